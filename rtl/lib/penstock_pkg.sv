@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: SHL-2.1
+// Types shared by every room of the gateware: what travels between modules beside the payload.
+// Field names are those of the IBTA specification (volume 1, chapter 9) and of the verbs.
+package penstock_pkg;
+
+  // ---- queue pairs --------------------------------------------------------------------------
+  // A queue-pair index is always 8 bits wide on the inside; a build with N_QP queue pairs uses
+  // the low $clog2(N_QP) bits of it.
+  typedef logic [7:0] qp_t;
+  typedef logic [23:0] psn_t;
+
+  // IBTA 11.2.5 path MTU codes: payload bytes = 128 << code.
+  typedef enum logic [2:0] {
+    Mtu256  = 3'd1,
+    Mtu512  = 3'd2,
+    Mtu1024 = 3'd3,
+    Mtu2048 = 3'd4,
+    Mtu4096 = 3'd5
+  } mtu_e;
+
+  typedef enum logic [1:0] {
+    QpReset = 2'd0,  // nothing is accepted, nothing is sent
+    QpRts   = 2'd1,  // ready to send
+    QpErr   = 2'd2   // flushed: every message completes with an error until the QP is reset
+  } qp_state_e;
+
+  // What software sets for one queue pair (one row of the queue-pair table).
+  typedef struct packed {
+    logic [47:0] dst_mac;      // next hop, first octet on the wire in [47:40]
+    logic [31:0] dst_ip;       // peer, first octet in [31:24]
+    logic [15:0] udp_sport;    // source port: the flow's ECMP label
+    logic [7:0]  tos;          // DSCP[7:2], ECN[1:0]
+    logic [23:0] dest_qpn;     // peer's queue pair
+    logic [31:0] rkey;         // peer's memory key
+    mtu_e        mtu;
+    logic [4:0]  ack_timeout;  // IBTA 9.7.6.1.3: 4.096 us * 2^code, 0 = never
+    logic [2:0]  retry_cnt;    // retransmissions before RetryExcErr
+    logic [2:0]  rnr_retry;    // RNR retries, 7 = without end
+    psn_t        init_psn;     // first PSN after the QP enters QpRts
+  } qp_cfg_t;
+
+  // ---- messages -----------------------------------------------------------------------------
+  typedef enum logic {
+    OpWrite = 1'b0,
+    OpSend  = 1'b1
+  } verb_e;
+
+  // One work request; s_axis_desc_tdata carries it, qp in the lowest bits.
+  typedef struct packed {
+    logic [31:0] tag;       // returned with the completion
+    logic [31:0] imm;       // immediate data, when with_imm
+    logic [63:0] raddr;     // remote address of the first byte (WRITE)
+    logic [31:0] length;    // message bytes, 1 .. 2^31
+    logic [5:0]  reserved;
+    logic        with_imm;
+    verb_e       verb;
+    qp_t         qp;
+  } desc_t;  // 176 bits
+
+  // Completion status, numbered as enum ibv_wc_status of the verbs API.
+  typedef enum logic [7:0] {
+    WcSuccess     = 8'd0,
+    WcLocLenErr   = 8'd1,   // descriptor and stream disagree, or length is 0
+    WcFlushErr    = 8'd5,   // message behind one that failed, or QP not ready
+    WcRemInvReq   = 8'd9,   // NAK 1
+    WcRemAccess   = 8'd10,  // NAK 2
+    WcRemOp       = 8'd11,  // NAK 3
+    WcRetryExc    = 8'd12,  // retry_cnt spent without an answer
+    WcRnrRetryExc = 8'd13   // rnr_retry spent
+  } wc_status_e;
+
+  typedef struct packed {
+    logic [31:0] tag;
+    logic [15:0] reserved;
+    wc_status_e  status;
+    qp_t         qp;
+  } cpl_t;  // 64 bits, m_axis_cpl_tdata
+
+  // ---- requester -> framer: everything in front of one packet's payload -----------------------
+  localparam int unsigned PayloadLenW = 13;  // 0 .. 4096
+
+  typedef struct packed {
+    logic [47:0]            dst_mac;
+    logic [31:0]            dst_ip;
+    logic [15:0]            udp_sport;
+    logic [7:0]             tos;
+    logic [7:0]             opcode;       // RC opcodes, IBTA table 38
+    logic [23:0]            dest_qpn;
+    psn_t                   psn;
+    logic                   ack_req;
+    logic                   solicited;
+    logic                   has_reth;
+    logic [63:0]            va;
+    logic [31:0]            rkey;
+    logic [31:0]            dma_len;
+    logic                   has_imm;
+    logic [31:0]            imm;
+    logic [PayloadLenW-1:0] payload_len;  // bytes without padding
+  } tx_hdr_t;
+
+  // ---- receive side: one validated RoCEv2 packet (FCS, IP checksum and ICRC are right) ---------
+  typedef struct packed {
+    logic [31:0] src_ip;
+    logic [7:0]  opcode;
+    logic        becn;
+    logic [23:0] dest_qpn;
+    psn_t        psn;
+    logic [7:0]  syndrome;  // AETH, valid for acknowledgements
+    logic [23:0] msn;
+  } rx_roce_t;
+
+  localparam logic [7:0] OpcodeAck = 8'h11;
+  localparam logic [7:0] OpcodeCnp = 8'h81;
+
+  typedef enum logic [2:0] {
+    AckOk     = 3'd0,  // positive acknowledgement up to and including psn
+    AckNakSeq = 3'd1,  // NAK 0: expected psn
+    AckRnr    = 3'd2,  // receiver not ready for psn
+    AckInvReq = 3'd3,  // NAK 1
+    AckAccess = 3'd4,  // NAK 2
+    AckRemOp  = 3'd5   // NAK 3
+  } ack_kind_e;
+
+  // acknowledgement receiver -> requester, after the queue-pair table agreed to the peer
+  typedef struct packed {
+    qp_t        qp;
+    ack_kind_e  kind;
+    psn_t       psn;
+    logic [4:0] value;  // credits (AckOk) or RNR timer code (AckRnr)
+  } ack_event_t;
+
+  // ---- congestion control ---------------------------------------------------------------------
+  typedef logic [31:0] rate_t;   // Q8.24 bytes per clock cycle
+  localparam int unsigned AlphaOne = 65536;
+
+  typedef enum logic [1:0] {
+    LawOff   = 2'd0,
+    LawDcqcn = 2'd1
+  } law_e;
+
+  typedef struct packed {
+    law_e        law;
+    logic        clamp_target;        // ClampTargetRate
+    logic        two_counters;        // 0: one stage counter (AdvCam), 1: one each (Zhu et al.)
+    logic [3:0]  g_shift;             // g = 2^-g_shift
+    logic [3:0]  stage_threshold;     // F: stages of fast recovery
+    logic [7:0]  hyper_threshold;     // stages after which hyper increase begins (one counter)
+    rate_t       rate_ai;
+    rate_t       rate_hai;
+    rate_t       rate_min;
+    rate_t       rate_line;
+    logic [31:0] decrease_interval;   // cycles; the cooldown
+    logic [31:0] alpha_interval;      // cycles
+    logic [31:0] increase_interval;   // cycles; the recovery timer
+    logic [31:0] byte_threshold;      // bytes; the recovery byte counter
+  } cc_params_t;
+
+  // One sample of a queue pair's reaction point.
+  typedef struct packed {
+    rate_t       rate_current;   // R_C
+    rate_t       rate_target;    // R_T
+    logic [16:0] alpha;          // 65536 = 1
+    logic [7:0]  stage;
+    logic [31:0] cnp_handled;    // rp_cnp_handled
+  } cc_status_t;
+
+endpackage

@@ -1,0 +1,88 @@
+"""The one runner of all cocotb benches.
+
+A bench is a folder `tb/<name>/` with a `bench.py`: cocotb tests and one line
+
+    BENCH = Bench(top="axis_fifo", configs=[{"DATA_W": 64}, {"DATA_W": 512}])
+
+`tb/test_benches.py` finds them all. Random tests take their generator from `seed()`; a failure is
+replayed with `PENSTOCK_SEED=<n> pytest tb -k <name>`.
+"""
+
+import os
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cocotb_tools.runner import get_runner, get_results
+
+from lib.toolchain import REPO, verilator_root
+
+RTL = REPO / "rtl"
+GENERATED = REPO / "build" / "gen"
+
+# Bench speed is C++ compile time: light optimisation beats -O3 for runs of a few seconds.
+BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "-CFLAGS", "-O1", str(RTL / "verilator.vlt")]
+
+
+@dataclass
+class Bench:
+    """What to build: the top module and each set of parameters it is tested with."""
+
+    top: str
+    configs: list[dict[str, int]] = field(default_factory=lambda: [{}])
+    sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, beside bench.py
+
+
+# Folders where a module is found by its name: one module a file, named after it.
+RTL_FOLDERS = [*(RTL / d for d in ("lib", "eth", "ip", "roce", "cc", "ctrl", "top")), GENERATED]
+
+
+def packages() -> list[Path]:
+    """The packages, which must be read before any module; the shared one first."""
+    found = [p for folder in RTL_FOLDERS for p in sorted(folder.glob("*_pkg.sv"))]
+    return sorted(found, key=lambda p: p.name != "penstock_pkg.sv")
+
+
+def top_source(top: str) -> list[Path]:
+    return [p for folder in RTL_FOLDERS if (p := folder / f"{top}.sv").exists()]
+
+
+def seed() -> random.Random:
+    """The bench's random source; prints the seed that replays it."""
+    number = int(os.environ["PENSTOCK_SEED"])
+    print(f"seed {number}: replay with PENSTOCK_SEED={number}")
+    return random.Random(number)
+
+
+def run(name: str, bench: Bench, config: dict[str, int]) -> None:
+    """Build and run one configuration; raises when a cocotb test failed or none ran."""
+    root = verilator_root()
+    os.environ["VERILATOR_ROOT"] = str(root)
+    os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    tag = "_".join([name, *(f"{k}{v}" for k, v in config.items())])
+    build_dir = REPO / "build" / "tb" / tag
+    runner = get_runner("verilator")
+    runner.build(
+        sources=packages() + bench.sources + top_source(bench.top),
+        hdl_toplevel=bench.top,
+        parameters=config,
+        build_args=BUILD_ARGS + [a for d in RTL_FOLDERS if d.is_dir() for a in ("-y", str(d))] + ["+libext+.sv"] + (["--trace-fst"] if os.environ.get("WAVES") else []),
+        build_dir=build_dir,
+        timescale=("1ns", "1ps"),
+        waves=bool(os.environ.get("WAVES")),
+    )
+    results = runner.test(
+        hdl_toplevel=bench.top,
+        test_module="bench",
+        test_dir=REPO / "tb" / name,
+        build_dir=build_dir,
+        results_xml=str(build_dir / "results.xml"),
+        extra_env={
+            "PYTHONPATH": os.pathsep.join([str(REPO / "tb" / name), str(REPO / "tb")]),
+            "PENSTOCK_SEED": os.environ.get("PENSTOCK_SEED", "1"),
+            **{f"PARAM_{k}": str(v) for k, v in config.items()},
+        },
+    )
+    ran, failed = get_results(Path(results))
+    assert ran > 0, f"{tag}: no cocotb test ran"
+    assert failed == 0, f"{tag}: {failed} of {ran} cocotb tests failed (see above; seed {os.environ.get('PENSTOCK_SEED', '1')})"

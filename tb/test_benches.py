@@ -1,0 +1,25 @@
+"""Runs every `tb/*/bench.py` in every configuration it names."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from lib.runner import Bench, run
+
+
+def benches() -> list:
+    found = []
+    for path in sorted(Path(__file__).parent.glob("*/bench.py")):
+        spec = importlib.util.spec_from_file_location(f"bench_{path.parent.name}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        bench: Bench = module.BENCH
+        for config in bench.configs:
+            label = "-".join([path.parent.name, *(f"{k}{v}" for k, v in config.items())])
+            found.append(pytest.param(path.parent.name, bench, config, id=label))
+    return found
+
+
+@pytest.mark.parametrize("name,bench,config", benches())
+def test_bench(name: str, bench: Bench, config: dict[str, int]) -> None:
+    run(name, bench, config)
