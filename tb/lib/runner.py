@@ -13,7 +13,7 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cocotb_tools.runner import get_runner, get_results
+from cocotb_tools.runner import get_results, get_runner
 
 from lib.toolchain import REPO, verilator_root
 
@@ -57,19 +57,22 @@ def seed() -> random.Random:
 def run(name: str, bench: Bench, config: dict[str, int]) -> None:
     """Build and run one configuration; raises when a cocotb test failed or none ran."""
     root = verilator_root()
+    number = os.environ.get("PENSTOCK_SEED", "1")
     os.environ["VERILATOR_ROOT"] = str(root)
     os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
     tag = "_".join([name, *(f"{k}{v}" for k, v in config.items())])
     build_dir = REPO / "build" / "tb" / tag
     runner = get_runner("verilator")
+    waves = bool(os.environ.get("WAVES"))
+    search = [arg for folder in RTL_FOLDERS if folder.is_dir() for arg in ("-y", str(folder))]
     runner.build(
         sources=packages() + bench.sources + top_source(bench.top),
         hdl_toplevel=bench.top,
         parameters=config,
-        build_args=BUILD_ARGS + [a for d in RTL_FOLDERS if d.is_dir() for a in ("-y", str(d))] + ["+libext+.sv"] + (["--trace-fst"] if os.environ.get("WAVES") else []),
+        build_args=[*BUILD_ARGS, *search, "+libext+.sv", *(["--trace-fst"] if waves else [])],
         build_dir=build_dir,
         timescale=("1ns", "1ps"),
-        waves=bool(os.environ.get("WAVES")),
+        waves=waves,
     )
     results = runner.test(
         hdl_toplevel=bench.top,
@@ -79,10 +82,10 @@ def run(name: str, bench: Bench, config: dict[str, int]) -> None:
         results_xml=str(build_dir / "results.xml"),
         extra_env={
             "PYTHONPATH": os.pathsep.join([str(REPO / "tb" / name), str(REPO / "tb")]),
-            "PENSTOCK_SEED": os.environ.get("PENSTOCK_SEED", "1"),
+            "PENSTOCK_SEED": number,
             **{f"PARAM_{k}": str(v) for k, v in config.items()},
         },
     )
     ran, failed = get_results(Path(results))
     assert ran > 0, f"{tag}: no cocotb test ran"
-    assert failed == 0, f"{tag}: {failed} of {ran} cocotb tests failed (see above; seed {os.environ.get('PENSTOCK_SEED', '1')})"
+    assert failed == 0, f"{tag}: {failed} of {ran} cocotb tests failed (see above; seed {number})"

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Turns `rtl/top/penstock_10g.sv` into a static library: register map by `regs/generate.py`,
+//! C++ by Verilator, objects by g++. Nothing is generated into the source tree but `build/`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+const TOP: &str = "penstock_10g";
+const RTL_FOLDERS: [&str; 7] = ["lib", "eth", "ip", "roce", "cc", "ctrl", "top"];
+
+fn main() {
+    let repo = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap();
+    let out = PathBuf::from(env::var("OUT_DIR").unwrap());
+    let python = python(&repo);
+
+    for watched in ["rtl", "regs", "tb/lib/toolchain.py", "crates/board/cpp", "requirements.txt"] {
+        println!("cargo::rerun-if-changed={}", repo.join(watched).display());
+    }
+    println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
+
+    run(Command::new(&python).arg(repo.join("regs/generate.py")));
+    let root = run(Command::new(&python).arg(repo.join("tb/lib/toolchain.py")));
+    let root = PathBuf::from(root.trim());
+
+    let mdir = out.join("verilated");
+    let _ = fs::remove_dir_all(&mdir);
+    verilate(&repo, &root, &mdir);
+    compile(&repo, &root, &mdir);
+
+    let constants = repo.join("build/gen/penstock_regs.rs");
+    fs::copy(&constants, out.join("penstock_regs.rs"))
+        .unwrap_or_else(|e| panic!("{}: {e}; `make regs` writes it", constants.display()));
+}
+
+/// The interpreter that has the pinned tools: `PENSTOCK_PYTHON`, else the repository's `.venv`.
+fn python(repo: &Path) -> PathBuf {
+    let python = env::var_os("PENSTOCK_PYTHON").map_or_else(|| repo.join(".venv/bin/python"), PathBuf::from);
+    assert!(python.exists(), "{} is missing: run `make setup` once (or set PENSTOCK_PYTHON)", python.display());
+    python
+}
+
+fn verilate(repo: &Path, root: &Path, mdir: &Path) {
+    let generated = repo.join("build/gen");
+    let mut folders: Vec<PathBuf> = RTL_FOLDERS.iter().map(|d| repo.join("rtl").join(d)).collect();
+    folders.push(generated);
+
+    let mut command = Command::new(root.join("bin/verilator_bin"));
+    command.env("VERILATOR_ROOT", root);
+    command.args(["--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert"]);
+    command.args(["-Wno-fatal", "-Wno-WIDTH", "--threads", "1", "--output-split", "20000"]);
+    command.args(["--prefix", "Vboard", "--top-module", TOP, "+libext+.sv", "-Mdir"]).arg(mdir);
+    command.arg(repo.join("rtl/verilator.vlt"));
+    for folder in &folders {
+        command.arg("-y").arg(folder);
+    }
+    // Packages first, the shared one before those that use it.
+    let mut packages: Vec<PathBuf> =
+        folders.iter().flat_map(|d| fs::read_dir(d).into_iter().flatten()).map(|e| e.unwrap().path()).collect();
+    packages.retain(|p| p.to_string_lossy().ends_with("_pkg.sv"));
+    packages.sort_by_key(|p| (!p.ends_with("penstock_pkg.sv"), p.clone()));
+    command.args(packages).arg(repo.join(format!("rtl/top/{TOP}.sv")));
+    run(&mut command);
+}
+
+fn compile(repo: &Path, root: &Path, mdir: &Path) {
+    let mut sources: Vec<PathBuf> = fs::read_dir(mdir).unwrap().map(|e| e.unwrap().path()).collect();
+    sources.retain(|p| p.extension().is_some_and(|e| e == "cpp"));
+    sources.sort();
+    let include = root.join("include");
+    cc::Build::new()
+        .cpp(true)
+        .std("gnu++20")
+        .opt_level(3)
+        .debug(false)
+        .warnings(false)
+        .flag_if_supported("-fno-plt")
+        .define("VL_IGNORE_UNKNOWN_ARCH", None)
+        .include(mdir)
+        .include(&include)
+        .include(include.join("vltstd"))
+        .files(sources)
+        .file(include.join("verilated.cpp"))
+        .file(include.join("verilated_threads.cpp"))
+        .file(repo.join("crates/board/cpp/board.cpp"))
+        .compile("penstock_board");
+    println!("cargo::rustc-link-lib=pthread");
+}
+
+/// Runs a tool and returns what it printed; its own message is shown when it fails.
+fn run(command: &mut Command) -> String {
+    let shown = format!("{command:?}");
+    let output = command.output().unwrap_or_else(|e| panic!("cannot run {shown}: {e}"));
+    assert!(
+        output.status.success(),
+        "{shown}\nended with {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The verilated model's pins: the only `unsafe` of this crate.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+/// Pins of one clock cycle; the same layout as `struct PenstockPins` in `cpp/board.h`.
+#[repr(C)]
+#[derive(Default, Clone)]
+pub struct Pins {
+    pub xgmii_rxd: u64,
+    pub data_tdata: u64,
+    pub desc_tdata: [u32; 6],
+    pub awaddr: u32,
+    pub wdata: u32,
+    pub araddr: u32,
+    pub xgmii_rxc: u8,
+    pub data_tkeep: u8,
+    pub data_tvalid: u8,
+    pub data_tlast: u8,
+    pub desc_tvalid: u8,
+    pub cpl_tready: u8,
+    pub awvalid: u8,
+    pub wvalid: u8,
+    pub bready: u8,
+    pub arvalid: u8,
+    pub rready: u8,
+    pub rst: u8,
+    pub xgmii_txd: u64,
+    pub cpl_tdata: u64,
+    pub rdata: u32,
+    pub xgmii_txc: u8,
+    pub data_tready: u8,
+    pub desc_tready: u8,
+    pub cpl_tvalid: u8,
+    pub awready: u8,
+    pub wready: u8,
+    pub bvalid: u8,
+    pub arready: u8,
+    pub rvalid: u8,
+    pub bresp: u8,
+    pub rresp: u8,
+    pub tx_paused: u8,
+}
+
+extern "C" {
+    fn penstock_board_new() -> *mut c_void;
+    fn penstock_board_free(board: *mut c_void);
+    fn penstock_board_cycle(board: *mut c_void, pins: *mut Pins);
+}
+
+/// One instance of the verilated gateware.
+pub struct Model(NonNull<c_void>);
+
+// SAFETY: a model owns its Verilator context and shares nothing with other models; it may move
+// between threads, and `&mut self` keeps it to one thread at a time.
+unsafe impl Send for Model {}
+
+impl Model {
+    pub fn new() -> Self {
+        // SAFETY: the constructor has no precondition.
+        Self(NonNull::new(unsafe { penstock_board_new() }).expect("C++ new does not return null"))
+    }
+
+    /// One clock cycle: inputs are applied, outputs sampled, then the clock rises.
+    pub fn cycle(&mut self, pins: &mut Pins) {
+        // SAFETY: the pointer came from `penstock_board_new` and is freed only in `drop`; `Pins` has
+        // the layout of `PenstockPins`.
+        unsafe { penstock_board_cycle(self.0.as_ptr(), pins) }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: freed once, here.
+        unsafe { penstock_board_free(self.0.as_ptr()) }
+    }
+}
