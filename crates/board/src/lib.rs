@@ -1,1 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The gateware as software: `penstock_10g`, verilated, with its pins in use, and as a node of the
+//! simulated network.
+//!
+//! ```text
+//!  MessageSource -> [ Worker thread: Board { Model (Verilator), XGMII, AXI-Stream, AXI-Lite } ]
+//!                                     |  ^ frames with their octet times
+//!                                     v  |
+//!                          BoardNode, a node of penstock-netsim
+//! ```
 
+mod axil;
+mod board;
+mod ffi;
+mod message;
+mod worker;
+mod xgmii;
+
+pub use axil::Answer;
+pub use board::{Board, RegisterError, CYCLE_PS, OCTET_PS};
+pub use message::{Completion, Message, Verb, WcStatus};
+pub use worker::{wire_octets, Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
+pub use xgmii::Received;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One board: the verilated `penstock_10g` with what surrounds the FPGA's user logic on its pins:
+//! an XGMII transceiver, a message source, a completion sink and a register master.
+
+use crate::axil::{Answer, Master};
+use crate::ffi::{Model, Pins};
+use crate::message::{Completion, Message, MessagePort};
+use crate::xgmii::{Decoder, Encoder, Received, IDLE_WORD};
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// Clock period of `penstock_10g`, 156.25 MHz, in picoseconds.
+pub const CYCLE_PS: u64 = 6_400;
+/// One octet on a 10 Gb/s wire, in picoseconds.
+pub const OCTET_PS: u64 = CYCLE_PS / 8;
+const RESET_CYCLES: u64 = 16;
+
+/// Why a register access failed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RegisterError {
+    #[error("register {address:#07x}: the board refused the access; see the map made by `make regs`")]
+    Refused { address: u32 },
+    #[error("register {address:#07x}: no answer within {cycles} cycles")]
+    NoAnswer { address: u32, cycles: u64 },
+}
+
+/// A verilated front end with its pins in use. Time is counted in clock cycles since reset ended.
+pub struct Board {
+    model: Model,
+    pins: Pins,
+    cycle: u64,
+    encoder: Encoder,
+    decoder: Decoder,
+    inbox: VecDeque<(u64, Bytes, bool)>,
+    outbox: VecDeque<Received>,
+    messages: MessagePort,
+    completions: VecDeque<Completion>,
+    registers: Master,
+    paused_cycles: u64,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Board {
+    /// Instantiates the model and takes it through its reset.
+    pub fn new() -> Self {
+        let mut board = Self {
+            model: Model::new(),
+            pins: Pins { rst: 1, cpl_tready: 1, ..Pins::default() },
+            cycle: 0,
+            encoder: Encoder::default(),
+            decoder: Decoder::default(),
+            inbox: VecDeque::new(),
+            outbox: VecDeque::new(),
+            messages: MessagePort::default(),
+            completions: VecDeque::new(),
+            registers: Master::default(),
+            paused_cycles: 0,
+        };
+        (board.pins.xgmii_rxd, board.pins.xgmii_rxc) = IDLE_WORD;
+        for _ in 0..RESET_CYCLES {
+            board.model.cycle(&mut board.pins);
+        }
+        board.pins.rst = 0;
+        board
+    }
+
+    /// Cycles since the end of reset.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// Cycles so far in which PFC or pause held the transmitter.
+    pub fn paused_cycles(&self) -> u64 {
+        self.paused_cycles
+    }
+
+    /// Hands over a frame whose first octet enters the receiver at `cycle` (or when the receiver is
+    /// free); calls must come in the order of time. `fcs_ok = false` arrives with a wrong FCS.
+    pub fn receive(&mut self, cycle: u64, frame: Bytes, fcs_ok: bool) {
+        debug_assert!(self.inbox.back().is_none_or(|(last, ..)| *last <= cycle));
+        self.inbox.push_back((cycle, frame, fcs_ok));
+    }
+
+    /// The next frame that the board has sent completely.
+    pub fn poll_transmit(&mut self) -> Option<Received> {
+        self.outbox.pop_front()
+    }
+
+    /// Queues a message behind those already posted.
+    pub fn post(&mut self, message: Message) {
+        self.messages.post(message);
+    }
+
+    /// Messages posted whose data the gateware has not yet taken in full.
+    pub fn pending_messages(&self) -> usize {
+        self.messages.pending()
+    }
+
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// Queues a register read; [`Board::poll_register`] returns its answer under `tag`.
+    pub fn queue_read(&mut self, address: u32, tag: u32) {
+        self.registers.read(address, tag);
+    }
+
+    pub fn poll_register(&mut self) -> Option<Answer> {
+        self.registers.poll_answer()
+    }
+
+    pub fn registers_idle(&self) -> bool {
+        self.registers.is_idle()
+    }
+
+    /// Reads a register at once; the clock runs until it answers.
+    pub fn read(&mut self, address: u32) -> Result<u32, RegisterError> {
+        self.registers.read(address, 0);
+        match self.await_answer(address)? {
+            Answer::Read { value, .. } => Ok(value),
+            _ => Err(RegisterError::Refused { address }),
+        }
+    }
+
+    /// Writes a register at once; the clock runs until it is done.
+    pub fn write(&mut self, address: u32, value: u32) -> Result<(), RegisterError> {
+        self.registers.write(address, value);
+        match self.await_answer(address)? {
+            Answer::Write { .. } => Ok(()),
+            _ => Err(RegisterError::Refused { address }),
+        }
+    }
+
+    fn await_answer(&mut self, address: u32) -> Result<Answer, RegisterError> {
+        const PATIENCE: u64 = 1000;
+        for _ in 0..PATIENCE {
+            self.step();
+            if let Some(answer) = self.registers.poll_answer() {
+                return Ok(answer);
+            }
+        }
+        Err(RegisterError::NoAnswer { address, cycles: PATIENCE })
+    }
+
+    /// Runs the clock up to, not including, `cycle`.
+    pub fn run_until(&mut self, cycle: u64) {
+        while self.cycle < cycle {
+            self.step();
+        }
+    }
+
+    /// One clock cycle.
+    fn step(&mut self) {
+        if self.encoder.is_idle() && self.inbox.front().is_some_and(|(at, ..)| *at <= self.cycle) {
+            let (_, frame, fcs_ok) = self.inbox.pop_front().expect("front was there");
+            self.encoder.push(&frame, fcs_ok);
+        }
+        (self.pins.xgmii_rxd, self.pins.xgmii_rxc) = self.encoder.next_word();
+        self.messages.drive(&mut self.pins);
+        self.registers.drive(&mut self.pins);
+
+        self.model.cycle(&mut self.pins);
+
+        self.outbox.extend(self.decoder.push_word(self.cycle, self.pins.xgmii_txd, self.pins.xgmii_txc));
+        self.messages.observe(&self.pins);
+        self.registers.observe(self.cycle, &mut self.pins);
+        if self.pins.cpl_tvalid != 0 {
+            self.completions.push_back(Completion::from_bits(self.cycle, self.pins.cpl_tdata));
+        }
+        self.paused_cycles += u64::from(self.pins.tx_paused);
+        self.cycle += 1;
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs a board on a thread of its own, one window of clock cycles at a time.
+//!
+//! The boards of a run share nothing, so their windows run side by side while the network simulator
+//! goes on; [`Worker::start`] and [`Worker::finish_window`] bracket one window. The result does not
+//! depend on how the threads are scheduled.
+
+use crate::axil::Answer;
+use crate::board::{Board, CYCLE_PS};
+use crate::message::{Completion, Message};
+use crate::xgmii::Received;
+use bytes::Bytes;
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::thread::JoinHandle;
+
+/// Where a board's messages come from; time is that of the simulation, in picoseconds.
+pub trait MessageSource: Send {
+    /// When the next message is there to be sent; `None` when there will be no more.
+    fn next_time_ps(&self) -> Option<u64>;
+    /// Takes that message.
+    fn take(&mut self) -> Option<Message>;
+}
+
+/// Messages handed to the gateware ahead of its taking their data: the one under way and the next,
+/// so that its input never runs dry between messages.
+const POSTED_AHEAD: usize = 2;
+
+/// A frame on its way into the board: the cycle at which its first octet enters the receiver.
+#[derive(Debug, Clone)]
+pub struct Ingress {
+    pub cycle: u64,
+    pub frame: Bytes,
+    pub fcs_ok: bool,
+}
+
+/// Registers read at one moment, in the order of [`Sampling::addresses`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// Cycle in which the last register answered.
+    pub cycle: u64,
+    pub values: Vec<u32>,
+    /// Octets on the wire since the run began, preamble, FCS and gap included.
+    pub wire_octets: u64,
+    /// Clock cycles since the run began in which PFC or pause held the transmitter.
+    pub paused_cycles: u64,
+}
+
+/// Which registers are read over AXI-Lite while the board runs, and how often.
+#[derive(Debug, Clone, Default)]
+pub struct Sampling {
+    pub addresses: Vec<u32>,
+    /// Clock cycles between samples; 0 = never.
+    pub interval_cycles: u64,
+}
+
+/// What a board did in one window.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub frames: Vec<Received>,
+    pub completions: Vec<Completion>,
+    pub samples: Vec<Sample>,
+    /// Messages taken from the source in this window.
+    pub posted: u64,
+    /// The source has no more messages and all were handed to the gateware.
+    pub source_done: bool,
+}
+
+struct Window {
+    until: u64,
+    ingress: Vec<Ingress>,
+}
+
+/// A board and its thread.
+pub struct Worker {
+    windows: Sender<Window>,
+    outcomes: Receiver<Outcome>,
+    thread: JoinHandle<Board>,
+}
+
+/// The board's thread is gone: the model or a message source panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("the thread of {name} has ended early; its panic message stands above")]
+pub struct WorkerGone {
+    pub name: String,
+}
+
+impl Worker {
+    pub fn spawn(name: &str, board: Board, source: Box<dyn MessageSource>, sampling: Sampling) -> std::io::Result<Self> {
+        let (windows, window_queue) = channel::<Window>();
+        let (outcome_queue, outcomes) = channel();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let mut runner = Runner::new(board, source, sampling);
+            while let Ok(window) = window_queue.recv() {
+                if outcome_queue.send(runner.run(window)).is_err() {
+                    break;
+                }
+            }
+            runner.board
+        })?;
+        Ok(Self { windows, outcomes, thread })
+    }
+
+    /// Lets the clock run up to `until`; `ingress` holds every frame that enters before, in order.
+    pub fn start(&self, until: u64, ingress: Vec<Ingress>) -> Result<(), WorkerGone> {
+        self.windows.send(Window { until, ingress }).map_err(|_| self.gone())
+    }
+
+    /// Waits for the window that [`Worker::start`] began.
+    pub fn finish_window(&self) -> Result<Outcome, WorkerGone> {
+        self.outcomes.recv().map_err(|_| self.gone())
+    }
+
+    /// Ends the thread and gives the board back, for a last look at its registers.
+    pub fn into_board(self) -> Result<Board, WorkerGone> {
+        let gone = self.gone();
+        drop(self.windows);
+        self.thread.join().map_err(|_| gone)
+    }
+
+    fn gone(&self) -> WorkerGone {
+        WorkerGone { name: self.thread.thread().name().unwrap_or("board").to_owned() }
+    }
+}
+
+/// The thread's side: the board between windows.
+struct Runner {
+    board: Board,
+    source: Box<dyn MessageSource>,
+    sampling: Sampling,
+    next_sample: u64,
+    partial: Vec<u32>,
+    wire_octets: u64,
+}
+
+impl Runner {
+    fn new(board: Board, source: Box<dyn MessageSource>, sampling: Sampling) -> Self {
+        let next_sample = if sampling.interval_cycles == 0 { u64::MAX } else { board.cycle() };
+        Self { board, source, sampling, next_sample, partial: Vec::new(), wire_octets: 0 }
+    }
+
+    fn run(&mut self, window: Window) -> Outcome {
+        let mut outcome = Outcome::default();
+        for frame in window.ingress {
+            self.board.receive(frame.cycle, frame.frame, frame.fcs_ok);
+        }
+        while self.board.cycle() < window.until {
+            let now = self.board.cycle();
+            outcome.posted += self.post_due(now);
+            if now >= self.next_sample {
+                self.queue_sample();
+            }
+            let stop = self.next_stop(window.until);
+            self.board.run_until(stop);
+            self.collect(&mut outcome);
+        }
+        outcome.source_done = self.source.next_time_ps().is_none() && self.board.pending_messages() == 0;
+        outcome
+    }
+
+    /// Hands over the messages that are there, as many as the gateware should have in hand.
+    fn post_due(&mut self, now: u64) -> u64 {
+        let mut posted = 0;
+        while self.board.pending_messages() < POSTED_AHEAD
+            && self.source.next_time_ps().is_some_and(|at| at <= now * CYCLE_PS)
+        {
+            let Some(message) = self.source.take() else { break };
+            self.board.post(message);
+            posted += 1;
+        }
+        posted
+    }
+
+    /// The cycle at which this loop must look again: a message comes, a sample is due, the window ends.
+    fn next_stop(&self, until: u64) -> u64 {
+        /// While the source has a backlog, how often the gateware's input is looked at.
+        const REFILL_CYCLES: u64 = 32;
+        let now = self.board.cycle();
+        let message = match self.source.next_time_ps() {
+            Some(at) => at.div_ceil(CYCLE_PS).max(now + REFILL_CYCLES),
+            None => u64::MAX,
+        };
+        until.min(message).min(self.next_sample).max(now + 1)
+    }
+
+    fn queue_sample(&mut self) {
+        for (tag, address) in self.sampling.addresses.iter().enumerate() {
+            self.board.queue_read(*address, tag as u32);
+        }
+        self.next_sample += self.sampling.interval_cycles;
+    }
+
+    fn collect(&mut self, outcome: &mut Outcome) {
+        while let Some(frame) = self.board.poll_transmit() {
+            self.wire_octets += wire_octets(frame.frame.len());
+            outcome.frames.push(frame);
+        }
+        while let Some(completion) = self.board.poll_completion() {
+            outcome.completions.push(completion);
+        }
+        while let Some(answer) = self.board.poll_register() {
+            let Answer::Read { cycle, value, .. } = answer else { continue };
+            self.partial.push(value);
+            if self.partial.len() == self.sampling.addresses.len() {
+                outcome.samples.push(Sample {
+                    cycle,
+                    values: std::mem::take(&mut self.partial),
+                    wire_octets: self.wire_octets,
+                    paused_cycles: self.board.paused_cycles(),
+                });
+            }
+        }
+    }
+}
+
+/// Octets that a frame takes on the wire: preamble 8, FCS 4, gap 12 (IEEE 802.3 clause 4.4.2).
+pub fn wire_octets(frame_len: usize) -> u64 {
+    frame_len.max(60) as u64 + 24
+}
