@@ -10,6 +10,8 @@ replayed with `PENSTOCK_SEED=<n> pytest tb -k <name>`.
 
 import os
 import random
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,6 +58,7 @@ def seed() -> random.Random:
 
 def run(name: str, bench: Bench, config: dict[str, int]) -> None:
     """Build and run one configuration; raises when a cocotb test failed or none ran."""
+    subprocess.run([sys.executable, REPO / "regs" / "generate.py"], check=True)  # does nothing when up to date
     root = verilator_root()
     number = os.environ.get("PENSTOCK_SEED", "1")
     os.environ["VERILATOR_ROOT"] = str(root)

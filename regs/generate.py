@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes everything that knows a register address from `penstock.rdl`.
+
+    python regs/generate.py [--out build/gen] [--force] [--html]
+
+Written to the output folder: the register block (`penstock_regblock.sv` and its package, by PeakRDL), and by
+the writers in this folder `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_regs.py`, and the uHAL address
+table `penstock.xml` with `penstock_qp.xml`. Nothing is done when the outputs are younger than their sources.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RDL = HERE / "penstock.rdl"
+DEFAULT_OUT = HERE.parent / "build" / "gen"
+NAMES = [
+    "penstock_regblock_pkg.sv",
+    "penstock_regblock.sv",
+    "penstock_regs_pkg.sv",
+    "penstock_regs.rs",
+    "penstock_regs.py",
+    "penstock.xml",
+    "penstock_qp.xml",
+]
+
+
+def stale(out: Path) -> bool:
+    """Whether an output is missing or older than the map or its generators."""
+    if not all((out / name).exists() for name in NAMES):
+        return True
+    newest = max(p.stat().st_mtime for p in [RDL, *HERE.glob("*.py")])
+    return min((out / name).stat().st_mtime for name in NAMES) < newest
+
+
+def compile_map():
+    """The elaborated `penstock` address map; exits with the compiler's message when the RDL is wrong."""
+    from peakrdl_regblock.udps import ALL_UDPS
+    from systemrdl import RDLCompileError, RDLCompiler
+
+    compiler = RDLCompiler()
+    for udp in ALL_UDPS:  # PeakRDL's own properties
+        compiler.register_udp(udp)
+    try:
+        compiler.compile_file(str(RDL))
+        return compiler.elaborate("penstock")
+    except RDLCompileError:
+        sys.exit(f"{RDL}: not a valid register map; see the messages above")
+
+
+def write_regblock(root, folder: Path) -> None:
+    from peakrdl_regblock import RegblockExporter
+    from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif_flattened
+
+    RegblockExporter().export(
+        root,
+        str(folder),
+        cpuif_cls=AXI4Lite_Cpuif_flattened,
+        module_name="penstock_regblock",
+        package_name="penstock_regblock_pkg",
+        err_if_bad_addr=True,
+        err_if_bad_rw=True,
+    )
+
+
+def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
+    """Brings `out` up to date; returns whether anything was written. Safe beside parallel runs."""
+    if not force and not stale(out):
+        return False
+    sys.path.insert(0, str(HERE))
+    from register_model import read_map
+    from write_python import python_map, uhal_tables
+    from write_rust import rust_constants
+    from write_sv import sv_package
+
+    root = compile_map()
+    model = read_map(root.top)
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent) as scratch:
+        folder = Path(scratch)
+        write_regblock(root, folder)
+        (folder / "penstock_regs_pkg.sv").write_text(sv_package(model))
+        (folder / "penstock_regs.rs").write_text(rust_constants(model))
+        (folder / "penstock_regs.py").write_text(python_map(model))
+        for name, text in uhal_tables(model).items():
+            (folder / name).write_text(text)
+        for name in NAMES:  # each file appears whole or not at all
+            os.replace(folder / name, out / name)
+    return True
+
+
+def write_html(out: Path) -> None:
+    from peakrdl_html import HTMLExporter
+
+    page = out / "html"
+    shutil.rmtree(page, ignore_errors=True)
+    HTMLExporter().export(compile_map(), str(page))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Generate RTL, Rust, Python and uHAL views of the register map.")
+    parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="output folder (default: build/gen)")
+    parser.add_argument("--force", action="store_true", help="generate even when nothing changed")
+    parser.add_argument("--html", action="store_true", help="also write the browsable register page")
+    options = parser.parse_args()
+    if generate(options.out, options.force):
+        print(f"register map written to {options.out}")
+    if options.html:
+        write_html(options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: SHL-2.1
+// The register map as the rest of the gateware sees it: settings out, status in, and a bus for the
+// blocks that answer their own addresses. Unmapped addresses and writes to read-only registers answer SLVERR.
+// The block inside is made by PeakRDL from regs/penstock.rdl.
+module registers
+  import penstock_pkg::*;
+  import ctrl_pkg::*;
+#(
+  parameter int unsigned DATA_W     = 64,
+  parameter int unsigned N_QP       = 4,
+  parameter int unsigned RING_BYTES = 262144,
+  parameter int unsigned SLOTS      = 256,
+  parameter int unsigned CLK_KHZ    = 156250
+) (
+  input logic clk,
+  input logic rst,
+
+  input  logic [16:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [16:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready,
+
+  output settings_t settings,
+  input  logic      tx_paused,
+
+  output reg_req_t counters_req,
+  input  reg_rsp_t counters_rsp,
+  output reg_req_t qp_req,
+  input  reg_rsp_t qp_rsp
+);
+  penstock_regblock_pkg::penstock__in_t hwif_in;
+  penstock_regblock_pkg::penstock__out_t hwif_out;
+
+  penstock_regblock u_regblock (.*);
+
+  // ---- constants and status in -----------------------------------------------------------------
+  assign hwif_in.build.data_w.next          = 16'(DATA_W);
+  assign hwif_in.build.n_qp.next            = 16'(N_QP);
+  assign hwif_in.clock.khz.next             = CLK_KHZ;
+  assign hwif_in.ring.bytes.next            = RING_BYTES;
+  assign hwif_in.slots.count.next           = SLOTS;
+  assign hwif_in.link_status.tx_paused.next = tx_paused;
+
+  // ---- settings out ----------------------------------------------------------------------------
+  assign settings.local_mac     = {hwif_out.local_mac_hi.mac.value, hwif_out.local_mac_lo.mac.value};
+  assign settings.local_ip      = hwif_out.local_ip.ip.value;
+  assign settings.ttl           = hwif_out.ipv4.ttl.value;
+  assign settings.qpn_base      = {hwif_out.qpn_base.base.value, 8'h0};
+  assign settings.pause_en      = hwif_out.flow_control.pause_en.value;
+  assign settings.pfc_en        = hwif_out.flow_control.pfc_en.value;
+  assign settings.traffic_class = hwif_out.flow_control.traffic_class.value;
+
+  assign settings.cc.law               = law_e'(hwif_out.cc.control.law.value);
+  assign settings.cc.clamp_target      = hwif_out.cc.control.clamp_target.value;
+  assign settings.cc.two_counters      = hwif_out.cc.control.two_counters.value;
+  assign settings.cc.g_shift           = hwif_out.cc.control.g_shift.value;
+  assign settings.cc.stage_threshold   = hwif_out.cc.control.stage_threshold.value;
+  assign settings.cc.hyper_threshold   = hwif_out.cc.control.hyper_threshold.value;
+  assign settings.cc.rate_ai           = hwif_out.cc.rate_ai.value.value;
+  assign settings.cc.rate_hai          = hwif_out.cc.rate_hai.value.value;
+  assign settings.cc.rate_min          = hwif_out.cc.rate_min.value.value;
+  assign settings.cc.rate_line         = hwif_out.cc.rate_line.value.value;
+  assign settings.cc.decrease_interval = hwif_out.cc.decrease_interval.value.value;
+  assign settings.cc.alpha_interval    = hwif_out.cc.alpha_interval.value.value;
+  assign settings.cc.increase_interval = hwif_out.cc.increase_interval.value.value;
+  assign settings.cc.byte_threshold    = hwif_out.cc.byte_threshold.value.value;
+
+  // ---- blocks that answer for themselves ---------------------------------------------------------
+  assign counters_req = '{
+      valid: hwif_out.counters.req,
+      is_wr: hwif_out.counters.req_is_wr,
+      addr: 16'(hwif_out.counters.addr),
+      wr_data: hwif_out.counters.wr_data,
+      wr_biten: hwif_out.counters.wr_biten
+  };
+  assign hwif_in.counters.rd_ack  = counters_rsp.rd_ack;
+  assign hwif_in.counters.rd_data = counters_rsp.rd_data;
+  assign hwif_in.counters.wr_ack  = counters_rsp.wr_ack;
+
+  assign qp_req = '{
+      valid: hwif_out.qp_table.req,
+      is_wr: hwif_out.qp_table.req_is_wr,
+      addr: hwif_out.qp_table.addr,
+      wr_data: hwif_out.qp_table.wr_data,
+      wr_biten: hwif_out.qp_table.wr_biten
+  };
+  assign hwif_in.qp_table.rd_ack  = qp_rsp.rd_ack;
+  assign hwif_in.qp_table.rd_data = qp_rsp.rd_data;
+  assign hwif_in.qp_table.wr_ack  = qp_rsp.wr_ack;
+
+endmodule

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: SHL-2.1
+// Acknowledgement receiver: asks the queue-pair table whether a packet comes from the peer of a live queue
+// pair, and turns it into an acknowledgement or a congestion notification; every drop is counted once.
+// AETH syndromes: IBTA 9.7.5.2.8 (table 44); CNP: RoCEv2 annex A17.9.3. One packet per cycle, two cycles late.
+module ack_receiver
+  import penstock_pkg::*;
+#(
+  parameter int unsigned N_QP = 4
+) (
+  input logic clk,
+  input logic rst,
+
+  input logic [23:0] qpn_base,  // number of queue pair 0; low 8 bits are 0
+
+  input rx_roce_t rx,
+  input logic     rx_valid,
+
+  // Queue-pair table.
+  output logic               cfg_rd,
+  output qp_t                cfg_qp,
+  input  qp_cfg_t            cfg,
+  input  logic    [N_QP-1:0] ready,
+
+  output ack_event_t ack,
+  output logic       ack_valid,
+  output logic       cnp_valid,
+  output qp_t        cnp_qp,
+
+  output logic stat_unknown_qp,
+  output logic stat_wrong_peer,
+  output logic stat_not_ready,
+  output logic stat_unserved
+);
+  localparam int unsigned QpW = (N_QP == 1) ? 1 : $clog2(N_QP);
+
+  // Syndrome: [7] reserved, [6:5] what it is, [4:0] credits, RNR timer or NAK code.
+  localparam logic [2:0] SyndromeAck = 3'b000;
+  localparam logic [2:0] SyndromeRnr = 3'b001;
+  localparam logic [2:0] SyndromeNak = 3'b011;
+
+  // ---- cycle 0: which queue pair -------------------------------------------------------------------
+  wire qp_t qp = rx.dest_qpn[7:0];
+  wire known = (rx.dest_qpn[23:8] == qpn_base[23:8]) && (32'(qp) < N_QP);
+
+  assign cfg_rd = rx_valid;
+  assign cfg_qp = qp;
+
+  logic rx_valid_q, known_q, ready_q;
+  rx_roce_t rx_q;
+
+  always_ff @(posedge clk) begin
+    rx_valid_q <= rx_valid & ~rst;
+    if (rx_valid) begin
+      rx_q    <= rx;
+      known_q <= known;
+      ready_q <= ready[qp[QpW-1:0]];
+    end
+  end
+
+  // ---- cycle 1: from its peer, and what it says -------------------------------------------------------
+  wire from_peer = rx_q.src_ip == cfg.dst_ip;
+  wire accepted = rx_valid_q && known_q && from_peer && ready_q;
+  wire is_cnp = rx_q.opcode == OpcodeCnp;
+
+  ack_kind_e kind;
+  logic is_ack;
+
+  always_comb begin
+    kind   = AckOk;
+    is_ack = rx_q.opcode == OpcodeAck;
+    unique case (rx_q.syndrome[7:5])
+      SyndromeAck: kind = AckOk;
+      SyndromeRnr: kind = AckRnr;
+      SyndromeNak: begin
+        unique case (rx_q.syndrome[4:0])
+          5'd0:    kind = AckNakSeq;
+          5'd1:    kind = AckInvReq;
+          5'd2:    kind = AckAccess;
+          5'd3:    kind = AckRemOp;
+          default: is_ack = 1'b0;
+        endcase
+      end
+      default: is_ack = 1'b0;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    ack_valid       <= accepted & is_ack & ~rst;
+    cnp_valid       <= accepted & is_cnp & ~rst;
+    stat_unknown_qp <= rx_valid_q & ~known_q & ~rst;
+    stat_wrong_peer <= rx_valid_q & known_q & ~from_peer & ~rst;
+    stat_not_ready  <= rx_valid_q & known_q & from_peer & ~ready_q & ~rst;
+    stat_unserved   <= accepted & ~is_ack & ~is_cnp & ~rst;
+    if (rx_valid_q) begin
+      ack    <= '{qp: rx_q.dest_qpn[7:0], kind: kind, psn: rx_q.psn, value: rx_q.syndrome[4:0]};
+      cnp_qp <= rx_q.dest_qpn[7:0];
+    end
+  end
+
+  // The opcode alone makes a CNP: BECN is required of its sender and says nothing more. MSN repeats what the PSN tells.
+  wire unused = &{1'b0, cfg, rx_q.becn, rx_q.dest_qpn, rx_q.msn, qpn_base[7:0], qp};
+
+endmodule

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: SHL-2.1
+// Queue-pair table: answers the register bus for every queue pair, and gives rows of configuration to
+// its read ports one cycle after `cfg_rd`. Rows live in RAM, one copy a port, so 256 queue pairs stay cheap.
+// Set a row while its queue pair is in reset: a read in the cycle of a write may see either value.
+module qp_table
+  import penstock_pkg::*;
+  import ctrl_pkg::*;
+#(
+  parameter int unsigned N_QP    = 4,
+  parameter int unsigned N_PORTS = 2
+) (
+  input logic clk,
+  input logic rst,
+
+  input  reg_req_t req,
+  output reg_rsp_t rsp,
+
+  input  qp_t     [N_PORTS-1:0] cfg_qp,
+  input  logic    [N_PORTS-1:0] cfg_rd,
+  output qp_cfg_t [N_PORTS-1:0] cfg,
+
+  // State: commands of software go out, failures come in; `ready` are the queue pairs in QpRts.
+  output logic                 cmd_valid,
+  output qp_t                  cmd_qp,
+  output qp_state_e            cmd_state,
+  input  logic                 qp_err_valid,
+  input  qp_t                  qp_err_qp,
+  output logic      [N_QP-1:0] ready,
+
+  // Live status of queue pair `st_qp`, valid one cycle after it.
+  output qp_t        st_qp,
+  input  qp_state_e  st_state,
+  input  psn_t       st_una,
+  input  psn_t       st_nxt,
+  input  psn_t       st_wr,
+  input  cc_status_t st_cc
+);
+  import penstock_regs_pkg::*;
+
+  localparam int unsigned QpW = (N_QP == 1) ? 1 : $clog2(N_QP);
+
+  if (N_QP < 1 || N_QP > 256) begin : gen_check
+    $error("%m: N_QP is %0d, must be 1 to 256", N_QP);
+  end
+
+  // ---- one register of a row --------------------------------------------------------------------
+  function automatic logic [31:0] word_of(qp_cfg_t row, logic [QpRowAddrW-1:0] addr);
+    qp_transport_t transport;
+    qp_flow_t flow;
+    transport = '{
+        mtu: row.mtu, ack_timeout: row.ack_timeout, retry_cnt: row.retry_cnt, rnr_retry: row.rnr_retry, default: '0
+    };
+    flow = '{udp_sport: row.udp_sport, tos: row.tos, default: '0};
+    unique case (addr)
+      QpDstMacHi:  return 32'(row.dst_mac[47:32]);
+      QpDstMacLo:  return row.dst_mac[31:0];
+      QpDstIp:     return row.dst_ip;
+      QpFlow:      return flow;
+      QpDestQpn:   return 32'(row.dest_qpn);
+      QpRkey:      return row.rkey;
+      QpTransport: return transport;
+      QpInitPsn:   return 32'(row.init_psn);
+      default:     return '0;
+    endcase
+  endfunction
+
+  function automatic qp_cfg_t with_word(qp_cfg_t row, logic [QpRowAddrW-1:0] addr, logic [31:0] word);
+    qp_transport_t transport;
+    qp_flow_t flow;
+    transport = word;
+    flow = word;
+    with_word = row;
+    unique case (addr)
+      QpDstMacHi: with_word.dst_mac[47:32] = word[15:0];
+      QpDstMacLo: with_word.dst_mac[31:0] = word;
+      QpDstIp:    with_word.dst_ip = word;
+      QpFlow: begin
+        with_word.udp_sport = flow.udp_sport;
+        with_word.tos       = flow.tos;
+      end
+      QpDestQpn:  with_word.dest_qpn = word[23:0];
+      QpRkey:     with_word.rkey = word;
+      QpTransport: begin
+        with_word.mtu         = mtu_e'(transport.mtu);
+        with_word.ack_timeout = transport.ack_timeout;
+        with_word.retry_cnt   = transport.retry_cnt;
+        with_word.rnr_retry   = transport.rnr_retry;
+      end
+      QpInitPsn:  with_word.init_psn = word[23:0];
+      default:    ;
+    endcase
+  endfunction
+
+  // ---- an access: fetch the row and the live status, then answer or write the row back --------------
+  typedef enum logic [1:0] {
+    StIdle,
+    StFetch,
+    StAnswer
+  } state_e;
+
+  state_e state_q, state_d;
+  reg_req_t access_q;
+
+  wire [QpRowAddrW-1:0] addr = access_q.addr[QpRowAddrW-1:0];
+  wire qp_t qp = access_q.addr[QpRowAddrW+:8];
+  wire qp_exists = 32'(qp) < N_QP;
+
+  qp_cfg_t row;
+  wire write = (state_q == StAnswer) && access_q.is_wr && qp_exists;
+  wire [31:0] merged = (word_of(row, addr) & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten);
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StIdle:  if (req.valid) state_d = StFetch;
+      StFetch: state_d = StAnswer;
+      default: state_d = StIdle;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    state_q <= rst ? StIdle : state_d;
+    if (req.valid) access_q <= req;
+  end
+
+  logic [31:0] word;
+  always_comb begin
+    unique case (addr)
+      QpState:        word = 32'(st_state);
+      QpUnaPsn:       word = 32'(st_una);
+      QpNxtPsn:       word = 32'(st_nxt);
+      QpWrPsn:        word = 32'(st_wr);
+      QpRateCurrent:  word = st_cc.rate_current;
+      QpRateTarget:   word = st_cc.rate_target;
+      QpAlpha:        word = 32'(st_cc.alpha);
+      QpStage:        word = 32'(st_cc.stage);
+      QpRpCnpHandled: word = st_cc.cnp_handled;
+      default:        word = word_of(row, addr);
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    rsp.rd_ack <= (state_q == StAnswer) & ~access_q.is_wr & ~rst;
+    rsp.wr_ack <= (state_q == StAnswer) & access_q.is_wr & ~rst;
+    if (state_q == StAnswer) rsp.rd_data <= qp_exists ? word : '0;
+  end
+
+  assign st_qp = qp;
+
+  // ---- rows -------------------------------------------------------------------------------------
+  wire qp_cfg_t row_new = with_word(row, addr, merged);
+
+  for (genvar p = 0; p <= N_PORTS; p++) begin : gen_copy
+    logic rd_en;
+    logic [QpW-1:0] rd_addr;
+    qp_cfg_t rd_data;
+
+    ram_sdp #(
+      .W    ($bits(qp_cfg_t)),
+      .DEPTH(1 << QpW)
+    ) u_rows (
+      .clk,
+      .wr_en  (write),
+      .wr_addr(qp[QpW-1:0]),
+      .wr_data(row_new),
+      .rd_en,
+      .rd_addr,
+      .rd_data
+    );
+
+    if (p == N_PORTS) begin : gen_bus
+      assign rd_en = (state_q == StFetch);
+      assign rd_addr = qp[QpW-1:0];
+      assign row = rd_data;
+    end else begin : gen_port
+      assign rd_en = cfg_rd[p];
+      assign rd_addr = cfg_qp[p][QpW-1:0];
+      assign cfg[p] = rd_data;
+    end
+  end
+
+  // ---- state --------------------------------------------------------------------------------------
+  wire [1:0] commanded = access_q.wr_data[1:0];
+  wire command = write && addr == QpState && (&access_q.wr_biten[1:0]) && commanded != 2'd3;
+
+  always_ff @(posedge clk) begin
+    cmd_valid <= command & ~rst;
+    cmd_qp    <= qp;
+    cmd_state <= qp_state_e'(commanded);
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) ready <= '0;
+    else begin
+      if (qp_err_valid) ready[qp_err_qp[QpW-1:0]] <= 1'b0;
+      if (command) ready[qp[QpW-1:0]] <= (commanded == QpRts);
+    end
+  end
+
+  wire unused = &{1'b0, cfg_qp, qp_err_qp, access_q.valid, qp};
+
+endmodule
