@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parameters of the reaction point: in physical units, and as the registers hold them.
+
+use core::fmt;
+
+use crate::Rate;
+
+/// Which control law governs a queue pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Law {
+    /// CNPs are ignored, nothing is paced.
+    Off,
+    /// Data Center Quantized Congestion Notification.
+    #[default]
+    Dcqcn,
+}
+
+/// How recovery events are counted into stages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StageCounting {
+    /// One counter that timer and byte counter both advance (AdvCam).
+    #[default]
+    Single,
+    /// One counter each, T and BC (Zhu et al.).
+    PerTrigger,
+}
+
+/// The parameters as the registers hold them: rates in Q8.24 bytes per cycle, intervals in cycles.
+///
+/// `Default` is AdvCam Table II at 156.25 MHz; see [`DcqcnSettings`] for physical units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DcqcnParams {
+    /// The control law.
+    pub law: Law,
+    /// ClampTargetRate: a cut sets R_T to the R_C before it.
+    pub clamp_target: bool,
+    /// How recovery events are counted.
+    pub stage_counting: StageCounting,
+    /// g = 2^-g_shift, 0 ..= 15.
+    pub g_shift: u8,
+    /// F: this many stages of fast recovery follow a cut, 0 ..= 15.
+    pub stage_threshold: u8,
+    /// [`StageCounting::Single`] only: hyper increase begins after this many stages.
+    pub hyper_threshold: u8,
+    /// R_AI: additive increase of the target rate.
+    pub rate_ai: Rate,
+    /// R_HAI: hyper-additive increase of the target rate.
+    pub rate_hai: Rate,
+    /// R_C never falls below this rate.
+    pub rate_min: Rate,
+    /// R_C never exceeds this rate; a flow at this rate is not paced.
+    pub rate_line: Rate,
+    /// Cycles after a cut in which further CNPs do not cut (the cooldown).
+    pub decrease_interval: u32,
+    /// Cycles without a CNP after which alpha decays once; 0 = never.
+    pub alpha_interval: u32,
+    /// Cycles between recovery events of the timer; 0 = no timer.
+    pub increase_interval: u32,
+    /// Bytes between recovery events of the byte counter; 0 = no byte counter.
+    pub byte_threshold: u32,
+}
+
+impl Default for DcqcnParams {
+    fn default() -> Self {
+        Self {
+            law: Law::Dcqcn,
+            clamp_target: true,
+            stage_counting: StageCounting::Single,
+            g_shift: 8,
+            stage_threshold: 5,
+            hyper_threshold: 10,
+            rate_ai: Rate(644_245),       // 6 MB/s
+            rate_hai: Rate(1_288_490),    // 12 MB/s
+            rate_min: Rate(134_218),      // 10 Mb/s
+            rate_line: Rate(134_217_728), // 10 Gb/s: 8 bytes per cycle
+            decrease_interval: 469,       // 3 us
+            alpha_interval: 6_250,        // 40 us
+            increase_interval: 312_500,   // 2 ms
+            byte_threshold: 10_000_000,
+        }
+    }
+}
+
+/// The parameters in physical units, before a clock is chosen.
+///
+/// `Default` is AdvCam Table II at 10 Gb/s. What the table leaves open is taken from Zhu et al.
+/// (byte counter of 10 MB) or chosen: R_min 10 Mb/s, hyper increase after 2 F stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DcqcnSettings {
+    /// The control law.
+    pub law: Law,
+    /// ClampTargetRate.
+    pub clamp_target: bool,
+    /// How recovery events are counted.
+    pub stage_counting: StageCounting,
+    /// g = 2^-g_shift, 0 ..= 15.
+    pub g_shift: u8,
+    /// F, 0 ..= 15.
+    pub stage_threshold: u8,
+    /// Stages before hyper increase (single counter).
+    pub hyper_threshold: u8,
+    /// R_AI in bit/s.
+    pub rate_ai_bps: u64,
+    /// R_HAI in bit/s.
+    pub rate_hai_bps: u64,
+    /// Lowest R_C in bit/s.
+    pub rate_min_bps: u64,
+    /// Line rate in bit/s.
+    pub rate_line_bps: u64,
+    /// Cooldown in ps.
+    pub decrease_interval_ps: u64,
+    /// Alpha-update interval in ps; 0 = alpha never decays.
+    pub alpha_interval_ps: u64,
+    /// Rate-increase interval in ps; 0 = no timer.
+    pub increase_interval_ps: u64,
+    /// Byte counter in bytes; 0 = none.
+    pub byte_threshold: u64,
+}
+
+impl Default for DcqcnSettings {
+    fn default() -> Self {
+        Self {
+            law: Law::Dcqcn,
+            clamp_target: true,
+            stage_counting: StageCounting::Single,
+            g_shift: 8,
+            stage_threshold: 5,
+            hyper_threshold: 10,
+            rate_ai_bps: 48_000_000,
+            rate_hai_bps: 96_000_000,
+            rate_min_bps: 10_000_000,
+            rate_line_bps: 10_000_000_000,
+            decrease_interval_ps: 3_000_000,
+            alpha_interval_ps: 40_000_000,
+            increase_interval_ps: 2_000_000_000,
+            byte_threshold: 10_000_000,
+        }
+    }
+}
+
+impl DcqcnSettings {
+    /// The register values for a core clock, each rounded to the nearest.
+    ///
+    /// # Errors
+    /// [`ParamError`] names the first value that does not fit its register.
+    pub fn at_clock(&self, clock_hz: u64) -> Result<DcqcnParams, ParamError> {
+        let rate = |name, value| {
+            Rate::from_bits_per_second(value, clock_hz).ok_or(ParamError::Rate {
+                name,
+                value,
+                clock_hz,
+            })
+        };
+        let cycles = |name, value: u64| {
+            let cycles =
+                (u128::from(value) * u128::from(clock_hz) + 500_000_000_000) / 1_000_000_000_000;
+            // 0 switches an interval off, so a short one must not round down to it.
+            u32::try_from(if value > 0 { cycles.max(1) } else { 0 }).map_err(|_| {
+                ParamError::Interval {
+                    name,
+                    value,
+                    clock_hz,
+                }
+            })
+        };
+        let nibble = |name, value| {
+            (value <= 15)
+                .then_some(value)
+                .ok_or(ParamError::Nibble { name, value })
+        };
+        let params = DcqcnParams {
+            law: self.law,
+            clamp_target: self.clamp_target,
+            stage_counting: self.stage_counting,
+            g_shift: nibble("g_shift", self.g_shift)?,
+            stage_threshold: nibble("stage_threshold", self.stage_threshold)?,
+            hyper_threshold: self.hyper_threshold,
+            rate_ai: rate("rate_ai", self.rate_ai_bps)?,
+            rate_hai: rate("rate_hai", self.rate_hai_bps)?,
+            rate_min: rate("rate_min", self.rate_min_bps)?,
+            rate_line: rate("rate_line", self.rate_line_bps)?,
+            decrease_interval: cycles("decrease_interval", self.decrease_interval_ps)?,
+            alpha_interval: cycles("alpha_interval", self.alpha_interval_ps)?,
+            increase_interval: cycles("increase_interval", self.increase_interval_ps)?,
+            byte_threshold: u32::try_from(self.byte_threshold).map_err(|_| {
+                ParamError::ByteThreshold {
+                    value: self.byte_threshold,
+                }
+            })?,
+        };
+        if params.rate_min > params.rate_line {
+            return Err(ParamError::MinAboveLine {
+                min: self.rate_min_bps,
+                line: self.rate_line_bps,
+            });
+        }
+        Ok(params)
+    }
+}
+
+/// A setting that does not fit its register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamError {
+    /// A rate of 256 bytes per cycle or more, or a clock of 0 Hz.
+    #[allow(missing_docs)]
+    Rate {
+        name: &'static str,
+        value: u64,
+        clock_hz: u64,
+    },
+    /// An interval of 2^32 cycles or more.
+    #[allow(missing_docs)]
+    Interval {
+        name: &'static str,
+        value: u64,
+        clock_hz: u64,
+    },
+    /// A byte counter of 4 GiB or more.
+    #[allow(missing_docs)]
+    ByteThreshold { value: u64 },
+    /// A four-bit value above 15.
+    #[allow(missing_docs)]
+    Nibble { name: &'static str, value: u8 },
+    /// The lowest rate lies above the line rate.
+    #[allow(missing_docs)]
+    MinAboveLine { min: u64, line: u64 },
+}
+
+impl fmt::Display for ParamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Rate { name, value, clock_hz } => write!(
+                f,
+                "{name} = {value} bit/s does not fit 256 bytes per cycle of a {clock_hz} Hz clock: lower it"
+            ),
+            Self::Interval { name, value, clock_hz } => write!(
+                f,
+                "{name} = {value} ps does not fit 32 bits of cycles of a {clock_hz} Hz clock: shorten it, or 0 for never"
+            ),
+            Self::ByteThreshold { value } => {
+                write!(f, "byte_threshold = {value} does not fit 32 bits: lower it, or 0 for no byte counter")
+            }
+            Self::Nibble { name, value } => write!(f, "{name} = {value}: allowed are 0 to 15"),
+            Self::MinAboveLine { min, line } => {
+                write!(f, "rate_min = {min} bit/s lies above rate_line = {line} bit/s: lower rate_min")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ParamError {}

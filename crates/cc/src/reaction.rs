@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reaction point: one visit of one queue pair, equal to `rtl/cc/dcqcn_step.sv` to the bit.
+//!
+//! Rounding, the same in both: a cut removes `floor(R_C * alpha / 2)` with the 17 visible bits of
+//! alpha; alpha decays to `floor(alpha * (1 - g))` on its 32 internal bits, so it reaches zero;
+//! recovery goes to `ceil((R_C + R_T) / 2)`, so R_C arrives at R_T exactly.
+
+use crate::{DcqcnParams, Law, Rate, StageCounting};
+
+/// alpha = 1 as software sees it.
+pub const ALPHA_ONE: u32 = 1 << 16;
+/// Bits of alpha below those that software sees.
+pub const ALPHA_GUARD_BITS: u32 = 15;
+/// alpha = 1 as the state keeps it.
+const ALPHA_ONE_FULL: u32 = ALPHA_ONE << ALPHA_GUARD_BITS;
+/// Bytes left over from a recovery event are kept for the next up to here; more than this can
+/// only come from a threshold that software has just lowered.
+const BYTE_SLACK: u32 = 1 << 16;
+
+/// The state word of one queue pair, as it lies in the engine's RAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// R_C.
+    pub rate_current: Rate,
+    /// R_T.
+    pub rate_target: Rate,
+    /// alpha with its guard bits, 2^31 = 1.
+    pub alpha_full: u32,
+    /// Cycles since the last cut, held at its highest value.
+    pub since_cut: u32,
+    /// Cycles since the last CNP or alpha update.
+    pub alpha_elapsed: u32,
+    /// Cycles since the last cut or recovery event of the timer.
+    pub increase_elapsed: u32,
+    /// Bytes since the last cut or recovery event of the byte counter.
+    pub bytes_sent: u32,
+    /// Recovery events since the last cut: of the timer (T), or of both (single counter).
+    pub stage_timer: u8,
+    /// Recovery events of the byte counter since the last cut (BC).
+    pub stage_bytes: u8,
+    /// CNPs that led to a cut (`rp_cnp_handled`), modulo 2^32.
+    pub cnp_handled: u32,
+    /// A CNP has been seen; before it, the limiter is idle.
+    pub limited: bool,
+}
+
+impl State {
+    /// A flow that has seen no congestion: line rate, alpha = 1, counters at rest.
+    pub fn idle(params: &DcqcnParams) -> Self {
+        Self {
+            rate_current: params.rate_line,
+            rate_target: params.rate_line,
+            alpha_full: ALPHA_ONE_FULL,
+            since_cut: u32::MAX,
+            alpha_elapsed: 0,
+            increase_elapsed: 0,
+            bytes_sent: 0,
+            stage_timer: 0,
+            stage_bytes: 0,
+            cnp_handled: 0,
+            limited: false,
+        }
+    }
+
+    /// alpha as software sees it, 65536 = 1.
+    pub fn alpha(&self) -> u32 {
+        self.alpha_full >> ALPHA_GUARD_BITS
+    }
+
+    /// The stage as software sees it: the larger of the two counters.
+    pub fn stage(&self) -> u8 {
+        self.stage_timer.max(self.stage_bytes)
+    }
+}
+
+/// What happened to a queue pair since its last visit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Happened {
+    /// At least one CNP arrived.
+    pub cnp: bool,
+    /// Bytes sent, as they count on the wire.
+    pub bytes: u32,
+    /// Clock cycles gone by.
+    pub cycles: u32,
+}
+
+/// What a visit made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The new state word.
+    pub state: State,
+    /// A CNP came and did not cut: inside the cooldown, or the law is off.
+    pub cnp_ignored: bool,
+}
+
+/// One visit: all rules of the reaction point in one function.
+///
+/// A CNP outside the cooldown cuts and restarts everything. A CNP inside it only restarts the
+/// alpha interval. Otherwise alpha decays when its interval is over, and at most one recovery
+/// event is served: the timer's before the byte counter's, which then waits for the next visit.
+pub fn step(state: &State, happened: Happened, params: &DcqcnParams) -> Outcome {
+    let off = params.law == Law::Off;
+    if off || (!state.limited && !happened.cnp) {
+        let state = State {
+            cnp_handled: state.cnp_handled,
+            ..State::idle(params)
+        };
+        return Outcome {
+            state,
+            cnp_ignored: happened.cnp,
+        };
+    }
+    let since_cut = state.since_cut.saturating_add(happened.cycles);
+    let cut = happened.cnp && since_cut >= params.decrease_interval;
+    let mut next = if cut {
+        cut_rate(state, params)
+    } else {
+        recover(
+            &State {
+                since_cut,
+                ..*state
+            },
+            happened,
+            params,
+        )
+    };
+    let bounded = |rate: Rate| rate.max(params.rate_min).min(params.rate_line);
+    next.rate_current = bounded(next.rate_current);
+    next.rate_target = bounded(next.rate_target);
+    Outcome {
+        state: next,
+        cnp_ignored: happened.cnp && !cut,
+    }
+}
+
+/// AdvCam equations 1, 3 and 4.
+fn cut_rate(state: &State, params: &DcqcnParams) -> State {
+    let Rate(rate) = state.rate_current;
+    let reduction = (u64::from(rate) * u64::from(state.alpha())) >> 17;
+    State {
+        rate_current: Rate(rate - reduction as u32),
+        rate_target: if params.clamp_target {
+            state.rate_current
+        } else {
+            state.rate_target
+        },
+        alpha_full: decayed(state.alpha_full, params.g_shift) + (ALPHA_ONE_FULL >> params.g_shift),
+        since_cut: 0,
+        alpha_elapsed: 0,
+        increase_elapsed: 0,
+        bytes_sent: 0,
+        stage_timer: 0,
+        stage_bytes: 0,
+        cnp_handled: state.cnp_handled.wrapping_add(1),
+        limited: true,
+    }
+}
+
+/// AdvCam equation 2 and the three recovery phases.
+fn recover(state: &State, happened: Happened, params: &DcqcnParams) -> State {
+    let mut next = *state;
+
+    let (elapsed, over) = advance(
+        state.alpha_elapsed,
+        happened.cycles,
+        params.alpha_interval,
+        happened.cycles,
+    );
+    next.alpha_elapsed = if happened.cnp { 0 } else { elapsed };
+    if over && !happened.cnp {
+        next.alpha_full = decayed(state.alpha_full, params.g_shift);
+    }
+
+    let (elapsed, timer) = advance(
+        state.increase_elapsed,
+        happened.cycles,
+        params.increase_interval,
+        happened.cycles,
+    );
+    next.increase_elapsed = elapsed;
+    let (bytes, counter) = advance(
+        state.bytes_sent,
+        happened.bytes,
+        params.byte_threshold,
+        BYTE_SLACK,
+    );
+    next.bytes_sent = match timer && counter {
+        true => state.bytes_sent.saturating_add(happened.bytes),
+        false => bytes,
+    };
+    if timer || counter {
+        raise_rate(&mut next, params);
+        let stage = match (params.stage_counting, timer) {
+            (StageCounting::Single, _) | (_, true) => &mut next.stage_timer,
+            (StageCounting::PerTrigger, false) => &mut next.stage_bytes,
+        };
+        *stage = stage.saturating_add(1);
+    }
+    next
+}
+
+/// One recovery event; the phase is judged by the stages before it, so F = 5 gives five steps of
+/// fast recovery.
+fn raise_rate(state: &mut State, params: &DcqcnParams) {
+    let (first, last) = (
+        state.stage_timer.max(state.stage_bytes),
+        state.stage_timer.min(state.stage_bytes),
+    );
+    let (fast, hyper) = match params.stage_counting {
+        StageCounting::Single => (
+            state.stage_timer < params.stage_threshold,
+            state.stage_timer >= params.hyper_threshold,
+        ),
+        StageCounting::PerTrigger => (
+            first < params.stage_threshold,
+            last > params.stage_threshold,
+        ),
+    };
+    let increment = match (fast, hyper) {
+        (true, _) => 0,
+        (false, true) => params.rate_hai.0,
+        (false, false) => params.rate_ai.0,
+    };
+    let target = u64::from(state.rate_target.0) + u64::from(increment);
+    let target = target.min(u64::from(params.rate_line.0));
+    state.rate_target = Rate(target as u32);
+    state.rate_current = Rate(((u64::from(state.rate_current.0) + target + 1) >> 1) as u32);
+}
+
+/// `floor(alpha * (1 - 2^-shift))`.
+fn decayed(alpha_full: u32, shift: u8) -> u32 {
+    let scaled = (u64::from(alpha_full) << shift) - u64::from(alpha_full);
+    (scaled >> shift) as u32
+}
+
+/// Counts `amount` towards `limit`; at the limit the counter fires and keeps what is left over,
+/// so that the mean interval is exact. A rest of `slack` or more is dropped. A limit of 0 never
+/// fires.
+fn advance(count: u32, amount: u32, limit: u32, slack: u32) -> (u32, bool) {
+    let sum = count.saturating_add(amount);
+    if limit == 0 {
+        return (0, false);
+    }
+    if sum < limit {
+        return (sum, false);
+    }
+    let rest = sum - limit;
+    (if rest < slack { rest } else { 0 }, true)
+}
+
+/// The reaction point of one queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReactionPoint {
+    /// The state word.
+    pub state: State,
+}
+
+impl ReactionPoint {
+    /// A new flow.
+    pub fn new(params: &DcqcnParams) -> Self {
+        Self {
+            state: State::idle(params),
+        }
+    }
+
+    /// One visit, see [`step`]; returns whether a CNP was ignored.
+    pub fn visit(&mut self, happened: Happened, params: &DcqcnParams) -> bool {
+        let outcome = step(&self.state, happened, params);
+        self.state = outcome.state;
+        outcome.cnp_ignored
+    }
+
+    /// Whether the pacer may leave this flow alone.
+    pub fn unlimited(&self, params: &DcqcnParams) -> bool {
+        self.state.rate_current >= params.rate_line
+    }
+}
