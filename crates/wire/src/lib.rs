@@ -1,1 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything Penstock says on a wire: RoCEv2 packets, MAC control frames, and the readout's own
+//! fragment header, each as a checked view over bytes and a validated representation (`Repr`).
+//! It does no I/O, reads no clock, and never copies a payload it parses.
+//! Sources: IBTA specification vol. 1 clause 9 and annex A17 (RoCEv2), RFC 791, RFC 768, IEEE 802.3
+//! clause 31 and annex 31B (pause), IEEE 802.1Qbb (PFC).
+//!
+//! ```text
+//! destination MAC .. EtherType | IPv4 | UDP 4791 | BTH [RETH] [ImmDt] [AETH] | payload | pad | ICRC
+//!          14                    20      8          12   16      4       4      0..4096  0..3   4
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod aeth;
+mod bth;
+mod bytesio;
+mod crc;
+mod error;
+mod ethernet;
+pub mod fragment;
+mod ipv4;
+mod mac_control;
+mod opcode;
+mod packet;
+mod payload;
+mod psn;
+mod reth;
+mod roce;
+mod udp;
+
+pub use aeth::{AethRepr, Credits, NakCode, RnrTimer, Syndrome};
+pub use bth::{BthRepr, BthView};
+pub use core::net::Ipv4Addr;
+pub use crc::{crc32c, fcs, icrc};
+pub use error::{ParseError, ReprError};
+pub use ethernet::{EthernetView, MacAddr, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
+pub use fragment::{FragmentError, FragmentHeader};
+pub use ipv4::{Ecn, Ipv4Repr, Ipv4View};
+pub use mac_control::{MacControl, MAC_CONTROL_DST};
+pub use opcode::{Opcode, Operation, Position};
+pub use packet::Packet;
+pub use payload::Payload;
+pub use psn::{Psn, Qpn};
+pub use reth::RethRepr;
+pub use roce::{RocePacket, MAX_PAYLOAD};
+pub use udp::{UdpView, UDP_PORT_ROCE};
+
+/// Bytes that a frame costs on the wire beside itself: preamble and start delimiter (8), FCS (4)
+/// and the average inter-packet gap (12). IEEE 802.3 clause 4A.4.2.
+pub const WIRE_OVERHEAD: usize = 8 + 4 + 12;
+
+/// The shortest Ethernet frame without its FCS (IEEE 802.3 clause 3.2.7).
+pub const MIN_FRAME_LEN: usize = 60;
+
+/// The default partition key with full membership (IBTA 10.9.1.2).
+pub const DEFAULT_PKEY: u16 = 0xFFFF;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Big-endian field access over slices whose length a view has already checked.
+//! Every header reads and writes through these, so an offset appears once per field.
+
+pub(crate) fn be16(data: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([data[at], data[at + 1]])
+}
+
+pub(crate) fn be24(data: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([0, data[at], data[at + 1], data[at + 2]])
+}
+
+pub(crate) fn be32(data: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]])
+}
+
+pub(crate) fn be64(data: &[u8], at: usize) -> u64 {
+    u64::from(be32(data, at)) << 32 | u64::from(be32(data, at + 4))
+}
+
+pub(crate) fn put16(data: &mut [u8], at: usize, value: u16) {
+    data[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+pub(crate) fn put24(data: &mut [u8], at: usize, value: u32) {
+    data[at..at + 3].copy_from_slice(&value.to_be_bytes()[1..]);
+}
+
+pub(crate) fn put32(data: &mut [u8], at: usize, value: u32) {
+    data[at..at + 4].copy_from_slice(&value.to_be_bytes());
+}
+
+pub(crate) fn put64(data: &mut [u8], at: usize, value: u64) {
+    data[at..at + 8].copy_from_slice(&value.to_be_bytes());
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a frame is not what it claims to be; each variant carries the value that gave it away.
+//! A frame that is merely something else (ARP, TCP, IPv6) is no error: it parses as `Packet::Raw`.
+
+use core::net::Ipv4Addr;
+
+/// A frame that claims to be RoCEv2 or MAC control and breaks its rules. Count it and drop it, or
+/// carry its bytes on as `Packet::Raw`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ParseError {
+    /// The frame ends inside a header.
+    #[error(
+        "{layer} header needs {needed} bytes but the frame has {available} left: it was cut short"
+    )]
+    Truncated {
+        /// Header that did not fit.
+        layer: &'static str,
+        /// Bytes the header needs.
+        needed: usize,
+        /// Bytes there are.
+        available: usize,
+    },
+    /// A length field disagrees with the frame or with the field around it.
+    #[error("{layer} length field says {field} bytes where {actual} are possible")]
+    BadLength {
+        /// Header with the field.
+        layer: &'static str,
+        /// What it says.
+        field: usize,
+        /// What the surroundings allow or require.
+        actual: usize,
+    },
+    /// RFC 791 header checksum.
+    #[error("IPv4 header checksum is {found:#06x}, computed {computed:#06x}")]
+    BadIpChecksum {
+        /// In the header.
+        found: u16,
+        /// Over the header.
+        computed: u16,
+    },
+    /// RoCEv2 allows no IPv4 options (annex A17.3.1).
+    #[error("IPv4 header of {header_len} bytes in front of RoCEv2: options are not allowed")]
+    IpOptions {
+        /// Header length in bytes.
+        header_len: usize,
+    },
+    /// RoCEv2 packets are never fragmented (annex A17.3.1).
+    #[error("IPv4 fragment from {src} to the RoCEv2 port: set the path MTU so that packets fit")]
+    Fragmented {
+        /// Sender.
+        src: Ipv4Addr,
+    },
+    /// BTH transport header version other than 0 (IBTA 9.2.5).
+    #[error("BTH version {version}: only version 0 exists")]
+    BthVersion {
+        /// TVer field.
+        version: u8,
+    },
+    /// PadCnt does not fit the payload (IBTA 9.2.4).
+    #[error(
+        "BTH pad count {pad} with {body} bytes behind the headers: not a whole number of words"
+    )]
+    BadPadCount {
+        /// PadCnt field.
+        pad: u8,
+        /// Payload and pad bytes.
+        body: usize,
+    },
+    /// Invariant CRC (annex A17.3.3): the packet was damaged behind the last FCS check.
+    #[error("ICRC is {found:#010x}, computed {computed:#010x}")]
+    BadIcrc {
+        /// In the packet.
+        found: u32,
+        /// Over the packet.
+        computed: u32,
+    },
+}
+
+/// A `RocePacket` whose fields contradict each other and that therefore has no bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReprError {
+    /// The opcode calls for an extension header that is `None`, or forbids one that is `Some`.
+    #[error("opcode {opcode:#04x} and the {header} field disagree: {header} must be {}", if *.required {"Some"} else {"None"})]
+    Extension {
+        /// Opcode in the BTH.
+        opcode: u8,
+        /// Which header.
+        header: &'static str,
+        /// Whether the opcode carries it.
+        required: bool,
+    },
+    /// More payload than any path MTU, or any payload in a CNP or ACK.
+    #[error("payload of {len} bytes where opcode {opcode:#04x} allows {max}")]
+    PayloadTooLong {
+        /// Opcode in the BTH.
+        opcode: u8,
+        /// Payload bytes.
+        len: usize,
+        /// Most that fits.
+        max: usize,
+    },
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any frame on a link: RoCEv2, MAC control, or bytes that are neither.
+//! `frame_len` and `wire_len` cost nothing, so a simulator charges links without making bytes.
+//! Sources: design section 4 (frames); IEEE 802.3 clause 3.
+
+use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
+use crate::ipv4::{self, Ipv4View};
+use crate::{
+    udp, MacAddr, MacControl, ParseError, RocePacket, MAC_CONTROL_DST, MIN_FRAME_LEN,
+    UDP_PORT_ROCE, WIRE_OVERHEAD,
+};
+use bytes::{Bytes, BytesMut};
+
+/// One frame, from destination MAC to its last byte in front of the FCS.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Packet {
+    /// RoCEv2 over IPv4.
+    Roce(RocePacket),
+    /// Pause or PFC, to 01:80:C2:00:00:01.
+    MacControl {
+        /// Who sends it.
+        src: MacAddr,
+        /// What it asks for.
+        control: MacControl,
+    },
+    /// Anything else, or a damaged frame a caller wants to carry on.
+    Raw(Bytes),
+}
+
+impl Packet {
+    /// Reads a frame without FCS. The payload of a RoCEv2 packet is a slice of `frame`.
+    /// ARP, TCP, other UDP, IPv6, VLAN tags and unknown MAC control opcodes give `Packet::Raw`.
+    ///
+    /// # Errors
+    /// A frame that claims to be RoCEv2 or MAC control and is malformed, or whose ICRC is wrong.
+    pub fn parse(frame: Bytes) -> Result<Packet, ParseError> {
+        let eth = EthernetView::new_checked(&frame)?;
+        match eth.ethertype() {
+            ETHERTYPE_MAC_CONTROL => {
+                let (src, control) = (eth.src(), MacControl::parse(eth.payload())?);
+                Ok(
+                    control.map_or(Packet::Raw(frame), |control| Packet::MacControl {
+                        src,
+                        control,
+                    }),
+                )
+            }
+            ETHERTYPE_IPV4 if claims_roce(eth.payload()) => {
+                RocePacket::parse(&frame).map(Packet::Roce)
+            }
+            _ => Ok(Packet::Raw(frame)),
+        }
+    }
+
+    /// The bytes of the frame without FCS. Cheap for `Raw`.
+    pub fn emit(&self) -> Bytes {
+        match self {
+            Packet::Roce(packet) => packet.emit(),
+            Packet::MacControl { src, control } => {
+                let mut frame = BytesMut::zeroed(MIN_FRAME_LEN);
+                ethernet::write(&mut frame, MAC_CONTROL_DST, *src, ETHERTYPE_MAC_CONTROL);
+                control.write(&mut frame[ethernet::LEN..]);
+                frame.freeze()
+            }
+            Packet::Raw(bytes) => bytes.clone(),
+        }
+    }
+
+    /// Bytes from the destination MAC to the last one in front of the FCS: the length of [`Self::emit`].
+    pub fn frame_len(&self) -> usize {
+        match self {
+            Packet::Roce(packet) => packet.frame_len(),
+            Packet::MacControl { .. } => MIN_FRAME_LEN,
+            Packet::Raw(bytes) => bytes.len(),
+        }
+    }
+
+    /// Bytes of link time the frame costs: padded to the minimum, plus FCS, preamble and gap; 84 at least.
+    pub fn wire_len(&self) -> usize {
+        self.frame_len().max(MIN_FRAME_LEN) + WIRE_OVERHEAD
+    }
+}
+
+impl From<RocePacket> for Packet {
+    fn from(packet: RocePacket) -> Self {
+        Packet::Roce(packet)
+    }
+}
+
+/// Whether an IPv4 packet is UDP to port 4791, by the fields alone. A later fragment has no UDP
+/// header and so claims nothing.
+fn claims_roce(data: &[u8]) -> bool {
+    Ipv4View::new_checked(data).is_ok_and(|ip| {
+        let port_at = ip.header_len() + 2;
+        ip.version() == 4
+            && ip.header_len() >= ipv4::LEN
+            && ip.protocol() == udp::PROTOCOL
+            && ip.fragment_offset() == 0
+            && data.get(port_at..port_at + 2) == Some(&UDP_PORT_ROCE.to_be_bytes()[..])
+    })
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! UDP header in front of the BTH: port 4791, checksum 0 as the ICRC covers the packet.
+//! A checksum that is not 0 is not verified: the ICRC is the stronger check and always there.
+//! Sources: RFC 768; IBTA annex A17.3.2.
+
+use crate::bytesio::{be16, put16};
+use crate::ParseError;
+
+pub(crate) const LEN: usize = 8;
+pub(crate) const PROTOCOL: u8 = 17;
+
+/// Destination port of RoCEv2, as assigned by IANA.
+pub const UDP_PORT_ROCE: u16 = 4791;
+
+/// A UDP header over bytes known to be there.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpView<'a>(&'a [u8]);
+
+impl<'a> UdpView<'a> {
+    /// Checks that the header is there.
+    ///
+    /// # Errors
+    /// `Truncated` below 8 bytes.
+    pub fn new_checked(data: &'a [u8]) -> Result<Self, ParseError> {
+        if data.len() < LEN {
+            return Err(ParseError::Truncated {
+                layer: "UDP",
+                needed: LEN,
+                available: data.len(),
+            });
+        }
+        Ok(UdpView(data))
+    }
+
+    /// Source port: the flow's label for equal-cost multipath.
+    pub fn src_port(&self) -> u16 {
+        be16(self.0, 0)
+    }
+
+    /// Destination port.
+    pub fn dst_port(&self) -> u16 {
+        be16(self.0, 2)
+    }
+
+    /// Length field: header and payload.
+    pub fn len(&self) -> usize {
+        usize::from(be16(self.0, 4))
+    }
+
+    /// Whether the length field admits no payload.
+    pub fn is_empty(&self) -> bool {
+        self.len() <= LEN
+    }
+}
+
+pub(crate) fn write(data: &mut [u8], src_port: u16, len: u16) {
+    put16(data, 0, src_port);
+    put16(data, 2, UDP_PORT_ROCE);
+    put16(data, 4, len);
+    put16(data, 6, 0);
+}
