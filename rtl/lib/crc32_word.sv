@@ -32,11 +32,11 @@ module crc32_word #(
 
   // Which bits of the word make bit `index` of the new state: a one at word bit j passes the feedback
   // once and then moves on with the DATA_W-1-j bits behind it.
-  function automatic logic [DATA_W-1:0] matrix_row(input int unsigned index);
+  function automatic logic [DATA_W-1:0] matrix_row(input logic [4:0] index);
     logic [31:0] state;
     state = Polynomial;
     for (int j = DATA_W - 1; j >= 0; j--) begin
-      matrix_row[j] = state[index[4:0]];
+      matrix_row[j] = state[index];
       state = (state >> 1) ^ (state[0] ? Polynomial : 32'h0);
     end
   endfunction
@@ -50,7 +50,7 @@ module crc32_word #(
   assign outrun    = n_bytes < 4 ? crc_in >> {n_bytes[1:0], 3'b000} : 32'h0;
 
   for (genvar i = 0; i < 32; i++) begin : g_bit
-    localparam logic [DATA_W-1:0] Row = matrix_row(i);
+    localparam logic [DATA_W-1:0] Row = matrix_row(5'(i));
     assign crc_out[i] = ^(word & Row) ^ outrun[i];
   end
 endmodule

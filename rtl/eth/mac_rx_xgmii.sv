@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: SHL-2.1
+// Receive MAC for 64-bit XGMII: finds frames that start in lane 0 or 4, checks and strips the FCS.
+// A frame with a wrong FCS, a stray character, fewer than 64 or more than MAX_BYTES octets leaves
+// with tuser at tlast, or not at all when it has less than one whole word. Needs gaps of 5 octets.
+// Source: IEEE 802.3 clauses 3.4 (invalid frame) and 46.3.2 (XGMII receive).
+//
+//   xgmii --> align by 0 or 4 lanes --> a: word, kind --> b: CRC, last word held --> m_axis
+module mac_rx_xgmii
+  import xgmii_pkg::*;
+#(
+  parameter int unsigned MAX_BYTES = 9022  // longest good frame, FCS counted
+) (
+  input  logic        clk,
+  input  logic        rst,
+  input  logic [63:0] xgmii_rxd,
+  input  logic [7:0]  xgmii_rxc,
+  output logic [63:0] m_axis_tdata,
+  output logic [7:0]  m_axis_tkeep,
+  output logic        m_axis_tvalid,
+  output logic        m_axis_tlast,
+  output logic        m_axis_tuser,   // at tlast: the frame is bad, forget it
+  output logic        stat_good,
+  output logic        stat_bad_fcs,   // whole frame, wrong FCS
+  output logic        stat_bad_frame  // stray character, runt, oversize, or no SFD
+);
+  if (MAX_BYTES < 1518 || MAX_BYTES > 65535) begin : g_bad_max
+    $fatal(1, "%m: MAX_BYTES is %0d; it must lie between 1518 and 65535", MAX_BYTES);
+  end
+
+  localparam logic [15:0] MinLength  = 16'd64;
+  localparam logic [15:0] MaxLength  = 16'(MAX_BYTES);
+  localparam logic [31:0] CrcResidue = 32'hDEBB_20E3;  // state behind any frame and its own FCS
+
+  typedef enum logic [1:0] {
+    KindNone,
+    KindData,   // eight octets of a frame
+    KindLast,   // the first `count` octets, 0 to 7, end a frame of good length
+    KindAbort   // the frame ends here and is bad
+  } kind_e;
+
+  // ---- alignment: present word and half of the next --------------------------------------------
+  logic [63:0] rxd_q, word;
+  logic [7:0]  rxc_q, word_c;
+  logic        start0, start4, lane4_d, lane4_q;
+
+  assign start0  = rxc_q[0] && rxd_q[7:0] == XgmiiStart;
+  assign start4  = rxc_q[4] && rxd_q[39:32] == XgmiiStart;
+  assign lane4_d = start4 || (lane4_q && !start0);
+  assign word    = lane4_d ? {xgmii_rxd[31:0], rxd_q[63:32]} : rxd_q;
+  assign word_c  = lane4_d ? {xgmii_rxc[3:0], rxc_q[7:4]} : rxc_q;
+
+  // ---- what the aligned word is ------------------------------------------------------------------
+  kind_e       kind_d, a_kind_q;
+  logic        in_frame_d, in_frame_q, has_sfd, a_start_q;
+  logic [63:0] a_word_q;
+  logic [3:0]  count_d, a_count_q;
+  logic [12:0] index_d, index_q;  // words of the frame so far
+  logic [15:0] length;
+
+  assign has_sfd = word_c == 8'h01 && word[63:56] == OctetSfd;
+
+  always_comb begin
+    kind_d     = KindNone;
+    in_frame_d = in_frame_q;
+    count_d    = 4'd8;
+    index_d    = index_q + 13'd1;
+    length     = {index_q, 3'b000} + 16'd8;
+    if (start0 || start4) begin
+      if (in_frame_q || !has_sfd) kind_d = KindAbort;
+      in_frame_d = has_sfd;
+      index_d    = '0;
+    end else if (in_frame_q) begin
+      kind_d = KindData;
+      if (word_c != '0) begin
+        count_d    = 4'($countones(~word_c & (word_c - 8'd1)));  // lanes below the first character
+        length     = {index_q, 3'b000} + 16'(count_d);
+        kind_d     = word[{count_d[2:0], 3'b000}+:8] == XgmiiTerm && length >= MinLength ? KindLast : KindAbort;
+        in_frame_d = 1'b0;
+      end
+      if (length > MaxLength) begin
+        kind_d     = KindAbort;
+        in_frame_d = 1'b0;
+      end
+    end
+  end
+
+  // ---- FCS, and the word that may turn out to be the last ------------------------------------------
+  // Four of the octets received last are the FCS. With more than four in the final word it keeps the
+  // rest; otherwise the held word ends the frame, four octets shorter than it would be.
+  logic [31:0] crc_d, crc_q;
+  logic [63:0] held_q;
+  logic        held_valid_q, push, tail_q, tail_bad_q;
+  logic [7:0]  tail_keep_q;
+
+  crc32_word #(.DATA_W(64)) u_crc (
+    .crc_in  (crc_q),
+    .data    (a_word_q),
+    .n_bytes (a_count_q),
+    .crc_out (crc_d)
+  );
+
+  assign push = a_kind_q == KindData || (a_kind_q == KindLast && a_count_q > 4'd4);
+
+  always_ff @(posedge clk) begin
+    rxd_q      <= xgmii_rxd;
+    rxc_q      <= xgmii_rxc;
+    lane4_q    <= lane4_d;
+    in_frame_q <= in_frame_d;
+    index_q    <= index_d;
+
+    a_kind_q  <= kind_d;
+    a_start_q <= start0 || start4;
+    a_word_q  <= word;
+    a_count_q <= count_d;
+
+    if (a_start_q) crc_q <= '1;
+    else if (a_count_q != '0) crc_q <= crc_d;
+    if (push) held_q <= a_word_q;
+    if (a_kind_q == KindData) held_valid_q <= 1'b1;
+    else if (tail_q) held_valid_q <= 1'b0;
+    tail_q      <= a_kind_q == KindLast || a_kind_q == KindAbort;
+    tail_bad_q  <= a_kind_q == KindAbort;
+    tail_keep_q <= a_kind_q == KindAbort ? '1 :
+                   a_count_q > 4'd4 ? 8'h0F >> (4'd8 - a_count_q) : 8'hFF >> (4'd4 - a_count_q);
+
+    m_axis_tdata  <= held_q;
+    m_axis_tkeep  <= tail_q ? tail_keep_q : '1;
+    m_axis_tvalid <= held_valid_q && (tail_q || push);
+    m_axis_tlast  <= tail_q;
+    m_axis_tuser  <= tail_q && (tail_bad_q || crc_q != CrcResidue);
+
+    stat_good      <= tail_q && !tail_bad_q && crc_q == CrcResidue;
+    stat_bad_fcs   <= tail_q && !tail_bad_q && crc_q != CrcResidue;
+    stat_bad_frame <= tail_q && tail_bad_q;
+
+    if (rst) begin
+      rxc_q          <= '1;
+      rxd_q          <= {8{XgmiiIdle}};
+      lane4_q        <= 1'b0;
+      in_frame_q     <= 1'b0;
+      a_kind_q       <= KindNone;
+      a_start_q      <= 1'b0;
+      held_valid_q   <= 1'b0;
+      tail_q         <= 1'b0;
+      m_axis_tvalid  <= 1'b0;
+      stat_good      <= 1'b0;
+      stat_bad_fcs   <= 1'b0;
+      stat_bad_frame <= 1'b0;
+    end
+  end
+
+`ifndef SYNTHESIS
+  // One verdict a frame, and never a beat behind the verdict without a new frame.
+  a_one_verdict : assert property (@(posedge clk) disable iff (rst)
+    $onehot0({stat_good, stat_bad_fcs, stat_bad_frame}));
+  a_good_is_clean : assert property (@(posedge clk) disable iff (rst)
+    m_axis_tvalid && m_axis_tlast |-> m_axis_tuser == !stat_good);
+  a_good_has_data : assert property (@(posedge clk) disable iff (rst)
+    stat_good |-> m_axis_tvalid && m_axis_tlast);
+`endif
+endmodule
