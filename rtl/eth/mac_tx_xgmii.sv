@@ -53,6 +53,7 @@ module mac_tx_xgmii
   logic [3:0]  count_d, a_count_q, b_count_q;  // octets of the word that belong to the frame
   logic [12:0] index_d, index_q;               // word of the frame
   logic        frame_end;
+  logic [1:0]  gap_d, gap_q;                   // cycles until the next preamble may follow
   logic [63:0] keep_mask;
 
   for (genvar i = 0; i < 8; i++) begin : g_mask
@@ -116,7 +117,6 @@ module mac_tx_xgmii
   // up in the deficit; when they make a column, a third idle column pays them back.
   logic       lane4_d, lane4_q;      // the next (or present) frame starts in lane 4
   logic [1:0] deficit_d, deficit_q;
-  logic [1:0] gap_d, gap_q;          // cycles until the next preamble may follow
   logic       extra_column;
   logic [3:0] end_count;
   logic [2:0] columns;               // from the first word after /T/ to the next start
