@@ -69,9 +69,15 @@ impl Board {
         board
     }
 
-    /// Cycles since the end of reset.
+    /// Cycles since the end of reset, or since [`Board::restart_time`].
     pub fn cycle(&self) -> u64 {
         self.cycle
+    }
+
+    /// Counts cycles from here on: the board's set-up lies before the time of a simulation.
+    pub fn restart_time(&mut self) {
+        self.cycle = 0;
+        self.paused_cycles = 0;
     }
 
     /// Cycles so far in which PFC or pause held the transmitter.

@@ -11,13 +11,17 @@
 
 mod axil;
 mod board;
+mod config;
 mod ffi;
 mod message;
+mod node;
 mod worker;
 mod xgmii;
 
 pub use axil::Answer;
 pub use board::{Board, RegisterError, CYCLE_PS, OCTET_PS};
+pub use config::{qp_register, regs, EndpointConfig, QpConfig, SetupError};
 pub use message::{Completion, Message, Verb, WcStatus};
+pub use node::{BoardNode, MessageTally, PORT};
 pub use worker::{wire_octets, Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
 pub use xgmii::Received;

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What software writes into a board before it may send: addresses, flow control, congestion control
+//! and queue pairs, through the registers of `regs/penstock.rdl`.
+
+use crate::board::{Board, RegisterError};
+use penstock_cc::{DcqcnParams, Law, StageCounting};
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
+
+/// Offsets and fields made from `regs/penstock.rdl`.
+#[allow(dead_code, reason = "the map has more registers than software writes")]
+pub mod regs {
+    include!(concat!(env!("OUT_DIR"), "/penstock_regs.rs"));
+}
+
+/// "PSTK", what the ID register of a Penstock board reads.
+const IDENTITY: u32 = 0x5053_544b;
+
+/// Addresses and flow control of the whole board.
+#[derive(Debug, Clone)]
+pub struct EndpointConfig {
+    pub mac: MacAddr,
+    pub ip: Ipv4Addr,
+    pub ttl: u8,
+    /// Queue pair i answers to number `qpn_base + i`; the low 8 bits are 0.
+    pub qpn_base: Qpn,
+    pub obey_pause: bool,
+    pub obey_pfc: bool,
+    /// The traffic class whose PFC holds the transmitter, 0 to 7.
+    pub traffic_class: u8,
+    pub congestion: DcqcnParams,
+}
+
+/// One queue pair's peer and transport attributes (the fields of `ibv_qp_attr`).
+#[derive(Debug, Clone)]
+pub struct QpConfig {
+    pub dst_mac: MacAddr,
+    pub dst_ip: Ipv4Addr,
+    pub udp_sport: u16,
+    /// IPv4 TOS: DSCP in the high six bits, ECN in the low two.
+    pub tos: u8,
+    pub dest_qpn: Qpn,
+    pub rkey: u32,
+    /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096.
+    pub mtu: u16,
+    /// 4.096 us * 2^code, 0 = never (IBTA 9.7.6.1.3).
+    pub ack_timeout: u8,
+    pub retry_cnt: u8,
+    /// 7 = without end.
+    pub rnr_retry: u8,
+    pub init_psn: Psn,
+}
+
+/// A board that could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    #[error("the board's ID register reads {found:#010x}, a Penstock board's reads {IDENTITY:#010x}")]
+    NotPenstock { found: u32 },
+    #[error("mtu = {mtu}: allowed are 256, 512, 1024, 2048, 4096")]
+    Mtu { mtu: u16 },
+    #[error("queue pair {index} is in state {found} after the command to become ready to send (state 1)")]
+    NotReady { index: u8, found: u32 },
+}
+
+/// A value in its place in a register.
+fn field(value: impl Into<u32>, shift: u32, mask: u32) -> u32 {
+    (value.into() << shift) & mask
+}
+
+/// The two registers of a MAC address: octets 0 and 1, octets 2 to 5.
+fn mac_words(mac: MacAddr) -> (u32, u32) {
+    let [a, b, c, d, e, f] = mac.0;
+    (u32::from_be_bytes([0, 0, a, b]), u32::from_be_bytes([c, d, e, f]))
+}
+
+/// Address of one register of queue pair `index`.
+pub fn qp_register(index: u8, offset: u32) -> u32 {
+    regs::qp::BASE + u32::from(index) * regs::qp::STRIDE + offset
+}
+
+impl Board {
+    /// Checks that this is a Penstock board and writes everything that is not per queue pair.
+    pub fn configure(&mut self, config: &EndpointConfig) -> Result<(), SetupError> {
+        use regs::global as g;
+        let found = self.read(g::ID)?;
+        if found != IDENTITY {
+            return Err(SetupError::NotPenstock { found });
+        }
+        let (high, low) = mac_words(config.mac);
+        let flow_control = field(config.obey_pause, g::FLOW_CONTROL_PAUSE_EN_SHIFT, g::FLOW_CONTROL_PAUSE_EN_MASK)
+            | field(config.obey_pfc, g::FLOW_CONTROL_PFC_EN_SHIFT, g::FLOW_CONTROL_PFC_EN_MASK)
+            | field(
+                config.traffic_class,
+                g::FLOW_CONTROL_TRAFFIC_CLASS_SHIFT,
+                g::FLOW_CONTROL_TRAFFIC_CLASS_MASK,
+            );
+        for (address, value) in [
+            (g::LOCAL_MAC_HI, high),
+            (g::LOCAL_MAC_LO, low),
+            (g::LOCAL_IP, u32::from(config.ip)),
+            (g::IPV4, field(config.ttl, g::IPV4_TTL_SHIFT, g::IPV4_TTL_MASK)),
+            (g::QPN_BASE, config.qpn_base.value() & g::QPN_BASE_BASE_MASK),
+            (g::FLOW_CONTROL, flow_control),
+        ] {
+            self.write(address, value)?;
+        }
+        Ok(self.set_congestion_control(&config.congestion)?)
+    }
+
+    /// Writes the parameters of the reaction points.
+    pub fn set_congestion_control(&mut self, params: &DcqcnParams) -> Result<(), RegisterError> {
+        use regs::cc as c;
+        let law = match params.law {
+            Law::Off => 0u32,
+            Law::Dcqcn => 1,
+        };
+        let two_counters = params.stage_counting == StageCounting::PerTrigger;
+        let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
+            | field(params.clamp_target, c::CONTROL_CLAMP_TARGET_SHIFT, c::CONTROL_CLAMP_TARGET_MASK)
+            | field(two_counters, c::CONTROL_TWO_COUNTERS_SHIFT, c::CONTROL_TWO_COUNTERS_MASK)
+            | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
+            | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
+            | field(params.hyper_threshold, c::CONTROL_HYPER_THRESHOLD_SHIFT, c::CONTROL_HYPER_THRESHOLD_MASK);
+        for (address, value) in [
+            (c::RATE_AI, params.rate_ai.0),
+            (c::RATE_HAI, params.rate_hai.0),
+            (c::RATE_MIN, params.rate_min.0),
+            (c::RATE_LINE, params.rate_line.0),
+            (c::DECREASE_INTERVAL, params.decrease_interval),
+            (c::ALPHA_INTERVAL, params.alpha_interval),
+            (c::INCREASE_INTERVAL, params.increase_interval),
+            (c::BYTE_THRESHOLD, params.byte_threshold),
+            (c::CONTROL, control),
+        ] {
+            self.write(address, value)?;
+        }
+        Ok(())
+    }
+
+    /// Takes queue pair `index` through RESET with new attributes to ready-to-send.
+    pub fn open_qp(&mut self, index: u8, config: &QpConfig) -> Result<(), SetupError> {
+        use regs::qp as q;
+        const RESET: u32 = 0;
+        const READY_TO_SEND: u32 = 1;
+        /// Cycles that the state machines may take from a command to the state it asks for.
+        const SETTLE_CYCLES: u64 = 64;
+
+        let mtu_code = match config.mtu {
+            mtu @ (256 | 512 | 1024 | 2048 | 4096) => mtu.ilog2() - 7,
+            mtu => return Err(SetupError::Mtu { mtu }),
+        };
+        let (high, low) = mac_words(config.dst_mac);
+        let flow = field(config.udp_sport, q::FLOW_UDP_SPORT_SHIFT, q::FLOW_UDP_SPORT_MASK)
+            | field(config.tos, q::FLOW_TOS_SHIFT, q::FLOW_TOS_MASK);
+        let transport = field(mtu_code, q::TRANSPORT_MTU_SHIFT, q::TRANSPORT_MTU_MASK)
+            | field(config.ack_timeout, q::TRANSPORT_ACK_TIMEOUT_SHIFT, q::TRANSPORT_ACK_TIMEOUT_MASK)
+            | field(config.retry_cnt, q::TRANSPORT_RETRY_CNT_SHIFT, q::TRANSPORT_RETRY_CNT_MASK)
+            | field(config.rnr_retry, q::TRANSPORT_RNR_RETRY_SHIFT, q::TRANSPORT_RNR_RETRY_MASK);
+        for (offset, value) in [
+            (q::STATE, RESET),
+            (q::DST_MAC_HI, high),
+            (q::DST_MAC_LO, low),
+            (q::DST_IP, u32::from(config.dst_ip)),
+            (q::FLOW, flow),
+            (q::DEST_QPN, config.dest_qpn.value()),
+            (q::RKEY, config.rkey),
+            (q::TRANSPORT, transport),
+            (q::INIT_PSN, config.init_psn.value()),
+            (q::STATE, READY_TO_SEND),
+        ] {
+            self.write(qp_register(index, offset), value)?;
+        }
+        self.run_until(self.cycle() + SETTLE_CYCLES);
+        match self.read(qp_register(index, q::STATE))? {
+            READY_TO_SEND => Ok(()),
+            found => Err(SetupError::NotReady { index, found }),
+        }
+    }
+}
