@@ -7,25 +7,24 @@ use std::process::Command;
 use std::{env, fs};
 
 const TOP: &str = "penstock_10g";
-const RTL_FOLDERS: [&str; 7] = ["lib", "eth", "ip", "roce", "cc", "ctrl", "top"];
 
 fn main() {
     let repo = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap();
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
     let python = python(&repo);
 
-    for watched in ["rtl", "regs", "tb/lib/toolchain.py", "crates/board/cpp", "requirements.txt"] {
+    for watched in ["rtl", "regs", "tb/lib/rtl.py", "tb/lib/toolchain.py", "crates/board/cpp", "requirements.txt"] {
         println!("cargo::rerun-if-changed={}", repo.join(watched).display());
     }
     println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
 
-    run(Command::new(&python).arg(repo.join("regs/generate.py")));
+    let arguments = run(Command::new(&python).arg(repo.join("tb/lib/rtl.py")).arg(TOP));
     let root = run(Command::new(&python).arg(repo.join("tb/lib/toolchain.py")));
     let root = PathBuf::from(root.trim());
 
     let mdir = out.join("verilated");
     let _ = fs::remove_dir_all(&mdir);
-    verilate(&repo, &root, &mdir);
+    verilate(&root, &mdir, arguments.lines());
     compile(&repo, &root, &mdir);
 
     let constants = repo.join("build/gen/penstock_regs.rs");
@@ -40,26 +39,13 @@ fn python(repo: &Path) -> PathBuf {
     python
 }
 
-fn verilate(repo: &Path, root: &Path, mdir: &Path) {
-    let generated = repo.join("build/gen");
-    let mut folders: Vec<PathBuf> = RTL_FOLDERS.iter().map(|d| repo.join("rtl").join(d)).collect();
-    folders.push(generated);
-
+fn verilate<'a>(root: &Path, mdir: &Path, sources_and_options: impl Iterator<Item = &'a str>) {
     let mut command = Command::new(root.join("bin/verilator_bin"));
     command.env("VERILATOR_ROOT", root);
     command.args(["--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert"]);
-    command.args(["-Wno-fatal", "-Wno-WIDTH", "--threads", "1", "--output-split", "20000"]);
-    command.args(["--prefix", "Vboard", "--top-module", TOP, "+libext+.sv", "-Mdir"]).arg(mdir);
-    command.arg(repo.join("rtl/verilator.vlt"));
-    for folder in &folders {
-        command.arg("-y").arg(folder);
-    }
-    // Packages first, the shared one before those that use it.
-    let mut packages: Vec<PathBuf> =
-        folders.iter().flat_map(|d| fs::read_dir(d).into_iter().flatten()).map(|e| e.unwrap().path()).collect();
-    packages.retain(|p| p.to_string_lossy().ends_with("_pkg.sv"));
-    packages.sort_by_key(|p| (!p.ends_with("penstock_pkg.sv"), p.clone()));
-    command.args(packages).arg(repo.join(format!("rtl/top/{TOP}.sv")));
+    command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000"]);
+    command.args(["--prefix", "Vboard", "--top-module", TOP, "-Mdir"]).arg(mdir);
+    command.args(sources_and_options);
     run(&mut command);
 }
 

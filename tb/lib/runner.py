@@ -10,20 +10,17 @@ replayed with `PENSTOCK_SEED=<n> pytest tb -k <name>`.
 
 import os
 import random
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cocotb_tools.runner import get_results, get_runner
 
-from lib.toolchain import REPO, verilator_root
-
-RTL = REPO / "rtl"
-GENERATED = REPO / "build" / "gen"
+from lib import rtl
+from lib.rtl import REPO
+from lib.toolchain import verilator_root
 
 # Bench speed is C++ compile time: light optimisation beats -O3 for runs of a few seconds.
-BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "-CFLAGS", "-O1", str(RTL / "verilator.vlt")]
+BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "-CFLAGS", "-O1"]
 
 
 @dataclass
@@ -35,20 +32,6 @@ class Bench:
     sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, beside bench.py
 
 
-# Folders where a module is found by its name: one module a file, named after it.
-RTL_FOLDERS = [*(RTL / d for d in ("lib", "eth", "ip", "roce", "cc", "ctrl", "top")), GENERATED]
-
-
-def packages() -> list[Path]:
-    """The packages, which must be read before any module; the shared one first."""
-    found = [p for folder in RTL_FOLDERS for p in sorted(folder.glob("*_pkg.sv"))]
-    return sorted(found, key=lambda p: p.name != "penstock_pkg.sv")
-
-
-def top_source(top: str) -> list[Path]:
-    return [p for folder in RTL_FOLDERS if (p := folder / f"{top}.sv").exists()]
-
-
 def seed() -> random.Random:
     """The bench's random source; prints the seed that replays it."""
     number = int(os.environ["PENSTOCK_SEED"])
@@ -58,7 +41,7 @@ def seed() -> random.Random:
 
 def run(name: str, bench: Bench, config: dict[str, int]) -> None:
     """Build and run one configuration; raises when a cocotb test failed or none ran."""
-    subprocess.run([sys.executable, REPO / "regs" / "generate.py"], check=True)  # does nothing when up to date
+    rtl.generate()
     root = verilator_root()
     number = os.environ.get("PENSTOCK_SEED", "1")
     os.environ["VERILATOR_ROOT"] = str(root)
@@ -67,12 +50,11 @@ def run(name: str, bench: Bench, config: dict[str, int]) -> None:
     build_dir = REPO / "build" / "tb" / tag
     runner = get_runner("verilator")
     waves = bool(os.environ.get("WAVES"))
-    search = [arg for folder in RTL_FOLDERS if folder.is_dir() for arg in ("-y", str(folder))]
     runner.build(
-        sources=packages() + bench.sources + top_source(bench.top),
+        sources=rtl.packages() + bench.sources + rtl.module(bench.top),
         hdl_toplevel=bench.top,
         parameters=config,
-        build_args=[*BUILD_ARGS, *search, "+libext+.sv", *(["--trace-fst"] if waves else [])],
+        build_args=[*BUILD_ARGS, *rtl.options(), *(["--trace-fst"] if waves else [])],
         build_dir=build_dir,
         timescale=("1ns", "1ps"),
         waves=waves,

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which files the gateware consists of, and how a tool is told: the one place for it.
+
+One module a file, named after it, so Verilator finds modules by name in these folders (`-y`);
+packages come first on its command line. As a program:
+
+    python tb/lib/rtl.py penstock_10g     the arguments for one top, a line each
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+RTL = REPO / "rtl"
+GENERATED = REPO / "build" / "gen"
+FOLDERS = [*(RTL / name for name in ("lib", "eth", "ip", "roce", "cc", "ctrl", "top")), GENERATED]
+
+
+def generate() -> None:
+    """Brings what is made from `regs/penstock.rdl` up to date; quick when it is."""
+    subprocess.run([sys.executable, REPO / "regs" / "generate.py"], check=True, stdout=sys.stderr)
+
+
+def packages() -> list[Path]:
+    """The packages, which must be read before any module; the shared one first."""
+    found = [path for folder in FOLDERS for path in sorted(folder.glob("*_pkg.sv"))]
+    return sorted(found, key=lambda path: path.name != "penstock_pkg.sv")
+
+
+def module(name: str) -> list[Path]:
+    """The file of a module in these folders; empty for a bench's own wrapper."""
+    return [path for folder in FOLDERS if (path := folder / f"{name}.sv").exists()]
+
+
+def options() -> list[str]:
+    """Verilator's options that find modules by name, and the waivers."""
+    search = [arg for folder in FOLDERS if folder.is_dir() for arg in ("-y", str(folder))]
+    return [*search, "+libext+.sv", str(RTL / "verilator.vlt")]
+
+
+if __name__ == "__main__":
+    generate()
+    print("\n".join([*options(), *map(str, packages()), *map(str, module(sys.argv[1]))]))
