@@ -6,8 +6,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import rtl
 from toolchain import verilator_root
+
+import rtl
 
 
 def lint(name: str) -> str:
