@@ -5,6 +5,7 @@
 module qp_table
   import penstock_pkg::*;
   import ctrl_pkg::*;
+  import roce_tx_pkg::qp_tx_counters_t;
 #(
   parameter int unsigned N_QP    = 4,
   parameter int unsigned N_PORTS = 2
@@ -28,19 +29,20 @@ module qp_table
   output logic      [N_QP-1:0] ready,
 
   // Live status of queue pair `st_qp`, valid one cycle after it.
-  output qp_t        st_qp,
-  input  qp_state_e  st_state,
-  input  psn_t       st_una,
-  input  psn_t       st_nxt,
-  input  psn_t       st_wr,
-  input  cc_status_t st_cc
+  output qp_t             st_qp,
+  input  qp_state_e       st_state,
+  input  psn_t            st_una,
+  input  psn_t            st_nxt,
+  input  psn_t            st_wr,
+  input  qp_tx_counters_t st_counters,
+  input  cc_status_t      st_cc
 );
   import penstock_regs_pkg::*;
 
   localparam int unsigned QpW = (N_QP == 1) ? 1 : $clog2(N_QP);
 
-  if (N_QP < 1 || N_QP > 256) begin : gen_check
-    $error("%m: N_QP is %0d, must be 1 to 256", N_QP);
+  if (N_QP == 0 || N_QP > 256 || (N_QP & (N_QP - 1)) != 0) begin : gen_check
+    $error("%m: N_QP is %0d, must be 1, 2, 4 ... 256", N_QP);
   end
 
   // ---- one register of a row --------------------------------------------------------------------
@@ -65,8 +67,11 @@ module qp_table
   endfunction
 
   function automatic qp_cfg_t with_word(qp_cfg_t row, logic [QpRowAddrW-1:0] addr, logic [31:0] word);
+    // verilator lint_off UNUSEDSIGNAL
+    // (the holes of a register are not kept)
     qp_transport_t transport;
     qp_flow_t flow;
+    // verilator lint_on UNUSEDSIGNAL
     transport = word;
     flow = word;
     with_word = row;
@@ -126,16 +131,24 @@ module qp_table
   logic [31:0] word;
   always_comb begin
     unique case (addr)
-      QpState:        word = 32'(st_state);
-      QpUnaPsn:       word = 32'(st_una);
-      QpNxtPsn:       word = 32'(st_nxt);
-      QpWrPsn:        word = 32'(st_wr);
-      QpRateCurrent:  word = st_cc.rate_current;
-      QpRateTarget:   word = st_cc.rate_target;
-      QpAlpha:        word = 32'(st_cc.alpha);
-      QpStage:        word = 32'(st_cc.stage);
-      QpRpCnpHandled: word = st_cc.cnp_handled;
-      default:        word = word_of(row, addr);
+      QpState:                word = 32'(st_state);
+      QpUnaPsn:               word = 32'(st_una);
+      QpNxtPsn:               word = 32'(st_nxt);
+      QpWrPsn:                word = 32'(st_wr);
+      QpPacketsSent:          word = st_counters.packets_sent;
+      QpPacketsRetransmitted: word = st_counters.packets_retransmitted;
+      QpPacketSeqErr:         word = st_counters.packet_seq_err;
+      QpRnrNak:               word = st_counters.rnr_nak;
+      QpLocalAckTimeoutErr:   word = st_counters.local_ack_timeout_err;
+      QpStaleAcks:            word = st_counters.stale_acks;
+      QpMessagesOk:           word = st_counters.messages_ok;
+      QpMessagesErr:          word = st_counters.messages_err;
+      QpRateCurrent:          word = st_cc.rate_current;
+      QpRateTarget:           word = st_cc.rate_target;
+      QpAlpha:                word = 32'(st_cc.alpha);
+      QpStage:                word = 32'(st_cc.stage);
+      QpRpCnpHandled:         word = st_cc.cnp_handled;
+      default:                word = word_of(row, addr);
     endcase
   end
 

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: SHL-2.1
+// The front end without its MAC: messages in, completions out, Ethernet frames (no FCS) on both sides,
+// registers on AXI4-Lite. Joins the rooms and holds no logic of its own.
+// Design section 2: descriptor -> transport -> framer -> ICRC -> MAC; MAC -> parser -> acknowledgement receiver.
+module penstock_core
+  import penstock_pkg::*;
+#(
+  parameter int unsigned DATA_W     = 64,
+  parameter int unsigned N_QP       = 4,
+  parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair
+  parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
+  parameter int unsigned CLK_KHZ    = 156250
+) (
+  input logic clk,
+  input logic rst,
+
+  // Frames to and from the MAC; the receive side cannot be stalled, tuser marks a bad frame at tlast.
+  output logic [DATA_W-1:0]   m_axis_tx_tdata,
+  output logic [DATA_W/8-1:0] m_axis_tx_tkeep,
+  output logic                m_axis_tx_tvalid,
+  input  logic                m_axis_tx_tready,
+  output logic                m_axis_tx_tlast,
+  input  logic [DATA_W-1:0]   s_axis_rx_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_rx_tkeep,
+  input  logic                s_axis_rx_tvalid,
+  input  logic                s_axis_rx_tlast,
+  input  logic                s_axis_rx_tuser,
+
+  // The MAC's flow control and what it has seen.
+  output logic       mac_pause_en,
+  output logic       mac_pfc_en,
+  output logic [2:0] mac_traffic_class,
+  input  logic       tx_paused,
+  input  logic       mac_tx_frame,
+  input  logic       mac_tx_underrun,
+  input  logic       mac_rx_frame,
+  input  logic       mac_rx_bad_fcs,
+  input  logic       mac_rx_bad_frame,
+  input  logic       mac_rx_pause,
+  input  logic       mac_rx_pfc,
+
+  // Work requests, message payloads in the same order, completions.
+  input  logic [175:0]        s_axis_desc_tdata,
+  input  logic                s_axis_desc_tvalid,
+  output logic                s_axis_desc_tready,
+  input  logic [DATA_W-1:0]   s_axis_data_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_data_tkeep,
+  input  logic                s_axis_data_tvalid,
+  output logic                s_axis_data_tready,
+  input  logic                s_axis_data_tlast,
+  output logic [63:0]         m_axis_cpl_tdata,
+  output logic                m_axis_cpl_tvalid,
+  input  logic                m_axis_cpl_tready,
+
+  // Registers.
+  input  logic [16:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [16:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready
+);
+  import ctrl_pkg::*;
+  import penstock_regs_pkg::*;
+  import roce_tx_pkg::qp_tx_counters_t, roce_tx_pkg::outcome_t;
+
+  if (DATA_W != 64 && DATA_W != 512) begin : gen_check_data_w
+    $error("%m: DATA_W is %0d, must be 64 or 512", DATA_W);
+  end
+
+  // ---- registers and queue-pair table --------------------------------------------------------------
+  settings_t settings;
+  reg_req_t counters_req, qp_req;
+  reg_rsp_t counters_rsp, qp_rsp;
+  logic [CntNumber-1:0] pulse;
+
+  assign mac_pause_en      = settings.pause_en;
+  assign mac_pfc_en        = settings.pfc_en;
+  assign mac_traffic_class = settings.traffic_class;
+
+  registers #(
+    .DATA_W,
+    .N_QP,
+    .RING_BYTES,
+    .SLOTS,
+    .CLK_KHZ
+  ) u_registers (
+    .*
+  );
+
+  counters u_counters (
+    .clk,
+    .rst,
+    .pulse,
+    .req(counters_req),
+    .rsp(counters_rsp)
+  );
+
+  localparam int unsigned NCfg = 2;  // readers of queue-pair rows: transport, acknowledgement receiver
+
+  qp_t       [NCfg-1:0] cfg_qp;
+  logic      [NCfg-1:0] cfg_rd;
+  qp_cfg_t   [NCfg-1:0] cfg;
+  logic                 cmd_valid, qp_err_valid;
+  qp_t                  cmd_qp, qp_err_qp, st_qp;
+  qp_state_e            cmd_state, st_state;
+  psn_t                 st_una, st_nxt, st_wr;
+  qp_tx_counters_t      st_counters;
+  cc_status_t           st_cc;
+  logic      [N_QP-1:0] ready;
+
+  qp_table #(
+    .N_QP,
+    .N_PORTS(NCfg)
+  ) u_qp_table (
+    .clk,
+    .rst,
+    .req(qp_req),
+    .rsp(qp_rsp),
+    .cfg_qp,
+    .cfg_rd,
+    .cfg,
+    .cmd_valid,
+    .cmd_qp,
+    .cmd_state,
+    .qp_err_valid,
+    .qp_err_qp,
+    .ready,
+    .st_qp,
+    .st_state,
+    .st_una,
+    .st_nxt,
+    .st_wr,
+    .st_counters,
+    .st_cc
+  );
+
+  // ---- transmit: transport, framer, ICRC -------------------------------------------------------------
+  tx_hdr_t hdr;
+  logic hdr_valid, hdr_ready;
+  ack_event_t ack;
+  logic ack_valid;
+  logic [N_QP-1:0] cc_eligible;
+  logic sent_valid;
+  qp_t sent_qp;
+  logic [15:0] sent_bytes;
+  qp_t stat_qp;
+  outcome_t stat;
+
+  logic [DATA_W-1:0] payload_tdata, frame_tdata;
+  logic [DATA_W/8-1:0] payload_tkeep, frame_tkeep;
+  logic payload_tvalid, payload_tready, payload_tlast;
+  logic frame_tvalid, frame_tready, frame_tlast;
+
+  roce_tx #(
+    .DATA_W,
+    .N_QP,
+    .RING_BYTES,
+    .SLOTS,
+    .CLK_KHZ
+  ) u_roce_tx (
+    .clk,
+    .rst,
+    .s_axis_desc_tdata,
+    .s_axis_desc_tvalid,
+    .s_axis_desc_tready,
+    .s_axis_data_tdata,
+    .s_axis_data_tkeep,
+    .s_axis_data_tvalid,
+    .s_axis_data_tready,
+    .s_axis_data_tlast,
+    .m_axis_cpl_tdata,
+    .m_axis_cpl_tvalid,
+    .m_axis_cpl_tready,
+    .hdr,
+    .hdr_valid,
+    .hdr_ready,
+    .m_axis_tdata (payload_tdata),
+    .m_axis_tkeep (payload_tkeep),
+    .m_axis_tvalid(payload_tvalid),
+    .m_axis_tready(payload_tready),
+    .m_axis_tlast (payload_tlast),
+    .ack,
+    .ack_valid,
+    .cfg_qp(cfg_qp[0]),
+    .cfg_rd(cfg_rd[0]),
+    .cfg   (cfg[0]),
+    .cmd_valid,
+    .cmd_qp,
+    .cmd_state,
+    .qp_err_valid,
+    .qp_err_qp,
+    .cc_eligible,
+    .sent_valid,
+    .sent_qp,
+    .sent_bytes,
+    .tx_paused,
+    .st_qp,
+    .st_state,
+    .st_una,
+    .st_nxt,
+    .st_wr,
+    .st_counters,
+    .stat_qp,
+    .stat
+  );
+
+  roce_framer #(
+    .DATA_W
+  ) u_framer (
+    .clk,
+    .rst,
+    .local_mac    (settings.local_mac),
+    .local_ip     (settings.local_ip),
+    .ttl          (settings.ttl),
+    .hdr,
+    .hdr_valid,
+    .hdr_ready,
+    .s_axis_tdata (payload_tdata),
+    .s_axis_tkeep (payload_tkeep),
+    .s_axis_tvalid(payload_tvalid),
+    .s_axis_tready(payload_tready),
+    .s_axis_tlast (payload_tlast),
+    .m_axis_tdata (frame_tdata),
+    .m_axis_tkeep (frame_tkeep),
+    .m_axis_tvalid(frame_tvalid),
+    .m_axis_tready(frame_tready),
+    .m_axis_tlast (frame_tlast)
+  );
+
+  icrc_append #(
+    .DATA_W
+  ) u_icrc_append (
+    .clk,
+    .rst,
+    .s_axis_tdata (frame_tdata),
+    .s_axis_tkeep (frame_tkeep),
+    .s_axis_tvalid(frame_tvalid),
+    .s_axis_tready(frame_tready),
+    .s_axis_tlast (frame_tlast),
+    .m_axis_tdata (m_axis_tx_tdata),
+    .m_axis_tkeep (m_axis_tx_tkeep),
+    .m_axis_tvalid(m_axis_tx_tvalid),
+    .m_axis_tready(m_axis_tx_tready),
+    .m_axis_tlast (m_axis_tx_tlast)
+  );
+
+  // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
+  rx_roce_t rx;
+  logic rx_valid;
+  logic cnp_valid, cnp_ignored;
+  qp_t cnp_qp;
+
+  roce_rx #(
+    .DATA_W
+  ) u_roce_rx (
+    .clk,
+    .rst,
+    .local_mac    (settings.local_mac),
+    .local_ip     (settings.local_ip),
+    .s_axis_tdata (s_axis_rx_tdata),
+    .s_axis_tkeep (s_axis_rx_tkeep),
+    .s_axis_tvalid(s_axis_rx_tvalid),
+    .s_axis_tlast (s_axis_rx_tlast),
+    .s_axis_tuser (s_axis_rx_tuser),
+    .rx,
+    .rx_valid,
+    .stat_rx_roce   (pulse[CntRxRocePackets]),
+    .stat_icrc_error(pulse[CntRxIcrcEncapsulated]),
+    .stat_malformed (pulse[CntRxMalformed]),
+    .stat_not_for_us(pulse[CntRxNotForUs]),
+    .stat_other     (pulse[CntRxOther])
+  );
+
+  ack_receiver #(
+    .N_QP
+  ) u_ack_receiver (
+    .clk,
+    .rst,
+    .qpn_base(settings.qpn_base),
+    .rx,
+    .rx_valid,
+    .cfg_rd(cfg_rd[1]),
+    .cfg_qp(cfg_qp[1]),
+    .cfg   (cfg[1]),
+    .ready,
+    .ack,
+    .ack_valid,
+    .cnp_valid,
+    .cnp_qp,
+    .stat_unknown_qp(pulse[CntRxUnknownQp]),
+    .stat_wrong_peer(pulse[CntRxWrongPeer]),
+    .stat_not_ready (pulse[CntRxNotReady]),
+    .stat_unserved  (pulse[CntRxUnserved])
+  );
+
+  // ---- congestion control ----------------------------------------------------------------------------
+  cc_engine #(
+    .N_QP
+  ) u_cc_engine (
+    .clk,
+    .rst,
+    .params    (settings.cc),
+    .init_valid(cmd_valid && cmd_state == QpRts),
+    .init_qp   (cmd_qp),
+    .cnp_valid,
+    .cnp_qp,
+    .sent_valid,
+    .sent_qp,
+    .sent_bytes,
+    .eligible  (cc_eligible),
+    .st_qp,
+    .st        (st_cc),
+    .cnp_ignored
+  );
+
+  // ---- what is counted -------------------------------------------------------------------------------
+  assign pulse[CntTxFrames]      = mac_tx_frame;
+  assign pulse[CntTxUnderruns]   = mac_tx_underrun;
+  assign pulse[CntTxPauseCycles] = tx_paused;
+  assign pulse[CntRxFrames]      = mac_rx_frame;
+  assign pulse[CntRxFcsErrors]   = mac_rx_bad_fcs;
+  assign pulse[CntRxBadFrames]   = mac_rx_bad_frame;
+  assign pulse[CntRxPause]       = mac_rx_pause;
+  assign pulse[CntRxPfc]         = mac_rx_pfc;
+  assign pulse[CntRxCnpPackets]  = cnp_valid;
+  assign pulse[CntRpCnpIgnored]  = cnp_ignored;
+
+  assign pulse[CntPacketsSent]          = sent_valid;
+  assign pulse[CntPacketsRetransmitted] = stat.retransmit;
+  assign pulse[CntPacketSeqErr]         = stat.packet_seq_err;
+  assign pulse[CntRnrNak]               = stat.rnr_nak;
+  assign pulse[CntLocalAckTimeoutErr]   = stat.timeout;
+  assign pulse[CntStaleAcks]            = stat.stale_ack;
+  assign pulse[CntMessagesDone]         = stat.complete;
+  assign pulse[CntQpErrors]             = qp_err_valid;
+
+  // The rest of an operation's outcome concerns the transport alone, which also counts per queue pair.
+  wire unused = &{1'b0, stat_qp, stat};
+
+endmodule

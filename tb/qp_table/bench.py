@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The queue-pair table keeps what software wrote, gives it to every reader, and tracks the state of each queue pair."""
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ReadOnly, RisingEdge
+from lib.register_map import address, generated, pack
+from lib.runner import Bench, seed
+
+BENCH = Bench(
+    top="qp_table", configs=[{"N_QP": 1, "N_PORTS": 2}, {"N_QP": 4, "N_PORTS": 2}, {"N_QP": 256, "N_PORTS": 3}]
+)
+
+RESET, RTS, ERR = range(3)
+# qp_cfg_t from its most significant member: name, width
+ROW = [
+    ("dst_mac", 48),
+    ("dst_ip", 32),
+    ("udp_sport", 16),
+    ("tos", 8),
+    ("dest_qpn", 24),
+    ("rkey", 32),
+    ("mtu", 3),
+    ("ack_timeout", 5),
+    ("retry_cnt", 3),
+    ("rnr_retry", 3),
+    ("init_psn", 24),
+]
+
+
+def row_bits(row: dict[str, int]) -> int:
+    word = 0
+    for member, width in ROW:
+        word = word << width | row[member]
+    return word
+
+
+def row_words(row: dict[str, int]) -> dict[str, int]:
+    """The words software writes for one row."""
+    return {
+        "qp.dst_mac_hi": pack("qp.dst_mac_hi", dst_mac=row["dst_mac"] >> 32),
+        "qp.dst_mac_lo": row["dst_mac"] & 0xFFFFFFFF,
+        "qp.dst_ip": row["dst_ip"],
+        "qp.flow": pack("qp.flow", udp_sport=row["udp_sport"], tos=row["tos"]),
+        "qp.dest_qpn": row["dest_qpn"],
+        "qp.rkey": row["rkey"],
+        "qp.transport": pack("qp.transport", **{k: row[k] for k in ("mtu", "ack_timeout", "retry_cnt", "rnr_retry")}),
+        "qp.init_psn": row["init_psn"],
+    }
+
+
+def random_row(rng) -> dict[str, int]:
+    return {member: rng.getrandbits(width) for member, width in ROW}
+
+
+class Bus:
+    """The register bus of ctrl_pkg: request for one cycle, answer later."""
+
+    def __init__(self, dut):
+        self.dut = dut
+
+    async def access(self, name: str, qp: int, word: int = 0, write: bool = False, biten: int = 0xFFFFFFFF) -> int:
+        where = address(name, qp) - generated().REGISTERS["qp.dst_mac_hi"][0]
+        self.dut.req.value = 1 << 81 | int(write) << 80 | where << 64 | word << 32 | biten
+        await RisingEdge(self.dut.clk)
+        self.dut.req.value = 0
+        for _ in range(10):
+            await ReadOnly()
+            answer = int(self.dut.rsp.value)  # rd_ack, wr_ack, rd_data
+            await RisingEdge(self.dut.clk)
+            if answer >> 32:
+                assert answer >> 32 == (1 if write else 2), "read answered as write or write as read"
+                return answer & 0xFFFFFFFF
+        raise AssertionError(f"{name} of queue pair {qp}: no answer in 10 cycles")
+
+    async def read(self, name: str, qp: int) -> int:
+        return await self.access(name, qp)
+
+    async def write(self, name: str, qp: int, word: int, biten: int = 0xFFFFFFFF) -> None:
+        await self.access(name, qp, word, True, biten)
+
+
+async def start(dut) -> Bus:
+    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    for name in (
+        "req",
+        "cfg_qp",
+        "cfg_rd",
+        "qp_err_valid",
+        "qp_err_qp",
+        "st_state",
+        "st_una",
+        "st_nxt",
+        "st_wr",
+        "st_cc",
+    ):
+        getattr(dut, name).value = 0
+    dut.rst.value = 1
+    for _ in range(4):
+        await RisingEdge(dut.clk)
+    dut.rst.value = 0
+    await RisingEdge(dut.clk)
+    return Bus(dut)
+
+
+async def read_port(dut, port: int, qp: int) -> int:
+    """A row as a module of the transport sees it: one cycle after the read strobe."""
+    dut.cfg_qp.value = qp << 8 * port
+    dut.cfg_rd.value = 1 << port
+    await RisingEdge(dut.clk)
+    dut.cfg_rd.value = 0
+    await ReadOnly()
+    width = sum(w for _, w in ROW)
+    row = int(dut.cfg.value) >> width * port & (1 << width) - 1
+    await RisingEdge(dut.clk)
+    return row
+
+
+@cocotb.test()
+async def a_row_written_word_by_word_reaches_the_bus_and_every_port(dut):
+    rng, bus = seed(), await start(dut)
+    n_qp, n_ports = int(dut.N_QP.value), int(dut.N_PORTS.value)
+    rows = {qp: random_row(rng) for qp in rng.sample(range(n_qp), min(n_qp, 12))}
+    for qp, row in rows.items():
+        words = list(row_words(row).items())
+        rng.shuffle(words)
+        for name, word in words:
+            await bus.write(name, qp, word)
+    for qp, row in rows.items():
+        for name, word in row_words(row).items():
+            assert await bus.read(name, qp) == word, f"{name} of queue pair {qp}"
+        for port in range(n_ports):
+            assert await read_port(dut, port, qp) == row_bits(row), f"port {port}, queue pair {qp}"
+
+
+@cocotb.test()
+async def a_write_touches_only_the_enabled_bytes(dut):
+    bus = await start(dut)
+    await bus.write("qp.rkey", 0, 0x11223344)
+    await bus.write("qp.rkey", 0, 0xAABBCCDD, biten=0x00FF00FF)
+    assert await bus.read("qp.rkey", 0) == 0x11BB33DD
+
+
+@cocotb.test()
+async def queue_pairs_that_do_not_exist_read_zero_and_ignore_writes(dut):
+    bus, n_qp = await start(dut), int(dut.N_QP.value)
+    if n_qp == 256:
+        return
+    await bus.write("qp.rkey", 0, 0x5EED)
+    await bus.write("qp.rkey", n_qp, 0xBAD)
+    await bus.write("qp.state", n_qp, RTS)
+    assert await bus.read("qp.rkey", n_qp) == 0
+    assert await bus.read("qp.rkey", 0) == 0x5EED
+    assert int(dut.ready.value) == 0
+
+
+@cocotb.test()
+async def commands_go_out_once_and_ready_follows_commands_and_failures(dut):
+    bus, n_qp = await start(dut), int(dut.N_QP.value)
+    commands = []
+
+    async def watch():
+        while True:
+            await RisingEdge(dut.clk)
+            await ReadOnly()
+            if dut.cmd_valid.value:
+                commands.append((int(dut.cmd_qp.value), int(dut.cmd_state.value)))
+
+    cocotb.start_soon(watch())
+    last = n_qp - 1
+    await bus.write("qp.state", last, RTS)
+    assert int(dut.ready.value) == 1 << last
+    dut.qp_err_qp.value = last
+    dut.qp_err_valid.value = 1
+    await RisingEdge(dut.clk)
+    dut.qp_err_valid.value = 0
+    await RisingEdge(dut.clk)
+    assert int(dut.ready.value) == 0
+    await bus.write("qp.state", last, RESET)
+    await bus.write("qp.state", last, RTS)
+    await bus.write("qp.state", last, ERR)
+    assert int(dut.ready.value) == 0
+    await bus.write("qp.state", last, 3)  # no such state
+    for _ in range(4):
+        await RisingEdge(dut.clk)
+    assert commands == [(last, s) for s in (RTS, RESET, RTS, ERR)]
+
+
+@cocotb.test()
+async def live_status_is_that_of_the_queue_pair_asked_for(dut):
+    bus, n_qp = await start(dut), int(dut.N_QP.value)
+
+    async def owners():
+        """The transport and the engine: status of st_qp one cycle after it."""
+        while True:
+            await RisingEdge(dut.clk)
+            qp = int(dut.st_qp.value)
+            dut.st_state.value = RTS
+            dut.st_una.value = 0x100000 + qp
+            dut.st_nxt.value = 0x200000 + qp
+            dut.st_wr.value = 0x300000 + qp
+            rate, target, alpha, stage, cnps = 0x08000000 - qp, 0x07000000 - qp, 65536 - qp, qp & 0xFF, 1000 + qp
+            dut.st_cc.value = rate << 89 | target << 57 | alpha << 40 | stage << 32 | cnps
+
+    cocotb.start_soon(owners())
+    for qp in {0, n_qp // 2, n_qp - 1}:
+        assert await bus.read("qp.state", qp) == RTS
+        assert await bus.read("qp.una_psn", qp) == 0x100000 + qp
+        assert await bus.read("qp.nxt_psn", qp) == 0x200000 + qp
+        assert await bus.read("qp.wr_psn", qp) == 0x300000 + qp
+        assert await bus.read("qp.rate_current", qp) == 0x08000000 - qp
+        assert await bus.read("qp.rate_target", qp) == 0x07000000 - qp
+        assert await bus.read("qp.alpha", qp) == 65536 - qp
+        assert await bus.read("qp.stage", qp) == qp & 0xFF
+        assert await bus.read("qp.rp_cnp_handled", qp) == 1000 + qp

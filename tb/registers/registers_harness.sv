@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: SHL-2.1
+// Bench only: the register block with the two blocks that answer their own addresses, as penstock_core joins them.
+module registers_harness
+  import penstock_pkg::*;
+  import ctrl_pkg::*;
+  import penstock_regs_pkg::CntNumber;
+#(
+  parameter int unsigned N_QP = 4
+) (
+  input logic clk,
+  input logic rst,
+
+  input  logic [16:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [16:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready,
+
+  input  logic                 tx_paused,
+  input  logic [CntNumber-1:0] pulse,
+  output settings_t            settings,
+  output logic                 cmd_valid,
+  output qp_t                  cmd_qp,
+  output qp_state_e            cmd_state,
+  output logic      [N_QP-1:0] ready,
+  output qp_t                  st_qp,
+  output qp_cfg_t              cfg
+);
+  reg_req_t counters_req, qp_req;
+  reg_rsp_t counters_rsp, qp_rsp;
+
+  registers #(.N_QP) u_registers (.*);
+
+  counters u_counters (.clk, .rst, .pulse, .req(counters_req), .rsp(counters_rsp));
+
+  qp_table #(
+    .N_QP,
+    .N_PORTS(1)
+  ) u_qp_table (
+    .req         (qp_req),
+    .rsp         (qp_rsp),
+    .cfg_qp      ('0),
+    .cfg_rd      (1'b1),
+    .qp_err_valid(1'b0),
+    .qp_err_qp   ('0),
+    .st_state    (QpReset),
+    .st_una      ('0),
+    .st_nxt      ('0),
+    .st_wr       ('0),
+    .st_counters ('0),
+    .st_cc       ('0),
+    .*
+  );
+endmodule
