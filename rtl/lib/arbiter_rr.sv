@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: SHL-2.1
+// Round-robin choice among N requests: the first one above the last granted, else the lowest.
+// Combinational choice; `take` says that it was used and moves the turn on. Word-wide arithmetic
+// instead of a loop over N, so that 256 requesters cost a carry chain and few simulated steps.
+module arbiter_rr #(
+  parameter int unsigned N = 4
+) (
+  input  logic         clk,
+  input  logic         rst,
+  input  logic [N-1:0] req,
+  input  logic         take,
+  output logic         valid,
+  output logic [7:0]   index
+);
+  if (N > 256) begin : g_bad_n
+    $fatal(1, "%m: N %0d is above 256", N);
+  end
+
+  logic [N-1:0] above_q, above, pool, chosen;
+
+  assign above  = req & above_q;
+  assign pool   = |above ? above : req;
+  assign chosen = pool & (~pool + 1'b1);  // its lowest bit
+  assign valid  = |req;
+
+  // bit b of the index: is the chosen bit among those whose number has bit b set?
+  function automatic logic [N-1:0] members(int unsigned b);
+    for (int unsigned i = 0; i < N; i++) members[i] = 1'((i >> b) & 1);
+  endfunction
+  for (genvar b = 0; b < 8; b++) begin : g_index
+    localparam logic [N-1:0] Members = members(b);
+    assign index[b] = |(chosen & Members);
+  end
+
+  always_ff @(posedge clk) begin
+    if (take && valid) above_q <= ~(chosen | (chosen - 1'b1));
+    if (rst) above_q <= '0;
+  end
+
+`ifndef SYNTHESIS
+  a_granted_asked : assert property (@(posedge clk) disable iff (rst) valid |-> |(chosen & req));
+  a_one : assert property (@(posedge clk) disable iff (rst) $onehot0(chosen));
+`endif
+endmodule

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: SHL-2.1
+// Simple dual-port RAM: one write port, one read port, read data one cycle after `rd_en`.
+// `rd_data` keeps its value while `rd_en` is low, so it serves as the output register of a stream.
+// A read of the address being written returns the old word. Contents are not reset.
+module ram_sdp #(
+  parameter  int unsigned W     = 64,
+  parameter  int unsigned DEPTH = 512,
+  localparam int unsigned AddrW = DEPTH > 1 ? $clog2(DEPTH) : 1
+) (
+  input  logic             clk,
+  input  logic             wr_en,
+  input  logic [AddrW-1:0] wr_addr,
+  input  logic [W-1:0]     wr_data,
+  input  logic             rd_en,
+  input  logic [AddrW-1:0] rd_addr,
+  output logic [W-1:0]     rd_data
+);
+  logic [W-1:0] mem[DEPTH];
+
+  always_ff @(posedge clk) begin
+    if (wr_en) mem[wr_addr] <= wr_data;
+    if (rd_en) rd_data <= mem[rd_addr];
+  end
+
+`ifndef SYNTHESIS
+  a_wr_range : assert property (@(posedge clk) wr_en |-> 32'(wr_addr) < DEPTH);
+  a_rd_range : assert property (@(posedge clk) rd_en |-> 32'(rd_addr) < DEPTH);
+`endif
+endmodule

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: SHL-2.1
+// Header fields of one packet, from its slot and its queue pair's configuration; combinational.
+// Opcodes: IBTA table 38. RETH in the first packet of a WRITE, immediate data in the last packet.
+// `wire_bytes` is what the packet costs on the link, from preamble to gap.
+module packet_header
+  import penstock_pkg::*;
+  import roce_tx_pkg::*;
+(
+  input  qp_cfg_t     cfg,
+  input  tx_meta_t    meta,
+  input  psn_t        psn,
+  input  logic        ack_req,
+  output tx_hdr_t     hdr,
+  output logic [15:0] wire_bytes
+);
+  // preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12
+  localparam logic [15:0] FixedBytes = 16'd82;
+  localparam logic [15:0] RethBytes = 16'd16;
+  localparam logic [15:0] ImmBytes = 16'd4;
+
+  logic [7:0] position, base;
+
+  always_comb begin
+    unique case ({meta.first, meta.last})
+      2'b10: position = 8'd0;                          // FIRST
+      2'b00: position = 8'd1;                          // MIDDLE
+      2'b01: position = 8'd2 + 8'(meta.with_imm);      // LAST (with immediate)
+      2'b11: position = 8'd4 + 8'(meta.with_imm);      // ONLY (with immediate)
+    endcase
+    base = meta.verb == OpWrite ? 8'h06 : 8'h00;
+
+    hdr             = '0;
+    hdr.dst_mac     = cfg.dst_mac;
+    hdr.dst_ip      = cfg.dst_ip;
+    hdr.udp_sport   = cfg.udp_sport;
+    hdr.tos         = cfg.tos;
+    hdr.opcode      = base + position;
+    hdr.dest_qpn    = cfg.dest_qpn;
+    hdr.psn         = psn;
+    hdr.ack_req     = ack_req;
+    hdr.has_reth    = meta.first && meta.verb == OpWrite;
+    hdr.va          = meta.va;
+    hdr.rkey        = cfg.rkey;
+    hdr.dma_len     = meta.dma_len;
+    hdr.has_imm     = meta.last && meta.with_imm;
+    hdr.imm         = meta.imm;
+    hdr.payload_len = meta.len;
+
+    wire_bytes = FixedBytes + ((16'(meta.len) + 16'd3) & ~16'd3);
+    if (hdr.has_reth) wire_bytes = wire_bytes + RethBytes;
+    if (hdr.has_imm) wire_bytes = wire_bytes + ImmBytes;
+  end
+endmodule

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: SHL-2.1
+// Moves the rows of all queue pairs through one pipeline: choose an operation, read its row, read
+// the packet it is about, apply requester_step, write back. One operation a cycle, the same queue
+// pair at most every second cycle, so that a row is never read while it is about to change.
+module requester
+  import penstock_pkg::*;
+  import roce_tx_pkg::*;
+#(
+  parameter  int unsigned N_QP     = 4,
+  parameter  int unsigned SLOTS    = 256,
+  parameter  int unsigned CLK_KHZ  = 156250,
+  localparam int unsigned SlotW    = $clog2(SLOTS)
+) (
+  input  logic            clk,
+  input  logic            rst,
+  // what asks for operations
+  input  logic            cmd_valid,
+  input  qp_t             cmd_qp,
+  input  qp_state_e       cmd_state,
+  output logic            cmd_ready,
+  input  ack_event_t      ack,
+  input  logic            ack_valid,
+  output logic            ack_ready,
+  input  logic            commit_valid,
+  input  qp_t             commit_qp,
+  input  logic            commit_bad,
+  output logic            commit_ready,
+  input  logic            load_valid,
+  input  qp_t             load_qp,
+  output logic            load_ready,
+  input  logic            in_message,   // the segmenter is inside a message of load_qp
+  input  logic [N_QP-1:0] cc_eligible,
+  input  logic            send_room,    // there is place for one more header
+  input  logic            cpl_room,     // there is place for a few completions
+  input  logic            tx_paused,
+  // slots filled by the segmenter, in the ring of load_qp
+  input  logic            meta_wr_en,
+  input  logic [SlotW-1:0] meta_wr_slot,
+  input  tx_meta_t        meta_wr_tx,
+  input  cpl_meta_t       meta_wr_cpl,
+  // queue-pair table
+  output logic            cfg_rd,
+  output qp_t             cfg_qp,
+  input  qp_cfg_t         cfg,
+  // packet to send: header, and read job of the store (in the same cycle)
+  output logic            send_valid,
+  output tx_hdr_t         send_hdr,
+  output mtu_e            send_mtu,
+  output logic [15:0]     send_wire_bytes,
+  input  logic            read_done,    // the store has finished its oldest read job
+  // completion, valid in the cycle of the release
+  output logic            cpl_valid,
+  output cpl_t            cpl,
+  // what just happened, in the same cycle and (for the rest of the world) one later
+  output qp_t             op_qp,
+  output logic            op_valid,
+  output logic            op_init,
+  output outcome_t        op_outcome,
+  output ring_status_t    op_status,
+  output ring_view_t      view
+);
+  localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
+  localparam int unsigned MaxReads = 4;
+  localparam int unsigned MetaDepth = N_QP * SLOTS;
+  localparam int unsigned MetaW = $clog2(MetaDepth);
+  localparam int unsigned VisitCycles = 8;
+  localparam int unsigned CyclesPerTick = (CLK_KHZ * 1024 + 999_999) / 1_000_000;
+
+  function automatic logic [MetaW-1:0] meta_address(qp_t qp, logic [SlotW-1:0] slot);
+    return MetaW'({qp, slot});
+  endfunction
+
+  // ---- time: stands still while the MAC may not send --------------------------------------------
+  logic [$clog2(CyclesPerTick+1)-1:0] prescale_q;
+  tick_t now_q;
+  always_ff @(posedge clk) begin
+    if (!tx_paused) begin
+      if (prescale_q == '0) begin
+        prescale_q <= $bits(prescale_q)'(CyclesPerTick - 1);
+        now_q      <= now_q + 1'b1;
+      end else prescale_q <= prescale_q - 1'b1;
+    end
+    if (rst) begin
+      prescale_q <= '0;
+      now_q      <= '0;
+    end
+  end
+
+  // ---- who needs an operation ---------------------------------------------------------------------
+  logic [N_QP-1:0] can_send_q, can_release_q;
+  logic grant_valid, grant_ready, release_valid, release_ready, visit_ready, reads_room;
+  qp_t grant_qp, release_qp, visit_qp_q;
+  logic [$clog2(VisitCycles)-1:0] visit_timer_q;
+  logic visit_due_q, init_q;
+
+  tx_scheduler #(.N_QP(N_QP)) u_scheduler (
+    .clk, .rst,
+    .ready   (can_send_q),
+    .eligible(cc_eligible),
+    .room    (send_room && reads_room),
+    .grant_valid, .grant_qp, .grant_ready
+  );
+
+  arbiter_rr #(.N(N_QP)) u_release (
+    .clk, .rst,
+    .req  (can_release_q),
+    .take (release_ready),
+    .valid(release_valid),
+    .index(release_qp)
+  );
+
+  // Every VisitCycles one queue pair has its timer looked at.
+  always_ff @(posedge clk) begin
+    visit_timer_q <= visit_timer_q + 1'b1;
+    if (visit_timer_q == '1) visit_due_q <= 1'b1;
+    if (visit_ready || init_q) begin
+      visit_due_q <= 1'b0;
+      visit_qp_q  <= visit_qp_q == qp_t'(N_QP - 1) ? '0 : visit_qp_q + 1'b1;
+    end
+    if (init_q && visit_qp_q == qp_t'(N_QP - 1)) init_q <= 1'b0;
+    if (rst) begin
+      visit_timer_q <= '0;
+      visit_due_q   <= 1'b0;
+      visit_qp_q    <= '0;
+      init_q        <= 1'b1;
+    end
+  end
+
+  // ---- stage 0: choose --------------------------------------------------------------------------
+  op_t op0, op1_q, op2_q;
+  logic wanted, issue, valid1_q, valid2_q;
+
+  always_comb begin
+    op0       = '0;
+    op0.state = cmd_state;
+    op0.bad   = commit_bad;
+    op0.ack   = ack;
+    wanted    = 1'b1;
+    if (init_q)             {op0.kind, op0.qp} = {DoInit, visit_qp_q};
+    else if (cmd_valid)     {op0.kind, op0.qp} = {DoCmd, cmd_qp};
+    else if (grant_valid)   {op0.kind, op0.qp} = {DoSend, grant_qp};
+    else if (commit_valid)  {op0.kind, op0.qp} = {DoCommit, commit_qp};
+    else if (load_valid)    {op0.kind, op0.qp} = {DoLoad, load_qp};
+    else if (visit_due_q)   {op0.kind, op0.qp} = {DoVisit, visit_qp_q};
+    else if (ack_valid)     {op0.kind, op0.qp} = {DoAck, ack.qp};
+    else if (release_valid && cpl_room) {op0.kind, op0.qp} = {DoRelease, release_qp};
+    else wanted = 1'b0;
+    issue = wanted && !(valid1_q && op1_q.qp == op0.qp);
+  end
+
+  assign cmd_ready     = issue && op0.kind == DoCmd;
+  assign grant_ready   = issue && op0.kind == DoSend;
+  assign commit_ready  = issue && op0.kind == DoCommit;
+  assign load_ready    = issue && op0.kind == DoLoad;
+  assign visit_ready   = issue && op0.kind == DoVisit;
+  assign ack_ready     = issue && op0.kind == DoAck;
+  assign release_ready = issue && op0.kind == DoRelease;
+
+  // ---- stage 1: the row, and with it the packet -----------------------------------------------------
+  qp_row_t ram_row, row1, row2_q, row3_q, next;
+  qp_t qp3_q;
+  logic valid3_q;
+  outcome_t outcome;
+  tx_meta_t tx_meta;
+  cpl_meta_t cpl_meta;
+
+  ram_sdp #(.W($bits(qp_row_t)), .DEPTH(N_QP)) u_rows (
+    .clk,
+    .wr_en  (valid2_q),
+    .wr_addr(QpW'(op2_q.qp)),
+    .wr_data(next),
+    .rd_en  (issue),
+    .rd_addr(QpW'(op0.qp)),
+    .rd_data(ram_row)
+  );
+
+  // The operation two ahead wrote its row in the cycle in which this one read it.
+  assign row1 = valid3_q && qp3_q == op1_q.qp ? row3_q : ram_row;
+
+  assign cfg_rd = valid1_q;
+  assign cfg_qp = op1_q.qp;
+
+  ram_sdp #(.W($bits(tx_meta_t)), .DEPTH(MetaDepth)) u_tx_meta (
+    .clk,
+    .wr_en  (meta_wr_en),
+    .wr_addr(meta_address(load_qp, meta_wr_slot)),
+    .wr_data(meta_wr_tx),
+    .rd_en  (valid1_q && op1_q.kind == DoSend),
+    .rd_addr(meta_address(op1_q.qp, SlotW'(row1.nxt))),
+    .rd_data(tx_meta)
+  );
+  ram_sdp #(.W($bits(cpl_meta_t)), .DEPTH(MetaDepth)) u_cpl_meta (
+    .clk,
+    .wr_en  (meta_wr_en),
+    .wr_addr(meta_address(load_qp, meta_wr_slot)),
+    .wr_data(meta_wr_cpl),
+    .rd_en  (valid1_q && op1_q.kind == DoRelease),
+    .rd_addr(meta_address(op1_q.qp, SlotW'(row1.tail))),
+    .rd_data(cpl_meta)
+  );
+
+  always_ff @(posedge clk) begin
+    op1_q    <= op0;
+    op2_q    <= op1_q;
+    qp3_q    <= op2_q.qp;
+    row2_q   <= row1;
+    row3_q   <= next;
+    valid1_q <= issue;
+    valid2_q <= valid1_q;
+    valid3_q <= valid2_q;
+    if (rst) begin
+      valid1_q <= 1'b0;
+      valid2_q <= 1'b0;
+      valid3_q <= 1'b0;
+    end
+  end
+
+  // ---- stage 2: the step ----------------------------------------------------------------------------
+  logic tail_in_use, in_message2;
+
+  assign in_message2 = (in_message && load_qp == op2_q.qp) || (commit_valid && commit_qp == op2_q.qp);
+
+  requester_step u_step (
+    .op          (op2_q),
+    .row         (row2_q),
+    .cfg,
+    .now         (now_q),
+    .nxt_is_last (tx_meta.last),
+    .tail_is_last(cpl_meta.last),
+    .tail_in_use,
+    .in_message  (in_message2),
+    .next,
+    .outcome
+  );
+
+  packet_header u_header (
+    .cfg,
+    .meta      (tx_meta),
+    .psn       (row2_q.nxt),
+    .ack_req   (outcome.ack_req),
+    .hdr       (send_hdr),
+    .wire_bytes(send_wire_bytes)
+  );
+
+  slots_in_use #(.N(MaxReads)) u_in_use (
+    .clk, .rst,
+    .begin_valid(send_valid),
+    .begin_qp   (op2_q.qp),
+    .begin_psn  (row2_q.nxt),
+    .end_valid  (read_done),
+    .qp         (op2_q.qp),
+    .psn        (row2_q.tail),
+    .in_use     (tail_in_use),
+    .room       (reads_room)
+  );
+
+  assign op_valid   = valid2_q;
+  assign op_init    = op2_q.kind == DoInit;
+  assign op_qp      = op2_q.qp;
+  assign op_outcome = valid2_q ? outcome : '0;
+  assign op_status  = '{state: next.state, una: next.una, nxt: next.nxt, wr: next.wr};
+  assign send_valid = op_outcome.send;
+  assign send_mtu   = row2_q.mtu;
+  assign cpl_valid  = op_outcome.complete;
+  assign cpl        = '{tag: cpl_meta.tag, reserved: '0, status: outcome.status, qp: op2_q.qp};
+
+  always_ff @(posedge clk) begin
+    view <= '{
+      loaded:   valid2_q && op2_q.kind == DoLoad,
+      freed:    op_outcome.freed,
+      left_rts: op_outcome.left_rts,
+      rts:      next.state == QpRts,
+      qp:       op2_q.qp,
+      tail:     next.tail,
+      wr:       next.wr,
+      mtu:      next.mtu
+    };
+    if (valid2_q) begin
+      can_send_q[QpW'(op2_q.qp)]    <= can_send(next);
+      can_release_q[QpW'(op2_q.qp)] <= can_release(next);
+    end
+    if (rst) begin
+      view          <= '0;
+      can_send_q    <= '0;
+      can_release_q <= '0;
+    end
+  end
+
+`ifndef SYNTHESIS
+  // The five PSNs of a ring keep their order.
+  psn_t to_una, to_nxt, to_sent_end, to_wr;
+  assign to_una      = next.una - next.tail;
+  assign to_nxt      = next.nxt - next.tail;
+  assign to_sent_end = next.sent_end - next.tail;
+  assign to_wr       = next.wr - next.tail;
+  a_ring_order : assert property (@(posedge clk) disable iff (rst)
+    valid2_q && next.state == QpRts |->
+      to_una <= to_nxt && to_nxt <= to_sent_end && to_sent_end <= to_wr && 32'(to_wr) <= SLOTS);
+  a_drained : assert property (@(posedge clk) disable iff (rst) valid2_q |-> to_una <= to_wr);
+`endif
+endmodule

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: SHL-2.1
+// Types shared by the parts of roce_tx: the state of a queue pair and what is done to it.
+// Five PSNs divide a send ring; each is "the first PSN that is not yet ...", all modulo 2^24:
+//
+//    tail            una            nxt           sent_end          wr
+//     |  acknowledged |  outstanding | to be resent  |  never sent   |  free ...
+//     |  (completing) |              | (after a rewind)              |
+package roce_tx_pkg;
+  import penstock_pkg::*;
+
+  // Time in ticks of 1.024 us: a quarter of the ACK timer's unit, fine enough for RNR's 10 us.
+  typedef logic [35:0] tick_t;
+
+  typedef struct packed {
+    qp_state_e  state;
+    logic       open_pending;  // RTS was asked for; waits until ring and segmenter are empty
+    wc_status_e err_status;    // of the first message that fails after leaving QpRts
+    logic       err_reported;  // it has completed; later ones are flushed
+    mtu_e       mtu;           // as it was when the QP opened
+    psn_t       tail;          // oldest slot in use
+    psn_t       una;           // first unacknowledged
+    psn_t       nxt;           // next to be sent
+    psn_t       sent_end;      // behind the highest ever sent
+    psn_t       wr;            // next to be written by the segmenter
+    psn_t       req_end;       // behind the last one sent with AckReq: the ACK timer runs if != una
+    logic       poisoned;      // the slot at `poison` is no packet: its message has a wrong length
+    psn_t       poison;
+    logic [2:0] retry_left;
+    logic [2:0] rnr_left;
+    logic       rnr_wait;      // the timer is the RNR timer, nothing is sent
+    logic       timer_on;
+    tick_t      deadline;
+  } qp_row_t;
+
+  // ---- operations: each touches one queue pair, in the order they enter the pipeline -----------
+  typedef enum logic [2:0] {
+    DoInit    = 3'd0,  // after reset: write a fresh row
+    DoCmd     = 3'd1,  // software asks for a state
+    DoSend    = 3'd2,  // the scheduler chose this QP: send the packet at nxt
+    DoCommit  = 3'd3,  // the segmenter filled the slot at wr
+    DoLoad    = 3'd4,  // the segmenter begins a message and wants tail, wr, mtu
+    DoVisit   = 3'd5,  // look at the timer and at a waiting open
+    DoAck     = 3'd6,  // acknowledgement
+    DoRelease = 3'd7   // free the slot at tail, complete its message
+  } op_kind_e;
+
+  typedef struct packed {
+    op_kind_e   kind;
+    qp_t        qp;
+    qp_state_e  state;  // DoCmd
+    logic       bad;    // DoCommit: the message's length is wrong
+    ack_event_t ack;    // DoAck
+  } op_t;
+
+  // What an operation did, beside the new row.
+  typedef struct packed {
+    logic       opened;
+    logic       left_rts;
+    logic       failed;         // fell into QpErr
+    logic       send;
+    logic       ack_req;
+    logic       retransmit;
+    logic       freed;
+    logic       complete;
+    wc_status_e status;
+    logic       packet_seq_err;
+    logic       rnr_nak;
+    logic       timeout;
+    logic       stale_ack;
+  } outcome_t;
+
+  // ---- one packet in the ring --------------------------------------------------------------------
+  typedef struct packed {
+    logic                   first;
+    logic                   last;
+    verb_e                  verb;
+    logic                   with_imm;
+    logic [PayloadLenW-1:0] len;
+    logic [63:0]            va;
+    logic [31:0]            dma_len;
+    logic [31:0]            imm;
+  } tx_meta_t;
+
+  typedef struct packed {
+    logic        last;
+    logic [31:0] tag;
+  } cpl_meta_t;
+
+  // What the requester tells the segmenter, one cycle after an operation.
+  typedef struct packed {
+    logic loaded;    // answer to DoLoad
+    logic freed;     // tail of `qp` moved
+    logic left_rts;  // `qp` is no longer ready to send
+    logic rts;
+    qp_t  qp;
+    psn_t tail;
+    psn_t wr;
+    mtu_e mtu;
+  } ring_view_t;
+
+  // What the registers show of a row.
+  typedef struct packed {
+    qp_state_e state;
+    psn_t      una;
+    psn_t      nxt;
+    psn_t      wr;
+  } ring_status_t;
+
+  // Per-QP counters, in the kernel's names where it has one.
+  typedef struct packed {
+    logic [31:0] packets_sent;
+    logic [31:0] packets_retransmitted;
+    logic [31:0] packet_seq_err;
+    logic [31:0] rnr_nak;
+    logic [31:0] local_ack_timeout_err;
+    logic [31:0] stale_acks;
+    logic [31:0] messages_ok;
+    logic [31:0] messages_err;
+  } qp_tx_counters_t;
+
+  // ---- functions ---------------------------------------------------------------------------------
+  function automatic logic [PayloadLenW-1:0] mtu_bytes(mtu_e mtu);
+    return PayloadLenW'(128) << mtu;
+  endfunction
+
+  // A row of the table that holds no MTU code opens with the nearest one that exists.
+  function automatic mtu_e valid_mtu(mtu_e mtu);
+    if (mtu < Mtu256) return Mtu256;
+    if (mtu > Mtu4096) return Mtu4096;
+    return mtu;
+  endfunction
+
+  // First PSN that may not be sent (yet).
+  function automatic psn_t send_end(qp_row_t row);
+    return row.poisoned ? row.poison : row.wr;
+  endfunction
+
+  function automatic logic can_send(qp_row_t row);
+    return row.state == QpRts && !row.rnr_wait && row.nxt != send_end(row);
+  endfunction
+
+  function automatic logic can_release(qp_row_t row);
+    return row.tail != row.una || (row.state != QpRts && row.tail != row.wr);
+  endfunction
+
+  // IBTA table 45, RNR NAK timer field, in units of 10 us.
+  function automatic logic [16:0] rnr_units(logic [4:0] code);
+    unique case (code)
+      5'd0: return 17'd65536;
+      5'd1: return 17'd1;
+      5'd2: return 17'd2;
+      5'd3: return 17'd3;
+      5'd4: return 17'd4;
+      5'd5: return 17'd6;
+      5'd6: return 17'd8;
+      5'd7: return 17'd12;
+      5'd8: return 17'd16;
+      5'd9: return 17'd24;
+      5'd10: return 17'd32;
+      5'd11: return 17'd48;
+      5'd12: return 17'd64;
+      5'd13: return 17'd96;
+      5'd14: return 17'd128;
+      5'd15: return 17'd192;
+      5'd16: return 17'd256;
+      5'd17: return 17'd384;
+      5'd18: return 17'd512;
+      5'd19: return 17'd768;
+      5'd20: return 17'd1024;
+      5'd21: return 17'd1536;
+      5'd22: return 17'd2048;
+      5'd23: return 17'd3072;
+      5'd24: return 17'd4096;
+      5'd25: return 17'd6144;
+      5'd26: return 17'd8192;
+      5'd27: return 17'd12288;
+      5'd28: return 17'd16384;
+      5'd29: return 17'd24576;
+      5'd30: return 17'd32768;
+      5'd31: return 17'd49152;
+    endcase
+  endfunction
+
+  // Ticks to wait, rounded up: 10 us = 625/64 ticks.
+  function automatic tick_t rnr_ticks(logic [4:0] code);
+    return (tick_t'(rnr_units(code)) * 36'd625 + 36'd63) >> 6;
+  endfunction
+
+  // IBTA 9.7.6.1.3: 4.096 us * 2^code.
+  function automatic tick_t ack_ticks(logic [4:0] code);
+    return 36'd4 << code;
+  endfunction
+endpackage

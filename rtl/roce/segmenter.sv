@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: SHL-2.1
+// Cuts messages into packets of at most one MTU and fills the slots of their queue pair's ring.
+// Takes one beat a cycle while the ring has room. It does not know of errors: a ring that fails is
+// emptied by the requester, so the rest of its messages drains through it and blocks nobody.
+module segmenter
+  import penstock_pkg::*;
+  import roce_tx_pkg::*;
+#(
+  parameter  int unsigned DATA_W     = 64,
+  parameter  int unsigned N_QP       = 4,
+  parameter  int unsigned RING_BYTES = 262144,
+  parameter  int unsigned SLOTS      = 256,
+  localparam int unsigned Lanes      = DATA_W / 8,
+  localparam int unsigned BeatW      = PayloadLenW - 1 - $clog2(Lanes),
+  localparam int unsigned SlotW      = $clog2(SLOTS > RING_BYTES / 256 ? SLOTS : RING_BYTES / 256)
+) (
+  input  logic                clk,
+  input  logic                rst,
+  input  desc_t               s_axis_desc_tdata,
+  input  logic                s_axis_desc_tvalid,
+  output logic                s_axis_desc_tready,
+  input  logic [DATA_W-1:0]   s_axis_data_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_data_tkeep,
+  input  logic                s_axis_data_tvalid,
+  output logic                s_axis_data_tready,
+  input  logic                s_axis_data_tlast,
+  // requester: where the ring stands, and one commit a filled slot
+  output logic                load_valid,
+  input  logic                load_ready,
+  input  ring_view_t          view,
+  output logic                commit_valid,
+  output qp_t                 commit_qp,
+  output logic                commit_bad,
+  input  logic                commit_ready,
+  output logic                in_message,  // of queue pair `qp`; its last commits may still wait
+  output qp_t                 qp,
+  // the slot being filled
+  output logic [SlotW-1:0]    slot,        // low bits of its PSN
+  output mtu_e                slot_mtu,
+  output logic                store_wr_en,
+  output logic [BeatW-1:0]    store_wr_beat,
+  output logic [DATA_W-1:0]   store_wr_data,
+  output logic                meta_wr_en,
+  output tx_meta_t            tx_meta,
+  output cpl_meta_t           cpl_meta,
+  // a message for a queue pair that this build does not have
+  output logic                refused_valid,
+  output cpl_t                refused,
+  input  logic                refused_ready
+);
+  localparam int unsigned LaneW = $clog2(Lanes);
+  localparam int unsigned CountW = $clog2(SLOTS) + 1;
+  localparam logic [31:0] LengthMax = 32'h8000_0000;  // IBTA 9.4.3: messages up to 2^31 bytes
+
+  if (DATA_W < 64 || DATA_W > 1024 || DATA_W != 2 ** $clog2(DATA_W)) begin : g_bad_data_w
+    $fatal(1, "%m: DATA_W %0d", DATA_W);
+  end
+  if (N_QP < 1 || N_QP > 256) begin : g_bad_n_qp
+    $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
+  end
+  if (RING_BYTES < 8192 || RING_BYTES != 2 ** $clog2(RING_BYTES)) begin : g_bad_ring_bytes
+    $fatal(1, "%m: RING_BYTES %0d is not a power of two of at least two packets of 4096", RING_BYTES);
+  end
+  if (SLOTS < 2 || SLOTS != 2 ** $clog2(SLOTS)) begin : g_bad_slots
+    $fatal(1, "%m: SLOTS %0d is not a power of two", SLOTS);
+  end
+
+  // Packets a ring holds: as many MTUs as fit, but no more than there are slots.
+  function automatic logic [CountW-1:0] ring_packets(mtu_e mtu);
+    int unsigned packets;
+    packets = (RING_BYTES / 128) >> mtu;
+    return packets > SLOTS ? CountW'(SLOTS) : CountW'(packets);
+  endfunction
+
+  typedef enum logic [2:0] {
+    StIdle,       // no message
+    StLoad,       // ask where the ring stands
+    StWait,       // for the answer
+    StData,       // fill slots
+    StBadLength,  // one slot without data carries the error completion
+    StDrain,      // drop what the descriptor did not announce
+    StForeign,    // drop the message of a queue pair that does not exist
+    StRefuse      // and complete it
+  } state_e;
+
+  state_e state_q, state_d;
+  desc_t desc_q;
+  logic unused_reserved;
+  assign unused_reserved = &{1'b0, desc_q.reserved};
+  psn_t tail_q, wr_q;
+  mtu_e mtu_q;
+  logic cached_q;             // tail_q, wr_q, mtu_q hold for the next message of this queue pair too
+  logic first_q;
+  logic [31:0] left_q;        // bytes of the message from this packet on
+  logic [BeatW-1:0] beat_q;
+
+  // ---- the beat at hand ----------------------------------------------------------------------------
+  logic [PayloadLenW-1:0] len, last_byte;
+  logic final_packet, at_end, wrong, closing, has_room, accept, commit, commit_room;
+  logic [Lanes-1:0] keep_expected;
+
+  always_comb begin
+    final_packet  = left_q <= 32'(mtu_bytes(mtu_q));
+    len           = final_packet ? PayloadLenW'(left_q) : mtu_bytes(mtu_q);
+    last_byte     = len - 1'b1;
+    at_end        = beat_q == BeatW'(last_byte >> LaneW);
+    keep_expected = {Lanes{1'b1}} >> (LaneW'(Lanes - 1) - LaneW'(last_byte));
+    // The stream must end with the message, to the byte.
+    wrong   = final_packet && at_end ? !s_axis_data_tlast || s_axis_data_tkeep != keep_expected
+                                     : s_axis_data_tlast;
+    closing = at_end || s_axis_data_tlast;
+    has_room = CountW'(wr_q - tail_q) != ring_packets(mtu_q) && commit_room;
+    accept   = s_axis_data_tvalid && s_axis_data_tready;
+    commit   = (state_q == StData && accept && closing) || (state_q == StBadLength && has_room);
+  end
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StIdle:
+        if (s_axis_desc_tvalid) begin
+          if (32'(s_axis_desc_tdata.qp) >= N_QP)
+            state_d = s_axis_desc_tdata.length == '0 ? StRefuse : StForeign;
+          else if (!cached_q || s_axis_desc_tdata.qp != desc_q.qp) state_d = StLoad;
+          else state_d = start_state(s_axis_desc_tdata.length);
+        end
+      StLoad: if (load_valid && load_ready) state_d = StWait;
+      StWait: if (view.loaded) state_d = start_state(desc_q.length);
+      StData:
+        if (accept && closing) begin
+          if (s_axis_data_tlast) state_d = StIdle;
+          else if (final_packet) state_d = StDrain;
+        end
+      StBadLength: if (has_room) state_d = desc_q.length == '0 ? StIdle : StDrain;
+      StDrain: if (accept && s_axis_data_tlast) state_d = StIdle;
+      StForeign: if (accept && s_axis_data_tlast) state_d = StRefuse;
+      StRefuse: if (refused_ready) state_d = StIdle;
+    endcase
+  end
+
+  function automatic state_e start_state(logic [31:0] length);
+    return length == '0 || length > LengthMax ? StBadLength : StData;
+  endfunction
+
+  always_ff @(posedge clk) begin
+    state_q <= state_d;
+    if (state_q == StIdle && s_axis_desc_tvalid) begin
+      desc_q  <= s_axis_desc_tdata;
+      left_q  <= s_axis_desc_tdata.length;
+      first_q <= 1'b1;
+      beat_q  <= '0;
+      if (s_axis_desc_tdata.qp != desc_q.qp) cached_q <= 1'b0;
+    end
+    if (state_q == StData && accept) begin
+      beat_q <= closing ? '0 : beat_q + 1'b1;
+      if (closing) begin
+        left_q  <= left_q - 32'(mtu_bytes(mtu_q));
+        first_q <= 1'b0;
+      end
+    end
+    if (commit) wr_q <= wr_q + 1'b1;
+    if (view.freed && view.qp == desc_q.qp) tail_q <= view.tail;
+    if (view.loaded) begin
+      tail_q   <= view.tail;
+      wr_q     <= view.wr;
+      mtu_q    <= view.mtu;
+      cached_q <= view.rts;
+    end
+    // A queue pair that leaves QpRts may open again with another PSN and MTU: ask again.
+    if (view.left_rts && view.qp == desc_q.qp) cached_q <= 1'b0;
+    if (rst) begin
+      state_q  <= StIdle;
+      cached_q <= 1'b0;
+    end
+  end
+
+  // ---- outputs -------------------------------------------------------------------------------------
+  assign s_axis_desc_tready = state_q == StIdle;
+  assign s_axis_data_tready = (state_q == StData && has_room) || state_q == StDrain || state_q == StForeign;
+
+  assign qp            = desc_q.qp;
+  assign slot          = wr_q[SlotW-1:0];
+  assign slot_mtu      = mtu_q;
+  assign store_wr_en   = state_q == StData && accept;
+  assign store_wr_beat = beat_q;
+  assign store_wr_data = s_axis_data_tdata;
+
+  assign meta_wr_en = commit;
+  assign cpl_meta   = '{last: wrong || final_packet || state_q == StBadLength, tag: desc_q.tag};
+  assign tx_meta    = '{
+    first:    first_q,
+    last:     final_packet,
+    verb:     desc_q.verb,
+    with_imm: desc_q.with_imm,
+    len:      len,
+    va:       desc_q.raddr,
+    dma_len:  desc_q.length,
+    imm:      desc_q.imm
+  };
+
+  assign refused_valid = state_q == StRefuse;
+  assign refused       = '{tag: desc_q.tag, reserved: '0, status: WcFlushErr, qp: desc_q.qp};
+
+  // Commits wait here while the requester is busy; a load must not overtake them.
+  logic [2:0] commits;
+  logic unused_commit_ready;
+  sync_fifo #(.W(9), .DEPTH(4)) u_commits (
+    .clk, .rst,
+    .s_data ({desc_q.qp, state_q == StBadLength || wrong}),
+    .s_valid(commit),
+    .s_ready(unused_commit_ready),
+    .m_data ({commit_qp, commit_bad}),
+    .m_valid(commit_valid),
+    .m_ready(commit_ready),
+    .level  (commits)
+  );
+  assign commit_room = commits < 3'd4;
+  assign load_valid  = state_q == StLoad && !commit_valid;
+  assign in_message  = state_q != StIdle;
+
+`ifndef SYNTHESIS
+  a_room : assert property (@(posedge clk) disable iff (rst)
+    state_q == StData |-> CountW'(wr_q - tail_q) <= ring_packets(mtu_q));
+`endif
+endmodule
