@@ -1,1 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reliable connection of RoCEv2 as a state machine without sockets, clock or threads: packets
+//! and the time come in by `handle_packet`, replies and completions are taken out by `poll_*`.
+//! The same code answers in the simulator, in the receiver and in the tests.
+//! Source: IBTA specification vol. 1, clause 9.7; annex A17 (RoCEv2); behaviour checked against
+//! what `rdma_rxe` does.
+//!
+//! ```text
+//!                     in order                      end of message
+//! handle_packet --> PSN check --> sequence, receive, --> memory --> completion --> poll_completion
+//!                     |   |       length, rkey            |
+//!             behind: |   | ahead:     | refused          | AckReq
+//!                 ACK |   | one NAK    | NAK, RNR NAK     | ACK
+//!                     +---+------------+------------------+--> poll_transmit <-- CNP <-- CE mark
+//! ```
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
+mod config;
+mod counters;
+mod fault;
+mod memory;
+mod receive;
+mod reply;
+mod responder;
+
+pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
+pub use counters::ResponderCounters;
+pub use fault::Fault;
+pub use memory::{Access, Memory, MemoryRegion};
+pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
+pub use responder::{QpState, Responder};

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a queue pair is told when it is opened; nothing of it changes while it lives.
+//! `ResponderConfig::new` takes what no default can know and fills in the rest.
+//! Source: IBTA vol. 1, clause 11.2.5 (queue pair attributes).
+
+use crate::MemoryRegion;
+use penstock_cc::NotificationPoint;
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer, DEFAULT_PKEY};
+
+/// One end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Endpoint {
+    /// Its MAC; of the peer, that of the next hop.
+    pub mac: MacAddr,
+    /// Its address.
+    pub ip: Ipv4Addr,
+    /// Its queue pair.
+    pub qpn: Qpn,
+}
+
+/// Path MTU: the payload of every packet but the last of a message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mtu {
+    /// 256 bytes.
+    B256,
+    /// 512 bytes.
+    B512,
+    /// 1024 bytes.
+    B1024,
+    /// 2048 bytes.
+    B2048,
+    /// 4096 bytes.
+    B4096,
+}
+
+impl Mtu {
+    /// All of them, smallest first.
+    pub const ALL: [Mtu; 5] = [Mtu::B256, Mtu::B512, Mtu::B1024, Mtu::B2048, Mtu::B4096];
+
+    /// Payload bytes.
+    pub const fn bytes(self) -> usize {
+        256 << self as usize
+    }
+
+    /// The code of IBTA 11.2.5 and of `enum ibv_mtu`: 1 .. 5.
+    pub const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The MTU of exactly `bytes`; `None` when there is no such.
+    pub fn from_bytes(bytes: usize) -> Option<Self> {
+        Self::ALL.into_iter().find(|mtu| mtu.bytes() == bytes)
+    }
+}
+
+/// What an ACK says of the receives posted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CreditPolicy {
+    /// Nothing: the requester may send without limit and learns of a full ring by RNR NAK.
+    /// What `rdma_rxe` and most NICs do.
+    #[default]
+    Unlimited,
+    /// How many are posted, rounded down to a credit code (IBTA 9.7.7.2).
+    Posted,
+}
+
+/// How replies are marked in the IP header.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ReplyMarking {
+    /// DSCP of ACKs and NAKs.
+    pub ack_dscp: u8,
+    /// DSCP of CNPs, a traffic class of their own.
+    pub cnp_dscp: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// UDP source port.
+    pub udp_sport: u16,
+}
+
+impl Default for ReplyMarking {
+    /// DSCP 26 for RoCE and 48 for CNPs, as common NIC and switch guides set them.
+    fn default() -> Self {
+        ReplyMarking { ack_dscp: 26, cnp_dscp: 48, ttl: 64, udp_sport: 0xC000 }
+    }
+}
+
+/// Everything a responder is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResponderConfig {
+    /// This end.
+    pub local: Endpoint,
+    /// The other end; packets of others are dropped.
+    pub peer: Endpoint,
+    /// UDP source port the peer must use; `None` (the default) takes any, as the standard demands
+    /// of a responder: the port is only a label for load balancing.
+    pub peer_udp_sport: Option<u16>,
+    /// PSN of the peer's first packet.
+    pub expected_psn: Psn,
+    /// Path MTU.
+    pub mtu: Mtu,
+    /// Memory the peer may write.
+    pub regions: Vec<MemoryRegion>,
+    /// Partition key.
+    pub pkey: u16,
+    /// Wait that an RNR NAK asks for; default code 12, 0.64 ms.
+    pub rnr_timer: RnrTimer,
+    /// Least time between two CNPs, picoseconds; default 50 us.
+    pub cnp_interval_ps: u64,
+    /// Credits in ACKs.
+    pub credits: CreditPolicy,
+    /// IP marking of replies.
+    pub marking: ReplyMarking,
+}
+
+impl ResponderConfig {
+    /// A configuration with the defaults named at the fields, and no memory region yet.
+    pub fn new(local: Endpoint, peer: Endpoint, expected_psn: Psn, mtu: Mtu) -> Self {
+        ResponderConfig {
+            local,
+            peer,
+            peer_udp_sport: None,
+            expected_psn,
+            mtu,
+            regions: Vec::new(),
+            pkey: DEFAULT_PKEY,
+            rnr_timer: RnrTimer::from_code(12),
+            cnp_interval_ps: NotificationPoint::DEFAULT_INTERVAL_PS,
+            credits: CreditPolicy::default(),
+            marking: ReplyMarking::default(),
+        }
+    }
+
+    /// Adds a memory region.
+    pub fn with_region(mut self, region: MemoryRegion) -> Self {
+        self.regions.push(region);
+        self
+    }
+}

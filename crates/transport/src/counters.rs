@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a responder has seen and done. Names are those of the kernel's RDMA counters where one
+//! exists (`rdma statistic`, mlx5 and rxe); the others say what they count.
+
+/// Counters of one responder; they only grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ResponderCounters {
+    /// Packets that passed the addressing checks.
+    pub rcvd_pkts: u64,
+    /// Packets handed out by `poll_transmit`.
+    pub sent_pkts: u64,
+    /// RDMA WRITE messages completed.
+    pub rx_write_requests: u64,
+    /// SEND messages completed.
+    pub rx_send_requests: u64,
+    /// Payload bytes placed in memory.
+    pub rx_payload_bytes: u64,
+    /// Request packets behind the expected PSN.
+    pub duplicate_request: u64,
+    /// Request packets ahead of the expected PSN.
+    pub out_of_sequence: u64,
+    /// NAKs for a gap: at most one for each.
+    pub nak_sequence_sent: u64,
+    /// RNR NAKs sent, as no receive was posted.
+    pub out_of_buffer: u64,
+    /// NAKs for a wrong rkey, range or permission.
+    pub resp_remote_access_errors: u64,
+    /// NAKs for a wrong opcode, sequence or length.
+    pub resp_invalid_requests: u64,
+    /// SENDs longer than their receive buffer.
+    pub resp_local_length_error: u64,
+    /// Packets that arrived with the CE mark.
+    pub np_ecn_marked_roce_packets: u64,
+    /// CNPs sent.
+    pub np_cnp_sent: u64,
+    /// Dropped: destination queue pair or address not ours.
+    pub dropped_not_for_us: u64,
+    /// Dropped: source address or (if configured) source port not the peer's.
+    pub dropped_wrong_peer: u64,
+    /// Dropped: partition key does not match.
+    pub dropped_bad_pkey: u64,
+    /// Dropped: no request of the reliable connection service (responses, CNPs, other services).
+    pub dropped_not_request: u64,
+    /// Dropped: the queue pair is in error.
+    pub dropped_in_error: u64,
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a queue pair fell into error: the one request that could not be, with its values.
+//! The peer learns only a NAK code; the operator reads this.
+//! Source: IBTA vol. 1, clause 9.7.4 (responder checks) and 9.9.3 (error classes).
+
+use penstock_wire::NakCode;
+
+/// A fatal fault of a request, or the owner's wish.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// An opcode this responder does not serve (READ, atomics, reserved codes).
+    #[error("opcode {opcode:#04x} is not served: the peer may only WRITE and SEND")]
+    UnsupportedOpcode {
+        /// BTH opcode.
+        opcode: u8,
+    },
+    /// An opcode out of its place: MIDDLE or LAST without a FIRST, FIRST or ONLY inside a message,
+    /// or a WRITE going on as a SEND.
+    #[error("opcode {opcode:#04x} {}: the peer's message sequence is broken",
+        if *.in_message {"does not continue the message in progress"} else {"continues no message"})]
+    OpcodeSequence {
+        /// BTH opcode.
+        opcode: u8,
+        /// Whether a message was in progress.
+        in_message: bool,
+    },
+    /// The packet lacks a header its opcode calls for.
+    #[error("opcode {opcode:#04x} came without its RETH or immediate")]
+    MissingHeader {
+        /// BTH opcode.
+        opcode: u8,
+    },
+    /// FIRST and MIDDLE must fill the MTU, LAST must not be empty, none may be longer than the MTU.
+    #[error("opcode {opcode:#04x} with {len} bytes of payload at MTU {mtu}: do both ends use the same path MTU?")]
+    PayloadLength {
+        /// BTH opcode.
+        opcode: u8,
+        /// Payload bytes.
+        len: usize,
+        /// Path MTU in bytes.
+        mtu: usize,
+    },
+    /// The DMA length of the RETH and the sum of the payloads differ, or it is above 2^31.
+    #[error("opcode {opcode:#04x} with {len} bytes where {remaining} of the RETH's {dma_len} were left")]
+    DmaLength {
+        /// BTH opcode.
+        opcode: u8,
+        /// Payload bytes.
+        len: usize,
+        /// Bytes the RETH leaves for this packet and those behind it.
+        remaining: u32,
+        /// Length in the RETH.
+        dma_len: u32,
+    },
+    /// No region has this key.
+    #[error("rkey {rkey:#010x} names no memory region: compare with the key the receiver announced")]
+    UnknownRkey {
+        /// Key in the RETH.
+        rkey: u32,
+    },
+    /// The region may not be written from afar.
+    #[error("region {rkey:#010x} is not open to remote writes")]
+    AccessDenied {
+        /// Key in the RETH.
+        rkey: u32,
+    },
+    /// The access leaves its region.
+    #[error("write of {len} bytes at {va:#x} leaves region {rkey:#010x} ({region_va:#x}, {region_len} bytes)")]
+    OutOfBounds {
+        /// Key in the RETH.
+        rkey: u32,
+        /// First byte.
+        va: u64,
+        /// Bytes of the message.
+        len: u32,
+        /// First byte of the region.
+        region_va: u64,
+        /// Bytes of the region.
+        region_len: u64,
+    },
+    /// A SEND does not fit its receive buffer.
+    #[error("SEND of at least {len} bytes into receive {wr_id} of {buffer_len}: post larger receives")]
+    ReceiveTooSmall {
+        /// Receive in line.
+        wr_id: u64,
+        /// Bytes so far, with this packet.
+        len: u64,
+        /// Bytes of the buffer.
+        buffer_len: u32,
+    },
+    /// The owner closed the queue pair.
+    #[error("closed by its owner")]
+    Closed,
+}
+
+impl Fault {
+    /// What the peer is told; nothing when the owner closed the queue pair.
+    pub const fn nak_code(&self) -> Option<NakCode> {
+        match self {
+            Fault::UnknownRkey { .. } | Fault::AccessDenied { .. } | Fault::OutOfBounds { .. } => {
+                Some(NakCode::RemoteAccessError)
+            }
+            Fault::Closed => None,
+            _ => Some(NakCode::InvalidRequest),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory regions and the memory behind them. The responder checks key, permission and bounds of a
+//! whole message before its first byte is written; the memory itself trusts the responder.
+//! Source: IBTA vol. 1, clause 9.7.4.1.5 (R_Key) and 10.6.
+
+use crate::Fault;
+use penstock_wire::{Payload, RethRepr};
+
+/// Where payloads go.
+pub trait Memory {
+    /// Places a payload at a virtual address. It lies wholly inside a registered region (WRITE) or a
+    /// posted receive (SEND); a virtual payload has a length but no bytes.
+    fn write(&mut self, va: u64, data: &Payload);
+}
+
+/// What a peer may do with a region.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Access {
+    /// Nothing: local use only.
+    LocalOnly,
+    /// RDMA WRITE.
+    #[default]
+    RemoteWrite,
+}
+
+/// A range of memory known to peers by its key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MemoryRegion {
+    /// First byte.
+    pub va: u64,
+    /// Key that names it.
+    pub rkey: u32,
+    /// Bytes.
+    pub len: u64,
+    /// What a peer may do.
+    pub access: Access,
+}
+
+impl MemoryRegion {
+    /// Whether `len` bytes at `va` lie inside; no overflow fools it.
+    pub fn contains(&self, va: u64, len: u32) -> bool {
+        let last_start = self.len.checked_sub(u64::from(len));
+        va.checked_sub(self.va).is_some_and(|offset| last_start.is_some_and(|last| offset <= last))
+    }
+}
+
+/// Checks a WRITE of `reth` against the regions. A write of no bytes names no memory and is not
+/// checked (IBTA C9-88).
+pub(crate) fn check_write(regions: &[MemoryRegion], reth: &RethRepr) -> Result<(), Fault> {
+    let &RethRepr { va, rkey, dma_len: len } = reth;
+    if len == 0 {
+        return Ok(());
+    }
+    let region = regions.iter().find(|region| region.rkey == rkey).ok_or(Fault::UnknownRkey { rkey })?;
+    if region.access != Access::RemoteWrite {
+        return Err(Fault::AccessDenied { rkey });
+    }
+    if !region.contains(va, len) {
+        let (region_va, region_len) = (region.va, region.len);
+        return Err(Fault::OutOfBounds { rkey, va, len, region_va, region_len });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_hold_at_both_ends_and_at_the_end_of_the_address_space() {
+        let region = |va, len| MemoryRegion { va, rkey: 1, len, access: Access::RemoteWrite };
+        assert!(region(100, 10).contains(100, 10) && region(100, 10).contains(109, 1));
+        assert!(!region(100, 10).contains(100, 11) && !region(100, 10).contains(99, 1));
+        assert!(!region(100, 10).contains(110, 1) && !region(100, 10).contains(u64::MAX, 2));
+        assert!(region(u64::MAX - 9, 10).contains(u64::MAX, 1));
+        assert!(!region(u64::MAX - 9, 10).contains(u64::MAX, 2));
+    }
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The responder of one reliable connection: WRITEs and SENDs in, memory, completions and replies out.
+//! It delivers every message once and in order, whatever the network loses, repeats or reorders.
+//! Source: IBTA vol. 1, clause 9.7.4 (checks, in this order: PSN, opcode sequence, opcode, receive
+//! resources, length, R_Key) and 9.7.5 (responses).
+
+use crate::memory::check_write;
+use crate::reply::Replies;
+use crate::{
+    CreditPolicy, Fault, Memory, RecvCompletion, RecvOpcode, RecvStatus, RecvWr, ResponderConfig, ResponderCounters,
+};
+use penstock_cc::NotificationPoint;
+use penstock_wire::{
+    AethRepr, Credits, Ecn, NakCode, Opcode, Operation, Position, Psn, RethRepr, RocePacket, Syndrome,
+};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+/// Longest message (IBTA 9.3.3.1.3).
+const MAX_MESSAGE: u32 = 1 << 31;
+
+/// State of the queue pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QpState {
+    /// Requests are served.
+    Ready,
+    /// Requests are dropped and receives flushed, because of this fault. Open a new queue pair.
+    Error(Fault),
+}
+
+/// The message whose FIRST has arrived and whose LAST has not.
+#[derive(Clone, Copy, Debug)]
+enum Message {
+    Write { reth: RethRepr, done: u32 },
+    Send { wr: RecvWr, done: u32 },
+}
+
+/// Why the packet in turn is not accepted.
+enum Refusal {
+    /// No receive is posted: try again later.
+    NotReady,
+    /// Never.
+    Fatal(Fault),
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Refusal::Fatal(fault)
+    }
+}
+
+/// Responder of one queue pair.
+///
+/// Call [`handle_packet`](Self::handle_packet) for every packet, then take out replies
+/// ([`poll_transmit`](Self::poll_transmit)) and completions
+/// ([`poll_completion`](Self::poll_completion)) until both give `None`. It has no timers.
+#[derive(Clone, Debug)]
+pub struct Responder {
+    config: ResponderConfig,
+    state: QpState,
+    expected: Psn,
+    msn: u32,
+    /// A NAK or RNR NAK for `expected` is out: whatever lies ahead of it arrives for nothing and is
+    /// answered with silence until `expected` comes (IBTA 9.7.5.2; one NAK per gap).
+    refused: bool,
+    message: Option<Message>,
+    receives: VecDeque<RecvWr>,
+    completions: VecDeque<RecvCompletion>,
+    replies: Replies,
+    notification: NotificationPoint,
+    counters: ResponderCounters,
+}
+
+impl Responder {
+    /// A queue pair ready to receive.
+    pub fn new(config: ResponderConfig) -> Self {
+        Responder {
+            state: QpState::Ready,
+            expected: config.expected_psn,
+            msn: 0,
+            refused: false,
+            message: None,
+            receives: VecDeque::new(),
+            completions: VecDeque::new(),
+            replies: Replies::default(),
+            notification: NotificationPoint::new(config.cnp_interval_ps),
+            counters: ResponderCounters::default(),
+            config,
+        }
+    }
+
+    /// Takes one packet at `now`, in picoseconds. Packets that are not the peer's for this queue pair
+    /// are counted and dropped.
+    pub fn handle_packet(&mut self, now: u64, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) {
+        if !self.admit(packet) {
+            return;
+        }
+        if packet.ecn == Ecn::Ce {
+            self.counters.np_ecn_marked_roce_packets += 1;
+            if self.notification.on_marked(now) {
+                self.replies.push_cnp();
+            }
+        }
+        match packet.bth.psn.cmp_window(self.expected) {
+            Ordering::Less => self.duplicate(packet),
+            Ordering::Greater => self.gap(),
+            Ordering::Equal => self.in_order(packet, mem),
+        }
+    }
+
+    /// The next packet to send; CNPs come first.
+    pub fn poll_transmit(&mut self) -> Option<RocePacket> {
+        self.replies.pop(&self.config, &mut self.counters)
+    }
+
+    /// The next receive that ended, in the order they were posted.
+    pub fn poll_completion(&mut self) -> Option<RecvCompletion> {
+        self.completions.pop_front()
+    }
+
+    /// Posts a receive. In the error state it is flushed at once.
+    pub fn post_receive(&mut self, wr: RecvWr) {
+        match self.state {
+            QpState::Ready => self.receives.push_back(wr),
+            QpState::Error(_) => self.complete_failed(&wr, RecvStatus::WrFlushErr),
+        }
+    }
+
+    /// Receives posted and not yet taken by a message.
+    pub fn posted_receives(&self) -> usize {
+        self.receives.len()
+    }
+
+    /// Puts the queue pair into error and flushes its receives. The peer is told nothing; a queue
+    /// pair already in error keeps its fault.
+    pub fn close(&mut self) {
+        if self.state == QpState::Ready {
+            self.fail(Fault::Closed);
+        }
+    }
+
+    /// State of the queue pair.
+    pub fn state(&self) -> QpState {
+        self.state
+    }
+
+    /// PSN of the next packet in order.
+    pub fn expected_psn(&self) -> Psn {
+        self.expected
+    }
+
+    /// What it was opened with.
+    pub fn config(&self) -> &ResponderConfig {
+        &self.config
+    }
+
+    /// What it has seen and done.
+    pub fn counters(&self) -> &ResponderCounters {
+        &self.counters
+    }
+
+    /// Header validation (IBTA 9.6): silent drops, as nothing in the packet can be trusted.
+    fn admit(&mut self, packet: &RocePacket) -> bool {
+        let (config, bth) = (&self.config, &packet.bth);
+        let wrong_port = config.peer_udp_sport.is_some_and(|port| port != packet.udp_sport);
+        let counters = &mut self.counters;
+        let drop_counter = if bth.dest_qpn != config.local.qpn || packet.ip_dst != config.local.ip {
+            &mut counters.dropped_not_for_us
+        } else if packet.ip_src != config.peer.ip || wrong_port {
+            &mut counters.dropped_wrong_peer
+        } else if !pkeys_match(bth.pkey, config.pkey) {
+            &mut counters.dropped_bad_pkey
+        } else if !bth.opcode.is_rc_request() {
+            &mut counters.dropped_not_request
+        } else if self.state != QpState::Ready {
+            &mut counters.dropped_in_error
+        } else {
+            counters.rcvd_pkts += 1;
+            return true;
+        };
+        *drop_counter += 1;
+        false
+    }
+
+    /// A packet already executed, or a ghost: acknowledged again up to the latest PSN, as the first
+    /// ACK may be lost (C9-105). Nothing is written and nothing is completed twice.
+    fn duplicate(&mut self, packet: &RocePacket) {
+        self.counters.duplicate_request += 1;
+        // A READ would have to be executed again; one that was never served has no answer.
+        if matches!(packet.bth.opcode.operation(), Operation::Write | Operation::Send) {
+            self.acknowledge(self.expected.sub(1));
+        }
+    }
+
+    /// A packet ahead of its turn: one NAK, then silence until the expected one arrives.
+    fn gap(&mut self) {
+        self.counters.out_of_sequence += 1;
+        if !self.refused {
+            self.refused = true;
+            self.counters.nak_sequence_sent += 1;
+            self.reply(self.expected, Syndrome::Nak(NakCode::PsnSequenceError));
+        }
+    }
+
+    fn in_order(&mut self, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) {
+        match self.execute(packet, mem) {
+            Ok(()) => {
+                self.refused = false;
+                self.expected = self.expected.next();
+                if packet.bth.opcode.position().is_end() {
+                    self.finish(packet);
+                }
+                if packet.bth.ack_req {
+                    self.acknowledge(packet.bth.psn);
+                }
+            }
+            Err(Refusal::NotReady) => {
+                self.refused = true;
+                self.counters.out_of_buffer += 1;
+                self.reply(self.expected, Syndrome::RnrNak(self.config.rnr_timer));
+            }
+            Err(Refusal::Fatal(fault)) => self.fail(fault),
+        }
+    }
+
+    /// Checks one packet in full and only then moves its payload; `self.message` is then the message
+    /// with this packet in it.
+    fn execute(&mut self, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) -> Result<(), Refusal> {
+        let opcode = packet.bth.opcode;
+        self.check_sequence(opcode)?;
+        if opcode.has_imm() && packet.imm.is_none() {
+            return Err(Fault::MissingHeader { opcode: opcode.into() }.into());
+        }
+        let message = self.message_of(packet)?;
+        self.check_payload_len(packet)?;
+        let len = packet.payload.len() as u32;
+        let (va, message) = match message {
+            Message::Write { reth, done } => {
+                check_dma_len(packet, &reth, done)?;
+                if opcode.position().is_start() {
+                    check_write(&self.config.regions, &reth)?;
+                }
+                (reth.va.wrapping_add(done.into()), Message::Write { reth, done: done + len })
+            }
+            Message::Send { wr, done } => {
+                check_buffer(&wr, done, len)?;
+                (wr.va.wrapping_add(done.into()), Message::Send { wr, done: done + len })
+            }
+        };
+        if !packet.payload.is_empty() {
+            mem.write(va, &packet.payload);
+            self.counters.rx_payload_bytes += u64::from(len);
+        }
+        self.take_receive(&message, opcode.position());
+        self.message = Some(message);
+        Ok(())
+    }
+
+    /// Opcode sequence and opcode (IBTA 9.7.4.1.2 and .3).
+    fn check_sequence(&self, opcode: Opcode) -> Result<(), Fault> {
+        let (operation, code) = (opcode.operation(), opcode.into());
+        if !matches!(operation, Operation::Write | Operation::Send) {
+            return Err(Fault::UnsupportedOpcode { opcode: code });
+        }
+        let fits = match self.message {
+            None => opcode.position().is_start(),
+            Some(_) if opcode.position().is_start() => false,
+            Some(Message::Write { .. }) => operation == Operation::Write,
+            Some(Message::Send { .. }) => operation == Operation::Send,
+        };
+        let in_message = self.message.is_some();
+        fits.then_some(()).ok_or(Fault::OpcodeSequence { opcode: code, in_message })
+    }
+
+    /// The message the packet belongs to, begun if need be, provided that the receive it needs is
+    /// posted (IBTA 9.7.4.1.4): a SEND takes one at its start, a WRITE with immediate at its end.
+    fn message_of(&self, packet: &RocePacket) -> Result<Message, Refusal> {
+        let opcode = packet.bth.opcode;
+        let next_receive = self.receives.front().copied().ok_or(Refusal::NotReady);
+        if opcode.operation() == Operation::Write && opcode.has_imm() {
+            next_receive.as_ref().map_err(|_| Refusal::NotReady)?;
+        }
+        match (self.message, opcode.operation()) {
+            (Some(message), _) => Ok(message),
+            (None, Operation::Send) => Ok(Message::Send { wr: next_receive?, done: 0 }),
+            (None, _) => match packet.reth {
+                Some(reth) => Ok(Message::Write { reth, done: 0 }),
+                None => Err(Fault::MissingHeader { opcode: opcode.into() }.into()),
+            },
+        }
+    }
+
+    /// Packet length against the path MTU (IBTA 9.7.4.1.6).
+    fn check_payload_len(&self, packet: &RocePacket) -> Result<(), Fault> {
+        let (mtu, len) = (self.config.mtu.bytes(), packet.payload.len());
+        let fits = match packet.bth.opcode.position() {
+            Position::First | Position::Middle => len == mtu,
+            Position::Last => (1..=mtu).contains(&len),
+            Position::Only => len <= mtu,
+        };
+        let opcode = packet.bth.opcode.into();
+        fits.then_some(()).ok_or(Fault::PayloadLength { opcode, len, mtu })
+    }
+
+    /// A SEND holds its receive from its first packet on.
+    fn take_receive(&mut self, message: &Message, position: Position) {
+        if matches!(message, Message::Send { .. }) && position.is_start() {
+            self.receives.pop_front();
+        }
+    }
+
+    /// End of a message: it counts, and reports if it consumed a receive.
+    fn finish(&mut self, packet: &RocePacket) {
+        self.msn = (self.msn + 1) & 0x00FF_FFFF;
+        let imm = packet.imm.filter(|_| packet.bth.opcode.has_imm());
+        let (opcode, wr_id, va, byte_len) = match self.message.take() {
+            Some(Message::Write { reth, .. }) => {
+                self.counters.rx_write_requests += 1;
+                // Without an immediate nobody is told, and no receive is spent (IBTA 9.4.3).
+                let Some(wr) = imm.and_then(|_| self.receives.pop_front()) else {
+                    return;
+                };
+                (RecvOpcode::WriteImm, wr.wr_id, reth.va, reth.dma_len)
+            }
+            Some(Message::Send { wr, done }) => {
+                self.counters.rx_send_requests += 1;
+                (RecvOpcode::Send, wr.wr_id, wr.va, done)
+            }
+            None => return,
+        };
+        let (qpn, solicited) = (self.config.local.qpn, packet.bth.solicited);
+        let status = RecvStatus::Success;
+        let completion = RecvCompletion { qpn, wr_id, status, opcode, imm, byte_len, va, solicited };
+        self.completions.push_back(completion);
+    }
+
+    /// The queue pair dies: the peer gets its NAK, every receive its end.
+    fn fail(&mut self, fault: Fault) {
+        let in_use = match self.message.take() {
+            Some(Message::Send { wr, .. }) => Some(wr),
+            _ => None,
+        };
+        self.state = QpState::Error(fault);
+        match fault.nak_code() {
+            Some(NakCode::RemoteAccessError) => self.counters.resp_remote_access_errors += 1,
+            Some(_) => self.counters.resp_invalid_requests += 1,
+            None => {}
+        }
+        if let Some(code) = fault.nak_code() {
+            self.reply(self.expected, Syndrome::Nak(code));
+        }
+        if let Fault::ReceiveTooSmall { .. } = fault {
+            self.counters.resp_local_length_error += 1;
+            // Too long in its first packet: the receive is still the first of the queue.
+            if let Some(wr) = in_use.or_else(|| self.receives.pop_front()) {
+                self.complete_failed(&wr, RecvStatus::LocLenErr);
+            }
+        } else if let Some(wr) = in_use {
+            let closed = fault == Fault::Closed;
+            let status = if closed { RecvStatus::WrFlushErr } else { RecvStatus::RemInvReqErr };
+            self.complete_failed(&wr, status);
+        }
+        for wr in std::mem::take(&mut self.receives) {
+            self.complete_failed(&wr, RecvStatus::WrFlushErr);
+        }
+    }
+
+    fn complete_failed(&mut self, wr: &RecvWr, status: RecvStatus) {
+        self.completions.push_back(RecvCompletion::failed(self.config.local.qpn, wr, status));
+    }
+
+    fn acknowledge(&mut self, psn: Psn) {
+        let credits = match self.config.credits {
+            CreditPolicy::Unlimited => Credits::UNLIMITED,
+            CreditPolicy::Posted => Credits::from_receives(self.receives.len()),
+        };
+        self.reply(psn, Syndrome::Ack(credits));
+    }
+
+    fn reply(&mut self, psn: Psn, syndrome: Syndrome) {
+        self.replies.push(psn, AethRepr { syndrome, msn: self.msn });
+    }
+}
+
+/// Keys match in their low 15 bits, and at least one of the two is a full member (IBTA 10.9.3).
+fn pkeys_match(a: u16, b: u16) -> bool {
+    a & 0x7FFF == b & 0x7FFF && (a | b) & 0x8000 != 0
+}
+
+/// The payload against what the RETH still leaves: more must be left behind a FIRST or MIDDLE,
+/// nothing behind a LAST or ONLY.
+fn check_dma_len(packet: &RocePacket, reth: &RethRepr, done: u32) -> Result<(), Fault> {
+    let (len, dma_len, remaining) = (packet.payload.len(), reth.dma_len, reth.dma_len - done);
+    let fits = match packet.bth.opcode.position().is_end() {
+        true => remaining as usize == len,
+        false => remaining as usize > len,
+    };
+    let opcode = packet.bth.opcode.into();
+    let fits = fits && dma_len <= MAX_MESSAGE;
+    fits.then_some(()).ok_or(Fault::DmaLength { opcode, len, remaining, dma_len })
+}
+
+fn check_buffer(wr: &RecvWr, done: u32, len: u32) -> Result<(), Fault> {
+    let total = u64::from(done) + u64::from(len);
+    let &RecvWr { wr_id, len: buffer_len, .. } = wr;
+    let fits = total <= u64::from(buffer_len);
+    fits.then_some(()).ok_or(Fault::ReceiveTooSmall { wr_id, len: total, buffer_len })
+}
