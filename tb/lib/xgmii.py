@@ -47,9 +47,9 @@ class LineMonitor:
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.errors = 0
+        self.position = 0  # octets seen so far
 
     async def run(self) -> None:
-        position = 0
         in_frame = False
         while True:
             await FallingEdge(self.clk)
@@ -59,20 +59,20 @@ class LineMonitor:
                 for lane in range(LANES):
                     octet = data >> 8 * lane & 0xFF
                     if not ctrl >> lane & 1:
-                        assert in_frame, f"data octet {octet:#04x} outside a frame at octet {position + lane}"
+                        assert in_frame, f"data octet {octet:#04x} outside a frame at octet {self.position + lane}"
                     elif octet == START:
                         assert lane in (0, 4) and not in_frame, f"/S/ in lane {lane}"
-                        self.starts.append(position + lane)
+                        self.starts.append(self.position + lane)
                         in_frame = True
                     elif octet == ERROR:
                         self.errors += 1
                     elif in_frame:
                         assert octet == TERM, f"frame ends with {octet:#04x}"
-                        self.ends.append(position + lane)
+                        self.ends.append(self.position + lane)
                         in_frame = False
                     else:
                         assert octet == IDLE, f"{octet:#04x} in the gap"
-            position += LANES
+            self.position += LANES
 
     def gaps(self) -> list[int]:
         """Octets from each /T/ to the next /S/."""

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole MAC: both directions at once, and a peer's pause seen on the wire."""
+
+from itertools import pairwise
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
+from cocotbext.axi import AxiStreamBus, AxiStreamSink, AxiStreamSource
+from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
+from lib.mac_control import pause, pfc
+from lib.runner import Bench, seed
+from lib.xgmii import LANES, LineMonitor
+
+BENCH = Bench(top="mac_10g")
+OUR_CLASS = 3
+OCTETS_PER_QUANTA = 64
+COUNTERS = ("tx_frame", "tx_underrun", "rx_frame", "rx_bad_fcs", "rx_bad_frame", "rx_pause", "rx_pfc")
+
+
+class Mac:
+    def __init__(self, dut):
+        self.dut = dut
+        self.tx = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
+        self.rx = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
+        self.wire_in = XgmiiSource(dut.xgmii_rxd, dut.xgmii_rxc, dut.clk, dut.rst)
+        self.wire_out = XgmiiSink(dut.xgmii_txd, dut.xgmii_txc, dut.clk, dut.rst)
+        self.line = LineMonitor(dut.clk, dut.xgmii_txd, dut.xgmii_txc)
+        self.counts = dict.fromkeys(COUNTERS, 0)
+        for log in (self.tx.log, self.rx.log, self.wire_in.log, self.wire_out.log):
+            log.setLevel("WARNING")
+
+    async def count(self) -> None:
+        pulses = {name: getattr(self.dut, f"stat_{name}") for name in COUNTERS}
+        while True:
+            await FallingEdge(self.dut.clk)
+            for name, pulse in pulses.items():
+                self.counts[name] += int(pulse.value)
+
+    async def cycles(self, count: int) -> None:
+        for _ in range(count):
+            await RisingEdge(self.dut.clk)
+
+    async def peer_sends(self, frame: bytes) -> None:
+        await self.wire_in.send(XgmiiFrame.from_payload(frame))
+        await self.wire_in.wait()
+
+    async def flood(self, frame: bytes) -> None:
+        """Keep the transmitter busy for ever."""
+        while True:
+            await self.tx.send(frame)
+            if self.tx.count() > 3:
+                await RisingEdge(self.dut.clk)
+                while self.tx.count() > 3:
+                    await self.cycles(8)
+
+
+async def start(dut, pause_en: bool = True, pfc_en: bool = True) -> Mac:
+    cocotb.start_soon(Clock(dut.clk, 6.4, "ns").start())
+    dut.rst.value = 1
+    dut.cfg_pause_en.value = pause_en
+    dut.cfg_pfc_en.value = pfc_en
+    dut.cfg_class.value = OUR_CLASS
+    mac = Mac(dut)
+    await mac.cycles(4)
+    dut.rst.value = 0
+    await mac.cycles(2)
+    cocotb.start_soon(mac.line.run())
+    cocotb.start_soon(mac.count())
+    return mac
+
+
+@cocotb.test()
+async def frames_cross_in_both_directions_at_full_rate(dut):
+    rng = seed()
+    mac = await start(dut)
+    out = [rng.randbytes(rng.choice([60, 61, 300, 1500, 4154])) for _ in range(30)]
+    into = [rng.randbytes(rng.choice([60, 63, 200, 1501, 4154])) for _ in range(30)]
+    for sent, received in zip(out, into, strict=True):
+        await mac.tx.send(sent)
+        await mac.wire_in.send(XgmiiFrame.from_payload(received))
+    for sent, received in zip(out, into, strict=True):
+        assert bytes((await with_timeout(mac.wire_out.recv(), 20, "us")).get_payload()) == sent
+        got = await with_timeout(mac.rx.recv(), 20, "us")
+        assert bytes(got.tdata) == received and not got.tuser
+    assert abs(sum(mac.line.gaps()) - 12 * len(mac.line.gaps())) <= 3
+    expected = {"tx_frame": len(out), "rx_frame": len(into)}
+    assert mac.counts == {name: expected.get(name, 0) for name in COUNTERS}
+
+
+@cocotb.test()
+async def a_pause_on_the_wire_silences_us_for_its_quanta(dut):
+    rng = seed()
+    mac = await start(dut)
+    frame_octets = 300
+    cocotb.start_soon(mac.flood(rng.randbytes(frame_octets - 4)))
+    pace = frame_octets + 8 + 12
+    for quanta, frame in ((40, pause(40)), (60, pfc({OUR_CLASS: 60})), (25, pfc(dict.fromkeys(range(8), 25)))):
+        await mac.cycles(300)
+        first = len(mac.line.starts) - 1
+        await mac.peer_sends(frame)
+        heard_at = mac.line.position
+        await mac.cycles(quanta * OCTETS_PER_QUANTA // LANES + 200)
+        starts = mac.line.starts[first:]
+        silence, stopped_at = max((b - a, a) for a, b in pairwise(starts))
+        # From the last start to the next: the pause itself, and what of a frame was under way.
+        assert quanta * OCTETS_PER_QUANTA <= silence <= quanta * OCTETS_PER_QUANTA + pace + 2 * LANES
+        assert stopped_at - heard_at <= 8 * LANES, f"a frame started {stopped_at - heard_at} octets after the pause"
+    assert min(mac.line.gaps()) >= 9
+    assert mac.counts["rx_pause"] == 1 and mac.counts["rx_pfc"] == 2
+
+
+@cocotb.test()
+async def a_refreshed_pause_holds_and_xon_ends_it_at_once(dut):
+    rng = seed()
+    mac = await start(dut)
+    cocotb.start_soon(mac.flood(rng.randbytes(100)))
+    await mac.cycles(200)
+    for _ in range(5):
+        await mac.peer_sends(pfc({OUR_CLASS: 30}))
+        await mac.cycles(100)
+    started = len(mac.line.starts)
+    for _ in range(5):
+        await mac.peer_sends(pfc({OUR_CLASS: 30}))
+        await mac.cycles(100)
+    assert len(mac.line.starts) == started and int(dut.tx_paused.value) == 1
+    await mac.peer_sends(pfc({OUR_CLASS: 0}))
+    await mac.cycles(20)
+    assert len(mac.line.starts) > started, "XON did not let us go on"
+    assert int(dut.tx_paused.value) == 0
+
+
+async def starts_during(mac: Mac, frames: list[bytes]) -> int:
+    """Frames that start in the 400 cycles after the peer sent these."""
+    for frame in frames:
+        await mac.peer_sends(frame)
+    await mac.cycles(60)
+    before = len(mac.line.starts)
+    await mac.cycles(400)
+    return len(mac.line.starts) - before
+
+
+@cocotb.test()
+async def a_pause_of_other_classes_does_not_stop_us(dut):
+    rng = seed()
+    mac = await start(dut)
+    cocotb.start_soon(mac.flood(rng.randbytes(100)))
+    await mac.cycles(100)
+    full_rate = await starts_during(mac, [])
+    others = {c: 0xFFFF for c in range(8) if c != OUR_CLASS}
+    assert abs(await starts_during(mac, [pfc(others)]) - full_rate) <= 1
+    dut.cfg_class.value = 6
+    assert await starts_during(mac, []) == 0
+
+
+@cocotb.test()
+async def what_is_not_enabled_is_not_obeyed(dut):
+    rng = seed()
+    mac = await start(dut, pause_en=False, pfc_en=False)
+    cocotb.start_soon(mac.flood(rng.randbytes(100)))
+    await mac.cycles(100)
+    full_rate = await starts_during(mac, [])
+    assert abs(await starts_during(mac, [pause(0xFFFF), pfc({OUR_CLASS: 0xFFFF})]) - full_rate) <= 1
+    assert mac.counts["rx_pause"] == 1 and mac.counts["rx_pfc"] == 1
+    dut.cfg_pause_en.value = 1
+    assert await starts_during(mac, []) == 0
+    dut.cfg_pause_en.value = 0
+    assert abs(await starts_during(mac, []) - full_rate) <= 1
+    dut.cfg_pfc_en.value = 1
+    assert await starts_during(mac, []) == 0
+
+
+@cocotb.test()
+async def a_pause_frame_with_a_bad_fcs_is_counted_and_not_obeyed(dut):
+    rng = seed()
+    mac = await start(dut)
+    cocotb.start_soon(mac.flood(rng.randbytes(100)))
+    whole = XgmiiFrame.from_payload(pause(0xFFFF))
+    whole.data[-1] ^= 0x10
+    await mac.wire_in.send(whole)
+    await mac.wire_in.wait()
+    await mac.cycles(30)
+    assert int(dut.tx_paused.value) == 0
+    assert mac.counts["rx_bad_fcs"] == 1 and mac.counts["rx_pause"] == 0
