@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory regions and the memory behind them. The responder checks key, permission and bounds of a
 //! whole message before its first byte is written; the memory itself trusts the responder.
-//! Source: IBTA vol. 1, clause 9.7.4.1.5 (R_Key) and 10.6.
+//! Source: IBTA vol. 1, clause 9.7.4.1 (R_Key) and 10.6.
 
 use crate::Fault;
 use penstock_wire::{Payload, RethRepr};

@@ -16,7 +16,7 @@ use penstock_wire::{
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-/// Longest message (IBTA 9.3.3.1.3).
+/// Longest message (IBTA 9.3.3).
 const MAX_MESSAGE: u32 = 1 << 31;
 
 /// State of the queue pair.
@@ -256,7 +256,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Opcode sequence and opcode (IBTA 9.7.4.1.2 and .3).
+    /// Opcode sequence and opcode (IBTA 9.7.4.1).
     fn check_sequence(&self, opcode: Opcode) -> Result<(), Fault> {
         let (operation, code) = (opcode.operation(), opcode.into());
         if !matches!(operation, Operation::Write | Operation::Send) {
@@ -273,7 +273,7 @@ impl Responder {
     }
 
     /// The message the packet belongs to, begun if need be, provided that the receive it needs is
-    /// posted (IBTA 9.7.4.1.4): a SEND takes one at its start, a WRITE with immediate at its end.
+    /// posted (IBTA 9.7.4.1): a SEND takes one at its start, a WRITE with immediate at its end.
     fn message_of(&self, packet: &RocePacket) -> Result<Message, Refusal> {
         let opcode = packet.bth.opcode;
         let next_receive = self.receives.front().copied().ok_or(Refusal::NotReady);
@@ -290,7 +290,7 @@ impl Responder {
         }
     }
 
-    /// Packet length against the path MTU (IBTA 9.7.4.1.6).
+    /// Packet length against the path MTU (IBTA 9.7.4.1).
     fn check_payload_len(&self, packet: &RocePacket) -> Result<(), Fault> {
         let (mtu, len) = (self.config.mtu.bytes(), packet.payload.len());
         let fits = match packet.bth.opcode.position() {

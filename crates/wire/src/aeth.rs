@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ACK extended transport header: what became of a request, and how many messages are done.
 //! The syndrome byte is an enum; codes the specification reserves survive a round trip.
-//! Source: IBTA vol. 1, clause 9.3.5 and 9.7.5.1.2 (tables 44 to 47).
+//! Source: IBTA vol. 1, clauses 9.3.5 and 9.7.5.
 
 use crate::bytesio::{be24, put24};
 
 pub(crate) const LEN: usize = 4;
 
-/// Five-bit credit count of an ACK (IBTA 9.7.7.2.4, table 46): receives posted, rounded down to
+/// Five-bit credit count of an ACK (IBTA 9.7.7.2): receives posted, rounded down to
 /// 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 .. 32768.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Credits(u8);
@@ -47,7 +47,7 @@ impl Credits {
     }
 }
 
-/// Five-bit RNR NAK timer (IBTA table 45): the least time before the request may be sent again.
+/// Five-bit RNR NAK timer (IBTA 9.7.5.2.8): the least time before the request may be sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RnrTimer(u8);
 
@@ -80,7 +80,7 @@ impl RnrTimer {
     }
 }
 
-/// Reason of a NAK (IBTA table 47).
+/// Reason of a NAK (IBTA 9.7.5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NakCode {
     /// 0: the PSN in the BTH is the one expected; send again from there.
@@ -154,7 +154,7 @@ impl From<Syndrome> for u8 {
 pub struct AethRepr {
     /// ACK, RNR NAK or NAK.
     pub syndrome: Syndrome,
-    /// Messages the responder has completed, modulo 2^24 (IBTA 9.7.7.1).
+    /// Messages the responder has completed, modulo 2^24 (IBTA 9.7.7).
     pub msn: u32,
 }
 

@@ -38,25 +38,25 @@ pub enum ParseError {
         /// Over the header.
         computed: u16,
     },
-    /// RoCEv2 allows no IPv4 options (annex A17.3.1).
+    /// RoCEv2 allows no IPv4 options (annex A17.3).
     #[error("IPv4 header of {header_len} bytes in front of RoCEv2: options are not allowed")]
     IpOptions {
         /// Header length in bytes.
         header_len: usize,
     },
-    /// RoCEv2 packets are never fragmented (annex A17.3.1).
+    /// RoCEv2 packets are never fragmented (annex A17.3).
     #[error("IPv4 fragment from {src} to the RoCEv2 port: set the path MTU so that packets fit")]
     Fragmented {
         /// Sender.
         src: Ipv4Addr,
     },
-    /// BTH transport header version other than 0 (IBTA 9.2.5).
+    /// BTH transport header version other than 0 (IBTA 9.2).
     #[error("BTH version {version}: only version 0 exists")]
     BthVersion {
         /// TVer field.
         version: u8,
     },
-    /// PadCnt does not fit the payload (IBTA 9.2.4).
+    /// PadCnt does not fit the payload (IBTA 9.2).
     #[error(
         "BTH pad count {pad} with {body} bytes behind the headers: not a whole number of words"
     )]
@@ -66,7 +66,7 @@ pub enum ParseError {
         /// Payload and pad bytes.
         body: usize,
     },
-    /// Invariant CRC (annex A17.3.3): the packet was damaged behind the last FCS check.
+    /// Invariant CRC (annex A17.3): the packet was damaged behind the last FCS check.
     #[error("ICRC is {found:#010x}, computed {computed:#010x}")]
     BadIcrc {
         /// In the packet.

@@ -158,7 +158,7 @@ impl Opcode {
         code >> 5 == 0 && !(0x0D..=0x12).contains(&code)
     }
 
-    /// Bytes between the BTH and the payload. A CNP carries 16 reserved bytes (annex A17.9.3).
+    /// Bytes between the BTH and the payload. A CNP carries 16 reserved bytes (annex A17.9).
     pub const fn extension_len(self) -> usize {
         let mut len = 0;
         if self.has_reth() {
@@ -177,7 +177,7 @@ impl Opcode {
     }
 }
 
-/// Reserved bytes behind the BTH of a CNP (annex A17.9.3).
+/// Reserved bytes behind the BTH of a CNP (annex A17.9).
 pub(crate) const CNP_RESERVED_LEN: usize = 16;
 
 #[cfg(test)]

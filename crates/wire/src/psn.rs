@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packet sequence numbers and queue-pair numbers: 24 bits each.
 //! PSN comparisons follow the circular window, so they stay right across the wrap at 2^24.
-//! Source: IBTA vol. 1, clause 9.7.2 (PSN) and 9.2 (BTH fields).
+//! Source: IBTA vol. 1, clause 9.7.1 (PSN) and 9.2 (BTH fields).
 
 use core::cmp::Ordering;
 use core::fmt;
