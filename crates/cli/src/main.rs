@@ -1,1 +1,57 @@
-fn main() {}
+// SPDX-License-Identifier: Apache-2.0
+//! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
+
+mod app;
+mod plots;
+mod report;
+mod run;
+mod simulation;
+mod source;
+mod summary;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Congestion-aware RDMA front end for detector readout.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Simulate a scenario: boards (the verilated gateware), switch, server and event builder
+    Run(run::Arguments),
+}
+
+/// How a command ended; the exit status of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done, and everything that could be verified was right.
+    Verified,
+    /// It ran, and found loss, corruption, an error or an interruption.
+    Fault,
+    /// The request itself was wrong: nothing ran.
+    Refused,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Verified => ExitCode::SUCCESS,
+            Verdict::Fault => ExitCode::from(1),
+            Verdict::Refused => ExitCode::from(2),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_env("PENSTOCK_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    match Cli::parse().command {
+        Command::Run(arguments) => run::run(&arguments).into(),
+    }
+}

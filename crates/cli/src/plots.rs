@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plots of a run, drawn by the Python package (matplotlib).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Draws the plots of the run in `out`; says why when it cannot. A run does not fail for want of a picture.
+pub fn draw(out: &Path) -> Result<(), String> {
+    let repo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = interpreter(&repo);
+    let result = Command::new(&python)
+        .args(["-m", "penstock.plots"])
+        .arg(out)
+        .env("PYTHONPATH", repo.join("python"))
+        .output()
+        .map_err(|error| format!("no plots: cannot run {}: {error}", python.display()))?;
+    match result.status.success() {
+        true => Ok(()),
+        false => Err(format!("no plots: {}", String::from_utf8_lossy(&result.stderr).trim_end())),
+    }
+}
+
+/// `PENSTOCK_PYTHON`, else the repository's environment, else the system's.
+fn interpreter(repo: &Path) -> PathBuf {
+    let own = repo.join(".venv/bin/python");
+    match std::env::var_os("PENSTOCK_PYTHON") {
+        Some(python) => python.into(),
+        None if own.exists() => own,
+        None => "python3".into(),
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock run`: one scenario, from its file to tables, Parquet files and plots.
+
+use crate::simulation::{Progress, Simulation, SimulationError};
+use crate::summary::{end_word, Summary};
+use crate::{plots, report, Verdict};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use penstock_netsim::Scenario;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Scenario file (TOML)
+    scenario: PathBuf,
+    /// Folder for summary.json, trace.parquet, events.parquet and the plots
+    #[arg(long, default_value = "out")]
+    out: PathBuf,
+    /// Set a key of the scenario, as in cc.law=off or link.loss=1e-3; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", num_args = 1..)]
+    set: Vec<String>,
+    /// Print the summary as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Do not draw plots
+    #[arg(long)]
+    no_plots: bool,
+}
+
+/// Runs a scenario; prints what went wrong itself.
+pub fn run(arguments: &Arguments) -> Verdict {
+    match simulate(arguments) {
+        Ok(verdict) => verdict,
+        Err(Failure::Refused(message)) => {
+            eprintln!("error: {message}");
+            Verdict::Refused
+        }
+        Err(Failure::Fault(message)) => {
+            eprintln!("error: {message}");
+            Verdict::Fault
+        }
+    }
+}
+
+enum Failure {
+    Refused(String),
+    Fault(String),
+}
+
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Self {
+        match error.is_request() {
+            true => Self::Refused(error.to_string()),
+            false => Self::Fault(error.to_string()),
+        }
+    }
+}
+
+fn simulate(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let scenario =
+        Scenario::load(&arguments.scenario, &arguments.set).map_err(|error| Failure::Refused(error.to_string()))?;
+    for warning in &scenario.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let out = &arguments.out;
+    std::fs::create_dir_all(out)
+        .map_err(|error| Failure::Refused(format!("cannot make the folder {}: {error}", out.display())))?;
+    let interrupted = on_interrupt()?;
+
+    let started = Instant::now();
+    let mut simulation = Simulation::build(&scenario, out)?;
+    let progress = follow(&mut simulation, &interrupted, arguments.json)?;
+    let result = simulation.finish()?;
+
+    let name = arguments.scenario.display().to_string();
+    let summary = Summary::new(&name, &scenario, end_word(progress), result, started.elapsed());
+    let json = serde_json::to_string_pretty(&summary).expect("a summary has only plain keys");
+    write(&out.join("summary.json"), &json)?;
+    if !arguments.no_plots {
+        if let Err(message) = plots::draw(out) {
+            eprintln!("warning: {message}");
+        }
+    }
+    match arguments.json {
+        true => println!("{json}"),
+        false => println!("{}\nresults are in {}", report::tables(&summary), out.display()),
+    }
+    Ok(summary.verdict())
+}
+
+/// Steps the simulation to its end, or to the user's Ctrl-C, under a progress bar of events.
+fn follow(simulation: &mut Simulation, interrupted: &AtomicBool, quiet: bool) -> Result<Progress, Failure> {
+    let bar = ProgressBar::new(simulation.events_wanted()).with_style(
+        ProgressStyle::with_template("{bar:40} {pos}/{len} events, {msg}, {elapsed} elapsed, {eta} left")
+            .expect("a valid template"),
+    );
+    if quiet {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let mut progress = Progress::Running;
+    while progress == Progress::Running && !interrupted.load(Ordering::Relaxed) {
+        progress = match simulation.step() {
+            Ok(progress) => progress,
+            // What was built so far is kept; the error is what the user must know.
+            Err(error) => return Err(error.into()),
+        };
+        bar.set_position(simulation.events_built());
+        bar.set_message(format!("{:.2} ms simulated", simulation.now().as_secs_f64() * 1e3));
+    }
+    bar.finish_and_clear();
+    Ok(progress)
+}
+
+/// A flag that Ctrl-C (or SIGTERM) raises; a second Ctrl-C ends the process at once.
+fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    ctrlc::set_handler(move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            std::process::exit(1);
+        }
+        eprintln!("\ninterrupted: closing the files; once more to stop at once");
+    })
+    .map_err(|error| Failure::Fault(format!("cannot watch for Ctrl-C: {error}")))?;
+    Ok(flag)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::Fault(format!("cannot write {}: {error}", path.display())))
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one board sends: a message per trigger, each into the next slot of the board's ring.
+
+use penstock_board::{Message, MessageSource, Verb};
+use penstock_readout::{EventSource, RingConfig};
+use std::sync::Arc;
+
+/// The fragments of one board, event after event, at the times of the run's triggers.
+pub struct BoardSource {
+    events: Arc<EventSource>,
+    board: u16,
+    ring: RingConfig,
+    /// Trigger times in ps, one per event, never decreasing; shared by all boards.
+    triggers: Arc<[u64]>,
+    next: usize,
+}
+
+impl BoardSource {
+    pub fn new(events: Arc<EventSource>, board: u16, ring: RingConfig, triggers: Arc<[u64]>) -> Self {
+        Self { events, board, ring, triggers, next: 0 }
+    }
+}
+
+impl MessageSource for BoardSource {
+    fn next_time_ps(&self) -> Option<u64> {
+        self.triggers.get(self.next).copied()
+    }
+
+    fn take(&mut self) -> Option<Message> {
+        let at_ps = self.next_time_ps()?;
+        let event = self.next as u64;
+        // One RDMA WRITE WITH IMMEDIATE per fragment; the immediate names the slot (design section 2).
+        let slot = (event % u64::from(self.ring.slots)) as u32;
+        let message = Message {
+            qp: 0,
+            verb: Verb::Write,
+            imm: Some(slot),
+            remote_address: self.ring.va + u64::from(slot) * u64::from(self.ring.slot_bytes),
+            tag: event as u32,
+            payload: self.events.message(event, self.board, at_ps / 1000),
+        };
+        self.next += 1;
+        Some(message)
+    }
+}
