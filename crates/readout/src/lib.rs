@@ -1,1 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The readout: takes the fragments that boards write, builds events, checks them and stores them.
+//! Promise: what is stored is byte for byte what was sent, in order of event number, and says what is missing.
+//! Source: design.md section 2, issue A; the file layout is at [`event_schema`].
+//!
+//! | part | for |
+//! |---|---|
+//! | [`Dataset`], [`EventSource`], [`Triggers`] | what the boards send, and when: recorded camera events at random times |
+//! | [`Ring`] | a board's slots; a posted receive is a credit |
+//! | [`EventBuilder`] | fragments to events: order, time-out, duplicates, strays |
+//! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
+//! | [`EventSink`], [`EventWriter`] | storage as Parquet |
+//! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
+//!
+//! Nothing here reads a clock or opens a socket: time is passed in as `u64` picoseconds. Only [`Dataset::load`] and
+//! [`EventWriter`] touch files.
+#![forbid(unsafe_code)]
 
+mod builder;
+mod check;
+mod dataset;
+mod npz;
+mod receiver;
+mod ring;
+mod sink;
+mod source;
+mod triggers;
+mod writer;
+
+pub use builder::{BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Pushed, Stray};
+pub use check::{CheckReport, Difference, Reference};
+pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
+pub use npz::DatasetError;
+pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverError, ReceiverReport};
+pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError};
+pub use sink::{Discard, Event, EventSink, StoreError};
+pub use source::{EventSource, SourceError};
+pub use triggers::Triggers;
+pub use writer::{event_schema, EventWriter, WriterOptions, SCHEMA_VERSION};

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The receiver: rings, checks, event builder, storage and credits, joined. Any back end that writes into memory and
+//! reports completions can drive it: the simulator's host in process, later verbs and a packet socket.
+//! Promise: a slot is posted again only when its bytes are stored or refused; a consumer that is slow stops the boards.
+//! Source: design.md section 2. Sans-IO but for the sink; time (ps) is passed in.
+//!
+//! ```text
+//! Memory::write -> ring slot -> on_completion: header, length, CRC-32C -> builder -> compare -> sink -> release
+//!                  ^ take_credits <------------------------------------------------------------------+
+//! ```
+
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+
+use penstock_transport::Memory;
+use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
+use penstock_wire::{FragmentError, Payload};
+use serde::Serialize;
+
+use crate::builder::{BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Pushed};
+use crate::check::{CheckReport, Reference};
+use crate::ring::{Region, Ring, RingConfig, RingConfigError, RingCounters};
+use crate::sink::{Event, EventSink, StoreError};
+
+/// What a receiver is made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReceiverConfig {
+    /// The ring of every board; board `i` is source `i` of the builder.
+    pub rings: Vec<RingConfig>,
+    pub builder: BuilderConfig,
+    /// Payload bytes per second that whoever uses the events can take; none is unlimited. Slots wait for it.
+    pub consumer_bytes_per_s: Option<NonZeroU64>,
+}
+
+/// Why a receiver cannot be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiverError {
+    #[error("board {board}: {reason}")]
+    Ring { board: usize, reason: RingConfigError },
+    #[error("the rings of boards {a} and {b} overlap; give each its own addresses (RingConfig::for_board)")]
+    Overlap { a: usize, b: usize },
+    #[error("{rings} rings for {sources} sources; there must be one ring per source")]
+    RingCount { rings: usize, sources: u16 },
+}
+
+/// Fragments that reached no event, by reason, beside what [`BuilderCounters`] and [`RingCounters`] count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ReceiverCounters {
+    /// Fragments of which header, length and CRC-32C are right.
+    pub fragments_good: u64,
+    /// Payload bytes of these.
+    pub bytes_good: u64,
+    /// No fragment header, a damaged one, or a length that is not the message's.
+    pub fragments_malformed: u64,
+    pub fragments_crc_error: u64,
+    /// The header names another board than the one whose ring it lies in.
+    pub fragments_wrong_source: u64,
+    /// Payload bytes of all events handed to the sink.
+    pub bytes_stored: u64,
+}
+
+/// Everything a receiver can say about a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ReceiverReport {
+    pub receiver: ReceiverCounters,
+    pub builder: BuilderCounters,
+    /// By board.
+    pub rings: Vec<RingCounters>,
+    /// None if there is no reference to compare with.
+    pub check: Option<CheckReport>,
+}
+
+/// A slot that is stored, and waits for the consumer.
+#[derive(Debug, Clone, Copy)]
+struct Draining {
+    until_ps: u64,
+    board: u16,
+    slot: u32,
+}
+
+/// Receives fragments of all boards, and stores the events they make in `S`.
+pub struct Receiver<S> {
+    rings: Vec<Ring>,
+    /// First address and board of every ring, by address.
+    by_va: Vec<(u64, usize)>,
+    builder: EventBuilder<u32>,
+    reference: Option<Box<dyn Reference + Send>>,
+    sink: S,
+    consumer_bytes_per_s: Option<NonZeroU64>,
+    /// When the consumer will have taken all it was given.
+    consumer_busy_until_ps: u64,
+    draining: VecDeque<Draining>,
+    counters: ReceiverCounters,
+    check: CheckReport,
+}
+
+impl<S: EventSink> Receiver<S> {
+    /// A receiver with all its memory; post what [`Self::take_credits`] says before the first fragment.
+    ///
+    /// # Errors
+    /// [`ReceiverError`] if rings and sources do not fit together.
+    pub fn new(config: ReceiverConfig, sink: S) -> Result<Receiver<S>, ReceiverError> {
+        let sources = config.builder.sources.get();
+        if config.rings.len() != usize::from(sources) {
+            return Err(ReceiverError::RingCount { rings: config.rings.len(), sources });
+        }
+        let ring = |(board, ring): (usize, &RingConfig)| {
+            Ring::new(*ring).map_err(|reason| ReceiverError::Ring { board, reason })
+        };
+        let rings = config.rings.iter().enumerate().map(ring).collect::<Result<Vec<Ring>, _>>()?;
+        let mut by_va: Vec<_> = rings.iter().enumerate().map(|(board, ring)| (ring.region().va, board)).collect();
+        by_va.sort_unstable();
+        for pair in by_va.windows(2) {
+            let ((va, a), (next_va, b)) = (pair[0], pair[1]);
+            if va + rings[a].region().len > next_va {
+                return Err(ReceiverError::Overlap { a, b });
+            }
+        }
+        Ok(Receiver {
+            rings,
+            by_va,
+            builder: EventBuilder::new(config.builder),
+            reference: None,
+            sink,
+            consumer_bytes_per_s: config.consumer_bytes_per_s,
+            consumer_busy_until_ps: 0,
+            draining: VecDeque::new(),
+            counters: ReceiverCounters::default(),
+            check: CheckReport::default(),
+        })
+    }
+
+    /// Compares every fragment with `reference` before it is stored.
+    #[must_use]
+    pub fn with_reference(mut self, reference: impl Reference + Send + 'static) -> Self {
+        self.reference = Some(Box::new(reference));
+        self
+    }
+
+    /// The memory region of `board`; none if there is no such board.
+    pub fn region(&self, board: u16) -> Option<Region> {
+        self.rings.get(usize::from(board)).map(Ring::region)
+    }
+
+    /// Receives that must be posted now on the queue pair of `board`.
+    pub fn take_credits(&mut self, board: u16) -> u32 {
+        self.rings.get_mut(usize::from(board)).map_or(0, Ring::take_credits)
+    }
+
+    /// A receive of `board` has completed: a message of `byte_len` bytes is in the slot that its immediate names.
+    ///
+    /// # Errors
+    /// [`StoreError`] if an event that became due could not be stored. It is lost to the file; the run should end.
+    pub fn on_completion(&mut self, now_ps: u64, board: u16, imm: u32, byte_len: u32) -> Result<(), StoreError> {
+        let Some(ring) = self.rings.get_mut(usize::from(board)) else {
+            self.counters.fragments_wrong_source += 1;
+            return Ok(());
+        };
+        if let Err(error) = ring.complete(imm, byte_len) {
+            tracing::warn!(board, %error, "completion refused");
+            return Ok(());
+        }
+        if !self.take_fragment(now_ps, board, imm, byte_len) {
+            self.rings[usize::from(board)].release(imm);
+        }
+        self.store_events(now_ps)
+    }
+
+    /// Call at [`Self::poll_timeout`]: gives up waiting for missing fragments, and for a consumer.
+    ///
+    /// # Errors
+    /// As [`Self::on_completion`].
+    pub fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
+        while let Some(&Draining { board, slot, .. }) = self.draining.front().filter(|d| d.until_ps <= now_ps) {
+            self.rings[usize::from(board)].release(slot);
+            self.draining.pop_front();
+        }
+        self.store_events(now_ps)
+    }
+
+    /// When [`Self::handle_timeout`] has something to do, in ps.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let drained = self.draining.front().map(|d| d.until_ps);
+        [self.builder.poll_timeout(), drained].into_iter().flatten().min()
+    }
+
+    /// The run is over (or interrupted): stores what is there, as incomplete events where need be, and closes the sink.
+    ///
+    /// # Errors
+    /// As [`Self::on_completion`]; or the sink cannot be closed.
+    pub fn finish(&mut self, now_ps: u64) -> Result<(), StoreError> {
+        self.builder.flush();
+        self.store_events(now_ps)?;
+        self.sink.close()
+    }
+
+    /// Events handed to the sink so far, complete or not.
+    pub fn events_stored(&self) -> u64 {
+        let BuilderCounters { events_complete, events_incomplete, .. } = self.builder.counters();
+        events_complete + events_incomplete
+    }
+
+    /// All counters.
+    pub fn report(&self) -> ReceiverReport {
+        ReceiverReport {
+            receiver: self.counters.clone(),
+            builder: self.builder.counters().clone(),
+            rings: self.rings.iter().map(|ring| *ring.counters()).collect(),
+            check: self.reference.is_some().then(|| self.check.clone()),
+        }
+    }
+
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Checks the message in `slot` and gives it to the builder. False if the slot is not needed.
+    fn take_fragment(&mut self, now_ps: u64, board: u16, slot: u32, byte_len: u32) -> bool {
+        let id = match read_fragment(self.rings[usize::from(board)].message(slot), byte_len) {
+            Ok(id) => id,
+            Err(Refused::Malformed) => {
+                self.counters.fragments_malformed += 1;
+                return false;
+            }
+            Err(Refused::Crc) => {
+                self.counters.fragments_crc_error += 1;
+                return false;
+            }
+        };
+        if id.source != board {
+            self.counters.fragments_wrong_source += 1;
+            return false;
+        }
+        self.counters.fragments_good += 1;
+        self.counters.bytes_good += u64::from(byte_len) - HEADER_LEN as u64;
+        self.builder.push(now_ps, id, slot) == Pushed::Accepted
+    }
+
+    fn store_events(&mut self, now_ps: u64) -> Result<(), StoreError> {
+        while let Some(event) = self.builder.poll_event(now_ps) {
+            let rings = &self.rings;
+            let payload = |(source, slot)| (source, &rings[usize::from(source)].message(slot)[HEADER_LEN..]);
+            let fragments: Vec<(u16, &[u8])> = event.fragments().map(payload).collect();
+            let missing: Vec<u16> = event.missing().collect();
+            let bytes: u64 = fragments.iter().map(|(_, payload)| payload.len() as u64).sum();
+            if let Some(reference) = &self.reference {
+                for &(source, payload) in &fragments {
+                    self.check.compare(&**reference, event.number, source, payload);
+                }
+            }
+            let (number, timestamp_ns, complete) = (event.number, event.timestamp_ns, event.complete);
+            self.sink.store(&Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing })?;
+            self.counters.bytes_stored += bytes;
+
+            let until_ps = consumed_at(self.consumer_bytes_per_s, self.consumer_busy_until_ps.max(now_ps), bytes);
+            self.consumer_busy_until_ps = until_ps;
+            for (board, slot) in event.fragments() {
+                if until_ps <= now_ps {
+                    self.rings[usize::from(board)].release(slot);
+                } else {
+                    self.draining.push_back(Draining { until_ps, board, slot });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S> Memory for Receiver<S> {
+    fn write(&mut self, va: u64, data: &Payload) {
+        let after = self.by_va.partition_point(|&(ring_va, _)| ring_va <= va);
+        let board = self.by_va[after.saturating_sub(1)].1;
+        self.rings[board].write(va, data);
+    }
+}
+
+enum Refused {
+    Malformed,
+    Crc,
+}
+
+/// Header, length and CRC-32C of a message of `byte_len` bytes, of which the slot may hold fewer.
+fn read_fragment(message: &[u8], byte_len: u32) -> Result<FragmentId, Refused> {
+    let header = FragmentHeader::parse(message).map_err(|_| Refused::Malformed)?;
+    if u64::from(byte_len) != HEADER_LEN as u64 + u64::from(header.payload_len) {
+        return Err(Refused::Malformed);
+    }
+    header.check_payload(&message[HEADER_LEN..]).map_err(|error| match error {
+        FragmentError::PayloadCrc { .. } => Refused::Crc,
+        _ => Refused::Malformed,
+    })?;
+    let FragmentHeader { source_id: source, event_number: event, timestamp_ns, .. } = header;
+    Ok(FragmentId { event, source, timestamp_ns })
+}
+
+/// When a consumer that begins at `from_ps` has taken `bytes`.
+fn consumed_at(bytes_per_s: Option<NonZeroU64>, from_ps: u64, bytes: u64) -> u64 {
+    const PS_PER_S: u128 = 1_000_000_000_000;
+    let Some(rate) = bytes_per_s else {
+        return from_ps;
+    };
+    let ps = u128::from(bytes) * PS_PER_S / u128::from(rate.get());
+    from_ps.saturating_add(u64::try_from(ps).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One board's ring of slots: the memory that its RDMA WRITEs land in, and the credits that let it write.
+//! Promise: a slot whose fragment is still needed is never overwritten; a slot is posted again only in ring order.
+//! Source: design.md section 2 (a full ring answers RNR NAK); IBTA 9.7.5.1: of a WRITE WITH IMMEDIATE only the last
+//! packet needs a receive, so when it gets an RNR NAK the packets before it have been written already. Hence one free
+//! slot, the next one, always stays without a receive: those packets land there, and never on a fragment still held.
+//!
+//! ```text
+//!            take_credits          complete              release
+//! Released --------------> Posted ----------> Held -----------------> Released
+//! ```
+
+use penstock_wire::Payload;
+use serde::Serialize;
+
+/// Address and key of a memory region, as the board's queue pair must know them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// First virtual address.
+    pub va: u64,
+    /// Bytes.
+    pub len: u64,
+    pub rkey: u32,
+}
+
+/// Shape of a ring. Slot `i` begins at `va + i * slot_bytes`; its index is the immediate of the WRITE that fills it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingConfig {
+    /// First virtual address.
+    pub va: u64,
+    pub rkey: u32,
+    /// Slots, at least 2; one less than that is the most receives ever posted.
+    pub slots: u32,
+    /// Bytes of a slot; the largest fragment, header included.
+    pub slot_bytes: u32,
+}
+
+impl Default for RingConfig {
+    /// 64 slots of 128 KiB: a 100 kB fragment each, 5 ms of a board at 10 Gb/s.
+    fn default() -> Self {
+        RingConfig { va: 0x1000_0000, rkey: 0x1000, slots: 64, slot_bytes: 128 * 1024 }
+    }
+}
+
+impl RingConfig {
+    /// This ring's shape for board `board`: its own addresses (with an unmapped gap behind each ring) and key.
+    #[must_use]
+    pub fn for_board(self, board: u16) -> RingConfig {
+        const GAP_BYTES: u64 = 1 << 20;
+        let ring_bytes = u64::from(self.slots).saturating_mul(u64::from(self.slot_bytes));
+        let step = (ring_bytes + GAP_BYTES).next_multiple_of(GAP_BYTES);
+        let va = self.va.saturating_add(step.saturating_mul(u64::from(board)));
+        RingConfig { va, rkey: self.rkey.wrapping_add(u32::from(board)), ..self }
+    }
+}
+
+/// Why a ring cannot be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RingConfigError {
+    #[error("a ring needs at least two slots of at least one byte, not {slots} slots of {slot_bytes} bytes")]
+    TooSmall { slots: u32, slot_bytes: u32 },
+    #[error(
+        "a ring of {slots} slots of {slot_bytes} bytes at {va:#x} passes the end of the address space; lower `va`"
+    )]
+    PastEnd { va: u64, slots: u32, slot_bytes: u32 },
+}
+
+/// A completion that the ring cannot believe. Its receive is posted again; the slots are left as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RingError {
+    #[error("the board says that it filled slot {slot}, but its next slot is {expected}")]
+    UnexpectedSlot { slot: u32, expected: u32 },
+    #[error("the board filled slot {slot}, which was not posted; it must wait for credits")]
+    NotPosted { slot: u32 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    Released,
+    Posted,
+    /// Holds a fragment of so many bytes.
+    Held(u32),
+}
+
+/// Counts since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct RingCounters {
+    pub bytes_written: u64,
+    /// Writes that missed the region, crossed a slot's end or aimed at a slot that is still needed: not done.
+    pub writes_refused: u64,
+    pub completions: u64,
+    /// Completions that named a wrong slot.
+    pub completions_refused: u64,
+}
+
+/// The ring of one board.
+#[derive(Debug)]
+pub struct Ring {
+    config: RingConfig,
+    memory: Vec<u8>,
+    slots: Vec<Slot>,
+    /// The slot that the board fills next.
+    next_fill: u32,
+    /// The slot that is posted next; released and open to writes until then.
+    next_post: u32,
+    /// Receives used up by completions that filled no slot.
+    spent_receives: u32,
+    counters: RingCounters,
+}
+
+impl Ring {
+    /// A ring with no slot posted yet: [`Self::take_credits`] posts all but one.
+    ///
+    /// # Errors
+    /// [`RingConfigError`] if it has no room or no address.
+    pub fn new(config: RingConfig) -> Result<Ring, RingConfigError> {
+        let RingConfig { va, slots, slot_bytes, .. } = config;
+        if slots < 2 || slot_bytes == 0 {
+            return Err(RingConfigError::TooSmall { slots, slot_bytes });
+        }
+        let len = u64::from(slots) * u64::from(slot_bytes);
+        if va.checked_add(len).is_none() {
+            return Err(RingConfigError::PastEnd { va, slots, slot_bytes });
+        }
+        Ok(Ring {
+            config,
+            memory: vec![0; len as usize],
+            slots: vec![Slot::Released; slots as usize],
+            next_fill: 0,
+            next_post: 0,
+            spent_receives: 0,
+            counters: RingCounters::default(),
+        })
+    }
+
+    pub fn region(&self) -> Region {
+        Region { va: self.config.va, len: self.memory.len() as u64, rkey: self.config.rkey }
+    }
+
+    pub fn config(&self) -> &RingConfig {
+        &self.config
+    }
+
+    pub fn counters(&self) -> &RingCounters {
+        &self.counters
+    }
+
+    /// Receives to post now, one per slot that came free, in ring order; the caller must post them.
+    pub fn take_credits(&mut self) -> u32 {
+        let mut credits = std::mem::take(&mut self.spent_receives);
+        while self.slots[self.after(self.next_post) as usize] == Slot::Released {
+            self.slots[self.next_post as usize] = Slot::Posted;
+            self.next_post = self.after(self.next_post);
+            credits += 1;
+        }
+        credits
+    }
+
+    /// The board has filled `slot` with a message of `byte_len` bytes (at most the slot's are held).
+    ///
+    /// # Errors
+    /// [`RingError`] if the slot is not the one that must come next.
+    pub fn complete(&mut self, slot: u32, byte_len: u32) -> Result<(), RingError> {
+        let expected = self.next_fill;
+        let refusal = if slot != expected {
+            RingError::UnexpectedSlot { slot, expected }
+        } else if self.slots[slot as usize] != Slot::Posted {
+            RingError::NotPosted { slot }
+        } else {
+            self.slots[slot as usize] = Slot::Held(byte_len.min(self.config.slot_bytes));
+            self.next_fill = self.after(slot);
+            self.counters.completions += 1;
+            return Ok(());
+        };
+        self.spent_receives += 1;
+        self.counters.completions_refused += 1;
+        Err(refusal)
+    }
+
+    /// The message in a held slot; empty for any other slot.
+    pub fn message(&self, slot: u32) -> &[u8] {
+        match self.slots.get(slot as usize) {
+            Some(Slot::Held(len)) => &self.memory[self.offset(slot)..][..*len as usize],
+            _ => &[],
+        }
+    }
+
+    /// The fragment in `slot` is no longer needed. Releasing a slot that is not held does nothing.
+    pub fn release(&mut self, slot: u32) {
+        if let Some(state @ Slot::Held(_)) = self.slots.get_mut(slot as usize) {
+            *state = Slot::Released;
+        }
+    }
+
+    /// Writes `data` at `va` if it lies within one slot that the board may write; otherwise counts and does nothing.
+    pub fn write(&mut self, va: u64, data: &Payload) {
+        let len = data.len();
+        let Some(offset) = self.place(va, len) else {
+            self.counters.writes_refused += 1;
+            return;
+        };
+        let target = &mut self.memory[offset..offset + len];
+        match data {
+            Payload::Bytes(bytes) => target.copy_from_slice(bytes),
+            Payload::Virtual(_) => target.fill(0),
+        }
+        self.counters.bytes_written += len as u64;
+    }
+
+    fn after(&self, slot: u32) -> u32 {
+        if slot + 1 == self.config.slots {
+            0
+        } else {
+            slot + 1
+        }
+    }
+
+    fn offset(&self, slot: u32) -> usize {
+        slot as usize * self.config.slot_bytes as usize
+    }
+
+    /// Where `len` bytes at `va` go, if they lie within one slot that the board may write.
+    fn place(&self, va: u64, len: usize) -> Option<usize> {
+        let offset = usize::try_from(va.checked_sub(self.config.va)?).ok()?;
+        let slot_bytes = self.config.slot_bytes as usize;
+        let fits = offset < self.memory.len() && offset % slot_bytes + len <= slot_bytes;
+        let slot = offset / slot_bytes;
+        (fits && (self.slots[slot] == Slot::Posted || slot == self.next_post as usize)).then_some(offset)
+    }
+}

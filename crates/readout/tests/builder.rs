@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The event builder under random order, loss, duplication and nonsense; and its timing, case by case.
+//! Promise checked: order, exactly once, who is missing, memory bound.
+//! A failing case prints its seed and input; proptest keeps it beside this file.
+
+use std::num::{NonZeroU16, NonZeroU64};
+
+use penstock_readout::{BuilderConfig, EventBuilder, FragmentId, Pushed, Stray};
+use proptest::prelude::*;
+
+/// What came out: event number, complete, (source, handle) of each fragment, missing sources.
+type Out = (u64, bool, Vec<(u16, u32)>, Vec<u16>);
+
+fn drain(builder: &mut EventBuilder<u32>, now_ps: u64, out: &mut Vec<Out>) {
+    while let Some(event) = builder.poll_event(now_ps) {
+        out.push((event.number, event.complete, event.fragments().collect(), event.missing().collect()));
+    }
+}
+
+fn config(sources: u16, window: usize) -> BuilderConfig {
+    BuilderConfig { sources: NonZeroU16::new(sources).unwrap(), window, timeout_ps: u64::MAX, ..Default::default() }
+}
+
+fn id(event: u64, source: u16) -> FragmentId {
+    FragmentId { event, source, timestamp_ns: event * 100_000 }
+}
+
+/// A fragment's handle says what it is, so that a mix-up shows.
+fn handle(seq: u64, source: u16) -> u32 {
+    (seq as u32) << 16 | u32::from(source)
+}
+
+/// How often each (event, source) arrives (0: lost), and in which order.
+fn arrivals() -> impl Strategy<Value = (u16, u64, u64, Vec<(u64, u16)>)> {
+    (1u16..70, 1u64..24, 0u64..1000, 1u64..5).prop_flat_map(|(sources, events, first, stride)| {
+        let copies = prop::collection::vec(
+            prop_oneof![1 => Just(0u8), 8 => Just(1u8), 1 => Just(2u8)],
+            events as usize * sources as usize,
+        );
+        let order = copies.prop_map(move |copies| {
+            let each = copies.into_iter().enumerate();
+            each.flat_map(|(i, n)| {
+                let at = (i as u64 / u64::from(sources), (i % usize::from(sources)) as u16);
+                std::iter::repeat_n(at, n.into())
+            })
+            .collect::<Vec<_>>()
+        });
+        (Just(sources), Just(first), Just(stride), order.prop_shuffle())
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_order_gives_every_event_once_in_order_and_says_who_is_missing((sources, first, stride, order) in arrivals()) {
+        let config = BuilderConfig { first_event: first, stride: NonZeroU64::new(stride).unwrap(), ..config(sources, 32) };
+        let (mut builder, mut out) = (EventBuilder::new(config), Vec::new());
+        let mut seen = std::collections::BTreeSet::new();
+        for (now, &(seq, source)) in order.iter().enumerate() {
+            let pushed = builder.push(now as u64, id(first + seq * stride, source), handle(seq, source));
+            prop_assert_eq!(pushed == Pushed::Accepted, seen.insert((seq, source)), "{:?}", pushed);
+            drain(&mut builder, now as u64, &mut out);
+            prop_assert!(out.iter().all(|event| event.1), "nothing times out here");
+        }
+        builder.flush();
+        drain(&mut builder, order.len() as u64, &mut out);
+
+        let last = seen.iter().map(|(seq, _)| seq + 1).max().unwrap_or(0);
+        let (there, gone): (Vec<u64>, Vec<u64>) = (0..last).map(|seq| (first + seq * stride, seq)).unzip();
+        prop_assert_eq!(out.iter().map(|event| event.0).collect::<Vec<_>>(), there);
+        for (seq, (_, complete, fragments, missing)) in gone.into_iter().zip(&out) {
+            let expected = (0..sources).partition::<Vec<u16>, _>(|source| seen.contains(&(seq, *source)));
+            let handles = expected.0.iter().map(|&source| (source, handle(seq, source))).collect::<Vec<_>>();
+            prop_assert_eq!((fragments, missing, *complete), (&handles, &expected.1, expected.1.is_empty()));
+        }
+        prop_assert_eq!(builder.counters().fragments_accepted, seen.len() as u64);
+        prop_assert_eq!(builder.open_events(), 0);
+    }
+
+    /// Arbitrary numbers, sources, timestamps and times: every handle comes back exactly once, by refusal or in an event.
+    #[test]
+    fn nonsense_neither_leaks_nor_grows_nor_disorders(
+        arrivals in prop::collection::vec((0u64..60, 0u16..5, 0u64..3_000, 0u64..40, any::<bool>()), 0..400),
+    ) {
+        let config = BuilderConfig { first_event: 3, timeout_ps: 100, timestamp_window_ns: 2_000, ..config(4, 8) };
+        let (mut builder, mut out, mut now, mut accepted) = (EventBuilder::new(config), Vec::new(), 0, 0usize);
+        for (i, &(event, source, timestamp_ns, wait, far)) in arrivals.iter().enumerate() {
+            now += wait;
+            let event = if far { u64::MAX - event } else { builder.next_event().saturating_add(event % 12).saturating_sub(2) };
+            let pushed = builder.push(now, FragmentId { event, source, timestamp_ns }, i as u32);
+            accepted += usize::from(pushed == Pushed::Accepted);
+            prop_assert!(builder.open_events() <= 8);
+            drain(&mut builder, now, &mut out);
+            prop_assert!(builder.poll_timeout().is_none_or(|timeout| timeout > now && timeout <= now + 100));
+            prop_assert_eq!(builder.poll_timeout().is_some(), builder.open_events() > 0);
+        }
+        builder.flush();
+        drain(&mut builder, now, &mut out);
+        let mut handles: Vec<u32> = out.iter().flat_map(|event| event.2.iter().map(|fragment| fragment.1)).collect();
+        prop_assert_eq!(handles.len(), accepted);
+        handles.sort_unstable();
+        prop_assert!(handles.windows(2).all(|pair| pair[0] < pair[1]), "a handle came out twice");
+        prop_assert!(out.iter().zip(3..).all(|(event, number)| event.0 == number), "out of order");
+        let counters = builder.counters();
+        let counted = counters.fragments_accepted + counters.duplicates + counters.strays();
+        prop_assert_eq!(counted, arrivals.len() as u64);
+        prop_assert_eq!(counters.events_complete + counters.events_incomplete, out.len() as u64);
+    }
+}
+
+#[test]
+fn an_incomplete_event_leaves_after_its_timeout_and_not_before() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
+    let mut out = Vec::new();
+    assert_eq!(builder.poll_timeout(), None);
+    assert_eq!(builder.push(10, id(0, 1), 7), Pushed::Accepted);
+    assert_eq!(builder.poll_timeout(), Some(60));
+    drain(&mut builder, 59, &mut out);
+    assert_eq!(out, []);
+    drain(&mut builder, 60, &mut out);
+    assert_eq!(out, [(0, false, vec![(1, 7)], vec![0])]);
+    assert_eq!(builder.poll_timeout(), None);
+    assert_eq!(builder.push(61, id(0, 0), 8), Pushed::Stray(Stray::Late));
+}
+
+#[test]
+fn an_event_that_never_came_is_handed_out_empty_before_the_later_one() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
+    let mut out = Vec::new();
+    for source in 0..2 {
+        assert_eq!(builder.push(10 + u64::from(source), id(1, source), 0), Pushed::Accepted);
+    }
+    drain(&mut builder, 59, &mut out);
+    assert_eq!(out, [], "event 1 is complete but event 0 may still come");
+    drain(&mut builder, 60, &mut out);
+    assert_eq!(out, [(0, false, vec![], vec![0, 1]), (1, true, vec![(0, 0), (1, 0)], vec![])]);
+}
+
+#[test]
+fn strays_are_named_by_their_kind() {
+    let config = BuilderConfig { first_event: 10, stride: NonZeroU64::new(2).unwrap(), ..config(2, 4) };
+    let mut builder = EventBuilder::new(config);
+    assert_eq!(builder.push(0, id(10, 2), 0), Pushed::Stray(Stray::UnknownSource));
+    assert_eq!(builder.push(0, id(9, 0), 0), Pushed::Stray(Stray::Late));
+    assert_eq!(builder.push(0, id(11, 0), 0), Pushed::Stray(Stray::OffSequence));
+    assert_eq!(builder.push(0, id(18, 0), 0), Pushed::Stray(Stray::Ahead));
+    assert_eq!(builder.push(0, id(16, 0), 0), Pushed::Accepted);
+    assert_eq!(builder.push(0, id(16, 0), 0), Pushed::Duplicate);
+    let late_clock = FragmentId { timestamp_ns: 16 * 100_000 + 1_001, ..id(16, 1) };
+    assert_eq!(builder.push(0, late_clock, 0), Pushed::Stray(Stray::Timestamp));
+    assert_eq!(builder.push(0, id(16, 1), 0), Pushed::Accepted);
+    assert_eq!((builder.counters().strays(), builder.counters().duplicates), (5, 1));
+}

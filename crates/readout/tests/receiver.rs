@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The whole receiver, from memory writes to stored events, driven as a back end drives it.
+//! Promise checked: byte-exactness is seen when it is there and when it is not; credits stop a board that is too fast.
+//! A failing case prints its seed and input.
+
+use std::num::{NonZeroU16, NonZeroU64};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use penstock_readout::*;
+use penstock_transport::Memory;
+use penstock_wire::Payload;
+use proptest::prelude::*;
+
+const MTU: usize = 4096;
+const BOARDS: u16 = 3;
+const TIMEOUT_PS: u64 = 1_000_000;
+
+static SOURCE: LazyLock<EventSource> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/lst1_run2008/modules.npz");
+    EventSource::new(&Dataset::load(path).unwrap(), BOARDS).unwrap()
+});
+
+fn config(slots: u32) -> ReceiverConfig {
+    let ring = RingConfig { slots, ..RingConfig::default() };
+    ReceiverConfig {
+        rings: (0..BOARDS).map(|board| ring.for_board(board)).collect(),
+        builder: BuilderConfig {
+            sources: NonZeroU16::new(BOARDS).unwrap(),
+            timeout_ps: TIMEOUT_PS,
+            ..BuilderConfig::default()
+        },
+        consumer_bytes_per_s: None,
+    }
+}
+
+/// The back end: posts receives, writes packets, reports completions, as a board fills its ring.
+struct Bench<S> {
+    receiver: Receiver<S>,
+    slots: u32,
+    credits: [u32; BOARDS as usize],
+    next_slot: [u32; BOARDS as usize],
+}
+
+impl<S: EventSink> Bench<S> {
+    fn new(config: ReceiverConfig, sink: S) -> Bench<S> {
+        let slots = config.rings[0].slots;
+        let receiver = Receiver::new(config, sink).unwrap().with_reference(SOURCE.clone());
+        Bench { receiver, slots, credits: [0; 3], next_slot: [0; 3] }
+    }
+
+    /// Whether `board` could send: it needs a posted receive.
+    fn send(&mut self, now_ps: u64, board: u16, message: &Bytes) -> bool {
+        let b = usize::from(board);
+        self.credits[b] += self.receiver.take_credits(board);
+        if self.credits[b] == 0 {
+            return false;
+        }
+        self.credits[b] -= 1;
+        let slot = self.next_slot[b];
+        self.next_slot[b] = (slot + 1) % self.slots;
+        let va = self.receiver.region(board).unwrap().va + u64::from(slot) * 128 * 1024;
+        for at in (0..message.len()).step_by(MTU) {
+            let packet = message.slice(at..message.len().min(at + MTU));
+            self.receiver.write(va + at as u64, &Payload::Bytes(packet));
+        }
+        self.receiver.on_completion(now_ps, board, slot, message.len() as u32).unwrap();
+        true
+    }
+}
+
+fn message(event: u64, board: u16) -> Bytes {
+    SOURCE.message(event, board, event * 100_000)
+}
+
+#[test]
+fn whole_events_are_byte_exact() {
+    let mut bench = Bench::new(config(8), Discard::default());
+    for event in 0..60 {
+        for board in [2, 0, 1] {
+            assert!(bench.send(event, board, &message(event, board)));
+        }
+    }
+    bench.receiver.finish(60).unwrap();
+    let report = bench.receiver.report();
+    let check = report.check.unwrap();
+    assert!(check.byte_exact(), "{:?}", check.first_difference);
+    assert_eq!((report.builder.events_complete, report.builder.events_incomplete), (60, 0));
+    assert_eq!((check.fragments, check.bytes, bench.receiver.sink().bytes), (180, 60 * 302_630, 60 * 302_630));
+    assert!(report.rings.iter().all(|ring| ring.writes_refused == 0 && ring.completions == 60));
+}
+
+#[test]
+fn a_fragment_of_another_event_with_a_right_crc_is_not_byte_exact() {
+    let mut bench = Bench::new(config(8), Discard::default());
+    let other = SOURCE.payload(5, 1);
+    let forged = [&penstock_wire::FragmentHeader::for_payload(1, 0, 0, other).to_bytes(), &other[..]].concat();
+    assert!(bench.send(0, 0, &message(0, 0)) && bench.send(0, 1, &forged.into()) && bench.send(0, 2, &message(0, 2)));
+    let report = bench.receiver.report();
+    let check = report.check.unwrap();
+    assert_eq!((report.builder.events_complete, check.fragments_differing), (1, 1));
+    assert_eq!(check.first_difference.map(|d| (d.event, d.source)), Some((0, 1)));
+}
+
+#[test]
+fn a_slow_consumer_holds_back_credits_and_loses_nothing() {
+    let consumer_bytes_per_s = NonZeroU64::new(302_630_000); // 1 ms an event
+    let mut bench = Bench::new(ReceiverConfig { consumer_bytes_per_s, ..config(4) }, Discard::default());
+    let (mut now_ps, mut event) = (0, [0u64; 3]);
+    while event.iter().any(|&event| event < 20) {
+        let mut sent = false;
+        for board in 0..BOARDS {
+            let next = &mut event[usize::from(board)];
+            if *next < 20 && bench.send(now_ps, board, &message(*next, board)) {
+                (sent, *next) = (true, *next + 1);
+            }
+        }
+        if !sent {
+            now_ps = bench.receiver.poll_timeout().expect("a slot will come free");
+            bench.receiver.handle_timeout(now_ps).unwrap();
+        }
+    }
+    bench.receiver.finish(now_ps).unwrap();
+    assert_eq!(bench.receiver.report().builder.events_complete, 20);
+    assert!(bench.receiver.report().check.unwrap().byte_exact());
+    assert_eq!(now_ps, 17 * 1_000_000_000, "three slots are filled at once, the others wait 1 ms each");
+}
+
+#[test]
+fn rings_that_overlap_or_are_too_few_are_refused() {
+    let mut overlapping = config(4);
+    overlapping.rings[2].va = overlapping.rings[1].va + 1;
+    let error = Receiver::new(overlapping, Discard::default()).err();
+    assert_eq!(error, Some(ReceiverError::Overlap { a: 1, b: 2 }));
+    let too_few = ReceiverConfig { rings: Vec::new(), ..config(4) };
+    let error = Receiver::new(too_few, Discard::default()).err();
+    assert_eq!(error, Some(ReceiverError::RingCount { rings: 0, sources: 3 }));
+}
+
+/// What happens to one fragment on its way.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Whole,
+    Lost,
+    /// A bit of the message flips behind all other checks.
+    Flipped(prop::sample::Index, u8),
+    /// The end is missing.
+    Short(prop::sample::Index),
+    Twice,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        12 => Just(Fate::Whole),
+        1 => Just(Fate::Lost),
+        1 => (any::<prop::sample::Index>(), 0u8..8).prop_map(|(at, bit)| Fate::Flipped(at, bit)),
+        1 => any::<prop::sample::Index>().prop_map(Fate::Short),
+        1 => Just(Fate::Twice),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damage_makes_events_incomplete_but_never_wrong(fates in prop::collection::vec([fate(), fate(), fate()], 1..24)) {
+        let mut bench = Bench::new(config(8), Discard::default());
+        let (mut complete, mut good) = (0, 0);
+        let mut now_ps = 0;
+        for (event, fates) in (0..).zip(&fates) {
+            for (board, fate) in (0..BOARDS).zip(fates) {
+                now_ps += TIMEOUT_PS / 64;
+                while bench.receiver.poll_timeout().is_some_and(|timeout| timeout <= now_ps) {
+                    bench.receiver.handle_timeout(now_ps).unwrap();
+                }
+                let whole = message(event, board);
+                let messages = match *fate {
+                    Fate::Whole => vec![whole],
+                    Fate::Lost => vec![],
+                    Fate::Flipped(at, bit) => {
+                        let mut bytes = whole.to_vec();
+                        bytes[at.index(whole.len())] ^= 1 << bit;
+                        vec![bytes.into()]
+                    }
+                    Fate::Short(at) => vec![whole.slice(..at.index(whole.len()))],
+                    Fate::Twice => vec![whole.clone(), whole],
+                };
+                for message in messages {
+                    while !bench.send(now_ps, board, &message) {
+                        now_ps = bench.receiver.poll_timeout().expect("an event will time out");
+                        bench.receiver.handle_timeout(now_ps).unwrap();
+                    }
+                }
+            }
+            let intact = fates.iter().filter(|fate| matches!(fate, Fate::Whole | Fate::Twice)).count();
+            good += intact as u64;
+            complete += u64::from(intact == 3);
+        }
+        bench.receiver.finish(now_ps).unwrap();
+
+        let report = bench.receiver.report();
+        let check = report.check.unwrap();
+        prop_assert_eq!(report.builder.events_complete, complete);
+        prop_assert_eq!(check.fragments, good);
+        prop_assert_eq!(check.fragments_differing, 0);
+        prop_assert_eq!(bench.receiver.sink().events, report.builder.events_complete + report.builder.events_incomplete);
+    }
+}
