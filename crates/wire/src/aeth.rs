@@ -28,11 +28,7 @@ impl Credits {
 
     /// The largest code that promises no more than `receives`.
     pub fn from_receives(receives: usize) -> Self {
-        let fits = |code: &u8| {
-            Credits(*code)
-                .receives()
-                .is_some_and(|n| n as usize <= receives)
-        };
+        let fits = |code: &u8| Credits(*code).receives().is_some_and(|n| n as usize <= receives);
         Credits((0..31).rev().find(fits).unwrap_or(0))
     }
 
@@ -53,9 +49,8 @@ pub struct RnrTimer(u8);
 
 impl RnrTimer {
     const MICROSECONDS: [u32; 32] = [
-        655_360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1_280, 1_920, 2_560,
-        3_840, 5_120, 7_680, 10_240, 15_360, 20_480, 30_720, 40_960, 61_440, 81_920, 122_880,
-        163_840, 245_760, 327_680, 491_520,
+        655_360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1_280, 1_920, 2_560, 3_840, 5_120, 7_680,
+        10_240, 15_360, 20_480, 30_720, 40_960, 61_440, 81_920, 122_880, 163_840, 245_760, 327_680, 491_520,
     ];
 
     /// Takes the low five bits of a syndrome. Code 0 is the longest wait, 655.36 ms.
@@ -161,10 +156,7 @@ pub struct AethRepr {
 impl AethRepr {
     /// Reads 4 bytes; the caller has checked that they are there.
     pub(crate) fn read(data: &[u8]) -> Self {
-        AethRepr {
-            syndrome: Syndrome::from(data[0]),
-            msn: be24(data, 1),
-        }
+        AethRepr { syndrome: Syndrome::from(data[0]), msn: be24(data, 1) }
     }
 
     pub(crate) fn write(&self, data: &mut [u8]) {
@@ -186,9 +178,7 @@ mod tests {
 
     #[test]
     fn credit_codes_follow_the_table() {
-        let counts = [
-            0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
-        ];
+        let counts = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
         for (code, count) in counts.iter().enumerate() {
             assert_eq!(Credits::from_code(code as u8).receives(), Some(*count));
             assert_eq!(Credits::from_receives(*count as usize).code(), code as u8);

@@ -25,11 +25,7 @@ impl<'a> BthView<'a> {
     /// `Truncated` below 12 bytes, `BthVersion` for TVer other than 0.
     pub fn new_checked(data: &'a [u8]) -> Result<Self, ParseError> {
         if data.len() < LEN {
-            return Err(ParseError::Truncated {
-                layer: "BTH",
-                needed: LEN,
-                available: data.len(),
-            });
+            return Err(ParseError::Truncated { layer: "BTH", needed: LEN, available: data.len() });
         }
         match data[1] & 0x0F {
             0 => Ok(BthView(data)),

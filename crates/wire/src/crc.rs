@@ -56,9 +56,7 @@ pub fn crc32c(data: &[u8]) -> u32 {
 #[cfg(any(test, not(feature = "std")))]
 fn crc32c_table(data: &[u8]) -> u32 {
     const TABLE: [u32; 256] = castagnoli_table();
-    !data.iter().fold(!0u32, |crc, byte| {
-        crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)]
-    })
+    !data.iter().fold(!0u32, |crc, byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
 }
 
 #[cfg(any(test, not(feature = "std")))]
@@ -69,11 +67,7 @@ const fn castagnoli_table() -> [u32; 256] {
         let mut crc = i as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 {
-                crc >> 1 ^ 0x82F6_3B78
-            } else {
-                crc >> 1
-            };
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 };
             bit += 1;
         }
         table[i] = crc;

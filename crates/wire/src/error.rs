@@ -9,9 +9,7 @@ use core::net::Ipv4Addr;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParseError {
     /// The frame ends inside a header.
-    #[error(
-        "{layer} header needs {needed} bytes but the frame has {available} left: it was cut short"
-    )]
+    #[error("{layer} header needs {needed} bytes but the frame has {available} left: it was cut short")]
     Truncated {
         /// Header that did not fit.
         layer: &'static str,
@@ -57,9 +55,7 @@ pub enum ParseError {
         version: u8,
     },
     /// PadCnt does not fit the payload (IBTA 9.2).
-    #[error(
-        "BTH pad count {pad} with {body} bytes behind the headers: not a whole number of words"
-    )]
+    #[error("BTH pad count {pad} with {body} bytes behind the headers: not a whole number of words")]
     BadPadCount {
         /// PadCnt field.
         pad: u8,

@@ -51,11 +51,7 @@ impl<'a> EthernetView<'a> {
     /// `Truncated` below 14 bytes.
     pub fn new_checked(frame: &'a [u8]) -> Result<Self, ParseError> {
         if frame.len() < LEN {
-            return Err(ParseError::Truncated {
-                layer: "Ethernet",
-                needed: LEN,
-                available: frame.len(),
-            });
+            return Err(ParseError::Truncated { layer: "Ethernet", needed: LEN, available: frame.len() });
         }
         Ok(EthernetView(frame))
     }

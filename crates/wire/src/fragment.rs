@@ -50,17 +50,13 @@ pub enum FragmentError {
         available: usize,
     },
     /// Not a fragment at all.
-    #[error(
-        "fragment begins with {found:02x?} instead of \"PSTF\": the slot holds something else"
-    )]
+    #[error("fragment begins with {found:02x?} instead of \"PSTF\": the slot holds something else")]
     BadMagic {
         /// First four bytes.
         found: [u8; 4],
     },
     /// A later format.
-    #[error(
-        "fragment version {found}, this reader knows {VERSION}: update the reader or the board"
-    )]
+    #[error("fragment version {found}, this reader knows {VERSION}: update the reader or the board")]
     BadVersion {
         /// Version field.
         found: u16,
@@ -74,7 +70,9 @@ pub enum FragmentError {
         computed: u32,
     },
     /// The payload is shorter than the header says.
-    #[error("fragment payload of source {source_id} event {event_number} is {available} bytes, header says {expected}")]
+    #[error(
+        "fragment payload of source {source_id} event {event_number} is {available} bytes, header says {expected}"
+    )]
     PayloadLength {
         /// Board.
         source_id: u16,
@@ -104,20 +102,9 @@ impl FragmentHeader {
     ///
     /// # Panics
     /// When `payload` is 4 GiB or more, which no RDMA message carries.
-    pub fn for_payload(
-        source_id: u16,
-        event_number: u64,
-        timestamp_ns: u64,
-        payload: &[u8],
-    ) -> Self {
+    pub fn for_payload(source_id: u16, event_number: u64, timestamp_ns: u64, payload: &[u8]) -> Self {
         let payload_len = u32::try_from(payload.len()).expect("a fragment is below 4 GiB");
-        FragmentHeader {
-            source_id,
-            event_number,
-            timestamp_ns,
-            payload_len,
-            payload_crc: crc32c(payload),
-        }
+        FragmentHeader { source_id, event_number, timestamp_ns, payload_len, payload_crc: crc32c(payload) }
     }
 
     /// The header's bytes.
@@ -140,24 +127,15 @@ impl FragmentHeader {
     /// # Errors
     /// Everything but the two payload errors.
     pub fn parse(data: &[u8]) -> Result<Self, FragmentError> {
-        let data = data.get(..HEADER_LEN).ok_or(FragmentError::Truncated {
-            available: data.len(),
-        })?;
+        let data = data.get(..HEADER_LEN).ok_or(FragmentError::Truncated { available: data.len() })?;
         let le = |at: usize, size: usize| {
-            data[at..at + size]
-                .iter()
-                .rev()
-                .fold(0u64, |value, byte| value << 8 | u64::from(*byte))
+            data[at..at + size].iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte))
         };
         if data[..4] != MAGIC {
-            return Err(FragmentError::BadMagic {
-                found: [data[0], data[1], data[2], data[3]],
-            });
+            return Err(FragmentError::BadMagic { found: [data[0], data[1], data[2], data[3]] });
         }
         if le(4, 2) != u64::from(VERSION) {
-            return Err(FragmentError::BadVersion {
-                found: le(4, 2) as u16,
-            });
+            return Err(FragmentError::BadVersion { found: le(4, 2) as u16 });
         }
         let (found, computed) = (le(36, 4) as u32, crc32c(&data[..36]));
         if found != computed {
@@ -177,29 +155,16 @@ impl FragmentHeader {
     /// # Errors
     /// `PayloadLength` or `PayloadCrc`.
     pub fn check_payload<'a>(&self, behind: &'a [u8]) -> Result<&'a [u8], FragmentError> {
-        let &FragmentHeader {
+        let &FragmentHeader { source_id, event_number, payload_len, payload_crc, .. } = self;
+        let payload = behind.get(..payload_len as usize).ok_or(FragmentError::PayloadLength {
             source_id,
             event_number,
-            payload_len,
-            payload_crc,
-            ..
-        } = self;
-        let payload = behind
-            .get(..payload_len as usize)
-            .ok_or(FragmentError::PayloadLength {
-                source_id,
-                event_number,
-                expected: payload_len,
-                available: behind.len(),
-            })?;
+            expected: payload_len,
+            available: behind.len(),
+        })?;
         match crc32c(payload) {
             computed if computed == payload_crc => Ok(payload),
-            computed => Err(FragmentError::PayloadCrc {
-                source_id,
-                event_number,
-                expected: payload_crc,
-                computed,
-            }),
+            computed => Err(FragmentError::PayloadCrc { source_id, event_number, expected: payload_crc, computed }),
         }
     }
 }

@@ -72,11 +72,7 @@ impl<'a> Ipv4View<'a> {
     /// `Truncated`.
     pub fn new_checked(data: &'a [u8]) -> Result<Self, ParseError> {
         if data.len() < LEN {
-            return Err(ParseError::Truncated {
-                layer: "IPv4",
-                needed: LEN,
-                available: data.len(),
-            });
+            return Err(ParseError::Truncated { layer: "IPv4", needed: LEN, available: data.len() });
         }
         Ok(Ipv4View(data))
     }
@@ -113,25 +109,17 @@ impl<'a> Ipv4View<'a> {
     pub fn roce_repr(&self) -> Result<Ipv4Repr, ParseError> {
         let data = self.0;
         if self.header_len() != LEN {
-            return Err(ParseError::IpOptions {
-                header_len: self.header_len(),
-            });
+            return Err(ParseError::IpOptions { header_len: self.header_len() });
         }
         let (found, computed) = (be16(data, 10), checksum(&data[..LEN]));
         if found != computed {
             return Err(ParseError::BadIpChecksum { found, computed });
         }
         if be16(data, 6) & FLAG_MF_AND_OFFSET != 0 {
-            return Err(ParseError::Fragmented {
-                src: addr_at(data, 12),
-            });
+            return Err(ParseError::Fragmented { src: addr_at(data, 12) });
         }
         if self.total_len() > data.len() {
-            return Err(ParseError::BadLength {
-                layer: "IPv4",
-                field: self.total_len(),
-                actual: data.len(),
-            });
+            return Err(ParseError::BadLength { layer: "IPv4", field: self.total_len(), actual: data.len() });
         }
         Ok(Ipv4Repr {
             src: addr_at(data, 12),

@@ -36,26 +36,15 @@ impl MacControl {
     /// `Truncated`.
     pub fn parse(data: &[u8]) -> Result<Option<Self>, ParseError> {
         let need = |needed| match data.len() {
-            available if available < needed => Err(ParseError::Truncated {
-                layer: "MAC control",
-                needed,
-                available,
-            }),
+            available if available < needed => Err(ParseError::Truncated { layer: "MAC control", needed, available }),
             _ => Ok(()),
         };
         need(2)?;
         match be16(data, 0) {
-            OPCODE_PAUSE => need(4).map(|()| {
-                Some(MacControl::Pause {
-                    quanta: be16(data, 2),
-                })
-            }),
+            OPCODE_PAUSE => need(4).map(|()| Some(MacControl::Pause { quanta: be16(data, 2) })),
             OPCODE_PFC => need(20).map(|()| {
                 let quanta = core::array::from_fn(|class| be16(data, 4 + 2 * class));
-                Some(MacControl::Pfc {
-                    enabled: data[3],
-                    quanta,
-                })
+                Some(MacControl::Pfc { enabled: data[3], quanta })
             }),
             _ => Ok(None),
         }

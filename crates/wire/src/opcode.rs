@@ -190,9 +190,7 @@ mod tests {
             assert_eq!(u8::from(Opcode::from(code)), code);
         }
         assert_eq!(Opcode::KNOWN.len(), 19);
-        assert!(Opcode::KNOWN
-            .iter()
-            .all(|o| o.operation() != Operation::Unknown));
+        assert!(Opcode::KNOWN.iter().all(|o| o.operation() != Operation::Unknown));
     }
 
     #[test]

@@ -6,8 +6,7 @@
 use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
 use crate::ipv4::{self, Ipv4View};
 use crate::{
-    udp, MacAddr, MacControl, ParseError, RocePacket, MAC_CONTROL_DST, MIN_FRAME_LEN,
-    UDP_PORT_ROCE, WIRE_OVERHEAD,
+    udp, MacAddr, MacControl, ParseError, RocePacket, MAC_CONTROL_DST, MIN_FRAME_LEN, UDP_PORT_ROCE, WIRE_OVERHEAD,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -38,16 +37,9 @@ impl Packet {
         match eth.ethertype() {
             ETHERTYPE_MAC_CONTROL => {
                 let (src, control) = (eth.src(), MacControl::parse(eth.payload())?);
-                Ok(
-                    control.map_or(Packet::Raw(frame), |control| Packet::MacControl {
-                        src,
-                        control,
-                    }),
-                )
+                Ok(control.map_or(Packet::Raw(frame), |control| Packet::MacControl { src, control }))
             }
-            ETHERTYPE_IPV4 if claims_roce(eth.payload()) => {
-                RocePacket::parse(&frame).map(Packet::Roce)
-            }
+            ETHERTYPE_IPV4 if claims_roce(eth.payload()) => RocePacket::parse(&frame).map(Packet::Roce),
             _ => Ok(Packet::Raw(frame)),
         }
     }

@@ -20,11 +20,7 @@ pub struct RethRepr {
 impl RethRepr {
     /// Reads 16 bytes; the caller has checked that they are there.
     pub(crate) fn read(data: &[u8]) -> Self {
-        RethRepr {
-            va: be64(data, 0),
-            rkey: be32(data, 8),
-            dma_len: be32(data, 12),
-        }
+        RethRepr { va: be64(data, 0), rkey: be32(data, 8), dma_len: be32(data, 12) }
     }
 
     pub(crate) fn write(&self, data: &mut [u8]) {

@@ -9,8 +9,7 @@ use crate::opcode::CNP_RESERVED_LEN;
 use crate::udp::UdpView;
 use crate::{aeth, bth, crc, ethernet, ipv4, reth, udp};
 use crate::{
-    AethRepr, BthRepr, BthView, Ecn, EthernetView, MacAddr, Opcode, Operation, ParseError, Payload,
-    ReprError, RethRepr,
+    AethRepr, BthRepr, BthView, Ecn, EthernetView, MacAddr, Opcode, Operation, ParseError, Payload, ReprError, RethRepr,
 };
 use bytes::{Bytes, BytesMut};
 use core::net::Ipv4Addr;
@@ -66,11 +65,7 @@ impl RocePacket {
         let packet = &eth.payload()[..ip.total_len()];
         let udp = UdpView::new_checked(packet.get(ipv4::LEN..).unwrap_or(&[]))?;
         if udp.len() != packet.len() - ipv4::LEN {
-            return Err(ParseError::BadLength {
-                layer: "UDP",
-                field: udp.len(),
-                actual: packet.len() - ipv4::LEN,
-            });
+            return Err(ParseError::BadLength { layer: "UDP", field: udp.len(), actual: packet.len() - ipv4::LEN });
         }
         let bth_at = ipv4::LEN + udp::LEN;
         let bth = BthView::new_checked(&packet[bth_at..])?;
@@ -113,11 +108,7 @@ impl RocePacket {
         ];
         for (header, required, present) in headers {
             if required != present {
-                return Err(ReprError::Extension {
-                    opcode: code.into(),
-                    header,
-                    required,
-                });
+                return Err(ReprError::Extension { opcode: code.into(), header, required });
             }
         }
         let max = match code.operation() {
@@ -125,11 +116,7 @@ impl RocePacket {
             _ => MAX_PAYLOAD,
         };
         match self.payload.len() {
-            len if len > max => Err(ReprError::PayloadTooLong {
-                opcode: code.into(),
-                len,
-                max,
-            }),
+            len if len > max => Err(ReprError::PayloadTooLong { opcode: code.into(), len, max }),
             _ => Ok(()),
         }
     }
@@ -141,12 +128,7 @@ impl RocePacket {
 
     /// Bytes from the destination MAC to the ICRC.
     pub fn frame_len(&self) -> usize {
-        BTH_AT
-            + bth::LEN
-            + self.bth.opcode.extension_len()
-            + self.payload.len()
-            + self.pad()
-            + ICRC_LEN
+        BTH_AT + bth::LEN + self.bth.opcode.extension_len() + self.payload.len() + self.pad() + ICRC_LEN
     }
 
     /// The frame as bytes, without FCS, with its real ICRC; a virtual payload becomes zeros.
@@ -157,26 +139,11 @@ impl RocePacket {
         debug_assert_eq!(self.validate(), Ok(()));
         let mut frame = BytesMut::zeroed(self.frame_len());
         let icrc_at = frame.len() - ICRC_LEN;
-        ethernet::write(
-            &mut frame,
-            self.eth_dst,
-            self.eth_src,
-            ethernet::ETHERTYPE_IPV4,
-        );
+        ethernet::write(&mut frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
         let ip_len = frame.len() - ethernet::LEN;
-        let ip = Ipv4Repr {
-            src: self.ip_src,
-            dst: self.ip_dst,
-            dscp: self.dscp,
-            ecn: self.ecn,
-            ttl: self.ttl,
-        };
+        let ip = Ipv4Repr { src: self.ip_src, dst: self.ip_dst, dscp: self.dscp, ecn: self.ecn, ttl: self.ttl };
         ip.write(&mut frame[ethernet::LEN..], ip_len as u16);
-        udp::write(
-            &mut frame[ethernet::LEN + ipv4::LEN..],
-            self.udp_sport,
-            (ip_len - ipv4::LEN) as u16,
-        );
+        udp::write(&mut frame[ethernet::LEN + ipv4::LEN..], self.udp_sport, (ip_len - ipv4::LEN) as u16);
         self.bth.write(&mut frame[BTH_AT..], self.pad() as u8);
         self.write_extensions(&mut frame[BTH_AT + bth::LEN..]);
         if let Payload::Bytes(bytes) = &self.payload {
@@ -208,11 +175,7 @@ fn body_range(bth: &BthView<'_>, len: usize) -> Result<core::ops::Range<usize>, 
     let start = bth::LEN + bth.opcode().extension_len();
     let needed = start + ICRC_LEN;
     if len < needed {
-        return Err(ParseError::Truncated {
-            layer: "transport",
-            needed,
-            available: len,
-        });
+        return Err(ParseError::Truncated { layer: "transport", needed, available: len });
     }
     let (body, pad) = (len - needed, bth.pad_count());
     if body % 4 != 0 || usize::from(pad) > body {

@@ -23,11 +23,7 @@ impl<'a> UdpView<'a> {
     /// `Truncated` below 8 bytes.
     pub fn new_checked(data: &'a [u8]) -> Result<Self, ParseError> {
         if data.len() < LEN {
-            return Err(ParseError::Truncated {
-                layer: "UDP",
-                needed: LEN,
-                available: data.len(),
-            });
+            return Err(ParseError::Truncated { layer: "UDP", needed: LEN, available: data.len() });
         }
         Ok(UdpView(data))
     }

@@ -5,8 +5,8 @@
 use bytes::Bytes;
 use penstock_wire::fragment::HEADER_LEN;
 use penstock_wire::{
-    AethRepr, BthRepr, Ecn, FragmentError, FragmentHeader, Ipv4Addr, MacAddr, MacControl, Opcode,
-    Operation, Packet, ParseError, Payload, Psn, Qpn, ReprError, RethRepr, RocePacket, Syndrome,
+    AethRepr, BthRepr, Ecn, FragmentError, FragmentHeader, Ipv4Addr, MacAddr, MacControl, Opcode, Operation, Packet,
+    ParseError, Payload, Psn, Qpn, ReprError, RethRepr, RocePacket, Syndrome,
 };
 use proptest::prelude::*;
 
@@ -27,12 +27,8 @@ fn bth() -> impl Strategy<Value = BthRepr> {
 
 fn payload(opcode: Opcode) -> BoxedStrategy<Bytes> {
     match opcode.operation() {
-        Operation::Cnp | Operation::Acknowledge | Operation::ReadRequest => {
-            Just(Bytes::new()).boxed()
-        }
-        _ => prop::collection::vec(any::<u8>(), 0..=300)
-            .prop_map(Bytes::from)
-            .boxed(),
+        Operation::Cnp | Operation::Acknowledge | Operation::ReadRequest => Just(Bytes::new()).boxed(),
+        _ => prop::collection::vec(any::<u8>(), 0..=300).prop_map(Bytes::from).boxed(),
     }
 }
 
@@ -196,10 +192,7 @@ fn an_ack() -> RocePacket {
         udp_sport: 49152,
         bth: BthRepr::new(Opcode::Acknowledge, Qpn::new(0x100), Psn::new(7)),
         reth: None,
-        aeth: Some(AethRepr {
-            syndrome: Syndrome::from(0x1F),
-            msn: 3,
-        }),
+        aeth: Some(AethRepr { syndrome: Syndrome::from(0x1F), msn: 3 }),
         imm: None,
         payload: Payload::EMPTY,
     }
@@ -208,10 +201,7 @@ fn an_ack() -> RocePacket {
 #[test]
 fn wire_length_charges_preamble_fcs_and_gap() {
     let mut packet = an_ack();
-    assert_eq!(
-        Packet::Roce(packet.clone()).wire_len(),
-        14 + 20 + 8 + 12 + 4 + 4 + 24
-    );
+    assert_eq!(Packet::Roce(packet.clone()).wire_len(), 14 + 20 + 8 + 12 + 4 + 4 + 24);
     packet.bth.opcode = Opcode::WriteMiddle;
     packet.aeth = None;
     packet.payload = Payload::Virtual(4096);
@@ -222,29 +212,12 @@ fn wire_length_charges_preamble_fcs_and_gap() {
 
 #[test]
 fn a_packet_that_contradicts_its_opcode_is_named() {
-    let packet = RocePacket {
-        aeth: None,
-        ..an_ack()
-    };
-    let missing = ReprError::Extension {
-        opcode: 0x11,
-        header: "aeth",
-        required: true,
-    };
+    let packet = RocePacket { aeth: None, ..an_ack() };
+    let missing = ReprError::Extension { opcode: 0x11, header: "aeth", required: true };
     assert_eq!(packet.validate(), Err(missing));
     assert!(missing.to_string().contains("aeth must be Some"));
-    let packet = RocePacket {
-        payload: Payload::Virtual(1),
-        ..an_ack()
-    };
-    assert_eq!(
-        packet.validate(),
-        Err(ReprError::PayloadTooLong {
-            opcode: 0x11,
-            len: 1,
-            max: 0
-        })
-    );
+    let packet = RocePacket { payload: Payload::Virtual(1), ..an_ack() };
+    assert_eq!(packet.validate(), Err(ReprError::PayloadTooLong { opcode: 0x11, len: 1, max: 0 }));
 }
 
 #[test]
@@ -259,42 +232,13 @@ fn each_broken_layer_is_named_with_its_value() {
         f[14] = 0x46;
         f.splice(34..34, [1; 4]);
     };
-    assert_eq!(
-        broken(&with_options),
-        ParseError::IpOptions { header_len: 24 }
-    );
-    assert!(matches!(
-        broken(&|f| f[22] ^= 1),
-        ParseError::BadIpChecksum { .. }
-    ));
-    assert!(matches!(
-        broken(&|f| f[39] += 1),
-        ParseError::BadLength {
-            layer: "UDP",
-            field: 29,
-            actual: 28
-        }
-    ));
-    assert!(matches!(
-        broken(&|f| f[43] |= 1),
-        ParseError::BthVersion { version: 1 }
-    ));
-    assert!(matches!(
-        broken(&|f| f[43] |= 0x10),
-        ParseError::BadPadCount { pad: 1, body: 0 }
-    ));
-    assert!(matches!(
-        broken(&|f| f[53] ^= 1),
-        ParseError::BadIcrc { .. }
-    ));
-    assert!(matches!(
-        broken(&|f| f.truncate(45)),
-        ParseError::BadLength {
-            layer: "IPv4",
-            field: 48,
-            actual: 31
-        }
-    ));
+    assert_eq!(broken(&with_options), ParseError::IpOptions { header_len: 24 });
+    assert!(matches!(broken(&|f| f[22] ^= 1), ParseError::BadIpChecksum { .. }));
+    assert!(matches!(broken(&|f| f[39] += 1), ParseError::BadLength { layer: "UDP", field: 29, actual: 28 }));
+    assert!(matches!(broken(&|f| f[43] |= 1), ParseError::BthVersion { version: 1 }));
+    assert!(matches!(broken(&|f| f[43] |= 0x10), ParseError::BadPadCount { pad: 1, body: 0 }));
+    assert!(matches!(broken(&|f| f[53] ^= 1), ParseError::BadIcrc { .. }));
+    assert!(matches!(broken(&|f| f.truncate(45)), ParseError::BadLength { layer: "IPv4", field: 48, actual: 31 }));
 }
 
 #[test]
@@ -318,29 +262,15 @@ fn parsing_slices_the_payload_out_of_the_frame() {
         ..an_ack()
     };
     let frame = packet.emit();
-    let Ok(Packet::Roce(parsed)) = Packet::parse(frame.clone()) else {
-        panic!("does not parse")
-    };
-    assert_eq!(
-        parsed.payload.as_bytes().unwrap().as_ptr(),
-        frame[54..].as_ptr()
-    );
+    let Ok(Packet::Roce(parsed)) = Packet::parse(frame.clone()) else { panic!("does not parse") };
+    assert_eq!(parsed.payload.as_bytes().unwrap().as_ptr(), frame[54..].as_ptr());
 }
 
 #[test]
 fn a_slot_that_holds_no_fragment_says_so() {
-    assert_eq!(
-        FragmentHeader::parse(&[0; 39]),
-        Err(FragmentError::Truncated { available: 39 })
-    );
-    assert_eq!(
-        FragmentHeader::parse(&[0; 40]),
-        Err(FragmentError::BadMagic { found: [0; 4] })
-    );
+    assert_eq!(FragmentHeader::parse(&[0; 39]), Err(FragmentError::Truncated { available: 39 }));
+    assert_eq!(FragmentHeader::parse(&[0; 40]), Err(FragmentError::BadMagic { found: [0; 4] }));
     let mut header = FragmentHeader::for_payload(1, 2, 3, b"abc").to_bytes();
     header[4] = 2;
-    assert_eq!(
-        FragmentHeader::parse(&header),
-        Err(FragmentError::BadVersion { found: 2 })
-    );
+    assert_eq!(FragmentHeader::parse(&header), Err(FragmentError::BadVersion { found: 2 }));
 }

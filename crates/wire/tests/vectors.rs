@@ -5,8 +5,8 @@
 use bytes::Bytes;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use penstock_wire::{
-    fcs, AethRepr, BthRepr, Ecn, MacAddr, MacControl, Opcode, Packet, Payload, Psn, Qpn, RethRepr,
-    RocePacket, Syndrome, UDP_PORT_ROCE,
+    fcs, AethRepr, BthRepr, Ecn, MacAddr, MacControl, Opcode, Packet, Payload, Psn, Qpn, RethRepr, RocePacket,
+    Syndrome, UDP_PORT_ROCE,
 };
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -19,10 +19,7 @@ struct Vector {
 
 impl Vector {
     fn get(&self, name: &str) -> u64 {
-        *self
-            .fields
-            .get(name)
-            .unwrap_or_else(|| panic!("vector has no {name}"))
+        *self.fields.get(name).unwrap_or_else(|| panic!("vector has no {name}"))
     }
 
     fn flag(&self, name: &str) -> bool {
@@ -50,18 +47,10 @@ fn read_line(line: &'static str) -> Vector {
     let mut words = line.split(' ');
     let kind = words.next().unwrap();
     let hex = words.next_back().unwrap();
-    let fields = words
-        .map(|pair| pair.split_once('=').unwrap())
-        .map(|(name, value)| (name, value.parse().unwrap()))
-        .collect();
-    let frame = (0..hex.len() / 2)
-        .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
-        .collect();
-    Vector {
-        kind,
-        fields,
-        frame,
-    }
+    let fields =
+        words.map(|pair| pair.split_once('=').unwrap()).map(|(name, value)| (name, value.parse().unwrap())).collect();
+    let frame = (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+    Vector { kind, fields, frame }
 }
 
 fn expected_bth(v: &Vector) -> BthRepr {
@@ -96,15 +85,8 @@ fn expected_roce(v: &Vector) -> RocePacket {
         ttl: v.get("ttl") as u8,
         udp_sport: v.get("sport") as u16,
         bth,
-        reth: v.has("va").then(|| RethRepr {
-            va: v.get("va"),
-            rkey: v.word("rkey"),
-            dma_len: v.word("dmalen"),
-        }),
-        aeth: v.has("msn").then(|| AethRepr {
-            syndrome: Syndrome::from(v.get("syndrome") as u8),
-            msn: v.word("msn"),
-        }),
+        reth: v.has("va").then(|| RethRepr { va: v.get("va"), rkey: v.word("rkey"), dma_len: v.word("dmalen") }),
+        aeth: v.has("msn").then(|| AethRepr { syndrome: Syndrome::from(v.get("syndrome") as u8), msn: v.word("msn") }),
         imm: v.has("imm").then(|| v.word("imm")),
         payload: Payload::Bytes((0..len).map(|i| (7 * i + len) as u8).collect()),
     }
@@ -112,12 +94,9 @@ fn expected_roce(v: &Vector) -> RocePacket {
 
 fn expected(v: &Vector) -> Packet {
     match v.kind {
-        "pause" => Packet::MacControl {
-            src: v.mac("src"),
-            control: MacControl::Pause {
-                quanta: v.get("quanta") as u16,
-            },
-        },
+        "pause" => {
+            Packet::MacControl { src: v.mac("src"), control: MacControl::Pause { quanta: v.get("quanta") as u16 } }
+        }
         "pfc" => Packet::MacControl {
             src: v.mac("src"),
             control: MacControl::Pfc {
@@ -132,13 +111,7 @@ fn expected(v: &Vector) -> Packet {
 #[test]
 fn scapy_frames_parse_to_the_fields_scapy_was_given() {
     for v in vectors() {
-        assert_eq!(
-            Packet::parse(v.frame.clone()).unwrap(),
-            expected(&v),
-            "{} {:?}",
-            v.kind,
-            v.fields
-        );
+        assert_eq!(Packet::parse(v.frame.clone()).unwrap(), expected(&v), "{} {:?}", v.kind, v.fields);
     }
 }
 
@@ -160,31 +133,15 @@ fn etherparse_reads_the_frames_we_make() {
         };
         let frame = packet.emit();
         let sliced = SlicedPacket::from_ethernet(&frame).unwrap();
-        let Some(NetSlice::Ipv4(ip)) = sliced.net else {
-            panic!("not IPv4: {packet:?}")
-        };
+        let Some(NetSlice::Ipv4(ip)) = sliced.net else { panic!("not IPv4: {packet:?}") };
         let header = ip.header();
-        assert_eq!(
-            header.to_header().calc_header_checksum(),
-            header.header_checksum()
-        );
-        assert_eq!(
-            (header.source_addr(), header.destination_addr()),
-            (roce.ip_src, roce.ip_dst)
-        );
-        assert_eq!(
-            (header.dcp().value(), header.ecn().value()),
-            (roce.dscp, roce.ecn.bits())
-        );
+        assert_eq!(header.to_header().calc_header_checksum(), header.header_checksum());
+        assert_eq!((header.source_addr(), header.destination_addr()), (roce.ip_src, roce.ip_dst));
+        assert_eq!((header.dcp().value(), header.ecn().value()), (roce.dscp, roce.ecn.bits()));
         assert!(header.dont_fragment() && !header.is_fragmenting_payload());
         assert_eq!(header.ttl(), roce.ttl);
-        let Some(TransportSlice::Udp(udp)) = sliced.transport else {
-            panic!("not UDP: {packet:?}")
-        };
-        assert_eq!(
-            (udp.source_port(), udp.destination_port()),
-            (roce.udp_sport, UDP_PORT_ROCE)
-        );
+        let Some(TransportSlice::Udp(udp)) = sliced.transport else { panic!("not UDP: {packet:?}") };
+        assert_eq!((udp.source_port(), udp.destination_port()), (roce.udp_sport, UDP_PORT_ROCE));
         assert_eq!(udp.slice().len(), usize::from(udp.length()));
         assert_eq!(usize::from(udp.length()) + 14 + 20, frame.len());
     }
