@@ -15,17 +15,12 @@ impl NotificationPoint {
 
     /// A flow that has not been answered yet.
     pub const fn new(interval_ps: u64) -> Self {
-        Self {
-            interval_ps,
-            last_cnp_ps: None,
-        }
+        Self { interval_ps, last_cnp_ps: None }
     }
 
     /// A CE-marked packet arrived; `true`: send a CNP now.
     pub fn on_marked(&mut self, now_ps: u64) -> bool {
-        let due = self
-            .last_cnp_ps
-            .is_none_or(|last| now_ps.saturating_sub(last) >= self.interval_ps);
+        let due = self.last_cnp_ps.is_none_or(|last| now_ps.saturating_sub(last) >= self.interval_ps);
         if due {
             self.last_cnp_ps = Some(now_ps);
         }

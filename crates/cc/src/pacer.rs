@@ -24,10 +24,7 @@ pub struct Pacer {
 impl Pacer {
     /// A new flow: full credit, not limited.
     pub const fn new() -> Self {
-        Self {
-            credit: CAP,
-            unlimited: true,
-        }
+        Self { credit: CAP, unlimited: true }
     }
 
     /// A visit: earn `cycles * rate`. An unlimited flow (law off, or R_C at line rate) is kept at

@@ -144,30 +144,18 @@ impl DcqcnSettings {
     /// # Errors
     /// [`ParamError`] names the first value that does not fit its register.
     pub fn at_clock(&self, clock_hz: u64) -> Result<DcqcnParams, ParamError> {
-        let rate = |name, value| {
-            Rate::from_bits_per_second(value, clock_hz).ok_or(ParamError::Rate {
+        let rate =
+            |name, value| Rate::from_bits_per_second(value, clock_hz).ok_or(ParamError::Rate { name, value, clock_hz });
+        let cycles = |name, value: u64| {
+            let cycles = (u128::from(value) * u128::from(clock_hz) + 500_000_000_000) / 1_000_000_000_000;
+            // 0 switches an interval off, so a short one must not round down to it.
+            u32::try_from(if value > 0 { cycles.max(1) } else { 0 }).map_err(|_| ParamError::Interval {
                 name,
                 value,
                 clock_hz,
             })
         };
-        let cycles = |name, value: u64| {
-            let cycles =
-                (u128::from(value) * u128::from(clock_hz) + 500_000_000_000) / 1_000_000_000_000;
-            // 0 switches an interval off, so a short one must not round down to it.
-            u32::try_from(if value > 0 { cycles.max(1) } else { 0 }).map_err(|_| {
-                ParamError::Interval {
-                    name,
-                    value,
-                    clock_hz,
-                }
-            })
-        };
-        let nibble = |name, value| {
-            (value <= 15)
-                .then_some(value)
-                .ok_or(ParamError::Nibble { name, value })
-        };
+        let nibble = |name, value| (value <= 15).then_some(value).ok_or(ParamError::Nibble { name, value });
         let params = DcqcnParams {
             law: self.law,
             clamp_target: self.clamp_target,
@@ -182,17 +170,11 @@ impl DcqcnSettings {
             decrease_interval: cycles("decrease_interval", self.decrease_interval_ps)?,
             alpha_interval: cycles("alpha_interval", self.alpha_interval_ps)?,
             increase_interval: cycles("increase_interval", self.increase_interval_ps)?,
-            byte_threshold: u32::try_from(self.byte_threshold).map_err(|_| {
-                ParamError::ByteThreshold {
-                    value: self.byte_threshold,
-                }
-            })?,
+            byte_threshold: u32::try_from(self.byte_threshold)
+                .map_err(|_| ParamError::ByteThreshold { value: self.byte_threshold })?,
         };
         if params.rate_min > params.rate_line {
-            return Err(ParamError::MinAboveLine {
-                min: self.rate_min_bps,
-                line: self.rate_line_bps,
-            });
+            return Err(ParamError::MinAboveLine { min: self.rate_min_bps, line: self.rate_line_bps });
         }
         Ok(params)
     }
@@ -203,18 +185,10 @@ impl DcqcnSettings {
 pub enum ParamError {
     /// A rate of 256 bytes per cycle or more, or a clock of 0 Hz.
     #[allow(missing_docs)]
-    Rate {
-        name: &'static str,
-        value: u64,
-        clock_hz: u64,
-    },
+    Rate { name: &'static str, value: u64, clock_hz: u64 },
     /// An interval of 2^32 cycles or more.
     #[allow(missing_docs)]
-    Interval {
-        name: &'static str,
-        value: u64,
-        clock_hz: u64,
-    },
+    Interval { name: &'static str, value: u64, clock_hz: u64 },
     /// A byte counter of 4 GiB or more.
     #[allow(missing_docs)]
     ByteThreshold { value: u64 },

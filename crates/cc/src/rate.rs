@@ -18,9 +18,7 @@ impl Rate {
             return None;
         }
         let scaled = u128::from(bits_per_second) << Self::FRACTION_BITS;
-        u32::try_from((scaled + clock_bits / 2) / clock_bits)
-            .ok()
-            .map(Self)
+        u32::try_from((scaled + clock_bits / 2) / clock_bits).ok().map(Self)
     }
 
     /// The rate in bit/s at this clock, rounded to the nearest.

@@ -101,36 +101,18 @@ pub struct Outcome {
 pub fn step(state: &State, happened: Happened, params: &DcqcnParams) -> Outcome {
     let off = params.law == Law::Off;
     if off || (!state.limited && !happened.cnp) {
-        let state = State {
-            cnp_handled: state.cnp_handled,
-            ..State::idle(params)
-        };
-        return Outcome {
-            state,
-            cnp_ignored: happened.cnp,
-        };
+        let state = State { cnp_handled: state.cnp_handled, ..State::idle(params) };
+        return Outcome { state, cnp_ignored: happened.cnp };
     }
     let since_cut = state.since_cut.saturating_add(happened.cycles);
     let cut = happened.cnp && since_cut >= params.decrease_interval;
-    let mut next = if cut {
-        cut_rate(state, params)
-    } else {
-        recover(
-            &State {
-                since_cut,
-                ..*state
-            },
-            happened,
-            params,
-        )
-    };
+    let mut next =
+        if cut { cut_rate(state, params) } else { recover(&State { since_cut, ..*state }, happened, params) };
     let bounded = |rate: Rate| rate.max(params.rate_min).min(params.rate_line);
     next.rate_current = bounded(next.rate_current);
     next.rate_target = bounded(next.rate_target);
-    Outcome {
-        state: next,
-        cnp_ignored: happened.cnp && !cut,
-    }
+    next.limited = true;
+    Outcome { state: next, cnp_ignored: happened.cnp && !cut }
 }
 
 /// AdvCam equations 1, 3 and 4.
@@ -139,11 +121,7 @@ fn cut_rate(state: &State, params: &DcqcnParams) -> State {
     let reduction = (u64::from(rate) * u64::from(state.alpha())) >> 17;
     State {
         rate_current: Rate(rate - reduction as u32),
-        rate_target: if params.clamp_target {
-            state.rate_current
-        } else {
-            state.rate_target
-        },
+        rate_target: if params.clamp_target { state.rate_current } else { state.rate_target },
         alpha_full: decayed(state.alpha_full, params.g_shift) + (ALPHA_ONE_FULL >> params.g_shift),
         since_cut: 0,
         alpha_elapsed: 0,
@@ -160,30 +138,15 @@ fn cut_rate(state: &State, params: &DcqcnParams) -> State {
 fn recover(state: &State, happened: Happened, params: &DcqcnParams) -> State {
     let mut next = *state;
 
-    let (elapsed, over) = advance(
-        state.alpha_elapsed,
-        happened.cycles,
-        params.alpha_interval,
-        happened.cycles,
-    );
+    let (elapsed, over) = advance(state.alpha_elapsed, happened.cycles, params.alpha_interval, happened.cycles);
     next.alpha_elapsed = if happened.cnp { 0 } else { elapsed };
     if over && !happened.cnp {
         next.alpha_full = decayed(state.alpha_full, params.g_shift);
     }
 
-    let (elapsed, timer) = advance(
-        state.increase_elapsed,
-        happened.cycles,
-        params.increase_interval,
-        happened.cycles,
-    );
+    let (elapsed, timer) = advance(state.increase_elapsed, happened.cycles, params.increase_interval, happened.cycles);
     next.increase_elapsed = elapsed;
-    let (bytes, counter) = advance(
-        state.bytes_sent,
-        happened.bytes,
-        params.byte_threshold,
-        BYTE_SLACK,
-    );
+    let (bytes, counter) = advance(state.bytes_sent, happened.bytes, params.byte_threshold, BYTE_SLACK);
     next.bytes_sent = match timer && counter {
         true => state.bytes_sent.saturating_add(happened.bytes),
         false => bytes,
@@ -202,19 +165,12 @@ fn recover(state: &State, happened: Happened, params: &DcqcnParams) -> State {
 /// One recovery event; the phase is judged by the stages before it, so F = 5 gives five steps of
 /// fast recovery.
 fn raise_rate(state: &mut State, params: &DcqcnParams) {
-    let (first, last) = (
-        state.stage_timer.max(state.stage_bytes),
-        state.stage_timer.min(state.stage_bytes),
-    );
+    let (first, last) = (state.stage_timer.max(state.stage_bytes), state.stage_timer.min(state.stage_bytes));
     let (fast, hyper) = match params.stage_counting {
-        StageCounting::Single => (
-            state.stage_timer < params.stage_threshold,
-            state.stage_timer >= params.hyper_threshold,
-        ),
-        StageCounting::PerTrigger => (
-            first < params.stage_threshold,
-            last > params.stage_threshold,
-        ),
+        StageCounting::Single => {
+            (state.stage_timer < params.stage_threshold, state.stage_timer >= params.hyper_threshold)
+        }
+        StageCounting::PerTrigger => (first < params.stage_threshold, last > params.stage_threshold),
     };
     let increment = match (fast, hyper) {
         (true, _) => 0,
@@ -258,9 +214,7 @@ pub struct ReactionPoint {
 impl ReactionPoint {
     /// A new flow.
     pub fn new(params: &DcqcnParams) -> Self {
-        Self {
-            state: State::idle(params),
-        }
+        Self { state: State::idle(params) }
     }
 
     /// One visit, see [`step`]; returns whether a CNP was ignored.

@@ -15,11 +15,7 @@ impl RedMarker {
     ///
     /// With `k_max <= k_min` everything above `k_min` is marked, as in DCTCP.
     pub fn new(k_min: u64, k_max: u64, p_max_ppm: u32) -> Self {
-        Self {
-            k_min,
-            k_max,
-            p_max_ppm: p_max_ppm.min(1_000_000),
-        }
+        Self { k_min, k_max, p_max_ppm: p_max_ppm.min(1_000_000) }
     }
 
     /// Whether to mark a packet that finds `queue_bytes` in the queue; `random` is uniform.

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plays a history printed by the example `history` of crates/cc to the congestion-control engine.
+// Compares every bit of every queue pair's state, its credit and its eligibility, at every visit.
+module cc_replay
+  import penstock_pkg::*;
+  import cc_pkg::*;
+#(
+    parameter int unsigned N_QP = 4
+) (
+    input  logic          clk,
+    input  logic          play,
+    input  logic [2047:0] path,    // of the history, as ASCII
+    output logic          done,
+    output logic [31:0]   visits,  // compared
+    output logic [31:0]   errors
+);
+
+  localparam int unsigned Round = 16;
+  localparam int unsigned Latency = 5;       // from a visit's start to its end
+  localparam int unsigned ParamsAt = 12;     // cycle of the round in which no visit is in flight
+  localparam int unsigned MaxRounds = 1024;
+
+  // verilator lint_off UNUSEDSIGNAL
+  typedef struct packed {
+    logic         init;
+    logic         cnp;
+    logic [15:0]  bytes;
+    logic         ignored;
+    logic         eligible;
+    logic [63:0]  credit;   // in 2^-24 bytes
+    dcqcn_state_t state;
+  } record_t;
+
+  // ---- the history ------------------------------------------------------------------------------
+  int file;
+  int rounds, offset;
+  cc_params_t round_params[MaxRounds];
+  record_t records[MaxRounds*N_QP];
+
+  // The next number of the history; 0 at its end.
+  function automatic logic [63:0] word();
+    logic [63:0] value;
+    return $fscanf(file, " %h", value) == 1 ? value : '0;
+  endfunction
+
+  function automatic cc_params_t read_params();
+    cc_params_t p;
+    p.law = law_e'(2'(word()));
+    p.clamp_target = 1'(word());
+    p.two_counters = 1'(word());
+    p.g_shift = 4'(word());
+    p.stage_threshold = 4'(word());
+    p.hyper_threshold = 8'(word());
+    p.rate_ai = 32'(word());
+    p.rate_hai = 32'(word());
+    p.rate_min = 32'(word());
+    p.rate_line = 32'(word());
+    p.decrease_interval = 32'(word());
+    p.alpha_interval = 32'(word());
+    p.increase_interval = 32'(word());
+    p.byte_threshold = 32'(word());
+    return p;
+  endfunction
+
+  function automatic record_t read_record();
+    record_t r;
+    r.init = 1'(word());
+    r.cnp = 1'(word());
+    r.bytes = 16'(word());
+    r.ignored = 1'(word());
+    r.eligible = 1'(word());
+    r.credit = word();
+    r.state.rate_current = 32'(word());
+    r.state.rate_target = 32'(word());
+    r.state.alpha = 32'(word());
+    r.state.since_cut = 32'(word());
+    r.state.alpha_elapsed = 32'(word());
+    r.state.increase_elapsed = 32'(word());
+    r.state.bytes_sent = 32'(word());
+    r.state.stage_timer = 8'(word());
+    r.state.stage_bytes = 8'(word());
+    r.state.cnp_handled = 32'(word());
+    r.state.limited = 1'(word());
+    return r;
+  endfunction
+
+  function automatic logic read_episode();
+    rounds = 32'(word());
+    offset = 32'(word());
+    if (rounds == 0) return 1'b0;  // end of file
+    for (int r = 0; r < rounds; r++) begin
+      round_params[r] = read_params();
+      for (int q = 0; q < int'(N_QP); q++) records[r*int'(N_QP)+q] = read_record();
+    end
+    return 1'b1;
+  endfunction
+
+  // ---- the engine -------------------------------------------------------------------------------
+  logic rst, init_valid, cnp_valid, sent_valid, cnp_ignored;
+  qp_t event_qp;
+  logic [15:0] sent_bytes;
+  logic [N_QP-1:0] eligible;
+  cc_params_t params;
+  cc_status_t st;
+
+  cc_engine #(
+      .N_QP(N_QP)
+  ) dut (
+      .clk,
+      .rst,
+      .params,
+      .init_valid,
+      .init_qp(event_qp),
+      .cnp_valid,
+      .cnp_qp (event_qp),
+      .cnp_ignored,
+      .sent_valid,
+      .sent_qp(event_qp),
+      .sent_bytes,
+      .eligible,
+      .st_qp  ('0),
+      .st
+  );
+
+  // ---- playing ----------------------------------------------------------------------------------
+  // The first round only puts the engine into its first state; record r is visit r + 1.
+  typedef enum logic [1:0] {StWait, StReset, StPlay, StDone} state_e;
+  state_e state;
+  int cycle;  // of the episode
+  assign done = state == StDone;
+
+  // The record of the visit that lies `back` cycles before this one; -1 if there is none.
+  function automatic int record_at(input int back);
+    int at;
+    at = cycle - back;
+    if (at < int'(Round) || at % int'(Round) >= int'(N_QP) || at / int'(Round) > rounds) return -1;
+    return (at / int'(Round) - 1) * int'(N_QP) + at % int'(Round);
+  endfunction
+
+  task automatic check(input logic equal, input string what, input int record);
+    if (equal) return;
+    errors <= errors + 1;
+    if (errors < 5)
+      $display("cycle %0d: qp %0d, round %0d: %s differs", cycle, record % int'(N_QP), record / int'(N_QP), what);
+  endtask
+
+  // verilator lint_off BLKSEQ
+  always @(posedge clk) begin
+    automatic int expected;
+    automatic record_t r;
+    init_valid <= 1'b0;
+    cnp_valid <= 1'b0;
+    sent_valid <= 1'b0;
+    case (state)
+      StWait: if (play) begin
+        visits <= '0;
+        errors <= '0;
+        file = $fopen($sformatf("%0s", path), "r");
+        if (file == 0) $fatal(1, "cannot open %0s", path);
+        state <= StReset;
+      end
+      StReset: begin
+        rst <= 1'b1;
+        cycle <= -2;
+        if (read_episode()) begin
+          params <= round_params[0];
+          state <= StPlay;
+        end else begin
+          $fclose(file);
+          state <= StDone;
+        end
+      end
+      StPlay: begin
+        cycle <= cycle + 1;
+        if (cycle == -1) rst <= 1'b0;  // `cycle` 0 is the engine's slot 0
+
+        // what happens to a queue pair before its next visit; it is seen one cycle from now
+        expected = record_at(offset - int'(Round) - 1);
+        if (expected >= 0) begin
+          r = records[expected];
+          event_qp <= qp_t'(expected % int'(N_QP));
+          init_valid <= r.init;
+          cnp_valid <= r.cnp;
+          sent_valid <= r.bytes != '0;
+          sent_bytes <= r.bytes;
+        end
+        if (cycle >= 0 && cycle % int'(Round) == int'(ParamsAt) && cycle / int'(Round) < rounds)
+          params <= round_params[cycle/int'(Round)];
+
+        expected = record_at(0);
+        if (expected >= 0) begin
+          automatic int q = expected % int'(N_QP);
+          automatic byte_count_t credit = dut.u_pacer.granted[q].bytes - dut.u_pacer.spent[q];
+          r = records[expected];
+          check(eligible[q] == r.eligible, "eligible", expected);
+          check({credit, dut.u_pacer.granted[q].fraction} == r.credit[4+:39], "credit", expected);
+        end
+
+        expected = record_at(int'(Latency));
+        if (expected >= 0) begin
+          r = records[expected];
+          visits <= visits + 1;
+          check(dut.done && dut.done_qp == qp_t'(expected % int'(N_QP)), "the visit", expected);
+          check(dut.done_state == r.state, "state", expected);
+          check(cnp_ignored == r.ignored, "cnp_ignored", expected);
+        end
+        if (cycle == (rounds + 2) * int'(Round)) state <= StReset;
+      end
+      default: ;
+    endcase
+    if (!play) state <= StWait;
+  end
+
+endmodule
