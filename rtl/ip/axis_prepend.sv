@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Puts a header in front of a payload stream and zeros behind it: one frame per prefix.
-// Promise: one beat a cycle as long as the payload does not pause, and the next frame's first beat
-// in the cycle behind the last one's. Latency: prefix taken -> first beat offered, 2 cycles.
+// Promise: a frame begins once its payload is offered and then moves one beat a cycle as long as the
+// payload does not pause; the next frame's first beat comes in the cycle behind the last one's.
+// Latency: prefix taken -> first beat offered, 2 cycles.
 //
 //   | prefix 14 + 4 * prefix_words | payload_bytes from s_axis | zeros up to frame_bytes |
 //
@@ -49,6 +50,7 @@ module axis_prepend #(
 
   // ---- the frame being sent -------------------------------------------------------------------
   logic               busy_q;
+  logic               first_q;          // no beat of it has left yet
   logic [PrefixW-1:0] prefix_q;         // what is left of the prefix, next beat in the low lanes
   logic [8:0]         prefix_left_q;    // beats made of prefix alone
   logic [BeatW-1:0]   payload_left_q;   // payload beats still to be taken
@@ -57,10 +59,12 @@ module axis_prepend #(
   logic [ByteW-3:0]   shift_q;          // payload starts in lane 2 + 4 * shift
   logic [DATA_W-1:0]  carry_q;          // upper payload bytes that wait for the next beat
 
-  logic beat_free, wants_payload, step, last;
+  logic beat_free, has_payload, wants_payload, step, last;
   assign beat_free     = m_axis_tready || !m_axis_tvalid;
-  assign wants_payload = prefix_left_q == 0 && payload_left_q != 0;
-  assign step          = busy_q && beat_free && (!wants_payload || s_axis_tvalid);
+  assign has_payload   = payload_left_q != 0;
+  assign wants_payload = has_payload && prefix_left_q == 0;
+  assign step          = busy_q && beat_free
+                      && (s_axis_tvalid || !(wants_payload || (has_payload && first_q)));
   assign last          = frame_left_q == 0;
   assign s_axis_tready = busy_q && beat_free && wants_payload;
   assign prefix_ready  = !busy_q || (step && last);
@@ -75,6 +79,7 @@ module axis_prepend #(
   always_ff @(posedge clk) begin
     if (prefix_valid && prefix_ready) begin
       busy_q         <= 1'b1;
+      first_q        <= 1'b1;
       prefix_q       <= PrefixW'(prefix);
       prefix_left_q  <= prefix_bytes >> ByteW;
       shift_q        <= prefix_bytes[ByteW-1:2];
@@ -83,6 +88,7 @@ module axis_prepend #(
       tail_q         <= frame_bytes[ByteW-1:0];
     end else if (step) begin
       busy_q       <= !last;
+      first_q      <= 1'b0;
       prefix_q     <= prefix_q >> DATA_W;
       frame_left_q <= frame_left_q - 1'b1;
       if (prefix_left_q != 0) prefix_left_q <= prefix_left_q - 1'b1;

@@ -60,13 +60,17 @@ async def send_all(dut, source: AxiStreamSource, packets: Packets, header_pause=
     cocotb.start_soon(drive_headers(dut, [header for header, _ in packets], header_pause))
 
 
-async def count_cycles(dut, frames: int) -> tuple[int, int]:
-    """(cycles from the first beat to the last, beats) of the next `frames` frames on m_axis."""
-    cycles = beats = 0
-    while frames:
+async def watch_frames(dut, count: int) -> list[tuple[int, int, int]]:
+    """(first cycle, last cycle, beats) of each of the next `count` frames on m_axis."""
+    frames = []
+    first = beats = 0
+    for cycle in itertools.count():
+        if len(frames) == count:
+            return frames
         await RisingEdge(dut.clk)
-        taken = dut.m_axis_tvalid.value == 1 and dut.m_axis_tready.value == 1
-        cycles += bool(taken or cycles)
-        beats += taken
-        frames -= taken and dut.m_axis_tlast.value == 1
-    return cycles, beats
+        if dut.m_axis_tvalid.value == 1 and dut.m_axis_tready.value == 1:
+            first = first if beats else cycle
+            beats += 1
+            if dut.m_axis_tlast.value == 1:
+                frames.append((first, cycle, beats))
+                beats = 0

@@ -16,7 +16,7 @@ async def check(sink, packets) -> None:
         assert received == expected, f"{header}\n got {received.hex()}\nwant {expected.hex()}"
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=2, timeout_unit="ms")
 async def every_opcode_and_payload_residue_is_framed_as_scapy_does(dut):
     rng = seed()
     source, sink = await start(dut)
@@ -25,7 +25,7 @@ async def every_opcode_and_payload_residue_is_framed_as_scapy_does(dut):
     await check(sink, packets)
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=2, timeout_unit="ms")
 async def random_frames_survive_random_stalls_of_every_stream(dut):
     rng = seed()
     source, sink = await start(dut)
