@@ -64,11 +64,11 @@ module penstock_10g #(
   logic mac_rx_frame, mac_rx_bad_fcs, mac_rx_bad_frame, mac_rx_pause, mac_rx_pfc;
 
   penstock_core #(
-    .DATA_W,
-    .N_QP,
-    .RING_BYTES,
-    .SLOTS,
-    .CLK_KHZ
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS),
+    .CLK_KHZ(CLK_KHZ)
   ) u_core (
     .m_axis_tx_tdata (tx_tdata),
     .m_axis_tx_tkeep (tx_tkeep),

@@ -92,11 +92,11 @@ module penstock_core
   assign mac_traffic_class = settings.traffic_class;
 
   registers #(
-    .DATA_W,
-    .N_QP,
-    .RING_BYTES,
-    .SLOTS,
-    .CLK_KHZ
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS),
+    .CLK_KHZ(CLK_KHZ)
   ) u_registers (
     .*
   );
@@ -123,7 +123,7 @@ module penstock_core
   logic      [N_QP-1:0] ready;
 
   qp_table #(
-    .N_QP,
+    .N_QP(N_QP),
     .N_PORTS(NCfg)
   ) u_qp_table (
     .clk,
@@ -166,11 +166,11 @@ module penstock_core
   logic frame_tvalid, frame_tready, frame_tlast;
 
   roce_tx #(
-    .DATA_W,
-    .N_QP,
-    .RING_BYTES,
-    .SLOTS,
-    .CLK_KHZ
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS),
+    .CLK_KHZ(CLK_KHZ)
   ) u_roce_tx (
     .clk,
     .rst,
@@ -219,7 +219,7 @@ module penstock_core
   );
 
   roce_framer #(
-    .DATA_W
+    .DATA_W(DATA_W)
   ) u_framer (
     .clk,
     .rst,
@@ -242,7 +242,7 @@ module penstock_core
   );
 
   icrc_append #(
-    .DATA_W
+    .DATA_W(DATA_W)
   ) u_icrc_append (
     .clk,
     .rst,
@@ -265,7 +265,7 @@ module penstock_core
   qp_t cnp_qp;
 
   roce_rx #(
-    .DATA_W
+    .DATA_W(DATA_W)
   ) u_roce_rx (
     .clk,
     .rst,
@@ -286,7 +286,7 @@ module penstock_core
   );
 
   ack_receiver #(
-    .N_QP
+    .N_QP(N_QP)
   ) u_ack_receiver (
     .clk,
     .rst,
@@ -309,7 +309,7 @@ module penstock_core
 
   // ---- congestion control ----------------------------------------------------------------------------
   cc_engine #(
-    .N_QP
+    .N_QP(N_QP)
   ) u_cc_engine (
     .clk,
     .rst,

@@ -43,12 +43,12 @@ module registers_harness
   reg_req_t counters_req, qp_req;
   reg_rsp_t counters_rsp, qp_rsp;
 
-  registers #(.N_QP) u_registers (.*);
+  registers #(.N_QP(N_QP)) u_registers (.*);
 
   counters u_counters (.clk, .rst, .pulse, .req(counters_req), .rsp(counters_rsp));
 
   qp_table #(
-    .N_QP,
+    .N_QP(N_QP),
     .N_PORTS(1)
   ) u_qp_table (
     .req         (qp_req),

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The other end of the cable: an RC responder behind cocotbext-eth's XGMII, its headers and ICRC by scapy.
+
+Acceptance rules of IBTA 9.7.5: the expected PSN is taken, an older one is acknowledged again, a newer one is
+answered with one NAK sequence error until the gap is filled.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import cocotb
+from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
+from scapy.contrib.roce import AETH, BTH, cnp
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, has_imm, has_reth
+
+QPN_BASE = 0xABC100
+PSN_MOD = 1 << 24
+ACK, RNR, NAK = 0x1F, 0x20, 0x60  # AETH syndromes; ACK without credit limit
+LAST_OPCODES = {0x02, 0x03, 0x04, 0x05, 0x08, 0x09, 0x0A, 0x0B}
+WIRE_OVERHEAD = 8 + 4 + 12  # preamble, FCS, gap
+
+
+@dataclass
+class Seen:
+    """One packet as it was on the wire."""
+
+    start_ns: float
+    qp: int
+    psn: int
+    opcode: int
+    payload: bytes
+    wire_bytes: int
+
+
+@dataclass
+class Flow:
+    """Receiving state of one queue pair."""
+
+    expected: int
+    cursor: int = 0
+    msn: int = 0
+    nak_sent: bool = False
+    message: bytearray = field(default_factory=bytearray)
+
+
+class Peer:
+    """`verdict(packet)` may answer "drop", or a syndrome to refuse the expected packet with, instead of None."""
+
+    def __init__(self, dut, expected: dict[int, int], memory: int = 1 << 20):
+        self.source = XgmiiSource(dut.xgmii_rxd, dut.xgmii_rxc, dut.clk, dut.rst)
+        self.sink = XgmiiSink(dut.xgmii_txd, dut.xgmii_txc, dut.clk, dut.rst)
+        self.flows = {qp: Flow(psn) for qp, psn in expected.items()}
+        self.memory = bytearray(memory)
+        self.seen: list[Seen] = []
+        self.received: list[tuple[int, bytes, int | None]] = []  # queue pair, SEND payload or b"", immediate
+        self.counts: Counter[str] = Counter()
+        self.verdict: Callable[[Seen], str | int | None] = lambda packet: None
+        self.task = cocotb.start_soon(self.run())
+
+    async def run(self) -> None:
+        while True:
+            frame = await self.sink.recv()
+            assert frame.check_fcs(), "frame with a wrong FCS"
+            await self.handle(bytes(frame.get_payload()), frame.sim_time_start)
+
+    async def handle(self, raw: bytes, start) -> None:
+        frame = Ether(raw)
+        bth = frame[BTH]
+        bth.icrc = None  # scapy computes it anew
+        assert bytes(frame) == raw, "scapy builds the frame otherwise: ICRC or a length is wrong"
+        assert (frame.src, frame.dst, frame[IP].src, frame[IP].dst) == (LOCAL_MAC, PEER_MAC, LOCAL_IP, PEER_IP)
+        body = bytes(bth.payload)
+        size = len(body) - bth.padcount
+        skip = 16 * has_reth(bth.opcode) + 4 * has_imm(bth.opcode)
+        packet = Seen(start / 1000, bth.dqpn, bth.psn, bth.opcode, body[skip:size], len(raw) + WIRE_OVERHEAD)
+        self.seen.append(packet)
+        verdict = self.verdict(packet)
+        if verdict != "drop":
+            await self.respond(packet, verdict, bth.ackreq, body[:skip])
+        else:
+            self.counts["dropped"] += 1
+
+    async def respond(self, packet: Seen, refusal: int | None, ack_req: int, extended: bytes) -> None:
+        flow = self.flows[packet.qp]
+        ahead = (packet.psn - flow.expected) % PSN_MOD
+        if ahead == 0 and refusal is None:
+            flow.nak_sent = False
+            self.accept(flow, packet, extended)
+            flow.expected = (flow.expected + 1) % PSN_MOD
+            if ack_req:
+                await self.answer(packet.qp, packet.psn, ACK, flow.msn)
+        elif ahead == 0:
+            flow.nak_sent = True
+            self.counts["refused"] += 1
+            await self.answer(packet.qp, packet.psn, refusal, flow.msn)
+        elif ahead >= PSN_MOD // 2:
+            self.counts["duplicate_request"] += 1
+            await self.answer(packet.qp, (flow.expected - 1) % PSN_MOD, ACK, flow.msn)
+        elif not flow.nak_sent:
+            flow.nak_sent = True
+            self.counts["out_of_sequence"] += 1
+            await self.answer(packet.qp, flow.expected, NAK, flow.msn)
+
+    def accept(self, flow: Flow, packet: Seen, extended: bytes) -> None:
+        if has_reth(packet.opcode):
+            flow.cursor = int.from_bytes(extended[:8], "big")
+        if packet.opcode >= 0x06:
+            self.memory[flow.cursor : flow.cursor + len(packet.payload)] = packet.payload
+            flow.cursor += len(packet.payload)
+        else:
+            flow.message += packet.payload
+        if packet.opcode in LAST_OPCODES:
+            flow.msn = (flow.msn + 1) % PSN_MOD
+            immediate = int.from_bytes(extended[-4:], "big") if has_imm(packet.opcode) else None
+            if immediate is not None or packet.opcode < 0x06:
+                self.received.append((packet.qp, bytes(flow.message), immediate))
+            flow.message.clear()
+
+    def lower(self):
+        return (
+            Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=PEER_IP, dst=LOCAL_IP) / UDP(sport=4791, dport=4791, chksum=0)
+        )
+
+    async def answer(self, qp: int, psn: int, syndrome: int, msn: int) -> None:
+        bth = BTH(opcode=0x11, dqpn=QPN_BASE + qp, psn=psn)
+        await self.send(bytes(self.lower() / bth / AETH(syndrome=syndrome, msn=msn)))
+
+    async def notify(self, qp: int) -> None:
+        """A congestion notification packet."""
+        await self.send(bytes(self.lower() / cnp(QPN_BASE + qp)))
+
+    async def send(self, frame: bytes) -> None:
+        await self.source.send(XgmiiFrame.from_payload(frame))
