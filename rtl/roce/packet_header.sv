@@ -19,6 +19,8 @@ module packet_header
   localparam logic [15:0] ImmBytes = 16'd4;
 
   logic [7:0] position, base;
+  logic unused;  // the retry policy is the requester's affair
+  assign unused = &{1'b0, cfg};
 
   always_comb begin
     unique case ({meta.first, meta.last})

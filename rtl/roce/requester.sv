@@ -266,7 +266,8 @@ module requester
 
   always_ff @(posedge clk) begin
     view <= '{
-      loaded:   valid2_q && op2_q.kind == DoLoad,
+      loaded:   valid2_q && op2_q.kind == DoLoad && !next.open_pending,
+      again:    valid2_q && op2_q.kind == DoLoad && next.open_pending,
       freed:    op_outcome.freed,
       left_rts: op_outcome.left_rts,
       rts:      next.state == QpRts,

@@ -17,6 +17,9 @@ module requester_step
   output qp_row_t   next,
   output outcome_t  outcome
 );
+  logic unused;  // `row` is that of op.qp; the peer's address is none of our business
+  assign unused = &{1'b0, op.qp, cfg};
+
   // ---- transitions that several operations share -------------------------------------------------
 
   // Leave QpRts: what is not acknowledged will fail, its first message with `status`.
@@ -31,14 +34,14 @@ module requester_step
   endfunction
 
   // The timer measures from the last progress, while a packet that asked for an ACK has none.
-  function automatic qp_row_t start_timer(qp_row_t r, qp_cfg_t c, tick_t t);
+  function automatic qp_row_t start_timer(qp_row_t r);
     start_timer          = r;
-    start_timer.timer_on = r.req_end != r.una && c.ack_timeout != '0;
-    start_timer.deadline = t + ack_ticks(c.ack_timeout) + 36'd1;
+    start_timer.timer_on = r.req_end != r.una && cfg.ack_timeout != '0;
+    start_timer.deadline = now + ack_ticks(cfg.ack_timeout) + 36'd1;
   endfunction
 
   // Everything before `upto` has arrived. It may lie beyond a rewound nxt.
-  function automatic qp_row_t acknowledge(qp_row_t r, psn_t upto, qp_cfg_t c, tick_t t);
+  function automatic qp_row_t acknowledge(qp_row_t r, psn_t upto);
     psn_t progress;
     progress    = upto - r.una;
     acknowledge = r;
@@ -46,10 +49,10 @@ module requester_step
       if (r.nxt - r.una < progress) acknowledge.nxt = upto;
       if (r.req_end - r.una < progress) acknowledge.req_end = upto;
       acknowledge.una        = upto;
-      acknowledge.retry_left = c.retry_cnt;
-      acknowledge.rnr_left   = c.rnr_retry;
+      acknowledge.retry_left = cfg.retry_cnt;
+      acknowledge.rnr_left   = cfg.rnr_retry;
       acknowledge.rnr_wait   = 1'b0;
-      acknowledge            = start_timer(acknowledge, c, t);
+      acknowledge            = start_timer(acknowledge);
     end
   endfunction
 
@@ -70,14 +73,14 @@ module requester_step
     end
   endfunction
 
-  function automatic qp_row_t wait_for_receiver(qp_row_t r, logic [4:0] code, qp_cfg_t c, tick_t t);
+  function automatic qp_row_t wait_for_receiver(qp_row_t r, logic [4:0] code);
     if (r.rnr_left == '0) wait_for_receiver = leave_rts(r, QpErr, WcRnrRetryExc);
     else begin
       wait_for_receiver          = rewind(r);
       wait_for_receiver.rnr_wait = 1'b1;
       wait_for_receiver.timer_on = 1'b1;
-      wait_for_receiver.deadline = t + rnr_ticks(code) + 36'd1;
-      if (c.rnr_retry != 3'd7) wait_for_receiver.rnr_left = r.rnr_left - 1'b1;  // 7: without end
+      wait_for_receiver.deadline = now + rnr_ticks(code) + 36'd1;
+      if (cfg.rnr_retry != 3'd7) wait_for_receiver.rnr_left = r.rnr_left - 1'b1;  // 7: without end
     end
   endfunction
 
@@ -90,18 +93,18 @@ module requester_step
     fresh_row.err_status = WcFlushErr;
   endfunction
 
-  function automatic qp_row_t opened_row(qp_cfg_t c);
+  function automatic qp_row_t opened_row();
     opened_row            = fresh_row();
     opened_row.state      = QpRts;
-    opened_row.mtu        = valid_mtu(c.mtu);
-    opened_row.tail       = c.init_psn;
-    opened_row.una        = c.init_psn;
-    opened_row.nxt        = c.init_psn;
-    opened_row.sent_end   = c.init_psn;
-    opened_row.wr         = c.init_psn;
-    opened_row.req_end    = c.init_psn;
-    opened_row.retry_left = c.retry_cnt;
-    opened_row.rnr_left   = c.rnr_retry;
+    opened_row.mtu        = valid_mtu(cfg.mtu);
+    opened_row.tail       = cfg.init_psn;
+    opened_row.una        = cfg.init_psn;
+    opened_row.nxt        = cfg.init_psn;
+    opened_row.sent_end   = cfg.init_psn;
+    opened_row.wr         = cfg.init_psn;
+    opened_row.req_end    = cfg.init_psn;
+    opened_row.retry_left = cfg.retry_cnt;
+    opened_row.rnr_left   = cfg.rnr_retry;
   endfunction
 
   // RESET and ERR take effect at once, RTS (only from RESET) when nothing of the past is left.
@@ -125,15 +128,15 @@ module requester_step
     end
   endfunction
 
-  function automatic qp_row_t acked(qp_row_t r, ack_event_t a, qp_cfg_t c, tick_t t);
+  function automatic qp_row_t acked(qp_row_t r);
     logic repeated;
     // Already rewound to this PSN and nothing sent since: a copy, or the NAK of a packet behind it.
-    repeated = r.nxt == a.psn;
+    repeated = r.nxt == op.ack.psn;
     // A NAK names the first PSN that did not arrive, which acknowledges all before it.
-    acked = acknowledge(r, a.kind == AckOk ? a.psn + 1'b1 : a.psn, c, t);
-    unique case (a.kind)
+    acked = acknowledge(r, op.ack.kind == AckOk ? op.ack.psn + 1'b1 : op.ack.psn);
+    unique case (op.ack.kind)
       AckNakSeq: if (!repeated) acked = retry(acked);
-      AckRnr: if (!(repeated && r.rnr_wait)) acked = wait_for_receiver(acked, a.value, c, t);
+      AckRnr: if (!(repeated && r.rnr_wait)) acked = wait_for_receiver(acked, op.ack.value);
       AckInvReq: acked = leave_rts(acked, QpErr, WcRemInvReq);
       AckAccess: acked = leave_rts(acked, QpErr, WcRemAccess);
       AckRemOp: acked = leave_rts(acked, QpErr, WcRemOp);
@@ -141,13 +144,13 @@ module requester_step
     endcase
   endfunction
 
-  function automatic qp_row_t sent(qp_row_t r, logic ack_req, logic again, qp_cfg_t c, tick_t t);
+  function automatic qp_row_t sent(qp_row_t r, logic ack_req, logic again);
     sent     = r;
     sent.nxt = r.nxt + 1'b1;
     if (!again) sent.sent_end = sent.nxt;
     if (ack_req) begin
       sent.req_end = sent.nxt;
-      if (!r.timer_on) sent = start_timer(sent, c, t);
+      if (!r.timer_on) sent = start_timer(sent);
     end
   endfunction
 
@@ -162,13 +165,12 @@ module requester_step
   endfunction
 
   // ---- the step ------------------------------------------------------------------------------------
-  logic expired, in_window, was_acked;
+  logic expired, in_window, was_acked, may_open;
   psn_t after_nxt;
-  tick_t overdue;
-  assign overdue   = now - row.deadline;
-  assign expired   = row.timer_on && !overdue[$bits(tick_t)-1];
+  assign expired   = row.timer_on && $signed(now - row.deadline) >= 36'sd0;
   assign in_window = op.ack.psn - row.una < row.sent_end - row.una;
   assign was_acked = row.tail != row.una;
+  assign may_open  = row.open_pending && row.tail == row.wr;
   assign after_nxt = row.nxt + 1'b1;
 
   always_comb begin
@@ -178,12 +180,11 @@ module requester_step
       DoInit: next = fresh_row();
       DoCmd: next = command(row, op.state);
       DoCommit: next = commit(row, op.bad);
-      DoLoad: ;
+      // A message that begins behind an RTS command waits for it, so it may open the queue pair.
+      DoLoad: if (may_open) next = opened_row();
       DoVisit:
-        if (row.open_pending && row.tail == row.wr && !in_message) begin
-          outcome.opened = 1'b1;
-          next           = opened_row(cfg);
-        end else if (expired) begin
+        if (may_open && !in_message) next = opened_row();
+        else if (expired) begin
           outcome.timeout = !row.rnr_wait;
           next            = row.rnr_wait ? rewind(row) : retry(row);
         end
@@ -192,7 +193,7 @@ module requester_step
         else begin
           outcome.packet_seq_err = op.ack.kind == AckNakSeq;
           outcome.rnr_nak        = op.ack.kind == AckRnr;
-          next                   = acked(row, op.ack, cfg, now);
+          next                   = acked(row);
         end
       DoSend:
         if (can_send(row)) begin
@@ -201,7 +202,7 @@ module requester_step
           // Ask whenever no later packet is sure to ask; and often enough that the ring frees early.
           outcome.ack_req    = nxt_is_last || row.nxt[3:0] == '1 || after_nxt == send_end(row)
                                || (outcome.retransmit && after_nxt == row.sent_end);
-          next               = sent(row, outcome.ack_req, outcome.retransmit, cfg, now);
+          next               = sent(row, outcome.ack_req, outcome.retransmit);
         end
       DoRelease:
         if (can_release(row) && !tail_in_use) begin

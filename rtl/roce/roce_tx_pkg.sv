@@ -54,7 +54,6 @@ package roce_tx_pkg;
 
   // What an operation did, beside the new row.
   typedef struct packed {
-    logic       opened;
     logic       left_rts;
     logic       failed;         // fell into QpErr
     logic       send;
@@ -89,6 +88,7 @@ package roce_tx_pkg;
   // What the requester tells the segmenter, one cycle after an operation.
   typedef struct packed {
     logic loaded;    // answer to DoLoad
+    logic again;     // answer to DoLoad: about to open, ask again
     logic freed;     // tail of `qp` moved
     logic left_rts;  // `qp` is no longer ready to send
     logic rts;

@@ -109,10 +109,11 @@ module segmenter
     wrong   = final_packet && at_end ? !s_axis_data_tlast || s_axis_data_tkeep != keep_expected
                                      : s_axis_data_tlast;
     closing = at_end || s_axis_data_tlast;
-    has_room = CountW'(wr_q - tail_q) != ring_packets(mtu_q) && commit_room;
-    accept   = s_axis_data_tvalid && s_axis_data_tready;
-    commit   = (state_q == StData && accept && closing) || (state_q == StBadLength && has_room);
   end
+
+  assign has_room = CountW'(wr_q - tail_q) != ring_packets(mtu_q) && commit_room;
+  assign accept   = s_axis_data_tvalid && s_axis_data_tready;
+  assign commit   = (state_q == StData && accept && closing) || (state_q == StBadLength && has_room);
 
   always_comb begin
     state_d = state_q;
@@ -125,7 +126,9 @@ module segmenter
           else state_d = start_state(s_axis_desc_tdata.length);
         end
       StLoad: if (load_valid && load_ready) state_d = StWait;
-      StWait: if (view.loaded) state_d = start_state(desc_q.length);
+      StWait:
+        if (view.loaded) state_d = start_state(desc_q.length);
+        else if (view.again) state_d = StLoad;
       StData:
         if (accept && closing) begin
           if (s_axis_data_tlast) state_d = StIdle;

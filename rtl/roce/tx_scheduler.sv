@@ -6,7 +6,7 @@ module tx_scheduler
   import penstock_pkg::*;
 #(
   parameter int unsigned N_QP      = 4,
-  parameter int unsigned GapCycles = 4
+  parameter int unsigned GapCycles = 3
 ) (
   input  logic            clk,
   input  logic            rst,

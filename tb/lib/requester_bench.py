@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benches of roce_tx share: its structs as Python, and a harness with a responder per queue pair."""
+
+import itertools
+import random
+from dataclasses import dataclass, field
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.queue import Queue
+from cocotb.triggers import ClockCycles, Event, RisingEdge, Timer, with_timeout
+from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib.responder import Ack, Faults, FaultyNetwork, Packet, Reply, Responder
+
+CLOCK_NS = 10
+RESET, RTS, ERR = range(3)
+SUCCESS, LOC_LEN, FLUSH, REM_INV, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 0, 1, 5, 9, 10, 11, 12, 13
+WRITE, SEND = "write", "send"
+
+COUNTERS = (
+    "packets_sent packets_retransmitted packet_seq_err rnr_nak local_ack_timeout_err stale_acks messages_ok messages_err"
+).split()
+
+# members of tx_hdr_t and qp_cfg_t, most significant first
+HDR = [
+    ("dst_mac", 48), ("dst_ip", 32), ("udp_sport", 16), ("tos", 8), ("opcode", 8), ("dest_qpn", 24), ("psn", 24),
+    ("ack_req", 1), ("solicited", 1), ("has_reth", 1), ("va", 64), ("rkey", 32), ("dma_len", 32), ("has_imm", 1),
+    ("imm", 32), ("payload_len", 13),
+]  # fmt: skip
+ROW = [
+    ("dst_mac", 48), ("dst_ip", 32), ("udp_sport", 16), ("tos", 8), ("dest_qpn", 24), ("rkey", 32), ("mtu", 3),
+    ("ack_timeout", 5), ("retry_cnt", 3), ("rnr_retry", 3), ("init_psn", 24),
+]  # fmt: skip
+
+
+def split(word: int, members: list[tuple[str, int]]) -> dict[str, int]:
+    values = {}
+    for name, width in reversed(members):
+        values[name] = word & ((1 << width) - 1)
+        word >>= width
+    return values
+
+
+def join(values: dict[str, int], members: list[tuple[str, int]]) -> int:
+    word = 0
+    for name, width in members:
+        word = word << width | values[name]
+    return word
+
+
+@dataclass
+class Request:
+    """A message as the user hands it in; `stream` is what really arrives when it differs from `length`."""
+
+    qp: int
+    data: bytes
+    verb: str = WRITE
+    imm: int | None = None
+    tag: int = 0
+    raddr: int = 0
+    length: int | None = None
+
+    def descriptor(self) -> bytes:
+        length = len(self.data) if self.length is None else self.length
+        word = self.tag << 144 | (self.imm or 0) << 112 | self.raddr << 48 | length << 16
+        word |= (self.imm is not None) << 9 | (self.verb == SEND) << 8 | self.qp
+        return word.to_bytes(22, "little")
+
+
+@dataclass
+class Peer:
+    """One queue pair as the bench sees it: its configuration, its responder, what came back."""
+
+    qp: int
+    mtu_code: int
+    row: dict[str, int]
+    responder: Responder
+    headers: list[dict[str, int]] = field(default_factory=list)
+    completions: list[tuple[int, int]] = field(default_factory=list)  # (tag, status)
+    silent: bool = False
+
+    @property
+    def mtu(self) -> int:
+        return 128 << self.mtu_code
+
+
+class Harness:
+    """roce_tx_bench, a faulty network, and a peer per open queue pair."""
+
+    def __init__(self, dut, rng: random.Random, faults: Faults | None = None):
+        self.dut = dut
+        self.rng = rng
+        self.network = FaultyNetwork(rng, faults or Faults())
+        self.peers: dict[int, Peer] = {}
+        self.failed: list[int] = []  # queue pairs that fell into the error state
+        self.sent_bytes = 0
+        self.wire_bytes = 0
+        self.acks: Queue[tuple[int, Reply]] = Queue()
+        self.moved = Event()
+        self.broken: AssertionError | None = None
+        self.tags = itertools.count(rng.getrandbits(24))
+
+    async def start(self) -> "Harness":
+        dut = self.dut
+        cocotb.start_soon(Clock(dut.clk, CLOCK_NS, "ns").start())
+        for name in ("ack", "ack_valid", "table_wr", "table_qp", "table_row", "cmd_valid", "cmd_qp", "cmd_state"):
+            getattr(dut, name).value = 0
+        dut.tx_paused.value = 0
+        dut.st_qp.value = 0
+        dut.cc_eligible.value = (1 << len(dut.cc_eligible)) - 1
+        dut.rst.value = 1
+        self.desc = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_desc"), dut.clk, dut.rst)
+        self.data = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_data"), dut.clk, dut.rst)
+        self.cpl = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_cpl"), dut.clk, dut.rst)
+        self.hdr = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_hdr"), dut.clk, dut.rst)
+        self.payload = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
+        await ClockCycles(dut.clk, 4)
+        dut.rst.value = 0
+        for task in (self._packets, self._completions, self._drive_acks, self._watch_sent, self._watch_failed):
+            cocotb.start_soon(task())
+        return self
+
+    def stall(self, probability: float) -> None:
+        """Every stream pauses at random."""
+        for stream in (self.desc, self.data, self.cpl, self.hdr, self.payload):
+            stream.set_pause_generator(self.rng.random() < probability for _ in itertools.count())
+
+    # ---- queue pairs -----------------------------------------------------------------------------
+
+    async def command(self, qp: int, state: int) -> None:
+        self.dut.cmd_valid.value, self.dut.cmd_qp.value, self.dut.cmd_state.value = 1, qp, state
+        await RisingEdge(self.dut.clk)
+        self.dut.cmd_valid.value = 0
+        await RisingEdge(self.dut.clk)
+
+    async def open(self, qp: int, mtu_code: int = 3, **row: int) -> Peer:
+        """Writes a random row (but for what is given), and asks for RTS."""
+        drawn = {name: self.rng.getrandbits(width) for name, width in ROW}
+        drawn |= {"mtu": mtu_code, "ack_timeout": 6, "retry_cnt": 7, "rnr_retry": 7} | row
+        dut = self.dut
+        dut.table_wr.value, dut.table_qp.value, dut.table_row.value = 1, qp, join(drawn, ROW)
+        await RisingEdge(dut.clk)
+        dut.table_wr.value = 0
+        responder = Responder(psn=drawn["init_psn"], mtu=128 << mtu_code, rkey=drawn["rkey"])
+        peer = self.peers[qp] = Peer(qp, mtu_code, drawn, responder)
+        await self.command(qp, RTS)
+        return peer
+
+    async def status(self, qp: int) -> dict[str, int]:
+        self.dut.st_qp.value = qp
+        await ClockCycles(self.dut.clk, 3)
+        counters = int(self.dut.st_counters.value)
+        status = {name: counters >> (32 * i) & 0xFFFFFFFF for i, name in enumerate(reversed(COUNTERS))}
+        return status | {n: int(getattr(self.dut, f"st_{n}").value) for n in ("state", "una", "nxt", "wr")}
+
+    async def wait_state(self, qp: int, state: int, cycles: int = 20000) -> None:
+        for _ in range(cycles // 20):
+            if (await self.status(qp))["state"] == state:
+                return
+            await ClockCycles(self.dut.clk, 17)
+        raise AssertionError(f"queue pair {qp} did not reach state {state} in {cycles} cycles")
+
+    # ---- messages --------------------------------------------------------------------------------
+
+    def request(self, qp: int, length: int, **fields) -> Request:
+        rng = self.rng
+        fields.setdefault("verb", rng.choice([WRITE, SEND]))
+        fields.setdefault("imm", rng.choice([None, rng.getrandbits(32)]))
+        return Request(qp, rng.randbytes(length), tag=next(self.tags), raddr=rng.getrandbits(64), **fields)
+
+    def submit(self, request: Request) -> Request:
+        self.desc.send_nowait(AxiStreamFrame(request.descriptor()))
+        if request.data:
+            self.data.send_nowait(AxiStreamFrame(request.data))
+        return request
+
+    async def completed(self, count: int, cycles: int = 60000) -> None:
+        """Waits until `count` completions have come, in all."""
+
+        async def wait():
+            while sum(len(p.completions) for p in self.peers.values()) < count:
+                self.check()
+                self.moved.clear()
+                await self.moved.wait()
+
+        await with_timeout(wait(), cycles * CLOCK_NS, "ns")
+        self.check()
+
+    def check(self) -> None:
+        if self.broken:
+            raise self.broken
+
+    def verify(self, requests: list[Request]) -> None:
+        """Every message arrived once, in order, byte for byte, and completed once, in order."""
+        self.check()
+        for qp, peer in self.peers.items():
+            mine = [r for r in requests if r.qp == qp]
+            assert peer.completions == [(r.tag, SUCCESS) for r in mine], f"completions of queue pair {qp}"
+            assert len(peer.responder.messages) == len(mine), f"messages of queue pair {qp}"
+            for got, r in zip(peer.responder.messages, mine, strict=True):
+                assert (got.verb, got.imm, got.data) == (r.verb, r.imm, r.data)
+                assert got.va == (r.raddr if r.verb == WRITE else None)
+
+    # ---- tasks -----------------------------------------------------------------------------------
+
+    def _of_qpn(self, qpn: int) -> Peer:
+        return next(p for p in self.peers.values() if p.row["dest_qpn"] == qpn)
+
+    async def _packets(self) -> None:
+        """Takes each packet off the framer's ports, checks its addressing, gives it to the network."""
+        try:
+            while True:
+                beat = await self.hdr.recv()
+                hdr = split(int.from_bytes(bytes(beat.tdata), "little"), HDR)
+                frame = await self.payload.recv()
+                payload = bytes(frame.tdata)
+                peer = self._of_qpn(hdr["dest_qpn"])
+                for name in ("dst_mac", "dst_ip", "udp_sport", "tos"):
+                    assert hdr[name] == peer.row[name], name
+                assert len(payload) == hdr["payload_len"]
+                self.wire_bytes += 82 + 16 * hdr["has_reth"] + 4 * hdr["has_imm"] + (len(payload) + 3) // 4 * 4
+                peer.headers.append(hdr)
+                reth = [hdr[n] if hdr["has_reth"] else None for n in ("va", "rkey", "dma_len")]
+                imm = hdr["imm"] if hdr["has_imm"] else None
+                packet = Packet(hdr["opcode"], hdr["psn"], bool(hdr["ack_req"]), payload, *reth, imm)
+                for delay in self.network.arrivals():
+                    cocotb.start_soon(self._arrive(peer, packet, delay))
+                self.moved.set()
+        except AssertionError as error:
+            self._break(error)
+
+    async def _arrive(self, peer: Peer, packet: Packet, delay: int) -> None:
+        await Timer(delay * CLOCK_NS, "ns")
+        if peer.silent or self.peers.get(peer.qp) is not peer:
+            return
+        try:
+            replies = peer.responder.receive(packet)
+        except AssertionError as error:
+            self._break(error)
+            return
+        for reply in replies:
+            for back in self.network.arrivals():
+                cocotb.start_soon(self._reply(peer, reply, back))
+
+    async def _reply(self, peer: Peer, reply: Reply, delay: int) -> None:
+        await Timer(delay * CLOCK_NS, "ns")
+        if self.peers.get(peer.qp) is peer:
+            self.acks.put_nowait((peer.qp, reply))
+
+    def acknowledge(self, qp: int, kind: Ack, psn: int, value: int = 0) -> None:
+        """One acknowledgement by hand."""
+        self.acks.put_nowait((qp, Reply(kind, psn & 0xFFFFFF, value)))
+
+    async def _drive_acks(self) -> None:
+        while True:
+            qp, reply = await self.acks.get()
+            self.dut.ack.value = qp << 32 | reply.kind << 29 | reply.psn << 5 | reply.value
+            self.dut.ack_valid.value = 1
+            await RisingEdge(self.dut.clk)
+            self.dut.ack_valid.value = 0
+
+    async def _completions(self) -> None:
+        while True:
+            word = int.from_bytes(bytes((await self.cpl.recv()).tdata), "little")
+            qp, status, tag = word & 0xFF, word >> 8 & 0xFF, word >> 32
+            self.peers[qp].completions.append((tag, status))
+            self.moved.set()
+
+    async def _watch_sent(self) -> None:
+        while True:
+            await RisingEdge(self.dut.sent_valid)
+            await RisingEdge(self.dut.clk)
+            self.sent_bytes += int(self.dut.sent_bytes.value)
+
+    async def _watch_failed(self) -> None:
+        while True:
+            await RisingEdge(self.dut.qp_err_valid)
+            await RisingEdge(self.dut.clk)
+            self.failed.append(int(self.dut.qp_err_qp.value))
+
+    def _break(self, error: AssertionError) -> None:
+        self.broken = self.broken or error
+        self.moved.set()

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every message arrives byte for byte and completes once and in order, whatever the network and the peer do."""
+
+from pathlib import Path
+
+import cocotb
+from cocotb.triggers import ClockCycles, RisingEdge
+from cocotb.utils import get_sim_time
+from cocotbext.axi import AxiStreamFrame
+from lib.requester_bench import (
+    CLOCK_NS, ERR, FLUSH, LOC_LEN, REM_ACCESS, REM_INV, REM_OP, RESET, RETRY_EXC, RNR_EXC, RTS, SUCCESS, WRITE,
+    Harness, Request,
+)  # fmt: skip
+from lib.responder import Ack, Faults
+from lib.runner import Bench, seed
+
+BENCH = Bench(
+    top="roce_tx_bench",
+    configs=[{"DATA_W": 64, "N_QP": 4}, {"DATA_W": 512, "N_QP": 4}],
+    sources=[Path(__file__).parent / "roce_tx_bench.sv"],
+)
+
+
+def some_length(rng, mtu: int) -> int:
+    """Mostly a few packets; multiples of the MTU and their neighbours as often as anything else."""
+    packets = rng.choice([1, 1, 2, 3, 5])
+    return max(1, packets * mtu + rng.choice([0, 0, 1, -1, 3, -rng.randrange(mtu), -rng.randrange(mtu)]))
+
+
+async def random_traffic(dut, faults: Faults, messages: int, stall: float, mtu_codes=(1, 1, 2, 3), rnr: float = 0.0):
+    rng = seed()
+    h = await Harness(dut, rng, faults).start()
+    h.stall(stall)
+    for qp in range(4):
+        near_wrap = (1 << 24) - 1 - rng.randrange(20)
+        code = rng.choice(mtu_codes)
+        peer = await h.open(qp, mtu_code=code, ack_timeout=rng.choice([5, 6]), init_psn=near_wrap)
+        peer.responder.refuse = lambda packet: Ack.RNR if rng.random() < rnr else None
+    requests = []
+    for _ in range(messages):
+        qp = rng.randrange(4)
+        requests.append(h.submit(h.request(qp, some_length(rng, h.peers[qp].mtu))))
+    await h.completed(messages, cycles=400000)
+    h.verify(requests)
+    await ClockCycles(dut.clk, 20)
+    assert h.sent_bytes == h.wire_bytes, "bytes charged to congestion control"
+    for qp in range(4):
+        status = await h.status(qp)
+        assert status["messages_ok"] == sum(r.qp == qp for r in requests)
+        assert status["packets_sent"] == len(h.peers[qp].headers)
+        assert status["una"] == status["nxt"] == status["wr"] == h.peers[qp].responder.psn
+    return h
+
+
+@cocotb.test()
+async def messages_arrive_on_a_perfect_network_with_no_packet_twice(dut):
+    h = await random_traffic(dut, Faults(), 60, stall=0.0, mtu_codes=(1, 2, 3, 4, 5))
+    for qp in range(4):
+        assert (await h.status(qp))["packets_retransmitted"] == 0
+
+
+@cocotb.test()
+async def messages_arrive_under_random_stalls(dut):
+    await random_traffic(dut, Faults(), 40, stall=0.4)
+
+
+@cocotb.test()
+async def messages_arrive_over_loss_copies_and_reordering(dut):
+    await random_traffic(dut, Faults(loss=0.05, duplicate=0.05, reorder=0.05), 80, stall=0.1)
+
+
+@cocotb.test()
+async def messages_arrive_when_receivers_are_often_not_ready(dut):
+    await random_traffic(dut, Faults(loss=0.02, duplicate=0.03, reorder=0.05), 40, stall=0.0, rnr=0.15)
+
+
+@cocotb.test()
+async def full_packets_leave_without_a_bubble(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    await h.open(0, mtu_code=5)
+    lanes = len(dut.m_axis_tkeep)
+    requests = [h.submit(h.request(0, 4096 * 6, verb=WRITE)) for _ in range(4)]
+    beats, idle, started = 0, 0, False
+    while beats < 24 * 4096 // lanes:
+        await RisingEdge(dut.clk)
+        taken = dut.m_axis_tvalid.value == 1 and dut.m_axis_tready.value == 1
+        started |= taken
+        beats += taken
+        idle += started and not taken
+    await h.completed(4)
+    h.verify(requests)
+    dut._log.info("%d beats with %d idle cycles between them", beats, idle)
+    assert idle <= 4 * 4, "more than the few cycles in which a message begins"
+
+
+@cocotb.test()
+async def a_fatal_nak_fails_its_message_and_flushes_the_rest_of_its_queue_pair_alone(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    for qp, (nak, status) in enumerate([(Ack.INV_REQ, REM_INV), (Ack.ACCESS, REM_ACCESS), (Ack.REM_OP, REM_OP)]):
+        before = {other: len(p.completions) for other, p in h.peers.items()}
+        bad = await h.open(qp, mtu_code=1)
+        good = await h.open(3, mtu_code=2)
+        victim = (bad.row["init_psn"] + 7) & 0xFFFFFF  # inside the second message of five packets
+        bad.responder.refuse = lambda p, v=victim, n=nak: n if p.psn == v else None
+        bads = [h.submit(h.request(qp, 1280)) for _ in range(2)]
+        bads.append(h.submit(h.request(qp, 40 * 256)))  # longer than the ring
+        goods = [h.submit(h.request(3, 3000)) for _ in range(2)]
+        bads.append(h.submit(h.request(qp, 100)))
+        before.pop(3, None)
+        await h.completed(sum(before.values()) + 6)
+        await ClockCycles(dut.clk, 50)
+        assert bad.completions == list(zip([r.tag for r in bads], [SUCCESS, status, FLUSH, FLUSH], strict=True))
+        assert good.completions == [(r.tag, SUCCESS) for r in goods]
+        assert [m.data for m in bad.responder.messages] == [bads[0].data]
+        assert (await h.status(qp))["state"] == ERR
+        assert h.failed == list(range(qp + 1))
+        await h.command(3, RESET)
+        await h.wait_state(3, RESET)
+
+
+@cocotb.test()
+async def a_silent_peer_is_asked_retry_cnt_times_and_then_given_up(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    dead = await h.open(1, mtu_code=1, retry_cnt=3, ack_timeout=4)
+    await h.open(2, mtu_code=1)
+    dead.silent = True
+    first = h.submit(h.request(1, 700))
+    long = h.submit(h.request(1, 50 * 256))  # the ring is full when the queue pair dies
+    begin = get_sim_time("ns")
+    alive = h.submit(h.request(2, 5000))
+    await h.completed(3)
+    elapsed = (get_sim_time("ns") - begin) / CLOCK_NS
+    assert dead.completions == [(first.tag, RETRY_EXC), (long.tag, FLUSH)]
+    assert h.peers[2].completions == [(alive.tag, SUCCESS)]
+    status = await h.status(1)
+    assert status["local_ack_timeout_err"] == 4
+    assert sum(p["psn"] == dead.row["init_psn"] for p in dead.headers) == 4
+    timeout = 4 * 2**4 * 8  # cycles: 4.096 us * 2^4, a tick of 1.024 us being 8 cycles here
+    assert 4 * timeout <= elapsed <= 6 * timeout, f"{elapsed} cycles"
+
+
+@cocotb.test()
+async def a_receiver_that_is_never_ready_is_given_up_after_rnr_retry(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    peer = await h.open(0, mtu_code=1, rnr_retry=2)
+    peer.responder.refuse = lambda packet: Ack.RNR
+    peer.responder.rnr_code = 2
+    request = h.submit(h.request(0, 200))
+    await h.completed(1)
+    assert peer.completions == [(request.tag, RNR_EXC)]
+    assert (await h.status(0))["rnr_nak"] == 3
+    assert len(peer.headers) == 3
+
+
+@cocotb.test()
+async def the_rnr_wait_lasts_as_long_as_asked_and_then_the_ack_timer_guards(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    peer = await h.open(0, mtu_code=1, ack_timeout=5)
+    refusals = iter([Ack.RNR])
+    peer.responder.refuse = lambda packet: next(refusals, None)
+    peer.responder.rnr_code = 5  # 60 us = 59 ticks of 8 cycles
+    times = []
+    request = h.submit(h.request(0, 100))
+    for attempt in range(3):
+        while len(peer.headers) <= attempt:
+            await RisingEdge(dut.clk)
+        times.append(get_sim_time("ns") / CLOCK_NS)
+        peer.silent = attempt == 1  # the packet after the wait is lost
+        await ClockCycles(dut.clk, 30)
+    await h.completed(1)
+    h.verify([request])
+    assert 59 * 8 <= times[1] - times[0] <= 59 * 8 + 120
+    assert 4 * 32 * 8 <= times[2] - times[1] <= 4 * 32 * 8 + 120
+    assert (await h.status(0))["local_ack_timeout_err"] == 1
+
+
+@cocotb.test()
+async def acknowledgements_outside_the_window_change_nothing(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    peer = await h.open(0, mtu_code=1, ack_timeout=0, init_psn=0xFFFFFE)
+    peer.silent = True
+    request = h.submit(h.request(0, 256 * 6))
+    while len(peer.headers) < 6:
+        await RisingEdge(dut.clk)
+    for kind in Ack:
+        for psn in (peer.row["init_psn"] - 1, peer.row["init_psn"] + 6, 0x800000):
+            h.acknowledge(0, kind, psn)
+    await ClockCycles(dut.clk, 100)
+    assert len(peer.headers) == 6 and not peer.completions
+    status = await h.status(0)
+    assert (status["state"], status["una"], status["stale_acks"]) == (RTS, 0xFFFFFE, 18)
+    h.acknowledge(0, Ack.OK, peer.row["init_psn"] + 5)
+    await h.completed(1)
+    assert peer.completions == [(request.tag, SUCCESS)]
+
+
+@cocotb.test()
+async def an_acknowledgement_beyond_the_rewound_pointer_moves_it_forward(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    peer = await h.open(0, mtu_code=1, ack_timeout=0, init_psn=0xFFFFFC)
+    peer.silent = True
+    base = peer.row["init_psn"]
+    request = h.submit(h.request(0, 256 * 8))
+    while len(peer.headers) < 8:
+        await RisingEdge(dut.clk)
+    dut.cc_eligible.value = 0  # nothing can be resent while both arrive
+    await ClockCycles(dut.clk, 200)
+    h.acknowledge(0, Ack.NAK_SEQ, base + 2)
+    await ClockCycles(dut.clk, 20)
+    assert (await h.status(0))["nxt"] == (base + 2) & 0xFFFFFF
+    h.acknowledge(0, Ack.OK, base + 5)
+    await ClockCycles(dut.clk, 20)
+    assert (await h.status(0))["nxt"] == (base + 6) & 0xFFFFFF
+    dut.cc_eligible.value = 0xF
+    await ClockCycles(dut.clk, 400)
+    assert [p["psn"] for p in peer.headers[8:]] == [(base + n) & 0xFFFFFF for n in (6, 7)]
+    assert peer.headers[-1]["ack_req"] == 1
+    h.acknowledge(0, Ack.OK, base + 7)
+    await h.completed(1)
+    assert peer.completions == [(request.tag, SUCCESS)]
+
+
+@cocotb.test()
+async def a_slot_acknowledged_while_it_is_resent_keeps_its_bytes_until_it_has_left(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    peer = await h.open(0, mtu_code=5, ack_timeout=0)  # a ring of eight packets
+    peer.silent = True
+    base = peer.row["init_psn"]
+    requests = [h.submit(h.request(0, 4096 * 8)), h.submit(h.request(0, 4096 * 8))]
+    while len(peer.headers) < 8:
+        await RisingEdge(dut.clk)
+    h.payload.pause = True
+    h.acknowledge(0, Ack.NAK_SEQ, base)
+    while (await h.status(0))["packets_retransmitted"] < 2:
+        await RisingEdge(dut.clk)
+    h.acknowledge(0, Ack.OK, base + 7)  # both slots are done with, but still being read
+    await ClockCycles(dut.clk, 8 * 4096 // len(dut.m_axis_tkeep))
+    h.payload.pause = False
+    peer.silent = False
+    # The responder has seen nothing yet: it takes the resent packets as new and checks every byte.
+    while len(peer.headers) < 10:
+        await RisingEdge(dut.clk)
+    await ClockCycles(dut.clk, 100)
+    assert peer.responder._open.data == requests[0].data[: 2 * 4096]
+
+
+@cocotb.test()
+async def reset_inside_a_message_flushes_it_and_the_queue_pair_opens_again(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    for round_ in range(4):
+        old = await h.open(0, mtu_code=1, init_psn=100)
+        old.silent = True
+        requests = [h.request(0, 600), h.request(0, 256 * 60), h.request(0, 300)]
+        h.submit(requests[0])
+        h.desc.send_nowait(AxiStreamFrame(requests[1].descriptor()))
+        data = requests[1].data
+        if round_ % 2:
+            h.data.send_nowait(AxiStreamFrame(data))
+        await ClockCycles(dut.clk, rng.randrange(600))
+        await h.command(0, RESET)
+        # RTS at once: it must wait until the old message has drained
+        new = await h.open(0, mtu_code=2, init_psn=0xFFFFFF)
+        if not round_ % 2:
+            await ClockCycles(dut.clk, 300)
+            assert (await h.status(0))["state"] == RESET
+            h.data.send_nowait(AxiStreamFrame(data))
+        await h.wait_state(0, RTS)
+        assert old.completions + new.completions == [(r.tag, FLUSH) for r in requests[:2]]
+        new.completions.clear()
+        h.submit(requests[2])
+        while not new.completions:
+            h.check()
+            await ClockCycles(dut.clk, 10)
+        assert new.completions == [(requests[2].tag, SUCCESS)]
+        assert [m.data for m in new.responder.messages] == [requests[2].data]
+        await h.command(0, RESET)
+        await h.wait_state(0, RESET)
+
+
+@cocotb.test()
+async def messages_for_a_queue_pair_that_is_not_open_are_flushed(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    await h.open(1, mtu_code=1)
+    for qp in (0, 200):  # never opened; does not exist
+        await h.open(qp, mtu_code=1)
+        await h.command(qp, RESET)
+    await ClockCycles(dut.clk, 100)
+    requests = [h.submit(h.request(qp, 900)) for qp in (0, 200, 1, 200, 0, 1)]
+    requests.append(h.submit(Request(200, b"", tag=77)))
+    await h.completed(7)
+    for qp, status in ((0, FLUSH), (200, FLUSH), (1, SUCCESS)):
+        assert h.peers[qp].completions == [(r.tag, status) for r in requests if r.qp == qp]
+
+
+@cocotb.test()
+async def a_stream_that_disagrees_with_its_descriptor_fails_that_message_only_after_the_earlier_ones(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    cases = [
+        (1000, 999), (1000, 1001), (600, 1500), (1500, 600), (512, 513), (512, 256), (512, 1024),
+        (0, 0), ((1 << 31) + 1, 300), (1, 2),
+    ]  # fmt: skip
+    for announced, arriving in cases:
+        peer = await h.open(2, mtu_code=1)
+        before = h.request(2, 700)
+        wrong = h.request(2, arriving, length=announced)
+        after = h.request(2, 700)
+        for r in (before, wrong, after):
+            h.submit(r)
+        while len(peer.completions) < 3:
+            h.check()
+            await ClockCycles(dut.clk, 10)
+        expected = [(before.tag, SUCCESS), (wrong.tag, LOC_LEN), (after.tag, FLUSH)]
+        assert peer.completions == expected, f"{announced} announced, {arriving} arriving"
+        assert [m.data for m in peer.responder.messages] == [before.data]
+        assert (await h.status(2))["state"] == ERR
+        await h.command(2, RESET)
+
+
+@cocotb.test()
+async def pause_stops_the_clocks_of_the_timers(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    peer = await h.open(0, mtu_code=1, ack_timeout=4)
+    peer.silent = True
+    h.submit(h.request(0, 100))
+    while not peer.headers:
+        await RisingEdge(dut.clk)
+    dut.tx_paused.value = 1
+    await ClockCycles(dut.clk, 3000)
+    assert (await h.status(0))["local_ack_timeout_err"] == 0
+    dut.tx_paused.value = 0
+    peer.silent = False
+    await ClockCycles(dut.clk, 700)
+    assert (await h.status(0))["local_ack_timeout_err"] == 1
+    await h.completed(1)
+
+
+@cocotb.test()
+async def only_eligible_queue_pairs_send_and_they_take_turns(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    for qp in range(4):
+        await h.open(qp, mtu_code=1)
+    dut.cc_eligible.value = 0
+    order = []
+    requests = [h.submit(h.request(qp, 256 * 8)) for qp in range(4)]
+    await ClockCycles(dut.clk, 8 * 4 * 256 // len(dut.m_axis_tkeep) + 200)
+    assert not any(p.headers for p in h.peers.values())
+    dut.cc_eligible.value = 0b1011
+    while len(order) < 24:
+        await RisingEdge(dut.sent_valid)
+        await RisingEdge(dut.clk)
+        order.append(int(dut.sent_qp.value))
+    assert 2 not in order
+    assert all(set(order[i : i + 3]) == {0, 1, 3} for i in range(0, 21, 3)), order
+    dut.cc_eligible.value = 0xF
+    await h.completed(4)
+    h.verify(requests)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// roce_tx with what the bench would otherwise have to play every cycle: the queue-pair table, and
+// headers as an AXI-Stream.
+module roce_tx_bench
+  import penstock_pkg::*;
+#(
+  parameter int unsigned DATA_W     = 64,
+  parameter int unsigned N_QP       = 4,
+  parameter int unsigned RING_BYTES = 32768,
+  parameter int unsigned SLOTS      = 32,
+  parameter int unsigned CLK_KHZ    = 7812  // a tick of 8 cycles: timeouts within a short run
+) (
+  input  logic                clk,
+  input  logic                rst,
+  input  logic [175:0]        s_axis_desc_tdata,
+  input  logic                s_axis_desc_tvalid,
+  output logic                s_axis_desc_tready,
+  input  logic [DATA_W-1:0]   s_axis_data_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_data_tkeep,
+  input  logic                s_axis_data_tvalid,
+  output logic                s_axis_data_tready,
+  input  logic                s_axis_data_tlast,
+  output logic [63:0]         m_axis_cpl_tdata,
+  output logic                m_axis_cpl_tvalid,
+  input  logic                m_axis_cpl_tready,
+  output logic [343:0]        m_axis_hdr_tdata,
+  output logic                m_axis_hdr_tvalid,
+  input  logic                m_axis_hdr_tready,
+  output logic [DATA_W-1:0]   m_axis_tdata,
+  output logic [DATA_W/8-1:0] m_axis_tkeep,
+  output logic                m_axis_tvalid,
+  input  logic                m_axis_tready,
+  output logic                m_axis_tlast,
+  input  logic [39:0]         ack,
+  input  logic                ack_valid,
+  input  logic                table_wr,
+  input  qp_t                 table_qp,
+  input  logic [197:0]        table_row,
+  input  logic                cmd_valid,
+  input  qp_t                 cmd_qp,
+  input  logic [1:0]          cmd_state,
+  output logic                qp_err_valid,
+  output qp_t                 qp_err_qp,
+  input  logic [N_QP-1:0]     cc_eligible,
+  output logic                sent_valid,
+  output qp_t                 sent_qp,
+  output logic [15:0]         sent_bytes,
+  input  logic                tx_paused,
+  input  qp_t                 st_qp,
+  output logic [1:0]          st_state,
+  output psn_t                st_una,
+  output psn_t                st_nxt,
+  output psn_t                st_wr,
+  output logic [255:0]        st_counters
+);
+  tx_hdr_t hdr;
+  logic cfg_rd;
+  qp_t cfg_qp, unused_stat_qp;
+  qp_cfg_t rows[256], cfg;
+  roce_tx_pkg::outcome_t unused_stat;
+  qp_state_e state;
+  roce_tx_pkg::qp_tx_counters_t counters;
+
+  assign m_axis_hdr_tdata = 344'(hdr);
+  assign st_state = state;
+  assign st_counters = counters;
+
+  always_ff @(posedge clk) begin
+    if (table_wr) rows[table_qp] <= qp_cfg_t'(table_row);
+    if (cfg_rd) cfg <= rows[cfg_qp];
+  end
+
+  roce_tx #(
+    .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .SLOTS(SLOTS), .CLK_KHZ(CLK_KHZ)
+  ) u_dut (
+    .clk, .rst,
+    .s_axis_desc_tdata, .s_axis_desc_tvalid, .s_axis_desc_tready,
+    .s_axis_data_tdata, .s_axis_data_tkeep, .s_axis_data_tvalid, .s_axis_data_tready, .s_axis_data_tlast,
+    .m_axis_cpl_tdata, .m_axis_cpl_tvalid, .m_axis_cpl_tready,
+    .hdr, .hdr_valid(m_axis_hdr_tvalid), .hdr_ready(m_axis_hdr_tready),
+    .m_axis_tdata, .m_axis_tkeep, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast,
+    .ack(ack_event_t'(ack)), .ack_valid,
+    .cfg_rd, .cfg_qp, .cfg,
+    .cmd_valid, .cmd_qp, .cmd_state(qp_state_e'(cmd_state)),
+    .qp_err_valid, .qp_err_qp,
+    .cc_eligible, .sent_valid, .sent_qp, .sent_bytes, .tx_paused,
+    .st_qp, .st_state(state), .st_una, .st_nxt, .st_wr, .st_counters(counters),
+    .stat_qp(unused_stat_qp), .stat(unused_stat)
+  );
+endmodule
