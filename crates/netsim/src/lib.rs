@@ -1,1 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The network laboratory: a deterministic, packet-level simulator of links, switches and hosts.
+//! Promise: one seed replays one run, event for event; integer picoseconds; no clock, no global state, no I/O but the trace.
+//! Source: design.md sections 3 and 4.
+//!
+//! A simulation is an [`Engine`] with [`Node`]s joined by links ([`LinkParams`], with seeded [`Faults`]). [`Switch`] and
+//! [`Host`] are nodes; the verilated board (crate `penstock-board`) is another. A [`Scenario`] is what a user writes in a file,
+//! [`Star`] builds the network of one. [`TraceSink`] takes the samples of all nodes into a Parquet file.
 
+mod engine;
+mod host;
+mod link;
+mod node;
+mod pause;
+mod queue;
+mod rng;
+pub mod scenario;
+mod star;
+mod switch;
+mod trace;
+mod units;
+
+pub use engine::{Engine, LinkId, RunEnd, SimError};
+pub use host::{Host, HostApp, HostConfig, HostStats};
+pub use link::{Faults, LinkParams, LinkStats};
+pub use node::{Frame, Node, NodeId, Outbox, PortId};
+pub use rng::Stream;
+pub use scenario::{Scenario, ScenarioError};
+pub use star::Star;
+pub use switch::{
+    lossless_headroom, max_frame, BufferTooSmall, EcnParams, PfcParams, PortStats, Switch, SwitchParams, SwitchStats,
+};
+pub use trace::{TraceError, TraceSink};
+pub use units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};

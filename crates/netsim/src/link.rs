@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One direction of a link: serialisation at its rate, propagation delay, and seeded, typed faults.
+//! Promise: frames leave in order and never faster than the rate; faults depend on the seed and the link's name only.
+//! Source: design.md section 4 (Faults, Frames); IEEE 802.3 clause 4 for preamble, FCS and gap.
+
+use bytes::Bytes;
+use penstock_wire::Packet;
+
+use crate::node::Frame;
+use crate::rng::Stream;
+use crate::units::{Probability, Rate, Time};
+
+/// What may go wrong on a link, each frame on its own. The default is a perfect link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Faults {
+    /// The frame vanishes.
+    pub loss: Probability,
+    /// The frame arrives a second time, one frame time later.
+    pub duplicate: Probability,
+    /// The frame is held back by `reorder_by`, so that later ones overtake it.
+    pub reorder: Probability,
+    pub reorder_by: Time,
+    /// Bit errors which the FCS catches.
+    pub corrupt: Probability,
+    /// One bit behind the Ethernet header flips although the FCS is right (an error inside a switch): the ICRC's business.
+    /// MAC control frames, which are made and consumed on one link, are spared.
+    pub corrupt_undetected: Probability,
+    /// Up to this much is added to the delay of each frame, evenly distributed; the order of frames is kept.
+    pub jitter: Time,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Faults {
+            loss: Probability::NEVER,
+            duplicate: Probability::NEVER,
+            reorder: Probability::NEVER,
+            reorder_by: Time::from_us(10),
+            corrupt: Probability::NEVER,
+            corrupt_undetected: Probability::NEVER,
+            jitter: Time::ZERO,
+        }
+    }
+}
+
+impl Faults {
+    fn is_perfect(&self) -> bool {
+        *self == Faults { reorder_by: self.reorder_by, ..Faults::default() }
+    }
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkParams {
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Time,
+    pub faults: Faults,
+}
+
+impl Default for LinkParams {
+    /// 10 Gb/s and 1 us, no faults.
+    fn default() -> Self {
+        LinkParams { rate: Rate::from_gbps(10), delay: Time::from_us(1), faults: Faults::default() }
+    }
+}
+
+/// What one direction of a link has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkStats {
+    pub frames: u64,
+    /// Bytes with preamble, FCS and gap.
+    pub wire_bytes: u64,
+    pub lost: u64,
+    pub duplicated: u64,
+    pub reordered: u64,
+    pub corrupted: u64,
+    pub corrupted_undetected: u64,
+}
+
+/// When a transmitted frame occupies the wire and what arrives of it.
+pub(crate) struct Passage {
+    /// Time of the frame on the wire.
+    pub(crate) serialisation: Time,
+    /// Last bit at the other end; `None` if the frame is lost.
+    pub(crate) arrival: Option<Time>,
+    /// Last bit of a duplicate.
+    pub(crate) duplicate: Option<Time>,
+}
+
+/// The state of one direction of a link.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    pub(crate) params: LinkParams,
+    pub(crate) stats: LinkStats,
+    perfect: bool,
+    ps_per_byte: Option<u64>,
+    pub(crate) busy_until: Time,
+    last_arrival: Time,
+    random: Stream,
+}
+
+impl Direction {
+    pub(crate) fn new(params: LinkParams, random: Stream) -> Self {
+        let bits = 8_000_000_000_000;
+        let rate = params.rate.bits_per_second();
+        Direction {
+            params,
+            stats: LinkStats::default(),
+            perfect: params.faults.is_perfect(),
+            ps_per_byte: (rate > 0 && bits % rate == 0).then(|| bits / rate),
+            busy_until: Time::ZERO,
+            last_arrival: Time::ZERO,
+            random,
+        }
+    }
+
+    fn serialisation(&self, wire_bytes: u64) -> Time {
+        match self.ps_per_byte {
+            Some(ps) => Time(ps * wire_bytes),
+            None => self.params.rate.time_for(wire_bytes),
+        }
+    }
+
+    /// Sends `frame` at `start` or when the wire is free, and applies the faults to it.
+    pub(crate) fn pass(&mut self, start: Time, frame: &mut Frame) -> Passage {
+        let wire_bytes = frame.packet.wire_len() as u64;
+        let serialisation = self.serialisation(wire_bytes);
+        let end = start.max(self.busy_until) + serialisation;
+        self.busy_until = end;
+        self.stats.frames += 1;
+        self.stats.wire_bytes += wire_bytes;
+        let arrival = end + self.params.delay;
+        if self.perfect {
+            return Passage { serialisation, arrival: Some(arrival), duplicate: None };
+        }
+        self.pass_with_faults(serialisation, arrival, frame)
+    }
+
+    fn pass_with_faults(&mut self, serialisation: Time, arrival: Time, frame: &mut Frame) -> Passage {
+        let faults = self.params.faults;
+        let jitter = if faults.jitter > Time::ZERO { self.random.below(faults.jitter.0 + 1) } else { 0 };
+        let mut arrival = (arrival + Time(jitter)).max(self.last_arrival);
+        if self.random.happens(faults.loss) {
+            self.stats.lost += 1;
+            return Passage { serialisation, arrival: None, duplicate: None };
+        }
+        self.last_arrival = arrival;
+        if self.random.happens(faults.reorder) {
+            self.stats.reordered += 1;
+            arrival += faults.reorder_by;
+        }
+        if self.random.happens(faults.corrupt) {
+            self.stats.corrupted += 1;
+            frame.fcs_ok = false;
+        }
+        if self.random.happens(faults.corrupt_undetected) && !matches!(frame.packet, Packet::MacControl { .. }) {
+            self.stats.corrupted_undetected += 1;
+            flip_a_bit(frame, &mut self.random);
+        }
+        let duplicate = self.random.happens(faults.duplicate).then(|| {
+            self.stats.duplicated += 1;
+            arrival + serialisation
+        });
+        Passage { serialisation, arrival: Some(arrival), duplicate }
+    }
+}
+
+/// Flips one bit behind the Ethernet header and leaves the frame as bytes, since its fields can no longer be trusted.
+fn flip_a_bit(frame: &mut Frame, random: &mut Stream) {
+    const ETHERNET_HEADER: usize = 14;
+    let mut bytes = frame.packet.emit().to_vec();
+    if bytes.len() > ETHERNET_HEADER {
+        let at = ETHERNET_HEADER + random.below((bytes.len() - ETHERNET_HEADER) as u64) as usize;
+        bytes[at] ^= 1 << random.below(8);
+    }
+    frame.packet = Packet::Raw(Bytes::from(bytes));
+}

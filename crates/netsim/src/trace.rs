@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The trace file: long-format Parquet, one row per sampled value.
+//! Promise: written in row groups under a temporary name and renamed when finished or dropped, so an early end leaves a valid file.
+//! Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric string (dictionary), value f64.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::types::UInt16Type;
+use arrow_array::{ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, UInt16Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+
+use crate::units::Time;
+
+/// Why a trace could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    #[error("cannot write {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("cannot write {path}: {source}")]
+    Parquet { path: PathBuf, source: ParquetError },
+    #[error("{path}: more than 65536 different names of nodes or metrics; use the channel column for numbers")]
+    TooManyNames { path: PathBuf },
+}
+
+/// Strings by number, each written once per row group.
+#[derive(Debug, Default)]
+struct Names {
+    numbers: HashMap<String, u16>,
+    strings: Vec<String>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> Option<u16> {
+        if let Some(number) = self.numbers.get(name) {
+            return Some(*number);
+        }
+        let number = u16::try_from(self.strings.len()).ok()?;
+        self.strings.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        Some(number)
+    }
+
+    fn column(&self, keys: Vec<u16>) -> ArrayRef {
+        let values = Arc::new(StringArray::from_iter_values(&self.strings));
+        Arc::new(DictionaryArray::<UInt16Type>::new(UInt16Array::from(keys), values))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Rows {
+    time_ps: Vec<u64>,
+    node: Vec<u16>,
+    channel: Vec<u16>,
+    metric: Vec<u16>,
+    value: Vec<f64>,
+}
+
+/// Where nodes record their samples.
+pub struct TraceSink {
+    path: PathBuf,
+    temporary: PathBuf,
+    writer: Option<ArrowWriter<File>>,
+    schema: Arc<Schema>,
+    names: Names,
+    rows: Rows,
+    now: Time,
+    node: u16,
+    error: Option<TraceError>,
+    written: u64,
+}
+
+impl TraceSink {
+    const ROWS_PER_GROUP: usize = 1 << 16;
+
+    /// Begins a trace at `path`; `metadata` goes into the file's key-value metadata.
+    pub fn create(path: impl AsRef<Path>, metadata: &[(&str, &str)]) -> Result<Self, TraceError> {
+        let path = path.as_ref().to_owned();
+        let mut temporary = path.clone().into_os_string();
+        temporary.push(".part");
+        let temporary = PathBuf::from(temporary);
+        let file = File::create(&temporary).map_err(|source| TraceError::Io { path: temporary.clone(), source })?;
+        let names = || DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("time_ps", DataType::UInt64, false),
+            Field::new("node", names(), false),
+            Field::new("channel", DataType::UInt16, false),
+            Field::new("metric", names(), false),
+            Field::new("value", DataType::Float64, false),
+        ]));
+        let pairs = [("penstock.table", "trace"), ("penstock.version", "1")];
+        let pairs = pairs.iter().chain(metadata);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_key_value_metadata(Some(
+                pairs.map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect(),
+            ))
+            .build();
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))
+            .map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
+        Ok(TraceSink {
+            path,
+            temporary,
+            writer: Some(writer),
+            schema,
+            names: Names::default(),
+            rows: Rows::default(),
+            now: Time::ZERO,
+            node: 0,
+            error: None,
+            written: 0,
+        })
+    }
+
+    /// What follows is recorded at `now` for the node called `name`.
+    pub fn begin(&mut self, now: Time, name: &str) {
+        self.now = now;
+        self.node = self.number(name);
+    }
+
+    /// Records a value of the current node at the current time. `channel` is a port or queue pair, 0 where there is but one.
+    pub fn record(&mut self, channel: u16, metric: &str, value: f64) {
+        self.record_at(self.now, channel, metric, value);
+    }
+
+    /// Records a value of the current node at a time of its own (windowed nodes look back).
+    pub fn record_at(&mut self, time: Time, channel: u16, metric: &str, value: f64) {
+        let metric = self.number(metric);
+        self.rows.time_ps.push(time.0);
+        self.rows.node.push(self.node);
+        self.rows.channel.push(channel);
+        self.rows.metric.push(metric);
+        self.rows.value.push(value);
+        if self.rows.time_ps.len() >= Self::ROWS_PER_GROUP {
+            self.flush();
+        }
+    }
+
+    fn number(&mut self, name: &str) -> u16 {
+        self.names.number(name).unwrap_or_else(|| {
+            self.error.get_or_insert(TraceError::TooManyNames { path: self.path.clone() });
+            0
+        })
+    }
+
+    /// The first error met while recording, if there was one.
+    pub fn check(&mut self) -> Result<(), TraceError> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    fn flush(&mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        self.written += rows.time_ps.len() as u64;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(UInt64Array::from(rows.time_ps)),
+            self.names.column(rows.node),
+            Arc::new(UInt16Array::from(rows.channel)),
+            self.names.column(rows.metric),
+            Arc::new(Float64Array::from(rows.value)),
+        ];
+        let written =
+            RecordBatch::try_new(self.schema.clone(), columns).map_err(ParquetError::from).and_then(|batch| {
+                let Some(writer) = &mut self.writer else { return Ok(()) };
+                writer.write(&batch)?;
+                writer.flush()
+            });
+        if let Err(source) = written {
+            self.error.get_or_insert(TraceError::Parquet { path: self.path.clone(), source });
+        }
+    }
+
+    /// Writes the rest, closes the file and gives it its name. Returns the number of rows.
+    pub fn finish(mut self) -> Result<u64, TraceError> {
+        self.close()?;
+        Ok(self.written)
+    }
+
+    fn close(&mut self) -> Result<(), TraceError> {
+        if self.writer.is_none() {
+            return Ok(());
+        }
+        self.flush();
+        self.check()?;
+        if let Some(writer) = self.writer.take() {
+            writer.close().map_err(|source| TraceError::Parquet { path: self.path.clone(), source })?;
+        }
+        std::fs::rename(&self.temporary, &self.path)
+            .map_err(|source| TraceError::Io { path: self.path.clone(), source })
+    }
+}
+
+impl Drop for TraceSink {
+    /// A run that ends early still leaves what it recorded; an error here has no one to go to.
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
