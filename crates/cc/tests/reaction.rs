@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reaction point does what the papers say: AdvCam section II, Zhu et al. section 3.1.
+
+use penstock_cc::{
+    step, DcqcnParams, DcqcnSettings, Happened, Law, ParamError, Rate, ReactionPoint, StageCounting, State, ALPHA_ONE,
+};
+use proptest::prelude::*;
+
+const VISIT: u32 = 16;
+const NOTHING: Happened = Happened { cnp: false, bytes: 0, cycles: VISIT };
+const CNP: Happened = Happened { cnp: true, bytes: 0, cycles: VISIT };
+
+/// Table II without the byte counter, so that the timer alone drives recovery.
+fn timer_only() -> DcqcnParams {
+    DcqcnParams { byte_threshold: 0, ..DcqcnParams::default() }
+}
+
+/// Visits until `cycles` have gone by.
+fn idle(flow: &mut ReactionPoint, cycles: u32, params: &DcqcnParams) {
+    for _ in 0..cycles.div_ceil(VISIT) {
+        flow.visit(NOTHING, params);
+    }
+}
+
+/// Visits until the next recovery event of the timer has been served.
+fn next_stage(flow: &mut ReactionPoint, params: &DcqcnParams) {
+    let stage = flow.state.stage();
+    while flow.state.stage() == stage {
+        flow.visit(NOTHING, params);
+    }
+}
+
+#[test]
+fn defaults_are_table_ii_at_10g() {
+    let from_units = DcqcnSettings::default().at_clock(156_250_000).unwrap();
+    assert_eq!(from_units, DcqcnParams::default());
+    assert_eq!(from_units.rate_line.bits_per_second(156_250_000), 10_000_000_000);
+    // one step of a rate is 156.25 MHz * 8 bit / 2^24 = 74.5 bit/s
+    assert!(from_units.rate_ai.bits_per_second(156_250_000).abs_diff(48_000_000) <= 37);
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused_with_their_value() {
+    let too_fast = DcqcnSettings { rate_line_bps: 400_000_000_000, ..DcqcnSettings::default() };
+    let refused = too_fast.at_clock(156_250_000).unwrap_err();
+    assert_eq!(refused, ParamError::Rate { name: "rate_line", value: 400_000_000_000, clock_hz: 156_250_000 });
+    let too_long = DcqcnSettings { increase_interval_ps: u64::MAX, ..DcqcnSettings::default() };
+    assert!(too_long.at_clock(156_250_000).unwrap_err().to_string().contains("increase_interval"));
+    let upside_down = DcqcnSettings { rate_min_bps: 20_000_000_000, ..DcqcnSettings::default() };
+    assert!(matches!(upside_down.at_clock(156_250_000), Err(ParamError::MinAboveLine { .. })));
+}
+
+#[test]
+fn a_flow_that_saw_no_cnp_runs_at_line_rate_with_alpha_one() {
+    let params = DcqcnParams::default();
+    let mut flow = ReactionPoint::new(&params);
+    for _ in 0..100_000 {
+        flow.visit(Happened { bytes: 128, ..NOTHING }, &params);
+    }
+    assert_eq!(flow.state, State::idle(&params));
+    assert_eq!(flow.state.alpha(), ALPHA_ONE);
+    assert!(flow.unlimited(&params));
+}
+
+#[test]
+fn the_first_cut_halves_the_rate() {
+    let params = DcqcnParams::default();
+    let mut flow = ReactionPoint::new(&params);
+    assert!(!flow.visit(CNP, &params));
+    assert_eq!(flow.state.rate_current.bits_per_second(156_250_000), 5_000_000_000);
+    assert_eq!(flow.state.rate_target, params.rate_line);
+    assert_eq!(flow.state.alpha(), ALPHA_ONE);
+    assert_eq!(flow.state.cnp_handled, 1);
+}
+
+#[test]
+fn a_cut_takes_half_of_alpha_and_alpha_moves_up() {
+    let params = timer_only();
+    let alpha = 3 * (1 << 29); // 0.75
+    let start = State { alpha_full: alpha, limited: true, ..State::idle(&params) };
+    let next = step(&start, CNP, &params).state;
+    assert_eq!(next.rate_current.0, params.rate_line.0 / 8 * 5); // 1 - 0.375
+    assert_eq!(next.alpha_full, alpha - alpha / 256 + (1 << 23));
+}
+
+#[test]
+fn a_cnp_in_the_cooldown_is_ignored_and_one_behind_it_cuts() {
+    let params = DcqcnParams { decrease_interval: 10 * VISIT, ..timer_only() };
+    let mut flow = ReactionPoint::new(&params);
+    flow.visit(CNP, &params);
+    let after_cut = flow.state;
+    for _ in 0..9 {
+        assert!(flow.visit(CNP, &params));
+    }
+    assert_eq!(flow.state.rate_current, after_cut.rate_current);
+    assert_eq!(flow.state.alpha_full, after_cut.alpha_full);
+    assert!(!flow.visit(CNP, &params));
+    assert_eq!(flow.state.cnp_handled, 2);
+    assert_eq!(flow.state.rate_current.0, after_cut.rate_current.0 / 2);
+}
+
+#[test]
+fn the_clamp_decides_whether_the_target_is_forgotten() {
+    for clamp_target in [true, false] {
+        let params = DcqcnParams { clamp_target, ..timer_only() };
+        let mut flow = ReactionPoint::new(&params);
+        flow.visit(CNP, &params);
+        idle(&mut flow, params.decrease_interval, &params);
+        flow.visit(CNP, &params);
+        let target = if clamp_target { params.rate_line.0 / 2 } else { params.rate_line.0 };
+        assert_eq!(flow.state.rate_target, Rate(target), "clamp_target = {clamp_target}");
+    }
+}
+
+#[test]
+fn alpha_follows_its_power_law_down_to_zero() {
+    for g_shift in [1, 4, 8, 12] {
+        let params = DcqcnParams { g_shift, alpha_interval: VISIT, increase_interval: 0, ..timer_only() };
+        let mut flow = ReactionPoint::new(&params);
+        flow.visit(CNP, &params);
+        let gain = 1.0 / f64::from(1 << g_shift);
+        let tolerance = f64::from(1 << g_shift) / f64::from(1u32 << 31);
+        let mut intervals = 0;
+        while flow.state.alpha_full > 0 {
+            flow.visit(NOTHING, &params);
+            intervals += 1;
+            let exact = (1.0 - gain).powi(intervals);
+            let alpha = f64::from(flow.state.alpha_full) / f64::from(1u32 << 31);
+            assert!(alpha <= exact + 1e-12 && alpha > exact - tolerance, "g_shift {g_shift}, n {intervals}");
+        }
+        assert!(intervals < 30 << g_shift, "g_shift {g_shift} took {intervals} intervals");
+    }
+}
+
+#[test]
+fn the_mean_alpha_interval_is_exact_though_visits_are_coarse() {
+    let params = DcqcnParams { alpha_interval: 6_250, g_shift: 15, ..timer_only() };
+    let mut flow = ReactionPoint::new(&params);
+    flow.visit(CNP, &params);
+    idle(&mut flow, 1000 * 6_250, &params);
+    let mut expected = 1u64 << 31;
+    for _ in 0..1000 {
+        expected = ((expected << 15) - expected) >> 15;
+    }
+    assert_eq!(u64::from(flow.state.alpha_full), expected);
+}
+
+#[test]
+fn one_counter_recovers_fast_then_additively_then_hyper_additively() {
+    let params = timer_only();
+    let mut flow = ReactionPoint::new(&DcqcnParams { rate_line: Rate(8 << 24), ..params });
+    flow.visit(CNP, &params);
+    flow.state.rate_target = Rate(5 << 24);
+    for stage in 0..15u32 {
+        let before = flow.state;
+        next_stage(&mut flow, &params);
+        let increment = match stage {
+            0..=4 => 0,
+            5..=9 => params.rate_ai.0,
+            _ => params.rate_hai.0,
+        };
+        assert_eq!(flow.state.rate_target.0, before.rate_target.0 + increment, "stage {stage}");
+        let middle = (u64::from(before.rate_current.0) + u64::from(flow.state.rate_target.0)).div_ceil(2);
+        assert_eq!(u64::from(flow.state.rate_current.0), middle, "stage {stage}");
+    }
+}
+
+#[test]
+fn two_counters_need_both_beyond_the_threshold_for_hyper_increase() {
+    let params = DcqcnParams {
+        stage_counting: StageCounting::PerTrigger,
+        byte_threshold: 1000,
+        increase_interval: 0,
+        ..DcqcnParams::default()
+    };
+    let base = State { limited: true, since_cut: 0, rate_target: Rate(1 << 24), ..State::idle(&params) };
+    for (timer, bytes, increment) in [
+        (0, 0, 0),
+        (4, 4, 0),
+        (5, 0, params.rate_ai.0),
+        (0, 5, params.rate_ai.0),
+        (200, 5, params.rate_ai.0),
+        (5, 200, params.rate_ai.0),
+        (6, 6, params.rate_hai.0),
+    ] {
+        let start = State { stage_timer: timer, stage_bytes: bytes, ..base };
+        let next = step(&start, Happened { bytes: 1000, ..NOTHING }, &params).state;
+        assert_eq!(next.rate_target.0, (1 << 24) + increment, "T = {timer}, BC = {bytes}");
+        assert_eq!((next.stage_timer, next.stage_bytes), (timer, bytes + 1));
+    }
+}
+
+#[test]
+fn timer_and_byte_counter_together_make_two_events() {
+    let params = DcqcnParams { byte_threshold: 100, increase_interval: VISIT * 2, ..DcqcnParams::default() };
+    let mut flow = ReactionPoint::new(&params);
+    flow.visit(CNP, &params);
+    flow.visit(NOTHING, &params);
+    flow.visit(Happened { bytes: 130, ..NOTHING }, &params);
+    assert_eq!((flow.state.stage(), flow.state.bytes_sent), (1, 130));
+    flow.visit(NOTHING, &params);
+    assert_eq!((flow.state.stage(), flow.state.bytes_sent), (2, 30));
+}
+
+#[test]
+fn recovery_from_the_lowest_rate_takes_as_long_as_the_equations_say() {
+    // R_C and R_T at R_min: five stages do nothing, five add R_AI to R_T, all others R_HAI, and R_C
+    // follows by halves.
+    let params = timer_only();
+    let mut flow = ReactionPoint::new(&params);
+    flow.visit(CNP, &params);
+    flow.state.rate_current = params.rate_min;
+    flow.state.rate_target = params.rate_min;
+    let mut visits = 0u64;
+    while !flow.unlimited(&params) {
+        flow.visit(NOTHING, &params);
+        visits += 1;
+    }
+    let climb = f64::from(params.rate_line.0 - params.rate_min.0 - 5 * params.rate_ai.0);
+    let to_target = 10.0 + (climb / f64::from(params.rate_hai.0)).ceil();
+    // R_C trails R_T by one R_HAI when R_T arrives, and closes by halves down to the last bit
+    let to_line = to_target + f64::from(params.rate_hai.0).log2().ceil();
+    let stages = (visits * u64::from(VISIT)) as f64 / f64::from(params.increase_interval);
+    assert!(stages > to_target && stages < to_line + 2.0, "{stages} stages, expected {to_target} to {to_line}");
+}
+
+#[test]
+fn the_law_switched_off_forgets_everything_but_its_count() {
+    let params = DcqcnParams::default();
+    let mut flow = ReactionPoint::new(&params);
+    flow.visit(CNP, &params);
+    let off = DcqcnParams { law: Law::Off, ..params };
+    assert!(flow.visit(CNP, &off));
+    assert_eq!(flow.state, State { cnp_handled: 1, ..State::idle(&off) });
+}
+
+#[test]
+fn lowered_thresholds_act_at_once_and_do_not_fire_in_a_row() {
+    let params = DcqcnParams { increase_interval: u32::MAX, ..timer_only() };
+    let mut flow = ReactionPoint::new(&params);
+    flow.visit(CNP, &params);
+    idle(&mut flow, 1_000_000, &params);
+    let lowered = DcqcnParams { increase_interval: 1000, ..params };
+    flow.visit(NOTHING, &lowered);
+    assert_eq!(flow.state.stage(), 1);
+    idle(&mut flow, 900, &lowered);
+    assert_eq!(flow.state.stage(), 1);
+}
+
+prop_compose! {
+    fn any_params()(
+        law in prop_oneof![9 => Just(Law::Dcqcn), 1 => Just(Law::Off)],
+        clamp_target in any::<bool>(),
+        single in any::<bool>(),
+        (g_shift, stage_threshold, hyper_threshold) in (0u8..16, 0u8..16, any::<u8>()),
+        rates in any::<[u32; 4]>(),
+        shifts in prop::array::uniform8(0u32..32),
+        intervals in any::<[u32; 4]>(),
+    ) -> DcqcnParams {
+        DcqcnParams {
+            law,
+            clamp_target,
+            stage_counting: if single { StageCounting::Single } else { StageCounting::PerTrigger },
+            g_shift,
+            stage_threshold,
+            hyper_threshold,
+            rate_ai: Rate(rates[0] >> shifts[0]),
+            rate_hai: Rate(rates[1] >> shifts[1]),
+            rate_min: Rate(rates[2] >> shifts[2]),
+            rate_line: Rate(rates[3] >> shifts[3]),
+            decrease_interval: intervals[0] >> shifts[4],
+            alpha_interval: intervals[1] >> shifts[5],
+            increase_interval: intervals[2] >> shifts[6],
+            byte_threshold: intervals[3] >> shifts[7],
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn rates_stay_in_bounds_whatever_happens(
+        eras in prop::collection::vec((any_params(), prop::collection::vec((any::<bool>(), 0u32..70_000), 1..60)), 1..8)
+    ) {
+        let mut flow = ReactionPoint::new(&eras[0].0);
+        for (params, history) in &eras {
+            for &(cnp, bytes) in history {
+                let handled = flow.state.cnp_handled;
+                let ignored = flow.visit(Happened { cnp, bytes, cycles: VISIT }, params);
+                let state = flow.state;
+                let lowest = params.rate_min.min(params.rate_line);
+                prop_assert!(lowest <= state.rate_current && state.rate_current <= params.rate_line);
+                prop_assert!(state.rate_current <= state.rate_target && state.rate_target <= params.rate_line);
+                prop_assert!(state.alpha() <= ALPHA_ONE);
+                prop_assert_eq!(cnp, ignored || state.cnp_handled == handled + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_longer_drought_never_ends_in_a_lower_rate(cuts in 1u32..10, drought in 0u32..20_000) {
+        let params = DcqcnParams { increase_interval: 500, alpha_interval: 100, ..timer_only() };
+        let mut flow = ReactionPoint::new(&params);
+        for _ in 0..cuts {
+            flow.visit(CNP, &params);
+            idle(&mut flow, params.decrease_interval, &params);
+        }
+        let before = flow.state;
+        idle(&mut flow, drought, &params);
+        prop_assert!(flow.state.rate_current >= before.rate_current);
+        prop_assert!(flow.state.alpha_full <= before.alpha_full);
+    }
+}
