@@ -9,7 +9,9 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.queue import Queue
 from cocotb.triggers import ClockCycles, Event, RisingEdge, Timer, with_timeout
+from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+
 from lib.responder import Ack, Faults, FaultyNetwork, Packet, Reply, Responder
 
 CLOCK_NS = 10
@@ -17,9 +19,16 @@ RESET, RTS, ERR = range(3)
 SUCCESS, LOC_LEN, FLUSH, REM_INV, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 0, 1, 5, 9, 10, 11, 12, 13
 WRITE, SEND = "write", "send"
 
-COUNTERS = (
-    "packets_sent packets_retransmitted packet_seq_err rnr_nak local_ack_timeout_err stale_acks messages_ok messages_err"
-).split()
+COUNTERS = [
+    "packets_sent",
+    "packets_retransmitted",
+    "packet_seq_err",
+    "rnr_nak",
+    "local_ack_timeout_err",
+    "stale_acks",
+    "messages_ok",
+    "messages_err",
+]
 
 # members of tx_hdr_t and qp_cfg_t, most significant first
 HDR = [
@@ -92,6 +101,7 @@ class Harness:
         self.rng = rng
         self.network = FaultyNetwork(rng, faults or Faults())
         self.peers: dict[int, Peer] = {}
+        self.of_qpn: dict[int, Peer] = {}  # also those that were closed: their last packet may still come
         self.failed: list[int] = []  # queue pairs that fell into the error state
         self.sent_bytes = 0
         self.wire_bytes = 0
@@ -142,7 +152,7 @@ class Harness:
         await RisingEdge(dut.clk)
         dut.table_wr.value = 0
         responder = Responder(psn=drawn["init_psn"], mtu=128 << mtu_code, rkey=drawn["rkey"])
-        peer = self.peers[qp] = Peer(qp, mtu_code, drawn, responder)
+        peer = self.peers[qp] = self.of_qpn[drawn["dest_qpn"]] = Peer(qp, mtu_code, drawn, responder)
         await self.command(qp, RTS)
         return peer
 
@@ -162,11 +172,11 @@ class Harness:
 
     # ---- messages --------------------------------------------------------------------------------
 
-    def request(self, qp: int, length: int, **fields) -> Request:
+    def request(self, qp: int, size: int, **fields) -> Request:
         rng = self.rng
         fields.setdefault("verb", rng.choice([WRITE, SEND]))
         fields.setdefault("imm", rng.choice([None, rng.getrandbits(32)]))
-        return Request(qp, rng.randbytes(length), tag=next(self.tags), raddr=rng.getrandbits(64), **fields)
+        return Request(qp, rng.randbytes(size), tag=next(self.tags), raddr=rng.getrandbits(64), **fields)
 
     def submit(self, request: Request) -> Request:
         self.desc.send_nowait(AxiStreamFrame(request.descriptor()))
@@ -203,9 +213,6 @@ class Harness:
 
     # ---- tasks -----------------------------------------------------------------------------------
 
-    def _of_qpn(self, qpn: int) -> Peer:
-        return next(p for p in self.peers.values() if p.row["dest_qpn"] == qpn)
-
     async def _packets(self) -> None:
         """Takes each packet off the framer's ports, checks its addressing, gives it to the network."""
         try:
@@ -214,12 +221,12 @@ class Harness:
                 hdr = split(int.from_bytes(bytes(beat.tdata), "little"), HDR)
                 frame = await self.payload.recv()
                 payload = bytes(frame.tdata)
-                peer = self._of_qpn(hdr["dest_qpn"])
+                peer = self.of_qpn[hdr["dest_qpn"]]
                 for name in ("dst_mac", "dst_ip", "udp_sport", "tos"):
                     assert hdr[name] == peer.row[name], name
                 assert len(payload) == hdr["payload_len"]
                 self.wire_bytes += 82 + 16 * hdr["has_reth"] + 4 * hdr["has_imm"] + (len(payload) + 3) // 4 * 4
-                peer.headers.append(hdr)
+                peer.headers.append(hdr | {"cycle": get_sim_time("ns") // CLOCK_NS})
                 reth = [hdr[n] if hdr["has_reth"] else None for n in ("va", "rkey", "dma_len")]
                 imm = hdr["imm"] if hdr["has_imm"] else None
                 packet = Packet(hdr["opcode"], hdr["psn"], bool(hdr["ack_req"]), payload, *reth, imm)

@@ -17,9 +17,7 @@ HALF = 1 << 23
 OPCODES = {
     base + offset: (verb, first, last, imm)
     for verb, base in (("send", 0x00), ("write", 0x06))
-    for offset, (first, last, imm) in enumerate(
-        [(1, 0, 0), (0, 0, 0), (0, 1, 0), (0, 1, 1), (1, 1, 0), (1, 1, 1)]
-    )
+    for offset, (first, last, imm) in enumerate([(1, 0, 0), (0, 0, 0), (0, 1, 0), (0, 1, 1), (1, 1, 0), (1, 1, 1)])
 }
 
 
@@ -173,6 +171,4 @@ class FaultyNetwork:
     def arrivals(self) -> list[int]:
         f, rng = self.faults, self.rng
         copies = 0 if rng.random() < f.loss else 2 if rng.random() < f.duplicate else 1
-        return [
-            f.delay + (rng.randrange(f.reorder_delay) if rng.random() < f.reorder else 0) for _ in range(copies)
-        ]
+        return [f.delay + (rng.randrange(f.reorder_delay) if rng.random() < f.reorder else 0) for _ in range(copies)]
