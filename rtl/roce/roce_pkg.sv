@@ -53,4 +53,13 @@ package roce_pkg;
   localparam int unsigned CnpReservedBytes = 16;
   localparam int unsigned BaseHdrBytes = $bits(roce_base_hdr_t) / 8;  // 54
 
+  // What the parser makes of a frame.
+  typedef enum logic [2:0] {
+    VerdictBadFrame  = 3'd0,  // the MAC found it bad and has counted it
+    VerdictMalformed = 3'd1,  // truncated, bad checksum or length, fragment, IP options
+    VerdictNotForUs  = 3'd2,  // another's MAC or IP address
+    VerdictOther     = 3'd3,  // not IPv4, not UDP, another port
+    VerdictRoce      = 3'd4
+  } verdict_e;
+
 endpackage

@@ -3,6 +3,7 @@
 
 import random
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from cocotb.triggers import RisingEdge
 from scapy.contrib.roce import BTH
@@ -75,7 +76,7 @@ class TxHeader:
     imm: int = 0
     payload_len: int = 0
 
-    BITS = {
+    BITS: ClassVar[dict[str, int]] = {
         "dst_mac": 48,
         "dst_ip": 32,
         "udp_sport": 16,

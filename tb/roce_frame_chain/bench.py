@@ -5,7 +5,7 @@ from pathlib import Path
 
 import cocotb
 from cocotbext.axi import AxiStreamFrame
-from lib.frames_tx import watch_frames, every_mtu, packet, random_packets, send_all, stalls, start
+from lib.frames_tx import every_mtu, packet, random_packets, send_all, stalls, start, watch_frames
 from lib.roce import SEND_OPCODES, WRITE_OPCODES, drive_headers
 from lib.runner import Bench, seed
 

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: SHL-2.1
+// Takes the headers of each received frame and says what it is.
+// Promise: one `done` for each tlast, 5 cycles behind it, with the verdict and, for RoCEv2, the
+// fields; the ICRC is not looked at. Frames may follow each other without a gap, or pause anywhere
+// (RFC 791, RFC 1071; IBTA volume 1, 9.6 packet header validation, annex A17).
+module roce_parser
+  import penstock_pkg::*;
+  import roce_pkg::*;
+#(
+  parameter int unsigned DATA_W = 64,
+  localparam int unsigned Bytes = DATA_W / 8
+) (
+  input  logic clk,
+  input  logic rst,
+
+  input  logic [47:0] local_mac,
+  input  logic [31:0] local_ip,
+
+  input  logic [DATA_W-1:0] s_axis_tdata,
+  input  logic [Bytes-1:0]  s_axis_tkeep,
+  input  logic              s_axis_tvalid,
+  input  logic              s_axis_tlast,
+  input  logic              s_axis_tuser,  // at tlast: the MAC found the frame bad
+
+  output logic     done,
+  output verdict_e verdict,
+  output rx_roce_t rx
+);
+  import ip_pkg::*;
+
+  localparam int unsigned HeadBits  = 512;  // headers up to the AETH take 58 bytes
+  localparam int unsigned HeadBeats = HeadBits / DATA_W;
+  localparam int unsigned LengthW   = 16;
+
+  // ---- 0: the frame's first 64 bytes and its length -----------------------------------------------
+  // verilator lint_off UNUSEDSIGNAL
+  logic [HeadBits-1:0] head_q;             // whole beats; the last six bytes are of no interest
+  // verilator lint_on UNUSEDSIGNAL
+  logic [LengthW-1:0]  whole_q, length_q;  // bytes in front of this beat; of the whole frame
+  logic                end_q, error_q;
+
+  always_ff @(posedge clk) begin
+    if (s_axis_tvalid) begin
+      for (int i = 0; i < int'(HeadBeats); i++)
+        if (whole_q == LengthW'(i * int'(Bytes))) head_q[i*int'(DATA_W)+:DATA_W] <= s_axis_tdata;
+      whole_q  <= s_axis_tlast ? '0 : whole_q + LengthW'(Bytes);
+      length_q <= whole_q + LengthW'($countones(s_axis_tkeep));
+      error_q  <= s_axis_tuser;
+    end
+    end_q <= s_axis_tvalid && s_axis_tlast;
+    if (rst) begin
+      whole_q <= '0;
+      end_q   <= 1'b0;
+    end
+  end
+
+  // ---- 1: every check by itself --------------------------------------------------------------------
+  typedef struct packed {
+    roce_base_hdr_t base;
+    aeth_t          aeth;
+  } head_t;
+
+  typedef struct packed {
+    logic        bad_fcs;
+    logic        has_eth;
+    logic        mac_ours;
+    logic        mac_group;
+    logic        ipv4;
+    logic        ip_whole;      // all bytes that the IP header announces are there
+    logic        version_4;
+    logic        options;
+    logic        udp;
+    logic        fragment;
+    logic        udp_whole;
+    logic        roce_port;
+    logic        ip_ours;
+    logic        lengths_agree;
+    logic        bth_whole;     // with the extended header that the opcode asks for
+    logic        tver_0;
+    logic [19:0] checksum;      // sum of the header's words, carries not yet folded in
+  } checks_t;
+
+  localparam int unsigned RocePacketMin = Ipv4Bytes + UdpBytes + BthBytes + IcrcBytes;
+
+  head_t    head;
+  checks_t  checks_q;
+  rx_roce_t rx_q [1:3];
+  logic [3:1] end_at_q;
+
+  assign head = {<<8{head_q[$bits(head_t)-1:0]}};
+
+  function automatic logic [15:0] shortest_packet(logic [7:0] opcode);
+    case (opcode)
+      OpcodeAck: return 16'(RocePacketMin + AethBytes);
+      OpcodeCnp: return 16'(RocePacketMin + CnpReservedBytes);
+      default:   return 16'(RocePacketMin);
+    endcase
+  endfunction
+
+  always_ff @(posedge clk) begin
+    end_at_q <= {end_at_q[2:1], end_q};
+    if (end_q) begin
+      checks_q <= '{
+        bad_fcs:       error_q,
+        has_eth:       length_q >= LengthW'(EthBytes),
+        mac_ours:      head.base.eth.dst == local_mac,
+        mac_group:     head.base.eth.dst[40],
+        ipv4:          head.base.eth.ethertype == EtherTypeIpv4,
+        ip_whole:      length_q >= LengthW'(EthBytes + Ipv4Bytes)
+                       && 17'(length_q) >= 17'(head.base.ip.total_length) + 17'(EthBytes)
+                       && head.base.ip.total_length >= 16'(Ipv4Bytes),
+        version_4:     head.base.ip.version == 4'd4,
+        options:       head.base.ip.ihl != 4'd5,
+        udp:           head.base.ip.protocol == ProtocolUdp,
+        fragment:      head.base.ip.fragment[13:0] != '0,
+        udp_whole:     head.base.ip.total_length >= 16'(Ipv4Bytes + UdpBytes),
+        roce_port:     head.base.udp.dport == UdpPort,
+        ip_ours:       head.base.ip.dst == local_ip,
+        lengths_agree: head.base.udp.length == head.base.ip.total_length - 16'(Ipv4Bytes)
+                       && head.base.ip.total_length[1:0] == '0,
+        bth_whole:     head.base.ip.total_length >= shortest_packet(head.base.bth.opcode),
+        tver_0:        head.base.bth.tver == '0,
+        checksum:      ipv4_word_sum(head.base.ip)
+      };
+      rx_q[1] <= '{
+        src_ip: head.base.ip.src, opcode: head.base.bth.opcode, becn: head.base.bth.becn,
+        dest_qpn: head.base.bth.dest_qpn, psn: head.base.bth.psn,
+        syndrome: head.aeth.syndrome, msn: head.aeth.msn
+      };
+    end
+    if (end_at_q[1]) rx_q[2] <= rx_q[1];
+    if (end_at_q[2]) rx_q[3] <= rx_q[2];
+    if (rst) end_at_q <= '0;
+  end
+
+  // ---- 2: the verdict; 3, 4: in step with the ICRC -------------------------------------------------
+  function automatic verdict_e judge(checks_t c);
+    if (c.bad_fcs) return VerdictBadFrame;
+    if (!c.has_eth) return VerdictMalformed;
+    if (!c.mac_ours && !c.mac_group) return VerdictNotForUs;
+    if (!c.ipv4) return VerdictOther;
+    if (!c.ip_whole || !c.version_4) return VerdictMalformed;
+    if (c.options) return c.udp ? VerdictMalformed : VerdictOther;
+    if (ones_complement_fold(c.checksum) != 16'hFFFF) return VerdictMalformed;
+    if (!c.udp) return VerdictOther;
+    if (c.fragment || !c.udp_whole) return VerdictMalformed;
+    if (!c.roce_port) return VerdictOther;
+    if (!c.ip_ours || !c.mac_ours) return VerdictNotForUs;
+    if (!c.lengths_agree || !c.bth_whole || !c.tver_0) return VerdictMalformed;
+    return VerdictRoce;
+  endfunction
+
+  verdict_e verdict_q [2:3];
+  always_ff @(posedge clk) begin
+    if (end_at_q[1]) verdict_q[2] <= judge(checks_q);
+    if (end_at_q[2]) verdict_q[3] <= verdict_q[2];
+    done <= end_at_q[3];
+    if (end_at_q[3]) begin
+      verdict <= verdict_q[3];
+      rx      <= rx_q[3];
+    end
+    if (rst) done <= 1'b0;
+  end
+endmodule
