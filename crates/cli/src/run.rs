@@ -19,7 +19,7 @@ pub struct Arguments {
     #[arg(long, default_value = "out")]
     out: PathBuf,
     /// Set a key of the scenario, as in cc.law=off or link.loss=1e-3; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE", num_args = 1..)]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Print the summary as JSON instead of tables
     #[arg(long)]

@@ -3,7 +3,7 @@
 
 use crate::app::{ReadoutApp, FIRST_QPN};
 use crate::source::BoardSource;
-use penstock_board::{Board, BoardNode, EndpointConfig, QpConfig, SetupError, WorkerGone};
+use penstock_board::{regs, Board, BoardNode, EndpointConfig, QpConfig, SetupError, WorkerGone};
 use penstock_netsim::scenario::Trigger;
 use penstock_netsim::{
     Host, HostConfig, HostStats, Node, PortStats, RunEnd, Scenario, SimError, Star, Stream, Switch, SwitchStats, Time,
@@ -15,6 +15,7 @@ use penstock_readout::{
 };
 use penstock_transport::{Access, Endpoint, MemoryRegion, Mtu, Responder, ResponderConfig, ResponderCounters};
 use penstock_wire::{Psn, Qpn, RnrTimer};
+use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU64};
 use std::path::Path;
 use std::sync::Arc;
@@ -95,8 +96,8 @@ pub enum Progress {
 /// What one board did.
 pub struct BoardResult {
     pub tally: penstock_board::MessageTally,
-    /// Counters of the gateware by name, read from its registers.
-    pub counters: Vec<(&'static str, u32)>,
+    /// Counters of the gateware, read from its registers.
+    pub counters: GatewareCounters,
     pub responder: ResponderCounters,
 }
 
@@ -217,20 +218,31 @@ impl Simulation {
         let nodes = self.star.engine.into_nodes().into_iter().map(|node| node as Box<dyn std::any::Any>);
         let boards = nodes.filter_map(|node| node.downcast::<BoardNode>().ok());
         for ((board, tally), responder) in boards.zip(tallies).zip(responders) {
-            let counters = read_counters(result.boards.len(), board.into_board()?)?;
+            let counters = GatewareCounters::read(result.boards.len(), board.into_board()?)?;
             result.boards.push(BoardResult { tally, counters, responder });
         }
         Ok(result)
     }
 }
 
-/// Every counter of the register map.
-fn read_counters(board: usize, mut gateware: Board) -> Result<Vec<(&'static str, u32)>, SimulationError> {
-    let setup = |source| SimulationError::Setup { board: Scenario::board_name(board as u16), source };
-    penstock_board::regs::counters::ALL
-        .iter()
-        .map(|&(name, address)| Ok((name, gateware.read(address).map_err(|e| setup(e.into()))?)))
-        .collect()
+/// Every counter of the register map: name, address, value.
+pub struct GatewareCounters(Vec<(&'static str, u32, u32)>);
+
+impl GatewareCounters {
+    fn read(board: usize, mut gateware: Board) -> Result<Self, SimulationError> {
+        let setup = |source| SimulationError::Setup { board: Scenario::board_name(board as u16), source };
+        let read = |&(name, address)| Ok((name, address, gateware.read(address).map_err(|e| setup(e.into()))?));
+        regs::counters::ALL.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The counter at an address of `regs::counters`.
+    pub fn at(&self, address: u32) -> u32 {
+        self.0.iter().find(|counter| counter.1 == address).expect("an address of regs::counters").2
+    }
+
+    pub fn by_name(&self) -> BTreeMap<&'static str, u32> {
+        self.0.iter().map(|&(name, _, value)| (name, value)).collect()
+    }
 }
 
 fn ring_configs(scenario: &Scenario, events: &EventSource) -> Result<Vec<RingConfig>, SimulationError> {

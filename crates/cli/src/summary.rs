@@ -3,7 +3,9 @@
 
 use crate::simulation::{Progress, RunResult, Simulation};
 use crate::Verdict;
-use penstock_netsim::{PortStats, Scenario, SwitchStats, Time};
+use penstock_board::regs::counters;
+use penstock_board::CYCLE_PS;
+use penstock_netsim::{HostStats, PortStats, Scenario, SwitchStats, Time};
 use penstock_readout::ReceiverReport;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -80,6 +82,8 @@ pub struct ServerSummary {
     pub events_incomplete: u64,
     pub bytes_stored: u64,
     pub byte_exact: bool,
+    /// Frames dropped at the server's port, by reason.
+    pub dropped_frames: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     pub report: ReceiverReport,
 }
@@ -89,7 +93,7 @@ impl Summary {
         let simulated_s = result.simulated.as_secs_f64();
         let jain_index = jain_over_time(&result);
         let boards = result.boards.iter().enumerate().map(|(k, b)| board_summary(k, b)).collect();
-        let server = server_summary(scenario, result.readout);
+        let server = server_summary(scenario, &result.host, result.readout);
         let wall_s = wall.as_secs_f64();
         Self {
             schema: SCHEMA,
@@ -128,8 +132,6 @@ pub fn end_word(progress: Progress) -> &'static str {
 }
 
 fn board_summary(k: usize, board: &crate::simulation::BoardResult) -> BoardSummary {
-    let counters: BTreeMap<_, _> = board.counters.iter().copied().collect();
-    let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
     let active_s = board.tally.last.as_secs_f64().max(f64::MIN_POSITIVE);
     let responder = &board.responder;
     BoardSummary {
@@ -142,9 +144,9 @@ fn board_summary(k: usize, board: &crate::simulation::BoardResult) -> BoardSumma
             .tally
             .first_error
             .map(|(at, completion)| format!("message {} at {at}: {}", completion.tag, completion.status)),
-        cnps_received: counter("rp_cnp_handled"),
-        retransmissions: counter("retransmissions"),
-        pause_time_s: f64::from(counter("tx_pause_cycles")) * penstock_board::CYCLE_PS as f64 * 1e-12,
+        cnps_received: board.counters.at(counters::RX_CNP_PACKETS),
+        retransmissions: board.counters.at(counters::PACKETS_RETRANSMITTED),
+        pause_time_s: f64::from(board.counters.at(counters::TX_PAUSE_CYCLES)) * CYCLE_PS as f64 * 1e-12,
         responder: [
             ("duplicate_request", responder.duplicate_request),
             ("out_of_sequence", responder.out_of_sequence),
@@ -155,7 +157,7 @@ fn board_summary(k: usize, board: &crate::simulation::BoardResult) -> BoardSumma
             ("rx_write_requests", responder.rx_write_requests),
         ]
         .into(),
-        counters,
+        counters: board.counters.by_name(),
     }
 }
 
@@ -172,13 +174,22 @@ fn switch_summary(switch: &SwitchStats, server_port: &PortStats, board_ports: &[
     }
 }
 
-fn server_summary(scenario: &Scenario, report: ReceiverReport) -> ServerSummary {
+fn server_summary(scenario: &Scenario, host: &HostStats, report: ReceiverReport) -> ServerSummary {
     ServerSummary {
         events_wanted: scenario.data.events,
         events_complete: report.builder.events_complete,
         events_incomplete: report.builder.events_incomplete,
         bytes_stored: report.receiver.bytes_stored,
         byte_exact: report.check.as_ref().is_some_and(penstock_readout::CheckReport::byte_exact),
+        dropped_frames: [
+            ("fcs_errors", host.fcs_errors),
+            ("rx_icrc_encapsulated", host.icrc_errors),
+            ("malformed", host.malformed),
+            ("not_roce", host.not_roce),
+            ("unknown_qpn", host.unknown_qpn),
+            ("after_vanishing", host.ignored),
+        ]
+        .into(),
         report,
     }
 }
