@@ -5,9 +5,9 @@
 //! responder answers after 1 us. Prints one JSON object.
 
 use bytes::Bytes;
-use penstock_board::{Board, EndpointConfig, Message, QpConfig, Verb, WcStatus, CYCLE_PS};
+use penstock_board::{Board, EndpointConfig, Message, QpConfig, Verb, WcStatus, CYCLE_PS, OCTET_PS};
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
-use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn};
+use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Position, Psn, Qpn, RocePacket};
 use std::time::Instant;
 
 const MESSAGE_BYTES: usize = 100_000;
@@ -16,12 +16,37 @@ const WARM_UP_CYCLES: u64 = 30_000;
 const MEASURED_CYCLES: u64 = 400_000;
 const CHUNK_CYCLES: u64 = 100;
 
-/// Memory of a server that wants the count of bytes only.
-struct Sink(u64);
+/// Memory of a server that wants no bytes.
+struct Sink;
 
 impl Memory for Sink {
-    fn write(&mut self, _va: u64, data: &Payload) {
-        self.0 += data.len() as u64;
+    fn write(&mut self, _va: u64, _data: &Payload) {}
+}
+
+/// Goodput over whole messages: from the start of one message's first packet to that of a later one's.
+#[derive(Default)]
+struct Goodput {
+    first_octet: Option<u64>,
+    /// Up to the latest message start: its octet time, payload bytes before it.
+    whole: (u64, u64),
+    bytes: u64,
+}
+
+impl Goodput {
+    fn see(&mut self, start_octet: u64, packet: &RocePacket) {
+        if packet.bth.opcode.position() == Position::First {
+            self.first_octet.get_or_insert(start_octet);
+            self.whole = (start_octet, self.bytes);
+        }
+        if self.first_octet.is_some() {
+            self.bytes += packet.payload.len() as u64;
+        }
+    }
+
+    /// Payload bits per nanosecond.
+    fn gbps(&self) -> f64 {
+        let octets = self.whole.0 - self.first_octet.unwrap_or(0);
+        self.whole.1 as f64 * 8e3 / (octets as f64 * OCTET_PS as f64)
     }
 }
 
@@ -33,14 +58,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Responder::new(ResponderConfig::new(peer, own, Psn::new(5), Mtu::B4096).with_region(region));
     let mut board = open_board(own, peer, region.rkey)?;
     let payload = Bytes::from(vec![0x5a; MESSAGE_BYTES]);
-    let mut memory = Sink(0);
+    let mut memory = Sink;
+    let mut goodput = Goodput::default();
 
     let mut messages = 0u32;
-    let (mut started, mut bytes_before) = (Instant::now(), 0);
+    let mut started = Instant::now();
     let end = WARM_UP_CYCLES + MEASURED_CYCLES;
     while board.cycle() < end {
         if board.cycle() == WARM_UP_CYCLES {
-            (started, bytes_before) = (Instant::now(), memory.0);
+            started = Instant::now();
         }
         while board.pending_messages() < 2 {
             let (imm, tag) = (Some(messages), messages);
@@ -51,6 +77,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         board.run_until(board.cycle() + CHUNK_CYCLES);
         while let Some(received) = board.poll_transmit() {
             if let Ok(Packet::Roce(packet)) = Packet::parse(received.frame) {
+                if board.cycle() > WARM_UP_CYCLES {
+                    goodput.see(received.start_octet, &packet);
+                }
                 responder.handle_packet(board.cycle() * CYCLE_PS, &packet, &mut memory);
             }
         }
@@ -63,10 +92,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         while responder.poll_completion().is_some() {}
     }
     let wall_s = started.elapsed().as_secs_f64();
-    let simulated_s = MEASURED_CYCLES as f64 * CYCLE_PS as f64 * 1e-12;
     println!(
         "{{\"goodput_gbps\": {:.4}, \"cycles_per_second\": {:.0}, \"out_of_sequence\": {}}}",
-        (memory.0 - bytes_before) as f64 * 8e-9 / simulated_s,
+        goodput.gbps(),
         MEASURED_CYCLES as f64 / wall_s,
         responder.counters().out_of_sequence
     );

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The performance table: `make bench` prints it and writes `out/bench.json`.
+
+Each row is an object {name, value, unit, target, better, command}; `better` is "higher" or "lower". A figure that
+misses its target is shown as missed. Figures that depend on the machine are for comparison on one machine only.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[1]
+LINE_RATE = "cargo run --release -q -p penstock-board --example line_rate"
+DEMO = "target/release/penstock run scenarios/incast-3.toml --out out/bench"
+
+
+def row(name: str, value: float, unit: str, target: float, better: str, command: str) -> dict:
+    """One line of the table, in the layout of bench.json."""
+    return {"name": name, "value": value, "unit": unit, "target": target, "better": better, "command": command}
+
+
+def shell(command: str) -> str:
+    """Standard output of a command run in the repository; its message and exit status when it fails."""
+    result = subprocess.run(command.split(), cwd=REPO, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"bench: `{command}` ended with {result.returncode}\n{result.stderr}")
+    return result.stdout
+
+
+def board_rows() -> list[dict]:
+    """The verilated front end alone, against a server that answers after 1 us."""
+    found = json.loads(shell(LINE_RATE))
+    return [
+        row("gateware goodput, 1 QP, 100 kB, MTU 4096", found["goodput_gbps"], "Gb/s", 9.79, "higher", LINE_RATE),
+        row("verilated board, one core", found["cycles_per_second"], "cycles/s", 300_000, "higher", LINE_RATE),
+    ]
+
+
+def demo_rows() -> list[dict]:
+    """The whole way of the data, with plots, as a user starts it the second time."""
+    started = time.monotonic()
+    shell(DEMO)
+    wall = time.monotonic() - started
+    summary = json.loads((REPO / "out/bench/summary.json").read_text())
+    return [
+        row("demo, later runs", round(wall, 2), "s", 60, "lower", DEMO),
+        row("demo, goodput stored", summary["goodput_bps"] / 1e9, "Gb/s", 9.6, "higher", DEMO),
+        row("demo, Jain's index", summary["jain_index"], "", 0.95, "higher", DEMO),
+    ]
+
+
+def met(entry: dict) -> bool:
+    """Whether a figure reaches its target."""
+    return entry["value"] >= entry["target"] if entry["better"] == "higher" else entry["value"] <= entry["target"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for bench.json")
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    rows = [*board_rows(), *demo_rows()]
+    (out / "bench.json").write_text(json.dumps(rows, indent=2) + "\n")
+    width = max(len(entry["name"]) for entry in rows)
+    print(f"{'':{width}}  {'measured':>12}  {'target':>12}")
+    for entry in rows:
+        sign = ">=" if entry["better"] == "higher" else "<="
+        verdict = "met" if met(entry) else "MISSED"
+        value, target = f"{entry['value']:.6g}", f"{sign} {entry['target']:g}"
+        print(f"{entry['name']:{width}}  {value:>12}  {target:>12} {entry['unit']:8} {verdict}")
+    print(f"written: {out / 'bench.json'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
