@@ -24,10 +24,8 @@ pub enum SimError {
     DelayTooShort { link: String, delay: Time, needed: Time },
     #[error("link {link}: rate is 0")]
     NoRate { link: String },
-    #[error(
-        "node {node} sent a frame at {start} that had to be known before {now}; its window is longer than it said"
-    )]
-    LateFrame { node: String, start: Time, now: Time },
+    #[error("node {node} told only at {now} of a frame that had left it by {left}; its window is longer than it said")]
+    LateFrame { node: String, left: Time, now: Time },
     #[error("node {node} at {at}: {source}")]
     Node { node: String, at: Time, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("trace: {0}")]
@@ -166,8 +164,8 @@ impl Core {
     fn deliver(&mut self, sender: NodeId, port: u32, arrival: Time, warning: Time, frame: Frame) {
         if arrival < self.now + warning {
             let node = self.names[sender.0 as usize].clone();
-            let start = arrival.saturating_sub(self.ports[port as usize].out.params.delay);
-            return self.set_error(SimError::LateFrame { node, start, now: self.now + warning });
+            let left = arrival.saturating_sub(self.ports[port as usize].out.params.delay);
+            return self.set_error(SimError::LateFrame { node, left, now: self.now });
         }
         let flight = Some(InFlight { frame, arrival, port });
         let slot = match self.free_slots.pop() {

@@ -309,29 +309,35 @@ impl Frequency {
 }
 
 /// A probability, kept as a threshold over 53 random bits so that a decision is an integer comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Probability(u64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Probability {
+    threshold: u64,
+    /// The number as given (its IEEE 754 bits), for people.
+    given: u64,
+}
 
 impl Probability {
-    pub const NEVER: Probability = Probability(0);
+    pub const NEVER: Probability = Probability { threshold: 0, given: 0 };
     const ONE: u64 = 1 << 53;
 
     /// `None` when `p` does not lie in 0 ..= 1.
     pub fn new(p: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&p).then(|| Probability((p * Self::ONE as f64) as u64))
+        let p = p + 0.0; // minus zero becomes zero
+        let threshold = (p * Self::ONE as f64) as u64;
+        (0.0..=1.0).contains(&p).then(|| Probability { threshold, given: p.to_bits() })
     }
 
     pub const fn is_never(self) -> bool {
-        self.0 == 0
+        self.threshold == 0
     }
 
     pub fn as_f64(self) -> f64 {
-        self.0 as f64 / Self::ONE as f64
+        f64::from_bits(self.given)
     }
 
     /// The decision for 64 random bits.
     pub const fn decide(self, random: u64) -> bool {
-        (random >> 11) < self.0
+        (random >> 11) < self.threshold
     }
 }
 

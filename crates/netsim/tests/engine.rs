@@ -298,13 +298,8 @@ proptest! {
 fn links_that_cannot_work_are_refused_with_what_is_needed() {
     let mut engine = Engine::new(1);
     let window = Time::from_us(2);
-    let windowed = WindowedReflector {
-        me: 1,
-        window,
-        arriving: VecDeque::new(),
-        mac_free: Time::ZERO,
-        sending: VecDeque::new(),
-    };
+    let windowed =
+        WindowedReflector { me: 1, window, arriving: VecDeque::new(), mac_free: Time::ZERO, sending: VecDeque::new() };
     let a = engine.add_node("board0", Box::new(windowed));
     let b = engine.add_node("sink", Box::new(Sink::default()));
     let short = engine.connect((a, PORT), (b, PORT), link(10, Time::from_us(1))).unwrap_err().to_string();

@@ -73,6 +73,7 @@ fn mistakes_are_refused_with_place_key_value_and_what_is_allowed() {
         ("", &["link..loss=1"]),
         ("", &["link.loss.deep=1"]),
         ("", &["server.slots=100000", "server.rnr_delay=1us"]),
+        ("", &["link.rate=25Gbps", "link.at.board1.rate=1Gbps", "link.at.board2.rate=10Gbps"]),
         ("", &["qp.cnp_dscp=26", "data.trigger_rate=0Hz"]),
     ];
     let mut report = String::new();

@@ -34,6 +34,7 @@ pub(super) fn scenario(scenario: &mut Scenario, document: &Document, problems: &
     let mut checker = Checker { document, problems };
     run_and_data(scenario, &mut checker);
     links(scenario, &mut checker);
+    board_links(scenario, &mut checker);
     switch(scenario, &mut checker);
     server_and_qp(scenario, &mut checker);
     congestion_control(scenario, &mut checker);
@@ -62,6 +63,21 @@ fn links(scenario: &Scenario, checker: &mut Checker) {
         let message = "allowed is up to 100ms";
         checker.require(link.faults.jitter <= late, &key("jitter"), link.faults.jitter, message);
         checker.require(link.faults.reorder_by <= late, &key("reorder_by"), link.faults.reorder_by, message);
+    }
+}
+
+/// The boards are gateware of a fixed line rate; a slower link would queue without end, a faster one never be used.
+fn board_links(scenario: &Scenario, checker: &mut Checker) {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in (0..scenario.boards.count).map(Scenario::board_name) {
+        let own = scenario.links_at.contains_key(&name);
+        let key = if own { format!("link.at.{name}.rate") } else { "link.rate".to_owned() };
+        if seen.insert(key.clone()) {
+            let rate = scenario.link_of(&name).rate;
+            let message =
+                format!("allowed is {} on the link of a board, the rate of its gateware", Scenario::BOARD_RATE);
+            checker.require(rate == Scenario::BOARD_RATE, &key, rate, message);
+        }
     }
 }
 

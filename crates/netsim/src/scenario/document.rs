@@ -166,7 +166,10 @@ impl Source<'_> {
     fn value(&self, value: &DeValue<'_>) -> Value {
         match value {
             DeValue::String(text) => Value::Text(text.to_string()),
-            DeValue::Integer(integer) => Value::Integer(integer.to_string()),
+            DeValue::Integer(integer) => {
+                let decimal = i128::from_str_radix(integer.as_str(), integer.radix());
+                Value::Integer(decimal.map_or_else(|_| integer.to_string(), |value| value.to_string()))
+            }
             DeValue::Float(float) => Value::Float(float.to_string()),
             DeValue::Boolean(flag) => Value::Bool(*flag),
             DeValue::Table(table) => Value::Table(self.entries(table)),

@@ -24,7 +24,8 @@ pub struct Problem {
 
 impl Problem {
     pub(super) fn new(origin: &Origin, key: &str, value: Option<&str>, message: String) -> Self {
-        Problem { place: origin.to_string(), key: key.to_owned(), value: value.map(str::to_owned), message }
+        let value = value.filter(|text| !text.is_empty()).map(str::to_owned);
+        Problem { place: origin.to_string(), key: key.to_owned(), value, message }
     }
 }
 

@@ -146,13 +146,16 @@ impl Scenario {
 
     /// Like `load`, for a text that is in memory; `path` is used in messages and to resolve relative paths.
     pub fn parse(path: impl AsRef<Path>, text: &str, overrides: &[String]) -> Result<Self, ScenarioError> {
-        let mut document = Document::parse(path.as_ref(), text)?;
+        let path = path.as_ref();
+        let mut document = Document::parse(path, text)?;
         for option in overrides {
             document.set(option)?;
         }
-        read::scenario(&document)
+        read::scenario(&document, path.parent().unwrap_or(Path::new("")))
     }
 
+    /// The line rate of the boards' gateware, `penstock_10g`.
+    pub const BOARD_RATE: Rate = Rate::from_gbps(10);
     pub const SERVER: &'static str = "server";
     pub const SWITCH: &'static str = "switch";
 

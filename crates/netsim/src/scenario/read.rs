@@ -4,6 +4,7 @@
 //! Source: AdvCam Table II and section VII for defaults, Zhu et al. 2015 where AdvCam is silent.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use penstock_cc::{DcqcnSettings, Law, StageCounting};
 
@@ -18,8 +19,9 @@ use crate::units::{ByteSize, Frequency, Rate, Time};
 
 const MTUS: [u64; 5] = [256, 512, 1024, 2048, 4096];
 
-pub(super) fn scenario(document: &Document) -> Result<Scenario, ScenarioError> {
-    let findings = Findings::default();
+/// `folder` is where the file lies.
+pub(super) fn scenario(document: &Document, folder: &Path) -> Result<Scenario, ScenarioError> {
+    let findings = Findings { folder: folder.to_owned(), ..Findings::default() };
     let mut root = Section::root(document, &findings);
     let run = run(root.section("run"));
     let data = data(root.section("data"));
@@ -29,9 +31,9 @@ pub(super) fn scenario(document: &Document) -> Result<Scenario, ScenarioError> {
     let server = server(server_section);
     let qp = qp(root.section("qp"));
     let (link, links_at) = links(root.section("link"), boards.count);
-    let cc = congestion_control(root.section("cc"), link.rate);
-    let switch = SwitchReader::read(root.section("switch"));
+    let cc = congestion_control(root.section("cc"));
     let trace = trace(root.section("trace"));
+    let switch = SwitchReader::read(root.section("switch"));
     root.finish();
 
     let mut problems = findings.problems.take();
@@ -187,7 +189,7 @@ impl FromItem for Gain {
     }
 }
 
-fn congestion_control(mut section: Section, line: Rate) -> DcqcnSettings {
+fn congestion_control(mut section: Section) -> DcqcnSettings {
     let default = DcqcnSettings::default();
     let laws = [("dcqcn", Law::Dcqcn), ("off", Law::Off)];
     let countings = [("single", StageCounting::Single), ("per-trigger", StageCounting::PerTrigger)];
@@ -197,7 +199,7 @@ fn congestion_control(mut section: Section, line: Rate) -> DcqcnSettings {
         rate_ai_bps: section.read("rate_ai", Rate(default.rate_ai_bps)).0,
         rate_hai_bps: section.read("rate_hai", Rate(default.rate_hai_bps)).0,
         rate_min_bps: section.read("rate_min", Rate(default.rate_min_bps)).0,
-        rate_line_bps: line.0,
+        rate_line_bps: Scenario::BOARD_RATE.0,
         decrease_interval_ps: section.read("decrease_interval", Time(default.decrease_interval_ps)).0,
         alpha_interval_ps: section.read("alpha_interval", Time(default.alpha_interval_ps)).0,
         increase_interval_ps: section.read("increase_interval", Time(default.increase_interval_ps)).0,

@@ -68,6 +68,8 @@ pub(super) struct Findings {
     pub(super) problems: RefCell<Vec<Problem>>,
     /// Every key with the value in force.
     pub(super) settings: RefCell<Vec<(String, String)>>,
+    /// Where the scenario file lies.
+    pub(super) folder: PathBuf,
 }
 
 /// One table of the document while it is read.
@@ -201,16 +203,13 @@ impl<'a> Section<'a> {
 
     /// A path; one in the file is relative to the file's folder, one from `--set` to the working directory.
     pub(super) fn path(&mut self, key: &str, default: &str) -> PathBuf {
-        let folder = match self.item.map(|item| &item.origin) {
-            Some(Origin::File { file, .. }) => PathBuf::from(file.as_ref()).parent().map(PathBuf::from),
-            _ => None,
-        };
         let from_option =
             self.item.and_then(|item| item.get(key)).is_some_and(|item| matches!(item.origin, Origin::Set(_)));
         let path = PathBuf::from(self.read(key, default.to_owned()));
-        match folder {
-            Some(folder) if !from_option => folder.join(path),
-            _ => path,
+        if from_option {
+            path
+        } else {
+            self.findings.folder.join(path)
         }
     }
 
@@ -220,7 +219,7 @@ impl<'a> Section<'a> {
         for entry in entries.iter().filter(|entry| !self.known.contains(&entry.key)) {
             let whole = if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) };
             let message = format!("unknown key; {whole} allows {}", self.known.join(", "));
-            let value = Some(entry.item.text.as_str()).filter(|text| !text.is_empty() && !text.starts_with('['));
+            let value = Some(entry.item.text.as_str()).filter(|text| !text.starts_with('['));
             let problem = Problem::new(&entry.item.origin, &self.path_of(&entry.key), value, message);
             self.findings.problems.borrow_mut().push(problem);
         }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The trace file: what is recorded is read back by an independent path, also when the run ends early.
+
+mod common;
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
+use arrow_array::StringArray;
+use common::PORT;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use penstock_netsim::{Engine, Frame, Node, Outbox, PortId, RunEnd, Time, TraceError, TraceSink};
+
+type Row = (u64, String, u16, String, f64);
+
+fn read(path: &Path) -> Vec<Row> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
+    let mut rows = Vec::new();
+    for batch in reader {
+        let batch = batch.unwrap();
+        let names = |column: usize, row: usize| {
+            let dictionary = batch.column(column).as_dictionary::<UInt16Type>();
+            let values = dictionary.downcast_dict::<StringArray>().unwrap();
+            values.into_iter().nth(row).flatten().unwrap().to_owned()
+        };
+        for row in 0..batch.num_rows() {
+            rows.push((
+                batch.column(0).as_primitive::<UInt64Type>().value(row),
+                names(1, row),
+                batch.column(2).as_primitive::<UInt16Type>().value(row),
+                names(3, row),
+                batch.column(4).as_primitive::<Float64Type>().value(row),
+            ));
+        }
+    }
+    rows
+}
+
+/// Records its own time.
+struct Clock(Option<Time>);
+
+impl Node for Clock {
+    fn on_start(&mut self, out: &mut Outbox) {
+        if let Some(at) = self.0 {
+            out.timer_at(at, 0);
+        }
+    }
+    fn on_frame(&mut self, _at: Time, _port: PortId, _frame: Frame, _out: &mut Outbox) {}
+    fn on_timer(&mut self, _now: Time, _token: u64, out: &mut Outbox) {
+        out.stop();
+    }
+    fn sample(&mut self, now: Time, trace: &mut TraceSink) {
+        trace.record(3, "ps", now.as_ps() as f64);
+        trace.record_at(Time(1), PORT.0, "earlier", 1.5);
+    }
+}
+
+#[test]
+fn every_node_is_sampled_at_the_interval_and_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let mut engine = Engine::new(1);
+    engine.add_node("a", Box::new(Clock(Some(Time::from_us(25)))));
+    engine.add_node("b", Box::new(Clock(None)));
+    engine.set_trace(TraceSink::create(&path, &[("seed", "1")]).unwrap(), Time::from_us(10));
+    assert_eq!(engine.run_until(Time::from_ms(1)).unwrap(), RunEnd::Stopped);
+    assert!(!path.exists(), "the name appears when the file is whole");
+    assert_eq!(engine.take_trace().unwrap().finish().unwrap(), 12);
+    let rows = read(&path);
+    let times: Vec<(u64, &str)> = rows.iter().filter(|row| row.3 == "ps").map(|row| (row.0, row.1.as_str())).collect();
+    let us = 1_000_000;
+    assert_eq!(times, [(0, "a"), (0, "b"), (10 * us, "a"), (10 * us, "b"), (20 * us, "a"), (20 * us, "b")]);
+    assert_eq!(rows[1], (1, "a".to_owned(), 0, "earlier".to_owned(), 1.5));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn a_trace_that_is_dropped_is_still_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let mut trace = TraceSink::create(&path, &[]).unwrap();
+    trace.begin(Time(5), "node");
+    for n in 0..200_000u32 {
+        trace.record((n % 7) as u16, "n", f64::from(n));
+    }
+    drop(trace);
+    let rows = read(&path);
+    assert_eq!(rows.len(), 200_000);
+    assert_eq!(rows[199_999], (5, "node".to_owned(), (199_999 % 7) as u16, "n".to_owned(), 199_999.0));
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_names_the_file() {
+    let error = TraceSink::create("/no/such/folder/trace.parquet", &[]).err().unwrap();
+    assert!(matches!(&error, TraceError::Io { .. }));
+    assert!(error.to_string().starts_with("cannot write /no/such/folder/trace.parquet.part: "), "{error}");
+}
