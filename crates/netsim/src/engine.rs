@@ -19,8 +19,10 @@ pub enum SimError {
     NoLink { node: String, port: u16 },
     #[error("port {port} of node {node} has a link already")]
     PortTaken { node: String, port: u16 },
-    #[error("link {link}: its delay of {delay} is shorter than {needed}, the sum of the sender's window and the receiver's \
-             lookahead; make the delay longer or the window shorter")]
+    #[error(
+        "link {link}: its delay of {delay} is shorter than {needed}, the sum of the sender's window and the \
+         receiver's lookahead; make the delay longer or the window shorter"
+    )]
     DelayTooShort { link: String, delay: Time, needed: Time },
     #[error("link {link}: rate is 0")]
     NoRate { link: String },
@@ -303,8 +305,8 @@ impl Engine {
         self.trace.take().map(|tracing| tracing.sink)
     }
 
-    /// Lets the simulation run until `limit` (events at `limit` included), until nothing is left to do, or until a node stops
-    /// it. May be called again and again with growing limits.
+    /// Lets the simulation run until `limit` (events at `limit` included), until nothing is left to do, or until a
+    /// node stops it. May be called again and again with growing limits.
     pub fn run_until(&mut self, limit: Time) -> Result<RunEnd, SimError> {
         self.start();
         while !self.core.stopped {
@@ -405,7 +407,8 @@ impl Engine {
         node.downcast_mut()
     }
 
-    /// Ends the simulation and gives the nodes back, in the order of `add_node`; `Box<dyn Any>` of each downcasts to its type.
+    /// Ends the simulation and gives the nodes back, in the order of `add_node`; `Box<dyn Any>` of each downcasts to
+    /// its type.
     pub fn into_nodes(self) -> Vec<Box<dyn Node>> {
         self.nodes
     }

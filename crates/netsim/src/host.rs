@@ -21,8 +21,8 @@ pub trait HostApp: 'static {
     /// A receive has ended.
     fn on_completion(&mut self, now: Time, completion: RecvCompletion);
 
-    /// Posts what receives it now can to queue pair `qpn`, each by a call of `post`. Asked at the start, after the completions
-    /// of a queue pair, and for every queue pair after `on_wakeup`.
+    /// Posts what receives it now can to queue pair `qpn`, each by a call of `post`. Asked at the start, after the
+    /// completions of a queue pair, and for every queue pair after `on_wakeup`.
     fn post_receives(&mut self, now: Time, qpn: Qpn, post: &mut dyn FnMut(RecvWr));
 
     /// When `on_wakeup` is wanted next. Asked at the start and after every call of `on_completion` or `on_wakeup`.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The network laboratory: a deterministic, packet-level simulator of links, switches and hosts.
-//! Promise: one seed replays one run, event for event; integer picoseconds; no clock, no global state, no I/O but the trace.
+//! Promise: one seed replays one run, event for event; integer picoseconds; no clock, no global state, no I/O but
+//! the trace.
 //! Source: design.md sections 3 and 4.
 //!
-//! A simulation is an [`Engine`] with [`Node`]s joined by links ([`LinkParams`], with seeded [`Faults`]). [`Switch`] and
-//! [`Host`] are nodes; the verilated board (crate `penstock-board`) is another. A [`Scenario`] is what a user writes in a file,
-//! [`Star`] builds the network of one. [`TraceSink`] takes the samples of all nodes into a Parquet file.
+//! A simulation is an [`Engine`] with [`Node`]s joined by links ([`LinkParams`], with seeded [`Faults`]). [`Switch`]
+//! and [`Host`] are nodes; the verilated board (crate `penstock-board`) is another. A [`Scenario`] is what a user
+//! writes in a file, [`Star`] builds the network of one. [`TraceSink`] takes the samples of all nodes into a Parquet
+//! file.
 
 mod engine;
 mod host;

@@ -22,8 +22,8 @@ pub struct Faults {
     pub reorder_by: Time,
     /// Bit errors which the FCS catches.
     pub corrupt: Probability,
-    /// One bit behind the Ethernet header flips although the FCS is right (an error inside a switch): the ICRC's business.
-    /// MAC control frames, which are made and consumed on one link, are spared.
+    /// One bit behind the Ethernet header flips although the FCS is right (an error inside a switch): the ICRC's
+    /// business. MAC control frames, which are made and consumed on one link, are spared.
     pub corrupt_undetected: Probability,
     /// Up to this much is added to the delay of each frame, evenly distributed; the order of frames is kept.
     pub jitter: Time,

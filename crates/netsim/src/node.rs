@@ -40,8 +40,8 @@ impl Frame {
 ///
 /// The engine calls its nodes in the order of simulated time. At equal times the order is: frames (by receiving port),
 /// then freed ports, then timers (by node), then samples; within each of these, the order in which they were asked for.
-/// The order does not depend on when a node asked, so that a windowed node (below) gives the same run as one that acts at
-/// every instant.
+/// The order does not depend on when a node asked, so that a windowed node (below) gives the same run as one that
+/// acts at every instant.
 ///
 /// # Windowed nodes
 ///
@@ -49,35 +49,37 @@ impl Frame {
 /// a timer at `0, W, 2W, ...`. At timer `t` it does two things:
 ///
 /// 1. It collects what its window `[t-W, t)` emitted and hands it over by [`Outbox::transmit_at`] with the true start
-///    of each frame. A frame belongs to the window in which its last bit left the node, so `start` may lie before `t-W` when
-///    the frame is long; its *end* may not: `end >= now - egress_lag()`, with `egress_lag() == W`.
-/// 2. It starts the window `[t, t+W)`, for which it must know every frame whose **first** bit arrives before `t+W`. For that it
-///    returns `ingress_lookahead() == W`: each frame is handed over `W` before its first bit arrives, with the time at which
-///    its last bit arrives. All frames of the window have been handed over when timer `t` fires, those that begin at exactly
-///    `t+W` perhaps too: the node keeps frames until their time has come.
+///    of each frame. A frame belongs to the window in which its last bit left the node, so `start` may lie before
+///    `t-W` when the frame is long; its *end* may not: `end >= now - egress_lag()`, with `egress_lag() == W`.
+/// 2. It starts the window `[t, t+W)`, for which it must know every frame whose **first** bit arrives before `t+W`.
+///    For that it returns `ingress_lookahead() == W`: each frame is handed over `W` before its first bit arrives, with
+///    the time at which its last bit arrives. All frames of the window have been handed over when timer `t` fires,
+///    those that begin at exactly `t+W` perhaps too: the node keeps frames until their time has come.
 ///
-/// Both rest on the delay of the link: nothing sent now can be heard before `delay` has passed. `Engine::connect` refuses a
-/// link whose delay is shorter than the sender's `egress_lag` plus the receiver's `ingress_lookahead`, and a frame that
-/// nevertheless comes too late ends the run with `SimError::LateFrame`. Between a windowed and an ordinary node `W <= delay`.
+/// Both rest on the delay of the link: nothing sent now can be heard before `delay` has passed. `Engine::connect`
+/// refuses a link whose delay is shorter than the sender's `egress_lag` plus the receiver's `ingress_lookahead`, and
+/// a frame that nevertheless comes too late ends the run with `SimError::LateFrame`. Between a windowed and an
+/// ordinary node `W <= delay`.
 pub trait Node: Any {
     /// Called once, at time 0, before any other event: the place to set first timers.
     fn on_start(&mut self, _out: &mut Outbox) {}
 
     /// A frame arrives at `port`; its last bit is in at `at`.
     ///
-    /// Without lookahead `at == out.now()`. With `ingress_lookahead() == L > 0` the call comes when the first bit is still `L`
-    /// away: `out.now() == at - (time of the frame on the wire) - L`, later if jitter or a sender's window leave no choice, never
-    /// later than the first bit.
+    /// Without lookahead `at == out.now()`. With `ingress_lookahead() == L > 0` the call comes when the first bit is
+    /// still `L` away: `out.now() == at - (time of the frame on the wire) - L`.
     fn on_frame(&mut self, at: Time, port: PortId, frame: Frame, out: &mut Outbox);
 
-    /// A timer set by [`Outbox::timer_at`] is due. Timers cannot be taken back: a node that changes its mind ignores stale tokens.
+    /// A timer set by [`Outbox::timer_at`] is due. Timers cannot be taken back: a node that changes its mind ignores
+    /// stale tokens.
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox);
 
     /// The frame given to `port` has left, gap included: the next may start now. Called for every frame unless
     /// [`Node::wants_tx_done`] says no.
     fn on_tx_done(&mut self, _now: Time, _port: PortId, _out: &mut Outbox) {}
 
-    /// Whether [`Node::on_tx_done`] should be called. Asked once, when the node is added. Nodes that simulate their own MAC say no.
+    /// Whether [`Node::on_tx_done`] should be called. Asked once, when a link is connected. Nodes that simulate their
+    /// own MAC say no.
     fn wants_tx_done(&self) -> bool {
         true
     }
@@ -115,8 +117,9 @@ impl Outbox<'_> {
         self.core.transmit(self.node, port, self.core.now, frame)
     }
 
-    /// Sends a frame whose preamble begins at `start`, which may lie in the past for a windowed node (see [`Node`]) or in the
-    /// future; delayed if the port is busy then. Starts on one port must not go backwards. Returns when the port is free again.
+    /// Sends a frame whose preamble begins at `start`, which may lie in the past for a windowed node (see [`Node`])
+    /// or in the future; delayed if the port is busy then. Starts on one port must not go backwards. Returns when
+    /// the port is free again.
     pub fn transmit_at(&mut self, start: Time, port: PortId, frame: Frame) -> Time {
         self.core.transmit(self.node, port, start, frame)
     }

@@ -21,7 +21,8 @@ pub struct Star {
 }
 
 impl Star {
-    /// Joins the boards (as many as the scenario has; each answers to `Scenario::board_ip`) and the server by the switch.
+    /// Joins the boards (as many as the scenario has; each answers to `Scenario::board_ip`) and the server by the
+    /// switch.
     pub fn build(scenario: &Scenario, boards: Vec<Box<dyn Node>>, server: Box<dyn Node>) -> Result<Star, SimError> {
         let mut engine = Engine::new(scenario.run.seed);
         let count = boards.len() as u16;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trace file: long-format Parquet, one row per sampled value.
-//! Promise: written in row groups under a temporary name and renamed when finished or dropped, so an early end leaves a valid file.
-//! Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric string (dictionary), value f64.
+//! Promise: written in row groups under a temporary name and renamed when finished or dropped, so an early end
+//! leaves a valid file. Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric
+//! string (dictionary), value f64.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -126,7 +127,8 @@ impl TraceSink {
         self.node = self.number(name);
     }
 
-    /// Records a value of the current node at the current time. `channel` is a port or queue pair, 0 where there is but one.
+    /// Records a value of the current node at the current time. `channel` is a port or queue pair, 0 where there is
+    /// but one.
     pub fn record(&mut self, channel: u16, metric: &str, value: f64) {
         self.record_at(self.now, channel, metric, value);
     }

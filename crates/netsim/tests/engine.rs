@@ -150,8 +150,8 @@ impl Node for Reflector {
     }
 }
 
-/// The same, simulated in windows as a verilated board is: it learns of frames before they arrive, works a whole window off when
-/// the next one begins, and hands frames over when they have ended.
+/// The same, simulated in windows as a verilated board is: it learns of frames before they arrive, works a whole
+/// window off when the next one begins, and hands frames over when they have ended.
 struct WindowedReflector {
     me: u16,
     window: Time,

@@ -209,7 +209,8 @@ fn the_switch_obeys_a_received_pause_and_goes_on_by_itself() {
 
 #[test]
 fn a_pause_is_repeated_before_it_runs_out() {
-    // The bottleneck is blocked for 8 ms, longer than the longest pause of 3.36 ms: no sender may start again meanwhile.
+    // The bottleneck is blocked for 8 ms, longer than the longest pause of 3.36 ms: no sender may start again
+    // meanwhile.
     let link = link(10, Time::from_us(1));
     let pfc = PfcParams::lossless(8, ByteSize(300_000), 2, lossless_headroom(&link, 4096), 4096).unwrap();
     let mut engine = Engine::new(1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What no single key can tell: thresholds out of order, links nothing can pass, buffers that cannot hold what they must.
+//! What no single key can tell: thresholds out of order, links nothing can pass, buffers that cannot hold what they
+//! must.
 //! Promise: a scenario that passes can be built and run; each refusal names the key to change and its bound.
 //! Source: issue A (bad input), IBTA 9.7.6.1.3 for the timeout.
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scenario files: what a run simulates, in TOML, every key checked, units written out.
-//! Promise: what is returned can be built; everything wrong is reported at once with file, line, key, value and what is allowed.
-//! Source: issue A; defaults are AdvCam Table II and its test bench (10 Gb/s links, MTU 4096). `scenarios/incast-3.toml` documents every key.
+//! Promise: what is returned can be built; everything wrong is reported at once with file, line, key, value and what
+//! is allowed.
+//! Source: issue A; defaults are AdvCam Table II and its test bench (10 Gb/s links, MTU 4096).
+//! `scenarios/incast-3.toml` documents every key.
 
 mod check;
 mod document;

@@ -98,7 +98,7 @@ fn boards(mut section: Section) -> Boards {
 
 fn server(mut section: Section) -> Server {
     let server = Server {
-        slots: section.integer("slots", 64, 1..=65_536) as u32,
+        slots: section.integer("slots", 64, 2..=65_536) as u32,
         slot_size: section.read("slot_size", ByteSize(128 << 10)),
         ack_delay: section.read("ack_delay", Time::from_us(1)),
         cnp_interval: section.read("cnp_interval", Time::from_us(50)),

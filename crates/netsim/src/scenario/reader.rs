@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads typed values out of a document, one section at a time, and notes everything that is wrong on the way.
-//! Promise: a key that nothing reads is a problem; a value that cannot be read is a problem and yields its default meanwhile.
+//! Promise: a key that nothing reads is a problem; a value that cannot be read is a problem and yields its default
+//! meanwhile.
 //! Source: none; the list of keys is the code that reads them.
 
 use std::cell::RefCell;

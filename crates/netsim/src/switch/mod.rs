@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An output-queued, shared-buffer switch: eight classes per port in strict priority, RED/ECN, PFC both ways, static routes.
+//! An output-queued, shared-buffer switch: eight classes per port in strict priority, RED/ECN, PFC both ways, static
+//! routes.
 //! Promise: frames of one class and path stay in order; every drop has a counter; lossless with `PfcParams::lossless`.
 //! Source: IEEE 802.1Q (forwarding, PFC), RFC 3168 (ECN), RFC 2474 (class selector: class = DSCP / 8).
 
@@ -278,8 +279,8 @@ fn set_timer(out: &mut Outbox, at: Option<Time>, wake: Wake) {
     }
 }
 
-/// Where a frame wants to go and in which class. Bytes that cannot be trusted (see `Faults::corrupt_undetected`) are forwarded by
-/// what they say, as a real switch would.
+/// Where a frame wants to go and in which class. Bytes that cannot be trusted (see `Faults::corrupt_undetected`) are
+/// forwarded by what they say, as a real switch would.
 fn destination_and_class(packet: &Packet) -> Option<(Ipv4Addr, usize)> {
     match packet {
         Packet::Roce(packet) => Some((packet.ip_dst, usize::from(packet.dscp >> 3) % CLASSES)),

@@ -6,7 +6,8 @@
 use crate::link::LinkParams;
 use crate::units::{ByteSize, Probability, Time};
 
-/// Bytes around the payload of the longest RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4.
+/// Bytes around the payload of the longest RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4,
+/// ICRC 4.
 const HEADERS: u64 = 78;
 /// Preamble 8, FCS 4, gap 12.
 const WIRE_OVERHEAD: u64 = 24;
@@ -20,8 +21,8 @@ pub fn max_frame(mtu: u16) -> ByteSize {
     ByteSize(u64::from(mtu) + HEADERS)
 }
 
-/// RED marking of ECN-capable packets on an egress queue (RFC 3168, Zhu et al.): by the bytes of the same class that wait
-/// in front of the arriving packet.
+/// RED marking of ECN-capable packets on an egress queue (RFC 3168, Zhu et al.): by the bytes of the same class that
+/// wait in front of the arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EcnParams {
     pub kmin: ByteSize,
@@ -53,8 +54,8 @@ pub struct PfcParams {
 /// A buffer that cannot be lossless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a buffer of {buffer} is too small for {ports} lossless ports: each needs {headroom} of headroom and {shared} to work \
-     with; allowed is {needed} or more"
+    "a buffer of {buffer} is too small for {ports} lossless ports: each needs {headroom} of headroom and {shared} \
+     to work with; allowed is {needed} or more"
 )]
 pub struct BufferTooSmall {
     pub buffer: ByteSize,
@@ -64,8 +65,9 @@ pub struct BufferTooSmall {
     pub needed: ByteSize,
 }
 
-/// The headroom one port and class needs on this link: what crosses the threshold (one frame), what may be in front of the PFC
-/// frame (one frame), the PFC frame, the round trip, the sender's response time, and the frame the sender has just begun.
+/// The headroom one port and class needs on this link: what crosses the threshold (one frame), what may be in front
+/// of the PFC frame (one frame), the PFC frame, the round trip, the sender's response time, and the frame the sender
+/// has just begun.
 pub fn lossless_headroom(link: &LinkParams, mtu: u16) -> ByteSize {
     let frame = max_frame(mtu).bytes() + WIRE_OVERHEAD;
     let round_trip = (link.delay + link.faults.jitter) * 2;
@@ -73,8 +75,8 @@ pub fn lossless_headroom(link: &LinkParams, mtu: u16) -> ByteSize {
 }
 
 impl PfcParams {
-    /// The thresholds for a buffer shared equally by `ports` ports with one lossless class each, on the most demanding of
-    /// their links: xoff is the port's share less the headroom, xon lies two frames below.
+    /// The thresholds for a buffer shared equally by `ports` ports with one lossless class each, on the most
+    /// demanding of their links: xoff is the port's share less the headroom, xon lies two frames below.
     pub fn lossless(
         classes: u8,
         buffer: ByteSize,

@@ -145,8 +145,8 @@ impl Port {
         bits.fold(0, |bits, (class, since)| bits | u8::from(since.is_some()) << class)
     }
 
-    /// The PFC frame that is due, if one is, and the port counted as sending it. It names all pausing classes and so renews
-    /// them all.
+    /// The PFC frame that is due, if one is, and the port counted as sending it. It names all pausing classes and so
+    /// renews them all.
     pub(super) fn take_pfc_frame(&mut self, pause_quanta: u16) -> Option<MacControl> {
         if self.untold == 0 {
             return None;
