@@ -107,11 +107,7 @@ fn follow(simulation: &mut Simulation, interrupted: &AtomicBool, quiet: bool) ->
     }
     let mut progress = Progress::Running;
     while progress == Progress::Running && !interrupted.load(Ordering::Relaxed) {
-        progress = match simulation.step() {
-            Ok(progress) => progress,
-            // What was built so far is kept; the error is what the user must know.
-            Err(error) => return Err(error.into()),
-        };
+        progress = simulation.step()?;
         bar.set_position(simulation.events_built());
         bar.set_message(format!("{:.2} ms simulated", simulation.now().as_secs_f64() * 1e3));
     }

@@ -206,7 +206,7 @@ impl Simulation {
         }
         closed?;
         let tallies: Vec<_> = self.star.boards.iter().map(|id| self.board(*id).tally().clone()).collect();
-        let responders: Vec<_> = self.host().responders().map(|r| r.counters().clone()).collect();
+        let responders: Vec<_> = self.host().responders().map(|r| *r.counters()).collect();
         let switch: &Switch = self.star.engine.node(self.star.switch).expect("the switch is a switch");
         let mut result = RunResult {
             boards: Vec::new(),

@@ -209,7 +209,7 @@ fn jain_over_time(result: &RunResult) -> Option<f64> {
     let contended: Vec<_> = result
         .received
         .iter()
-        .skip_while(|row| row.iter().any(|bytes| *bytes == 0))
+        .skip_while(|row| row.contains(&0))
         .take_while(|row| row.iter().zip(finals).all(|(bytes, last)| bytes < last))
         .step_by(STEPS)
         .collect();
