@@ -138,7 +138,8 @@ def test_same_seed_gives_the_same_bytes_and_another_seed_does_not(penstock: Pens
 
 
 def test_events_are_exact_with_the_limiter_off(penstock: Penstock, tmp_path: Path, recorded: np.ndarray) -> None:
-    run = penstock.run(tmp_path, "data.events=60", "data.trigger_rate=100kHz", *FAST)
+    shallow = ("switch.buffer=500KB", "switch.kmin=50KB", "switch.kmax=200KB")
+    run = penstock.run(tmp_path, "data.events=60", "data.trigger_rate=100kHz", *shallow, *FAST)
     assert_verified(run, recorded, 60)
     assert sum(run.of_boards("pause_time_s")) > 0, "three line rates into one must need flow control"
     assert run.summary()["goodput_bps"] > 9e9
@@ -169,6 +170,23 @@ def test_a_slow_consumer_stops_the_boards_and_loses_nothing(
     assert_verified(run, recorded, 8)
     assert sum(run.of_boards("counters.rnr_nak")) > 0
     assert run.summary()["goodput_bps"] < 1.05 * 300e6 * 8 * 8 / 7  # the last slots wait for nobody
+
+
+def test_boards_that_wait_for_a_late_one_go_on_when_it_has_come(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    """The last fragment of an event frees a slot of every board, not only of the one that sent it."""
+    late = (
+        "link.at.board2.delay=300us",
+        "switch.pfc=false",
+        "server.slots=2",
+        "server.rnr_delay=40us",
+        "data.trigger_rate=100kHz",
+    )
+    run = penstock.run(tmp_path, "data.events=4", *late, *FAST)
+    assert_verified(run, recorded, 4)
+    assert all(n > 0 for n in run.of_boards("counters.rnr_nak")[:2])
+    assert run.summary()["simulated_s"] < 10e-3, "the timeout of an incomplete event is 100 ms"
 
 
 def test_waiting_for_a_slow_consumer_uses_up_no_retries(
