@@ -75,17 +75,17 @@ async def messages_arrive_on_a_perfect_network_with_no_packet_twice(dut):
 
 @cocotb.test()
 async def messages_arrive_under_random_stalls(dut):
-    await random_traffic(dut, Faults(), 40, stall=0.4)
+    await random_traffic(dut, Faults(), 25, stall=0.4)
 
 
 @cocotb.test()
 async def messages_arrive_over_loss_copies_and_reordering(dut):
-    await random_traffic(dut, Faults(loss=0.05, duplicate=0.05, reorder=0.05), 60, stall=0.1)
+    await random_traffic(dut, Faults(loss=0.05, duplicate=0.05, reorder=0.05), 50, stall=0.1)
 
 
 @cocotb.test()
 async def messages_arrive_when_receivers_are_often_not_ready(dut):
-    await random_traffic(dut, Faults(loss=0.02, duplicate=0.03, reorder=0.05), 40, stall=0.0, rnr=0.15)
+    await random_traffic(dut, Faults(loss=0.02, duplicate=0.03, reorder=0.05), 25, stall=0.0, rnr=0.15)
 
 
 @cocotb.test()
