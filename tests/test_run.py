@@ -40,6 +40,7 @@ def assert_verified(run: Run, recorded: np.ndarray, events: int, boards: int = B
     server = run.summary()["server"]
     assert (server["events_complete"], server["events_incomplete"], server["byte_exact"]) == (events, 0, True)
     assert run.of_boards("messages_ok") == [events] * boards and run.of_boards("messages_error") == [0] * boards
+    assert run.of_boards("counters.messages_done") == [events] * boards
     assert_recorded(run, recorded, events, boards)
 
 

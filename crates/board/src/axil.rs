@@ -48,6 +48,11 @@ impl Master {
         self.answers.pop_front()
     }
 
+    /// The answer that came last, ahead of those before it.
+    pub fn take_latest(&mut self) -> Option<Answer> {
+        self.answers.pop_back()
+    }
+
     pub fn is_idle(&self) -> bool {
         self.current.is_none() && self.waiting.is_empty()
     }
