@@ -145,7 +145,7 @@ impl QueuePair {
             bytes = random.magnitude(16);
             self.pacer.charge(bytes);
         }
-        let outcome = step(&self.state, Happened { cnp, bytes, cycles: ROUND }, params);
+        let outcome = step(&self.state, Happened { cnp, bytes, cycles: ROUND, ..Happened::default() }, params);
         let ignored = cnp && (init || outcome.cnp_ignored);
         self.state = if init { State::idle(params) } else { outcome.state };
         self.grant = (self.state.rate_current, self.state.rate_current >= params.rate_line);
