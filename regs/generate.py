@@ -27,6 +27,8 @@ NAMES = [
     "penstock_regs.py",
     "penstock.xml",
     "penstock_qp.xml",
+    "penstock_cc.xml",
+    "penstock_qcn.xml",
 ]
 
 

@@ -1,36 +1,56 @@
 // SPDX-License-Identifier: SHL-2.1
-// Congestion control of all queue pairs: a DCQCN reaction point and a pacer for each.
+// Congestion control of all queue pairs: a reaction point, DCQCN or QCN, and a pacer for each.
 // Visits every queue pair once per round of max(N_QP, 16) cycles; one pipeline serves them all.
-// AdvCam sections II and V; Zhu et al., SIGCOMM 2015; design section 3.
+// AdvCam sections II and V; Zhu et al., SIGCOMM 2015; IEEE 802.1Qau; design section 3.
 module cc_engine
   import penstock_pkg::*;
   import cc_pkg::*;
 #(
-    parameter int unsigned N_QP = 4
+    parameter int unsigned N_QP = 4,
+    parameter int unsigned N_GROUPS = CcGroups,  // sets of parameters
+    parameter bit WITH_QCN = 1'b1
 ) (
-    input logic       clk,
-    input logic       rst,
-    input cc_params_t params,
+    input logic                       clk,
+    input logic                       rst,
+    input cc_params_t  [N_GROUPS-1:0] params,
+    input qcn_params_t [N_GROUPS-1:0] qcn_params,
+
+    // the law and the group of a queue pair, from its next visit; after reset its group 0 and its law
+    input logic       choice_valid,
+    input qp_t        choice_qp,
+    input cc_choice_t choice,
 
     // a queue pair starts afresh: line rate, alpha = 1, full credit, from its next visit
     input logic init_valid,
     input qp_t  init_qp,
 
-    // a CNP arrived; several in one round count as one
-    input  logic cnp_valid,
-    input  qp_t  cnp_qp,
-    output logic cnp_ignored,  // a pulse for one that did not cut: in the cooldown, or the law is off
+    // a notification arrived; of several in one round, CNPs count as one and the last feedback counts
+    input  logic      cnp_valid,
+    input  qp_t       cnp_qp,
+    input  logic      cnm_valid,
+    input  qp_t       cnm_qp,
+    input  feedback_t cnm_feedback,
+    output logic      cnp_ignored,  // a pulse for one that did not cut: in the cooldown, or another law's
 
     // a packet starts, with all its bytes on the wire
     input logic        sent_valid,
     input qp_t         sent_qp,
     input logic [15:0] sent_bytes,
 
+    input logic paused,  // pause or PFC holds the transmitter
+
     output logic [N_QP-1:0] eligible,  // may start a packet
 
     // one queue pair's state, in the next cycle
     input  qp_t        st_qp,
-    output cc_status_t st
+    output cc_status_t st,
+
+    // rates over time
+    input  cc_sampling_t sampling,
+    output logic [127:0] m_axis_sample_tdata,  // cc_sample_t
+    output logic         m_axis_sample_tvalid,
+    input  logic         m_axis_sample_tready,
+    output logic         sample_dropped
 );
 
   if (N_QP == 0 || N_QP > 256 || (N_QP & (N_QP - 1)) != 0) begin : gen_check
@@ -60,91 +80,157 @@ module cc_engine
   end
 
   // ---- what waits for a visit -------------------------------------------------------------------
-  logic [N_QP-1:0] cnp_q;
-  logic [N_QP-1:0] init_q;  // all after reset, so that the state RAM needs none
+  logic [N_QP-1:0] cnp_q, cnm_q;
+  logic [N_QP-1:0] init_q;   // all after reset, so that the state RAM needs none
+  logic [N_QP-1:0] chose_q;  // software has chosen since reset, so the choice RAM needs none either
 
   always_ff @(posedge clk) begin
     if (visit) begin
       cnp_q[index(visit_qp)] <= 1'b0;
+      cnm_q[index(visit_qp)] <= 1'b0;
       init_q[index(visit_qp)] <= 1'b0;
     end
     if (cnp_valid) cnp_q[index(cnp_qp)] <= 1'b1;
+    if (cnm_valid) cnm_q[index(cnm_qp)] <= 1'b1;
     if (init_valid) init_q[index(init_qp)] <= 1'b1;
+    if (choice_valid) chose_q[index(choice_qp)] <= 1'b1;
     if (rst) begin
       cnp_q <= '0;
+      cnm_q <= '0;
+      chose_q <= '0;
       init_q <= '1;
     end
   end
 
-  // ---- state of all queue pairs -----------------------------------------------------------------
-  dcqcn_state_t states[N_QP];
+  cc_choice_t chosen;
+  feedback_t  feedback;
 
-  logic        fetched_q;
-  qp_t         fetched_qp_q;
-  dcqcn_state_t fetched_state_q;
-  logic        fetched_init_q, fetched_cnp_q;
-  byte_count_t fetched_bytes_q, take_bytes;
+  ram_sdp #(.W($bits(cc_choice_t)), .DEPTH(N_QP)) u_choices (
+      .clk,
+      .wr_en(choice_valid), .wr_addr(index(choice_qp)), .wr_data(choice),
+      .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data(chosen)
+  );
+  ram_sdp #(.W($bits(feedback_t)), .DEPTH(N_QP)) u_feedback (
+      .clk,
+      .wr_en(cnm_valid), .wr_addr(index(cnm_qp)), .wr_data(cnm_feedback),
+      .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data(feedback)
+  );
+
+  // ---- state of all queue pairs -----------------------------------------------------------------
+  typedef struct packed {
+    byte_count_t bytes;  // sent between the last two visits' ends: what the next visit counts
+    state_word_t state;
+  } row_t;
+
+  row_t        fetched_row;
+  logic        done;
+  state_word_t done_word;
+  byte_count_t done_bytes;
+  qp_t  done_qp;
+
+  ram_sdp #(.W($bits(row_t)), .DEPTH(N_QP)) u_states (
+      .clk,
+      .wr_en(done), .wr_addr(index(done_qp)), .wr_data({done_bytes, done_word}),
+      .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data(fetched_row)
+  );
+
+  logic fetched_q, fetched_init_q, fetched_cnp_q, fetched_cnm_q, fetched_chose_q, fetched_paused_q;
+  qp_t  fetched_qp_q;
 
   always_ff @(posedge clk) begin
     fetched_q <= visit;
     if (visit) begin
       fetched_qp_q <= visit_qp;
-      fetched_state_q <= states[index(visit_qp)];
       fetched_init_q <= init_q[index(visit_qp)];
       fetched_cnp_q <= cnp_q[index(visit_qp)];
-      fetched_bytes_q <= take_bytes;
+      fetched_cnm_q <= cnm_q[index(visit_qp)];
+      fetched_chose_q <= chose_q[index(visit_qp)];
+      fetched_paused_q <= paused;
     end
   end
 
-  always_ff @(posedge clk) st <= status_of(states[index(st_qp)]);
-
   // ---- the visit --------------------------------------------------------------------------------
-  logic         done;
-  qp_t          done_qp;
-  dcqcn_state_t done_state;
-  logic         done_unlimited, done_cnp_ignored;
+  cc_choice_t fetched_choice;
+  happened_t  happened;
+  law_e       group_law;
+  logic       early, done_unlimited, done_cnp_ignored;
+  qp_t        early_qp;
 
-  dcqcn_step #(
-      .VisitCyclesLog2(RoundLog2)
+  assign fetched_choice = fetched_chose_q ? chosen : '0;
+  assign group_law = N_GROUPS == 1 ? params[0].law : params[fetched_choice.group].law;
+  assign happened = '{
+      qp: fetched_qp_q, group: fetched_choice.group, law: chosen_law(fetched_choice.law, group_law),
+      init: fetched_init_q, cnp: fetched_cnp_q, feedback: fetched_cnm_q ? feedback : '0,
+      bytes: fetched_row.bytes, paused: fetched_paused_q
+  };
+
+  cc_step #(
+      .VisitCyclesLog2(RoundLog2),
+      .N_GROUPS(N_GROUPS),
+      .WITH_QCN(WITH_QCN)
   ) u_step (
-      .clk,
-      .rst,
-      .params,
+      .clk, .rst, .params, .qcn_params,
       .in_valid       (fetched_q),
-      .in_qp          (fetched_qp_q),
-      .in_state       (fetched_state_q),
-      .in_init        (fetched_init_q),
-      .in_cnp         (fetched_cnp_q),
-      .in_bytes       (fetched_bytes_q),
+      .in_happened    (happened),
+      .in_state       (fetched_row.state),
+      .early_valid    (early),
+      .early_qp,
       .out_valid      (done),
       .out_qp         (done_qp),
-      .out_state      (done_state),
+      .out_state      (done_word),
       .out_unlimited  (done_unlimited),
       .out_cnp_ignored(done_cnp_ignored)
   );
 
-  always_ff @(posedge clk) if (done) states[index(done_qp)] <= done_state;
-
   assign cnp_ignored = done && done_cnp_ignored;
 
   // ---- the pacer --------------------------------------------------------------------------------
+  dcqcn_state_t done_state;
+  assign done_state = done_word;
+
   pacer #(
       .N_QP     (N_QP),
       .RoundLog2(RoundLog2)
   ) u_pacer (
-      .clk,
-      .rst,
-      .sent_valid,
-      .sent_qp,
-      .sent_bytes,
-      .take_valid     (visit),
-      .take_qp        (visit_qp),
-      .take_bytes,
+      .clk, .rst,
+      .sent_valid, .sent_qp, .sent_bytes,
+      .early_valid    (early),
+      .early_qp,
       .grant_valid    (done),
       .grant_qp       (done_qp),
-      .grant_rate     (done_state.rate_current),
+      .grant_rate     (done_state.c.rate_current),
       .grant_unlimited(done_unlimited),
+      .grant_bytes    (done_bytes),
       .eligible
   );
 
+  // ---- what software sees -----------------------------------------------------------------------
+  // With the state, the choice that this visit followed.
+  cc_choice_t done_choice;
+  cc_status_t done_status;
+  assign done_status = status_of(done_word, done_choice);
+
+  ram_sdp #(.W($bits(cc_choice_t)), .DEPTH(N_QP)) u_choices_shown (
+      .clk,
+      .wr_en(fetched_q), .wr_addr(index(fetched_qp_q)), .wr_data(fetched_choice),
+      .rd_en(early), .rd_addr(index(early_qp)), .rd_data(done_choice)
+  );
+  ram_sdp #(.W($bits(cc_status_t)), .DEPTH(N_QP)) u_status (
+      .clk,
+      .wr_en(done), .wr_addr(index(done_qp)), .wr_data(done_status),
+      .rd_en(1'b1), .rd_addr(index(st_qp)), .rd_data(st)
+  );
+
+  cc_sampler u_sampler (
+      .clk, .rst, .sampling,
+      .round_start (visit && visit_qp == '0),
+      .visit_begins(visit),
+      .visit_valid (done),
+      .visit_qp    (done_qp),
+      .visit_status(done_status),
+      .m_axis_sample_tdata, .m_axis_sample_tvalid, .m_axis_sample_tready,
+      .stat_dropped(sample_dropped)
+  );
+
+  wire unused = &{1'b0, done_state};
 endmodule

@@ -15,25 +15,53 @@ package cc_pkg;
   localparam int unsigned ByteCountW = 19;
   typedef logic [ByteCountW-1:0] byte_count_t;
 
+  // What both laws keep.
   typedef struct packed {
-    rate_t       rate_current;      // R_C
-    rate_t       rate_target;       // R_T
-    alpha_full_t alpha;
-    logic [31:0] since_cut;         // cycles, held at the highest value
-    logic [31:0] alpha_elapsed;     // cycles since the last CNP or alpha update
-    logic [31:0] increase_elapsed;  // cycles since the last cut or recovery event of the timer
-    logic [31:0] bytes_sent;        // bytes since the last cut or recovery event of the byte counter
-    logic [7:0]  stage_timer;       // recovery events since the cut: T, or all (one counter)
-    logic [7:0]  stage_bytes;       // recovery events of the byte counter since the cut: BC
+    rate_t       rate_current;   // R_C
+    rate_t       rate_target;    // R_T
+    logic [31:0] timer_elapsed;  // cycles of the timer since the last cut or event
+    logic [31:0] bytes_sent;     // bytes since the last cut or event of the byte counter
+    logic [7:0]  stage_timer;    // events since the cut: of the timer, or all (DCQCN, one counter)
+    logic [7:0]  stage_bytes;    // events of the byte counter since the cut
+    logic        limited;        // the limiter is at work
+    logic        qcn;            // the law that wrote this word
     logic [31:0] cnp_handled;
-    logic        limited;           // a CNP has been seen; before it the limiter is idle
+  } common_t;
+
+  typedef struct packed {
+    common_t     c;
+    alpha_full_t alpha;
+    logic [31:0] since_cut;      // cycles, held at the highest value
+    logic [31:0] alpha_elapsed;  // cycles since the last CNP or alpha update
   } dcqcn_state_t;
 
-  // A counter that runs towards a limit.
+  typedef struct packed {
+    common_t     c;
+    logic [31:0] lfsr;
+    logic [31:0] timer_limit;    // how long the timer's stage lasts; 0 = not drawn yet
+    logic [31:0] byte_limit;     // how long the byte counter's stage lasts; 0 = not drawn yet
+  } qcn_state_t;
+
+  // The word as it lies in RAM, whichever law wrote it.
+  localparam int unsigned StateW = $bits(dcqcn_state_t);
+  typedef logic [StateW-1:0] state_word_t;
+
+  // What happened to a queue pair since its last visit.
+  typedef struct packed {
+    qp_t                         qp;
+    logic [$clog2(CcGroups)-1:0] group;
+    law_e                        law;
+    logic                        init;      // start afresh, whatever the state was
+    logic                        cnp;
+    feedback_t                   feedback;
+    byte_count_t                 bytes;     // sent
+    logic                        paused;    // pause or PFC holds the transmitter
+  } happened_t;
+
+  // A counter at its limit or on its way there.
   typedef struct packed {
     logic        fired;
-    logic [31:0] sum;   // what was counted, held at the highest value
-    logic [31:0] next;  // what remains to be counted on from
+    logic [31:0] next;  // what is counted on from
   } tally_t;
 
   function automatic logic [31:0] saturating_add(input logic [31:0] a, input logic [31:0] b);
@@ -42,45 +70,64 @@ package cc_pkg;
     return sum[32] ? '1 : sum[31:0];
   endfunction
 
-  // Counts amount towards limit. At the limit the counter fires and keeps what is left over, so
-  // that the mean interval is exact; a rest of 2^slack_log2 or more (software has just lowered
-  // the limit) is dropped. A limit of 0 never fires.
-  function automatic tally_t advance(input logic [31:0] count, input logic [31:0] amount,
-                                     input logic [31:0] limit, input int unsigned slack_log2);
+  // At the limit a counter fires and keeps what is left over, so that the mean interval is exact; a
+  // rest of 2^slack_log2 or more (software has just lowered the limit) is dropped. 0 never fires.
+  function automatic tally_t judge(input logic [31:0] sum, input logic [31:0] limit,
+                                   input int unsigned slack_log2);
     tally_t tally;
-    logic [31:0] rest;
-    tally.sum = saturating_add(count, amount);
-    tally.fired = limit != '0 && tally.sum >= limit;
-    rest = tally.sum - limit;
-    if (limit == '0 || (tally.fired && (rest >> slack_log2) != '0)) tally.next = '0;
-    else tally.next = tally.fired ? rest : tally.sum;
+    logic [32:0] rest;
+    logic off;
+    off = limit == '0;
+    rest = {1'b0, sum} - {1'b0, limit};
+    tally.fired = !rest[32] && !off;
+    if (off || (tally.fired && (rest[31:0] >> slack_log2) != '0)) tally.next = '0;
+    else tally.next = tally.fired ? rest[31:0] : sum;
     return tally;
   endfunction
 
-  // floor(alpha * (1 - 2^-shift))
-  function automatic alpha_full_t decayed(input alpha_full_t alpha, input logic [3:0] shift);
-    alpha_full_t below;
-    below = alpha & ~(alpha_full_t'('1) << shift);
-    return alpha - (alpha >> shift) - alpha_full_t'(below != '0);
-  endfunction
-
+  // low <= high
   function automatic rate_t bounded(input rate_t rate, input rate_t low, input rate_t high);
-    if (rate > high || low > high) return high;
+    if (rate > high) return high;
     return rate < low ? low : rate;
   endfunction
 
-  // The larger of the two stage counters stands for the stage.
-  // A part of the state word is asked for.
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic cc_status_t status_of(input dcqcn_state_t state);
-    cc_status_t status;
-    status.rate_current = state.rate_current;
-    status.rate_target = state.rate_target;
-    status.alpha = state.alpha[AlphaFullW-1:AlphaGuardBits];
-    status.stage = state.stage_timer > state.stage_bytes ? state.stage_timer : state.stage_bytes;
-    status.cnp_handled = state.cnp_handled;
-    return status;
+  function automatic law_e chosen_law(input law_choice_e choice, input law_e of_group);
+    unique case (choice)
+      ChooseDcqcn: return LawDcqcn;
+      ChooseQcn:   return LawQcn;
+      ChooseOff:   return LawOff;
+      default:     return of_group;
+    endcase
   endfunction
-  // verilator lint_on UNUSEDSIGNAL
+
+  function automatic cc_status_t status_of(input state_word_t word, input cc_choice_t choice);
+    dcqcn_state_t state;
+    state = word;
+    return '{
+        rate_current: state.c.rate_current,
+        rate_target: state.c.rate_target,
+        alpha: state.c.qcn ? '0 : state.alpha[AlphaFullW-1:AlphaGuardBits],
+        stage_timer: state.c.stage_timer,
+        stage_bytes: state.c.stage_bytes,
+        limited: state.c.limited,
+        choice: choice,
+        cnp_handled: state.c.cnp_handled
+    };
+  endfunction
+
+  // Eight shifts of the Galois LFSR x^32 + x^22 + x^2 + x + 1.
+  function automatic logic [31:0] lfsr_drawn(input logic [31:0] lfsr);
+    logic [31:0] value;
+    value = lfsr;
+    for (int i = 0; i < 8; i++) value = (value >> 1) ^ (value[0] ? 32'h8020_0003 : '0);
+    return value;
+  endfunction
+
+  // Where a queue pair's LFSR starts: never at zero, where it would stay.
+  function automatic logic [31:0] lfsr_start(input logic [31:0] seed, input qp_t qp);
+    logic [31:0] start;
+    start = seed ^ (32'h9E37_79B9 * 32'(qp));
+    return start == '0 ? 32'd1 : start;
+  endfunction
 
 endpackage

@@ -4,8 +4,9 @@
 // AdvCam section V (credit generator), made per packet; design section 3.
 //
 // Credit = granted - spent. Visits alone write `granted`, packets alone write `spent`, so each is
-// a RAM with one writer, and a charge counts at once. A grant is one round long, 2^RoundLog2
-// cycles; in units of 2^(RoundLog2 - 24) bytes it is the rate itself.
+// a RAM with one writer and a copy for each reader. A grant is one round long, 2^RoundLog2 cycles;
+// in units of 2^(RoundLog2 - 24) bytes it is the rate itself. Reads miss a write of their own cycle;
+// the last write of each kind is kept for them.
 module pacer
   import penstock_pkg::*;
   import cc_pkg::*;
@@ -24,18 +25,18 @@ module pacer
     input qp_t         sent_qp,
     input logic [15:0] sent_bytes,
 
-    // a visit begins: what was sent since the last one
-    input  logic        take_valid,
-    input  qp_t         take_qp,
-    output byte_count_t take_bytes,
-
     // a visit ends: one round's worth of rate; an unlimited queue pair is kept at full credit
-    input logic  grant_valid,
-    input qp_t   grant_qp,
-    input rate_t grant_rate,
-    input logic  grant_unlimited,
+    input  logic        early_valid,  // a cycle ahead of every grant
+    input  qp_t         early_qp,
+    input  logic        grant_valid,
+    input  qp_t         grant_qp,
+    input  rate_t       grant_rate,
+    input  logic        grant_unlimited,
+    output byte_count_t grant_bytes,  // with the grant: what was sent since the last one
 
-    output logic [N_QP-1:0] eligible  // from the cycle after a grant or a packet's start
+    // Two cycles after a grant or a packet's start; in the cycle between, a limited queue pair that
+    // has just started a packet may not start another.
+    output logic [N_QP-1:0] eligible
 );
 
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
@@ -52,12 +53,10 @@ module pacer
     logic [FractionW-1:0] fraction;
   } grant_t;
 
-  grant_t granted [N_QP];
-  byte_count_t spent [N_QP];
-  byte_count_t taken [N_QP];  // `spent` at the last visit
-  logic [N_QP-1:0] unlimited_q;
-  logic [N_QP-1:0] eligible_q;
-  assign eligible = eligible_q;
+  typedef struct packed {
+    byte_count_t taken;    // `spent` at the last grant
+    grant_t      granted;
+  } account_t;
 
   // A build uses the low bits of a queue-pair index.
   // verilator lint_off UNUSEDSIGNAL
@@ -66,53 +65,102 @@ module pacer
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
-  logic [QpW-1:0] sent_index, take_index, grant_index;
-  assign sent_index = index(sent_qp);
-  assign take_index = index(take_qp);
-  assign grant_index = index(grant_qp);
+  logic [N_QP-1:0] unlimited_q, eligible_q;
+  assign eligible = eligible_q;
+
+  // ---- RAM --------------------------------------------------------------------------------------
+  logic           paid_q;  // a packet that started in the last cycle
+  logic [QpW-1:0] paid_index_q;
+  byte_count_t    paid_bytes_q, paid_spent;
+  account_t       grant_account, grant_next;
+  byte_count_t    spent_for_grant, spent_for_packet, granted_for_packet;
+
+  ram_sdp #(.W($bits(account_t)), .DEPTH(N_QP)) u_accounts (
+      .clk,
+      .wr_en(grant_valid), .wr_addr(index(grant_qp)), .wr_data(grant_next),
+      .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(grant_account)
+  );
+  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP)) u_spent_for_grant (
+      .clk,
+      .wr_en(paid_q), .wr_addr(paid_index_q), .wr_data(paid_spent),
+      .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(spent_for_grant)
+  );
+  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP)) u_spent_for_packet (
+      .clk,
+      .wr_en(paid_q), .wr_addr(paid_index_q), .wr_data(paid_spent),
+      .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(spent_for_packet)
+  );
+  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP)) u_granted_for_packet (
+      .clk,
+      .wr_en(grant_valid), .wr_addr(index(grant_qp)), .wr_data(grant_next.granted.bytes),
+      .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(granted_for_packet)
+  );
+
+  // ---- the last write of each kind --------------------------------------------------------------
+  logic           last_paid_q, last_grant_q;
+  logic [QpW-1:0] last_paid_index_q, last_grant_index_q;
+  byte_count_t    last_spent_q, last_granted_q;
+
+  always_ff @(posedge clk) begin
+    last_paid_q <= paid_q && !rst;
+    last_paid_index_q <= paid_index_q;
+    last_spent_q <= paid_spent;
+    last_grant_q <= grant_valid && !rst;
+    last_grant_index_q <= index(grant_qp);
+    last_granted_q <= grant_next.granted.bytes;
+  end
 
   // ---- packets ----------------------------------------------------------------------------------
-  byte_count_t sent_spent;
-  assign sent_spent = spent[sent_index] + byte_count_t'(sent_bytes);
-
-  always_ff @(posedge clk) if (sent_valid) spent[sent_index] <= sent_spent;
-
-  // ---- visits -----------------------------------------------------------------------------------
-  assign take_bytes = spent[take_index] - taken[take_index];
-
-  always_ff @(posedge clk) if (take_valid) taken[take_index] <= spent[take_index];
-
-  grant_t grant_sum, grant_next;
-  byte_count_t grant_spent, grant_credit;
+  byte_count_t paid_granted, paid_credit;
 
   always_comb begin
-    // a packet that starts in this very cycle counts already
-    grant_spent = sent_valid && sent_index == grant_index ? sent_spent : spent[grant_index];
-    grant_sum = granted[grant_index] + ($bits(grant_t))'(grant_rate);
-    grant_credit = grant_sum.bytes - grant_spent;
-    grant_next = grant_sum;
+    paid_spent = (last_paid_q && last_paid_index_q == paid_index_q ? last_spent_q : spent_for_packet) + paid_bytes_q;
+    paid_granted = last_grant_q && last_grant_index_q == paid_index_q ? last_granted_q : granted_for_packet;
+    paid_credit = paid_granted - paid_spent;
+  end
+
+  always_ff @(posedge clk) begin
+    paid_q <= sent_valid && !rst;
+    paid_index_q <= index(sent_qp);
+    paid_bytes_q <= byte_count_t'(sent_bytes);
+  end
+
+  // ---- grants -----------------------------------------------------------------------------------
+  logic [QpW-1:0] grant_index;
+  byte_count_t    grant_spent, grant_credit;
+
+  assign grant_index = index(grant_qp);
+  assign grant_bytes = grant_spent - grant_account.taken;
+
+  always_comb begin
+    grant_spent = spent_for_grant;
+    if (last_paid_q && last_paid_index_q == grant_index) grant_spent = last_spent_q;
+    if (paid_q && paid_index_q == grant_index) grant_spent = paid_spent;
+  end
+
+  always_comb begin
+    grant_next.taken = grant_spent;
+    grant_next.granted = grant_account.granted + ($bits(grant_t))'(grant_rate);
+    grant_credit = grant_next.granted.bytes - grant_spent;
     if (grant_unlimited || (!grant_credit[ByteCountW-1] && (grant_credit >> CapLog2) != '0)) begin
-      grant_next.bytes = grant_spent + Cap;
-      grant_next.fraction = '0;
+      grant_next.granted.bytes = grant_spent + Cap;
+      grant_next.granted.fraction = '0;
       grant_credit = Cap;
     end
   end
 
-  always_ff @(posedge clk) begin
-    if (grant_valid) granted[grant_index] <= grant_next;
-  end
-
   // ---- who may start ----------------------------------------------------------------------------
-  byte_count_t sent_credit;
-  assign sent_credit = granted[sent_index].bytes - sent_spent;
-
   always_ff @(posedge clk) begin
-    if (sent_valid) eligible_q[sent_index] <= unlimited_q[sent_index] || !sent_credit[ByteCountW-1];
+    if (paid_q) eligible_q[paid_index_q] <= unlimited_q[paid_index_q] || !paid_credit[ByteCountW-1];
     if (grant_valid) begin
       eligible_q[grant_index] <= !grant_credit[ByteCountW-1];
       unlimited_q[grant_index] <= grant_unlimited;
     end
-    if (rst) eligible_q <= '0;
+    if (sent_valid) eligible_q[index(sent_qp)] <= unlimited_q[index(sent_qp)];
+    if (rst) begin
+      eligible_q <= '0;
+      unlimited_q <= '0;
+    end
   end
 
 endmodule

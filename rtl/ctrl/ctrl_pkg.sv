@@ -29,7 +29,11 @@ package ctrl_pkg;
     logic        pause_en;
     logic        pfc_en;
     logic [2:0]  traffic_class;
-    cc_params_t  cc;
+    logic [15:0] cnp_interval;
+    logic [7:0]  cnp_burst;
+    cc_sampling_t sampling;
+    qcn_params_t [CcGroups-1:0] qcn;
+    cc_params_t  [CcGroups-1:0] cc;
   } settings_t;
 
 endpackage

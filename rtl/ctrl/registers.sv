@@ -65,20 +65,42 @@ module registers
   assign settings.pfc_en        = hwif_out.flow_control.pfc_en.value;
   assign settings.traffic_class = hwif_out.flow_control.traffic_class.value;
 
-  assign settings.cc.law               = law_e'(hwif_out.cc.control.law.value);
-  assign settings.cc.clamp_target      = hwif_out.cc.control.clamp_target.value;
-  assign settings.cc.two_counters      = hwif_out.cc.control.two_counters.value;
-  assign settings.cc.g_shift           = hwif_out.cc.control.g_shift.value;
-  assign settings.cc.stage_threshold   = hwif_out.cc.control.stage_threshold.value;
-  assign settings.cc.hyper_threshold   = hwif_out.cc.control.hyper_threshold.value;
-  assign settings.cc.rate_ai           = hwif_out.cc.rate_ai.value.value;
-  assign settings.cc.rate_hai          = hwif_out.cc.rate_hai.value.value;
-  assign settings.cc.rate_min          = hwif_out.cc.rate_min.value.value;
-  assign settings.cc.rate_line         = hwif_out.cc.rate_line.value.value;
-  assign settings.cc.decrease_interval = hwif_out.cc.decrease_interval.value.value;
-  assign settings.cc.alpha_interval    = hwif_out.cc.alpha_interval.value.value;
-  assign settings.cc.increase_interval = hwif_out.cc.increase_interval.value.value;
-  assign settings.cc.byte_threshold    = hwif_out.cc.byte_threshold.value.value;
+  assign settings.cnp_interval      = hwif_out.cnp_limit.interval.value;
+  assign settings.cnp_burst         = hwif_out.cnp_limit.burst.value;
+  assign settings.sampling.interval = hwif_out.sampling.interval.cycles.value;
+  assign settings.sampling.first    = hwif_out.sampling.range.first.value;
+  assign settings.sampling.last     = hwif_out.sampling.range.last.value;
+
+  for (genvar i = 0; i < int'(CcGroups); i++) begin : gen_group
+    assign settings.cc[i] = '{
+        law:               law_e'(hwif_out.cc[i].control.law.value),
+        clamp_target:      hwif_out.cc[i].control.clamp_target.value,
+        two_counters:      hwif_out.cc[i].control.two_counters.value,
+        g_shift:           hwif_out.cc[i].control.g_shift.value,
+        stage_threshold:   hwif_out.cc[i].control.stage_threshold.value,
+        hyper_threshold:   hwif_out.cc[i].control.hyper_threshold.value,
+        rate_ai:           hwif_out.cc[i].rate_ai.value.value,
+        rate_hai:          hwif_out.cc[i].rate_hai.value.value,
+        rate_min:          hwif_out.cc[i].rate_min.value.value,
+        rate_line:         hwif_out.cc[i].rate_line.value.value,
+        decrease_interval: hwif_out.cc[i].decrease_interval.value.value,
+        alpha_interval:    hwif_out.cc[i].alpha_interval.value.value,
+        increase_interval: hwif_out.cc[i].increase_interval.value.value,
+        byte_threshold:    hwif_out.cc[i].byte_threshold.value.value
+    };
+    assign settings.qcn[i] = '{
+        gd_shift:        hwif_out.qcn[i].control.gd_shift.value,
+        stage_threshold: hwif_out.qcn[i].control.stage_threshold.value,
+        jitter:          hwif_out.qcn[i].control.jitter.value,
+        rate_ai:         hwif_out.qcn[i].rate_ai.value.value,
+        rate_hai:        hwif_out.qcn[i].rate_hai.value.value,
+        rate_min:        hwif_out.qcn[i].rate_min.value.value,
+        rate_line:       hwif_out.qcn[i].rate_line.value.value,
+        timer_period:    hwif_out.qcn[i].timer_period.value.value,
+        byte_limit:      hwif_out.qcn[i].byte_limit.value.value,
+        seed:            hwif_out.qcn[i].seed.value.value
+    };
+  end
 
   // ---- blocks that answer for themselves ---------------------------------------------------------
   assign counters_req = '{

@@ -133,13 +133,16 @@ package penstock_pkg;
   typedef logic [31:0] rate_t;   // Q8.24 bytes per clock cycle
   localparam int unsigned AlphaOne = 65536;
 
+  localparam int unsigned CcGroups = 4;  // sets of parameters; each queue pair belongs to one
+
   typedef enum logic [1:0] {
     LawOff   = 2'd0,
-    LawDcqcn = 2'd1
+    LawDcqcn = 2'd1,
+    LawQcn   = 2'd2
   } law_e;
 
   typedef struct packed {
-    law_e        law;
+    law_e        law;                 // of the queue pairs that name none
     logic        clamp_target;        // ClampTargetRate
     logic        two_counters;        // 0: one stage counter (AdvCam), 1: one each (Zhu et al.)
     logic [3:0]  g_shift;             // g = 2^-g_shift
@@ -155,13 +158,60 @@ package penstock_pkg;
     logic [31:0] byte_threshold;      // bytes; the recovery byte counter
   } cc_params_t;
 
+  typedef struct packed {
+    logic [3:0]  gd_shift;            // G_d = 2^-gd_shift
+    logic [3:0]  stage_threshold;     // stages of fast recovery
+    logic [6:0]  jitter;              // of both counters, in 1/256
+    rate_t       rate_ai;
+    rate_t       rate_hai;
+    rate_t       rate_min;
+    rate_t       rate_line;
+    logic [31:0] timer_period;        // cycles
+    logic [31:0] byte_limit;          // bytes
+    logic [31:0] seed;                // of the jitter
+  } qcn_params_t;
+
+  // What a queue pair's congestion control follows.
+  typedef enum logic [1:0] {
+    ChooseGroup = 2'd0,  // the law of its group
+    ChooseDcqcn = 2'd1,
+    ChooseQcn   = 2'd2,
+    ChooseOff   = 2'd3
+  } law_choice_e;
+
+  typedef struct packed {
+    logic [$clog2(CcGroups)-1:0] group;
+    law_choice_e                 law;
+  } cc_choice_t;
+
+  typedef logic [5:0] feedback_t;  // |F_b| of QCN; 0 = none
+
   // One sample of a queue pair's reaction point.
   typedef struct packed {
     rate_t       rate_current;   // R_C
     rate_t       rate_target;    // R_T
-    logic [16:0] alpha;          // 65536 = 1
-    logic [7:0]  stage;
+    logic [16:0] alpha;          // 65536 = 1; 0 under QCN
+    logic [7:0]  stage_timer;
+    logic [7:0]  stage_bytes;
+    logic        limited;        // the limiter is at work
+    cc_choice_t  choice;
     logic [31:0] cnp_handled;    // rp_cnp_handled
   } cc_status_t;
+
+  // m_axis_sample_tdata: a queue pair's rates at one moment, 128 bits.
+  typedef struct packed {
+    logic [31:0] cycle;          // since reset, modulo 2^32
+    logic [6:0]  reserved;
+    qp_t         qp;
+    logic [16:0] alpha;
+    rate_t       rate_target;
+    rate_t       rate_current;
+  } cc_sample_t;
+
+  typedef struct packed {
+    logic [31:0] interval;       // cycles from one sample of a queue pair to the next; 0 = none
+    qp_t         first;          // queue pairs that are sampled
+    qp_t         last;
+  } cc_sampling_t;
 
 endpackage

@@ -35,7 +35,11 @@ module qp_table
   input  psn_t            st_nxt,
   input  psn_t            st_wr,
   input  qp_tx_counters_t st_counters,
-  input  cc_status_t      st_cc
+  input  cc_status_t      st_cc,
+
+  // Law and group of congestion control that software chooses for queue pair `cmd_qp`; the engine keeps them.
+  output logic            cc_choice_valid,
+  output cc_choice_t      cc_choice
 );
   import penstock_regs_pkg::*;
 
@@ -129,6 +133,14 @@ module qp_table
   end
 
   logic [31:0] word;
+  qp_stage_t stage;
+  qp_congestion_t congestion;
+  assign stage = '{
+      value: st_cc.stage_timer > st_cc.stage_bytes ? st_cc.stage_timer : st_cc.stage_bytes,
+      timer: st_cc.stage_timer, bytes: st_cc.stage_bytes, limited: st_cc.limited, default: '0
+  };
+  assign congestion = '{law: st_cc.choice.law, group: st_cc.choice.group, default: '0};
+
   always_comb begin
     unique case (addr)
       QpState:                word = 32'(st_state);
@@ -146,7 +158,8 @@ module qp_table
       QpRateCurrent:          word = st_cc.rate_current;
       QpRateTarget:           word = st_cc.rate_target;
       QpAlpha:                word = 32'(st_cc.alpha);
-      QpStage:                word = 32'(st_cc.stage);
+      QpStage:                word = stage;
+      QpCongestion:           word = congestion;
       QpRpCnpHandled:         word = st_cc.cnp_handled;
       default:                word = word_of(row, addr);
     endcase
@@ -200,6 +213,17 @@ module qp_table
     cmd_valid <= command & ~rst;
     cmd_qp    <= qp;
     cmd_state <= qp_state_e'(commanded);
+  end
+
+  // verilator lint_off UNUSEDSIGNAL
+  // (the holes of a register are not kept)
+  qp_congestion_t chosen;
+  // verilator lint_on UNUSEDSIGNAL
+  assign chosen = access_q.wr_data;
+
+  always_ff @(posedge clk) begin
+    cc_choice_valid <= write && addr == QpCongestion && (&access_q.wr_biten[7:0]) && !rst;
+    cc_choice       <= '{group: chosen.group, law: law_choice_e'(chosen.law)};
   end
 
   always_ff @(posedge clk) begin

@@ -28,6 +28,11 @@ module penstock_10g #(
   output logic         m_axis_cpl_tvalid,
   input  logic         m_axis_cpl_tready,
 
+  // Rates of the queue pairs over time (penstock_pkg::cc_sample_t); dropped and counted while not taken.
+  output logic [127:0] m_axis_sample_tdata,
+  output logic         m_axis_sample_tvalid,
+  input  logic         m_axis_sample_tready,
+
   // Registers (regs/penstock.rdl).
   input  logic [16:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,

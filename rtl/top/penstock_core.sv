@@ -52,6 +52,11 @@ module penstock_core
   output logic                m_axis_cpl_tvalid,
   input  logic                m_axis_cpl_tready,
 
+  // Rates of the queue pairs over time (cc_sample_t); dropped and counted while not taken.
+  output logic [127:0]        m_axis_sample_tdata,
+  output logic                m_axis_sample_tvalid,
+  input  logic                m_axis_sample_tready,
+
   // Registers.
   input  logic [16:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,
@@ -120,6 +125,8 @@ module penstock_core
   psn_t                 st_una, st_nxt, st_wr;
   qp_tx_counters_t      st_counters;
   cc_status_t           st_cc;
+  logic                 cc_choice_valid;
+  cc_choice_t           cc_choice;
   logic      [N_QP-1:0] ready;
 
   qp_table #(
@@ -145,7 +152,9 @@ module penstock_core
     .st_nxt,
     .st_wr,
     .st_counters,
-    .st_cc
+    .st_cc,
+    .cc_choice_valid,
+    .cc_choice
   );
 
   // ---- transmit: transport, framer, ICRC -------------------------------------------------------------
@@ -261,8 +270,9 @@ module penstock_core
   // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
   rx_roce_t rx;
   logic rx_valid;
-  logic cnp_valid, cnp_ignored;
-  qp_t cnp_qp;
+  logic cnp_valid, cnp_ignored, cnm_valid;
+  qp_t cnp_qp, cnm_qp;
+  feedback_t cnm_feedback;
 
   roce_rx #(
     .DATA_W(DATA_W)
@@ -308,23 +318,78 @@ module penstock_core
   );
 
   // ---- congestion control ----------------------------------------------------------------------------
+  cnm_receiver #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP)
+  ) u_cnm_receiver (
+    .clk,
+    .rst,
+    .local_mac(settings.local_mac),
+    .ready,
+    .s_axis_tdata (s_axis_rx_tdata),
+    .s_axis_tkeep (s_axis_rx_tkeep),
+    .s_axis_tvalid(s_axis_rx_tvalid),
+    .s_axis_tlast (s_axis_rx_tlast),
+    .s_axis_tuser (s_axis_rx_tuser),
+    .cnm_valid,
+    .cnm_qp,
+    .cnm_feedback,
+    .stat_rx_cnm   (pulse[CntRxCnmPackets]),
+    .stat_not_ready(pulse[CntRxCnmNotReady])
+  );
+
+  logic act_cnp_valid, act_cnm_valid;
+  qp_t act_cnp_qp, act_cnm_qp;
+  feedback_t act_cnm_feedback;
+
+  cnp_limiter u_cnp_limiter (
+    .clk,
+    .rst,
+    .interval(settings.cnp_interval),
+    .burst   (settings.cnp_burst),
+    .in_cnp_valid   (cnp_valid),
+    .in_cnp_qp      (cnp_qp),
+    .in_cnm_valid   (cnm_valid),
+    .in_cnm_qp      (cnm_qp),
+    .in_cnm_feedback(cnm_feedback),
+    .cnp_valid   (act_cnp_valid),
+    .cnp_qp      (act_cnp_qp),
+    .cnm_valid   (act_cnm_valid),
+    .cnm_qp      (act_cnm_qp),
+    .cnm_feedback(act_cnm_feedback),
+    .stat_refused(pulse[CntRxCnpRefused])
+  );
+
   cc_engine #(
     .N_QP(N_QP)
   ) u_cc_engine (
     .clk,
     .rst,
     .params    (settings.cc),
+    .qcn_params(settings.qcn),
+    .choice_valid(cc_choice_valid),
+    .choice_qp   (cmd_qp),
+    .choice      (cc_choice),
     .init_valid(cmd_valid && cmd_state == QpRts),
     .init_qp   (cmd_qp),
-    .cnp_valid,
-    .cnp_qp,
+    .cnp_valid   (act_cnp_valid),
+    .cnp_qp      (act_cnp_qp),
+    .cnm_valid   (act_cnm_valid),
+    .cnm_qp      (act_cnm_qp),
+    .cnm_feedback(act_cnm_feedback),
+    .cnp_ignored,
     .sent_valid,
     .sent_qp,
     .sent_bytes,
+    .paused    (tx_paused),
     .eligible  (cc_eligible),
     .st_qp,
     .st        (st_cc),
-    .cnp_ignored
+    .sampling  (settings.sampling),
+    .m_axis_sample_tdata,
+    .m_axis_sample_tvalid,
+    .m_axis_sample_tready,
+    .sample_dropped(pulse[CntSamplesDropped])
   );
 
   // ---- what is counted -------------------------------------------------------------------------------

@@ -35,7 +35,42 @@ PARAMS = [
     ("increase_interval", 32, 312_500),
     ("byte_threshold", 32, 0),
 ]
-STATUS = [("cnp_handled", 32), ("stage", 8), ("alpha", 17), ("rate_target", 32), ("rate_current", 32)]
+# qcn_params_t likewise, the QCN seed's page
+QCN_PARAMS = [
+    ("gd_shift", 4, 7),
+    ("stage_threshold", 4, 5),
+    ("jitter", 7, 77),
+    ("rate_ai", 32, 6_711),
+    ("rate_hai", 32, 67_109),
+    ("rate_min", 32, 6_711),
+    ("rate_line", 32, LINE),
+    ("timer_period", 32, 3_906_250),
+    ("byte_limit", 32, 150_000),
+    ("seed", 32, 1),
+]
+GROUPS = 4
+OFF, DCQCN, QCN = 3, 1, 2  # law_choice_e
+STATUS = [  # cc_status_t from its least significant field
+    ("cnp_handled", 32),
+    ("law", 2),
+    ("group", 2),
+    ("limited", 1),
+    ("stage_bytes", 8),
+    ("stage_timer", 8),
+    ("alpha", 17),
+    ("rate_target", 32),
+    ("rate_current", 32),
+]
+
+
+def words(fields: list[tuple[str, int, int]], given: dict[str, int]) -> int:
+    """A packed struct from its fields; those not given have their defaults."""
+    unknown = given.keys() - {name for name, _, _ in fields}
+    assert not unknown, f"no such parameters: {unknown}"
+    word = 0
+    for name, bits, default in fields:
+        word = word << bits | given.get(name, default)
+    return word
 
 
 class Engine:
@@ -48,8 +83,10 @@ class Engine:
     async def start(self, **params):
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for valid in (dut.init_valid, dut.cnp_valid, dut.sent_valid):
-            valid.value = 0
+        for quiet in ("init_valid", "choice_valid", "cnp_valid", "cnm_valid", "sent_valid", "paused", "sampling"):
+            getattr(dut, quiet).value = 0
+        dut.m_axis_sample_tready.value = 0
+        self.groups, self.qcn_groups = [{} for _ in range(GROUPS)], [{} for _ in range(GROUPS)]
         dut.st_qp.value = 0
         self.configure(**params)
         dut.rst.value = 1
@@ -57,13 +94,35 @@ class Engine:
         dut.rst.value = 0
         await ClockCycles(dut.clk, LATENCY)
 
-    def configure(self, **params):
-        unknown = params.keys() - {name for name, _, _ in PARAMS}
-        assert not unknown, f"no such parameters: {unknown}"
-        word = 0
-        for name, bits, default in PARAMS:
-            word = word << bits | params.get(name, default)
-        self.dut.params.value = word
+    def configure(self, group: int = 0, **params):
+        """DCQCN's parameters of one group, the others' stay."""
+        self.groups[group] = params
+        bits = sum(width for _, width, _ in PARAMS)
+        self.dut.params.value = sum(words(PARAMS, given) << bits * i for i, given in enumerate(self.groups))
+        bits = sum(width for _, width, _ in QCN_PARAMS)
+        self.dut.qcn_params.value = sum(words(QCN_PARAMS, given) << bits * i for i, given in enumerate(self.qcn_groups))
+
+    def configure_qcn(self, group: int = 0, **params):
+        self.qcn_groups[group] = params
+        self.configure(group, **self.groups[group])
+
+    async def choose(self, law: int, group: int = 0, qp: int = 0):
+        """Puts a queue pair under a law; returns once it is."""
+        dut = self.dut
+        dut.choice_qp.value, dut.choice.value = qp, group << 2 | law
+        dut.choice_valid.value = 1
+        await RisingEdge(dut.clk)
+        dut.choice_valid.value = 0
+        await ClockCycles(dut.clk, LATENCY)
+
+    async def cnm(self, feedback: int, qp: int = 0):
+        """One QCN notification, acted upon."""
+        dut = self.dut
+        dut.cnm_qp.value, dut.cnm_feedback.value = qp, feedback
+        dut.cnm_valid.value = 1
+        await RisingEdge(dut.clk)
+        dut.cnm_valid.value = 0
+        await ClockCycles(dut.clk, LATENCY)
 
     @property
     def cycle(self) -> int:
@@ -90,6 +149,7 @@ class Engine:
         for name, bits in STATUS:
             status[name] = word & ((1 << bits) - 1)
             word >>= bits
+        status["stage"] = max(status["stage_timer"], status["stage_bytes"])
         return status
 
     async def send(self, qps: list[int], cycles: int, packet: int = PACKET):
@@ -122,7 +182,8 @@ async def a_flow_that_saw_no_cnp_is_never_held_back(dut):
     await engine.send([0], 60_000)
     assert engine.sent[0] >= 8 * 60_000 * 0.998  # packets start on whole cycles: 524 instead of 523.25
     status = await engine.status()
-    assert status == {"rate_current": LINE, "rate_target": LINE, "alpha": 65536, "stage": 0, "cnp_handled": 0}
+    fresh = {"rate_current": LINE, "rate_target": LINE, "alpha": 65536, "stage": 0, "cnp_handled": 0, "limited": 0}
+    assert status.items() >= fresh.items(), status
 
 
 @cocotb.test()
@@ -239,3 +300,88 @@ async def init_gives_a_fresh_flow_and_the_law_can_be_switched_off(dut):
     await engine.send([0], 20_000)
     assert engine.sent[0] >= 8 * 20_000 * 0.998
     assert (await engine.status())["rate_current"] == LINE
+
+
+@cocotb.test()
+async def each_queue_pair_follows_its_own_law_with_its_group_of_parameters(dut):
+    engine = Engine(dut)
+    await engine.start()
+    engine.configure(2, rate_min=3 << 24, decrease_interval=0)
+    engine.configure_qcn(1, gd_shift=6)
+    qp = N_QP - 1
+    await engine.choose(QCN, 1, qp)
+    assert await engine.cnp(qp), "a CNP acted on a flow under QCN"
+    await engine.cnm(16, qp)
+    status = await engine.status(qp)
+    assert (status["rate_current"], status["law"], status["group"], status["limited"]) == (LINE * 3 // 4, QCN, 1, 1)
+    if N_QP > 1:
+        assert (await engine.status(0))["rate_current"] == LINE
+    await engine.choose(DCQCN, 2, qp)
+    status = await engine.status(qp)
+    assert (status["rate_current"], status["limited"]) == (LINE, 0), "another law starts afresh"
+    for _ in range(4):
+        await engine.cnp(qp)
+    assert (await engine.status(qp))["rate_current"] == 3 << 24, "the lowest rate of group 2"
+    await engine.choose(OFF, 0, qp)
+    assert await engine.cnp(qp)
+    assert (await engine.status(qp))["rate_current"] == LINE
+
+
+@cocotb.test()
+async def qcn_recovers_by_timer_and_freezes_it_while_paused(dut):
+    engine = Engine(dut)
+    await engine.start()
+    engine.configure_qcn(timer_period=400, byte_limit=0)
+    await engine.choose(QCN)
+    await engine.cnm(63)
+    cut = (await engine.status())["rate_current"]
+    assert cut == LINE - LINE * 63 // 128
+    dut.paused.value = 1
+    await ClockCycles(dut.clk, 4_000)
+    status = await engine.status()
+    assert (status["rate_current"], status["stage_timer"]) == (cut, 0)
+    dut.paused.value = 0
+    await ClockCycles(dut.clk, 4_000)
+    status = await engine.status()
+    assert status["stage_timer"] >= 7 and status["rate_current"] > LINE * 0.98
+
+
+@cocotb.test()
+async def qcn_recovers_by_its_byte_counter(dut):
+    engine = Engine(dut)
+    await engine.start()
+    engine.configure_qcn(timer_period=0, byte_limit=10_000)
+    await engine.choose(QCN)
+    await engine.cnm(63)
+    await engine.send([0], 20_000)
+    stages = (await engine.status())["stage_bytes"]
+    assert engine.sent[0] / 14_000 - 1 <= stages <= engine.sent[0] / 3_500, f"{stages} after {engine.sent[0]} bytes"
+
+
+@cocotb.test()
+async def the_sampling_port_gives_each_queue_pair_at_its_rate_and_drops_what_is_not_taken(dut):
+    engine = Engine(dut)
+    await engine.start()
+    await engine.cnp(N_QP - 1)
+    interval = 156  # 1 MHz
+    dut.sampling.value = interval << 16 | 0 << 8 | 255
+    dut.m_axis_sample_tready.value = 1
+    samples, dropped = [], 0
+    for _ in range(interval * 10):
+        await RisingEdge(dut.clk)
+        if dut.m_axis_sample_tvalid.value == 1:
+            samples.append(int(dut.m_axis_sample_tdata.value))
+        assert dut.sample_dropped.value == 0
+    assert 9 * N_QP <= len(samples) <= 10 * N_QP
+    for i, sample in enumerate(samples):
+        qp = sample >> 81 & 0xFF
+        assert qp == i % N_QP
+        rate = LINE // 2 if qp == N_QP - 1 else LINE
+        assert (sample & 0xFFFFFFFF, sample >> 32 & 0xFFFFFFFF, sample >> 64 & 0x1FFFF) == (rate, LINE, 65536)
+    times = [sample >> 96 for sample in samples[::N_QP]]
+    assert all(abs(b - a - interval) <= 16 for a, b in itertools.pairwise(times)), times
+    dut.m_axis_sample_tready.value = 0
+    for _ in range(interval * 40):
+        await RisingEdge(dut.clk)
+        dropped += dut.sample_dropped.value == 1
+    assert dropped >= 40 * N_QP - 16 - N_QP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion-control engine and its Rust model agree to the bit, whatever happens."""
+"""The congestion-control engine and its Rust model agree to the bit, whatever happens: laws, pacer, choices."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from lib.toolchain import REPO
 
 BENCH = Bench(
     top="cc_replay",
-    configs=[{"N_QP": 1}, {"N_QP": 4}, {"N_QP": 16}],
+    configs=[{"N_QP": 1}, {"N_QP": 4}, {"N_QP": 64}],
     sources=[Path(__file__).parent / "cc_replay.sv"],
 )
 ROUNDS = 500  # of one episode; the replay holds 1024

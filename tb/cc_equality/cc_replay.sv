@@ -15,15 +15,19 @@ module cc_replay
     output logic [31:0]   errors
 );
 
-  localparam int unsigned Round = 16;
-  localparam int unsigned Latency = 5;       // from a visit's start to its end
+  localparam int unsigned Round = N_QP > 16 ? N_QP : 16;
+  localparam int unsigned Latency = 7;       // from a visit's start to its end
   localparam int unsigned ParamsAt = 12;     // cycle of the round in which no visit is in flight
   localparam int unsigned MaxRounds = 1024;
+  localparam int unsigned FractionW = 24 - $clog2(Round);
+  localparam int unsigned AccountW = 2 * ByteCountW + FractionW;
 
   // verilator lint_off UNUSEDSIGNAL
   typedef struct packed {
     logic         init;
+    law_choice_e  law;      // chosen with init
     logic         cnp;
+    feedback_t    feedback;
     logic [15:0]  bytes;
     logic         ignored;
     logic         eligible;
@@ -35,6 +39,8 @@ module cc_replay
   int file;
   int rounds, offset;
   cc_params_t round_params[MaxRounds];
+  qcn_params_t round_qcn[MaxRounds];
+  logic round_paused[MaxRounds];
   record_t records[MaxRounds*N_QP];
 
   // The next number of the history; 0 at its end.
@@ -62,25 +68,51 @@ module cc_replay
     return p;
   endfunction
 
+  function automatic qcn_params_t read_qcn_params();
+    qcn_params_t p;
+    p.gd_shift = 4'(word());
+    p.stage_threshold = 4'(word());
+    p.jitter = 7'(word());
+    p.rate_ai = 32'(word());
+    p.rate_hai = 32'(word());
+    p.rate_min = 32'(word());
+    p.rate_line = 32'(word());
+    p.timer_period = 32'(word());
+    p.byte_limit = 32'(word());
+    p.seed = 32'(word());
+    return p;
+  endfunction
+
+  // The words of Flow::words of crates/cc.
+  function automatic dcqcn_state_t read_state();
+    dcqcn_state_t state;
+    logic [31:0] flags;
+    state.c.rate_current = 32'(word());
+    state.c.rate_target = 32'(word());
+    state.c.timer_elapsed = 32'(word());
+    state.c.bytes_sent = 32'(word());
+    flags = 32'(word());
+    {state.c.qcn, state.c.limited, state.c.stage_bytes, state.c.stage_timer} = flags[17:0];
+    state.c.cnp_handled = 32'(word());
+    state.alpha = 32'(word());
+    state.since_cut = 32'(word());
+    state.alpha_elapsed = 32'(word());
+    return state;
+  endfunction
+
   function automatic record_t read_record();
     record_t r;
+    law_e law;
     r.init = 1'(word());
+    law = law_e'(2'(word()));
+    r.law = law == LawDcqcn ? ChooseDcqcn : law == LawQcn ? ChooseQcn : ChooseOff;
     r.cnp = 1'(word());
+    r.feedback = 6'(word());
     r.bytes = 16'(word());
     r.ignored = 1'(word());
     r.eligible = 1'(word());
     r.credit = word();
-    r.state.rate_current = 32'(word());
-    r.state.rate_target = 32'(word());
-    r.state.alpha = 32'(word());
-    r.state.since_cut = 32'(word());
-    r.state.alpha_elapsed = 32'(word());
-    r.state.increase_elapsed = 32'(word());
-    r.state.bytes_sent = 32'(word());
-    r.state.stage_timer = 8'(word());
-    r.state.stage_bytes = 8'(word());
-    r.state.cnp_handled = 32'(word());
-    r.state.limited = 1'(word());
+    r.state = read_state();
     return r;
   endfunction
 
@@ -89,37 +121,58 @@ module cc_replay
     offset = 32'(word());
     if (rounds == 0) return 1'b0;  // end of file
     for (int r = 0; r < rounds; r++) begin
+      round_paused[r] = 1'(word());
       round_params[r] = read_params();
+      round_qcn[r] = read_qcn_params();
       for (int q = 0; q < int'(N_QP); q++) records[r*int'(N_QP)+q] = read_record();
     end
     return 1'b1;
   endfunction
 
   // ---- the engine -------------------------------------------------------------------------------
-  logic rst, init_valid, cnp_valid, sent_valid, cnp_ignored;
+  logic rst, init_valid, cnp_valid, cnm_valid, sent_valid, cnp_ignored, paused;
+  law_choice_e event_law;
+  feedback_t event_feedback;
+  logic [1:0] event_group;
   qp_t event_qp;
   logic [15:0] sent_bytes;
   logic [N_QP-1:0] eligible;
   cc_params_t params;
+  qcn_params_t qcn_params;
   cc_status_t st;
 
+  // verilator lint_off PINCONNECTEMPTY
+  // (the sampling port has its own bench)
   cc_engine #(
       .N_QP(N_QP)
   ) dut (
       .clk,
       .rst,
-      .params,
+      .params    ({CcGroups{params}}),
+      .qcn_params({CcGroups{qcn_params}}),
+      .choice_valid(init_valid),
+      .choice_qp   (event_qp),
+      .choice      ('{group: event_group, law: event_law}),
       .init_valid,
       .init_qp(event_qp),
       .cnp_valid,
       .cnp_qp (event_qp),
+      .cnm_valid,
+      .cnm_qp      (event_qp),
+      .cnm_feedback(event_feedback),
       .cnp_ignored,
       .sent_valid,
       .sent_qp(event_qp),
       .sent_bytes,
+      .paused,
       .eligible,
       .st_qp  ('0),
-      .st
+      .st,
+      .sampling            ('0),
+      .m_axis_sample_tdata (),
+      .m_axis_sample_tvalid(),
+      .m_axis_sample_tready(1'b1),
+      .sample_dropped      ()
   );
 
   // ---- playing ----------------------------------------------------------------------------------
@@ -150,6 +203,7 @@ module cc_replay
     automatic record_t r;
     init_valid <= 1'b0;
     cnp_valid <= 1'b0;
+    cnm_valid <= 1'b0;
     sent_valid <= 1'b0;
     case (state)
       StWait: if (play) begin
@@ -164,6 +218,8 @@ module cc_replay
         cycle <= -2;
         if (read_episode()) begin
           params <= round_params[0];
+          qcn_params <= round_qcn[0];
+          paused <= round_paused[0];
           state <= StPlay;
         end else begin
           $fclose(file);
@@ -181,19 +237,30 @@ module cc_replay
           event_qp <= qp_t'(expected % int'(N_QP));
           init_valid <= r.init;
           cnp_valid <= r.cnp;
+          cnm_valid <= r.feedback != '0;
+          event_feedback <= r.feedback;
+          event_law <= r.law;
+          event_group <= 2'(expected);  // all groups are alike
           sent_valid <= r.bytes != '0;
           sent_bytes <= r.bytes;
         end
         if (cycle >= 0 && cycle % int'(Round) == int'(ParamsAt) && cycle / int'(Round) < rounds)
+        begin
           params <= round_params[cycle/int'(Round)];
+          qcn_params <= round_qcn[cycle/int'(Round)];
+        end
+        // seen from the first visit of the next round on
+        if (cycle >= 0 && cycle % int'(Round) == int'(Round) - 1 && cycle / int'(Round) < rounds)
+          paused <= round_paused[cycle/int'(Round)];
 
         expected = record_at(0);
         if (expected >= 0) begin
           automatic int q = expected % int'(N_QP);
-          automatic byte_count_t credit = dut.u_pacer.granted[q].bytes - dut.u_pacer.spent[q];
+          automatic logic [AccountW-1:0] account = dut.u_pacer.u_accounts.mem[q];
+          automatic byte_count_t credit = account[FractionW+:ByteCountW] - dut.u_pacer.u_spent_for_grant.mem[q];
           r = records[expected];
           check(eligible[q] == r.eligible, "eligible", expected);
-          check({credit, dut.u_pacer.granted[q].fraction} == r.credit[4+:39], "credit", expected);
+          check({credit, account[FractionW-1:0]} == r.credit[24-FractionW+:ByteCountW+FractionW], "credit", expected);
         end
 
         expected = record_at(int'(Latency));
@@ -201,7 +268,7 @@ module cc_replay
           r = records[expected];
           visits <= visits + 1;
           check(dut.done && dut.done_qp == qp_t'(expected % int'(N_QP)), "the visit", expected);
-          check(dut.done_state == r.state, "state", expected);
+          check(dut.done_word == r.state, "state", expected);
           check(cnp_ignored == r.ignored, "cnp_ignored", expected);
         end
         if (cycle == (rounds + 2) * int'(Round)) state <= StReset;

@@ -22,7 +22,9 @@ def generated():
 
 
 def address(name: str, qp: int = 0) -> int:
-    return generated().REGISTERS[name][0] + qp * (generated().QP_STRIDE if name.startswith("qp.") else 0)
+    """Byte address; `qp` is the number in an array: queue pair, or group of parameters (`cc.`, `qcn.`)."""
+    stride = getattr(generated(), f"{name.split('.')[0].upper()}_STRIDE", 0)
+    return generated().REGISTERS[name][0] + qp * stride
 
 
 def pack(name: str, **fields: int) -> int:

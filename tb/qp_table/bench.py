@@ -214,7 +214,8 @@ async def live_status_is_that_of_the_queue_pair_asked_for(dut):
             dut.st_wr.value = 0x300000 + qp
             rate, target, alpha, stage, cnps = 0x08000000 - qp, 0x07000000 - qp, 65536 - qp, qp & 0xFF, 1000 + qp
             dut.st_counters.value = sum((qp << 8 | i) << 32 * (7 - i) for i in range(8))
-            dut.st_cc.value = rate << 89 | target << 57 | alpha << 40 | stage << 32 | cnps
+            stages = stage << 8 | qp & 1  # of the timer, of the byte counter
+            dut.st_cc.value = rate << 102 | target << 70 | alpha << 53 | stages << 37 | 1 << 36 | 0b1110 << 32 | cnps
 
     cocotb.start_soon(owners())
     for qp in {0, n_qp // 2, n_qp - 1}:
@@ -225,7 +226,9 @@ async def live_status_is_that_of_the_queue_pair_asked_for(dut):
         assert await bus.read("qp.rate_current", qp) == 0x08000000 - qp
         assert await bus.read("qp.rate_target", qp) == 0x07000000 - qp
         assert await bus.read("qp.alpha", qp) == 65536 - qp
-        assert await bus.read("qp.stage", qp) == qp & 0xFF
+        more, less = max(qp & 0xFF, qp & 1), qp & 1
+        assert await bus.read("qp.stage", qp) == 1 << 24 | less << 16 | (qp & 0xFF) << 8 | more
+        assert await bus.read("qp.congestion", qp) == 3 << 4 | 2
         assert await bus.read("qp.rp_cnp_handled", qp) == 1000 + qp
         for i, name in enumerate(COUNTERS):
             assert await bus.read(f"qp.{name}", qp) == qp << 8 | i, name

@@ -45,7 +45,7 @@ async def every_register_of_the_map_answers(dut):
 @cocotb.test()
 async def an_address_outside_the_map_answers_slverr_and_the_bus_lives_on(dut):
     registers = await start(dut)
-    for where in (0x01C, 0x03C, 0x124, 0x3FC, address("counters.qp_errors") + 4, 0x8000):
+    for where in (0x01C, 0x124, 0x224, 0x3FC, address("counters.samples_dropped") + 4, 0x8000):
         assert await registers.refused(where), f"read of 0x{where:05X}"
         assert await registers.refused(where, 0), f"write of 0x{where:05X}"
     assert await registers.refused(address("id"), 0), "write of a read-only register"
@@ -61,11 +61,14 @@ async def settings_reach_the_gateware(dut):
     await registers.write_fields("qpn_base", base=0xABCD)
     settings = int(dut.settings.value)
     cc_bits = 2 + 1 + 1 + 4 + 4 + 8 + 8 * 32
-    low = cc_bits + 3 + 1 + 1  # traffic_class, pfc_en, pause_en
+    qcn_bits = 4 + 4 + 7 + 7 * 32
+    low = 4 * cc_bits + 4 * qcn_bits + 32 + 8 + 8 + 16 + 8  # groups of either law, sampling, cnp_limit
+    low += 3 + 1 + 1  # traffic_class, pfc_en, pause_en
     assert settings >> low & 0xFFFFFF == 0xABCD00
     assert settings >> low + 24 + 8 & 0xFFFFFFFF == 0x0A000005
     assert settings >> low + 24 + 8 + 32 == 0x021122334455
-    assert settings & (1 << cc_bits) - 1 == table_ii(cc_bits)
+    for group in range(4):
+        assert settings >> group * cc_bits & (1 << cc_bits) - 1 == table_ii(cc_bits)
 
 
 def table_ii(cc_bits: int) -> int:

@@ -38,6 +38,8 @@ module registers_harness
   output qp_state_e            cmd_state,
   output logic      [N_QP-1:0] ready,
   output qp_t                  st_qp,
+  output logic                 cc_choice_valid,
+  output cc_choice_t           cc_choice,
   output qp_cfg_t              cfg
 );
   reg_req_t counters_req, qp_req;
@@ -63,6 +65,8 @@ module registers_harness
     .st_wr       ('0),
     .st_counters ('0),
     .st_cc       ('0),
+    .cc_choice_valid,
+    .cc_choice,
     .*
   );
 endmodule

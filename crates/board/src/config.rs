@@ -3,7 +3,7 @@
 //! and queue pairs, through the registers of `regs/penstock.rdl`.
 
 use crate::board::{Board, RegisterError};
-use penstock_cc::{DcqcnParams, Law, StageCounting};
+use penstock_cc::{DcqcnParams, Law, QcnParams, StageCounting};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
 
 /// Offsets and fields made from `regs/penstock.rdl`.
@@ -101,15 +101,16 @@ impl Board {
         ] {
             self.write(address, value)?;
         }
-        Ok(self.set_congestion_control(&config.congestion)?)
+        Ok(self.set_dcqcn(0, &config.congestion)?)
     }
 
-    /// Writes the parameters of the reaction points.
-    pub fn set_congestion_control(&mut self, params: &DcqcnParams) -> Result<(), RegisterError> {
+    /// Writes DCQCN's parameters of one group of queue pairs, and the law of those that choose none.
+    pub fn set_dcqcn(&mut self, group: u8, params: &DcqcnParams) -> Result<(), RegisterError> {
         use regs::cc as c;
         let law = match params.law {
             Law::Off => 0u32,
             Law::Dcqcn => 1,
+            Law::Qcn => 2,
         };
         let two_counters = params.stage_counting == StageCounting::PerTrigger;
         let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
@@ -129,9 +130,44 @@ impl Board {
             (c::BYTE_THRESHOLD, params.byte_threshold),
             (c::CONTROL, control),
         ] {
-            self.write(address, value)?;
+            self.write(c::BASE + u32::from(group) * c::STRIDE + address, value)?;
         }
         Ok(())
+    }
+
+    /// Writes QCN's parameters of one group of queue pairs.
+    pub fn set_qcn(&mut self, group: u8, params: &QcnParams) -> Result<(), RegisterError> {
+        use regs::qcn as c;
+        let control = field(params.gd_shift, c::CONTROL_GD_SHIFT_SHIFT, c::CONTROL_GD_SHIFT_MASK)
+            | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
+            | field(params.jitter, c::CONTROL_JITTER_SHIFT, c::CONTROL_JITTER_MASK);
+        for (address, value) in [
+            (c::CONTROL, control),
+            (c::RATE_AI, params.rate_ai.0),
+            (c::RATE_HAI, params.rate_hai.0),
+            (c::RATE_MIN, params.rate_min.0),
+            (c::RATE_LINE, params.rate_line.0),
+            (c::TIMER_PERIOD, params.timer_period),
+            (c::BYTE_LIMIT, params.byte_limit),
+            (c::SEED, params.seed),
+        ] {
+            self.write(c::BASE + u32::from(group) * c::STRIDE + address, value)?;
+        }
+        Ok(())
+    }
+
+    /// Puts queue pair `index` under a law, or under that of its group, with a group's parameters.
+    pub fn choose_law(&mut self, index: u8, law: Option<Law>, group: u8) -> Result<(), RegisterError> {
+        use regs::qp as q;
+        let law = match law {
+            None => 0u32,
+            Some(Law::Dcqcn) => 1,
+            Some(Law::Qcn) => 2,
+            Some(Law::Off) => 3,
+        };
+        let word = field(law, q::CONGESTION_LAW_SHIFT, q::CONGESTION_LAW_MASK)
+            | field(group, q::CONGESTION_GROUP_SHIFT, q::CONGESTION_GROUP_MASK);
+        self.write(qp_register(index, q::CONGESTION), word)
     }
 
     /// Takes queue pair `index` through RESET with new attributes to ready-to-send.

@@ -1,28 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! DCQCN, both ends and the switch between them, as integer state machines.
+//! DCQCN and QCN, both ends and the switch between them, as integer state machines.
 //!
-//! - [`ReactionPoint`] and [`Pacer`]: the sender. Equal to `rtl/cc` to the bit, visit for visit.
+//! - [`Flow`] and [`Pacer`]: the sender, under whichever law. Equal to `rtl/cc` to the bit, visit for
+//!   visit; [`Flow::skip`] leaps over idle time. [`ReactionPoint`] is DCQCN alone.
 //! - [`NotificationPoint`]: the receiver, which answers marked packets with CNPs.
-//! - [`RedMarker`]: the switch, which marks packets when its queue grows.
+//! - [`RedMarker`] and [`QcnCongestionPoint`]: the switch, when its queue grows.
 //!
 //! No clock, no random source, no floating point: time and random numbers are handed in.
 //! Sources: AdvCam section II and V; Zhu et al., "Congestion Control for Large-Scale RDMA
-//! Deployments", SIGCOMM 2015.
+//! Deployments", SIGCOMM 2015; IEEE 802.1Qau and the QCN seed.
 #![no_std]
 
 #[cfg(test)]
 extern crate std;
 
+mod flow;
+mod lfsr;
 mod notification;
 mod pacer;
 mod params;
+mod qcn;
+mod qcn_congestion;
+mod qcn_params;
 mod rate;
 mod reaction;
 mod red;
+mod units;
 
+pub use flow::{CcParams, Flow, FlowState};
+pub use lfsr::Lfsr;
 pub use notification::NotificationPoint;
 pub use pacer::{Pacer, CREDIT_CAP_BYTES};
 pub use params::{DcqcnParams, DcqcnSettings, Law, ParamError, StageCounting};
+pub use qcn::{qcn_step, QcnOutcome, QcnState};
+pub use qcn_congestion::{QcnCongestionPoint, QcnMarking};
+pub use qcn_params::{QcnParams, QcnSettings};
 pub use rate::Rate;
 pub use reaction::{step, Happened, Outcome, ReactionPoint, State, ALPHA_GUARD_BITS, ALPHA_ONE};
 pub use red::RedMarker;

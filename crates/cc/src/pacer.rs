@@ -8,8 +8,6 @@ use crate::Rate;
 /// Two packets of MTU 4096: room for the wait behind another queue pair's packet.
 pub const CREDIT_CAP_BYTES: u32 = 8192;
 
-const CAP: i64 = (CREDIT_CAP_BYTES as i64) << Rate::FRACTION_BITS;
-
 /// The credit of one queue pair (`rtl/cc/pacer.sv`): a packet may start while the credit is not
 /// negative, and pays for all its bytes on the wire.
 ///
@@ -17,6 +15,7 @@ const CAP: i64 = (CREDIT_CAP_BYTES as i64) << Rate::FRACTION_BITS;
 /// in the long run it sends exactly `rate * t`, as no fraction of a byte is ever dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacer {
+    cap: i64,
     credit: i64,
     unlimited: bool,
 }
@@ -24,7 +23,13 @@ pub struct Pacer {
 impl Pacer {
     /// A new flow: full credit, not limited.
     pub const fn new() -> Self {
-        Self { credit: CAP, unlimited: true }
+        Self::with_cap(CREDIT_CAP_BYTES)
+    }
+
+    /// The same with another cap, as builds with long rounds have it (256 bytes per cycle of a round).
+    pub const fn with_cap(cap_bytes: u32) -> Self {
+        let cap = (cap_bytes as i64) << Rate::FRACTION_BITS;
+        Self { cap, credit: cap, unlimited: true }
     }
 
     /// A visit: earn `cycles * rate`. An unlimited flow (law off, or R_C at line rate) is kept at
@@ -32,7 +37,17 @@ impl Pacer {
     pub fn grant(&mut self, rate: Rate, cycles: u32, unlimited: bool) {
         self.unlimited = unlimited;
         let earned = self.credit + i64::from(rate.0) * i64::from(cycles);
-        self.credit = if unlimited { CAP } else { earned.min(CAP) };
+        self.credit = if unlimited { self.cap } else { earned.min(self.cap) };
+    }
+
+    /// Exactly what `visits` grants do between which nothing is charged.
+    pub fn skip(&mut self, rate: Rate, cycles: u32, visits: u64, unlimited: bool) {
+        if visits == 0 {
+            return;
+        }
+        self.unlimited = unlimited;
+        let earned = i128::from(rate.0) * i128::from(cycles) * i128::from(visits) + i128::from(self.credit);
+        self.credit = if unlimited { self.cap } else { earned.min(i128::from(self.cap)) as i64 };
     }
 
     /// A packet starts: pay for its bytes, with preamble, FCS and gap.

@@ -3,6 +3,7 @@
 
 use core::fmt;
 
+use crate::units::{cycles, rate};
 use crate::Rate;
 
 /// Which control law governs a queue pair.
@@ -13,6 +14,8 @@ pub enum Law {
     /// Data Center Quantized Congestion Notification.
     #[default]
     Dcqcn,
+    /// Quantized Congestion Notification (IEEE 802.1Qau).
+    Qcn,
 }
 
 /// How recovery events are counted into stages.
@@ -144,18 +147,8 @@ impl DcqcnSettings {
     /// # Errors
     /// [`ParamError`] names the first value that does not fit its register.
     pub fn at_clock(&self, clock_hz: u64) -> Result<DcqcnParams, ParamError> {
-        let rate =
-            |name, value| Rate::from_bits_per_second(value, clock_hz).ok_or(ParamError::Rate { name, value, clock_hz });
-        let cycles = |name, value: u64| {
-            let cycles = (u128::from(value) * u128::from(clock_hz) + 500_000_000_000) / 1_000_000_000_000;
-            // 0 switches an interval off, so a short one must not round down to it.
-            u32::try_from(if value > 0 { cycles.max(1) } else { 0 }).map_err(|_| ParamError::Interval {
-                name,
-                value,
-                clock_hz,
-            })
-        };
-        let nibble = |name, value| (value <= 15).then_some(value).ok_or(ParamError::Nibble { name, value });
+        let nibble =
+            |name, value| (value <= 15).then_some(value).ok_or(ParamError::Range { name, value, low: 0, high: 15 });
         let params = DcqcnParams {
             law: self.law,
             clamp_target: self.clamp_target,
@@ -163,13 +156,13 @@ impl DcqcnSettings {
             g_shift: nibble("g_shift", self.g_shift)?,
             stage_threshold: nibble("stage_threshold", self.stage_threshold)?,
             hyper_threshold: self.hyper_threshold,
-            rate_ai: rate("rate_ai", self.rate_ai_bps)?,
-            rate_hai: rate("rate_hai", self.rate_hai_bps)?,
-            rate_min: rate("rate_min", self.rate_min_bps)?,
-            rate_line: rate("rate_line", self.rate_line_bps)?,
-            decrease_interval: cycles("decrease_interval", self.decrease_interval_ps)?,
-            alpha_interval: cycles("alpha_interval", self.alpha_interval_ps)?,
-            increase_interval: cycles("increase_interval", self.increase_interval_ps)?,
+            rate_ai: rate("rate_ai", self.rate_ai_bps, clock_hz)?,
+            rate_hai: rate("rate_hai", self.rate_hai_bps, clock_hz)?,
+            rate_min: rate("rate_min", self.rate_min_bps, clock_hz)?,
+            rate_line: rate("rate_line", self.rate_line_bps, clock_hz)?,
+            decrease_interval: cycles("decrease_interval", self.decrease_interval_ps, clock_hz)?,
+            alpha_interval: cycles("alpha_interval", self.alpha_interval_ps, clock_hz)?,
+            increase_interval: cycles("increase_interval", self.increase_interval_ps, clock_hz)?,
             byte_threshold: u32::try_from(self.byte_threshold)
                 .map_err(|_| ParamError::ByteThreshold { value: self.byte_threshold })?,
         };
@@ -192,9 +185,9 @@ pub enum ParamError {
     /// A byte counter of 4 GiB or more.
     #[allow(missing_docs)]
     ByteThreshold { value: u64 },
-    /// A four-bit value above 15.
+    /// A small value out of its range.
     #[allow(missing_docs)]
-    Nibble { name: &'static str, value: u8 },
+    Range { name: &'static str, value: u8, low: u8, high: u8 },
     /// The lowest rate lies above the line rate.
     #[allow(missing_docs)]
     MinAboveLine { min: u64, line: u64 },
@@ -214,7 +207,7 @@ impl fmt::Display for ParamError {
             Self::ByteThreshold { value } => {
                 write!(f, "byte_threshold = {value} does not fit 32 bits: lower it, or 0 for no byte counter")
             }
-            Self::Nibble { name, value } => write!(f, "{name} = {value}: allowed are 0 to 15"),
+            Self::Range { name, value, low, high } => write!(f, "{name} = {value}: allowed are {low} to {high}"),
             Self::MinAboveLine { min, line } => {
                 write!(f, "rate_min = {min} bit/s lies above rate_line = {line} bit/s: lower rate_min")
             }

@@ -71,17 +71,48 @@ impl State {
     pub fn stage(&self) -> u8 {
         self.stage_timer.max(self.stage_bytes)
     }
+
+    /// Visits of `cycles` each, without CNP or bytes, in which nothing happens but that counters
+    /// count. Only right for a state that a visit with these parameters has made.
+    pub(crate) fn quiet_visits(&self, cycles: u32, params: &DcqcnParams) -> u64 {
+        if !self.limited {
+            return u64::MAX;
+        }
+        if params.byte_threshold != 0 && self.bytes_sent >= params.byte_threshold {
+            return 0;
+        }
+        let until = |count: u32, limit: u32| match limit {
+            0 => u64::MAX,
+            limit => u64::from(limit.saturating_sub(1).saturating_sub(count).checked_div(cycles).unwrap_or(u32::MAX)),
+        };
+        until(self.alpha_elapsed, params.alpha_interval).min(until(self.increase_elapsed, params.increase_interval))
+    }
+
+    /// Lets the counters run for `span` cycles of such visits.
+    pub(crate) fn count_on(&mut self, span: u32, params: &DcqcnParams) {
+        self.since_cut = self.since_cut.saturating_add(span);
+        if params.alpha_interval != 0 {
+            self.alpha_elapsed += span;
+        }
+        if params.increase_interval != 0 {
+            self.increase_elapsed += span;
+        }
+    }
 }
 
 /// What happened to a queue pair since its last visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
-    /// At least one CNP arrived.
+    /// At least one CNP arrived (DCQCN).
     pub cnp: bool,
+    /// |F_b| of a congestion notification message, 1 to 63; 0 = none came (QCN).
+    pub feedback: u8,
     /// Bytes sent, as they count on the wire.
     pub bytes: u32,
     /// Clock cycles gone by.
     pub cycles: u32,
+    /// Pause or PFC holds the transmitter at the time of the visit (QCN).
+    pub paused: bool,
 }
 
 /// What a visit made of it.
@@ -99,8 +130,7 @@ pub struct Outcome {
 /// alpha interval. Otherwise alpha decays when its interval is over, and at most one recovery
 /// event is served: the timer's before the byte counter's, which then waits for the next visit.
 pub fn step(state: &State, happened: Happened, params: &DcqcnParams) -> Outcome {
-    let off = params.law == Law::Off;
-    if off || (!state.limited && !happened.cnp) {
+    if params.law != Law::Dcqcn || (!state.limited && !happened.cnp) {
         let state = State { cnp_handled: state.cnp_handled, ..State::idle(params) };
         return Outcome { state, cnp_ignored: happened.cnp };
     }

@@ -7,8 +7,8 @@ use penstock_cc::{
 use proptest::prelude::*;
 
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, bytes: 0, cycles: VISIT };
-const CNP: Happened = Happened { cnp: true, bytes: 0, cycles: VISIT };
+const NOTHING: Happened = Happened { cnp: false, bytes: 0, cycles: VISIT, feedback: 0, paused: false };
+const CNP: Happened = Happened { cnp: true, bytes: 0, cycles: VISIT, feedback: 0, paused: false };
 
 /// Table II without the byte counter, so that the timer alone drives recovery.
 fn timer_only() -> DcqcnParams {
@@ -285,7 +285,7 @@ proptest! {
         for (params, history) in &eras {
             for &(cnp, bytes) in history {
                 let handled = flow.state.cnp_handled;
-                let ignored = flow.visit(Happened { cnp, bytes, cycles: VISIT }, params);
+                let ignored = flow.visit(Happened { cnp, bytes, ..NOTHING }, params);
                 let state = flow.state;
                 let lowest = params.rate_min.min(params.rate_line);
                 prop_assert!(lowest <= state.rate_current && state.rate_current <= params.rate_line);

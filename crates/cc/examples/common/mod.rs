@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random numbers and random parameters of the examples that make histories for the gateware.
+
+use penstock_cc::{CcParams, DcqcnParams, Law, QcnParams, Rate, StageCounting};
+
+/// splitmix64 (Steele et al., OOPSLA 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    /// Any magnitude is equally likely, and so are the two ends.
+    pub fn magnitude(&mut self, bits: u32) -> u32 {
+        match self.below(16) {
+            0 => 0,
+            1 => (u64::MAX >> (64 - bits)) as u32,
+            _ => (self.next() >> 32) as u32 >> (31 - self.below(u64::from(bits)) as u32),
+        }
+    }
+
+    /// Parameters of one group: plain rates half of the time, any at all otherwise.
+    pub fn params(&mut self) -> CcParams {
+        let mut dcqcn = DcqcnParams {
+            law: self.pick(&[Law::Dcqcn, Law::Dcqcn, Law::Qcn, Law::Off]),
+            clamp_target: self.one_in(2),
+            stage_counting: self.pick(&[StageCounting::Single, StageCounting::PerTrigger]),
+            g_shift: self.below(16) as u8,
+            stage_threshold: self.below(16) as u8,
+            hyper_threshold: self.below(24) as u8,
+            decrease_interval: self.magnitude(12),
+            alpha_interval: self.magnitude(12),
+            increase_interval: self.magnitude(12),
+            byte_threshold: self.magnitude(20),
+            ..DcqcnParams::default()
+        };
+        let mut qcn = QcnParams {
+            gd_shift: self.below(16) as u8,
+            stage_threshold: self.below(16) as u8,
+            jitter: self.below(128) as u8,
+            timer_period: self.magnitude(12),
+            byte_limit: self.magnitude(20),
+            seed: self.next() as u32,
+            ..QcnParams::default()
+        };
+        if self.one_in(2) {
+            (dcqcn.rate_ai, dcqcn.rate_hai) = (Rate(self.magnitude(32)), Rate(self.magnitude(32)));
+            (dcqcn.rate_min, dcqcn.rate_line) = (Rate(self.magnitude(28)), Rate(self.magnitude(32)));
+            (qcn.rate_ai, qcn.rate_hai) = (Rate(self.magnitude(32)), Rate(self.magnitude(32)));
+            (qcn.rate_min, qcn.rate_line) = (Rate(self.magnitude(28)), Rate(self.magnitude(32)));
+        }
+        if self.one_in(8) {
+            let full = u32::MAX - self.magnitude(8);
+            (qcn.timer_period, qcn.byte_limit, dcqcn.byte_threshold) = (full, full, full);
+        }
+        CcParams { dcqcn, qcn }
+    }
+}
+
+/// How the gateware codes a law.
+pub fn law_code(law: Law) -> u32 {
+    match law {
+        Law::Off => 0,
+        Law::Dcqcn => 1,
+        Law::Qcn => 2,
+    }
+}
+
+/// The fields of cc_params_t and qcn_params_t, a word each, in their order.
+pub fn param_words(params: &CcParams) -> [u32; 24] {
+    let (d, q) = (&params.dcqcn, &params.qcn);
+    [
+        law_code(d.law),
+        d.clamp_target.into(),
+        (d.stage_counting == StageCounting::PerTrigger).into(),
+        d.g_shift.into(),
+        d.stage_threshold.into(),
+        d.hyper_threshold.into(),
+        d.rate_ai.0,
+        d.rate_hai.0,
+        d.rate_min.0,
+        d.rate_line.0,
+        d.decrease_interval,
+        d.alpha_interval,
+        d.increase_interval,
+        d.byte_threshold,
+        q.gd_shift.into(),
+        q.stage_threshold.into(),
+        q.jitter.into(),
+        q.rate_ai.0,
+        q.rate_hai.0,
+        q.rate_min.0,
+        q.rate_line.0,
+        q.timer_period,
+        q.byte_limit,
+        q.seed,
+    ]
+}

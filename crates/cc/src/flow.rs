@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One queue pair under whichever law, equal to `rtl/cc/cc_step.sv` to the bit.
+
+use crate::{qcn_step, step, DcqcnParams, Happened, Law, QcnParams, QcnState, Rate, State};
+
+/// The parameters of one group of queue pairs, for either law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CcParams {
+    /// For queue pairs under DCQCN, and the law of those that name none.
+    pub dcqcn: DcqcnParams,
+    /// For queue pairs under QCN.
+    pub qcn: QcnParams,
+}
+
+/// The state word by the law that wrote it; without a law it is DCQCN's idle one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowState {
+    /// Of DCQCN.
+    Dcqcn(State),
+    /// Of QCN.
+    Qcn(QcnState),
+}
+
+/// The reaction point of one queue pair, whose law may change at any visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The state word.
+    pub state: FlowState,
+    /// The queue pair's number, which sets its jitter apart.
+    pub index: u8,
+}
+
+impl Flow {
+    /// A new flow under `law`.
+    pub fn new(law: Law, index: u8, params: &CcParams) -> Self {
+        let mut flow = Self { state: FlowState::Dcqcn(State::idle(&params.dcqcn)), index };
+        flow.start(law, 0, params);
+        flow
+    }
+
+    fn start(&mut self, law: Law, cnp_handled: u32, params: &CcParams) {
+        self.state = match law {
+            Law::Off | Law::Dcqcn => FlowState::Dcqcn(State { cnp_handled, ..State::idle(&params.dcqcn) }),
+            Law::Qcn => FlowState::Qcn(QcnState { cnp_handled, ..QcnState::idle(&params.qcn, self.index) }),
+        };
+    }
+
+    /// One visit; returns whether a notification was ignored. Another law than the last visit's
+    /// starts afresh, and a notification in that visit is ignored.
+    pub fn visit(&mut self, happened: Happened, law: Law, params: &CcParams) -> bool {
+        let notified = happened.cnp || happened.feedback != 0;
+        match (&mut self.state, law) {
+            (FlowState::Dcqcn(state), Law::Off | Law::Dcqcn) => {
+                let dcqcn = DcqcnParams { law, ..params.dcqcn };
+                let outcome = step(state, happened, &dcqcn);
+                *state = outcome.state;
+                outcome.cnp_ignored || happened.feedback != 0
+            }
+            (FlowState::Qcn(state), Law::Qcn) => {
+                let outcome = qcn_step(state, happened, &params.qcn);
+                *state = outcome.state;
+                outcome.cnp_ignored
+            }
+            (_, law) => {
+                let cnp_handled = self.cnp_handled();
+                self.start(law, cnp_handled, params);
+                notified
+            }
+        }
+    }
+
+    /// A visit at which software has the flow start afresh, whatever else happened.
+    pub fn restart(&mut self, law: Law, params: &CcParams) {
+        self.start(law, 0, params);
+    }
+
+    /// Exactly what `visits` visits do in which nothing was sent and no notification came.
+    ///
+    /// Costs one visit for each event of a counter (alpha, timer), however many visits lie between.
+    pub fn skip(&mut self, mut visits: u64, cycles: u32, paused: bool, law: Law, params: &CcParams) {
+        let nothing = Happened { cycles, paused, ..Happened::default() };
+        let mut settled = false; // one visit settles what a change of parameters or law has left behind
+        while visits > 0 {
+            let quiet = match (&self.state, law) {
+                (FlowState::Dcqcn(state), Law::Dcqcn) => state.quiet_visits(cycles, &params.dcqcn),
+                (FlowState::Qcn(state), Law::Qcn) => state.quiet_visits(cycles, paused, &params.qcn),
+                _ => u64::MAX,
+            };
+            let quiet = if settled { quiet.min(visits) } else { 0 };
+            self.count_on(quiet, cycles, paused, params);
+            visits -= quiet;
+            if visits > 0 {
+                self.visit(nothing, law, params);
+                visits -= 1;
+                settled = true;
+            }
+        }
+    }
+
+    /// Lets the counters run through visits that [`State::quiet_visits`] allows.
+    fn count_on(&mut self, visits: u64, cycles: u32, paused: bool, params: &CcParams) {
+        let span = u32::try_from(visits.saturating_mul(u64::from(cycles))).unwrap_or(u32::MAX);
+        match &mut self.state {
+            FlowState::Dcqcn(state) if state.limited => state.count_on(span, &params.dcqcn),
+            FlowState::Qcn(state) if state.limited && !paused && params.qcn.timer_period != 0 => {
+                state.timer_elapsed = state.timer_elapsed.saturating_add(span);
+            }
+            _ => {}
+        }
+    }
+
+    /// R_C.
+    pub fn rate_current(&self) -> Rate {
+        match &self.state {
+            FlowState::Dcqcn(state) => state.rate_current,
+            FlowState::Qcn(state) => state.rate_current,
+        }
+    }
+
+    /// Notifications that cut, modulo 2^32.
+    pub fn cnp_handled(&self) -> u32 {
+        match &self.state {
+            FlowState::Dcqcn(state) => state.cnp_handled,
+            FlowState::Qcn(state) => state.cnp_handled,
+        }
+    }
+
+    /// Whether the pacer may leave this flow alone.
+    pub fn unlimited(&self, params: &CcParams) -> bool {
+        match &self.state {
+            FlowState::Dcqcn(state) => state.rate_current >= params.dcqcn.rate_line,
+            FlowState::Qcn(state) => state.rate_current >= params.qcn.rate_line,
+        }
+    }
+
+    /// The state word as the gateware keeps it: R_C, R_T, timer, bytes, stages and flags, count of
+    /// cuts, and three words of the law (alpha, cooldown, alpha timer; or LFSR and the two lengths).
+    pub fn words(&self) -> [u32; 9] {
+        let flags = |timer: u8, bytes: u8, limited: bool, qcn: bool| {
+            u32::from(timer) | u32::from(bytes) << 8 | u32::from(limited) << 16 | u32::from(qcn) << 17
+        };
+        match &self.state {
+            FlowState::Dcqcn(s) => [
+                s.rate_current.0,
+                s.rate_target.0,
+                s.increase_elapsed,
+                s.bytes_sent,
+                flags(s.stage_timer, s.stage_bytes, s.limited, false),
+                s.cnp_handled,
+                s.alpha_full,
+                s.since_cut,
+                s.alpha_elapsed,
+            ],
+            FlowState::Qcn(s) => [
+                s.rate_current.0,
+                s.rate_target.0,
+                s.timer_elapsed,
+                s.bytes_sent,
+                flags(s.stage_timer, s.stage_bytes, s.limited, true),
+                s.cnp_handled,
+                s.lfsr.0,
+                s.timer_limit,
+                s.byte_limit,
+            ],
+        }
+    }
+}

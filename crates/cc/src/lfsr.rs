@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The seeded shift register from which QCN takes its jitter, equal to `rtl/cc/qcn_step.sv`.
+
+/// A 32-bit Galois LFSR, x^32 + x^22 + x^2 + x + 1, of period 2^32 - 1; eight shifts a draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lfsr(pub u32);
+
+impl Lfsr {
+    /// What is fed back when a one is shifted out.
+    const TAPS: u32 = 0x8020_0003;
+    /// Keeps the registers of neighbouring queue pairs far apart (2^32 / golden ratio).
+    const SPREAD: u32 = 0x9E37_79B9;
+
+    /// The register of queue pair `index`. All zeros would stay so, hence a one takes their place.
+    pub fn new(seed: u32, index: u8) -> Self {
+        let start = seed ^ Self::SPREAD.wrapping_mul(u32::from(index));
+        Self(if start == 0 { 1 } else { start })
+    }
+
+    /// The next byte.
+    pub fn draw(&mut self) -> u8 {
+        for _ in 0..8 {
+            self.0 = (self.0 >> 1) ^ if self.0 & 1 == 1 { Self::TAPS } else { 0 };
+        }
+        self.0 as u8
+    }
+}
+
+/// `base * (1 - jitter/256 .. 1 + jitter/256)`, the place in between chosen by `random`, or half of
+/// that; rounded up, held at the highest value.
+pub fn jittered(base: u32, jitter: u8, random: u8, half: bool) -> u32 {
+    let factor = 256 - u64::from(jitter) + ((u64::from(random) * (2 * u64::from(jitter) + 1)) >> 8);
+    let product = u64::from(base) * factor;
+    let length = if half { (product + 511) >> 9 } else { (product + 255) >> 8 };
+    u32::try_from(length).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A flow under changing laws, and the leap over idle time: exactly what visit after visit does.
+
+use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, Rate, StageCounting};
+use proptest::prelude::*;
+
+const VISIT: u32 = 16;
+const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, paused: false };
+
+#[test]
+fn another_law_starts_afresh_and_keeps_the_count() {
+    let params = CcParams::default();
+    let mut flow = Flow::new(Law::Dcqcn, 5, &params);
+    assert!(!flow.visit(Happened { cnp: true, ..NOTHING }, Law::Dcqcn, &params));
+    assert!(flow.visit(Happened { feedback: 9, ..NOTHING }, Law::Dcqcn, &params), "QCN's, under DCQCN");
+    assert!(flow.visit(Happened { feedback: 9, ..NOTHING }, Law::Qcn, &params), "in the visit of the change");
+    assert_eq!(flow.cnp_handled(), 1);
+    assert!(flow.unlimited(&params));
+    assert!(!flow.visit(Happened { feedback: 9, ..NOTHING }, Law::Qcn, &params));
+    assert!(flow.visit(Happened { cnp: true, ..NOTHING }, Law::Qcn, &params), "DCQCN's, under QCN");
+    assert!(!flow.unlimited(&params));
+    flow.visit(NOTHING, Law::Off, &params);
+    assert!(flow.unlimited(&params) && matches!(flow.state, FlowState::Dcqcn(_)));
+}
+
+fn any_law() -> impl Strategy<Value = Law> {
+    prop_oneof![4 => Just(Law::Dcqcn), 4 => Just(Law::Qcn), 1 => Just(Law::Off)]
+}
+
+fn any_params() -> impl Strategy<Value = CcParams> {
+    (any::<[u32; 12]>(), prop::array::uniform12(0u32..32), any::<[bool; 2]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
+        |(words, shifts, flags, (shift, stage_threshold, jitter))| {
+            let word = |i: usize| words[i] >> shifts[i];
+            let counting = if flags[1] { StageCounting::Single } else { StageCounting::PerTrigger };
+            CcParams {
+                dcqcn: DcqcnParams {
+                    clamp_target: flags[0],
+                    stage_counting: counting,
+                    g_shift: shift,
+                    stage_threshold,
+                    rate_ai: Rate(word(0)),
+                    rate_min: Rate(word(1)),
+                    rate_line: Rate(word(2)),
+                    decrease_interval: word(3),
+                    alpha_interval: word(4),
+                    increase_interval: word(5),
+                    byte_threshold: word(6),
+                    ..DcqcnParams::default()
+                },
+                qcn: QcnParams {
+                    gd_shift: shift,
+                    stage_threshold,
+                    jitter,
+                    rate_ai: Rate(word(7)),
+                    rate_hai: Rate(word(8)),
+                    rate_line: Rate(word(9)),
+                    timer_period: word(10),
+                    byte_limit: word(11),
+                    ..QcnParams::default()
+                },
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+    #[test]
+    fn a_leap_over_idle_time_is_exact(
+        eras in prop::collection::vec((any_law(), any_params(), prop::collection::vec(
+            (any::<bool>(), 0u8..64, 0u32..70_000, 0u32..3000, any::<bool>(), 1u32..64), 1..12)), 1..5)
+    ) {
+        let mut flow = Flow::new(eras[0].0, 3, &eras[0].1);
+        for (law, params, history) in &eras {
+            for &(cnp, feedback, bytes, drought, paused, cycles) in history {
+                flow.visit(Happened { cnp, feedback, bytes, cycles, paused }, *law, params);
+                let mut leapt = flow;
+                leapt.skip(u64::from(drought), cycles, paused, *law, params);
+                for _ in 0..drought {
+                    flow.visit(Happened { cycles, paused, ..NOTHING }, *law, params);
+                }
+                prop_assert_eq!(leapt, flow);
+            }
+        }
+    }
+
+    #[test]
+    fn the_pacer_leaps_exactly_too(rate: u32, visits in 0u64..3000, charge in 0u32..1_000_000, unlimited: bool) {
+        let mut pacer = Pacer::new();
+        pacer.grant(Rate(rate), VISIT, false);
+        pacer.charge(charge);
+        let mut leapt = pacer;
+        leapt.skip(Rate(rate), VISIT, visits, unlimited);
+        for _ in 0..visits {
+            pacer.grant(Rate(rate), VISIT, unlimited);
+        }
+        prop_assert_eq!(leapt, pacer);
+    }
+}
+
+#[test]
+fn a_minute_of_idleness_ends_at_the_line_rate() {
+    let params = CcParams::default();
+    for law in [Law::Dcqcn, Law::Qcn] {
+        let mut flow = Flow::new(law, 0, &params);
+        flow.visit(Happened { cnp: true, feedback: 60, ..NOTHING }, law, &params);
+        flow.skip(156_250_000 / 16 * 60, VISIT, false, law, &params); // a minute
+        assert!(flow.unlimited(&params), "{law:?}");
+    }
+}

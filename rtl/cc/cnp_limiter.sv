@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: SHL-2.1
+// Lets congestion notifications in at a bounded rate: one per `interval` cycles, `burst` at once.
+// A flood of forged or repeated ones can then not hold every queue pair at its lowest rate for free;
+// what is refused is counted. interval = 0 lets all in.
+module cnp_limiter
+  import penstock_pkg::*;
+(
+    input logic clk,
+    input logic rst,
+
+    input logic [15:0] interval,
+    input logic [7:0]  burst,
+
+    input  logic      in_cnp_valid,
+    input  qp_t       in_cnp_qp,
+    input  logic      in_cnm_valid,
+    input  qp_t       in_cnm_qp,
+    input  feedback_t in_cnm_feedback,
+
+    output logic      cnp_valid,
+    output qp_t       cnp_qp,
+    output logic      cnm_valid,
+    output qp_t       cnm_qp,
+    output feedback_t cnm_feedback,
+    output logic      stat_refused
+);
+  logic [7:0] tokens_q;
+  logic [15:0] elapsed_q;
+
+  wire earn = elapsed_q >= interval;
+  wire open = interval == '0;
+  wire cnp = in_cnp_valid && (open || tokens_q != '0);
+  wire cnm = in_cnm_valid && (open || tokens_q > 8'(cnp));
+  wire [7:0] left = tokens_q - 8'(cnp) - 8'(cnm);
+
+  always_ff @(posedge clk) begin
+    elapsed_q <= earn ? 16'd1 : elapsed_q + 16'd1;
+    if (open) tokens_q <= burst;
+    else tokens_q <= earn && left < burst ? left + 8'd1 : left;
+    cnp_valid <= cnp && !rst;
+    cnm_valid <= cnm && !rst;
+    stat_refused <= ((in_cnp_valid && !cnp) || (in_cnm_valid && !cnm)) && !rst;
+    cnp_qp <= in_cnp_qp;
+    cnm_qp <= in_cnm_qp;
+    cnm_feedback <= in_cnm_feedback;
+    if (rst) begin
+      tokens_q <= burst;
+      elapsed_q <= '0;
+    end
+  end
+endmodule

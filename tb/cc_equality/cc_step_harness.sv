@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: SHL-2.1
+// cc_step with words for ports, as a C++ program drives them (steps.cpp): a visit every cycle.
+// The words are those of Flow::words and of the example `steps` of crates/cc.
+module cc_step_harness
+  import penstock_pkg::*;
+  import cc_pkg::*;
+(
+    input logic clk,
+    input logic rst,
+
+    input logic              params_valid,
+    input logic [1:0]        params_group,
+    input logic [23:0][31:0] params_words,
+
+    input logic             in_valid,
+    input logic [31:0]      in_what,
+    input logic [31:0]      in_bytes,
+    input logic [8:0][31:0] in_state,
+
+    output logic             out_valid,
+    output logic [7:0]       out_qp,
+    output logic [8:0][31:0] out_state,
+    output logic [1:0]       out_flags
+);
+  // The words of a parameter are wider than the parameter.
+  // verilator lint_off UNUSEDSIGNAL
+  // verilator lint_off WIDTHTRUNC
+
+  cc_params_t [CcGroups-1:0] params;
+  qcn_params_t [CcGroups-1:0] qcn_params;
+
+  always_ff @(posedge clk) begin
+    if (params_valid) begin
+      params[params_group] <= '{
+          law: law_e'(params_words[0][1:0]), clamp_target: params_words[1][0], two_counters: params_words[2][0],
+          g_shift: params_words[3][3:0], stage_threshold: params_words[4][3:0], hyper_threshold: params_words[5][7:0],
+          rate_ai: params_words[6], rate_hai: params_words[7], rate_min: params_words[8], rate_line: params_words[9],
+          decrease_interval: params_words[10], alpha_interval: params_words[11],
+          increase_interval: params_words[12], byte_threshold: params_words[13]
+      };
+      qcn_params[params_group] <= '{
+          gd_shift: params_words[14][3:0], stage_threshold: params_words[15][3:0], jitter: params_words[16][6:0],
+          rate_ai: params_words[17], rate_hai: params_words[18], rate_min: params_words[19],
+          rate_line: params_words[20], timer_period: params_words[21], byte_limit: params_words[22],
+          seed: params_words[23]
+      };
+    end
+  end
+
+  happened_t happened;
+  dcqcn_state_t state, answer;
+  state_word_t answer_word;
+  logic unlimited, ignored, early_valid;
+  qp_t early_qp;
+
+  assign happened = '{
+      qp: in_what[7:0], group: in_what[9:8], law: law_e'(in_what[11:10]), init: in_what[12], cnp: in_what[13],
+      feedback: in_what[19:14], bytes: in_bytes[ByteCountW-1:0], paused: in_what[20]
+  };
+  assign state = '{
+      c: '{
+          rate_current: in_state[0], rate_target: in_state[1], timer_elapsed: in_state[2], bytes_sent: in_state[3],
+          stage_timer: in_state[4][7:0], stage_bytes: in_state[4][15:8], limited: in_state[4][16],
+          qcn: in_state[4][17], cnp_handled: in_state[5]
+      },
+      alpha: in_state[6], since_cut: in_state[7], alpha_elapsed: in_state[8]
+  };
+  assign answer = answer_word;
+  assign out_state[0] = answer.c.rate_current;
+  assign out_state[1] = answer.c.rate_target;
+  assign out_state[2] = answer.c.timer_elapsed;
+  assign out_state[3] = answer.c.bytes_sent;
+  assign out_state[4] = {14'b0, answer.c.qcn, answer.c.limited, answer.c.stage_bytes, answer.c.stage_timer};
+  assign out_state[5] = answer.c.cnp_handled;
+  assign out_state[6] = answer.alpha;
+  assign out_state[7] = answer.since_cut;
+  assign out_state[8] = answer.alpha_elapsed;
+  assign out_flags = {ignored, unlimited};
+
+  cc_step u_step (
+      .clk, .rst, .params, .qcn_params, .in_valid,
+      .in_happened    (happened),
+      .in_state       (state),
+      .early_valid,
+      .early_qp,
+      .out_valid,
+      .out_qp,
+      .out_state      (answer_word),
+      .out_unlimited  (unlimited),
+      .out_cnp_ignored(ignored)
+  );
+
+endmodule
