@@ -4,9 +4,11 @@ PYTHON  := .venv/bin/python
 PENSTOCK := target/release/penstock
 SCENARIO ?= scenarios/incast-3.toml
 OUT     ?= out
+SOAK    ?= 1000000000
+SEED    ?= 1
 JOBS    ?= $(shell nproc)
 
-.PHONY: demo test lint bench fmt regs setup build clean help
+.PHONY: demo test lint bench soak fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -33,6 +35,9 @@ lint: setup      ## formatters and linters, nothing is changed
 
 bench: build     ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)
+
+soak: setup      ## a billion random events under each congestion-control law, gateware against model (hours; SOAK=... for fewer)
+	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
 
 regs: setup      ## register map: RTL, Rust constants, Python table into build/gen
 	$(PYTHON) regs/generate.py

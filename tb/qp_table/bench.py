@@ -213,9 +213,9 @@ async def live_status_is_that_of_the_queue_pair_asked_for(dut):
             dut.st_nxt.value = 0x200000 + qp
             dut.st_wr.value = 0x300000 + qp
             rate, target, alpha, stage, cnps = 0x08000000 - qp, 0x07000000 - qp, 65536 - qp, qp & 0xFF, 1000 + qp
-            dut.st_counters.value = sum((qp << 8 | i) << 32 * (7 - i) for i in range(8))
             stages = stage << 8 | qp & 1  # of the timer, of the byte counter
             dut.st_cc.value = rate << 102 | target << 70 | alpha << 53 | stages << 37 | 1 << 36 | 0b1110 << 32 | cnps
+            dut.st_counters.value = sum((qp << 8 | i) << 32 * (7 - i) for i in range(8))
 
     cocotb.start_soon(owners())
     for qp in {0, n_qp // 2, n_qp - 1}:
