@@ -43,11 +43,14 @@ class Model:
     covers: btor.System
 
 
-def build(top: str, params: dict[str, int], source: Path | None = None) -> Model:
-    """Reads a module, from its own file or from `source`, and its properties."""
+def build(top: str, params: dict[str, int], props: str, changed: Path | None = None) -> Model:
+    """Reads a module and the properties bound to it. `changed` is read instead of the module of its name."""
+    source = rtl.module(top)[0]
     with tempfile.TemporaryDirectory() as folder:
-        props = f"-y {FORMAL} {FORMAL / f'{top}_props.sv'}"
-        read = yosys.read(top, params, source or rtl.module(top)[0], props)
-        yosys.run([read, *(command.format(top=top, folder=folder) for command in PASSES)])
+        others = [str(changed)] if changed and changed.stem != top else []
+        read = [f"-y {FORMAL}", *others, str(FORMAL / f"{props}_props.sv")]
+        top_file = changed if changed and changed.stem == top else source
+        script = [yosys.read(top, params, top_file, *read), *PASSES]
+        yosys.run([command.format(top=top, folder=folder) for command in script])
         asserts, covers = (Path(folder, f"{name}.btor").read_text() for name in ("asserts", "covers"))
     return Model(btor.parse(asserts), btor.parse(covers))
