@@ -21,7 +21,7 @@ COMPARE |= {"slt": Kind.BV_SLT, "slte": Kind.BV_SLE, "sgt": Kind.BV_SGT, "sgte":
 
 @dataclass
 class System:
-    """The lines of a BTOR2 file, sorted by what they are. A number is a line's own; a negative one is its complement."""
+    """The lines of a BTOR2 file, sorted by what they are. A value is its line's number, negative for the complement."""
 
     widths: dict[int, int] = field(default_factory=dict)  # of each value
     lines: dict[int, list[str]] = field(default_factory=dict)  # of operators, inputs and states, in the file's order
@@ -63,7 +63,7 @@ def parse(text: str) -> System:
 
 
 class Unrolled:
-    """The values of a system in cycles 0, 1, 2 ..., as solver terms. `first` says whether cycle 0 is the initial one."""
+    """The values of a system in cycles 0, 1, 2 ... as solver terms. `first`: cycle 0 is the initial one."""
 
     def __init__(self, system: System, terms: TermManager, first: bool) -> None:
         self.system, self.terms, self.first = system, terms, first
@@ -79,7 +79,8 @@ class Unrolled:
 
     def holds(self, cycle: int, number: int) -> Term:
         """The formula that a value of one bit is 1 in a cycle."""
-        return self.terms.mk_term(Kind.EQUAL, [self.at(self.cycles[cycle], number), self.terms.mk_bv_one(self._sort(1))])
+        one = self.terms.mk_bv_one(self._sort(1))
+        return self.terms.mk_term(Kind.EQUAL, [self.at(self.cycles[cycle], number), one])
 
     def at(self, now: dict[int, Term], number: int) -> Term:
         return now[number] if number > 0 else self.terms.mk_term(Kind.BV_NOT, [now[-number]])

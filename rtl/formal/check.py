@@ -90,7 +90,7 @@ def check(proof: Proof) -> tuple[Proof, list[Finding], float]:
 def main(words: list[str]) -> int:
     chosen = [proof for proof in PROOFS if not words or any(word in proof.name for word in words)]
     if not chosen:
-        print(f"formal: no proof has {' or '.join(words)} in its name; there are:", *(p.name for p in PROOFS), sep="\n  ")
+        print(f"formal: no proof is named {' or '.join(words)}; there are:", *(p.name for p in PROOFS), sep="\n  ")
         return 2
     rtl.generate()
     failed = 0

@@ -23,7 +23,11 @@ class YosysError(RuntimeError):
 def run(commands: list[str]) -> str:
     """Runs commands on one design and returns the log."""
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], input="\n".join(commands), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [sys.executable, "-c", PROGRAM],
+        input="\n".join(commands),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     if result.returncode != 0:
         tail = "\n".join(result.stdout.splitlines()[-20:])
