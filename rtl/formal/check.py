@@ -96,8 +96,8 @@ def main(words: list[str]) -> int:
     failed = 0
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for proof, findings, seconds in pool.map(check, chosen):
-            covers = sum(finding.what.startswith("c_") for finding in findings)
             verdict = "proved" if all(finding.good for finding in findings) else "FAILED"
+            covers = len(findings) - 1 - len(proof.mutants)
             about = f"{findings[0].what}; {covers} covers, {len(proof.mutants)} mutants"
             print(f"{proof.name:32} {verdict}  {seconds:6.1f} s  {about}", flush=True)
             for finding in findings:

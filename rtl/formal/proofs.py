@@ -80,4 +80,16 @@ PROOFS = [
             Mutant("chosen = pool", "chosen = above_q", "a_asked"),
         ),
     ),
+    Proof(
+        "pacer",
+        {"N_QP": 2},
+        cycles=14,
+        mutants=(
+            Mutant("spent[sent_index] <= sent_spent", "spent[sent_index] <= spent[sent_index]", "a_no_more"),
+            Mutant("unlimited_q[sent_index] || !sent_credit[ByteCountW-1]", "1'b1", "a_no_more"),
+            Mutant("(grant_credit >> CapLog2) != '0", "1'b0", "a_cap"),
+            Mutant("($bits(grant_t))'(grant_rate)", "($bits(grant_t))'(grant_rate >> 1)", "a_no_less"),
+            Mutant("sent_valid && sent_index == grant_index ? sent_spent :", "", "a_eligible"),
+        ),
+    ),
 ]
