@@ -46,8 +46,8 @@ def _search(system: System, run: Unrolled, cycles: int, only: str | None, last_o
         run.extend()
         for constraint in system.constraints:
             solver.assert_formula(run.holds(cycle, constraint))
-        for name, number in targets.items():
-            bad = run.holds(cycle, number)
+        for name in sorted(targets):  # what is shown first may help the next: lemmas have early names
+            bad = run.holds(cycle, targets[name])
             if not last_only or cycle == cycles - 1:  # one by one: far easier than all at once
                 solver.push()
                 solver.assert_formula(bad)
@@ -57,8 +57,7 @@ def _search(system: System, run: Unrolled, cycles: int, only: str | None, last_o
                 if result != Result.UNSAT:
                     raise RuntimeError(f"the solver gave up on {name} at cycle {cycle}: {result}")
                 solver.pop()
-        for number in targets.values():
-            solver.assert_formula(terms.mk_term(Kind.NOT, [run.holds(cycle, number)]))
+            solver.assert_formula(terms.mk_term(Kind.NOT, [bad]))
     return None
 
 

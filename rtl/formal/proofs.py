@@ -92,4 +92,20 @@ PROOFS = [
             Mutant("sent_valid && sent_index == grant_index ? sent_spent :", "", "a_eligible"),
         ),
     ),
+    # The answer to a visit that enters in cycle 1 or 2 comes in cycle 5 or 6.
+    Proof(
+        "dcqcn_step",
+        {},
+        depth=7,
+        bounded=True,
+        cycles=8,
+        mutants=(
+            Mutant("return rate < low ? low : rate;", "return rate;", "a_bounds", file="cc_pkg"),
+            Mutant("visit.cut ? ~reduction", "visit.cut ? ~(reduction << 1)", "a_half"),
+            Mutant("v.state.since_cut >= p.decrease_interval", "1'b1", "a_ignored"),
+            Mutant("lower + (AlphaOneFull >> p.g_shift)", "start.state.alpha + (AlphaOneFull >> p.g_shift)", "a_alpha"),
+            Mutant("if (fast) return '0;", "", "a_fast"),
+            Mutant("if (p.clamp_target)", "if (!p.clamp_target)", "a_clamp"),
+        ),
+    ),
 ]
