@@ -21,7 +21,7 @@ demo: build      ## camera events through three boards, a congested switch and a
 	@$(PENSTOCK) run $(SCENARIO) --out $(OUT)
 
 test: setup      ## every test: Rust crates, gateware benches, end to end
-	cargo test --locked --workspace
+	cargo test --release --locked --workspace
 	$(PYTHON) -m pytest -q -n $(JOBS) tb tests
 
 lint: setup      ## formatters and linters, nothing is changed

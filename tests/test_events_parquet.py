@@ -31,7 +31,18 @@ SCHEMA = pa.schema(
 @pytest.fixture(scope="module")
 def events_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("events") / "events.parquet"
-    cargo = ["cargo", "run", "--quiet", "-p", "penstock-readout", "--example", "write_events", "--"]
+    cargo = [
+        "cargo",
+        "run",
+        "--release",
+        "--locked",
+        "--quiet",
+        "-p",
+        "penstock-readout",
+        "--example",
+        "write_events",
+        "--",
+    ]
     subprocess.run([*cargo, str(DATA), str(out), str(EVENTS)], check=True, cwd=ROOT)
     return out
 

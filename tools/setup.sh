@@ -46,7 +46,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
     exit 2
 }
 command -v cargo >/dev/null 2>&1 || {
-    echo "setup: cargo is missing: install Rust 1.85 or newer (https://rustup.rs), then try again" >&2
+    echo "setup: cargo is missing: install Rust 1.88 or newer (https://rustup.rs), then try again" >&2
     exit 2
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The rules of the RC requester: one operation on one queue pair's row, combinational.
 // Everything that may happen to a queue pair is here; the pipeline around it only moves rows.
-// IBTA volume 1: 9.7.5.1 (acknowledgement handling), 9.7.5.2.8 (RNR), 9.9.2 (requester errors).
+// IBTA volume 1: 9.7.5 (acknowledgements), 9.7.6.1.3 (ACK timer), 9.9.2 (requester errors).
 module requester_step
   import penstock_pkg::*;
   import roce_tx_pkg::*;
@@ -79,7 +79,9 @@ module requester_step
       wait_for_receiver          = rewind(r);
       wait_for_receiver.rnr_wait = 1'b1;
       wait_for_receiver.timer_on = 1'b1;
-      wait_for_receiver.deadline = now + rnr_ticks(code) + 36'd1;
+      wait_for_receiver.deadline = now + 36'(RnrTicks[code]) + 36'd1;
+      // The peer answers. A receiver that is slow for long must not use up the retries, a loss now and then.
+      wait_for_receiver.retry_left = cfg.retry_cnt;
       if (cfg.rnr_retry != 3'd7) wait_for_receiver.rnr_left = r.rnr_left - 1'b1;  // 7: without end
     end
   endfunction

@@ -181,10 +181,12 @@ package roce_tx_pkg;
     endcase
   endfunction
 
-  // Ticks to wait, rounded up: 10 us = 625/64 ticks.
-  function automatic tick_t rnr_ticks(logic [4:0] code);
-    return (tick_t'(rnr_units(code)) * 36'd625 + 36'd63) >> 6;
+  // The same in ticks, rounded up (10 us = 625/64 ticks): a table, so that nothing multiplies.
+  function automatic logic [31:0][19:0] rnr_ticks();
+    for (int unsigned code = 0; code < 32; code++)
+      rnr_ticks[code] = 20'((32'(rnr_units(5'(code))) * 625 + 63) >> 6);
   endfunction
+  localparam logic [31:0][19:0] RnrTicks = rnr_ticks();
 
   // IBTA 9.7.6.1.3: 4.096 us * 2^code.
   function automatic tick_t ack_ticks(logic [4:0] code);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verilator --lint-only -Wall` over every module, each elaborated alone with its default parameters."""
+"""`verilator --lint-only -Wall` over every module alone, and over the supported configurations of the tops."""
 
 import os
 import subprocess
@@ -10,11 +10,19 @@ from toolchain import verilator_root
 
 import rtl
 
+# Beside the default parameters, which every module is elaborated with.
+CONFIGURATIONS = [
+    *(("penstock_10g", {"N_QP": n_qp}) for n_qp in (1, 16, 256)),
+    *(("penstock_core", {"DATA_W": 512, "CLK_KHZ": 322266, "N_QP": n_qp}) for n_qp in (1, 4, 16, 256)),
+]
 
-def lint(name: str) -> str:
-    """Verilator's complaints about one module; empty when it is clean."""
+
+def lint(case: tuple[str, dict[str, int]]) -> str:
+    """Verilator's complaints about one module with these parameters; empty when it is clean."""
+    name, parameters = case
     root = verilator_root()
     command = [root / "bin" / "verilator_bin", "--lint-only", "-Wall", "--timing", "--top-module", name]
+    command += [f"-G{key}={value}" for key, value in parameters.items()]
     result = subprocess.run(
         [*command, *rtl.options(), *rtl.packages(), *rtl.module(name)],
         env={**os.environ, "VERILATOR_ROOT": str(root)},
@@ -28,13 +36,14 @@ def main() -> int:
     rtl.generate()
     verilator_root()
     names = sorted(p.stem for folder in rtl.FOLDERS[:-1] for p in folder.glob("*.sv") if not p.stem.endswith("_pkg"))
+    cases = [*((name, {}) for name in names), *CONFIGURATIONS]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = dict(zip(names, pool.map(lint, names), strict=True))
-    for name, text in complaints.items():
+        complaints = list(pool.map(lint, cases))
+    for (name, parameters), text in zip(cases, complaints, strict=True):
         if text:
-            print(f"--- {name}\n{text}", file=sys.stderr)
-    failed = sum(bool(text) for text in complaints.values())
-    print(f"lint: {len(names)} modules, {failed} with complaints")
+            print(f"--- {name} {parameters or ''}\n{text}", file=sys.stderr)
+    failed = sum(map(bool, complaints))
+    print(f"lint: {len(names)} modules, {len(CONFIGURATIONS)} more configurations, {failed} with complaints")
     return failed > 0
 
 

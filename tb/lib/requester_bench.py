@@ -103,6 +103,7 @@ class Harness:
         self.peers: dict[int, Peer] = {}
         self.of_qpn: dict[int, Peer] = {}  # also those that were closed: their last packet may still come
         self.failed: list[int] = []  # queue pairs that fell into the error state
+        self.completions: list[tuple[int, int, int]] = []  # (qp, tag, status) of all, as they came
         self.sent_bytes = 0
         self.wire_bytes = 0
         self.acks: Queue[tuple[int, Reply]] = Queue()
@@ -188,7 +189,7 @@ class Harness:
         """Waits until `count` completions have come, in all."""
 
         async def wait():
-            while sum(len(p.completions) for p in self.peers.values()) < count:
+            while len(self.completions) < count:
                 self.check()
                 self.moved.clear()
                 await self.moved.wait()
@@ -271,6 +272,7 @@ class Harness:
             word = int.from_bytes(bytes((await self.cpl.recv()).tdata), "little")
             qp, status, tag = word & 0xFF, word >> 8 & 0xFF, word >> 32
             self.peers[qp].completions.append((tag, status))
+            self.completions.append((qp, tag, status))
             self.moved.set()
 
     async def _watch_sent(self) -> None:

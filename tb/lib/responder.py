@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An RC responder for benches, written from the IBTA rules (volume 1, 9.7.4, 9.7.5.1, 9.9.3).
+"""An RC responder for benches, written from the IBTA rules (volume 1, 9.7.4, 9.7.5, 9.9.3).
 
 Sans-IO: `Responder.receive(packet)` takes one request packet and returns the acknowledgements that it
 causes. `FaultyNetwork` carries packets and acknowledgements with seeded loss, copies and delays.
@@ -72,7 +72,7 @@ class Responder:
     """One queue pair's receiving side.
 
     `refuse(packet)` may return an Ack to answer an expected packet with a NAK: RNR leaves the packet
-    unexecuted, a fatal one ends the queue pair (IBTA 9.9.3: class C and others).
+    unexecuted, a fatal one ends the queue pair.
     """
 
     psn: int
@@ -96,7 +96,7 @@ class Responder:
         if ahead:
             if self._nak_sent:
                 return []
-            self._nak_sent = True  # once per gap (9.7.5.2.8)
+            self._nak_sent = True  # once per gap
             return [Reply(Ack.NAK_SEQ, self.psn)]
         refusal = self.refuse(packet)
         if refusal == Ack.RNR:

@@ -27,6 +27,18 @@ ROW = [
     ("init_psn", 24),
 ]
 
+# qp_tx_counters_t, in its order
+COUNTERS = [
+    "packets_sent",
+    "packets_retransmitted",
+    "packet_seq_err",
+    "rnr_nak",
+    "local_ack_timeout_err",
+    "stale_acks",
+    "messages_ok",
+    "messages_err",
+]
+
 
 def row_bits(row: dict[str, int]) -> int:
     word = 0
@@ -92,6 +104,7 @@ async def start(dut) -> Bus:
         "st_una",
         "st_nxt",
         "st_wr",
+        "st_counters",
         "st_cc",
     ):
         getattr(dut, name).value = 0
@@ -200,6 +213,7 @@ async def live_status_is_that_of_the_queue_pair_asked_for(dut):
             dut.st_nxt.value = 0x200000 + qp
             dut.st_wr.value = 0x300000 + qp
             rate, target, alpha, stage, cnps = 0x08000000 - qp, 0x07000000 - qp, 65536 - qp, qp & 0xFF, 1000 + qp
+            dut.st_counters.value = sum((qp << 8 | i) << 32 * (7 - i) for i in range(8))
             dut.st_cc.value = rate << 89 | target << 57 | alpha << 40 | stage << 32 | cnps
 
     cocotb.start_soon(owners())
@@ -213,3 +227,5 @@ async def live_status_is_that_of_the_queue_pair_asked_for(dut):
         assert await bus.read("qp.alpha", qp) == 65536 - qp
         assert await bus.read("qp.stage", qp) == qp & 0xFF
         assert await bus.read("qp.rp_cnp_handled", qp) == 1000 + qp
+        for i, name in enumerate(COUNTERS):
+            assert await bus.read(f"qp.{name}", qp) == qp << 8 | i, name

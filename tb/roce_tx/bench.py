@@ -68,24 +68,24 @@ async def random_traffic(dut, faults: Faults, messages: int, stall: float, mtu_c
 
 @cocotb.test()
 async def messages_arrive_on_a_perfect_network_with_no_packet_twice(dut):
-    h = await random_traffic(dut, Faults(), 60, stall=0.0, mtu_codes=(1, 2, 3, 4, 5))
+    h = await random_traffic(dut, Faults(), 40, stall=0.0, mtu_codes=(1, 2, 3, 4, 5))
     for qp in range(4):
         assert (await h.status(qp))["packets_retransmitted"] == 0
 
 
 @cocotb.test()
 async def messages_arrive_under_random_stalls(dut):
-    await random_traffic(dut, Faults(), 40, stall=0.4)
+    await random_traffic(dut, Faults(), 25, stall=0.4)
 
 
 @cocotb.test()
 async def messages_arrive_over_loss_copies_and_reordering(dut):
-    await random_traffic(dut, Faults(loss=0.05, duplicate=0.05, reorder=0.05), 80, stall=0.1)
+    await random_traffic(dut, Faults(loss=0.05, duplicate=0.05, reorder=0.05), 50, stall=0.1)
 
 
 @cocotb.test()
 async def messages_arrive_when_receivers_are_often_not_ready(dut):
-    await random_traffic(dut, Faults(loss=0.02, duplicate=0.03, reorder=0.05), 40, stall=0.0, rnr=0.15)
+    await random_traffic(dut, Faults(loss=0.02, duplicate=0.03, reorder=0.05), 25, stall=0.0, rnr=0.15)
 
 
 @cocotb.test()
@@ -113,7 +113,7 @@ async def a_fatal_nak_fails_its_message_and_flushes_the_rest_of_its_queue_pair_a
     rng = seed()
     h = await Harness(dut, rng, Faults()).start()
     for qp, (nak, status) in enumerate([(Ack.INV_REQ, REM_INV), (Ack.ACCESS, REM_ACCESS), (Ack.REM_OP, REM_OP)]):
-        before = {other: len(p.completions) for other, p in h.peers.items()}
+        before = len(h.completions)
         bad = await h.open(qp, mtu_code=1)
         good = await h.open(3, mtu_code=2)
         victim = (bad.row["init_psn"] + 7) & 0xFFFFFF  # inside the second message of five packets
@@ -122,8 +122,7 @@ async def a_fatal_nak_fails_its_message_and_flushes_the_rest_of_its_queue_pair_a
         bads.append(h.submit(h.request(qp, 40 * 256)))  # longer than the ring
         goods = [h.submit(h.request(3, 3000)) for _ in range(2)]
         bads.append(h.submit(h.request(qp, 100)))
-        before.pop(3, None)
-        await h.completed(sum(before.values()) + 6)
+        await h.completed(before + 6)
         await ClockCycles(dut.clk, 50)
         assert bad.completions == list(zip([r.tag for r in bads], [SUCCESS, status, FLUSH, FLUSH], strict=True))
         assert good.completions == [(r.tag, SUCCESS) for r in goods]
@@ -263,7 +262,8 @@ async def a_slot_acknowledged_while_it_is_resent_keeps_its_bytes_until_it_has_le
     while len(peer.headers) < 10:
         await RisingEdge(dut.clk)
     await ClockCycles(dut.clk, 100)
-    assert peer.responder._open.data == requests[0].data[: 2 * 4096]
+    taken = peer.responder._open.data
+    assert len(taken) >= 2 * 4096 and taken == requests[0].data[: len(taken)]
 
 
 @cocotb.test()
@@ -279,7 +279,7 @@ async def reset_inside_a_message_flushes_it_and_the_queue_pair_opens_again(dut):
         data = requests[1].data
         if round_ % 2:
             h.data.send_nowait(AxiStreamFrame(data))
-        await ClockCycles(dut.clk, rng.randrange(600))
+        await ClockCycles(dut.clk, 120 + rng.randrange(500))  # the second message has begun
         await h.command(0, RESET)
         # RTS at once: it must wait until the old message has drained
         new = await h.open(0, mtu_code=2, init_psn=0xFFFFFF)
@@ -298,6 +298,42 @@ async def reset_inside_a_message_flushes_it_and_the_queue_pair_opens_again(dut):
         assert [m.data for m in new.responder.messages] == [requests[2].data]
         await h.command(0, RESET)
         await h.wait_state(0, RESET)
+
+
+@cocotb.test()
+async def every_message_completes_once_and_in_order_while_queue_pairs_die_and_open_again(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults(loss=0.04, duplicate=0.04, reorder=0.04)).start()
+    h.stall(0.05)
+
+    async def reopen(qp: int) -> None:
+        fatal = rng.choice([Ack.INV_REQ, Ack.ACCESS, Ack.REM_OP])
+        peer = await h.open(qp, mtu_code=rng.choice([1, 2]), retry_cnt=rng.choice([1, 7]), ack_timeout=5)
+        peer.responder.refuse = lambda packet: fatal if rng.random() < 0.02 else None
+        peer.silent = rng.random() < 0.1
+
+    requests = []
+    for qp in range(4):
+        await reopen(qp)
+    for _ in range(80):
+        qp = rng.randrange(4)
+        requests.append(h.submit(h.request(qp, some_length(rng, 512))))
+        await ClockCycles(dut.clk, rng.randrange(1000 // len(dut.m_axis_tkeep)))
+        if rng.random() < 0.2:
+            qp = rng.randrange(4)
+            await h.command(qp, RESET)
+            await reopen(qp)
+    await h.completed(len(requests), cycles=200000)
+    await ClockCycles(dut.clk, 200)
+    delivered = [m.data for peer in h.of_qpn.values() for m in peer.responder.messages]
+    statuses = {}
+    for qp in range(4):
+        mine = [c for c in h.completions if c[0] == qp]
+        assert [tag for _, tag, _ in mine] == [r.tag for r in requests if r.qp == qp], f"queue pair {qp}"
+        statuses |= {tag: status for _, tag, status in mine}
+    for r in requests:
+        assert statuses[r.tag] != SUCCESS or r.data in delivered, f"message {r.tag} completed, but never arrived"
+    dut._log.info("%d of %d messages succeeded", list(statuses.values()).count(SUCCESS), len(requests))
 
 
 @cocotb.test()

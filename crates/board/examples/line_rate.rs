@@ -54,8 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn: Qpn::new(0x200) };
     let peer = Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 2]), ip: Ipv4Addr::new(10, 0, 0, 1), qpn: Qpn::new(0x100) };
     let region = MemoryRegion { va: 0x1000, rkey: 7, len: 1 << 20, access: Access::RemoteWrite };
-    let mut responder =
-        Responder::new(ResponderConfig::new(peer, own, Psn::new(5), Mtu::B4096).with_region(region));
+    let mut responder = Responder::new(ResponderConfig::new(peer, own, Psn::new(5), Mtu::B4096).with_region(region));
     let mut board = open_board(own, peer, region.rkey)?;
     let payload = Bytes::from(vec![0x5a; MESSAGE_BYTES]);
     let mut memory = Sink;
@@ -70,7 +69,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         while board.pending_messages() < 2 {
             let (imm, tag) = (Some(messages), messages);
-            board.post(Message { qp: 0, verb: Verb::Write, imm, remote_address: region.va, tag, payload: payload.clone() });
+            board.post(Message {
+                qp: 0,
+                verb: Verb::Write,
+                imm,
+                remote_address: region.va,
+                tag,
+                payload: payload.clone(),
+            });
             responder.post_receive(Default::default());
             messages += 1;
         }

@@ -13,10 +13,18 @@ enum Access {
 /// A finished access; `tag` is the caller's own mark of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    Read { cycle: u64, tag: u32, value: u32 },
-    Write { cycle: u64 },
+    Read {
+        cycle: u64,
+        tag: u32,
+        value: u32,
+    },
+    Write {
+        cycle: u64,
+    },
     /// SLVERR or DECERR: there is no such register, or it refuses this access.
-    Refused { address: u32 },
+    Refused {
+        address: u32,
+    },
 }
 
 /// Queue of register accesses and the handshake of the one under way.
@@ -38,6 +46,11 @@ impl Master {
 
     pub fn poll_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
+    }
+
+    /// The answer that came last, ahead of those before it.
+    pub fn take_latest(&mut self) -> Option<Answer> {
+        self.answers.pop_back()
     }
 
     pub fn is_idle(&self) -> bool {
@@ -68,11 +81,9 @@ impl Master {
     /// After the cycle: drops the valid signals that were taken, collects the response.
     pub fn observe(&mut self, cycle: u64, pins: &mut Pins) {
         let Some(access) = self.current else { return };
-        for (valid, ready) in [
-            (&mut pins.arvalid, pins.arready),
-            (&mut pins.awvalid, pins.awready),
-            (&mut pins.wvalid, pins.wready),
-        ] {
+        for (valid, ready) in
+            [(&mut pins.arvalid, pins.arready), (&mut pins.awvalid, pins.awready), (&mut pins.wvalid, pins.wready)]
+        {
             *valid &= 1 - ready;
         }
         let (valid, response) = match access {
@@ -83,7 +94,9 @@ impl Master {
             return;
         }
         self.answers.push_back(match access {
-            Access::Read { address, .. } | Access::Write { address, .. } if response != 0 => Answer::Refused { address },
+            Access::Read { address, .. } | Access::Write { address, .. } if response != 0 => {
+                Answer::Refused { address }
+            }
             Access::Read { tag, .. } => Answer::Read { cycle, tag, value: pins.rdata },
             Access::Write { .. } => Answer::Write { cycle },
         });

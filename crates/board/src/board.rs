@@ -142,12 +142,13 @@ impl Board {
         }
     }
 
+    /// Runs the clock until the access that was asked for last has ended; the answers of those queued before it stay.
     fn await_answer(&mut self, address: u32) -> Result<Answer, RegisterError> {
         const PATIENCE: u64 = 1000;
         for _ in 0..PATIENCE {
             self.step();
-            if let Some(answer) = self.registers.poll_answer() {
-                return Ok(answer);
+            if self.registers.is_idle() {
+                return Ok(self.registers.take_latest().expect("an access that ended has an answer"));
             }
         }
         Err(RegisterError::NoAnswer { address, cycles: PATIENCE })

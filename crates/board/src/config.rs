@@ -90,11 +90,7 @@ impl Board {
         let (high, low) = mac_words(config.mac);
         let flow_control = field(config.obey_pause, g::FLOW_CONTROL_PAUSE_EN_SHIFT, g::FLOW_CONTROL_PAUSE_EN_MASK)
             | field(config.obey_pfc, g::FLOW_CONTROL_PFC_EN_SHIFT, g::FLOW_CONTROL_PFC_EN_MASK)
-            | field(
-                config.traffic_class,
-                g::FLOW_CONTROL_TRAFFIC_CLASS_SHIFT,
-                g::FLOW_CONTROL_TRAFFIC_CLASS_MASK,
-            );
+            | field(config.traffic_class, g::FLOW_CONTROL_TRAFFIC_CLASS_SHIFT, g::FLOW_CONTROL_TRAFFIC_CLASS_MASK);
         for (address, value) in [
             (g::LOCAL_MAC_HI, high),
             (g::LOCAL_MAC_LO, low),

@@ -85,7 +85,12 @@ pub struct WorkerGone {
 }
 
 impl Worker {
-    pub fn spawn(name: &str, board: Board, source: Box<dyn MessageSource>, sampling: Sampling) -> std::io::Result<Self> {
+    pub fn spawn(
+        name: &str,
+        board: Board,
+        source: Box<dyn MessageSource>,
+        sampling: Sampling,
+    ) -> std::io::Result<Self> {
         let (windows, window_queue) = channel::<Window>();
         let (outcome_queue, outcomes) = channel();
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {

@@ -54,8 +54,7 @@ impl<S: EventSink + 'static> HostApp for ReadoutApp<S> {
             return; // flushed receives of a queue pair in error; its counters say why
         }
         let slot = completion.imm.unwrap_or(u32::MAX);
-        let taken =
-            self.receiver.on_completion(now.as_ps(), board_of(completion.qpn), slot, completion.byte_len);
+        let taken = self.receiver.on_completion(now.as_ps(), board_of(completion.qpn), slot, completion.byte_len);
         self.note(taken);
     }
 

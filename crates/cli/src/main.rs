@@ -2,6 +2,7 @@
 //! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
 
 mod app;
+mod output;
 mod plots;
 mod report;
 mod run;

@@ -17,15 +17,7 @@ pub fn tables(summary: &Summary) -> String {
 fn boards(summary: &Summary) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([
-        "board",
-        "goodput [Gb/s]",
-        "CNPs",
-        "paused [us]",
-        "retransmissions",
-        "completions ok",
-        "error",
-    ]);
+    table.set_header(["board", "goodput [Gb/s]", "CNPs", "paused [us]", "retransmissions", "completions ok", "error"]);
     for board in &summary.boards {
         table.add_row([
             board.name.clone(),
@@ -51,17 +43,32 @@ fn totals(summary: &Summary) -> Table {
     table.load_preset(presets::NOTHING);
     for (what, value) in [
         ("switch", format!("{} marks, {} drops", switch.ecn_marked, switch.dropped)),
-        ("", format!("peak queue {:.1} kB, boards paused {:.1} us", switch.peak_queue_bytes as f64 / 1e3, switch.pfc_pausing_s * 1e6)),
+        (
+            "",
+            format!(
+                "peak queue {:.1} kB, boards paused {:.1} us",
+                switch.peak_queue_bytes as f64 / 1e3,
+                switch.pfc_pausing_s * 1e6
+            ),
+        ),
         (
             "builder",
-            format!("events {} complete, {} incomplete of {}", server.events_complete, server.events_incomplete, server.events_wanted),
+            format!(
+                "events {} complete, {} incomplete of {}",
+                server.events_complete, server.events_incomplete, server.events_wanted
+            ),
         ),
         ("", format!("{} bytes stored, byte-exact: {exact}", server.bytes_stored)),
         ("Jain's index", jain),
         ("goodput", format!("{:.3} Gb/s stored", summary.goodput_bps / 1e9)),
         (
             "time",
-            format!("{:.3} ms simulated in {:.2} s, 1 : {:.0}", summary.simulated_s * 1e3, timing.wall_s, timing.slowdown),
+            format!(
+                "{:.3} ms simulated in {:.2} s, 1 : {:.0}",
+                summary.simulated_s * 1e3,
+                timing.wall_s,
+                timing.slowdown
+            ),
         ),
     ] {
         table.add_row([what.to_owned(), value]);

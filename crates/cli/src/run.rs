@@ -3,7 +3,7 @@
 
 use crate::simulation::{Progress, Simulation, SimulationError};
 use crate::summary::{end_word, Summary};
-use crate::{plots, report, Verdict};
+use crate::{output, plots, report, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use penstock_netsim::Scenario;
 use std::path::{Path, PathBuf};
@@ -49,12 +49,20 @@ enum Failure {
     Fault(String),
 }
 
-impl From<SimulationError> for Failure {
-    fn from(error: SimulationError) -> Self {
+impl Failure {
+    /// Nothing has run yet: most errors are about what was asked for.
+    fn of_set_up(error: SimulationError) -> Self {
         match error.is_request() {
             true => Self::Refused(error.to_string()),
             false => Self::Fault(error.to_string()),
         }
+    }
+}
+
+/// Errors of a run under way.
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Self {
+        Self::Fault(error.to_string())
     }
 }
 
@@ -65,19 +73,17 @@ fn simulate(arguments: &Arguments) -> Result<Verdict, Failure> {
         eprintln!("warning: {warning}");
     }
     let out = &arguments.out;
-    std::fs::create_dir_all(out)
-        .map_err(|error| Failure::Refused(format!("cannot make the folder {}: {error}", out.display())))?;
     let interrupted = on_interrupt()?;
 
     let started = Instant::now();
-    let mut simulation = Simulation::build(&scenario, out)?;
+    let mut simulation = Simulation::build(&scenario, out).map_err(Failure::of_set_up)?;
     let progress = follow(&mut simulation, &interrupted, arguments.json)?;
     let result = simulation.finish()?;
 
     let name = arguments.scenario.display().to_string();
     let summary = Summary::new(&name, &scenario, end_word(progress), result, started.elapsed());
     let json = serde_json::to_string_pretty(&summary).expect("a summary has only plain keys");
-    write(&out.join("summary.json"), &json)?;
+    write(&out.join(output::SUMMARY), &json)?;
     if !arguments.no_plots {
         if let Err(message) = plots::draw(out) {
             eprintln!("warning: {message}");
@@ -101,11 +107,7 @@ fn follow(simulation: &mut Simulation, interrupted: &AtomicBool, quiet: bool) ->
     }
     let mut progress = Progress::Running;
     while progress == Progress::Running && !interrupted.load(Ordering::Relaxed) {
-        progress = match simulation.step() {
-            Ok(progress) => progress,
-            // What was built so far is kept; the error is what the user must know.
-            Err(error) => return Err(error.into()),
-        };
+        progress = simulation.step()?;
         bar.set_position(simulation.events_built());
         bar.set_message(format!("{:.2} ms simulated", simulation.now().as_secs_f64() * 1e3));
     }

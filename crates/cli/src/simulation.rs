@@ -2,6 +2,7 @@
 //! Builds the network of a scenario, with verilated boards and the readout on its ends, and runs it.
 
 use crate::app::{ReadoutApp, FIRST_QPN};
+use crate::output::{self, OutputError};
 use crate::source::BoardSource;
 use penstock_board::{regs, Board, BoardNode, EndpointConfig, QpConfig, SetupError, WorkerGone};
 use penstock_netsim::scenario::Trigger;
@@ -55,6 +56,8 @@ pub enum SimulationError {
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
     #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -65,9 +68,9 @@ pub enum SimulationError {
 }
 
 impl SimulationError {
-    /// The request was wrong, as against a run that failed.
+    /// Of an error of [`Simulation::build`]: another request, or another folder for the results, would do.
     pub fn is_request(&self) -> bool {
-        !matches!(self, Self::Store(_) | Self::Trace(_) | Self::Simulation(_) | Self::Worker(_) | Self::Setup { .. })
+        !matches!(self, Self::Simulation(_) | Self::Worker(_) | Self::Thread { .. } | Self::Setup { .. })
     }
 }
 
@@ -137,14 +140,15 @@ impl Simulation {
             responders.push(Responder::new(responder_config(scenario, k, *ring, init_psn)?));
         }
 
-        let writer = EventWriter::create(out.join("events.parquet"), &WriterOptions::default())?;
+        output::prepare(out)?;
+        let writer = EventWriter::create(out.join(output::EVENTS), &WriterOptions::default())?;
         let receiver = Receiver::new(receiver_config(scenario, rings), writer)?.with_reference((*events).clone());
         let config = HostConfig { ack_delay: scenario.server.ack_delay, vanish_at: scenario.server.vanish_at };
         let host: Host<App> = Host::new(config, ReadoutApp::new(receiver), responders);
 
         let mut star = Star::build(scenario, boards, Box::new(host))?;
         if scenario.trace.interval > Time::ZERO {
-            let sink = TraceSink::create(out.join("trace.parquet"), &[])?;
+            let sink = TraceSink::create(out.join(output::TRACE), &[])?;
             star.engine.set_trace(sink, scenario.trace.interval);
         }
         let (events, time_limit) = (scenario.data.events, scenario.run.time_limit);
@@ -202,7 +206,7 @@ impl Simulation {
         }
         closed?;
         let tallies: Vec<_> = self.star.boards.iter().map(|id| self.board(*id).tally().clone()).collect();
-        let responders: Vec<_> = self.host().responders().map(|r| r.counters().clone()).collect();
+        let responders: Vec<_> = self.host().responders().map(|r| *r.counters()).collect();
         let switch: &Switch = self.star.engine.node(self.star.switch).expect("the switch is a switch");
         let mut result = RunResult {
             boards: Vec::new(),

@@ -111,10 +111,11 @@ impl Summary {
         }
     }
 
-    /// Verified only if every event of the scenario is complete and equals what was sent.
+    /// Verified only if every event of the scenario is complete and equals what was sent, and every board knows it.
     pub fn verdict(&self) -> Verdict {
         let complete = self.server.events_complete == self.server.events_wanted;
-        match complete && self.server.byte_exact {
+        let acknowledged = self.boards.iter().all(|board| board.messages_error == 0);
+        match complete && acknowledged && self.server.byte_exact {
             true => Verdict::Verified,
             false => Verdict::Fault,
         }
@@ -208,7 +209,7 @@ fn jain_over_time(result: &RunResult) -> Option<f64> {
     let contended: Vec<_> = result
         .received
         .iter()
-        .skip_while(|row| row.iter().any(|bytes| *bytes == 0))
+        .skip_while(|row| row.contains(&0))
         .take_while(|row| row.iter().zip(finals).all(|(bytes, last)| bytes < last))
         .step_by(STEPS)
         .collect();

@@ -159,15 +159,17 @@ impl<A: HostApp> Host<A> {
             completed = true;
         }
         if completed {
-            self.post_receives(index, now);
+            // A message may free receives of other queue pairs too: the last fragment of an event frees all its slots.
+            self.post_all_receives(now);
             self.after_app(out);
         }
         self.take_replies(index, out);
     }
 
-    fn post_receives(&mut self, index: usize, now: Time) {
-        let (qpn, responder) = &mut self.responders[index];
-        self.app.post_receives(now, *qpn, &mut |receive| responder.post_receive(receive));
+    fn post_all_receives(&mut self, now: Time) {
+        for (qpn, responder) in &mut self.responders {
+            self.app.post_receives(now, *qpn, &mut |receive| responder.post_receive(receive));
+        }
     }
 
     /// Asks the application what it wants next.
@@ -249,9 +251,7 @@ impl<A: HostApp> Host<A> {
 
 impl<A: HostApp> Node for Host<A> {
     fn on_start(&mut self, out: &mut Outbox) {
-        for index in 0..self.responders.len() {
-            self.post_receives(index, out.now());
-        }
+        self.post_all_receives(out.now());
         self.after_app(out);
     }
 
@@ -280,9 +280,7 @@ impl<A: HostApp> Node for Host<A> {
             _ => {
                 self.wakeup = self.wakeup.filter(|armed| *armed > now);
                 self.app.on_wakeup(now);
-                for index in 0..self.responders.len() {
-                    self.post_receives(index, now);
-                }
+                self.post_all_receives(now);
                 self.after_app(out);
             }
         }

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: the built command, a run of it and what the run has left, the recorded data."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENARIO = ROOT / "scenarios/incast-3.toml"
+DATA = ROOT / "data/lst1_run2008/modules.npz"
+TIMEOUT_S = 300  # a run that hangs fails its test instead of the whole session
+
+# At the line rate an event takes 0.25 ms of simulated time; with the limiter's slow recovery it takes ten times that.
+FAST = ("cc.law=off",)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished run of `penstock run` and its folder of results."""
+
+    status: int
+    stdout: str
+    stderr: str
+    out: Path
+
+    def summary(self) -> dict:
+        return json.loads((self.out / "summary.json").read_text())
+
+    def events(self) -> pa.Table:
+        return pq.read_table(self.out / "events.parquet")
+
+    def trace(self) -> pa.Table:
+        return pq.read_table(self.out / "trace.parquet")
+
+    def of_boards(self, key: str) -> list:
+        """One value of the summary per board; `counters.x` looks into the gateware's counters."""
+        *inner, last = key.split(".")
+        boards = self.summary()["boards"]
+        return [(board[inner[0]] if inner else board)[last] for board in boards]
+
+
+class Penstock:
+    """The `penstock` command."""
+
+    def __init__(self, binary: Path) -> None:
+        self.binary = binary
+
+    def command(self, out: Path, *settings: str, scenario: Path = SCENARIO, options: tuple[str, ...] = ()) -> list[str]:
+        sets = [word for setting in settings for word in ("--set", setting)]
+        return [str(self.binary), "run", str(scenario), "--out", str(out), *options, *sets]
+
+    def run(
+        self, out: Path, *settings: str, scenario: Path = SCENARIO, options: tuple[str, ...] = ("--no-plots",)
+    ) -> Run:
+        """Runs a scenario to its end."""
+        command = self.command(out, *settings, scenario=scenario, options=options)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        return Run(done.returncode, done.stdout, done.stderr, out)
+
+    def start(self, out: Path, *settings: str) -> subprocess.Popen[str]:
+        """Starts a scenario and leaves it running."""
+        command = self.command(out, *settings, options=("--no-plots",))
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="session")
+def penstock() -> Penstock:
+    """The command, built from the tree under test."""
+    cargo = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "penstock-cli"]
+    built = subprocess.run(cargo, cwd=ROOT, capture_output=True, text=True, check=False)
+    if built.returncode:
+        pytest.fail(f"`{' '.join(cargo)}` ended with {built.returncode}:\n{built.stderr[-4000:]}", pytrace=False)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return Penstock(target / "release/penstock")
+
+
+@pytest.fixture(scope="session")
+def recorded() -> np.ndarray:
+    """The recorded modules as their electronics sent them, read by NumPy alone: (events, modules, 1142) bytes."""
+    arrays = np.load(DATA)
+    counters, samples = arrays["counters"], arrays["frag"]
+    return np.concatenate([counters, samples.reshape(*counters.shape[:2], -1).view(np.uint8)], axis=2)

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock run`, end to end: recorded events through the verilated gateware and a congested switch into Parquet.
+
+Promises checked: every event whole and byte-exact whatever the links, the server and the congestion control do;
+one seed replays one run; a run that cannot succeed ends by itself and says why; stored events are never lost.
+What was stored is compared with the recorded file by pyarrow and NumPy, without any code of ours.
+"""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import FAST, Penstock, Run
+
+BOARDS = 3
+# A loss costs one of these; 8 in a row without progress are more than the switch can hold up a packet.
+SHORT_TIMEOUT = "qp.ack_timeout=524.288us"
+
+
+def assert_recorded(run: Run, recorded: np.ndarray, events: int, boards: int = BOARDS) -> None:
+    """The first `events` events are there, in order, whole, and equal the recorded bytes (which repeat)."""
+    rows = run.events().to_pylist()
+    assert [row["event_number"] for row in rows] == list(range(events))
+    for row in rows:
+        assert row["complete"] and row["sources"] == list(range(boards)) and row["missing"] == []
+        event = recorded[row["event_number"] % len(recorded)]
+        for board, payload in enumerate(row["fragments"]):
+            assert payload == event[board::boards].tobytes(), f"event {row['event_number']}, board {board}"
+    times = [row["timestamp_ns"] for row in rows]
+    assert times == sorted(times)
+
+
+def assert_verified(run: Run, recorded: np.ndarray, events: int, boards: int = BOARDS) -> None:
+    """The run says that all went well, and it did."""
+    assert run.status == 0, run.stdout + run.stderr
+    server = run.summary()["server"]
+    assert (server["events_complete"], server["events_incomplete"], server["byte_exact"]) == (events, 0, True)
+    assert run.of_boards("messages_ok") == [events] * boards and run.of_boards("messages_error") == [0] * boards
+    assert run.of_boards("counters.messages_done") == [events] * boards
+    assert_recorded(run, recorded, events, boards)
+
+
+# ---- the demo ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demo(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The demo with DCQCN and plots, short."""
+    return penstock.run(tmp_path_factory.mktemp("demo"), "data.events=10", options=())
+
+
+def test_demo_is_byte_exact(demo: Run, recorded: np.ndarray) -> None:
+    assert_verified(demo, recorded, 10)
+
+
+def test_demo_prints_its_tables(demo: Run) -> None:
+    for word in (
+        "board0",
+        "board2",
+        "goodput",
+        "CNPs",
+        "retransmissions",
+        "completions",
+        "marks",
+        "drops",
+        "peak queue",
+        "events 10 complete, 0 incomplete",
+        "byte-exact: yes",
+        "Jain's index",
+        "simulated",
+    ):
+        assert word in demo.stdout, demo.stdout
+
+
+def test_demo_leaves_plots(demo: Run) -> None:
+    for name in ("throughput.png", "alpha.png", "queue.png"):
+        picture = (demo.out / name).read_bytes()
+        assert picture.startswith(b"\x89PNG") and len(picture) > 5_000, f"{name}: {len(picture)} bytes"
+
+
+def test_demo_is_congested_and_the_limiter_works(demo: Run) -> None:
+    assert demo.summary()["switch"]["ecn_marked"] > 0
+    assert all(n > 0 for n in demo.of_boards("cnps_received"))
+    assert demo.of_boards("retransmissions") == [0] * BOARDS and demo.summary()["switch"]["dropped"] == 0
+
+
+def test_trace_follows_every_board_and_the_switch(demo: Run) -> None:
+    trace = demo.trace()
+    assert trace.schema.names == ["time_ps", "node", "channel", "metric", "value"]
+    columns = {name: np.asarray(trace[name].to_pylist()) for name in ("node", "metric", "value", "time_ps")}
+    for board in range(BOARDS):
+        of_board = columns["node"] == f"board{board}"
+        for metric in ("rate_current", "rate_target", "alpha", "throughput"):
+            assert (of_board & (columns["metric"] == metric)).sum() > 50
+        rates = columns["value"][of_board & (columns["metric"] == "rate_current")]
+        assert rates[0] == pytest.approx(10e9, rel=1e-3) and 0 < rates.min() < 5e9
+        times = columns["time_ps"][of_board & (columns["metric"] == "alpha")]
+        assert (np.diff(times.astype(np.int64)) > 0).all()
+    queue = columns["value"][(columns["node"] == "switch") & (columns["metric"] == "queue_bytes")]
+    assert queue.max() > 30e3, "the demo is an incast"
+
+
+def test_json_option_prints_the_summary_and_nothing_else(penstock: Penstock, tmp_path: Path) -> None:
+    run = penstock.run(tmp_path, "data.events=1", *FAST, options=("--no-plots", "--json"))
+    assert run.status == 0 and json.loads(run.stdout) == run.summary()
+
+
+# ---- one seed, one run ---------------------------------------------------------------------------------------------
+
+FAULTS = (
+    "link.loss=1e-3",
+    "link.reorder=1e-3",
+    "link.duplicate=1e-3",
+    "link.corrupt=1e-3",
+    "link.corrupt_undetected=1e-3",
+    "link.jitter=2us",
+    SHORT_TIMEOUT,
+)
+
+
+def test_same_seed_gives_the_same_bytes_and_another_seed_does_not(penstock: Penstock, tmp_path: Path) -> None:
+    def results(name: str, seed: int) -> tuple[bytes, bytes, dict]:
+        run = penstock.run(tmp_path / name, "data.events=3", f"run.seed={seed}", *FAST, *FAULTS)
+        assert run.status == 0, run.stdout + run.stderr
+        summary = run.summary()
+        del summary["timing"], summary["settings"]
+        return (run.out / "trace.parquet").read_bytes(), (run.out / "events.parquet").read_bytes(), summary
+
+    first, again, other = results("first", 7), results("again", 7), results("other", 8)
+    assert first == again
+    assert all(a != b for a, b in zip(first, other, strict=True))
+
+
+# ---- whatever happens on the way, every event arrives ----------------------------------------------------------------
+
+
+def test_events_are_exact_with_the_limiter_off(penstock: Penstock, tmp_path: Path, recorded: np.ndarray) -> None:
+    shallow = ("switch.buffer=500KB", "switch.kmin=50KB", "switch.kmax=200KB")
+    run = penstock.run(tmp_path, "data.events=60", "data.trigger_rate=100kHz", *shallow, *FAST)
+    assert_verified(run, recorded, 60)
+    assert sum(run.of_boards("pause_time_s")) > 0, "three line rates into one must need flow control"
+    assert run.summary()["goodput_bps"] > 9e9
+
+
+def test_events_are_exact_over_faulty_links(penstock: Penstock, tmp_path: Path, recorded: np.ndarray) -> None:
+    run = penstock.run(tmp_path, "data.events=20", *FAST, *FAULTS)
+    assert_verified(run, recorded, 20)
+    assert all(n > 0 for n in run.of_boards("retransmissions"))
+    summary = run.summary()
+    seen_by_server = summary["server"]["dropped_frames"]
+    assert summary["switch"]["fcs_errors"] > 0 and seen_by_server["rx_icrc_encapsulated"] > 0
+    assert sum(board["responder"]["duplicate_request"] for board in summary["boards"]) > 0
+
+
+def test_events_are_exact_over_a_link_that_loses_one_frame_in_twenty(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    run = penstock.run(tmp_path, "data.events=5", "link.loss=0.05", SHORT_TIMEOUT, *FAST)
+    assert_verified(run, recorded, 5)
+
+
+def test_a_slow_consumer_stops_the_boards_and_loses_nothing(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    slow = ("server.slots=2", "server.consumer_rate=300MB/s", "server.rnr_delay=40us", "data.trigger_rate=100kHz")
+    run = penstock.run(tmp_path, "data.events=8", *slow, *FAST)
+    assert_verified(run, recorded, 8)
+    assert sum(run.of_boards("counters.rnr_nak")) > 0
+    assert run.summary()["goodput_bps"] < 1.05 * 300e6 * 8 * 8 / 7  # the last slots wait for nobody
+
+
+def test_boards_that_wait_for_a_late_one_go_on_when_it_has_come(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    """The last fragment of an event frees a slot of every board, not only of the one that sent it."""
+    late = (
+        "link.at.board2.delay=300us",
+        "switch.pfc=false",
+        "server.slots=2",
+        "server.rnr_delay=40us",
+        "data.trigger_rate=100kHz",
+    )
+    run = penstock.run(tmp_path, "data.events=4", *late, *FAST)
+    assert_verified(run, recorded, 4)
+    assert all(n > 0 for n in run.of_boards("counters.rnr_nak")[:2])
+    assert run.summary()["simulated_s"] < 10e-3, "the timeout of an incomplete event is 100 ms"
+
+
+def test_waiting_for_a_slow_consumer_uses_up_no_retries(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    """Now and then a loss, for as long as the receiver is not ready: only silence in a row may end a queue pair."""
+    slow = ("server.slots=2", "server.consumer_rate=30MB/s", "server.rnr_delay=20us", "data.trigger_rate=100kHz")
+    lossy = ("link.loss=2e-2", "qp.ack_timeout=65.536us", "boards.count=1", "server.slot_size=320KiB")
+    run = penstock.run(tmp_path, "data.events=4", *slow, *lossy, "trace.interval=0us", *FAST)
+    assert_verified(run, recorded, 4, boards=1)
+    assert sum(run.of_boards("counters.local_ack_timeout_err")) > 7
+
+
+@pytest.mark.parametrize("mtu", [256, 1024])
+def test_events_are_exact_at_every_mtu(penstock: Penstock, tmp_path: Path, recorded: np.ndarray, mtu: int) -> None:
+    run = penstock.run(tmp_path, "data.events=6", f"qp.mtu={mtu}", "link.loss=1e-4", SHORT_TIMEOUT, *FAST)
+    assert_verified(run, recorded, 6)
+    fragment = 40 + 89 * 1142  # header and the modules of board 0
+    assert run.of_boards("counters.packets_sent")[0] >= 6 * -(-fragment // mtu)
+
+
+@pytest.mark.parametrize("boards", [1, 8])
+def test_events_are_exact_with_any_number_of_boards(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray, boards: int
+) -> None:
+    run = penstock.run(tmp_path, "data.events=4", f"boards.count={boards}", "server.slot_size=320KiB", *FAST)
+    assert_verified(run, recorded, 4, boards)
+
+
+def test_results_of_an_earlier_run_do_not_stay(penstock: Penstock, tmp_path: Path) -> None:
+    for name in ("trace.parquet", "alpha.png"):
+        (tmp_path / name).write_text("of an earlier run")
+    run = penstock.run(tmp_path, "data.events=1", "trace.interval=0us", *FAST)
+    assert run.status == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["events.parquet", "summary.json"]
+
+
+# ---- runs that cannot succeed, or are not let -----------------------------------------------------------------------
+
+
+def test_a_vanished_server_ends_the_run_with_error_completions(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    vanish = ("server.vanish_at=1ms", "qp.ack_timeout=131.072us", "qp.retry_cnt=3")
+    run = penstock.run(tmp_path, "data.events=8", *vanish, *FAST)
+    assert run.status == 1
+    assert run.summary()["end"] == "done"
+    for board in run.summary()["boards"]:
+        assert board["messages_ok"] + board["messages_error"] == 8 and board["messages_error"] > 0
+        assert "retry count exceeded" in board["first_error"]
+        assert f"{board['name']}: queue pair 0 ended in error" in run.stdout
+    stored = run.events().filter(run.events()["complete"]).num_rows
+    assert stored == run.summary()["server"]["events_complete"] < 8
+    assert run.trace().num_rows > 0
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_was_built(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray, kind: signal.Signals
+) -> None:
+    one_board = ("boards.count=1", "server.slot_size=320KiB")
+    process = penstock.start(tmp_path, "data.events=100000", "data.trigger_rate=100kHz", *one_board, *FAST)
+    deadline = time.monotonic() + 300
+    part = tmp_path / "events.parquet.partial"
+    while process.poll() is None and (not part.exists() or part.stat().st_size < 1_000_000):
+        assert time.monotonic() < deadline, "no events were stored"
+        time.sleep(0.1)
+    process.send_signal(kind)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1, stdout + stderr
+    assert "interrupted" in stdout and "interrupted" in stderr
+    run = Run(process.returncode, stdout, stderr, tmp_path)
+    rows = run.events()
+    whole = rows.filter(rows["complete"]).num_rows
+    assert 0 < whole < 100_000 and whole == run.summary()["server"]["events_complete"]
+    assert run.summary()["end"] == "interrupted" and run.summary()["server"]["byte_exact"]
+    for row in rows.slice(0, whole).to_pylist():
+        event = recorded[row["event_number"] % len(recorded)]
+        assert row["fragments"] == [event.tobytes()]
+    assert run.trace().num_rows > 0
+    assert not part.exists()
+
+
+# ---- asked wrongly ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("cc.lew=off", ["cc.lew", "unknown key", "law"]),
+        ("link.rate=10", ["link.rate = 10", "no unit", "10Gbps"]),
+        ("link.delay=4parsec", ["link.delay", "parsec", "us"]),
+        ("link.loss=2", ["link.loss = 2", "0 to 1"]),
+        ("qp.mtu=1500", ["qp.mtu = 1500", "1024"]),
+        ("boards.count=0", ["boards.count = 0", "1 to 1024"]),
+        ("boards.count=300", ["switch.buffer", "301 lossless ports"]),
+        ("link.at.board7.delay=4us", ["board7", "board0, board1, board2"]),
+        ("server.slots=1", ["server.slots = 1", "from 2"]),
+        ("server.slot_size=64KiB", ["server.slot_size", "65536", "101678"]),
+        ("data.file=nowhere.npz", ["nowhere.npz", "cannot be opened"]),
+        ("cc", ["no `=`", "section.key=value"]),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_what_is_allowed(
+    penstock: Penstock, tmp_path: Path, setting: str, words: list[str]
+) -> None:
+    assert_refused(penstock.run(tmp_path / "out", setting), words)
+
+
+def assert_refused(run: Run, words: list[str]) -> None:
+    """Exit status 2, a message with these words and no sign of a panic; no results."""
+    assert run.status == 2, run.stdout + run.stderr
+    assert run.stderr.startswith(("error: ", "warning: ")) and "panicked" not in run.stderr
+    missing = [word for word in words if word not in run.stderr]
+    assert not missing, f"{missing} not in: {run.stderr}"
+    assert not run.out.is_dir() or not list(run.out.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[run]\nseed = 1\n[server]\n[boardz]\ncount = 3\n", [":4: boardz: unknown key", "boards"]),
+        ("[run]\nseed = 1\n[server]\n[link]\ndelay = '4 parsec'\n", [":5: link.delay", "parsec", "us"]),
+        ("[run]\nseed = 1\n", ["no server"]),
+        ("[run\nseed = 1\n", [":1:", "not TOML"]),
+    ],
+)
+def test_a_wrong_scenario_is_refused_with_its_line(
+    penstock: Penstock, tmp_path: Path, text: str, words: list[str]
+) -> None:
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(text)
+    assert_refused(penstock.run(tmp_path / "out", scenario=scenario), ["scenario.toml", *words])
+
+
+def test_a_scenario_that_is_not_there_is_refused(penstock: Penstock, tmp_path: Path) -> None:
+    assert_refused(penstock.run(tmp_path / "out", scenario=tmp_path / "none.toml"), ["none.toml", "No such file"])
+
+
+@pytest.mark.parametrize("damage", ["truncated", "corrupt", "empty"])
+def test_a_damaged_data_file_is_refused_by_name(penstock: Penstock, tmp_path: Path, damage: str) -> None:
+    data = bytearray((Path(__file__).parents[1] / "data/lst1_run2008/modules.npz").read_bytes())
+    match damage:
+        case "truncated":
+            del data[len(data) // 2 :]
+        case "corrupt":
+            data[2_000_000:2_000_008] = bytes(8)
+        case "empty":
+            data.clear()
+    file = tmp_path / "damaged.npz"
+    file.write_bytes(data)
+    assert_refused(penstock.run(tmp_path / "out", f"data.file={file}"), ["damaged.npz", "copy"])
+
+
+@pytest.mark.parametrize("place", ["a file", "below a file", "a folder without files", "taken"])
+def test_results_that_could_not_be_written_are_refused_before_the_run(
+    penstock: Penstock, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "taken/events.parquet").mkdir(parents=True)
+    out = {
+        "a file": tmp_path / "file",
+        "below a file": tmp_path / "file/out",
+        "a folder without files": Path("/proc/self"),  # not writable even for root
+        "taken": tmp_path / "taken",
+    }[place]
+    began = time.monotonic()
+    assert_refused(penstock.run(out, "data.events=100000"), [str(out)])
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("words", [[], ["run"], ["run", "x.toml", "--frobnicate"], ["fly"]])
+def test_a_wrong_command_line_is_refused_with_its_usage(penstock: Penstock, words: list[str]) -> None:
+    done = subprocess.run([penstock.binary, *words], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2 and "Usage: penstock" in done.stderr
