@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make formal`: proves what `proofs.py` lists, and shows that each proof could fail.
+
+    python rtl/formal/check.py [name ...]     all, or those whose names contain a word
+
+Ends with 1, and prints the run that breaks a property, when anything is not as it should be.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(REPO / "tb" / "lib"), str(REPO / "rtl" / "syn")]
+
+import engine  # noqa: E402
+import model  # noqa: E402
+import yosys  # noqa: E402
+from proofs import PROOFS, Mutant, Proof  # noqa: E402
+
+import rtl  # noqa: E402
+
+
+@dataclass
+class Finding:
+    """One check of one proof: what was asked, what came out."""
+
+    what: str
+    good: bool
+    detail: str = ""
+
+
+def prove(proof: Proof, built: model.Model) -> Finding:
+    """All assertions together, from reset and by induction."""
+    if not built.asserts.bads:
+        return Finding("proof", False, "there are no assertions; were they bound?")
+    broken = engine.search(built.asserts, proof.depth)
+    if broken:
+        return Finding("proof", False, f"{broken.reached} breaks after reset:\n{broken}")
+    if proof.bounded:
+        return Finding(f"all runs of {proof.depth} cycles", True)
+    broken = engine.step(built.asserts, proof.depth)
+    if broken:
+        return Finding("proof", False, f"{broken.reached} is not inductive at depth {proof.depth}:\n{broken}")
+    return Finding(f"induction, k = {proof.depth}", True)
+
+
+def cover(proof: Proof, built: model.Model) -> list[Finding]:
+    """Each cover must be reached, or the proof says nothing about where it matters."""
+    found = []
+    for name in built.covers.bads:
+        reached = engine.search(built.covers, proof.cycles, name)
+        found.append(Finding(name, reached is not None, "" if reached else f"not reached in {proof.cycles} cycles"))
+    return found
+
+
+def mutate(proof: Proof, mutant: Mutant) -> Finding:
+    """A planted fault must break its property."""
+    what = f"mutant {mutant.new!r}"
+    (original,) = rtl.module(mutant.file or proof.top)
+    text = original.read_text()
+    if text.count(mutant.old) != 1:
+        return Finding(what, False, f"{original}: {mutant.old!r} stands there {text.count(mutant.old)} times, not once")
+    with tempfile.TemporaryDirectory() as folder:
+        changed = Path(folder, original.name)
+        changed.write_text(text.replace(mutant.old, mutant.new))
+        built = model.build(proof.top, proof.params, proof.props or proof.top, changed)
+    names = [name for name in built.asserts.bads if name.split(".")[-1] == mutant.breaks]
+    if len(names) != 1:
+        return Finding(what, False, f"there is no property {mutant.breaks}; there are {', '.join(built.asserts.bads)}")
+    broken = engine.search(built.asserts, max(proof.cycles, proof.depth), names[0])
+    return Finding(what, broken is not None, "" if broken else f"{mutant.breaks} holds all the same")
+
+
+def check(proof: Proof) -> tuple[Proof, list[Finding], float]:
+    """Everything about one proof, with the seconds it took."""
+    started = time.monotonic()
+    try:
+        built = model.build(proof.top, proof.params, proof.props or proof.top)
+        findings = [prove(proof, built), *cover(proof, built), *(mutate(proof, mutant) for mutant in proof.mutants)]
+    except yosys.YosysError as error:
+        findings = [Finding("reading", False, str(error))]
+    return proof, findings, time.monotonic() - started
+
+
+def main(words: list[str]) -> int:
+    chosen = [proof for proof in PROOFS if not words or any(word in proof.name for word in words)]
+    if not chosen:
+        print(f"formal: no proof is named {' or '.join(words)}; there are:", *(p.name for p in PROOFS), sep="\n  ")
+        return 2
+    rtl.generate()
+    failed = 0
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for proof, findings, seconds in pool.map(check, chosen):
+            verdict = "proved" if all(finding.good for finding in findings) else "FAILED"
+            covers = len(findings) - 1 - len(proof.mutants)
+            about = f"{findings[0].what}; {covers} covers, {len(proof.mutants)} mutants"
+            print(f"{proof.name:32} {verdict}  {seconds:6.1f} s  {about}", flush=True)
+            for finding in findings:
+                if not finding.good:
+                    failed += 1
+                    print(f"  {finding.what}: {finding.detail}")
+    print(f"formal: {len(chosen)} proofs, {failed} complaints")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From SystemVerilog to transition systems, by Yosys.
+
+A module is read together with `<module>_props.sv`, which binds its properties. Memories become registers, `assert`s and
+`cover`s become bad values of two systems, `assume`s constraints. An instance of `anything` is a free input; a register
+without an initial value starts anywhere.
+"""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import btor
+import yosys
+
+import rtl
+
+FORMAL = Path(__file__).resolve().parent
+PASSES = [
+    "hierarchy -smtcheck -top {top}",
+    "proc",
+    "setundef -undriven -anyseq",
+    "prep -flatten -top {top}",
+    "chformal -assume -early",
+    "memory_map -formal",
+    "formalff -clk2ff -ff2anyinit",
+    "setundef -undriven -anyseq",
+    "opt_clean -purge",
+    "dffunmap",
+    "async2sync",
+    "chformal -lower",
+    "opt_clean",
+    "write_btor {folder}/asserts.btor",
+    "write_btor -c {folder}/covers.btor",
+]
+
+
+@dataclass
+class Model:
+    """One module's system twice: where its assertions break, and where its covers are reached."""
+
+    asserts: btor.System
+    covers: btor.System
+
+
+def build(top: str, params: dict[str, int], props: str, changed: Path | None = None) -> Model:
+    """Reads a module and the properties bound to it. `changed` is read instead of the module of its name."""
+    source = rtl.module(top)[0]
+    with tempfile.TemporaryDirectory() as folder:
+        others = [str(changed)] if changed and changed.stem != top else []
+        read = [f"-y {FORMAL}", *others, str(FORMAL / f"{props}_props.sv")]
+        top_file = changed if changed and changed.stem == top else source
+        script = [yosys.read(top, params, top_file, *read), *PASSES]
+        yosys.run([command.format(top=top, folder=folder) for command in script])
+        asserts, covers = (Path(folder, f"{name}.btor").read_text() for name in ("asserts", "covers"))
+    return Model(btor.parse(asserts), btor.parse(covers))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is proved: the list behind `make formal`.
+
+Every proof carries its own doubt: covers that must be reached, and mutants, faults planted in the module, each of which
+must break the property that it names.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: one piece of the module's text, found exactly once, becomes another."""
+
+    old: str
+    new: str
+    breaks: str  # the property
+    file: str = ""  # the module whose text it is, if not the proof's own
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One module at one set of parameters, with the properties of `<props or top>_props.sv`.
+
+    `depth` is the k of k-induction. With `bounded`, all runs of that many cycles are checked and no more, which is said
+    to be enough where it is used.
+    """
+
+    top: str
+    params: dict[str, int]
+    depth: int = 1
+    bounded: bool = False
+    cycles: int = 12  # covers are reached and mutants are caught within as many
+    mutants: tuple[Mutant, ...] = ()
+    props: str = ""
+
+    @property
+    def name(self) -> str:
+        """As it is written on the command line."""
+        values = "".join(f"-{key}{value}" for key, value in self.params.items())
+        return f"{self.props or self.top}{values}"
+
+
+PROOFS = [
+    Proof(
+        "sync_fifo",
+        {"W": 4, "DEPTH": 4},
+        mutants=(
+            Mutant("s_ready = !level[PtrW]", "s_ready = 1'b1", "a_level"),
+            Mutant("m_data  = mem[tail_q[PtrW-1:0]]", "m_data  = mem[head_q[PtrW-1:0]]", "a_out"),
+            Mutant("tail_q + 1'b1", "tail_q + 2'd2", "a_inside"),
+        ),
+    ),
+    Proof(
+        "axis_register",
+        {"W": 4},
+        mutants=(
+            Mutant("s_axis_tready = !skid_valid_q", "s_axis_tready = 1'b1", "a_kept"),
+            Mutant("skid_valid_q ? skid_q : s_axis_tdata", "s_axis_tdata", "a_data"),
+            Mutant("m_axis_tready || !out_valid_q", "m_axis_tready", "a_no_bubble"),
+            Mutant("s_axis_tready = !skid_valid_q", "s_axis_tready = !skid_valid_q && !out_valid_q", "a_room"),
+        ),
+    ),
+    Proof(
+        "axis_fifo",
+        {"DATA_W": 8, "DEPTH": 4},
+        mutants=(
+            Mutant("s_axis_tready = !level[PtrW]", "s_axis_tready = 1'b1", "a_level"),
+            Mutant("(m_axis_tready || !valid_q)", "1'b1", "a_hold"),
+            Mutant("(m_axis_tready || !valid_q)", "!valid_q", "a_no_bubble"),
+            Mutant(".rd_addr(tail_q[PtrW-1:0])", ".rd_addr(head_q[PtrW-1:0])", "a_data"),
+        ),
+    ),
+    Proof(
+        "arbiter_rr",
+        {"N": 16},
+        cycles=20,
+        mutants=(
+            Mutant("above  = req & above_q", "above  = '0", "a_round"),  # fixed priority starves
+            Mutant("chosen = pool", "chosen = above_q", "a_asked"),
+        ),
+    ),
+    Proof(
+        "pacer",
+        {"N_QP": 2},
+        cycles=14,
+        mutants=(
+            Mutant("spent[sent_index] <= sent_spent", "spent[sent_index] <= spent[sent_index]", "a_no_more"),
+            Mutant("unlimited_q[sent_index] || !sent_credit[ByteCountW-1]", "1'b1", "a_no_more"),
+            Mutant("(grant_credit >> CapLog2) != '0", "1'b0", "a_cap"),
+            Mutant("($bits(grant_t))'(grant_rate)", "($bits(grant_t))'(grant_rate >> 1)", "a_no_less"),
+            Mutant("sent_valid && sent_index == grant_index ? sent_spent :", "", "a_eligible"),
+        ),
+    ),
+    # The answer to a visit that enters in cycle 1 or 2 comes in cycle 5 or 6.
+    Proof(
+        "dcqcn_step",
+        {},
+        depth=7,
+        bounded=True,
+        cycles=8,
+        mutants=(
+            Mutant("return rate < low ? low : rate;", "return rate;", "a_bounds", file="cc_pkg"),
+            Mutant("visit.cut ? ~reduction", "visit.cut ? ~(reduction << 1)", "a_half"),
+            Mutant("v.state.since_cut >= p.decrease_interval", "1'b1", "a_ignored"),
+            Mutant("lower + (AlphaOneFull >> p.g_shift)", "start.state.alpha + (AlphaOneFull >> p.g_shift)", "a_alpha"),
+            Mutant("if (fast) return '0;", "", "a_fast"),
+            Mutant("if (p.clamp_target)", "if (!p.clamp_target)", "a_clamp"),
+        ),
+    ),
+]

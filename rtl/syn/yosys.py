@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs Yosys (the `pyosys` wheel) in a process of its own, reading SystemVerilog by its slang front end."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import rtl
+
+PROGRAM = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.stdin.read().splitlines():
+    libyosys.run_pass(command, design)
+"""
+
+
+class YosysError(RuntimeError):
+    """A command failed; the message holds the end of what Yosys said."""
+
+
+def run(commands: list[str]) -> str:
+    """Runs commands on one design and returns the log."""
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input="\n".join(commands),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    if result.returncode != 0:
+        tail = "\n".join(result.stdout.splitlines()[-20:])
+        raise YosysError(f"yosys ended with {result.returncode} on {commands[0]!r}:\n{tail}")
+    return result.stdout
+
+
+def read(top: str, params: dict[str, int], source: Path, *more: str) -> str:
+    """The command that reads `top` from its file and finds all other modules by name."""
+    settings = [f"-G {name}={value}" for name, value in params.items()]
+    folders = [f"-y {folder}" for folder in rtl.FOLDERS]
+    files = [str(path) for path in (*rtl.packages(), source)]
+    return " ".join(["read_slang --top", top, *settings, *folders, "-Y .sv", *more, *files])

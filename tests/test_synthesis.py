@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make synth` on circuits small enough to count by hand: its columns, and the depth of logic."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
+
+import levels  # noqa: E402
+import synth  # noqa: E402
+
+# The parity of a sum: LUTs feed a carry chain (1 level), whose 12 bits need two more LUTs in a row.
+CIRCUIT = """
+module circuit (input logic clk, input logic [11:0] a, input logic [11:0] b, output logic odd_q);
+  logic [11:0] a_q, b_q, sum;
+  assign sum = a_q + b_q;
+  always_ff @(posedge clk) begin
+    a_q <= a;
+    b_q <= b;
+    odd_q <= ^sum;
+  end
+endmodule
+"""
+
+
+def test_depth_of_a_synthesised_circuit_is_what_one_counts_by_hand(tmp_path):
+    source = tmp_path / "circuit.sv"
+    source.write_text(CIRCUIT)
+    found = levels.deepest(synth.netlist("circuit", {}, source))
+    assert (found.levels, found.chains, found.dsps) == (3, 1, 0)
+    assert found.start.startswith(("a_q", "b_q")) and found.end == "odd_q"
+
+
+def lut(inputs: list, output: int) -> dict:
+    """One LUT of a netlist."""
+    pins = {f"I{i}": [bit] for i, bit in enumerate(inputs)}
+    return cell(f"LUT{len(inputs)}", {**pins, "O": [output]}, {"O"})
+
+
+def cell(kind: str, pins: dict, outputs: set) -> dict:
+    """One cell of a netlist, as write_json has it."""
+    directions = {pin: "output" if pin in outputs else "input" for pin in pins}
+    return {"type": kind, "connections": pins, "port_directions": directions, "parameters": {}}
+
+
+def test_what_a_lut_ram_stores_is_no_way_to_its_output():
+    ram = cell("RAM32M", {"ADDRA": [1], "DIA": [3], "DOA": [2], "ADDRD": [2]}, {"DOA"})
+    cells = {"ram": ram, "back": lut([2], 3), "behind": lut([3, 2], 4)}  # DOA -> LUT -> DIA would be a false loop
+    assert levels.deepest({"cells": cells, "netnames": {}}).levels == 3
+
+
+def test_a_carry_chain_counts_once_and_makes_no_false_loop():
+    pins = {"CI": [10], "S": [1, 21, 3, 4], "DI": [5, 6, 7, 8], "O": [20, 22, 23, 24], "CO": [30, 31, 32, 33]}
+    above = {"CI": [33], "S": [1, 1, 1, 1], "DI": [5, 6, 7, 8], "O": [40, 41, 42, 43], "CO": [50, 51, 52, 53]}
+    outputs = {"O", "CO"}
+    cells = {"low": cell("CARRY4", pins, outputs), "high": cell("CARRY4", above, outputs), "back": lut([20], 21)}
+    found = levels.deepest({"cells": cells, "netnames": {}})
+    assert (found.levels, found.chains) == (1, 2)  # sum bit 0, a LUT, and up the chain from bit 1
+
+
+def test_a_combinational_loop_is_reported_not_counted():
+    with pytest.raises(levels.CombinationalLoopError, match="2 bits"):
+        levels.deepest({"cells": {"a": lut([1, 9], 2), "b": lut([2], 1)}, "netnames": {}})
+
+
+def test_columns_count_memories_in_their_own_units():
+    kinds = {"LUT6": 10, "LUT2": 5, "SRL16E": 1, "RAM32M16": 2, "INV": 3, "FDRE": 7, "FDSE": 1}
+    found = synth.cost(kinds | {"RAMB36E2": 2, "RAMB18E2": 1, "DSP48E2": 4, "CARRY4": 9})
+    assert found == {"lut": 32, "ff": 8, "bram": 2.5, "uram": 0, "dsp": 4}
+
+
+def test_a_memory_of_unknown_size_is_refused_by_name():
+    with pytest.raises(ValueError, match="RAM1024X1D"):
+        synth.cost({"RAM1024X1D": 1})
