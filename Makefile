@@ -8,7 +8,9 @@ SOAK    ?= 1000000000
 SEED    ?= 1
 JOBS    ?= $(shell nproc)
 
-.PHONY: demo test lint bench soak fmt regs setup build clean help
+FORMAL  ?=
+
+.PHONY: demo test lint formal synth bench soak fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -32,6 +34,12 @@ lint: setup      ## formatters and linters, nothing is changed
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	$(PYTHON) tb/lib/lint.py
+
+formal: setup    ## proofs by k-induction, each with covers and planted faults; FORMAL=name for one
+	$(PYTHON) rtl/formal/check.py $(FORMAL)
+
+synth: setup     ## cost and depth of the congestion controller and the 10G top on UltraScale+, also out/synth.json
+	$(PYTHON) rtl/syn/synth.py --out $(OUT)
 
 bench: build     ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)

@@ -80,32 +80,4 @@ PROOFS = [
             Mutant("chosen = pool", "chosen = above_q", "a_asked"),
         ),
     ),
-    Proof(
-        "pacer",
-        {"N_QP": 2},
-        cycles=14,
-        mutants=(
-            Mutant("spent[sent_index] <= sent_spent", "spent[sent_index] <= spent[sent_index]", "a_no_more"),
-            Mutant("unlimited_q[sent_index] || !sent_credit[ByteCountW-1]", "1'b1", "a_no_more"),
-            Mutant("(grant_credit >> CapLog2) != '0", "1'b0", "a_cap"),
-            Mutant("($bits(grant_t))'(grant_rate)", "($bits(grant_t))'(grant_rate >> 1)", "a_no_less"),
-            Mutant("sent_valid && sent_index == grant_index ? sent_spent :", "", "a_eligible"),
-        ),
-    ),
-    # The answer to a visit that enters in cycle 1 or 2 comes in cycle 5 or 6.
-    Proof(
-        "dcqcn_step",
-        {},
-        depth=7,
-        bounded=True,
-        cycles=8,
-        mutants=(
-            Mutant("return rate < low ? low : rate;", "return rate;", "a_bounds", file="cc_pkg"),
-            Mutant("visit.cut ? ~reduction", "visit.cut ? ~(reduction << 1)", "a_half"),
-            Mutant("v.state.since_cut >= p.decrease_interval", "1'b1", "a_ignored"),
-            Mutant("lower + (AlphaOneFull >> p.g_shift)", "start.state.alpha + (AlphaOneFull >> p.g_shift)", "a_alpha"),
-            Mutant("if (fast) return '0;", "", "a_fast"),
-            Mutant("if (p.clamp_target)", "if (!p.clamp_target)", "a_clamp"),
-        ),
-    ),
 ]
