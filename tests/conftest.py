@@ -71,14 +71,23 @@ class Penstock:
 
 
 @pytest.fixture(scope="session")
-def penstock() -> Penstock:
-    """The command, built from the tree under test."""
-    cargo = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "penstock-cli"]
-    built = subprocess.run(cargo, cwd=ROOT, capture_output=True, text=True, check=False)
-    if built.returncode:
-        pytest.fail(f"`{' '.join(cargo)}` ended with {built.returncode}:\n{built.stderr[-4000:]}", pytrace=False)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return Penstock(target / "release/penstock")
+def built() -> Path:
+    """The folder of release binaries and examples, built from the tree under test.
+
+    All targets at once: then cargo finds what `cargo test --release --workspace` has built, instead of building the
+    dependencies again with other features.
+    """
+    cargo = ["cargo", "build", "--release", "--locked", "--quiet", "--workspace", "--all-targets"]
+    result = subprocess.run(cargo, cwd=ROOT, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.fail(f"`{' '.join(cargo)}` ended with {result.returncode}:\n{result.stderr[-4000:]}", pytrace=False)
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+
+
+@pytest.fixture(scope="session")
+def penstock(built: Path) -> Penstock:
+    """The `penstock` command."""
+    return Penstock(built / "penstock")
 
 
 @pytest.fixture(scope="session")

@@ -29,21 +29,9 @@ SCHEMA = pa.schema(
 
 
 @pytest.fixture(scope="module")
-def events_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def events_file(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("events") / "events.parquet"
-    cargo = [
-        "cargo",
-        "run",
-        "--release",
-        "--locked",
-        "--quiet",
-        "-p",
-        "penstock-readout",
-        "--example",
-        "write_events",
-        "--",
-    ]
-    subprocess.run([*cargo, str(DATA), str(out), str(EVENTS)], check=True, cwd=ROOT)
+    subprocess.run([built / "examples/write_events", DATA, out, str(EVENTS)], check=True, cwd=ROOT)
     return out
 
 
