@@ -109,8 +109,8 @@ def main() -> int:
     print(f"written: {options.out / 'synth.json'}")
     if options.docs:
         before, _, after = DOCS.read_text().partition(MARK)
-        rest = "".join(line for line in after.splitlines(keepends=True) if not line.startswith("|"))
-        DOCS.write_text(before + MARK + table(rows) + rest)
+        rest = after[after.index("\n\n") :] if "\n\n" in after else "\n"
+        DOCS.write_text(before + MARK + table(rows).rstrip("\n") + rest)
     return 0
 
 
