@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes everything that knows a register address from `penstock.rdl`.
+"""Makes everything that knows a register address from `penstock.rdl` and the files it includes.
 
     python regs/generate.py [--out build/gen] [--force] [--html]
 
@@ -36,7 +36,7 @@ def stale(out: Path) -> bool:
     """Whether an output is missing or older than the map or its generators."""
     if not all((out / name).exists() for name in NAMES):
         return True
-    newest = max(p.stat().st_mtime for p in [RDL, *HERE.glob("*.py")])
+    newest = max(p.stat().st_mtime for p in [*HERE.glob("*.rdl"), *HERE.glob("*.py")])
     return min((out / name).stat().st_mtime for name in NAMES) < newest
 
 
@@ -49,7 +49,7 @@ def compile_map():
     for udp in ALL_UDPS:  # PeakRDL's own properties
         compiler.register_udp(udp)
     try:
-        compiler.compile_file(str(RDL))
+        compiler.compile_file(str(RDL), incl_search_paths=[str(HERE)])
         return compiler.elaborate("penstock")
     except RDLCompileError:
         sys.exit(f"{RDL}: not a valid register map; see the messages above")

@@ -14,7 +14,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 RTL = REPO / "rtl"
 GENERATED = REPO / "build" / "gen"
-FOLDERS = [*(RTL / name for name in ("lib", "eth", "ip", "roce", "cc", "ctrl", "top")), GENERATED]
+FOLDERS = [*(RTL / name for name in ("lib", "eth", "ip", "roce", "source", "cc", "ctrl", "top")), GENERATED]
 
 
 def generate() -> None:
