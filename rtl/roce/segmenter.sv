@@ -86,7 +86,8 @@ module segmenter
   state_e state_q, state_d;
   desc_t desc_q;
   logic unused_reserved;
-  assign unused_reserved = &{1'b0, desc_q.reserved};
+  // By now raddr, imm and qp are those of this message: the destination table has filled them in.
+  assign unused_reserved = &{1'b0, desc_q.reserved, desc_q.by_event, desc_q.in_ring};
   psn_t tail_q, wr_q;
   mtu_e mtu_q;
   logic cached_q;             // tail_q, wr_q, mtu_q hold for the next message of this queue pair too
