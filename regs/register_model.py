@@ -26,7 +26,7 @@ class Register:
     offset: int  # bytes from the start of its group
     fields: list[Field]
     writable: bool
-    reset: int
+    reset: int | None  # None: it follows from the build
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ def read_field(node: FieldNode, register_desc: str) -> Field:
 
 def read_register(node: RegNode, offset: int) -> Register:
     desc = described(node)
-    reset = sum((f.get_property("reset") or 0) << f.low for f in node.fields())
+    resets = [(f.get_property("reset") or 0, f.low) for f in node.fields()]
+    constant = all(isinstance(value, int) for value, _ in resets)
+    reset = sum(value << low for value, low in resets) if constant else None
     fields = [read_field(f, desc) for f in node.fields()]
     return Register(node.inst_name, desc, offset, fields, node.has_sw_writable, reset)
 

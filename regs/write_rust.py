@@ -23,7 +23,7 @@ def register_lines(group: Group, register: Register) -> list[str]:
     address = register.offset if group.count > 1 else group.base + register.offset
     name = register.name.upper()
     lines = [f"    /// {register.desc}", f"    pub const {name}: u32 = 0x{address:05X};"]
-    if register.writable:
+    if register.writable and register.reset is not None:
         lines.append(f"    pub const {name}_RESET: u32 = 0x{register.reset:08X};")
     full = len(register.fields) == 1 and register.fields[0].width == 32
     if not full:

@@ -10,7 +10,8 @@ module registers
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 262144,
   parameter int unsigned SLOTS      = 256,
-  parameter int unsigned CLK_KHZ    = 156250
+  parameter int unsigned CLK_KHZ    = 156250,
+  parameter int unsigned LINE_MBPS  = 10000
 ) (
   input logic clk,
   input logic rst,
@@ -46,7 +47,41 @@ module registers
   penstock_regblock_pkg::penstock__in_t hwif_in;
   penstock_regblock_pkg::penstock__out_t hwif_out;
 
-  penstock_regblock u_regblock (.*);
+  // ---- reset values that follow from clock and line rate ---------------------------------------
+  // Physical unit to clock cycles, rounded to the nearest.
+  function automatic logic [31:0] rate_of(longint unsigned bytes_per_s);
+    return 32'(((bytes_per_s << 24) + CLK_KHZ * 64'd500) / (CLK_KHZ * 64'd1000));
+  endfunction
+  function automatic logic [31:0] cycles_of(longint unsigned microseconds);
+    return 32'((microseconds * CLK_KHZ + 64'd500) / 64'd1000);
+  endfunction
+
+  // AdvCam Table II; R_min is a thousandth of its line.
+  localparam logic [31:0] RateLine = rate_of(64'(LINE_MBPS) * 64'd125_000);
+  localparam logic [31:0] CcRateAi = rate_of(6_000_000);
+  localparam logic [31:0] CcRateHai = rate_of(12_000_000);
+  localparam logic [31:0] CcRateMin = rate_of(1_250_000);
+  localparam logic [31:0] CcDecreaseInterval = cycles_of(3);
+  localparam logic [31:0] CcAlphaInterval = cycles_of(40);
+  localparam logic [31:0] CcIncreaseInterval = cycles_of(2000);
+  // QCN seed, parameter page: 0.5 Mb/s (also the minimum), 5 Mb/s, 25 ms.
+  localparam logic [31:0] QcnRateAi = rate_of(62_500);
+  localparam logic [31:0] QcnRateHai = rate_of(625_000);
+  localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000);
+
+  penstock_regblock u_regblock (
+    .rate_line(RateLine),
+    .cc_rate_ai(CcRateAi),
+    .cc_rate_hai(CcRateHai),
+    .cc_rate_min(CcRateMin),
+    .cc_decrease_interval(CcDecreaseInterval),
+    .cc_alpha_interval(CcAlphaInterval),
+    .cc_increase_interval(CcIncreaseInterval),
+    .qcn_rate_ai(QcnRateAi),
+    .qcn_rate_hai(QcnRateHai),
+    .qcn_timer_period(QcnTimerPeriod),
+    .*
+  );
 
   // ---- constants and status in -----------------------------------------------------------------
   assign hwif_in.build.data_w.next          = 16'(DATA_W);

@@ -9,7 +9,8 @@ module penstock_core
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair
   parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
-  parameter int unsigned CLK_KHZ    = 156250
+  parameter int unsigned CLK_KHZ    = 156250,
+  parameter int unsigned LINE_MBPS  = 10000
 ) (
   input logic clk,
   input logic rst,
@@ -101,7 +102,8 @@ module penstock_core
     .N_QP(N_QP),
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS),
-    .CLK_KHZ(CLK_KHZ)
+    .CLK_KHZ(CLK_KHZ),
+    .LINE_MBPS(LINE_MBPS)
   ) u_registers (
     .*
   );
