@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One queue pair under whichever law, equal to `rtl/cc/cc_step.sv` to the bit.
 
-use crate::{qcn_step, step, DcqcnParams, Happened, Law, QcnParams, QcnState, Rate, State};
+use crate::{DcqcnParams, Happened, Law, QcnParams, QcnState, Rate, State};
 
 /// The parameters of one group of queue pairs, for either law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,7 @@ impl Flow {
         flow
     }
 
+    #[cold]
     fn start(&mut self, law: Law, cnp_handled: u32, params: &CcParams) {
         self.state = match law {
             Law::Off | Law::Dcqcn => FlowState::Dcqcn(State { cnp_handled, ..State::idle(&params.dcqcn) }),
@@ -47,24 +48,18 @@ impl Flow {
 
     /// One visit; returns whether a notification was ignored. Another law than the last visit's
     /// starts afresh, and a notification in that visit is ignored.
+    #[inline]
     pub fn visit(&mut self, happened: Happened, law: Law, params: &CcParams) -> bool {
-        let notified = happened.cnp || happened.feedback != 0;
         match (&mut self.state, law) {
             (FlowState::Dcqcn(state), Law::Off | Law::Dcqcn) => {
-                let dcqcn = DcqcnParams { law, ..params.dcqcn };
-                let outcome = step(state, happened, &dcqcn);
-                *state = outcome.state;
-                outcome.cnp_ignored || happened.feedback != 0
+                let cnp_ignored = state.visit(happened, law, &params.dcqcn);
+                cnp_ignored || happened.feedback != 0
             }
-            (FlowState::Qcn(state), Law::Qcn) => {
-                let outcome = qcn_step(state, happened, &params.qcn);
-                *state = outcome.state;
-                outcome.cnp_ignored
-            }
+            (FlowState::Qcn(state), Law::Qcn) => state.visit(happened, &params.qcn),
             (_, law) => {
                 let cnp_handled = self.cnp_handled();
                 self.start(law, cnp_handled, params);
-                notified
+                happened.cnp || happened.feedback != 0
             }
         }
     }

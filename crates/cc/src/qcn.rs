@@ -96,94 +96,109 @@ impl QcnState {
 /// Feedback cuts and restarts everything. Otherwise at most one stage ends, the timer's before the
 /// byte counter's, which then waits for the next visit; and at most one length is drawn.
 pub fn qcn_step(state: &QcnState, happened: Happened, params: &QcnParams) -> QcnOutcome {
-    let cut = happened.feedback != 0;
-    let mut next = if !state.limited && !cut {
-        state.released(params)
-    } else if cut {
-        cut_rate(state, happened.feedback, params)
-    } else {
-        recover(state, happened, params)
-    };
-    let bounded = |rate: Rate| rate.max(params.rate_min).min(params.rate_line);
-    next.rate_current = bounded(next.rate_current);
-    next.rate_target = bounded(next.rate_target);
-    next.limited = next.rate_current < params.rate_line;
-    QcnOutcome { state: next, cnp_ignored: happened.cnp }
+    let mut state = *state;
+    let cnp_ignored = state.visit(happened, params);
+    QcnOutcome { state, cnp_ignored }
 }
 
-/// R_C (1 - G_d |F_b|); R_T follows R_C down only if R_C was on its way up ("extra fast recovery").
-fn cut_rate(state: &QcnState, feedback: u8, params: &QcnParams) -> QcnState {
-    let factor = ((u64::from(feedback & 63) << 16) >> params.gd_shift).min(1 << 15);
-    let Rate(rate) = state.rate_current;
-    let increasing = state.stage_timer != 0 || state.stage_bytes != 0;
-    QcnState {
-        rate_current: Rate(rate - ((u64::from(rate) * factor) >> 16) as u32),
-        rate_target: if increasing { state.rate_current } else { state.rate_target },
-        timer_elapsed: 0,
-        timer_limit: 0,
-        bytes_sent: 0,
-        byte_limit: 0,
-        stage_timer: 0,
-        stage_bytes: 0,
-        lfsr: state.lfsr,
-        cnp_handled: state.cnp_handled.wrapping_add(1),
-        limited: true,
+// The rules, in place. Most visits only let counters run: that way is inlined and straight, and what
+// a counter or a notification brings about stands aside.
+impl QcnState {
+    /// [`qcn_step`]; returns whether a CNP came, which is DCQCN's.
+    #[inline]
+    pub(crate) fn visit(&mut self, happened: Happened, params: &QcnParams) -> bool {
+        if happened.feedback != 0 {
+            self.cut_rate(happened.feedback, params);
+        } else if self.limited {
+            self.recover(happened, params);
+        } else {
+            *self = self.released(params);
+        }
+        self.rate_current = self.rate_current.max(params.rate_min).min(params.rate_line);
+        self.rate_target = self.rate_target.max(params.rate_min).min(params.rate_line);
+        self.limited = self.rate_current < params.rate_line;
+        happened.cnp
     }
-}
 
-/// The two counters and what they lead to.
-fn recover(state: &QcnState, happened: Happened, params: &QcnParams) -> QcnState {
-    let mut next = *state;
-    let running = if happened.paused { 0 } else { happened.cycles };
-    next.timer_elapsed = state.timer_elapsed.saturating_add(running);
-    next.bytes_sent = state.bytes_sent.saturating_add(happened.bytes);
-    let over = |period: u32, limit: u32, count: u32| period != 0 && limit != 0 && count >= limit;
-    let timer = over(params.timer_period, state.timer_limit, next.timer_elapsed);
-    let bytes = over(params.byte_limit, state.byte_limit, next.bytes_sent) && !timer;
-    draw(&mut next, state, params);
-    if timer || params.timer_period == 0 {
-        (next.timer_elapsed, next.timer_limit) = (0, 0);
+    /// R_C (1 - G_d |F_b|); R_T follows R_C down only if R_C was on its way up ("extra fast recovery").
+    #[cold]
+    fn cut_rate(&mut self, feedback: u8, params: &QcnParams) {
+        let factor = ((u64::from(feedback & 63) << 16) >> params.gd_shift).min(1 << 15);
+        let Rate(rate) = self.rate_current;
+        let increasing = self.stage_timer != 0 || self.stage_bytes != 0;
+        *self = Self {
+            rate_current: Rate(rate - ((u64::from(rate) * factor) >> 16) as u32),
+            rate_target: if increasing { self.rate_current } else { self.rate_target },
+            timer_elapsed: 0,
+            timer_limit: 0,
+            bytes_sent: 0,
+            byte_limit: 0,
+            stage_timer: 0,
+            stage_bytes: 0,
+            lfsr: self.lfsr,
+            cnp_handled: self.cnp_handled.wrapping_add(1),
+            limited: true,
+        };
     }
-    if bytes || params.byte_limit == 0 {
-        (next.bytes_sent, next.byte_limit) = (0, 0);
-    }
-    next.stage_timer = state.stage_timer.saturating_add(u8::from(timer));
-    next.stage_bytes = state.stage_bytes.saturating_add(u8::from(bytes));
-    if timer || bytes {
-        raise_rate(&mut next, state, params);
-    }
-    next
-}
 
-/// Draws how long a new stage lasts, one of the two in a visit.
-fn draw(next: &mut QcnState, state: &QcnState, params: &QcnParams) {
-    let (limit, base, stage) = if state.timer_limit == 0 && params.timer_period != 0 {
-        (&mut next.timer_limit, params.timer_period, state.stage_timer)
-    } else if state.byte_limit == 0 && params.byte_limit != 0 {
-        (&mut next.byte_limit, params.byte_limit, state.stage_bytes)
-    } else {
-        return;
-    };
-    *limit = jittered(base, params.jitter, next.lfsr.draw(), stage >= params.stage_threshold);
-}
+    /// The two counters and what they lead to.
+    #[inline]
+    fn recover(&mut self, happened: Happened, params: &QcnParams) {
+        let running = if happened.paused { 0 } else { happened.cycles };
+        self.timer_elapsed = self.timer_elapsed.saturating_add(running);
+        self.bytes_sent = self.bytes_sent.saturating_add(happened.bytes);
+        let over = |period: u32, limit: u32, count: u32| period != 0 && limit != 0 && count >= limit;
+        let timer = over(params.timer_period, self.timer_limit, self.timer_elapsed);
+        let bytes = over(params.byte_limit, self.byte_limit, self.bytes_sent) && !timer;
+        if self.timer_limit == 0 || self.byte_limit == 0 {
+            self.draw(params);
+        }
+        if timer || params.timer_period == 0 {
+            (self.timer_elapsed, self.timer_limit) = (0, 0);
+        }
+        if bytes || params.byte_limit == 0 {
+            (self.bytes_sent, self.byte_limit) = (0, 0);
+        }
+        if timer || bytes {
+            self.raise_rate(timer, params);
+        }
+    }
 
-/// A stage has ended: target-rate reduction, fast recovery, active or hyper-active increase.
-fn raise_rate(next: &mut QcnState, state: &QcnState, params: &QcnParams) {
-    let (Rate(current), Rate(target)) = (state.rate_current, state.rate_target);
-    let (more, less) = (next.stage_timer.max(next.stage_bytes), next.stage_timer.min(next.stage_bytes));
-    let increment = if more <= params.stage_threshold {
-        0
-    } else if less <= params.stage_threshold {
-        u64::from(params.rate_ai.0)
-    } else {
-        u64::from(params.rate_hai.0) * u64::from(less - params.stage_threshold)
-    };
-    let first = state.stage_timer == 0 && state.stage_bytes == 0;
-    let target = if first && u64::from(target) > 10 * u64::from(current) {
-        u64::from(target >> 3)
-    } else {
-        (u64::from(target) + increment).min(u64::from(params.rate_line.0))
-    };
-    next.rate_target = Rate(target as u32);
-    next.rate_current = Rate(((u64::from(current) + target + 1) >> 1) as u32);
+    /// Draws how long a new stage lasts, one of the two in a visit.
+    #[cold]
+    fn draw(&mut self, params: &QcnParams) {
+        let (limit, base, stage) = if self.timer_limit == 0 && params.timer_period != 0 {
+            (&mut self.timer_limit, params.timer_period, self.stage_timer)
+        } else if self.byte_limit == 0 && params.byte_limit != 0 {
+            (&mut self.byte_limit, params.byte_limit, self.stage_bytes)
+        } else {
+            return;
+        };
+        *limit = jittered(base, params.jitter, self.lfsr.draw(), stage >= params.stage_threshold);
+    }
+
+    /// A stage of the timer or of the byte counter has ended: target-rate reduction, fast recovery,
+    /// active or hyper-active increase.
+    #[cold]
+    fn raise_rate(&mut self, timer: bool, params: &QcnParams) {
+        let first = self.stage_timer == 0 && self.stage_bytes == 0;
+        let ended = if timer { &mut self.stage_timer } else { &mut self.stage_bytes };
+        *ended = ended.saturating_add(1);
+        let (Rate(current), Rate(target)) = (self.rate_current, self.rate_target);
+        let (more, less) = (self.stage_timer.max(self.stage_bytes), self.stage_timer.min(self.stage_bytes));
+        let increment = if more <= params.stage_threshold {
+            0
+        } else if less <= params.stage_threshold {
+            u64::from(params.rate_ai.0)
+        } else {
+            u64::from(params.rate_hai.0) * u64::from(less - params.stage_threshold)
+        };
+        let target = if first && u64::from(target) > 10 * u64::from(current) {
+            u64::from(target >> 3)
+        } else {
+            (u64::from(target) + increment).min(u64::from(params.rate_line.0))
+        };
+        self.rate_target = Rate(target as u32);
+        self.rate_current = Rate(((u64::from(current) + target + 1) >> 1) as u32);
+    }
 }

@@ -124,93 +124,109 @@ pub struct Outcome {
     pub cnp_ignored: bool,
 }
 
-/// One visit: all rules of the reaction point in one function.
+/// One visit under the law that `params` name: all rules of the reaction point in one function.
 ///
 /// A CNP outside the cooldown cuts and restarts everything. A CNP inside it only restarts the
 /// alpha interval. Otherwise alpha decays when its interval is over, and at most one recovery
 /// event is served: the timer's before the byte counter's, which then waits for the next visit.
 pub fn step(state: &State, happened: Happened, params: &DcqcnParams) -> Outcome {
-    if params.law != Law::Dcqcn || (!state.limited && !happened.cnp) {
-        let state = State { cnp_handled: state.cnp_handled, ..State::idle(params) };
-        return Outcome { state, cnp_ignored: happened.cnp };
-    }
-    let since_cut = state.since_cut.saturating_add(happened.cycles);
-    let cut = happened.cnp && since_cut >= params.decrease_interval;
-    let mut next =
-        if cut { cut_rate(state, params) } else { recover(&State { since_cut, ..*state }, happened, params) };
-    let bounded = |rate: Rate| rate.max(params.rate_min).min(params.rate_line);
-    next.rate_current = bounded(next.rate_current);
-    next.rate_target = bounded(next.rate_target);
-    next.limited = true;
-    Outcome { state: next, cnp_ignored: happened.cnp && !cut }
+    let mut state = *state;
+    let cnp_ignored = state.visit(happened, params.law, params);
+    Outcome { state, cnp_ignored }
 }
 
-/// AdvCam equations 1, 3 and 4.
-fn cut_rate(state: &State, params: &DcqcnParams) -> State {
-    let Rate(rate) = state.rate_current;
-    let reduction = (u64::from(rate) * u64::from(state.alpha())) >> 17;
-    State {
-        rate_current: Rate(rate - reduction as u32),
-        rate_target: if params.clamp_target { state.rate_current } else { state.rate_target },
-        alpha_full: decayed(state.alpha_full, params.g_shift) + (ALPHA_ONE_FULL >> params.g_shift),
-        since_cut: 0,
-        alpha_elapsed: 0,
-        increase_elapsed: 0,
-        bytes_sent: 0,
-        stage_timer: 0,
-        stage_bytes: 0,
-        cnp_handled: state.cnp_handled.wrapping_add(1),
-        limited: true,
-    }
-}
-
-/// AdvCam equation 2 and the three recovery phases.
-fn recover(state: &State, happened: Happened, params: &DcqcnParams) -> State {
-    let mut next = *state;
-
-    let (elapsed, over) = advance(state.alpha_elapsed, happened.cycles, params.alpha_interval, happened.cycles);
-    next.alpha_elapsed = if happened.cnp { 0 } else { elapsed };
-    if over && !happened.cnp {
-        next.alpha_full = decayed(state.alpha_full, params.g_shift);
+// The rules, in place. Most visits only let counters run: that way is inlined and straight, and what
+// a counter or a CNP brings about stands aside.
+impl State {
+    /// [`step`] under DCQCN, or under no law; returns whether a CNP came and did not cut.
+    #[inline]
+    pub(crate) fn visit(&mut self, happened: Happened, law: Law, params: &DcqcnParams) -> bool {
+        if law != Law::Dcqcn || (!self.limited && !happened.cnp) {
+            *self = Self { cnp_handled: self.cnp_handled, ..Self::idle(params) };
+            return happened.cnp;
+        }
+        self.since_cut = self.since_cut.saturating_add(happened.cycles);
+        let cut = happened.cnp && self.since_cut >= params.decrease_interval;
+        if cut {
+            self.cut_rate(params);
+        } else {
+            self.recover(happened, params);
+        }
+        self.rate_current = self.rate_current.max(params.rate_min).min(params.rate_line);
+        self.rate_target = self.rate_target.max(params.rate_min).min(params.rate_line);
+        self.limited = true;
+        happened.cnp && !cut
     }
 
-    let (elapsed, timer) = advance(state.increase_elapsed, happened.cycles, params.increase_interval, happened.cycles);
-    next.increase_elapsed = elapsed;
-    let (bytes, counter) = advance(state.bytes_sent, happened.bytes, params.byte_threshold, BYTE_SLACK);
-    next.bytes_sent = match timer && counter {
-        true => state.bytes_sent.saturating_add(happened.bytes),
-        false => bytes,
-    };
-    if timer || counter {
-        raise_rate(&mut next, params);
+    /// AdvCam equations 1, 3 and 4.
+    #[cold]
+    fn cut_rate(&mut self, params: &DcqcnParams) {
+        let Rate(rate) = self.rate_current;
+        let reduction = (u64::from(rate) * u64::from(self.alpha())) >> 17;
+        if params.clamp_target {
+            self.rate_target = self.rate_current;
+        }
+        *self = Self {
+            rate_current: Rate(rate - reduction as u32),
+            rate_target: self.rate_target,
+            alpha_full: decayed(self.alpha_full, params.g_shift) + (ALPHA_ONE_FULL >> params.g_shift),
+            since_cut: 0,
+            alpha_elapsed: 0,
+            increase_elapsed: 0,
+            bytes_sent: 0,
+            stage_timer: 0,
+            stage_bytes: 0,
+            cnp_handled: self.cnp_handled.wrapping_add(1),
+            limited: true,
+        };
+    }
+
+    /// AdvCam equation 2 and the three recovery phases.
+    #[inline]
+    fn recover(&mut self, happened: Happened, params: &DcqcnParams) {
+        let Happened { cnp, bytes, cycles, .. } = happened;
+
+        let (elapsed, over) = advance(self.alpha_elapsed, cycles, params.alpha_interval, cycles);
+        self.alpha_elapsed = if cnp { 0 } else { elapsed };
+        if over && !cnp {
+            self.alpha_full = decayed(self.alpha_full, params.g_shift);
+        }
+
+        let (elapsed, timer) = advance(self.increase_elapsed, cycles, params.increase_interval, cycles);
+        self.increase_elapsed = elapsed;
+        let (rest, counter) = advance(self.bytes_sent, bytes, params.byte_threshold, BYTE_SLACK);
+        self.bytes_sent = if timer && counter { self.bytes_sent.saturating_add(bytes) } else { rest };
+        if timer || counter {
+            self.raise_rate(timer, params);
+        }
+    }
+
+    /// One recovery event, of the timer or of the byte counter; the phase is judged by the stages
+    /// before it, so F = 5 gives five steps of fast recovery.
+    #[cold]
+    fn raise_rate(&mut self, timer: bool, params: &DcqcnParams) {
+        let (first, last) = (self.stage_timer.max(self.stage_bytes), self.stage_timer.min(self.stage_bytes));
+        let (fast, hyper) = match params.stage_counting {
+            StageCounting::Single => {
+                (self.stage_timer < params.stage_threshold, self.stage_timer >= params.hyper_threshold)
+            }
+            StageCounting::PerTrigger => (first < params.stage_threshold, last > params.stage_threshold),
+        };
+        let increment = match (fast, hyper) {
+            (true, _) => 0,
+            (false, true) => params.rate_hai.0,
+            (false, false) => params.rate_ai.0,
+        };
+        let target = u64::from(self.rate_target.0) + u64::from(increment);
+        let target = target.min(u64::from(params.rate_line.0));
+        self.rate_target = Rate(target as u32);
+        self.rate_current = Rate(((u64::from(self.rate_current.0) + target + 1) >> 1) as u32);
         let stage = match (params.stage_counting, timer) {
-            (StageCounting::Single, _) | (_, true) => &mut next.stage_timer,
-            (StageCounting::PerTrigger, false) => &mut next.stage_bytes,
+            (StageCounting::Single, _) | (_, true) => &mut self.stage_timer,
+            (StageCounting::PerTrigger, false) => &mut self.stage_bytes,
         };
         *stage = stage.saturating_add(1);
     }
-    next
-}
-
-/// One recovery event; the phase is judged by the stages before it, so F = 5 gives five steps of
-/// fast recovery.
-fn raise_rate(state: &mut State, params: &DcqcnParams) {
-    let (first, last) = (state.stage_timer.max(state.stage_bytes), state.stage_timer.min(state.stage_bytes));
-    let (fast, hyper) = match params.stage_counting {
-        StageCounting::Single => {
-            (state.stage_timer < params.stage_threshold, state.stage_timer >= params.hyper_threshold)
-        }
-        StageCounting::PerTrigger => (first < params.stage_threshold, last > params.stage_threshold),
-    };
-    let increment = match (fast, hyper) {
-        (true, _) => 0,
-        (false, true) => params.rate_hai.0,
-        (false, false) => params.rate_ai.0,
-    };
-    let target = u64::from(state.rate_target.0) + u64::from(increment);
-    let target = target.min(u64::from(params.rate_line.0));
-    state.rate_target = Rate(target as u32);
-    state.rate_current = Rate(((u64::from(state.rate_current.0) + target + 1) >> 1) as u32);
 }
 
 /// `floor(alpha * (1 - 2^-shift))`.
@@ -222,6 +238,7 @@ fn decayed(alpha_full: u32, shift: u8) -> u32 {
 /// Counts `amount` towards `limit`; at the limit the counter fires and keeps what is left over,
 /// so that the mean interval is exact. A rest of `slack` or more is dropped. A limit of 0 never
 /// fires.
+#[inline]
 fn advance(count: u32, amount: u32, limit: u32, slack: u32) -> (u32, bool) {
     let sum = count.saturating_add(amount);
     if limit == 0 {
@@ -249,9 +266,7 @@ impl ReactionPoint {
 
     /// One visit, see [`step`]; returns whether a CNP was ignored.
     pub fn visit(&mut self, happened: Happened, params: &DcqcnParams) -> bool {
-        let outcome = step(&self.state, happened, params);
-        self.state = outcome.state;
-        outcome.cnp_ignored
+        self.state.visit(happened, params.law, params)
     }
 
     /// Whether the pacer may leave this flow alone.
