@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: SHL-2.1
+// Fills in where a message goes: its queue pair from the destination table (by_event), its remote address and
+// immediate data from the queue pair's ring (in_ring). Design section 2; descriptors keep their order.
+// What cannot go anywhere goes on marked: length all ones = longer than its slot (the segmenter drains it and it
+// completes with WcLocLenErr), by_event still set = no live server (drained, WcFlushErr; harms no queue pair).
+module destination
+  import penstock_pkg::*;
+  import ctrl_pkg::*;
+  import destination_pkg::*;
+#(
+  parameter int unsigned N_QP = 4
+) (
+  input  logic                clk,
+  input  logic                rst,
+  input  logic [175:0]        s_axis_desc_tdata,  // desc_t
+  input  logic                s_axis_desc_tvalid,
+  output logic                s_axis_desc_tready,
+  output logic [175:0]        m_axis_desc_tdata,
+  output logic                m_axis_desc_tvalid,
+  input  logic                m_axis_desc_tready,
+  input  destination_cfg_t    cfg,
+  output destination_status_t status,
+  input  reg_req_t            rings_req,
+  output reg_rsp_t            rings_rsp,
+  input  reg_req_t            servers_req,
+  output reg_rsp_t            servers_rsp,
+  output logic                stat_no_server,
+  output logic                stat_slot_too_small
+);
+  localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
+  localparam logic [31:0] LengthRefused = '1;  // above the longest message there is
+
+  if (N_QP < 1 || N_QP > 256) begin : g_bad_n_qp
+    $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
+  end
+
+  typedef enum logic [3:0] {
+    StInit,      // after reset: no queue pair has a ring
+    StIdle,      // plain descriptors pass, one a cycle
+    StEvent,     // which table is it of?
+    StChoose,    // which server of that table? (waits while its bank is being written)
+    StDivide,    // event modulo live servers, two bits a cycle
+    StLookup,
+    StServer,    // its queue pair
+    StRow,
+    StRing,      // the slot
+    StEmit,      // what needs no ring, or was refused
+    StFetch,     // software reads or writes a word
+    StMerge,
+    StMultiply,  // next_slot * slot_size, one bit a cycle
+    StStore
+  } state_e;
+
+  state_e state_q, state_d;
+  desc_t in, desc_q, out_q, emitted;
+  logic out_valid_q, out_free, take, direct, emit;
+
+  // an access of software
+  reg_req_t access_q;
+  logic access_valid_q, access_servers_q, access_pending, answer;
+  logic [3:0] bit_q;
+  logic [31:0] word_q, ring_word, word;
+  qp_t access_qp;
+
+  assign in                 = s_axis_desc_tdata;
+  assign out_free           = !out_valid_q || m_axis_desc_tready;
+  assign s_axis_desc_tready = state_q == StIdle && out_free && !access_pending;
+  assign take               = s_axis_desc_tvalid && s_axis_desc_tready;
+  assign direct             = take && !in.by_event && !(in.in_ring && exists(in.qp));
+  assign m_axis_desc_tdata  = out_q;
+  assign m_axis_desc_tvalid = out_valid_q;
+
+  function automatic logic exists(qp_t qp);
+    return 32'(qp) < N_QP;
+  endfunction
+
+  // ---- server of an event --------------------------------------------------------------------------
+  logic [63:0] switch_event, dividend_q, last_event_q;
+  logic [1:0][6:0] live;
+  logic [1:0] locked;
+  logic newer, changed, bank, hold, none, near, is_new_q, is_last_q, follows_q, bank_q, known_q, last_bank_q;
+  logic [6:0] divisor_q;
+  logic [ServerW-1:0] rem_q, near_rem;
+  logic [4:0] digit_q;
+  qp_t server_qp, edited_qp;
+  logic edited_live;
+
+  assign bank = is_new_q ? newer : !newer;
+  assign hold = locked[bank];
+  assign none = live[bank] == '0;
+  // Events mostly come one after the other: then nothing needs dividing.
+  assign near     = known_q && last_bank_q == bank && (is_last_q || follows_q);
+  assign near_rem = is_last_q ? rem_q : 7'(rem_q) + 7'd1 == live[bank] ? '0 : rem_q + 1'b1;
+
+  // Two digits of a restoring division: the rest is below 64, so four times it fits in 8 bits.
+  logic [8:0] twice, once;
+  always_comb begin
+    twice = {2'b0, rem_q, dividend_q[63]};
+    if (twice >= 9'(divisor_q)) twice = twice - 9'(divisor_q);
+    once = {twice[7:0], dividend_q[62]};
+    if (once >= 9'(divisor_q)) once = once - 9'(divisor_q);
+  end
+
+  always_ff @(posedge clk) begin
+    is_new_q  <= desc_q.raddr >= switch_event;
+    is_last_q <= desc_q.raddr == last_event_q;
+    follows_q <= desc_q.raddr == last_event_q + 64'd1 && desc_q.raddr != '0;
+    if (changed) known_q <= 1'b0;
+    if (state_q == StChoose) begin
+      bank_q     <= bank;
+      divisor_q  <= live[bank];
+      dividend_q <= desc_q.raddr;
+      digit_q    <= '0;
+      if (!hold && !none) begin
+        rem_q        <= near ? near_rem : '0;
+        known_q      <= !changed;
+        last_bank_q  <= bank;
+        last_event_q <= desc_q.raddr;
+      end
+    end
+    if (state_q == StDivide) begin
+      rem_q      <= ServerW'(once);
+      dividend_q <= dividend_q << 2;
+      digit_q    <= digit_q + 1'b1;
+    end
+    if (rst) known_q <= 1'b0;
+  end
+
+  destination_table u_table (
+    .clk, .rst, .cfg, .status,
+    .wr_en     (state_q == StStore && access_servers_q && access_q.is_wr),
+    .rd_en     (state_q == StFetch),
+    .index     (access_q.addr[2+:ServerW]),
+    .wr_qp     (word_q[7:0]),
+    .wr_live   (word_q[8]),
+    .rd_qp     (edited_qp),
+    .rd_live   (edited_live),
+    .switch_event, .newer, .live, .locked, .changed,
+    .newer_used(state_q == StChoose && !hold && is_new_q),
+    .may_start (!(state_q inside {StChoose, StDivide, StLookup, StServer})),
+    .may_finish(state_q != StEvent),
+    .get_en    (state_q == StLookup),
+    .get_bank  (bank_q),
+    .get_index (rem_q),
+    .get_qp    (server_qp)
+  );
+
+  // ---- slot of a ring ------------------------------------------------------------------------------
+  ring_t ring, advanced, edited_q;
+  logic fits, wraps, row_wr;
+  logic [QpW-1:0] init_q, row_index;
+
+  assign fits  = ring.slots != '0 && desc_q.length <= ring.slot_size;
+  assign wraps = 17'(ring.next_slot) + 17'd1 == ring.slots;
+
+  always_comb begin
+    advanced           = ring;
+    advanced.next_slot = wraps ? '0 : ring.next_slot + 1'b1;
+    advanced.offset    = wraps ? '0 : ring.offset + 48'(ring.slot_size);
+  end
+
+  assign row_wr = state_q == StInit || (state_q == StRing && fits)
+                  || (state_q == StStore && !access_servers_q && access_q.is_wr && exists(access_qp));
+  always_comb begin
+    unique case (state_q)
+      StInit:          row_index = init_q;
+      StFetch, StStore: row_index = QpW'(access_qp);
+      default:         row_index = QpW'(desc_q.qp);
+    endcase
+  end
+
+  ram_sdp #(.W($bits(ring_t)), .DEPTH(N_QP)) u_rings (
+    .clk,
+    .wr_en  (row_wr),
+    .wr_addr(row_index),
+    .wr_data(state_q == StInit ? '0 : state_q == StRing ? advanced : edited_q),
+    .rd_en  (state_q == StRow || (state_q == StFetch && exists(access_qp))),
+    .rd_addr(row_index),
+    .rd_data(ring)
+  );
+
+  // ---- descriptors out -----------------------------------------------------------------------------
+  assign emit = state_q == StEmit || state_q == StRing;
+
+  always_comb begin
+    emitted = direct ? in : desc_q;
+    emitted.in_ring = 1'b0;
+    if (state_q == StRing) begin
+      emitted.with_imm = 1'b1;
+      emitted.imm      = 32'(ring.next_slot);
+      emitted.raddr    = ring.base + 64'(ring.offset);
+      if (!fits) emitted.length = LengthRefused;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (take) desc_q <= in;
+    if (state_q == StServer) begin
+      desc_q.qp       <= server_qp;
+      desc_q.by_event <= 1'b0;
+    end
+    if (direct || emit) out_q <= emitted;
+    if (direct || emit) out_valid_q <= 1'b1;
+    else if (m_axis_desc_tready) out_valid_q <= 1'b0;
+    stat_no_server      <= state_q == StChoose && !hold && none && !rst;
+    stat_slot_too_small <= state_q == StRing && !fits && !rst;
+    if (rst) out_valid_q <= 1'b0;
+  end
+
+  // ---- software ------------------------------------------------------------------------------------
+  assign access_qp      = access_q.addr[RingRowAddrW+:8];
+  assign access_pending = access_valid_q && !(access_servers_q && status.busy);
+  assign answer         = state_q == StStore;
+
+  always_comb begin
+    unique case (access_q.addr[RingRowAddrW-1:0])
+      RingBaseLo:   ring_word = ring.base[31:0];
+      RingBaseHi:   ring_word = ring.base[63:32];
+      RingSlots:    ring_word = 32'(ring.slots);
+      RingSlotSize: ring_word = ring.slot_size;
+      RingNextSlot: ring_word = 32'(ring.next_slot);
+      default:      ring_word = '0;
+    endcase
+  end
+  assign word = access_servers_q ? {23'b0, edited_live, edited_qp} : exists(access_qp) ? ring_word : '0;
+
+  // The row with the written word in it; a next slot outside of the ring becomes 0.
+  function automatic ring_t with_word(ring_t row, logic [RingRowAddrW-1:0] addr, logic [31:0] value);
+    with_word = row;
+    unique case (addr)
+      RingBaseLo:   with_word.base[31:0] = value;
+      RingBaseHi:   with_word.base[63:32] = value;
+      RingSlots:    with_word.slots = value[16:0];
+      RingSlotSize: with_word.slot_size = value;
+      RingNextSlot: with_word.next_slot = value[15:0];
+      default: ;
+    endcase
+    if (with_word.slots != '0 && 17'(with_word.next_slot) >= with_word.slots) with_word.next_slot = '0;
+    with_word.offset = '0;
+  endfunction
+
+  wire [31:0] merged = (word & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten);
+
+  always_ff @(posedge clk) begin
+    if (rings_req.valid || servers_req.valid) begin
+      access_q         <= rings_req.valid ? rings_req : servers_req;
+      access_servers_q <= !rings_req.valid;
+      access_valid_q   <= 1'b1;
+    end else if (answer) access_valid_q <= 1'b0;
+    if (state_q == StMerge) begin
+      word_q <= access_q.is_wr ? merged : word;
+      edited_q       <= with_word(ring, access_q.addr[RingRowAddrW-1:0], merged);
+      bit_q          <= '1;
+    end
+    if (state_q == StMultiply) begin
+      edited_q.offset <= (edited_q.offset << 1) + (edited_q.next_slot[bit_q] ? 48'(edited_q.slot_size) : '0);
+      bit_q           <= bit_q - 1'b1;
+    end
+    rings_rsp   <= '{rd_ack: answer && !access_servers_q && !access_q.is_wr,
+                     wr_ack: answer && !access_servers_q && access_q.is_wr, rd_data: word_q};
+    servers_rsp <= '{rd_ack: answer && access_servers_q && !access_q.is_wr,
+                     wr_ack: answer && access_servers_q && access_q.is_wr, rd_data: word_q};
+    if (rst) begin
+      access_valid_q <= 1'b0;
+      rings_rsp      <= '0;
+      servers_rsp    <= '0;
+    end
+  end
+
+  // ---- state ---------------------------------------------------------------------------------------
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StInit: if (init_q == QpW'(N_QP - 1)) state_d = StIdle;
+      StIdle:
+        if (access_pending) state_d = StFetch;
+        else if (take && !direct) state_d = in.by_event ? StEvent : StRow;
+      StEvent: state_d = StChoose;
+      StChoose: state_d = hold ? StEvent : none ? StEmit : near ? StLookup : StDivide;
+      StDivide: if (digit_q == '1) state_d = StLookup;
+      StLookup: state_d = StServer;
+      StServer: state_d = desc_q.in_ring && exists(server_qp) ? StRow : StEmit;
+      StRow: state_d = StRing;
+      StRing, StEmit: state_d = StIdle;
+      StFetch: state_d = StMerge;
+      StMerge: state_d = access_q.is_wr && !access_servers_q ? StMultiply : StStore;
+      StMultiply: if (bit_q == '0) state_d = StStore;
+      default: state_d = StIdle;  // StStore
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    state_q <= state_d;
+    if (state_q == StInit) init_q <= init_q + 1'b1;
+    if (rst) begin
+      state_q <= StInit;
+      init_q  <= '0;
+    end
+  end
+
+  wire unused = &{1'b0, access_q.addr, access_q.valid};
+
+`ifndef SYNTHESIS
+  a_hold : assert property (@(posedge clk) disable iff (rst)
+    m_axis_desc_tvalid && !m_axis_desc_tready |=> m_axis_desc_tvalid && $stable(m_axis_desc_tdata));
+  a_room : assert property (@(posedge clk) disable iff (rst) emit |-> !out_valid_q);
+  a_rest : assert property (@(posedge clk) disable iff (rst) state_q == StLookup |-> 7'(rem_q) < live[bank_q]);
+`endif
+endmodule

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: SHL-2.1
+// The destination table: servers as software edits them, and two banks that hold the queue pairs of the live ones
+// without gaps. A commit copies them into the bank that no event needs, which holds from switch_event on.
+// Events at or above switch_event use bank `newer`, older ones the other; a bank that is being written is `locked`.
+module destination_table
+  import penstock_pkg::*;
+  import destination_pkg::*;
+(
+  input  logic                clk,
+  input  logic                rst,
+  input  destination_cfg_t    cfg,
+  output destination_status_t status,
+  // software's view, read one cycle after rd_en
+  input  logic                wr_en,
+  input  logic                rd_en,
+  input  logic [ServerW-1:0]  index,
+  input  qp_t                 wr_qp,
+  input  logic                wr_live,
+  output qp_t                 rd_qp,
+  output logic                rd_live,
+  // the tables in force
+  output logic [63:0]         switch_event,
+  output logic                newer,
+  output logic [1:0][6:0]     live,        // servers in each bank
+  output logic [1:0]          locked,
+  output logic                changed,     // another table from the next cycle on
+  input  logic                newer_used,  // an event went by bank `newer`
+  input  logic                may_start,   // no event is on its way through a bank
+  input  logic                may_finish,  // switch_event is not being compared
+  input  logic                get_en,      // queue pair of live server `get_index`, one cycle later
+  input  logic                get_bank,
+  input  logic [ServerW-1:0]  get_index,
+  output qp_t                 get_qp
+);
+  logic [Servers-1:0] live_q;
+  logic asked_q, busy_q, target_q, newer_q, pending_q, found_en_q, start, finish;
+  logic [63:0] asked_event_q, next_event_q, switch_event_q;
+  logic [ServerW:0] index_q, found_q;
+  logic [1:0][6:0] count_q;
+  qp_t edited_qp;
+
+  assign start  = asked_q && !busy_q && may_start;
+  assign finish = busy_q && index_q[ServerW] && !found_en_q && may_finish;
+
+  ram_sdp #(.W(8), .DEPTH(Servers)) u_edited (
+    .clk,
+    .wr_en,
+    .wr_addr(index),
+    .wr_data(wr_qp),
+    .rd_en  (busy_q ? !index_q[ServerW] : rd_en),
+    .rd_addr(busy_q ? index_q[ServerW-1:0] : index),
+    .rd_data(edited_qp)
+  );
+  ram_sdp #(.W(8), .DEPTH(2 * Servers)) u_banks (
+    .clk,
+    .wr_en  (found_en_q),
+    .wr_addr({target_q, found_q[ServerW-1:0]}),
+    .wr_data(edited_qp),
+    .rd_en  (get_en),
+    .rd_addr({get_bank, get_index}),
+    .rd_data(get_qp)
+  );
+
+  always_ff @(posedge clk) begin
+    if (wr_en) live_q[index] <= wr_live;
+    if (rd_en) rd_live <= live_q[index];
+    if (cfg.commit) begin
+      asked_q       <= 1'b1;
+      asked_event_q <= cfg.switch_event;
+    end else if (start) asked_q <= 1'b0;
+    if (newer_used) pending_q <= 1'b0;
+    // The number of live servers so far is the place of the next one.
+    found_en_q <= busy_q && !index_q[ServerW] && live_q[index_q[ServerW-1:0]];
+    if (found_en_q) found_q <= found_q + 1'b1;
+    if (busy_q && !index_q[ServerW]) index_q <= index_q + 1'b1;
+    if (start) begin
+      busy_q       <= 1'b1;
+      target_q     <= newer_q ^ !pending_q;
+      next_event_q <= asked_event_q;
+      index_q      <= '0;
+      found_q      <= '0;
+    end
+    if (finish) begin
+      busy_q            <= 1'b0;
+      count_q[target_q] <= found_q;
+      newer_q           <= target_q;
+      switch_event_q    <= next_event_q;
+      pending_q         <= 1'b1;
+    end
+    if (rst) begin
+      live_q         <= '0;
+      asked_q        <= 1'b0;
+      busy_q         <= 1'b0;
+      pending_q      <= 1'b0;
+      newer_q        <= 1'b0;
+      found_en_q     <= 1'b0;
+      count_q        <= '0;
+      switch_event_q <= '0;
+    end
+  end
+
+  assign rd_qp        = edited_qp;
+  assign switch_event = switch_event_q;
+  assign newer        = newer_q;
+  assign live         = count_q;
+  assign locked       = busy_q ? 2'b01 << target_q : 2'b00;
+  assign changed      = finish;
+  assign status       = '{busy: busy_q || asked_q, pending: pending_q, bank: newer_q, live: count_q[newer_q]};
+endmodule
