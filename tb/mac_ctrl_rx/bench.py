@@ -2,6 +2,7 @@
 """Pause and PFC frames stop exactly whom they name for exactly as long as they say, and go no further."""
 
 import itertools
+import os
 
 import cocotb
 from cocotb.clock import Clock
@@ -10,9 +11,19 @@ from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStream
 from lib.mac_control import PEER_MAC, pause, pfc
 from lib.runner import Bench, seed
 
-BENCH = Bench(top="mac_ctrl_rx")
+BENCH = Bench(
+    top="mac_ctrl_rx",
+    configs=[{"DATA_W": 64}, {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100000}],
+)
 GLOBAL = 8
-CYCLES_PER_QUANTA = 8  # 512 bit times, 64 a cycle
+# A quanta is 512 bit times; of a cycle's share 8 binary places are kept, rounded down.
+STEP = (
+    256 * 1000 * int(os.environ.get("PARAM_LINE_MBPS", 10000)) // (512 * int(os.environ.get("PARAM_CLK_KHZ", 156250)))
+)
+
+
+def cycles_of(quanta: int) -> int:
+    return -(-256 * quanta // STEP)
 
 
 def as_stream(frame: bytes, bad: bool) -> AxiStreamFrame:
@@ -72,8 +83,8 @@ async def a_pause_lasts_exactly_its_quanta(dut):
     total = 0
     for quanta in (1, 2, 7, 100):
         await ctrl.send(pause(quanta))
-        await ctrl.cycles(CYCLES_PER_QUANTA * quanta + 10)
-        total += CYCLES_PER_QUANTA * quanta
+        await ctrl.cycles(cycles_of(quanta) + 10)
+        total += cycles_of(quanta)
         assert ctrl.paused_for == [0] * 8 + [total], f"{quanta} quanta"
     assert ctrl.pauses == 4 and ctrl.pfcs == 0
     assert ctrl.received() == []
@@ -87,9 +98,9 @@ async def pfc_stops_the_classes_it_names_each_for_its_own_time(dut):
     for _ in range(20):
         quanta = {c: rng.randint(0, 30) for c in rng.sample(range(8), rng.randint(0, 8))}
         await ctrl.send(pfc(quanta))
-        await ctrl.cycles(30 * CYCLES_PER_QUANTA + 10)
+        await ctrl.cycles(cycles_of(30) + 10)
         for c, q in quanta.items():
-            expected[c] += CYCLES_PER_QUANTA * q
+            expected[c] += cycles_of(q)
         assert ctrl.paused_for == expected, f"{quanta}"
     assert ctrl.pfcs == 20 and ctrl.pauses == 0
     assert ctrl.received() == []
@@ -100,16 +111,17 @@ async def a_refresh_restarts_the_time_and_zero_quanta_ends_it(dut):
     ctrl = await start(dut)
     await ctrl.send(pause(100))
     await ctrl.send(pfc({2: 100, 5: 100}))
-    await ctrl.cycles(400)
+    whole, half = cycles_of(100), cycles_of(50)
+    await ctrl.cycles(half)
     await ctrl.send(pause(100))  # refresh: 100 quanta from now
     await ctrl.send(pfc({5: 0}))  # class 5 may go on, class 2 is not named and stays
     await ctrl.cycles(20)
     before = list(ctrl.paused_for)
     assert int(dut.paused_class.value) == 1 << 2
-    assert before[5] < 450
-    await ctrl.cycles(1000)
-    assert ctrl.paused_for[2] == 800, "a PFC frame touched a class that it does not name"
-    assert 1200 <= ctrl.paused_for[GLOBAL] <= 1240, "the refresh did not restart the pause"
+    assert before[5] < half + 50
+    await ctrl.cycles(whole + 200)
+    assert ctrl.paused_for[2] == whole, "a PFC frame touched a class that it does not name"
+    assert whole + half <= ctrl.paused_for[GLOBAL] <= whole + half + 40, "the refresh did not restart the pause"
     await ctrl.send(pause(0xFFFF))
     await ctrl.cycles(50)
     assert int(dut.paused_global.value) == 1
