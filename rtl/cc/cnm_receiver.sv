@@ -64,7 +64,8 @@ module cnm_receiver
       if (s_axis_tlast) beat_q <= '0;
       else if (beat_q != BeatW'(Beats)) beat_q <= beat_q + 1'b1;
       // the MAC lets no frame below 60 bytes pass, so the message is whole if its beats are
-      good_q <= !s_axis_tuser && (32'(beat_q) + 32'd1 >= Beats) && (Beats > 1 || s_axis_tkeep[Bytes>32?32:Bytes-1]);
+      good_q <= !s_axis_tuser && (32'(beat_q) + 32'd1 >= Beats)
+          && (Beats > 1 || beat_q != '0 || s_axis_tkeep[Bytes>32?32:Bytes-1]);
     end
     end_q <= s_axis_tvalid && s_axis_tlast && !rst;
     if (rst) beat_q <= '0;

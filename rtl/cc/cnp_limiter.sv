@@ -22,16 +22,18 @@ module cnp_limiter
     output logic      cnm_valid,
     output qp_t       cnm_qp,
     output feedback_t cnm_feedback,
-    output logic      stat_refused
+    output logic      stat_refused  // a pulse for each
 );
   logic [7:0] tokens_q;
   logic [15:0] elapsed_q;
+  logic [3:0] owed_q;  // pulses: both kinds may be refused in one cycle, but not for long on one wire
 
   wire earn = elapsed_q >= interval;
   wire open = interval == '0;
   wire cnp = in_cnp_valid && (open || tokens_q != '0);
   wire cnm = in_cnm_valid && (open || tokens_q > 8'(cnp));
   wire [7:0] left = tokens_q - 8'(cnp) - 8'(cnm);
+  wire [3:0] refused = owed_q + 4'(in_cnp_valid && !cnp) + 4'(in_cnm_valid && !cnm);
 
   always_ff @(posedge clk) begin
     elapsed_q <= earn ? 16'd1 : elapsed_q + 16'd1;
@@ -39,13 +41,15 @@ module cnp_limiter
     else tokens_q <= earn && left < burst ? left + 8'd1 : left;
     cnp_valid <= cnp && !rst;
     cnm_valid <= cnm && !rst;
-    stat_refused <= ((in_cnp_valid && !cnp) || (in_cnm_valid && !cnm)) && !rst;
+    stat_refused <= refused != '0 && !rst;
+    owed_q <= refused == '0 ? '0 : refused - 4'd1;
     cnp_qp <= in_cnp_qp;
     cnm_qp <= in_cnm_qp;
     cnm_feedback <= in_cnm_feedback;
     if (rst) begin
       tokens_q <= burst;
-      elapsed_q <= '0;
+      elapsed_q <= 16'd1;
+      owed_q <= '0;
     end
   end
 endmodule
