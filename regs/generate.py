@@ -29,6 +29,8 @@ NAMES = [
     "penstock_qp.xml",
     "penstock_cc.xml",
     "penstock_qcn.xml",
+    "penstock_ring.xml",
+    "penstock_server.xml",
 ]
 
 

@@ -22,6 +22,8 @@ package ctrl_pkg;
 
   // Settings that hold for the whole front end.
   typedef struct packed {
+    cm_pkg::cm_cfg_t connection;
+    destination_pkg::destination_cfg_t destination;
     logic [47:0] local_mac;
     logic [31:0] local_ip;
     logic [7:0]  ttl;

@@ -5,6 +5,7 @@
 module registers
   import penstock_pkg::*;
   import ctrl_pkg::*;
+  import penstock_regs_pkg::qp_flow_t, penstock_regs_pkg::qp_transport_t;
 #(
   parameter int unsigned DATA_W     = 64,
   parameter int unsigned N_QP       = 4,
@@ -38,14 +39,22 @@ module registers
 
   output settings_t settings,
   input  logic      tx_paused,
+  input  cm_pkg::cm_status_t cm_status,
+  input  destination_pkg::destination_status_t destination_status,
 
   output reg_req_t counters_req,
   input  reg_rsp_t counters_rsp,
+  output reg_req_t servers_req,
+  input  reg_rsp_t servers_rsp,
+  output reg_req_t rings_req,
+  input  reg_rsp_t rings_rsp,
   output reg_req_t qp_req,
   input  reg_rsp_t qp_rsp
 );
   penstock_regblock_pkg::penstock__in_t hwif_in;
   penstock_regblock_pkg::penstock__out_t hwif_out;
+  qp_flow_t flow;            // what the connection manager writes into rows
+  qp_transport_t transport;
 
   // ---- reset values that follow from clock and line rate ---------------------------------------
   // Physical unit to clock cycles, rounded to the nearest.
@@ -56,7 +65,7 @@ module registers
     return 32'((microseconds * CLK_KHZ + 64'd500) / 64'd1000);
   endfunction
 
-  // AdvCam Table II; R_min is a thousandth of its line.
+  // AdvCam Table II; R_min is 10 Mb/s.
   localparam logic [31:0] RateLine = rate_of(64'(LINE_MBPS) * 64'd125_000);
   localparam logic [31:0] CcRateAi = rate_of(6_000_000);
   localparam logic [31:0] CcRateHai = rate_of(12_000_000);
@@ -91,6 +100,16 @@ module registers
   assign hwif_in.slots.count.next           = SLOTS;
   assign hwif_in.link_status.tx_paused.next = tx_paused;
 
+  assign hwif_in.connection.status.busy.next = cm_status.busy;
+  assign hwif_in.connection.status.step.next = cm_status.step;
+  assign hwif_in.connection.status.fail.next = cm_status.fail;
+  assign hwif_in.connection.status.qp.next   = cm_status.qp;
+
+  assign hwif_in.destination.status.live.next    = destination_status.live;
+  assign hwif_in.destination.status.bank.next    = destination_status.bank;
+  assign hwif_in.destination.status.pending.next = destination_status.pending;
+  assign hwif_in.destination.status.busy.next    = destination_status.busy;
+
   // ---- settings out ----------------------------------------------------------------------------
   assign settings.local_mac     = {hwif_out.local_mac_hi.mac.value, hwif_out.local_mac_lo.mac.value};
   assign settings.local_ip      = hwif_out.local_ip.ip.value;
@@ -99,6 +118,35 @@ module registers
   assign settings.pause_en      = hwif_out.flow_control.pause_en.value;
   assign settings.pfc_en        = hwif_out.flow_control.pfc_en.value;
   assign settings.traffic_class = hwif_out.flow_control.traffic_class.value;
+
+  assign settings.connection = '{
+      listen:      hwif_out.connection.control.listen.value,
+      reopen:      hwif_out.connection.control.reopen.value,
+      server_ip:   hwif_out.connection.server_ip.ip.value,
+      server_port: hwif_out.connection.server_port.port.value,
+      timeout_ms:  hwif_out.connection.patience.timeout_ms.value,
+      retries:     hwif_out.connection.patience.retries.value,
+      flow:        flow,
+      transport:   transport,
+      open:        hwif_out.connection.command.open.value,
+      close:       hwif_out.connection.command.close.value,
+      qp:          hwif_out.connection.command.qp.value
+  };
+  assign flow = '{
+      tos: hwif_out.connection.flow.tos.value, udp_sport: hwif_out.connection.flow.udp_sport.value, default: '0
+  };
+  assign transport = '{
+      mtu:         hwif_out.connection.transport.mtu.value,
+      ack_timeout: hwif_out.connection.transport.ack_timeout.value,
+      retry_cnt:   hwif_out.connection.transport.retry_cnt.value,
+      rnr_retry:   hwif_out.connection.transport.rnr_retry.value,
+      default:     '0
+  };
+
+  assign settings.destination.commit = hwif_out.destination.control.commit.value;
+  assign settings.destination.switch_event = {
+      hwif_out.destination.switch_event_hi.event_number.value, hwif_out.destination.switch_event_lo.event_number.value
+  };
 
   assign settings.cnp_interval      = hwif_out.cnp_limit.interval.value;
   assign settings.cnp_burst         = hwif_out.cnp_limit.burst.value;
@@ -148,6 +196,28 @@ module registers
   assign hwif_in.counters.rd_ack  = counters_rsp.rd_ack;
   assign hwif_in.counters.rd_data = counters_rsp.rd_data;
   assign hwif_in.counters.wr_ack  = counters_rsp.wr_ack;
+
+  assign servers_req = '{
+      valid: hwif_out.servers.req,
+      is_wr: hwif_out.servers.req_is_wr,
+      addr: 16'(hwif_out.servers.addr),
+      wr_data: hwif_out.servers.wr_data,
+      wr_biten: hwif_out.servers.wr_biten
+  };
+  assign hwif_in.servers.rd_ack  = servers_rsp.rd_ack;
+  assign hwif_in.servers.rd_data = servers_rsp.rd_data;
+  assign hwif_in.servers.wr_ack  = servers_rsp.wr_ack;
+
+  assign rings_req = '{
+      valid: hwif_out.rings.req,
+      is_wr: hwif_out.rings.req_is_wr,
+      addr: 16'(hwif_out.rings.addr),
+      wr_data: hwif_out.rings.wr_data,
+      wr_biten: hwif_out.rings.wr_biten
+  };
+  assign hwif_in.rings.rd_ack  = rings_rsp.rd_ack;
+  assign hwif_in.rings.rd_data = rings_rsp.rd_data;
+  assign hwif_in.rings.wr_ack  = rings_rsp.wr_ack;
 
   assign qp_req = '{
       valid: hwif_out.qp_table.req,

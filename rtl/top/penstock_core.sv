@@ -89,9 +89,13 @@ module penstock_core
 
   // ---- registers and queue-pair table --------------------------------------------------------------
   settings_t settings;
-  reg_req_t counters_req, qp_req;
-  reg_rsp_t counters_rsp, qp_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp;
+  cm_pkg::cm_status_t cm_status;
+  destination_pkg::destination_status_t destination_status;
   logic [CntNumber-1:0] pulse;
+
+  assign cm_status = '0;
 
   assign mac_pause_en      = settings.pause_en;
   assign mac_pfc_en        = settings.pfc_en;
@@ -159,12 +163,37 @@ module penstock_core
     .cc_choice
   );
 
+  // ---- where messages go -----------------------------------------------------------------------------
+  logic [175:0] desc_tdata;
+  logic desc_tvalid, desc_tready;
+
+  destination #(
+    .N_QP(N_QP)
+  ) u_destination (
+    .clk,
+    .rst,
+    .s_axis_desc_tdata,
+    .s_axis_desc_tvalid,
+    .s_axis_desc_tready,
+    .m_axis_desc_tdata (desc_tdata),
+    .m_axis_desc_tvalid(desc_tvalid),
+    .m_axis_desc_tready(desc_tready),
+    .cfg   (settings.destination),
+    .status(destination_status),
+    .rings_req,
+    .rings_rsp,
+    .servers_req,
+    .servers_rsp,
+    .stat_no_server     (pulse[CntEventsWithoutServer]),
+    .stat_slot_too_small(pulse[CntMessagesBeyondSlot])
+  );
+
   // ---- transmit: transport, framer, ICRC -------------------------------------------------------------
   tx_hdr_t hdr;
   logic hdr_valid, hdr_ready;
   ack_event_t ack;
   logic ack_valid;
-  logic [N_QP-1:0] cc_eligible;
+  logic [N_QP-1:0] cc_eligible, backlog;
   logic sent_valid;
   qp_t sent_qp;
   logic [15:0] sent_bytes;
@@ -185,9 +214,9 @@ module penstock_core
   ) u_roce_tx (
     .clk,
     .rst,
-    .s_axis_desc_tdata,
-    .s_axis_desc_tvalid,
-    .s_axis_desc_tready,
+    .s_axis_desc_tdata (desc_tdata),
+    .s_axis_desc_tvalid(desc_tvalid),
+    .s_axis_desc_tready(desc_tready),
     .s_axis_data_tdata,
     .s_axis_data_tkeep,
     .s_axis_data_tvalid,
@@ -215,6 +244,7 @@ module penstock_core
     .qp_err_valid,
     .qp_err_qp,
     .cc_eligible,
+    .backlog,
     .sent_valid,
     .sent_qp,
     .sent_bytes,
@@ -363,7 +393,8 @@ module penstock_core
   );
 
   cc_engine #(
-    .N_QP(N_QP)
+    .N_QP(N_QP),
+    .PacketCyclesLog2($clog2(4096 / (DATA_W / 8)))
   ) u_cc_engine (
     .clk,
     .rst,
@@ -383,6 +414,7 @@ module penstock_core
     .sent_valid,
     .sent_qp,
     .sent_bytes,
+    .backlog,
     .paused    (tx_paused),
     .eligible  (cc_eligible),
     .st_qp,
@@ -416,6 +448,6 @@ module penstock_core
   assign pulse[CntQpErrors]             = qp_err_valid;
 
   // The rest of an operation's outcome concerns the transport alone, which also counts per queue pair.
-  wire unused = &{1'b0, stat_qp, stat};
+  wire unused = &{1'b0, stat_qp, stat, settings.connection};
 
 endmodule

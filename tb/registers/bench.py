@@ -45,7 +45,7 @@ async def every_register_of_the_map_answers(dut):
 @cocotb.test()
 async def an_address_outside_the_map_answers_slverr_and_the_bus_lives_on(dut):
     registers = await start(dut)
-    for where in (0x01C, 0x124, 0x224, 0x3FC, address("counters.samples_dropped") + 4, 0x8000):
+    for where in (0x01C, 0x124, 0x224, 0x3FC, address("counters.messages_beyond_slot") + 4, 0x8000):
         assert await registers.refused(where), f"read of 0x{where:05X}"
         assert await registers.refused(where, 0), f"write of 0x{where:05X}"
     assert await registers.refused(address("id"), 0), "write of a read-only register"
@@ -66,7 +66,7 @@ async def settings_reach_the_gateware(dut):
     low += 3 + 1 + 1  # traffic_class, pfc_en, pause_en
     assert settings >> low & 0xFFFFFF == 0xABCD00
     assert settings >> low + 24 + 8 & 0xFFFFFFFF == 0x0A000005
-    assert settings >> low + 24 + 8 + 32 == 0x021122334455
+    assert settings >> low + 24 + 8 + 32 & 0xFFFFFFFFFFFF == 0x021122334455
     for group in range(4):
         assert settings >> group * cc_bits & (1 << cc_bits) - 1 == table_ii(cc_bits)
 

@@ -40,12 +40,27 @@ module registers_harness
   output qp_t                  st_qp,
   output logic                 cc_choice_valid,
   output cc_choice_t           cc_choice,
-  output qp_cfg_t              cfg
+  output qp_cfg_t              cfg,
+  output logic                 s_axis_desc_tready,
+  output logic [175:0]         m_axis_desc_tdata,
+  output logic                 m_axis_desc_tvalid,
+  output logic                 stat_no_server,
+  output logic                 stat_slot_too_small
 );
-  reg_req_t counters_req, qp_req;
-  reg_rsp_t counters_rsp, qp_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp;
+  destination_pkg::destination_status_t destination_status;
 
-  registers #(.N_QP(N_QP)) u_registers (.*);
+  registers #(.N_QP(N_QP)) u_registers (.cm_status('0), .*);
+
+  destination #(.N_QP(N_QP)) u_destination (
+    .clk, .rst,
+    .s_axis_desc_tdata('0), .s_axis_desc_tvalid(1'b0), .s_axis_desc_tready,
+    .m_axis_desc_tdata, .m_axis_desc_tvalid, .m_axis_desc_tready(1'b1),
+    .cfg(settings.destination), .status(destination_status),
+    .rings_req, .rings_rsp, .servers_req, .servers_rsp,
+    .stat_no_server, .stat_slot_too_small
+  );
 
   counters u_counters (.clk, .rst, .pulse, .req(counters_req), .rsp(counters_rsp));
 
