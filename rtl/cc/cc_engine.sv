@@ -8,7 +8,8 @@ module cc_engine
 #(
     parameter int unsigned N_QP = 4,
     parameter int unsigned N_GROUPS = CcGroups,  // sets of parameters
-    parameter bit WITH_QCN = 1'b1
+    parameter bit WITH_QCN = 1'b1,
+    parameter int unsigned PacketCyclesLog2 = 9  // of 4096 bytes; the default at 8 bytes a cycle
 ) (
     input logic                       clk,
     input logic                       rst,
@@ -37,6 +38,7 @@ module cc_engine
     input qp_t         sent_qp,
     input logic [15:0] sent_bytes,
 
+    input logic [N_QP-1:0] backlog,  // has a packet that could start
     input logic paused,  // pause or PFC holds the transmitter
 
     output logic [N_QP-1:0] eligible,  // may start a packet
@@ -190,10 +192,11 @@ module cc_engine
 
   pacer #(
       .N_QP     (N_QP),
-      .RoundLog2(RoundLog2)
+      .RoundLog2(RoundLog2),
+      .TurnLog2 (PacketCyclesLog2 + $clog2(N_QP))
   ) u_pacer (
       .clk, .rst,
-      .sent_valid, .sent_qp, .sent_bytes,
+      .sent_valid, .sent_qp, .sent_bytes, .backlog,
       .early_valid    (early),
       .early_qp,
       .grant_valid    (done),

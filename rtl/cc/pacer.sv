@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: SHL-2.1
-// Says for every queue pair whether it may start a packet: while its credit is not negative.
-// In the long run a queue pair sends exactly its rate; ahead of it, at most CreditCap + 1 packet.
-// AdvCam section V (credit generator), made per packet; design section 3.
+// Says for every queue pair whether it may start a packet: while its credit is not negative. Over
+// any time t: at most rate x (t + 2 rounds) + 1 packet; at least rate x (t - 2 rounds) - 1 packet while
+// data waits and packets start when they may. In the long run exactly the rate. AdvCam section V.
+//
+// At a grant, credit that could have been spent is lost; unless a packet waits for its turn on the
+// wire: then it grows on, below rate x turn and 128 KiB, beyond which it starts again. So a queue pair
+// makes up for what it misses behind others, at most that much on top of the first bound. A turn is
+// one packet of 4096 bytes from each queue pair: a wire that is not overbooked lets none wait longer.
 //
 // Credit = granted - spent. Visits alone write `granted`, packets alone write `spent`, so each is
 // a RAM with one writer and a copy for each reader. A grant is one round long, 2^RoundLog2 cycles;
 // in units of 2^(RoundLog2 - 24) bytes it is the rate itself. Reads miss a write of their own cycle;
-// the last write of each kind is kept for them.
+// the last write of each kind is kept for them, with whether it was of the same queue pair.
 module pacer
   import penstock_pkg::*;
   import cc_pkg::*;
 #(
     parameter int unsigned N_QP = 4,
     parameter int unsigned RoundLog2 = 4,
-    // Bytes, a power of two. Two packets of MTU 4096, room for the wait behind another queue pair;
-    // and never less than one grant at the highest rate.
-    parameter int unsigned CreditCap = RoundLog2 > 5 ? 256 << RoundLog2 : 8192
+    parameter int unsigned TurnLog2 = 9 + $clog2(N_QP)  // cycles of a turn; the default at 8 bytes a cycle
 ) (
     input logic clk,
     input logic rst,
@@ -25,7 +28,9 @@ module pacer
     input qp_t         sent_qp,
     input logic [15:0] sent_bytes,
 
-    // a visit ends: one round's worth of rate; an unlimited queue pair is kept at full credit
+    input logic [N_QP-1:0] backlog,  // has a packet that could start
+
+    // a visit ends: one round's worth of rate; an unlimited queue pair is always eligible
     input  logic        early_valid,  // a cycle ahead of every grant
     input  qp_t         early_qp,
     input  logic        grant_valid,
@@ -35,17 +40,16 @@ module pacer
     output byte_count_t grant_bytes,  // with the grant: what was sent since the last one
 
     // Two cycles after a grant or a packet's start; in the cycle between, a limited queue pair that
-    // has just started a packet may not start another.
+    // has just started a packet may not start another. A grant reckons with packets two cycles old.
     output logic [N_QP-1:0] eligible
 );
 
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
   localparam int unsigned FractionW = 24 - RoundLog2;
-  localparam byte_count_t Cap = byte_count_t'(CreditCap);
-  localparam int unsigned CapLog2 = $clog2(CreditCap);
+  localparam int unsigned TurnRounds = TurnLog2 - RoundLog2;  // log2
 
-  if (CreditCap != 1 << CapLog2 || CapLog2 > ByteCountW - 2) begin : gen_check
-    $fatal(1, "%m: CreditCap = %0d: allowed are powers of two up to 131072", CreditCap);
+  if (TurnLog2 < RoundLog2) begin : gen_check
+    $fatal(1, "%m: TurnLog2 = %0d: a turn is at least a round of 2^%0d cycles", TurnLog2, RoundLog2);
   end
 
   typedef struct packed {
@@ -70,14 +74,16 @@ module pacer
 
   // ---- RAM --------------------------------------------------------------------------------------
   logic           paid_q;  // a packet that started in the last cycle
-  logic [QpW-1:0] paid_index_q;
+  logic [QpW-1:0] paid_index_q, grant_index;
   byte_count_t    paid_bytes_q, paid_spent;
   account_t       grant_account, grant_next;
   byte_count_t    spent_for_grant, spent_for_packet, granted_for_packet;
 
+  assign grant_index = index(grant_qp);
+
   ram_sdp #(.W($bits(account_t)), .DEPTH(N_QP)) u_accounts (
       .clk,
-      .wr_en(grant_valid), .wr_addr(index(grant_qp)), .wr_data(grant_next),
+      .wr_en(grant_valid), .wr_addr(grant_index), .wr_data(grant_next),
       .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(grant_account)
   );
   ram_sdp #(.W(ByteCountW), .DEPTH(N_QP)) u_spent_for_grant (
@@ -92,31 +98,37 @@ module pacer
   );
   ram_sdp #(.W(ByteCountW), .DEPTH(N_QP)) u_granted_for_packet (
       .clk,
-      .wr_en(grant_valid), .wr_addr(index(grant_qp)), .wr_data(grant_next.granted.bytes),
+      .wr_en(grant_valid), .wr_addr(grant_index), .wr_data(grant_next.granted.bytes),
       .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(granted_for_packet)
   );
 
-  // ---- the last write of each kind --------------------------------------------------------------
-  logic           last_paid_q, last_grant_q;
-  logic [QpW-1:0] last_paid_index_q, last_grant_index_q;
+  // ---- the last write of each kind, and whose it was ----------------------------------------------
+  logic           last_grant_q;
+  logic [QpW-1:0] last_grant_index_q;
   byte_count_t    last_spent_q, last_granted_q;
+  logic           paid_for_grant_q, paid_for_packet_q;  // the packet in the cycle before a grant, a packet
+  logic           granted_for_packet_q;                 // the grant in the cycle before a packet
+  logic           paid_with_grant, paid_with_grant_q;   // both at once
+
+  assign paid_with_grant = grant_valid && paid_q && paid_index_q == grant_index;
 
   always_ff @(posedge clk) begin
-    last_paid_q <= paid_q && !rst;
-    last_paid_index_q <= paid_index_q;
-    last_spent_q <= paid_spent;
     last_grant_q <= grant_valid && !rst;
-    last_grant_index_q <= index(grant_qp);
+    last_grant_index_q <= grant_index;
+    last_spent_q <= paid_spent;
     last_granted_q <= grant_next.granted.bytes;
+    paid_for_grant_q <= paid_q && paid_index_q == index(early_qp);
+    paid_for_packet_q <= paid_q && paid_index_q == index(sent_qp);
+    granted_for_packet_q <= grant_valid && grant_index == index(sent_qp);
+    paid_with_grant_q <= paid_with_grant;
   end
 
   // ---- packets ----------------------------------------------------------------------------------
-  byte_count_t paid_granted, paid_credit;
+  byte_count_t paid_credit;
 
   always_comb begin
-    paid_spent = (last_paid_q && last_paid_index_q == paid_index_q ? last_spent_q : spent_for_packet) + paid_bytes_q;
-    paid_granted = last_grant_q && last_grant_index_q == paid_index_q ? last_granted_q : granted_for_packet;
-    paid_credit = paid_granted - paid_spent;
+    paid_spent = (paid_for_packet_q ? last_spent_q : spent_for_packet) + paid_bytes_q;
+    paid_credit = (granted_for_packet_q ? last_granted_q : granted_for_packet) - paid_spent;
   end
 
   always_ff @(posedge clk) begin
@@ -126,36 +138,44 @@ module pacer
   end
 
   // ---- grants -----------------------------------------------------------------------------------
-  logic [QpW-1:0] grant_index;
-  byte_count_t    grant_spent, grant_credit;
+  logic           waits_q;  // a packet of the queue pair whose grant comes now
+  byte_count_t    grant_spent;
+  grant_t         credit;
+  logic           restart;
 
-  assign grant_index = index(grant_qp);
   assign grant_bytes = grant_spent - grant_account.taken;
 
-  always_comb begin
-    grant_spent = spent_for_grant;
-    if (last_paid_q && last_paid_index_q == grant_index) grant_spent = last_spent_q;
-    if (paid_q && paid_index_q == grant_index) grant_spent = paid_spent;
-  end
+  always_ff @(posedge clk) waits_q <= backlog[index(early_qp)];
 
   always_comb begin
+    grant_spent = paid_for_grant_q ? last_spent_q : spent_for_grant;
+    credit = '{bytes: grant_account.granted.bytes - grant_spent, fraction: grant_account.granted.fraction};
+    restart = grant_unlimited || (!credit.bytes[ByteCountW-1] &&
+        (!waits_q || credit.bytes[ByteCountW-2] || credit >> TurnRounds >= ($bits(grant_t))'(grant_rate)));
     grant_next.taken = grant_spent;
-    grant_next.granted = grant_account.granted + ($bits(grant_t))'(grant_rate);
-    grant_credit = grant_next.granted.bytes - grant_spent;
-    if (grant_unlimited || (!grant_credit[ByteCountW-1] && (grant_credit >> CapLog2) != '0)) begin
-      grant_next.granted.bytes = grant_spent + Cap;
-      grant_next.granted.fraction = '0;
-      grant_credit = Cap;
-    end
+    grant_next.granted = restart ? '{bytes: grant_spent, fraction: '0} : grant_account.granted;
+    grant_next.granted += ($bits(grant_t))'(grant_rate);
   end
 
   // ---- who may start ----------------------------------------------------------------------------
+  // In the cycle after a grant, with the packets that have come since.
+  byte_count_t last_grant_spent_q, spent_now, credit_now;
+
+  always_ff @(posedge clk) last_grant_spent_q <= grant_spent;
+
+  always_comb begin
+    spent_now = last_grant_spent_q;
+    if (paid_with_grant_q) spent_now = last_spent_q;
+    if (paid_q && granted_for_packet_q) spent_now = paid_spent;
+    credit_now = last_granted_q - spent_now;
+  end
+
   always_ff @(posedge clk) begin
-    if (paid_q) eligible_q[paid_index_q] <= unlimited_q[paid_index_q] || !paid_credit[ByteCountW-1];
-    if (grant_valid) begin
-      eligible_q[grant_index] <= !grant_credit[ByteCountW-1];
-      unlimited_q[grant_index] <= grant_unlimited;
-    end
+    if (paid_q)  // with a grant in this very cycle, the next one tells
+      eligible_q[paid_index_q] <= unlimited_q[paid_index_q] || (!paid_credit[ByteCountW-1] && !paid_with_grant);
+    if (last_grant_q)
+      eligible_q[last_grant_index_q] <= unlimited_q[last_grant_index_q] || !credit_now[ByteCountW-1];
+    if (grant_valid) unlimited_q[grant_index] <= grant_unlimited;
     if (sent_valid) eligible_q[index(sent_qp)] <= unlimited_q[index(sent_qp)];
     if (rst) begin
       eligible_q <= '0;

@@ -30,6 +30,7 @@ module requester
   output logic            load_ready,
   input  logic            in_message,   // the segmenter is inside a message of load_qp
   input  logic [N_QP-1:0] cc_eligible,
+  output logic [N_QP-1:0] backlog,      // has a packet that could start
   input  logic            send_room,    // there is place for one more header
   input  logic            cpl_room,     // there is place for a few completions
   input  logic            tx_paused,
@@ -88,6 +89,7 @@ module requester
 
   // ---- who needs an operation ---------------------------------------------------------------------
   logic [N_QP-1:0] can_send_q, can_release_q;
+  assign backlog = can_send_q;
   logic grant_valid, grant_ready, release_valid, release_ready, visit_ready, reads_room;
   qp_t grant_qp, release_qp, visit_qp_q;
   logic [$clog2(VisitCycles)-1:0] visit_timer_q;

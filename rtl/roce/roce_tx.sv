@@ -55,6 +55,7 @@ module roce_tx
 
   // congestion control and pause
   input  logic [N_QP-1:0]     cc_eligible,
+  output logic [N_QP-1:0]     backlog,  // has a packet that could start
   output logic                sent_valid,
   output qp_t                 sent_qp,
   output logic [15:0]         sent_bytes,  // on the wire: preamble to gap
@@ -165,6 +166,7 @@ module roce_tx
     .commit_valid, .commit_qp, .commit_bad, .commit_ready,
     .load_valid, .load_qp(seg_qp), .load_ready, .in_message,
     .cc_eligible,
+    .backlog,
     .send_room(hdr_level <= 3'd2),
     .cpl_room,
     .tx_paused,

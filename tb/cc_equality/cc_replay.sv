@@ -29,6 +29,7 @@ module cc_replay
     logic         cnp;
     feedback_t    feedback;
     logic [15:0]  bytes;
+    logic         waits;
     logic         ignored;
     logic         eligible;
     logic [63:0]  credit;   // in 2^-24 bytes
@@ -109,6 +110,7 @@ module cc_replay
     r.cnp = 1'(word());
     r.feedback = 6'(word());
     r.bytes = 16'(word());
+    r.waits = 1'(word());
     r.ignored = 1'(word());
     r.eligible = 1'(word());
     r.credit = word();
@@ -136,7 +138,7 @@ module cc_replay
   logic [1:0] event_group;
   qp_t event_qp;
   logic [15:0] sent_bytes;
-  logic [N_QP-1:0] eligible;
+  logic [N_QP-1:0] eligible, backlog;
   cc_params_t params;
   qcn_params_t qcn_params;
   cc_status_t st;
@@ -164,6 +166,7 @@ module cc_replay
       .sent_valid,
       .sent_qp(event_qp),
       .sent_bytes,
+      .backlog,
       .paused,
       .eligible,
       .st_qp  ('0),
@@ -252,6 +255,10 @@ module cc_replay
         // seen from the first visit of the next round on
         if (cycle >= 0 && cycle % int'(Round) == int'(Round) - 1 && cycle / int'(Round) < rounds)
           paused <= round_paused[cycle/int'(Round)];
+
+        // what waits when the visit that begins now ends
+        expected = record_at(-int'(Round));
+        if (expected >= 0) backlog[expected % int'(N_QP)] <= records[expected].waits;
 
         expected = record_at(0);
         if (expected >= 0) begin

@@ -83,7 +83,7 @@ module roce_tx_bench
     .cfg_rd, .cfg_qp, .cfg,
     .cmd_valid, .cmd_qp, .cmd_state(qp_state_e'(cmd_state)),
     .qp_err_valid, .qp_err_qp,
-    .cc_eligible, .sent_valid, .sent_qp, .sent_bytes, .tx_paused,
+    .cc_eligible, .backlog(), .sent_valid, .sent_qp, .sent_bytes, .tx_paused,
     .st_qp, .st_state(state), .st_una, .st_nxt, .st_wr, .st_counters(counters),
     .stat_qp(unused_stat_qp), .stat(unused_stat)
   );

@@ -9,7 +9,7 @@
 //! ```text
 //! <rounds> <offset>                                                      once an episode
 //! <paused> <24 parameters>                                               once a round
-//! <init> <law> <cnp> <feedback> <bytes> <ignored> <eligible> <credit> <9 words of state>  a round and QP
+//! <init> <law> <cnp> <feedback> <bytes> <waits> <ignored> <eligible> <credit> <9 words of state>  a round and QP
 //! ```
 //!
 //! Events reach a queue pair `offset` cycles after its last visit's start, a choice of law with a fresh
@@ -30,6 +30,7 @@ const SETTLING: u32 = 4;
 struct Weather {
     notification: u64,
     packet: u64,
+    wait: u64,
     init: u64,
     change: u64,
     pause: u64,
@@ -40,6 +41,7 @@ impl Weather {
         Self {
             notification: random.pick(&[1, 2, 20, 100, u64::MAX]),
             packet: random.pick(&[1, 3, 30, u64::MAX]),
+            wait: random.pick(&[1, 2, 100]),
             init: random.pick(&[100, u64::MAX]),
             change: if may_change { random.pick(&[1, 10, 100, u64::MAX]) } else { u64::MAX },
             pause: random.pick(&[2, 20, u64::MAX]),
@@ -64,11 +66,11 @@ struct QueuePair {
 }
 
 impl QueuePair {
-    fn new(index: u8, cap: u32, params: &CcParams) -> Self {
+    fn new(index: u8, turn: u32, params: &CcParams) -> Self {
         let law = params.dcqcn.law;
         let rate = if law == Law::Qcn { params.qcn.rate_line } else { params.dcqcn.rate_line };
         let flow = Flow::new(law, index, params);
-        Self { flow, law, pacer: Pacer::with_cap(cap), grant: (rate, true), charged: 0 }
+        Self { flow, law, pacer: Pacer::new(turn), grant: (rate, true), charged: 0 }
     }
 
     fn charge(&mut self, random: &mut Random) -> u32 {
@@ -94,17 +96,19 @@ impl QueuePair {
         let wants = random.one_in(weather.packet);
         let feedback = if notified && self.law == Law::Qcn { random.below(64) as u8 } else { 0 };
         let cnp = notified && (self.law != Law::Qcn || random.one_in(16));
-        // A packet is decided upon before the grant or after it, and paid for in the next cycle.
+        // A packet is paid for in the next cycle, and the grant reckons with it in the one behind that; as
+        // long does it take until the grant is seen.
         let eligible = self.pacer.eligible();
+        let waits = random.one_in(weather.wait);
         let mut bytes = 0;
-        if round.offset < LATENCY && wants && eligible {
+        if round.offset + 1 < LATENCY && wants && eligible {
             bytes = self.charge(random);
         }
         let (rate, unlimited) = self.grant;
-        self.pacer.grant(rate, round.cycles, unlimited);
+        self.pacer.grant(rate, round.cycles, unlimited, waits);
         let counted = std::mem::take(&mut self.charged);
-        let eligible = if round.offset == LATENCY { eligible } else { self.pacer.eligible() };
-        if round.offset >= LATENCY && wants && eligible {
+        let eligible = if round.offset < LATENCY + 2 { eligible } else { self.pacer.eligible() };
+        if round.offset + 1 >= LATENCY && wants && eligible {
             bytes = self.charge(random);
         }
         let happened = Happened { cnp, feedback, bytes: counted, cycles: round.cycles, paused: round.paused };
@@ -116,7 +120,7 @@ impl QueuePair {
         };
         self.grant = (self.flow.rate_current(), self.flow.unlimited(round.params));
         write!(out, "{:x} {:x} {:x} {feedback:x} ", u8::from(init), law_code(self.law), u8::from(cnp))?;
-        write!(out, "{bytes:x} {:x} {:x} ", u8::from(ignored), u8::from(self.pacer.eligible()))?;
+        write!(out, "{bytes:x} {:x} {:x} {:x} ", u8::from(waits), u8::from(ignored), u8::from(self.pacer.eligible()))?;
         write!(out, "{:x}", self.pacer.credit() as u64)?;
         self.flow.words().iter().try_for_each(|word| write!(out, " {word:x}"))?;
         writeln!(out)
@@ -130,7 +134,7 @@ fn main() -> std::io::Result<()> {
         std::process::exit(2);
     };
     let cycles = n_qp.max(16) as u32;
-    let cap = if cycles > 32 { 256 * cycles } else { penstock_cc::CREDIT_CAP_BYTES };
+    let turn = 512 * n_qp as u32 / cycles; // visits; a packet from each
     let mut random = Random(seed);
     let mut out = BufWriter::new(std::io::stdout().lock());
     for _ in 0..episodes {
@@ -138,7 +142,7 @@ fn main() -> std::io::Result<()> {
         // Parameters may change where no visit is in flight, which a full round has no room for.
         let weather = Weather::new(&mut random, n_qp <= 4);
         let mut params = random.params();
-        let mut qps: Vec<QueuePair> = (0..n_qp).map(|i| QueuePair::new(i as u8, cap, &params)).collect();
+        let mut qps: Vec<QueuePair> = (0..n_qp).map(|i| QueuePair::new(i as u8, turn, &params)).collect();
         writeln!(out, "{rounds:x} {offset:x}")?;
         for round in 0..rounds {
             // The law of the group stays as it is: a queue pair that has made no choice follows it.

@@ -30,7 +30,7 @@ mod units;
 pub use flow::{CcParams, Flow, FlowState};
 pub use lfsr::Lfsr;
 pub use notification::NotificationPoint;
-pub use pacer::{Pacer, CREDIT_CAP_BYTES};
+pub use pacer::Pacer;
 pub use params::{DcqcnParams, DcqcnSettings, Law, ParamError, StageCounting};
 pub use qcn::{qcn_step, QcnOutcome, QcnState};
 pub use qcn_congestion::{QcnCongestionPoint, QcnMarking};

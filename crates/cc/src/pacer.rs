@@ -3,51 +3,69 @@
 
 use crate::Rate;
 
-/// Credit beyond this is lost; so a flow that waited bursts by at most this much above its rate.
-///
-/// Two packets of MTU 4096: room for the wait behind another queue pair's packet.
-pub const CREDIT_CAP_BYTES: u32 = 8192;
+/// No flow saves more, however high its rate: the gateware counts in 19 bits.
+const FULL: i64 = (128 * 1024) << Rate::FRACTION_BITS;
 
 /// The credit of one queue pair (`rtl/cc/pacer.sv`): a packet may start while the credit is not
 /// negative, and pays for all its bytes on the wire.
 ///
-/// Over any time t a backlogged flow sends no more than `rate * t + CREDIT_CAP_BYTES + 1 packet`;
-/// in the long run it sends exactly `rate * t`, as no fraction of a byte is ever dropped.
+/// Over any time t a flow starts no more than `rate * (t + 2 visits) + 1 packet`; and no less than
+/// `rate * (t - 2 visits) - 1 packet` while data waits and packets start as soon as they may. No
+/// fraction of a byte is ever dropped, so in the long run that is exactly its rate.
+///
+/// At a visit, credit that could have been spent is lost; unless a packet waits for its turn on the
+/// wire: then it grows on, below `rate * turn` and 128 KiB, beyond which it starts again. So a flow
+/// makes up for what it misses behind others, at most that much on top of the first bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacer {
-    cap: i64,
+    turn: u32,
     credit: i64,
     unlimited: bool,
 }
 
 impl Pacer {
-    /// A new flow: full credit, not limited.
-    pub const fn new() -> Self {
-        Self::with_cap(CREDIT_CAP_BYTES)
+    /// A new flow: not limited, nothing saved. A turn is that many visits: about as long as one packet
+    /// of each queue pair takes on the wire.
+    pub const fn new(turn: u32) -> Self {
+        Self { turn, credit: 0, unlimited: true }
     }
 
-    /// The same with another cap, as builds with long rounds have it (256 bytes per cycle of a round).
-    pub const fn with_cap(cap_bytes: u32) -> Self {
-        let cap = (cap_bytes as i64) << Rate::FRACTION_BITS;
-        Self { cap, credit: cap, unlimited: true }
-    }
-
-    /// A visit: earn `cycles * rate`. An unlimited flow (law off, or R_C at line rate) is kept at
-    /// full credit and always eligible.
-    pub fn grant(&mut self, rate: Rate, cycles: u32, unlimited: bool) {
+    /// A visit: earn `cycles * rate`. An unlimited flow (law off, or R_C at line rate) is always
+    /// eligible; one that `waits` has a packet that could start.
+    pub fn grant(&mut self, rate: Rate, cycles: u32, unlimited: bool, waits: bool) {
         self.unlimited = unlimited;
-        let earned = self.credit + i64::from(rate.0) * i64::from(cycles);
-        self.credit = if unlimited { self.cap } else { earned.min(self.cap) };
+        let grant = i64::from(rate.0) * i64::from(cycles);
+        let restart = unlimited || self.credit >= self.kept(grant, waits);
+        self.credit = if restart { grant } else { self.credit + grant };
     }
 
     /// Exactly what `visits` grants do between which nothing is charged.
-    pub fn skip(&mut self, rate: Rate, cycles: u32, visits: u64, unlimited: bool) {
+    pub fn skip(&mut self, rate: Rate, cycles: u32, visits: u64, unlimited: bool, waits: bool) {
         if visits == 0 {
             return;
         }
         self.unlimited = unlimited;
-        let earned = i128::from(rate.0) * i128::from(cycles) * i128::from(visits) + i128::from(self.credit);
-        self.credit = if unlimited { self.cap } else { earned.min(i128::from(self.cap)) as i64 };
+        let grant = i64::from(rate.0) * i64::from(cycles);
+        let kept = self.kept(grant, waits);
+        // It grows, starts again, and grows, in a cycle.
+        let growing = visits_to(kept - self.credit, grant);
+        self.credit = if unlimited {
+            grant
+        } else if visits <= growing {
+            self.credit + grant * visits as i64
+        } else {
+            let cycle = visits_to(kept, grant).max(1);
+            grant * (1 + (visits - growing - 1) % cycle) as i64
+        };
+    }
+
+    /// The credit with which a flow starts again.
+    fn kept(&self, grant: i64, waits: bool) -> i64 {
+        if waits {
+            FULL.min(grant * i64::from(self.turn))
+        } else {
+            0
+        }
     }
 
     /// A packet starts: pay for its bytes, with preamble, FCS and gap.
@@ -66,8 +84,11 @@ impl Pacer {
     }
 }
 
-impl Default for Pacer {
-    fn default() -> Self {
-        Self::new()
+/// Visits that earn as much; never, where a visit earns nothing.
+fn visits_to(missing: i64, grant: i64) -> u64 {
+    match (missing, grant) {
+        (..=0, _) => 0,
+        (_, 0) => u64::MAX,
+        (missing, grant) => (missing as u64).div_ceil(grant as u64),
     }
 }

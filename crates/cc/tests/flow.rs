@@ -85,14 +85,16 @@ proptest! {
     }
 
     #[test]
-    fn the_pacer_leaps_exactly_too(rate: u32, visits in 0u64..3000, charge in 0u32..1_000_000, unlimited: bool) {
-        let mut pacer = Pacer::new();
-        pacer.grant(Rate(rate), VISIT, false);
+    fn the_pacer_leaps_exactly_too(
+        rate: u32, turn in 1u32..100, visits in 0u64..3000, charge in 0u32..1_000_000, unlimited: bool, waits: bool
+    ) {
+        let mut pacer = Pacer::new(turn);
+        pacer.grant(Rate(rate), VISIT, false, waits);
         pacer.charge(charge);
         let mut leapt = pacer;
-        leapt.skip(Rate(rate), VISIT, visits, unlimited);
+        leapt.skip(Rate(rate), VISIT, visits, unlimited, waits);
         for _ in 0..visits {
-            pacer.grant(Rate(rate), VISIT, unlimited);
+            pacer.grant(Rate(rate), VISIT, unlimited, waits);
         }
         prop_assert_eq!(leapt, pacer);
     }
