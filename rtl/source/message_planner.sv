@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: SHL-2.1
+// Decides the messages of the source one after another: length, queue pair, address, event number, time.
+// One message a cycle when nothing holds it. It looks at most two messages ahead of the payload.
+module message_planner
+  import penstock_pkg::*;
+  import source_pkg::*;
+(
+  input  logic        clk,
+  input  logic        rst,
+  input  source_cfg_t cfg,
+  input  logic        start,    // only while nothing runs
+  input  logic        stop,     // after the messages that are already planned
+  output logic        running,  // more messages are to be planned
+  output logic [63:0] event_number,
+
+  // one message: its descriptor and its length, taken together
+  output desc_t       desc,
+  output logic        valid,
+  input  logic        ready
+);
+  logic run_q, length_valid, allowed, take, last_of_run;
+  logic [31:0] length, left_q, slot_q;
+  logic [63:0] event_q, raddr_q;
+  qp_t qp_q, qp;
+
+  assign running      = run_q;
+  assign event_number = event_q;
+  assign valid        = run_q && length_valid && allowed;
+  assign take         = valid && ready;
+  assign last_of_run  = cfg.count != '0 && left_q <= 32'd1;
+
+  random_lengths u_lengths (
+    .clk, .rst,
+    .load(start), .seed(cfg.length_seed), .min(cfg.length_min), .max(cfg.length_max),
+    .length, .valid(length_valid), .take
+  );
+  message_pace u_pace (
+    .clk, .rst,
+    .load(start), .interval(cfg.interval), .burst(cfg.burst),
+    .allowed, .take
+  );
+
+  // ---- where to -------------------------------------------------------------------------------------
+  logic round_ends;
+  assign qp         = qp_q < cfg.qp_first || qp_q > cfg.qp_last ? cfg.qp_first : qp_q;
+  assign round_ends = qp >= cfg.qp_last;
+
+  always_ff @(posedge clk) begin
+    if (take) begin
+      event_q <= event_q + 64'd1;
+      left_q  <= left_q - 32'd1;
+      qp_q    <= round_ends ? cfg.qp_first : qp + 8'd1;
+      // Every queue pair has its own memory: the address moves on once all have had it.
+      if (round_ends) begin
+        slot_q  <= slot_q + 32'd1;
+        raddr_q <= raddr_q + 64'(cfg.raddr_stride);
+        if (cfg.raddr_slots != '0 && slot_q >= cfg.raddr_slots - 32'd1) begin
+          slot_q  <= '0;
+          raddr_q <= cfg.raddr;
+        end
+      end
+      if (last_of_run) run_q <= 1'b0;
+    end
+    if (stop) run_q <= 1'b0;
+    if (start) begin
+      run_q  <= 1'b1;
+      left_q <= cfg.count;
+    end
+    if ((start && cfg.restart) || rst) begin
+      event_q <= cfg.first_event;
+      qp_q    <= cfg.qp_first;
+      raddr_q <= cfg.raddr;
+      slot_q  <= '0;
+    end
+    if (rst) run_q <= 1'b0;
+  end
+
+  assign desc = '{
+    tag:      {cfg.tag_prefix, event_q[23:0]},
+    imm:      event_q[31:0],
+    raddr:    cfg.by_event ? event_q : raddr_q,
+    length:   length,
+    reserved: '0,
+    by_event: cfg.by_event,
+    in_ring:  cfg.in_ring,
+    with_imm: cfg.with_imm,
+    verb:     cfg.verb,
+    qp:       qp
+  };
+
+  wire unused = &{1'b0, cfg.generator, cfg.prbs_invert, cfg.prbs_seed, cfg.replay_blocks};  // the payload's
+endmodule

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: SHL-2.1
+// Makes messages without a detector: descriptors, and payloads at a word every cycle with no gap between messages.
+// Payload is PRBS-31, a counter or a replay; what a run sends follows from its settings alone, whatever the
+// stalls and DATA_W. A run ends after `count` messages or at `stop`, always at the end of a message.
+module message_source
+  import penstock_pkg::*;
+  import source_pkg::*;
+  import ctrl_pkg::*;
+#(
+  parameter  int unsigned DATA_W = 64,
+  localparam int unsigned Lanes  = DATA_W / 8
+) (
+  input  logic                clk,
+  input  logic                rst,
+
+  input  source_cfg_t         cfg,
+  input  logic                start,   // no effect while running
+  input  logic                stop,
+  input  logic                clear,   // of the counts in status
+  output source_status_t      status,
+  input  reg_req_t            replay_req,
+  output reg_rsp_t            replay_rsp,
+
+  output logic [175:0]        m_axis_desc_tdata,
+  output logic                m_axis_desc_tvalid,
+  input  logic                m_axis_desc_tready,
+  output logic [DATA_W-1:0]   m_axis_data_tdata,
+  output logic [DATA_W/8-1:0] m_axis_data_tkeep,
+  output logic                m_axis_data_tvalid,
+  input  logic                m_axis_data_tready,
+  output logic                m_axis_data_tlast
+);
+  localparam int unsigned LaneW = $clog2(Lanes);
+
+  // ---- messages -------------------------------------------------------------------------------------
+  logic begins, plans, plan_valid, desc_room, length_room, length_valid, length_ready;
+  logic [1:0] unused_desc_level, unused_length_level;
+  logic [31:0] length;
+  logic active_q;
+  desc_t plan;
+
+  assign status.running = plans || length_valid || active_q || m_axis_desc_tvalid;
+  assign begins         = start && !status.running;
+
+  message_planner u_planner (
+    .clk, .rst, .cfg,
+    .start(begins), .stop,
+    .running(plans), .event_number(status.event_number),
+    .desc(plan), .valid(plan_valid), .ready(desc_room && length_room)
+  );
+  sync_fifo #(.W($bits(desc_t)), .DEPTH(2)) u_descriptors (
+    .clk, .rst,
+    .s_data (plan),
+    .s_valid(plan_valid && length_room),
+    .s_ready(desc_room),
+    .m_data (m_axis_desc_tdata),
+    .m_valid(m_axis_desc_tvalid),
+    .m_ready(m_axis_desc_tready),
+    .level  (unused_desc_level)
+  );
+  sync_fifo #(.W(32), .DEPTH(2)) u_lengths (
+    .clk, .rst,
+    .s_data (plan.length),
+    .s_valid(plan_valid && desc_room),
+    .s_ready(length_room),
+    .m_data (length),
+    .m_valid(length_valid),
+    .m_ready(length_ready),
+    .level  (unused_length_level)
+  );
+
+  // ---- beats ----------------------------------------------------------------------------------------
+  logic [31:0] left_q;  // bytes of the message from this beat on
+  logic last_q, word_valid, take, ends, anew;
+  logic [LaneW:0] n_bytes;
+
+  assign m_axis_data_tvalid = active_q && word_valid;
+  assign m_axis_data_tlast  = last_q;
+  assign m_axis_data_tkeep  = {Lanes{1'b1}} >> ((LaneW + 1)'(Lanes) - n_bytes);
+  assign n_bytes            = last_q ? left_q[LaneW:0] : (LaneW + 1)'(Lanes);
+  assign take               = m_axis_data_tvalid && m_axis_data_tready;
+  assign ends               = take && last_q;
+  assign length_ready       = !active_q || ends;
+  assign anew               = (begins && cfg.restart) || rst;
+
+  always_ff @(posedge clk) begin
+    if (take) begin
+      left_q <= left_q - 32'(Lanes);
+      last_q <= left_q <= 32'(2 * Lanes);
+    end
+    if (length_ready) begin
+      active_q <= length_valid;
+      left_q   <= length;
+      last_q   <= length <= 32'(Lanes);
+    end
+    if (rst) active_q <= 1'b0;
+  end
+
+  // ---- payload --------------------------------------------------------------------------------------
+  logic [DATA_W-1:0] prbs_word, counter_word, replay_word;
+  logic replay_valid;
+
+  prbs31 #(.DATA_W(DATA_W)) u_prbs (
+    .clk,
+    .load(anew), .seed(cfg.prbs_seed),
+    .take(take && cfg.generator == GenPrbs), .n_bytes,
+    .word(prbs_word)
+  );
+  word_counter #(.DATA_W(DATA_W)) u_counter (
+    .clk,
+    .load(anew),
+    .take(take && cfg.generator == GenCounter), .n_bytes,
+    .word(counter_word)
+  );
+  replay_memory #(.DATA_W(DATA_W)) u_replay (
+    .clk, .rst,
+    .blocks(cfg.replay_blocks),
+    .load(anew),
+    .take(take && cfg.generator == GenReplay), .last(last_q),
+    .word(replay_word), .valid(replay_valid),
+    .req(replay_req), .rsp(replay_rsp)
+  );
+
+  always_comb begin
+    word_valid = 1'b1;
+    unique case (cfg.generator)
+      GenCounter: m_axis_data_tdata = counter_word;
+      GenReplay: begin
+        m_axis_data_tdata = replay_word;
+        word_valid        = replay_valid;
+      end
+      default: m_axis_data_tdata = cfg.prbs_invert ? ~prbs_word : prbs_word;
+    endcase
+  end
+
+  // ---- status ---------------------------------------------------------------------------------------
+  always_ff @(posedge clk) begin
+    if (ends) status.messages <= status.messages + 64'd1;
+    if (take) status.bytes <= status.bytes + 64'(n_bytes);
+    if (m_axis_data_tvalid && !m_axis_data_tready) status.stalled <= status.stalled + 64'd1;
+    if (anew || clear) begin
+      status.messages <= '0;
+      status.bytes    <= '0;
+      status.stalled  <= '0;
+    end
+  end
+
+`ifndef SYNTHESIS
+  // A valid beat waits unchanged until it is taken (AMBA AXI-Stream 2.2.1), also while software uses the memory.
+  a_hold : assert property (@(posedge clk) disable iff (rst)
+    m_axis_data_tvalid && !m_axis_data_tready |=> m_axis_data_tvalid && $stable(m_axis_data_tdata));
+`endif
+endmodule

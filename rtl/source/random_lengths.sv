@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: SHL-2.1
+// Lengths of messages, each of min .. max as likely as the next: min + ((max - min + 1) * x) / 2^32
+// with x the states of xorshift32 behind `seed`, one for each message. One length a cycle.
+// max <= min gives min; a length of 0, which no message can have, becomes 1.
+module random_lengths
+  import source_pkg::*;
+(
+  input  logic        clk,
+  input  logic        rst,
+  input  logic        load,
+  input  logic [31:0] seed,  // 0, the one state that stays for ever, means 1
+  input  logic [31:0] min,
+  input  logic [31:0] max,
+  output logic [31:0] length,
+  output logic        valid,
+  input  logic        take
+);
+  logic [31:0] state_q, span_q, scaled_q;
+  logic [63:0] product_q;
+  logic [2:0] valid_q;
+  logic step;
+
+  assign step  = !valid || take;
+  assign valid = valid_q[2];
+
+  always_ff @(posedge clk) begin
+    if (step) begin
+      state_q   <= drawn(state_q);
+      product_q <= 64'(state_q) * 64'(span_q);
+      scaled_q  <= product_q[63:32];
+      length    <= min + scaled_q == '0 ? 32'd1 : min + scaled_q;
+      valid_q   <= {valid_q[1:0], 1'b1};
+    end
+    if (load) begin
+      span_q  <= max > min ? max - min + 32'd1 : '0;
+      state_q <= drawn(seed == '0 ? 32'd1 : seed);
+      valid_q <= '0;
+    end
+    if (rst) begin
+      state_q <= 32'd1;
+      span_q  <= '0;
+      valid_q <= '0;
+    end
+  end
+
+  wire unused = &{1'b0, product_q[31:0]};
+endmodule

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source sends what its settings say, to the bit and at full rate, whatever the stalls and the width."""
+
+import itertools
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
+from cocotbext.axi import AxiStreamBus, AxiStreamSink
+from lib.runner import Bench, seed
+from lib.source_model import COUNTER, PRBS, REPLAY, Settings, messages
+
+BENCH = Bench(top="message_source", configs=[{"DATA_W": 64}, {"DATA_W": 512}])
+
+
+class Harness:
+    def __init__(self, dut, rng):
+        self.dut = dut
+        self.rng = rng
+        self.lanes = len(dut.m_axis_data_tkeep)
+
+    async def start(self) -> "Harness":
+        dut = self.dut
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        for name in ("start", "stop", "clear", "replay_req"):
+            getattr(dut, name).value = 0
+        dut.cfg.value = Settings().pack()
+        dut.rst.value = 1
+        self.desc = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_desc"), dut.clk, dut.rst)
+        self.data = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_data"), dut.clk, dut.rst)
+        await ClockCycles(dut.clk, 4)
+        dut.rst.value = 0
+        await ClockCycles(dut.clk, 2)
+        return self
+
+    def stall(self, probability: float) -> None:
+        for stream in (self.desc, self.data):
+            stream.set_pause_generator(self.rng.random() < probability for _ in itertools.count())
+
+    async def pulse(self, name: str) -> None:
+        getattr(self.dut, name).value = 1
+        await RisingEdge(self.dut.clk)
+        getattr(self.dut, name).value = 0
+
+    async def run(self, settings: Settings) -> None:
+        self.dut.cfg.value = settings.pack()
+        await ClockCycles(self.dut.clk, 2)
+        await self.pulse("start")
+
+    def status(self) -> dict[str, int]:
+        word = int(self.dut.status.value)
+        names = ("event_number", "stalled", "bytes", "messages")
+        values = {name: word >> 64 * i & (1 << 64) - 1 for i, name in enumerate(names)}
+        return values | {"running": word >> 256}
+
+    async def idle(self) -> dict[str, int]:
+        await ClockCycles(self.dut.clk, 3)
+        while self.status()["running"]:
+            await RisingEdge(self.dut.clk)
+        return self.status()
+
+    async def expect(self, expected) -> None:
+        """The next message is this one."""
+        descriptor = int.from_bytes(bytes((await self.desc.recv()).tdata), "little")
+        assert descriptor == expected.descriptor(), f"{descriptor:#x}, not {expected}"
+        data = bytes((await self.data.recv()).tdata)
+        assert data == expected.data, f"payload of event {expected.imm}, {len(data)} bytes"
+
+    async def access(self, address: int, value: int | None = None, bits: int = 0xFFFFFFFF) -> int:
+        """One access of software to the replay memory."""
+        request = 1 << 81 | (value is not None) << 80 | address << 64 | (value or 0) << 32 | bits
+        self.dut.replay_req.value = request
+        await RisingEdge(self.dut.clk)
+        self.dut.replay_req.value = 0
+        for _ in range(20):
+            await RisingEdge(self.dut.clk)
+            answer = int(self.dut.replay_rsp.value)
+            if answer >> 32:
+                assert answer >> 32 == (2 if value is None else 1)
+                return answer & 0xFFFFFFFF
+        raise AssertionError("the replay memory did not answer within 20 cycles")
+
+    async def fill(self, blocks: int) -> bytes:
+        memory = self.rng.randbytes(64 * blocks)
+        for address in range(0, len(memory), 4):
+            await self.access(address, int.from_bytes(memory[address : address + 4], "little"))
+        return memory
+
+
+def drawn_settings(rng, generator: int) -> Settings:
+    n_qp = rng.choice([1, 1, 3])
+    first = rng.randrange(200)
+    low = rng.choice([1, 1, 7, 64, 200])
+    return Settings(
+        generator=generator,
+        prbs_invert=rng.randrange(2),
+        verb=rng.randrange(2),
+        with_imm=rng.randrange(2),
+        in_ring=rng.randrange(2),
+        by_event=rng.randrange(2),
+        tag_prefix=rng.randrange(256),
+        qp_first=first,
+        qp_last=first + n_qp - 1,
+        length_min=low,
+        length_max=rng.choice([0, low + 1, low + 300]),
+        length_seed=rng.getrandbits(32),
+        count=rng.randrange(20, 40),
+        raddr=rng.getrandbits(64),
+        raddr_stride=rng.getrandbits(20),
+        raddr_slots=rng.choice([0, 1, 5]),
+        first_event=rng.getrandbits(64),
+        prbs_seed=rng.getrandbits(31),
+        replay_blocks=rng.choice([1, 2, 5]),
+    )
+
+
+async def runs(dut, generator: int, stall: float) -> None:
+    rng = seed()
+    h = await Harness(dut, rng).start()
+    h.stall(stall)
+    memory = await h.fill(5) if generator == REPLAY else b""
+    for _ in range(5):
+        settings = drawn_settings(rng, generator)
+        sent = list(itertools.islice(messages(settings, memory), settings.count))
+        await h.run(settings)
+        for message in sent:
+            await h.expect(message)
+        status = await h.idle()
+        assert status["messages"] == len(sent) and status["bytes"] == sum(m.length for m in sent)
+        assert status["event_number"] == (settings.first_event + len(sent)) % 2**64
+        assert h.desc.empty() and h.data.empty(), "more than count messages"
+
+
+@cocotb.test()
+async def prbs_messages_are_one_sequence(dut):
+    await runs(dut, PRBS, 0.0)
+
+
+@cocotb.test()
+async def prbs_messages_are_one_sequence_under_stalls(dut):
+    await runs(dut, PRBS, 0.4)
+
+
+@cocotb.test()
+async def counter_messages_count_under_stalls(dut):
+    await runs(dut, COUNTER, 0.4)
+
+
+@cocotb.test()
+async def replayed_messages_are_the_memory_round_and_round_under_stalls(dut):
+    await runs(dut, REPLAY, 0.4)
+
+
+@cocotb.test()
+async def payload_leaves_without_a_bubble_also_between_messages(dut):
+    rng = seed()
+    h = await Harness(dut, rng).start()
+    await h.fill(4)
+    for generator, length in itertools.product((PRBS, COUNTER, REPLAY), (1, h.lanes, 5 * h.lanes + 3, 4096)):
+        settings = Settings(generator=generator, length_min=length, count=0, replay_blocks=4)
+        await h.run(settings)
+        await RisingEdge(dut.m_axis_data_tvalid)
+        for _ in range(200):
+            await RisingEdge(dut.clk)
+            assert dut.m_axis_data_tvalid.value == 1, f"generator {generator}, messages of {length} bytes"
+        await h.pulse("stop")
+        assert (await h.idle())["stalled"] == 0
+        h.desc.clear()
+        h.data.clear()
+
+
+@cocotb.test()
+async def stop_ends_with_a_whole_message_and_a_new_start_goes_on_where_it_is_told(dut):
+    rng = seed()
+    h = await Harness(dut, rng).start()
+    settings = Settings(length_min=100, length_max=0, qp_last=2, first_event=2**32 - 3)
+    expected = messages(settings)
+    events = settings.first_event
+    for restart in (1, 0, 0):
+        settings.restart = restart
+        await h.run(settings)
+        await ClockCycles(dut.clk, rng.randrange(60, 120))
+        await h.pulse("start")  # has no effect now
+        await h.pulse("stop")
+        status = await h.idle()
+        while not h.desc.empty():
+            await h.expect(next(expected))
+            events += 1
+        assert h.data.empty() and status["event_number"] == events
+        assert status["messages"] == events - settings.first_event
+    settings.restart = 1
+    await h.run(settings)
+    await h.expect(next(messages(settings)))
+    await h.pulse("clear")
+    await h.pulse("stop")
+    assert 0 < (await h.idle())["messages"] < 100
+
+
+@cocotb.test()
+async def messages_keep_their_rate_and_make_up_for_a_stall(dut):
+    rng = seed()
+    h = await Harness(dut, rng).start()
+    interval, burst = 50, 3
+    await h.run(Settings(length_min=h.lanes, interval=interval, burst=burst))
+    begins = []
+    for cycle in itertools.count():
+        await RisingEdge(dut.clk)
+        if dut.m_axis_data_tvalid.value == 1 and dut.m_axis_data_tready.value == 1:
+            begins.append(cycle)
+        h.data.pause = 300 <= cycle < 600
+        if cycle == 1000:
+            break
+    for before in (299, 999):  # before the stall, and once it is made up for
+        assert abs(sum(b <= before for b in begins) - before / interval * burst) <= burst + 1
+    assert h.status()["stalled"] > 250
+    quiet = [b for b in begins if b < 290][burst:]  # the first lengths take some cycles
+    assert {later - earlier for earlier, later in itertools.pairwise(quiet)} == {1, interval - burst + 1}
+
+
+@cocotb.test()
+async def software_reads_and_writes_the_memory_while_it_is_played(dut):
+    rng = seed()
+    h = await Harness(dut, rng).start()
+    h.data.set_pause_generator(rng.random() < 0.5 for _ in itertools.count())
+    memory = bytearray(await h.fill(3))
+    for block in (3, 255):  # not played; 255 is the last
+        for word in range(0, 64, 4):
+            await h.access(64 * block + word, 0)
+    settings = Settings(generator=REPLAY, length_min=150, length_max=200, replay_blocks=3)
+    expected = messages(settings, bytes(memory))
+    await h.run(settings)
+    other = {64 * block + word: 0 for block in (3, 255) for word in range(0, 64, 4)}
+    for _ in range(300):
+        address = rng.choice(list(other))
+        if rng.random() < 0.5:
+            value, bits = rng.getrandbits(32), rng.choice([0xFFFFFFFF, 0xFF00, 0xFFFF0000])
+            await h.access(address, value, bits)
+            other[address] = other[address] & ~bits | value & bits
+        else:
+            assert await h.access(address) == other[address]
+        played = rng.randrange(0, 192, 4)
+        assert await h.access(played) == int.from_bytes(memory[played : played + 4], "little")
+    await h.pulse("stop")
+    await h.idle()
+    await ReadOnly()
+    count = 0
+    while not h.desc.empty():
+        await h.expect(next(expected))
+        count += 1
+    assert count > 10
