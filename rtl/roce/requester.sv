@@ -9,6 +9,7 @@ module requester
   parameter  int unsigned N_QP     = 4,
   parameter  int unsigned SLOTS    = 256,
   parameter  int unsigned CLK_KHZ  = 156250,
+  parameter  int unsigned MAX_READS = 4,        // packets that the store reads at once
   localparam int unsigned SlotW    = $clog2(SLOTS)
 ) (
   input  logic            clk,
@@ -29,6 +30,7 @@ module requester
   input  qp_t             load_qp,
   output logic            load_ready,
   input  logic            in_message,   // the segmenter is inside a message of load_qp
+  input  logic            op_waits,     // a commit of op_qp may be on its way, behind those of others
   input  logic [N_QP-1:0] cc_eligible,
   output logic [N_QP-1:0] backlog,      // has a packet that could start
   input  logic            send_room,    // there is place for one more header
@@ -61,7 +63,6 @@ module requester
   output ring_view_t      view
 );
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
-  localparam int unsigned MaxReads = 4;
   localparam int unsigned MetaDepth = N_QP * SLOTS;
   localparam int unsigned MetaW = $clog2(MetaDepth);
   localparam int unsigned VisitCycles = 8;
@@ -220,7 +221,8 @@ module requester
   // ---- stage 2: the step ----------------------------------------------------------------------------
   logic tail_in_use, in_message2;
 
-  assign in_message2 = (in_message && load_qp == op2_q.qp) || (commit_valid && commit_qp == op2_q.qp);
+  assign in_message2 = (in_message && load_qp == op2_q.qp) || (commit_valid && commit_qp == op2_q.qp)
+                       || op_waits;
 
   requester_step u_step (
     .op          (op2_q),
@@ -244,7 +246,7 @@ module requester
     .wire_bytes(send_wire_bytes)
   );
 
-  slots_in_use #(.N(MaxReads)) u_in_use (
+  slots_in_use #(.N(MAX_READS)) u_in_use (
     .clk, .rst,
     .begin_valid(send_valid),
     .begin_qp   (op2_q.qp),

@@ -10,7 +10,9 @@ module roce_tx
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 262144,  // payload bytes per queue pair
   parameter int unsigned SLOTS      = 256,     // packets per queue pair at most
-  parameter int unsigned CLK_KHZ    = 156250
+  parameter int unsigned CLK_KHZ    = 156250,
+  parameter int unsigned STORE      = StoreOnChip,  // or StoreAxi: the rings are behind m_axi
+  parameter int unsigned AXI_ADDR_W = 64
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -60,6 +62,46 @@ module roce_tx
   output qp_t                 sent_qp,
   output logic [15:0]         sent_bytes,  // on the wire: preamble to gap
   input  logic                tx_paused,
+
+  // the rings' memory from store_base on, 4 KiB aligned (quiet when STORE is on chip)
+  input  logic [AXI_ADDR_W-1:0] store_base,
+  output logic                store_write_error,  // a slot was not written: its message fails (WcLocLenErr)
+  output logic                store_read_error,   // a packet was not read: it is not sent, and counts as lost
+  output logic [0:0]          m_axi_awid,
+  output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
+  output logic [7:0]          m_axi_awlen,
+  output logic [2:0]          m_axi_awsize,
+  output logic [1:0]          m_axi_awburst,
+  output logic                m_axi_awlock,
+  output logic [3:0]          m_axi_awcache,
+  output logic [2:0]          m_axi_awprot,
+  output logic                m_axi_awvalid,
+  input  logic                m_axi_awready,
+  output logic [DATA_W-1:0]   m_axi_wdata,
+  output logic [DATA_W/8-1:0] m_axi_wstrb,
+  output logic                m_axi_wlast,
+  output logic                m_axi_wvalid,
+  input  logic                m_axi_wready,
+  input  logic [0:0]          m_axi_bid,
+  input  logic [1:0]          m_axi_bresp,
+  input  logic                m_axi_bvalid,
+  output logic                m_axi_bready,
+  output logic [0:0]          m_axi_arid,
+  output logic [AXI_ADDR_W-1:0] m_axi_araddr,
+  output logic [7:0]          m_axi_arlen,
+  output logic [2:0]          m_axi_arsize,
+  output logic [1:0]          m_axi_arburst,
+  output logic                m_axi_arlock,
+  output logic [3:0]          m_axi_arcache,
+  output logic [2:0]          m_axi_arprot,
+  output logic                m_axi_arvalid,
+  input  logic                m_axi_arready,
+  input  logic [0:0]          m_axi_rid,
+  input  logic [DATA_W-1:0]   m_axi_rdata,
+  input  logic [1:0]          m_axi_rresp,
+  input  logic                m_axi_rlast,
+  input  logic                m_axi_rvalid,
+  output logic                m_axi_rready,
 
   // status of queue pair st_qp, one cycle later
   input  qp_t                 st_qp,
@@ -116,9 +158,13 @@ module roce_tx
     .level  (unused_ack_level)
   );
 
+  // On chip a frame may start with its header. Packets of a memory are fetched ahead, each with its header.
+  localparam int unsigned Headers = STORE == StoreAxi ? 32 : 4;
+  localparam int unsigned MaxReads = STORE == StoreAxi ? 16 : 4;
+
   // ---- messages to slots ---------------------------------------------------------------------------
   logic load_valid, load_ready, commit_valid, commit_bad, commit_ready, in_message;
-  logic store_wr_en, meta_wr_en, refused_valid, refused_ready;
+  logic store_wr_en, store_wr_ready, meta_wr_en, refused_valid, refused_ready;
   logic [BeatW-1:0] store_wr_beat;
   logic [DATA_W-1:0] store_wr_data;
   qp_t commit_qp, seg_qp;
@@ -140,7 +186,7 @@ module roce_tx
     .in_message,
     .qp(seg_qp),
     .slot, .slot_mtu,
-    .store_wr_en, .store_wr_beat, .store_wr_data,
+    .store_wr_en, .store_wr_beat, .store_wr_data, .store_wr_ready,
     .meta_wr_en, .tx_meta, .cpl_meta,
     .refused_valid, .refused, .refused_ready
   );
@@ -154,20 +200,22 @@ module roce_tx
   qp_t op_qp;
   outcome_t op_outcome;
   ring_status_t op_status;
-  logic [2:0] hdr_level;
-  logic hdr_in_ready;
+  logic [$clog2(Headers):0] hdr_level;
+  logic hdr_in_ready, hdr_waits, hdr_taken, hdr_room, job_room, packet_valid, packet_bad;
+  logic slot_valid, slot_bad, slot_ready, view_valid, view_ready, op_waits;  // commits of written slots, and loads
+  qp_t slot_qp;
 
   requester #(
-    .N_QP(N_QP), .SLOTS(SLOTS), .CLK_KHZ(CLK_KHZ)
+    .N_QP(N_QP), .SLOTS(SLOTS), .CLK_KHZ(CLK_KHZ), .MAX_READS(MaxReads)
   ) u_requester (
     .clk, .rst,
     .cmd_valid(cmd_pending), .cmd_qp(cmd.qp), .cmd_state(cmd.state), .cmd_ready,
     .ack(ack_head), .ack_valid(ack_pending), .ack_ready,
-    .commit_valid, .commit_qp, .commit_bad, .commit_ready,
-    .load_valid, .load_qp(seg_qp), .load_ready, .in_message,
+    .commit_valid(slot_valid), .commit_qp(slot_qp), .commit_bad(slot_bad), .commit_ready(slot_ready),
+    .load_valid(view_valid), .load_qp(seg_qp), .load_ready(view_ready), .in_message, .op_waits,
     .cc_eligible,
     .backlog,
-    .send_room(hdr_level <= 3'd2),
+    .send_room(hdr_room && job_room),
     .cpl_room,
     .tx_paused,
     .meta_wr_en, .meta_wr_slot(slot[$clog2(SLOTS)-1:0]), .meta_wr_tx(tx_meta), .meta_wr_cpl(cpl_meta),
@@ -178,27 +226,74 @@ module roce_tx
     .view
   );
 
-  sync_fifo #(.W($bits(tx_hdr_t)), .DEPTH(4)) u_headers (
+  sync_fifo #(.W($bits(tx_hdr_t)), .DEPTH(Headers)) u_headers (
     .clk, .rst,
     .s_data (send_hdr),
     .s_valid(send_valid),
     .s_ready(hdr_in_ready),
     .m_data (hdr),
-    .m_valid(hdr_valid),
-    .m_ready(hdr_ready),
+    .m_valid(hdr_waits),
+    .m_ready(hdr_taken),
     .level  (hdr_level)
   );
+  assign hdr_room  = hdr_level <= $bits(hdr_level)'(Headers - 2);
+  assign hdr_valid = hdr_waits && packet_valid && !packet_bad;
+  assign hdr_taken = hdr_waits && packet_valid && (packet_bad || hdr_ready);
 
-  packet_store #(
-    .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES)
-  ) u_store (
-    .clk, .rst,
-    .wr_en(store_wr_en), .wr_qp(seg_qp), .wr_slot(slot[StoreSlotW-1:0]), .wr_mtu(slot_mtu),
-    .wr_beat(store_wr_beat), .wr_data(store_wr_data),
-    .job_valid(send_valid), .job_qp(op_qp), .job_slot(send_hdr.psn[StoreSlotW-1:0]), .job_mtu(send_mtu),
-    .job_len(send_hdr.payload_len), .job_done(read_done),
-    .m_axis_tdata, .m_axis_tkeep, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast
-  );
+  // ---- the rings -------------------------------------------------------------------------------------
+  if (STORE == StoreOnChip) begin : g_on_chip
+    assign {slot_valid, slot_qp, slot_bad, commit_ready} = {commit_valid, commit_qp, commit_bad, slot_ready};
+    assign {view_valid, load_ready} = {load_valid, view_ready};
+    assign {op_waits, store_wr_ready, job_room, packet_valid, packet_bad} = 5'b01110;
+
+    packet_store #(
+      .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES)
+    ) u_store (
+      .clk, .rst,
+      .wr_en(store_wr_en), .wr_qp(seg_qp), .wr_slot(slot[StoreSlotW-1:0]), .wr_mtu(slot_mtu),
+      .wr_beat(store_wr_beat), .wr_data(store_wr_data),
+      .job_valid(send_valid), .job_qp(op_qp), .job_slot(send_hdr.psn[StoreSlotW-1:0]), .job_mtu(send_mtu),
+      .job_len(send_hdr.payload_len), .job_done(read_done),
+      .m_axis_tdata, .m_axis_tkeep, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast
+    );
+
+    assign {store_write_error, store_read_error} = '0;
+    assign {m_axi_awid, m_axi_awaddr, m_axi_awlen, m_axi_awsize, m_axi_awburst, m_axi_awlock, m_axi_awcache,
+            m_axi_awprot, m_axi_awvalid, m_axi_wdata, m_axi_wstrb, m_axi_wlast, m_axi_wvalid, m_axi_bready} = '0;
+    assign {m_axi_arid, m_axi_araddr, m_axi_arlen, m_axi_arsize, m_axi_arburst, m_axi_arlock, m_axi_arcache,
+            m_axi_arprot, m_axi_arvalid, m_axi_rready} = '0;
+    wire unused = &{1'b0, store_base, m_axi_awready, m_axi_wready, m_axi_bid, m_axi_bresp, m_axi_bvalid, m_axi_arready,
+                    m_axi_rid, m_axi_rdata, m_axi_rresp, m_axi_rlast, m_axi_rvalid};
+  end else if (STORE == StoreAxi) begin : g_axi
+    logic written, written_bad;
+
+    packet_store_commits #(.N_QP(N_QP)) u_commits (
+      .clk, .rst,
+      .s_commit_valid(commit_valid), .s_commit_qp(commit_qp), .s_commit_bad(commit_bad), .s_commit_ready(commit_ready),
+      .s_load_valid(load_valid), .s_load_qp(seg_qp), .s_load_ready(load_ready),
+      .written, .written_bad,
+      .m_commit_valid(slot_valid), .m_commit_qp(slot_qp), .m_commit_bad(slot_bad), .m_commit_ready(slot_ready),
+      .m_load_valid(view_valid), .m_load_ready(view_ready),
+      .op_qp, .op_waits
+    );
+
+    packet_store_axi #(
+      .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .ADDR_W(AXI_ADDR_W)
+    ) u_store (
+      .clk, .rst,
+      .base_addr(store_base),
+      .wr_en(store_wr_en), .wr_end(meta_wr_en), .wr_qp(seg_qp), .wr_slot(slot[StoreSlotW-1:0]), .wr_mtu(slot_mtu),
+      .wr_data(store_wr_data), .wr_ready(store_wr_ready), .written, .written_bad,
+      .job_room, .job_valid(send_valid), .job_qp(op_qp), .job_slot(send_hdr.psn[StoreSlotW-1:0]), .job_mtu(send_mtu),
+      .job_len(send_hdr.payload_len), .job_done(read_done),
+      .packet_valid, .packet_bad, .packet_taken(hdr_taken),
+      .stat_write_error(store_write_error), .stat_read_error(store_read_error),
+      .*
+    );
+    wire unused = &{1'b0, store_wr_beat};
+  end else begin : g_bad_store
+    $fatal(1, "%m: STORE %0d is neither StoreOnChip nor StoreAxi", STORE);
+  end
 
   // ---- results ---------------------------------------------------------------------------------------
   completions u_completions (

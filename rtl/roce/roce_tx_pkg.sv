@@ -8,6 +8,10 @@
 package roce_tx_pkg;
   import penstock_pkg::*;
 
+  // Where the send rings are: parameter STORE of roce_tx.
+  localparam int unsigned StoreOnChip = 0;
+  localparam int unsigned StoreAxi = 1;
+
   // Time in ticks of 1.024 us: a quarter of the ACK timer's unit, fine enough for RNR's 10 us.
   typedef logic [35:0] tick_t;
 

@@ -40,10 +40,11 @@ module segmenter
   output logic                store_wr_en,
   output logic [BeatW-1:0]    store_wr_beat,
   output logic [DATA_W-1:0]   store_wr_data,
+  input  logic                store_wr_ready,
   output logic                meta_wr_en,
   output tx_meta_t            tx_meta,
   output cpl_meta_t           cpl_meta,
-  // a message for a queue pair that this build does not have
+  // a message for a queue pair that this build does not have, or for no server
   output logic                refused_valid,
   output cpl_t                refused,
   input  logic                refused_ready
@@ -86,7 +87,7 @@ module segmenter
   state_e state_q, state_d;
   desc_t desc_q;
   logic unused_reserved;
-  // By now raddr, imm and qp are those of this message: the destination table has filled them in.
+  // By now raddr, imm and qp are those of this message: `destination` has filled them in, if it could.
   assign unused_reserved = &{1'b0, desc_q.reserved, desc_q.by_event, desc_q.in_ring};
   psn_t tail_q, wr_q;
   mtu_e mtu_q;
@@ -112,7 +113,7 @@ module segmenter
     closing = at_end || s_axis_data_tlast;
   end
 
-  assign has_room = CountW'(wr_q - tail_q) != ring_packets(mtu_q) && commit_room;
+  assign has_room = CountW'(wr_q - tail_q) != ring_packets(mtu_q) && commit_room && store_wr_ready;
   assign accept   = s_axis_data_tvalid && s_axis_data_tready;
   assign commit   = (state_q == StData && accept && closing) || (state_q == StBadLength && has_room);
 
@@ -121,7 +122,7 @@ module segmenter
     unique case (state_q)
       StIdle:
         if (s_axis_desc_tvalid) begin
-          if (32'(s_axis_desc_tdata.qp) >= N_QP)
+          if (32'(s_axis_desc_tdata.qp) >= N_QP || s_axis_desc_tdata.by_event)  // no server was found
             state_d = s_axis_desc_tdata.length == '0 ? StRefuse : StForeign;
           else if (!cached_q || s_axis_desc_tdata.qp != desc_q.qp) state_d = StLoad;
           else state_d = start_state(s_axis_desc_tdata.length);

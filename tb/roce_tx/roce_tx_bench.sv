@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // roce_tx with what the bench would otherwise have to play every cycle: the queue-pair table, and
-// headers as an AXI-Stream.
+// headers as an AXI-Stream. With STORE = 1 the send rings are behind m_axi.
 module roce_tx_bench
   import penstock_pkg::*;
 #(
@@ -8,7 +8,8 @@ module roce_tx_bench
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 32768,
   parameter int unsigned SLOTS      = 32,
-  parameter int unsigned CLK_KHZ    = 7812  // a tick of 8 cycles: timeouts within a short run
+  parameter int unsigned CLK_KHZ    = 7812,  // a tick of 8 cycles: timeouts within a short run
+  parameter int unsigned STORE      = 0
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -46,6 +47,43 @@ module roce_tx_bench
   output qp_t                 sent_qp,
   output logic [15:0]         sent_bytes,
   input  logic                tx_paused,
+  output logic                store_write_error,
+  output logic                store_read_error,
+  output logic [0:0]          m_axi_awid,
+  output logic [31:0]         m_axi_awaddr,
+  output logic [7:0]          m_axi_awlen,
+  output logic [2:0]          m_axi_awsize,
+  output logic [1:0]          m_axi_awburst,
+  output logic                m_axi_awlock,
+  output logic [3:0]          m_axi_awcache,
+  output logic [2:0]          m_axi_awprot,
+  output logic                m_axi_awvalid,
+  input  logic                m_axi_awready,
+  output logic [DATA_W-1:0]   m_axi_wdata,
+  output logic [DATA_W/8-1:0] m_axi_wstrb,
+  output logic                m_axi_wlast,
+  output logic                m_axi_wvalid,
+  input  logic                m_axi_wready,
+  input  logic [0:0]          m_axi_bid,
+  input  logic [1:0]          m_axi_bresp,
+  input  logic                m_axi_bvalid,
+  output logic                m_axi_bready,
+  output logic [0:0]          m_axi_arid,
+  output logic [31:0]         m_axi_araddr,
+  output logic [7:0]          m_axi_arlen,
+  output logic [2:0]          m_axi_arsize,
+  output logic [1:0]          m_axi_arburst,
+  output logic                m_axi_arlock,
+  output logic [3:0]          m_axi_arcache,
+  output logic [2:0]          m_axi_arprot,
+  output logic                m_axi_arvalid,
+  input  logic                m_axi_arready,
+  input  logic [0:0]          m_axi_rid,
+  input  logic [DATA_W-1:0]   m_axi_rdata,
+  input  logic [1:0]          m_axi_rresp,
+  input  logic                m_axi_rlast,
+  input  logic                m_axi_rvalid,
+  output logic                m_axi_rready,
   input  qp_t                 st_qp,
   output logic [1:0]          st_state,
   output psn_t                st_una,
@@ -58,6 +96,7 @@ module roce_tx_bench
   qp_t cfg_qp, unused_stat_qp;
   qp_cfg_t rows[256], cfg;
   roce_tx_pkg::outcome_t unused_stat;
+  logic [N_QP-1:0] unused_backlog;
   qp_state_e state;
   roce_tx_pkg::qp_tx_counters_t counters;
 
@@ -71,7 +110,8 @@ module roce_tx_bench
   end
 
   roce_tx #(
-    .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .SLOTS(SLOTS), .CLK_KHZ(CLK_KHZ)
+    .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .SLOTS(SLOTS), .CLK_KHZ(CLK_KHZ),
+    .STORE(STORE), .AXI_ADDR_W(32)
   ) u_dut (
     .clk, .rst,
     .s_axis_desc_tdata, .s_axis_desc_tvalid, .s_axis_desc_tready,
@@ -83,7 +123,13 @@ module roce_tx_bench
     .cfg_rd, .cfg_qp, .cfg,
     .cmd_valid, .cmd_qp, .cmd_state(qp_state_e'(cmd_state)),
     .qp_err_valid, .qp_err_qp,
-    .cc_eligible, .backlog(), .sent_valid, .sent_qp, .sent_bytes, .tx_paused,
+    .cc_eligible, .backlog(unused_backlog), .sent_valid, .sent_qp, .sent_bytes, .tx_paused,
+    .store_base(32'h0010_0000), .store_write_error, .store_read_error,
+    .m_axi_awid, .m_axi_awaddr, .m_axi_awlen, .m_axi_awsize, .m_axi_awburst, .m_axi_awlock, .m_axi_awcache,
+    .m_axi_awprot, .m_axi_awvalid, .m_axi_awready, .m_axi_wdata, .m_axi_wstrb, .m_axi_wlast, .m_axi_wvalid,
+    .m_axi_wready, .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready, .m_axi_arid, .m_axi_araddr,
+    .m_axi_arlen, .m_axi_arsize, .m_axi_arburst, .m_axi_arlock, .m_axi_arcache, .m_axi_arprot, .m_axi_arvalid,
+    .m_axi_arready, .m_axi_rid, .m_axi_rdata, .m_axi_rresp, .m_axi_rlast, .m_axi_rvalid, .m_axi_rready,
     .st_qp, .st_state(state), .st_una, .st_nxt, .st_wr, .st_counters(counters),
     .stat_qp(unused_stat_qp), .stat(unused_stat)
   );

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: SHL-2.1
+// Between segmenter and requester when slots are written to a memory that takes its time: a commit waits here
+// until its slot is `written`, and is bad when that failed. Commits keep their order; a load of a queue pair
+// waits for the commits of that queue pair, not for those of others.
+module packet_store_commits
+  import penstock_pkg::*;
+#(
+  parameter int unsigned N_QP  = 4,
+  parameter int unsigned DEPTH = 32
+) (
+  input  logic clk,
+  input  logic rst,
+  // segmenter
+  input  logic s_commit_valid,
+  input  qp_t  s_commit_qp,
+  input  logic s_commit_bad,
+  output logic s_commit_ready,
+  input  logic s_load_valid,
+  input  qp_t  s_load_qp,
+  output logic s_load_ready,
+  // store: in the order of the commits
+  input  logic written,
+  input  logic written_bad,
+  // requester
+  output logic m_commit_valid,
+  output qp_t  m_commit_qp,
+  output logic m_commit_bad,
+  input  logic m_commit_ready,
+  output logic m_load_valid,
+  input  logic m_load_ready,
+  input  qp_t  op_qp,
+  output logic op_waits         // a commit of op_qp may still be on its way
+);
+  localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
+  localparam int unsigned NumberW = $clog2(DEPTH) + 1;
+
+  // ---- commits, and what became of their slots ------------------------------------------------------
+  logic waits, bad, answered, answer_bad, answer_room, take;
+  logic [NumberW-1:0] waiting;
+  logic [NumberW:0] unused_answers;
+
+  sync_fifo #(.W(9), .DEPTH(DEPTH)) u_commits (
+    .clk, .rst,
+    .s_data ({s_commit_qp, s_commit_bad}),
+    .s_valid(s_commit_valid),
+    .s_ready(s_commit_ready),
+    .m_data ({m_commit_qp, bad}),
+    .m_valid(waits),
+    .m_ready(take),
+    .level  (waiting)
+  );
+  // The segmenter holds a few commits of its own, whose slots may be written already.
+  sync_fifo #(.W(1), .DEPTH(2 * DEPTH)) u_answers (
+    .clk, .rst,
+    .s_data (written_bad),
+    .s_valid(written),
+    .s_ready(answer_room),
+    .m_data (answer_bad),
+    .m_valid(answered),
+    .m_ready(take),
+    .level  (unused_answers)
+  );
+
+  assign m_commit_valid = waits && answered;
+  assign m_commit_bad   = bad || answer_bad;
+  assign take           = m_commit_valid && m_commit_ready;
+
+  // ---- the last commit of each queue pair, by number ------------------------------------------------
+  // An entry of long ago may be taken for one that waits: then somebody waits a little in vain.
+  logic [NumberW-1:0] last[2**QpW];
+  logic [NumberW-1:0] head_q;
+
+  always_ff @(posedge clk) begin
+    if (s_commit_valid && s_commit_ready) begin
+      last[QpW'(s_commit_qp)] <= head_q;
+      head_q                  <= head_q + 1'b1;
+    end
+    if (rst) head_q <= '0;
+  end
+
+  function automatic logic among_waiting(logic [NumberW-1:0] number);
+    return head_q - 1'b1 - number < waiting;
+  endfunction
+
+  logic load_waits;
+  assign load_waits   = s_commit_valid || among_waiting(last[QpW'(s_load_qp)]);
+  assign m_load_valid = s_load_valid && !load_waits;
+  assign s_load_ready = m_load_ready;
+  assign op_waits     = (s_commit_valid && s_commit_qp == op_qp) || among_waiting(last[QpW'(op_qp)]);
+
+  wire unused = &{1'b0, s_load_qp, op_qp};
+
+`ifndef SYNTHESIS
+  a_answer_room : assert property (@(posedge clk) disable iff (rst) written |-> answer_room);
+  a_load : assert property (@(posedge clk) disable iff (rst) m_load_ready |-> m_load_valid);
+`endif
+endmodule
