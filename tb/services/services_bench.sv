@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: SHL-2.1
+// Bench only: the network services between the streams of a MAC, as penstock_core joins them.
+module services_bench
+  import services_pkg::*;
+#(
+  parameter int unsigned DATA_W  = 64,
+  parameter int unsigned CLK_KHZ = 4
+) (
+  input logic clk,
+  input logic rst,
+
+  input logic [47:0]   local_mac,
+  input logic [31:0]   local_ip,
+  input logic [7:0]    ttl,
+  input services_cfg_t cfg,
+  input logic          link_up,
+
+  input  logic [DATA_W-1:0]   s_axis_rx_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_rx_tkeep,
+  input  logic                s_axis_rx_tvalid,
+  input  logic                s_axis_rx_tlast,
+  input  logic                s_axis_rx_tuser,
+  output logic [DATA_W-1:0]   m_axis_tx_tdata,
+  output logic [DATA_W/8-1:0] m_axis_tx_tkeep,
+  output logic                m_axis_tx_tvalid,
+  input  logic                m_axis_tx_tready,
+  output logic                m_axis_tx_tlast,
+
+  output logic [63:0] m_axis_ipbus_tdata,
+  output logic [7:0]  m_axis_ipbus_tkeep,
+  output logic        m_axis_ipbus_tvalid,
+  input  logic        m_axis_ipbus_tready,
+  output logic        m_axis_ipbus_tlast,
+  output udp_peer_t   m_axis_ipbus_tuser,
+  input  logic [63:0] s_axis_ipbus_tdata,
+  input  logic [7:0]  s_axis_ipbus_tkeep,
+  input  logic        s_axis_ipbus_tvalid,
+  output logic        s_axis_ipbus_tready,
+  input  logic        s_axis_ipbus_tlast,
+  input  udp_peer_t   s_axis_ipbus_tuser,
+
+  output logic         cm_rx_valid,
+  input  logic         cm_rx_ready,
+  output logic [511:0] cm_rx_msg,
+  output logic [31:0]  cm_rx_ip,
+  output logic [15:0]  cm_rx_sport,
+  output logic [15:0]  cm_rx_dport,
+  input  logic         cm_tx_valid,
+  output logic         cm_tx_ready,
+  input  logic [511:0] cm_tx_msg,
+  input  logic [31:0]  cm_tx_ip,
+  input  logic [15:0]  cm_tx_dport,
+  input  logic [15:0]  cm_tx_sport,
+
+  input  logic        lookup_valid,
+  output logic        lookup_ready,
+  input  logic [31:0] lookup_ip,
+  output logic        found_valid,
+  output logic        found,
+  output logic [47:0] found_mac,
+
+  output service_rx_stat_t stat_rx,
+  output services_stat_t   stat
+);
+  logic [63:0] rx_tdata, tx_tdata;
+  logic [7:0] rx_tkeep, tx_tkeep;
+  logic rx_tvalid, rx_tready, rx_tlast, tx_tvalid, tx_tready, tx_tlast;
+
+  service_rx #(.DATA_W(DATA_W)) u_rx (
+    .clk, .rst, .local_mac,
+    .s_axis_tdata (s_axis_rx_tdata),
+    .s_axis_tkeep (s_axis_rx_tkeep),
+    .s_axis_tvalid(s_axis_rx_tvalid),
+    .s_axis_tlast (s_axis_rx_tlast),
+    .s_axis_tuser (s_axis_rx_tuser),
+    .m_axis_tdata (rx_tdata),
+    .m_axis_tkeep (rx_tkeep),
+    .m_axis_tvalid(rx_tvalid),
+    .m_axis_tready(rx_tready),
+    .m_axis_tlast (rx_tlast),
+    .stat         (stat_rx)
+  );
+
+  services #(.CLK_KHZ(CLK_KHZ)) u_services (
+    .s_axis_rx_tdata (rx_tdata),
+    .s_axis_rx_tkeep (rx_tkeep),
+    .s_axis_rx_tvalid(rx_tvalid),
+    .s_axis_rx_tready(rx_tready),
+    .s_axis_rx_tlast (rx_tlast),
+    .m_axis_tx_tdata (tx_tdata),
+    .m_axis_tx_tkeep (tx_tkeep),
+    .m_axis_tx_tvalid(tx_tvalid),
+    .m_axis_tx_tready(tx_tready),
+    .m_axis_tx_tlast (tx_tlast),
+    .*
+  );
+
+  service_tx #(.DATA_W(DATA_W)) u_tx (
+    .clk, .rst,
+    .s_axis_tdata (tx_tdata),
+    .s_axis_tkeep (tx_tkeep),
+    .s_axis_tvalid(tx_tvalid),
+    .s_axis_tready(tx_tready),
+    .s_axis_tlast (tx_tlast),
+    .m_axis_tdata (m_axis_tx_tdata),
+    .m_axis_tkeep (m_axis_tx_tkeep),
+    .m_axis_tvalid(m_axis_tx_tvalid),
+    .m_axis_tready(m_axis_tx_tready),
+    .m_axis_tlast (m_axis_tx_tlast)
+  );
+endmodule
