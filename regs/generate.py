@@ -31,6 +31,7 @@ NAMES = [
     "penstock_qcn.xml",
     "penstock_ring.xml",
     "penstock_server.xml",
+    "penstock_replay_block.xml",
 ]
 
 

@@ -22,6 +22,9 @@ package ctrl_pkg;
 
   // Settings that hold for the whole front end.
   typedef struct packed {
+    source_pkg::source_cfg_t source;
+    logic source_start;  // pulses
+    logic source_stop;
     cm_pkg::cm_cfg_t connection;
     destination_pkg::destination_cfg_t destination;
     logic [47:0] local_mac;

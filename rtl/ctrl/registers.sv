@@ -41,9 +41,12 @@ module registers
   input  logic      tx_paused,
   input  cm_pkg::cm_status_t cm_status,
   input  destination_pkg::destination_status_t destination_status,
+  input  source_pkg::source_status_t source_status,
 
   output reg_req_t counters_req,
   input  reg_rsp_t counters_rsp,
+  output reg_req_t replay_req,
+  input  reg_rsp_t replay_rsp,
   output reg_req_t servers_req,
   input  reg_rsp_t servers_rsp,
   output reg_req_t rings_req,
@@ -110,6 +113,13 @@ module registers
   assign hwif_in.destination.status.pending.next = destination_status.pending;
   assign hwif_in.destination.status.busy.next    = destination_status.busy;
 
+  assign hwif_in.source.status.running.next = source_status.running;
+  assign {hwif_in.source.messages_hi.value.next, hwif_in.source.messages_lo.value.next} = source_status.messages;
+  assign {hwif_in.source.bytes_hi.value.next, hwif_in.source.bytes_lo.value.next} = source_status.bytes;
+  assign {hwif_in.source.stalled_hi.value.next, hwif_in.source.stalled_lo.value.next} = source_status.stalled;
+  assign {hwif_in.source.event_number_hi.value.next, hwif_in.source.event_number_lo.value.next} =
+      source_status.event_number;
+
   // ---- settings out ----------------------------------------------------------------------------
   assign settings.local_mac     = {hwif_out.local_mac_hi.mac.value, hwif_out.local_mac_lo.mac.value};
   assign settings.local_ip      = hwif_out.local_ip.ip.value;
@@ -142,6 +152,33 @@ module registers
       rnr_retry:   hwif_out.connection.transport.rnr_retry.value,
       default:     '0
   };
+
+  assign settings.source = '{
+      generator:     source_pkg::generator_e'(hwif_out.source.control.generator.value),
+      prbs_invert:   hwif_out.source.control.prbs_invert.value,
+      restart:       hwif_out.source.control.restart.value,
+      verb:          verb_e'(hwif_out.source.control.verb.value),
+      with_imm:      hwif_out.source.control.with_imm.value,
+      in_ring:       hwif_out.source.control.in_ring.value,
+      by_event:      hwif_out.source.control.by_event.value,
+      tag_prefix:    hwif_out.source.control.tag_prefix.value,
+      qp_first:      hwif_out.source.qp_range.qp_first.value,
+      qp_last:       hwif_out.source.qp_range.qp_last.value,
+      length_min:    hwif_out.source.length_min.value.value,
+      length_max:    hwif_out.source.length_max.value.value,
+      length_seed:   hwif_out.source.length_seed.value.value,
+      count:         hwif_out.source.count.value.value,
+      interval:      hwif_out.source.interval.value.value,
+      burst:         hwif_out.source.burst.value.value,
+      raddr:         {hwif_out.source.raddr_hi.value.value, hwif_out.source.raddr_lo.value.value},
+      raddr_stride:  hwif_out.source.raddr_stride.value.value,
+      raddr_slots:   hwif_out.source.raddr_slots.value.value,
+      first_event:   {hwif_out.source.first_event_hi.value.value, hwif_out.source.first_event_lo.value.value},
+      prbs_seed:     hwif_out.source.prbs_seed.value.value,
+      replay_blocks: hwif_out.source.replay_blocks.value.value
+  };
+  assign settings.source_start = hwif_out.source.command.start.value;
+  assign settings.source_stop  = hwif_out.source.command.stop.value;
 
   assign settings.destination.commit = hwif_out.destination.control.commit.value;
   assign settings.destination.switch_event = {
@@ -196,6 +233,17 @@ module registers
   assign hwif_in.counters.rd_ack  = counters_rsp.rd_ack;
   assign hwif_in.counters.rd_data = counters_rsp.rd_data;
   assign hwif_in.counters.wr_ack  = counters_rsp.wr_ack;
+
+  assign replay_req = '{
+      valid: hwif_out.replay_memory.req,
+      is_wr: hwif_out.replay_memory.req_is_wr,
+      addr: 16'(hwif_out.replay_memory.addr),
+      wr_data: hwif_out.replay_memory.wr_data,
+      wr_biten: hwif_out.replay_memory.wr_biten
+  };
+  assign hwif_in.replay_memory.rd_ack  = replay_rsp.rd_ack;
+  assign hwif_in.replay_memory.rd_data = replay_rsp.rd_data;
+  assign hwif_in.replay_memory.wr_ack  = replay_rsp.wr_ack;
 
   assign servers_req = '{
       valid: hwif_out.servers.req,

@@ -41,17 +41,24 @@ module registers_harness
   output logic                 cc_choice_valid,
   output cc_choice_t           cc_choice,
   output qp_cfg_t              cfg,
+  output logic [63:0]          replay_word,
+  output logic                 replay_valid,
   output logic                 s_axis_desc_tready,
   output logic [175:0]         m_axis_desc_tdata,
   output logic                 m_axis_desc_tvalid,
   output logic                 stat_no_server,
   output logic                 stat_slot_too_small
 );
-  reg_req_t counters_req, qp_req, rings_req, servers_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp;
   destination_pkg::destination_status_t destination_status;
 
-  registers #(.N_QP(N_QP)) u_registers (.cm_status('0), .*);
+  registers #(.N_QP(N_QP)) u_registers (.cm_status('0), .source_status('0), .*);
+
+  replay_memory u_replay_memory (
+    .clk, .rst, .blocks('0), .load(1'b0), .take(1'b0), .last(1'b0), .word(replay_word), .valid(replay_valid),
+    .req(replay_req), .rsp(replay_rsp)
+  );
 
   destination #(.N_QP(N_QP)) u_destination (
     .clk, .rst,
