@@ -21,7 +21,9 @@ module mac_rx_xgmii
   output logic        m_axis_tuser,   // at tlast: the frame is bad, forget it
   output logic        stat_good,
   output logic        stat_bad_fcs,   // whole frame, wrong FCS
-  output logic        stat_bad_frame  // stray character, runt, oversize, or no SFD
+  output logic        stat_bad_frame, // stray character, runt, oversize, or no SFD
+  output logic        stat_undersize, // of those: ended as it should, too early
+  output logic        stat_oversize   // of those: longer than MAX_BYTES
 );
   if (MAX_BYTES < 1518 || MAX_BYTES > 65535) begin : g_bad_max
     $fatal(1, "%m: MAX_BYTES is %0d; it must lie between 1518 and 65535", MAX_BYTES);
@@ -56,6 +58,7 @@ module mac_rx_xgmii
   logic [3:0]  count_d, a_count_q;
   logic [12:0] index_d, index_q;  // words of the frame so far
   logic [15:0] length;
+  logic        under_d, over_d, a_under_q, a_over_q;
 
   assign has_sfd = word_c == 8'h01 && word[63:56] == OctetSfd;
 
@@ -65,6 +68,8 @@ module mac_rx_xgmii
     count_d    = 4'd8;
     index_d    = index_q + 13'd1;
     length     = {index_q, 3'b000} + 16'd8;
+    under_d    = 1'b0;
+    over_d     = 1'b0;
     if (start0 || start4) begin
       if (in_frame_q || !has_sfd) kind_d = KindAbort;
       in_frame_d = has_sfd;
@@ -74,12 +79,14 @@ module mac_rx_xgmii
       if (word_c != '0) begin
         count_d    = 4'($countones(~word_c & (word_c - 8'd1)));  // lanes below the first character
         length     = {index_q, 3'b000} + 16'(count_d);
-        kind_d     = word[{count_d[2:0], 3'b000}+:8] == XgmiiTerm && length >= MinLength ? KindLast : KindAbort;
+        under_d    = word[{count_d[2:0], 3'b000}+:8] == XgmiiTerm && length < MinLength;
+        kind_d     = word[{count_d[2:0], 3'b000}+:8] == XgmiiTerm && !under_d ? KindLast : KindAbort;
         in_frame_d = 1'b0;
       end
       if (length > MaxLength) begin
         kind_d     = KindAbort;
         in_frame_d = 1'b0;
+        over_d     = 1'b1;
       end
     end
   end
@@ -89,7 +96,7 @@ module mac_rx_xgmii
   // rest; otherwise the held word ends the frame, four octets shorter than it would be.
   logic [31:0] crc_d, crc_q;
   logic [63:0] held_q;
-  logic        held_valid_q, push, tail_q, tail_bad_q;
+  logic        held_valid_q, push, tail_q, tail_bad_q, tail_under_q, tail_over_q;
   logic [7:0]  tail_keep_q;
 
   crc32_word #(.DATA_W(64)) u_crc (
@@ -112,6 +119,8 @@ module mac_rx_xgmii
     a_start_q <= start0 || start4;
     a_word_q  <= word;
     a_count_q <= count_d;
+    a_under_q <= under_d;
+    a_over_q  <= over_d;
 
     if (a_start_q) crc_q <= '1;
     else if (a_count_q != '0) crc_q <= crc_d;
@@ -120,6 +129,7 @@ module mac_rx_xgmii
     else if (tail_q) held_valid_q <= 1'b0;
     tail_q      <= a_kind_q == KindLast || a_kind_q == KindAbort;
     tail_bad_q  <= a_kind_q == KindAbort;
+    {tail_under_q, tail_over_q} <= {a_under_q, a_over_q};
     tail_keep_q <= a_kind_q == KindAbort ? '1 :
                    a_count_q > 4'd4 ? 8'h0F >> (4'd8 - a_count_q) : 8'hFF >> (4'd4 - a_count_q);
 
@@ -132,6 +142,8 @@ module mac_rx_xgmii
     stat_good      <= tail_q && !tail_bad_q && crc_q == CrcResidue;
     stat_bad_fcs   <= tail_q && !tail_bad_q && crc_q != CrcResidue;
     stat_bad_frame <= tail_q && tail_bad_q;
+    stat_undersize <= tail_q && tail_under_q;
+    stat_oversize  <= tail_q && tail_over_q;
 
     if (rst) begin
       rxc_q          <= '1;
@@ -146,6 +158,8 @@ module mac_rx_xgmii
       stat_good      <= 1'b0;
       stat_bad_fcs   <= 1'b0;
       stat_bad_frame <= 1'b0;
+      stat_undersize <= 1'b0;
+      stat_oversize  <= 1'b0;
     end
   end
 
@@ -153,6 +167,8 @@ module mac_rx_xgmii
   // One verdict a frame, and never a beat behind the verdict without a new frame.
   a_one_verdict : assert property (@(posedge clk) disable iff (rst)
     $onehot0({stat_good, stat_bad_fcs, stat_bad_frame}));
+  a_size_is_bad : assert property (@(posedge clk) disable iff (rst)
+    stat_undersize || stat_oversize |-> stat_bad_frame);
   a_good_is_clean : assert property (@(posedge clk) disable iff (rst)
     m_axis_tvalid && m_axis_tlast |-> m_axis_tuser == !stat_good);
   a_good_has_data : assert property (@(posedge clk) disable iff (rst)

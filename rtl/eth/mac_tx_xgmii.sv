@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Transmit MAC for 64-bit XGMII: preamble, padding to 60 octets, FCS and a gap of 12 octets on average.
 // The stream must not bubble inside a frame: an underrun ends the frame with /E/ and drops its rest.
-// Source: IEEE 802.3 clauses 3 (frame), 46.3.1 (XGMII) and 46.3.1.4 (deficit idle count).
+// While the link has a fault frames are taken and dropped: remote fault is sent on a local one, idle on a remote one.
+// Source: IEEE 802.3 clauses 3 (frame), 46.3.1 (XGMII), 46.3.1.4 (deficit idle count), 46.3.4 (faults).
 //
 //   s_axis --> StGap/StData/.. --> a: word, n --> b: word, FCS, /T/ --> lane rotator --> xgmii
 //                                     +-- CRC --------^
@@ -20,14 +21,17 @@ module mac_tx_xgmii
   input  logic        s_axis_tlast,
   output logic [63:0] xgmii_txd,
   output logic [7:0]  xgmii_txc,
-  input  logic        pause,          // while high no frame starts; one in progress is finished
+  input  logic        local_fault,
+  input  logic        remote_fault,
   output logic        stat_frame,     // pulse: a frame ended with a good FCS
   output logic [15:0] stat_bytes,     // its octets with padding and FCS, valid with stat_frame
-  output logic        stat_underrun   // pulse: a frame ended with /E/
+  output logic        stat_underrun,  // pulse: a frame ended with /E/
+  output logic        stat_dropped    // pulse: a frame that a link fault swallowed
 );
   localparam logic [63:0] IdleWord     = {8{XgmiiIdle}};
   localparam logic [63:0] PreambleWord = {OctetSfd, {6{OctetPreamble}}, XgmiiStart};
   localparam logic [63:0] ErrorWord    = {XgmiiTerm, {7{XgmiiError}}};
+  localparam logic [63:0] FaultWord    = {2{8'h02, 16'h0, XgmiiSequence}};
   localparam logic [12:0] LastMinWord  = 13'd7;  // 60 octets are 7 words and 4 octets
   localparam logic [3:0]  LastMinCount = 4'd4;
 
@@ -35,7 +39,7 @@ module mac_tx_xgmii
     StGap,   // idle columns, then waiting for a frame
     StData,  // one word of the frame a cycle
     StPad,   // zeros up to 60 octets
-    StDrop   // the rest of a frame that ran dry
+    StDrop   // the rest of a frame that ran dry or met a link fault
   } state_e;
 
   typedef enum logic [2:0] {
@@ -52,7 +56,7 @@ module mac_tx_xgmii
   logic [63:0] word_d, a_word_q, b_word_q;
   logic [3:0]  count_d, a_count_q, b_count_q;  // octets of the word that belong to the frame
   logic [12:0] index_d, index_q;               // word of the frame
-  logic        frame_end;
+  logic        frame_end, down, dropped;
   logic [1:0]  gap_d, gap_q;                   // cycles until the next preamble may follow
   logic [63:0] keep_mask;
 
@@ -61,6 +65,7 @@ module mac_tx_xgmii
   end
 
   assign s_axis_tready = state_q == StData || state_q == StDrop;
+  assign down          = local_fault || remote_fault;
 
   always_comb begin
     state_d = state_q;
@@ -68,18 +73,24 @@ module mac_tx_xgmii
     word_d  = s_axis_tdata;
     count_d = 4'd8;
     index_d = index_q + 13'd1;
+    dropped = 1'b0;
     unique case (state_q)
       StGap: begin
         index_d = '0;
-        if (gap_q == '0 && s_axis_tvalid && !pause) begin
-          kind_d  = KindPreamble;
-          state_d = StData;
+        if (gap_q == '0 && s_axis_tvalid) begin
+          kind_d  = down ? KindIdle : KindPreamble;
+          state_d = down ? StDrop : StData;
+          dropped = down;
         end
       end
 
       StData: begin
         kind_d = KindData;
-        if (!s_axis_tvalid) begin
+        if (down) begin
+          kind_d  = KindIdle;
+          state_d = s_axis_tvalid && s_axis_tlast ? StGap : StDrop;
+          dropped = 1'b1;
+        end else if (!s_axis_tvalid) begin
           kind_d  = KindError;
           state_d = StDrop;
         end else if (s_axis_tlast) begin
@@ -98,7 +109,11 @@ module mac_tx_xgmii
       StPad: begin
         kind_d = KindData;
         word_d = '0;
-        if (index_q == LastMinWord) begin
+        if (down) begin
+          kind_d  = KindIdle;
+          state_d = StGap;
+          dropped = 1'b1;
+        end else if (index_q == LastMinWord) begin
           kind_d  = KindLast;
           count_d = LastMinCount;
           state_d = StGap;
@@ -203,10 +218,13 @@ module mac_tx_xgmii
     {upper_c_q, upper_q} <= {line_c[7:4], line[63:32]};
     xgmii_txd <= b_lane4_q ? {line[31:0], upper_q} : line;
     xgmii_txc <= b_lane4_q ? {line_c[3:0], upper_c_q} : line_c;
+    if (local_fault) {xgmii_txc, xgmii_txd} <= {8'h11, FaultWord};
+    else if (remote_fault) {xgmii_txc, xgmii_txd} <= {8'hFF, IdleWord};
 
     stat_frame    <= kind_d == KindLast;
     stat_bytes    <= {index_q, 3'b000} + 16'(count_d) + 16'd4;
     stat_underrun <= kind_d == KindError;
+    stat_dropped  <= dropped;
 
     if (rst) begin
       state_q       <= StGap;
@@ -223,6 +241,7 @@ module mac_tx_xgmii
       xgmii_txc     <= '1;
       stat_frame    <= 1'b0;
       stat_underrun <= 1'b0;
+      stat_dropped  <= 1'b0;
     end
   end
 
@@ -231,8 +250,8 @@ module mac_tx_xgmii
     s_axis_tvalid && s_axis_tready && !s_axis_tlast |-> s_axis_tkeep == '1);
   a_keep_contiguous : assert property (@(posedge clk) disable iff (rst)
     s_axis_tvalid && s_axis_tready |-> s_axis_tkeep[0] && (s_axis_tkeep & (s_axis_tkeep + 8'd1)) == '0);
-  a_pause : assert property (@(posedge clk) disable iff (rst)
-    pause |-> kind_d != KindPreamble);
+  a_down : assert property (@(posedge clk) disable iff (rst)
+    down |-> kind_d == KindIdle);
   // A frame in lane 0 overwrites what the rotator still holds: that must be idle by then.
   a_rotator_empty : assert property (@(posedge clk) disable iff (rst)
     b_kind_q == KindPreamble |-> upper_q == {4{XgmiiIdle}} && upper_c_q == '1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The front end without its MAC: messages in, completions out, Ethernet frames (no FCS) on both sides,
 // registers on AXI4-Lite. Joins the rooms and holds no logic of its own.
-// Design section 2: descriptor -> transport -> framer -> ICRC -> MAC; MAC -> parser -> acknowledgement receiver.
+// Design section 2: descriptor -> transport -> framer -> ICRC -> port -> MAC; MAC -> port -> parser -> acknowledgement receiver.
 module penstock_core
   import penstock_pkg::*;
 #(
@@ -27,18 +27,9 @@ module penstock_core
   input  logic                s_axis_rx_tlast,
   input  logic                s_axis_rx_tuser,
 
-  // The MAC's flow control and what it has seen.
-  output logic       mac_pause_en,
-  output logic       mac_pfc_en,
-  output logic [2:0] mac_traffic_class,
-  input  logic       tx_paused,
-  input  logic       mac_tx_frame,
-  input  logic       mac_tx_underrun,
-  input  logic       mac_rx_frame,
-  input  logic       mac_rx_bad_fcs,
-  input  logic       mac_rx_bad_frame,
-  input  logic       mac_rx_pause,
-  input  logic       mac_rx_pfc,
+  // What the MAC has seen; whether pause or PFC holds our data now.
+  input  eth_pkg::mac_status_t mac,
+  output logic                 tx_paused,
 
   // Work requests, message payloads in the same order, completions.
   input  logic [175:0]        s_axis_desc_tdata,
@@ -89,17 +80,14 @@ module penstock_core
 
   // ---- registers and queue-pair table --------------------------------------------------------------
   settings_t settings;
-  reg_req_t counters_req, qp_req, rings_req, servers_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp;
   cm_pkg::cm_status_t cm_status;
   destination_pkg::destination_status_t destination_status;
+  source_pkg::source_status_t source_status;
   logic [CntNumber-1:0] pulse;
 
   assign cm_status = '0;
-
-  assign mac_pause_en      = settings.pause_en;
-  assign mac_pfc_en        = settings.pfc_en;
-  assign mac_traffic_class = settings.traffic_class;
 
   registers #(
     .DATA_W(DATA_W),
@@ -163,6 +151,66 @@ module penstock_core
     .cc_choice
   );
 
+  // ---- messages: the user's and those of the message source ------------------------------------------
+  logic [175:0] source_desc_tdata, message_desc_tdata;
+  logic source_desc_tvalid, source_desc_tready, message_desc_tvalid, message_desc_tready;
+  logic [DATA_W-1:0] source_tdata, message_tdata;
+  logic [DATA_W/8-1:0] source_tkeep, message_tkeep;
+  logic source_tvalid, source_tready, source_tlast, message_tvalid, message_tready, message_tlast;
+
+  message_source #(
+    .DATA_W(DATA_W)
+  ) u_source (
+    .clk,
+    .rst,
+    .cfg   (settings.source),
+    .start (settings.source_start),
+    .stop  (settings.source_stop),
+    .clear (1'b0),
+    .status(source_status),
+    .replay_req,
+    .replay_rsp,
+    .m_axis_desc_tdata (source_desc_tdata),
+    .m_axis_desc_tvalid(source_desc_tvalid),
+    .m_axis_desc_tready(source_desc_tready),
+    .m_axis_data_tdata (source_tdata),
+    .m_axis_data_tkeep (source_tkeep),
+    .m_axis_data_tvalid(source_tvalid),
+    .m_axis_data_tready(source_tready),
+    .m_axis_data_tlast (source_tlast)
+  );
+
+  message_mux #(
+    .DATA_W(DATA_W)
+  ) u_message_mux (
+    .clk,
+    .rst,
+    .s_axis_desc_tdata,
+    .s_axis_desc_tvalid,
+    .s_axis_desc_tready,
+    .s_axis_data_tdata,
+    .s_axis_data_tkeep,
+    .s_axis_data_tvalid,
+    .s_axis_data_tready,
+    .s_axis_data_tlast,
+    .s_axis_source_desc_tdata (source_desc_tdata),
+    .s_axis_source_desc_tvalid(source_desc_tvalid),
+    .s_axis_source_desc_tready(source_desc_tready),
+    .s_axis_source_data_tdata (source_tdata),
+    .s_axis_source_data_tkeep (source_tkeep),
+    .s_axis_source_data_tvalid(source_tvalid),
+    .s_axis_source_data_tready(source_tready),
+    .s_axis_source_data_tlast (source_tlast),
+    .m_axis_desc_tdata (message_desc_tdata),
+    .m_axis_desc_tvalid(message_desc_tvalid),
+    .m_axis_desc_tready(message_desc_tready),
+    .m_axis_data_tdata (message_tdata),
+    .m_axis_data_tkeep (message_tkeep),
+    .m_axis_data_tvalid(message_tvalid),
+    .m_axis_data_tready(message_tready),
+    .m_axis_data_tlast (message_tlast)
+  );
+
   // ---- where messages go -----------------------------------------------------------------------------
   logic [175:0] desc_tdata;
   logic desc_tvalid, desc_tready;
@@ -172,9 +220,9 @@ module penstock_core
   ) u_destination (
     .clk,
     .rst,
-    .s_axis_desc_tdata,
-    .s_axis_desc_tvalid,
-    .s_axis_desc_tready,
+    .s_axis_desc_tdata (message_desc_tdata),
+    .s_axis_desc_tvalid(message_desc_tvalid),
+    .s_axis_desc_tready(message_desc_tready),
     .m_axis_desc_tdata (desc_tdata),
     .m_axis_desc_tvalid(desc_tvalid),
     .m_axis_desc_tready(desc_tready),
@@ -205,6 +253,11 @@ module penstock_core
   logic payload_tvalid, payload_tready, payload_tlast;
   logic frame_tvalid, frame_tready, frame_tlast;
 
+  logic [DATA_W-1:0] roce_tdata, rx_tdata;
+  logic [DATA_W/8-1:0] roce_tkeep, rx_tkeep;
+  logic roce_tvalid, roce_tready, roce_tlast;
+  logic rx_tvalid, rx_tlast, rx_tuser;
+
   roce_tx #(
     .DATA_W(DATA_W),
     .N_QP(N_QP),
@@ -217,11 +270,11 @@ module penstock_core
     .s_axis_desc_tdata (desc_tdata),
     .s_axis_desc_tvalid(desc_tvalid),
     .s_axis_desc_tready(desc_tready),
-    .s_axis_data_tdata,
-    .s_axis_data_tkeep,
-    .s_axis_data_tvalid,
-    .s_axis_data_tready,
-    .s_axis_data_tlast,
+    .s_axis_data_tdata (message_tdata),
+    .s_axis_data_tkeep (message_tkeep),
+    .s_axis_data_tvalid(message_tvalid),
+    .s_axis_data_tready(message_tready),
+    .s_axis_data_tlast (message_tlast),
     .m_axis_cpl_tdata,
     .m_axis_cpl_tvalid,
     .m_axis_cpl_tready,
@@ -300,11 +353,61 @@ module penstock_core
     .s_axis_tvalid(frame_tvalid),
     .s_axis_tready(frame_tready),
     .s_axis_tlast (frame_tlast),
-    .m_axis_tdata (m_axis_tx_tdata),
-    .m_axis_tkeep (m_axis_tx_tkeep),
-    .m_axis_tvalid(m_axis_tx_tvalid),
-    .m_axis_tready(m_axis_tx_tready),
-    .m_axis_tlast (m_axis_tx_tlast)
+    .m_axis_tdata (roce_tdata),
+    .m_axis_tkeep (roce_tkeep),
+    .m_axis_tvalid(roce_tvalid),
+    .m_axis_tready(roce_tready),
+    .m_axis_tlast (roce_tlast)
+  );
+
+  // ---- port: flow control and VLAN -------------------------------------------------------------------
+  eth_pkg::port_cfg_t port_cfg;
+  eth_pkg::port_stat_t port_stat;
+
+  always_comb begin
+    port_cfg = '0;
+    port_cfg.flow_control = '{
+        pause_en: settings.pause_en, pfc_en: settings.pfc_en, traffic_class: settings.traffic_class
+    };
+  end
+
+  eth_port #(
+    .DATA_W(DATA_W),
+    .CLK_KHZ(CLK_KHZ),
+    .LINE_MBPS(LINE_MBPS)
+  ) u_port (
+    .clk,
+    .rst,
+    .cfg                  (port_cfg),
+    .local_mac            (settings.local_mac),
+    .level_bytes          ('0),
+    .tx_paused,
+    .stat                 (port_stat),
+    .s_axis_roce_tdata    (roce_tdata),
+    .s_axis_roce_tkeep    (roce_tkeep),
+    .s_axis_roce_tvalid   (roce_tvalid),
+    .s_axis_roce_tready   (roce_tready),
+    .s_axis_roce_tlast    (roce_tlast),
+    .s_axis_service_tdata ('0),
+    .s_axis_service_tkeep ('0),
+    .s_axis_service_tvalid(1'b0),
+    .s_axis_service_tready(),
+    .s_axis_service_tlast (1'b0),
+    .m_axis_mac_tdata     (m_axis_tx_tdata),
+    .m_axis_mac_tkeep     (m_axis_tx_tkeep),
+    .m_axis_mac_tvalid    (m_axis_tx_tvalid),
+    .m_axis_mac_tready    (m_axis_tx_tready),
+    .m_axis_mac_tlast     (m_axis_tx_tlast),
+    .s_axis_mac_tdata     (s_axis_rx_tdata),
+    .s_axis_mac_tkeep     (s_axis_rx_tkeep),
+    .s_axis_mac_tvalid    (s_axis_rx_tvalid),
+    .s_axis_mac_tlast     (s_axis_rx_tlast),
+    .s_axis_mac_tuser     (s_axis_rx_tuser),
+    .m_axis_rx_tdata      (rx_tdata),
+    .m_axis_rx_tkeep      (rx_tkeep),
+    .m_axis_rx_tvalid     (rx_tvalid),
+    .m_axis_rx_tlast      (rx_tlast),
+    .m_axis_rx_tuser      (rx_tuser)
   );
 
   // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
@@ -321,11 +424,11 @@ module penstock_core
     .rst,
     .local_mac    (settings.local_mac),
     .local_ip     (settings.local_ip),
-    .s_axis_tdata (s_axis_rx_tdata),
-    .s_axis_tkeep (s_axis_rx_tkeep),
-    .s_axis_tvalid(s_axis_rx_tvalid),
-    .s_axis_tlast (s_axis_rx_tlast),
-    .s_axis_tuser (s_axis_rx_tuser),
+    .s_axis_tdata (rx_tdata),
+    .s_axis_tkeep (rx_tkeep),
+    .s_axis_tvalid(rx_tvalid),
+    .s_axis_tlast (rx_tlast),
+    .s_axis_tuser (rx_tuser),
     .rx,
     .rx_valid,
     .stat_rx_roce   (pulse[CntRxRocePackets]),
@@ -366,11 +469,11 @@ module penstock_core
     .rst,
     .local_mac(settings.local_mac),
     .ready,
-    .s_axis_tdata (s_axis_rx_tdata),
-    .s_axis_tkeep (s_axis_rx_tkeep),
-    .s_axis_tvalid(s_axis_rx_tvalid),
-    .s_axis_tlast (s_axis_rx_tlast),
-    .s_axis_tuser (s_axis_rx_tuser),
+    .s_axis_tdata (rx_tdata),
+    .s_axis_tkeep (rx_tkeep),
+    .s_axis_tvalid(rx_tvalid),
+    .s_axis_tlast (rx_tlast),
+    .s_axis_tuser (rx_tuser),
     .cnm_valid,
     .cnm_qp,
     .cnm_feedback,
@@ -435,14 +538,14 @@ module penstock_core
   );
 
   // ---- what is counted -------------------------------------------------------------------------------
-  assign pulse[CntTxFrames]      = mac_tx_frame;
-  assign pulse[CntTxUnderruns]   = mac_tx_underrun;
+  assign pulse[CntTxFrames]      = mac.tx_frame;
+  assign pulse[CntTxUnderruns]   = mac.tx_underrun;
   assign pulse[CntTxPauseCycles] = tx_paused;
-  assign pulse[CntRxFrames]      = mac_rx_frame;
-  assign pulse[CntRxFcsErrors]   = mac_rx_bad_fcs;
-  assign pulse[CntRxBadFrames]   = mac_rx_bad_frame;
-  assign pulse[CntRxPause]       = mac_rx_pause;
-  assign pulse[CntRxPfc]         = mac_rx_pfc;
+  assign pulse[CntRxFrames]      = mac.rx_frame;
+  assign pulse[CntRxFcsErrors]   = mac.rx_bad_fcs;
+  assign pulse[CntRxBadFrames]   = mac.rx_bad_frame;
+  assign pulse[CntRxPause]       = port_stat.rx_pause;
+  assign pulse[CntRxPfc]         = port_stat.rx_pfc;
   assign pulse[CntRxCnpPackets]  = cnp_valid;
   assign pulse[CntRpCnpIgnored]  = cnp_ignored;
 
@@ -456,6 +559,6 @@ module penstock_core
   assign pulse[CntQpErrors]             = qp_err_valid;
 
   // The rest of an operation's outcome concerns the transport alone, which also counts per queue pair.
-  wire unused = &{1'b0, stat_qp, stat, settings.connection};
+  wire unused = &{1'b0, stat_qp, stat, settings.connection, mac, port_stat};
 
 endmodule

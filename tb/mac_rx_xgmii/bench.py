@@ -19,7 +19,7 @@ class Rx:
         self.dut = dut
         self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
         self.sink.log.setLevel("WARNING")
-        self.good = self.bad_fcs = self.bad_frame = 0
+        self.good = self.bad_fcs = self.bad_frame = self.undersize = self.oversize = 0
 
     async def count(self) -> None:
         while True:
@@ -27,6 +27,8 @@ class Rx:
             self.good += int(self.dut.stat_good.value)
             self.bad_fcs += int(self.dut.stat_bad_fcs.value)
             self.bad_frame += int(self.dut.stat_bad_frame.value)
+            self.undersize += int(self.dut.stat_undersize.value)
+            self.oversize += int(self.dut.stat_oversize.value)
 
     async def settle(self) -> None:
         for _ in range(10):
@@ -122,6 +124,7 @@ async def runts_and_oversize_frames_are_marked_or_gone(dut):
     await rx.line(line)
     assert rx.good_frames() == [good] * len(lengths)
     assert rx.counts() == (len(lengths), 0, len(lengths))
+    assert (rx.undersize, rx.oversize) == (64, len(lengths) - 64)
 
 
 @cocotb.test()

@@ -3,11 +3,11 @@
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
+from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge, with_timeout
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSource
 from cocotbext.eth import XgmiiSink
 from lib.runner import Bench, seed
-from lib.xgmii import LANES, LineMonitor
+from lib.xgmii import IDLE, LANES, LineMonitor
 
 BENCH = Bench(top="mac_tx_xgmii")
 MIN_PAYLOAD = 60
@@ -27,12 +27,13 @@ class Tx:
         self.line = LineMonitor(dut.clk, dut.xgmii_txd, dut.xgmii_txc)
         for log in (self.source.log, self.sink.log):
             log.setLevel("WARNING")
-        self.frames = self.bytes = self.underruns = 0
+        self.frames = self.bytes = self.underruns = self.dropped = 0
 
     async def count(self) -> None:
         while True:
             await FallingEdge(self.dut.clk)
             self.underruns += int(self.dut.stat_underrun.value)
+            self.dropped += int(self.dut.stat_dropped.value)
             if int(self.dut.stat_frame.value):
                 self.frames += 1
                 self.bytes += int(self.dut.stat_bytes.value)
@@ -48,13 +49,14 @@ class Tx:
 async def start(dut) -> Tx:
     cocotb.start_soon(Clock(dut.clk, 6.4, "ns").start())
     dut.rst.value = 1
-    dut.pause.value = 0
+    dut.local_fault.value = 0
+    dut.remote_fault.value = 0
     tx = Tx(dut)
     for _ in range(4):
         await RisingEdge(dut.clk)
     dut.rst.value = 0
     await RisingEdge(dut.clk)
-    cocotb.start_soon(tx.line.run())
+    tx.line.task = cocotb.start_soon(tx.line.run())
     cocotb.start_soon(tx.count())
     return tx
 
@@ -117,32 +119,6 @@ async def mtu_4096_packets_fill_the_wire(dut):
 
 
 @cocotb.test()
-async def a_paused_mac_ends_its_frame_and_starts_no_other(dut):
-    rng = seed()
-    tx = await start(dut)
-    frames = [rng.randbytes(rng.randint(60, 400)) for _ in range(40)]
-    for frame in frames:
-        await tx.source.send(frame)
-    for _ in range(12):
-        for _ in range(rng.randint(1, 90)):
-            await RisingEdge(dut.clk)
-        dut.pause.value = 1
-        for _ in range(4):  # a preamble already on its way still leaves
-            await RisingEdge(dut.clk)
-        await FallingEdge(dut.clk)
-        started = len(tx.line.starts)
-        for _ in range(rng.randint(60, 120)):
-            await RisingEdge(dut.clk)
-        await FallingEdge(dut.clk)
-        assert len(tx.line.starts) == started, "a frame started while paused"
-        assert len(tx.line.ends) == started, "the frame in progress did not end"
-        dut.pause.value = 0
-    for frame in frames:
-        await tx.expect(frame)
-    assert min(tx.line.gaps()) >= 9
-
-
-@cocotb.test()
 async def an_underrun_ends_the_frame_with_an_error_and_spares_the_next(dut):
     rng = seed()
     tx = await start(dut)
@@ -164,3 +140,38 @@ async def an_underrun_ends_the_frame_with_an_error_and_spares_the_next(dut):
         # The model takes each further /E/ for nothing; the next frame must be intact.
         await tx.expect(whole)
         assert tx.underruns == underruns + 1
+
+
+@cocotb.test()
+@cocotb.parametrize(fault=["local_fault", "remote_fault"])
+async def a_link_fault_swallows_frames_and_the_first_behind_it_is_whole(dut, fault):
+    """IEEE 802.3 46.3.4: remote fault sets on a local fault, idle on a remote one, no data on either."""
+    rng = seed()
+    tx = await start(dut)
+    tx.line.task.cancel()  # the fault cuts frames
+    word = 0x0200009C_0200009C if fault == "local_fault" else int.from_bytes([IDLE] * LANES, "little")
+    control = 0x11 if fault == "local_fault" else 0xFF
+    for _ in range(12):
+        before = tx.frames + tx.dropped
+        count = rng.randint(4, 12)
+        for _ in range(count):
+            await tx.source.send(rng.randbytes(rng.randint(20, 300)))
+        await ClockCycles(dut.clk, rng.randint(1, 60))
+        getattr(dut, fault).value = 1
+        await ClockCycles(dut.clk, 2)
+        for _ in range(400):
+            await FallingEdge(dut.clk)
+            assert (int(dut.xgmii_txd.value), int(dut.xgmii_txc.value)) == (word, control)
+        assert tx.source.idle() and tx.frames + tx.dropped == before + count
+        getattr(dut, fault).value = 0
+        await ClockCycles(dut.clk, 2)
+        while not tx.sink.empty():
+            tx.sink.recv_nowait()
+        after = [rng.randbytes(rng.randint(60, 200)) for _ in range(3)]
+        for frame in after:
+            await tx.source.send(frame)
+        if tx.sink.active:  # the model waits for the end of the frame that was cut
+            assert (await with_timeout(tx.sink.recv(), 20, "us")).ctrl is not None
+        for frame in after:
+            await tx.expect(frame)
+    assert tx.underruns == 0

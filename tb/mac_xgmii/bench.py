@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole MAC: both directions at once, and a peer's pause seen on the wire."""
+"""MAC and port: both directions at once, faults of the link, and pauses of both sides seen on the wire."""
 
+from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from cocotbext.axi import AxiStreamBus, AxiStreamSink, AxiStreamSource
 from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
-from lib.mac_control import pause, pfc
+from lib.mac_control import CONTROL_MAC, pause, pfc
 from lib.runner import Bench, seed
-from lib.xgmii import LANES, LineMonitor
+from lib.xgmii import LANES, LineMonitor, drive_line
+from scapy.contrib.mac_control import MACControlPause
+from scapy.layers.l2 import Dot1Q, Ether
+from scapy.packet import Raw
 
-BENCH = Bench(top="mac_10g")
+BENCH = Bench(top="mac_port", sources=[Path(__file__).parent / "mac_port.sv"])
 OUR_CLASS = 3
 OCTETS_PER_QUANTA = 64
-COUNTERS = ("tx_frame", "tx_underrun", "rx_frame", "rx_bad_fcs", "rx_bad_frame", "rx_pause", "rx_pfc")
+QUANTA = 60  # that we ask the peer for
+# eth_pkg::mac_status_t and port_stat_t, fields in their order.
+STATUS = ("local_fault", "remote_fault", "link_fault", "tx_frame", "tx_underrun", "tx_dropped")
+STATUS += ("rx_frame", "rx_bad_fcs", "rx_bad_frame", "rx_undersize", "rx_oversize")
+STAT = ("rx_pause", "rx_pfc", "rx_vlan_drop", "tx_pause", "tx_pfc")
 
 
 class Mac:
@@ -26,16 +35,18 @@ class Mac:
         self.wire_in = XgmiiSource(dut.xgmii_rxd, dut.xgmii_rxc, dut.clk, dut.rst)
         self.wire_out = XgmiiSink(dut.xgmii_txd, dut.xgmii_txc, dut.clk, dut.rst)
         self.line = LineMonitor(dut.clk, dut.xgmii_txd, dut.xgmii_txc)
-        self.counts = dict.fromkeys(COUNTERS, 0)
+        self.counts = Counter()
         for log in (self.tx.log, self.rx.log, self.wire_in.log, self.wire_out.log):
             log.setLevel("WARNING")
 
     async def count(self) -> None:
-        pulses = {name: getattr(self.dut, f"stat_{name}") for name in COUNTERS}
         while True:
             await FallingEdge(self.dut.clk)
-            for name, pulse in pulses.items():
-                self.counts[name] += int(pulse.value)
+            for word, names in ((self.dut.status, STATUS), (self.dut.stat, STAT)):
+                pulses = int(word.value)
+                for i, name in enumerate(reversed(names)):
+                    if pulses >> i & 1:
+                        self.counts[name] += 1
 
     async def cycles(self, count: int) -> None:
         for _ in range(count):
@@ -61,11 +72,14 @@ async def start(dut, pause_en: bool = True, pfc_en: bool = True) -> Mac:
     dut.cfg_pause_en.value = pause_en
     dut.cfg_pfc_en.value = pfc_en
     dut.cfg_class.value = OUR_CLASS
+    dut.cfg_stop_peer.value = 0
+    dut.cfg_quanta.value = QUANTA
+    dut.level_bytes.value = 0
     mac = Mac(dut)
     await mac.cycles(4)
     dut.rst.value = 0
     await mac.cycles(2)
-    cocotb.start_soon(mac.line.run())
+    mac.watch = cocotb.start_soon(mac.line.run())
     cocotb.start_soon(mac.count())
     return mac
 
@@ -84,8 +98,7 @@ async def frames_cross_in_both_directions_at_full_rate(dut):
         got = await with_timeout(mac.rx.recv(), 20, "us")
         assert bytes(got.tdata) == received and not got.tuser
     assert abs(sum(mac.line.gaps()) - 12 * len(mac.line.gaps())) <= 3
-    expected = {"tx_frame": len(out), "rx_frame": len(into)}
-    assert mac.counts == {name: expected.get(name, 0) for name in COUNTERS}
+    assert mac.counts == {"tx_frame": len(out), "rx_frame": len(into)}
 
 
 @cocotb.test()
@@ -105,7 +118,7 @@ async def a_pause_on_the_wire_silences_us_for_its_quanta(dut):
         silence, stopped_at = max((b - a, a) for a, b in pairwise(starts))
         # From the last start to the next: the pause itself, and what of a frame was under way.
         assert quanta * OCTETS_PER_QUANTA <= silence <= quanta * OCTETS_PER_QUANTA + pace + 2 * LANES
-        assert stopped_at - heard_at <= 8 * LANES, f"a frame started {stopped_at - heard_at} octets after the pause"
+        assert stopped_at - heard_at <= 12 * LANES, f"a frame started {stopped_at - heard_at} octets after the pause"
     assert min(mac.line.gaps()) >= 9
     assert mac.counts["rx_pause"] == 1 and mac.counts["rx_pfc"] == 2
 
@@ -182,3 +195,76 @@ async def a_pause_frame_with_a_bad_fcs_is_counted_and_not_obeyed(dut):
     await mac.cycles(30)
     assert int(dut.tx_paused.value) == 0
     assert mac.counts["rx_bad_fcs"] == 1 and mac.counts["rx_pause"] == 0
+
+
+@cocotb.test()
+async def a_full_buffer_pauses_the_peer_on_the_wire_until_it_drains(dut):
+    rng = seed()
+    mac = await start(dut)
+    dut.cfg_stop_peer.value = 1
+    frame = rng.randbytes(300)
+    cocotb.start_soon(mac.flood(frame))
+    await mac.cycles(100)
+    dut.level_bytes.value = 1001
+    await mac.cycles(4 * QUANTA * OCTETS_PER_QUANTA // LANES)
+    dut.level_bytes.value = 499
+    await mac.cycles(200)
+    told = []
+    while not mac.wire_out.empty():
+        got = mac.wire_out.recv_nowait()
+        assert got.check_fcs()
+        if bytes(got.get_payload()) != frame:
+            told.append((got.sim_time_start, bytes(got.get_payload())))
+    ours = "02:50:53:54:4b:01"
+    stop = bytes(Ether(dst=CONTROL_MAC, src=ours, type=0x8808) / MACControlPause(pause_time=QUANTA)).ljust(60, b"\0")
+    go_on = bytes(Ether(dst=CONTROL_MAC, src=ours, type=0x8808) / MACControlPause(pause_time=0)).ljust(60, b"\0")
+    assert [payload for _, payload in told] == [stop] * (len(told) - 1) + [go_on]
+    ns = QUANTA * OCTETS_PER_QUANTA / LANES * 6.4
+    assert all(b - a < ns * 1000 for (a, _), (b, _) in pairwise(told)), "the peer's timer ran out between two frames"
+    assert mac.counts["tx_pause"] == len(told) >= 6
+
+
+def ordered_sets(kind: int, columns: int) -> list[tuple[int, int]]:
+    return [(0x9C, 1), (0, 0), (0, 0), (kind, 0)] * columns
+
+
+@cocotb.test()
+async def a_link_fault_stops_data_tells_the_peer_and_ends(dut):
+    rng = seed()
+    mac = await start(dut)
+    mac.watch.cancel()  # the fault cuts a frame
+    cocotb.start_soon(mac.flood(rng.randbytes(100)))
+    quiet = int.from_bytes(bytes([0x07] * LANES), "little"), 0xFF
+    remote_fault = 0x0200009C_0200009C, 0x11
+    for kind, name, answer in ((1, "local_fault", remote_fault), (2, "remote_fault", quiet)):
+        await mac.cycles(200)
+        mac.wire_in.pause = True
+        line = cocotb.start_soon(drive_line(dut.clk, dut.xgmii_rxd, dut.xgmii_rxc, ordered_sets(kind, 400)))
+        await mac.cycles(10)
+        for _ in range(180):
+            await FallingEdge(dut.clk)
+            assert (int(dut.xgmii_txd.value), int(dut.xgmii_txc.value)) == answer
+        await line
+        mac.wire_in.pause = False
+        await mac.cycles(64 + 10)
+        before = mac.counts["tx_frame"]
+        await mac.cycles(200)
+        assert mac.counts["tx_frame"] >= before + 10
+        assert 200 <= mac.counts[name] <= 200 + 64 + 2
+    assert mac.counts["link_fault"] == 2 and mac.counts["tx_dropped"] > 10 and mac.counts["tx_underrun"] == 0
+
+
+@cocotb.test()
+async def the_longest_jumbo_frame_with_a_tag_passes_and_one_octet_more_does_not(dut):
+    rng = seed()
+    mac = await start(dut)
+    whole = Ether(dst="02:50:53:54:4b:01", src="02:00:00:00:00:07") / Dot1Q(vlan=0, prio=3, type=0x0800)
+    for payload, passes in ((9000, True), (9001, False)):
+        frame = bytes(whole / Raw(rng.randbytes(payload)))
+        await mac.peer_sends(frame)
+        await mac.cycles(20)
+        got = await mac.rx.recv()
+        assert got.tuser == 0 if passes else got.tuser
+        if passes:
+            assert bytes(got.tdata) == frame[:12] + frame[16:]
+    assert mac.counts == {"rx_frame": 1, "rx_bad_frame": 1, "rx_oversize": 1}

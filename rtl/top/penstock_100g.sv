@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: SHL-2.1
+// The 100G front end for a hard MAC on 512-bit AXI-Stream (such as AMD's CMAC) at 322.266 MHz.
+// Everything a board needs is on flat AMBA ports; preamble, FCS, gap and link fault signalling are the
+// hard MAC's, pause and PFC are ours (IEEE 802.3 clauses 80, 81; annex 31B).
+module penstock_100g #(
+  parameter int unsigned N_QP       = 4,
+  parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair until acknowledged
+  parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
+  parameter int unsigned CLK_KHZ    = 322266
+) (
+  input logic clk,
+  input logic rst,
+
+  // Frames from destination MAC to the last octet before the FCS, at least 60 octets. A frame that has
+  // begun comes without a gap. Receive cannot be stalled; tuser at tlast: bad frame.
+  output logic [511:0] m_axis_tx_tdata,
+  output logic [63:0]  m_axis_tx_tkeep,
+  output logic         m_axis_tx_tvalid,
+  input  logic         m_axis_tx_tready,
+  output logic         m_axis_tx_tlast,
+  input  logic [511:0] s_axis_rx_tdata,
+  input  logic [63:0]  s_axis_rx_tkeep,
+  input  logic         s_axis_rx_tvalid,
+  input  logic         s_axis_rx_tlast,
+  input  logic         s_axis_rx_tuser,
+
+  // The hard MAC's link fault status (0 where it has none).
+  input  logic rx_local_fault,
+  input  logic rx_remote_fault,
+
+  // Work requests (penstock_pkg::desc_t), their payloads in the same order, completions (cpl_t).
+  input  logic [175:0] s_axis_desc_tdata,
+  input  logic         s_axis_desc_tvalid,
+  output logic         s_axis_desc_tready,
+  input  logic [511:0] s_axis_data_tdata,
+  input  logic [63:0]  s_axis_data_tkeep,
+  input  logic         s_axis_data_tvalid,
+  output logic         s_axis_data_tready,
+  input  logic         s_axis_data_tlast,
+  output logic [63:0]  m_axis_cpl_tdata,
+  output logic         m_axis_cpl_tvalid,
+  input  logic         m_axis_cpl_tready,
+
+  // Rates of the queue pairs over time (penstock_pkg::cc_sample_t); dropped and counted while not taken.
+  output logic [127:0] m_axis_sample_tdata,
+  output logic         m_axis_sample_tvalid,
+  input  logic         m_axis_sample_tready,
+
+  // Registers (regs/penstock.rdl).
+  input  logic [16:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [16:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready,
+
+  output logic tx_paused  // pause or PFC holds our data now
+);
+  localparam int unsigned DATA_W    = 512;
+  localparam int unsigned LINE_MBPS = 100_000;
+
+  eth_pkg::mac_status_t mac;
+  logic [DATA_W-1:0]    tx_tdata;
+  logic [DATA_W/8-1:0]  tx_tkeep;
+
+  penstock_core #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS),
+    .CLK_KHZ(CLK_KHZ),
+    .LINE_MBPS(LINE_MBPS)
+  ) u_core (
+    .m_axis_tx_tdata(tx_tdata),
+    .m_axis_tx_tkeep(tx_tkeep),
+    .*
+  );
+
+  hard_mac_port u_hard_mac_port (
+    .s_axis_tx_tdata (tx_tdata),
+    .s_axis_tx_tkeep (tx_tkeep),
+    .status          (mac),
+    .*
+  );
+endmodule

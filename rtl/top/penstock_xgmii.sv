@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: SHL-2.1
+// The front end on a 64-bit XGMII: penstock_core and the MAC. penstock_10g and penstock_25g are this
+// module at their clocks; the line rate follows from the clock, 64 bits a cycle (IEEE 802.3 clauses 46, 106).
+module penstock_xgmii #(
+  parameter int unsigned N_QP       = 4,
+  parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair until acknowledged
+  parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
+  parameter int unsigned CLK_KHZ    = 156250
+) (
+  input logic clk,
+  input logic rst,
+
+  output logic [63:0] xgmii_txd,
+  output logic [7:0]  xgmii_txc,
+  input  logic [63:0] xgmii_rxd,
+  input  logic [7:0]  xgmii_rxc,
+
+  // Work requests (penstock_pkg::desc_t), their payloads in the same order, completions (cpl_t).
+  input  logic [175:0] s_axis_desc_tdata,
+  input  logic         s_axis_desc_tvalid,
+  output logic         s_axis_desc_tready,
+  input  logic [63:0]  s_axis_data_tdata,
+  input  logic [7:0]   s_axis_data_tkeep,
+  input  logic         s_axis_data_tvalid,
+  output logic         s_axis_data_tready,
+  input  logic         s_axis_data_tlast,
+  output logic [63:0]  m_axis_cpl_tdata,
+  output logic         m_axis_cpl_tvalid,
+  input  logic         m_axis_cpl_tready,
+
+  // Rates of the queue pairs over time (penstock_pkg::cc_sample_t); dropped and counted while not taken.
+  output logic [127:0] m_axis_sample_tdata,
+  output logic         m_axis_sample_tvalid,
+  input  logic         m_axis_sample_tready,
+
+  // Registers (regs/penstock.rdl).
+  input  logic [16:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [16:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready,
+
+  output logic tx_paused  // pause or PFC holds our data now
+);
+  localparam int unsigned DATA_W    = 64;
+  localparam int unsigned LINE_MBPS = CLK_KHZ * DATA_W / 1000;
+
+  logic [63:0] tx_tdata, rx_tdata;
+  logic [7:0] tx_tkeep, rx_tkeep;
+  logic tx_tvalid, tx_tready, tx_tlast;
+  logic rx_tvalid, rx_tlast, rx_tuser;
+  eth_pkg::mac_status_t mac;
+
+  penstock_core #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS),
+    .CLK_KHZ(CLK_KHZ),
+    .LINE_MBPS(LINE_MBPS)
+  ) u_core (
+    .m_axis_tx_tdata (tx_tdata),
+    .m_axis_tx_tkeep (tx_tkeep),
+    .m_axis_tx_tvalid(tx_tvalid),
+    .m_axis_tx_tready(tx_tready),
+    .m_axis_tx_tlast (tx_tlast),
+    .s_axis_rx_tdata (rx_tdata),
+    .s_axis_rx_tkeep (rx_tkeep),
+    .s_axis_rx_tvalid(rx_tvalid),
+    .s_axis_rx_tlast (rx_tlast),
+    .s_axis_rx_tuser (rx_tuser),
+    .*
+  );
+
+  mac_xgmii u_mac (
+    .clk,
+    .rst,
+    .xgmii_txd,
+    .xgmii_txc,
+    .xgmii_rxd,
+    .xgmii_rxc,
+    .s_axis_tdata (tx_tdata),
+    .s_axis_tkeep (tx_tkeep),
+    .s_axis_tvalid(tx_tvalid),
+    .s_axis_tready(tx_tready),
+    .s_axis_tlast (tx_tlast),
+    .m_axis_tdata (rx_tdata),
+    .m_axis_tkeep (rx_tkeep),
+    .m_axis_tvalid(rx_tvalid),
+    .m_axis_tlast (rx_tlast),
+    .m_axis_tuser (rx_tuser),
+    .status       (mac)
+  );
+endmodule
