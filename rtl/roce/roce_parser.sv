@@ -77,6 +77,7 @@ module roce_parser
     logic        lengths_agree;
     logic        bth_whole;     // with the extended header that the opcode asks for
     logic        tver_0;
+    logic        pkey_ours;
     logic [19:0] checksum;      // sum of the header's words, carries not yet folded in
   } checks_t;
 
@@ -120,6 +121,7 @@ module roce_parser
                        && head.base.ip.total_length[1:0] == '0,
         bth_whole:     head.base.ip.total_length >= shortest_packet(head.base.bth.opcode),
         tver_0:        head.base.bth.tver == '0,
+        pkey_ours:     head.base.bth.pkey[14:0] == DefaultPkey[14:0],  // full and limited members
         checksum:      ipv4_word_sum(head.base.ip)
       };
       rx_q[1] <= '{
@@ -147,7 +149,7 @@ module roce_parser
     if (!c.roce_port) return VerdictOther;
     if (!c.ip_ours || !c.mac_ours) return VerdictNotForUs;
     if (!c.lengths_agree || !c.bth_whole || !c.tver_0) return VerdictMalformed;
-    return VerdictRoce;
+    return c.pkey_ours ? VerdictRoce : VerdictBadPkey;
   endfunction
 
   verdict_e verdict_q [2:3];

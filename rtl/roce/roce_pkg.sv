@@ -59,7 +59,8 @@ package roce_pkg;
     VerdictMalformed = 3'd1,  // truncated, bad checksum or length, fragment, IP options
     VerdictNotForUs  = 3'd2,  // another's MAC or IP address
     VerdictOther     = 3'd3,  // not IPv4, not UDP, another port
-    VerdictRoce      = 3'd4
+    VerdictRoce      = 3'd4,
+    VerdictBadPkey   = 3'd5   // RoCEv2 for us, of another partition
   } verdict_e;
 
 endpackage

@@ -25,6 +25,7 @@ module roce_rx
 
   output logic stat_rx_roce,     // good RoCEv2 packets
   output logic stat_icrc_error,
+  output logic stat_bad_pkey,    // another partition than the default one
   output logic stat_not_for_us,  // another's MAC or IP address
   output logic stat_malformed,   // truncated, bad checksum or length, fragment, IP options
   output logic stat_other        // not IPv4, not UDP, another port
@@ -58,13 +59,14 @@ module roce_rx
 
   always_ff @(posedge clk) begin
     rx_valid        <= parsed_done && verdict == VerdictRoce && icrc_ok;
-    stat_icrc_error <= parsed_done && verdict == VerdictRoce && !icrc_ok;
+    stat_icrc_error <= parsed_done && (verdict == VerdictRoce || verdict == VerdictBadPkey) && !icrc_ok;
+    stat_bad_pkey   <= parsed_done && verdict == VerdictBadPkey && icrc_ok;
     stat_not_for_us <= parsed_done && verdict == VerdictNotForUs;
     stat_malformed  <= parsed_done && verdict == VerdictMalformed;
     stat_other      <= parsed_done && verdict == VerdictOther;
     if (parsed_done) rx <= parsed;
     if (rst) begin
-      {rx_valid, stat_icrc_error, stat_not_for_us, stat_malformed, stat_other} <= '0;
+      {rx_valid, stat_icrc_error, stat_bad_pkey, stat_not_for_us, stat_malformed, stat_other} <= '0;
     end
   end
 

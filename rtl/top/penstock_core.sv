@@ -103,6 +103,7 @@ module penstock_core
   counters u_counters (
     .clk,
     .rst,
+    .clear(1'b0),
     .pulse,
     .req(counters_req),
     .rsp(counters_rsp)
@@ -316,8 +317,14 @@ module penstock_core
     .st_nxt,
     .st_wr,
     .st_counters,
+    .st_bytes_acked(),
+    .clear_counters(1'b0),
+    .stat_valid    (),
+    .stat_init     (),
     .stat_qp,
-    .stat
+    .stat_psn      (),
+    .stat,
+    .stat_status   ()
   );
 
   roce_framer #(
@@ -433,6 +440,7 @@ module penstock_core
     .rx_valid,
     .stat_rx_roce   (pulse[CntRxRocePackets]),
     .stat_icrc_error(pulse[CntRxIcrcEncapsulated]),
+    .stat_bad_pkey  (),
     .stat_malformed (pulse[CntRxMalformed]),
     .stat_not_for_us(pulse[CntRxNotForUs]),
     .stat_other     (pulse[CntRxOther])

@@ -17,7 +17,7 @@ from scapy.packet import Packet, Raw
 
 BENCH = Bench(top="roce_rx", configs=[{"DATA_W": 64}, {"DATA_W": 512}])
 
-STATS = ["rx_roce", "icrc_error", "not_for_us", "malformed", "other"]
+STATS = ["rx_roce", "icrc_error", "bad_pkey", "not_for_us", "malformed", "other"]
 # penstock_pkg::rx_roce_t, fields in its order.
 RX_BITS = {"src_ip": 32, "opcode": 8, "becn": 1, "dest_qpn": 24, "psn": 24, "syndrome": 8, "msn": 24}
 
@@ -122,6 +122,15 @@ def mutable_bytes_changed(rng) -> list[Case]:
     return cases
 
 
+def partition_cases(rng) -> list[Case]:
+    """The default partition's full and limited members are heard, others only counted; a bad ICRC comes first."""
+    stranger = [ack(rng, 0, pkey=pkey) for pkey in (0x0000, 0x8000, 0xFFFE, 0x7FFE, 0xBFFF, rng.randrange(0x7FFF))]
+    for case in stranger:
+        case.stat, case.fields = "bad_pkey", None
+    damaged = patched(stranger[0], "icrc_error", {54: stranger[0].frame[54] ^ 1})
+    return [ack(rng, 0, pkey=0x7FFF), ack(rng, 0, pkey=0xFFFF), *stranger, damaged]
+
+
 def malformed_cases(rng) -> list[Case]:
     good = ack(rng, 0)
     with_options = Ether(dst=LOCAL_MAC, src=PEER_MAC) / IP(
@@ -167,7 +176,14 @@ def others(rng) -> list[Case]:
 
 
 def all_cases(rng) -> list[Case]:
-    return good_cases(rng) + bit_errors(rng) + mutable_bytes_changed(rng) + malformed_cases(rng) + others(rng)
+    return (
+        good_cases(rng)
+        + bit_errors(rng)
+        + partition_cases(rng)
+        + mutable_bytes_changed(rng)
+        + malformed_cases(rng)
+        + others(rng)
+    )
 
 
 async def start(dut) -> AxiStreamSource:
