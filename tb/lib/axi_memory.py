@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An AXI4 memory that takes its time: cocotbext-axi's AxiSlave with latency, pauses and error responses.
+
+A write reaches the memory when its response leaves, a read sees the memory as it is when its address arrives: so
+whoever reads before he was told that it is written gets what was there before.
+"""
+
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import cocotb
+from cocotb.queue import Queue
+from cocotb.triggers import Timer
+from cocotb.utils import get_sim_time
+from cocotbext.axi import AxiBus, AxiSlave
+from cocotbext.axi.constants import AxiResp
+
+
+class Fault(Exception):
+    """Makes the slave answer SLVERR."""
+
+
+@dataclass
+class Delayed:
+    """Stands in for a response channel: passes responses on, in order, `latency()` cycles later."""
+
+    channel: object
+    latency: Callable[[], int]
+    clock_ns: int
+    on_send: Callable[[object], None]
+
+    def __post_init__(self):
+        self._transaction_obj = self.channel._transaction_obj
+        self.clear = self.channel.clear
+        self.queue: Queue = Queue()
+        cocotb.start_soon(self._forward())
+
+    async def send(self, item) -> None:
+        self.queue.put_nowait((int(get_sim_time("ps")) + self.latency() * self.clock_ns * 1000, item))
+
+    async def _forward(self) -> None:
+        while True:
+            due, item = await self.queue.get()
+            if (left := due - int(get_sim_time("ps"))) > 0:
+                await Timer(left, "ps")
+            await self.channel.send(item)
+            self.on_send(item)
+
+
+class AxiMemory:
+    """`latency(rng)` in cycles; `fault(address, is_write)` says which accesses answer SLVERR."""
+
+    def __init__(self, dut, rng: random.Random, size: int, latency=lambda rng: 20, clock_ns: int = 10):
+        self.mem = bytearray(rng.randbytes(size))
+        self.fault: Callable[[int, bool], bool] = lambda address, is_write: False
+        self.touched: set[int] = set()  # pages of 4 KiB that were written
+        self.reads = self.writes = self.most_reads = self.most_writes = 0  # outstanding
+        self._open: list[tuple[int, bytes]] = []  # of the burst that is coming in
+        self._closed: dict[int, list[tuple[int, bytes]]] = {}
+        self.slave = slave = AxiSlave(AxiBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, target=self)
+        self._b, self._r = slave.write_if.b_channel, slave.read_if.r_channel
+        for part in (slave.write_if, slave.read_if):
+            part.log.setLevel("ERROR")
+        slave.write_if.b_channel = Delayed(self._b, lambda: self._close(latency(rng)), clock_ns, self._apply)
+        slave.read_if.r_channel = Delayed(self._r, lambda: latency(rng), clock_ns, self._sent)
+        self._number = itertools.count()
+        self._applied = itertools.count()
+
+    def stall(self, rng: random.Random, probability: float) -> None:
+        """Every channel pauses at random."""
+        for channel in (self.slave.write_if.aw_channel, self.slave.write_if.w_channel, self._b,
+                        self.slave.read_if.ar_channel, self._r):  # fmt: skip
+            channel.set_pause_generator(rng.random() < probability for _ in itertools.count())
+
+    def hold(self, held: bool) -> None:
+        for channel in (self.slave.write_if.aw_channel, self.slave.write_if.w_channel, self.slave.read_if.ar_channel):
+            channel.pause = held
+
+    # ---- called by the slave ------------------------------------------------------------------------
+
+    async def write(self, address: int, data: bytes) -> None:
+        if not self._open:
+            self.writes += 1
+            self.most_writes = max(self.most_writes, self.writes)
+        self._open.append((address, data))
+        if self.fault(address, True):
+            raise Fault
+
+    async def read(self, address: int, length: int) -> bytes:
+        if self.fault(address, False):
+            raise Fault
+        return bytes(self.mem[address : address + length])
+
+    def _close(self, latency: int) -> int:
+        self._closed[next(self._number)] = self._open
+        self._open = []
+        return latency
+
+    def _apply(self, b) -> None:
+        ops = self._closed.pop(next(self._applied))
+        self.writes -= 1
+        if b.bresp == AxiResp.OKAY:
+            for address, data in ops:
+                assert address + len(data) <= len(self.mem), f"write to 0x{address:X}, behind the memory"
+                self.mem[address : address + len(data)] = data
+                self.touched.add(address >> 12)
+
+    def _sent(self, r) -> None:
+        pass
