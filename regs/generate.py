@@ -32,6 +32,8 @@ NAMES = [
     "penstock_ring.xml",
     "penstock_server.xml",
     "penstock_replay_block.xml",
+    "penstock_latency_bins.xml",
+    "penstock_latency.xml",
 ]
 
 

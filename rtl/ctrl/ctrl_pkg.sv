@@ -22,6 +22,10 @@ package ctrl_pkg;
 
   // Settings that hold for the whole front end.
   typedef struct packed {
+    eth_pkg::vlan_cfg_t vlan;
+    eth_pkg::pause_tx_cfg_t pause_tx;
+    services_pkg::services_cfg_t services;
+    logic clear;         // pulse: all counts begin anew
     source_pkg::source_cfg_t source;
     logic source_start;  // pulses
     logic source_stop;
@@ -40,5 +44,17 @@ package ctrl_pkg;
     qcn_params_t [CcGroups-1:0] qcn;
     cc_params_t  [CcGroups-1:0] cc;
   } settings_t;
+
+  // What slow_control counts, one pulse each.
+  typedef struct packed {
+    services_pkg::service_rx_stat_t rx;
+    services_pkg::services_stat_t   services;
+    ipbus_pkg::ipbus_stat_t         ipbus;
+    logic cm_requests;
+    logic cm_refused;
+    logic cm_ignored;
+    logic cm_timeouts;
+    logic cm_peers_lost;
+  } slow_control_stat_t;
 
 endpackage

@@ -17,7 +17,7 @@ module registers
   input logic clk,
   input logic rst,
 
-  input  logic [16:0] s_axil_awaddr,
+  input  logic [17:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,
   input  logic        s_axil_awvalid,
   output logic        s_axil_awready,
@@ -28,7 +28,7 @@ module registers
   output logic [1:0]  s_axil_bresp,
   output logic        s_axil_bvalid,
   input  logic        s_axil_bready,
-  input  logic [16:0] s_axil_araddr,
+  input  logic [17:0] s_axil_araddr,
   input  logic [2:0]  s_axil_arprot,
   input  logic        s_axil_arvalid,
   output logic        s_axil_arready,
@@ -39,12 +39,15 @@ module registers
 
   output settings_t settings,
   input  logic      tx_paused,
+  input  eth_pkg::mac_status_t mac,
   input  cm_pkg::cm_status_t cm_status,
   input  destination_pkg::destination_status_t destination_status,
   input  source_pkg::source_status_t source_status,
 
   output reg_req_t counters_req,
   input  reg_rsp_t counters_rsp,
+  output reg_req_t latency_req,
+  input  reg_rsp_t latency_rsp,
   output reg_req_t replay_req,
   input  reg_rsp_t replay_rsp,
   output reg_req_t servers_req,
@@ -95,6 +98,8 @@ module registers
     .*
   );
 
+  wire unused = &{1'b0, mac};  // its pulses are the counters' affair
+
   // ---- constants and status in -----------------------------------------------------------------
   assign hwif_in.build.data_w.next          = 16'(DATA_W);
   assign hwif_in.build.n_qp.next            = 16'(N_QP);
@@ -102,6 +107,9 @@ module registers
   assign hwif_in.ring.bytes.next            = RING_BYTES;
   assign hwif_in.slots.count.next           = SLOTS;
   assign hwif_in.link_status.tx_paused.next = tx_paused;
+
+  assign hwif_in.port.link.local_fault.next  = mac.local_fault;
+  assign hwif_in.port.link.remote_fault.next = mac.remote_fault;
 
   assign hwif_in.connection.status.busy.next = cm_status.busy;
   assign hwif_in.connection.status.step.next = cm_status.step;
@@ -151,6 +159,32 @@ module registers
       retry_cnt:   hwif_out.connection.transport.retry_cnt.value,
       rnr_retry:   hwif_out.connection.transport.rnr_retry.value,
       default:     '0
+  };
+
+  assign settings.clear = hwif_out.command.clear.value;
+
+  assign settings.vlan = '{
+      enable:       hwif_out.port.vlan.enable.value,
+      vid:          hwif_out.port.vlan.vid.value,
+      pcp_data:     hwif_out.port.vlan.pcp_data.value,
+      pcp_services: hwif_out.port.vlan.pcp_services.value
+  };
+  assign settings.pause_tx = '{
+      pause_en:   hwif_out.port.pause.pause_en.value,
+      pfc_en:     hwif_out.port.pause.pfc_en.value,
+      classes:    hwif_out.port.pause.classes.value,
+      quanta:     hwif_out.port.pause.quanta.value,
+      xoff_bytes: hwif_out.port.threshold.xoff_bytes.value,
+      xon_bytes:  hwif_out.port.threshold.xon_bytes.value
+  };
+  assign settings.services = '{
+      netmask:    hwif_out.services.netmask.netmask.value,
+      gateway:    hwif_out.services.gateway.gateway.value,
+      arp_age:    hwif_out.services.control.arp_age.value,
+      gratuitous: hwif_out.services.control.gratuitous.value,
+      echo:       hwif_out.services.control.echo.value,
+      arp_retry:  hwif_out.services.resolution.arp_retry.value,
+      arp_tries:  hwif_out.services.resolution.arp_tries.value
   };
 
   assign settings.source = '{
@@ -233,6 +267,17 @@ module registers
   assign hwif_in.counters.rd_ack  = counters_rsp.rd_ack;
   assign hwif_in.counters.rd_data = counters_rsp.rd_data;
   assign hwif_in.counters.wr_ack  = counters_rsp.wr_ack;
+
+  assign latency_req = '{
+      valid: hwif_out.latency_histogram.req,
+      is_wr: hwif_out.latency_histogram.req_is_wr,
+      addr: 16'(hwif_out.latency_histogram.addr),
+      wr_data: hwif_out.latency_histogram.wr_data,
+      wr_biten: hwif_out.latency_histogram.wr_biten
+  };
+  assign hwif_in.latency_histogram.rd_ack  = latency_rsp.rd_ack;
+  assign hwif_in.latency_histogram.rd_data = latency_rsp.rd_data;
+  assign hwif_in.latency_histogram.wr_ack  = latency_rsp.wr_ack;
 
   assign replay_req = '{
       valid: hwif_out.replay_memory.req,

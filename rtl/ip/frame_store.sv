@@ -16,6 +16,7 @@ module frame_store #(
   input  logic         drop,
   output logic         full,      // no word can be written now
   output logic         lost,      // the frame in front of `commit` is incomplete
+  output logic [PtrW:0] level,    // words of whole frames that wait
   output logic [W-1:0] rd_data,
   output logic         rd_valid,
   input  logic         rd_ready
@@ -36,6 +37,7 @@ module frame_store #(
   assign start   = !settled || (commit && !lost_q) ? head_q : committed_q;
   assign full    = start - tail_q == (PtrW + 1)'(DEPTH);
   assign lost    = lost_q;
+  assign level   = committed_q - tail_q;
   assign write   = wr_valid && !full && (settled || !lost_q);
   assign fetch   = tail_q != committed_q && (rd_ready || !rd_valid);
 

@@ -95,6 +95,7 @@ module icmp_echo
     .drop    (done && !accept),
     .full    (),
     .lost    (lost),
+    .level   (),
     .rd_data (rd_word),
     .rd_valid(m_axis_tvalid),
     .rd_ready(m_axis_tready)

@@ -27,6 +27,8 @@ module service_rx
   input  logic        m_axis_tready,
   output logic        m_axis_tlast,
 
+  output logic [15:0] level_bytes,  // of whole frames that wait
+
   output service_rx_stat_t stat
 );
   import ip_pkg::*;
@@ -93,6 +95,9 @@ module service_rx
     logic [DATA_W-1:0] data;
   } word_t;
 
+  logic [$clog2(STORE_BYTES / Bytes):0] level;
+  assign level_bytes = 16'(level) << CountW;
+
   word_t wr_word, rd_word;
   logic  rd_valid, rd_ready;
 
@@ -109,6 +114,7 @@ module service_rx
     .drop    (end_q && !keep),
     .full    (),
     .lost    (lost),
+    .level   (level),
     .rd_data (rd_word),
     .rd_valid(rd_valid),
     .rd_ready(rd_ready)

@@ -88,6 +88,7 @@ module udp_rx
     .drop    (done && !ipbus_accept),
     .full    (),
     .lost    (lost),
+    .level   (),
     .rd_data (rd_word),
     .rd_valid(m_axis_ipbus_tvalid),
     .rd_ready(m_axis_ipbus_tready)

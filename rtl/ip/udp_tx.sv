@@ -88,6 +88,7 @@ module udp_tx
     .drop    (1'b0),
     .full    (full),
     .lost    (),
+    .level   (),
     .rd_data (rd_word),
     .rd_valid(m_axis_tvalid),
     .rd_ready(m_axis_tready)

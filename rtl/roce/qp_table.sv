@@ -35,6 +35,7 @@ module qp_table
   input  psn_t            st_nxt,
   input  psn_t            st_wr,
   input  qp_tx_counters_t st_counters,
+  input  logic [63:0]     st_bytes_acked,
   input  cc_status_t      st_cc,
 
   // Law and group of congestion control that software chooses for queue pair `cmd_qp`; the engine keeps them.
@@ -155,6 +156,8 @@ module qp_table
       QpStaleAcks:            word = st_counters.stale_acks;
       QpMessagesOk:           word = st_counters.messages_ok;
       QpMessagesErr:          word = st_counters.messages_err;
+      QpBytesAckedLo:         word = st_bytes_acked[31:0];
+      QpBytesAckedHi:         word = st_bytes_acked[63:32];
       QpRateCurrent:          word = st_cc.rate_current;
       QpRateTarget:           word = st_cc.rate_target;
       QpAlpha:                word = 32'(st_cc.alpha);

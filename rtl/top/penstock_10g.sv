@@ -34,7 +34,7 @@ module penstock_10g #(
   input  logic         m_axis_sample_tready,
 
   // Registers (regs/penstock.rdl).
-  input  logic [16:0] s_axil_awaddr,
+  input  logic [17:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,
   input  logic        s_axil_awvalid,
   output logic        s_axil_awready,
@@ -45,7 +45,7 @@ module penstock_10g #(
   output logic [1:0]  s_axil_bresp,
   output logic        s_axil_bvalid,
   input  logic        s_axil_bready,
-  input  logic [16:0] s_axil_araddr,
+  input  logic [17:0] s_axil_araddr,
   input  logic [2:0]  s_axil_arprot,
   input  logic        s_axil_arvalid,
   output logic        s_axil_arready,

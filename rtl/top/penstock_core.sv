@@ -50,7 +50,7 @@ module penstock_core
   input  logic                m_axis_sample_tready,
 
   // Registers.
-  input  logic [16:0] s_axil_awaddr,
+  input  logic [17:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,
   input  logic        s_axil_awvalid,
   output logic        s_axil_awready,
@@ -61,7 +61,7 @@ module penstock_core
   output logic [1:0]  s_axil_bresp,
   output logic        s_axil_bvalid,
   input  logic        s_axil_bready,
-  input  logic [16:0] s_axil_araddr,
+  input  logic [17:0] s_axil_araddr,
   input  logic [2:0]  s_axil_arprot,
   input  logic        s_axil_arvalid,
   output logic        s_axil_arready,
@@ -72,7 +72,7 @@ module penstock_core
 );
   import ctrl_pkg::*;
   import penstock_regs_pkg::*;
-  import roce_tx_pkg::qp_tx_counters_t, roce_tx_pkg::outcome_t;
+  import roce_tx_pkg::qp_tx_counters_t, roce_tx_pkg::outcome_t, roce_tx_pkg::ring_status_t;
 
   if (DATA_W != 64 && DATA_W != 512) begin : gen_check_data_w
     $error("%m: DATA_W is %0d, must be 64 or 512", DATA_W);
@@ -80,14 +80,16 @@ module penstock_core
 
   // ---- registers and queue-pair table --------------------------------------------------------------
   settings_t settings;
-  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp;
   cm_pkg::cm_status_t cm_status;
+  slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
   source_pkg::source_status_t source_status;
   logic [CntNumber-1:0] pulse;
 
   assign cm_status = '0;
+  assign slow = '0;
 
   registers #(
     .DATA_W(DATA_W),
@@ -103,7 +105,7 @@ module penstock_core
   counters u_counters (
     .clk,
     .rst,
-    .clear(1'b0),
+    .clear(settings.clear),
     .pulse,
     .req(counters_req),
     .rsp(counters_rsp)
@@ -119,6 +121,7 @@ module penstock_core
   qp_state_e            cmd_state, st_state;
   psn_t                 st_una, st_nxt, st_wr;
   qp_tx_counters_t      st_counters;
+  logic          [63:0] st_bytes_acked;
   cc_status_t           st_cc;
   logic                 cc_choice_valid;
   cc_choice_t           cc_choice;
@@ -147,6 +150,7 @@ module penstock_core
     .st_nxt,
     .st_wr,
     .st_counters,
+    .st_bytes_acked,
     .st_cc,
     .cc_choice_valid,
     .cc_choice
@@ -167,7 +171,7 @@ module penstock_core
     .cfg   (settings.source),
     .start (settings.source_start),
     .stop  (settings.source_stop),
-    .clear (1'b0),
+    .clear (settings.clear),
     .status(source_status),
     .replay_req,
     .replay_rsp,
@@ -246,8 +250,11 @@ module penstock_core
   logic sent_valid;
   qp_t sent_qp;
   logic [15:0] sent_bytes;
+  logic stat_valid, stat_init;
   qp_t stat_qp;
+  psn_t stat_psn;
   outcome_t stat;
+  ring_status_t stat_status;
 
   logic [DATA_W-1:0] payload_tdata, frame_tdata;
   logic [DATA_W/8-1:0] payload_tkeep, frame_tkeep;
@@ -317,14 +324,30 @@ module penstock_core
     .st_nxt,
     .st_wr,
     .st_counters,
-    .st_bytes_acked(),
-    .clear_counters(1'b0),
-    .stat_valid    (),
-    .stat_init     (),
+    .st_bytes_acked,
+    .clear_counters(settings.clear),
+    .stat_valid,
+    .stat_init,
     .stat_qp,
-    .stat_psn      (),
+    .stat_psn,
     .stat,
-    .stat_status   ()
+    .stat_status
+  );
+
+  latency_histogram #(
+    .N_QP(N_QP)
+  ) u_latency (
+    .clk,
+    .rst,
+    .clear(settings.clear),
+    .stat_valid,
+    .stat_init,
+    .stat_qp,
+    .stat_psn,
+    .stat,
+    .stat_status,
+    .req(latency_req),
+    .rsp(latency_rsp)
   );
 
   roce_framer #(
@@ -371,12 +394,13 @@ module penstock_core
   eth_pkg::port_cfg_t port_cfg;
   eth_pkg::port_stat_t port_stat;
 
-  always_comb begin
-    port_cfg = '0;
-    port_cfg.flow_control = '{
-        pause_en: settings.pause_en, pfc_en: settings.pfc_en, traffic_class: settings.traffic_class
-    };
-  end
+  assign port_cfg = '{
+      vlan: settings.vlan,
+      flow_control: '{
+          pause_en: settings.pause_en, pfc_en: settings.pfc_en, traffic_class: settings.traffic_class
+      },
+      pause_tx: settings.pause_tx
+  };
 
   eth_port #(
     .DATA_W(DATA_W),
@@ -554,6 +578,13 @@ module penstock_core
   assign pulse[CntRxBadFrames]   = mac.rx_bad_frame;
   assign pulse[CntRxPause]       = port_stat.rx_pause;
   assign pulse[CntRxPfc]         = port_stat.rx_pfc;
+  assign pulse[CntRxUndersize]   = mac.rx_undersize;
+  assign pulse[CntRxOversize]    = mac.rx_oversize;
+  assign pulse[CntLinkFaults]    = mac.link_fault;
+  assign pulse[CntTxDropped]     = mac.tx_dropped;
+  assign pulse[CntRxVlanDrop]    = port_stat.rx_vlan_drop;
+  assign pulse[CntTxPause]       = port_stat.tx_pause;
+  assign pulse[CntTxPfc]         = port_stat.tx_pfc;
   assign pulse[CntRxCnpPackets]  = cnp_valid;
   assign pulse[CntRpCnpIgnored]  = cnp_ignored;
 
@@ -566,7 +597,38 @@ module penstock_core
   assign pulse[CntMessagesDone]         = stat.complete;
   assign pulse[CntQpErrors]             = qp_err_valid;
 
+  assign pulse[CntServiceRxFrames]   = slow.rx.rx_frames;
+  assign pulse[CntServiceRxOverflow] = slow.rx.rx_overflow;
+  assign pulse[CntServiceRxForeign]  = slow.rx.rx_foreign;
+  assign pulse[CntIpMalformed]       = slow.services.malformed;
+  assign pulse[CntIpFragments]       = slow.services.fragments;
+  assign pulse[CntIpNotForUs]        = slow.services.not_for_us;
+  assign pulse[CntIpChecksum]        = slow.services.checksum;
+  assign pulse[CntIpUnserved]        = slow.services.unserved;
+  assign pulse[CntArpRequests]       = slow.services.arp_requests;
+  assign pulse[CntArpReplies]        = slow.services.arp_replies;
+  assign pulse[CntArpRefused]        = slow.services.arp_refused;
+  assign pulse[CntArpConflicts]      = slow.services.arp_conflicts;
+  assign pulse[CntArpRequestsSent]   = slow.services.arp_requests_sent;
+  assign pulse[CntArpUnresolved]     = slow.services.arp_unresolved;
+  assign pulse[CntIcmpEchoReplies]   = slow.services.echo_replies;
+  assign pulse[CntIcmpEchoDropped]   = slow.services.echo_dropped;
+  assign pulse[CntUdpDropped]        = slow.services.udp_dropped;
+  assign pulse[CntCmMalformed]       = slow.services.cm_malformed;
+  assign pulse[CntServiceTxFrames]   = slow.services.tx_frames;
+  assign pulse[CntIpbusPackets]      = slow.ipbus.packets;
+  assign pulse[CntIpbusMalformed]    = slow.ipbus.malformed;
+  assign pulse[CntIpbusOutOfOrder]   = slow.ipbus.out_of_order;
+  assign pulse[CntIpbusResent]       = slow.ipbus.resent;
+  assign pulse[CntIpbusBusErrors]    = slow.ipbus.bus_errors;
+  assign pulse[CntIpbusBadHeaders]   = slow.ipbus.bad_headers;
+  assign pulse[CntCmRequests]        = slow.cm_requests;
+  assign pulse[CntCmRefused]         = slow.cm_refused;
+  assign pulse[CntCmIgnored]         = slow.cm_ignored;
+  assign pulse[CntCmTimeouts]        = slow.cm_timeouts;
+  assign pulse[CntCmPeersLost]       = slow.cm_peers_lost;
+
   // The rest of an operation's outcome concerns the transport alone, which also counts per queue pair.
-  wire unused = &{1'b0, stat_qp, stat, settings.connection, mac, port_stat};
+  wire unused = &{1'b0, settings};
 
 endmodule

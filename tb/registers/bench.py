@@ -45,7 +45,7 @@ async def every_register_of_the_map_answers(dut):
 @cocotb.test()
 async def an_address_outside_the_map_answers_slverr_and_the_bus_lives_on(dut):
     registers = await start(dut)
-    for where in (0x01C, 0x124, 0x224, 0x3FC, address("counters.messages_beyond_slot") + 4, 0x1000):
+    for where in (0x01C, 0x124, 0x224, 0x3FC, address("counters.cm_peers_lost") + 4, 0x1000):
         assert await registers.refused(where), f"read of 0x{where:05X}"
         assert await registers.refused(where, 0), f"write of 0x{where:05X}"
     assert await registers.refused(address("id"), 0), "write of a read-only register"

@@ -10,7 +10,7 @@ module registers_harness
   input logic clk,
   input logic rst,
 
-  input  logic [16:0] s_axil_awaddr,
+  input  logic [17:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,
   input  logic        s_axil_awvalid,
   output logic        s_axil_awready,
@@ -21,7 +21,7 @@ module registers_harness
   output logic [1:0]  s_axil_bresp,
   output logic        s_axil_bvalid,
   input  logic        s_axil_bready,
-  input  logic [16:0] s_axil_araddr,
+  input  logic [17:0] s_axil_araddr,
   input  logic [2:0]  s_axil_arprot,
   input  logic        s_axil_arvalid,
   output logic        s_axil_arready,
@@ -49,11 +49,16 @@ module registers_harness
   output logic                 stat_no_server,
   output logic                 stat_slot_too_small
 );
-  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp;
   destination_pkg::destination_status_t destination_status;
 
-  registers #(.N_QP(N_QP)) u_registers (.cm_status('0), .source_status('0), .*);
+  registers #(.N_QP(N_QP)) u_registers (.mac('0), .cm_status('0), .source_status('0), .*);
+
+  latency_histogram #(.N_QP(N_QP)) u_latency (
+    .clk, .rst, .clear(1'b0), .stat_valid(1'b0), .stat_init(1'b0), .stat_qp('0), .stat_psn('0), .stat('0),
+    .stat_status('0), .req(latency_req), .rsp(latency_rsp)
+  );
 
   replay_memory u_replay_memory (
     .clk, .rst, .blocks('0), .load(1'b0), .take(1'b0), .last(1'b0), .word(replay_word), .valid(replay_valid),
@@ -69,7 +74,7 @@ module registers_harness
     .stat_no_server, .stat_slot_too_small
   );
 
-  counters u_counters (.clk, .rst, .pulse, .req(counters_req), .rsp(counters_rsp));
+  counters u_counters (.clk, .rst, .clear(settings.clear), .pulse, .req(counters_req), .rsp(counters_rsp));
 
   qp_table #(
     .N_QP(N_QP),
@@ -86,6 +91,7 @@ module registers_harness
     .st_nxt      ('0),
     .st_wr       ('0),
     .st_counters ('0),
+    .st_bytes_acked('0),
     .st_cc       ('0),
     .cc_choice_valid,
     .cc_choice,
