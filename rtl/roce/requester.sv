@@ -59,6 +59,7 @@ module requester
   output logic            op_valid,
   output logic            op_init,
   output outcome_t        op_outcome,
+  output logic [PayloadLenW-1:0] op_acked_bytes,  // of the acknowledged packet that this operation freed
   output ring_status_t    op_status,
   output ring_view_t      view
 );
@@ -188,8 +189,8 @@ module requester
     .wr_en  (meta_wr_en),
     .wr_addr(meta_address(load_qp, meta_wr_slot)),
     .wr_data(meta_wr_tx),
-    .rd_en  (valid1_q && op1_q.kind == DoSend),
-    .rd_addr(meta_address(op1_q.qp, SlotW'(row1.nxt))),
+    .rd_en  (valid1_q && (op1_q.kind == DoSend || op1_q.kind == DoRelease)),
+    .rd_addr(meta_address(op1_q.qp, SlotW'(op1_q.kind == DoSend ? row1.nxt : row1.tail))),
     .rd_data(tx_meta)
   );
   ram_sdp #(.W($bits(cpl_meta_t)), .DEPTH(MetaDepth)) u_cpl_meta (
@@ -263,6 +264,7 @@ module requester
   assign op_qp      = op2_q.qp;
   assign op_outcome = valid2_q ? outcome : '0;
   assign op_status  = '{state: next.state, una: next.una, nxt: next.nxt, wr: next.wr};
+  assign op_acked_bytes = op_outcome.freed && outcome.status == WcSuccess ? tx_meta.len : '0;
   assign send_valid = op_outcome.send;
   assign send_mtu   = row2_q.mtu;
   assign cpl_valid  = op_outcome.complete;

@@ -110,10 +110,16 @@ module roce_tx
   output psn_t                st_nxt,
   output psn_t                st_wr,
   output qp_tx_counters_t     st_counters,
+  output logic [63:0]         st_bytes_acked,
+  input  logic                clear_counters,
 
-  // events of queue pair stat_qp, for global counters
+  // events of queue pair stat_qp, for global counters and the latency histogram
+  output logic                stat_valid,   // an operation has been done; the first is stat_init
+  output logic                stat_init,
   output qp_t                 stat_qp,
-  output outcome_t            stat
+  output psn_t                stat_psn,     // of the packet that it sent
+  output outcome_t            stat,
+  output ring_status_t        stat_status   // after it
 );
 
   localparam int unsigned BeatW = PayloadLenW - 1 - $clog2(DATA_W / 8);
@@ -200,6 +206,7 @@ module roce_tx
   qp_t op_qp;
   outcome_t op_outcome;
   ring_status_t op_status;
+  logic [PayloadLenW-1:0] op_acked_bytes;
   logic [$clog2(Headers):0] hdr_level;
   logic hdr_in_ready, hdr_waits, hdr_taken, hdr_room, job_room, packet_valid, packet_bad;
   logic slot_valid, slot_bad, slot_ready, view_valid, view_ready, op_waits;  // commits of written slots, and loads
@@ -222,7 +229,7 @@ module roce_tx
     .cfg_rd, .cfg_qp, .cfg,
     .send_valid, .send_hdr, .send_mtu, .send_wire_bytes, .read_done,
     .cpl_valid, .cpl,
-    .op_qp, .op_valid, .op_init, .op_outcome, .op_status,
+    .op_qp, .op_valid, .op_init, .op_outcome, .op_acked_bytes, .op_status,
     .view
   );
 
@@ -305,8 +312,9 @@ module roce_tx
 
   qp_counters #(.N_QP(N_QP)) u_counters (
     .clk, .rst,
-    .op_valid, .op_init, .op_qp, .op_outcome, .op_status,
-    .st_qp, .st_state, .st_una, .st_nxt, .st_wr, .st_counters
+    .clear(clear_counters),
+    .op_valid, .op_init, .op_qp, .op_outcome, .op_acked_bytes, .op_status,
+    .st_qp, .st_state, .st_una, .st_nxt, .st_wr, .st_counters, .st_bytes_acked
   );
 
   assign qp_err_valid = stat.failed;
@@ -315,8 +323,12 @@ module roce_tx
   assign sent_qp      = stat_qp;
 
   always_ff @(posedge clk) begin
-    stat_qp    <= op_qp;
-    stat       <= op_outcome;
+    stat_valid  <= op_valid && !rst;
+    stat_init   <= op_init;
+    stat_qp     <= op_qp;
+    stat_psn    <= send_hdr.psn;
+    stat_status <= op_status;
+    stat        <= op_outcome;
     sent_bytes <= send_wire_bytes;
     if (rst) stat <= '0;
   end

@@ -118,6 +118,8 @@ class Harness:
             getattr(dut, name).value = 0
         dut.tx_paused.value = 0
         dut.st_qp.value = 0
+        dut.clear_counters.value = 0
+        dut.latency_rd.value = 0
         dut.cc_eligible.value = (1 << len(dut.cc_eligible)) - 1
         dut.rst.value = 1
         self.desc = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_desc"), dut.clk, dut.rst)
@@ -162,7 +164,16 @@ class Harness:
         await ClockCycles(self.dut.clk, 3)
         counters = int(self.dut.st_counters.value)
         status = {name: counters >> (32 * i) & 0xFFFFFFFF for i, name in enumerate(reversed(COUNTERS))}
+        status["bytes_acked"] = int(self.dut.st_bytes_acked.value)
         return status | {n: int(getattr(self.dut, f"st_{n}").value) for n in ("state", "una", "nxt", "wr")}
+
+    async def latency(self, address: int) -> int:
+        """A word of the latency histogram."""
+        self.dut.latency_rd.value, self.dut.latency_addr.value = 1, address
+        await RisingEdge(self.dut.clk)
+        self.dut.latency_rd.value = 0
+        await ClockCycles(self.dut.clk, 6)
+        return int(self.dut.latency_data.value)
 
     async def wait_state(self, qp: int, state: int, cycles: int = 20000) -> None:
         for _ in range(cycles // 20):

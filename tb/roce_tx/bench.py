@@ -61,6 +61,7 @@ async def random_traffic(dut, faults: Faults, messages: int, stall: float, mtu_c
     for qp in range(4):
         status = await h.status(qp)
         assert status["messages_ok"] == sum(r.qp == qp for r in requests)
+        assert status["bytes_acked"] == sum(len(r.data) for r in requests if r.qp == qp)
         assert status["packets_sent"] == len(h.peers[qp].headers)
         assert status["una"] == status["nxt"] == status["wr"] == h.peers[qp].responder.psn
     return h
@@ -106,6 +107,55 @@ async def full_packets_leave_without_a_bubble(dut):
     h.verify(requests)
     dut._log.info("%d beats with %d idle cycles between them", beats, idle)
     assert idle <= 4 * 4, "more than the few cycles in which a message begins"
+
+
+@cocotb.test()
+async def the_latency_of_a_packet_is_measured_unless_it_was_sent_again(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    peer = await h.open(3, mtu_code=1, ack_timeout=0)
+    peer.silent = True
+    base, times = peer.row["init_psn"], []
+    last, discarded = 0x8000 + 0x20 * 3, 0x8000 + 0x20 * 3 + 12
+    for n, wait in enumerate((100, 700, 45)):
+        h.submit(h.request(3, 200))
+        while len(peer.headers) <= n:
+            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, wait)
+        h.acknowledge(3, Ack.OK, base + n)
+        await h.completed(n + 1)
+        times.append(await h.latency(last))
+        assert wait < times[-1] < wait + 40, f"{times[-1]} cycles, the acknowledgement came after {wait}"
+    h.submit(h.request(3, 200))
+    while len(peer.headers) < 4:
+        await RisingEdge(dut.clk)
+    h.acknowledge(3, Ack.NAK_SEQ, base + 3)
+    while len(peer.headers) < 5:
+        await RisingEdge(dut.clk)
+    h.acknowledge(3, Ack.OK, base + 3)
+    await h.completed(4)
+    assert await h.latency(last) == times[-1] and await h.latency(discarded) == 1
+    assert sum([await h.latency(0x80 * 3 + 4 * i) for i in range(32)]) == len(times)
+
+
+@cocotb.test()
+async def counters_clear_at_once_and_count_on_from_zero(dut):
+    rng = seed()
+    h = await Harness(dut, rng, Faults()).start()
+    await h.open(2, mtu_code=1)
+    h.submit(h.request(2, 1000))
+    await h.completed(1)
+    assert (await h.status(2))["packets_sent"] == 4 and (await h.status(2))["bytes_acked"] == 1000
+    dut.clear_counters.value = 1
+    await RisingEdge(dut.clk)
+    dut.clear_counters.value = 0
+    counts = await h.status(2)
+    assert counts["una"] == counts["nxt"] != 0
+    assert not any(counts[name] for name in ("packets_sent", "messages_ok", "bytes_acked"))
+    h.submit(h.request(2, 300))
+    await h.completed(2)
+    counts = await h.status(2)
+    assert [counts[name] for name in ("packets_sent", "messages_ok", "bytes_acked")] == [2, 1, 300]
 
 
 @cocotb.test()

@@ -89,13 +89,23 @@ module roce_tx_bench
   output psn_t                st_una,
   output psn_t                st_nxt,
   output psn_t                st_wr,
-  output logic [255:0]        st_counters
+  output logic [255:0]        st_counters,
+  output logic [63:0]         st_bytes_acked,
+  input  logic                clear_counters,
+  input  logic                latency_rd,
+  input  logic [15:0]         latency_addr,
+  output logic [31:0]         latency_data
 );
   tx_hdr_t hdr;
   logic cfg_rd;
-  qp_t cfg_qp, unused_stat_qp;
+  qp_t cfg_qp, stat_qp;
   qp_cfg_t rows[256], cfg;
-  roce_tx_pkg::outcome_t unused_stat;
+  logic stat_valid, stat_init;
+  psn_t stat_psn;
+  roce_tx_pkg::outcome_t stat;
+  roce_tx_pkg::ring_status_t stat_status;
+  ctrl_pkg::reg_req_t latency_req;
+  ctrl_pkg::reg_rsp_t latency_rsp;
   logic [N_QP-1:0] unused_backlog;
   qp_state_e state;
   roce_tx_pkg::qp_tx_counters_t counters;
@@ -131,6 +141,16 @@ module roce_tx_bench
     .m_axi_arlen, .m_axi_arsize, .m_axi_arburst, .m_axi_arlock, .m_axi_arcache, .m_axi_arprot, .m_axi_arvalid,
     .m_axi_arready, .m_axi_rid, .m_axi_rdata, .m_axi_rresp, .m_axi_rlast, .m_axi_rvalid, .m_axi_rready,
     .st_qp, .st_state(state), .st_una, .st_nxt, .st_wr, .st_counters(counters),
-    .stat_qp(unused_stat_qp), .stat(unused_stat)
+    .st_bytes_acked, .clear_counters,
+    .stat_valid, .stat_init, .stat_qp, .stat_psn, .stat, .stat_status
   );
+
+  latency_histogram #(.N_QP(N_QP)) u_latency (
+    .clk, .rst, .clear(clear_counters),
+    .stat_valid, .stat_init, .stat_qp, .stat_psn, .stat, .stat_status,
+    .req(latency_req), .rsp(latency_rsp)
+  );
+  assign latency_req = '{valid: latency_rd, is_wr: 1'b0, addr: latency_addr, wr_data: '0, wr_biten: '0};
+  assign latency_data = latency_rsp.rd_data;
+  wire unused = &{1'b0, latency_rsp};
 endmodule
