@@ -8,18 +8,19 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
+from lib import cable
 from lib.rc_peer import QPN_BASE, Peer
 from lib.register_map import Registers, unpack
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int, mac_int
 
-CLOCK_PS = 6400  # 156.25 MHz
+CLOCK_PS = cable.CLOCK_PS["penstock_10g"]
 RESET, RTS, ERR = range(3)
 SUCCESS, FLUSH_ERR, REM_ACCESS, RETRY_EXC = 0, 5, 10, 12
 MTU_4096 = 5
 
 
 class Board:
-    """penstock_10g out of reset; `open` makes a queue pair ready to send to queue pair `qp` of the peer."""
+    """A top out of reset; `open` makes a queue pair ready to send to queue pair `qp` of the peer."""
 
     def __init__(self, dut, first_psn: dict[int, int]):
         self.dut, self.first_psn = dut, first_psn
@@ -80,10 +81,19 @@ class Board:
 
 async def start(dut, first_psn: dict[int, int]) -> Board:
     """Clock, reset, addresses, and the named queue pairs opened at their first PSN."""
-    cocotb.start_soon(Clock(dut.clk, CLOCK_PS, "ps").start())
+    cocotb.start_soon(Clock(dut.clk, cable.CLOCK_PS[dut._name], "ps").start())
     dut.rst.value = 1
     board = Board(dut, first_psn)
-    for model in ("s_axil", "s_axis_desc", "s_axis_data", "m_axis_cpl", "xgmii_rxd", "xgmii_txd"):
+    for model in (
+        "s_axil",
+        "s_axis_desc",
+        "s_axis_data",
+        "m_axis_cpl",
+        "xgmii_rxd",
+        "xgmii_txd",
+        "m_axis_tx",
+        "s_axis_rx",
+    ):
         logging.getLogger(f"cocotb.{dut._name}.{model}").setLevel(logging.WARNING)  # a line per frame is too many
     for _ in range(8):
         await RisingEdge(dut.clk)

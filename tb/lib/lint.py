@@ -12,8 +12,8 @@ import rtl
 
 # Beside the default parameters, which every module is elaborated with.
 CONFIGURATIONS = [
-    *(("penstock_10g", {"N_QP": n_qp}) for n_qp in (1, 16, 256)),
-    *(("penstock_core", {"DATA_W": 512, "CLK_KHZ": 322266, "N_QP": n_qp}) for n_qp in (1, 4, 16, 256)),
+    *((top, {"N_QP": n_qp}) for top in ("penstock_10g", "penstock_25g", "penstock_100g") for n_qp in (1, 16, 256)),
+    ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 
 

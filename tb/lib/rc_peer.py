@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other end of the cable: an RC responder behind cocotbext-eth's XGMII, its headers and ICRC by scapy.
+"""The other end of the cable (`lib/cable.py`): an RC responder, its headers and ICRC by scapy.
 
 Acceptance rules of IBTA 9.7.5: the expected PSN is taken, an older one is acknowledged again, a newer one is
 answered with one NAK sequence error until the gap is filled.
@@ -10,18 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cocotb
-from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
 from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from lib.cable import WIRE_OVERHEAD, plug
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, has_imm, has_reth
 
 QPN_BASE = 0xABC100
 PSN_MOD = 1 << 24
 ACK, RNR, NAK = 0x1F, 0x20, 0x60  # AETH syndromes; ACK without credit limit
 LAST_OPCODES = {0x02, 0x03, 0x04, 0x05, 0x08, 0x09, 0x0A, 0x0B}
-WIRE_OVERHEAD = 8 + 4 + 12  # preamble, FCS, gap
 
 
 @dataclass
@@ -51,8 +50,8 @@ class Peer:
     """`verdict(packet)` may answer "drop", or a syndrome to refuse the expected packet with, instead of None."""
 
     def __init__(self, dut, expected: dict[int, int], memory: int = 1 << 20):
-        self.source = XgmiiSource(dut.xgmii_rxd, dut.xgmii_rxc, dut.clk, dut.rst)
-        self.sink = XgmiiSink(dut.xgmii_txd, dut.xgmii_txc, dut.clk, dut.rst)
+        self.cable = plug(dut)
+        self.source, self.sink = self.cable.source, self.cable.sink
         self.flows = {qp: Flow(psn) for qp, psn in expected.items()}
         self.memory = bytearray(memory)
         self.seen: list[Seen] = []
@@ -63,9 +62,7 @@ class Peer:
 
     async def run(self) -> None:
         while True:
-            frame = await self.sink.recv()
-            assert frame.check_fcs(), "frame with a wrong FCS"
-            await self.handle(bytes(frame.get_payload()), frame.sim_time_start)
+            await self.handle(*await self.cable.receive())
 
     async def handle(self, raw: bytes, start) -> None:
         frame = Ether(raw)
@@ -134,4 +131,4 @@ class Peer:
         await self.send(bytes(self.lower() / cnp(QPN_BASE + qp)))
 
     async def send(self, frame: bytes) -> None:
-        await self.source.send(XgmiiFrame.from_payload(frame))
+        await self.cable.send(frame)
