@@ -116,6 +116,30 @@ async def counters_count_every_pulse_even_all_at_once(dut):
 
 
 @cocotb.test()
+async def cleared_counters_begin_anew_and_miss_nothing_after_it(dut):
+    rng, registers = seed(), await start(dut)
+    names = [n for n in generated().REGISTERS if n.startswith("counters.")]
+    dut.pulse.value = (1 << len(names)) - 1
+    for _ in range(rng.randrange(300)):
+        await RisingEdge(dut.clk)
+    await registers.write_fields("command", clear=1)
+    dut.pulse.value = 0
+    for _ in range(4):
+        await RisingEdge(dut.clk)
+    first = [await registers.read(n) for n in names]
+    assert max(first) < 20, "what came before the clear is still there"
+    await registers.write_fields("command", clear=1)
+    expected = [0] * len(names)
+    for _ in range(rng.randrange(1, 300)):  # while the turns still go round
+        pulses = rng.getrandbits(len(names))
+        dut.pulse.value = pulses
+        expected = [count + (pulses >> i & 1) for i, count in enumerate(expected)]
+        await RisingEdge(dut.clk)
+    dut.pulse.value = 0
+    assert [await registers.read(n) for n in names] == expected
+
+
+@cocotb.test()
 async def queue_pair_rows_are_reached_at_their_stride(dut):
     registers = await start(dut)
     for qp in range(4):
