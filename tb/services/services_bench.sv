@@ -59,6 +59,7 @@ module services_bench
   output logic        found,
   output logic [47:0] found_mac,
 
+  output logic [15:0]      level_bytes,
   output service_rx_stat_t stat_rx,
   output services_stat_t   stat
 );
@@ -78,6 +79,7 @@ module services_bench
     .m_axis_tvalid(rx_tvalid),
     .m_axis_tready(rx_tready),
     .m_axis_tlast (rx_tlast),
+    .level_bytes,
     .stat         (stat_rx)
   );
 
