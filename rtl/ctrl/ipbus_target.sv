@@ -120,6 +120,7 @@ module ipbus_target
 
   // ---- what it is --------------------------------------------------------------------------------------------
   packet_hdr_t hdr, big_hdr, little_hdr;
+  packet_hdr_t hdr_q;   // of the packet that is being answered
   logic        big, readable, is_control, is_status, is_resend, reliable, accept, found;
   logic [15:0] next_id_q;
 
@@ -201,7 +202,6 @@ module ipbus_target
   assign m_axil_wstrb  = '1;
 
   // ---- the packet's way ---------------------------------------------------------------------------------------------
-  packet_hdr_t     hdr_q;
   logic [PtrW-1:0] reply_words_q, send_q;   // of the reply; the word that is read
   logic            sent_all;
 

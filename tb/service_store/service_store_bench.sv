@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: SHL-2.1
+// Bench only: both stores of the network services, back to back.
+module service_store_bench
+  import services_pkg::*;
+#(
+  parameter int unsigned DATA_W = 64
+) (
+  input  logic clk,
+  input  logic rst,
+  input  logic [47:0] local_mac,
+
+  input  logic [DATA_W-1:0]   s_axis_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_tkeep,
+  input  logic                s_axis_tvalid,
+  input  logic                s_axis_tlast,
+  input  logic                s_axis_tuser,
+
+  input  logic hold,  // nothing passes from the one to the other
+  output logic [15:0] level_bytes,
+  output service_rx_stat_t stat,
+
+  output logic [DATA_W-1:0]   m_axis_tdata,
+  output logic [DATA_W/8-1:0] m_axis_tkeep,
+  output logic                m_axis_tvalid,
+  input  logic                m_axis_tready,
+  output logic                m_axis_tlast
+);
+  logic [63:0] tdata;
+  logic [7:0] tkeep;
+  logic rx_tvalid, tx_tready, tlast;
+
+  service_rx #(.DATA_W(DATA_W)) u_rx (
+    .clk, .rst, .local_mac,
+    .s_axis_tdata, .s_axis_tkeep, .s_axis_tvalid, .s_axis_tlast, .s_axis_tuser,
+    .m_axis_tdata (tdata),
+    .m_axis_tkeep (tkeep),
+    .m_axis_tvalid(rx_tvalid),
+    .m_axis_tready(tx_tready && !hold),
+    .m_axis_tlast (tlast),
+    .level_bytes, .stat
+  );
+
+  service_tx #(.DATA_W(DATA_W)) u_tx (
+    .clk, .rst,
+    .s_axis_tdata (tdata),
+    .s_axis_tkeep (tkeep),
+    .s_axis_tvalid(rx_tvalid && !hold),
+    .s_axis_tready(tx_tready),
+    .s_axis_tlast (tlast),
+    .m_axis_tdata, .m_axis_tkeep, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast
+  );
+endmodule
