@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // What a 512-bit hard MAC does not do for us: padding to 60 octets, which is combinational, and the
 // counts that mac_xgmii gives (eth_pkg::mac_status_t), taken from the streams.
-// Source: IEEE 802.3 clause 3.2.8 (pad); AMD PG203 leaves the pad to its user.
+// Source: IEEE 802.3 clause 4.2.3.3 (minimum frame size): a hard MAC may leave the pad to its user.
 module hard_mac_port
   import eth_pkg::*;
 #(
