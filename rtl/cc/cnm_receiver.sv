@@ -49,18 +49,18 @@ module cnm_receiver
 
   // ---- the frame's first bytes ------------------------------------------------------------------
   // verilator lint_off UNUSEDSIGNAL
-  logic [HeadBits-1:0] head_q;  // whole beats
+  logic [HeadBits-1:0] head_q;  // whole beats, first byte of the frame on top
   head_t head;
   // verilator lint_on UNUSEDSIGNAL
   logic [BeatW-1:0] beat_q;     // held at Beats
   logic end_q, good_q;
 
-  assign head = {<<8{head_q[$bits(head_t)-1:0]}};
+  assign head = head_q[HeadBits-1-:$bits(head_t)];
 
   always_ff @(posedge clk) begin
     if (s_axis_tvalid) begin
       for (int i = 0; i < int'(Beats); i++)
-        if (beat_q == BeatW'(i)) head_q[i*int'(DATA_W)+:DATA_W] <= s_axis_tdata;
+        if (beat_q == BeatW'(i)) head_q[(int'(Beats)-1-i)*int'(DATA_W)+:DATA_W] <= {<<8{s_axis_tdata}};
       if (s_axis_tlast) beat_q <= '0;
       else if (beat_q != BeatW'(Beats)) beat_q <= beat_q + 1'b1;
       // the MAC lets no frame below 60 bytes pass, so the message is whole if its beats are
