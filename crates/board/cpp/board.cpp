@@ -38,6 +38,7 @@ void penstock_board_cycle(void *board, PenstockPins *pins) {
     for (int i = 0; i < 6; ++i) top.s_axis_desc_tdata[i] = pins->desc_tdata[i];
     top.s_axis_desc_tvalid = pins->desc_tvalid;
     top.m_axis_cpl_tready = pins->cpl_tready;
+    top.m_axis_sample_tready = pins->sample_tready;
     top.s_axil_awaddr = pins->awaddr;
     top.s_axil_awvalid = pins->awvalid;
     top.s_axil_wdata = pins->wdata;
@@ -57,6 +58,8 @@ void penstock_board_cycle(void *board, PenstockPins *pins) {
     pins->desc_tready = top.s_axis_desc_tready;
     pins->cpl_tvalid = top.m_axis_cpl_tvalid;
     pins->cpl_tdata = top.m_axis_cpl_tdata;
+    pins->sample_tvalid = top.m_axis_sample_tvalid;
+    for (int i = 0; i < 4; ++i) pins->sample_tdata[i] = top.m_axis_sample_tdata[i];
     pins->awready = top.s_axil_awready;
     pins->wready = top.s_axil_wready;
     pins->bvalid = top.s_axil_bvalid;

@@ -14,15 +14,16 @@ struct PenstockPins {
     uint32_t awaddr, wdata, araddr;
     uint8_t xgmii_rxc;
     uint8_t data_tkeep, data_tvalid, data_tlast;
-    uint8_t desc_tvalid, cpl_tready;
+    uint8_t desc_tvalid, cpl_tready, sample_tready;
     uint8_t awvalid, wvalid, bready, arvalid, rready;
     uint8_t rst;
     // outputs, as they stand right before the rising edge that ends the cycle
     uint64_t xgmii_txd;
     uint64_t cpl_tdata;
+    uint32_t sample_tdata[4];  // cc_sample_t, least significant word first
     uint32_t rdata;
     uint8_t xgmii_txc;
-    uint8_t data_tready, desc_tready, cpl_tvalid;
+    uint8_t data_tready, desc_tready, cpl_tvalid, sample_tvalid;
     uint8_t awready, wready, bvalid, arready, rvalid;
     uint8_t bresp, rresp, tx_paused;
 };

@@ -5,6 +5,7 @@
 use crate::axil::{Answer, Master};
 use crate::ffi::{Model, Pins};
 use crate::message::{Completion, Message, MessagePort};
+use crate::rates::RateSample;
 use crate::xgmii::{Decoder, Encoder, Received, IDLE_WORD};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -35,6 +36,7 @@ pub struct Board {
     outbox: VecDeque<Received>,
     messages: MessagePort,
     completions: VecDeque<Completion>,
+    rates: VecDeque<RateSample>,
     registers: Master,
     paused_cycles: u64,
 }
@@ -50,7 +52,7 @@ impl Board {
     pub fn new() -> Self {
         let mut board = Self {
             model: Model::new(),
-            pins: Pins { rst: 1, cpl_tready: 1, ..Pins::default() },
+            pins: Pins { rst: 1, cpl_tready: 1, sample_tready: 1, ..Pins::default() },
             cycle: 0,
             encoder: Encoder::default(),
             decoder: Decoder::default(),
@@ -58,6 +60,7 @@ impl Board {
             outbox: VecDeque::new(),
             messages: MessagePort::default(),
             completions: VecDeque::new(),
+            rates: VecDeque::new(),
             registers: Master::default(),
             paused_cycles: 0,
         };
@@ -109,6 +112,11 @@ impl Board {
 
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()
+    }
+
+    /// The next sample of the sampling port, see [`Board::sample_rates`].
+    pub fn poll_rates(&mut self) -> Option<RateSample> {
+        self.rates.pop_front()
     }
 
     /// Queues a register read; [`Board::poll_register`] returns its answer under `tag`.
@@ -178,6 +186,9 @@ impl Board {
         self.registers.observe(self.cycle, &mut self.pins);
         if self.pins.cpl_tvalid != 0 {
             self.completions.push_back(Completion::from_bits(self.cycle, self.pins.cpl_tdata));
+        }
+        if self.pins.sample_tvalid != 0 {
+            self.rates.push_back(RateSample::from_words(self.cycle, self.pins.sample_tdata));
         }
         self.paused_cycles += u64::from(self.pins.tx_paused);
         self.cycle += 1;

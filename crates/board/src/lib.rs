@@ -15,6 +15,7 @@ mod config;
 mod ffi;
 mod message;
 mod node;
+mod rates;
 mod worker;
 mod xgmii;
 
@@ -23,5 +24,6 @@ pub use board::{Board, RegisterError, CYCLE_PS, OCTET_PS};
 pub use config::{qp_register, regs, EndpointConfig, QpConfig, SetupError};
 pub use message::{Completion, Message, Verb, WcStatus};
 pub use node::{BoardNode, MessageTally, PORT};
+pub use rates::RateSample;
 pub use worker::{wire_octets, Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
 pub use xgmii::Received;
