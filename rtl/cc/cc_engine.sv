@@ -7,14 +7,15 @@ module cc_engine
   import cc_pkg::*;
 #(
     parameter int unsigned N_QP = 4,
-    parameter int unsigned N_GROUPS = CcGroups,  // sets of parameters
+    // sets of parameters, a power of two: never more than queue pairs; the low bits of a choice's group count
+    parameter int unsigned N_GROUPS = N_QP < CcGroups ? N_QP : CcGroups,
     parameter bit WITH_QCN = 1'b1,
     parameter int unsigned PacketCyclesLog2 = 9  // of 4096 bytes; the default at 8 bytes a cycle
 ) (
     input logic                       clk,
     input logic                       rst,
-    input cc_params_t  [N_GROUPS-1:0] params,
-    input qcn_params_t [N_GROUPS-1:0] qcn_params,
+    input cc_params_t  [CcGroups-1:0] params,
+    input qcn_params_t [CcGroups-1:0] qcn_params,
 
     // the law and the group of a queue pair, from its next visit; after reset its group 0 and its law
     input logic       choice_valid,
@@ -59,6 +60,10 @@ module cc_engine
     $fatal(1, "%m: N_QP = %0d: allowed are 1, 2, 4 ... 256", N_QP);
   end
 
+  if (N_GROUPS != 1 && N_GROUPS != 2 && N_GROUPS != CcGroups) begin : gen_check_groups
+    $fatal(1, "%m: N_GROUPS = %0d: allowed are 1, 2 and %0d", N_GROUPS, CcGroups);
+  end
+
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
   localparam int unsigned RoundLog2 = N_QP > 16 ? $clog2(N_QP) : 4;
 
@@ -74,7 +79,7 @@ module cc_engine
   logic visit;
   qp_t  visit_qp;
   assign visit = !rst && 32'(slot_q) < N_QP;
-  assign visit_qp = qp_t'(slot_q);
+  assign visit_qp = N_QP > 1 ? qp_t'(slot_q) : '0;
 
   always_ff @(posedge clk) begin
     slot_q <= slot_q + 1'b1;
@@ -119,22 +124,22 @@ module cc_engine
   );
 
   // ---- state of all queue pairs -----------------------------------------------------------------
-  typedef struct packed {
-    byte_count_t bytes;  // sent between the last two visits' ends: what the next visit counts
-    state_word_t state;
-  } row_t;
-
-  row_t        fetched_row;
+  state_t      fetched_state, done_state;
+  byte_count_t fetched_bytes, done_bytes;  // sent between the last two visits' ends: what the next visit counts
   logic        done;
-  state_word_t done_word;
-  byte_count_t done_bytes;
-  qp_t  done_qp;
+  qp_t         done_qp;
 
-  ram_sdp #(.W($bits(row_t)), .DEPTH(N_QP)) u_states (
-      .clk,
-      .wr_en(done), .wr_addr(index(done_qp)), .wr_data({done_bytes, done_word}),
-      .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data(fetched_row)
-  );
+  if (N_QP > 1) begin : gen_states
+    ram_sdp #(.W(ByteCountW + $bits(state_t)), .DEPTH(N_QP)) u_states (
+        .clk,
+        .wr_en(done), .wr_addr(index(done_qp)), .wr_data({done_bytes, done_state}),
+        .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data({fetched_bytes, fetched_state})
+    );
+  end else begin : gen_state
+    // The step holds its answer until the next: there is the state of the one queue pair.
+    assign fetched_state = done_state;
+    always_ff @(posedge clk) if (done) fetched_bytes <= done_bytes;
+  end
 
   logic fetched_q, fetched_init_q, fetched_cnp_q, fetched_cnm_q, fetched_chose_q, fetched_paused_q;
   qp_t  fetched_qp_q;
@@ -158,12 +163,12 @@ module cc_engine
   logic       early, done_unlimited, done_cnp_ignored;
   qp_t        early_qp;
 
-  assign fetched_choice = fetched_chose_q ? chosen : '0;
-  assign group_law = N_GROUPS == 1 ? params[0].law : params[fetched_choice.group].law;
+  assign fetched_choice = fetched_chose_q ? '{group: chosen.group & group_t'(N_GROUPS - 1), law: chosen.law} : '0;
+  assign group_law = params[fetched_choice.group].law;
   assign happened = '{
       qp: fetched_qp_q, group: fetched_choice.group, law: chosen_law(fetched_choice.law, group_law),
       init: fetched_init_q, cnp: fetched_cnp_q, feedback: fetched_cnm_q ? feedback : '0,
-      bytes: fetched_row.bytes, paused: fetched_paused_q
+      bytes: fetched_bytes, paused: fetched_paused_q
   };
 
   cc_step #(
@@ -174,12 +179,12 @@ module cc_engine
       .clk, .rst, .params, .qcn_params,
       .in_valid       (fetched_q),
       .in_happened    (happened),
-      .in_state       (fetched_row.state),
+      .in_state       (fetched_state),
       .early_valid    (early),
       .early_qp,
       .out_valid      (done),
       .out_qp         (done_qp),
-      .out_state      (done_word),
+      .out_state      (done_state),
       .out_unlimited  (done_unlimited),
       .out_cnp_ignored(done_cnp_ignored)
   );
@@ -187,9 +192,6 @@ module cc_engine
   assign cnp_ignored = done && done_cnp_ignored;
 
   // ---- the pacer --------------------------------------------------------------------------------
-  dcqcn_state_t done_state;
-  assign done_state = done_word;
-
   pacer #(
       .N_QP     (N_QP),
       .RoundLog2(RoundLog2),
@@ -211,18 +213,23 @@ module cc_engine
   // With the state, the choice that this visit followed.
   cc_choice_t done_choice;
   cc_status_t done_status;
-  assign done_status = status_of(done_word, done_choice);
+  assign done_status = status_of(done_state, done_choice);
 
   ram_sdp #(.W($bits(cc_choice_t)), .DEPTH(N_QP)) u_choices_shown (
       .clk,
       .wr_en(fetched_q), .wr_addr(index(fetched_qp_q)), .wr_data(fetched_choice),
       .rd_en(early), .rd_addr(index(early_qp)), .rd_data(done_choice)
   );
-  ram_sdp #(.W($bits(cc_status_t)), .DEPTH(N_QP)) u_status (
-      .clk,
-      .wr_en(done), .wr_addr(index(done_qp)), .wr_data(done_status),
-      .rd_en(1'b1), .rd_addr(index(st_qp)), .rd_data(st)
-  );
+  if (N_QP > 1) begin : gen_status
+    ram_sdp #(.W($bits(cc_status_t)), .DEPTH(N_QP)) u_status (
+        .clk,
+        .wr_en(done), .wr_addr(index(done_qp)), .wr_data(done_status),
+        .rd_en(1'b1), .rd_addr(index(st_qp)), .rd_data(st)
+    );
+  end else begin : gen_one_status
+    assign st = done_status;
+    wire unused_st_qp = &{1'b0, st_qp};
+  end
 
   cc_sampler u_sampler (
       .clk, .rst, .sampling,
@@ -235,5 +242,4 @@ module cc_engine
       .stat_dropped(sample_dropped)
   );
 
-  wire unused = &{1'b0, done_state};
 endmodule

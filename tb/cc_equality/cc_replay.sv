@@ -33,7 +33,7 @@ module cc_replay
     logic         ignored;
     logic         eligible;
     logic [63:0]  credit;   // in 2^-24 bytes
-    dcqcn_state_t state;
+    state_t state;
   } record_t;
 
   // ---- the history ------------------------------------------------------------------------------
@@ -85,8 +85,8 @@ module cc_replay
   endfunction
 
   // The words of Flow::words of crates/cc.
-  function automatic dcqcn_state_t read_state();
-    dcqcn_state_t state;
+  function automatic state_t read_state();
+    state_t state;
     logic [31:0] flags;
     state.c.rate_current = 32'(word());
     state.c.rate_target = 32'(word());
@@ -95,9 +95,9 @@ module cc_replay
     flags = 32'(word());
     {state.c.qcn, state.c.limited, state.c.stage_bytes, state.c.stage_timer} = flags[17:0];
     state.c.cnp_handled = 32'(word());
-    state.alpha = 32'(word());
-    state.since_cut = 32'(word());
-    state.alpha_elapsed = 32'(word());
+    state.own.alpha = 32'(word());
+    state.own.since_cut = 32'(word());
+    state.own.alpha_elapsed = 32'(word());
     return state;
   endfunction
 
@@ -275,7 +275,7 @@ module cc_replay
           r = records[expected];
           visits <= visits + 1;
           check(dut.done && dut.done_qp == qp_t'(expected % int'(N_QP)), "the visit", expected);
-          check(dut.done_word == r.state, "state", expected);
+          check(dut.done_state == r.state, "state", expected);
           check(cnp_ignored == r.ignored, "cnp_ignored", expected);
         end
         if (cycle == (rounds + 2) * int'(Round)) state <= StReset;

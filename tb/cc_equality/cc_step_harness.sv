@@ -48,8 +48,7 @@ module cc_step_harness
   end
 
   happened_t happened;
-  dcqcn_state_t state, answer;
-  state_word_t answer_word;
+  state_t state, answer;
   logic unlimited, ignored, early_valid;
   qp_t early_qp;
 
@@ -63,18 +62,17 @@ module cc_step_harness
           stage_timer: in_state[4][7:0], stage_bytes: in_state[4][15:8], limited: in_state[4][16],
           qcn: in_state[4][17], cnp_handled: in_state[5]
       },
-      alpha: in_state[6], since_cut: in_state[7], alpha_elapsed: in_state[8]
+      own: '{alpha: in_state[6], since_cut: in_state[7], alpha_elapsed: in_state[8]}
   };
-  assign answer = answer_word;
   assign out_state[0] = answer.c.rate_current;
   assign out_state[1] = answer.c.rate_target;
   assign out_state[2] = answer.c.timer_elapsed;
   assign out_state[3] = answer.c.bytes_sent;
   assign out_state[4] = {14'b0, answer.c.qcn, answer.c.limited, answer.c.stage_bytes, answer.c.stage_timer};
   assign out_state[5] = answer.c.cnp_handled;
-  assign out_state[6] = answer.alpha;
-  assign out_state[7] = answer.since_cut;
-  assign out_state[8] = answer.alpha_elapsed;
+  assign out_state[6] = answer.own.alpha;
+  assign out_state[7] = answer.own.since_cut;
+  assign out_state[8] = answer.own.alpha_elapsed;
   assign out_flags = {ignored, unlimited};
 
   cc_step u_step (
@@ -85,7 +83,7 @@ module cc_step_harness
       .early_qp,
       .out_valid,
       .out_qp,
-      .out_state      (answer_word),
+      .out_state      (answer),
       .out_unlimited  (unlimited),
       .out_cnp_ignored(ignored)
   );
