@@ -75,3 +75,18 @@ def test_columns_count_memories_in_their_own_units():
 def test_a_memory_of_unknown_size_is_refused_by_name():
     with pytest.raises(ValueError, match="RAM1024X1D"):
         synth.cost({"RAM1024X1D": 1})
+
+
+def test_only_the_table_of_the_page_is_replaced():
+    page = f"# Cost\n\n{synth.MARK}| old |\n|---|\n| 1 |\n## Below\n\n| another | table |\n"
+    assert synth.with_table(page, "| new |\n") == f"# Cost\n\n{synth.MARK}| new |\n## Below\n\n| another | table |\n"
+    with pytest.raises(ValueError, match="has no line"):
+        synth.with_table("# Cost\n", "| new |\n")
+
+
+def test_the_table_says_which_laws_a_row_has_and_ends_with_the_published_module():
+    row = {"top": "cc_engine", "n_qp": 1, "params": {"WITH_QCN": 0}, "lut": 9, "bram": 0.5, "max_levels": 8}
+    depth = levels.Depth(levels=8, chains=1, dsps=0, start="a", end="b")
+    *_, ours, published = synth.table([(row, depth, "DCQCN alone", 1.0)]).splitlines()
+    assert ours == "| cc_engine | 1 | DCQCN alone | 9 | 0.5 | 8 | 1, 0 | `a` | `b` |"
+    assert "1337 | 2557 | 18" in published

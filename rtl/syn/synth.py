@@ -3,8 +3,9 @@
 
     python rtl/syn/synth.py [--out out] [--only cc_engine] [--docs]
 
-Prints a table and writes `out/synth.json`, an array of {top, n_qp, lut, ff, bram, uram, dsp, max_levels}; `--docs` also
-puts the table into docs/synthesis.md. Yosys 0.70, `synth_xilinx -family xcup`: for comparison, not a vendor's figures.
+Prints a table and writes `out/synth.json`, an array of {top, n_qp, params, lut, ff, bram, uram, dsp, max_levels};
+`params` are the parameters besides N_QP. `--docs` also puts the table into docs/synthesis.md and leaves the rest of the
+page as it is. Yosys 0.70, `synth_xilinx -family xcup`: for comparison, not a vendor's figures.
 """
 
 import argparse
@@ -25,7 +26,14 @@ import yosys  # noqa: E402
 
 import rtl  # noqa: E402
 
-TOPS = [("penstock_10g", 4), ("cc_engine", 1), ("cc_engine", 16), ("cc_engine", 256)]
+# Top, N_QP, what the build is called, its other parameters.
+LAWS = [("DCQCN alone", {"WITH_QCN": 0}), ("DCQCN and QCN", {"WITH_QCN": 1})]
+TOPS = [
+    ("penstock_10g", 4, "DCQCN and QCN", {}),
+    *(("cc_engine", n_qp, laws, params) for laws, params in LAWS for n_qp in (1, 16, 256)),
+]
+# AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
+PUBLISHED = "| AdvCam, Table I | | DCQCN alone | 1337 | 2557 | 18 | | 5 | | | | |"
 DOCS = REPO / "docs" / "synthesis.md"
 MARK = "<!-- table: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
@@ -60,29 +68,40 @@ def cost(kinds: dict[str, int]) -> dict[str, float]:
     }
 
 
-def measure(job: tuple[str, int]) -> tuple[dict, levels.Depth, float]:
-    """The row of synth.json for one top, its deepest way, and the seconds it took."""
-    top, n_qp = job
+def measure(job: tuple[str, int, str, dict[str, int]]) -> tuple[dict, levels.Depth, str, float]:
+    """The row of synth.json for one top, its deepest way, what the build is called, and the seconds it took."""
+    top, n_qp, build, params = job
     started = time.monotonic()
-    module = netlist(top, {"N_QP": n_qp})
+    module = netlist(top, {"N_QP": n_qp, **params})
     kinds: dict[str, int] = {}
     for cell in module["cells"].values():
         kinds[cell["type"]] = kinds.get(cell["type"], 0) + 1
     depth = levels.deepest(module)
-    row = {"top": top, "n_qp": n_qp, **cost(kinds), "max_levels": depth.levels}
-    return row, depth, time.monotonic() - started
+    row = {"top": top, "n_qp": n_qp, "params": params, **cost(kinds), "max_levels": depth.levels}
+    return row, depth, build, time.monotonic() - started
 
 
-def table(rows: list[tuple[dict, levels.Depth, float]]) -> str:
-    """Markdown."""
+def table(rows: list[tuple[dict, levels.Depth, str, float]]) -> str:
+    """Markdown, the published module's row last."""
     lines = [
-        "| top | N_QP | LUT | FF | BRAM (36k) | URAM | DSP | LUT levels | chains, DSPs on that way | from | to |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| top | N_QP | laws | LUT | FF | BRAM (36k) | URAM | DSP | levels | chains, DSPs on that way | from | to |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for row, depth, _ in rows:
-        figures = " | ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in row.values())
-        lines.append(f"| {figures} | {depth.chains}, {depth.dsps} | `{depth.start}` | `{depth.end}` |")
-    return "\n".join(lines) + "\n"
+    for row, depth, build, _ in rows:
+        figures = {**row, "params": build}.values()
+        text = " | ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in figures)
+        lines.append(f"| {text} | {depth.chains}, {depth.dsps} | `{depth.start}` | `{depth.end}` |")
+    return "\n".join([*lines, PUBLISHED]) + "\n"
+
+
+def with_table(page: str, new: str) -> str:
+    """The page with its table replaced: the lines behind the mark that begin with a bar, and nothing else."""
+    before, mark, after = page.partition(MARK)
+    if not mark:
+        raise ValueError(f"{DOCS} has no line {MARK.strip()!r}: put it where the table belongs")
+    lines = after.splitlines(keepends=True)
+    old = next((i for i, line in enumerate(lines) if not line.startswith("|")), len(lines))
+    return before + mark + new + "".join(lines[old:])
 
 
 def main() -> int:
@@ -93,7 +112,7 @@ def main() -> int:
     options = parser.parse_args()
     jobs = [job for job in TOPS if options.only in job[0]]
     if not jobs:
-        print(f"synth: no top has {options.only!r} in its name; there are {sorted({top for top, _ in TOPS})}")
+        print(f"synth: no top has {options.only!r} in its name; there are {sorted({job[0] for job in TOPS})}")
         return 2
     rtl.generate()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -102,15 +121,13 @@ def main() -> int:
         except (yosys.YosysError, levels.CombinationalLoopError) as error:
             sys.exit(f"synth: {error}")
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "synth.json").write_text(json.dumps([row for row, _, _ in rows], indent=2) + "\n")
+    (options.out / "synth.json").write_text(json.dumps([row for row, *_ in rows], indent=2) + "\n")
     print(table(rows))
-    for row, _, seconds in rows:
-        print(f"{row['top']} N_QP {row['n_qp']}: {seconds:.0f} s")
+    for row, _, build, seconds in rows:
+        print(f"{row['top']} N_QP {row['n_qp']}, {build}: {seconds:.0f} s")
     print(f"written: {options.out / 'synth.json'}")
     if options.docs:
-        before, _, after = DOCS.read_text().partition(MARK)
-        rest = after[after.index("\n\n") :] if "\n\n" in after else "\n"
-        DOCS.write_text(before + MARK + table(rows).rstrip("\n") + rest)
+        DOCS.write_text(with_table(DOCS.read_text(), table(rows)))
     return 0
 
 
