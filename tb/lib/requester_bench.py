@@ -172,7 +172,8 @@ class Harness:
         self.dut.latency_rd.value, self.dut.latency_addr.value = 1, address
         await RisingEdge(self.dut.clk)
         self.dut.latency_rd.value = 0
-        await ClockCycles(self.dut.clk, 6)
+        while self.dut.latency_ack.value != 1:
+            await RisingEdge(self.dut.clk)
         return int(self.dut.latency_data.value)
 
     async def wait_state(self, qp: int, state: int, cycles: int = 20000) -> None:

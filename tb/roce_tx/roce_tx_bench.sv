@@ -94,6 +94,7 @@ module roce_tx_bench
   input  logic                clear_counters,
   input  logic                latency_rd,
   input  logic [15:0]         latency_addr,
+  output logic                latency_ack,
   output logic [31:0]         latency_data
 );
   tx_hdr_t hdr;
@@ -151,6 +152,7 @@ module roce_tx_bench
     .req(latency_req), .rsp(latency_rsp)
   );
   assign latency_req = '{valid: latency_rd, is_wr: 1'b0, addr: latency_addr, wr_data: '0, wr_biten: '0};
+  assign latency_ack  = latency_rsp.rd_ack;
   assign latency_data = latency_rsp.rd_data;
-  wire unused = &{1'b0, latency_rsp};
+  wire unused = &{1'b0, latency_rsp.wr_ack};
 endmodule
