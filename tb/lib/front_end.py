@@ -138,7 +138,7 @@ async def a_congestion_notification_halves_the_rate_at_once(dut):
     line, size = line_gbps(dut), 180_000
     whole_ns = 8 * size / line
     full = await board.registers.read("qp.rate_current", 0)
-    assert abs(full / (1 << 24) - line * CLOCK_PS[dut._name] / 8000) < 0.01
+    assert abs(full / (1 << 24) - line * CLOCK_PS[dut._name] / 8000) < 0.05
     assert await board.field("qp.alpha", "value", 0) == 65536
     await board.post(0, rng.randbytes(size), 1, 0, 1)
     await Timer(0.3 * whole_ns, "ns", round_mode="round")
@@ -245,6 +245,25 @@ async def what_does_not_concern_us_is_dropped_and_counted(dut):
     assert await board.count("rx_frames") == 5
 
 
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def a_vlan_carries_all_packets_and_nothing_from_outside_comes_in(dut):
+    rng = seed()
+    board = await start(dut, {0: 7})
+    await board.registers.write_fields("port.vlan", vid=1234, pcp_data=5, enable=1)
+    board.peer.vlan = None  # an answer without a tag, then one of another VLAN
+    await board.peer.answer(0, 7, 0x1F, 0)
+    board.peer.vlan = (1235, 5)
+    await board.peer.answer(0, 7, 0x1F, 0)
+    board.peer.vlan = (1234, 5)
+    for tag, size in enumerate((1, 5000, 4095)):
+        payload = rng.randbytes(size)
+        await board.post(0, payload, tag, tag * 0x4000, tag)
+        assert await board.completion() == (0, tag, SUCCESS)
+        assert board.peer.memory[tag * 0x4000 : tag * 0x4000 + size] == payload
+    assert await board.count("rx_vlan_drop") == 2
+    assert await board.count("stale_acks") == 0
+
+
 ALL = [
     messages_of_every_kind_arrive_whole_and_complete_in_order,
     random_sizes_and_stalls_change_no_byte,
@@ -256,6 +275,7 @@ ALL = [
     a_failed_queue_pair_flushes_and_opens_again_while_others_go_on,
     a_vanished_peer_ends_in_an_error_completion,
     what_does_not_concern_us_is_dropped_and_counted,
+    a_vlan_carries_all_packets_and_nothing_from_outside_comes_in,
 ]
 SHORT = [
     messages_of_every_kind_arrive_whole_and_complete_in_order,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import cocotb
 from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
-from scapy.layers.l2 import Ether
+from scapy.layers.l2 import Dot1Q, Ether
 
 from lib.cable import WIRE_OVERHEAD, plug
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, has_imm, has_reth
@@ -57,6 +57,7 @@ class Peer:
         self.seen: list[Seen] = []
         self.received: list[tuple[int, bytes, int | None]] = []  # queue pair, SEND payload or b"", immediate
         self.counts: Counter[str] = Counter()
+        self.vlan: tuple[int, int] | None = None  # VID and priority of every frame, when tagged
         self.verdict: Callable[[Seen], str | int | None] = lambda packet: None
         self.task = cocotb.start_soon(self.run())
 
@@ -69,6 +70,8 @@ class Peer:
         bth = frame[BTH]
         bth.icrc = None  # scapy computes it anew
         assert bytes(frame) == raw, "scapy builds the frame otherwise: ICRC or a length is wrong"
+        tag = (frame[Dot1Q].vlan, frame[Dot1Q].prio) if Dot1Q in frame else None
+        assert tag == self.vlan, f"frame with tag {tag}"
         assert (frame.src, frame.dst, frame[IP].src, frame[IP].dst) == (LOCAL_MAC, PEER_MAC, LOCAL_IP, PEER_IP)
         body = bytes(bth.payload)
         size = len(body) - bth.padcount
@@ -118,9 +121,10 @@ class Peer:
             flow.message.clear()
 
     def lower(self):
-        return (
-            Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=PEER_IP, dst=LOCAL_IP) / UDP(sport=4791, dport=4791, chksum=0)
-        )
+        ether = Ether(src=PEER_MAC, dst=LOCAL_MAC)
+        if self.vlan:
+            ether /= Dot1Q(vlan=self.vlan[0], prio=self.vlan[1])
+        return ether / IP(src=PEER_IP, dst=LOCAL_IP) / UDP(sport=4791, dport=4791, chksum=0)
 
     async def answer(self, qp: int, psn: int, syndrome: int, msn: int) -> None:
         bth = BTH(opcode=0x11, dqpn=QPN_BASE + qp, psn=psn)
