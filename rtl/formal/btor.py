@@ -17,6 +17,8 @@ BINARY |= {"sll": Kind.BV_SHL, "srl": Kind.BV_SHR, "sra": Kind.BV_ASHR, "concat"
 COMPARE = {"eq": Kind.EQUAL, "neq": Kind.DISTINCT, "iff": Kind.EQUAL}
 COMPARE |= {"ult": Kind.BV_ULT, "ulte": Kind.BV_ULE, "ugt": Kind.BV_UGT, "ugte": Kind.BV_UGE}
 COMPARE |= {"slt": Kind.BV_SLT, "slte": Kind.BV_SLE, "sgt": Kind.BV_SGT, "sgte": Kind.BV_SGE}
+LEAVES = ("input", "state", "const", "constd", "consth", "zero", "one", "ones")
+DICTIONARIES = ("widths", "lines", "names", "inits", "nexts")  # of System, by line number
 
 
 @dataclass
@@ -30,6 +32,29 @@ class System:
     nexts: dict[int, int] = field(default_factory=dict)  # state -> value in the next cycle
     constraints: list[int] = field(default_factory=list)
     bads: dict[str, int] = field(default_factory=dict)  # property -> value that is 1 where it is broken (or covered)
+
+    def cone(self) -> "System":
+        """The same without what neither a property nor a constraint depends on."""
+        needed: set[int] = set()
+        waiting = [abs(number) for number in (*self.bads.values(), *self.constraints)]
+        while waiting:
+            number = waiting.pop()
+            if number in needed:
+                continue
+            needed.add(number)
+            waiting += self._operands(number)
+            waiting += [abs(links[number]) for links in (self.inits, self.nexts) if number in links]
+        return System(
+            **{name: {n: value for n, value in getattr(self, name).items() if n in needed} for name in DICTIONARIES},
+            constraints=self.constraints,
+            bads=self.bads,
+        )
+
+    def _operands(self, number: int) -> list[int]:
+        operator, *args = self.lines[number]
+        if operator in LEAVES:
+            return []
+        return [abs(int(arg)) for arg in (args[:1] if operator in ("slice", "uext", "sext") else args)]
 
 
 def parse(text: str) -> System:
@@ -59,7 +84,7 @@ def parse(text: str) -> System:
                     system.names[int(number)] = rest[0]
             case _:
                 raise ValueError(f"BTOR2 line is not understood: {line!r}")
-    return system
+    return system.cone()
 
 
 class Unrolled:

@@ -97,7 +97,7 @@ def main(words: list[str]) -> int:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for proof, findings, seconds in pool.map(check, chosen):
             verdict = "proved" if all(finding.good for finding in findings) else "FAILED"
-            covers = len(findings) - 1 - len(proof.mutants)
+            covers = sum(finding.what.split(".")[-1].startswith("c_") for finding in findings)
             about = f"{findings[0].what}; {covers} covers, {len(proof.mutants)} mutants"
             print(f"{proof.name:32} {verdict}  {seconds:6.1f} s  {about}", flush=True)
             for finding in findings:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From SystemVerilog to transition systems, by Yosys.
 
-A module is read together with `<module>_props.sv`, which binds its properties. Memories become registers, `assert`s and
-`cover`s become bad values of two systems, `assume`s constraints. An instance of `anything` is a free input; a register
-without an initial value starts anywhere.
+A module is read together with its `*_props.sv`, which binds its properties to it or instantiates it. Memories become
+registers, `assert`s and `cover`s become bad values of two systems, `assume`s constraints. An instance of `anything` is
+a free input; a register without an initial value starts anywhere.
 """
 
 import tempfile
@@ -44,13 +44,15 @@ class Model:
 
 
 def build(top: str, params: dict[str, int], props: str, changed: Path | None = None) -> Model:
-    """Reads a module and the properties bound to it. `changed` is read instead of the module of its name."""
-    source = rtl.module(top)[0]
+    """Reads a module and the properties that are bound to it or instantiate it.
+
+    `changed` is read instead of the module of its name.
+    """
+    file = FORMAL / f"{props}_props.sv"
+    root = top if "\nbind " in file.read_text() else f"{props}_props"
+    sources = {path.stem: str(path) for path in (*rtl.module(top), file, *([changed] if changed else []))}
     with tempfile.TemporaryDirectory() as folder:
-        others = [str(changed)] if changed and changed.stem != top else []
-        read = [f"-y {FORMAL}", *others, str(FORMAL / f"{props}_props.sv")]
-        top_file = changed if changed and changed.stem == top else source
-        script = [yosys.read(top, params, top_file, *read), *PASSES]
-        yosys.run([command.format(top=top, folder=folder) for command in script])
+        read = yosys.read(root, params, sources.pop(root), f"-y {FORMAL}", *sources.values())
+        yosys.run([command.format(top=root, folder=folder) for command in (read, *PASSES)])
         asserts, covers = (Path(folder, f"{name}.btor").read_text() for name in ("asserts", "covers"))
     return Model(btor.parse(asserts), btor.parse(covers))

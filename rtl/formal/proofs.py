@@ -41,6 +41,19 @@ class Proof:
         return f"{self.props or self.top}{values}"
 
 
+# requester_step: one proof an operation (op_kind_e, up to DoLoad), with the faults planted in it. It is combinational,
+# so one cycle is all there is, and the row may be any that satisfies the invariant.
+OPERATIONS: dict[int, tuple[Mutant, ...]] = {
+    0: (Mutant("DoInit: next = fresh_row();", "DoInit: next = row;", "a_una"),),
+    1: (Mutant("command.open_pending = r.state == QpReset", "command.open_pending = 1'b1", "a_state"),),
+    2: (
+        Mutant("if (!again) sent.sent_end = sent.nxt;", "sent.sent_end = sent.nxt;", "a_sent_end"),
+        Mutant("if (can_send(row)) begin", "if (1) begin", "a_sent"),
+    ),
+    3: (Mutant("commit.poison   = r.wr;", "commit.poison   = r.wr + 1'b1;", "a_poison"),),
+    4: (Mutant("DoLoad: if (may_open)", "DoLoad: if (row.open_pending)", "a_freed"),),
+}
+
 PROOFS = [
     Proof(
         "sync_fifo",
@@ -79,5 +92,9 @@ PROOFS = [
             Mutant("above  = req & above_q", "above  = '0", "a_round"),  # fixed priority starves
             Mutant("chosen = pool", "chosen = above_q", "a_asked"),
         ),
+    ),
+    *(
+        Proof("requester_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
+        for kind, mutants in OPERATIONS.items()
     ),
 ]
