@@ -35,6 +35,8 @@ package ctrl_pkg;
     logic [31:0] local_ip;
     logic [7:0]  ttl;
     logic [23:0] qpn_base;       // low 8 bits are 0
+    logic        cut_through;
+    logic [31:0] keep_alive_ticks;
     logic        pause_en;
     logic        pfc_en;
     logic [2:0]  traffic_class;

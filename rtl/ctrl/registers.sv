@@ -133,6 +133,8 @@ module registers
   assign settings.local_ip      = hwif_out.local_ip.ip.value;
   assign settings.ttl           = hwif_out.ipv4.ttl.value;
   assign settings.qpn_base      = {hwif_out.qpn_base.base.value, 8'h0};
+  assign settings.cut_through      = hwif_out.requester.cut_through.value;
+  assign settings.keep_alive_ticks = hwif_out.keep_alive.ticks.value;
   assign settings.pause_en      = hwif_out.flow_control.pause_en.value;
   assign settings.pfc_en        = hwif_out.flow_control.pfc_en.value;
   assign settings.traffic_class = hwif_out.flow_control.traffic_class.value;

@@ -21,6 +21,8 @@ module requester_step_props
   input psn_t    ack_psn,  // from una
   input qp_cfg_t cfg,
   input tick_t   now,
+  input logic [31:0] keep_alive_ticks,
+  input logic    keep_room, nxt_is_first, nxt_consumes,
   input logic    nxt_is_last, tail_is_last, tail_in_use, in_message
 );
   op_t op;
@@ -53,7 +55,7 @@ module requester_step_props
 
   function automatic row_checks_t checks(input qp_row_t r);
     logic rts;
-    rts             = r.state == QpRts;
+    rts             = is_live(r.state);
     checks.ring     = r.wr - r.tail <= Ring;
     checks.una      = in_order(r.tail, r.una, r.wr);
     checks.req_end  = !rts || in_order(r.tail, r.una, r.req_end);
@@ -62,18 +64,18 @@ module requester_step_props
     checks.upto     = !rts || in_order(r.tail, r.sent_end, send_end(r));
     checks.wr       = !rts || in_order(r.tail, send_end(r), r.wr);
     checks.poison   = !r.poisoned || (rts && r.poison != r.wr && r.poison != r.tail);
-    checks.state    = (rts || r.state == QpReset || r.state == QpErr) && (rts || !r.timer_on) && !(rts && r.open_pending);
+    checks.state    = (rts || r.state inside {QpReset, QpInit, QpRtr, QpErr}) && (rts || !r.timer_on) && !(rts && r.open_pending);
   endfunction
 
   always_comb begin
     assume (op.kind == DoInit || checks(row) == '1);
     // The segmenter fills a slot only while one is free, and software asks only for states there are.
     if (op.kind == DoCommit) assume (row.wr - row.tail < Ring);
-    if (op.kind == DoCmd) assume (op.state inside {QpReset, QpRts, QpErr});
+    if (op.kind == DoCmd) assume (op.state inside {QpReset, QpInit, QpRtr, QpRts, QpSqd, QpErr});
   end
 
-  logic stays;  // ready to send before and after, and not opened anew
-  assign stays = row.state == QpRts && next.state == QpRts && op.kind != DoInit;
+  logic stays;  // live (RTS or SQD) before and after, and not opened anew
+  assign stays = is_live(row.state) && is_live(next.state) && op.kind != DoInit;
 
   row_checks_t after;
   assign after = checks(next);
@@ -96,7 +98,7 @@ module requester_step_props
     a_state : assert (after.state);
 
     // An acknowledgement moves una forward, not beyond what was sent; a stale one changes nothing.
-    if (op.kind == DoAck) a_ack_window : assert (forward <= row.sent_end - row.una || row.state != QpRts);
+    if (op.kind == DoAck) a_ack_window : assert (forward <= row.sent_end - row.una || !is_live(row.state));
     if (op.kind == DoAck && forward != '0)
       a_ack_kept : assert (next.una == op.ack.psn + psn_t'(op.ack.kind == AckOk) && next.tail == row.tail);
     if (outcome.stale_ack) a_stale : assert (next == row);
@@ -104,7 +106,7 @@ module requester_step_props
     // A slot is given back only by a release, one at a time, and by a good one only what was acknowledged.
     if (op.kind != DoInit && next.tail != row.tail)
       a_freed : assert ((outcome.freed && next.tail == row.tail + 1'b1) || (row.open_pending && row.tail == row.wr));
-    if (outcome.freed && row.state == QpRts) a_unacknowledged_stays : assert (row.tail != row.una);
+    if (outcome.freed && is_live(row.state)) a_unacknowledged_stays : assert (row.tail != row.una);
     if (outcome.complete) a_success : assert ((outcome.status == WcSuccess) == (row.tail != row.una)
                                               || (row.tail == row.una && row.err_status == WcSuccess));
 

@@ -18,17 +18,22 @@ package penstock_pkg;
     Mtu4096 = 3'd5
   } mtu_e;
 
-  typedef enum logic [1:0] {
-    QpReset = 2'd0,  // nothing is accepted, nothing is sent
-    QpRts   = 2'd1,  // ready to send
-    QpErr   = 2'd2   // flushed: every message completes with an error until the QP is reset
+  // Numbered as enum ibv_qp_state. What is posted outside QpRts and QpSqd is flushed at once: the
+  // "immediate error" of IBTA 10.3.1 for the send queue of a queue pair that is not ready to send.
+  typedef enum logic [2:0] {
+    QpReset = 3'd0,
+    QpInit  = 3'd1,
+    QpRtr   = 3'd2,
+    QpRts   = 3'd3,  // ready to send
+    QpSqd   = 3'd4,  // drains: messages that have begun finish, later ones wait
+    QpErr   = 3'd6   // flushed: every message completes with an error until the QP is reset
   } qp_state_e;
 
   // What software sets for one queue pair (one row of the queue-pair table).
   typedef struct packed {
     logic [47:0] dst_mac;      // next hop, first octet on the wire in [47:40]
     logic [31:0] dst_ip;       // peer, first octet in [31:24]
-    logic [15:0] udp_sport;    // source port: the flow's ECMP label
+    logic [15:0] udp_sport;    // source port: the flow's ECMP label; 0 = a hash of the queue pairs
     logic [7:0]  tos;          // DSCP[7:2], ECN[1:0]
     logic [23:0] dest_qpn;     // peer's queue pair
     logic [31:0] rkey;         // peer's memory key
@@ -125,10 +130,11 @@ package penstock_pkg;
 
   // acknowledgement receiver -> requester, after the queue-pair table agreed to the peer
   typedef struct packed {
-    qp_t        qp;
-    ack_kind_e  kind;
-    psn_t       psn;
-    logic [4:0] value;  // credits (AckOk) or RNR timer code (AckRnr)
+    qp_t         qp;
+    ack_kind_e   kind;
+    psn_t        psn;
+    logic [4:0]  value;  // credits (AckOk) or RNR timer code (AckRnr)
+    logic [23:0] msn;    // messages the peer has completed
   } ack_event_t;
 
   // ---- congestion control ---------------------------------------------------------------------

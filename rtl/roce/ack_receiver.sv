@@ -92,12 +92,14 @@ module ack_receiver
     stat_not_ready  <= rx_valid_q & known_q & from_peer & ~ready_q & ~rst;
     stat_unserved   <= accepted & ~is_ack & ~is_cnp & ~rst;
     if (rx_valid_q) begin
-      ack    <= '{qp: rx_q.dest_qpn[7:0], kind: kind, psn: rx_q.psn, value: rx_q.syndrome[4:0]};
+      ack <= '{
+          qp: rx_q.dest_qpn[7:0], kind: kind, psn: rx_q.psn, value: rx_q.syndrome[4:0], msn: rx_q.msn
+      };
       cnp_qp <= rx_q.dest_qpn[7:0];
     end
   end
 
-  // The opcode alone makes a CNP: BECN is required of its sender and says nothing more. MSN repeats what the PSN tells.
-  wire unused = &{1'b0, cfg, rx_q.becn, rx_q.dest_qpn, rx_q.msn, qpn_base[7:0], qp};
+  // The opcode alone makes a CNP: BECN is required of its sender and says nothing more.
+  wire unused = &{1'b0, cfg, rx_q.becn, rx_q.dest_qpn, qpn_base[7:0], qp};
 
 endmodule

@@ -7,6 +7,7 @@ module packet_header
   import roce_tx_pkg::*;
 (
   input  qp_cfg_t     cfg,
+  input  logic [23:0] local_qpn,
   input  tx_meta_t    meta,
   input  psn_t        psn,
   input  logic        ack_req,
@@ -17,6 +18,15 @@ module packet_header
   localparam logic [15:0] FixedBytes = 16'd82;
   localparam logic [15:0] RethBytes = 16'd16;
   localparam logic [15:0] ImmBytes = 16'd4;
+
+  // Spreads queue pairs over the ECMP paths, in 0xC000 .. 0xFFFF: the local number XOR the peer's with
+  // its halves exchanged, then the upper ten of the 24 bits folded onto the lower 14. Queue pairs that
+  // differ in the low 12 bits of one of the two numbers alone have different ports.
+  function automatic logic [15:0] hashed_port(logic [23:0] local_number, logic [23:0] remote_number);
+    logic [23:0] mixed;
+    mixed = local_number ^ {remote_number[11:0], remote_number[23:12]};
+    return {2'b11, mixed[13:0] ^ {4'b0, mixed[23:14]}};
+  endfunction
 
   logic [7:0] position, base;
   logic unused;  // the retry policy is the requester's affair
@@ -34,7 +44,7 @@ module packet_header
     hdr             = '0;
     hdr.dst_mac     = cfg.dst_mac;
     hdr.dst_ip      = cfg.dst_ip;
-    hdr.udp_sport   = cfg.udp_sport;
+    hdr.udp_sport   = cfg.udp_sport == '0 ? hashed_port(local_qpn, cfg.dest_qpn) : cfg.udp_sport;
     hdr.tos         = cfg.tos;
     hdr.opcode      = base + position;
     hdr.dest_qpn    = cfg.dest_qpn;

@@ -21,6 +21,10 @@ module packet_store
   input  mtu_e                   wr_mtu,
   input  logic [BeatW-1:0]       wr_beat,
   input  logic [DATA_W-1:0]      wr_data,
+  input  logic                   fill_valid, // of this slot only the beats below fill_beat are written yet
+  input  qp_t                    fill_qp,
+  input  logic [SlotW-1:0]       fill_slot,
+  input  logic [BeatW-1:0]       fill_beat,
   input  logic                   job_valid,  // the requester keeps at most four unfinished
   input  qp_t                    job_qp,
   input  logic [SlotW-1:0]       job_slot,
@@ -54,7 +58,7 @@ module packet_store
 
   job_t pushed, job;
   logic [2:0] unused_level;
-  logic job_ready, busy, fetch, at_end;
+  logic job_ready, busy, fetch, at_end, written;
   logic [PayloadLenW-1:0] len_minus_1;
   logic [BeatW-1:0] beat_q;
 
@@ -76,8 +80,10 @@ module packet_store
     .level  (unused_level)
   );
 
+  // A packet may leave while it is still being written; the reader stays behind the writer.
+  assign written = !(fill_valid && job.addr == slot_address(fill_qp, fill_slot, wr_mtu)) || beat_q < fill_beat;
   // The RAM's read register is the output register: read whenever it is free or being emptied.
-  assign fetch    = busy && (m_axis_tready || !m_axis_tvalid);
+  assign fetch    = busy && written && (m_axis_tready || !m_axis_tvalid);
   assign at_end   = beat_q == job.last_beat;
   assign job_done = fetch && at_end;
 

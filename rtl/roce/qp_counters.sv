@@ -20,6 +20,7 @@ module qp_counters
   input  ring_status_t    op_status,
   input  qp_t             st_qp,
   output qp_state_e       st_state,
+  output logic            st_drained,
   output psn_t            st_una,
   output psn_t            st_nxt,
   output psn_t            st_wr,
@@ -107,6 +108,6 @@ module qp_counters
     .wr_data(op_status),
     .rd_en  (1'b1),
     .rd_addr(QpW'(st_qp)),
-    .rd_data({st_state, st_una, st_nxt, st_wr})
+    .rd_data({st_state, st_drained, st_una, st_nxt, st_wr})
   );
 endmodule

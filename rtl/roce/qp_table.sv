@@ -20,7 +20,7 @@ module qp_table
   input  logic    [N_PORTS-1:0] cfg_rd,
   output qp_cfg_t [N_PORTS-1:0] cfg,
 
-  // State: commands of software go out, failures come in; `ready` are the queue pairs in QpRts.
+  // State: commands of software go out, failures come in; `ready` are the queue pairs that hear their peer.
   output logic                 cmd_valid,
   output qp_t                  cmd_qp,
   output qp_state_e            cmd_state,
@@ -31,6 +31,7 @@ module qp_table
   // Live status of queue pair `st_qp`, valid one cycle after it.
   output qp_t             st_qp,
   input  qp_state_e       st_state,
+  input  logic            st_drained,
   input  psn_t            st_una,
   input  psn_t            st_nxt,
   input  psn_t            st_wr,
@@ -136,6 +137,8 @@ module qp_table
   logic [31:0] word;
   qp_stage_t stage;
   qp_congestion_t congestion;
+  qp_state_t status;
+  assign status = '{state: st_state, drained: st_drained, default: '0};
   assign stage = '{
       value: st_cc.stage_timer > st_cc.stage_bytes ? st_cc.stage_timer : st_cc.stage_bytes,
       timer: st_cc.stage_timer, bytes: st_cc.stage_bytes, limited: st_cc.limited, default: '0
@@ -144,7 +147,7 @@ module qp_table
 
   always_comb begin
     unique case (addr)
-      QpState:                word = 32'(st_state);
+      QpState:                word = status;
       QpUnaPsn:               word = 32'(st_una);
       QpNxtPsn:               word = 32'(st_nxt);
       QpWrPsn:                word = 32'(st_wr);
@@ -209,8 +212,9 @@ module qp_table
   end
 
   // ---- state --------------------------------------------------------------------------------------
-  wire [1:0] commanded = access_q.wr_data[1:0];
-  wire command = write && addr == QpState && (&access_q.wr_biten[1:0]) && commanded != 2'd3;
+  wire [2:0] commanded = access_q.wr_data[2:0];
+  wire known_state = commanded != 3'd5 && commanded != 3'd7;
+  wire command = write && addr == QpState && (&access_q.wr_biten[2:0]) && known_state;
 
   always_ff @(posedge clk) begin
     cmd_valid <= command & ~rst;
@@ -233,7 +237,9 @@ module qp_table
     if (rst) ready <= '0;
     else begin
       if (qp_err_valid) ready[qp_err_qp[QpW-1:0]] <= 1'b0;
-      if (command) ready[qp[QpW-1:0]] <= (commanded == QpRts);
+      // INIT, RTR and SQD leave it: a queue pair that drains still hears its acknowledgements.
+      if (command && commanded == QpRts) ready[qp[QpW-1:0]] <= 1'b1;
+      if (command && (commanded == QpReset || commanded == QpErr)) ready[qp[QpW-1:0]] <= 1'b0;
     end
   end
 

@@ -36,11 +36,15 @@ module requester
   input  logic            send_room,    // there is place for one more header
   input  logic            cpl_room,     // there is place for a few completions
   input  logic            tx_paused,
+  input  logic [23:0]     qpn_base,
+  input  logic [31:0]     keep_alive_ticks,  // silence before an empty message asks for the peer; 0: never
+  input  logic            keep_room,
   // slots filled by the segmenter, in the ring of load_qp
   input  logic            meta_wr_en,
   input  logic [SlotW-1:0] meta_wr_slot,
   input  tx_meta_t        meta_wr_tx,
   input  cpl_meta_t       meta_wr_cpl,
+  input  logic            filling,      // meta_wr_slot has been committed, its data still come
   // queue-pair table
   output logic            cfg_rd,
   output qp_t             cfg_qp,
@@ -220,17 +224,34 @@ module requester
   end
 
   // ---- stage 2: the step ----------------------------------------------------------------------------
-  logic tail_in_use, in_message2;
+  logic tail_in_use, tail_read, tail_filling, in_message2, filling_q;
+  qp_t filling_qp_q;
+  logic [SlotW-1:0] filling_slot_q;
 
   assign in_message2 = (in_message && load_qp == op2_q.qp) || (commit_valid && commit_qp == op2_q.qp)
                        || op_waits;
+
+  // A slot that is being filled may still change what it completes; one cycle late is as late as the
+  // metadata of this operation were read.
+  always_ff @(posedge clk) begin
+    filling_q      <= filling;
+    filling_qp_q   <= load_qp;
+    filling_slot_q <= meta_wr_slot;
+    if (rst) filling_q <= 1'b0;
+  end
+  assign tail_filling = filling_q && filling_qp_q == op2_q.qp && filling_slot_q == SlotW'(row2_q.tail);
+  assign tail_in_use  = tail_read || tail_filling;
 
   requester_step u_step (
     .op          (op2_q),
     .row         (row2_q),
     .cfg,
     .now         (now_q),
+    .keep_alive_ticks,
+    .keep_room,
+    .nxt_is_first(tx_meta.first),
     .nxt_is_last (tx_meta.last),
+    .nxt_consumes(tx_meta.verb == OpSend || tx_meta.with_imm),
     .tail_is_last(cpl_meta.last),
     .tail_in_use,
     .in_message  (in_message2),
@@ -240,6 +261,7 @@ module requester
 
   packet_header u_header (
     .cfg,
+    .local_qpn (qpn_base + 24'(op2_q.qp)),
     .meta      (tx_meta),
     .psn       (row2_q.nxt),
     .ack_req   (outcome.ack_req),
@@ -249,13 +271,13 @@ module requester
 
   slots_in_use #(.N(MAX_READS)) u_in_use (
     .clk, .rst,
-    .begin_valid(send_valid),
+    .begin_valid(send_valid && tx_meta.len != '0),
     .begin_qp   (op2_q.qp),
     .begin_psn  (row2_q.nxt),
     .end_valid  (read_done),
     .qp         (op2_q.qp),
     .psn        (row2_q.tail),
-    .in_use     (tail_in_use),
+    .in_use     (tail_read),
     .room       (reads_room)
   );
 
@@ -263,7 +285,7 @@ module requester
   assign op_init    = op2_q.kind == DoInit;
   assign op_qp      = op2_q.qp;
   assign op_outcome = valid2_q ? outcome : '0;
-  assign op_status  = '{state: next.state, una: next.una, nxt: next.nxt, wr: next.wr};
+  assign op_status  = '{state: next.state, drained: is_drained(next), una: next.una, nxt: next.nxt, wr: next.wr};
   assign op_acked_bytes = op_outcome.freed && outcome.status == WcSuccess ? tx_meta.len : '0;
   assign send_valid = op_outcome.send;
   assign send_mtu   = row2_q.mtu;
@@ -276,7 +298,7 @@ module requester
       again:    valid2_q && op2_q.kind == DoLoad && next.open_pending,
       freed:    op_outcome.freed,
       left_rts: op_outcome.left_rts,
-      rts:      next.state == QpRts,
+      rts:      is_live(next.state),
       qp:       op2_q.qp,
       tail:     next.tail,
       wr:       next.wr,
@@ -301,7 +323,7 @@ module requester
   assign to_sent_end = next.sent_end - next.tail;
   assign to_wr       = next.wr - next.tail;
   a_ring_order : assert property (@(posedge clk) disable iff (rst)
-    valid2_q && next.state == QpRts |->
+    valid2_q && is_live(next.state) |->
       to_una <= to_nxt && to_nxt <= to_sent_end && to_sent_end <= to_wr && 32'(to_wr) <= SLOTS);
   a_drained : assert property (@(posedge clk) disable iff (rst) valid2_q |-> to_una <= to_wr);
 `endif

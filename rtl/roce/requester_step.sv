@@ -10,7 +10,11 @@ module requester_step
   input  qp_row_t   row,
   input  qp_cfg_t   cfg,
   input  tick_t     now,
+  input  logic [31:0] keep_alive_ticks,  // 0: never
+  input  logic      keep_room,     // the segmenter can take a request for an empty message
+  input  logic      nxt_is_first,  // the packet at nxt begins its message
   input  logic      nxt_is_last,   // the packet at nxt ends its message
+  input  logic      nxt_consumes,  // its message takes a receive buffer of the peer
   input  logic      tail_is_last,  // the packet at tail ends its message
   input  logic      tail_in_use,   // the packet at tail is being read
   input  logic      in_message,    // the segmenter is inside a message of this queue pair
@@ -22,7 +26,7 @@ module requester_step
 
   // ---- transitions that several operations share -------------------------------------------------
 
-  // Leave QpRts: what is not acknowledged will fail, its first message with `status`.
+  // Leave QpRts or QpSqd: what is not acknowledged will fail, its first message with `status`.
   function automatic qp_row_t leave_rts(qp_row_t r, qp_state_e to, wc_status_e status);
     leave_rts              = r;
     leave_rts.state        = to;
@@ -31,13 +35,15 @@ module requester_step
     leave_rts.poisoned     = 1'b0;
     leave_rts.rnr_wait     = 1'b0;
     leave_rts.timer_on     = 1'b0;
+    leave_rts.midway       = 1'b0;
+    leave_rts.credit_wait  = 1'b0;
   endfunction
 
   // The timer measures from the last progress, while a packet that asked for an ACK has none.
   function automatic qp_row_t start_timer(qp_row_t r);
     start_timer          = r;
     start_timer.timer_on = r.req_end != r.una && cfg.ack_timeout != '0;
-    start_timer.deadline = now + ack_ticks(cfg.ack_timeout) + 36'd1;
+    start_timer.deadline = start_timer.timer_on ? now + ack_ticks(cfg.ack_timeout) + 36'd1 : now;
   endfunction
 
   // Everything before `upto` has arrived. It may lie beyond a rewound nxt.
@@ -46,7 +52,11 @@ module requester_step
     progress    = upto - r.una;
     acknowledge = r;
     if (progress != '0) begin
-      if (r.nxt - r.una < progress) acknowledge.nxt = upto;
+      acknowledge.una_ssn = ssn_t'(op.ack.msn) + 1'b1;
+      if (r.nxt - r.una < progress) begin
+        acknowledge.nxt = upto;
+        acknowledge.ssn = acknowledge.una_ssn;
+      end
       if (r.req_end - r.una < progress) acknowledge.req_end = upto;
       acknowledge.una        = upto;
       acknowledge.retry_left = cfg.retry_cnt;
@@ -58,11 +68,13 @@ module requester_step
 
   // Go back N: send again from the first unacknowledged packet.
   function automatic qp_row_t rewind(qp_row_t r);
-    rewind          = r;
-    rewind.nxt      = r.una;
-    rewind.req_end  = r.una;
-    rewind.rnr_wait = 1'b0;
-    rewind.timer_on = 1'b0;
+    rewind             = r;
+    rewind.nxt         = r.una;
+    rewind.ssn         = r.una_ssn;
+    rewind.req_end     = r.una;
+    rewind.rnr_wait    = 1'b0;
+    rewind.timer_on    = 1'b0;
+    rewind.credit_wait = 1'b0;
   endfunction
 
   function automatic qp_row_t retry(qp_row_t r);
@@ -107,27 +119,55 @@ module requester_step
     opened_row.req_end    = cfg.init_psn;
     opened_row.retry_left = cfg.retry_cnt;
     opened_row.rnr_left   = cfg.rnr_retry;
+    opened_row.deadline   = now;
+    // Until the peer has spoken its buffers are not known; if it has none, it says RNR.
+    opened_row.unlimited  = 1'b1;
+    opened_row.ssn        = ssn_t'(1);
+    opened_row.una_ssn    = ssn_t'(1);
   endfunction
 
-  // RESET and ERR take effect at once, RTS (only from RESET) when nothing of the past is left.
+  // RESET and ERR take effect at once, RTS from RESET, INIT or RTR when nothing of the past is left.
+  // Transitions that verbs do not know are ignored, but the short cuts from RESET to RTR and RTS are taken.
   function automatic qp_row_t command(qp_row_t r, qp_state_e to);
-    command = r;
-    if (to == QpRts) command.open_pending = r.state == QpReset;
-    else begin
-      if (r.state == QpRts) command = leave_rts(r, to, WcFlushErr);
-      command.state        = to;
-      command.open_pending = 1'b0;
-    end
+    logic before_rts;
+    before_rts = r.state == QpReset || r.state == QpInit || r.state == QpRtr;
+    command    = r;
+    unique case (to)
+      QpInit, QpRtr:
+        if (before_rts) begin
+          command.state        = to;
+          command.open_pending = 1'b0;
+        end
+      QpRts:
+        if (r.state == QpSqd) command.state = QpRts;
+        else command.open_pending = before_rts;
+      QpSqd: if (r.state == QpRts) command.state = QpSqd;
+      default: begin  // RESET, ERR
+        if (is_live(r.state)) command = leave_rts(r, to, WcFlushErr);
+        command.state        = to;
+        command.open_pending = 1'b0;
+      end
+    endcase
   endfunction
 
   function automatic qp_row_t commit(qp_row_t r, logic bad);
     commit    = r;
     commit.wr = r.wr + 1'b1;
-    if (bad && r.state == QpRts && !r.poisoned) begin
+    if (bad && is_live(r.state) && !r.poisoned) begin
       commit.poisoned = 1'b1;
       commit.poison   = r.wr;
       if (r.tail == r.wr) commit = leave_rts(commit, QpErr, WcLocLenErr);  // nothing before it
     end
+  endfunction
+
+  // What an acknowledgement says about the peer's receive buffers.
+  function automatic qp_row_t credited(qp_row_t r);
+    ssn_t limit;
+    limit                = ssn_t'(op.ack.msn) + (op.ack.kind == AckOk ? credits(op.ack.value) : '0);
+    credited             = r;
+    credited.credit_wait = 1'b0;
+    if (op.ack.kind == AckOk) credited.unlimited = op.ack.value == CreditsUnlimited;
+    if (!credited.unlimited && (r.unlimited || ssn_after(limit, r.lsn))) credited.lsn = limit;
   endfunction
 
   function automatic qp_row_t acked(qp_row_t r);
@@ -135,7 +175,7 @@ module requester_step
     // Already rewound to this PSN and nothing sent since: a copy, or the NAK of a packet behind it.
     repeated = r.nxt == op.ack.psn;
     // A NAK names the first PSN that did not arrive, which acknowledges all before it.
-    acked = acknowledge(r, op.ack.kind == AckOk ? op.ack.psn + 1'b1 : op.ack.psn);
+    acked = acknowledge(credited(r), op.ack.kind == AckOk ? op.ack.psn + 1'b1 : op.ack.psn);
     unique case (op.ack.kind)
       AckNakSeq: if (!repeated) acked = retry(acked);
       AckRnr: if (!(repeated && r.rnr_wait)) acked = wait_for_receiver(acked, op.ack.value);
@@ -149,7 +189,13 @@ module requester_step
   function automatic qp_row_t sent(qp_row_t r, logic ack_req, logic again);
     sent     = r;
     sent.nxt = r.nxt + 1'b1;
-    if (!again) sent.sent_end = sent.nxt;
+    sent.ssn = r.ssn + ssn_t'(nxt_is_last);
+    if (!again) begin
+      sent.sent_end = sent.nxt;
+      sent.midway   = !nxt_is_last;
+    end
+    // The first packet of this message was taken, and with it a receive buffer.
+    if (r.nxt == r.una && !nxt_is_first && ssn_after(r.ssn, r.lsn)) sent.lsn = r.ssn;
     if (ack_req) begin
       sent.req_end = sent.nxt;
       if (!r.timer_on) sent = start_timer(sent);
@@ -167,13 +213,21 @@ module requester_step
   endfunction
 
   // ---- the step ------------------------------------------------------------------------------------
-  logic expired, in_window, was_acked, may_open;
+  logic expired, in_window, repeats_last, was_acked, may_open, idle_for_long, limited, blocked;
   psn_t after_nxt;
   assign expired   = row.timer_on && $signed(now - row.deadline) >= 36'sd0;
   assign in_window = op.ack.psn - row.una < row.sent_end - row.una;
+  // An acknowledgement of what is known to have arrived may still bring credits.
+  assign repeats_last = op.ack.kind == AckOk && op.ack.psn == row.una - 1'b1;
   assign was_acked = row.tail != row.una;
   assign may_open  = row.open_pending && row.tail == row.wr;
   assign after_nxt = row.nxt + 1'b1;
+  assign idle_for_long = row.state == QpRts && row.tail == row.wr && !row.timer_on && !in_message
+                         && keep_alive_ticks != '0 && now - row.deadline >= 36'(keep_alive_ticks);
+  // Beyond its credits a queue pair sends only what an acknowledgement must follow: a packet with
+  // nothing outstanding before it (the probe), and one behind packets that have not asked for an ACK.
+  assign limited = nxt_consumes && !row.unlimited && ssn_after(row.ssn, row.lsn);
+  assign blocked = limited && row.nxt != row.una && row.req_end == row.nxt;
 
   always_comb begin
     next    = row;
@@ -189,20 +243,27 @@ module requester_step
         else if (expired) begin
           outcome.timeout = !row.rnr_wait;
           next            = row.rnr_wait ? rewind(row) : retry(row);
+        end else if (idle_for_long && keep_room) begin
+          outcome.keep_alive = 1'b1;
+          next.deadline      = now;
         end
       DoAck:
-        if (row.state != QpRts || !in_window) outcome.stale_ack = 1'b1;
-        else begin
+        if (!is_live(row.state) || !in_window) begin
+          if (is_live(row.state) && repeats_last) next = credited(row);
+          outcome.stale_ack = next.lsn == row.lsn && next.unlimited == row.unlimited;
+          if (outcome.stale_ack) next = row;
+        end else begin
           outcome.packet_seq_err = op.ack.kind == AckNakSeq;
           outcome.rnr_nak        = op.ack.kind == AckRnr;
           next                   = acked(row);
         end
       DoSend:
-        if (can_send(row)) begin
+        if (can_send(row) && blocked) next.credit_wait = 1'b1;
+        else if (can_send(row)) begin
           outcome.send       = 1'b1;
           outcome.retransmit = row.nxt != row.sent_end;
           // Ask whenever no later packet is sure to ask; and often enough that the ring frees early.
-          outcome.ack_req    = nxt_is_last || row.nxt[3:0] == '1 || after_nxt == send_end(row)
+          outcome.ack_req    = nxt_is_last || limited || row.nxt[3:0] == '1 || after_nxt == send_end(row)
                                || (outcome.retransmit && after_nxt == row.sent_end);
           next               = sent(row, outcome.ack_req, outcome.retransmit);
         end
@@ -214,7 +275,7 @@ module requester_step
           next             = released(row, was_acked, tail_is_last);
         end
     endcase
-    outcome.left_rts = row.state == QpRts && next.state != QpRts && op.kind != DoInit;
+    outcome.left_rts = is_live(row.state) && !is_live(next.state) && op.kind != DoInit;
     outcome.failed   = row.state != QpErr && next.state == QpErr && op.kind != DoInit;
   end
 endmodule

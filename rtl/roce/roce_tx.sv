@@ -17,6 +17,11 @@ module roce_tx
   input  logic                clk,
   input  logic                rst,
 
+  // settings
+  input  logic [23:0]         qpn_base,          // number of queue pair 0
+  input  logic                cut_through,       // a packet may leave before its last byte has come (on chip)
+  input  logic [31:0]         keep_alive_ticks,  // of 1.024 us; 0: no keep-alive
+
   // messages: descriptors (desc_t), and their payloads in the same order
   input  logic [175:0]        s_axis_desc_tdata,
   input  logic                s_axis_desc_tvalid,
@@ -106,6 +111,7 @@ module roce_tx
   // status of queue pair st_qp, one cycle later
   input  qp_t                 st_qp,
   output qp_state_e           st_state,
+  output logic                st_drained,
   output psn_t                st_una,
   output psn_t                st_nxt,
   output psn_t                st_wr,
@@ -170,8 +176,8 @@ module roce_tx
 
   // ---- messages to slots ---------------------------------------------------------------------------
   logic load_valid, load_ready, commit_valid, commit_bad, commit_ready, in_message;
-  logic store_wr_en, store_wr_ready, meta_wr_en, refused_valid, refused_ready;
-  logic [BeatW-1:0] store_wr_beat;
+  logic store_wr_en, store_wr_ready, meta_wr_en, refused_valid, refused_ready, fill_valid, keep_valid, keep_room;
+  logic [BeatW-1:0] store_wr_beat, fill_beat;
   logic [DATA_W-1:0] store_wr_data;
   qp_t commit_qp, seg_qp;
   logic [SlotW-1:0] slot;
@@ -185,6 +191,8 @@ module roce_tx
     .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .SLOTS(SLOTS)
   ) u_segmenter (
     .clk, .rst,
+    .cut_through(cut_through && STORE == StoreOnChip),
+    .keep_valid, .keep_qp(op_qp), .keep_room,
     .s_axis_desc_tdata, .s_axis_desc_tvalid, .s_axis_desc_tready,
     .s_axis_data_tdata, .s_axis_data_tkeep, .s_axis_data_tvalid, .s_axis_data_tready, .s_axis_data_tlast,
     .load_valid, .load_ready, .view,
@@ -193,6 +201,7 @@ module roce_tx
     .qp(seg_qp),
     .slot, .slot_mtu,
     .store_wr_en, .store_wr_beat, .store_wr_data, .store_wr_ready,
+    .fill_valid, .fill_beat,
     .meta_wr_en, .tx_meta, .cpl_meta,
     .refused_valid, .refused, .refused_ready
   );
@@ -208,7 +217,7 @@ module roce_tx
   ring_status_t op_status;
   logic [PayloadLenW-1:0] op_acked_bytes;
   logic [$clog2(Headers):0] hdr_level;
-  logic hdr_in_ready, hdr_waits, hdr_taken, hdr_room, job_room, packet_valid, packet_bad;
+  logic hdr_in_ready, hdr_waits, hdr_taken, hdr_empty, job_valid, hdr_room, job_room, packet_valid, packet_bad;
   logic slot_valid, slot_bad, slot_ready, view_valid, view_ready, op_waits;  // commits of written slots, and loads
   qp_t slot_qp;
 
@@ -225,6 +234,8 @@ module roce_tx
     .send_room(hdr_room && job_room),
     .cpl_room,
     .tx_paused,
+    .qpn_base, .keep_alive_ticks, .keep_room,
+    .filling(fill_valid),
     .meta_wr_en, .meta_wr_slot(slot[$clog2(SLOTS)-1:0]), .meta_wr_tx(tx_meta), .meta_wr_cpl(cpl_meta),
     .cfg_rd, .cfg_qp, .cfg,
     .send_valid, .send_hdr, .send_mtu, .send_wire_bytes, .read_done,
@@ -244,8 +255,11 @@ module roce_tx
     .level  (hdr_level)
   );
   assign hdr_room  = hdr_level <= $bits(hdr_level)'(Headers - 2);
-  assign hdr_valid = hdr_waits && packet_valid && !packet_bad;
-  assign hdr_taken = hdr_waits && packet_valid && (packet_bad || hdr_ready);
+  // A keep-alive has no payload to wait for.
+  assign hdr_empty = hdr.payload_len == '0;
+  assign hdr_valid = hdr_waits && (hdr_empty || (packet_valid && !packet_bad));
+  assign hdr_taken = hdr_waits && (hdr_empty ? hdr_ready : packet_valid && (packet_bad || hdr_ready));
+  assign job_valid = send_valid && send_hdr.payload_len != '0;
 
   // ---- the rings -------------------------------------------------------------------------------------
   if (STORE == StoreOnChip) begin : g_on_chip
@@ -259,7 +273,8 @@ module roce_tx
       .clk, .rst,
       .wr_en(store_wr_en), .wr_qp(seg_qp), .wr_slot(slot[StoreSlotW-1:0]), .wr_mtu(slot_mtu),
       .wr_beat(store_wr_beat), .wr_data(store_wr_data),
-      .job_valid(send_valid), .job_qp(op_qp), .job_slot(send_hdr.psn[StoreSlotW-1:0]), .job_mtu(send_mtu),
+      .fill_valid, .fill_qp(seg_qp), .fill_slot(slot[StoreSlotW-1:0]), .fill_beat,
+      .job_valid, .job_qp(op_qp), .job_slot(send_hdr.psn[StoreSlotW-1:0]), .job_mtu(send_mtu),
       .job_len(send_hdr.payload_len), .job_done(read_done),
       .m_axis_tdata, .m_axis_tkeep, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast
     );
@@ -291,13 +306,13 @@ module roce_tx
       .base_addr(store_base),
       .wr_en(store_wr_en), .wr_end(meta_wr_en), .wr_qp(seg_qp), .wr_slot(slot[StoreSlotW-1:0]), .wr_mtu(slot_mtu),
       .wr_data(store_wr_data), .wr_ready(store_wr_ready), .written, .written_bad,
-      .job_room, .job_valid(send_valid), .job_qp(op_qp), .job_slot(send_hdr.psn[StoreSlotW-1:0]), .job_mtu(send_mtu),
+      .job_room, .job_valid, .job_qp(op_qp), .job_slot(send_hdr.psn[StoreSlotW-1:0]), .job_mtu(send_mtu),
       .job_len(send_hdr.payload_len), .job_done(read_done),
-      .packet_valid, .packet_bad, .packet_taken(hdr_taken),
+      .packet_valid, .packet_bad, .packet_taken(hdr_taken && !hdr_empty),
       .stat_write_error(store_write_error), .stat_read_error(store_read_error),
       .*
     );
-    wire unused = &{1'b0, store_wr_beat};
+    wire unused = &{1'b0, store_wr_beat, fill_beat};
   end else begin : g_bad_store
     $fatal(1, "%m: STORE %0d is neither StoreOnChip nor StoreAxi", STORE);
   end
@@ -314,9 +329,10 @@ module roce_tx
     .clk, .rst,
     .clear(clear_counters),
     .op_valid, .op_init, .op_qp, .op_outcome, .op_acked_bytes, .op_status,
-    .st_qp, .st_state, .st_una, .st_nxt, .st_wr, .st_counters, .st_bytes_acked
+    .st_qp, .st_state, .st_drained, .st_una, .st_nxt, .st_wr, .st_counters, .st_bytes_acked
   );
 
+  assign keep_valid   = op_outcome.keep_alive;
   assign qp_err_valid = stat.failed;
   assign qp_err_qp    = stat_qp;
   assign sent_valid   = stat.send;

@@ -15,6 +15,10 @@ package roce_tx_pkg;
   // Time in ticks of 1.024 us: a quarter of the ACK timer's unit, fine enough for RNR's 10 us.
   typedef logic [35:0] tick_t;
 
+  // Number of a message on its queue pair (SSN, and the peer's MSN), modulo 2^12: rings and credits
+  // are far shorter.
+  typedef logic [11:0] ssn_t;
+
   typedef struct packed {
     qp_state_e  state;
     logic       open_pending;  // RTS was asked for; waits until ring and segmenter are empty
@@ -33,7 +37,14 @@ package roce_tx_pkg;
     logic [2:0] rnr_left;
     logic       rnr_wait;      // the timer is the RNR timer, nothing is sent
     logic       timer_on;
-    tick_t      deadline;
+    tick_t      deadline;      // of the timer; while it is off, the last time something was acknowledged
+    logic       midway;        // the packet at sent_end is not the first of its message
+    // End-to-end credits, IBTA 9.7.7.2
+    logic       unlimited;     // the peer gives none, or has not spoken yet
+    logic       credit_wait;   // the packet at nxt waits for an acknowledgement to bring credits
+    ssn_t       lsn;           // number of the last message that has a receive buffer
+    ssn_t       ssn;           // number of the message at nxt
+    ssn_t       una_ssn;       // number of the message at una
   } qp_row_t;
 
   // ---- operations: each touches one queue pair, in the order they enter the pipeline -----------
@@ -60,6 +71,7 @@ package roce_tx_pkg;
   typedef struct packed {
     logic       left_rts;
     logic       failed;         // fell into QpErr
+    logic       keep_alive;     // silent for long: the segmenter is asked for an empty message
     logic       send;
     logic       ack_req;
     logic       retransmit;
@@ -94,8 +106,8 @@ package roce_tx_pkg;
     logic loaded;    // answer to DoLoad
     logic again;     // answer to DoLoad: about to open, ask again
     logic freed;     // tail of `qp` moved
-    logic left_rts;  // `qp` is no longer ready to send
-    logic rts;
+    logic left_rts;  // `qp` no longer takes messages
+    logic rts;       // it does
     qp_t  qp;
     psn_t tail;
     psn_t wr;
@@ -105,6 +117,7 @@ package roce_tx_pkg;
   // What the registers show of a row.
   typedef struct packed {
     qp_state_e state;
+    logic      drained;
     psn_t      una;
     psn_t      nxt;
     psn_t      wr;
@@ -139,12 +152,38 @@ package roce_tx_pkg;
     return row.poisoned ? row.poison : row.wr;
   endfunction
 
+  // Messages are taken and acknowledgements heard.
+  function automatic logic is_live(qp_state_e state);
+    return state == QpRts || state == QpSqd;
+  endfunction
+
+  // A draining queue pair sends what it has begun, and again what was lost.
   function automatic logic can_send(qp_row_t row);
-    return row.state == QpRts && !row.rnr_wait && row.nxt != send_end(row);
+    return (row.state == QpRts || (row.state == QpSqd && (row.midway || row.nxt != row.sent_end)))
+           && !row.rnr_wait && !row.credit_wait && row.nxt != send_end(row);
+  endfunction
+
+  function automatic logic is_drained(qp_row_t row);
+    return row.state == QpSqd && !row.midway && row.una == row.sent_end;
   endfunction
 
   function automatic logic can_release(qp_row_t row);
-    return row.tail != row.una || (row.state != QpRts && row.tail != row.wr);
+    return row.tail != row.una || (!is_live(row.state) && row.tail != row.wr);
+  endfunction
+
+  // IBTA table 46, credit count of an acknowledgement; 31 is no count. More than a ring can hold is 1024.
+  localparam logic [4:0] CreditsUnlimited = 5'd31;
+  function automatic ssn_t credits(logic [4:0] code);
+    if (code >= 5'd20) return 12'd1024;
+    if (code < 5'd2) return 12'(code);
+    return (12'd2 + 12'(code[0])) << (code[4:1] - 4'd1);
+  endfunction
+
+  // a lies behind b
+  function automatic logic ssn_after(ssn_t a, ssn_t b);
+    ssn_t distance;
+    distance = a - b;
+    return distance != '0 && !distance[$bits(ssn_t)-1];
   endfunction
 
   // IBTA table 45, RNR NAK timer field, in units of 10 us.

@@ -2,6 +2,8 @@
 // Cuts messages into packets of at most one MTU and fills the slots of their queue pair's ring.
 // Takes one beat a cycle while the ring has room. It does not know of errors: a ring that fails is
 // emptied by the requester, so the rest of its messages drains through it and blocks nobody.
+// A slot is committed when it is full or, with cut_through, with its first beat: should the stream then
+// end early, zeros fill the slot and the next one carries the error.
 module segmenter
   import penstock_pkg::*;
   import roce_tx_pkg::*;
@@ -16,6 +18,11 @@ module segmenter
 ) (
   input  logic                clk,
   input  logic                rst,
+  input  logic                cut_through, // looked at when a message begins
+  // an empty WRITE that no descriptor asked for and that completes nothing
+  input  logic                keep_valid,
+  input  qp_t                 keep_qp,
+  output logic                keep_room,
   input  desc_t               s_axis_desc_tdata,
   input  logic                s_axis_desc_tvalid,
   output logic                s_axis_desc_tready,
@@ -41,6 +48,8 @@ module segmenter
   output logic [BeatW-1:0]    store_wr_beat,
   output logic [DATA_W-1:0]   store_wr_data,
   input  logic                store_wr_ready,
+  output logic                fill_valid,  // the slot has been committed before it was full
+  output logic [BeatW-1:0]    fill_beat,   // the beats below this one are written
   output logic                meta_wr_en,
   output tx_meta_t            tx_meta,
   output cpl_meta_t           cpl_meta,
@@ -62,8 +71,8 @@ module segmenter
   if (RING_BYTES < 8192 || RING_BYTES != 2 ** $clog2(RING_BYTES)) begin : g_bad_ring_bytes
     $fatal(1, "%m: RING_BYTES %0d is not a power of two of at least two packets of 4096", RING_BYTES);
   end
-  if (SLOTS < 2 || SLOTS != 2 ** $clog2(SLOTS)) begin : g_bad_slots
-    $fatal(1, "%m: SLOTS %0d is not a power of two", SLOTS);
+  if (SLOTS < 2 || SLOTS > 1024 || SLOTS != 2 ** $clog2(SLOTS)) begin : g_bad_slots
+    $fatal(1, "%m: SLOTS %0d is not a power of two from 2 to 1024", SLOTS);
   end
 
   // Packets a ring holds: as many MTUs as fit, but no more than there are slots.
@@ -73,15 +82,17 @@ module segmenter
     return packets > SLOTS ? CountW'(SLOTS) : CountW'(packets);
   endfunction
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     StIdle,       // no message
     StLoad,       // ask where the ring stands
     StWait,       // for the answer
     StData,       // fill slots
+    StFill,       // with zeros: the stream ended inside a slot that has been committed
     StBadLength,  // one slot without data carries the error completion
     StDrain,      // drop what the descriptor did not announce
     StForeign,    // drop the message of a queue pair that does not exist
-    StRefuse      // and complete it
+    StRefuse,     // and complete it
+    StKeep        // one slot for an empty WRITE
   } state_e;
 
   state_e state_q, state_d;
@@ -93,12 +104,18 @@ module segmenter
   mtu_e mtu_q;
   logic cached_q;             // tail_q, wr_q, mtu_q hold for the next message of this queue pair too
   logic first_q;
+  logic cut_q;                // cut_through, as it was when the message began
+  logic committed_q;          // the slot at hand has been, with its first beat
+  logic ended_q;              // no more beats of this message will come
+  logic keep_pending_q, keep_q;
+  qp_t keep_qp_q;
   logic [31:0] left_q;        // bytes of the message from this packet on
   logic [BeatW-1:0] beat_q;
 
   // ---- the beat at hand ----------------------------------------------------------------------------
   logic [PayloadLenW-1:0] len, last_byte;
-  logic final_packet, at_end, wrong, closing, has_room, accept, commit, commit_room;
+  logic final_packet, at_end, wrong, closing, has_room, accept, commit_room;
+  logic take, early, commit, slot_full, slot_done;
   logic [Lanes-1:0] keep_expected;
 
   always_comb begin
@@ -115,13 +132,20 @@ module segmenter
 
   assign has_room = CountW'(wr_q - tail_q) != ring_packets(mtu_q) && commit_room && store_wr_ready;
   assign accept   = s_axis_data_tvalid && s_axis_data_tready;
-  assign commit   = (state_q == StData && accept && closing) || (state_q == StBadLength && has_room);
+  assign take     = state_q == StData && accept;
+  assign early    = take && cut_q && beat_q == '0 && !closing;
+  assign commit   = early || (take && closing && !committed_q)
+                    || ((state_q == StBadLength || state_q == StKeep) && has_room);
+  // The slot at hand holds all it will: the next one is wr_q + 1.
+  assign slot_full = at_end && (state_q == StFill || take);
+  assign slot_done = committed_q ? slot_full : commit && !early;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
       StIdle:
-        if (s_axis_desc_tvalid) begin
+        if (keep_pending_q) state_d = StLoad;
+        else if (s_axis_desc_tvalid) begin
           if (32'(s_axis_desc_tdata.qp) >= N_QP || s_axis_desc_tdata.by_event)  // no server was found
             state_d = s_axis_desc_tdata.length == '0 ? StRefuse : StForeign;
           else if (!cached_q || s_axis_desc_tdata.qp != desc_q.qp) state_d = StLoad;
@@ -129,17 +153,22 @@ module segmenter
         end
       StLoad: if (load_valid && load_ready) state_d = StWait;
       StWait:
-        if (view.loaded) state_d = start_state(desc_q.length);
+        if (view.loaded && keep_q) state_d = view.rts ? StKeep : StIdle;
+        else if (view.loaded) state_d = start_state(desc_q.length);
         else if (view.again) state_d = StLoad;
       StData:
         if (accept && closing) begin
-          if (s_axis_data_tlast) state_d = StIdle;
+          if (committed_q && wrong) state_d = at_end ? StBadLength : StFill;
+          else if (s_axis_data_tlast) state_d = StIdle;
           else if (final_packet) state_d = StDrain;
         end
-      StBadLength: if (has_room) state_d = desc_q.length == '0 ? StIdle : StDrain;
+      StFill: if (at_end) state_d = StBadLength;
+      StBadLength: if (has_room) state_d = ended_q ? StIdle : StDrain;
       StDrain: if (accept && s_axis_data_tlast) state_d = StIdle;
       StForeign: if (accept && s_axis_data_tlast) state_d = StRefuse;
       StRefuse: if (refused_ready) state_d = StIdle;
+      StKeep: if (has_room) state_d = StIdle;
+      default: state_d = StIdle;
     endcase
   end
 
@@ -149,21 +178,35 @@ module segmenter
 
   always_ff @(posedge clk) begin
     state_q <= state_d;
-    if (state_q == StIdle && s_axis_desc_tvalid) begin
-      desc_q  <= s_axis_desc_tdata;
-      left_q  <= s_axis_desc_tdata.length;
+    if (state_q == StIdle) begin
       first_q <= 1'b1;
       beat_q  <= '0;
-      if (s_axis_desc_tdata.qp != desc_q.qp) cached_q <= 1'b0;
-    end
-    if (state_q == StData && accept) begin
-      beat_q <= closing ? '0 : beat_q + 1'b1;
-      if (closing) begin
-        left_q  <= left_q - 32'(mtu_bytes(mtu_q));
-        first_q <= 1'b0;
+      cut_q   <= cut_through;
+      keep_q  <= keep_pending_q;
+      if (keep_pending_q) begin
+        desc_q    <= '0;  // an empty OpWrite
+        desc_q.qp <= keep_qp_q;
+        left_q    <= '0;
+        cached_q  <= 1'b0;
+      end else if (s_axis_desc_tvalid) begin
+        desc_q  <= s_axis_desc_tdata;
+        left_q  <= s_axis_desc_tdata.length;
+        ended_q <= s_axis_desc_tdata.length == '0;
+        if (s_axis_desc_tdata.qp != desc_q.qp) cached_q <= 1'b0;
       end
     end
-    if (commit) wr_q <= wr_q + 1'b1;
+    if (take && s_axis_data_tlast) ended_q <= 1'b1;
+    if (take || state_q == StFill) beat_q <= slot_done ? '0 : beat_q + 1'b1;
+    if (slot_done) begin
+      wr_q    <= wr_q + 1'b1;
+      left_q  <= left_q - 32'(mtu_bytes(mtu_q));
+      first_q <= 1'b0;
+    end
+    committed_q <= early || (committed_q && !slot_done);
+    if (keep_valid && keep_room) begin
+      keep_pending_q <= 1'b1;
+      keep_qp_q      <= keep_qp;
+    end else if (state_q == StIdle) keep_pending_q <= 1'b0;
     if (view.freed && view.qp == desc_q.qp) tail_q <= view.tail;
     if (view.loaded) begin
       tail_q   <= view.tail;
@@ -174,24 +217,39 @@ module segmenter
     // A queue pair that leaves QpRts may open again with another PSN and MTU: ask again.
     if (view.left_rts && view.qp == desc_q.qp) cached_q <= 1'b0;
     if (rst) begin
-      state_q  <= StIdle;
-      cached_q <= 1'b0;
+      state_q        <= StIdle;
+      cached_q       <= 1'b0;
+      committed_q    <= 1'b0;
+      keep_pending_q <= 1'b0;
     end
   end
 
   // ---- outputs -------------------------------------------------------------------------------------
-  assign s_axis_desc_tready = state_q == StIdle;
+  assign s_axis_desc_tready = state_q == StIdle && !keep_pending_q;
   assign s_axis_data_tready = (state_q == StData && has_room) || state_q == StDrain || state_q == StForeign;
 
   assign qp            = desc_q.qp;
   assign slot          = wr_q[SlotW-1:0];
   assign slot_mtu      = mtu_q;
-  assign store_wr_en   = state_q == StData && accept;
+  assign store_wr_en   = take || state_q == StFill;
   assign store_wr_beat = beat_q;
-  assign store_wr_data = s_axis_data_tdata;
+  assign fill_valid    = committed_q;
+  assign fill_beat     = beat_q;
+  assign keep_room     = !keep_pending_q;
 
-  assign meta_wr_en = commit;
-  assign cpl_meta   = '{last: wrong || final_packet || state_q == StBadLength, tag: desc_q.tag};
+  // What lies behind the end of a stream that ended early is sent, too: zeros.
+  logic [DATA_W-1:0] kept;
+  for (genvar i = 0; i < int'(Lanes); i++) begin : g_kept
+    assign kept[8*i+:8] = {8{s_axis_data_tkeep[i]}};
+  end
+  assign store_wr_data = state_q == StFill ? '0 : s_axis_data_tlast ? s_axis_data_tdata & kept : s_axis_data_tdata;
+
+  // A slot that was committed as its message's last and turned out wrong completes nothing any more.
+  logic rewrite, ends_message;
+  assign rewrite      = take && committed_q && wrong;
+  assign ends_message = (state_q == StData && (wrong || final_packet)) || state_q == StBadLength;
+  assign meta_wr_en   = commit || rewrite;
+  assign cpl_meta     = '{last: ends_message && !rewrite, tag: desc_q.tag};
   assign tx_meta    = '{
     first:    first_q,
     last:     final_packet,
@@ -211,7 +269,7 @@ module segmenter
   logic unused_commit_ready;
   sync_fifo #(.W(9), .DEPTH(4)) u_commits (
     .clk, .rst,
-    .s_data ({desc_q.qp, state_q == StBadLength || wrong}),
+    .s_data ({desc_q.qp, state_q == StBadLength || (state_q == StData && wrong)}),
     .s_valid(commit),
     .s_ready(unused_commit_ready),
     .m_data ({commit_qp, commit_bad}),

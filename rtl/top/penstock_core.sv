@@ -119,6 +119,7 @@ module penstock_core
   logic                 cmd_valid, qp_err_valid;
   qp_t                  cmd_qp, qp_err_qp, st_qp;
   qp_state_e            cmd_state, st_state;
+  logic                 st_drained;
   psn_t                 st_una, st_nxt, st_wr;
   qp_tx_counters_t      st_counters;
   logic          [63:0] st_bytes_acked;
@@ -146,6 +147,7 @@ module penstock_core
     .ready,
     .st_qp,
     .st_state,
+    .st_drained,
     .st_una,
     .st_nxt,
     .st_wr,
@@ -275,6 +277,9 @@ module penstock_core
   ) u_roce_tx (
     .clk,
     .rst,
+    .qpn_base(settings.qpn_base),
+    .cut_through(settings.cut_through),
+    .keep_alive_ticks(settings.keep_alive_ticks),
     .s_axis_desc_tdata (desc_tdata),
     .s_axis_desc_tvalid(desc_tvalid),
     .s_axis_desc_tready(desc_tready),
@@ -320,6 +325,7 @@ module penstock_core
     .m_axi_arready('0), .m_axi_rid('0), .m_axi_rdata('0), .m_axi_rresp('0), .m_axi_rlast('0), .m_axi_rvalid('0),
     .st_qp,
     .st_state,
+    .st_drained,
     .st_una,
     .st_nxt,
     .st_wr,

@@ -61,7 +61,7 @@ def expected(packet: Packet, ready: int, n_qp: int):
     kind = kinds.get(packet.syndrome >> 5)
     if packet.opcode != ACK or kind is None:
         return "stat_unserved"
-    return ("ack", qp, kind, packet.psn, value)
+    return ("ack", qp, kind, packet.psn, value, packet.msn)
 
 
 async def table(dut):
@@ -78,7 +78,8 @@ async def watch(dut, seen: list):
         await ReadOnly()
         if dut.ack_valid.value:
             word = int(dut.ack.value)
-            seen.append(("ack", word >> 32, word >> 29 & 7, word >> 5 & 0xFFFFFF, word & 31))
+            qp, kind, psn = word >> 56, word >> 53 & 7, word >> 29 & 0xFFFFFF
+            seen.append(("ack", qp, kind, psn, word >> 24 & 31, word & 0xFFFFFF))
         if dut.cnp_valid.value:
             seen.append(("cnp", int(dut.cnp_qp.value)))
         seen.extend(name for name in STATS if getattr(dut, name).value)
@@ -114,10 +115,10 @@ async def drive(dut, packets, gap=lambda: 0):
 @cocotb.test()
 async def every_syndrome_of_a_good_packet_means_what_the_ibta_table_says(dut):
     seen = await start(dut, 0b1111)
-    packets = [Packet(peer(2), BASE + 2, ACK, 1000 + s, s) for s in range(256)]
+    packets = [Packet(peer(2), BASE + 2, ACK, 1000 + s, s, msn=7 * s) for s in range(256)]
     await drive(dut, packets)
     assert seen == [expected(p, 0b1111, 4) for p in packets]
-    assert seen[0] == ("ack", 2, OK, 1000, 0) and seen[0x60] == ("ack", 2, NAK_SEQ, 1096, 0)
+    assert seen[0] == ("ack", 2, OK, 1000, 0, 0) and seen[0x60] == ("ack", 2, NAK_SEQ, 1096, 0, 0x60 * 7)
 
 
 @cocotb.test()
@@ -126,7 +127,7 @@ async def every_opcode_but_acknowledge_and_cnp_is_dropped_and_counted(dut):
     packets = [Packet(peer(0), BASE, opcode, 5) for opcode in range(256)]
     await drive(dut, packets)
     assert seen.count("stat_unserved") == 254
-    assert ("cnp", 0) in seen and ("ack", 0, OK, 5, 0) in seen
+    assert ("cnp", 0) in seen and ("ack", 0, OK, 5, 0, 0) in seen
 
 
 @cocotb.test()

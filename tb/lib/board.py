@@ -14,7 +14,7 @@ from lib.register_map import Registers, unpack
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int, mac_int
 
 CLOCK_PS = cable.CLOCK_PS["penstock_10g"]
-RESET, RTS, ERR = range(3)
+RESET, INIT, RTR, RTS, SQD, ERR = 0, 1, 2, 3, 4, 6  # enum ibv_qp_state
 SUCCESS, FLUSH_ERR, REM_ACCESS, RETRY_EXC = 0, 5, 10, 12
 MTU_4096 = 5
 

@@ -19,10 +19,15 @@ class XgmiiCable:
     def __init__(self, dut):
         self.source = XgmiiSource(dut.xgmii_rxd, dut.xgmii_rxc, dut.clk, dut.rst)
         self.sink = XgmiiSink(dut.xgmii_txd, dut.xgmii_txc, dut.clk, dut.rst)
+        self.forgives_damage = False  # of a sender that ran dry
+        self.damaged = 0
 
     async def receive(self) -> tuple[bytes, int]:
         """The next frame and when its first octet came, in ps."""
         frame = await self.sink.recv()
+        while self.forgives_damage and not frame.check_fcs():
+            self.damaged += 1
+            frame = await self.sink.recv()
         assert frame.check_fcs(), "frame with a wrong FCS"
         return bytes(frame.get_payload()), frame.sim_time_start
 

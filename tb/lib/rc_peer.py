@@ -58,6 +58,7 @@ class Peer:
         self.received: list[tuple[int, bytes, int | None]] = []  # queue pair, SEND payload or b"", immediate
         self.counts: Counter[str] = Counter()
         self.vlan: tuple[int, int] | None = None  # VID and priority of every frame, when tagged
+        self.credits: Callable[[], int] = lambda: ACK  # code of the credit count in every ACK
         self.verdict: Callable[[Seen], str | int | None] = lambda packet: None
         self.task = cocotb.start_soon(self.run())
 
@@ -92,14 +93,14 @@ class Peer:
             self.accept(flow, packet, extended)
             flow.expected = (flow.expected + 1) % PSN_MOD
             if ack_req:
-                await self.answer(packet.qp, packet.psn, ACK, flow.msn)
+                await self.answer(packet.qp, packet.psn, self.credits(), flow.msn)
         elif ahead == 0:
             flow.nak_sent = True
             self.counts["refused"] += 1
             await self.answer(packet.qp, packet.psn, refusal, flow.msn)
         elif ahead >= PSN_MOD // 2:
             self.counts["duplicate_request"] += 1
-            await self.answer(packet.qp, (flow.expected - 1) % PSN_MOD, ACK, flow.msn)
+            await self.answer(packet.qp, (flow.expected - 1) % PSN_MOD, self.credits(), flow.msn)
         elif not flow.nak_sent:
             flow.nak_sent = True
             self.counts["out_of_sequence"] += 1

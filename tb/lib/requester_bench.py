@@ -2,7 +2,9 @@
 """What the benches of roce_tx share: its structs as Python, and a harness with a responder per queue pair."""
 
 import itertools
+import logging
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cocotb
@@ -12,10 +14,12 @@ from cocotb.triggers import ClockCycles, Event, RisingEdge, Timer, with_timeout
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
-from lib.responder import Ack, Faults, FaultyNetwork, Packet, Reply, Responder
+from lib.responder import CREDITS, OPCODES, UNLIMITED, Ack, Faults, FaultyNetwork, Packet, Reply, Responder
+from lib.runner import seed
 
 CLOCK_NS = 10
-RESET, RTS, ERR = range(3)
+RESET, INIT, RTR, RTS, SQD, ERR = 0, 1, 2, 3, 4, 6  # enum ibv_qp_state
+QPN_BASE = 0x5A1700
 SUCCESS, LOC_LEN, FLUSH, REM_INV, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 0, 1, 5, 9, 10, 11, 12, 13
 WRITE, SEND = "write", "send"
 
@@ -57,6 +61,12 @@ def join(values: dict[str, int], members: list[tuple[str, int]]) -> int:
     return word
 
 
+def hashed_port(local_qpn: int, dest_qpn: int) -> int:
+    """UDP source port of a queue pair whose row names none."""
+    mixed = local_qpn ^ (dest_qpn << 12 & 0xFFF000 | dest_qpn >> 12)
+    return 0xC000 | (mixed & 0x3FFF) ^ mixed >> 14
+
+
 @dataclass
 class Request:
     """A message as the user hands it in; `stream` is what really arrives when it differs from `length`."""
@@ -69,11 +79,58 @@ class Request:
     raddr: int = 0
     length: int | None = None
 
+    @property
+    def consumes(self) -> bool:
+        """A receive buffer of the peer."""
+        return self.verb == SEND or self.imm is not None
+
     def descriptor(self) -> bytes:
         length = len(self.data) if self.length is None else self.length
         word = self.tag << 144 | (self.imm or 0) << 112 | self.raddr << 48 | length << 16
         word |= (self.imm is not None) << 9 | (self.verb == SEND) << 8 | self.qp
         return word.to_bytes(22, "little")
+
+
+@dataclass
+class CreditCheck:
+    """Holds a requester to IBTA 9.7.7.2: what it may send under the credits it has been given."""
+
+    una: int
+    limit: int | None = None  # SSN up to which messages have a receive buffer; None: not limited
+    limited_at: int = 0  # cycle in which the first limit came
+    ssn: int = 1  # of the next new packet
+    ssns: dict[int, int] = field(default_factory=dict)  # by PSN
+    asked: dict[int, int] = field(default_factory=dict)  # AckReq by PSN
+    probes: int = 0
+
+    def acknowledged(self, reply: Reply, cycle: int) -> None:
+        upto = (reply.psn + (reply.kind == Ack.OK)) & 0xFFFFFF
+        if 0 < (upto - self.una) & 0xFFFFFF < 1 << 23:
+            self.una = upto
+        if reply.kind == Ack.OK and reply.value == UNLIMITED:
+            self.limit = None
+        elif reply.kind == Ack.OK:
+            if self.limit is None:
+                self.limit, self.limited_at = 0, cycle
+            self.limit = max(self.limit, reply.msn + CREDITS[reply.value])
+
+    def sent(self, hdr: dict[str, int], consumes: Callable[[int], bool]) -> None:
+        psn, (_, first, last, _) = hdr["psn"], OPCODES[hdr["opcode"]]
+        if psn not in self.ssns:
+            self.ssns[psn] = self.ssn
+            self.ssn += last
+        ssn, self.asked[psn] = self.ssns[psn], hdr["ack_req"]
+        decided_before = hdr["cycle"] < self.limited_at + 400  # it may have waited behind others
+        if self.limit is None or ssn <= self.limit or not consumes(ssn) or decided_before:
+            return
+        where = f"psn {psn:#x} of message {ssn}, limit {self.limit}"
+        if psn == self.una and not first:
+            self.limit = ssn  # its first packet took a buffer
+        elif psn == self.una:
+            assert hdr["ack_req"], f"{where}: a probe that asks for no acknowledgement"
+            self.probes += 1
+        else:
+            assert hdr["ack_req"] and not first and not self.asked[psn - 1 & 0xFFFFFF], f"{where}: beyond the credits"
 
 
 @dataclass
@@ -87,10 +144,15 @@ class Peer:
     headers: list[dict[str, int]] = field(default_factory=list)
     completions: list[tuple[int, int]] = field(default_factory=list)  # (tag, status)
     silent: bool = False
+    posted: list[Request] = field(default_factory=list)
+    check: CreditCheck | None = None
 
     @property
     def mtu(self) -> int:
         return 128 << self.mtu_code
+
+    def consumes(self, ssn: int) -> bool:
+        return ssn <= len(self.posted) and self.posted[ssn - 1].consumes
 
 
 class Harness:
@@ -117,6 +179,9 @@ class Harness:
         for name in ("ack", "ack_valid", "table_wr", "table_qp", "table_row", "cmd_valid", "cmd_qp", "cmd_state"):
             getattr(dut, name).value = 0
         dut.tx_paused.value = 0
+        dut.qpn_base.value = QPN_BASE
+        dut.cut_through.value = 0
+        dut.keep_alive_ticks.value = 0
         dut.st_qp.value = 0
         dut.clear_counters.value = 0
         dut.latency_rd.value = 0
@@ -127,6 +192,14 @@ class Harness:
         self.cpl = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_cpl"), dut.clk, dut.rst)
         self.hdr = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_hdr"), dut.clk, dut.rst)
         self.payload = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
+        for stream in (
+            "s_axis_desc",
+            "s_axis_data",
+            "m_axis_cpl",
+            "m_axis_hdr",
+            "m_axis",
+        ):  # a line per frame is too many
+            logging.getLogger(f"cocotb.{dut._name}.{stream}").setLevel(logging.WARNING)
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0
         for task in (self._packets, self._completions, self._drive_acks, self._watch_sent, self._watch_failed):
@@ -156,6 +229,7 @@ class Harness:
         dut.table_wr.value = 0
         responder = Responder(psn=drawn["init_psn"], mtu=128 << mtu_code, rkey=drawn["rkey"])
         peer = self.peers[qp] = self.of_qpn[drawn["dest_qpn"]] = Peer(qp, mtu_code, drawn, responder)
+        peer.check = CreditCheck(drawn["init_psn"])
         await self.command(qp, RTS)
         return peer
 
@@ -165,7 +239,8 @@ class Harness:
         counters = int(self.dut.st_counters.value)
         status = {name: counters >> (32 * i) & 0xFFFFFFFF for i, name in enumerate(reversed(COUNTERS))}
         status["bytes_acked"] = int(self.dut.st_bytes_acked.value)
-        return status | {n: int(getattr(self.dut, f"st_{n}").value) for n in ("state", "una", "nxt", "wr")}
+        live = ("state", "drained", "una", "nxt", "wr")
+        return status | {n: int(getattr(self.dut, f"st_{n}").value) for n in live}
 
     async def latency(self, address: int) -> int:
         """A word of the latency histogram."""
@@ -192,6 +267,8 @@ class Harness:
         return Request(qp, rng.randbytes(size), tag=next(self.tags), raddr=rng.getrandbits(64), **fields)
 
     def submit(self, request: Request) -> Request:
+        if request.qp in self.peers:
+            self.peers[request.qp].posted.append(request)
         self.desc.send_nowait(AxiStreamFrame(request.descriptor()))
         if request.data:
             self.data.send_nowait(AxiStreamFrame(request.data))
@@ -232,14 +309,17 @@ class Harness:
             while True:
                 beat = await self.hdr.recv()
                 hdr = split(int.from_bytes(bytes(beat.tdata), "little"), HDR)
-                frame = await self.payload.recv()
-                payload = bytes(frame.tdata)
+                payload = bytes((await self.payload.recv()).tdata) if hdr["payload_len"] else b""
                 peer = self.of_qpn[hdr["dest_qpn"]]
-                for name in ("dst_mac", "dst_ip", "udp_sport", "tos"):
+                for name in ("dst_mac", "dst_ip", "tos"):
                     assert hdr[name] == peer.row[name], name
+                assert hdr["udp_sport"] == (peer.row["udp_sport"] or hashed_port(QPN_BASE + peer.qp, hdr["dest_qpn"]))
                 assert len(payload) == hdr["payload_len"]
                 self.wire_bytes += 82 + 16 * hdr["has_reth"] + 4 * hdr["has_imm"] + (len(payload) + 3) // 4 * 4
                 peer.headers.append(hdr | {"cycle": get_sim_time("ns") // CLOCK_NS})
+                peer.check.sent(
+                    peer.headers[-1], lambda ssn, p=peer: ssn <= len(p.posted) and p.posted[ssn - 1].consumes
+                )
                 reth = [hdr[n] if hdr["has_reth"] else None for n in ("va", "rkey", "dma_len")]
                 imm = hdr["imm"] if hdr["has_imm"] else None
                 packet = Packet(hdr["opcode"], hdr["psn"], bool(hdr["ack_req"]), payload, *reth, imm)
@@ -267,14 +347,19 @@ class Harness:
         if self.peers.get(peer.qp) is peer:
             self.acks.put_nowait((peer.qp, reply))
 
-    def acknowledge(self, qp: int, kind: Ack, psn: int, value: int = 0) -> None:
+    def acknowledge(self, qp: int, kind: Ack, psn: int, value: int | None = None, msn: int = 0) -> None:
         """One acknowledgement by hand."""
-        self.acks.put_nowait((qp, Reply(kind, psn & 0xFFFFFF, value)))
+        if value is None:
+            value = UNLIMITED if kind == Ack.OK else 0
+        self.acks.put_nowait((qp, Reply(kind, psn & 0xFFFFFF, value, msn)))
 
     async def _drive_acks(self) -> None:
         while True:
             qp, reply = await self.acks.get()
-            self.dut.ack.value = qp << 32 | reply.kind << 29 | reply.psn << 5 | reply.value
+            if qp in self.peers:
+                self.peers[qp].check.acknowledged(reply, get_sim_time("ns") // CLOCK_NS)
+            low = reply.value << 24 | reply.msn & 0xFFFFFF
+            self.dut.ack.value = qp << 56 | reply.kind << 53 | reply.psn << 29 | low
             self.dut.ack_valid.value = 1
             await RisingEdge(self.dut.clk)
             self.dut.ack_valid.value = 0
@@ -302,3 +387,38 @@ class Harness:
     def _break(self, error: AssertionError) -> None:
         self.broken = self.broken or error
         self.moved.set()
+
+
+def some_length(rng, mtu: int) -> int:
+    """Mostly a few packets; multiples of the MTU and their neighbours as often as anything else."""
+    packets = rng.choice([1, 1, 2, 3, 5])
+    return max(1, packets * mtu + rng.choice([0, 0, 1, -1, 3, -rng.randrange(mtu), -rng.randrange(mtu)]))
+
+
+async def random_traffic(
+    dut, faults: Faults, messages: int, stall: float, mtu_codes=(1, 1, 2, 3), rnr: float = 0.0, cut_through: int = 0
+):
+    rng = seed()
+    h = await Harness(dut, rng, faults).start()
+    dut.cut_through.value = cut_through
+    h.stall(stall)
+    for qp in range(4):
+        near_wrap = (1 << 24) - 1 - rng.randrange(20)
+        code = rng.choice(mtu_codes)
+        peer = await h.open(qp, mtu_code=code, ack_timeout=rng.choice([5, 6]), init_psn=near_wrap)
+        peer.responder.refuse = lambda packet: Ack.RNR if rng.random() < rnr else None
+    requests = []
+    for _ in range(messages):
+        qp = rng.randrange(4)
+        requests.append(h.submit(h.request(qp, some_length(rng, h.peers[qp].mtu))))
+    await h.completed(messages, cycles=400000)
+    h.verify(requests)
+    await ClockCycles(dut.clk, 20)
+    assert h.sent_bytes == h.wire_bytes, "bytes charged to congestion control"
+    for qp in range(4):
+        status = await h.status(qp)
+        assert status["messages_ok"] == sum(r.qp == qp for r in requests)
+        assert status["bytes_acked"] == sum(len(r.data) for r in requests if r.qp == qp)
+        assert status["packets_sent"] == len(h.peers[qp].headers)
+        assert status["una"] == status["nxt"] == status["wr"] == h.peers[qp].responder.psn
+    return h

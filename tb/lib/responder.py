@@ -21,6 +21,11 @@ OPCODES = {
 }
 
 
+# Credit counts by code (IBTA table 46); 31 stands for no limit.
+UNLIMITED = 31
+CREDITS = [0, 1, *(step << i for i in range(15) for step in (2, 3))][:31]
+
+
 class Ack(IntEnum):
     """Kinds of acknowledgement, numbered as ack_kind_e of penstock_pkg."""
 
@@ -50,7 +55,8 @@ class Packet:
 class Reply:
     kind: Ack
     psn: int
-    value: int = 0  # RNR timer code
+    value: int = 0  # RNR timer code, or code of the credit count
+    msn: int = 0
 
 
 @dataclass
@@ -72,7 +78,8 @@ class Responder:
     """One queue pair's receiving side.
 
     `refuse(packet)` may return an Ack to answer an expected packet with a NAK: RNR leaves the packet
-    unexecuted, a fatal one ends the queue pair.
+    unexecuted, a fatal one ends the queue pair. `credits()` is the code of the credit count in each ACK.
+    An empty WRITE without immediate is a keep-alive: counted, but no message of the user.
     """
 
     psn: int
@@ -80,6 +87,9 @@ class Responder:
     rkey: int = 0
     rnr_code: int = 1
     refuse: Callable[[Packet], Ack | None] = lambda packet: None
+    credits: Callable[[], int] = lambda: UNLIMITED
+    msn: int = 0
+    keep_alives: int = 0
     messages: list[Message] = field(default_factory=list)
     dead: bool = False
     _open: Message | None = None
@@ -97,18 +107,22 @@ class Responder:
             if self._nak_sent:
                 return []
             self._nak_sent = True  # once per gap
-            return [Reply(Ack.NAK_SEQ, self.psn)]
+            return [Reply(Ack.NAK_SEQ, self.psn, msn=self.msn)]
         refusal = self.refuse(packet)
         if refusal == Ack.RNR:
-            return [Reply(Ack.RNR, packet.psn, self.rnr_code)]
+            return [Reply(Ack.RNR, packet.psn, self.rnr_code, self.msn)]
         if refusal is not None:
             self.dead = True
-            return [Reply(refusal, packet.psn)]
+            return [Reply(refusal, packet.psn, msn=self.msn)]
         self._execute(packet)
         self._seen[packet.psn] = packet
         self._nak_sent = False
         self.psn = (self.psn + 1) & PSN_MASK
-        return [Reply(Ack.OK, packet.psn)] if packet.ack_req else []
+        return [self.positive()] if packet.ack_req else []
+
+    def positive(self) -> Reply:
+        """The acknowledgement of all that has arrived; unsolicited, it may bring new credits."""
+        return Reply(Ack.OK, (self.psn - 1) & PSN_MASK, self.credits(), self.msn)
 
     def _duplicate(self, packet: Packet) -> list[Reply]:
         """Acknowledged again, not executed; it must be the packet it was (but for AckReq)."""
@@ -118,10 +132,14 @@ class Responder:
         for name in ("opcode", "payload", "va", "rkey", "dma_len", "imm"):
             if getattr(first, name) != getattr(packet, name):
                 raise ProtocolError(f"retransmitted psn {packet.psn:#x} differs in {name}")
-        return [Reply(Ack.OK, (self.psn - 1) & PSN_MASK)]
+        return [self.positive()]
 
     def _execute(self, packet: Packet) -> None:
         verb, first, last, with_imm = OPCODES[packet.opcode]
+        if verb == "write" and first and last and not with_imm and packet.dma_len == 0 and not packet.payload:
+            self.keep_alives += 1
+            self.msn += 1
+            return
         where = f"psn {packet.psn:#x} opcode {packet.opcode:#x}"
         if bool(first) == (self._open is not None):
             raise ProtocolError(f"{where}: {'begins inside' if first else 'continues without'} a message")
@@ -147,6 +165,7 @@ class Responder:
                 raise ProtocolError(f"{where}: message ends {self._left} bytes early")
             message.imm = packet.imm
             self.messages.append(message)
+            self.msn += 1
             self._open = None
 
 

@@ -11,7 +11,7 @@ BENCH = Bench(
     top="qp_table", configs=[{"N_QP": 1, "N_PORTS": 2}, {"N_QP": 4, "N_PORTS": 2}, {"N_QP": 256, "N_PORTS": 3}]
 )
 
-RESET, RTS, ERR = range(3)
+RESET, INIT, RTR, RTS, SQD, ERR = 0, 1, 2, 3, 4, 6  # enum ibv_qp_state
 # qp_cfg_t from its most significant member: name, width
 ROW = [
     ("dst_mac", 48),
@@ -101,6 +101,7 @@ async def start(dut) -> Bus:
         "qp_err_valid",
         "qp_err_qp",
         "st_state",
+        "st_drained",
         "st_una",
         "st_nxt",
         "st_wr",
@@ -190,14 +191,14 @@ async def commands_go_out_once_and_ready_follows_commands_and_failures(dut):
     dut.qp_err_valid.value = 0
     await RisingEdge(dut.clk)
     assert int(dut.ready.value) == 0
-    await bus.write("qp.state", last, RESET)
-    await bus.write("qp.state", last, RTS)
-    await bus.write("qp.state", last, ERR)
-    assert int(dut.ready.value) == 0
-    await bus.write("qp.state", last, 3)  # no such state
+    for state, hears in ((RESET, 0), (INIT, 0), (RTR, 0), (RTS, 1), (SQD, 1), (RTS, 1), (ERR, 0)):
+        await bus.write("qp.state", last, state)
+        assert int(dut.ready.value) == hears << last, f"after state {state}"
+    for no_state in (5, 7):
+        await bus.write("qp.state", last, no_state)
     for _ in range(4):
         await RisingEdge(dut.clk)
-    assert commands == [(last, s) for s in (RTS, RESET, RTS, ERR)]
+    assert commands == [(last, s) for s in (RTS, RESET, INIT, RTR, RTS, SQD, RTS, ERR)]
 
 
 @cocotb.test()
@@ -209,7 +210,8 @@ async def live_status_is_that_of_the_queue_pair_asked_for(dut):
         while True:
             await RisingEdge(dut.clk)
             qp = int(dut.st_qp.value)
-            dut.st_state.value = RTS
+            dut.st_state.value = SQD
+            dut.st_drained.value = qp & 1
             dut.st_una.value = 0x100000 + qp
             dut.st_nxt.value = 0x200000 + qp
             dut.st_wr.value = 0x300000 + qp
@@ -221,7 +223,7 @@ async def live_status_is_that_of_the_queue_pair_asked_for(dut):
 
     cocotb.start_soon(owners())
     for qp in {0, n_qp // 2, n_qp - 1}:
-        assert await bus.read("qp.state", qp) == RTS
+        assert await bus.read("qp.state", qp) == pack("qp.state", state=SQD, drained=qp & 1)
         assert await bus.read("qp.una_psn", qp) == 0x100000 + qp
         assert await bus.read("qp.nxt_psn", qp) == 0x200000 + qp
         assert await bus.read("qp.wr_psn", qp) == 0x300000 + qp

@@ -87,6 +87,7 @@ module registers_harness
     .qp_err_valid(1'b0),
     .qp_err_qp   ('0),
     .st_state    (QpReset),
+    .st_drained  (1'b0),
     .st_una      ('0),
     .st_nxt      ('0),
     .st_wr       ('0),

@@ -24,47 +24,20 @@ from lib.requester_bench import (
     WRITE,
     Harness,
     Request,
-)  # fmt: skip
+    random_traffic,
+    some_length,
+)
 from lib.responder import Ack, Faults
 from lib.runner import Bench, seed
+from roce_tx.cut_through import *  # noqa: F403 (more tests of this bench)
+from roce_tx.peer_credits import *  # noqa: F403
+from roce_tx.states import *  # noqa: F403
 
 BENCH = Bench(
     top="roce_tx_bench",
     configs=[{"DATA_W": 64, "N_QP": 4}, {"DATA_W": 512, "N_QP": 4}],
     sources=[Path(__file__).parent / "roce_tx_bench.sv"],
 )
-
-
-def some_length(rng, mtu: int) -> int:
-    """Mostly a few packets; multiples of the MTU and their neighbours as often as anything else."""
-    packets = rng.choice([1, 1, 2, 3, 5])
-    return max(1, packets * mtu + rng.choice([0, 0, 1, -1, 3, -rng.randrange(mtu), -rng.randrange(mtu)]))
-
-
-async def random_traffic(dut, faults: Faults, messages: int, stall: float, mtu_codes=(1, 1, 2, 3), rnr: float = 0.0):
-    rng = seed()
-    h = await Harness(dut, rng, faults).start()
-    h.stall(stall)
-    for qp in range(4):
-        near_wrap = (1 << 24) - 1 - rng.randrange(20)
-        code = rng.choice(mtu_codes)
-        peer = await h.open(qp, mtu_code=code, ack_timeout=rng.choice([5, 6]), init_psn=near_wrap)
-        peer.responder.refuse = lambda packet: Ack.RNR if rng.random() < rnr else None
-    requests = []
-    for _ in range(messages):
-        qp = rng.randrange(4)
-        requests.append(h.submit(h.request(qp, some_length(rng, h.peers[qp].mtu))))
-    await h.completed(messages, cycles=400000)
-    h.verify(requests)
-    await ClockCycles(dut.clk, 20)
-    assert h.sent_bytes == h.wire_bytes, "bytes charged to congestion control"
-    for qp in range(4):
-        status = await h.status(qp)
-        assert status["messages_ok"] == sum(r.qp == qp for r in requests)
-        assert status["bytes_acked"] == sum(len(r.data) for r in requests if r.qp == qp)
-        assert status["packets_sent"] == len(h.peers[qp].headers)
-        assert status["una"] == status["nxt"] == status["wr"] == h.peers[qp].responder.psn
-    return h
 
 
 @cocotb.test()

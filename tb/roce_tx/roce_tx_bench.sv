@@ -13,6 +13,9 @@ module roce_tx_bench
 ) (
   input  logic                clk,
   input  logic                rst,
+  input  logic [23:0]         qpn_base,
+  input  logic                cut_through,
+  input  logic [31:0]         keep_alive_ticks,
   input  logic [175:0]        s_axis_desc_tdata,
   input  logic                s_axis_desc_tvalid,
   output logic                s_axis_desc_tready,
@@ -32,14 +35,14 @@ module roce_tx_bench
   output logic                m_axis_tvalid,
   input  logic                m_axis_tready,
   output logic                m_axis_tlast,
-  input  logic [39:0]         ack,
+  input  logic [63:0]         ack,
   input  logic                ack_valid,
   input  logic                table_wr,
   input  qp_t                 table_qp,
   input  logic [197:0]        table_row,
   input  logic                cmd_valid,
   input  qp_t                 cmd_qp,
-  input  logic [1:0]          cmd_state,
+  input  logic [2:0]          cmd_state,
   output logic                qp_err_valid,
   output qp_t                 qp_err_qp,
   input  logic [N_QP-1:0]     cc_eligible,
@@ -85,7 +88,8 @@ module roce_tx_bench
   input  logic                m_axi_rvalid,
   output logic                m_axi_rready,
   input  qp_t                 st_qp,
-  output logic [1:0]          st_state,
+  output logic [2:0]          st_state,
+  output logic                st_drained,
   output psn_t                st_una,
   output psn_t                st_nxt,
   output psn_t                st_wr,
@@ -125,6 +129,7 @@ module roce_tx_bench
     .STORE(STORE), .AXI_ADDR_W(32)
   ) u_dut (
     .clk, .rst,
+    .qpn_base, .cut_through, .keep_alive_ticks,
     .s_axis_desc_tdata, .s_axis_desc_tvalid, .s_axis_desc_tready,
     .s_axis_data_tdata, .s_axis_data_tkeep, .s_axis_data_tvalid, .s_axis_data_tready, .s_axis_data_tlast,
     .m_axis_cpl_tdata, .m_axis_cpl_tvalid, .m_axis_cpl_tready,
@@ -141,7 +146,7 @@ module roce_tx_bench
     .m_axi_wready, .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready, .m_axi_arid, .m_axi_araddr,
     .m_axi_arlen, .m_axi_arsize, .m_axi_arburst, .m_axi_arlock, .m_axi_arcache, .m_axi_arprot, .m_axi_arvalid,
     .m_axi_arready, .m_axi_rid, .m_axi_rdata, .m_axi_rresp, .m_axi_rlast, .m_axi_rvalid, .m_axi_rready,
-    .st_qp, .st_state(state), .st_una, .st_nxt, .st_wr, .st_counters(counters),
+    .st_qp, .st_state(state), .st_drained, .st_una, .st_nxt, .st_wr, .st_counters(counters),
     .st_bytes_acked, .clear_counters,
     .stat_valid, .stat_init, .stat_qp, .stat_psn, .stat, .stat_status
   );

@@ -59,7 +59,7 @@ pub enum SetupError {
     NotPenstock { found: u32 },
     #[error("mtu = {mtu}: allowed are 256, 512, 1024, 2048, 4096")]
     Mtu { mtu: u16 },
-    #[error("queue pair {index} is in state {found} after the command to become ready to send (state 1)")]
+    #[error("queue pair {index} is in state {found} after the command to become ready to send (state 3)")]
     NotReady { index: u8, found: u32 },
 }
 
@@ -174,7 +174,7 @@ impl Board {
     pub fn open_qp(&mut self, index: u8, config: &QpConfig) -> Result<(), SetupError> {
         use regs::qp as q;
         const RESET: u32 = 0;
-        const READY_TO_SEND: u32 = 1;
+        const READY_TO_SEND: u32 = 3;
         /// Cycles that the state machines may take from a command to the state it asks for.
         const SETTLE_CYCLES: u64 = 64;
 
