@@ -14,7 +14,13 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 RTL = REPO / "rtl"
 GENERATED = REPO / "build" / "gen"
-FOLDERS = [*(RTL / name for name in ("lib", "eth", "ip", "roce", "source", "cc", "ctrl", "top")), GENERATED]
+ROOMS = ["lib", "eth", "ip", "roce", "source", "cc", "ctrl", "top"]
+BOARDS = ["kcu105", "vcu118", "mpf300_eval"]  # each its top and constraints; beside them what they share
+FOLDERS = [
+    *(RTL / name for name in ROOMS),
+    *(RTL / "boards" / name for name in ("", "blackbox", *BOARDS)),
+    GENERATED,
+]
 
 
 def generate() -> None:

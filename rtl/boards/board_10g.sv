@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: SHL-2.1
+// The 10G front end as a board uses it by itself: its own address, the built-in message source, lamps.
+// Everything but the physical layer; an experiment puts its own source in the place of the tied-off ports.
+module board_10g #(
+  parameter int unsigned N_QP       = 4,
+  parameter int unsigned RING_BYTES = 262144,
+  parameter int unsigned SLOTS      = 256
+) (
+  input logic clk,  // 156.25 MHz
+  input logic rst,
+
+  output logic [63:0] xgmii_txd,
+  output logic [7:0]  xgmii_txc,
+  input  logic [63:0] xgmii_rxd,
+  input  logic [7:0]  xgmii_rxc,
+
+  input  logic [47:0] mac,  // stable from the end of reset on
+  input  logic [31:0] ip,
+  input  logic        link_up,
+  output logic [7:0]  led,
+
+  // A second master of the registers (JTAG); served once the address is set.
+  input  logic [17:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [17:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready
+);
+  logic [17:0] axil_awaddr, axil_araddr;
+  logic [2:0] axil_awprot, axil_arprot;
+  logic [31:0] axil_wdata, axil_rdata;
+  logic [3:0] axil_wstrb;
+  logic [1:0] axil_bresp, axil_rresp;
+  logic axil_awvalid, axil_awready, axil_wvalid, axil_wready, axil_bvalid, axil_bready;
+  logic axil_arvalid, axil_arready, axil_rvalid, axil_rready;
+  logic address_set, tx_paused;
+  logic [63:0] cpl_tdata;
+  logic cpl_tvalid, cpl_tready;
+
+  board_address u_address (
+    .clk,
+    .rst,
+    .mac,
+    .ip,
+    .done(address_set),
+    .m_axil_awaddr(axil_awaddr),
+    .m_axil_awprot(axil_awprot),
+    .m_axil_awvalid(axil_awvalid),
+    .m_axil_awready(axil_awready),
+    .m_axil_wdata(axil_wdata),
+    .m_axil_wstrb(axil_wstrb),
+    .m_axil_wvalid(axil_wvalid),
+    .m_axil_wready(axil_wready),
+    .m_axil_bresp(axil_bresp),
+    .m_axil_bvalid(axil_bvalid),
+    .m_axil_bready(axil_bready),
+    .m_axil_araddr(axil_araddr),
+    .m_axil_arprot(axil_arprot),
+    .m_axil_arvalid(axil_arvalid),
+    .m_axil_arready(axil_arready),
+    .m_axil_rdata(axil_rdata),
+    .m_axil_rresp(axil_rresp),
+    .m_axil_rvalid(axil_rvalid),
+    .m_axil_rready(axil_rready),
+    .*
+  );
+
+  penstock_10g #(
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS)
+  ) u_penstock (
+    .clk,
+    .rst,
+    .xgmii_txd,
+    .xgmii_txc,
+    .xgmii_rxd,
+    .xgmii_rxc,
+    .s_axis_desc_tdata  ('0),  // the message source is inside
+    .s_axis_desc_tvalid (1'b0),
+    .s_axis_desc_tready (),
+    .s_axis_data_tdata  ('0),
+    .s_axis_data_tkeep  ('0),
+    .s_axis_data_tvalid (1'b0),
+    .s_axis_data_tready (),
+    .s_axis_data_tlast  (1'b0),
+    .m_axis_cpl_tdata   (cpl_tdata),
+    .m_axis_cpl_tvalid  (cpl_tvalid),
+    .m_axis_cpl_tready  (cpl_tready),
+    .m_axis_sample_tdata(),
+    .m_axis_sample_tvalid(),
+    .m_axis_sample_tready(1'b1),
+    .s_axil_awaddr(axil_awaddr),
+    .s_axil_awprot(axil_awprot),
+    .s_axil_awvalid(axil_awvalid),
+    .s_axil_awready(axil_awready),
+    .s_axil_wdata(axil_wdata),
+    .s_axil_wstrb(axil_wstrb),
+    .s_axil_wvalid(axil_wvalid),
+    .s_axil_wready(axil_wready),
+    .s_axil_bresp(axil_bresp),
+    .s_axil_bvalid(axil_bvalid),
+    .s_axil_bready(axil_bready),
+    .s_axil_araddr(axil_araddr),
+    .s_axil_arprot(axil_arprot),
+    .s_axil_arvalid(axil_arvalid),
+    .s_axil_arready(axil_arready),
+    .s_axil_rdata(axil_rdata),
+    .s_axil_rresp(axil_rresp),
+    .s_axil_rvalid(axil_rvalid),
+    .s_axil_rready(axil_rready),
+    .tx_paused
+  );
+
+  board_leds u_leds (
+    .clk,
+    .rst,
+    .link_up,
+    .address_set,
+    .tx_paused,
+    .s_axis_cpl_tdata (cpl_tdata),
+    .s_axis_cpl_tvalid(cpl_tvalid),
+    .s_axis_cpl_tready(cpl_tready),
+    .led
+  );
+endmodule
