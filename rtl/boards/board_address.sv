@@ -82,7 +82,11 @@ module board_address #(
     w_sent_d  = w_sent_q || (m_axil_wvalid && m_axil_wready);
     if (!done && m_axil_bvalid && m_axil_bready) begin
       {aw_sent_d, w_sent_d} = '0;
-      state_d = state_q.next();
+      unique case (state_q)
+        StMacHi: state_d = StMacLo;
+        StMacLo: state_d = StIp;
+        default: state_d = StDone;
+      endcase
     end
   end
 
