@@ -22,6 +22,7 @@ package ctrl_pkg;
 
   // Settings that hold for the whole front end.
   typedef struct packed {
+    logic [63:0] store_base;
     eth_pkg::vlan_cfg_t vlan;
     eth_pkg::pause_tx_cfg_t pause_tx;
     services_pkg::services_cfg_t services;
@@ -58,5 +59,34 @@ package ctrl_pkg;
     logic cm_timeouts;
     logic cm_peers_lost;
   } slow_control_stat_t;
+
+  // What the transmit side counts.
+  typedef struct packed {
+    roce_tx_pkg::outcome_t outcome;  // of one operation of the requester
+    logic no_server;
+    logic beyond_slot;
+    logic store_write_error;
+    logic store_read_error;
+    logic cnp_ignored;
+    logic sample_dropped;
+  } transport_stat_t;
+
+  // What the receive side counts.
+  typedef struct packed {
+    logic roce;
+    logic icrc_error;
+    logic malformed;
+    logic not_for_us;
+    logic other;
+    logic bad_pkey;
+    logic unknown_qp;
+    logic wrong_peer;
+    logic not_ready;
+    logic unserved;
+    logic cnp;
+    logic cnp_refused;
+    logic cnm;
+    logic cnm_not_ready;
+  } receive_stat_t;
 
 endpackage

@@ -163,6 +163,7 @@ module registers
       default:     '0
   };
 
+  assign settings.store_base = {hwif_out.store_base_hi.addr.value, hwif_out.store_base_lo.addr.value};
   assign settings.clear = hwif_out.command.clear.value;
 
   assign settings.vlan = '{

@@ -6,7 +6,9 @@ module penstock_100g #(
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair until acknowledged
   parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
-  parameter int unsigned CLK_KHZ    = 322266
+  parameter int unsigned CLK_KHZ    = 322266,
+  parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter int unsigned AXI_ADDR_W = 64
 ) (
   input logic clk,
   input logic rst,
@@ -46,6 +48,43 @@ module penstock_100g #(
   output logic         m_axis_sample_tvalid,
   input  logic         m_axis_sample_tready,
 
+  // The packet store's memory, when STORE is 1; quiet otherwise.
+  output logic [0:0] m_axi_awid,
+  output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
+  output logic [7:0] m_axi_awlen,
+  output logic [2:0] m_axi_awsize,
+  output logic [1:0] m_axi_awburst,
+  output logic m_axi_awlock,
+  output logic [3:0] m_axi_awcache,
+  output logic [2:0] m_axi_awprot,
+  output logic m_axi_awvalid,
+  input  logic m_axi_awready,
+  output logic [511:0] m_axi_wdata,
+  output logic [63:0] m_axi_wstrb,
+  output logic m_axi_wlast,
+  output logic m_axi_wvalid,
+  input  logic m_axi_wready,
+  input  logic [0:0] m_axi_bid,
+  input  logic [1:0] m_axi_bresp,
+  input  logic m_axi_bvalid,
+  output logic m_axi_bready,
+  output logic [0:0] m_axi_arid,
+  output logic [AXI_ADDR_W-1:0] m_axi_araddr,
+  output logic [7:0] m_axi_arlen,
+  output logic [2:0] m_axi_arsize,
+  output logic [1:0] m_axi_arburst,
+  output logic m_axi_arlock,
+  output logic [3:0] m_axi_arcache,
+  output logic [2:0] m_axi_arprot,
+  output logic m_axi_arvalid,
+  input  logic m_axi_arready,
+  input  logic [0:0] m_axi_rid,
+  input  logic [511:0] m_axi_rdata,
+  input  logic [1:0] m_axi_rresp,
+  input  logic m_axi_rlast,
+  input  logic m_axi_rvalid,
+  output logic m_axi_rready,
+
   // Registers (regs/penstock.rdl).
   input  logic [17:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,
@@ -82,7 +121,9 @@ module penstock_100g #(
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS),
     .CLK_KHZ(CLK_KHZ),
-    .LINE_MBPS(LINE_MBPS)
+    .LINE_MBPS(LINE_MBPS),
+    .STORE(STORE),
+    .AXI_ADDR_W(AXI_ADDR_W)
   ) u_core (
     .m_axis_tx_tdata(tx_tdata),
     .m_axis_tx_tkeep(tx_tkeep),

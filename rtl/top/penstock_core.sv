@@ -10,7 +10,9 @@ module penstock_core
   parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair
   parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
   parameter int unsigned CLK_KHZ    = 156250,
-  parameter int unsigned LINE_MBPS  = 10000
+  parameter int unsigned LINE_MBPS  = 10000,
+  parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter int unsigned AXI_ADDR_W = 64
 ) (
   input logic clk,
   input logic rst,
@@ -49,6 +51,43 @@ module penstock_core
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
+  // The packet store's memory, when STORE is 1; quiet otherwise.
+  output logic [0:0] m_axi_awid,
+  output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
+  output logic [7:0] m_axi_awlen,
+  output logic [2:0] m_axi_awsize,
+  output logic [1:0] m_axi_awburst,
+  output logic m_axi_awlock,
+  output logic [3:0] m_axi_awcache,
+  output logic [2:0] m_axi_awprot,
+  output logic m_axi_awvalid,
+  input  logic m_axi_awready,
+  output logic [DATA_W-1:0] m_axi_wdata,
+  output logic [DATA_W/8-1:0] m_axi_wstrb,
+  output logic m_axi_wlast,
+  output logic m_axi_wvalid,
+  input  logic m_axi_wready,
+  input  logic [0:0] m_axi_bid,
+  input  logic [1:0] m_axi_bresp,
+  input  logic m_axi_bvalid,
+  output logic m_axi_bready,
+  output logic [0:0] m_axi_arid,
+  output logic [AXI_ADDR_W-1:0] m_axi_araddr,
+  output logic [7:0] m_axi_arlen,
+  output logic [2:0] m_axi_arsize,
+  output logic [1:0] m_axi_arburst,
+  output logic m_axi_arlock,
+  output logic [3:0] m_axi_arcache,
+  output logic [2:0] m_axi_arprot,
+  output logic m_axi_arvalid,
+  input  logic m_axi_arready,
+  input  logic [0:0] m_axi_rid,
+  input  logic [DATA_W-1:0] m_axi_rdata,
+  input  logic [1:0] m_axi_rresp,
+  input  logic m_axi_rlast,
+  input  logic m_axi_rvalid,
+  output logic m_axi_rready,
+
   // Registers.
   input  logic [17:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,
@@ -86,10 +125,16 @@ module penstock_core
   slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
   source_pkg::source_status_t source_status;
-  logic [CntNumber-1:0] pulse;
+  transport_stat_t transport_stat;
+  receive_stat_t receive_stat;
 
-  assign cm_status = '0;
-  assign slow = '0;
+  logic [17:0] reg_awaddr, reg_araddr;
+  logic [2:0] reg_awprot, reg_arprot;
+  logic [31:0] reg_wdata, reg_rdata;
+  logic [3:0] reg_wstrb;
+  logic [1:0] reg_bresp, reg_rresp;
+  logic reg_awvalid, reg_awready, reg_wvalid, reg_wready, reg_bvalid, reg_bready;
+  logic reg_arvalid, reg_arready, reg_rvalid, reg_rready;
 
   registers #(
     .DATA_W(DATA_W),
@@ -99,16 +144,26 @@ module penstock_core
     .CLK_KHZ(CLK_KHZ),
     .LINE_MBPS(LINE_MBPS)
   ) u_registers (
+    .s_axil_awaddr(reg_awaddr),
+    .s_axil_awprot(reg_awprot),
+    .s_axil_awvalid(reg_awvalid),
+    .s_axil_awready(reg_awready),
+    .s_axil_wdata(reg_wdata),
+    .s_axil_wstrb(reg_wstrb),
+    .s_axil_wvalid(reg_wvalid),
+    .s_axil_wready(reg_wready),
+    .s_axil_bresp(reg_bresp),
+    .s_axil_bvalid(reg_bvalid),
+    .s_axil_bready(reg_bready),
+    .s_axil_araddr(reg_araddr),
+    .s_axil_arprot(reg_arprot),
+    .s_axil_arvalid(reg_arvalid),
+    .s_axil_arready(reg_arready),
+    .s_axil_rdata(reg_rdata),
+    .s_axil_rresp(reg_rresp),
+    .s_axil_rvalid(reg_rvalid),
+    .s_axil_rready(reg_rready),
     .*
-  );
-
-  counters u_counters (
-    .clk,
-    .rst,
-    .clear(settings.clear),
-    .pulse,
-    .req(counters_req),
-    .rsp(counters_rsp)
   );
 
   localparam int unsigned NCfg = 2;  // readers of queue-pair rows: transport, acknowledgement receiver
@@ -158,89 +213,28 @@ module penstock_core
     .cc_choice
   );
 
-  // ---- messages: the user's and those of the message source ------------------------------------------
-  logic [175:0] source_desc_tdata, message_desc_tdata;
-  logic source_desc_tvalid, source_desc_tready, message_desc_tvalid, message_desc_tready;
-  logic [DATA_W-1:0] source_tdata, message_tdata;
-  logic [DATA_W/8-1:0] source_tkeep, message_tkeep;
-  logic source_tvalid, source_tready, source_tlast, message_tvalid, message_tready, message_tlast;
+  // ---- messages and where they go --------------------------------------------------------------------
+  logic [175:0] desc_tdata;
+  logic desc_tvalid, desc_tready;
+  logic [DATA_W-1:0] message_tdata;
+  logic [DATA_W/8-1:0] message_tkeep;
+  logic message_tvalid, message_tready, message_tlast;
 
-  message_source #(
-    .DATA_W(DATA_W)
-  ) u_source (
-    .clk,
-    .rst,
-    .cfg   (settings.source),
-    .start (settings.source_start),
-    .stop  (settings.source_stop),
-    .clear (settings.clear),
-    .status(source_status),
-    .replay_req,
-    .replay_rsp,
-    .m_axis_desc_tdata (source_desc_tdata),
-    .m_axis_desc_tvalid(source_desc_tvalid),
-    .m_axis_desc_tready(source_desc_tready),
-    .m_axis_data_tdata (source_tdata),
-    .m_axis_data_tkeep (source_tkeep),
-    .m_axis_data_tvalid(source_tvalid),
-    .m_axis_data_tready(source_tready),
-    .m_axis_data_tlast (source_tlast)
-  );
-
-  message_mux #(
-    .DATA_W(DATA_W)
-  ) u_message_mux (
-    .clk,
-    .rst,
-    .s_axis_desc_tdata,
-    .s_axis_desc_tvalid,
-    .s_axis_desc_tready,
-    .s_axis_data_tdata,
-    .s_axis_data_tkeep,
-    .s_axis_data_tvalid,
-    .s_axis_data_tready,
-    .s_axis_data_tlast,
-    .s_axis_source_desc_tdata (source_desc_tdata),
-    .s_axis_source_desc_tvalid(source_desc_tvalid),
-    .s_axis_source_desc_tready(source_desc_tready),
-    .s_axis_source_data_tdata (source_tdata),
-    .s_axis_source_data_tkeep (source_tkeep),
-    .s_axis_source_data_tvalid(source_tvalid),
-    .s_axis_source_data_tready(source_tready),
-    .s_axis_source_data_tlast (source_tlast),
-    .m_axis_desc_tdata (message_desc_tdata),
-    .m_axis_desc_tvalid(message_desc_tvalid),
-    .m_axis_desc_tready(message_desc_tready),
+  message_input #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP)
+  ) u_message_input (
+    .m_axis_desc_tdata (desc_tdata),
+    .m_axis_desc_tvalid(desc_tvalid),
+    .m_axis_desc_tready(desc_tready),
     .m_axis_data_tdata (message_tdata),
     .m_axis_data_tkeep (message_tkeep),
     .m_axis_data_tvalid(message_tvalid),
     .m_axis_data_tready(message_tready),
-    .m_axis_data_tlast (message_tlast)
-  );
-
-  // ---- where messages go -----------------------------------------------------------------------------
-  logic [175:0] desc_tdata;
-  logic desc_tvalid, desc_tready;
-
-  destination #(
-    .N_QP(N_QP)
-  ) u_destination (
-    .clk,
-    .rst,
-    .s_axis_desc_tdata (message_desc_tdata),
-    .s_axis_desc_tvalid(message_desc_tvalid),
-    .s_axis_desc_tready(message_desc_tready),
-    .m_axis_desc_tdata (desc_tdata),
-    .m_axis_desc_tvalid(desc_tvalid),
-    .m_axis_desc_tready(desc_tready),
-    .cfg   (settings.destination),
-    .status(destination_status),
-    .rings_req,
-    .rings_rsp,
-    .servers_req,
-    .servers_rsp,
-    .stat_no_server     (pulse[CntEventsWithoutServer]),
-    .stat_slot_too_small(pulse[CntMessagesBeyondSlot])
+    .m_axis_data_tlast (message_tlast),
+    .stat_no_server     (transport_stat.no_server),
+    .stat_slot_too_small(transport_stat.beyond_slot),
+    .*
   );
 
   // ---- transmit: transport, framer, ICRC -------------------------------------------------------------
@@ -268,12 +262,19 @@ module penstock_core
   logic roce_tvalid, roce_tready, roce_tlast;
   logic rx_tvalid, rx_tlast, rx_tuser;
 
+  logic [DATA_W-1:0] service_tdata;
+  logic [DATA_W/8-1:0] service_tkeep;
+  logic service_tvalid, service_tready, service_tlast;
+  logic [15:0] level_bytes;
+
   roce_tx #(
     .DATA_W(DATA_W),
     .N_QP(N_QP),
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS),
-    .CLK_KHZ(CLK_KHZ)
+    .CLK_KHZ(CLK_KHZ),
+    .STORE(STORE),
+    .AXI_ADDR_W(AXI_ADDR_W)
   ) u_roce_tx (
     .clk,
     .rst,
@@ -315,14 +316,14 @@ module penstock_core
     .sent_qp,
     .sent_bytes,
     .tx_paused,
-    // the send rings are on chip
-    .store_base('0), .store_write_error(), .store_read_error(),
-    .m_axi_awid(), .m_axi_awaddr(), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awlock(),
-    .m_axi_awcache(), .m_axi_awprot(), .m_axi_awvalid(), .m_axi_wdata(), .m_axi_wstrb(), .m_axi_wlast(),
-    .m_axi_wvalid(), .m_axi_bready(), .m_axi_arid(), .m_axi_araddr(), .m_axi_arlen(), .m_axi_arsize(),
-    .m_axi_arburst(), .m_axi_arlock(), .m_axi_arcache(), .m_axi_arprot(), .m_axi_arvalid(), .m_axi_rready(),
-    .m_axi_awready('0), .m_axi_wready('0), .m_axi_bid('0), .m_axi_bresp('0), .m_axi_bvalid('0),
-    .m_axi_arready('0), .m_axi_rid('0), .m_axi_rdata('0), .m_axi_rresp('0), .m_axi_rlast('0), .m_axi_rvalid('0),
+    .store_base       (settings.store_base[AXI_ADDR_W-1:0]),
+    .store_write_error(transport_stat.store_write_error),
+    .store_read_error (transport_stat.store_read_error),
+    .m_axi_awid, .m_axi_awaddr, .m_axi_awlen, .m_axi_awsize, .m_axi_awburst, .m_axi_awlock, .m_axi_awcache,
+    .m_axi_awprot, .m_axi_awvalid, .m_axi_awready, .m_axi_wdata, .m_axi_wstrb, .m_axi_wlast, .m_axi_wvalid,
+    .m_axi_wready, .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready, .m_axi_arid, .m_axi_araddr,
+    .m_axi_arlen, .m_axi_arsize, .m_axi_arburst, .m_axi_arlock, .m_axi_arcache, .m_axi_arprot, .m_axi_arvalid,
+    .m_axi_arready, .m_axi_rid, .m_axi_rdata, .m_axi_rresp, .m_axi_rlast, .m_axi_rvalid, .m_axi_rready,
     .st_qp,
     .st_state,
     .st_drained,
@@ -417,7 +418,7 @@ module penstock_core
     .rst,
     .cfg                  (port_cfg),
     .local_mac            (settings.local_mac),
-    .level_bytes          ('0),
+    .level_bytes,
     .tx_paused,
     .stat                 (port_stat),
     .s_axis_roce_tdata    (roce_tdata),
@@ -425,11 +426,11 @@ module penstock_core
     .s_axis_roce_tvalid   (roce_tvalid),
     .s_axis_roce_tready   (roce_tready),
     .s_axis_roce_tlast    (roce_tlast),
-    .s_axis_service_tdata ('0),
-    .s_axis_service_tkeep ('0),
-    .s_axis_service_tvalid(1'b0),
-    .s_axis_service_tready(),
-    .s_axis_service_tlast (1'b0),
+    .s_axis_service_tdata (service_tdata),
+    .s_axis_service_tkeep (service_tkeep),
+    .s_axis_service_tvalid(service_tvalid),
+    .s_axis_service_tready(service_tready),
+    .s_axis_service_tlast (service_tlast),
     .m_axis_mac_tdata     (m_axis_tx_tdata),
     .m_axis_mac_tkeep     (m_axis_tx_tkeep),
     .m_axis_mac_tvalid    (m_axis_tx_tvalid),
@@ -447,12 +448,58 @@ module penstock_core
     .m_axis_rx_tuser      (rx_tuser)
   );
 
+  // ---- all other ways to the registers: network services, IPbus, connection manager -------------------
+  slow_control #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .CLK_KHZ(CLK_KHZ)
+  ) u_slow_control (
+    .clk,
+    .rst,
+    .settings,
+    .cm_status,
+    .stat   (slow),
+    .link_up(!mac.local_fault && !mac.remote_fault),
+    .qp_err_valid,
+    .qp_err_qp,
+    .level_bytes,
+    .s_axis_rx_tdata (rx_tdata),
+    .s_axis_rx_tkeep (rx_tkeep),
+    .s_axis_rx_tvalid(rx_tvalid),
+    .s_axis_rx_tlast (rx_tlast),
+    .s_axis_rx_tuser (rx_tuser),
+    .m_axis_tx_tdata (service_tdata),
+    .m_axis_tx_tkeep (service_tkeep),
+    .m_axis_tx_tvalid(service_tvalid),
+    .m_axis_tx_tready(service_tready),
+    .m_axis_tx_tlast (service_tlast),
+    .m_axil_awaddr(reg_awaddr),
+    .m_axil_awprot(reg_awprot),
+    .m_axil_awvalid(reg_awvalid),
+    .m_axil_awready(reg_awready),
+    .m_axil_wdata(reg_wdata),
+    .m_axil_wstrb(reg_wstrb),
+    .m_axil_wvalid(reg_wvalid),
+    .m_axil_wready(reg_wready),
+    .m_axil_bresp(reg_bresp),
+    .m_axil_bvalid(reg_bvalid),
+    .m_axil_bready(reg_bready),
+    .m_axil_araddr(reg_araddr),
+    .m_axil_arprot(reg_arprot),
+    .m_axil_arvalid(reg_arvalid),
+    .m_axil_arready(reg_arready),
+    .m_axil_rdata(reg_rdata),
+    .m_axil_rresp(reg_rresp),
+    .m_axil_rvalid(reg_rvalid),
+    .m_axil_rready(reg_rready),
+    .*
+  );
+
   // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
   rx_roce_t rx;
   logic rx_valid;
-  logic cnp_valid, cnp_ignored, cnm_valid;
-  qp_t cnp_qp, cnm_qp;
-  feedback_t cnm_feedback;
+  logic cnp_valid;
+  qp_t cnp_qp;
 
   roce_rx #(
     .DATA_W(DATA_W)
@@ -468,12 +515,12 @@ module penstock_core
     .s_axis_tuser (rx_tuser),
     .rx,
     .rx_valid,
-    .stat_rx_roce   (pulse[CntRxRocePackets]),
-    .stat_icrc_error(pulse[CntRxIcrcEncapsulated]),
-    .stat_bad_pkey  (),
-    .stat_malformed (pulse[CntRxMalformed]),
-    .stat_not_for_us(pulse[CntRxNotForUs]),
-    .stat_other     (pulse[CntRxOther])
+    .stat_rx_roce   (receive_stat.roce),
+    .stat_icrc_error(receive_stat.icrc_error),
+    .stat_bad_pkey  (receive_stat.bad_pkey),
+    .stat_malformed (receive_stat.malformed),
+    .stat_not_for_us(receive_stat.not_for_us),
+    .stat_other     (receive_stat.other)
   );
 
   ack_receiver #(
@@ -492,149 +539,42 @@ module penstock_core
     .ack_valid,
     .cnp_valid,
     .cnp_qp,
-    .stat_unknown_qp(pulse[CntRxUnknownQp]),
-    .stat_wrong_peer(pulse[CntRxWrongPeer]),
-    .stat_not_ready (pulse[CntRxNotReady]),
-    .stat_unserved  (pulse[CntRxUnserved])
+    .stat_unknown_qp(receive_stat.unknown_qp),
+    .stat_wrong_peer(receive_stat.wrong_peer),
+    .stat_not_ready (receive_stat.not_ready),
+    .stat_unserved  (receive_stat.unserved)
   );
 
-  // ---- congestion control ----------------------------------------------------------------------------
-  cnm_receiver #(
+  congestion_control #(
     .DATA_W(DATA_W),
     .N_QP(N_QP)
-  ) u_cnm_receiver (
-    .clk,
-    .rst,
-    .local_mac(settings.local_mac),
-    .ready,
-    .s_axis_tdata (rx_tdata),
-    .s_axis_tkeep (rx_tkeep),
-    .s_axis_tvalid(rx_tvalid),
-    .s_axis_tlast (rx_tlast),
-    .s_axis_tuser (rx_tuser),
-    .cnm_valid,
-    .cnm_qp,
-    .cnm_feedback,
-    .stat_rx_cnm   (pulse[CntRxCnmPackets]),
-    .stat_not_ready(pulse[CntRxCnmNotReady])
-  );
-
-  logic act_cnp_valid, act_cnm_valid;
-  qp_t act_cnp_qp, act_cnm_qp;
-  feedback_t act_cnm_feedback;
-
-  cnp_limiter u_cnp_limiter (
-    .clk,
-    .rst,
-    .interval(settings.cnp_interval),
-    .burst   (settings.cnp_burst),
-    .in_cnp_valid   (cnp_valid),
-    .in_cnp_qp      (cnp_qp),
-    .in_cnm_valid   (cnm_valid),
-    .in_cnm_qp      (cnm_qp),
-    .in_cnm_feedback(cnm_feedback),
-    .cnp_valid   (act_cnp_valid),
-    .cnp_qp      (act_cnp_qp),
-    .cnm_valid   (act_cnm_valid),
-    .cnm_qp      (act_cnm_qp),
-    .cnm_feedback(act_cnm_feedback),
-    .stat_refused(pulse[CntRxCnpRefused])
-  );
-
-  cc_engine #(
-    .N_QP(N_QP),
-    .PacketCyclesLog2($clog2(4096 / (DATA_W / 8)))
-  ) u_cc_engine (
-    .clk,
-    .rst,
-    .params    (settings.cc),
-    .qcn_params(settings.qcn),
-    .choice_valid(cc_choice_valid),
-    .choice_qp   (cmd_qp),
-    .choice      (cc_choice),
-    .init_valid(cmd_valid && cmd_state == QpRts),
-    .init_qp   (cmd_qp),
-    .cnp_valid   (act_cnp_valid),
-    .cnp_qp      (act_cnp_qp),
-    .cnm_valid   (act_cnm_valid),
-    .cnm_qp      (act_cnm_qp),
-    .cnm_feedback(act_cnm_feedback),
-    .cnp_ignored,
-    .sent_valid,
-    .sent_qp,
-    .sent_bytes,
-    .backlog,
-    .paused    (tx_paused),
-    .eligible  (cc_eligible),
-    .st_qp,
-    .st        (st_cc),
-    .sampling  (settings.sampling),
-    .m_axis_sample_tdata,
-    .m_axis_sample_tvalid,
-    .m_axis_sample_tready,
-    .sample_dropped(pulse[CntSamplesDropped])
+  ) u_congestion_control (
+    .stat_cnm           (receive_stat.cnm),
+    .stat_cnm_not_ready (receive_stat.cnm_not_ready),
+    .stat_refused       (receive_stat.cnp_refused),
+    .stat_ignored       (transport_stat.cnp_ignored),
+    .stat_sample_dropped(transport_stat.sample_dropped),
+    .*
   );
 
   // ---- what is counted -------------------------------------------------------------------------------
-  assign pulse[CntTxFrames]      = mac.tx_frame;
-  assign pulse[CntTxUnderruns]   = mac.tx_underrun;
-  assign pulse[CntTxPauseCycles] = tx_paused;
-  assign pulse[CntRxFrames]      = mac.rx_frame;
-  assign pulse[CntRxFcsErrors]   = mac.rx_bad_fcs;
-  assign pulse[CntRxBadFrames]   = mac.rx_bad_frame;
-  assign pulse[CntRxPause]       = port_stat.rx_pause;
-  assign pulse[CntRxPfc]         = port_stat.rx_pfc;
-  assign pulse[CntRxUndersize]   = mac.rx_undersize;
-  assign pulse[CntRxOversize]    = mac.rx_oversize;
-  assign pulse[CntLinkFaults]    = mac.link_fault;
-  assign pulse[CntTxDropped]     = mac.tx_dropped;
-  assign pulse[CntRxVlanDrop]    = port_stat.rx_vlan_drop;
-  assign pulse[CntTxPause]       = port_stat.tx_pause;
-  assign pulse[CntTxPfc]         = port_stat.tx_pfc;
-  assign pulse[CntRxCnpPackets]  = cnp_valid;
-  assign pulse[CntRpCnpIgnored]  = cnp_ignored;
+  assign transport_stat.outcome = stat;
+  assign receive_stat.cnp = cnp_valid;
 
-  assign pulse[CntPacketsSent]          = sent_valid;
-  assign pulse[CntPacketsRetransmitted] = stat.retransmit;
-  assign pulse[CntPacketSeqErr]         = stat.packet_seq_err;
-  assign pulse[CntRnrNak]               = stat.rnr_nak;
-  assign pulse[CntLocalAckTimeoutErr]   = stat.timeout;
-  assign pulse[CntStaleAcks]            = stat.stale_ack;
-  assign pulse[CntMessagesDone]         = stat.complete;
-  assign pulse[CntQpErrors]             = qp_err_valid;
+  event_counters u_counters (
+    .clk,
+    .rst,
+    .clear    (settings.clear),
+    .mac,
+    .port_stat,
+    .tx_paused,
+    .slow,
+    .transport(transport_stat),
+    .receive  (receive_stat),
+    .req      (counters_req),
+    .rsp      (counters_rsp)
+  );
 
-  assign pulse[CntServiceRxFrames]   = slow.rx.rx_frames;
-  assign pulse[CntServiceRxOverflow] = slow.rx.rx_overflow;
-  assign pulse[CntServiceRxForeign]  = slow.rx.rx_foreign;
-  assign pulse[CntIpMalformed]       = slow.services.malformed;
-  assign pulse[CntIpFragments]       = slow.services.fragments;
-  assign pulse[CntIpNotForUs]        = slow.services.not_for_us;
-  assign pulse[CntIpChecksum]        = slow.services.checksum;
-  assign pulse[CntIpUnserved]        = slow.services.unserved;
-  assign pulse[CntArpRequests]       = slow.services.arp_requests;
-  assign pulse[CntArpReplies]        = slow.services.arp_replies;
-  assign pulse[CntArpRefused]        = slow.services.arp_refused;
-  assign pulse[CntArpConflicts]      = slow.services.arp_conflicts;
-  assign pulse[CntArpRequestsSent]   = slow.services.arp_requests_sent;
-  assign pulse[CntArpUnresolved]     = slow.services.arp_unresolved;
-  assign pulse[CntIcmpEchoReplies]   = slow.services.echo_replies;
-  assign pulse[CntIcmpEchoDropped]   = slow.services.echo_dropped;
-  assign pulse[CntUdpDropped]        = slow.services.udp_dropped;
-  assign pulse[CntCmMalformed]       = slow.services.cm_malformed;
-  assign pulse[CntServiceTxFrames]   = slow.services.tx_frames;
-  assign pulse[CntIpbusPackets]      = slow.ipbus.packets;
-  assign pulse[CntIpbusMalformed]    = slow.ipbus.malformed;
-  assign pulse[CntIpbusOutOfOrder]   = slow.ipbus.out_of_order;
-  assign pulse[CntIpbusResent]       = slow.ipbus.resent;
-  assign pulse[CntIpbusBusErrors]    = slow.ipbus.bus_errors;
-  assign pulse[CntIpbusBadHeaders]   = slow.ipbus.bad_headers;
-  assign pulse[CntCmRequests]        = slow.cm_requests;
-  assign pulse[CntCmRefused]         = slow.cm_refused;
-  assign pulse[CntCmIgnored]         = slow.cm_ignored;
-  assign pulse[CntCmTimeouts]        = slow.cm_timeouts;
-  assign pulse[CntCmPeersLost]       = slow.cm_peers_lost;
-
-  // The rest of an operation's outcome concerns the transport alone, which also counts per queue pair.
   wire unused = &{1'b0, settings};
 
 endmodule

@@ -32,7 +32,10 @@ module registers_harness
 
   input  logic                 tx_paused,
   input  logic [CntNumber-1:0] pulse,
-  output settings_t            settings,
+  output logic [47:0]          local_mac,
+  output logic [31:0]          local_ip,
+  output logic [23:0]          qpn_base,
+  output cc_params_t [CcGroups-1:0] cc,
   output logic                 cmd_valid,
   output qp_t                  cmd_qp,
   output qp_state_e            cmd_state,
@@ -52,6 +55,12 @@ module registers_harness
   reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req;
   reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp;
   destination_pkg::destination_status_t destination_status;
+  settings_t settings;
+
+  assign local_mac = settings.local_mac;
+  assign local_ip  = settings.local_ip;
+  assign qpn_base  = settings.qpn_base;
+  assign cc        = settings.cc;
 
   registers #(.N_QP(N_QP)) u_registers (.mac('0), .cm_status('0), .source_status('0), .*);
 
@@ -98,4 +107,7 @@ module registers_harness
     .cc_choice,
     .*
   );
+
+  wire unused = &{1'b0, settings};
+
 endmodule

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: SHL-2.1
+// Congestion control of the front end: notifications of both kinds, bounded in rate, and the engine.
+// Joins its modules and holds no logic of its own.
+// CNPs come from the acknowledgement receiver, which knows the peer; QCN messages come straight from the wire.
+module congestion_control
+  import penstock_pkg::*;
+  import ctrl_pkg::*;
+#(
+  parameter int unsigned DATA_W = 64,
+  parameter int unsigned N_QP   = 4
+) (
+  input logic clk,
+  input logic rst,
+
+  input settings_t       settings,
+  input logic [N_QP-1:0] ready,  // queue pairs that may send
+
+  // a command to a queue pair, and the law that software chooses for it
+  input logic       cmd_valid,
+  input qp_t        cmd_qp,
+  input qp_state_e  cmd_state,
+  input logic       cc_choice_valid,
+  input cc_choice_t cc_choice,
+
+  input logic cnp_valid,
+  input qp_t  cnp_qp,
+
+  // frames from the wire
+  input logic [DATA_W-1:0]   rx_tdata,
+  input logic [DATA_W/8-1:0] rx_tkeep,
+  input logic                rx_tvalid,
+  input logic                rx_tlast,
+  input logic                rx_tuser,
+
+  // the transmitter
+  input  logic            sent_valid,
+  input  qp_t             sent_qp,
+  input  logic [15:0]     sent_bytes,
+  input  logic [N_QP-1:0] backlog,
+  input  logic            tx_paused,
+  output logic [N_QP-1:0] cc_eligible,
+
+  input  qp_t        st_qp,
+  output cc_status_t st_cc,
+
+  output logic [127:0] m_axis_sample_tdata,
+  output logic         m_axis_sample_tvalid,
+  input  logic         m_axis_sample_tready,
+
+  output logic stat_cnm,
+  output logic stat_cnm_not_ready,
+  output logic stat_refused,
+  output logic stat_ignored,
+  output logic stat_sample_dropped
+);
+
+  // ---- notifications ------------------------------------------------------------------------------------
+  logic cnm_valid;
+  qp_t cnm_qp;
+  feedback_t cnm_feedback;
+
+  cnm_receiver #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP)
+  ) u_cnm_receiver (
+    .clk,
+    .rst,
+    .local_mac(settings.local_mac),
+    .ready,
+    .s_axis_tdata (rx_tdata),
+    .s_axis_tkeep (rx_tkeep),
+    .s_axis_tvalid(rx_tvalid),
+    .s_axis_tlast (rx_tlast),
+    .s_axis_tuser (rx_tuser),
+    .cnm_valid,
+    .cnm_qp,
+    .cnm_feedback,
+    .stat_rx_cnm   (stat_cnm),
+    .stat_not_ready(stat_cnm_not_ready)
+  );
+
+  logic act_cnp_valid, act_cnm_valid;
+  qp_t act_cnp_qp, act_cnm_qp;
+  feedback_t act_cnm_feedback;
+
+  cnp_limiter u_cnp_limiter (
+    .clk,
+    .rst,
+    .interval(settings.cnp_interval),
+    .burst   (settings.cnp_burst),
+    .in_cnp_valid   (cnp_valid),
+    .in_cnp_qp      (cnp_qp),
+    .in_cnm_valid   (cnm_valid),
+    .in_cnm_qp      (cnm_qp),
+    .in_cnm_feedback(cnm_feedback),
+    .cnp_valid   (act_cnp_valid),
+    .cnp_qp      (act_cnp_qp),
+    .cnm_valid   (act_cnm_valid),
+    .cnm_qp      (act_cnm_qp),
+    .cnm_feedback(act_cnm_feedback),
+    .stat_refused
+  );
+
+  // ---- the engine ---------------------------------------------------------------------------------------
+  cc_engine #(
+    .N_QP(N_QP),
+    .PacketCyclesLog2($clog2(4096 / (DATA_W / 8)))
+  ) u_cc_engine (
+    .clk,
+    .rst,
+    .params    (settings.cc),
+    .qcn_params(settings.qcn),
+    .choice_valid(cc_choice_valid),
+    .choice_qp   (cmd_qp),
+    .choice      (cc_choice),
+    .init_valid(cmd_valid && cmd_state == QpReset),  // a queue pair's next life begins afresh
+    .init_qp   (cmd_qp),
+    .cnp_valid   (act_cnp_valid),
+    .cnp_qp      (act_cnp_qp),
+    .cnm_valid   (act_cnm_valid),
+    .cnm_qp      (act_cnm_qp),
+    .cnm_feedback(act_cnm_feedback),
+    .cnp_ignored (stat_ignored),
+    .sent_valid,
+    .sent_qp,
+    .sent_bytes,
+    .backlog,
+    .paused    (tx_paused),
+    .eligible  (cc_eligible),
+    .st_qp,
+    .st        (st_cc),
+    .sampling  (settings.sampling),
+    .m_axis_sample_tdata,
+    .m_axis_sample_tvalid,
+    .m_axis_sample_tready,
+    .sample_dropped(stat_sample_dropped)
+  );
+
+  wire unused = &{1'b0, settings};
+
+endmodule

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: SHL-2.1
+// The rules of the opening side: what the next step is when software asks, an answer comes, or none does.
+// OPEN_QP, SEND_QP_INFO and MODIFY_QP_RTS in this order, each when the one before was acknowledged;
+// whatever fails closes our queue pair and leaves a reason. Combinational; the FEROCE connection manager.
+module cm_opener
+  import cm_pkg::*;
+(
+  input  occasion_e   occasion,
+  input  message_t    answer,     // OnAnswer
+  input  logic [31:0] from_ip,
+  input  entry_t      entry,      // of our queue pair
+  input  logic [31:0] server_ip,  // OnOpen
+  input  logic [23:0] fresh_psn,
+  input  step_e       step,       // where it stands
+  input  fail_e       fail,
+  input  logic        waiting,
+  output move_t       move
+);
+
+  info_t claimed;  // the server, with the address it really has
+  always_comb begin
+    claimed          = answer.sender;
+    claimed.reserved = '0;
+    claimed.ip       = from_ip;
+  end
+
+  function automatic move_t failed(input move_t m, input fail_e why);
+    failed             = m;
+    failed.fail        = why;
+    failed.waiting     = 1'b0;
+    failed.send        = 1'b0;
+    failed.entry.phase = PhClosed;
+    failed.todo        = m.entry.phase == PhClosed ? '0 : JustClose;
+  endfunction
+
+  function automatic move_t begun(input move_t m, input logic [31:0] ip);
+    begun         = m;
+    begun.step    = StepOpen;
+    begun.fail    = FailNone;
+    begun.todo    = '{open: 1'b1, default: 1'b0};
+    begun.entry   = '{phase: PhInit, ours: 1'b1, peer: '{ip: ip, default: '0}, own_psn: fresh_psn};
+    begun.waiting = 1'b1;
+    begun.send    = 1'b1;
+  endfunction
+
+  // The server agreed to the step at hand.
+  function automatic move_t agreed(input move_t m);
+    agreed = m;
+    agreed.waiting = 1'b1;
+    agreed.send    = 1'b1;
+    unique case (m.step)
+      StepOpen:
+        if (!answer.info_valid) agreed = failed(m, FailServer);
+        else begin
+          agreed.step        = StepInfo;
+          agreed.todo.info   = 1'b1;
+          agreed.entry.peer  = claimed;
+          agreed.entry.phase = PhRtr;
+        end
+      StepInfo: agreed.step = StepRts;
+      default: begin
+        agreed.waiting = 1'b0;
+        agreed.send    = 1'b0;
+        if (m.step == StepRts) begin
+          agreed.step        = StepDone;
+          agreed.todo.rts    = 1'b1;
+          agreed.entry.phase = PhRts;
+        end else agreed.step = StepNone;
+      end
+    endcase
+  endfunction
+
+  function automatic move_t moved(input entry_t e);
+    moved = '{step: step, fail: fail, waiting: waiting, send: 1'b0, todo: '0, entry: e};
+    unique case (occasion)
+      OnOpen: moved = begun(moved, server_ip);
+      OnReopen: moved = begun(moved, e.peer.ip);
+      OnClose:
+        if (e.phase != PhClosed) begin
+          moved.step        = StepShut;
+          moved.fail        = FailNone;
+          moved.todo        = JustClose;
+          moved.entry.phase = PhClosed;
+          moved.waiting     = 1'b1;
+          moved.send        = 1'b1;
+        end
+      OnResend: moved.send = 1'b1;
+      OnGiveUp: moved = failed(moved, FailSilent);
+      default:  // OnAnswer
+        unique case (answer.answer)
+          AckAck:  moved = agreed(moved);
+          AckNoQp: moved = failed(moved, FailNoQp);
+          AckNak:  moved = failed(moved, FailNak);
+          default: moved = failed(moved, FailServer);
+        endcase
+    endcase
+  endfunction
+
+
+  assign move = moved(entry);
+
+  wire unused = &{1'b0, answer};
+
+endmodule

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: SHL-2.1
+// Opens and closes queue pairs over the network, asked by a server (listening) or asking one (opening).
+// Every request gets one answer, a repeated one the same answer; nobody but the peer that opened a
+// queue pair can change it. Messages of the FEROCE connection manager (cm_pkg); states of IBTA 10.3.1.
+module connection_manager
+  import penstock_pkg::*;
+  import cm_pkg::*;
+#(
+  parameter int unsigned N_QP    = 4,
+  parameter int unsigned CLK_KHZ = 156250
+) (
+  input logic clk,
+  input logic rst,
+
+  input  cm_cfg_t     cfg,
+  output cm_status_t  status,
+  input  logic [31:0] local_ip,
+  input  logic [23:0] qpn_base,
+
+  // a queue pair has failed
+  input logic qp_err_valid,
+  input qp_t  qp_err_qp,
+
+  // 64-byte UDP payloads
+  input  logic         cm_rx_valid,
+  output logic         cm_rx_ready,
+  input  message_t     cm_rx_msg,
+  input  logic [31:0]  cm_rx_ip,
+  output logic         cm_tx_valid,
+  input  logic         cm_tx_ready,
+  output message_t     cm_tx_msg,
+  output logic [31:0]  cm_tx_ip,
+  output logic [15:0]  cm_tx_dport,
+  output logic [15:0]  cm_tx_sport,
+
+  // MAC address of the next hop
+  output logic        lookup_valid,
+  input  logic        lookup_ready,
+  output logic [31:0] lookup_ip,
+  input  logic        found_valid,
+  input  logic        found,
+  input  logic [47:0] found_mac,
+
+  // registers
+  output logic [17:0] m_axil_awaddr,
+  output logic [2:0]  m_axil_awprot,
+  output logic        m_axil_awvalid,
+  input  logic        m_axil_awready,
+  output logic [31:0] m_axil_wdata,
+  output logic [3:0]  m_axil_wstrb,
+  output logic        m_axil_wvalid,
+  input  logic        m_axil_wready,
+  input  logic [1:0]  m_axil_bresp,
+  input  logic        m_axil_bvalid,
+  output logic        m_axil_bready,
+  output logic [17:0] m_axil_araddr,
+  output logic [2:0]  m_axil_arprot,
+  output logic        m_axil_arvalid,
+  input  logic        m_axil_arready,
+  input  logic [31:0] m_axil_rdata,
+  input  logic [1:0]  m_axil_rresp,
+  input  logic        m_axil_rvalid,
+  output logic        m_axil_rready,
+
+  output logic stat_request,    // served
+  output logic stat_refused,    // answered with anything but ACK
+  output logic stat_ignored,    // an answer that nobody waits for, or a request while not listening
+  output logic stat_timeout,    // an answer did not come in time
+  output logic stat_peer_lost   // an open queue pair has failed
+);
+  localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
+
+  if (N_QP == 0 || N_QP > 256 || (N_QP & (N_QP - 1)) != 0) begin : gen_check
+    $fatal(1, "%m: N_QP = %0d: allowed are 1, 2, 4 ... 256", N_QP);
+  end
+
+  typedef enum logic [3:0] {
+    StClear,    // after reset: every entry closed
+    StIdle,
+    StScan,     // OPEN_QP: look for its sender, or a free queue pair
+    StPick,
+    StFetch,    // the entry of a queue pair that was named
+    StDecide,
+    StWork,     // run what is to do
+    StLookup,
+    StFound,
+    StRunning,
+    StStore,
+    StSend
+  } state_e;
+
+  state_e    state_q, state_d;
+  occasion_e occasion_q;
+  qp_t       index_q;      // entry being read or worked on
+  entry_t    entry, entry_q;
+  todo_t     todo_q;
+  message_t  msg_q;
+  logic [31:0] from_ip_q;
+  logic      send_q;       // a message follows the work
+  answer_e   answer_q;
+  logic      opening;
+  assign opening = occasion_q != OnRequest;
+
+  // ---- time and chance --------------------------------------------------------------------------
+  logic [$clog2(CLK_KHZ)-1:0] prescale_q;
+  logic [15:0] timer_q;    // milliseconds until the opening side acts again
+  logic [31:0] lfsr_q;
+  logic expired, arm;
+
+  assign expired = timer_q == '0;
+  always_ff @(posedge clk) begin
+    prescale_q <= prescale_q == '0 ? $bits(prescale_q)'(CLK_KHZ - 1) : prescale_q - 1'b1;
+    if (prescale_q == '0 && !expired) timer_q <= timer_q - 1'b1;
+    if (arm) timer_q <= cfg.timeout_ms;
+    lfsr_q <= {lfsr_q[30:0], lfsr_q[31] ^ lfsr_q[21] ^ lfsr_q[1] ^ lfsr_q[0]};
+    if (rst) begin
+      prescale_q <= '0;
+      timer_q    <= '0;
+      lfsr_q     <= 32'h5053544B;
+    end
+  end
+
+  // ---- the table ----------------------------------------------------------------------------------
+  ram_sdp #(.W($bits(entry_t)), .DEPTH(1 << QpW)) u_table (
+    .clk,
+    .wr_en  (state_q == StClear || state_q == StStore),
+    .wr_addr(index_q[QpW-1:0]),
+    .wr_data(state_q == StClear ? '0 : entry_q),
+    .rd_en  (1'b1),
+    .rd_addr(index_q[QpW-1:0]),
+    .rd_data(entry)
+  );
+
+  logic read_q, fetched_q;  // `entry` is that of read_index_q; of index_q
+  qp_t  read_index_q;
+  always_ff @(posedge clk) begin
+    read_q       <= state_q == StScan;
+    read_index_q <= index_q;
+    fetched_q    <= state_q == StFetch;
+  end
+
+  // ---- what the opening side waits for ---------------------------------------------------------------
+  step_e step_q;
+  fail_e fail_q;
+  logic  waiting_q, ask_open_q, ask_close_q;
+  logic [3:0] retries_q;
+  qp_t   ask_qp_q, own_qp_q, sweep_q;
+  logic [31:0] server_ip_q;
+  logic [N_QP-1:0] mine_q, lost_q;  // opened by us; failed since it was opened
+
+  request_e asked;
+  always_comb begin
+    unique case (step_q)
+      StepOpen: asked = ReqOpen;
+      StepInfo: asked = ReqInfo;
+      StepRts:  asked = ReqRts;
+      default:  asked = ReqClose;
+    endcase
+  end
+
+  logic is_ours, ask, again;
+  // The server says whom it answers: our queue-pair number comes back as the other side's.
+  assign is_ours = waiting_q && cm_rx_ip == server_ip_q && cm_rx_msg.request == asked
+                   && cm_rx_msg.other.qpn == (qpn_base | 24'(own_qp_q));
+  assign ask     = !waiting_q && (ask_open_q || ask_close_q);
+  assign again   = !waiting_q && expired && cfg.reopen && mine_q[sweep_q[QpW-1:0]]
+                   && lost_q[sweep_q[QpW-1:0]];
+
+  // ---- what a request or an occasion means -----------------------------------------------------------------------
+  logic hit_q, free_q;  // StScan found its sender, a closed entry
+  qp_t  hit_index_q, free_index_q;
+  logic named;          // the other side's number is one of ours
+  assign named = cm_rx_msg.other.qpn[23:8] == qpn_base[23:8] && 32'(cm_rx_msg.other.qpn[7:0]) < N_QP;
+
+  logic dead;           // this queue pair has failed since it was opened
+  assign dead = lost_q[index_q[QpW-1:0]];
+
+  decision_t decision;
+  move_t move;
+
+  cm_listener u_listener (
+    .request(msg_q), .from_ip(from_ip_q), .entry, .dead, .fresh_psn(lfsr_q[23:0]), .decision
+  );
+  cm_opener u_opener (
+    .occasion(occasion_q), .answer(msg_q), .from_ip(from_ip_q), .entry,
+    .server_ip(cfg.server_ip), .fresh_psn(lfsr_q[23:0]),
+    .step(step_q), .fail(fail_q), .waiting(waiting_q), .move
+  );
+
+  // ---- programs ----------------------------------------------------------------------------------------
+  logic prog_start, prog_done, prog_ok, no_address, no_success;
+  program_e prog;
+  logic [47:0] mac_q;
+
+  todo_t rest;  // when `prog` is done
+  always_comb begin
+    rest = todo_q;
+    if (todo_q.open) {prog, rest.open} = {ProgOpen, 1'b0};
+    else if (todo_q.info) {prog, rest.info} = {ProgInfo, 1'b0};
+    else if (todo_q.rts) {prog, rest.rts} = {ProgRts, 1'b0};
+    else if (todo_q.close) {prog, rest.close} = {ProgClose, 1'b0};
+    else if (todo_q.error) {prog, rest.error} = {ProgError, 1'b0};
+    else if (todo_q.start) {prog, rest.start} = {ProgStart, 1'b0};
+    else {prog, rest.stop} = {ProgStop, 1'b0};
+  end
+  assign prog_start = state_q != StRunning && state_d == StRunning;
+  assign no_address = state_q == StFound && found_valid && !found;
+  assign no_success = state_q == StRunning && prog_done && !prog_ok;
+
+  always_ff @(posedge clk) if (found_valid) mac_q <= found_mac;
+
+  cm_program #(.CLK_KHZ(CLK_KHZ)) u_program (
+    .clk, .rst,
+    .start(prog_start), .program_id(prog), .qp(index_q),
+    .peer(entry_q.peer), .peer_mac(mac_q), .own_psn(entry_q.own_psn),
+    .flow(cfg.flow), .transport(cfg.transport), .request(msg_q),
+    .done(prog_done), .ok(prog_ok),
+    .m_axil_awaddr, .m_axil_awprot, .m_axil_awvalid, .m_axil_awready,
+    .m_axil_wdata, .m_axil_wstrb, .m_axil_wvalid, .m_axil_wready,
+    .m_axil_bresp, .m_axil_bvalid, .m_axil_bready,
+    .m_axil_araddr, .m_axil_arprot, .m_axil_arvalid, .m_axil_arready,
+    .m_axil_rdata, .m_axil_rresp, .m_axil_rvalid, .m_axil_rready
+  );
+
+  assign lookup_valid = state_q == StLookup;
+  assign lookup_ip    = entry_q.peer.ip;
+
+  // ---- states -----------------------------------------------------------------------------------------
+  logic take_request, take_answer;
+  assign take_request = state_q == StIdle && cm_rx_valid && !cm_rx_msg.answer_valid && cfg.listen;
+  assign take_answer  = state_q == StIdle && cm_rx_valid && cm_rx_msg.answer_valid && is_ours;
+  assign cm_rx_ready  = state_q == StIdle;
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StClear: if (index_q == qp_t'(N_QP - 1)) state_d = StIdle;
+      StIdle:
+        if (take_request) begin
+          if (cm_rx_msg.request == ReqOpen) state_d = StScan;
+          else state_d = named ? StFetch : StSend;
+        end else if (take_answer || (!cm_rx_valid && (ask || again || (waiting_q && expired)))) state_d = StFetch;
+      StScan: if (read_q && read_index_q == qp_t'(N_QP - 1)) state_d = StPick;
+      StPick: state_d = hit_q || free_q ? StFetch : StSend;
+      StFetch: if (fetched_q) state_d = StDecide;
+      StDecide: state_d = StWork;
+      StWork:
+        if (todo_q == '0) state_d = StStore;
+        else state_d = prog == ProgInfo ? StLookup : StRunning;
+      StLookup: if (lookup_ready) state_d = StFound;
+      StFound: if (found_valid) state_d = found ? StRunning : StWork;
+      StRunning: if (prog_done) state_d = StWork;
+      StStore: state_d = send_q ? StSend : StIdle;
+      default: if (cm_tx_ready) state_d = StIdle;  // StSend
+    endcase
+  end
+
+  // Which entry is looked at.
+  always_ff @(posedge clk) begin
+    unique case (state_q)
+      StClear: index_q <= index_q + 1'b1;
+      StScan: index_q <= index_q == qp_t'(N_QP - 1) ? index_q : index_q + 1'b1;
+      StPick: index_q <= hit_q ? hit_index_q : free_index_q;
+      StIdle:
+        if (take_request) index_q <= cm_rx_msg.request == ReqOpen ? '0 : cm_rx_msg.other.qpn[7:0];
+        else if (take_answer || waiting_q) index_q <= own_qp_q;
+        else index_q <= ask ? ask_qp_q : sweep_q;
+      default: ;
+    endcase
+    if (state_q == StIdle) sweep_q <= sweep_q == qp_t'(N_QP - 1) ? '0 : sweep_q + 1'b1;
+    if (rst) begin
+      index_q <= '0;
+      sweep_q <= '0;
+    end
+  end
+
+  // The sender's own entry goes before a free one.
+  always_ff @(posedge clk) begin
+    if (state_q == StIdle) {hit_q, free_q} <= 2'b00;
+    if (read_q) begin
+      if (entry.phase != PhClosed && entry.peer.ip == from_ip_q && entry.peer.qpn == msg_q.sender.qpn) begin
+        hit_q       <= 1'b1;
+        hit_index_q <= read_index_q;
+      end
+      if (entry.phase == PhClosed && !free_q) begin
+        free_q       <= 1'b1;
+        free_index_q <= read_index_q;
+      end
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    state_q <= state_d;
+    if (state_q == StIdle) begin
+      answer_q <= AckNoQp;
+      if (cm_rx_valid) begin
+        msg_q      <= cm_rx_msg;
+        from_ip_q  <= cm_rx_ip;
+        occasion_q <= take_answer ? OnAnswer : OnRequest;
+      end else if (waiting_q) occasion_q <= retries_q == '0 ? OnGiveUp : OnResend;
+      else if (ask_open_q) occasion_q <= OnOpen;
+      else if (ask_close_q) occasion_q <= OnClose;
+      else occasion_q <= OnReopen;
+    end
+    if (state_q == StDecide) begin
+      entry_q  <= opening ? move.entry : decision.entry;
+      todo_q   <= opening ? move.todo : decision.todo;
+      send_q   <= opening ? move.send : 1'b1;
+      answer_q <= decision.answer;
+    end
+    if (state_q == StRunning && prog_done) todo_q <= rest;
+    if (no_address || no_success) begin
+      // What was begun is undone; a failure to undo it is the end of it.
+      todo_q        <= prog == ProgClose ? '0 : JustClose;
+      entry_q.phase <= PhClosed;
+      answer_q      <= AckError;
+      if (opening) send_q <= 1'b0;
+    end
+    if (rst) state_q <= StClear;
+  end
+
+  // ---- the opening side's standing ------------------------------------------------------------------------
+  always_ff @(posedge clk) begin
+    if (cfg.open || cfg.close) begin
+      if (32'(cfg.qp) >= N_QP) fail_q <= FailNoQp;
+      else if (!ask_open_q && !ask_close_q) begin
+        ask_open_q  <= cfg.open;
+        ask_close_q <= !cfg.open;
+        ask_qp_q    <= cfg.qp;
+      end
+    end
+    if (state_q == StDecide && opening) begin
+      step_q      <= move.step;
+      fail_q      <= move.fail;
+      waiting_q   <= move.waiting;
+      own_qp_q    <= index_q;
+      retries_q   <= occasion_q == OnResend ? retries_q - 1'b1 : cfg.retries;
+      server_ip_q <= move.entry.peer.ip;
+      if (occasion_q == OnOpen) ask_open_q <= 1'b0;
+      if (occasion_q == OnClose) ask_close_q <= 1'b0;
+    end
+    if (opening && (no_address || no_success)) begin
+      waiting_q <= 1'b0;
+      fail_q    <= no_address ? FailAddress : FailState;
+    end
+    if (rst) begin
+      step_q <= StepNone;
+      fail_q <= FailNone;
+      {waiting_q, ask_open_q, ask_close_q} <= '0;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (state_q == StDecide) begin
+      if (opening ? move.todo.open : decision.todo.open) lost_q[index_q[QpW-1:0]] <= 1'b0;
+      if (opening && move.step == StepDone) mine_q[index_q[QpW-1:0]] <= 1'b1;
+      if (occasion_q == OnClose || (!opening && decision.todo.open)) mine_q[index_q[QpW-1:0]] <= 1'b0;
+    end
+    if (qp_err_valid) lost_q[qp_err_qp[QpW-1:0]] <= 1'b1;
+    // The next attempt has begun with OPEN_QP; where it fails there is another.
+    if (opening && state_q == StStore && fail_q != FailNone && mine_q[index_q[QpW-1:0]])
+      lost_q[index_q[QpW-1:0]] <= 1'b1;
+    if (rst) begin
+      mine_q <= '0;
+      lost_q <= '0;
+    end
+  end
+
+  assign arm    = opening && (state_q == StStore || (state_q == StSend && cm_tx_ready));
+  assign status = '{busy: waiting_q || ask_open_q || ask_close_q || (opening && state_q != StIdle),
+                    step: step_q, fail: fail_q, qp: own_qp_q};
+
+  // ---- what is sent ------------------------------------------------------------------------------------------
+  info_t own;
+  logic accepted;
+  assign own      = '{qpn: qpn_base | 24'(index_q), reserved: '0, psn: entry_q.own_psn, rkey: '0, base: '0, ip: local_ip};
+  assign accepted = answer_q == AckAck;
+
+  assign cm_tx_valid = state_q == StSend;
+  assign cm_tx_ip    = opening ? entry_q.peer.ip : from_ip_q;
+  assign cm_tx_sport = opening ? ReplyPort : RequestPort;
+  assign cm_tx_dport = opening ? cfg.server_port : msg_q.port != '0 ? msg_q.port : ReplyPort;
+
+  always_comb begin
+    cm_tx_msg            = '0;
+    cm_tx_msg.info_valid = 1'b1;
+    cm_tx_msg.sender     = own;
+    if (opening) begin
+      cm_tx_msg.request = asked;
+      cm_tx_msg.other   = entry_q.peer;
+      cm_tx_msg.port    = ReplyPort;
+    end else begin
+      cm_tx_msg.request      = msg_q.request;
+      cm_tx_msg.answer       = answer_q;
+      cm_tx_msg.answer_valid = 1'b1;
+      cm_tx_msg.other        = msg_q.sender;
+      cm_tx_msg.info_valid   = accepted;
+      if (!accepted) cm_tx_msg.sender = '0;
+    end
+  end
+
+  // ---- what is counted ---------------------------------------------------------------------------------------
+  assign stat_request   = take_request;
+  assign stat_refused   = state_q == StSend && cm_tx_ready && !opening && !accepted;
+  assign stat_ignored   = cm_rx_valid && cm_rx_ready && !take_request && !take_answer;
+  assign stat_timeout   = state_q == StDecide && (occasion_q == OnResend || occasion_q == OnGiveUp);
+  assign stat_peer_lost = qp_err_valid && mine_q[qp_err_qp[QpW-1:0]];
+
+  // Reserved fields are read by nobody.
+  wire unused = &{1'b0, msg_q, qp_err_qp, cfg};
+
+endmodule

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: SHL-2.1
+// All ways to the registers: the pins of the chip, IPbus over UDP, and the connection manager; with the network
+// services that carry the last two. Frames in and out are DATA_W wide, inside everything is 64 bits.
+// Joins the modules and holds no logic of its own.
+//
+//   frames -> service_rx -> services <-> ipbus_target ------+
+//                             ^    <-> connection_manager --+-> axil_mux -> registers
+//   frames <- service_tx <----+                      pins --+
+module slow_control
+  import penstock_pkg::*;
+  import ctrl_pkg::*;
+#(
+  parameter int unsigned DATA_W  = 64,
+  parameter int unsigned N_QP    = 4,
+  parameter int unsigned CLK_KHZ = 156250
+) (
+  input logic clk,
+  input logic rst,
+
+  input  settings_t               settings,
+  output cm_pkg::cm_status_t      cm_status,
+  output slow_control_stat_t      stat,
+  input  logic                    link_up,
+  input  logic                    qp_err_valid,
+  input  qp_t                     qp_err_qp,
+  output logic [15:0]             level_bytes,  // fill of the receive buffer
+
+  // Frames from the MAC, which cannot be stalled; frames to it.
+  input  logic [DATA_W-1:0]   s_axis_rx_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_rx_tkeep,
+  input  logic                s_axis_rx_tvalid,
+  input  logic                s_axis_rx_tlast,
+  input  logic                s_axis_rx_tuser,
+  output logic [DATA_W-1:0]   m_axis_tx_tdata,
+  output logic [DATA_W/8-1:0] m_axis_tx_tkeep,
+  output logic                m_axis_tx_tvalid,
+  input  logic                m_axis_tx_tready,
+  output logic                m_axis_tx_tlast,
+
+  // The pins, and the register block.
+  input  logic [17:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [17:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready,
+  output logic [17:0] m_axil_awaddr,
+  output logic [2:0]  m_axil_awprot,
+  output logic        m_axil_awvalid,
+  input  logic        m_axil_awready,
+  output logic [31:0] m_axil_wdata,
+  output logic [3:0]  m_axil_wstrb,
+  output logic        m_axil_wvalid,
+  input  logic        m_axil_wready,
+  input  logic [1:0]  m_axil_bresp,
+  input  logic        m_axil_bvalid,
+  output logic        m_axil_bready,
+  output logic [17:0] m_axil_araddr,
+  output logic [2:0]  m_axil_arprot,
+  output logic        m_axil_arvalid,
+  input  logic        m_axil_arready,
+  input  logic [31:0] m_axil_rdata,
+  input  logic [1:0]  m_axil_rresp,
+  input  logic        m_axil_rvalid,
+  output logic        m_axil_rready
+);
+  import services_pkg::udp_peer_t;
+
+  // ---- frames ---------------------------------------------------------------------------------------
+  logic [63:0] rx_tdata, tx_tdata;
+  logic [7:0]  rx_tkeep, tx_tkeep;
+  logic rx_tvalid, rx_tready, rx_tlast, tx_tvalid, tx_tready, tx_tlast;
+
+  service_rx #(
+    .DATA_W(DATA_W)
+  ) u_rx (
+    .clk, .rst,
+    .local_mac(settings.local_mac),
+    .s_axis_tdata (s_axis_rx_tdata),
+    .s_axis_tkeep (s_axis_rx_tkeep),
+    .s_axis_tvalid(s_axis_rx_tvalid),
+    .s_axis_tlast (s_axis_rx_tlast),
+    .s_axis_tuser (s_axis_rx_tuser),
+    .m_axis_tdata (rx_tdata),
+    .m_axis_tkeep (rx_tkeep),
+    .m_axis_tvalid(rx_tvalid),
+    .m_axis_tready(rx_tready),
+    .m_axis_tlast (rx_tlast),
+    .level_bytes,
+    .stat(stat.rx)
+  );
+
+  service_tx #(
+    .DATA_W(DATA_W)
+  ) u_tx (
+    .clk, .rst,
+    .s_axis_tdata (tx_tdata),
+    .s_axis_tkeep (tx_tkeep),
+    .s_axis_tvalid(tx_tvalid),
+    .s_axis_tready(tx_tready),
+    .s_axis_tlast (tx_tlast),
+    .m_axis_tdata (m_axis_tx_tdata),
+    .m_axis_tkeep (m_axis_tx_tkeep),
+    .m_axis_tvalid(m_axis_tx_tvalid),
+    .m_axis_tready(m_axis_tx_tready),
+    .m_axis_tlast (m_axis_tx_tlast)
+  );
+
+  // ---- services -------------------------------------------------------------------------------------
+  logic [63:0] ipbus_rx_tdata, ipbus_tx_tdata;
+  logic [7:0]  ipbus_rx_tkeep, ipbus_tx_tkeep;
+  logic ipbus_rx_tvalid, ipbus_rx_tready, ipbus_rx_tlast, ipbus_tx_tvalid, ipbus_tx_tready, ipbus_tx_tlast;
+  udp_peer_t ipbus_rx_tuser, ipbus_tx_tuser;
+
+  logic cm_rx_valid, cm_rx_ready, cm_tx_valid, cm_tx_ready, lookup_valid, lookup_ready, found_valid, found;
+  logic [511:0] cm_rx_msg, cm_tx_msg;
+  logic [31:0] cm_rx_ip, cm_tx_ip, lookup_ip;
+  logic [15:0] unused_cm_rx_sport, unused_cm_rx_dport, cm_tx_dport, cm_tx_sport;
+  logic [47:0] found_mac;
+
+  services #(
+    .CLK_KHZ(CLK_KHZ)
+  ) u_services (
+    .clk, .rst,
+    .local_mac(settings.local_mac),
+    .local_ip (settings.local_ip),
+    .ttl      (settings.ttl),
+    .cfg      (settings.services),
+    .link_up,
+    .s_axis_rx_tdata (rx_tdata),
+    .s_axis_rx_tkeep (rx_tkeep),
+    .s_axis_rx_tvalid(rx_tvalid),
+    .s_axis_rx_tready(rx_tready),
+    .s_axis_rx_tlast (rx_tlast),
+    .m_axis_tx_tdata (tx_tdata),
+    .m_axis_tx_tkeep (tx_tkeep),
+    .m_axis_tx_tvalid(tx_tvalid),
+    .m_axis_tx_tready(tx_tready),
+    .m_axis_tx_tlast (tx_tlast),
+    .m_axis_ipbus_tdata (ipbus_rx_tdata),
+    .m_axis_ipbus_tkeep (ipbus_rx_tkeep),
+    .m_axis_ipbus_tvalid(ipbus_rx_tvalid),
+    .m_axis_ipbus_tready(ipbus_rx_tready),
+    .m_axis_ipbus_tlast (ipbus_rx_tlast),
+    .m_axis_ipbus_tuser (ipbus_rx_tuser),
+    .s_axis_ipbus_tdata (ipbus_tx_tdata),
+    .s_axis_ipbus_tkeep (ipbus_tx_tkeep),
+    .s_axis_ipbus_tvalid(ipbus_tx_tvalid),
+    .s_axis_ipbus_tready(ipbus_tx_tready),
+    .s_axis_ipbus_tlast (ipbus_tx_tlast),
+    .s_axis_ipbus_tuser (ipbus_tx_tuser),
+    .cm_rx_valid, .cm_rx_ready, .cm_rx_msg, .cm_rx_ip,
+    .cm_rx_sport(unused_cm_rx_sport),
+    .cm_rx_dport(unused_cm_rx_dport),
+    .cm_tx_valid, .cm_tx_ready, .cm_tx_msg, .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
+    .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
+    .stat(stat.services)
+  );
+
+  // ---- masters of the register bus --------------------------------------------------------------------
+  localparam int unsigned N     = 3;
+  localparam int unsigned Pins  = 0;
+  localparam int unsigned Ipbus = 1;
+  localparam int unsigned Cm    = 2;
+
+  logic [N-1:0][17:0] awaddr, araddr;
+  logic [N-1:0][2:0]  awprot, arprot;
+  logic [N-1:0][31:0] wdata, rdata;
+  logic [N-1:0][3:0]  wstrb;
+  logic [N-1:0][1:0]  bresp, rresp;
+  logic [N-1:0] awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
+
+  ipbus_target u_ipbus (
+    .clk, .rst,
+    .s_axis_tdata (ipbus_rx_tdata),
+    .s_axis_tkeep (ipbus_rx_tkeep),
+    .s_axis_tvalid(ipbus_rx_tvalid),
+    .s_axis_tready(ipbus_rx_tready),
+    .s_axis_tlast (ipbus_rx_tlast),
+    .s_axis_tuser (ipbus_rx_tuser),
+    .m_axis_tdata (ipbus_tx_tdata),
+    .m_axis_tkeep (ipbus_tx_tkeep),
+    .m_axis_tvalid(ipbus_tx_tvalid),
+    .m_axis_tready(ipbus_tx_tready),
+    .m_axis_tlast (ipbus_tx_tlast),
+    .m_axis_tuser (ipbus_tx_tuser),
+    .m_axil_awaddr(awaddr[Ipbus]),
+    .m_axil_awprot(awprot[Ipbus]),
+    .m_axil_awvalid(awvalid[Ipbus]),
+    .m_axil_awready(awready[Ipbus]),
+    .m_axil_wdata(wdata[Ipbus]),
+    .m_axil_wstrb(wstrb[Ipbus]),
+    .m_axil_wvalid(wvalid[Ipbus]),
+    .m_axil_wready(wready[Ipbus]),
+    .m_axil_bresp(bresp[Ipbus]),
+    .m_axil_bvalid(bvalid[Ipbus]),
+    .m_axil_bready(bready[Ipbus]),
+    .m_axil_araddr(araddr[Ipbus]),
+    .m_axil_arprot(arprot[Ipbus]),
+    .m_axil_arvalid(arvalid[Ipbus]),
+    .m_axil_arready(arready[Ipbus]),
+    .m_axil_rdata(rdata[Ipbus]),
+    .m_axil_rresp(rresp[Ipbus]),
+    .m_axil_rvalid(rvalid[Ipbus]),
+    .m_axil_rready(rready[Ipbus]),
+    .stat(stat.ipbus)
+  );
+
+  connection_manager #(
+    .N_QP   (N_QP),
+    .CLK_KHZ(CLK_KHZ)
+  ) u_connection_manager (
+    .clk, .rst,
+    .cfg     (settings.connection),
+    .status  (cm_status),
+    .local_ip(settings.local_ip),
+    .qpn_base(settings.qpn_base),
+    .qp_err_valid, .qp_err_qp,
+    .cm_rx_valid, .cm_rx_ready, .cm_rx_msg, .cm_rx_ip,
+    .cm_tx_valid, .cm_tx_ready, .cm_tx_msg, .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
+    .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
+    .m_axil_awaddr(awaddr[Cm]),
+    .m_axil_awprot(awprot[Cm]),
+    .m_axil_awvalid(awvalid[Cm]),
+    .m_axil_awready(awready[Cm]),
+    .m_axil_wdata(wdata[Cm]),
+    .m_axil_wstrb(wstrb[Cm]),
+    .m_axil_wvalid(wvalid[Cm]),
+    .m_axil_wready(wready[Cm]),
+    .m_axil_bresp(bresp[Cm]),
+    .m_axil_bvalid(bvalid[Cm]),
+    .m_axil_bready(bready[Cm]),
+    .m_axil_araddr(araddr[Cm]),
+    .m_axil_arprot(arprot[Cm]),
+    .m_axil_arvalid(arvalid[Cm]),
+    .m_axil_arready(arready[Cm]),
+    .m_axil_rdata(rdata[Cm]),
+    .m_axil_rresp(rresp[Cm]),
+    .m_axil_rvalid(rvalid[Cm]),
+    .m_axil_rready(rready[Cm]),
+    .stat_request  (stat.cm_requests),
+    .stat_refused  (stat.cm_refused),
+    .stat_ignored  (stat.cm_ignored),
+    .stat_timeout  (stat.cm_timeouts),
+    .stat_peer_lost(stat.cm_peers_lost)
+  );
+
+  assign awaddr[Pins] = s_axil_awaddr;
+  assign awprot[Pins] = s_axil_awprot;
+  assign awvalid[Pins] = s_axil_awvalid;
+  assign wdata[Pins] = s_axil_wdata;
+  assign wstrb[Pins] = s_axil_wstrb;
+  assign wvalid[Pins] = s_axil_wvalid;
+  assign bready[Pins] = s_axil_bready;
+  assign araddr[Pins] = s_axil_araddr;
+  assign arprot[Pins] = s_axil_arprot;
+  assign arvalid[Pins] = s_axil_arvalid;
+  assign rready[Pins] = s_axil_rready;
+  assign s_axil_awready = awready[Pins];
+  assign s_axil_wready = wready[Pins];
+  assign s_axil_bresp = bresp[Pins];
+  assign s_axil_bvalid = bvalid[Pins];
+  assign s_axil_arready = arready[Pins];
+  assign s_axil_rdata = rdata[Pins];
+  assign s_axil_rresp = rresp[Pins];
+  assign s_axil_rvalid = rvalid[Pins];
+
+  axil_mux #(
+    .N     (N),
+    .ADDR_W(18)
+  ) u_mux (
+    .clk, .rst,
+    .s_axil_awaddr(awaddr),
+    .s_axil_awprot(awprot),
+    .s_axil_awvalid(awvalid),
+    .s_axil_awready(awready),
+    .s_axil_wdata(wdata),
+    .s_axil_wstrb(wstrb),
+    .s_axil_wvalid(wvalid),
+    .s_axil_wready(wready),
+    .s_axil_bresp(bresp),
+    .s_axil_bvalid(bvalid),
+    .s_axil_bready(bready),
+    .s_axil_araddr(araddr),
+    .s_axil_arprot(arprot),
+    .s_axil_arvalid(arvalid),
+    .s_axil_arready(arready),
+    .s_axil_rdata(rdata),
+    .s_axil_rresp(rresp),
+    .s_axil_rvalid(rvalid),
+    .s_axil_rready(rready),
+    .*
+  );
+
+  wire unused = &{1'b0, settings, unused_cm_rx_sport, unused_cm_rx_dport};
+
+endmodule

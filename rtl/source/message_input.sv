@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: SHL-2.1
+// All messages on their way to the transport: the user's and the message source's, with their destinations.
+// Joins its modules and holds no logic of its own; descriptors and payloads keep one order.
+// Design section 2: ring mode, and event n to server n modulo the live servers.
+module message_input
+  import ctrl_pkg::*;
+#(
+  parameter int unsigned DATA_W = 64,
+  parameter int unsigned N_QP   = 4
+) (
+  input logic clk,
+  input logic rst,
+
+  input  settings_t                            settings,
+  output source_pkg::source_status_t           source_status,
+  output destination_pkg::destination_status_t destination_status,
+  output logic                                 stat_no_server,
+  output logic                                 stat_slot_too_small,
+
+  // the user's
+  input  logic [175:0]        s_axis_desc_tdata,
+  input  logic                s_axis_desc_tvalid,
+  output logic                s_axis_desc_tready,
+  input  logic [DATA_W-1:0]   s_axis_data_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_data_tkeep,
+  input  logic                s_axis_data_tvalid,
+  output logic                s_axis_data_tready,
+  input  logic                s_axis_data_tlast,
+
+  // to the transport: every queue pair and address known
+  output logic [175:0]        m_axis_desc_tdata,
+  output logic                m_axis_desc_tvalid,
+  input  logic                m_axis_desc_tready,
+  output logic [DATA_W-1:0]   m_axis_data_tdata,
+  output logic [DATA_W/8-1:0] m_axis_data_tkeep,
+  output logic                m_axis_data_tvalid,
+  input  logic                m_axis_data_tready,
+  output logic                m_axis_data_tlast,
+
+  input  reg_req_t replay_req,
+  output reg_rsp_t replay_rsp,
+  input  reg_req_t rings_req,
+  output reg_rsp_t rings_rsp,
+  input  reg_req_t servers_req,
+  output reg_rsp_t servers_rsp
+);
+
+  // ---- the source, and the user's between its messages ------------------------------------------------
+  logic [175:0] source_desc_tdata, message_desc_tdata;
+  logic source_desc_tvalid, source_desc_tready, message_desc_tvalid, message_desc_tready;
+  logic [DATA_W-1:0] source_tdata;
+  logic [DATA_W/8-1:0] source_tkeep;
+  logic source_tvalid, source_tready, source_tlast;
+
+  message_source #(
+    .DATA_W(DATA_W)
+  ) u_source (
+    .clk,
+    .rst,
+    .cfg   (settings.source),
+    .start (settings.source_start),
+    .stop  (settings.source_stop),
+    .clear (settings.clear),
+    .status(source_status),
+    .replay_req,
+    .replay_rsp,
+    .m_axis_desc_tdata (source_desc_tdata),
+    .m_axis_desc_tvalid(source_desc_tvalid),
+    .m_axis_desc_tready(source_desc_tready),
+    .m_axis_data_tdata (source_tdata),
+    .m_axis_data_tkeep (source_tkeep),
+    .m_axis_data_tvalid(source_tvalid),
+    .m_axis_data_tready(source_tready),
+    .m_axis_data_tlast (source_tlast)
+  );
+
+  message_mux #(
+    .DATA_W(DATA_W)
+  ) u_message_mux (
+    .clk,
+    .rst,
+    .s_axis_desc_tdata,
+    .s_axis_desc_tvalid,
+    .s_axis_desc_tready,
+    .s_axis_data_tdata,
+    .s_axis_data_tkeep,
+    .s_axis_data_tvalid,
+    .s_axis_data_tready,
+    .s_axis_data_tlast,
+    .s_axis_source_desc_tdata (source_desc_tdata),
+    .s_axis_source_desc_tvalid(source_desc_tvalid),
+    .s_axis_source_desc_tready(source_desc_tready),
+    .s_axis_source_data_tdata (source_tdata),
+    .s_axis_source_data_tkeep (source_tkeep),
+    .s_axis_source_data_tvalid(source_tvalid),
+    .s_axis_source_data_tready(source_tready),
+    .s_axis_source_data_tlast (source_tlast),
+    .m_axis_desc_tdata (message_desc_tdata),
+    .m_axis_desc_tvalid(message_desc_tvalid),
+    .m_axis_desc_tready(message_desc_tready),
+    .m_axis_data_tdata,
+    .m_axis_data_tkeep,
+    .m_axis_data_tvalid,
+    .m_axis_data_tready,
+    .m_axis_data_tlast
+  );
+
+  // ---- where they go ----------------------------------------------------------------------------------
+  destination #(
+    .N_QP(N_QP)
+  ) u_destination (
+    .clk,
+    .rst,
+    .s_axis_desc_tdata (message_desc_tdata),
+    .s_axis_desc_tvalid(message_desc_tvalid),
+    .s_axis_desc_tready(message_desc_tready),
+    .m_axis_desc_tdata,
+    .m_axis_desc_tvalid,
+    .m_axis_desc_tready,
+    .cfg   (settings.destination),
+    .status(destination_status),
+    .rings_req,
+    .rings_rsp,
+    .servers_req,
+    .servers_rsp,
+    .stat_no_server,
+    .stat_slot_too_small
+  );
+
+  wire unused = &{1'b0, settings};
+
+endmodule

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The 64-byte messages of the FEROCE connection manager, written from the table of its fields alone."""
+
+import struct
+from dataclasses import dataclass, field, replace
+
+REQUEST_PORT, REPLY_PORT = 0x4321, 0x4322
+NONE, OPEN_QP, SEND_QP_INFO, MODIFY_QP_RTS, CLOSE_QP, ERROR = 0, 1, 2, 3, 4, 7
+ACK, NO_QP, NAK, ACK_ERROR = 1, 2, 3, 7
+
+
+@dataclass(frozen=True)
+class Info:
+    """One side of a connection: 23 bytes."""
+
+    qpn: int = 0
+    psn: int = 0
+    rkey: int = 0
+    base: int = 0
+    ip: int = 0
+
+    def pack(self) -> bytes:
+        return struct.pack(">3sx3sIQI", self.qpn.to_bytes(3), self.psn.to_bytes(3), self.rkey, self.base, self.ip)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> "Info":
+        qpn, psn, rkey, base, ip = struct.unpack(">3sx3sIQI", data)
+        return cls(int.from_bytes(qpn), int.from_bytes(psn), rkey, base, ip)
+
+
+@dataclass(frozen=True)
+class Transmit:
+    """Byte 51: what the board's source of messages is to do."""
+
+    start: bool = True
+    with_imm: bool = False
+    is_send: bool = False
+    length: int = 0
+    count: int = 0
+    rate: int = 0
+
+    def flags(self) -> int:
+        return 1 | self.start << 1 | self.with_imm << 2 | self.is_send << 3
+
+
+@dataclass(frozen=True)
+class Message:
+    request: int = NONE
+    sender: Info = field(default_factory=Info)
+    other: Info = field(default_factory=Info)
+    info_valid: bool = True
+    answer: int | None = None
+    port: int = 0
+    transmit: Transmit | None = None
+
+    def pack(self) -> bytes:
+        flags = self.info_valid | self.request << 1 | (0 if self.answer is None else 1 << 4 | self.answer << 5)
+        head = struct.pack(">Bx", flags) + self.sender.pack() + b"\0" + self.other.pack()
+        t = self.transmit
+        tail = (t.flags(), t.length, t.count, t.rate) if t else (0, 0, 0, 0)
+        return head + struct.pack(">HBIII", self.port, *tail)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> "Message":
+        assert len(data) == 64, f"{len(data)} bytes"
+        flags, (port, *_) = data[0], struct.unpack(">HBIII", data[49:])
+        answer = flags >> 5 if flags & 16 else None
+        infos = Info.unpack(data[2:25]), Info.unpack(data[26:49])
+        return cls(flags >> 1 & 7, *infos, bool(flags & 1), answer, port)
+
+    def answered(self, answer: int, sender: Info | None = None) -> "Message":
+        """The answer to this request; `sender` tells about the one who answers."""
+        return replace(self, answer=answer, info_valid=sender is not None, sender=sender or Info(), other=self.sender)
