@@ -27,6 +27,7 @@ for name in filter(lambda n: n and ".so" in n, names):
 sys.exit(1)
 PY
 fi
+want ghdl ghdl
 # Not needed, but it saves minutes: the benches compile Verilator's runtime again and again.
 [ "$(id -u)" != 0 ] || want ccache ccache
 if [ -n "$packages" ]; then

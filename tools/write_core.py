@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes `penstock.core`, the FuseSoC description (CAPI2) of the gateware, from the folders that tb/lib/rtl.py names.
+
+    .venv/bin/python tools/write_core.py
+
+FuseSoC wants every file by name; here no list is kept by hand. tests/test_fusesoc.py fails when the file is stale.
+"""
+
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPO / "tb" / "lib"))
+
+import rtl  # noqa: E402
+
+CORE = REPO / "penstock.core"
+HEAD = """CAPI=2:
+# SPDX-License-Identifier: SHL-2.1
+# Made by tools/write_core.py. Run `make regs` first: the fileset `registers` is generated from regs/penstock.rdl.
+name: penstock::penstock:0.1.0
+description: RoCEv2 front end with DCQCN and QCN, 10G to 100G
+"""
+TARGETS = """
+parameters:
+  N_QP:
+    datatype: int
+    paramtype: vlogparam
+    description: Queue pairs, 1 to 256
+
+targets:
+  default: &default
+    description: The gateware for use in another core
+    filesets: [registers, rtl]
+    toplevel: penstock_10g
+    parameters: [N_QP]
+
+  lint:
+    <<: *default
+    description: Verilator's linter over the 10G front end
+    filesets: [registers, rtl, waivers]
+    default_tool: verilator
+    tools:
+      verilator:
+        mode: lint-only
+        verilator_options: [-Wall]
+
+  kcu105:
+    description: AMD KCU105, 10G; add the IP xxv_ethernet_0 and jtag_axi_0 (see their files in rtl/boards/blackbox)
+    filesets: [registers, rtl, board, kcu105]
+    toplevel: kcu105
+    parameters: [N_QP]
+    default_tool: vivado
+    tools:
+      vivado:
+        part: xcku040-ffva1156-2-e
+
+  vcu118:
+    description: AMD VCU118, 100G; add the IP cmac_usplus_0 and jtag_axi_0 (see their files in rtl/boards/blackbox)
+    filesets: [registers, rtl, board, vcu118]
+    toplevel: vcu118
+    parameters: [N_QP]
+    default_tool: vivado
+    tools:
+      vivado:
+        part: xcvu9p-flga2104-2L-e
+
+  mpf300_eval:
+    description: PolarFire Evaluation Kit, 10G; add the component pf_10gbaser (see its file in rtl/boards/blackbox)
+    filesets: [registers, rtl, board, mpf300_eval]
+    toplevel: mpf300_eval
+    parameters: [N_QP]
+    default_tool: libero
+    tools:
+      libero:
+        family: PolarFire
+        die: MPF300TS
+        package: FCG1152
+        speed: "-1"
+"""
+
+
+def ordered(folders: list[Path]) -> list[Path]:
+    """The files of these folders, packages first, each after those that it needs."""
+    packages = [path for path in rtl.packages() if path.parent in folders]
+    modules = [path for folder in folders for path in sorted(folder.glob("*.sv")) if path not in packages]
+    return packages + modules
+
+
+def fileset(name: str, files: list[Path]) -> str:
+    """One fileset; the type of each file follows from its ending, SystemVerilog where none is given."""
+    types = {".xdc": "xdc", ".pdc": "PDC", ".sdc": "SDC", ".vlt": "vlt"}
+    lines = [f"  {name}:", "    files:"]
+    for path in files:
+        kind = types.get(path.suffix)
+        where = path.relative_to(REPO).as_posix()
+        lines.append(f"      - {where}: {{file_type: {kind}}}" if kind else f"      - {where}")
+    return "\n".join([*lines, "    file_type: systemVerilogSource", ""])
+
+
+def text() -> str:
+    """What `penstock.core` has to say now."""
+    boards = rtl.RTL / "boards"
+    sets = [
+        fileset("registers", ordered([rtl.GENERATED])),
+        fileset("rtl", ordered([rtl.RTL / name for name in rtl.ROOMS])),
+        fileset("waivers", [rtl.RTL / "verilator.vlt"]),
+        fileset("board", ordered([boards])),
+    ]
+    for name in rtl.BOARDS:
+        constraints = [p for ending in ("xdc", "pdc", "sdc") for p in (boards / name).glob(f"*.{ending}")]
+        sets.append(fileset(name, [*ordered([boards / name]), *constraints]))
+    return HEAD + "\nfilesets:\n" + "\n".join(sets) + TARGETS
+
+
+if __name__ == "__main__":
+    rtl.generate()
+    CORE.write_text(text())
+    print(f"written: {CORE}")
