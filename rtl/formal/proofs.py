@@ -93,6 +93,20 @@ PROOFS = [
             Mutant("chosen = pool", "chosen = above_q", "a_asked"),
         ),
     ),
+    Proof(
+        "pacer",
+        {"N_QP": 2, "RoundLog2": 8, "TurnLog2": 10},
+        cycles=16,
+        mutants=(
+            Mutant("paid_for_grant_q ? last_spent_q : spent_for_grant", "spent_for_grant", "a_00_account"),
+            Mutant("if (paid_with_grant_q) spent_now = last_spent_q;", "", "a_00_judged"),
+            Mutant("+= ($bits(grant_t))'(grant_rate)", "+= ($bits(grant_t))'(grant_rate >> 1)", "a_1_credit"),
+            Mutant("(!waits_q || ", "(", "a_2_restart"),
+            Mutant("if (sent_valid) eligible_q[index(sent_qp)] <= unlimited_q[index(sent_qp)];", "", "a_may"),
+            Mutant("!paid_credit[ByteCountW-1] && ", "", "a_no_more"),
+            Mutant("unlimited_q[last_grant_index_q] || !credit_now[ByteCountW-1]", "1'b0", "a_must"),
+        ),
+    ),
     *(
         Proof("requester_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
         for kind, mutants in OPERATIONS.items()
