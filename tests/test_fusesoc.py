@@ -38,7 +38,8 @@ def test_fusesoc_knows_the_core_and_its_targets(tmp_path):
 @pytest.mark.parametrize("target", SCRIPTS)
 def test_a_target_is_set_up_with_all_its_files(target, tmp_path):
     rtl.generate()
-    fusesoc("run", f"--target={target}", "--setup", "--build-root", str(tmp_path / "build"), "penstock", folder=tmp_path)
+    build = str(tmp_path / "build")
+    fusesoc("run", f"--target={target}", "--setup", "--build-root", build, "penstock", folder=tmp_path)
     script = "".join(path.read_text() for path in (tmp_path / "build").rglob(SCRIPTS[target]))
     top = "penstock_10g" if target == "lint" else target
     wanted = ["penstock_pkg", "penstock_regblock", "penstock_core", top]

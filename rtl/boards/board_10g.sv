@@ -104,6 +104,13 @@ module board_10g #(
     .m_axis_sample_tdata(),
     .m_axis_sample_tvalid(),
     .m_axis_sample_tready(1'b1),
+    // the packet store is on chip
+    .m_axi_awid(), .m_axi_awaddr(), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awlock(),
+    .m_axi_awcache(), .m_axi_awprot(), .m_axi_awvalid(), .m_axi_wdata(), .m_axi_wstrb(), .m_axi_wlast(),
+    .m_axi_wvalid(), .m_axi_bready(), .m_axi_arid(), .m_axi_araddr(), .m_axi_arlen(), .m_axi_arsize(),
+    .m_axi_arburst(), .m_axi_arlock(), .m_axi_arcache(), .m_axi_arprot(), .m_axi_arvalid(), .m_axi_rready(),
+    .m_axi_awready('0), .m_axi_wready('0), .m_axi_bid('0), .m_axi_bresp('0), .m_axi_bvalid('0), .m_axi_arready('0),
+    .m_axi_rid('0), .m_axi_rdata('0), .m_axi_rresp('0), .m_axi_rlast('0), .m_axi_rvalid('0),
     .s_axil_awaddr(axil_awaddr),
     .s_axil_awprot(axil_awprot),
     .s_axil_awvalid(axil_awvalid),
