@@ -82,7 +82,7 @@ pub fn qp_register(index: u8, offset: u32) -> u32 {
 impl Board {
     /// Checks that this is a Penstock board and writes everything that is not per queue pair.
     pub fn configure(&mut self, config: &EndpointConfig) -> Result<(), SetupError> {
-        use regs::global as g;
+        use regs::{global as g, services as s};
         let found = self.read(g::ID)?;
         if found != IDENTITY {
             return Err(SetupError::NotPenstock { found });
@@ -91,7 +91,10 @@ impl Board {
         let flow_control = field(config.obey_pause, g::FLOW_CONTROL_PAUSE_EN_SHIFT, g::FLOW_CONTROL_PAUSE_EN_MASK)
             | field(config.obey_pfc, g::FLOW_CONTROL_PFC_EN_SHIFT, g::FLOW_CONTROL_PFC_EN_MASK)
             | field(config.traffic_class, g::FLOW_CONTROL_TRAFFIC_CLASS_SHIFT, g::FLOW_CONTROL_TRAFFIC_CLASS_MASK);
+        // The simulated network resolves no addresses, so none is announced.
+        let silent = s::CONTROL_RESET & !s::CONTROL_GRATUITOUS_MASK;
         for (address, value) in [
+            (s::CONTROL, silent),
             (g::LOCAL_MAC_HI, high),
             (g::LOCAL_MAC_LO, low),
             (g::LOCAL_IP, u32::from(config.ip)),
