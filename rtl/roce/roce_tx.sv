@@ -179,7 +179,7 @@ module roce_tx
   logic store_wr_en, store_wr_ready, meta_wr_en, refused_valid, refused_ready, fill_valid, keep_valid, keep_room;
   logic [BeatW-1:0] store_wr_beat, fill_beat;
   logic [DATA_W-1:0] store_wr_data;
-  qp_t commit_qp, seg_qp;
+  qp_t commit_qp, seg_qp, op_qp;
   logic [SlotW-1:0] slot;
   mtu_e slot_mtu;
   tx_meta_t tx_meta;
@@ -212,7 +212,6 @@ module roce_tx
   mtu_e send_mtu;
   logic [15:0] send_wire_bytes;
   cpl_t cpl;
-  qp_t op_qp;
   outcome_t op_outcome;
   ring_status_t op_status;
   logic [PayloadLenW-1:0] op_acked_bytes;
