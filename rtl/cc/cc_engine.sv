@@ -233,8 +233,6 @@ module cc_engine
 
   cc_sampler u_sampler (
       .clk, .rst, .sampling,
-      .round_start (visit && visit_qp == '0),
-      .visit_begins(visit),
       .visit_valid (done),
       .visit_qp    (done_qp),
       .visit_status(done_status),

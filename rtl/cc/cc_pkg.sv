@@ -65,6 +65,11 @@ package cc_pkg;
     return sum[31:0] | {32{sum[32]}};
   endfunction
 
+  // The same as a choice: a register takes it in by its set input, without LUTs.
+  function automatic logic [31:0] held(input logic [32:0] sum);
+    return sum[32] ? '1 : sum[31:0];
+  endfunction
+
   // limit - sum - 1: bit 32 says that the limit is not reached, the others are the rest inverted. In
   // this form saturation and subtraction share one row of LUTs.
   function automatic logic [32:0] short_of(input logic [32:0] sum, input logic [31:0] limit);

@@ -12,9 +12,7 @@ module cc_sampler
 
     input cc_sampling_t sampling,
 
-    input logic       round_start,  // the first visit of a round begins
-    input logic       visit_begins,
-    input logic       visit_valid,  // a visit has ended
+    input logic       visit_valid,  // a visit has ended; each round's first is queue pair 0's
     input qp_t        visit_qp,
     input cc_status_t visit_status,
 
@@ -25,39 +23,27 @@ module cc_sampler
 );
 
   // ---- when -------------------------------------------------------------------------------------
-  // From a tick on, the visits of one whole round are sampled, as they end in the order they began.
-  logic [31:0] cycle_q, elapsed_q;
+  // From a tick on, the visits of one whole round are sampled.
+  logic [31:0] cycle_q, elapsed_q;  // elapsed: 1 .. interval
   logic due_q, sampling_q;
-  wire tick = sampling.interval != '0 && elapsed_q >= sampling.interval - 32'd1;
+  wire off = sampling.interval == '0;
+  wire tick = !off && elapsed_q >= sampling.interval;
+  wire round_start = visit_valid && visit_qp == '0;
 
   always_ff @(posedge clk) begin
     cycle_q <= cycle_q + 32'd1;
-    elapsed_q <= tick || sampling.interval == '0 ? '0 : elapsed_q + 32'd1;
+    elapsed_q <= tick || off ? 32'd1 : elapsed_q + 32'd1;
     if (round_start) begin
       sampling_q <= due_q;
       due_q <= 1'b0;
     end
     if (tick) due_q <= 1'b1;
     if (rst) begin
-      {cycle_q, elapsed_q} <= '0;
+      cycle_q <= '0;
+      elapsed_q <= 32'd1;
       {due_q, sampling_q} <= '0;
     end
   end
-
-  // Which of the visits in flight are sampled: a bit each, in order.
-  logic marked;
-  logic marks_ready, mark_valid;
-  logic [4:0] marks_level;
-  sync_fifo #(.W(1), .DEPTH(16)) u_marks (
-      .clk, .rst,
-      .s_data (round_start ? due_q : sampling_q),
-      .s_valid(visit_begins),
-      .s_ready(marks_ready),
-      .m_data (marked),
-      .m_valid(mark_valid),
-      .m_ready(visit_valid),
-      .level  (marks_level)
-  );
 
   // ---- what -------------------------------------------------------------------------------------
   cc_sample_t sample;
@@ -66,6 +52,7 @@ module cc_sampler
       rate_target: visit_status.rate_target, rate_current: visit_status.rate_current
   };
 
+  wire marked = round_start ? due_q : sampling_q;
   wire take = visit_valid && marked && visit_qp >= sampling.first && visit_qp <= sampling.last;
   logic room;
   logic [$clog2(FifoDepth):0] level;
@@ -83,5 +70,5 @@ module cc_sampler
 
   always_ff @(posedge clk) stat_dropped <= take && !room && !rst;
 
-  wire unused = &{1'b0, marks_ready, mark_valid, marks_level, level, visit_status};
+  wire unused = &{1'b0, level, visit_status};
 endmodule

@@ -210,8 +210,8 @@ module cc_step
 
       // The timer goes first; an event of the byte counter then waits for the next visit. Under QCN
       // a counter starts again at zero.
-      s2_q.timer_elapsed <= saturated(s1_timer_q);
-      s2_q.bytes_sent <= saturated(s1_bytes_q);
+      s2_q.timer_elapsed <= held(s1_timer_q);
+      s2_q.bytes_sent <= held(s1_bytes_q);
       s2_timer_q <= judged(timer_short[31:0], afresh || timer_off || (timer && s1_qcn_q), timer, VisitCyclesLog2);
       s2_bytes_q <= judged(bytes_short[31:0], afresh || bytes_off || (bytes && !timer && s1_qcn_q), bytes && !timer,
                           ByteSlackLog2);
@@ -244,7 +244,7 @@ module cc_step
       s2_own_q.alpha <= s1_idle_q ? AlphaOneFull
           : s1_alpha_q + (decay ? ~s1_shifted_q : '0) + alpha_full_t'(decay && !s1_inexact_q);
       s2_own_q.since_cut <= s1_idle_q ? '1 : cut ? '0 : saturated(s1_since_cut_q);
-      s2_own_q.alpha_elapsed <= saturated(s1_alpha_elapsed_q);
+      s2_own_q.alpha_elapsed <= held(s1_alpha_elapsed_q);
       s2_alpha_q <= judged(alpha_short[31:0], s1_notified_q || s1_idle_q || alpha_interval == '0, !alpha_short[32],
                           VisitCyclesLog2);
 

@@ -74,6 +74,7 @@ module qcn_lengths
   // ---- 2: which length --------------------------------------------------------------------------
   qcn_own_t   s2_q;           // a length that is drawn is its period until the end
   logic       s2_timer_q, s2_bytes_q;  // at most one of the two is drawn
+  logic       s2_behind_q;             // the byte counter's turn is at the next visit
   logic       s2_half_q;
   logic [7:0] s2_random_q;
   logic [6:0] s2_jitter_q;
@@ -81,18 +82,17 @@ module qcn_lengths
   always_ff @(posedge clk) begin
     if (s1_valid) begin
       automatic logic timer = s1_live && s1_timer_undrawn && s1_timer_period != '0;
-      automatic logic bytes = s1_live && s1_byte_undrawn && s1_byte_period != '0 && !timer;
       automatic logic [31:0] start = qcn_params[s1_group].seed ^ s1_spread_q;
-      automatic logic [31:0] next = drawn(s1_own.lfsr);
       s2_q <= s1_own;
       if (s1_fresh_q) s2_q.lfsr <= {start[31:1], start[0] || start == '0};  // zero would stay zero
-      else if (timer || bytes) s2_q.lfsr <= next;
-      if (timer) s2_q.timer_limit <= s1_timer_period;
-      if (bytes) s2_q.byte_limit <= s1_byte_period;
+      // a period of 0 leaves a length undrawn
+      if (s1_live && s1_timer_undrawn) s2_q.timer_limit <= s1_timer_period;
+      if (s1_live && s1_byte_undrawn) s2_q.byte_limit <= s1_byte_period;
       s2_timer_q <= timer;
-      s2_bytes_q <= bytes;
+      s2_bytes_q <= s1_live && s1_byte_undrawn && s1_byte_period != '0 && !timer;
+      s2_behind_q <= s1_byte_undrawn && timer;
       s2_half_q <= timer ? s1_timer_half : s1_byte_half;
-      s2_random_q <= next[7:0];
+      s2_random_q <= 8'(drawn(s1_own.lfsr));
       s2_jitter_q <= qcn_params[s1_group].jitter;
     end
   end
@@ -106,8 +106,9 @@ module qcn_lengths
   always_ff @(posedge clk) begin
     if (s2_valid) begin
       s3_q <= s2_q;
+      if (s2_timer_q || s2_bytes_q) s3_q.lfsr <= drawn(s2_q.lfsr);
       if (s2_timer_over) s3_q.timer_limit <= '0;
-      if (s2_bytes_over) s3_q.byte_limit <= '0;
+      if (s2_bytes_over || s2_behind_q) s3_q.byte_limit <= '0;
       s3_timer_q <= s2_timer_q;
       s3_bytes_q <= s2_bytes_q;
       s3_half_q <= s2_half_q;
