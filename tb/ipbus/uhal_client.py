@@ -58,6 +58,32 @@ def blocks(hw) -> None:
     print(f"rmw_bits {bits:08x}\nrmw_sum {total:08x}")
 
 
+def front_end(hw) -> None:
+    """The whole front end behind its cable: constants, a memory, a row of RAM, a field, a hole, a counter."""
+    identity, data_w, n_qp = (hw.getNode(name).read() for name in ("id", "build.data_w", "build.n_qp"))
+    hw.dispatch()
+    print(f"id {identity:08x}\ndata_w {data_w:d}\nn_qp {n_qp:d}")
+    client, memory = hw.getClient(), hw.getNode("replay_block0.word0").getAddress()
+    data = [0x01010101 * i for i in range(64)]
+    client.writeBlock(memory, data)
+    read = client.readBlock(memory, len(data))
+    rkey = hw.getNode("qp0.rkey").read()
+    hw.getNode("flow_control.traffic_class").write(5)
+    field = hw.getNode("flow_control.traffic_class").read()
+    client.dispatch()
+    print("replay", "ok" if list(read) == data else "wrong")
+    print(f"rkey {rkey:08x}\nfield {field:d}")
+    client.read(0x0FF0 // 4)
+    try:
+        client.dispatch()
+        print("refused nothing")
+    except uhal.exception as failure:
+        print("refused", "bus error on read" if "bus error on read" in str(failure) else failure)
+    packets = hw.getNode("counters.ipbus_packets").read()
+    hw.dispatch()
+    print("ipbus_packets", "counted" if packets >= 3 else f"{packets:d}")
+
+
 def errors(hw) -> None:
     """Addresses where no register is."""
     client = hw.getClient()
@@ -105,7 +131,7 @@ def main() -> None:
     uhal.disableLogging()  # it would go to the standard output
     hw = device(int(port), str(Path(table).resolve()))
     hw.setTimeoutPeriod(TIMEOUT_MS)
-    {"registers": registers, "blocks": blocks, "errors": errors, "losses": losses}[script](hw)
+    {"registers": registers, "blocks": blocks, "errors": errors, "losses": losses, "front_end": front_end}[script](hw)
 
 
 if __name__ == "__main__":

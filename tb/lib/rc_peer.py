@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cocotb
+from cocotb.queue import Queue
 from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Dot1Q, Ether
@@ -57,6 +58,7 @@ class Peer:
         self.seen: list[Seen] = []
         self.received: list[tuple[int, bytes, int | None]] = []  # queue pair, SEND payload or b"", immediate
         self.counts: Counter[str] = Counter()
+        self.others: Queue[bytes] = Queue()  # frames that are not RoCE
         self.vlan: tuple[int, int] | None = None  # VID and priority of every frame, when tagged
         self.credits: Callable[[], int] = lambda: ACK  # code of the credit count in every ACK
         self.verdict: Callable[[Seen], str | int | None] = lambda packet: None
@@ -68,6 +70,9 @@ class Peer:
 
     async def handle(self, raw: bytes, start) -> None:
         frame = Ether(raw)
+        if BTH not in frame:
+            self.others.put_nowait(raw)
+            return
         bth = frame[BTH]
         bth.icrc = None  # scapy computes it anew
         assert bytes(frame) == raw, "scapy builds the frame otherwise: ICRC or a length is wrong"
