@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The board tops: their registers are where they write, every port has a pin or an admission, Yosys elaborates them."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
+
+import yosys  # noqa: E402
+
+import rtl  # noqa: E402
+
+BOARDS = REPO / "rtl" / "boards"
+PORT = re.compile(r"^\s*(?:input|output)\s+logic\s*(?:\[(\d+):0\])?\s*(\w+)", re.M)
+PHYSICAL = {"kcu105": "xxv_ethernet_0", "vcu118": "cmac_usplus_0", "mpf300_eval": "pf_10gbaser"}
+
+
+def test_own_address_goes_to_the_registers_of_the_map():
+    rtl.generate()
+    sys.path.insert(0, str(rtl.GENERATED))
+    from penstock_regs import REGISTERS
+
+    text = (BOARDS / "board_address.sv").read_text()
+    written = {name: int(at, 16) for name, at in re.findall(r"(Local\w+)\s*= 18'h(\w+)", text)}
+    names = {"LocalMacHi": "local_mac_hi", "LocalMacLo": "local_mac_lo", "LocalIp": "local_ip"}
+    assert written == {short: REGISTERS[name][0] for short, name in names.items()}
+
+
+def pins(board: str) -> set[str]:
+    """The pins of a board top, bit by bit."""
+    text = (BOARDS / board / f"{board}.sv").read_text()
+    header = text[text.index(f"module {board}") : text.index("\n);")]
+    found = set()
+    for high, name in PORT.findall(header):
+        found |= {f"{name}[{i}]" for i in range(int(high) + 1)} if high else {name}
+    return found
+
+
+@pytest.mark.parametrize("board", rtl.BOARDS)
+def test_every_port_has_a_pin_or_is_named_as_unassigned(board):
+    constraints = next(path for kind in ("xdc", "pdc") for path in (BOARDS / board).glob(f"*.{kind}")).read_text()
+    placed = re.findall(r"PACKAGE_PIN \w+.*?\[get_ports \{?([\w\[\]]+)\}?\]", constraints)
+    placed += re.findall(r"set_io -port_name \{?([\w\[\]]+)\}? -pin_name", constraints)
+    admitted = re.search(r"NOT ASSIGNED.*?:\n#\s+(.*)", constraints)
+    open_pins = admitted[1].split(", ") if admitted else []
+    assert len(placed) == len(set(placed))
+    assert set(placed) | set(open_pins) == pins(board)
+    assert not set(placed) & set(open_pins)
+    locations = re.findall(r"(?:PACKAGE_PIN|-pin_name) (\w+)", constraints)
+    assert len(locations) == len(set(locations)), "two ports on one pin"
+
+
+@pytest.mark.parametrize("board", rtl.BOARDS)
+def test_yosys_elaborates_the_board_with_black_boxes(board):
+    rtl.generate()
+    top = rtl.module(board)[0]
+    log = yosys.run([yosys.read(board, {"N_QP": 1}, top), "hierarchy -check", f"select -list t:{PHYSICAL[board]}"])
+    assert f"{board}/u_" in log
