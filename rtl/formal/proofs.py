@@ -41,7 +41,7 @@ class Proof:
         return f"{self.props or self.top}{values}"
 
 
-# requester_step: one proof an operation (op_kind_e, up to DoLoad), with the faults planted in it. It is combinational,
+# requester_step: one proof an operation (op_kind_e, all but DoAck), with the faults planted in it. It is combinational,
 # so one cycle is all there is, and the row may be any that satisfies the invariant.
 OPERATIONS: dict[int, tuple[Mutant, ...]] = {
     0: (Mutant("DoInit: next = fresh_row();", "DoInit: next = row;", "a_una"),),
@@ -52,6 +52,12 @@ OPERATIONS: dict[int, tuple[Mutant, ...]] = {
     ),
     3: (Mutant("commit.poison   = r.wr;", "commit.poison   = r.wr + 1'b1;", "a_poison"),),
     4: (Mutant("DoLoad: if (may_open)", "DoLoad: if (row.open_pending)", "a_freed"),),
+    5: (Mutant("else if (expired) begin", "else if (1) begin", "a_rewound"),),
+    7: (
+        Mutant("released.tail = r.tail + 1'b1;", "released.tail = r.wr;", "a_freed"),
+        Mutant("released.una = released.tail;", "", "a_una"),
+        Mutant("can_release(row) && !tail_in_use", "can_release(row)", "a_in_use_stays"),
+    ),
 }
 
 PROOFS = [
@@ -105,6 +111,32 @@ PROOFS = [
             Mutant("if (sent_valid) eligible_q[index(sent_qp)] <= unlimited_q[index(sent_qp)];", "", "a_may"),
             Mutant("!paid_credit[ByteCountW-1] && ", "", "a_no_more"),
             Mutant("unlimited_q[last_grant_index_q] || !credit_now[ByteCountW-1]", "1'b0", "a_must"),
+        ),
+    ),
+    Proof(
+        "cc_engine",
+        {"N_QP": 4, "WITH_QCN": 0},
+        depth=30,
+        cycles=30,
+        mutants=(
+            Mutant("32'(slot_q) < N_QP", "32'(slot_q) < N_QP && !(paused && slot_q == 2)", "a_visits"),
+            Mutant(".in_valid       (fetched_q)", ".in_valid       (fetched_q && !fetched_paused_q)", "a_grants"),
+            Mutant("slot_q <= slot_q + 1'b1;", "slot_q <= slot_q + 1'b1 + RoundLog2'(cnp_valid);", "a_visits"),
+            Mutant("init_q <= '1;", "init_q <= '0;", "a_unlimited"),
+        ),
+    ),
+    Proof(
+        "tx_mux",
+        {"DATA_W": 16},
+        mutants=(
+            Mutant("if (!busy_q) begin", "if (1) begin", "a_no_other"),
+            Mutant("tvalid = busy_q ? s_axis_roce_tvalid : roce_asks;", "tvalid = s_axis_roce_tvalid;", "a_kept"),
+            Mutant("roce_asks    = s_axis_roce_tvalid && !tx_paused", "roce_asks    = s_axis_roce_tvalid", "a_held"),
+            Mutant("service_asks && (roce_was_last_q || !roce_asks)", "service_asks && !roce_asks", "a_turns"),
+            Mutant(
+                "if (s_axis_control_tvalid) kind", "if (s_axis_control_tvalid && !roce_asks) kind", "a_control_first"
+            ),
+            Mutant("free = m_axis_tready || !m_axis_tvalid", "free = 1'b1", "a_one"),
         ),
     ),
     *(

@@ -107,6 +107,7 @@ module requester_step_props
     if (op.kind != DoInit && next.tail != row.tail)
       a_freed : assert ((outcome.freed && next.tail == row.tail + 1'b1) || (row.open_pending && row.tail == row.wr));
     if (outcome.freed && is_live(row.state)) a_unacknowledged_stays : assert (row.tail != row.una);
+    if (op.kind == DoRelease && tail_in_use) a_in_use_stays : assert (next == row);
     if (outcome.complete) a_success : assert ((outcome.status == WcSuccess) == (row.tail != row.una)
                                               || (row.tail == row.una && row.err_status == WcSuccess));
 
