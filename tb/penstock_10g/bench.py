@@ -1,9 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 10G front end keeps every promise of `lib/front_end.py`."""
+"""The 10G front end keeps every promise of `lib/front_end.py`; cut-through, draining and keep-alive on the wire."""
 
-from lib.front_end import ALL
-from lib.runner import Bench
+import cocotb
+from cocotb.triggers import RisingEdge, Timer
+from lib.board import ERR, RTS, SQD, SUCCESS, start
+from lib.front_end import ALL, US
+from lib.runner import Bench, seed
 
 BENCH = Bench(top="penstock_10g", configs=[{"N_QP": 4, "RING_BYTES": 65536, "SLOTS": 64}])
 
 globals().update({test.name: test for test in ALL})
+
+
+def starts(control: int, data: int) -> bool:
+    """Whether a frame starts in this word of XGMII, in lane 0 or 4."""
+    return any(control >> lane & 1 and data >> 8 * lane & 0xFF == 0xFB for lane in (0, 4))
+
+
+def long_stalls(rng):
+    """A pause generator: now and then a hole that no buffer on the way can hide."""
+    while True:
+        yield from [False] * rng.randrange(2000)
+        yield from [True] * rng.randrange(50, 200)
+
+
+async def first_byte(dut, board, size: int, tag: int) -> int:
+    """Cycles from the first payload beat in to the first byte (preamble) on the wire, on an idle link."""
+    waiting = cocotb.start_soon(board.post(0, bytes(size), tag, 0))
+    while not (dut.s_axis_data_tvalid.value and dut.s_axis_data_tready.value):
+        await RisingEdge(dut.clk)
+    cycles = 0
+    while not starts(int(dut.xgmii_txc.value), int(dut.xgmii_txd.value)):
+        await RisingEdge(dut.clk)
+        cycles += 1
+    await waiting
+    assert await board.completion() == (0, tag, SUCCESS)
+    return cycles
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def cut_through_puts_the_first_byte_on_the_wire_within_100_cycles(dut):
+    board = await start(dut, {0: 0})
+    for cut_through in (0, 1):
+        await board.registers.write_fields("requester", cut_through=cut_through)
+        for tag, size in enumerate((64, 1024, 4096, 9000)):
+            cycles = await first_byte(dut, board, size, tag)
+            dut._log.info(f"cut_through {cut_through}, {size} B: first payload beat to first byte in {cycles} cycles")
+            assert cycles < 100 + (0 if cut_through else min(size, 4096) // 8)
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def a_source_that_stalls_under_cut_through_spoils_frames_but_no_data(dut):
+    rng = seed()
+    board = await start(dut, {0: 3, 1: 0xFFFFF8})
+    await board.registers.write_fields("requester", cut_through=1)
+    board.peer.cable.forgives_damage = True
+    board.data.set_pause_generator(long_stalls(rng))
+    payloads = [rng.randbytes(rng.randrange(1, 20_000)) for _ in range(12)]
+    for tag, payload in enumerate(payloads):
+        await board.post(rng.choice([0, 1]), payload, tag, tag * 0x8000, tag)
+    done = [await board.completion() for _ in payloads]
+    assert sorted(tag for _, tag, _ in done) == list(range(12)) and all(status == SUCCESS for _, _, status in done)
+    for tag, payload in enumerate(payloads):
+        assert board.peer.memory[tag * 0x8000 : tag * 0x8000 + len(payload)] == payload, f"message {tag}"
+    assert sorted(imm for _, _, imm in board.peer.received) == list(range(12))
+    underruns = await board.count("tx_underruns")
+    dut._log.info(f"{underruns} frames ran dry, {await board.count('packets_retransmitted')} packets sent again")
+    assert underruns == board.peer.cable.damaged > 0
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def a_draining_queue_pair_says_when_it_is_done_and_a_keep_alive_finds_a_dead_peer(dut):
+    board = await start(dut, {0: 0, 1: 0})
+    await board.post(0, bytes(20_000), 1, 0)
+    await Timer(6 * US, "ns")
+    await board.registers.write("qp.state", SQD, 0)
+    await board.post(0, bytes(100), 2, 0)
+    assert await board.completion() == (0, 1, SUCCESS)
+    while not await board.field("qp.state", "drained", 0):
+        await Timer(1 * US, "ns")
+    assert await board.state(0) == SQD
+    await board.registers.write("qp.state", RTS, 0)
+    assert await board.completion() == (0, 2, SUCCESS)
+    await board.registers.write("keep_alive", 20)
+    await Timer(60 * US, "ns")
+    assert {p.qp for p in board.peer.seen if p.opcode == 0x0A and not p.payload} == {0, 1}
+    board.peer.verdict = lambda packet: "drop" if packet.qp == 1 else None
+    await board.open(1, ack_timeout=1, retry_cnt=1)
+    while await board.state(1) != ERR:
+        await Timer(10 * US, "ns")
+    assert await board.state(0) == RTS
+    assert await board.count("qp_errors") == 1
