@@ -38,7 +38,7 @@ lint: setup      ## formatters and linters, nothing is changed
 formal: setup    ## proofs by k-induction, each with covers and planted faults; FORMAL=name for one
 	$(PYTHON) rtl/formal/check.py $(FORMAL)
 
-synth: setup     ## cost and depth of the congestion controller and the 10G top on UltraScale+, also out/synth.json
+synth: setup     ## cost and depth of logic on UltraScale+: front ends and congestion controller, also out/synth.json (an hour)
 	$(PYTHON) rtl/syn/synth.py --out $(OUT)
 
 bench: build     ## the performance table, also out/bench.json

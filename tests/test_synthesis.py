@@ -10,6 +10,7 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
 
 import levels  # noqa: E402
+import modules  # noqa: E402
 import synth  # noqa: E402
 
 # The parity of a sum: LUTs feed a carry chain (1 level), whose 12 bits need two more LUTs in a row.
@@ -22,6 +23,19 @@ module circuit (input logic clk, input logic [11:0] a, input logic [11:0] b, out
     b_q <= b;
     odd_q <= ^sum;
   end
+endmodule
+"""
+
+
+# Two instances of one module: eight bits, each the parity of three.
+PAIR = """
+module half (input logic clk, input logic [9:0] a, output logic [7:0] y_q);
+  always_ff @(posedge clk) for (int i = 0; i < 8; i++) y_q[i] <= ^a[i+:3];
+endmodule
+module pair (input logic clk, input logic [9:0] a, output logic [7:0] z_q);
+  logic [7:0] y_q;
+  half u_first (.clk, .a, .y_q);
+  half u_second (.clk, .a({2'b0, y_q}), .y_q(z_q));
 endmodule
 """
 
@@ -90,3 +104,24 @@ def test_the_table_says_which_laws_a_row_has_and_ends_with_the_published_module(
     *_, ours, published = synth.table([(row, depth, "DCQCN alone", 1.0)]).splitlines()
     assert ours == "| cc_engine | 1 | DCQCN alone | 9 | 0.5 | 8 | 1, 0 | `a` | `b` |"
     assert "1337 | 2557 | 18" in published
+
+
+def test_front_ends_have_a_table_of_their_own():
+    depth = levels.Depth(levels=8, chains=1, dsps=0, start="a", end="b")
+    rows = [
+        ({"top": top, "n_qp": 4, "params": {}, "lut": 9, "max_levels": 8}, depth, "x", 1.0)
+        for top in ("penstock_10g", "cc_engine")
+    ]
+    found = synth.tables(rows)
+    assert "penstock_10g" in found[synth.FRONT_MARK] and "cc_engine" not in found[synth.FRONT_MARK]
+    assert "cc_engine" in found[synth.MARK] and "penstock_10g" not in found[synth.MARK]
+
+
+def test_modules_are_summed_over_their_instances_and_ranked(tmp_path):
+    source = tmp_path / "pair.sv"
+    source.write_text(PAIR)
+    netlists = modules.netlists("pair", {}, source)
+    rows = {row["module"]: row for row in modules.shares(netlists)}
+    assert (rows["half"]["instances"], rows["half"]["ff"]) == (2, 2 * 8)
+    assert rows["half"]["max_levels"] == 1
+    assert "| **sum** |" in modules.table(list(rows.values()))

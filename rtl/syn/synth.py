@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make synth`: what the gateware costs on UltraScale+, out of context, and how deep its logic is.
 
-    python rtl/syn/synth.py [--out out] [--only cc_engine] [--docs]
+    python rtl/syn/synth.py [--out out] [--only cc_engine] [--n-qp 4] [--jobs 1] [--docs]
 
 Prints a table and writes `out/synth.json`, an array of {top, n_qp, params, lut, ff, bram, uram, dsp, max_levels};
 `params` are the parameters besides N_QP. `--docs` also puts the table into docs/synthesis.md and leaves the rest of the
-page as it is. Yosys 0.70, `synth_xilinx -family xcup`: for comparison, not a vendor's figures.
+page as it is. A row takes minutes, so it is kept in build/synth/ and made again when a source has changed.
+modules.py beside this file shares one row out among its modules. Yosys 0.70, `synth_xilinx -family xcup`: for
+comparison, not a vendor's figures.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -16,6 +19,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
@@ -28,17 +32,26 @@ import rtl  # noqa: E402
 
 # Top, N_QP, what the build is called, its other parameters.
 LAWS = [("DCQCN alone", {"WITH_QCN": 0}), ("DCQCN and QCN", {"WITH_QCN": 1})]
+# Rings of 256 KiB a queue pair are on chip where they fit, and in AXI4 memory for many queue pairs.
+STORES = {1: {"STORE": 0}, 4: {"STORE": 0}, 16: {"STORE": 1}, 256: {"STORE": 1}}
+WHERE = ["both laws, store on chip", "both laws, store in AXI4 memory"]
+FRONT_ENDS = ["penstock_10g", "penstock_100g", "penstock_25g"]
 TOPS = [
-    ("penstock_10g", 4, "DCQCN and QCN", {}),
+    *((top, n_qp, WHERE[STORES[n_qp]["STORE"]], STORES[n_qp]) for n_qp in (4, 1, 16, 256) for top in FRONT_ENDS),
     *(("cc_engine", n_qp, laws, params) for laws, params in LAWS for n_qp in (1, 16, 256)),
 ]
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
 PUBLISHED = "| AdvCam, Table I | | DCQCN alone | 1337 | 2557 | 18 | | 5 | | | | |"
 DOCS = REPO / "docs" / "synthesis.md"
+KEPT = REPO / "build" / "synth"
 MARK = "<!-- table: made by `make synth` with --docs -->\n"
+FRONT_MARK = "<!-- front ends: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
 LUT_RAM = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4}
 LUT_RAM |= {"RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "RAM256X1D": 8, "RAM512X1S": 8}
+
+
+Row = tuple[dict, levels.Depth, str, float]  # of synth.json, deepest way, name of the build, seconds it took
 
 
 def netlist(top: str, params: dict[str, int], source: Path | None = None) -> dict:
@@ -68,37 +81,63 @@ def cost(kinds: dict[str, int]) -> dict[str, float]:
     }
 
 
-def measure(job: tuple[str, int, str, dict[str, int]]) -> tuple[dict, levels.Depth, str, float]:
+def kinds(module: dict) -> dict[str, int]:
+    """How many cells of each type a module has."""
+    found: dict[str, int] = {}
+    for cell in module["cells"].values():
+        found[cell["type"]] = found.get(cell["type"], 0) + 1
+    return found
+
+
+def digest() -> str:
+    """Of everything a row depends on besides its job: the gateware and these programs."""
+    sources = [path for folder in (*rtl.FOLDERS, Path(__file__).parent) for path in sorted(folder.glob("*.*"))]
+    text = b"".join(path.read_bytes() for path in sources if path.suffix in (".sv", ".py"))
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def measure(job: tuple[str, int, str, dict[str, int]]) -> Row:
     """The row of synth.json for one top, its deepest way, what the build is called, and the seconds it took."""
     top, n_qp, build, params = job
     started = time.monotonic()
+    options = "".join(f"_{name}{value}" for name, value in params.items())
+    kept = KEPT / f"{top}_{n_qp}{options}_{digest()}.json"
+    if kept.exists():
+        row, depth = json.loads(kept.read_text())
+        return row, levels.Depth(**depth), build, 0.0
     module = netlist(top, {"N_QP": n_qp, **params})
-    kinds: dict[str, int] = {}
-    for cell in module["cells"].values():
-        kinds[cell["type"]] = kinds.get(cell["type"], 0) + 1
     depth = levels.deepest(module)
-    row = {"top": top, "n_qp": n_qp, "params": params, **cost(kinds), "max_levels": depth.levels}
+    row = {"top": top, "n_qp": n_qp, "params": params, **cost(kinds(module)), "max_levels": depth.levels}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps([row, asdict(depth)]))
     return row, depth, build, time.monotonic() - started
 
 
-def table(rows: list[tuple[dict, levels.Depth, str, float]]) -> str:
-    """Markdown, the published module's row last."""
+def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
+    """Markdown; `what` heads the column that tells builds apart, `last` is one more row: the published module's."""
     lines = [
-        "| top | N_QP | laws | LUT | FF | BRAM (36k) | URAM | DSP | levels | chains, DSPs on that way | from | to |",
+        f"| top | N_QP | {what} | LUT | FF | BRAM (36k) | URAM | DSP | levels | chains, DSPs on that way | from | to |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row, depth, build, _ in rows:
         figures = {**row, "params": build}.values()
         text = " | ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in figures)
         lines.append(f"| {text} | {depth.chains}, {depth.dsps} | `{depth.start}` | `{depth.end}` |")
-    return "\n".join([*lines, PUBLISHED]) + "\n"
+    return "\n".join([*lines, *filter(None, [last])]) + "\n"
 
 
-def with_table(page: str, new: str) -> str:
-    """The page with its table replaced: the lines behind the mark that begin with a bar, and nothing else."""
-    before, mark, after = page.partition(MARK)
+def tables(rows: list[Row]) -> dict[str, str]:
+    """The tables of the page by their marks: the front ends, and the congestion controller alone."""
+    ours = [row for row in rows if row[0]["top"] in FRONT_ENDS]
+    rest = [row for row in rows if row not in ours]
+    return ({FRONT_MARK: table(ours, "build", "")} if ours else {}) | ({MARK: table(rest)} if rest else {})
+
+
+def with_table(page: str, new: str, wanted: str = MARK) -> str:
+    """The page with one table replaced: the lines behind its mark that begin with a bar, and nothing else."""
+    before, mark, after = page.partition(wanted)
     if not mark:
-        raise ValueError(f"{DOCS} has no line {MARK.strip()!r}: put it where the table belongs")
+        raise ValueError(f"{DOCS} has no line {wanted.strip()!r}: put it where the table belongs")
     lines = after.splitlines(keepends=True)
     old = next((i for i, line in enumerate(lines) if not line.startswith("|")), len(lines))
     return before + mark + new + "".join(lines[old:])
@@ -108,26 +147,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for synth.json")
     parser.add_argument("--only", default="", help="tops with this word in their name; no others are in synth.json")
+    parser.add_argument("--n-qp", type=int, action="append", help="only rows with so many queue pairs; may be repeated")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="rows at a time")
     parser.add_argument("--docs", action="store_true", help="put the table into docs/synthesis.md")
     options = parser.parse_args()
-    jobs = [job for job in TOPS if options.only in job[0]]
+    jobs = [job for job in TOPS if options.only in job[0] and job[1] in (options.n_qp or [job[1]])]
     if not jobs:
-        print(f"synth: no top has {options.only!r} in its name; there are {sorted({job[0] for job in TOPS})}")
+        print(f"synth: no row has {options.only!r} in its name and such a number of queue pairs; there are")
+        print("\n".join(f"    {top} {n_qp}" for top, n_qp, *_ in TOPS))
         return 2
     rtl.generate()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(options.jobs) as pool:
         try:
             rows = list(pool.map(measure, jobs))
         except (yosys.YosysError, levels.CombinationalLoopError) as error:
             sys.exit(f"synth: {error}")
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "synth.json").write_text(json.dumps([row for row, *_ in rows], indent=2) + "\n")
-    print(table(rows))
+    print("\n".join(tables(rows).values()))
     for row, _, build, seconds in rows:
         print(f"{row['top']} N_QP {row['n_qp']}, {build}: {seconds:.0f} s")
     print(f"written: {options.out / 'synth.json'}")
     if options.docs:
-        DOCS.write_text(with_table(DOCS.read_text(), table(rows)))
+        for mark, new in tables(rows).items():
+            DOCS.write_text(with_table(DOCS.read_text(), new, mark))
     return 0
 
 
