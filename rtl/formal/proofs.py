@@ -114,12 +114,30 @@ PROOFS = [
         ),
     ),
     Proof(
-        "cc_engine",
-        {"N_QP": 4, "WITH_QCN": 0},
-        depth=30,
-        cycles=30,
+        "cc_step",
+        {"WITH_QCN": 0, "N_GROUPS": 1},
+        bounded=True,
+        depth=12,
         mutants=(
-            Mutant("32'(slot_q) < N_QP", "32'(slot_q) < N_QP && !(paused && slot_q == 2)", "a_visits"),
+            Mutant("s5_q.rate_current < s5_min_q ? s5_min_q : s5_q.rate_current", "s5_q.rate_current", "a_bounds"),
+            Mutant("s6_q.rate_target <= s5_fixed_q ? s5_line_q :", "s6_q.rate_target <=", "a_bounds"),
+            Mutant("else if (s2_follow_q) s3_q.rate_target", "else if (0) s3_q.rate_target", "a_clamp"),
+            Mutant("out_unlimited <= line;", "out_unlimited <= s5_fixed_q;", "a_unlimited"),
+            Mutant("product[48:17]", "product[47:16]", "a_half"),
+            Mutant(
+                "s4_cut_q ? ~s4_reduction_q : above && !s4_reduce_q ? s4_line_q : s4_raised_q[31:0]",
+                "s4_cut_q ? ~s4_reduction_q : s4_raised_q[31:0]",
+                "a_half_way",
+            ),
+        ),
+    ),
+    Proof(
+        "cc_engine",
+        {"N_QP": 2, "WITH_QCN": 0},
+        depth=26,
+        cycles=26,
+        mutants=(
+            Mutant("32'(slot_q) < N_QP", "32'(slot_q) < N_QP && !(paused && slot_q == 1)", "a_visits"),
             Mutant(".in_valid       (fetched_q)", ".in_valid       (fetched_q && !fetched_paused_q)", "a_grants"),
             Mutant("slot_q <= slot_q + 1'b1;", "slot_q <= slot_q + 1'b1 + RoundLog2'(cnp_valid);", "a_visits"),
             Mutant("init_q <= '1;", "init_q <= '0;", "a_unlimited"),
@@ -137,6 +155,15 @@ PROOFS = [
                 "if (s_axis_control_tvalid) kind", "if (s_axis_control_tvalid && !roce_asks) kind", "a_control_first"
             ),
             Mutant("free = m_axis_tready || !m_axis_tvalid", "free = 1'b1", "a_one"),
+        ),
+    ),
+    Proof(
+        "slots_in_use",
+        {"N": 4},
+        mutants=(
+            Mutant("valid_q[tail_q] <= 1'b0;", "valid_q[head_q] <= 1'b0;", "a_in_use"),
+            Mutant("&& qp_q[i] == qp ", "", "a_no_other"),
+            Mutant("room = !valid_q[head_q]", "room = 1'b1", "a_room"),
         ),
     ),
     *(

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: SHL-2.1
+// What one visit of a reaction point promises, under either law, from any state of a queue pair,
+// with any parameters that stay the same while the visit is under way (R_min' = min(R_min, line)):
+//   R_min' <= R_C, R_T <= line; no limit exactly when R_C is the line rate; idle gives the line rate;
+//   where R_C <= R_T and alpha <= 1 held before, they hold again; and the rules of cut and recovery.
+// AdvCam section II, equations 1 to 4; Zhu et al., SIGCOMM 2015, figure 7; IEEE 802.1Qau.
+//
+// Only ports are looked at, so the pipeline may have any length below Latest. One visit is watched, the one
+// in the second cycle after reset; a visit before it and those behind it are free, but of other queue
+// pairs, and registers without reset start with anything. The step has no feedback, so what holds for
+// this visit holds for all. The multipliers are whole.
+module cc_step_props
+  import penstock_pkg::*;
+  import cc_pkg::*;
+#(
+  parameter int unsigned VisitCyclesLog2 = 4,
+  parameter bit WITH_QCN = 1'b1,
+  parameter int unsigned Latest = 9  // cycles from a visit to its answer, at most
+) (
+  input logic                       clk,
+  input logic                       rst,
+  input cc_params_t  [CcGroups-1:0] params,
+  input qcn_params_t [CcGroups-1:0] qcn_params,
+  input logic                       in_valid,
+  input happened_t                  in_happened,
+  input state_t                     in_state,
+  input logic                       early_valid,
+  input qp_t                        early_qp,
+  input logic                       out_valid,
+  input qp_t                        out_qp,
+  input state_t                     out_state,
+  input logic                       out_unlimited,
+  input logic                       out_cnp_ignored
+);
+  logic [3:0]  cycle_q = '0;
+  cc_params_t  law, law_q;  // of group 0, the only one here (N_GROUPS = 1)
+  qcn_params_t qcn_law, qcn_law_q;
+  logic        early_q;
+  qp_t         early_qp_q;
+
+  assign {law, qcn_law} = {params[0], qcn_params[0]};
+  always_ff @(posedge clk) begin
+    if (cycle_q != '1) cycle_q <= cycle_q + 1'b1;
+    {law_q, qcn_law_q} <= {law, qcn_law};
+    {early_q, early_qp_q} <= {early_valid, early_qp};
+  end
+  always_comb assume (rst == (cycle_q == '0));
+  always_comb if (cycle_q != '0) assume ({law, qcn_law} == {law_q, qcn_law_q});
+
+  // ---- the watched visit -----------------------------------------------------------------------------
+  logic enters, watching_q, done_q, done;
+  happened_t what_q;
+  state_t was_q;
+  assign enters = cycle_q == 4'd2;
+  always_comb if (enters) assume (in_valid);
+  always_comb if (watching_q && in_valid) assume (in_happened.qp != what_q.qp);
+  qp_t before_q;
+  always_ff @(posedge clk) before_q <= in_happened.qp;
+  always_comb if (enters) assume (in_happened.qp != before_q);
+
+  always_ff @(posedge clk) begin
+    if (enters) {watching_q, what_q, was_q} <= {1'b1, in_happened, in_state};
+    if (done) done_q <= 1'b1;
+    if (rst) {watching_q, done_q} <= '0;
+  end
+  assign done = !rst && watching_q && !done_q && out_valid && out_qp == what_q.qp;
+
+  // ---- what it should do -------------------------------------------------------------------------------
+  rate_t line, low, rate_min, ai, hai;
+  logic qcn, notified, fresh, idle, cut, ordered, sane, fast;
+  logic [3:0] threshold;
+  assign qcn = WITH_QCN && what_q.law == LawQcn;
+  assign {line, rate_min, ai, hai} = qcn ? {qcn_law.rate_line, qcn_law.rate_min, qcn_law.rate_ai, qcn_law.rate_hai}
+                                         : {law.rate_line, law.rate_min, law.rate_ai, law.rate_hai};
+  assign low = rate_min < line ? rate_min : line;
+  assign notified = qcn ? what_q.feedback != '0 : what_q.cnp;
+  assign fresh = what_q.init || (!qcn && what_q.law != LawDcqcn) || was_q.c.qcn != qcn;
+  assign idle = fresh || (!was_q.c.limited && !notified);
+  assign cut = !idle && notified
+    && (qcn || 33'(was_q.own.since_cut) + (33'd1 << VisitCyclesLog2) >= 33'(law.decrease_interval));
+  assign ordered = was_q.c.rate_current <= was_q.c.rate_target && (qcn || was_q.own.alpha <= AlphaOneFull);
+  assign sane = ordered && low <= was_q.c.rate_current && was_q.c.rate_target <= line;
+  assign threshold = qcn ? qcn_law.stage_threshold : law.stage_threshold;
+  assign fast = was_q.c.stage_timer < 8'(threshold)
+    && ((!qcn && !law.two_counters) || was_q.c.stage_bytes < 8'(threshold));
+
+  function automatic rate_t raised(input rate_t by);
+    logic [32:0] sum;
+    sum = {1'b0, was_q.c.rate_target} + {1'b0, by};
+    return sum > {1'b0, line} ? line : sum[31:0];
+  endfunction
+
+  rate_t rate, target;  // as answered
+  assign {rate, target} = {out_state.c.rate_current, out_state.c.rate_target};
+
+  // A lemma for the solver, which knows nothing of multiplication: alpha <= 1 makes nothing larger.
+  function automatic logic shrinks(input logic [15:0] half, input logic [16:0] factor);
+    return 33'(half) * 33'(factor) <= {1'b0, half, 16'd0};
+  endfunction
+  logic [16:0] alpha;
+  assign alpha = in_state.own.alpha[AlphaFullW-1:AlphaGuardBits];
+  always_comb if (enters && in_state.own.alpha <= AlphaOneFull) begin
+    a_0_high : assert (shrinks(in_state.c.rate_current[31:16], alpha));
+    a_0_low : assert (shrinks(in_state.c.rate_current[15:0], alpha));
+  end
+
+  always_comb begin
+    if (32'(cycle_q) == Latest + 2) a_answers : assert (done || done_q);
+    if (out_valid && !rst && cycle_q > 4'd1) a_early : assert (early_q && early_qp_q == out_qp);
+  end
+  always_comb if (done) begin
+    a_bounds : assert (low <= rate && rate <= line && low <= target && target <= line);
+    a_unlimited : assert (out_unlimited == (rate == line));
+    a_limited : assert (out_state.c.limited == (qcn ? rate != line : !idle));
+    a_law : assert (out_state.c.qcn == qcn);
+    a_ignored : assert (out_cnp_ignored == ((notified && !cut) || (qcn ? what_q.cnp : what_q.feedback != '0)));
+    if (idle) a_idle : assert (rate == line && target == line
+                               && out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
+    if (idle && !qcn) a_idle_alpha : assert (out_state.own.alpha == AlphaOneFull && out_state.own.since_cut == '1);
+    if (idle || ordered) begin
+      a_order : assert (rate <= target);
+      if (!qcn) a_alpha : assert (out_state.own.alpha <= AlphaOneFull);
+    end
+    if (cut) begin
+      a_restart : assert (out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
+      if (!qcn) a_cooldown : assert (out_state.own.since_cut == '0);
+      a_counted : assert (out_state.c.cnp_handled == (what_q.init ? 32'd0 : was_q.c.cnp_handled) + 32'd1);
+    end
+    if (cut && sane) begin
+      a_falls : assert (rate <= was_q.c.rate_current);
+      a_half : assert (rate >= was_q.c.rate_current - (was_q.c.rate_current >> 1));
+      if (!qcn) a_clamp : assert (target == (law.clamp_target ? was_q.c.rate_current : was_q.c.rate_target));
+    end
+    if (!cut && !idle && sane) begin
+      a_up : assert (rate >= was_q.c.rate_current && (qcn || target >= was_q.c.rate_target));
+      a_half_way : assert (rate == was_q.c.rate_current
+                           || rate == rate_t'((33'(was_q.c.rate_current) + 33'(target) + 33'd1) >> 1));
+      if (!qcn) a_increase : assert (target == was_q.c.rate_target
+                                     || (!fast && (target == raised(ai) || target == raised(hai))));
+      if (!qcn) a_decays : assert (out_state.own.alpha <= was_q.own.alpha);
+    end
+    c_cut : cover (sane && cut && rate < was_q.c.rate_current && rate > low && !qcn && !law.clamp_target);
+    c_recovers : cover (sane && !idle && !cut && !qcn && rate > was_q.c.rate_current && target > was_q.c.rate_target);
+    c_cools : cover (sane && !idle && notified && !cut);
+  end
+endmodule
+
+bind cc_step cc_step_props #(.VisitCyclesLog2(VisitCyclesLog2), .WITH_QCN(WITH_QCN)) u_props (.*);
