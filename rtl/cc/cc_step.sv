@@ -51,6 +51,10 @@ module cc_step
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
+  function automatic logic [7:0] one_more(input logic [7:0] stage);
+    return stage + 8'(stage != '1);
+  endfunction
+
   // ---- 1: count ---------------------------------------------------------------------------------
   logic        s1_valid_q;
   qp_t         s1_qp_q;
@@ -71,6 +75,7 @@ module cc_step
   logic        s1_timer_below_q, s1_timer_at_q, s1_bytes_below_q, s1_bytes_at_q;
   logic        s1_timer_hyper_q, s1_timer_less_q, s1_bytes_less_q;
   logic [7:0]  s1_timer_beyond_q, s1_bytes_beyond_q;  // stages behind the threshold
+  logic [7:0]  s1_timer_more_q, s1_bytes_more_q;      // one stage more
 
   logic   in_qcn, in_fresh_law;
   group_t in_group;
@@ -119,6 +124,8 @@ module cc_step
       s1_bytes_less_q <= stage_bytes < stage_timer;
       s1_timer_beyond_q <= stage_timer - threshold;
       s1_bytes_beyond_q <= stage_bytes - threshold;
+      s1_timer_more_q <= one_more(stage_timer);
+      s1_bytes_more_q <= one_more(stage_bytes);
     end
   end
 
@@ -157,10 +164,6 @@ module cc_step
     logic [22:0] factor;
     factor = {feedback, 17'b0} >> gd_shift;
     return factor[22:16] != '0 ? 17'h10000 : {1'b0, factor[15:0]};
-  endfunction
-
-  function automatic logic [7:0] one_more(input logic [7:0] stage);
-    return stage + 8'(stage != '1);
   endfunction
 
   logic      s2_valid_q;
@@ -217,8 +220,8 @@ module cc_step
                           ByteSlackLog2);
 
       if (afresh) {s2_q.stage_timer, s2_q.stage_bytes} <= '0;
-      else if (timer || (bytes && !two_counters)) s2_q.stage_timer <= one_more(s1_q.stage_timer);
-      else if (bytes) s2_q.stage_bytes <= one_more(s1_q.stage_bytes);
+      else if (timer || (bytes && !two_counters)) s2_q.stage_timer <= s1_timer_more_q;
+      else if (bytes) s2_q.stage_bytes <= s1_bytes_more_q;
 
       // DCQCN judges the phase by the stages before this event, QCN by those behind it.
       if (s1_qcn_q) begin
