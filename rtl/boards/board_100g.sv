@@ -22,8 +22,8 @@ module board_100g #(
   input  logic         rx_local_fault,
   input  logic         rx_remote_fault,
 
-  input  logic [47:0] mac,  // stable from the end of reset on
-  input  logic [31:0] ip,
+  input  logic [47:0] own_mac,  // stable from the end of reset on
+  input  logic [31:0] own_ip,
   input  logic        link_up,
   output logic [7:0]  led,
 
@@ -62,8 +62,8 @@ module board_100g #(
   board_address u_address (
     .clk,
     .rst,
-    .mac,
-    .ip,
+    .mac(own_mac),
+    .ip(own_ip),
     .done(address_set),
     .m_axil_awaddr(axil_awaddr),
     .m_axil_awprot(axil_awprot),

@@ -152,8 +152,8 @@ module kcu105 #(
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS)
   ) u_board (
-    .mac(MAC | 48'(switches)),
-    .ip (IP | 32'(switches)),
+    .own_mac(MAC | 48'(switches)),
+    .own_ip (IP | 32'(switches)),
     .*
   );
 

@@ -57,8 +57,8 @@ module mpf300_eval #(
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS)
   ) u_board (
-    .mac(MAC),
-    .ip (IP),
+    .own_mac(MAC),
+    .own_ip (IP),
     .led(lamps),
     .s_axil_awaddr ('0),  // no second master: the registers are reached over IPbus
     .s_axil_awprot ('0),
