@@ -52,7 +52,10 @@ OPERATIONS: dict[int, tuple[Mutant, ...]] = {
     ),
     3: (Mutant("commit.poison   = r.wr;", "commit.poison   = r.wr + 1'b1;", "a_poison"),),
     4: (Mutant("DoLoad: if (may_open)", "DoLoad: if (row.open_pending)", "a_freed"),),
-    5: (Mutant("else if (expired) begin", "else if (1) begin", "a_rewound"),),
+    5: (
+        Mutant("else if (expired) begin", "else if (1) begin", "a_rewound"),
+        Mutant("retry.retry_left = r.retry_left - 1'b1;", "", "a_retries"),
+    ),
     7: (
         Mutant("released.tail = r.tail + 1'b1;", "released.tail = r.wr;", "a_freed"),
         Mutant("released.una = released.tail;", "", "a_una"),
@@ -129,6 +132,16 @@ PROOFS = [
                 "s4_cut_q ? ~s4_reduction_q : s4_raised_q[31:0]",
                 "a_half_way",
             ),
+        ),
+    ),
+    Proof(
+        "cc_step",
+        {"WITH_QCN": 1, "N_GROUPS": 1},
+        bounded=True,
+        depth=12,
+        mutants=(
+            Mutant("s2_q.rate_target >> 3", "s2_q.rate_target >> 5", "a_order"),
+            Mutant("s6_q.limited <= s5_qcn_q ? !line", "s6_q.limited <= s5_qcn_q ? 1'b1", "a_limited"),
         ),
     ),
     Proof(

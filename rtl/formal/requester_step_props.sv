@@ -120,6 +120,9 @@ module requester_step_props
     // nxt goes back only for a reason.
     if (stays && next.nxt - row.tail < row.nxt - row.tail)
       a_rewound : assert (outcome.packet_seq_err || outcome.rnr_nak || expired);
+    // A timeout costs a retry, and the last one the queue pair: no endless repetition without progress.
+    if (outcome.timeout) a_retries : assert (is_live(next.state) ? row.retry_left == next.retry_left + 3'd1
+                                                                 : row.retry_left == '0);
     if (stays) a_sent_end : assert (next.sent_end - row.tail >= row.sent_end - row.tail);
 
     // Each where the PSNs wrap; for the operation that this proof is about.
