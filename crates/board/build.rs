@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Turns `rtl/top/penstock_10g.sv` into a static library: register map by `regs/generate.py`,
 //! C++ by Verilator, objects by g++. Nothing is generated into the source tree but `build/`.
+//! Feature `all-tops` adds the builds that only measurements need; each takes as long as the first.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const TOP: &str = "penstock_10g";
+/// One build of a top: its C++ class and how many queue pairs it has.
+struct Top {
+    module: &'static str,
+    class: &'static str,
+    n_qp: u32,
+}
+
+const DEFAULT: Top = Top { module: "penstock_10g", class: "Vboard", n_qp: 4 };
+const MEASURED: [Top; 2] = [
+    Top { module: "penstock_10g", class: "Vboard_10g_x16", n_qp: 16 },
+    Top { module: "penstock_100g", class: "Vboard_100g_x16", n_qp: 16 },
+];
 
 fn main() {
     let repo = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap();
@@ -18,14 +30,20 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
 
-    let arguments = run(Command::new(&python).arg(repo.join("tb/lib/rtl.py")).arg(TOP));
     let root = run(Command::new(&python).arg(repo.join("tb/lib/toolchain.py")));
     let root = PathBuf::from(root.trim());
 
-    let mdir = out.join("verilated");
-    let _ = fs::remove_dir_all(&mdir);
-    verilate(&root, &mdir, arguments.lines());
-    compile(&repo, &root, &mdir);
+    let mut tops = vec![DEFAULT];
+    if env::var_os("CARGO_FEATURE_ALL_TOPS").is_some() {
+        tops.extend(MEASURED);
+    }
+    let verilated = out.join("verilated");
+    let _ = fs::remove_dir_all(&verilated);
+    for top in &tops {
+        let arguments = run(Command::new(&python).arg(repo.join("tb/lib/rtl.py")).arg(top.module));
+        verilate(&root, &verilated, top, arguments.lines());
+    }
+    compile(&repo, &root, &verilated, tops.len() > 1);
 
     let constants = repo.join("build/gen/penstock_regs.rs");
     fs::copy(&constants, out.join("penstock_regs.rs"))
@@ -39,33 +57,42 @@ fn python(repo: &Path) -> PathBuf {
     python
 }
 
-fn verilate<'a>(root: &Path, mdir: &Path, sources_and_options: impl Iterator<Item = &'a str>) {
+fn verilate<'a>(root: &Path, mdir: &Path, top: &Top, sources_and_options: impl Iterator<Item = &'a str>) {
     let mut command = Command::new(root.join("bin/verilator_bin"));
     command.env("VERILATOR_ROOT", root);
     command.args(["--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert"]);
     command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000"]);
-    command.args(["--prefix", "Vboard", "--top-module", TOP, "-Mdir"]).arg(mdir);
-    command.args(sources_and_options);
+    command.args(["--prefix", top.class, "--top-module", top.module, &format!("-GN_QP={}", top.n_qp)]);
+    command.arg("-Mdir").arg(mdir).args(sources_and_options);
     run(&mut command);
 }
 
-fn compile(repo: &Path, root: &Path, mdir: &Path) {
+/// Verilator says by a file's name what runs only at the start of a simulation; that is compiled without optimisation.
+fn compile(repo: &Path, root: &Path, mdir: &Path, all_tops: bool) {
     let mut sources: Vec<PathBuf> = fs::read_dir(mdir).unwrap().map(|e| e.unwrap().path()).collect();
     sources.retain(|p| p.extension().is_some_and(|e| e == "cpp"));
     sources.sort();
+    let (slow, fast): (Vec<_>, Vec<_>) =
+        sources.into_iter().partition(|p| p.file_stem().unwrap().to_string_lossy().ends_with("__Slow"));
     let include = root.join("include");
-    cc::Build::new()
+    let mut build = cc::Build::new();
+    if all_tops {
+        build.define("PENSTOCK_ALL_TOPS", None);
+    }
+    build
         .cpp(true)
         .std("gnu++20")
-        .opt_level(3)
         .debug(false)
         .warnings(false)
         .flag_if_supported("-fno-plt")
         .define("VL_IGNORE_UNKNOWN_ARCH", None)
         .include(mdir)
         .include(&include)
-        .include(include.join("vltstd"))
-        .files(sources)
+        .include(include.join("vltstd"));
+    build.clone().opt_level(0).files(slow).compile("penstock_board_start");
+    build
+        .opt_level(3)
+        .files(fast)
         .file(include.join("verilated.cpp"))
         .file(include.join("verilated_threads.cpp"))
         .file(repo.join("crates/board/cpp/board.cpp"))

@@ -1,16 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "board.h"
 
-#include <memory>
+#include <cstring>
+#include <type_traits>
 
 #include "Vboard.h"
+#ifdef PENSTOCK_ALL_TOPS
+#include "Vboard_100g_x16.h"
+#include "Vboard_10g_x16.h"
+#endif
 #include "verilated.h"
 
 namespace {
 
+// A pin of any width and its words, the least significant first.
+template <typename Pin> void put(Pin &pin, const uint64_t *words) {
+    if constexpr (std::is_integral_v<Pin>) pin = words[0];
+    else std::memcpy(pin.data(), words, sizeof(Pin));
+}
+
+template <typename Pin> void get(const Pin &pin, uint64_t *words) {
+    if constexpr (std::is_integral_v<Pin>) words[0] = pin;
+    else std::memcpy(words, pin.data(), sizeof(Pin));
+}
+
+template <typename Top> constexpr bool has_xgmii = requires(Top &top) { top.xgmii_rxd; };
+
+template <typename Top> void put_port(Top &top, const PenstockPins &pins) {
+    if constexpr (has_xgmii<Top>) {
+        top.xgmii_rxd = pins.rx_data[0];
+        top.xgmii_rxc = pins.rx_mask;
+    } else {
+        put(top.s_axis_rx_tdata, pins.rx_data);
+        top.s_axis_rx_tkeep = pins.rx_mask;
+        top.s_axis_rx_tvalid = pins.rx_valid;
+        top.s_axis_rx_tlast = pins.rx_last;
+        top.m_axis_tx_tready = pins.tx_ready;
+    }
+}
+
+template <typename Top> void get_port(const Top &top, PenstockPins &pins) {
+    if constexpr (has_xgmii<Top>) {
+        pins.tx_data[0] = top.xgmii_txd;
+        pins.tx_mask = top.xgmii_txc;
+    } else {
+        get(top.m_axis_tx_tdata, pins.tx_data);
+        pins.tx_mask = top.m_axis_tx_tkeep;
+        pins.tx_valid = top.m_axis_tx_tvalid;
+        pins.tx_last = top.m_axis_tx_tlast;
+    }
+}
+
 struct Board {
-    std::unique_ptr<VerilatedContext> context = std::make_unique<VerilatedContext>();
-    std::unique_ptr<Vboard> top = std::make_unique<Vboard>(context.get(), "penstock_10g");
+    virtual ~Board() = default;
+    virtual void cycle(PenstockPins &pins) = 0;
+};
+
+template <typename Top> class Front final : public Board {
+    VerilatedContext context;
+    Top top{&context, "board"};
+
+public:
+    ~Front() override { top.final(); }
+
+    void cycle(PenstockPins &pins) override {
+        top.rst = pins.rst;
+        put_port(top, pins);
+        put(top.s_axis_data_tdata, pins.data_tdata);
+        top.s_axis_data_tkeep = pins.data_tkeep;
+        top.s_axis_data_tvalid = pins.data_tvalid;
+        top.s_axis_data_tlast = pins.data_tlast;
+        for (int i = 0; i < 6; ++i) top.s_axis_desc_tdata[i] = pins.desc_tdata[i];
+        top.s_axis_desc_tvalid = pins.desc_tvalid;
+        top.m_axis_cpl_tready = pins.cpl_tready;
+        top.m_axis_sample_tready = pins.sample_tready;
+        top.s_axil_awaddr = pins.awaddr;
+        top.s_axil_awvalid = pins.awvalid;
+        top.s_axil_wdata = pins.wdata;
+        top.s_axil_wstrb = 0xf;
+        top.s_axil_wvalid = pins.wvalid;
+        top.s_axil_bready = pins.bready;
+        top.s_axil_araddr = pins.araddr;
+        top.s_axil_arvalid = pins.arvalid;
+        top.s_axil_rready = pins.rready;
+
+        top.clk = 0;
+        top.eval();  // inputs ripple through the combinational paths
+
+        get_port(top, pins);
+        pins.data_tready = top.s_axis_data_tready;
+        pins.desc_tready = top.s_axis_desc_tready;
+        pins.cpl_tvalid = top.m_axis_cpl_tvalid;
+        pins.cpl_tdata = top.m_axis_cpl_tdata;
+        pins.sample_tvalid = top.m_axis_sample_tvalid;
+        for (int i = 0; i < 4; ++i) pins.sample_tdata[i] = top.m_axis_sample_tdata[i];
+        pins.awready = top.s_axil_awready;
+        pins.wready = top.s_axil_wready;
+        pins.bvalid = top.s_axil_bvalid;
+        pins.bresp = top.s_axil_bresp;
+        pins.arready = top.s_axil_arready;
+        pins.rvalid = top.s_axil_rvalid;
+        pins.rdata = top.s_axil_rdata;
+        pins.rresp = top.s_axil_rresp;
+        pins.tx_paused = top.tx_paused;
+
+        top.clk = 1;
+        top.eval();
+    }
 };
 
 }  // namespace
@@ -18,58 +114,18 @@ struct Board {
 // Verilator asks for simulation time only in messages; cycles are counted by the caller.
 double sc_time_stamp() { return 0; }
 
-void *penstock_board_new() { return new Board; }
-
-void penstock_board_free(void *board) {
-    auto *b = static_cast<Board *>(board);
-    b->top->final();
-    delete b;
+void *penstock_board_new(uint32_t top) {
+    Board *board = nullptr;
+    switch (top) {
+        case 0: board = new Front<Vboard>; break;
+#ifdef PENSTOCK_ALL_TOPS
+        case 1: board = new Front<Vboard_10g_x16>; break;
+        case 2: board = new Front<Vboard_100g_x16>; break;
+#endif
+    }
+    return board;
 }
 
-void penstock_board_cycle(void *board, PenstockPins *pins) {
-    Vboard &top = *static_cast<Board *>(board)->top;
-    top.rst = pins->rst;
-    top.xgmii_rxd = pins->xgmii_rxd;
-    top.xgmii_rxc = pins->xgmii_rxc;
-    top.s_axis_data_tdata = pins->data_tdata;
-    top.s_axis_data_tkeep = pins->data_tkeep;
-    top.s_axis_data_tvalid = pins->data_tvalid;
-    top.s_axis_data_tlast = pins->data_tlast;
-    for (int i = 0; i < 6; ++i) top.s_axis_desc_tdata[i] = pins->desc_tdata[i];
-    top.s_axis_desc_tvalid = pins->desc_tvalid;
-    top.m_axis_cpl_tready = pins->cpl_tready;
-    top.m_axis_sample_tready = pins->sample_tready;
-    top.s_axil_awaddr = pins->awaddr;
-    top.s_axil_awvalid = pins->awvalid;
-    top.s_axil_wdata = pins->wdata;
-    top.s_axil_wstrb = 0xf;
-    top.s_axil_wvalid = pins->wvalid;
-    top.s_axil_bready = pins->bready;
-    top.s_axil_araddr = pins->araddr;
-    top.s_axil_arvalid = pins->arvalid;
-    top.s_axil_rready = pins->rready;
+void penstock_board_free(void *board) { delete static_cast<Board *>(board); }
 
-    top.clk = 0;
-    top.eval();  // inputs ripple through the combinational paths
-
-    pins->xgmii_txd = top.xgmii_txd;
-    pins->xgmii_txc = top.xgmii_txc;
-    pins->data_tready = top.s_axis_data_tready;
-    pins->desc_tready = top.s_axis_desc_tready;
-    pins->cpl_tvalid = top.m_axis_cpl_tvalid;
-    pins->cpl_tdata = top.m_axis_cpl_tdata;
-    pins->sample_tvalid = top.m_axis_sample_tvalid;
-    for (int i = 0; i < 4; ++i) pins->sample_tdata[i] = top.m_axis_sample_tdata[i];
-    pins->awready = top.s_axil_awready;
-    pins->wready = top.s_axil_wready;
-    pins->bvalid = top.s_axil_bvalid;
-    pins->bresp = top.s_axil_bresp;
-    pins->arready = top.s_axil_arready;
-    pins->rvalid = top.s_axil_rvalid;
-    pins->rdata = top.s_axil_rdata;
-    pins->rresp = top.s_axil_rresp;
-    pins->tx_paused = top.tx_paused;
-
-    top.clk = 1;
-    top.eval();
-}
+void penstock_board_cycle(void *board, PenstockPins *pins) { static_cast<Board *>(board)->cycle(*pins); }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One board: the verilated `penstock_10g` with what surrounds the FPGA's user logic on its pins:
-//! an XGMII transceiver, a message source, a completion sink and a register master.
+//! One board: a verilated top with what surrounds the FPGA's user logic on its pins: a transceiver or
+//! hard MAC, a message source, a completion sink and a register master.
 
 use crate::axil::{Answer, Master};
 use crate::ffi::{Model, Pins};
 use crate::message::{Completion, Message, MessagePort};
 use crate::rates::RateSample;
-use crate::xgmii::{Decoder, Encoder, Received, IDLE_WORD};
+use crate::top::{Penstock10g, Port, Top};
+use crate::xgmii::Received;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -26,12 +27,11 @@ pub enum RegisterError {
 }
 
 /// A verilated front end with its pins in use. Time is counted in clock cycles since reset ended.
-pub struct Board {
+pub struct Board<T: Top = Penstock10g> {
     model: Model,
     pins: Pins,
     cycle: u64,
-    encoder: Encoder,
-    decoder: Decoder,
+    port: T::Port,
     inbox: VecDeque<(u64, Bytes, bool)>,
     outbox: VecDeque<Received>,
     messages: MessagePort,
@@ -48,23 +48,29 @@ impl Default for Board {
 }
 
 impl Board {
-    /// Instantiates the model and takes it through its reset.
+    /// The 10G front end, after its reset.
     pub fn new() -> Self {
+        Self::of_top()
+    }
+}
+
+impl<T: Top> Board<T> {
+    /// Instantiates the model of a top and takes it through its reset.
+    pub fn of_top() -> Self {
         let mut board = Self {
-            model: Model::new(),
+            model: Model::new(T::MODEL),
             pins: Pins { rst: 1, cpl_tready: 1, sample_tready: 1, ..Pins::default() },
             cycle: 0,
-            encoder: Encoder::default(),
-            decoder: Decoder::default(),
+            port: T::Port::default(),
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
-            messages: MessagePort::default(),
+            messages: MessagePort::new(T::LANES),
             completions: VecDeque::new(),
             rates: VecDeque::new(),
             registers: Master::default(),
             paused_cycles: 0,
         };
-        (board.pins.xgmii_rxd, board.pins.xgmii_rxc) = IDLE_WORD;
+        board.port.drive(&mut board.pins);
         for _ in 0..RESET_CYCLES {
             board.model.cycle(&mut board.pins);
         }
@@ -171,17 +177,17 @@ impl Board {
 
     /// One clock cycle.
     fn step(&mut self) {
-        if self.encoder.is_idle() && self.inbox.front().is_some_and(|(at, ..)| *at <= self.cycle) {
+        if self.port.is_idle() && self.inbox.front().is_some_and(|(at, ..)| *at <= self.cycle) {
             let (_, frame, fcs_ok) = self.inbox.pop_front().expect("front was there");
-            self.encoder.push(&frame, fcs_ok);
+            self.port.push(&frame, fcs_ok);
         }
-        (self.pins.xgmii_rxd, self.pins.xgmii_rxc) = self.encoder.next_word();
+        self.port.drive(&mut self.pins);
         self.messages.drive(&mut self.pins);
         self.registers.drive(&mut self.pins);
 
         self.model.cycle(&mut self.pins);
 
-        self.outbox.extend(self.decoder.push_word(self.cycle, self.pins.xgmii_txd, self.pins.xgmii_txc));
+        self.outbox.extend(self.port.observe(self.cycle, &self.pins));
         self.messages.observe(&self.pins);
         self.registers.observe(self.cycle, &mut self.pins);
         if self.pins.cpl_tvalid != 0 {

@@ -3,6 +3,7 @@
 //! and queue pairs, through the registers of `regs/penstock.rdl`.
 
 use crate::board::{Board, RegisterError};
+use crate::top::Top;
 use penstock_cc::{DcqcnParams, Law, QcnParams, StageCounting};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
 
@@ -79,7 +80,7 @@ pub fn qp_register(index: u8, offset: u32) -> u32 {
     regs::qp::BASE + u32::from(index) * regs::qp::STRIDE + offset
 }
 
-impl Board {
+impl<T: Top> Board<T> {
     /// Checks that this is a Penstock board and writes everything that is not per queue pair.
     pub fn configure(&mut self, config: &EndpointConfig) -> Result<(), SetupError> {
         use regs::{global as g, services as s};
@@ -178,8 +179,9 @@ impl Board {
         use regs::qp as q;
         const RESET: u32 = 0;
         const READY_TO_SEND: u32 = 3;
-        /// Cycles that the state machines may take from a command to the state it asks for.
+        /// A command takes effect when the requester next visits the queue pair: of 256 one every 8 cycles.
         const SETTLE_CYCLES: u64 = 64;
+        const SETTLES: u64 = 8 * 256 / SETTLE_CYCLES + 1;
 
         let mtu_code = match config.mtu {
             mtu @ (256 | 512 | 1024 | 2048 | 4096) => mtu.ilog2() - 7,
@@ -206,10 +208,14 @@ impl Board {
         ] {
             self.write(qp_register(index, offset), value)?;
         }
-        self.run_until(self.cycle() + SETTLE_CYCLES);
-        match self.read(qp_register(index, q::STATE))? {
-            READY_TO_SEND => Ok(()),
-            found => Err(SetupError::NotReady { index, found }),
+        let mut found = RESET;
+        for _ in 0..SETTLES {
+            self.run_until(self.cycle() + SETTLE_CYCLES);
+            found = self.read(qp_register(index, q::STATE))?;
+            if found == READY_TO_SEND {
+                return Ok(());
+            }
         }
+        Err(SetupError::NotReady { index, found })
     }
 }

@@ -8,14 +8,17 @@ use std::ptr::NonNull;
 #[repr(C)]
 #[derive(Default, Clone)]
 pub struct Pins {
-    pub xgmii_rxd: u64,
-    pub data_tdata: u64,
+    pub rx_data: [u64; 8],
+    pub rx_mask: u64,
+    pub data_tdata: [u64; 8],
+    pub data_tkeep: u64,
     pub desc_tdata: [u32; 6],
     pub awaddr: u32,
     pub wdata: u32,
     pub araddr: u32,
-    pub xgmii_rxc: u8,
-    pub data_tkeep: u8,
+    pub rx_valid: u8,
+    pub rx_last: u8,
+    pub tx_ready: u8,
     pub data_tvalid: u8,
     pub data_tlast: u8,
     pub desc_tvalid: u8,
@@ -27,11 +30,13 @@ pub struct Pins {
     pub arvalid: u8,
     pub rready: u8,
     pub rst: u8,
-    pub xgmii_txd: u64,
+    pub tx_data: [u64; 8],
+    pub tx_mask: u64,
     pub cpl_tdata: u64,
     pub sample_tdata: [u32; 4],
     pub rdata: u32,
-    pub xgmii_txc: u8,
+    pub tx_valid: u8,
+    pub tx_last: u8,
     pub data_tready: u8,
     pub desc_tready: u8,
     pub cpl_tvalid: u8,
@@ -47,7 +52,7 @@ pub struct Pins {
 }
 
 extern "C" {
-    fn penstock_board_new() -> *mut c_void;
+    fn penstock_board_new(top: u32) -> *mut c_void;
     fn penstock_board_free(board: *mut c_void);
     fn penstock_board_cycle(board: *mut c_void, pins: *mut Pins);
 }
@@ -60,9 +65,10 @@ pub struct Model(NonNull<c_void>);
 unsafe impl Send for Model {}
 
 impl Model {
-    pub fn new() -> Self {
-        // SAFETY: the constructor has no precondition.
-        Self(NonNull::new(unsafe { penstock_board_new() }).expect("C++ new does not return null"))
+    /// An instance of the top with this number in `cpp/board.h`.
+    pub fn new(top: u32) -> Self {
+        // SAFETY: the constructor has no precondition; it answers a number it does not know with null.
+        Self(NonNull::new(unsafe { penstock_board_new(top) }).expect("cpp/board.cpp has every top of src/top.rs"))
     }
 
     /// One clock cycle: inputs are applied, outputs sampled, then the clock rises.

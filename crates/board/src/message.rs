@@ -110,14 +110,19 @@ impl Completion {
 }
 
 /// Drives the descriptor and data streams; data of a message follows its descriptor in order.
-#[derive(Default)]
 pub(crate) struct MessagePort {
+    /// Bytes of a beat.
+    lanes: usize,
     descriptors: VecDeque<[u32; 6]>,
     payloads: VecDeque<Bytes>,
     offset: usize,
 }
 
 impl MessagePort {
+    pub fn new(lanes: usize) -> Self {
+        Self { lanes, descriptors: VecDeque::new(), payloads: VecDeque::new(), offset: 0 }
+    }
+
     pub fn post(&mut self, message: Message) {
         self.descriptors.push_back(message.descriptor());
         self.payloads.push_back(message.payload);
@@ -136,16 +141,12 @@ impl MessagePort {
         pins.data_tvalid = u8::from(!self.payloads.is_empty());
         let Some(payload) = self.payloads.front() else { return };
         let rest = &payload[self.offset..];
-        if let Some(word) = rest.first_chunk::<8>() {
-            pins.data_tdata = u64::from_le_bytes(*word);
-            pins.data_tkeep = 0xff;
-        } else {
-            let mut word = [0; 8];
-            word[..rest.len()].copy_from_slice(rest);
-            pins.data_tdata = u64::from_le_bytes(word);
-            pins.data_tkeep = (1u8 << rest.len()) - 1;
+        let beat = &rest[..rest.len().min(self.lanes)];
+        for (word, bytes) in pins.data_tdata.iter_mut().zip(beat.chunks(8)) {
+            *word = bytes.first_chunk().map_or_else(|| short_word(bytes), |whole| u64::from_le_bytes(*whole));
         }
-        pins.data_tlast = u8::from(rest.len() <= 8);
+        pins.data_tkeep = u64::MAX.checked_shr(64 - beat.len() as u32).unwrap_or(0);
+        pins.data_tlast = u8::from(beat.len() == rest.len());
     }
 
     pub fn observe(&mut self, pins: &Pins) {
@@ -153,7 +154,7 @@ impl MessagePort {
             self.descriptors.pop_front();
         }
         if pins.data_tvalid & pins.data_tready != 0 {
-            self.offset += 8;
+            self.offset += self.lanes;
             if pins.data_tlast != 0 {
                 self.offset = 0;
                 self.payloads.pop_front();
@@ -190,4 +191,11 @@ mod tests {
         assert_eq!(field(112, 32), 0xa1b2_c3d4);
         assert_eq!(field(144, 32), 0xdead_beef);
     }
+}
+
+/// A word of fewer than eight bytes, filled up with zeros.
+fn short_word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }

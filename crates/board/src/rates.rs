@@ -4,6 +4,7 @@
 
 use crate::board::{Board, RegisterError};
 use crate::config::regs::sampling;
+use crate::top::Top;
 use penstock_cc::Rate;
 
 /// The rates of one queue pair at one moment.
@@ -27,7 +28,7 @@ impl RateSample {
     }
 }
 
-impl Board {
+impl<T: Top> Board<T> {
     /// Has the sampling port give the rates of queue pairs `first` to `last` every `interval_cycles`;
     /// 0 = no more. [`Board::poll_rates`] returns them.
     pub fn sample_rates(&mut self, first: u8, last: u8, interval_cycles: u32) -> Result<(), RegisterError> {

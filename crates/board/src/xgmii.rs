@@ -3,6 +3,8 @@
 //!
 //! One word a clock cycle of 6.4 ns: eight lanes, lane 0 in the low byte, one control bit a lane.
 
+use crate::ffi::Pins;
+use crate::top::Port;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
@@ -12,9 +14,35 @@ const TERMINATE: u8 = 0xfd;
 const PREAMBLE: u8 = 0x55;
 const SFD: u8 = 0xd5;
 /// A cycle in which nothing is sent.
-pub const IDLE_WORD: (u64, u8) = (0x0707_0707_0707_0707, 0xff);
+const IDLE_WORD: (u64, u8) = (0x0707_0707_0707_0707, 0xff);
 /// Shortest frame without its FCS (IEEE 802.3 clause 4.2.3.3).
 const MIN_FRAME: usize = 60;
+
+/// A transceiver on a 64-bit XGMII.
+#[derive(Default)]
+pub struct Xgmii {
+    encoder: Encoder,
+    decoder: Decoder,
+}
+
+impl Port for Xgmii {
+    fn is_idle(&self) -> bool {
+        self.encoder.is_idle()
+    }
+
+    fn push(&mut self, frame: &[u8], fcs_ok: bool) {
+        self.encoder.push(frame, fcs_ok);
+    }
+
+    fn drive(&mut self, pins: &mut Pins) {
+        let (data, control) = self.encoder.next_word();
+        (pins.rx_data[0], pins.rx_mask) = (data, control.into());
+    }
+
+    fn observe(&mut self, cycle: u64, pins: &Pins) -> Option<Received> {
+        self.decoder.push_word(cycle, pins.tx_data[0], pins.tx_mask as u8)
+    }
+}
 
 /// Makes XGMII words of frames; every frame starts in lane 0.
 #[derive(Default)]
@@ -67,7 +95,7 @@ impl Encoder {
 /// A frame seen on XGMII.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// Octet time of the start character: cycle * 8 + lane.
+    /// Octet time of the preamble's first octet. On XGMII, the start character's: cycle * 8 + lane.
     pub start_octet: u64,
     /// Destination MAC to payload; the FCS is checked and stripped.
     pub frame: Bytes,

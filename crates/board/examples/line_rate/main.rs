@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Measures verilated front ends against servers that answer after 1 us, and prints rows of `make bench` as JSON:
+//! goodput on the wire as a share of what the packets of its messages allow, latency, and speed of simulation.
+//!
+//! An argument picks the rows with this text in their name: `line_rate "100G, 5 kB"`.
+
+mod goodput;
+mod latency;
+mod row;
+mod station;
+
+use goodput::{Line, Load};
+use penstock_board::{Penstock100gX16, Penstock10g, Penstock10gX16, Top};
+use row::Row;
+use station::Failure;
+
+/// The same model serves 10G and 25G: `penstock_25g` is `penstock_10g` at another clock, and cycles are what counts.
+const LINES_64_BIT: [Line; 2] =
+    [Line { name: "10G", gbps: 10.0, cycles_per_us: 156.25 }, Line { name: "25G", gbps: 25.0, cycles_per_us: 390.625 }];
+const LINE_512_BIT: Line = Line { name: "100G", gbps: 100.0, cycles_per_us: 322.265_625 };
+
+const MESSAGES: [(&str, u32); 3] = [("5 kB", 5000), ("64 kB", 1 << 16), ("1 MB", 1 << 20)];
+const MTUS: [u16; 2] = [4096, 1024];
+const QUEUE_PAIRS: [u8; 2] = [1, 16];
+/// What the speed of simulation is measured with.
+const BUSY: Load = Load { message_bytes: 1 << 16, mtu: 4096, queue_pairs: 1 };
+
+fn main() -> Result<(), Failure> {
+    let wanted = Wanted(std::env::args().nth(1));
+    let mut rows = Vec::new();
+    for line in &LINES_64_BIT {
+        rows.extend(goodput_rows::<Penstock10gX16>(line, &wanted)?);
+    }
+    rows.extend(goodput_rows::<Penstock100gX16>(&LINE_512_BIT, &wanted)?);
+    rows.extend(latency_rows::<Penstock10gX16>("64 bits", &wanted)?);
+    rows.extend(latency_rows::<Penstock100gX16>("512 bits", &wanted)?);
+    rows.extend(speed_row::<Penstock10g>("verilated 10G board, one core", &LINES_64_BIT[0], Some(3e5), &wanted)?);
+    rows.extend(speed_row::<Penstock100gX16>("verilated 100G board, one core", &LINE_512_BIT, None, &wanted)?);
+    println!("{}", row::json(&rows));
+    Ok(())
+}
+
+/// The text that a row must have in its name.
+struct Wanted(Option<String>);
+
+impl Wanted {
+    fn has(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|text| name.contains(text))
+    }
+}
+
+/// All messages, MTUs and numbers of queue pairs on one line.
+fn goodput_rows<T: Top>(line: &Line, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for (message, message_bytes) in MESSAGES {
+        for (mtu, queue_pairs) in MTUS.iter().flat_map(|mtu| QUEUE_PAIRS.map(|qps| (*mtu, qps))) {
+            let load = Load { message_bytes, mtu, queue_pairs };
+            let limit = line.gbps * load.payload_share();
+            let plural = if queue_pairs == 1 { "" } else { "s" };
+            let name = format!(
+                "{}, {message} messages, MTU {mtu}, {queue_pairs} QP{plural}: share of {limit:.3} Gb/s possible",
+                line.name
+            );
+            if wanted.has(&name) {
+                let value = round(100.0 * goodput::measure::<T>(line, load)?.share);
+                rows.push(Row { name, value, unit: "%", target: Some(99.9), better: "higher" });
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn latency_rows<T: Top>(width: &str, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for (how, cut_through, target) in
+        [("cut-through", true, Some(100.0)), ("a 4096-byte packet stored first", false, None)]
+    {
+        let name = format!("first payload beat in to first byte on the wire, {width}, {how}");
+        if wanted.has(&name) {
+            let value = latency::worst_case::<T>(cut_through)?;
+            rows.push(Row { name, value, unit: "cycles", target, better: "lower" });
+        }
+    }
+    Ok(rows)
+}
+
+fn speed_row<T: Top>(name: &str, line: &Line, target: Option<f64>, wanted: &Wanted) -> Result<Option<Row>, Failure> {
+    if !wanted.has(name) {
+        return Ok(None);
+    }
+    let value = goodput::measure::<T>(line, BUSY)?.cycles_per_second.round();
+    Ok(Some(Row { name: name.to_owned(), value, unit: "cycles/s", target, better: "higher" }))
+}
+
+/// To a thousandth: the start of a frame is known to a lane.
+fn round(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}

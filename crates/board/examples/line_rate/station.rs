@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A verilated front end and, at the far end of an ideal link, a server for each of its queue pairs.
+
+use penstock_board::{Board, EndpointConfig, QpConfig, Received, Top, WcStatus};
+use penstock_cc::{DcqcnParams, Rate};
+use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
+use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn, RocePacket};
+
+pub type Failure = Box<dyn std::error::Error>;
+
+/// Memory of every server that a message may be written to.
+pub const REGION: MemoryRegion = MemoryRegion { va: 0x1000, rkey: 7, len: 1 << 20, access: Access::RemoteWrite };
+
+const INITIAL_PSN: u32 = 0xff_fff0;
+const BOARD_QPN: u32 = 0x200;
+const SERVER_QPN: u32 = 0x300;
+/// How long the board runs before what it has sent is looked at; shorter than any answer takes.
+const CHUNK_CYCLES: u64 = 50;
+/// In front of a frame: preamble and start of frame. Behind it: the FCS.
+const PREAMBLE_AND_FCS: u64 = 12;
+
+/// Memory that forgets.
+struct Nowhere;
+
+impl Memory for Nowhere {
+    fn write(&mut self, _va: u64, _data: &Payload) {}
+}
+
+pub struct Station<T: Top> {
+    pub board: Board<T>,
+    servers: Vec<Responder>,
+    answer_cycles: u64,
+}
+
+impl<T: Top> Station<T> {
+    /// Opens `queue_pairs` connections to servers that answer after `answer_cycles`. DCQCN is on and hears nothing.
+    pub fn open(queue_pairs: u8, mtu: u16, answer_cycles: u64) -> Result<Self, Failure> {
+        assert!(answer_cycles >= CHUNK_CYCLES, "answers after {answer_cycles} cycles come too early");
+        let code = Mtu::from_bytes(mtu.into()).ok_or_else(|| format!("mtu = {mtu}"))?;
+        let mut station = Self { board: Board::of_top(), servers: Vec::new(), answer_cycles };
+        station.board.configure(&EndpointConfig {
+            mac: board_end(0).mac,
+            ip: board_end(0).ip,
+            ttl: 64,
+            qpn_base: board_end(0).qpn,
+            obey_pause: true,
+            obey_pfc: true,
+            traffic_class: 3,
+            congestion: congestion_control::<T>(),
+        })?;
+        for index in 0..queue_pairs {
+            let (own, peer) = (board_end(index), server_end(index));
+            station.board.open_qp(index, &qp_config(peer, mtu))?;
+            let config = ResponderConfig::new(peer, own, Psn::new(INITIAL_PSN), code).with_region(REGION);
+            station.servers.push(Responder::new(config));
+        }
+        Ok(station)
+    }
+
+    /// Runs up to `cycle` and shows every packet that the board sends, with the octet time at which it begins.
+    pub fn run_until(&mut self, cycle: u64, mut see: impl FnMut(u64, &RocePacket)) -> Result<(), Failure> {
+        while self.board.cycle() < cycle {
+            self.board.run_until(cycle.min(self.board.cycle() + CHUNK_CYCLES));
+            while let Some(received) = self.board.poll_transmit() {
+                let arrival = self.answer_at(&received);
+                if !received.fcs_ok {
+                    return Err(format!("frame at octet {}: bad FCS or underrun", received.start_octet).into());
+                }
+                let Packet::Roce(packet) = Packet::parse(received.frame)? else { continue };
+                see(received.start_octet, &packet);
+                self.answer(arrival, &packet)?;
+            }
+            while let Some(completion) = self.board.poll_completion() {
+                if completion.status != WcStatus::Success {
+                    return Err(format!("message {}: {}", completion.tag, completion.status).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets that a server had seen before or missed one in front of: an ideal link has none.
+    pub fn repeated_packets(&self) -> u64 {
+        let counters = self.servers.iter().map(Responder::counters);
+        counters.map(|c| c.duplicate_request + c.out_of_sequence).sum()
+    }
+
+    /// The cycle in which the answer to a frame begins to arrive.
+    fn answer_at(&self, received: &Received) -> u64 {
+        let (octets, cycles) = T::OCTETS_PER_CYCLE;
+        let end = received.start_octet + PREAMBLE_AND_FCS + received.frame.len() as u64;
+        (end * cycles).div_ceil(octets) + self.answer_cycles
+    }
+
+    fn answer(&mut self, at: u64, packet: &RocePacket) -> Result<(), Failure> {
+        let index = packet.bth.dest_qpn.value().wrapping_sub(SERVER_QPN) as usize;
+        let qpn = packet.bth.dest_qpn;
+        let server = self.servers.get_mut(index).ok_or_else(|| format!("a packet for {qpn:?}: no server has it"))?;
+        server.handle_packet(0, packet, &mut Nowhere);
+        while let Some(reply) = server.poll_transmit() {
+            self.board.receive(at, reply.emit(), true);
+        }
+        Ok(())
+    }
+}
+
+fn board_end(index: u8) -> Endpoint {
+    let qpn = Qpn::new(BOARD_QPN + u32::from(index));
+    Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn }
+}
+
+fn server_end(index: u8) -> Endpoint {
+    let qpn = Qpn::new(SERVER_QPN + u32::from(index));
+    Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 2]), ip: Ipv4Addr::new(10, 0, 0, 1), qpn }
+}
+
+fn congestion_control<T: Top>() -> DcqcnParams {
+    let (octets, cycles) = T::OCTETS_PER_CYCLE;
+    let rate_line = Rate(((octets << 24) / cycles) as u32);
+    DcqcnParams { rate_line, ..Default::default() }
+}
+
+fn qp_config(peer: Endpoint, mtu: u16) -> QpConfig {
+    QpConfig {
+        dst_mac: peer.mac,
+        dst_ip: peer.ip,
+        udp_sport: 0xc000,
+        tos: 0x6a,
+        dest_qpn: peer.qpn,
+        rkey: REGION.rkey,
+        mtu,
+        ack_timeout: 9,
+        retry_cnt: 7,
+        rnr_retry: 7,
+        init_psn: Psn::new(INITIAL_PSN),
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A 100G hard MAC on 512-bit AXI-Stream at 322.265625 MHz: takes no more than its line can send.
+//! It adds preamble, FCS and the minimum gap (IEEE 802.3 clauses 4.2.7, 81.3.2) and holds a few beats.
+
+use crate::ffi::Pins;
+use crate::top::Port;
+use crate::xgmii::Received;
+use bytes::BytesMut;
+use std::collections::VecDeque;
+
+/// 100 Gb/s in octets a cycle: 12.5e9 / 322.265625e6.
+pub const OCTETS_PER_CYCLE: (u64, u64) = (1280, 33);
+const LANES: usize = 64;
+/// Beats that wait in the MAC at most when it takes another.
+const BUFFER_OCTETS: u64 = 2 * LANES as u64;
+const PREAMBLE: u64 = 8;
+const FCS_AND_GAP: u64 = 4 + 12;
+
+/// What the line still has to send counts in parts of an octet, so that no cycle's share is rounded.
+const fn line_time(octets: u64) -> u64 {
+    octets * OCTETS_PER_CYCLE.1
+}
+
+/// The MAC's two sides.
+#[derive(Default)]
+pub struct HardMac {
+    receiving: VecDeque<Beat>,
+    /// From now until everything taken is on the line, in [`line_time`].
+    backlog: u64,
+    sending: Option<Frame>,
+}
+
+/// One beat towards the gateware.
+struct Beat {
+    data: [u64; 8],
+    keep: u64,
+    last: bool,
+}
+
+/// A frame on the line, of which more is to come.
+struct Frame {
+    start_octet: u64,
+    bytes: BytesMut,
+    /// The line ran dry: a hard MAC cannot mend that.
+    underrun: bool,
+}
+
+impl Port for HardMac {
+    fn is_idle(&self) -> bool {
+        self.receiving.is_empty()
+    }
+
+    /// # Panics
+    /// When `fcs_ok` is false: that a hard MAC reports by `tuser`, which nothing here needs.
+    fn push(&mut self, frame: &[u8], fcs_ok: bool) {
+        assert!(fcs_ok, "frames with a bad FCS are for XGMII boards");
+        let beats = frame.chunks(LANES);
+        let last = beats.len() - 1;
+        self.receiving.extend(beats.enumerate().map(|(i, bytes)| Beat::new(bytes, i == last)));
+    }
+
+    fn drive(&mut self, pins: &mut Pins) {
+        pins.tx_ready = u8::from(self.backlog <= line_time(BUFFER_OCTETS));
+        let beat = self.receiving.pop_front();
+        pins.rx_valid = u8::from(beat.is_some());
+        if let Some(beat) = beat {
+            (pins.rx_data, pins.rx_mask, pins.rx_last) = (beat.data, beat.keep, beat.last.into());
+        }
+    }
+
+    fn observe(&mut self, cycle: u64, pins: &Pins) -> Option<Received> {
+        let ended = if pins.tx_valid & pins.tx_ready != 0 { self.take(cycle, pins) } else { None };
+        self.backlog = self.backlog.saturating_sub(OCTETS_PER_CYCLE.0);
+        ended
+    }
+}
+
+impl HardMac {
+    fn take(&mut self, cycle: u64, pins: &Pins) -> Option<Received> {
+        let dry = self.backlog == 0;
+        if self.sending.is_none() {
+            let start_octet = (cycle * OCTETS_PER_CYCLE.0 + self.backlog) / OCTETS_PER_CYCLE.1;
+            self.sending = Some(Frame { start_octet, bytes: BytesMut::with_capacity(4200), underrun: false });
+            self.backlog += line_time(PREAMBLE);
+        } else if let Some(frame) = &mut self.sending {
+            frame.underrun |= dry;
+        }
+        let frame = self.sending.as_mut()?;
+        let mut left = pins.tx_mask.count_ones() as usize;
+        self.backlog += line_time(left as u64);
+        for word in pins.tx_data {
+            let bytes = left.min(8);
+            frame.bytes.extend_from_slice(&word.to_le_bytes()[..bytes]);
+            left -= bytes;
+        }
+        if pins.tx_last == 0 {
+            return None;
+        }
+        self.backlog += line_time(FCS_AND_GAP);
+        let Frame { start_octet, bytes, underrun } = self.sending.take()?;
+        Some(Received { start_octet, frame: bytes.freeze(), fcs_ok: !underrun })
+    }
+}
+
+impl Beat {
+    fn new(bytes: &[u8], last: bool) -> Self {
+        let mut padded = [0; LANES];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        let mut data = [0; 8];
+        for (word, bytes) in data.iter_mut().zip(padded.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        Self { data, keep: u64::MAX >> (LANES - bytes.len()), last }
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The builds that only measurements need: 16 queue pairs at both widths.
+
+use crate::hard_mac::{self, HardMac};
+use crate::top::Top;
+use crate::xgmii::Xgmii;
+
+/// `penstock_10g` with 16 queue pairs. `penstock_25g` is the same logic at another clock.
+pub struct Penstock10gX16;
+
+impl Top for Penstock10gX16 {
+    const MODEL: u32 = 1;
+    const LANES: usize = 8;
+    const OCTETS_PER_CYCLE: (u64, u64) = (8, 1);
+    type Port = Xgmii;
+}
+
+/// `penstock_100g` with 16 queue pairs.
+pub struct Penstock100gX16;
+
+impl Top for Penstock100gX16 {
+    const MODEL: u32 = 2;
+    const LANES: usize = 64;
+    const OCTETS_PER_CYCLE: (u64, u64) = hard_mac::OCTETS_PER_CYCLE;
+    type Port = HardMac;
+}
