@@ -113,3 +113,51 @@ impl Beat {
         Self { data, keep: u64::MAX >> (LANES - bytes.len()), last }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends frames of these lengths, each offered from its cycle on, with `stall` cycles in front of a second beat.
+    fn send(frames: &[(u64, usize)], stall: u64) -> Vec<Received> {
+        let (mut mac, mut pins, mut seen) = (HardMac::default(), Pins::default(), Vec::new());
+        let mut cycle = 0;
+        for &(offered, length) in frames {
+            let mut left = length;
+            let mut from = offered;
+            while left > 0 {
+                mac.drive(&mut pins);
+                let beat = left.min(LANES);
+                pins.tx_valid = u8::from(cycle >= from);
+                (pins.tx_mask, pins.tx_last) = (u64::MAX >> (LANES - beat), u8::from(beat == left));
+                if pins.tx_valid & pins.tx_ready != 0 {
+                    from = if left == length { cycle + 1 + stall } else { 0 };
+                    left -= beat;
+                }
+                seen.extend(mac.observe(cycle, &pins));
+                cycle += 1;
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn frames_follow_each_other_at_the_pace_of_the_line() {
+        let seen = send(&[(0, 4158); 20], 0);
+        let starts: Vec<u64> = seen.iter().map(|frame| frame.start_octet).collect();
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 4158 + 24), "{starts:?}");
+        assert!(seen.iter().all(|frame| frame.fcs_ok && frame.frame.len() == 4158));
+    }
+
+    #[test]
+    fn a_line_that_waits_for_a_frame_is_idle() {
+        let seen = send(&[(0, 64), (1000, 64)], 0);
+        assert_eq!(seen[1].start_octet, 1000 * 1280 / 33);
+    }
+
+    #[test]
+    fn a_frame_whose_beats_come_too_late_is_spoilt() {
+        assert!(send(&[(0, 200)], 0)[0].fcs_ok);
+        assert!(!send(&[(0, 200)], 1)[0].fcs_ok, "preamble and first beat, 72 octets, do not last for two cycles");
+    }
+}
