@@ -41,8 +41,9 @@ class Proof:
         return f"{self.props or self.top}{values}"
 
 
-# requester_step: one proof an operation (op_kind_e, all but DoAck), with the faults planted in it. It is combinational,
+# requester_step: one proof an operation (op_kind_e), with the faults planted in it. It is combinational,
 # so one cycle is all there is, and the row may be any that satisfies the invariant.
+WINDOW = "op.ack.psn - row.una < row.sent_end - row.una"
 OPERATIONS: dict[int, tuple[Mutant, ...]] = {
     0: (Mutant("DoInit: next = fresh_row();", "DoInit: next = row;", "a_una"),),
     1: (Mutant("command.open_pending = r.state == QpReset", "command.open_pending = 1'b1", "a_state"),),
@@ -55,6 +56,12 @@ OPERATIONS: dict[int, tuple[Mutant, ...]] = {
     5: (
         Mutant("else if (expired) begin", "else if (1) begin", "a_rewound"),
         Mutant("retry.retry_left = r.retry_left - 1'b1;", "", "a_retries"),
+    ),
+    6: (
+        Mutant(WINDOW, "op.ack.psn < row.sent_end", "a_ack_window"),  # wrong where it wraps
+        Mutant(WINDOW, WINDOW.replace("<", "<="), "a_ack_window"),
+        Mutant("acknowledge.nxt = upto;", "", "a_nxt"),
+        Mutant("if (!repeated) acked = retry(acked);", "acked.nxt = acked.tail;", "a_nxt"),
     ),
     7: (
         Mutant("released.tail = r.tail + 1'b1;", "released.tail = r.wr;", "a_freed"),

@@ -103,6 +103,16 @@ module requester_step_props
       a_ack_kept : assert (next.una == op.ack.psn + psn_t'(op.ack.kind == AckOk) && next.tail == row.tail);
     if (outcome.stale_ack) a_stale : assert (next == row);
 
+    // Lemmas for the solver: the same from una, where an acknowledgement counts from.
+    if (op.kind == DoAck && is_live(row.state)) begin
+      a_b_tail : assert (next.tail == row.tail && next.wr == row.wr);
+      a_b_nxt : assert (next.nxt - row.una <= row.sent_end - row.una && next.sent_end == row.sent_end);
+      if (stays) a_b_req : assert (forward <= next.req_end - row.una && next.req_end - row.una <= next.nxt - row.una);
+      a_c_nxt : assert (next.nxt - row.tail == (next.nxt - row.una) + una);
+      a_c_req : assert (next.req_end - row.tail == (next.req_end - row.una) + una);
+      a_c_una : assert (next.una - row.tail == forward + una);
+    end
+
     // A slot is given back only by a release, one at a time, and by a good one only what was acknowledged.
     if (op.kind != DoInit && next.tail != row.tail)
       a_freed : assert ((outcome.freed && next.tail == row.tail + 1'b1) || (row.open_pending && row.tail == row.wr));
