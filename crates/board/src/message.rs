@@ -163,6 +163,13 @@ impl MessagePort {
     }
 }
 
+/// A word of fewer than eight bytes, filled up with zeros.
+fn short_word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,11 +198,4 @@ mod tests {
         assert_eq!(field(112, 32), 0xa1b2_c3d4);
         assert_eq!(field(144, 32), 0xdead_beef);
     }
-}
-
-/// A word of fewer than eight bytes, filled up with zeros.
-fn short_word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
 }
