@@ -46,9 +46,9 @@ class Proof:
 WINDOW = "op.ack.psn - row.una < row.sent_end - row.una"
 OPERATIONS: dict[int, tuple[Mutant, ...]] = {
     0: (Mutant("DoInit: next = fresh_row();", "DoInit: next = row;", "a_una"),),
-    1: (Mutant("command.open_pending = r.state == QpReset", "command.open_pending = 1'b1", "a_state"),),
+    1: (Mutant("command.open_pending = before_rts;", "command.open_pending = 1'b1;", "a_state"),),
     2: (
-        Mutant("if (!again) sent.sent_end = sent.nxt;", "sent.sent_end = sent.nxt;", "a_sent_end"),
+        Mutant("if (!again) begin", "if (1) begin", "a_sent_end"),
         Mutant("if (can_send(row)) begin", "if (1) begin", "a_sent"),
     ),
     3: (Mutant("commit.poison   = r.wr;", "commit.poison   = r.wr + 1'b1;", "a_poison"),),
