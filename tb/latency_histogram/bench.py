@@ -19,6 +19,8 @@ BENCH = Bench(
     sources=[Path(__file__).parent / "latency_histogram_bench.sv"],
 )
 
+RESET, RTS, ERR = 0, 3, 6  # enum ibv_qp_state
+
 PSNS = 1 << 24
 
 
@@ -76,7 +78,7 @@ class Harness:
         await ClockCycles(dut.clk, 3)
         dut.rst.value = 0
         for qp in range(self.n_qp):
-            await self.operation(qp, state=0, stat_init=1)
+            await self.operation(qp, state=RESET, stat_init=1)
         await self.tick(33 * self.n_qp + 2)  # the memories are cleared
         return self
 
@@ -87,7 +89,7 @@ class Harness:
     def cycle(self) -> int:
         return int(get_sim_time("ns")) // 10
 
-    async def operation(self, qp: int, state: int = 1, psn: int = 0, **values: int) -> None:
+    async def operation(self, qp: int, state: int = RTS, psn: int = 0, **values: int) -> None:
         q, dut = self.qps[qp], self.dut
         values = {"send": 0, "ack_req": 0, "retransmit": 0} | values
         values |= {"una": (q.base + q.una) % PSNS, "nxt": (q.base + q.nxt) % PSNS, "stat_psn": (q.base + psn) % PSNS}
@@ -138,7 +140,7 @@ class Harness:
         elif choice < 0.98:
             await self.acknowledge(qp, q.una + rng.randint(0, outstanding), rng.random() < 0.15)
         else:
-            await self.fail(qp, rng.choice([0, 2]))
+            await self.fail(qp, rng.choice([RESET, ERR]))
 
     # ---- software ---------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ module latency_histogram_bench
     stat.send       = send;
     stat.ack_req    = ack_req;
     stat.retransmit = retransmit;
-    stat_status     = '{state: state, una: una, nxt: nxt, wr: nxt};
+    stat_status     = '{state: state, drained: 1'b0, una: una, nxt: nxt, wr: nxt};
     req             = '{valid: req_valid, is_wr: req_is_wr, addr: req_addr, wr_data: '0, wr_biten: '1};
   end
   assign {rd_ack, wr_ack, rd_data} = {rsp.rd_ack, rsp.wr_ack, rsp.rd_data};
