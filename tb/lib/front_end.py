@@ -231,7 +231,7 @@ async def what_does_not_concern_us_is_dropped_and_counted(dut):
     board = await start(dut, {0: 0})
     peer, ack = board.peer, BTH(opcode=0x11, dqpn=0xABC100, psn=0) / AETH(syndrome=0x1F)
     await peer.send(bytes(Ether(dst="ff:ff:ff:ff:ff:ff") / ARP(psrc=PEER_IP)).ljust(60, b"\0"))
-    await peer.answer(9, 0, 0x1F, 0)  # no such queue pair
+    await peer.answer(LAST_QP + 1, 0, 0x1F, 0)  # no such queue pair
     await peer.answer(1, 0, 0x1F, 0)  # not ready
     stranger = peer.lower()
     stranger[IP].src = "10.0.9.8"
