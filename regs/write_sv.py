@@ -3,7 +3,6 @@
 
 from register_model import Group, Register
 
-EXTERNAL = ("counters", "qp")  # groups that our own RTL answers
 ADDRESSED = ("ring", "source")  # groups that the connection manager writes over the bus
 
 HEAD = """\
