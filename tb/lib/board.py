@@ -52,7 +52,7 @@ class Board:
         await self.registers.write_fields("qp.transport", qp, **transport)
         await write("qp.init_psn", self.first_psn[qp], qp)
         await write("qp.state", RTS, qp)
-        for _ in range(100):
+        for _ in range(1000):
             if await self.state(qp) == RTS:
                 return
         raise AssertionError(f"queue pair {qp} does not become ready to send")
