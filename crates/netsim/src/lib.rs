@@ -10,7 +10,9 @@
 //! file.
 
 mod engine;
+mod flow;
 mod host;
+mod ledger;
 mod link;
 mod node;
 mod pause;
@@ -23,7 +25,9 @@ mod trace;
 mod units;
 
 pub use engine::{Engine, LinkId, RunEnd, SimError};
+pub use flow::{Endpoint, FlowId, Message, MessageSource};
 pub use host::{Host, HostApp, HostConfig, HostStats};
+pub use ledger::{FlowRecord, Ledger, SharedLedger};
 pub use link::{Faults, LinkParams, LinkStats};
 pub use node::{Frame, Node, NodeId, Outbox, PortId};
 pub use rng::Stream;
