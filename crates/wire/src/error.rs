@@ -36,14 +36,22 @@ pub enum ParseError {
         /// Over the header.
         computed: u16,
     },
-    /// RoCEv2 allows no IPv4 options (annex A17.3).
-    #[error("IPv4 header of {header_len} bytes in front of RoCEv2: options are not allowed")]
+    /// RFC 9293 checksum over pseudo-header and segment.
+    #[error("TCP checksum is {found:#06x}, computed {computed:#06x}")]
+    BadTcpChecksum {
+        /// In the header.
+        found: u16,
+        /// Over the segment.
+        computed: u16,
+    },
+    /// RoCEv2 allows no IPv4 options (annex A17.3), and nobody here sends any.
+    #[error("IPv4 header of {header_len} bytes: options are not allowed")]
     IpOptions {
         /// Header length in bytes.
         header_len: usize,
     },
     /// RoCEv2 packets are never fragmented (annex A17.3).
-    #[error("IPv4 fragment from {src} to the RoCEv2 port: set the path MTU so that packets fit")]
+    #[error("IPv4 fragment from {src}: set the path MTU so that packets fit")]
     Fragmented {
         /// Sender.
         src: Ipv4Addr,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPv4 header as RoCEv2 uses it: 20 bytes, no options, never fragmented.
+//! IPv4 header as RoCEv2 uses it, and TCP beside it: 20 bytes, no options, never fragmented.
 //! Sources: RFC 791; RFC 3168 (ECN); IBTA annex A17.3.
 
 use crate::bytesio::{be16, put16};
@@ -46,7 +46,7 @@ impl Ecn {
     }
 }
 
-/// The IPv4 fields that RoCEv2 leaves open; protocol is UDP, id 0, DF set.
+/// The IPv4 fields that are left open; id 0, DF set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ipv4Repr {
     /// Source address.
@@ -102,11 +102,11 @@ impl<'a> Ipv4View<'a> {
         usize::from(be16(self.0, 2))
     }
 
-    /// Checks everything RoCEv2 demands of the header and returns its open fields.
+    /// Checks everything that is demanded of the header and returns its open fields.
     ///
     /// # Errors
     /// `IpOptions`, `BadIpChecksum`, `Fragmented`, or `BadLength` when the packet is longer than the frame.
-    pub fn roce_repr(&self) -> Result<Ipv4Repr, ParseError> {
+    pub fn checked_repr(&self) -> Result<Ipv4Repr, ParseError> {
         let data = self.0;
         if self.header_len() != LEN {
             return Err(ParseError::IpOptions { header_len: self.header_len() });
@@ -132,14 +132,14 @@ impl<'a> Ipv4View<'a> {
 }
 
 impl Ipv4Repr {
-    pub(crate) fn write(&self, data: &mut [u8], total_len: u16) {
+    pub(crate) fn write(&self, data: &mut [u8], protocol: u8, total_len: u16) {
         data[0] = 0x45;
         data[1] = self.dscp << 2 | self.ecn.bits();
         put16(data, 2, total_len);
         put16(data, 4, 0);
         put16(data, 6, FLAG_DF);
         data[8] = self.ttl;
-        data[9] = crate::udp::PROTOCOL;
+        data[9] = protocol;
         data[12..16].copy_from_slice(&self.src.octets());
         data[16..20].copy_from_slice(&self.dst.octets());
         let sum = checksum(&data[..LEN]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything Penstock says on a wire: RoCEv2 packets, MAC control frames, and the readout's own
+//! Everything Penstock says on a wire: RoCEv2 packets, TCP segments, MAC control frames, and the readout's own
 //! fragment header, each as a checked view over bytes and a validated representation (`Repr`).
 //! It does no I/O, reads no clock, and never copies a payload it parses.
-//! Sources: IBTA specification vol. 1 clause 9 and annex A17 (RoCEv2), RFC 791, RFC 768, IEEE 802.3
+//! Sources: IBTA specification vol. 1 clause 9 and annex A17 (RoCEv2), RFC 791, RFC 768, RFC 9293, IEEE 802.3
 //! clause 31 and annex 31B (pause), IEEE 802.1Qbb (PFC).
 //!
 //! ```text
@@ -33,6 +33,7 @@ mod prbs31;
 mod psn;
 mod reth;
 mod roce;
+mod tcp;
 mod udp;
 
 pub use aeth::{AethRepr, Credits, NakCode, RnrTimer, Syndrome};
@@ -51,6 +52,7 @@ pub use prbs31::Prbs31;
 pub use psn::{Psn, Qpn};
 pub use reth::RethRepr;
 pub use roce::{RocePacket, MAX_PAYLOAD};
+pub use tcp::{SackBlocks, TcpFlags, TcpPacket};
 pub use udp::{UdpView, UDP_PORT_ROCE};
 
 /// Bytes that a frame costs on the wire beside itself: preamble and start delimiter (8), FCS (4)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any frame on a link: RoCEv2, MAC control, or bytes that are neither.
+//! Any frame on a link: RoCEv2, TCP, MAC control, or bytes that are neither.
 //! `frame_len` and `wire_len` cost nothing, so a simulator charges links without making bytes.
 //! Sources: design section 4 (frames); IEEE 802.3 clause 3.
 
 use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
 use crate::ipv4::{self, Ipv4View};
 use crate::{
-    udp, MacAddr, MacControl, ParseError, RocePacket, MAC_CONTROL_DST, MIN_FRAME_LEN, UDP_PORT_ROCE, WIRE_OVERHEAD,
+    udp, MacAddr, MacControl, ParseError, RocePacket, TcpPacket, MAC_CONTROL_DST, MIN_FRAME_LEN, UDP_PORT_ROCE,
+    WIRE_OVERHEAD,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -15,6 +16,8 @@ use bytes::{Bytes, BytesMut};
 pub enum Packet {
     /// RoCEv2 over IPv4.
     Roce(RocePacket),
+    /// TCP over IPv4. Made by endpoints only: `parse` leaves TCP raw, and [`TcpPacket::parse`] reads it.
+    Tcp(TcpPacket),
     /// Pause or PFC, to 01:80:C2:00:00:01.
     MacControl {
         /// Who sends it.
@@ -48,6 +51,7 @@ impl Packet {
     pub fn emit(&self) -> Bytes {
         match self {
             Packet::Roce(packet) => packet.emit(),
+            Packet::Tcp(packet) => packet.emit(),
             Packet::MacControl { src, control } => {
                 let mut frame = BytesMut::zeroed(MIN_FRAME_LEN);
                 ethernet::write(&mut frame, MAC_CONTROL_DST, *src, ETHERTYPE_MAC_CONTROL);
@@ -62,6 +66,7 @@ impl Packet {
     pub fn frame_len(&self) -> usize {
         match self {
             Packet::Roce(packet) => packet.frame_len(),
+            Packet::Tcp(packet) => packet.frame_len(),
             Packet::MacControl { .. } => MIN_FRAME_LEN,
             Packet::Raw(bytes) => bytes.len(),
         }

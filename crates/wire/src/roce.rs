@@ -61,7 +61,7 @@ impl RocePacket {
     pub fn parse(frame: &Bytes) -> Result<Self, ParseError> {
         let eth = EthernetView::new_checked(frame)?;
         let ip = Ipv4View::new_checked(eth.payload())?;
-        let ip_repr = ip.roce_repr()?;
+        let ip_repr = ip.checked_repr()?;
         let packet = &eth.payload()[..ip.total_len()];
         let udp = UdpView::new_checked(packet.get(ipv4::LEN..).unwrap_or(&[]))?;
         if udp.len() != packet.len() - ipv4::LEN {
@@ -142,7 +142,7 @@ impl RocePacket {
         ethernet::write(&mut frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
         let ip_len = frame.len() - ethernet::LEN;
         let ip = Ipv4Repr { src: self.ip_src, dst: self.ip_dst, dscp: self.dscp, ecn: self.ecn, ttl: self.ttl };
-        ip.write(&mut frame[ethernet::LEN..], ip_len as u16);
+        ip.write(&mut frame[ethernet::LEN..], udp::PROTOCOL, ip_len as u16);
         udp::write(&mut frame[ethernet::LEN + ipv4::LEN..], self.udp_sport, (ip_len - ipv4::LEN) as u16);
         self.bth.write(&mut frame[BTH_AT..], self.pad() as u8);
         self.write_extensions(&mut frame[BTH_AT + bth::LEN..]);

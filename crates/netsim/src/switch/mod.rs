@@ -284,6 +284,7 @@ fn set_timer(out: &mut Outbox, at: Option<Time>, wake: Wake) {
 fn destination_and_class(packet: &Packet) -> Option<(Ipv4Addr, usize)> {
     match packet {
         Packet::Roce(packet) => Some((packet.ip_dst, usize::from(packet.dscp >> 3) % CLASSES)),
+        Packet::Tcp(packet) => Some((packet.ip_dst, usize::from(packet.dscp >> 3) % CLASSES)),
         Packet::MacControl { .. } => None,
         Packet::Raw(bytes) => {
             const IP: usize = 14;

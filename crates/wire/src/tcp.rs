@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A TCP segment over IPv4: addressing, sequence numbers, SACK blocks, payload.
+//! Emitting computes the real checksums; parsing checks every length and both of them. Options other than SACK are
+//! skipped, as a receiver that never negotiated them must.
+//! Sources: RFC 9293 (segment, checksum), RFC 2018 (SACK), RFC 7323 (window scale, which the endpoints apply).
+
+use crate::bytesio::{be16, be32, put16, put32};
+use crate::ipv4::{self, Ipv4Repr, Ipv4View};
+use crate::{ethernet, Ecn, EthernetView, MacAddr, ParseError, Payload};
+use bytes::{Bytes, BytesMut};
+use core::net::Ipv4Addr;
+
+pub(crate) const PROTOCOL: u8 = 6;
+const LEN: usize = 20;
+const TCP_AT: usize = ethernet::LEN + ipv4::LEN;
+const CHECKSUM_AT: usize = 16;
+const KIND_END: u8 = 0;
+const KIND_NOP: u8 = 1;
+const KIND_SACK: u8 = 5;
+
+/// The control bits (RFC 9293 section 3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TcpFlags(pub u8);
+
+impl TcpFlags {
+    /// No more data.
+    pub const FIN: TcpFlags = TcpFlags(0x01);
+    /// Synchronise sequence numbers.
+    pub const SYN: TcpFlags = TcpFlags(0x02);
+    /// Abort.
+    pub const RST: TcpFlags = TcpFlags(0x04);
+    /// Give the data to the user at once.
+    pub const PSH: TcpFlags = TcpFlags(0x08);
+    /// The acknowledgement number counts.
+    pub const ACK: TcpFlags = TcpFlags(0x10);
+
+    /// Whether all bits of `other` are set.
+    pub const fn contains(self, other: TcpFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The bits of both.
+    pub const fn with(self, other: TcpFlags) -> TcpFlags {
+        TcpFlags(self.0 | other.0)
+    }
+}
+
+/// Up to four ranges that arrived out of order, the newest first (RFC 2018 section 4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); SackBlocks::MAX],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// As many fit behind a header without other options.
+    pub const MAX: usize = 4;
+
+    /// Adds a block from its first sequence number to the one behind its last; false if four are there already.
+    pub fn push(&mut self, start: u32, end: u32) -> bool {
+        let Some(block) = self.blocks.get_mut(usize::from(self.len)) else { return false };
+        *block = (start, end);
+        self.len += 1;
+        true
+    }
+
+    /// The blocks, the newest first.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.len)]
+    }
+
+    /// Bytes of the option with the two NOPs that align it.
+    fn option_len(&self) -> usize {
+        match self.len {
+            0 => 0,
+            len => 4 + 8 * usize::from(len),
+        }
+    }
+}
+
+/// A TCP segment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TcpPacket {
+    /// Destination MAC.
+    pub eth_dst: MacAddr,
+    /// Source MAC.
+    pub eth_src: MacAddr,
+    /// Source address.
+    pub ip_src: Ipv4Addr,
+    /// Destination address.
+    pub ip_dst: Ipv4Addr,
+    /// Differentiated services code point, 0 .. 63.
+    pub dscp: u8,
+    /// Congestion notification.
+    pub ecn: Ecn,
+    /// Time to live.
+    pub ttl: u8,
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// Sequence number of the first byte of payload.
+    pub seq: u32,
+    /// Next sequence number expected of the other side.
+    pub ack: u32,
+    /// Control bits.
+    pub flags: TcpFlags,
+    /// Receive window as it stands in the header, not yet scaled.
+    pub window: u16,
+    /// What arrived out of order.
+    pub sack: SackBlocks,
+    /// Payload.
+    pub payload: Payload,
+}
+
+impl TcpPacket {
+    /// Parses an Ethernet frame that carries TCP over IPv4; the payload is a slice of `frame`.
+    /// Bytes behind the IP packet (Ethernet padding) are ignored.
+    ///
+    /// # Errors
+    /// `Truncated`, `BadLength`, `BadIpChecksum`, `IpOptions`, `Fragmented`, or `BadTcpChecksum`, the last one checked.
+    pub fn parse(frame: &Bytes) -> Result<Self, ParseError> {
+        let eth = EthernetView::new_checked(frame)?;
+        let ip = Ipv4View::new_checked(eth.payload())?;
+        let repr = ip.checked_repr()?;
+        let end = ethernet::LEN + ip.total_len();
+        let segment = frame.get(TCP_AT..end).unwrap_or(&[]);
+        if segment.len() < LEN {
+            return Err(ParseError::Truncated { layer: "TCP", needed: LEN, available: segment.len() });
+        }
+        let header_len = usize::from(segment[12] >> 4) * 4;
+        if header_len < LEN || header_len > segment.len() {
+            return Err(ParseError::BadLength { layer: "TCP", field: header_len, actual: segment.len() });
+        }
+        let (found, computed) = (be16(segment, CHECKSUM_AT), checksum(repr.src, repr.dst, segment));
+        if found != computed {
+            return Err(ParseError::BadTcpChecksum { found, computed });
+        }
+        Ok(TcpPacket {
+            eth_dst: eth.dst(),
+            eth_src: eth.src(),
+            ip_src: repr.src,
+            ip_dst: repr.dst,
+            dscp: repr.dscp,
+            ecn: repr.ecn,
+            ttl: repr.ttl,
+            src_port: be16(segment, 0),
+            dst_port: be16(segment, 2),
+            seq: be32(segment, 4),
+            ack: be32(segment, 8),
+            flags: TcpFlags(segment[13]),
+            window: be16(segment, 14),
+            sack: read_sack(&segment[LEN..header_len]),
+            payload: Payload::Bytes(frame.slice(TCP_AT + header_len..end)),
+        })
+    }
+
+    fn header_len(&self) -> usize {
+        LEN + self.sack.option_len()
+    }
+
+    /// Bytes from the destination MAC to the last byte of payload.
+    pub fn frame_len(&self) -> usize {
+        TCP_AT + self.header_len() + self.payload.len()
+    }
+
+    /// The frame as bytes, without FCS and padding, with its real checksums; a virtual payload becomes zeros.
+    pub fn emit(&self) -> Bytes {
+        let mut frame = BytesMut::zeroed(self.frame_len());
+        let ip_len = frame.len() - ethernet::LEN;
+        ethernet::write(&mut frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
+        let ip = Ipv4Repr { src: self.ip_src, dst: self.ip_dst, dscp: self.dscp, ecn: self.ecn, ttl: self.ttl };
+        ip.write(&mut frame[ethernet::LEN..], PROTOCOL, ip_len as u16);
+        let segment = &mut frame[TCP_AT..];
+        put16(segment, 0, self.src_port);
+        put16(segment, 2, self.dst_port);
+        put32(segment, 4, self.seq);
+        put32(segment, 8, self.ack);
+        segment[12] = (self.header_len() as u8 / 4) << 4;
+        segment[13] = self.flags.0;
+        put16(segment, 14, self.window);
+        self.write_sack(&mut segment[LEN..]);
+        if let Payload::Bytes(bytes) = &self.payload {
+            segment[self.header_len()..].copy_from_slice(bytes);
+        }
+        let sum = checksum(self.ip_src, self.ip_dst, segment);
+        put16(segment, CHECKSUM_AT, sum);
+        frame.freeze()
+    }
+
+    fn write_sack(&self, options: &mut [u8]) {
+        let blocks = self.sack.as_slice();
+        if blocks.is_empty() {
+            return;
+        }
+        options[..4].copy_from_slice(&[KIND_NOP, KIND_NOP, KIND_SACK, 2 + 8 * blocks.len() as u8]);
+        for (n, (start, end)) in blocks.iter().enumerate() {
+            put32(options, 4 + 8 * n, *start);
+            put32(options, 8 + 8 * n, *end);
+        }
+    }
+}
+
+/// The blocks of the first SACK option; options behind one of a wrong length are not read.
+fn read_sack(mut options: &[u8]) -> SackBlocks {
+    let mut sack = SackBlocks::default();
+    while let [kind, rest @ ..] = options {
+        options = match (*kind, rest) {
+            (KIND_END, _) => break,
+            (KIND_NOP, _) => rest,
+            (_, [len, ..]) if usize::from(*len) >= 2 && usize::from(*len) <= options.len() => {
+                if *kind == KIND_SACK {
+                    for block in options[2..usize::from(*len)].chunks_exact(8) {
+                        sack.push(be32(block, 0), be32(block, 4));
+                    }
+                }
+                &options[usize::from(*len)..]
+            }
+            _ => break,
+        };
+    }
+    sack
+}
+
+/// The checksum over pseudo-header and segment, its own field counted as zero (RFC 9293 section 3.1).
+fn checksum(src: Ipv4Addr, dst: Ipv4Addr, segment: &[u8]) -> u16 {
+    let words = |bytes: &[u8]| -> u32 {
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum()
+    };
+    let pseudo = words(&src.octets()) + words(&dst.octets()) + u32::from(PROTOCOL) + segment.len() as u32;
+    let mut sum = pseudo + words(segment) - u32::from(be16(segment, CHECKSUM_AT));
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    !sum as u16
+}

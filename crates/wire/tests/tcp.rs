@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! TCP segments against etherparse, a codec that is not ours.
+
+use bytes::Bytes;
+use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice};
+use penstock_wire::{Ecn, MacAddr, Packet, Payload, SackBlocks, TcpFlags, TcpPacket};
+use proptest::prelude::*;
+
+fn sack(blocks: &[(u32, u32)]) -> SackBlocks {
+    let mut sack = SackBlocks::default();
+    for (start, end) in blocks {
+        assert!(sack.push(*start, *end));
+    }
+    sack
+}
+
+prop_compose! {
+    fn segment()(
+        addresses in any::<([u8; 4], [u8; 4])>(),
+        ports in any::<(u16, u16)>(),
+        (seq, ack, window, flags) in any::<(u32, u32, u16, u8)>(),
+        dscp in 0..64u8,
+        blocks in prop::collection::vec(any::<(u32, u32)>(), 0..=SackBlocks::MAX),
+        payload in prop::collection::vec(any::<u8>(), 0..300),
+    ) -> TcpPacket {
+        TcpPacket {
+            eth_dst: MacAddr([2, 0, 0, 0, 0, 1]),
+            eth_src: MacAddr([2, 0, 0, 0, 0, 2]),
+            ip_src: addresses.0.into(),
+            ip_dst: addresses.1.into(),
+            dscp,
+            ecn: Ecn::NotEct,
+            ttl: 64,
+            src_port: ports.0,
+            dst_port: ports.1,
+            seq,
+            ack,
+            flags: TcpFlags(flags),
+            window,
+            sack: sack(&blocks),
+            payload: Payload::Bytes(Bytes::from(payload)),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn another_codec_reads_every_field_and_agrees_on_the_checksum(segment in segment()) {
+        let frame = segment.emit();
+        prop_assert_eq!(frame.len(), segment.frame_len());
+        let sliced = SlicedPacket::from_ethernet(&frame).unwrap();
+        let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Tcp(tcp))) = (sliced.net, sliced.transport) else {
+            panic!("no TCP over IPv4");
+        };
+        prop_assert_eq!(ip.header().source_addr(), segment.ip_src);
+        prop_assert_eq!(tcp.calc_checksum_ipv4(ip.header().source(), ip.header().destination()).unwrap(), tcp.checksum());
+        prop_assert_eq!((tcp.source_port(), tcp.destination_port()), (segment.src_port, segment.dst_port));
+        prop_assert_eq!((tcp.sequence_number(), tcp.acknowledgment_number()), (segment.seq, segment.ack));
+        prop_assert_eq!(tcp.window_size(), segment.window);
+        prop_assert_eq!(Some(tcp.payload()), segment.payload.as_bytes());
+        let blocks: Vec<(u32, u32)> = tcp
+            .options_iterator()
+            .filter_map(|option| match option.unwrap() {
+                TcpOptionElement::SelectiveAcknowledgement(first, more) => {
+                    Some(std::iter::once(first).chain(more.into_iter().flatten()).collect::<Vec<_>>())
+                }
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        prop_assert_eq!(blocks, segment.sack.as_slice());
+    }
+
+    #[test]
+    fn what_is_emitted_parses_back_behind_any_padding(segment in segment(), padding in 0..20usize) {
+        let mut frame = segment.emit().to_vec();
+        frame.resize(frame.len() + padding, 0);
+        prop_assert_eq!(TcpPacket::parse(&Bytes::from(frame)), Ok(segment));
+    }
+
+    #[test]
+    fn a_flipped_bit_behind_the_ip_header_is_refused(segment in segment(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let mut frame = segment.emit().to_vec();
+        let at = 34 + at.index(frame.len() - 34);
+        frame[at] ^= 1 << bit;
+        prop_assert!(TcpPacket::parse(&Bytes::from(frame)).is_err());
+    }
+
+    #[test]
+    fn arbitrary_options_of_another_codec_never_panic(options in prop::collection::vec(any::<u8>(), 0..40)) {
+        let builder = PacketBuilder::ethernet2([2; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+        let builder = builder.tcp(1, 2, 3, 4).options_raw(&options).unwrap();
+        let mut frame = Vec::new();
+        builder.write(&mut frame, b"payload").unwrap();
+        let segment = TcpPacket::parse(&Bytes::from(frame)).unwrap();
+        prop_assert_eq!((segment.seq, segment.payload.as_bytes()), (3, Some(&b"payload"[..])));
+    }
+}
+
+#[test]
+fn a_fifth_sack_block_has_no_room() {
+    let mut blocks = sack(&[(1, 2), (3, 4), (5, 6), (7, 8)]);
+    assert!(!blocks.push(9, 10));
+    assert_eq!(blocks.as_slice().len(), 4);
+}
+
+#[test]
+fn tcp_stays_raw_for_those_who_did_not_ask() {
+    let mut frame = Vec::new();
+    let builder = PacketBuilder::ethernet2([2; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1, 2, 3, 4);
+    builder.write(&mut frame, b"payload").unwrap();
+    assert!(matches!(Packet::parse(Bytes::from(frame)), Ok(Packet::Raw(_))));
+}
