@@ -136,3 +136,8 @@ impl ResponderConfig {
         self
     }
 }
+
+/// Keys match in their low 15 bits, and at least one of the two is a full member (IBTA 10.9.3).
+pub(crate) fn pkeys_match(a: u16, b: u16) -> bool {
+    a & 0x7FFF == b & 0x7FFF && (a | b) & 0x8000 != 0
+}

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reliable connection of RoCEv2 as a state machine without sockets, clock or threads: packets
-//! and the time come in by `handle_packet`, replies and completions are taken out by `poll_*`.
-//! The same code answers in the simulator, in the receiver and in the tests.
+//! The reliable connection of RoCEv2 as two state machines without sockets, clock or threads: packets
+//! and the time come in by `handle_*`, packets and completions are taken out by `poll_*`.
+//! The same code sends and answers in the simulator, in the receiver and in the tests.
 //! Source: IBTA specification vol. 1, clause 9.7; annex A17 (RoCEv2); behaviour checked against
 //! what `rdma_rxe` does.
+//!
+//! [`Requester`] sends messages, [`Responder`] takes them:
 //!
 //! ```text
 //!                     in order                      end of message
@@ -22,6 +24,7 @@ mod fault;
 mod memory;
 mod receive;
 mod reply;
+mod requester;
 mod responder;
 
 pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
@@ -29,4 +32,8 @@ pub use counters::ResponderCounters;
 pub use fault::Fault;
 pub use memory::{Access, Memory, MemoryRegion};
 pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
+pub use requester::{
+    PayloadSource, PostError, RequestFault, RequestMarking, Requester, RequesterConfig, RequesterCounters,
+    RequesterState, Response, RetryLimits, SendCompletion, SendStatus, SendWr, Verb, VirtualPayload,
+};
 pub use responder::{QpState, Responder};

@@ -4,6 +4,7 @@
 //! Source: IBTA vol. 1, clause 9.7.4 (checks, in this order: PSN, opcode sequence, opcode, receive
 //! resources, length, R_Key) and 9.7.5 (responses).
 
+use crate::config::pkeys_match;
 use crate::memory::check_write;
 use crate::reply::Replies;
 use crate::{
@@ -380,11 +381,6 @@ impl Responder {
     fn reply(&mut self, psn: Psn, syndrome: Syndrome) {
         self.replies.push(psn, AethRepr { syndrome, msn: self.msn });
     }
-}
-
-/// Keys match in their low 15 bits, and at least one of the two is a full member (IBTA 10.9.3).
-fn pkeys_match(a: u16, b: u16) -> bool {
-    a & 0x7FFF == b & 0x7FFF && (a | b) & 0x8000 != 0
 }
 
 /// The payload against what the RETH still leaves: more must be left behind a FIRST or MIDDLE,

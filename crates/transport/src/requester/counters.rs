@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a requester has seen and done. Names are those of the kernel's RDMA counters where one
+//! exists (`rdma statistic`, mlx5 and rxe); the others say what they count.
+
+/// Counters of one requester; they only grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RequesterCounters {
+    /// Packets handed out by `poll_transmit`, those sent again included.
+    pub sent_pkts: u64,
+    /// Packets sent again.
+    pub retransmitted_pkts: u64,
+    /// Payload bytes handed out, those sent again included.
+    pub tx_payload_bytes: u64,
+    /// Packets that passed the addressing checks.
+    pub rcvd_pkts: u64,
+    /// ACKs that acknowledged something new.
+    pub rcvd_acks: u64,
+    /// Acknowledgements of any kind that said nothing new: repeated, or outside the window.
+    pub stale_acks: u64,
+    /// Sequence NAKs that were obeyed.
+    pub packet_seq_err: u64,
+    /// RNR NAKs that were obeyed.
+    pub rnr_nak: u64,
+    /// ACK timers that expired.
+    pub local_ack_timeout_err: u64,
+    /// CNPs received.
+    pub rp_cnp_received: u64,
+    /// Messages completed.
+    pub messages_ok: u64,
+    /// Messages failed or flushed.
+    pub messages_err: u64,
+    /// Dropped: destination queue pair or address not ours.
+    pub dropped_not_for_us: u64,
+    /// Dropped: source address not the peer's.
+    pub dropped_wrong_peer: u64,
+    /// Dropped: partition key does not match.
+    pub dropped_bad_pkey: u64,
+    /// Dropped: neither acknowledgement nor CNP, or a reserved syndrome.
+    pub dropped_not_response: u64,
+    /// Dropped: the queue pair is in error.
+    pub dropped_in_error: u64,
+}

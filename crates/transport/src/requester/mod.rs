@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The requester of one reliable connection: messages in, request packets and completions out.
+//! Every message completes once and in order; what the network loses is sent again, go-back-N.
+//! Source: IBTA vol. 1, clauses 9.7.5 (acknowledgements), 9.7.6 (timer, retries), 9.7.7.2 (credits) and 9.9.2
+//! (errors); the rules are those of `rtl/roce/requester_step.sv`.
+
+mod config;
+mod counters;
+mod packet;
+mod queue;
+mod work;
+
+use crate::config::pkeys_match;
+use penstock_wire::{Credits, NakCode, Opcode, Psn, RocePacket, Syndrome};
+use std::collections::VecDeque;
+
+pub use config::{RequestMarking, RequesterConfig, RetryLimits};
+pub use counters::RequesterCounters;
+use queue::SendQueue;
+pub use work::{PayloadSource, PostError, RequestFault, SendCompletion, SendStatus, SendWr, Verb, VirtualPayload};
+
+/// State of the send queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequesterState {
+    /// Messages are taken and sent.
+    Ready,
+    /// Messages are flushed, because of this fault. Open a new queue pair.
+    Error(RequestFault),
+}
+
+/// What a packet given to [`Requester::handle_packet`] was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Response {
+    /// An ACK, NAK or RNR NAK of the peer, stale ones included.
+    Acknowledgement,
+    /// A congestion notification for the reaction point.
+    Cnp,
+    /// Nothing for this queue pair; a counter says why.
+    Dropped,
+}
+
+/// What the one timer of a queue pair is running for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Timer {
+    Off,
+    /// A packet that asked for an ACK has none.
+    Ack(u64),
+    /// The peer has no receive; nothing is sent.
+    Rnr(u64),
+}
+
+/// The peer's receives as its acknowledgements count them (IBTA 9.7.7.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Limit {
+    /// It counts none, or has not spoken yet; if it has none, it says RNR.
+    Unlimited,
+    /// Messages below this number have a receive.
+    Below(u64),
+}
+
+/// Requester of one queue pair.
+///
+/// Call [`handle_packet`](Self::handle_packet) for every packet, [`handle_timeout`](Self::handle_timeout) when
+/// [`next_timeout`](Self::next_timeout) has come, [`post_send`](Self::post_send) for messages; then take out packets
+/// ([`poll_transmit`](Self::poll_transmit)), as fast as the pacer allows, and completions
+/// ([`poll_completion`](Self::poll_completion)). Times are picoseconds of any clock that does not run backwards.
+///
+/// Packets are numbered from 0 without end here; four numbers divide them, and the PSN is the number plus the first
+/// PSN, modulo 2^24:
+///
+/// ```text
+///     una           nxt            sent_end        posted
+///      | outstanding | to be resent  |  never sent   |
+///      |             | (after a rewind)              |
+/// ```
+#[derive(Clone, Debug)]
+pub struct Requester {
+    config: RequesterConfig,
+    state: RequesterState,
+    una: u64,
+    nxt: u64,
+    sent_end: u64,
+    /// Behind the last packet that was sent with AckReq since the last rewind.
+    req_end: u64,
+    timer: Timer,
+    retry_left: u8,
+    rnr_left: u8,
+    limit: Limit,
+    queue: SendQueue,
+    completions: VecDeque<SendCompletion>,
+    counters: RequesterCounters,
+}
+
+/// PSNs keep their order over half of their circle; a window of a quarter leaves room for late copies.
+const MAX_WINDOW: u32 = 1 << 22;
+/// Longest message (IBTA 9.3.3).
+const MAX_MESSAGE: u32 = 1 << 31;
+const MAX_RETRIES: u8 = 7;
+const PS_PER_US: u64 = 1_000_000;
+
+impl Requester {
+    /// A queue pair ready to send.
+    pub fn new(mut config: RequesterConfig) -> Self {
+        config.window = config.window.clamp(1, MAX_WINDOW);
+        config.limits.retry_cnt = config.limits.retry_cnt.min(MAX_RETRIES);
+        config.limits.rnr_retry = config.limits.rnr_retry.min(RetryLimits::ENDLESS);
+        Requester {
+            state: RequesterState::Ready,
+            una: 0,
+            nxt: 0,
+            sent_end: 0,
+            req_end: 0,
+            timer: Timer::Off,
+            retry_left: config.limits.retry_cnt,
+            rnr_left: config.limits.rnr_retry,
+            limit: Limit::Unlimited,
+            queue: SendQueue::new(config.mtu),
+            completions: VecDeque::new(),
+            counters: RequesterCounters::default(),
+            config,
+        }
+    }
+
+    /// Posts a message. In the error state it is flushed at once.
+    ///
+    /// # Errors
+    /// `TooLong` above 2^31 bytes; nothing is posted.
+    pub fn post_send(&mut self, wr: SendWr) -> Result<(), PostError> {
+        if wr.len > MAX_MESSAGE {
+            return Err(PostError::TooLong { wr_id: wr.wr_id, len: wr.len });
+        }
+        match self.state {
+            RequesterState::Ready => self.queue.post(wr),
+            RequesterState::Error(_) => self.complete(&wr, SendStatus::WrFlushErr),
+        }
+        Ok(())
+    }
+
+    /// Takes one packet at `now`, in picoseconds. Packets that are not the peer's answer to this queue pair are
+    /// counted and dropped.
+    pub fn handle_packet(&mut self, now: u64, packet: &RocePacket) -> Response {
+        if !self.admit(packet) {
+            return Response::Dropped;
+        }
+        if packet.bth.opcode == Opcode::Cnp {
+            self.counters.rp_cnp_received += 1;
+            return Response::Cnp;
+        }
+        let Some(aeth) = packet.aeth.filter(|_| packet.bth.opcode == Opcode::Acknowledge) else {
+            self.counters.dropped_not_response += 1;
+            return Response::Dropped;
+        };
+        self.acknowledgement(now, packet.bth.psn, aeth.syndrome, aeth.msn)
+    }
+
+    /// The time of [`next_timeout`](Self::next_timeout) has come. May be called too early or too often.
+    pub fn handle_timeout(&mut self, now: u64) {
+        match self.timer {
+            Timer::Ack(deadline) if now >= deadline => {
+                self.counters.local_ack_timeout_err += 1;
+                self.retry();
+            }
+            Timer::Rnr(deadline) if now >= deadline => self.rewind(),
+            _ => {}
+        }
+    }
+
+    /// When `handle_timeout` is wanted. May change after every call.
+    pub fn next_timeout(&self) -> Option<u64> {
+        match self.timer {
+            Timer::Off => None,
+            Timer::Ack(deadline) | Timer::Rnr(deadline) => Some(deadline),
+        }
+    }
+
+    /// Whether `poll_transmit` would give a packet.
+    pub fn can_transmit(&self) -> bool {
+        self.nxt < self.send_end()
+            && self.state == RequesterState::Ready
+            && !matches!(self.timer, Timer::Rnr(_))
+            && !(self.limited() && self.nxt != self.una && self.req_end == self.nxt)
+    }
+
+    /// The next packet to send, its payload read from `source`.
+    pub fn poll_transmit(&mut self, now: u64, source: &mut (impl PayloadSource + ?Sized)) -> Option<RocePacket> {
+        if !self.can_transmit() {
+            return None;
+        }
+        let limited = self.limited();
+        let again = self.nxt != self.sent_end;
+        let place = self.queue.place();
+        let after = self.nxt + 1;
+        let ack_req = place.position.is_end()
+            || limited
+            || after == self.send_end()
+            || (again && after == self.sent_end)
+            || self.asks_by_turn();
+        self.counters.sent_pkts += 1;
+        self.counters.retransmitted_pkts += u64::from(again);
+        self.counters.tx_payload_bytes += u64::from(place.len);
+        let packet = packet::request(&self.config, &place, self.psn_of(self.nxt), ack_req, source);
+        self.keep_receive(place.position.is_start());
+        self.queue.advance();
+        self.nxt = after;
+        self.sent_end = self.sent_end.max(after);
+        if ack_req {
+            self.req_end = after;
+            if self.timer == Timer::Off {
+                self.start_timer(now);
+            }
+        }
+        Some(packet)
+    }
+
+    /// The next message that ended, in the order they were posted.
+    pub fn poll_completion(&mut self) -> Option<SendCompletion> {
+        self.completions.pop_front()
+    }
+
+    /// Puts the queue pair into error and flushes its messages. The peer is told nothing; a queue pair
+    /// already in error keeps its fault.
+    pub fn close(&mut self) {
+        if self.state == RequesterState::Ready {
+            self.fail(RequestFault::Closed);
+        }
+    }
+
+    /// State of the send queue.
+    pub fn state(&self) -> RequesterState {
+        self.state
+    }
+
+    /// Whether every packet posted has been sent at least once: the owner may post the next message, if it keeps
+    /// no queue here.
+    pub fn all_begun(&self) -> bool {
+        self.sent_end == self.queue.posted()
+    }
+
+    /// Messages posted and not completed.
+    pub fn outstanding_messages(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// PSN of the first packet without an ACK.
+    pub fn una(&self) -> Psn {
+        self.psn_of(self.una)
+    }
+
+    /// What it was opened with; limits are those in force.
+    pub fn config(&self) -> &RequesterConfig {
+        &self.config
+    }
+
+    /// What it has seen and done.
+    pub fn counters(&self) -> &RequesterCounters {
+        &self.counters
+    }
+
+    fn psn_of(&self, number: u64) -> Psn {
+        // The low 24 bits are all a PSN knows.
+        self.config.init_psn.add((number & 0x00FF_FFFF) as u32)
+    }
+
+    /// Behind the last packet that may be sent.
+    fn send_end(&self) -> u64 {
+        self.queue.posted().min(self.una + u64::from(self.config.window))
+    }
+
+    /// One packet in so many asks for an ACK wherever messages end, so that a window frees early.
+    fn asks_by_turn(&self) -> bool {
+        let every = u64::from(self.config.ack_every);
+        every != 0 && (u64::from(self.config.init_psn.value()) + self.nxt + 1).is_multiple_of(every)
+    }
+
+    /// Whether the message at `nxt` has no receive that we know of. Then it goes only as what an acknowledgement
+    /// must follow: with nothing outstanding before it (the probe), or behind packets that have not asked for one.
+    fn limited(&self) -> bool {
+        match self.limit {
+            Limit::Unlimited => false,
+            Limit::Below(limit) => self.queue.consumes_receive() && self.queue.message_number() >= limit,
+        }
+    }
+
+    /// Behind an accepted first packet a message holds its receive.
+    fn keep_receive(&mut self, is_start: bool) {
+        if let Limit::Below(limit) = self.limit {
+            if self.nxt == self.una && !is_start {
+                self.limit = Limit::Below(limit.max(self.queue.message_number() + 1));
+            }
+        }
+    }
+
+    /// Header validation (IBTA 9.6): silent drops, as nothing in the packet can be trusted.
+    fn admit(&mut self, packet: &RocePacket) -> bool {
+        let (config, bth) = (&self.config, &packet.bth);
+        let counters = &mut self.counters;
+        let drop_counter = if bth.dest_qpn != config.local.qpn || packet.ip_dst != config.local.ip {
+            &mut counters.dropped_not_for_us
+        } else if packet.ip_src != config.peer.ip {
+            &mut counters.dropped_wrong_peer
+        } else if !pkeys_match(bth.pkey, config.pkey) {
+            &mut counters.dropped_bad_pkey
+        } else if self.state != RequesterState::Ready {
+            &mut counters.dropped_in_error
+        } else {
+            counters.rcvd_pkts += 1;
+            return true;
+        };
+        *drop_counter += 1;
+        false
+    }
+
+    fn acknowledgement(&mut self, now: u64, psn: Psn, syndrome: Syndrome, msn: u32) -> Response {
+        let known = match syndrome {
+            Syndrome::Ack(_) | Syndrome::RnrNak(_) => true,
+            Syndrome::Nak(code) => !matches!(code, NakCode::InvalidRdRequest | NakCode::Reserved(_)),
+            Syndrome::Reserved(_) => false,
+        };
+        if !known {
+            self.counters.dropped_not_response += 1;
+            return Response::Dropped;
+        }
+        let ahead = psn.distance_from(self.una());
+        let Some(number) = u64::try_from(ahead).ok().map(|n| self.una + n).filter(|n| *n < self.sent_end) else {
+            // What repeats the last ACK may still bring credits; anything else outside the window is old or false.
+            let before = self.limit;
+            if ahead == -1 && matches!(syndrome, Syndrome::Ack(_)) {
+                self.credit(syndrome, msn);
+            }
+            self.counters.stale_acks += u64::from(self.limit == before);
+            return Response::Acknowledgement;
+        };
+        self.credit(syndrome, msn);
+        match syndrome {
+            Syndrome::Ack(_) => {
+                self.counters.rcvd_acks += 1;
+                self.acknowledge(now, number + 1);
+            }
+            // A NAK names the first packet that did not arrive, which acknowledges all before it.
+            Syndrome::RnrNak(timer) => self.receiver_not_ready(now, number, u64::from(timer.microseconds())),
+            Syndrome::Nak(NakCode::PsnSequenceError) => self.gap(now, number),
+            Syndrome::Nak(code) => {
+                self.acknowledge(now, number);
+                self.fail(RequestFault::Refused { psn, code });
+            }
+            Syndrome::Reserved(_) => {}
+        }
+        Response::Acknowledgement
+    }
+
+    /// What an acknowledgement says of the peer's receives. It never takes back what it has promised.
+    fn credit(&mut self, syndrome: Syndrome, msn: u32) {
+        let done = self.queue.unwrap_msn(msn);
+        let promised = match syndrome {
+            Syndrome::Ack(Credits::UNLIMITED) => {
+                self.limit = Limit::Unlimited;
+                return;
+            }
+            Syndrome::Ack(credits) => u64::from(credits.receives().unwrap_or(0)),
+            _ => 0,
+        };
+        self.limit = match self.limit {
+            // No receives for the next is all that a NAK says; it does not begin to count.
+            Limit::Unlimited if !matches!(syndrome, Syndrome::Ack(_)) => Limit::Unlimited,
+            Limit::Unlimited => Limit::Below(done + promised),
+            Limit::Below(limit) => Limit::Below(limit.max(done + promised)),
+        };
+    }
+
+    /// Everything before `upto` has arrived. It may lie beyond a rewound `nxt`.
+    fn acknowledge(&mut self, now: u64, upto: u64) {
+        if upto == self.una {
+            return;
+        }
+        self.una = upto;
+        self.nxt = self.nxt.max(upto);
+        self.req_end = self.req_end.max(upto);
+        self.retry_left = self.config.limits.retry_cnt;
+        self.rnr_left = self.config.limits.rnr_retry;
+        while let Some(wr) = self.queue.take_done(upto) {
+            self.complete(&wr, SendStatus::Success);
+        }
+        self.queue.skip_to(self.nxt);
+        self.start_timer(now);
+    }
+
+    fn gap(&mut self, now: u64, number: u64) {
+        // Already back at this packet and nothing sent since: a copy, or the NAK of a packet behind it.
+        let repeated = self.nxt == number;
+        self.acknowledge(now, number);
+        if repeated {
+            self.counters.stale_acks += 1;
+        } else {
+            self.counters.packet_seq_err += 1;
+            self.retry();
+        }
+    }
+
+    fn receiver_not_ready(&mut self, now: u64, number: u64, wait_us: u64) {
+        let repeated = self.nxt == number && matches!(self.timer, Timer::Rnr(_));
+        self.acknowledge(now, number);
+        if repeated {
+            self.counters.stale_acks += 1;
+            return;
+        }
+        self.counters.rnr_nak += 1;
+        let limits = self.config.limits;
+        if self.rnr_left == 0 {
+            return self.fail(RequestFault::RnrRetriesSpent { psn: self.una(), retries: limits.rnr_retry });
+        }
+        if limits.rnr_retry != RetryLimits::ENDLESS {
+            self.rnr_left -= 1;
+        }
+        // The peer answers: a receiver that is slow for long must not use up the retries, a loss now and then.
+        self.retry_left = limits.retry_cnt;
+        self.rewind();
+        self.timer = Timer::Rnr(now + wait_us * PS_PER_US);
+    }
+
+    fn retry(&mut self) {
+        if self.retry_left == 0 {
+            let retries = self.config.limits.retry_cnt;
+            return self.fail(RequestFault::RetriesSpent { psn: self.una(), retries });
+        }
+        self.retry_left -= 1;
+        self.rewind();
+    }
+
+    /// Go back N: send again from the first packet without an ACK.
+    fn rewind(&mut self) {
+        self.nxt = self.una;
+        self.req_end = self.una;
+        self.timer = Timer::Off;
+        self.queue.rewind(self.una);
+    }
+
+    /// The timer measures from the last progress, while a packet that asked for an ACK has none.
+    fn start_timer(&mut self, now: u64) {
+        self.timer = match self.config.limits.ack_timeout_ps() {
+            Some(timeout) if self.req_end != self.una => Timer::Ack(now + timeout),
+            _ => Timer::Off,
+        };
+    }
+
+    /// The send queue dies: its first message fails with the fault, all behind it are flushed.
+    fn fail(&mut self, fault: RequestFault) {
+        self.state = RequesterState::Error(fault);
+        self.timer = Timer::Off;
+        let mut status = fault.status();
+        while let Some(wr) = self.queue.take_first() {
+            self.complete(&wr, status);
+            status = SendStatus::WrFlushErr;
+        }
+    }
+
+    fn complete(&mut self, wr: &SendWr, status: SendStatus) {
+        match status {
+            SendStatus::Success => self.counters.messages_ok += 1,
+            _ => self.counters.messages_err += 1,
+        }
+        let qpn = self.config.local.qpn;
+        self.completions.push_back(SendCompletion { qpn, wr_id: wr.wr_id, status, byte_len: wr.len });
+    }
+}

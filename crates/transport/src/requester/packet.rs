@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes the request packet of one place in a message.
+//! Source: IBTA vol. 1, clauses 9.2 (BTH), 9.3 (extended headers) and table 38 (opcodes).
+
+use super::queue::Place;
+use super::{PayloadSource, RequesterConfig, Verb};
+use penstock_wire::{BthRepr, Opcode, Payload, Position, Psn, RethRepr, RocePacket};
+
+pub(super) fn request(
+    config: &RequesterConfig,
+    place: &Place<'_>,
+    psn: Psn,
+    ack_req: bool,
+    source: &mut (impl PayloadSource + ?Sized),
+) -> RocePacket {
+    let wr = place.wr;
+    let is_end = place.position.is_end();
+    let opcode = opcode(wr.verb, place.position);
+    let reth = (wr.verb.is_write() && place.position.is_start()).then_some(RethRepr {
+        va: wr.remote_va,
+        rkey: wr.rkey,
+        dma_len: wr.len,
+    });
+    let payload = match place.len {
+        0 => Payload::EMPTY,
+        len => source.read(wr.va.wrapping_add(place.offset.into()), len as usize),
+    };
+    RocePacket {
+        eth_dst: config.peer.mac,
+        eth_src: config.local.mac,
+        ip_src: config.local.ip,
+        ip_dst: config.peer.ip,
+        dscp: config.marking.dscp,
+        ecn: config.marking.ecn,
+        ttl: config.marking.ttl,
+        udp_sport: config.marking.udp_sport,
+        bth: BthRepr {
+            pkey: config.pkey,
+            solicited: wr.solicited && is_end,
+            ack_req,
+            ..BthRepr::new(opcode, config.peer.qpn, psn)
+        },
+        reth,
+        aeth: None,
+        imm: wr.verb.imm().filter(|_| is_end),
+        payload,
+    }
+}
+
+fn opcode(verb: Verb, position: Position) -> Opcode {
+    match (verb, position) {
+        (Verb::Write | Verb::WriteImm(_), Position::First) => Opcode::WriteFirst,
+        (Verb::Write | Verb::WriteImm(_), Position::Middle) => Opcode::WriteMiddle,
+        (Verb::Write, Position::Last) => Opcode::WriteLast,
+        (Verb::Write, Position::Only) => Opcode::WriteOnly,
+        (Verb::WriteImm(_), Position::Last) => Opcode::WriteLastImm,
+        (Verb::WriteImm(_), Position::Only) => Opcode::WriteOnlyImm,
+        (Verb::Send | Verb::SendImm(_), Position::First) => Opcode::SendFirst,
+        (Verb::Send | Verb::SendImm(_), Position::Middle) => Opcode::SendMiddle,
+        (Verb::Send, Position::Last) => Opcode::SendLast,
+        (Verb::Send, Position::Only) => Opcode::SendOnly,
+        (Verb::SendImm(_), Position::Last) => Opcode::SendLastImm,
+        (Verb::SendImm(_), Position::Only) => Opcode::SendOnlyImm,
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The messages of a send queue that have not completed, and the place of the next packet among them.
+//! Promise: every operation costs the same however long the queue and its messages are; packets are not kept, a
+//! packet sent again is cut out of its message again.
+//! Source: IBTA vol. 1, clause 9.7.2 (PSNs of messages).
+
+use super::SendWr;
+use crate::Mtu;
+use penstock_wire::Position;
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    wr: SendWr,
+    /// Number of its first packet.
+    first: u64,
+    packets: u64,
+}
+
+/// One packet of a message.
+pub(super) struct Place<'a> {
+    pub(super) wr: &'a SendWr,
+    pub(super) position: Position,
+    /// First byte of the message in it.
+    pub(super) offset: u32,
+    pub(super) len: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct SendQueue {
+    mtu: Mtu,
+    messages: VecDeque<Queued>,
+    /// Messages completed before the first of `messages`.
+    done: u64,
+    /// Packets of all messages ever posted.
+    posted: u64,
+    /// The next packet: its number, the index of its message, its place in that message.
+    number: u64,
+    index: usize,
+    packet: u64,
+}
+
+impl SendQueue {
+    pub(super) fn new(mtu: Mtu) -> Self {
+        SendQueue { mtu, messages: VecDeque::new(), done: 0, posted: 0, number: 0, index: 0, packet: 0 }
+    }
+
+    pub(super) fn post(&mut self, wr: SendWr) {
+        let packets = u64::from(wr.len).div_ceil(self.mtu.bytes() as u64).max(1);
+        self.messages.push_back(Queued { wr, first: self.posted, packets });
+        self.posted += packets;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub(super) fn posted(&self) -> u64 {
+        self.posted
+    }
+
+    /// Number of the next packet's message, the first ever being 0.
+    pub(super) fn message_number(&self) -> u64 {
+        self.done + self.index as u64
+    }
+
+    /// Whether the next packet's message takes a receive of the peer.
+    pub(super) fn consumes_receive(&self) -> bool {
+        self.messages.get(self.index).is_some_and(|message| message.wr.verb.consumes_receive())
+    }
+
+    /// The next packet; there must be one.
+    pub(super) fn place(&self) -> Place<'_> {
+        let Queued { wr, packets, .. } = &self.messages[self.index];
+        let position = match (self.packet == 0, self.packet + 1 == *packets) {
+            (true, true) => Position::Only,
+            (true, false) => Position::First,
+            (false, true) => Position::Last,
+            (false, false) => Position::Middle,
+        };
+        let mtu = self.mtu.bytes() as u32;
+        let offset = self.packet as u32 * mtu;
+        Place { wr, position, offset, len: mtu.min(wr.len - offset) }
+    }
+
+    /// On to the next packet.
+    pub(super) fn advance(&mut self) {
+        self.number += 1;
+        self.packet += 1;
+        if self.packet == self.messages[self.index].packets {
+            self.index += 1;
+            self.packet = 0;
+        }
+    }
+
+    /// The first message, if it lies wholly before packet `upto`.
+    pub(super) fn take_done(&mut self, upto: u64) -> Option<SendWr> {
+        self.messages.front().filter(|message| message.first + message.packets <= upto)?;
+        self.take_first()
+    }
+
+    /// The first message, done or not.
+    pub(super) fn take_first(&mut self) -> Option<SendWr> {
+        let message = self.messages.pop_front()?;
+        self.done += 1;
+        self.index = self.index.saturating_sub(1);
+        Some(message.wr)
+    }
+
+    /// Makes `number` the next packet if it is not: a packet of the first message, or of the next one posted.
+    pub(super) fn skip_to(&mut self, number: u64) {
+        if number != self.number {
+            self.rewind(number);
+        }
+    }
+
+    /// Makes `number`, a packet of the first message or of the next one posted, the next packet.
+    pub(super) fn rewind(&mut self, number: u64) {
+        self.number = number;
+        self.index = 0;
+        self.packet = self.messages.front().map_or(0, |message| number - message.first);
+    }
+
+    /// The count behind a 24-bit MSN: the one nearest to the messages completed here.
+    pub(super) fn unwrap_msn(&self, msn: u32) -> u64 {
+        const BITS: u32 = 24;
+        let ahead = ((u64::from(msn).wrapping_sub(self.done) << (64 - BITS)) as i64) >> (64 - BITS);
+        self.done.saturating_add_signed(ahead)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verb;
+
+    fn message(wr_id: u64, len: u32) -> SendWr {
+        SendWr { wr_id, verb: Verb::Write, va: 0, len, remote_va: 0, rkey: 0, solicited: false }
+    }
+
+    #[test]
+    fn messages_are_cut_into_packets_of_one_mtu_and_a_rest() {
+        let mut queue = SendQueue::new(Mtu::B256);
+        for (wr_id, len) in [(0, 600), (1, 0), (2, 512)] {
+            queue.post(message(wr_id, len));
+        }
+        let mut seen = Vec::new();
+        while queue.number < queue.posted() {
+            let place = queue.place();
+            seen.push((place.wr.wr_id, place.position, place.offset, place.len));
+            queue.advance();
+        }
+        use Position::*;
+        let expected = [(0, First, 0, 256), (0, Middle, 256, 256), (0, Last, 512, 88), (1, Only, 0, 0)];
+        assert_eq!(seen[..4], expected);
+        assert_eq!(seen[4..], [(2, First, 0, 256), (2, Last, 256, 256)]);
+    }
+
+    #[test]
+    fn a_rewind_finds_its_packet_whatever_has_completed() {
+        let mut queue = SendQueue::new(Mtu::B256);
+        (0..3).for_each(|wr_id| queue.post(message(wr_id, 600)));
+        (0..8).for_each(|_| queue.advance());
+        assert_eq!(queue.take_done(4).map(|wr| wr.wr_id), Some(0));
+        assert!(queue.take_done(4).is_none());
+        queue.rewind(4);
+        assert_eq!((queue.place().wr.wr_id, queue.place().offset, queue.message_number()), (1, 256, 1));
+    }
+
+    #[test]
+    fn the_message_count_of_an_acknowledgement_is_the_nearest() {
+        let queue = SendQueue { done: (1 << 24) + 1, ..SendQueue::new(Mtu::B256) };
+        assert_eq!(queue.unwrap_msn(5), (1 << 24) + 5);
+        assert_eq!(queue.unwrap_msn(0xFF_FFFF), (1 << 24) - 1);
+        assert_eq!(SendQueue::new(Mtu::B256).unwrap_msn(0xFF_FFFF), 0);
+    }
+}

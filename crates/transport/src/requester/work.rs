@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Work requests of a send queue, their completions, and why a send queue fails.
+//! Source: IBTA vol. 1, clauses 10.8 (work requests), 9.9.2 (requester errors) and 11.4.2 (completions).
+
+use penstock_wire::{NakCode, Payload, Psn, Qpn};
+
+/// What a message does at the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verb {
+    /// RDMA WRITE: the peer is not told.
+    Write,
+    /// RDMA WRITE that ends with a completion at the peer.
+    WriteImm(u32),
+    /// SEND, into the peer's next receive.
+    Send,
+    /// SEND with immediate data.
+    SendImm(u32),
+}
+
+impl Verb {
+    pub(crate) fn is_write(self) -> bool {
+        matches!(self, Verb::Write | Verb::WriteImm(_))
+    }
+
+    pub(crate) fn imm(self) -> Option<u32> {
+        match self {
+            Verb::WriteImm(imm) | Verb::SendImm(imm) => Some(imm),
+            Verb::Write | Verb::Send => None,
+        }
+    }
+
+    /// Whether a message of this verb takes a receive of the peer.
+    pub fn consumes_receive(self) -> bool {
+        !matches!(self, Verb::Write)
+    }
+}
+
+/// A message to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SendWr {
+    /// Returned with the completion.
+    pub wr_id: u64,
+    /// What it does at the peer.
+    pub verb: Verb,
+    /// Local address of the first byte, for [`PayloadSource::read`].
+    pub va: u64,
+    /// Bytes; at most 2^31, none is allowed.
+    pub len: u32,
+    /// Where a WRITE goes.
+    pub remote_va: u64,
+    /// Key of the region it goes to.
+    pub rkey: u32,
+    /// Asks for an event at the peer.
+    pub solicited: bool,
+}
+
+/// Where the payload of messages comes from.
+pub trait PayloadSource {
+    /// `len` bytes (at most one MTU) at `va`, which lie wholly inside a posted message. They must stay the
+    /// same until the message completes, as a packet may have to be sent again.
+    fn read(&mut self, va: u64, len: usize) -> Payload;
+}
+
+/// Payloads of no interest: only their length travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VirtualPayload;
+
+impl PayloadSource for VirtualPayload {
+    fn read(&mut self, _va: u64, len: usize) -> Payload {
+        Payload::Virtual(len as u32)
+    }
+}
+
+/// How a message ended, named as in `enum ibv_wc_status`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SendStatus {
+    /// The peer has acknowledged all of it.
+    Success,
+    /// The peer did not answer.
+    RetryExcErr,
+    /// The peer never had a receive for it.
+    RnrRetryExcErr,
+    /// The peer found the request invalid.
+    RemInvReqErr,
+    /// The peer denied the access.
+    RemAccessErr,
+    /// The peer could not complete it.
+    RemOpErr,
+    /// The queue pair fell into error first, or was closed.
+    WrFlushErr,
+}
+
+/// The end of one message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SendCompletion {
+    /// Our queue pair.
+    pub qpn: Qpn,
+    /// Of the work request.
+    pub wr_id: u64,
+    /// How it ended.
+    pub status: SendStatus,
+    /// Bytes of the message.
+    pub byte_len: u32,
+}
+
+/// A work request that cannot be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PostError {
+    /// Longer than a message may be.
+    #[error("message {wr_id} of {len} bytes: a message has at most 2^31 bytes; post it in parts")]
+    TooLong {
+        /// Work request.
+        wr_id: u64,
+        /// Its bytes.
+        len: u32,
+    },
+}
+
+/// Why a send queue fell into error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RequestFault {
+    /// Timeouts and sequence NAKs used up the retries.
+    #[error("PSN {psn} was not acknowledged after {retries} retries: is the peer alive, the network not losing all?")]
+    RetriesSpent {
+        /// First packet without an ACK.
+        psn: Psn,
+        /// Retries allowed.
+        retries: u8,
+    },
+    /// RNR NAKs used up their retries.
+    #[error("no receive was posted for PSN {psn} in {retries} RNR retries: post receives faster or allow more")]
+    RnrRetriesSpent {
+        /// First packet without an ACK.
+        psn: Psn,
+        /// Retries allowed.
+        retries: u8,
+    },
+    /// The peer refused a request for good.
+    #[error("the peer refused PSN {psn}: {}", reason(*.code))]
+    Refused {
+        /// The packet refused.
+        psn: Psn,
+        /// Why.
+        code: NakCode,
+    },
+    /// The owner closed the queue pair.
+    #[error("closed by its owner")]
+    Closed,
+}
+
+fn reason(code: NakCode) -> &'static str {
+    match code {
+        NakCode::RemoteAccessError => "wrong key, range or permission; compare with what the receiver announced",
+        NakCode::RemoteOperationalError => "it could not complete the request",
+        _ => "invalid request; do both ends use the same path MTU?",
+    }
+}
+
+impl RequestFault {
+    /// How the first message without an ACK ends; all behind it are flushed.
+    pub const fn status(&self) -> SendStatus {
+        match self {
+            RequestFault::RetriesSpent { .. } => SendStatus::RetryExcErr,
+            RequestFault::RnrRetriesSpent { .. } => SendStatus::RnrRetryExcErr,
+            RequestFault::Refused { code: NakCode::RemoteAccessError, .. } => SendStatus::RemAccessErr,
+            RequestFault::Refused { code: NakCode::RemoteOperationalError, .. } => SendStatus::RemOpErr,
+            RequestFault::Refused { .. } => SendStatus::RemInvReqErr,
+            RequestFault::Closed => SendStatus::WrFlushErr,
+        }
+    }
+}
