@@ -4,9 +4,10 @@
 
     python regs/generate.py [--out build/gen] [--force] [--html]
 
-Written to the output folder: the register block (`penstock_regblock.sv` and its package, by PeakRDL), and by
-the writers in this folder `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_regs.py`, and the uHAL address
-table `penstock.xml` with `penstock_qp.xml`. Nothing is done when the outputs are younger than their sources.
+Written to the output folder by the writers in this folder: the register block (`penstock_regblock.sv` and its
+package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_regs.py`, and the uHAL address table `penstock.xml`
+with `penstock_qp.xml`; PeakRDL makes the browsable page. Nothing is done when the outputs are younger than
+their sources.
 """
 
 import argparse
@@ -47,12 +48,9 @@ def stale(out: Path) -> bool:
 
 def compile_map():
     """The elaborated `penstock` address map; exits with the compiler's message when the RDL is wrong."""
-    from peakrdl_regblock.udps import ALL_UDPS
     from systemrdl import RDLCompileError, RDLCompiler
 
     compiler = RDLCompiler()
-    for udp in ALL_UDPS:  # PeakRDL's own properties
-        compiler.register_udp(udp)
     try:
         compiler.compile_file(str(RDL), incl_search_paths=[str(HERE)])
         return compiler.elaborate("penstock")
@@ -60,37 +58,24 @@ def compile_map():
         sys.exit(f"{RDL}: not a valid register map; see the messages above")
 
 
-def write_regblock(root, folder: Path) -> None:
-    from peakrdl_regblock import RegblockExporter
-    from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif_flattened
-
-    RegblockExporter().export(
-        root,
-        str(folder),
-        cpuif_cls=AXI4Lite_Cpuif_flattened,
-        module_name="penstock_regblock",
-        package_name="penstock_regblock_pkg",
-        err_if_bad_addr=True,
-        err_if_bad_rw=True,
-    )
-
-
 def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
     """Brings `out` up to date; returns whether anything was written. Safe beside parallel runs."""
     if not force and not stale(out):
         return False
     sys.path.insert(0, str(HERE))
-    from register_model import read_map
+    from register_model import read_blocks, read_map, read_signals
+    from write_block import module, package
     from write_python import python_map, uhal_tables
     from write_rust import rust_constants
     from write_sv import sv_package
 
     root = compile_map()
-    model = read_map(root.top)
+    model, blocks = read_map(root.top), read_blocks(root.top)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as scratch:
         folder = Path(scratch)
-        write_regblock(root, folder)
+        (folder / "penstock_regblock_pkg.sv").write_text(package(model, blocks))
+        (folder / "penstock_regblock.sv").write_text(module(model, blocks, read_signals(root.top)))
         (folder / "penstock_regs_pkg.sv").write_text(sv_package(model))
         (folder / "penstock_regs.rs").write_text(rust_constants(model))
         (folder / "penstock_regs.py").write_text(python_map(model))

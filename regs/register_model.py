@@ -12,6 +12,11 @@ class Field:
     desc: str
     low: int  # position of the least significant bit
     width: int
+    writable: bool  # by software
+    pulse: bool  # a written 1 lasts one cycle and reads 0
+    used: bool  # by the gateware
+    driven: bool  # by the gateware: its live value is read
+    reset: int | str  # a name: that signal, which follows from the build
 
     @property
     def mask(self) -> int:
@@ -26,7 +31,13 @@ class Register:
     offset: int  # bytes from the start of its group
     fields: list[Field]
     writable: bool
-    reset: int | None  # None: it follows from the build
+
+    @property
+    def reset(self) -> int | None:
+        """The word after reset; None where it follows from the build."""
+        if any(isinstance(f.reset, str) for f in self.fields):
+            return None
+        return sum(f.reset << f.low for f in self.fields)
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,20 @@ class Group:
     count: int
     stride: int
     registers: list[Register]
+    block: str | None  # the external block that answers it
+
+
+@dataclass(frozen=True)
+class Block:
+    """A range of addresses that a module outside of the register block answers."""
+
+    name: str
+    base: int
+    size: int  # bytes
+
+    @property
+    def addr_width(self) -> int:
+        return (self.size - 1).bit_length()
 
 
 def tidy(text: str | None) -> str:
@@ -54,16 +79,24 @@ def described(node) -> str:
 
 
 def read_field(node: FieldNode, register_desc: str) -> Field:
-    return Field(node.inst_name, tidy(node.get_property("desc")) or register_desc, node.low, node.width)
+    reset = node.get_property("reset") or 0
+    return Field(
+        name=node.inst_name,
+        desc=tidy(node.get_property("desc")) or register_desc,
+        low=node.low,
+        width=node.width,
+        writable=node.is_sw_writable,
+        pulse=bool(node.get_property("singlepulse")),
+        used=node.is_hw_readable,
+        driven=node.is_hw_writable,
+        reset=reset if isinstance(reset, int) else reset.inst_name,
+    )
 
 
 def read_register(node: RegNode, offset: int) -> Register:
     desc = described(node)
-    resets = [(f.get_property("reset") or 0, f.low) for f in node.fields()]
-    constant = all(isinstance(value, int) for value, _ in resets)
-    reset = sum(value << low for value, low in resets) if constant else None
     fields = [read_field(f, desc) for f in node.fields()]
-    return Register(node.inst_name, desc, offset, fields, node.has_sw_writable, reset)
+    return Register(node.inst_name, desc, offset, fields, node.has_sw_writable)
 
 
 def read_registers(node) -> list[Register]:
@@ -72,7 +105,7 @@ def read_registers(node) -> list[Register]:
 
 def read_map(top: AddrmapNode) -> list[Group]:
     """Groups in address order; the first holds the registers at the top level, and is called `global`."""
-    groups = [Group("global", described(top), 0, 1, 0, read_registers(top))]
+    groups = [Group("global", described(top), 0, 1, 0, read_registers(top), None)]
     for child in top.children():
         if not isinstance(child, RegfileNode):
             continue
@@ -81,5 +114,18 @@ def read_map(top: AddrmapNode) -> list[Group]:
             count = inner.array_dimensions[0] if inner.is_array else 1
             base = child.raw_address_offset + (inner.raw_address_offset if arrays else 0)
             stride = inner.array_stride if inner.is_array else 0
-            groups.append(Group(inner.inst_name, described(inner), base, count, stride, read_registers(inner)))
+            block = child.inst_name if child.external else None
+            groups.append(Group(inner.inst_name, described(inner), base, count, stride, read_registers(inner), block))
     return groups
+
+
+def read_blocks(top: AddrmapNode) -> list[Block]:
+    """The external blocks in address order."""
+    found = [c for c in top.children() if isinstance(c, RegfileNode) and c.external]
+    return [Block(c.inst_name, c.raw_address_offset, c.size) for c in found]
+
+
+def read_signals(top: AddrmapNode) -> list[str]:
+    """Names of the reset values that follow from the build, as fields use them, in address order."""
+    resets = [f.reset for g in read_map(top) if not g.block for r in g.registers for f in r.fields]
+    return list(dict.fromkeys(r for r in resets if isinstance(r, str)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SystemVerilog package: offsets, and for each register outside the PeakRDL block its packed struct."""
+"""SystemVerilog package: offsets, and for each register outside the register block its packed struct."""
 
 from register_model import Group, Register
 

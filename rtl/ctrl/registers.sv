@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The register map as the rest of the gateware sees it: settings out, status in, and a bus for the
 // blocks that answer their own addresses. Unmapped addresses and writes to read-only registers answer SLVERR.
-// The block inside is made by PeakRDL from regs/penstock.rdl.
+// The block inside is made by regs/generate.py from regs/penstock.rdl.
 module registers
   import penstock_pkg::*;
   import ctrl_pkg::*;
@@ -57,8 +57,8 @@ module registers
   output reg_req_t qp_req,
   input  reg_rsp_t qp_rsp
 );
-  penstock_regblock_pkg::penstock__in_t hwif_in;
-  penstock_regblock_pkg::penstock__out_t hwif_out;
+  penstock_regblock_pkg::live_t live;
+  penstock_regblock_pkg::held_t held;
   qp_flow_t flow;            // what the connection manager writes into rows
   qp_transport_t transport;
 
@@ -84,7 +84,22 @@ module registers
   localparam logic [31:0] QcnRateHai = rate_of(625_000);
   localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000);
 
-  penstock_regblock u_regblock (
+  // ---- the words, and who has them ---------------------------------------------------------------
+  logic [15:0] index;
+  logic [31:0] keep, reset_word, live_word, word;
+  logic known, writable, write;
+  penstock_regblock_pkg::blocks_t block;
+  reg_req_t req;
+  reg_rsp_t rsp;
+
+  register_access #(
+    .WORDS(penstock_regblock_pkg::Words)
+  ) u_access (
+    .outside(|block),
+    .*
+  );
+
+  penstock_regblock #(
     .rate_line(RateLine),
     .cc_rate_ai(CcRateAi),
     .cc_rate_hai(CcRateHai),
@@ -94,236 +109,193 @@ module registers
     .cc_increase_interval(CcIncreaseInterval),
     .qcn_rate_ai(QcnRateAi),
     .qcn_rate_hai(QcnRateHai),
-    .qcn_timer_period(QcnTimerPeriod),
+    .qcn_timer_period(QcnTimerPeriod)
+  ) u_regblock (
     .*
   );
 
   wire unused = &{1'b0, mac};  // its pulses are the counters' affair
 
   // ---- constants and status in -----------------------------------------------------------------
-  assign hwif_in.build.data_w.next          = 16'(DATA_W);
-  assign hwif_in.build.n_qp.next            = 16'(N_QP);
-  assign hwif_in.clock.khz.next             = CLK_KHZ;
-  assign hwif_in.ring.bytes.next            = RING_BYTES;
-  assign hwif_in.slots.count.next           = SLOTS;
-  assign hwif_in.link_status.tx_paused.next = tx_paused;
+  assign live.build.data_w          = 16'(DATA_W);
+  assign live.build.n_qp            = 16'(N_QP);
+  assign live.clock.khz             = CLK_KHZ;
+  assign live.ring.bytes            = RING_BYTES;
+  assign live.slots.count           = SLOTS;
+  assign live.link_status.tx_paused = tx_paused;
 
-  assign hwif_in.port.link.local_fault.next  = mac.local_fault;
-  assign hwif_in.port.link.remote_fault.next = mac.remote_fault;
+  assign live.port.link.local_fault  = mac.local_fault;
+  assign live.port.link.remote_fault = mac.remote_fault;
 
-  assign hwif_in.connection.status.busy.next = cm_status.busy;
-  assign hwif_in.connection.status.step.next = cm_status.step;
-  assign hwif_in.connection.status.fail.next = cm_status.fail;
-  assign hwif_in.connection.status.qp.next   = cm_status.qp;
+  assign live.connection.status.busy = cm_status.busy;
+  assign live.connection.status.step = cm_status.step;
+  assign live.connection.status.fail = cm_status.fail;
+  assign live.connection.status.qp   = cm_status.qp;
 
-  assign hwif_in.destination.status.live.next    = destination_status.live;
-  assign hwif_in.destination.status.bank.next    = destination_status.bank;
-  assign hwif_in.destination.status.pending.next = destination_status.pending;
-  assign hwif_in.destination.status.busy.next    = destination_status.busy;
+  assign live.destination.status.live    = destination_status.live;
+  assign live.destination.status.bank    = destination_status.bank;
+  assign live.destination.status.pending = destination_status.pending;
+  assign live.destination.status.busy    = destination_status.busy;
 
-  assign hwif_in.source.status.running.next = source_status.running;
-  assign {hwif_in.source.messages_hi.value.next, hwif_in.source.messages_lo.value.next} = source_status.messages;
-  assign {hwif_in.source.bytes_hi.value.next, hwif_in.source.bytes_lo.value.next} = source_status.bytes;
-  assign {hwif_in.source.stalled_hi.value.next, hwif_in.source.stalled_lo.value.next} = source_status.stalled;
-  assign {hwif_in.source.event_number_hi.value.next, hwif_in.source.event_number_lo.value.next} =
+  assign live.source.status.running = source_status.running;
+  assign {live.source.messages_hi.value, live.source.messages_lo.value} = source_status.messages;
+  assign {live.source.bytes_hi.value, live.source.bytes_lo.value} = source_status.bytes;
+  assign {live.source.stalled_hi.value, live.source.stalled_lo.value} = source_status.stalled;
+  assign {live.source.event_number_hi.value, live.source.event_number_lo.value} =
       source_status.event_number;
 
   // ---- settings out ----------------------------------------------------------------------------
-  assign settings.local_mac     = {hwif_out.local_mac_hi.mac.value, hwif_out.local_mac_lo.mac.value};
-  assign settings.local_ip      = hwif_out.local_ip.ip.value;
-  assign settings.ttl           = hwif_out.ipv4.ttl.value;
-  assign settings.qpn_base      = {hwif_out.qpn_base.base.value, 8'h0};
-  assign settings.cut_through      = hwif_out.requester.cut_through.value;
-  assign settings.keep_alive_ticks = hwif_out.keep_alive.ticks.value;
-  assign settings.pause_en      = hwif_out.flow_control.pause_en.value;
-  assign settings.pfc_en        = hwif_out.flow_control.pfc_en.value;
-  assign settings.traffic_class = hwif_out.flow_control.traffic_class.value;
+  assign settings.local_mac     = {held.local_mac_hi.mac, held.local_mac_lo.mac};
+  assign settings.local_ip      = held.local_ip.ip;
+  assign settings.ttl           = held.ipv4.ttl;
+  assign settings.qpn_base      = {held.qpn_base.base, 8'h0};
+  assign settings.cut_through      = held.requester.cut_through;
+  assign settings.keep_alive_ticks = held.keep_alive.ticks;
+  assign settings.pause_en      = held.flow_control.pause_en;
+  assign settings.pfc_en        = held.flow_control.pfc_en;
+  assign settings.traffic_class = held.flow_control.traffic_class;
 
   assign settings.connection = '{
-      listen:      hwif_out.connection.control.listen.value,
-      reopen:      hwif_out.connection.control.reopen.value,
-      server_ip:   hwif_out.connection.server_ip.ip.value,
-      server_port: hwif_out.connection.server_port.port.value,
-      timeout_ms:  hwif_out.connection.patience.timeout_ms.value,
-      retries:     hwif_out.connection.patience.retries.value,
+      listen:      held.connection.control.listen,
+      reopen:      held.connection.control.reopen,
+      server_ip:   held.connection.server_ip.ip,
+      server_port: held.connection.server_port.port,
+      timeout_ms:  held.connection.patience.timeout_ms,
+      retries:     held.connection.patience.retries,
       flow:        flow,
       transport:   transport,
-      open:        hwif_out.connection.command.open.value,
-      close:       hwif_out.connection.command.close.value,
-      qp:          hwif_out.connection.command.qp.value
+      open:        held.connection.command.open,
+      close:       held.connection.command.close,
+      qp:          held.connection.command.qp
   };
   assign flow = '{
-      tos: hwif_out.connection.flow.tos.value, udp_sport: hwif_out.connection.flow.udp_sport.value, default: '0
+      tos: held.connection.flow.tos, udp_sport: held.connection.flow.udp_sport, default: '0
   };
   assign transport = '{
-      mtu:         hwif_out.connection.transport.mtu.value,
-      ack_timeout: hwif_out.connection.transport.ack_timeout.value,
-      retry_cnt:   hwif_out.connection.transport.retry_cnt.value,
-      rnr_retry:   hwif_out.connection.transport.rnr_retry.value,
+      mtu:         held.connection.transport.mtu,
+      ack_timeout: held.connection.transport.ack_timeout,
+      retry_cnt:   held.connection.transport.retry_cnt,
+      rnr_retry:   held.connection.transport.rnr_retry,
       default:     '0
   };
 
-  assign settings.store_base = {hwif_out.store_base_hi.addr.value, hwif_out.store_base_lo.addr.value};
-  assign settings.clear = hwif_out.command.clear.value;
+  assign settings.store_base = {held.store_base_hi.addr, held.store_base_lo.addr};
+  assign settings.clear = held.command.clear;
 
   assign settings.vlan = '{
-      enable:       hwif_out.port.vlan.enable.value,
-      vid:          hwif_out.port.vlan.vid.value,
-      pcp_data:     hwif_out.port.vlan.pcp_data.value,
-      pcp_services: hwif_out.port.vlan.pcp_services.value
+      enable:       held.port.vlan.enable,
+      vid:          held.port.vlan.vid,
+      pcp_data:     held.port.vlan.pcp_data,
+      pcp_services: held.port.vlan.pcp_services
   };
   assign settings.pause_tx = '{
-      pause_en:   hwif_out.port.pause.pause_en.value,
-      pfc_en:     hwif_out.port.pause.pfc_en.value,
-      classes:    hwif_out.port.pause.classes.value,
-      quanta:     hwif_out.port.pause.quanta.value,
-      xoff_bytes: hwif_out.port.threshold.xoff_bytes.value,
-      xon_bytes:  hwif_out.port.threshold.xon_bytes.value
+      pause_en:   held.port.pause.pause_en,
+      pfc_en:     held.port.pause.pfc_en,
+      classes:    held.port.pause.classes,
+      quanta:     held.port.pause.quanta,
+      xoff_bytes: held.port.threshold.xoff_bytes,
+      xon_bytes:  held.port.threshold.xon_bytes
   };
   assign settings.services = '{
-      netmask:    hwif_out.services.netmask.netmask.value,
-      gateway:    hwif_out.services.gateway.gateway.value,
-      arp_age:    hwif_out.services.control.arp_age.value,
-      gratuitous: hwif_out.services.control.gratuitous.value,
-      echo:       hwif_out.services.control.echo.value,
-      arp_retry:  hwif_out.services.resolution.arp_retry.value,
-      arp_tries:  hwif_out.services.resolution.arp_tries.value
+      netmask:    held.services.netmask.netmask,
+      gateway:    held.services.gateway.gateway,
+      arp_age:    held.services.control.arp_age,
+      gratuitous: held.services.control.gratuitous,
+      echo:       held.services.control.echo,
+      arp_retry:  held.services.resolution.arp_retry,
+      arp_tries:  held.services.resolution.arp_tries
   };
 
   assign settings.source = '{
-      generator:     source_pkg::generator_e'(hwif_out.source.control.generator.value),
-      prbs_invert:   hwif_out.source.control.prbs_invert.value,
-      restart:       hwif_out.source.control.restart.value,
-      verb:          verb_e'(hwif_out.source.control.verb.value),
-      with_imm:      hwif_out.source.control.with_imm.value,
-      in_ring:       hwif_out.source.control.in_ring.value,
-      by_event:      hwif_out.source.control.by_event.value,
-      tag_prefix:    hwif_out.source.control.tag_prefix.value,
-      qp_first:      hwif_out.source.qp_range.qp_first.value,
-      qp_last:       hwif_out.source.qp_range.qp_last.value,
-      length_min:    hwif_out.source.length_min.value.value,
-      length_max:    hwif_out.source.length_max.value.value,
-      length_seed:   hwif_out.source.length_seed.value.value,
-      count:         hwif_out.source.count.value.value,
-      interval:      hwif_out.source.interval.value.value,
-      burst:         hwif_out.source.burst.value.value,
-      raddr:         {hwif_out.source.raddr_hi.value.value, hwif_out.source.raddr_lo.value.value},
-      raddr_stride:  hwif_out.source.raddr_stride.value.value,
-      raddr_slots:   hwif_out.source.raddr_slots.value.value,
-      first_event:   {hwif_out.source.first_event_hi.value.value, hwif_out.source.first_event_lo.value.value},
-      prbs_seed:     hwif_out.source.prbs_seed.value.value,
-      replay_blocks: hwif_out.source.replay_blocks.value.value
+      generator:     source_pkg::generator_e'(held.source.control.generator),
+      prbs_invert:   held.source.control.prbs_invert,
+      restart:       held.source.control.restart,
+      verb:          verb_e'(held.source.control.verb),
+      with_imm:      held.source.control.with_imm,
+      in_ring:       held.source.control.in_ring,
+      by_event:      held.source.control.by_event,
+      tag_prefix:    held.source.control.tag_prefix,
+      qp_first:      held.source.qp_range.qp_first,
+      qp_last:       held.source.qp_range.qp_last,
+      length_min:    held.source.length_min.value,
+      length_max:    held.source.length_max.value,
+      length_seed:   held.source.length_seed.value,
+      count:         held.source.count.value,
+      interval:      held.source.interval.value,
+      burst:         held.source.burst.value,
+      raddr:         {held.source.raddr_hi.value, held.source.raddr_lo.value},
+      raddr_stride:  held.source.raddr_stride.value,
+      raddr_slots:   held.source.raddr_slots.value,
+      first_event:   {held.source.first_event_hi.value, held.source.first_event_lo.value},
+      prbs_seed:     held.source.prbs_seed.value,
+      replay_blocks: held.source.replay_blocks.value
   };
-  assign settings.source_start = hwif_out.source.command.start.value;
-  assign settings.source_stop  = hwif_out.source.command.stop.value;
+  assign settings.source_start = held.source.command.start;
+  assign settings.source_stop  = held.source.command.stop;
 
-  assign settings.destination.commit = hwif_out.destination.control.commit.value;
+  assign settings.destination.commit = held.destination.control.commit;
   assign settings.destination.switch_event = {
-      hwif_out.destination.switch_event_hi.event_number.value, hwif_out.destination.switch_event_lo.event_number.value
+      held.destination.switch_event_hi.event_number, held.destination.switch_event_lo.event_number
   };
 
-  assign settings.cnp_interval      = hwif_out.cnp_limit.interval.value;
-  assign settings.cnp_burst         = hwif_out.cnp_limit.burst.value;
-  assign settings.sampling.interval = hwif_out.sampling.interval.cycles.value;
-  assign settings.sampling.first    = hwif_out.sampling.range.first.value;
-  assign settings.sampling.last     = hwif_out.sampling.range.last.value;
+  assign settings.cnp_interval      = held.cnp_limit.interval;
+  assign settings.cnp_burst         = held.cnp_limit.burst;
+  assign settings.sampling.interval = held.sampling.interval.cycles;
+  assign settings.sampling.first    = held.sampling.range.first;
+  assign settings.sampling.last     = held.sampling.range.last;
 
   for (genvar i = 0; i < int'(CcGroups); i++) begin : gen_group
     assign settings.cc[i] = '{
-        law:               law_e'(hwif_out.cc[i].control.law.value),
-        clamp_target:      hwif_out.cc[i].control.clamp_target.value,
-        two_counters:      hwif_out.cc[i].control.two_counters.value,
-        g_shift:           hwif_out.cc[i].control.g_shift.value,
-        stage_threshold:   hwif_out.cc[i].control.stage_threshold.value,
-        hyper_threshold:   hwif_out.cc[i].control.hyper_threshold.value,
-        rate_ai:           hwif_out.cc[i].rate_ai.value.value,
-        rate_hai:          hwif_out.cc[i].rate_hai.value.value,
-        rate_min:          hwif_out.cc[i].rate_min.value.value,
-        rate_line:         hwif_out.cc[i].rate_line.value.value,
-        decrease_interval: hwif_out.cc[i].decrease_interval.value.value,
-        alpha_interval:    hwif_out.cc[i].alpha_interval.value.value,
-        increase_interval: hwif_out.cc[i].increase_interval.value.value,
-        byte_threshold:    hwif_out.cc[i].byte_threshold.value.value
+        law:               law_e'(held.cc[i].control.law),
+        clamp_target:      held.cc[i].control.clamp_target,
+        two_counters:      held.cc[i].control.two_counters,
+        g_shift:           held.cc[i].control.g_shift,
+        stage_threshold:   held.cc[i].control.stage_threshold,
+        hyper_threshold:   held.cc[i].control.hyper_threshold,
+        rate_ai:           held.cc[i].rate_ai.value,
+        rate_hai:          held.cc[i].rate_hai.value,
+        rate_min:          held.cc[i].rate_min.value,
+        rate_line:         held.cc[i].rate_line.value,
+        decrease_interval: held.cc[i].decrease_interval.value,
+        alpha_interval:    held.cc[i].alpha_interval.value,
+        increase_interval: held.cc[i].increase_interval.value,
+        byte_threshold:    held.cc[i].byte_threshold.value
     };
     assign settings.qcn[i] = '{
-        gd_shift:        hwif_out.qcn[i].control.gd_shift.value,
-        stage_threshold: hwif_out.qcn[i].control.stage_threshold.value,
-        jitter:          hwif_out.qcn[i].control.jitter.value,
-        rate_ai:         hwif_out.qcn[i].rate_ai.value.value,
-        rate_hai:        hwif_out.qcn[i].rate_hai.value.value,
-        rate_min:        hwif_out.qcn[i].rate_min.value.value,
-        rate_line:       hwif_out.qcn[i].rate_line.value.value,
-        timer_period:    hwif_out.qcn[i].timer_period.value.value,
-        byte_limit:      hwif_out.qcn[i].byte_limit.value.value,
-        seed:            hwif_out.qcn[i].seed.value.value
+        gd_shift:        held.qcn[i].control.gd_shift,
+        stage_threshold: held.qcn[i].control.stage_threshold,
+        jitter:          held.qcn[i].control.jitter,
+        rate_ai:         held.qcn[i].rate_ai.value,
+        rate_hai:        held.qcn[i].rate_hai.value,
+        rate_min:        held.qcn[i].rate_min.value,
+        rate_line:       held.qcn[i].rate_line.value,
+        timer_period:    held.qcn[i].timer_period.value,
+        byte_limit:      held.qcn[i].byte_limit.value,
+        seed:            held.qcn[i].seed.value
     };
   end
 
   // ---- blocks that answer for themselves ---------------------------------------------------------
-  assign counters_req = '{
-      valid: hwif_out.counters.req,
-      is_wr: hwif_out.counters.req_is_wr,
-      addr: 16'(hwif_out.counters.addr),
-      wr_data: hwif_out.counters.wr_data,
-      wr_biten: hwif_out.counters.wr_biten
-  };
-  assign hwif_in.counters.rd_ack  = counters_rsp.rd_ack;
-  assign hwif_in.counters.rd_data = counters_rsp.rd_data;
-  assign hwif_in.counters.wr_ack  = counters_rsp.wr_ack;
+  // The request as one block sees it: addresses from its own start.
+  function automatic reg_req_t request_to(reg_req_t from, logic chosen, int unsigned addr_w);
+    request_to       = from;
+    request_to.valid = from.valid && chosen;
+    request_to.addr  = from.addr & ~(16'hFFFF << addr_w);
+  endfunction
 
-  assign latency_req = '{
-      valid: hwif_out.latency_histogram.req,
-      is_wr: hwif_out.latency_histogram.req_is_wr,
-      addr: 16'(hwif_out.latency_histogram.addr),
-      wr_data: hwif_out.latency_histogram.wr_data,
-      wr_biten: hwif_out.latency_histogram.wr_biten
-  };
-  assign hwif_in.latency_histogram.rd_ack  = latency_rsp.rd_ack;
-  assign hwif_in.latency_histogram.rd_data = latency_rsp.rd_data;
-  assign hwif_in.latency_histogram.wr_ack  = latency_rsp.wr_ack;
+  // Nothing but while it answers.
+  function automatic reg_rsp_t answer_of(reg_rsp_t from);
+    return from & {$bits(reg_rsp_t){from.rd_ack || from.wr_ack}};
+  endfunction
 
-  assign replay_req = '{
-      valid: hwif_out.replay_memory.req,
-      is_wr: hwif_out.replay_memory.req_is_wr,
-      addr: 16'(hwif_out.replay_memory.addr),
-      wr_data: hwif_out.replay_memory.wr_data,
-      wr_biten: hwif_out.replay_memory.wr_biten
-  };
-  assign hwif_in.replay_memory.rd_ack  = replay_rsp.rd_ack;
-  assign hwif_in.replay_memory.rd_data = replay_rsp.rd_data;
-  assign hwif_in.replay_memory.wr_ack  = replay_rsp.wr_ack;
+  assign counters_req = request_to(req, block.counters, penstock_regblock_pkg::CountersAddrW);
+  assign latency_req  = request_to(req, block.latency_histogram, penstock_regblock_pkg::LatencyHistogramAddrW);
+  assign replay_req   = request_to(req, block.replay_memory, penstock_regblock_pkg::ReplayMemoryAddrW);
+  assign servers_req  = request_to(req, block.servers, penstock_regblock_pkg::ServersAddrW);
+  assign rings_req    = request_to(req, block.rings, penstock_regblock_pkg::RingsAddrW);
+  assign qp_req       = request_to(req, block.qp_table, penstock_regblock_pkg::QpTableAddrW);
 
-  assign servers_req = '{
-      valid: hwif_out.servers.req,
-      is_wr: hwif_out.servers.req_is_wr,
-      addr: 16'(hwif_out.servers.addr),
-      wr_data: hwif_out.servers.wr_data,
-      wr_biten: hwif_out.servers.wr_biten
-  };
-  assign hwif_in.servers.rd_ack  = servers_rsp.rd_ack;
-  assign hwif_in.servers.rd_data = servers_rsp.rd_data;
-  assign hwif_in.servers.wr_ack  = servers_rsp.wr_ack;
-
-  assign rings_req = '{
-      valid: hwif_out.rings.req,
-      is_wr: hwif_out.rings.req_is_wr,
-      addr: 16'(hwif_out.rings.addr),
-      wr_data: hwif_out.rings.wr_data,
-      wr_biten: hwif_out.rings.wr_biten
-  };
-  assign hwif_in.rings.rd_ack  = rings_rsp.rd_ack;
-  assign hwif_in.rings.rd_data = rings_rsp.rd_data;
-  assign hwif_in.rings.wr_ack  = rings_rsp.wr_ack;
-
-  assign qp_req = '{
-      valid: hwif_out.qp_table.req,
-      is_wr: hwif_out.qp_table.req_is_wr,
-      addr: hwif_out.qp_table.addr,
-      wr_data: hwif_out.qp_table.wr_data,
-      wr_biten: hwif_out.qp_table.wr_biten
-  };
-  assign hwif_in.qp_table.rd_ack  = qp_rsp.rd_ack;
-  assign hwif_in.qp_table.rd_data = qp_rsp.rd_data;
-  assign hwif_in.qp_table.wr_ack  = qp_rsp.wr_ack;
+  assign rsp = answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(replay_rsp)
+             | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp);
 
 endmodule

@@ -42,6 +42,39 @@ async def every_register_of_the_map_answers(dut):
         await registers.read(name, qp=3 if name.startswith("qp.") else 0)
 
 
+COMMANDS = ("command", "connection.command", "destination.control", "source.command")
+
+
+def settings_of_the_block() -> dict[tuple[str, int], int]:
+    """Name and group number of each setting, with the bits that it holds."""
+    regs = generated()
+    groups = {"", "cc", "qcn", "sampling", "connection", "port", "services", "destination", "source"}
+    inside = [n for n in regs.REGISTERS if n.rpartition(".")[0] in groups and n not in COMMANDS]
+    copies = {n: getattr(regs, f"{n.rpartition('.')[0].upper()}_COUNT", 1) for n in inside}
+    masks = {n: sum(((1 << width) - 1) << low for low, width in regs.REGISTERS[n][1].values()) for n in inside}
+    return {(n, i): masks[n] for n in inside for i in range(copies[n])}
+
+
+@cocotb.test()
+async def every_setting_keeps_what_was_written_byte_by_byte_and_nothing_else(dut):
+    rng, registers = seed(), await start(dut)
+    held = {}
+    for (name, copy), mask in settings_of_the_block().items():
+        where, word = address(name, copy), rng.getrandbits(32)
+        if await registers.refused(where, word):
+            continue  # read only
+        byte, value = rng.randrange(4), rng.getrandbits(8)
+        await registers.master.write(where + byte, bytes([value]))
+        held[where] = (word & ~(0xFF << 8 * byte) | value << 8 * byte) & mask
+    assert len(held) > 100
+    for where, word in held.items():
+        assert await registers.read_address(where) == word, f"0x{where:05X}"
+    for name in COMMANDS:
+        await registers.write(name, 0xFFFFFFFF)
+    assert await registers.read("command") == 0
+    assert await registers.read("connection.command") == 0xFF00, "the queue pair is kept, the commands are not"
+
+
 @cocotb.test()
 async def an_address_outside_the_map_answers_slverr_and_the_bus_lives_on(dut):
     registers = await start(dut)

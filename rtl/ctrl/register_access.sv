@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: SHL-2.1
+// Accesses of AXI4-Lite to the register block, one at a time: fetch the old word, change its bytes, keep the new one.
+// What software wrote is read back from a RAM, so that settings need no read multiplexer; after reset its words are
+// filled in, which takes one cycle each. Blocks outside answer for themselves (AMBA AXI4-Lite, ARM IHI 0022).
+module register_access
+  import ctrl_pkg::*;
+#(
+  parameter  int unsigned WORDS  = 512,
+  localparam int unsigned IndexW = $clog2(WORDS)
+) (
+  input logic clk,
+  input logic rst,
+
+  input  logic [17:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [17:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready,
+
+  // the register block: facts about the word in hand, and its write
+  output logic [15:0] index,
+  input  logic        known,
+  input  logic        writable,
+  input  logic [31:0] keep,
+  input  logic [31:0] reset_word,
+  input  logic [31:0] live_word,
+  output logic        write,
+  output logic [31:0] word,
+
+  // the blocks outside: `outside` says that one of them has the word; its `valid` is given by the address
+  input  logic     outside,
+  output reg_req_t req,
+  input  reg_rsp_t rsp
+);
+  typedef enum logic [2:0] {
+    StFill,     // after reset
+    StIdle,
+    StFetch,
+    StChange,
+    StKeep,
+    StOutside,
+    StAnswer
+  } state_e;
+
+  localparam logic [1:0] Okay = 2'b00;
+  localparam logic [1:0] SlvErr = 2'b10;
+
+  state_e      state_q;
+  logic        is_wr_q, turn_q;  // turn_q: a read goes first
+  logic [15:0] index_q;
+  logic [31:0] wdata_q, word_q, stored, biten;
+  logic [3:0]  wstrb_q;
+  logic [1:0]  resp_q;
+  logic        take_wr, take_rd, error;
+
+  assign take_wr        = state_q == StIdle && s_axil_awvalid && s_axil_wvalid && !(turn_q && s_axil_arvalid);
+  assign take_rd        = state_q == StIdle && s_axil_arvalid && !take_wr;
+  assign s_axil_awready = take_wr;
+  assign s_axil_wready  = take_wr;
+  assign s_axil_arready = take_rd;
+  assign s_axil_bvalid  = state_q == StAnswer && is_wr_q;
+  assign s_axil_rvalid  = state_q == StAnswer && !is_wr_q;
+  assign s_axil_bresp   = resp_q;
+  assign s_axil_rresp   = resp_q;
+  assign s_axil_rdata   = word_q;
+
+  assign index = index_q;
+  assign biten = {{8{wstrb_q[3]}}, {8{wstrb_q[2]}}, {8{wstrb_q[1]}}, {8{wstrb_q[0]}}};
+  assign error = !outside && !(known && (writable || !is_wr_q));
+  assign write = state_q == StFill || state_q == StKeep;
+  assign word  = state_q == StFill ? reset_word : word_q;
+
+  assign req = '{valid: state_q == StChange, is_wr: is_wr_q, addr: {index_q[13:0], 2'b00}, wr_data: wdata_q, wr_biten: biten};
+
+  // Bits that are not kept - commands, bits of nobody - read 0.
+  ram_sdp #(.W(32), .DEPTH(2 ** IndexW)) u_words (
+    .clk,
+    .wr_en  (write),
+    .wr_addr(index_q[IndexW-1:0]),
+    .wr_data(word & (keep | {32{state_q == StFill}})),
+    .rd_en  (state_q == StFetch),
+    .rd_addr(index_q[IndexW-1:0]),
+    .rd_data(stored)
+  );
+
+  always_ff @(posedge clk) begin
+    case (state_q)
+      StFill: begin
+        index_q <= index_q + 1'b1;
+        if (index_q == 16'(WORDS - 1)) state_q <= StIdle;
+      end
+      StIdle: begin
+        is_wr_q <= take_wr;
+        index_q <= take_wr ? s_axil_awaddr[17:2] : s_axil_araddr[17:2];
+        wdata_q <= s_axil_wdata;
+        wstrb_q <= s_axil_wstrb;
+        if (take_wr || take_rd) begin
+          state_q <= StFetch;
+          turn_q  <= take_wr;
+        end
+      end
+      StFetch: state_q <= StChange;
+      StChange: begin
+        word_q  <= error ? '0 : is_wr_q ? (stored & ~biten) | (wdata_q & biten) : stored | live_word;
+        resp_q  <= error ? SlvErr : Okay;
+        state_q <= outside ? StOutside : is_wr_q && !error ? StKeep : StAnswer;
+      end
+      StKeep: state_q <= StAnswer;
+      StOutside:
+        if (rsp.rd_ack || rsp.wr_ack) begin
+          word_q  <= rsp.rd_data;
+          state_q <= StAnswer;
+        end
+      default: if (is_wr_q ? s_axil_bready : s_axil_rready) state_q <= StIdle;
+    endcase
+    if (rst) begin
+      state_q <= StFill;
+      index_q <= '0;
+      turn_q  <= 1'b0;
+    end
+  end
+
+  wire unused = &{1'b0, s_axil_awprot, s_axil_arprot, s_axil_awaddr[1:0], s_axil_araddr[1:0]};
+
+`ifndef SYNTHESIS
+  // An answer waits unchanged until it is taken.
+  a_hold_b : assert property (@(posedge clk) disable iff (rst) s_axil_bvalid && !s_axil_bready |=> s_axil_bvalid);
+  a_hold_r : assert property (@(posedge clk) disable iff (rst)
+    s_axil_rvalid && !s_axil_rready |=> s_axil_rvalid && $stable({s_axil_rdata, s_axil_rresp}));
+`endif
+endmodule
