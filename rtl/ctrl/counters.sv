@@ -3,8 +3,9 @@
 // Every pulse counts, also when all come in one cycle; counts are modulo 2^32; writes do nothing.
 // The order of the pulses is that of regs/penstock.rdl (penstock_regs_pkg::Cnt*).
 //
-// Counts live in RAM. What has come since a counter's last turn waits in a few bits; turns go round, one a
-// cycle, and a read is answered at its counter's turn, at most CntNumber + 2 cycles later.
+// Counts live in RAM. What has come since a counter's last turn waits in a few bits, as the state of a shift
+// register with feedback, which counts without carries; turns go round, one a cycle, and a read is answered at
+// its counter's turn, at most CntNumber + 3 cycles later.
 module counters
   import ctrl_pkg::*;
   import penstock_regs_pkg::CntNumber;
@@ -21,36 +22,54 @@ module counters
   localparam int unsigned IndexW = $clog2(CntNumber);
   localparam int unsigned RecentW = $clog2(CntNumber + 1);  // pulses from one turn to the next
 
+  if (RecentW != 7) begin : g_bad_number
+    $fatal(1, "%m: %0d counters: shift registers of 7 bits hold 64 .. 127 pulses; add the taps of another", CntNumber);
+  end
+
   typedef logic [IndexW-1:0] index_t;
+  typedef logic [RecentW-1:0] recent_t;
+
+  // x^7 + x^6 + 1 with XNOR: from 0 through 127 states, all but all ones.
+  function automatic recent_t following(recent_t state);
+    return {state[RecentW-2:0], ~(state[RecentW-1] ^ state[RecentW-2])};
+  endfunction
+
+  // How many steps a state is from 0.
+  typedef recent_t [2**RecentW-1:0] steps_t;
+  function automatic steps_t steps_of_all();
+    recent_t state;
+    state        = '0;
+    steps_of_all = '0;
+    for (int unsigned i = 0; i < 2 ** RecentW - 1; i++) begin
+      steps_of_all[state] = recent_t'(i);
+      state = following(state);
+    end
+  endfunction
+  localparam steps_t Steps = steps_of_all();
 
   // ---- since the last turn --------------------------------------------------------------------------
   logic [CntNumber-1:0] pulse_q;  // cuts the paths from every corner of the chip
-  logic [RecentW-1:0] recent_q[CntNumber];
+  recent_t recent_q[CntNumber];
   index_t turn_q;
 
   always_ff @(posedge clk) begin
     pulse_q <= pulse;
-    if (|pulse_q) begin
-      for (int unsigned i = 0; i < CntNumber; i++) begin
-        if (pulse_q[i]) recent_q[i] <= recent_q[i] + 1'b1;
-      end
+    turn_q  <= turn_q == index_t'(CntNumber - 1) ? '0 : turn_q + 1'b1;
+    for (int unsigned i = 0; i < CntNumber; i++) begin
+      if (turn_q == index_t'(i) || rst || clear) recent_q[i] <= '0;
+      else if (pulse_q[i]) recent_q[i] <= following(recent_q[i]);
     end
-    recent_q[turn_q] <= RecentW'(pulse_q[turn_q]);
-    turn_q <= turn_q == index_t'(CntNumber - 1) ? '0 : turn_q + 1'b1;
     if (rst) begin
       pulse_q <= '0;
       turn_q  <= '0;
     end
-    if (rst || clear) begin
-      for (int unsigned i = 0; i < CntNumber; i++) recent_q[i] <= '0;
-    end
   end
 
-  // ---- a turn: read, then add and write --------------------------------------------------------------
-  index_t added_q;  // whose turn it was a cycle ago
-  logic [RecentW-1:0] delta_q;
-  logic [RecentW-1:0] fresh_q;  // turns until every count has begun anew
-  logic fresh_added_q;
+  // ---- a turn: what it holds; how many that is, and the count; add and write ---------------------------
+  index_t taken_q, added_q;  // whose turn it was one and two cycles ago
+  recent_t state_q, delta_q;
+  recent_t fresh_q;  // turns until every count has begun anew
+  logic now_q, fresh_added_q, fresh_taken_q;
   logic [31:0] stored, sum;
 
   assign sum = (fresh_added_q ? '0 : stored) + 32'(delta_q);
@@ -64,19 +83,23 @@ module counters
     .wr_addr(added_q),
     .wr_data(sum),
     .rd_en  (1'b1),
-    .rd_addr(turn_q),
+    .rd_addr(taken_q),
     .rd_data(stored)
   );
 
   always_ff @(posedge clk) begin
-    added_q       <= turn_q;
-    delta_q       <= recent_q[turn_q];
-    fresh_added_q <= fresh_q != '0;
+    taken_q       <= turn_q;
+    state_q       <= recent_q[turn_q];
+    now_q         <= pulse_q[turn_q];
+    fresh_taken_q <= fresh_q != '0;
+    added_q       <= taken_q;
+    delta_q       <= Steps[state_q] + recent_t'(now_q);
+    fresh_added_q <= fresh_taken_q;
     if (fresh_q != '0) fresh_q <= fresh_q - 1'b1;
     if (rst || clear) begin
-      delta_q       <= '0;
-      fresh_added_q <= 1'b1;
-      fresh_q       <= RecentW'(CntNumber);
+      {state_q, now_q, delta_q} <= '0;
+      {fresh_taken_q, fresh_added_q} <= 2'b11;
+      fresh_q       <= recent_t'(CntNumber);
     end
   end
 
