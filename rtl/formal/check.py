@@ -68,7 +68,7 @@ def mutate(proof: Proof, mutant: Mutant) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         changed = Path(folder, original.name)
         changed.write_text(text.replace(mutant.old, mutant.new))
-        built = model.build(proof.top, proof.params, proof.props or proof.top, changed)
+        built = model.build(proof.top, proof.params, proof.props or proof.top, proof.free, changed)
     names = [name for name in built.asserts.bads if name.split(".")[-1] == mutant.breaks]
     if len(names) != 1:
         return Finding(what, False, f"there is no property {mutant.breaks}; there are {', '.join(built.asserts.bads)}")
@@ -80,7 +80,7 @@ def check(proof: Proof) -> tuple[Proof, list[Finding], float]:
     """Everything about one proof, with the seconds it took."""
     started = time.monotonic()
     try:
-        built = model.build(proof.top, proof.params, proof.props or proof.top)
+        built = model.build(proof.top, proof.params, proof.props or proof.top, proof.free)
         findings = [prove(proof, built), *cover(proof, built), *(mutate(proof, mutant) for mutant in proof.mutants)]
     except yosys.YosysError as error:
         findings = [Finding("reading", False, str(error))]

@@ -43,14 +43,18 @@ class Model:
     covers: btor.System
 
 
-def build(top: str, params: dict[str, int], props: str, changed: Path | None = None) -> Model:
+def build(
+    top: str, params: dict[str, int], props: str, free: tuple[str, ...] = (), changed: Path | None = None
+) -> Model:
     """Reads a module and the properties that are bound to it or instantiate it.
 
-    `changed` is read instead of the module of its name.
+    For the modules named in `free` their stand-ins in the folder of that name are read; `changed` is read instead of the
+    module of its name.
     """
     file = FORMAL / f"{props}_props.sv"
     root = top if "\nbind " in file.read_text() else f"{props}_props"
-    sources = {path.stem: str(path) for path in (*rtl.module(top), file, *([changed] if changed else []))}
+    stands = [FORMAL / "free" / f"{name}.sv" for name in free]
+    sources = {path.stem: str(path) for path in (*rtl.module(top), file, *stands, *([changed] if changed else []))}
     with tempfile.TemporaryDirectory() as folder:
         read = yosys.read(root, params, sources.pop(root), f"-y {FORMAL}", *sources.values())
         yosys.run([command.format(top=root, folder=folder) for command in (read, *PASSES)])
