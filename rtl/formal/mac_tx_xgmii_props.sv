@@ -255,7 +255,8 @@ module mac_tx_xgmii_props
       && (!down_q[3] || plan_q.length <= 16'd16));
     a_0_gap : assert (plan_q.gap >= -8'sd4 && plan_q.debt >= 0 && 9'(plan_q.debt) <= 9'(deficit_q)
                       || !plan_q.in_frame);
-    if (!plan_q.in_frame) a_0_debt : assert (debt <= 9'($signed({1'b0, deficit_q})) && plan_q.debt >= 0 && plan_q.debt <= 3);
+    if (!plan_q.in_frame) a_0_debt : assert (
+      debt <= 9'($signed({1'b0, deficit_q})) && plan_q.debt >= 0 && plan_q.debt <= 3);
     if (exact_q) a_0_exact : assert (plan_q.in_frame ? 9'(plan_q.debt) == 9'(deficit_q)
       : debt == 9'(deficit_q) || (debt <= 0 && deficit_q == '0 && !waited_q && !lane4_q && gap_q == '0));
     if (down_q == '0) a_1_line : assert (seen == due);

@@ -48,8 +48,8 @@ def build(
 ) -> Model:
     """Reads a module and the properties that are bound to it or instantiate it.
 
-    For the modules named in `free` their stand-ins in the folder of that name are read; `changed` is read instead of the
-    module of its name.
+    For the modules named in `free` their stand-ins in the folder of that name are read; `changed` is read instead of
+    the module of its name.
     """
     file = FORMAL / f"{props}_props.sv"
     root = top if "\nbind " in file.read_text() else f"{props}_props"
