@@ -57,6 +57,11 @@ impl QcnCongestionPoint {
         (feedback > 0).then_some(feedback)
     }
 
+    /// How long the queue was when it was last sampled, bytes.
+    pub fn queue_at_sample(&self) -> u64 {
+        self.queue_old
+    }
+
     /// F_b = (Q_eq - q) - w (q - q_old), clipped to [-Q_eq (2w + 1), 0] and quantised to 6 bits.
     fn feedback(&self, queue_bytes: u64) -> u8 {
         let (q, q_eq, w) = (i128::from(queue_bytes), i128::from(self.marking.q_eq), i128::from(self.marking.w));

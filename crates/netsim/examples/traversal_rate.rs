@@ -89,10 +89,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let buffer = ByteSize(2_000_000);
     let headroom = lossless_headroom(&link, MTU);
     let pfc = PfcParams::lossless(1 << 3, buffer, u64::from(SENDERS) + 1, headroom, MTU)?;
-    let params = SwitchParams { buffer, ecn: Some(EcnParams::default()), pfc: Some(pfc) };
+    let params = SwitchParams { buffer, pfc: Some(pfc), ..SwitchParams::default() }.with_ecn(EcnParams::default());
     let mut engine = Engine::new(1);
     let mut switch = Switch::new(params, SENDERS + 1, Stream::new(1, "switch"));
-    switch.add_route(ip(SENDERS), PortId(SENDERS));
+    switch.add_route(ip(SENDERS), &[PortId(SENDERS)]);
     let switch = engine.add_node("switch", Box::new(switch));
     for me in 0..SENDERS {
         let source = Source { me, left: packets, paused_until: Time::ZERO, busy: false };

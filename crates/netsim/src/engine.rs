@@ -396,6 +396,13 @@ impl Engine {
         &self.core.names[id.0 as usize]
     }
 
+    /// The node and port at the other end of a port's link; `None` if none is connected.
+    pub fn peer(&self, node: NodeId, port: PortId) -> Option<(NodeId, PortId)> {
+        let here = &self.core.ports[self.core.port_index(node, port)? as usize];
+        let there = &self.core.ports[here.peer as usize];
+        Some((NodeId(there.node), there.number))
+    }
+
     /// The node as what it was when it was added; `None` if it is of another type.
     pub fn node<T: Node>(&self, id: NodeId) -> Option<&T> {
         let node: &dyn Any = &*self.nodes[id.0 as usize];

@@ -239,7 +239,7 @@ impl<A: HostApp> Host<A> {
         match packet {
             Packet::Roce(packet) => self.handle_packet(&packet, out),
             Packet::MacControl { control, .. } => self.receive_pause(&control, out),
-            Packet::Tcp(_) => self.stats.not_roce += 1,
+            Packet::Tcp(_) | Packet::Cnm(_) => self.stats.not_roce += 1,
             Packet::Raw(bytes) => match Packet::parse(bytes) {
                 Ok(Packet::Raw(_)) => self.stats.not_roce += 1,
                 Ok(packet) => self.handle_frame(packet, out),

@@ -34,7 +34,9 @@ pub use rng::Stream;
 pub use scenario::{Scenario, ScenarioError};
 pub use star::Star;
 pub use switch::{
-    lossless_headroom, max_frame, BufferTooSmall, EcnParams, PfcParams, PortStats, Switch, SwitchParams, SwitchStats,
+    find_pause_cycle, flow_hash, lossless_buffer, lossless_headroom, max_frame, Alpha, BufferTooSmall, ClassStats,
+    EcnParams, Headroom, PauseCycle, PausedPort, PfcParams, PfcThreshold, PortStats, QcnPoints, Scheduling, Switch,
+    SwitchParams, SwitchStats,
 };
 pub use trace::{TraceError, TraceSink};
 pub use units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};

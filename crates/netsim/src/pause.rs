@@ -21,6 +21,10 @@ pub(crate) fn quanta_time(quanta: u16, rate: Rate) -> Time {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PauseState {
     until: [Time; CLASSES],
+    /// The last of `until`, so that a port which nobody pauses asks one question only.
+    latest: Time,
+    /// Since when a class that is paused has been so without a gap.
+    since: [Time; CLASSES],
     /// Up to where the pause has been added to `total`.
     settled: [Time; CLASSES],
     total: [Time; CLASSES],
@@ -41,8 +45,12 @@ impl PauseState {
                 MacControl::Pfc { .. } => continue,
             };
             self.settle(class, now);
+            if !self.is_paused(class, now) {
+                self.since[class] = now;
+            }
             self.until[class] = now + quanta_time(quanta, rate);
         }
+        self.latest = self.until.into_iter().max().unwrap_or_default();
         self.arm(now)
     }
 
@@ -69,7 +77,25 @@ impl PauseState {
     }
 
     pub(crate) fn any_paused(&self, now: Time) -> bool {
-        self.until.iter().any(|until| now < *until)
+        now < self.latest
+    }
+
+    /// The paused classes, bit i for class i.
+    pub(crate) fn paused_mask(&self, now: Time) -> u8 {
+        if !self.any_paused(now) {
+            return 0;
+        }
+        (0..CLASSES).fold(0, |mask, class| mask | u8::from(self.is_paused(class, now)) << class)
+    }
+
+    /// When the pause of a class ends or has ended.
+    pub(crate) fn until(&self, class: usize) -> Time {
+        self.until[class]
+    }
+
+    /// Since when a class has been paused without a gap; `None` if it is not.
+    pub(crate) fn paused_since(&self, class: usize, now: Time) -> Option<Time> {
+        self.is_paused(class, now).then(|| self.since[class])
     }
 
     fn settle(&mut self, class: usize, now: Time) {

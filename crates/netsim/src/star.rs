@@ -29,9 +29,9 @@ impl Star {
         let random = Stream::new(scenario.run.seed, Scenario::SWITCH);
         let mut switch = Switch::new(scenario.switch, count + 1, random);
         for k in 0..count {
-            switch.add_route(Scenario::board_ip(k), PortId(k));
+            switch.add_route(Scenario::board_ip(k), &[PortId(k)]);
         }
-        switch.add_route(Scenario::server_ip(), PortId(count));
+        switch.add_route(Scenario::server_ip(), &[PortId(count)]);
         let switch = engine.add_node(Scenario::SWITCH, Box::new(switch));
         let mut ids = Vec::with_capacity(boards.len());
         let mut board_links = Vec::with_capacity(boards.len());

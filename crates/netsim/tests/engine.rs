@@ -205,11 +205,11 @@ impl Node for WindowedReflector {
 fn reflected(window: Option<Time>, delay: Time, faults: Faults, starts: [u64; 2]) -> (Vec<Vec<Seen>>, Vec<LinkStats>) {
     let link = LinkParams { faults, ..link(10, delay) };
     let ecn = EcnParams { kmin: ByteSize(3_000), kmax: ByteSize(30_000), pmax: probability(0.5) };
-    let params = SwitchParams { buffer: ByteSize(60_000), ecn: Some(ecn), pfc: None };
+    let params = SwitchParams { buffer: ByteSize(60_000), ..SwitchParams::default() }.with_ecn(ecn);
     let mut engine = Engine::new(11);
     let mut switch = Switch::new(params, 6, Stream::new(11, "switch"));
     let mut stats = Vec::new();
-    (0..6).for_each(|port| switch.add_route(ip(port), PortId(port)));
+    (0..6).for_each(|port| switch.add_route(ip(port), &[PortId(port)]));
     let switch = engine.add_node("switch", Box::new(switch));
     // Requests name the sink of their sender as their source, so that answers go there.
     for k in 0..2 {

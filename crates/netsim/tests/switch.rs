@@ -5,8 +5,8 @@ mod common;
 
 use common::{ip, link, Sender, Sink, PORT};
 use penstock_netsim::{
-    lossless_headroom, ByteSize, EcnParams, Engine, Frame, LinkParams, Node, NodeId, Outbox, PfcParams, PortId,
-    Probability, Stream, Switch, SwitchParams, Time,
+    lossless_headroom, ByteSize, EcnParams, Engine, Frame, Headroom, LinkParams, Node, NodeId, Outbox, PfcParams,
+    PfcThreshold, PortId, Probability, Stream, Switch, SwitchParams, Time,
 };
 use penstock_wire::{Ecn, MacAddr, MacControl, Packet};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ impl Incast {
         let mut engine = Engine::new(seed);
         let count = senders.len() as u16;
         let mut switch = Switch::new(params, count + 1, Stream::new(seed, "switch"));
-        switch.add_route(ip(SINK), PortId(count));
+        switch.add_route(ip(SINK), &[PortId(count)]);
         let switch = engine.add_node("switch", Box::new(switch));
         let sink = engine.add_node("sink", Box::new(Sink::default()));
         engine.connect((sink, PORT), (switch, PortId(count)), link).unwrap();
@@ -53,7 +53,7 @@ impl Incast {
 }
 
 fn plain(buffer: u64) -> SwitchParams {
-    SwitchParams { buffer: ByteSize(buffer), ecn: None, pfc: None }
+    SwitchParams { buffer: ByteSize(buffer), ..SwitchParams::default() }
 }
 
 proptest! {
@@ -72,7 +72,7 @@ proptest! {
         let needed = PfcParams::lossless(8, ByteSize(0), u64::from(senders) + 1, headroom, mtu).unwrap_err().needed;
         let buffer = ByteSize(needed.bytes() + spare);
         let pfc = PfcParams::lossless(8, buffer, u64::from(senders) + 1, headroom, mtu).unwrap();
-        let params = SwitchParams { buffer, ecn: None, pfc: Some(pfc) };
+        let params = SwitchParams { buffer, pfc: Some(pfc), ..SwitchParams::default() };
         let packets = 300;
         let nodes = (0..senders)
             .map(|k| Sender::new(k, SINK, packets, u32::from(mtu), Time(starts[usize::from(k)])))
@@ -83,7 +83,8 @@ proptest! {
         prop_assert_eq!(switch.stats().dropped(), 0);
         prop_assert_eq!(incast.log().len(), usize::from(senders) * packets as usize);
         prop_assert_eq!(switch.buffer_bytes(), 0);
-        let limit = pfc.xoff.bytes() + pfc.headroom.bytes();
+        let PfcThreshold::Static { xoff, .. } = pfc.threshold else { panic!("computed thresholds are static") };
+        let limit = xoff.bytes() + headroom.bytes();
         for k in 0..senders {
             let stats = switch.port_stats(PortId(k), incast.engine.now());
             prop_assert!(stats.peak_ingress_bytes <= limit, "{} of {limit}", stats.peak_ingress_bytes);
@@ -99,7 +100,11 @@ proptest! {
     ) {
         let link = link(10, Time::from_us(1));
         let xoff = ByteSize(buffer / 8);
-        let pfc = PfcParams { classes: 8, xoff, xon: ByteSize(buffer / 16), headroom: ByteSize(headroom) };
+        let pfc = PfcParams {
+            classes: 8,
+            threshold: PfcThreshold::Static { xoff, xon: ByteSize(buffer / 16) },
+            headroom: Headroom::Fixed(ByteSize(headroom)),
+        };
         let params = SwitchParams { pfc: with_pfc.then_some(pfc), ..plain(buffer) };
         let nodes = (0..senders).map(|k| Sender::new(k, SINK, 200, 4096, Time::ZERO)).collect();
         let mut incast = Incast::new(1, params, nodes, link);
@@ -147,7 +152,7 @@ fn pfc_alone_shares_the_bottleneck_by_port_and_counts_its_pauses() {
 #[test]
 fn ecn_marks_begin_at_kmin_and_are_certain_from_kmax() {
     let ecn = EcnParams { kmin: ByteSize(40_000), kmax: ByteSize(120_000), pmax: Probability::new(0.5).unwrap() };
-    let params = SwitchParams { ecn: Some(ecn), ..plain(10_000_000) };
+    let params = plain(10_000_000).with_ecn(ecn);
     let nodes = (0..2).map(|k| Sender::new(k, SINK, 500, 4096, Time::ZERO)).collect();
     let mut incast = Incast::new(7, params, nodes, link(10, Time::from_us(1)));
     incast.run();
@@ -190,7 +195,7 @@ fn the_switch_obeys_a_received_pause_and_goes_on_by_itself() {
     let link = link(10, Time::from_us(1));
     let mut engine = Engine::new(1);
     let mut switch = Switch::new(plain(10_000_000), 2, Stream::new(1, "switch"));
-    switch.add_route(ip(SINK), PortId(1));
+    switch.add_route(ip(SINK), &[PortId(1)]);
     let switch = engine.add_node("switch", Box::new(switch));
     let sender = engine.add_node("sender", Box::new(Sender::new(0, SINK, 100, 1024, Time::ZERO)));
     let pauser = Pauser { at: Time::from_us(20), quanta: 1000, log: Vec::new() };
@@ -216,7 +221,7 @@ fn a_pause_is_repeated_before_it_runs_out() {
     let mut engine = Engine::new(1);
     let params = SwitchParams { pfc: Some(pfc), ..plain(300_000) };
     let mut switch = Switch::new(params, 2, Stream::new(1, "switch"));
-    switch.add_route(ip(SINK), PortId(1));
+    switch.add_route(ip(SINK), &[PortId(1)]);
     let switch = engine.add_node("switch", Box::new(switch));
     let sender = engine.add_node("sender", Box::new(Sender::new(0, SINK, 1000, 4096, Time::ZERO)));
     engine.connect((sender, PORT), (switch, PortId(0)), link).unwrap();

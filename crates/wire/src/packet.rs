@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any frame on a link: RoCEv2, TCP, MAC control, or bytes that are neither.
+//! Any frame on a link: RoCEv2, TCP, MAC control, congestion notification, or bytes that are none of these.
 //! `frame_len` and `wire_len` cost nothing, so a simulator charges links without making bytes.
 //! Sources: design section 4 (frames); IEEE 802.3 clause 3.
 
+use crate::cnm::{Cnm, ETHERTYPE_CN_TAG};
 use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
 use crate::ipv4::{self, Ipv4View};
 use crate::{
@@ -25,6 +26,8 @@ pub enum Packet {
         /// What it asks for.
         control: MacControl,
     },
+    /// QCN's congestion notification message.
+    Cnm(Cnm),
     /// Anything else, or a damaged frame a caller wants to carry on.
     Raw(Bytes),
 }
@@ -34,7 +37,7 @@ impl Packet {
     /// ARP, TCP, other UDP, IPv6, VLAN tags and unknown MAC control opcodes give `Packet::Raw`.
     ///
     /// # Errors
-    /// A frame that claims to be RoCEv2 or MAC control and is malformed, or whose ICRC is wrong.
+    /// A frame that claims to be RoCEv2, MAC control or a CNM and is malformed, or whose ICRC is wrong.
     pub fn parse(frame: Bytes) -> Result<Packet, ParseError> {
         let eth = EthernetView::new_checked(&frame)?;
         match eth.ethertype() {
@@ -42,6 +45,7 @@ impl Packet {
                 let (src, control) = (eth.src(), MacControl::parse(eth.payload())?);
                 Ok(control.map_or(Packet::Raw(frame), |control| Packet::MacControl { src, control }))
             }
+            ETHERTYPE_CN_TAG => Ok(Cnm::parse(&frame)?.map_or(Packet::Raw(frame), Packet::Cnm)),
             ETHERTYPE_IPV4 if claims_roce(eth.payload()) => RocePacket::parse(&frame).map(Packet::Roce),
             _ => Ok(Packet::Raw(frame)),
         }
@@ -58,6 +62,7 @@ impl Packet {
                 control.write(&mut frame[ethernet::LEN..]);
                 frame.freeze()
             }
+            Packet::Cnm(cnm) => cnm.emit(),
             Packet::Raw(bytes) => bytes.clone(),
         }
     }
@@ -68,6 +73,7 @@ impl Packet {
             Packet::Roce(packet) => packet.frame_len(),
             Packet::Tcp(packet) => packet.frame_len(),
             Packet::MacControl { .. } => MIN_FRAME_LEN,
+            Packet::Cnm(cnm) => cnm.frame_len(),
             Packet::Raw(bytes) => bytes.len(),
         }
     }

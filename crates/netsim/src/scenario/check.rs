@@ -10,6 +10,7 @@ use super::document::Document;
 use super::error::Problem;
 use super::Scenario;
 use crate::link::LinkParams;
+use crate::switch::{Headroom, PfcParams, PfcThreshold};
 use crate::units::{ByteSize, Rate, Time};
 
 /// The link of every node, with the section that sets it.
@@ -82,21 +83,31 @@ fn board_links(scenario: &Scenario, checker: &mut Checker) {
     }
 }
 
+/// Thresholds and headroom, which the reader always writes out.
+fn static_pfc(pfc: Option<PfcParams>) -> Option<(ByteSize, ByteSize, ByteSize)> {
+    match pfc? {
+        PfcParams { threshold: PfcThreshold::Static { xoff, xon }, headroom: Headroom::Fixed(headroom), .. } => {
+            Some((xoff, xon, headroom))
+        }
+        _ => None,
+    }
+}
+
 fn switch(scenario: &Scenario, checker: &mut Checker) {
     let switch = &scenario.switch;
     let buffer = switch.buffer;
-    if let Some(ecn) = switch.ecn {
+    if let Some(ecn) = switch.ecn[0] {
         let message = format!("allowed is at most kmax, {}", ecn.kmax);
         checker.require(ecn.kmin <= ecn.kmax, "switch.kmin", ecn.kmin, message);
         let message = format!("allowed is at most the buffer, {buffer}; no queue can be longer");
         checker.require(ecn.kmax <= buffer, "switch.kmax", ecn.kmax, message);
     }
-    if let Some(pfc) = switch.pfc {
-        let message = format!("allowed is less than xoff, {}", pfc.xoff);
-        checker.require(pfc.xon < pfc.xoff, "switch.xon", pfc.xon, message);
-        let room = ByteSize(buffer.bytes().saturating_sub(pfc.headroom.bytes()));
+    if let Some((xoff, xon, headroom)) = static_pfc(switch.pfc) {
+        let message = format!("allowed is less than xoff, {xoff}");
+        checker.require(xon < xoff, "switch.xon", xon, message);
+        let room = ByteSize(buffer.bytes().saturating_sub(headroom.bytes()));
         let message = format!("allowed is at most buffer less headroom, {room}");
-        checker.require(pfc.xoff <= room, "switch.xoff", pfc.xoff, message);
+        checker.require(xoff <= room, "switch.xoff", xoff, message);
     }
     let smallest = ByteSize(16 * crate::switch::max_frame(scenario.qp.mtu).bytes());
     let message = format!("allowed is {smallest} or more, 16 frames of the MTU");
@@ -153,15 +164,15 @@ fn warnings(scenario: &mut Scenario, document: &Document) {
         scenario.warnings.push(document.problem(key, &value, message));
     };
     let switch = scenario.switch;
-    if let Some(pfc) = switch.pfc {
+    if let Some((xoff, _, headroom)) = static_pfc(switch.pfc) {
         let ports = u64::from(scenario.boards.count) + 1;
-        let needed = ByteSize(ports * (pfc.xoff.bytes() + pfc.headroom.bytes()));
+        let needed = ByteSize(ports * (xoff.bytes() + headroom.bytes()));
         if needed > switch.buffer {
             let message = format!("frames may be dropped: {ports} ports with this xoff and headroom need {needed}");
             warn("switch.buffer", switch.buffer.to_string(), message);
         }
     }
-    if switch.ecn.is_none() && scenario.cc.law == Law::Dcqcn {
+    if switch.ecn[0].is_none() && scenario.cc.law == Law::Dcqcn {
         let message = "DCQCN will never hear of congestion while switch.ecn = false".to_owned();
         warn("switch.ecn", "false".to_owned(), message);
     }

@@ -14,7 +14,7 @@ use super::error::{Problem, ScenarioError};
 use super::reader::{Findings, FromItem, Section};
 use super::{Boards, Data, Qp, Run, Scenario, Server, Trace, Trigger};
 use crate::link::{Faults, LinkParams};
-use crate::switch::{lossless_headroom, EcnParams, PfcParams, SwitchParams};
+use crate::switch::{lossless_headroom, EcnParams, Headroom, PfcParams, PfcThreshold, SwitchParams};
 use crate::units::{ByteSize, Frequency, Rate, Time};
 
 const MTUS: [u64; 5] = [256, 512, 1024, 2048, 4096];
@@ -46,7 +46,7 @@ pub(super) fn scenario(document: &Document, folder: &Path) -> Result<Scenario, S
         data,
         boards,
         server,
-        switch: SwitchParams { buffer: switch.buffer, ecn: switch.ecn, pfc: None },
+        switch: SwitchParams { buffer: switch.buffer, ecn: [switch.ecn; 8], ..SwitchParams::default() },
         link,
         links_at,
         cc,
@@ -263,10 +263,12 @@ impl SwitchReader {
         let classes = 1 << scenario.qp.class();
         match PfcParams::lossless(classes, self.buffer, ports, headroom, scenario.qp.mtu) {
             Ok(computed) => {
-                let xoff = self.xoff.unwrap_or(computed.xoff);
-                let below = ByteSize(xoff.bytes().saturating_sub(computed.xoff.bytes() - computed.xon.bytes()));
-                let xon = self.xon.unwrap_or(if self.xoff.is_some() { below } else { computed.xon });
-                scenario.switch.pfc = Some(PfcParams { classes, xoff, xon, headroom });
+                let PfcThreshold::Static { xoff: share, xon: share_xon } = computed.threshold else { return };
+                let xoff = self.xoff.unwrap_or(share);
+                let below = ByteSize(xoff.bytes().saturating_sub(share.bytes() - share_xon.bytes()));
+                let xon = self.xon.unwrap_or(if self.xoff.is_some() { below } else { share_xon });
+                let threshold = PfcThreshold::Static { xoff, xon };
+                scenario.switch.pfc = Some(PfcParams { classes, threshold, headroom: Headroom::Fixed(headroom) });
                 for (key, value) in [("xoff", xoff), ("xon", xon), ("headroom", headroom)] {
                     let key = format!("switch.{key}");
                     scenario.settings.retain(|(known, _)| *known != key);

@@ -1,58 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An output-queued, shared-buffer switch: eight classes per port in strict priority, RED/ECN, PFC both ways, static
-//! routes.
-//! Promise: frames of one class and path stay in order; every drop has a counter; lossless with `PfcParams::lossless`.
-//! Source: IEEE 802.1Q (forwarding, PFC), RFC 3168 (ECN), RFC 2474 (class selector: class = DSCP / 8).
+//! An output-queued, shared-buffer switch: eight classes per port in strict or weighted order, RED/ECN, QCN, PFC both
+//! ways with static or dynamic thresholds, routes over ports of equal cost.
+//! Promise: frames of one class and flow stay in order; every drop has a counter; lossless with computed headroom.
+//! Source: IEEE 802.1Q (forwarding, PFC, QCN), RFC 3168 (ECN), RFC 2474 (class selector: class = DSCP / 8).
+//!
+//! ```text
+//! frame -> classify -> route (ECMP) -> buffer: room? -> RED mark -> queue of port and class -> QCN sample
+//!                                         | no: drop                     |
+//!                                         | above threshold: PFC         v scheduler, unless paused
+//!                                         +<------ below: PFC resume --- wire
+//! ```
 
+mod buffer;
+mod classify;
+mod deadlock;
+mod headroom;
 mod params;
+mod pool;
 mod port;
+mod routes;
+mod scheduler;
+mod stats;
 
 use std::net::Ipv4Addr;
 
-use penstock_cc::RedMarker;
-use penstock_wire::{Ecn, EthernetView, Ipv4View, MacAddr, MacControl, Packet, ETHERTYPE_IPV4};
+use penstock_cc::{QcnCongestionPoint, RedMarker};
+use penstock_wire::{Ecn, MacAddr, MacControl, Packet};
 
 use crate::node::{Frame, Node, Outbox, PortId};
 use crate::pause::{quanta_time, CLASSES};
 use crate::rng::Stream;
 use crate::trace::TraceSink;
-use crate::units::Time;
-pub use params::{lossless_headroom, max_frame, BufferTooSmall, EcnParams, PfcParams, SwitchParams};
-pub use port::PortStats;
-use port::{Port, Queued};
+use crate::units::{ByteSize, Time};
+use buffer::{Buffer, Refusal};
+use classify::Congestion;
+pub use deadlock::{find_pause_cycle, PauseCycle, PausedPort};
+pub use headroom::{lossless_buffer, lossless_headroom, max_frame, BufferTooSmall};
+pub use params::{Alpha, EcnParams, Headroom, PfcParams, PfcThreshold, QcnPoints, Scheduling, SwitchParams};
+use pool::{Held, Pool};
+use port::Port;
+pub use routes::hash as flow_hash;
+use routes::Routes;
+use scheduler::Discipline;
+pub use stats::{ClassStats, PortStats, SwitchStats};
 
-/// What the whole switch has seen, beside the counters of its ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SwitchStats {
-    /// Frames dropped because the shared buffer was full.
-    pub dropped_buffer: u64,
-    /// Frames of a lossless class dropped because the headroom of their port was spent.
-    pub dropped_headroom: u64,
-    /// Frames dropped for a wrong FCS.
-    pub fcs_errors: u64,
-    /// Frames dropped because no route leads to their destination.
-    pub no_route: u64,
-    /// Most bytes ever in the shared buffer.
-    pub peak_buffer_bytes: u64,
-}
+type Markers = [Option<RedMarker>; CLASSES];
 
-impl SwitchStats {
-    /// Frames lost to congestion.
-    pub fn dropped(&self) -> u64 {
-        self.dropped_buffer + self.dropped_headroom
-    }
-}
+/// The ingress of what the switch itself sends; it takes buffer, but no port can be paused for it.
+const OWN: u16 = u16::MAX;
 
 /// The switch node.
 pub struct Switch {
     params: SwitchParams,
     mac: MacAddr,
-    marker: Option<RedMarker>,
-    random: Stream,
+    discipline: Discipline,
+    buffer: Buffer,
+    pool: Pool,
     ports: Vec<Port>,
-    /// Sorted by address.
-    routes: Vec<(Ipv4Addr, PortId)>,
-    buffer_bytes: u64,
+    /// Headroom set by hand, by port.
+    headroom: Vec<(PortId, ByteSize)>,
+    /// Sets of marking thresholds; the first is that of all ports without one of their own.
+    markers: Vec<Markers>,
+    /// By port and class; empty without QCN.
+    congestion_points: Vec<QcnCongestionPoint>,
+    random: Stream,
+    routes: Routes,
     stats: SwitchStats,
 }
 
@@ -83,31 +95,69 @@ impl Wake {
     }
 }
 
+fn markers(ecn: [Option<EcnParams>; CLASSES]) -> Markers {
+    ecn.map(|ecn| ecn.map(|ecn| ecn.marker()))
+}
+
+// ---- building and looking ---------------------------------------------------------------------------------------------
+
 impl Switch {
-    /// A switch with ports 0 .. `ports`. `random` decides its ECN marks.
+    /// A switch with ports 0 .. `ports`. `random` decides its ECN marks; its choice among ports of equal cost and the
+    /// jitter of its QCN samples depend on the same stream without disturbing it.
     pub fn new(params: SwitchParams, ports: u16, random: Stream) -> Self {
-        let marker = params.ecn.map(|ecn| {
-            let pmax_ppm = (ecn.pmax.as_f64() * 1e6).round() as u32;
-            RedMarker::new(ecn.kmin.bytes(), ecn.kmax.bytes(), pmax_ppm)
-        });
+        let mut seeds = random.clone();
+        let routes = Routes::new(seeds.next_u64());
+        let points = |qcn: params::QcnPoints| {
+            let ports = (0..ports).map(|_| seeds.next_u32()).collect::<Vec<_>>();
+            let of_port = |seed| (0..CLASSES as u8).map(move |class| QcnCongestionPoint::new(qcn.marking, seed, class));
+            ports.into_iter().flat_map(of_port).collect()
+        };
         Switch {
             params,
             mac: MacAddr([0x02, 0x50, 0x53, 0x00, 0x00, 0x00]),
-            marker,
+            discipline: Discipline::new(params.scheduling),
+            buffer: Buffer::new(&params),
+            pool: Pool::new(),
+            ports: (0..ports).map(|_| Port::new()).collect(),
+            headroom: Vec::new(),
+            markers: vec![markers(params.ecn)],
+            congestion_points: params.qcn.map(points).unwrap_or_default(),
             random,
-            ports: (0..ports).map(|_| Port::default()).collect(),
-            routes: Vec::new(),
-            buffer_bytes: 0,
+            routes,
             stats: SwitchStats::default(),
         }
     }
 
-    /// Frames to `destination` leave by `port`.
-    pub fn add_route(&mut self, destination: Ipv4Addr, port: PortId) {
-        match self.routes.binary_search_by_key(&destination, |route| route.0) {
-            Ok(at) => self.routes[at].1 = port,
-            Err(at) => self.routes.insert(at, (destination, port)),
-        }
+    /// The address this switch sends PFC and QCN messages from.
+    pub fn set_mac(&mut self, mac: MacAddr) {
+        self.mac = mac;
+    }
+
+    /// Frames to `destination` leave by one of `ports`, chosen by the hash of their flow; none of them: no route.
+    pub fn add_route(&mut self, destination: Ipv4Addr, ports: &[PortId]) {
+        self.routes.set(destination, ports);
+    }
+
+    /// Marking thresholds of one port that differ from `SwitchParams::ecn`, for links of another rate.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn set_ecn(&mut self, port: PortId, ecn: [Option<EcnParams>; CLASSES]) {
+        let set = markers(ecn);
+        let at = self.markers.iter().position(|known| *known == set).unwrap_or_else(|| {
+            self.markers.push(set);
+            self.markers.len() - 1
+        });
+        self.ports[usize::from(port.0)].markers = at as u16;
+    }
+
+    /// The headroom of one port, in each lossless class, instead of what `PfcParams` says. Before the run begins.
+    pub fn set_headroom(&mut self, port: PortId, headroom: ByteSize) {
+        self.headroom.push((port, headroom));
+    }
+
+    pub fn params(&self) -> &SwitchParams {
+        &self.params
     }
 
     pub fn stats(&self) -> SwitchStats {
@@ -128,22 +178,31 @@ impl Switch {
         self.ports[usize::from(port.0)].queue_bytes()
     }
 
+    /// Bytes waiting at one port in one class.
+    pub fn class_queue_bytes(&self, port: PortId, class: usize) -> u64 {
+        self.ports[usize::from(port.0)].class_bytes(class)
+    }
+
     /// Bytes waiting in all queues.
     pub fn buffer_bytes(&self) -> u64 {
-        self.buffer_bytes
+        self.buffer.used()
     }
 
-    fn route(&self, destination: Ipv4Addr) -> Option<PortId> {
-        let at = self.routes.binary_search_by_key(&destination, |route| route.0).ok()?;
-        Some(self.routes[at].1)
+    /// Bytes of the buffer that are not set aside as headroom; known once the run has begun.
+    pub fn shared_bytes(&self) -> u64 {
+        self.buffer.shared_size()
     }
+}
 
-    fn forward(&mut self, ingress: PortId, mut frame: Frame, out: &mut Outbox) {
-        let Some((destination, class)) = destination_and_class(&frame.packet) else {
-            self.stats.no_route += 1;
-            return;
-        };
-        let Some(egress) = self.route(destination).filter(|port| usize::from(port.0) < self.ports.len()) else {
+// ---- one frame in, one frame out ---------------------------------------------------------------------------------------
+
+impl Switch {
+    fn forward(&mut self, ingress: u16, mut frame: Frame, out: &mut Outbox) {
+        let route = classify::destination_and_class(&frame.packet).and_then(|(destination, class)| {
+            let port = self.routes.port(destination, || classify::flow(&frame.packet))?;
+            (usize::from(port.0) < self.ports.len()).then_some((port, class))
+        });
+        let Some((egress, class)) = route else {
             self.stats.no_route += 1;
             return;
         };
@@ -151,56 +210,92 @@ impl Switch {
         if !self.admit(ingress, egress, class, bytes) {
             return;
         }
-        let queue = &mut self.ports[usize::from(egress.0)];
-        if let (Some(marker), Packet::Roce(packet)) = (&self.marker, &mut frame.packet) {
-            if packet.ecn.is_capable() && marker.mark(queue.class_bytes(class), self.random.next_u32()) {
-                packet.ecn = Ecn::Ce;
-                queue.stats.ecn_marked += 1;
-            }
-        }
-        queue.push(class, Queued { frame, ingress, bytes });
-        self.send_next(egress, out);
+        self.mark(egress, class, &mut frame);
+        let notification = self.feedback(egress, class, bytes, &frame);
+        self.enqueue(egress, frame, Held { bytes: bytes as u32, ingress, class: class as u8 }, out);
         self.pause_if_needed(ingress, class, out);
+        if let Some(notification) = notification {
+            self.stats.cnm_sent += 1;
+            self.forward(OWN, Frame::new(notification), out);
+        }
     }
 
     /// Takes room in the buffer, or counts a drop.
-    fn admit(&mut self, ingress: PortId, egress: PortId, class: usize, bytes: u64) -> bool {
-        let from = &mut self.ports[usize::from(ingress.0)];
-        let lossless = self.params.pfc.filter(|pfc| pfc.classes >> class & 1 == 1);
-        let limit = lossless.map_or(u64::MAX, |pfc| pfc.xoff.bytes() + pfc.headroom.bytes());
-        let counter = if self.buffer_bytes + bytes > self.params.buffer.bytes() {
-            &mut self.stats.dropped_buffer
-        } else if from.ingress_bytes[class] + bytes > limit {
-            &mut self.stats.dropped_headroom
-        } else {
-            from.take_in(class, bytes);
-            self.buffer_bytes += bytes;
-            self.stats.peak_buffer_bytes = self.stats.peak_buffer_bytes.max(self.buffer_bytes);
-            return true;
+    fn admit(&mut self, ingress: u16, egress: PortId, class: usize, bytes: u64) -> bool {
+        let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
+        let from = self.ports.get_mut(usize::from(ingress));
+        let (from, note) = match from {
+            Some(port) => (Some(&mut port.ingress), true),
+            None => (None, false),
         };
-        *counter += 1;
-        self.ports[usize::from(egress.0)].stats.dropped += 1;
+        match self.buffer.admit(from, class, queue_bytes, bytes) {
+            Ok(()) => {
+                if note {
+                    self.ports[usize::from(ingress)].note_ingress(class);
+                }
+                self.stats.peak_buffer_bytes = self.stats.peak_buffer_bytes.max(self.buffer.used());
+                return true;
+            }
+            Err(Refusal::Buffer) => self.stats.dropped_buffer += 1,
+            Err(Refusal::Threshold) => self.stats.dropped_threshold += 1,
+            Err(Refusal::Headroom) => self.stats.dropped_headroom += 1,
+        }
+        self.ports[usize::from(egress.0)].class_stats(class).dropped += 1;
         false
     }
 
-    fn pause_if_needed(&mut self, ingress: PortId, class: usize, out: &mut Outbox) {
-        let Some(pfc) = self.params.pfc else { return };
-        let port = &mut self.ports[usize::from(ingress.0)];
-        let over = pfc.classes >> class & 1 == 1 && port.ingress_bytes[class] > pfc.xoff.bytes();
-        if over && port.begin_pausing(class, out.now()) {
-            self.send_next(ingress, out);
+    fn mark(&mut self, egress: PortId, class: usize, frame: &mut Frame) {
+        let port = &mut self.ports[usize::from(egress.0)];
+        let Some(marker) = &self.markers[usize::from(port.markers)][class] else { return };
+        let Some(ecn) = classify::ecn_capable(&mut frame.packet) else { return };
+        if marker.mark(port.class_bytes(class), self.random.next_u32()) {
+            *ecn = Ecn::Ce;
+            port.class_stats(class).ecn_marked += 1;
         }
     }
 
-    fn resume_if_possible(&mut self, ingress: PortId, class: usize, out: &mut Outbox) {
-        let Some(pfc) = self.params.pfc else { return };
-        let port = &mut self.ports[usize::from(ingress.0)];
-        if port.ingress_bytes[class] <= pfc.xon.bytes() && port.end_pausing(class, out.now()) {
-            self.send_next(ingress, out);
+    /// Asks the congestion point of a queue whether the source of the frame that is about to join it must be told.
+    fn feedback(&mut self, egress: PortId, class: usize, bytes: u64, frame: &Frame) -> Option<Packet> {
+        let qcn = self.params.qcn.filter(|qcn| qcn.classes >> class & 1 == 1)?;
+        let port = &mut self.ports[usize::from(egress.0)];
+        let point = &mut self.congestion_points[usize::from(egress.0) * CLASSES + class];
+        let (queue_bytes, queue_old) = (port.class_bytes(class) + bytes, point.queue_at_sample());
+        let feedback = point.on_arrival(bytes as u32, queue_bytes)?;
+        let q_eq = u64::from(qcn.marking.q_eq);
+        let at = Congestion { mac: self.mac, port: egress.0, class, feedback, q_eq, queue_bytes, queue_old };
+        let notification = classify::notification(&frame.packet, &at)?;
+        port.class_stats(class).cnm_sent += 1;
+        Some(notification.into())
+    }
+
+    /// Sends a frame at once if nothing is in its way, else lets it wait.
+    fn enqueue(&mut self, egress: PortId, frame: Frame, held: Held, out: &mut Outbox) {
+        let port = &mut self.ports[usize::from(egress.0)];
+        if port.is_free_for(usize::from(held.class), out.now()) {
+            port.pass(held);
+            out.transmit(egress, frame);
+        } else {
+            port.push(&mut self.pool, frame, held, out.now());
+            self.send_next(egress, out);
         }
     }
 
-    /// Starts the next frame of a port that is free: PFC first, then the highest class that is not paused.
+    fn pause_if_needed(&mut self, ingress: u16, class: usize, out: &mut Outbox) {
+        let Some(port) = self.ports.get_mut(usize::from(ingress)) else { return };
+        if self.buffer.is_over(&port.ingress, class) && port.begin_pausing(class, out.now()) {
+            self.send_next(PortId(ingress), out);
+        }
+    }
+
+    fn resume_if_possible(&mut self, ingress: u16, class: usize, out: &mut Outbox) {
+        let port = &mut self.ports[usize::from(ingress)];
+        if port.is_pausing_class(class) && self.buffer.is_under(&port.ingress, class) {
+            port.end_pausing(class, out.now());
+            self.send_next(PortId(ingress), out);
+        }
+    }
+
+    /// Starts the next frame of a port that is free: PFC first, then the class whose turn it is.
     fn send_next(&mut self, id: PortId, out: &mut Outbox) {
         let mac = self.mac;
         let port = &mut self.ports[usize::from(id.0)];
@@ -214,7 +309,7 @@ impl Switch {
                 let due = port.plan_refresh(out.now() + SwitchParams::refresh_after(pause));
                 set_timer(out, due, Wake::Refresh(id.0));
             }
-        } else if let Some(frame) = port.take_next(out.now()) {
+        } else if let Some(frame) = port.take_next(&mut self.pool, &self.discipline, out.now()) {
             out.transmit(id, frame);
         }
     }
@@ -222,20 +317,34 @@ impl Switch {
     fn receive_pause(&mut self, id: PortId, control: &MacControl, out: &mut Outbox) {
         let Some(rate) = out.link(id).map(|link| link.rate) else { return };
         let port = &mut self.ports[usize::from(id.0)];
-        let timer = port.pause.receive(out.now(), control, rate);
+        let timer = port.receive_pause(out.now(), control, rate);
         set_timer(out, timer, Wake::Resume(id.0));
         self.send_next(id, out);
     }
 }
 
 impl Node for Switch {
+    /// The links are known now, and with them the headroom of each port.
+    fn on_start(&mut self, out: &mut Outbox) {
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            let id = PortId(index as u16);
+            let Some(link) = out.link(id) else { continue };
+            let by_hand = self.headroom.iter().rev().find(|(port, _)| *port == id);
+            let bytes = by_hand.map_or_else(
+                || self.buffer.headroom(|mtu| lossless_headroom(link, mtu).bytes()),
+                |(_, headroom)| headroom.bytes(),
+            );
+            self.buffer.set_headroom(&mut port.ingress, bytes);
+        }
+    }
+
     fn on_frame(&mut self, _at: Time, port: PortId, frame: Frame, out: &mut Outbox) {
         if !frame.fcs_ok {
             self.stats.fcs_errors += 1;
         } else if let Packet::MacControl { control, .. } = &frame.packet {
             self.receive_pause(port, control, out);
         } else {
-            self.forward(port, frame, out);
+            self.forward(port.0, frame, out);
         }
     }
 
@@ -244,7 +353,7 @@ impl Node for Switch {
         let (Wake::Resume(id) | Wake::Refresh(id)) = wake;
         let port = &mut self.ports[usize::from(id)];
         let timer = match wake {
-            Wake::Resume(_) => port.pause.wake(now),
+            Wake::Resume(_) => port.wake(now),
             Wake::Refresh(_) => port.refresh(now),
         };
         set_timer(out, timer, wake);
@@ -252,23 +361,54 @@ impl Node for Switch {
     }
 
     fn on_tx_done(&mut self, _now: Time, id: PortId, out: &mut Outbox) {
-        let sent = self.ports[usize::from(id.0)].finish_sending();
-        if let Some((ingress, class, bytes)) = sent {
-            self.buffer_bytes -= bytes;
-            self.ports[usize::from(ingress.0)].ingress_bytes[class] -= bytes;
-            self.resume_if_possible(ingress, class, out);
+        if let Some(held) = self.ports[usize::from(id.0)].finish_sending() {
+            let (class, bytes) = (usize::from(held.class), u64::from(held.bytes));
+            match self.ports.get_mut(usize::from(held.ingress)) {
+                Some(port) => {
+                    self.buffer.release(Some(&mut port.ingress), class, bytes);
+                    self.resume_if_possible(held.ingress, class, out);
+                }
+                None => self.buffer.release(None, class, bytes),
+            }
         }
         self.send_next(id, out);
     }
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {
-        trace.record(0, "buffer_bytes", self.buffer_bytes as f64);
+        trace.record(0, "buffer_bytes", self.buffer.used() as f64);
         for (index, port) in self.ports.iter().enumerate() {
             let channel = index as u16;
+            if self.params.trace_classes {
+                sample_classes(port, channel, now, trace);
+                continue;
+            }
             trace.record(channel, "queue_bytes", port.queue_bytes() as f64);
-            trace.record(channel, "ecn_marked", port.stats.ecn_marked as f64);
+            trace.record(channel, "ecn_marked", port.ecn_marked() as f64);
             trace.record(channel, "pfc_paused", f64::from(u8::from(port.pause.any_paused(now))));
             trace.record(channel, "pfc_pausing", f64::from(u8::from(port.is_pausing())));
+        }
+    }
+}
+
+/// Metric names of a class: bytes in its queue, whether it is paused by the other side, whether it pauses the other
+/// side.
+const CLASS_METRICS: [[&str; 3]; CLASSES] = [
+    ["queue_bytes_class0", "pfc_paused_class0", "pfc_pausing_class0"],
+    ["queue_bytes_class1", "pfc_paused_class1", "pfc_pausing_class1"],
+    ["queue_bytes_class2", "pfc_paused_class2", "pfc_pausing_class2"],
+    ["queue_bytes_class3", "pfc_paused_class3", "pfc_pausing_class3"],
+    ["queue_bytes_class4", "pfc_paused_class4", "pfc_pausing_class4"],
+    ["queue_bytes_class5", "pfc_paused_class5", "pfc_pausing_class5"],
+    ["queue_bytes_class6", "pfc_paused_class6", "pfc_pausing_class6"],
+    ["queue_bytes_class7", "pfc_paused_class7", "pfc_pausing_class7"],
+];
+
+fn sample_classes(port: &Port, channel: u16, now: Time, trace: &mut TraceSink) {
+    for (class, [queue, paused, pausing]) in CLASS_METRICS.into_iter().enumerate() {
+        if port.is_in_use(class) {
+            trace.record(channel, queue, port.class_bytes(class) as f64);
+            trace.record(channel, paused, f64::from(u8::from(port.pause.is_paused(class, now))));
+            trace.record(channel, pausing, f64::from(u8::from(port.is_pausing_class(class))));
         }
     }
 }
@@ -276,24 +416,5 @@ impl Node for Switch {
 fn set_timer(out: &mut Outbox, at: Option<Time>, wake: Wake) {
     if let Some(at) = at {
         out.timer_at(at, wake.token());
-    }
-}
-
-/// Where a frame wants to go and in which class. Bytes that cannot be trusted (see `Faults::corrupt_undetected`) are
-/// forwarded by what they say, as a real switch would.
-fn destination_and_class(packet: &Packet) -> Option<(Ipv4Addr, usize)> {
-    match packet {
-        Packet::Roce(packet) => Some((packet.ip_dst, usize::from(packet.dscp >> 3) % CLASSES)),
-        Packet::Tcp(packet) => Some((packet.ip_dst, usize::from(packet.dscp >> 3) % CLASSES)),
-        Packet::MacControl { .. } => None,
-        Packet::Raw(bytes) => {
-            const IP: usize = 14;
-            let eth = EthernetView::new_checked(bytes).ok()?;
-            if eth.ethertype() != ETHERTYPE_IPV4 || Ipv4View::new_checked(eth.payload()).is_err() {
-                return None;
-            }
-            let destination: [u8; 4] = bytes.get(IP + 16..IP + 20)?.try_into().ok()?;
-            Some((destination.into(), usize::from(bytes[IP + 1] >> 5)))
-        }
     }
 }

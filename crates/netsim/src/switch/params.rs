@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a switch can be set to, and the numbers needed to be lossless, computed from rate, delay and MTU.
-//! Promise: `PfcParams::lossless` gives thresholds with which no frame of a paused class is dropped.
-//! Source: IEEE 802.1Q annex N (PFC delay), IEEE 802.3 31B.3.7 (response time), Zhu et al. 2015 section 4 (thresholds).
+//! What a switch can be set to.
+//! Promise: `Default` is a switch that does nothing but forward: strict priority, one shared buffer, no marks, no PFC.
+//! Source: IEEE 802.1Q (strict priority, PFC, QCN), Shreedhar and Varghese 1996 (DRR), Choudhury and Hahne 1998
+//! (dynamic thresholds), RFC 3168 and Zhu et al. 2015 (ECN).
 
-use crate::link::LinkParams;
+use std::fmt;
+
+use penstock_cc::{QcnMarking, RedMarker};
+
+use crate::pause::CLASSES;
 use crate::units::{ByteSize, Probability, Time};
-
-/// Bytes around the payload of the longest RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4,
-/// ICRC 4.
-const HEADERS: u64 = 78;
-/// Preamble 8, FCS 4, gap 12.
-const WIRE_OVERHEAD: u64 = 24;
-/// A PFC frame on the wire.
-const PFC_FRAME: u64 = 84;
-/// A sender may take 60 quanta of 512 bits to obey (IEEE 802.3 31B.3.7, 10 Gb/s; the longest of the rates served here).
-const RESPONSE: u64 = 60 * 512 / 8;
-
-/// The longest frame of an MTU, as the switch stores it.
-pub fn max_frame(mtu: u16) -> ByteSize {
-    ByteSize(u64::from(mtu) + HEADERS)
-}
 
 /// RED marking of ECN-capable packets on an egress queue (RFC 3168, Zhu et al.): by the bytes of the same class that
 /// wait in front of the arriving packet.
@@ -38,62 +28,125 @@ impl Default for EcnParams {
     }
 }
 
+impl EcnParams {
+    pub(super) fn marker(&self) -> RedMarker {
+        let pmax_ppm = (self.pmax.as_f64() * 1e6).round() as u32;
+        RedMarker::new(self.kmin.bytes(), self.kmax.bytes(), pmax_ppm)
+    }
+}
+
+/// The factor of a dynamic threshold, kept in 1/1024.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Alpha(u32);
+
+impl Alpha {
+    const SHIFT: u32 = 10;
+    /// Threshold = the free part of the buffer.
+    pub const ONE: Alpha = Alpha(1 << Self::SHIFT);
+
+    /// From 1/1024 to 1024, rounded to 1/1024; switch chips offer powers of two from 1/128 to 8.
+    pub fn new(alpha: f64) -> Option<Self> {
+        (1.0 / 1024.0..=1024.0).contains(&alpha).then(|| Alpha((alpha * 1024.0).round() as u32))
+    }
+
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / 1024.0
+    }
+
+    /// alpha x `free`, rounded down.
+    pub fn of(self, free: u64) -> u64 {
+        ((u128::from(free) * u128::from(self.0)) >> Self::SHIFT) as u64
+    }
+}
+
+impl fmt::Display for Alpha {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.as_f64())
+    }
+}
+
+/// When a port is told to pause, by the bytes of one class in the buffer that came in there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PfcThreshold {
+    /// Pause above `xoff`, go on at or below `xon`.
+    Static { xoff: ByteSize, xon: ByteSize },
+    /// Pause above alpha x the free part of the shared buffer, which is all that is not headroom; go on `hysteresis`
+    /// below that, or when nothing waits.
+    Dynamic { alpha: Alpha, hysteresis: ByteSize },
+}
+
+/// What may still arrive at a port and class above the threshold before the pause takes effect; beyond it frames are
+/// dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Headroom {
+    /// The same at all ports.
+    Fixed(ByteSize),
+    /// `lossless_headroom` of each port's own link for this MTU. Rate and delay are taken from the direction that
+    /// leaves the switch; where the other one is faster or longer, see `Switch::set_headroom`.
+    OfLink { mtu: u16 },
+}
+
 /// Priority flow control, counted per ingress port and class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PfcParams {
     /// The lossless classes, bit i for class i.
     pub classes: u8,
-    /// Above this many bytes from one port the port is told to pause.
-    pub xoff: ByteSize,
-    /// At or below this many bytes it is told to go on.
-    pub xon: ByteSize,
-    /// What may still arrive above `xoff` before the pause takes effect; beyond it frames are dropped.
-    pub headroom: ByteSize,
-}
-
-/// A buffer that cannot be lossless.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a buffer of {buffer} is too small for {ports} lossless ports: each needs {headroom} of headroom and {shared} \
-     to work with; allowed is {needed} or more"
-)]
-pub struct BufferTooSmall {
-    pub buffer: ByteSize,
-    pub ports: u64,
-    pub headroom: ByteSize,
-    pub shared: ByteSize,
-    pub needed: ByteSize,
-}
-
-/// The headroom one port and class needs on this link: what crosses the threshold (one frame), what may be in front
-/// of the PFC frame (one frame), the PFC frame, the round trip, the sender's response time, and the frame the sender
-/// has just begun.
-pub fn lossless_headroom(link: &LinkParams, mtu: u16) -> ByteSize {
-    let frame = max_frame(mtu).bytes() + WIRE_OVERHEAD;
-    let round_trip = (link.delay + link.faults.jitter) * 2;
-    ByteSize(3 * frame + PFC_FRAME + link.rate.bytes_in(round_trip).bytes() + RESPONSE)
+    pub threshold: PfcThreshold,
+    pub headroom: Headroom,
 }
 
 impl PfcParams {
-    /// The thresholds for a buffer shared equally by `ports` ports with one lossless class each, on the most
-    /// demanding of their links: xoff is the port's share less the headroom, xon lies two frames below.
-    pub fn lossless(
-        classes: u8,
-        buffer: ByteSize,
-        ports: u64,
-        headroom: ByteSize,
-        mtu: u16,
-    ) -> Result<Self, BufferTooSmall> {
-        let frame = max_frame(mtu).bytes();
-        let shared = 4 * frame;
-        let lossless = ports.max(1) * u64::from(classes.count_ones().max(1));
-        let share = buffer.bytes() / lossless;
-        if share < headroom.bytes() + shared {
-            let needed = ByteSize(lossless * (headroom.bytes() + shared));
-            return Err(BufferTooSmall { buffer, ports, headroom, shared: ByteSize(shared), needed });
+    /// Dynamic thresholds over computed headroom, as a switch chip is run: hysteresis of two frames.
+    pub fn dynamic(classes: u8, alpha: Alpha, mtu: u16) -> Self {
+        let hysteresis = ByteSize(2 * super::max_frame(mtu).bytes());
+        PfcParams {
+            classes,
+            threshold: PfcThreshold::Dynamic { alpha, hysteresis },
+            headroom: Headroom::OfLink { mtu },
         }
-        let xoff = share - headroom.bytes();
-        Ok(PfcParams { classes, xoff: ByteSize(xoff), xon: ByteSize(xoff - 2 * frame), headroom })
+    }
+
+    /// Whether `class` is lossless.
+    pub fn covers(&self, class: usize) -> bool {
+        self.classes >> class & 1 == 1
+    }
+
+    pub(super) fn is_dynamic(&self) -> bool {
+        matches!(self.threshold, PfcThreshold::Dynamic { .. })
+    }
+}
+
+/// In which order the classes of a port are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduling {
+    /// The highest class first.
+    Strict,
+    /// Deficit round robin in bytes: a class gets `weight` x `quantum` bytes a round. Classes of weight 0 are served
+    /// in strict priority in front of all others.
+    Weighted { weights: [u16; CLASSES], quantum: ByteSize },
+}
+
+impl Scheduling {
+    /// A quantum as long as the longest frame, so that each visit of the round robin sends at least one.
+    pub const QUANTUM: ByteSize = ByteSize(4_200);
+
+    pub fn weighted(weights: [u16; CLASSES]) -> Self {
+        Scheduling::Weighted { weights, quantum: Self::QUANTUM }
+    }
+}
+
+/// QCN congestion points at the egress queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QcnPoints {
+    /// Classes whose queues have a congestion point, bit i for class i.
+    pub classes: u8,
+    pub marking: QcnMarking,
+}
+
+impl Default for QcnPoints {
+    /// All classes but that of the messages themselves, with the numbers of the QCN seed.
+    fn default() -> Self {
+        QcnPoints { classes: !(1 << SwitchParams::CNM_CLASS), marking: QcnMarking::default() }
     }
 }
 
@@ -102,33 +155,46 @@ impl PfcParams {
 pub struct SwitchParams {
     /// Bytes for all queues together.
     pub buffer: ByteSize,
-    /// `None`: nothing is marked.
-    pub ecn: Option<EcnParams>,
+    /// Per class; `None`: nothing is marked. See `Switch::set_ecn` for thresholds of single ports.
+    pub ecn: [Option<EcnParams>; CLASSES],
     /// `None`: nothing is paused, a full buffer drops. Received PFC is obeyed in either case.
     pub pfc: Option<PfcParams>,
+    pub scheduling: Scheduling,
+    /// Lossy classes: a queue may hold alpha x the free part of the shared buffer. `None`: as much as there is.
+    pub lossy_alpha: Option<Alpha>,
+    /// `None`: no feedback is sent.
+    pub qcn: Option<QcnPoints>,
+    /// Trace single classes, of those ports and classes that have carried anything; otherwise each port as a whole.
+    pub trace_classes: bool,
+}
+
+impl Default for SwitchParams {
+    /// 2 MB.
+    fn default() -> Self {
+        SwitchParams {
+            buffer: ByteSize(2_000_000),
+            ecn: [None; CLASSES],
+            pfc: None,
+            scheduling: Scheduling::Strict,
+            lossy_alpha: None,
+            qcn: None,
+            trace_classes: false,
+        }
+    }
 }
 
 impl SwitchParams {
     /// Pause frames ask for the longest time and are repeated before half of it has passed.
     pub(crate) const PAUSE_QUANTA: u16 = 0xFFFF;
+    /// The class of QCN's messages, that of CNPs by DSCP 48.
+    pub const CNM_CLASS: usize = 6;
+
+    /// The same marking in every class.
+    pub fn with_ecn(self, ecn: EcnParams) -> Self {
+        SwitchParams { ecn: [Some(ecn); CLASSES], ..self }
+    }
 
     pub(crate) fn refresh_after(pause: Time) -> Time {
         Time(pause.0 / 2)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thresholds_divide_the_buffer() {
-        let headroom = lossless_headroom(&LinkParams::default(), 4096);
-        assert_eq!(headroom, ByteSize(3 * 4198 + 84 + 2500 + 3840));
-        let pfc = PfcParams::lossless(8, ByteSize(1_000_000), 4, headroom, 4096).unwrap();
-        assert_eq!(pfc.xoff, ByteSize(250_000 - headroom.bytes()));
-        assert!(pfc.xon < pfc.xoff);
-        let error = PfcParams::lossless(8, ByteSize(100_000), 4, headroom, 4096).unwrap_err();
-        assert_eq!(error.needed, ByteSize(4 * (headroom.bytes() + 4 * 4174)));
     }
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The numbers a switch needs to be lossless, computed from rate, delay and MTU.
+//! Promise: with `lossless_headroom` above the threshold no frame of a paused class is dropped.
+//! Source: IEEE 802.1Q annex N (PFC delay), IEEE 802.3 31B.3.7 (response time), Zhu et al. 2015 section 4 (thresholds).
+
+use super::params::{PfcParams, PfcThreshold};
+use super::Headroom;
+use crate::link::LinkParams;
+use crate::units::ByteSize;
+
+/// Bytes around the payload of the longest RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4,
+/// ICRC 4. A full TCP segment of the same MTU is shorter.
+const HEADERS: u64 = 78;
+/// Preamble 8, FCS 4, gap 12.
+const WIRE_OVERHEAD: u64 = 24;
+/// A PFC frame on the wire.
+const PFC_FRAME: u64 = 84;
+/// A sender may take 60 quanta of 512 bits to obey (IEEE 802.3 31B.3.7, 10 Gb/s; the longest of the rates served here).
+const RESPONSE: u64 = 60 * 512 / 8;
+/// Frames of the longest kind that each lossless port and class should have beside its headroom.
+const SHARED_FRAMES: u64 = 4;
+
+/// The longest frame of an MTU, as the switch stores it.
+pub fn max_frame(mtu: u16) -> ByteSize {
+    ByteSize(u64::from(mtu) + HEADERS)
+}
+
+/// The headroom one port and class needs on this link: what crosses the threshold (one frame), what may be in front
+/// of the PFC frame (one frame), the PFC frame, the round trip, the sender's response time, and the frame the sender
+/// has just begun.
+pub fn lossless_headroom(link: &LinkParams, mtu: u16) -> ByteSize {
+    let frame = max_frame(mtu).bytes() + WIRE_OVERHEAD;
+    let round_trip = (link.delay + link.faults.jitter) * 2;
+    ByteSize(3 * frame + PFC_FRAME + link.rate.bytes_in(round_trip).bytes() + RESPONSE)
+}
+
+/// The smallest buffer that makes `classes` (a bit mask) lossless on all these ports: the headroom of each, and four
+/// frames each to work with.
+pub fn lossless_buffer<'a>(classes: u8, links: impl IntoIterator<Item = &'a LinkParams>, mtu: u16) -> ByteSize {
+    let shared = SHARED_FRAMES * max_frame(mtu).bytes();
+    let ports = links.into_iter().map(|link| lossless_headroom(link, mtu).bytes() + shared).sum::<u64>();
+    ByteSize(ports * u64::from(classes.count_ones()))
+}
+
+/// A buffer that cannot be lossless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a buffer of {buffer} is too small for {ports} lossless ports: each needs {headroom} of headroom and {shared} \
+     to work with; allowed is {needed} or more"
+)]
+pub struct BufferTooSmall {
+    pub buffer: ByteSize,
+    pub ports: u64,
+    pub headroom: ByteSize,
+    pub shared: ByteSize,
+    pub needed: ByteSize,
+}
+
+impl PfcParams {
+    /// The thresholds for a buffer shared equally by `ports` ports with one lossless class each, on the most
+    /// demanding of their links: xoff is the port's share less the headroom, xon lies two frames below.
+    pub fn lossless(
+        classes: u8,
+        buffer: ByteSize,
+        ports: u64,
+        headroom: ByteSize,
+        mtu: u16,
+    ) -> Result<Self, BufferTooSmall> {
+        let frame = max_frame(mtu).bytes();
+        let shared = SHARED_FRAMES * frame;
+        let lossless = ports.max(1) * u64::from(classes.count_ones().max(1));
+        let share = buffer.bytes() / lossless;
+        if share < headroom.bytes() + shared {
+            let needed = ByteSize(lossless * (headroom.bytes() + shared));
+            return Err(BufferTooSmall { buffer, ports, headroom, shared: ByteSize(shared), needed });
+        }
+        let xoff = share - headroom.bytes();
+        let threshold = PfcThreshold::Static { xoff: ByteSize(xoff), xon: ByteSize(xoff - 2 * frame) };
+        Ok(PfcParams { classes, threshold, headroom: Headroom::Fixed(headroom) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_divide_the_buffer() {
+        let headroom = lossless_headroom(&LinkParams::default(), 4096);
+        assert_eq!(headroom, ByteSize(3 * 4198 + 84 + 2500 + 3840));
+        let pfc = PfcParams::lossless(8, ByteSize(1_000_000), 4, headroom, 4096).unwrap();
+        let xoff = ByteSize(250_000 - headroom.bytes());
+        assert_eq!(pfc.threshold, PfcThreshold::Static { xoff, xon: ByteSize(xoff.bytes() - 2 * 4174) });
+        let error = PfcParams::lossless(8, ByteSize(100_000), 4, headroom, 4096).unwrap_err();
+        assert_eq!(error.needed, ByteSize(4 * (headroom.bytes() + 4 * 4174)));
+        assert_eq!(error.needed, lossless_buffer(8, &[LinkParams::default(); 4], 4096));
+    }
+}
