@@ -206,6 +206,26 @@ PROOFS = [
             Mutant("room = !valid_q[head_q]", "room = 1'b1", "a_room"),
         ),
     ),
+    Proof(
+        "requester_step",
+        {},
+        props="requester_progress",
+        bounded=True,
+        cycles=1,
+        mutants=(
+            Mutant("|| after_nxt == send_end(row)\n", "\n", "a_asks"),
+            Mutant("|| (outcome.retransmit && after_nxt == row.sent_end)", "", "a_asks"),
+            Mutant("|| row.nxt[3:0] == '1 ", "", "a_never_rises"),
+            Mutant("if (!r.timer_on) sent = start_timer(sent);", "sent = start_timer(sent);", "a_deadline_stays"),
+            Mutant("    rewind.credit_wait = 1'b0;\n", "", "a_credit"),
+            Mutant("wait_for_receiver.timer_on = 1'b1;", "", "a_timer"),
+            Mutant("retry.retry_left = r.retry_left - 1'b1;", "", "a_retries"),
+            Mutant("acknowledge.retry_left = cfg.retry_cnt;", "", "a_retries"),
+            Mutant("acknowledge            = start_timer(acknowledge);", "", "a_timer"),
+            Mutant("in_window = op.ack.psn - row.una <", "in_window = op.ack.psn - row.una + 1'b1 <", "a_heard"),
+            Mutant("row.rnr_wait ? rewind(row) : retry(row)", "rewind(row)", "a_ends"),
+        ),
+    ),
     *(
         Proof("requester_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
         for kind, mutants in OPERATIONS.items()
