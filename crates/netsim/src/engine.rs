@@ -5,11 +5,13 @@
 
 use std::any::Any;
 
+use crate::agenda::{Agenda, Due, LinkChange, Observer, Recurring, Way};
+use crate::capture::{CaptureError, CaptureSink};
 use crate::link::{Direction, LinkParams, LinkStats};
 use crate::node::{Frame, Node, NodeId, Outbox, PortId};
 use crate::queue::{EventQueue, Key};
 use crate::rng::Stream;
-use crate::trace::{TraceError, TraceSink};
+use crate::trace::{NameNumber, TraceError, TraceSink};
 use crate::units::Time;
 
 /// Why a simulation could not be built or could not go on.
@@ -32,6 +34,8 @@ pub enum SimError {
     Node { node: String, at: Time, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("trace: {0}")]
     Trace(#[from] TraceError),
+    #[error("capture: {0}")]
+    Capture(#[from] CaptureError),
 }
 
 /// Why `Engine::run_until` returned.
@@ -80,6 +84,8 @@ struct Port {
     peer: u32,
     peer_lookahead: Time,
     wants_tx_done: bool,
+    /// Interface of the capture, `NO_TAP` where frames are not captured.
+    tap: u32,
     out: Direction,
 }
 
@@ -104,9 +110,13 @@ pub(crate) struct Core {
     free_slots: Vec<u32>,
     names: Vec<String>,
     error: Option<SimError>,
+    capture: Option<CaptureSink>,
+    /// The longest time after its end at which a node may still hand a frame over.
+    longest_lag: Time,
 }
 
 const NO_PORT: u32 = u32::MAX;
+const NO_TAP: u32 = u32::MAX;
 
 impl Core {
     fn schedule(&mut self, at: Time, rank: u32, event: Event) {
@@ -146,7 +156,12 @@ impl Core {
             return start;
         };
         let sender = &mut self.ports[index as usize];
+        let captured = (sender.tap != NO_TAP).then(|| frame.packet.emit());
         let passage = sender.out.pass(start, &mut frame);
+        if let (Some(bytes), Some(capture)) = (captured, &mut self.capture) {
+            let settled = self.now.saturating_sub(self.longest_lag);
+            capture.record(sender.tap, sender.out.busy_until, settled, bytes);
+        }
         let (peer, lookahead, free_at) = (sender.peer, sender.peer_lookahead, sender.out.busy_until);
         if sender.wants_tx_done {
             self.schedule(free_at.max(self.now), Rank::TxDone.of(index), Event::TxDone { port: index });
@@ -190,15 +205,13 @@ pub struct Engine {
     core: Core,
     nodes: Vec<Box<dyn Node>>,
     links: Vec<[u32; 2]>,
-    trace: Option<Tracing>,
+    agenda: Agenda,
+    changes: Vec<(LinkId, Way, LinkChange)>,
+    trace: Option<TraceSink>,
+    /// The nodes' names in the trace.
+    trace_names: Vec<NameNumber>,
     started: bool,
     events: u64,
-}
-
-struct Tracing {
-    sink: TraceSink,
-    interval: Time,
-    next: Time,
 }
 
 impl Engine {
@@ -215,12 +228,26 @@ impl Engine {
             free_slots: Vec::new(),
             names: Vec::new(),
             error: None,
+            capture: None,
+            longest_lag: Time::ZERO,
         };
-        Engine { seed, core, nodes: Vec::new(), links: Vec::new(), trace: None, started: false, events: 0 }
+        Engine {
+            seed,
+            core,
+            nodes: Vec::new(),
+            links: Vec::new(),
+            agenda: Agenda::default(),
+            changes: Vec::new(),
+            trace: None,
+            trace_names: Vec::new(),
+            started: false,
+            events: 0,
+        }
     }
 
     /// Adds a node. Its name appears in traces and errors and seeds the faults of its links.
     pub fn add_node(&mut self, name: impl Into<String>, node: Box<dyn Node>) -> NodeId {
+        self.core.longest_lag = self.core.longest_lag.max(node.egress_lag());
         self.nodes.push(node);
         self.core.names.push(name.into());
         self.core.port_of.push(Vec::new());
@@ -286,6 +313,7 @@ impl Engine {
             peer,
             peer_lookahead: self.nodes[to.0 .0 as usize].ingress_lookahead(),
             wants_tx_done: self.nodes[node.0 as usize].wants_tx_done(),
+            tap: NO_TAP,
             out: Direction::new(params, random),
         });
         let table = &mut self.core.port_of[node.0 as usize];
@@ -297,12 +325,60 @@ impl Engine {
 
     /// Samples every node into `sink` at 0, `interval`, 2 `interval`, ... (a zero interval never samples).
     pub fn set_trace(&mut self, sink: TraceSink, interval: Time) {
-        self.trace = Some(Tracing { sink, interval, next: self.core.now });
+        self.trace = Some(sink);
+        self.trace_names.clear();
+        self.agenda.add_periodic(self.core.now, interval, Recurring::Sample);
     }
 
     /// Takes the trace back, to finish its file.
     pub fn take_trace(&mut self) -> Option<TraceSink> {
-        self.trace.take().map(|tracing| tracing.sink)
+        self.agenda.drop_samples();
+        self.trace.take()
+    }
+
+    /// Calls `observer` at `interval`, 2 `interval`, ... after all events of that time, with the trace if there is one.
+    /// It keeps nothing alive: a run that has nothing left to do ends. A zero interval never calls.
+    pub fn observe(&mut self, interval: Time, observer: Observer) {
+        self.agenda.add_periodic(self.core.now + interval, interval, Recurring::Observer(observer));
+    }
+
+    /// Changes a link at `at`, before any event of that time. A windowed node's frames may be charged up to one window
+    /// later by what the link was when they began.
+    ///
+    /// # Errors
+    /// A rate of 0: use a loss of 1 for a link that is down.
+    pub fn change_link_at(&mut self, at: Time, link: LinkId, way: Way, change: LinkChange) -> Result<(), SimError> {
+        if change.rate.is_some_and(|rate| rate.bits_per_second() == 0) {
+            return Err(SimError::NoRate { link: self.direction_name(self.links[link.0 as usize][0]) });
+        }
+        self.agenda.add_change(at, self.changes.len() as u32);
+        self.changes.push((link, way, change));
+        Ok(())
+    }
+
+    /// Captures both directions of these links into `sink`.
+    pub fn set_capture(&mut self, mut sink: CaptureSink, links: &[LinkId]) {
+        for link in links {
+            for index in self.links[link.0 as usize] {
+                let name = self.direction_name(index);
+                let port = &mut self.core.ports[index as usize];
+                port.tap = sink.add_interface(&name, port.out.params.rate);
+            }
+        }
+        self.core.capture = Some(sink);
+    }
+
+    /// Takes the capture back, to finish its file.
+    pub fn take_capture(&mut self) -> Option<CaptureSink> {
+        self.core.ports.iter_mut().for_each(|port| port.tap = NO_TAP);
+        self.core.capture.take()
+    }
+
+    /// The direction of a link that leaves a port, as `node:port>node:port`.
+    fn direction_name(&self, port: u32) -> String {
+        let end = |port: &Port| (NodeId(port.node), port.number);
+        let from = &self.core.ports[port as usize];
+        self.link_name(end(from), end(&self.core.ports[from.peer as usize]))
     }
 
     /// Lets the simulation run until `limit` (events at `limit` included), until nothing is left to do, or until a
@@ -314,12 +390,12 @@ impl Engine {
                 return self.end(RunEnd::Idle);
             };
             if at > limit {
-                self.sample_until(limit)?;
+                self.attend(limit.saturating_add(Time(1)))?;
                 self.core.now = limit.max(self.core.now);
                 return self.end(RunEnd::Limit);
             }
-            if self.trace.as_ref().is_some_and(|trace| trace.next < at) {
-                self.sample_until(Time(at.0 - 1))?;
+            if at >= self.agenda.bound() {
+                self.attend(at)?;
             }
             let (key, event) = self.core.queue.pop().expect("peeked");
             self.core.now = Time(key.time_ps());
@@ -369,18 +445,33 @@ impl Engine {
         }
     }
 
-    /// Takes all samples that are due up to and including `until`.
-    fn sample_until(&mut self, until: Time) -> Result<(), SimError> {
-        let Some(trace) = &mut self.trace else { return Ok(()) };
-        while trace.interval > Time::ZERO && trace.next <= until {
-            for (node, name) in self.nodes.iter_mut().zip(&self.core.names) {
-                trace.sink.begin(trace.next, name);
-                node.sample(trace.next, &mut trace.sink);
+    /// Does all that is due before the events at `at`.
+    fn attend(&mut self, at: Time) -> Result<(), SimError> {
+        while let Some(due) = self.agenda.take(at) {
+            match due {
+                Due::Change(number) => {
+                    let (link, way, change) = self.changes[number as usize];
+                    for port in &self.links[link.0 as usize][way.directions()] {
+                        self.core.ports[*port as usize].out.change(change);
+                    }
+                }
+                Due::Recurring(now, Recurring::Observer(observer)) => observer(now, self.trace.as_mut()),
+                Due::Recurring(now, Recurring::Sample) => self.sample(now)?,
             }
-            trace.sink.check()?;
-            trace.next += trace.interval;
         }
         Ok(())
+    }
+
+    fn sample(&mut self, now: Time) -> Result<(), SimError> {
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        for name in &self.core.names[self.trace_names.len()..] {
+            self.trace_names.push(trace.name_number(name));
+        }
+        for (node, name) in self.nodes.iter_mut().zip(&self.trace_names) {
+            trace.begin_known(now, *name);
+            node.sample(now, trace);
+        }
+        Ok(trace.check()?)
     }
 
     pub fn now(&self) -> Time {
@@ -390,6 +481,16 @@ impl Engine {
     /// Events handled so far.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// Data packets that have crossed a link, each counted once a link.
+    pub fn traversals(&self) -> u64 {
+        self.core.ports.iter().map(|port| port.out.stats.data_frames).sum()
+    }
+
+    /// The two directions of a link as they are now: first from `a` to `b` as given to `connect`.
+    pub fn link_params(&self, link: LinkId) -> [LinkParams; 2] {
+        self.links[link.0 as usize].map(|port| self.core.ports[port as usize].out.params)
     }
 
     pub fn node_name(&self, id: NodeId) -> &str {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The network laboratory: a deterministic, packet-level simulator of links, switches and hosts.
 //! Promise: one seed replays one run, event for event; integer picoseconds; no clock, no global state, no I/O but
-//! the trace.
+//! the trace and captures.
 //! Source: design.md sections 3 and 4.
 //!
 //! A simulation is an [`Engine`] with [`Node`]s joined by links ([`LinkParams`], with seeded [`Faults`]). [`Switch`]
 //! and [`Host`] are nodes; the verilated board (crate `penstock-board`) is another. A [`Scenario`] is what a user
 //! writes in a file, [`Star`] builds the network of one. [`TraceSink`] takes the samples of all nodes into a Parquet
-//! file.
+//! file, [`CaptureSink`] the frames of links into a pcapng file.
 
+mod agenda;
+mod capture;
+mod distribution;
 mod engine;
 mod flow;
 mod host;
@@ -24,10 +27,13 @@ mod switch;
 mod trace;
 mod units;
 
+pub use agenda::{LinkChange, Observer, Way};
+pub use capture::{CaptureError, CaptureSink};
+pub use distribution::Distribution;
 pub use engine::{Engine, LinkId, RunEnd, SimError};
 pub use flow::{Endpoint, FlowId, Message, MessageSource};
 pub use host::{Host, HostApp, HostConfig, HostStats};
-pub use ledger::{FlowRecord, Ledger, SharedLedger};
+pub use ledger::{EventRecord, Fairness, FlowRecord, Ledger, SharedLedger, Window};
 pub use link::{Faults, LinkParams, LinkStats};
 pub use node::{Frame, Node, NodeId, Outbox, PortId};
 pub use rng::Stream;
@@ -38,5 +44,5 @@ pub use switch::{
     EcnParams, Headroom, PauseCycle, PausedPort, PfcParams, PfcThreshold, PortStats, QcnPoints, Scheduling, Switch,
     SwitchParams, SwitchStats,
 };
-pub use trace::{TraceError, TraceSink};
+pub use trace::{NameNumber, TraceError, TraceSink};
 pub use units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};

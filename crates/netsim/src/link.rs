@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use penstock_wire::Packet;
 
+use crate::agenda::LinkChange;
 use crate::node::Frame;
 use crate::rng::Stream;
 use crate::units::{Probability, Rate, Time};
@@ -69,6 +70,8 @@ impl Default for LinkParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkStats {
     pub frames: u64,
+    /// Frames that carry payload: requests with data, not acknowledgements and control.
+    pub data_frames: u64,
     /// Bytes with preamble, FCS and gap.
     pub wire_bytes: u64,
     pub lost: u64,
@@ -115,6 +118,16 @@ impl Direction {
         }
     }
 
+    /// Changes the link for the frames that begin from now on.
+    pub(crate) fn change(&mut self, change: LinkChange) {
+        let mut params = self.params;
+        params.rate = change.rate.unwrap_or(params.rate);
+        params.faults.loss = change.loss.unwrap_or(params.faults.loss);
+        let changed = Direction::new(params, self.random.clone());
+        let Direction { perfect, ps_per_byte, .. } = changed;
+        (self.params, self.perfect, self.ps_per_byte) = (params, perfect, ps_per_byte);
+    }
+
     fn serialisation(&self, wire_bytes: u64) -> Time {
         match self.ps_per_byte {
             Some(ps) => Time(ps * wire_bytes),
@@ -129,6 +142,7 @@ impl Direction {
         let end = start.max(self.busy_until) + serialisation;
         self.busy_until = end;
         self.stats.frames += 1;
+        self.stats.data_frames += u64::from(carries_data(&frame.packet));
         self.stats.wire_bytes += wire_bytes;
         let arrival = end + self.params.delay;
         if self.perfect {
@@ -164,6 +178,11 @@ impl Direction {
         });
         Passage { serialisation, arrival: Some(arrival), duplicate }
     }
+}
+
+/// Whether a frame counts as a data packet.
+fn carries_data(packet: &Packet) -> bool {
+    matches!(packet, Packet::Roce(packet) if !packet.payload.is_empty())
 }
 
 /// Flips one bit behind the Ethernet header and leaves the frame as bytes, since its fields can no longer be trusted.

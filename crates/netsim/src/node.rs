@@ -38,10 +38,10 @@ impl Frame {
 ///
 /// # Time
 ///
-/// The engine calls its nodes in the order of simulated time. At equal times the order is: frames (by receiving port),
-/// then freed ports, then timers (by node), then samples; within each of these, the order in which they were asked for.
-/// The order does not depend on when a node asked, so that a windowed node (below) gives the same run as one that
-/// acts at every instant.
+/// The engine calls its nodes in the order of simulated time. At equal times the order is: changes of links, then frames
+/// (by receiving port), then freed ports, then timers (by node), then samples; within each of these, the order in which
+/// they were asked for. The order does not depend on when a node asked, so that a windowed node (below) gives the same
+/// run as one that acts at every instant.
 ///
 /// # Windowed nodes
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trace file: long-format Parquet, one row per sampled value.
 //! Promise: written in row groups under a temporary name and renamed when finished or dropped, so an early end
-//! leaves a valid file. Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric
-//! string (dictionary), value f64.
+//! leaves a valid file; a sample hashes no string. Columns: time_ps u64, node string (dictionary), channel u16 (port
+//! or queue pair), metric string (dictionary), value f64. docs/lab.md lists the metrics.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -39,6 +39,42 @@ struct Names {
     strings: Vec<String>,
 }
 
+/// A name that the trace knows, for `TraceSink::begin_known`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameNumber(u16);
+
+/// A metric by the address of its name; names are literals, so an address stands for one name.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    address: usize,
+    len: usize,
+    /// `None`: not selected.
+    number: Option<u16>,
+}
+
+/// The metrics met lately, found by address without a look at the name.
+#[derive(Debug)]
+struct MetricCache([Option<Known>; MetricCache::SIZE]);
+
+impl MetricCache {
+    const SIZE: usize = 256;
+
+    /// The place of a name: literals lie side by side, so their addresses differ in low bits.
+    fn place(name: &'static str) -> usize {
+        let mixed = (name.as_ptr() as usize as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        (mixed as usize + name.len()) % Self::SIZE
+    }
+
+    fn find(&self, name: &'static str) -> Option<Option<u16>> {
+        let known = self.0[Self::place(name)]?;
+        (known.address == name.as_ptr() as usize && known.len == name.len()).then_some(known.number)
+    }
+
+    fn keep(&mut self, name: &'static str, number: Option<u16>) {
+        self.0[Self::place(name)] = Some(Known { address: name.as_ptr() as usize, len: name.len(), number });
+    }
+}
+
 impl Names {
     fn number(&mut self, name: &str) -> Option<u16> {
         if let Some(number) = self.numbers.get(name) {
@@ -72,6 +108,9 @@ pub struct TraceSink {
     writer: Option<ArrowWriter<File>>,
     schema: Arc<Schema>,
     names: Names,
+    cache: MetricCache,
+    /// Metrics asked for and whether one was recorded; empty: all are.
+    selected: Vec<(String, bool)>,
     rows: Rows,
     now: Time,
     node: u16,
@@ -113,6 +152,8 @@ impl TraceSink {
             writer: Some(writer),
             schema,
             names: Names::default(),
+            cache: MetricCache([None; MetricCache::SIZE]),
+            selected: Vec::new(),
             rows: Rows::default(),
             now: Time::ZERO,
             node: 0,
@@ -121,21 +162,48 @@ impl TraceSink {
         })
     }
 
+    /// Keeps these metrics only; none: all.
+    pub fn select(&mut self, metrics: &[String]) {
+        self.selected = metrics.iter().map(|metric| (metric.clone(), false)).collect();
+        self.cache = MetricCache([None; MetricCache::SIZE]);
+    }
+
+    /// The metrics asked for by `select` of which nothing was recorded: perhaps misspelt.
+    pub fn never_recorded(&self) -> impl Iterator<Item = &str> {
+        self.selected.iter().filter(|(_, seen)| !seen).map(|(metric, _)| metric.as_str())
+    }
+
+    /// Whether this metric is kept: a node need not compute what nobody asked for.
+    pub fn wants(&mut self, metric: &'static str) -> bool {
+        self.metric(metric).is_some()
+    }
+
     /// What follows is recorded at `now` for the node called `name`.
     pub fn begin(&mut self, now: Time, name: &str) {
+        let number = self.name_number(name);
+        self.begin_known(now, number);
+    }
+
+    /// The number by which `begin_known` takes a name.
+    pub fn name_number(&mut self, name: &str) -> NameNumber {
+        NameNumber(self.number(name))
+    }
+
+    /// As `begin`, for a name whose number is known.
+    pub fn begin_known(&mut self, now: Time, name: NameNumber) {
         self.now = now;
-        self.node = self.number(name);
+        self.node = name.0;
     }
 
     /// Records a value of the current node at the current time. `channel` is a port or queue pair, 0 where there is
     /// but one.
-    pub fn record(&mut self, channel: u16, metric: &str, value: f64) {
+    pub fn record(&mut self, channel: u16, metric: &'static str, value: f64) {
         self.record_at(self.now, channel, metric, value);
     }
 
     /// Records a value of the current node at a time of its own (windowed nodes look back).
-    pub fn record_at(&mut self, time: Time, channel: u16, metric: &str, value: f64) {
-        let metric = self.number(metric);
+    pub fn record_at(&mut self, time: Time, channel: u16, metric: &'static str, value: f64) {
+        let Some(metric) = self.metric(metric) else { return };
         self.rows.time_ps.push(time.0);
         self.rows.node.push(self.node);
         self.rows.channel.push(channel);
@@ -144,6 +212,22 @@ impl TraceSink {
         if self.rows.time_ps.len() >= Self::ROWS_PER_GROUP {
             self.flush();
         }
+    }
+
+    fn metric(&mut self, metric: &'static str) -> Option<u16> {
+        if let Some(known) = self.cache.find(metric) {
+            return known;
+        }
+        let kept = match self.selected.iter_mut().find(|(name, _)| name == metric) {
+            Some((_, seen)) => {
+                *seen = true;
+                true
+            }
+            None => self.selected.is_empty(),
+        };
+        let number = kept.then(|| self.number(metric));
+        self.cache.keep(metric, number);
+        number
     }
 
     fn number(&mut self, name: &str) -> u16 {

@@ -92,6 +92,23 @@ fn a_trace_that_is_dropped_is_still_whole() {
 }
 
 #[test]
+fn only_the_metrics_asked_for_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let mut trace = TraceSink::create(&path, &[]).unwrap();
+    trace.select(&["alpha".to_owned(), "alhpa".to_owned()]);
+    trace.begin(Time(5), "node");
+    assert!(trace.wants("alpha") && !trace.wants("queue_bytes"));
+    for n in 0..3 {
+        trace.record(n, "alpha", f64::from(n));
+        trace.record(n, "queue_bytes", 1.0);
+    }
+    assert_eq!(trace.never_recorded().collect::<Vec<_>>(), ["alhpa"]);
+    assert_eq!(trace.finish().unwrap(), 3);
+    assert!(read(&path).iter().all(|row| row.3 == "alpha"));
+}
+
+#[test]
 fn a_trace_that_cannot_be_written_names_the_file() {
     let error = TraceSink::create("/no/such/folder/trace.parquet", &[]).err().unwrap();
     assert!(matches!(&error, TraceError::Io { .. }));
