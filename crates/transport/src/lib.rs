@@ -15,6 +15,9 @@
 //!                 ACK |   | one NAK    | NAK, RNR NAK     | ACK
 //!                     +---+------------+------------------+--> poll_transmit <-- CNP <-- CE mark
 //! ```
+//!
+//! Beside it, for mixed networks: TCP ([`TcpSender`], [`TcpReceiver`]) and the simplified TCP of CMS
+//! ([`SimpleTcpSender`]).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -26,6 +29,8 @@ mod receive;
 mod reply;
 mod requester;
 mod responder;
+mod simple_tcp;
+mod tcp;
 
 pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
 pub use counters::ResponderCounters;
@@ -37,3 +42,5 @@ pub use requester::{
     RequesterState, Response, RetryLimits, SendCompletion, SendStatus, SendWr, Verb, VirtualPayload,
 };
 pub use responder::{QpState, Responder};
+pub use simple_tcp::{BackOff, SimpleTcpSender};
+pub use tcp::{TcpConfig, TcpCounters, TcpEndpoint, TcpReceiver, TcpReceiverCounters, TcpSender, TcpVariant};

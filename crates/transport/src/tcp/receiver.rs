@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The receiving side: puts segments in order, acknowledges, reports by SACK what came out of order.
+//! Promise: every byte is delivered once and in order; at least every second full segment is acknowledged.
+//! Source: RFC 9293 section 3.10, RFC 5681 section 4.2 (delayed and duplicate ACKs), RFC 2018 section 4 (SACK).
+
+use super::{unwrap, TcpConfig};
+use penstock_wire::{SackBlocks, TcpPacket};
+
+/// What a receiver has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TcpReceiverCounters {
+    /// Segments with data.
+    pub segments: u64,
+    /// Segments none of whose bytes were new.
+    pub duplicates: u64,
+    /// Segments ahead of their turn.
+    pub out_of_order: u64,
+    /// Segments beyond the window, dropped.
+    pub beyond_window: u64,
+    /// ACKs sent.
+    pub acks: u64,
+}
+
+/// The receiver of one connection. Data is counted, not kept: the user reads at once.
+#[derive(Clone, Debug)]
+pub struct TcpReceiver {
+    config: TcpConfig,
+    next: u64,
+    /// Ranges above `next`, the one that grew last in front.
+    ahead: Vec<(u64, u64)>,
+    /// Full segments that no ACK has answered.
+    unanswered: u32,
+    ack_now: bool,
+    ack_deadline: Option<u64>,
+    counters: TcpReceiverCounters,
+}
+
+impl TcpReceiver {
+    /// `config` as seen from this side: `local` is the receiver.
+    pub fn new(config: TcpConfig) -> Self {
+        TcpReceiver {
+            config,
+            next: 0,
+            ahead: Vec::new(),
+            unanswered: 0,
+            ack_now: false,
+            ack_deadline: None,
+            counters: TcpReceiverCounters::default(),
+        }
+    }
+
+    /// Takes a segment at `now` (ps); returns how many bytes are now in order that were not before.
+    pub fn handle_packet(&mut self, now: u64, packet: &TcpPacket) -> u64 {
+        let len = packet.payload.len() as u64;
+        if packet.ip_src != self.config.peer.ip || packet.src_port != self.config.peer.port || len == 0 {
+            return 0;
+        }
+        self.counters.segments += 1;
+        let start = unwrap(self.next, packet.seq.wrapping_sub(self.config.iss));
+        let end = start + len;
+        if end > self.next + self.config.receive_buffer {
+            self.counters.beyond_window += 1;
+            self.ack_now = true;
+        } else if end <= self.next {
+            self.counters.duplicates += 1;
+            self.ack_now = true;
+        } else if start > self.next {
+            self.counters.out_of_order += 1;
+            self.keep(start, end);
+            self.ack_now = true;
+        } else {
+            return self.advance(now, end);
+        }
+        0
+    }
+
+    /// Data up to `end` is in order, and whatever waited behind it.
+    fn advance(&mut self, now: u64, end: u64) -> u64 {
+        let before = self.next;
+        self.next = end;
+        if !self.ahead.is_empty() {
+            self.ack_now = true; // a hole is filled, at least in part
+            while let Some(at) = self.ahead.iter().position(|(from, _)| *from <= self.next) {
+                let (_, to) = self.ahead.remove(at);
+                self.next = self.next.max(to);
+            }
+        }
+        self.unanswered += 1;
+        if self.unanswered >= 2 || self.config.delayed_ack_ps == 0 {
+            self.ack_now = true;
+        } else if self.ack_deadline.is_none() {
+            self.ack_deadline = Some(now + self.config.delayed_ack_ps);
+        }
+        self.next - before
+    }
+
+    /// Keeps a range that is ahead, merged with what it touches, in front of the others.
+    fn keep(&mut self, start: u64, end: u64) {
+        let mut merged = (start, end);
+        self.ahead.retain(|(from, to)| {
+            let apart = *to < merged.0 || merged.1 < *from;
+            if !apart {
+                merged = (merged.0.min(*from), merged.1.max(*to));
+            }
+            apart
+        });
+        self.ahead.insert(0, merged);
+    }
+
+    /// When a delayed ACK is due.
+    pub fn next_timeout(&self) -> Option<u64> {
+        self.ack_deadline
+    }
+
+    /// Time has come to `now`.
+    pub fn handle_timeout(&mut self, now: u64) {
+        if self.ack_deadline.is_some_and(|at| at <= now) {
+            self.ack_now = true;
+        }
+    }
+
+    /// The ACK that is due.
+    pub fn poll_transmit(&mut self) -> Option<TcpPacket> {
+        if !std::mem::take(&mut self.ack_now) {
+            return None;
+        }
+        self.unanswered = 0;
+        self.ack_deadline = None;
+        self.counters.acks += 1;
+        let config = &self.config;
+        // Nothing in order is ever held, and what is ahead lies inside the window it was sent into.
+        let window = (config.receive_buffer >> config.window_shift).min(u64::from(u16::MAX));
+        let mut sack = SackBlocks::default();
+        if config.sack {
+            for (from, to) in self.ahead.iter().take(SackBlocks::MAX) {
+                sack.push(self.on_wire(*from), self.on_wire(*to));
+            }
+        }
+        Some(config.acknowledgement(self.next, window as u16, sack))
+    }
+
+    fn on_wire(&self, offset: u64) -> u32 {
+        self.config.iss.wrapping_add(offset as u32)
+    }
+
+    /// Bytes delivered in order.
+    pub fn delivered(&self) -> u64 {
+        self.next
+    }
+
+    /// What it has seen.
+    pub fn counters(&self) -> &TcpReceiverCounters {
+        &self.counters
+    }
+}
