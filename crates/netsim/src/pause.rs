@@ -73,7 +73,7 @@ impl PauseState {
     }
 
     pub(crate) fn is_paused(&self, class: usize, now: Time) -> bool {
-        now < self.until[class]
+        self.any_paused(now) && now < self.until[class]
     }
 
     pub(crate) fn any_paused(&self, now: Time) -> bool {
@@ -86,6 +86,11 @@ impl PauseState {
             return 0;
         }
         (0..CLASSES).fold(0, |mask, class| mask | u8::from(self.is_paused(class, now)) << class)
+    }
+
+    /// When the last pause of any class ends or has ended.
+    pub(crate) fn latest(&self) -> Time {
+        self.latest
     }
 
     /// When the pause of a class ends or has ended.

@@ -32,7 +32,7 @@ use crate::pause::{quanta_time, CLASSES};
 use crate::rng::Stream;
 use crate::trace::TraceSink;
 use crate::units::{ByteSize, Time};
-use buffer::{Buffer, Refusal};
+use buffer::{Buffer, Refusal, Share};
 use classify::Congestion;
 pub use deadlock::{find_pause_cycle, PauseCycle, PausedPort};
 pub use headroom::{lossless_buffer, lossless_headroom, max_frame, BufferTooSmall};
@@ -46,7 +46,7 @@ pub use stats::{ClassStats, PortStats, SwitchStats};
 
 type Markers = [Option<RedMarker>; CLASSES];
 
-/// The ingress of what the switch itself sends; it takes buffer, but no port can be paused for it.
+/// The ingress of what the switch itself sends: no port can be paused for it.
 const OWN: u16 = u16::MAX;
 
 /// The switch node.
@@ -55,6 +55,8 @@ pub struct Switch {
     mac: MacAddr,
     discipline: Discipline,
     buffer: Buffer,
+    /// What its own messages hold of the buffer.
+    own: Share,
     pool: Pool,
     ports: Vec<Port>,
     /// Headroom set by hand, by port.
@@ -117,8 +119,9 @@ impl Switch {
             mac: MacAddr([0x02, 0x50, 0x53, 0x00, 0x00, 0x00]),
             discipline: Discipline::new(params.scheduling),
             buffer: Buffer::new(&params),
+            own: Share::default(),
             pool: Pool::new(),
-            ports: (0..ports).map(|_| Port::new()).collect(),
+            ports: (0..ports).map(|_| Port::default()).collect(),
             headroom: Vec::new(),
             markers: vec![markers(params.ecn)],
             congestion_points: params.qcn.map(points).unwrap_or_default(),
@@ -207,41 +210,42 @@ impl Switch {
             return;
         };
         let bytes = frame.packet.frame_len() as u64;
-        if !self.admit(ingress, egress, class, bytes) {
-            return;
-        }
+        let Some(over) = self.admit(ingress, egress, class, bytes) else { return };
         self.mark(egress, class, &mut frame);
         let notification = self.feedback(egress, class, bytes, &frame);
         self.enqueue(egress, frame, Held { bytes: bytes as u32, ingress, class: class as u8 }, out);
-        self.pause_if_needed(ingress, class, out);
+        if over && self.ports[usize::from(ingress)].begin_pausing(class, out.now()) {
+            self.send_next(PortId(ingress), out);
+        }
         if let Some(notification) = notification {
             self.stats.cnm_sent += 1;
             self.forward(OWN, Frame::new(notification), out);
         }
     }
 
-    /// Takes room in the buffer, or counts a drop.
-    fn admit(&mut self, ingress: u16, egress: PortId, class: usize, bytes: u64) -> bool {
+    /// Takes room in the buffer, or counts a drop. `Some(true)`: the port it came in by is above its threshold.
+    fn admit(&mut self, ingress: u16, egress: PortId, class: usize, bytes: u64) -> Option<bool> {
         let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
-        let from = self.ports.get_mut(usize::from(ingress));
-        let (from, note) = match from {
-            Some(port) => (Some(&mut port.ingress), true),
-            None => (None, false),
+        let admitted = match self.ports.get_mut(usize::from(ingress)) {
+            Some(port) => {
+                let from = &mut port.classes[class];
+                let admitted = self.buffer.admit(&mut from.share, class, queue_bytes, bytes);
+                from.stats.peak_ingress_bytes = from.stats.peak_ingress_bytes.max(from.share.bytes);
+                admitted
+            }
+            None => self.buffer.admit(&mut self.own, class, queue_bytes, bytes).map(|_| false),
         };
-        match self.buffer.admit(from, class, queue_bytes, bytes) {
-            Ok(()) => {
-                if note {
-                    self.ports[usize::from(ingress)].note_ingress(class);
-                }
+        match admitted {
+            Ok(over) => {
                 self.stats.peak_buffer_bytes = self.stats.peak_buffer_bytes.max(self.buffer.used());
-                return true;
+                return Some(over);
             }
             Err(Refusal::Buffer) => self.stats.dropped_buffer += 1,
             Err(Refusal::Threshold) => self.stats.dropped_threshold += 1,
             Err(Refusal::Headroom) => self.stats.dropped_headroom += 1,
         }
-        self.ports[usize::from(egress.0)].class_stats(class).dropped += 1;
-        false
+        self.ports[usize::from(egress.0)].classes[class].stats.dropped += 1;
+        None
     }
 
     fn mark(&mut self, egress: PortId, class: usize, frame: &mut Frame) {
@@ -250,7 +254,7 @@ impl Switch {
         let Some(ecn) = classify::ecn_capable(&mut frame.packet) else { return };
         if marker.mark(port.class_bytes(class), self.random.next_u32()) {
             *ecn = Ecn::Ce;
-            port.class_stats(class).ecn_marked += 1;
+            port.classes[class].stats.ecn_marked += 1;
         }
     }
 
@@ -264,7 +268,7 @@ impl Switch {
         let q_eq = u64::from(qcn.marking.q_eq);
         let at = Congestion { mac: self.mac, port: egress.0, class, feedback, q_eq, queue_bytes, queue_old };
         let notification = classify::notification(&frame.packet, &at)?;
-        port.class_stats(class).cnm_sent += 1;
+        port.classes[class].stats.cnm_sent += 1;
         Some(notification.into())
     }
 
@@ -280,16 +284,9 @@ impl Switch {
         }
     }
 
-    fn pause_if_needed(&mut self, ingress: u16, class: usize, out: &mut Outbox) {
-        let Some(port) = self.ports.get_mut(usize::from(ingress)) else { return };
-        if self.buffer.is_over(&port.ingress, class) && port.begin_pausing(class, out.now()) {
-            self.send_next(PortId(ingress), out);
-        }
-    }
-
     fn resume_if_possible(&mut self, ingress: u16, class: usize, out: &mut Outbox) {
         let port = &mut self.ports[usize::from(ingress)];
-        if port.is_pausing_class(class) && self.buffer.is_under(&port.ingress, class) {
+        if port.is_pausing_class(class) && self.buffer.is_under(&port.classes[class].share) {
             port.end_pausing(class, out.now());
             self.send_next(PortId(ingress), out);
         }
@@ -334,7 +331,9 @@ impl Node for Switch {
                 || self.buffer.headroom(|mtu| lossless_headroom(link, mtu).bytes()),
                 |(_, headroom)| headroom.bytes(),
             );
-            self.buffer.set_headroom(&mut port.ingress, bytes);
+            for (class, state) in port.classes.iter_mut().enumerate() {
+                self.buffer.set_headroom(&mut state.share, class, bytes);
+            }
         }
     }
 
@@ -365,10 +364,10 @@ impl Node for Switch {
             let (class, bytes) = (usize::from(held.class), u64::from(held.bytes));
             match self.ports.get_mut(usize::from(held.ingress)) {
                 Some(port) => {
-                    self.buffer.release(Some(&mut port.ingress), class, bytes);
+                    self.buffer.release(&mut port.classes[class].share, bytes);
                     self.resume_if_possible(held.ingress, class, out);
                 }
-                None => self.buffer.release(None, class, bytes),
+                None => self.buffer.release(&mut self.own, bytes),
             }
         }
         self.send_next(id, out);

@@ -110,10 +110,6 @@ impl PfcParams {
     pub fn covers(&self, class: usize) -> bool {
         self.classes >> class & 1 == 1
     }
-
-    pub(super) fn is_dynamic(&self) -> bool {
-        matches!(self.threshold, PfcThreshold::Dynamic { .. })
-    }
 }
 
 /// In which order the classes of a port are served.

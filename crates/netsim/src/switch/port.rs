@@ -5,7 +5,7 @@
 
 use penstock_wire::MacControl;
 
-use super::buffer::Ingress;
+use super::buffer::Share;
 use super::pool::{Held, List, Pool};
 use super::scheduler::{Discipline, RoundRobin};
 use super::stats::{ClassStats, PortStats};
@@ -14,15 +14,30 @@ use crate::pause::{PauseState, CLASSES};
 use crate::units::{Rate, Time};
 
 /// What is on the wire.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum Sending {
+    #[default]
     Nothing,
     /// A PFC frame, which takes no buffer.
     Control,
     Data(Held),
 }
 
-#[derive(Debug)]
+/// One class of a port. What a frame touches lies together.
+#[derive(Debug, Default)]
+pub(super) struct Class {
+    queue: List,
+    /// Bytes in the queue.
+    bytes: u64,
+    /// What came in here and is still in the buffer.
+    pub(super) share: Share,
+    pub(super) stats: ClassStats,
+    pausing_since: Time,
+    /// Up to where bytes held by a pause have been counted.
+    held_until: Time,
+}
+
+#[derive(Debug, Default)]
 pub(super) struct Port {
     sending: Sending,
     /// Classes with something to send.
@@ -36,59 +51,30 @@ pub(super) struct Port {
     /// Which of `Switch::markers` are this port's.
     pub(super) markers: u16,
     queued_bytes: u64,
+    peak_queue_bytes: u64,
     round_robin: RoundRobin,
-    queues: [List; CLASSES],
-    bytes: [u64; CLASSES],
-    pub(super) ingress: Ingress,
     pub(super) pause: PauseState,
     refresh_due: Time,
-    pausing_since: [Time; CLASSES],
-    /// Up to where bytes held by a pause have been counted.
-    held_until: [Time; CLASSES],
-    stats: PortStats,
+    pause_frames_sent: u64,
+    pub(super) classes: [Class; CLASSES],
 }
 
 impl Port {
-    pub(super) fn new() -> Self {
-        Port {
-            sending: Sending::Nothing,
-            waiting: 0,
-            pausing: 0,
-            untold: 0,
-            refresh_armed: false,
-            markers: 0,
-            queued_bytes: 0,
-            round_robin: RoundRobin::default(),
-            queues: [List::default(); CLASSES],
-            bytes: [0; CLASSES],
-            ingress: Ingress::default(),
-            pause: PauseState::default(),
-            refresh_due: Time::ZERO,
-            pausing_since: [Time::ZERO; CLASSES],
-            held_until: [Time::ZERO; CLASSES],
-            stats: PortStats::default(),
-        }
-    }
-
     pub(super) fn queue_bytes(&self) -> u64 {
         self.queued_bytes
     }
 
     pub(super) fn class_bytes(&self, class: usize) -> u64 {
-        self.bytes[class]
-    }
-
-    pub(super) fn class_stats(&mut self, class: usize) -> &mut ClassStats {
-        &mut self.stats.classes[class]
+        self.classes[class].bytes
     }
 
     pub(super) fn ecn_marked(&self) -> u64 {
-        self.stats.classes.iter().map(|class| class.ecn_marked).sum()
+        self.classes.iter().map(|class| class.stats.ecn_marked).sum()
     }
 
     /// Whether this class has ever sent, dropped or held anything here.
     pub(super) fn is_in_use(&self, class: usize) -> bool {
-        let stats = &self.stats.classes[class];
+        let stats = &self.classes[class].stats;
         stats.peak_queue_bytes > 0 || stats.dropped > 0 || stats.peak_ingress_bytes > 0
     }
 
@@ -97,22 +83,16 @@ impl Port {
         let class = usize::from(held.class);
         self.settle_held(class, now);
         self.add_bytes(class, u64::from(held.bytes));
-        pool.push(&mut self.queues[class], frame, held);
+        pool.push(&mut self.classes[class].queue, frame, held);
         self.waiting |= 1 << class;
     }
 
     fn add_bytes(&mut self, class: usize, bytes: u64) {
-        self.bytes[class] += bytes;
         self.queued_bytes += bytes;
-        let stats = &mut self.stats;
-        stats.peak_queue_bytes = stats.peak_queue_bytes.max(self.queued_bytes);
-        let class_stats = &mut stats.classes[class];
-        class_stats.peak_queue_bytes = class_stats.peak_queue_bytes.max(self.bytes[class]);
-    }
-
-    pub(super) fn note_ingress(&mut self, class: usize) {
-        let stats = &mut self.stats.classes[class];
-        stats.peak_ingress_bytes = stats.peak_ingress_bytes.max(self.ingress.bytes[class]);
+        self.peak_queue_bytes = self.peak_queue_bytes.max(self.queued_bytes);
+        let class = &mut self.classes[class];
+        class.bytes += bytes;
+        class.stats.peak_queue_bytes = class.stats.peak_queue_bytes.max(class.bytes);
     }
 
     pub(super) fn is_sending(&self) -> bool {
@@ -125,13 +105,14 @@ impl Port {
         if ready == 0 {
             return None;
         }
-        let queues = &self.queues;
-        let class = self.round_robin.choose(discipline, ready, |class| pool.head_bytes(queues[class]));
+        let classes = &self.classes;
+        let class = self.round_robin.choose(discipline, ready, |class| pool.head_bytes(classes[class].queue));
         self.settle_held(class, now);
-        let (frame, held) = pool.pop(&mut self.queues[class])?;
-        self.bytes[class] -= u64::from(held.bytes);
+        let state = &mut self.classes[class];
+        let (frame, held) = pool.pop(&mut state.queue)?;
+        state.bytes -= u64::from(held.bytes);
         self.queued_bytes -= u64::from(held.bytes);
-        if self.queues[class].is_empty() {
+        if state.queue.is_empty() {
             self.waiting &= !(1 << class);
             self.round_robin.emptied(class);
         }
@@ -148,14 +129,14 @@ impl Port {
     pub(super) fn pass(&mut self, held: Held) {
         let (class, bytes) = (usize::from(held.class), u64::from(held.bytes));
         self.add_bytes(class, bytes);
-        self.bytes[class] = 0;
+        self.classes[class].bytes = 0;
         self.queued_bytes = 0;
         self.begin(held);
     }
 
     fn begin(&mut self, held: Held) {
         self.sending = Sending::Data(held);
-        let stats = &mut self.stats.classes[usize::from(held.class)];
+        let stats = &mut self.classes[usize::from(held.class)].stats;
         stats.tx_frames += 1;
         stats.tx_bytes += u64::from(held.bytes);
     }
@@ -170,7 +151,7 @@ impl Port {
 
     /// What waits in the queue of a class, first to last.
     pub(super) fn queue<'a>(&self, pool: &'a Pool, class: usize) -> impl Iterator<Item = Held> + 'a {
-        pool.iter(self.queues[class])
+        pool.iter(self.classes[class].queue)
     }
 
     // ---- pauses received --------------------------------------------------------------------------------------------
@@ -189,18 +170,19 @@ impl Port {
 
     /// Adds what the pause of a class has held since this was last asked. Called before the queue or the pause changes.
     fn settle_held(&mut self, class: usize, now: Time) {
-        if self.held_until[class] >= self.pause.until(class) {
+        if self.classes[class].held_until >= self.pause.latest() {
             return;
         }
         let held = self.held_in(class, now);
-        self.stats.classes[class].held_byte_ps += held;
-        self.held_until[class] = now;
+        let class = &mut self.classes[class];
+        class.stats.held_byte_ps += held;
+        class.held_until = now;
     }
 
     fn held_in(&self, class: usize, now: Time) -> u128 {
         let end = now.min(self.pause.until(class));
-        let span = end.saturating_sub(self.held_until[class]);
-        u128::from(self.bytes[class]) * u128::from(span.0)
+        let span = end.saturating_sub(self.classes[class].held_until);
+        u128::from(self.classes[class].bytes) * u128::from(span.0)
     }
 
     // ---- pauses sent ------------------------------------------------------------------------------------------------
@@ -220,7 +202,7 @@ impl Port {
         }
         self.pausing |= 1 << class;
         self.untold |= 1 << class;
-        self.pausing_since[class] = now;
+        self.classes[class].pausing_since = now;
         true
     }
 
@@ -228,7 +210,8 @@ impl Port {
     pub(super) fn end_pausing(&mut self, class: usize, now: Time) {
         self.pausing &= !(1 << class);
         self.untold |= 1 << class;
-        self.stats.classes[class].pausing += now - self.pausing_since[class];
+        let class = &mut self.classes[class];
+        class.stats.pausing += now - class.pausing_since;
     }
 
     /// A PFC frame that pauses has been sent and must be repeated at `due`. `Some`: set a timer for it.
@@ -257,21 +240,28 @@ impl Port {
         let enabled = std::mem::take(&mut self.untold) | self.pausing;
         let quanta = std::array::from_fn(|class| if self.is_pausing_class(class) { pause_quanta } else { 0 });
         self.sending = Sending::Control;
-        self.stats.pause_frames_sent += 1;
+        self.pause_frames_sent += 1;
         Some(MacControl::Pfc { enabled, quanta })
     }
 
     pub(super) fn stats_at(&self, now: Time) -> PortStats {
-        let mut stats = self.stats;
-        stats.pause_frames_received = self.pause.frames;
         let paused = self.pause.paused_for(now);
-        for (class, of_class) in stats.classes.iter_mut().enumerate() {
-            of_class.paused = paused[class];
-            of_class.held_byte_ps += self.held_in(class, now);
+        let classes = std::array::from_fn(|class| {
+            let mut stats = self.classes[class].stats;
+            stats.paused = paused[class];
+            stats.held_byte_ps += self.held_in(class, now);
             if self.is_pausing_class(class) {
-                of_class.pausing += now - self.pausing_since[class];
+                stats.pausing += now - self.classes[class].pausing_since;
             }
-        }
+            stats
+        });
+        let stats = PortStats {
+            peak_queue_bytes: self.peak_queue_bytes,
+            pause_frames_received: self.pause.frames,
+            pause_frames_sent: self.pause_frames_sent,
+            classes,
+            ..PortStats::default()
+        };
         stats.summed()
     }
 }
