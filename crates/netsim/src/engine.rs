@@ -53,26 +53,29 @@ pub enum RunEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(u32);
 
-#[derive(Debug, Clone, Copy)]
-enum Event {
-    Deliver { slot: u32 },
-    TxDone { port: u32 },
-    Timer { node: u32, token: u64 },
-}
-
-/// The order of events at one instant; see `Node`.
-#[derive(Clone, Copy)]
-enum Rank {
+/// What an event is, in the order of events at one instant; see `Node`. Beside it an event has the number of its port
+/// (timers: of its node), both in its key, and one more number: a frame's place, a timer's token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
     Deliver = 0,
     TxDone = 1,
     Timer = 2,
 }
 
-impl Rank {
+impl Kind {
     const INDEX_BITS: u32 = 24;
 
-    fn of(self, index: u32) -> u32 {
+    fn rank(self, index: u32) -> u32 {
         (self as u32) << Self::INDEX_BITS | index
+    }
+
+    fn of_rank(rank: u32) -> (Kind, u32) {
+        let kind = match rank >> Self::INDEX_BITS {
+            0 => Kind::Deliver,
+            1 => Kind::TxDone,
+            _ => Kind::Timer,
+        };
+        (kind, rank & ((1 << Self::INDEX_BITS) - 1))
     }
 }
 
@@ -89,24 +92,18 @@ struct Port {
     out: Direction,
 }
 
-/// A frame on its way.
-#[derive(Debug)]
-struct InFlight {
-    frame: Frame,
-    arrival: Time,
-    port: u32,
-}
-
 /// Everything but the nodes, so that a node can be called with all the rest in its hands.
 pub(crate) struct Core {
     pub(crate) now: Time,
     pub(crate) stopped: bool,
-    queue: EventQueue<Event>,
+    queue: EventQueue<u64>,
     sequence: u64,
     ports: Vec<Port>,
     /// Global port number by node and port, `NO_PORT` where nothing is connected.
     port_of: Vec<Vec<u32>>,
-    in_flight: Vec<Option<InFlight>>,
+    /// Frames on their way, and when their last bits arrive.
+    in_flight: Vec<Option<Frame>>,
+    arrivals: Vec<Time>,
     free_slots: Vec<u32>,
     names: Vec<String>,
     error: Option<SimError>,
@@ -119,8 +116,8 @@ const NO_PORT: u32 = u32::MAX;
 const NO_TAP: u32 = u32::MAX;
 
 impl Core {
-    fn schedule(&mut self, at: Time, rank: u32, event: Event) {
-        self.queue.push(Key::new(at.0, rank, self.sequence), event);
+    fn schedule(&mut self, at: Time, kind: Kind, index: u32, number: u64) {
+        self.queue.push(Key::new(at.0, kind.rank(index), self.sequence), number);
         self.sequence += 1;
     }
 
@@ -134,8 +131,7 @@ impl Core {
     }
 
     pub(crate) fn set_timer(&mut self, node: NodeId, at: Time, token: u64) {
-        let event = Event::Timer { node: node.0, token };
-        self.schedule(at.max(self.now), Rank::Timer.of(node.0), event);
+        self.schedule(at.max(self.now), Kind::Timer, node.0, token);
     }
 
     pub(crate) fn fail(&mut self, node: NodeId, source: Box<dyn std::error::Error + Send + Sync>) {
@@ -164,7 +160,7 @@ impl Core {
         }
         let (peer, lookahead, free_at) = (sender.peer, sender.peer_lookahead, sender.out.busy_until);
         if sender.wants_tx_done {
-            self.schedule(free_at.max(self.now), Rank::TxDone.of(index), Event::TxDone { port: index });
+            self.schedule(free_at.max(self.now), Kind::TxDone, index, 0);
         }
         let warning = if lookahead > Time::ZERO { lookahead + passage.serialisation } else { Time::ZERO };
         let copy = passage.duplicate.map(|arrival| (arrival, frame.clone()));
@@ -184,18 +180,19 @@ impl Core {
             let left = arrival.saturating_sub(self.ports[port as usize].out.params.delay);
             return self.set_error(SimError::LateFrame { node, left, now: self.now });
         }
-        let flight = Some(InFlight { frame, arrival, port });
         let slot = match self.free_slots.pop() {
             Some(slot) => {
-                self.in_flight[slot as usize] = flight;
+                self.in_flight[slot as usize] = Some(frame);
+                self.arrivals[slot as usize] = arrival;
                 slot
             }
             None => {
-                self.in_flight.push(flight);
+                self.in_flight.push(Some(frame));
+                self.arrivals.push(arrival);
                 self.in_flight.len() as u32 - 1
             }
         };
-        self.schedule(arrival - warning, Rank::Deliver.of(port), Event::Deliver { slot });
+        self.schedule(arrival - warning, Kind::Deliver, port, slot.into());
     }
 }
 
@@ -225,6 +222,7 @@ impl Engine {
             ports: Vec::new(),
             port_of: Vec::new(),
             in_flight: Vec::new(),
+            arrivals: Vec::new(),
             free_slots: Vec::new(),
             names: Vec::new(),
             error: None,
@@ -397,10 +395,10 @@ impl Engine {
             if at >= self.agenda.bound() {
                 self.attend(at)?;
             }
-            let (key, event) = self.core.queue.pop().expect("peeked");
-            self.core.now = Time(key.time_ps());
+            let Some((key, number)) = self.core.queue.pop() else { break };
+            self.core.now = at;
             self.events += 1;
-            self.dispatch(event);
+            self.dispatch(key.rank(), number);
         }
         self.core.stopped = false;
         self.end(RunEnd::Stopped)
@@ -422,27 +420,24 @@ impl Engine {
         }
     }
 
-    fn dispatch(&mut self, event: Event) {
+    #[inline]
+    fn dispatch(&mut self, rank: u32, number: u64) {
         let core = &mut self.core;
         let now = core.now;
-        match event {
-            Event::Deliver { slot } => {
-                let flight = core.in_flight[slot as usize].take().expect("a slot is delivered once");
-                core.free_slots.push(slot);
-                let port = &core.ports[flight.port as usize];
-                let (node, number) = (port.node, port.number);
-                let mut out = Outbox { core, node: NodeId(node) };
-                self.nodes[node as usize].on_frame(flight.arrival, number, flight.frame, &mut out);
-            }
-            Event::TxDone { port } => {
-                let port = &core.ports[port as usize];
-                let (node, number) = (port.node, port.number);
-                self.nodes[node as usize].on_tx_done(now, number, &mut Outbox { core, node: NodeId(node) });
-            }
-            Event::Timer { node, token } => {
-                self.nodes[node as usize].on_timer(now, token, &mut Outbox { core, node: NodeId(node) });
-            }
+        let (kind, index) = Kind::of_rank(rank);
+        if kind == Kind::Timer {
+            let node = &mut self.nodes[index as usize];
+            return node.on_timer(now, number, &mut Outbox { core, node: NodeId(index) });
         }
+        let port = &core.ports[index as usize];
+        let (node, port) = (port.node, port.number);
+        if kind == Kind::TxDone {
+            return self.nodes[node as usize].on_tx_done(now, port, &mut Outbox { core, node: NodeId(node) });
+        }
+        core.free_slots.push(number as u32);
+        let arrival = core.arrivals[number as usize];
+        let Some(frame) = core.in_flight[number as usize].take() else { return };
+        self.nodes[node as usize].on_frame(arrival, port, frame, &mut Outbox { core, node: NodeId(node) });
     }
 
     /// Does all that is due before the events at `at`.

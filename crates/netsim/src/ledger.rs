@@ -130,6 +130,8 @@ impl Fairness {
 #[derive(Debug, Default)]
 pub struct Ledger {
     flows: Vec<FlowRecord>,
+    /// Completion of the messages of all flows.
+    pub completion: Distribution,
     pub events: EventRecord,
     pub fairness: Fairness,
     window_end: Time,
@@ -192,7 +194,9 @@ impl Ledger {
         record.delivered_messages += 1;
         record.last_delivery = Some(now);
         let Some(message) = record.outstanding.pop_front() else { return };
-        record.completion.record(now.saturating_sub(message.at));
+        let took = now.saturating_sub(message.at);
+        record.completion.record(took);
+        self.completion.record(took);
         if record.carries_events {
             if let Some(entry) = self.events.entry(message.event) {
                 entry.delivered += 1;
@@ -222,9 +226,14 @@ impl Ledger {
         }
     }
 
+    /// How long the window is that `close_window` would end at `now`.
+    pub fn window_so_far(&self, now: Time) -> Time {
+        now.saturating_sub(self.window_end)
+    }
+
     /// Ends a window of throughput at `now` and tells each flow's delivered bytes in it, in the order of the flows.
     pub fn close_window(&mut self, now: Time, mut each: impl FnMut(FlowId, u64)) -> Window {
-        let mut window = Window { length: now.saturating_sub(self.window_end), ..Window::default() };
+        let mut window = Window { length: self.window_so_far(now), ..Window::default() };
         let (mut busy, mut sum, mut squares) = (0u32, 0.0, 0.0);
         for (number, record) in self.flows.iter_mut().enumerate() {
             let bytes = record.delivered_bytes - record.window_bytes;

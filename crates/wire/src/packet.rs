@@ -68,6 +68,7 @@ impl Packet {
     }
 
     /// Bytes from the destination MAC to the last one in front of the FCS: the length of [`Self::emit`].
+    #[inline]
     pub fn frame_len(&self) -> usize {
         match self {
             Packet::Roce(packet) => packet.frame_len(),
@@ -79,6 +80,7 @@ impl Packet {
     }
 
     /// Bytes of link time the frame costs: padded to the minimum, plus FCS, preamble and gap; 84 at least.
+    #[inline]
     pub fn wire_len(&self) -> usize {
         self.frame_len().max(MIN_FRAME_LEN) + WIRE_OVERHEAD
     }

@@ -19,6 +19,7 @@ impl Payload {
     pub const EMPTY: Payload = Payload::Virtual(0);
 
     /// Bytes of payload, without padding.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Payload::Bytes(bytes) => bytes.len(),

@@ -127,6 +127,7 @@ impl RocePacket {
     }
 
     /// Bytes from the destination MAC to the ICRC.
+    #[inline]
     pub fn frame_len(&self) -> usize {
         BTH_AT + bth::LEN + self.bth.opcode.extension_len() + self.payload.len() + self.pad() + ICRC_LEN
     }
