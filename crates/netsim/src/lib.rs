@@ -15,7 +15,9 @@ mod distribution;
 mod engine;
 mod flow;
 mod host;
+pub mod lab;
 mod ledger;
+
 mod link;
 mod node;
 mod pause;
@@ -24,8 +26,10 @@ mod rng;
 pub mod scenario;
 mod star;
 mod switch;
+pub mod topology;
 mod trace;
 mod units;
+pub mod workload;
 
 pub use agenda::{LinkChange, Observer, Way};
 pub use capture::{CaptureError, CaptureSink};

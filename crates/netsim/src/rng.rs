@@ -6,7 +6,7 @@
 use rand_core::{Rng as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::units::Probability;
+use crate::units::{Probability, Time};
 
 /// A reproducible source of random numbers.
 #[derive(Debug, Clone)]
@@ -36,6 +36,38 @@ impl Stream {
     /// A number in `0 .. bound` (0 when `bound` is 0); the bias is below 2^-64 * bound.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// A time from the exponential distribution with this mean, in integers throughout.
+    ///
+    /// A uniform number starts a run of uniform numbers that fall as long as they can; the run is of odd length with
+    /// probability exp(-u), which is the density wanted on [0, 1) (von Neumann 1951). Each rejection moves one mean on.
+    pub fn exponential(&mut self, mean: Time) -> Time {
+        let mut units: u64 = 0;
+        loop {
+            let first = self.next_u64();
+            let (mut last, mut odd) = (first, true);
+            loop {
+                let next = self.next_u64();
+                if next >= last {
+                    break;
+                }
+                (last, odd) = (next, !odd);
+            }
+            if odd {
+                let part = (u128::from(first) * u128::from(mean.0)) >> 64;
+                return Time(mean.0.saturating_mul(units).saturating_add(part as u64));
+            }
+            units += 1;
+        }
+    }
+
+    /// Puts the elements of a slice into a random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, slice: &mut [T]) {
+        for last in (1..slice.len()).rev() {
+            let other = self.below(last as u64 + 1) as usize;
+            slice.swap(last, other);
+        }
     }
 
     /// True with probability `p`. A probability of 0 draws nothing.
@@ -68,6 +100,18 @@ mod tests {
         let mut stream = Stream::new(42, "board0>switch");
         let numbers: Vec<String> = (0..4).map(|_| format!("{:016x}", stream.next_u64())).collect();
         insta::assert_snapshot!(numbers.join("\n"));
+    }
+
+    #[test]
+    fn exponential_times_have_their_mean_and_their_tail() {
+        let mut stream = Stream::new(11, "exponential");
+        let mean = Time::from_us(100);
+        let times: Vec<Time> = (0..100_000).map(|_| stream.exponential(mean)).collect();
+        let average = times.iter().map(|time| time.0).sum::<u64>() / 100_000;
+        assert!((99_000_000..101_000_000).contains(&average), "{average} ps");
+        // exp(-2) = 0.1353
+        let late = times.iter().filter(|time| **time > mean * 2).count();
+        assert!((13_200..13_900).contains(&late), "{late} of 100000");
     }
 
     #[test]

@@ -55,17 +55,32 @@ fn run_and_data(scenario: &Scenario, checker: &mut Checker) {
 
 fn links(scenario: &Scenario, checker: &mut Checker) {
     for (section, link) in all_links(scenario) {
-        let key = |name: &str| format!("{section}.{name}");
-        let rates = Rate(1_000_000)..=Rate::from_gbps(800);
-        checker.require(rates.contains(&link.rate), &key("rate"), link.rate, "allowed is 1Mbps to 800Gbps");
-        let delays = Time::from_ns(100)..=Time::from_ms(100);
-        let message = "allowed is 100ns to 100ms; nodes run ahead of each other by this much";
-        checker.require(delays.contains(&link.delay), &key("delay"), link.delay, message);
-        let late = Time::from_ms(100);
-        let message = "allowed is up to 100ms";
-        checker.require(link.faults.jitter <= late, &key("jitter"), link.faults.jitter, message);
-        checker.require(link.faults.reorder_by <= late, &key("reorder_by"), link.faults.reorder_by, message);
+        for (name, message) in refuse_link(&link) {
+            let value = match name {
+                "rate" => link.rate.to_string(),
+                "delay" => link.delay.to_string(),
+                "jitter" => link.faults.jitter.to_string(),
+                _ => link.faults.reorder_by.to_string(),
+            };
+            checker.require(false, &format!("{section}.{name}"), value, message);
+        }
     }
+}
+
+/// What is out of range of a link: the key, and what is allowed.
+pub(crate) fn refuse_link(link: &LinkParams) -> Vec<(&'static str, &'static str)> {
+    let late = Time::from_ms(100);
+    let checks = [
+        ("rate", (Rate(1_000_000)..=Rate::from_gbps(800)).contains(&link.rate), "allowed is 1Mbps to 800Gbps"),
+        (
+            "delay",
+            (Time::from_ns(100)..=late).contains(&link.delay),
+            "allowed is 100ns to 100ms; nodes run ahead of each other by this much",
+        ),
+        ("jitter", link.faults.jitter <= late, "allowed is up to 100ms"),
+        ("reorder_by", link.faults.reorder_by <= late, "allowed is up to 100ms"),
+    ];
+    checks.into_iter().filter(|(_, holds, _)| !holds).map(|(key, _, message)| (key, message)).collect()
 }
 
 /// The boards are gateware of a fixed line rate; a slower link would queue without end, a faster one never be used.

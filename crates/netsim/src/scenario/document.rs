@@ -14,9 +14,15 @@ use super::error::{Problem, ScenarioError};
 
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     File { file: Arc<str>, line: usize },
     Set(Arc<str>),
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Origin::File { file: "".into(), line: 0 }
+    }
 }
 
 impl fmt::Display for Origin {
@@ -30,38 +36,39 @@ impl fmt::Display for Origin {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
     Integer(String),
     Float(String),
     Bool(bool),
     Table(Vec<Entry>),
-    /// Arrays and dates, which no key of a scenario takes.
+    Array(Vec<Item>),
+    /// Dates, which no key of a scenario takes.
     Other,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Item {
-    pub(super) value: Value,
+pub(crate) struct Item {
+    pub(crate) value: Value,
     /// As written, for messages.
-    pub(super) text: String,
-    pub(super) origin: Origin,
+    pub(crate) text: String,
+    pub(crate) origin: Origin,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) item: Item,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) item: Item,
 }
 
 /// A parsed scenario file.
 #[derive(Debug, Clone)]
-pub(super) struct Document {
-    pub(super) root: Item,
+pub(crate) struct Document {
+    pub(crate) root: Item,
 }
 
 impl Document {
-    pub(super) fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
         let name: Arc<str> = file.display().to_string().into();
         let source = Source { name: name.clone(), text };
         let table = DeTable::parse(text).map_err(|error| {
@@ -75,7 +82,7 @@ impl Document {
     }
 
     /// Lays `key.path=value` over the document. The value is TOML, or else a string without quotes.
-    pub(super) fn set(&mut self, option: &str) -> Result<(), ScenarioError> {
+    pub(crate) fn set(&mut self, option: &str) -> Result<(), ScenarioError> {
         let origin = Origin::Set(option.into());
         let refuse = |why: &str| {
             Err(ScenarioError::one(Problem::new(&origin, "", None, format!("{why}; write --set section.key=value"))))
@@ -92,34 +99,37 @@ impl Document {
             Err(_) => Value::Text(text.to_owned()),
         };
         let item = Item { value, text: text.to_owned(), origin: origin.clone() };
-        let mut table = &mut self.root;
-        let mut keys = path.split('.').peekable();
-        while let Some(key) = keys.next() {
-            let Value::Table(entries) = &mut table.value else {
-                return refuse(&format!("`{path}` goes through a value that is no table"));
-            };
-            let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
-                let item = Item { value: Value::Table(Vec::new()), text: String::new(), origin: origin.clone() };
-                entries.push(Entry { key: key.to_owned(), item });
-                entries.len() - 1
-            });
-            if keys.peek().is_none() {
-                entries[at].item = item;
-                return Ok(());
-            }
-            table = &mut entries[at].item;
+        match self.root.place(path.split('.'), item) {
+            Ok(()) => Ok(()),
+            Err(why) => refuse(&why),
         }
-        Ok(())
+    }
+
+    /// Gives a key that is absent a value, as if it were written in `file`.
+    pub(crate) fn lay_under(&mut self, path: &str, value: &str, file: &str, line: usize) {
+        if self.find(path).is_some() {
+            return;
+        }
+        let origin = Origin::File { file: file.into(), line };
+        let parsed = match DeValue::parse(value) {
+            Ok(parsed) => Source { name: file.into(), text: value }.value(parsed.get_ref()),
+            Err(_) => Value::Text(value.to_owned()),
+        };
+        let item = Item { value: parsed, text: value.to_owned(), origin };
+        // a section that is no table is a problem that its reader reports
+        let _ = self.root.place(path.split('.'), item);
     }
 
     /// The value at a dotted path.
-    pub(super) fn find(&self, path: &str) -> Option<&Item> {
+    pub(crate) fn find(&self, path: &str) -> Option<&Item> {
         path.split('.').try_fold(&self.root, |item, key| item.get(key))
     }
 
     /// A problem with the value at `path`, or with its absence (`default` is then what it stands for).
-    pub(super) fn problem(&self, path: &str, default: &str, message: String) -> Problem {
+    pub(crate) fn problem(&self, path: &str, default: &str, message: String) -> Problem {
         match self.find(path) {
+            // the text of a table is its header
+            Some(Item { value: Value::Table(_), origin, .. }) => Problem::new(origin, path, None, message),
             Some(item) => Problem::new(&item.origin, path, Some(&item.text), message),
             None if default.is_empty() => Problem::new(&self.root.origin, path, None, message),
             None => Problem::new(&self.root.origin, path, Some(&format!("{default} (default)")), message),
@@ -128,9 +138,39 @@ impl Document {
 }
 
 impl Item {
-    pub(super) fn get(&self, key: &str) -> Option<&Item> {
-        let Value::Table(entries) = &self.value else { return None };
-        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.item)
+    /// The entry of a table, or the element of an array.
+    pub(crate) fn get(&self, key: &str) -> Option<&Item> {
+        match &self.value {
+            Value::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.item),
+            Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+            _ => None,
+        }
+    }
+
+    /// Puts `item` at the end of a path; tables on the way that are missing are made, elements of arrays are not.
+    fn place<'k>(&mut self, mut path: impl Iterator<Item = &'k str>, item: Item) -> Result<(), String> {
+        let Some(key) = path.next() else {
+            *self = item;
+            return Ok(());
+        };
+        let next = match &mut self.value {
+            Value::Table(entries) => {
+                let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
+                    let origin = item.origin.clone();
+                    let item = Item { value: Value::Table(Vec::new()), text: String::new(), origin };
+                    entries.push(Entry { key: key.to_owned(), item });
+                    entries.len() - 1
+                });
+                &mut entries[at].item
+            }
+            Value::Array(items) => {
+                let count = items.len();
+                let element = key.parse::<usize>().ok().and_then(|index| items.get_mut(index));
+                element.ok_or_else(|| format!("`{key}` is no element of an array of {count}, numbered from 0"))?
+            }
+            _ => return Err(format!("`{key}` would lie in a value that is no table")),
+        };
+        next.place(path, item)
     }
 }
 
@@ -173,7 +213,10 @@ impl Source<'_> {
             DeValue::Float(float) => Value::Float(float.to_string()),
             DeValue::Boolean(flag) => Value::Bool(*flag),
             DeValue::Table(table) => Value::Table(self.entries(table)),
-            DeValue::Datetime(_) | DeValue::Array(_) => Value::Other,
+            DeValue::Array(items) => {
+                Value::Array(items.iter().map(|item| self.item(item.span().start, item)).collect())
+            }
+            DeValue::Datetime(_) => Value::Other,
         }
     }
 }

@@ -23,9 +23,16 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(origin: &Origin, key: &str, value: Option<&str>, message: String) -> Self {
+    pub(crate) fn new(origin: &Origin, key: &str, value: Option<&str>, message: String) -> Self {
         let value = value.filter(|text| !text.is_empty()).map(str::to_owned);
         Problem { place: origin.to_string(), key: key.to_owned(), value, message }
+    }
+}
+
+impl Problem {
+    /// A problem with a line of another file.
+    pub(crate) fn at(place: String, message: String) -> Self {
+        Problem { place, key: String::new(), value: None, message }
     }
 }
 
@@ -51,7 +58,7 @@ pub enum ScenarioError {
 }
 
 impl ScenarioError {
-    pub(super) fn one(problem: Problem) -> Self {
+    pub(crate) fn one(problem: Problem) -> Self {
         ScenarioError::Invalid(vec![problem])
     }
 }

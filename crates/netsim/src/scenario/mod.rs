@@ -5,11 +5,11 @@
 //! Source: issue A; defaults are AdvCam Table II and its test bench (10 Gb/s links, MTU 4096).
 //! `scenarios/incast-3.toml` documents every key.
 
-mod check;
-mod document;
+pub(crate) mod check;
+pub(crate) mod document;
 mod error;
-mod read;
-mod reader;
+pub(crate) mod read;
+pub(crate) mod reader;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -131,7 +131,7 @@ fn trace(mut section: Section) -> Trace {
 }
 
 /// The keys of one link; what is not there is as in `default`.
-fn link(section: &mut Section, default: LinkParams) -> LinkParams {
+pub(crate) fn link_keys(section: &mut Section, default: LinkParams) -> LinkParams {
     let faults = default.faults;
     LinkParams {
         rate: section.read("rate", default.rate),
@@ -149,14 +149,14 @@ fn link(section: &mut Section, default: LinkParams) -> LinkParams {
 }
 
 fn links(mut section: Section, boards: u16) -> (LinkParams, BTreeMap<String, LinkParams>) {
-    let common = link(&mut section, LinkParams::default());
+    let common = link_keys(&mut section, LinkParams::default());
     let mut at = section.section("at");
     let mut links_at = BTreeMap::new();
     let names = std::iter::once(Scenario::SERVER.to_owned()).chain((0..boards).map(Scenario::board_name));
     for name in names {
         let mut own = at.section(&name);
         if own.exists() {
-            links_at.insert(name, link(&mut own, common));
+            links_at.insert(name, link_keys(&mut own, common));
             own.finish();
         }
     }
@@ -166,7 +166,7 @@ fn links(mut section: Section, boards: u16) -> (LinkParams, BTreeMap<String, Lin
 }
 
 /// g as "1/256".
-struct Gain(u8);
+pub(crate) struct Gain(pub(crate) u8);
 
 impl std::fmt::Display for Gain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -190,16 +190,23 @@ impl FromItem for Gain {
 }
 
 fn congestion_control(mut section: Section) -> DcqcnSettings {
-    let default = DcqcnSettings::default();
-    let laws = [("dcqcn", Law::Dcqcn), ("off", Law::Off)];
+    let default = DcqcnSettings { rate_line_bps: Scenario::BOARD_RATE.0, ..DcqcnSettings::default() };
+    let law = section.choice("law", default.law, &[("dcqcn", Law::Dcqcn), ("off", Law::Off)]);
+    let settings = dcqcn_keys(&mut section, DcqcnSettings { law, ..default });
+    section.finish();
+    settings
+}
+
+/// The keys of DCQCN without the law itself; what is not there is as in `default`.
+pub(crate) fn dcqcn_keys(section: &mut Section, default: DcqcnSettings) -> DcqcnSettings {
     let countings = [("single", StageCounting::Single), ("per-trigger", StageCounting::PerTrigger)];
-    let settings = DcqcnSettings {
-        law: section.choice("law", default.law, &laws),
+    DcqcnSettings {
+        law: default.law,
         g_shift: section.read("g", Gain(default.g_shift)).0,
         rate_ai_bps: section.read("rate_ai", Rate(default.rate_ai_bps)).0,
         rate_hai_bps: section.read("rate_hai", Rate(default.rate_hai_bps)).0,
         rate_min_bps: section.read("rate_min", Rate(default.rate_min_bps)).0,
-        rate_line_bps: Scenario::BOARD_RATE.0,
+        rate_line_bps: default.rate_line_bps,
         decrease_interval_ps: section.read("decrease_interval", Time(default.decrease_interval_ps)).0,
         alpha_interval_ps: section.read("alpha_interval", Time(default.alpha_interval_ps)).0,
         increase_interval_ps: section.read("increase_interval", Time(default.increase_interval_ps)).0,
@@ -208,9 +215,7 @@ fn congestion_control(mut section: Section) -> DcqcnSettings {
         hyper_threshold: section.integer("hyper_threshold", default.hyper_threshold.into(), 0..=255) as u8,
         stage_counting: section.choice("stage_counting", default.stage_counting, &countings),
         clamp_target: section.read("clamp_target", default.clamp_target),
-    };
-    section.finish();
-    settings
+    }
 }
 
 /// `[switch]`, whose PFC thresholds can only be computed when all else is known.

@@ -14,7 +14,7 @@ use super::error::Problem;
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};
 
 /// A type a key may have. The error says what is allowed.
-pub(super) trait FromItem: Sized {
+pub(crate) trait FromItem: Sized {
     fn from_item(item: &Item) -> Result<Self, String>;
 }
 
@@ -31,6 +31,16 @@ macro_rules! quantity_from_item {
             }
         }
     )*};
+}
+
+impl FromItem for u64 {
+    fn from_item(item: &Item) -> Result<Self, String> {
+        let number = match &item.value {
+            Value::Integer(text) => text.parse().ok(),
+            _ => None,
+        };
+        number.ok_or_else(|| "allowed is a whole number, 0 or more".to_owned())
+    }
 }
 
 quantity_from_item!(Time: "4us", Rate: "10Gbps", ByteSize: "150KB", Frequency: "10kHz");
@@ -65,16 +75,18 @@ impl FromItem for String {
 
 /// What reading has brought to light so far.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    pub(super) problems: RefCell<Vec<Problem>>,
+pub(crate) struct Findings {
+    pub(crate) problems: RefCell<Vec<Problem>>,
     /// Every key with the value in force.
-    pub(super) settings: RefCell<Vec<(String, String)>>,
+    pub(crate) settings: RefCell<Vec<(String, String)>>,
     /// Where the scenario file lies.
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
+    /// Where something is missing that no table asks for.
+    pub(crate) origin: Origin,
 }
 
 /// One table of the document while it is read.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     path: String,
     item: Option<&'a Item>,
     known: Vec<String>,
@@ -82,11 +94,11 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn root(document: &'a Document, findings: &'a Findings) -> Self {
+    pub(crate) fn root(document: &'a Document, findings: &'a Findings) -> Self {
         Section { path: String::new(), item: Some(&document.root), known: Vec::new(), findings }
     }
 
-    pub(super) fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.item.is_some()
     }
 
@@ -113,17 +125,109 @@ impl<'a> Section<'a> {
     }
 
     /// A sub-table; absent and empty are the same.
-    pub(super) fn section(&mut self, key: &str) -> Section<'a> {
+    pub(crate) fn section(&mut self, key: &str) -> Section<'a> {
         let mut item = self.item(key);
         if let Some(found) = item.filter(|item| !matches!(item.value, Value::Table(_))) {
             self.problem(key, found, format!("allowed is a table, [{}]", self.path_of(key)));
             item = None;
         }
-        Section { path: self.path_of(key), item, known: Vec::new(), findings: self.findings }
+        self.child(self.path_of(key), item)
+    }
+
+    /// The tables of an array, `[[key]]`; none if it is absent.
+    pub(crate) fn sections(&mut self, key: &str) -> Vec<Section<'a>> {
+        let Some(item) = self.item(key) else { return Vec::new() };
+        let whole = self.path_of(key);
+        let Value::Array(elements) = &item.value else {
+            self.problem(key, item, format!("allowed are tables, [[{whole}]]"));
+            return Vec::new();
+        };
+        let mut sections = Vec::new();
+        for (index, element) in elements.iter().enumerate() {
+            let path = format!("{whole}.{index}");
+            match element.value {
+                Value::Table(_) => sections.push(self.child(path, Some(element))),
+                _ => self.problem(key, element, format!("allowed are tables, [[{whole}]]")),
+            }
+        }
+        sections
+    }
+
+    /// The sub-tables of a table whose keys are names of the user's: `[key.NAME]`.
+    pub(crate) fn named_sections(&mut self, key: &str) -> Vec<(String, Section<'a>)> {
+        let whole = self.section(key);
+        let Some(Value::Table(entries)) = whole.item.map(|item| &item.value) else { return Vec::new() };
+        let mut sections = Vec::new();
+        for entry in entries {
+            let path = whole.path_of(&entry.key);
+            match entry.item.value {
+                Value::Table(_) => sections.push((entry.key.clone(), self.child(path, Some(&entry.item)))),
+                _ => whole.problem(&entry.key, &entry.item, format!("allowed is a table, [{path}]")),
+            }
+        }
+        sections
+    }
+
+    fn child(&self, path: String, item: Option<&'a Item>) -> Section<'a> {
+        Section { path, item, known: Vec::new(), findings: self.findings }
+    }
+
+    /// Notes something wrong with a value that was read, or with its absence.
+    pub(crate) fn refuse(&self, key: &str, message: impl Into<String>) {
+        match self.item.and_then(|item| item.get(key)) {
+            Some(item) => self.problem(key, item, message.into()),
+            None => {
+                let origin = self.item.map_or(&self.findings.origin, |item| &item.origin);
+                let problem = Problem::new(origin, &self.path_of(key), None, message.into());
+                self.findings.problems.borrow_mut().push(problem);
+            }
+        }
+    }
+
+    /// Notes something wrong with the table as a whole.
+    pub(crate) fn refuse_whole(&self, message: impl Into<String>) {
+        let origin = self.item.map_or(&self.findings.origin, |item| &item.origin);
+        self.findings.problems.borrow_mut().push(Problem::new(origin, &self.path, None, message.into()));
+    }
+
+    /// How many problems there are so far, in all sections.
+    pub(crate) fn problem_count(&self) -> usize {
+        self.findings.problems.borrow().len()
+    }
+
+    /// Notes a value that stands for an absent key, where `read` cannot.
+    pub(crate) fn note_default(&self, key: &str, value: impl Display) {
+        let path = self.path_of(key);
+        self.findings.settings.borrow_mut().retain(|(known, _)| *known != path);
+        self.note(key, value);
+    }
+
+    /// Whether the key is written out.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.item.is_some_and(|item| item.get(key).is_some())
+    }
+
+    /// A list of values; one value alone is a list of one. Empty if absent.
+    pub(crate) fn list<T: FromItem + Display>(&mut self, key: &str) -> Vec<T> {
+        let Some(item) = self.item(key) else { return Vec::new() };
+        let elements = match &item.value {
+            Value::Array(elements) => elements.as_slice(),
+            _ => std::slice::from_ref(item),
+        };
+        let mut values = Vec::new();
+        for element in elements {
+            match T::from_item(element) {
+                Ok(value) => values.push(value),
+                Err(allowed) => self.problem(key, element, allowed),
+            }
+        }
+        let shown: Vec<String> = values.iter().map(T::to_string).collect();
+        self.note(key, shown.join(", "));
+        values
     }
 
     /// The value of `key` if it is there and right.
-    pub(super) fn optional<T: FromItem + Display>(&mut self, key: &str) -> Option<T> {
+    pub(crate) fn optional<T: FromItem + Display>(&mut self, key: &str) -> Option<T> {
         let item = self.item(key)?;
         match T::from_item(item) {
             Ok(value) => {
@@ -138,7 +242,7 @@ impl<'a> Section<'a> {
     }
 
     /// The value of `key`, or its default.
-    pub(super) fn read<T: FromItem + Display>(&mut self, key: &str, default: T) -> T {
+    pub(crate) fn read<T: FromItem + Display>(&mut self, key: &str, default: T) -> T {
         self.optional(key).unwrap_or_else(|| {
             self.note(key, &default);
             default
@@ -146,7 +250,7 @@ impl<'a> Section<'a> {
     }
 
     /// A whole number.
-    pub(super) fn integer(&mut self, key: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
+    pub(crate) fn integer(&mut self, key: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
         let value = self.item(key).and_then(|item| {
             let parsed = match &item.value {
                 Value::Integer(text) => text.parse().ok().filter(|value| range.contains(value)),
@@ -164,7 +268,7 @@ impl<'a> Section<'a> {
     }
 
     /// One of a few numbers.
-    pub(super) fn one_of(&mut self, key: &str, default: u64, allowed: &[u64]) -> u64 {
+    pub(crate) fn one_of(&mut self, key: &str, default: u64, allowed: &[u64]) -> u64 {
         let value = self.item(key).and_then(|item| {
             let number: Option<u64> = match &item.value {
                 Value::Integer(text) => text.parse().ok(),
@@ -183,7 +287,7 @@ impl<'a> Section<'a> {
     }
 
     /// One of a few words.
-    pub(super) fn choice<T: Copy + PartialEq>(&mut self, key: &str, default: T, words: &[(&str, T)]) -> T {
+    pub(crate) fn choice<T: Copy + PartialEq>(&mut self, key: &str, default: T, words: &[(&str, T)]) -> T {
         let value = self.item(key).and_then(|item| {
             let found = match &item.value {
                 Value::Text(text) => words.iter().find(|(word, _)| word == text),
@@ -203,7 +307,7 @@ impl<'a> Section<'a> {
     }
 
     /// A path; one in the file is relative to the file's folder, one from `--set` to the working directory.
-    pub(super) fn path(&mut self, key: &str, default: &str) -> PathBuf {
+    pub(crate) fn path(&mut self, key: &str, default: &str) -> PathBuf {
         let from_option =
             self.item.and_then(|item| item.get(key)).is_some_and(|item| matches!(item.origin, Origin::Set(_)));
         let path = PathBuf::from(self.read(key, default.to_owned()));
@@ -215,7 +319,7 @@ impl<'a> Section<'a> {
     }
 
     /// Notes every key that nothing has read.
-    pub(super) fn finish(self) {
+    pub(crate) fn finish(self) {
         let Some(Value::Table(entries)) = self.item.map(|item| &item.value) else { return };
         for entry in entries.iter().filter(|entry| !self.known.contains(&entry.key)) {
             let whole = if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) };

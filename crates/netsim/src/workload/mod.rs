@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What hosts want to send, and when: message sources for flows, and triggers that many boards share.
+//! Promise: a workload depends on its numbers and the seed alone; times are exact picoseconds.
+//! Source: issue D (workloads); AdvCam section III (random triggers of showers), seed 003 (output-generated hotspot).
+
+mod events;
+mod pattern;
+mod recorded;
+mod shower;
+mod steady;
+
+pub use events::{EventList, EventSource, FragmentSizes, TriggerKind, TriggerParams};
+pub use pattern::{expand_names, pairs, Pairing, PatternError};
+pub use recorded::{RecordedError, RecordedEvents};
+pub use shower::{LightPool, Shower};
+pub use steady::{Pace, SteadyParams, SteadySource};

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scenarios of the laboratory: what is documented is what is read; what is wrong is refused with place, key, value and
+//! remedy; the scenarios of the papers are sound.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use penstock_netsim::lab::{LabScenario, Workload};
+use penstock_netsim::{Rate, Time};
+use proptest::prelude::*;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Files that test scenarios name.
+fn file(path: &Path) -> io::Result<String> {
+    let text = match path.to_str() {
+        Some("scenarios/topology.txt") => "4 1 3\n3\n0 3 10Gbps 1us 0\n1 3 10Gbps 1us 0\n2 3 10Gbps 1us 0\n",
+        Some("scenarios/flow.txt") => "2\n0 2 3 100 200000 0\n1 2 3 100 5000 0.5\n",
+        Some("scenarios/config.txt") => "RATE_AI 7Mb/s\nRATE_HAI 8Mb/s\nFANCY 1\n",
+        Some("scenarios/events.csv") => "time_us,board0,board2\n10,100,200\n20,300,400\n",
+        _ => return Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
+    };
+    Ok(text.to_owned())
+}
+
+fn parse(text: &str, overrides: &[&str]) -> Result<LabScenario, String> {
+    let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
+    LabScenario::parse("scenarios/test.toml", text, &overrides, &file).map_err(|error| error.to_string())
+}
+
+const STAR: &str = "[topology]\nkind = \"star\"\n[[flow]]\nsize = \"1MB\"\n";
+
+fn scenarios() -> Vec<PathBuf> {
+    let files = std::fs::read_dir(root().join("scenarios")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    files.sort();
+    files.retain(|path| LabScenario::is_lab(&std::fs::read_to_string(path).unwrap()));
+    files
+}
+
+#[test]
+fn every_scenario_of_the_papers_is_sound_and_unwarned() {
+    let files = scenarios();
+    assert!(files.len() >= 12, "{files:?}");
+    let mut report = String::new();
+    for path in files {
+        let scenario = LabScenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(scenario.warnings, [], "{}", path.display());
+        let events = scenario.events.as_ref().map_or(0, |events| events.times.len());
+        let nodes = scenario.topology.nodes.len();
+        let name = path.file_stem().unwrap().to_string_lossy();
+        report += &format!("{name}: {nodes} nodes, {} flows, {events} events\n", scenario.flows.len());
+    }
+    insta::assert_snapshot!(report);
+}
+
+/// The keys that the reader allows in a section, from its own words about a key that is none.
+fn allowed(text: &str, section: &str) -> BTreeSet<String> {
+    let key = format!("{section}.zzz");
+    let key = key.trim_start_matches('.');
+    let error = parse(text, &[&format!("{key}=1")]).err().unwrap_or_else(|| panic!("accepted: {key}"));
+    let line = error.lines().find(|line| line.contains(&format!(" {key} = 1: "))).unwrap_or_else(|| panic!("{error}"));
+    let (_, keys) = line.split_once(" allows ").unwrap_or_else(|| panic!("{line}"));
+    keys.split(", ").map(str::to_owned).collect()
+}
+
+fn documented() -> BTreeMap<String, BTreeSet<String>> {
+    let text = std::fs::read_to_string(root().join("docs/lab.md")).unwrap();
+    let mut keys: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut section = String::new();
+    for line in text.lines() {
+        if line.starts_with('#') {
+            section = line.split('`').nth(1).unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        } else if let Some(key) = line.strip_prefix("| `").and_then(|rest| rest.split('`').next()) {
+            keys.entry(section.clone()).or_default().insert(key.to_owned());
+        }
+    }
+    keys
+}
+
+#[test]
+fn the_documented_keys_are_those_that_the_reader_knows() {
+    let documented = documented();
+    let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut add = |name: &str, text: &str, section: &str| {
+        known.entry(name.to_owned()).or_default().extend(allowed(text, section));
+    };
+    for section in ["run", "link", "switch", "switch.qcn", "qp", "cc", "cc.qcn", "trace", "capture"] {
+        add(section, STAR, section);
+    }
+    for (kind, more) in [
+        ("star", ""),
+        ("tree", ""),
+        ("leaf-spine", ""),
+        ("fat-tree", ""),
+        ("camera", ""),
+        ("nodes", ""),
+        ("ns3", "file = \"topology.txt\""),
+    ] {
+        add("topology", &format!("[topology]\nkind = \"{kind}\"\n{more}\n"), "topology");
+    }
+    let nodes =
+        "[topology]\nkind = \"nodes\"\n[[topology.node]]\nname = \"a\"\n[[topology.link]]\na = \"a\"\nb = \"a\"\n";
+    add("topology.node", nodes, "topology.node.0");
+    add("topology.link", nodes, "topology.link.0");
+    add("flow", STAR, "flow.0");
+    for kind in ["poisson", "periodic", "burst", "shower"] {
+        add("triggers", &format!("{STAR}[triggers]\nkind = \"{kind}\"\n"), "triggers");
+    }
+    add("replay", &format!("{STAR}[replay]\n"), "replay");
+    add("change", &format!("{STAR}[[change]]\nlink = \"board0-switch\"\n"), "change.0");
+    let of_links = known["link"].clone();
+    known.get_mut("topology.link").unwrap().retain(|key| !of_links.contains(key));
+    assert_eq!(documented, known);
+
+    let sections: BTreeSet<String> = allowed(STAR, "").into_iter().collect();
+    let headed = |section: &String| documented.contains_key(section);
+    assert!(sections.iter().all(headed), "{sections:?}");
+}
+
+#[test]
+fn a_documented_default_is_the_default() {
+    let page = std::fs::read_to_string(root().join("docs/lab.md")).unwrap();
+    let scenario = parse(&format!("{STAR}[switch.qcn]\n[triggers]\n"), &[]).unwrap();
+    let mut section = String::new();
+    let mut compared = 0;
+    for line in page.lines() {
+        if line.starts_with('#') {
+            section = line.split('`').nth(1).unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, key, default, ..] = cells[..] else { continue };
+        let path = format!("{section}.{}", key.trim_matches('`'));
+        let Some((_, value)) = scenario.settings.iter().find(|(known, _)| *known == path) else { continue };
+        if section.contains("topology") || path == "triggers.stop" {
+            continue;
+        }
+        assert_eq!(default.trim_matches('"'), value, "{path}");
+        compared += 1;
+    }
+    assert!(compared > 50, "{compared}");
+}
+
+#[test]
+fn mistakes_are_refused_with_place_key_value_and_what_is_allowed() {
+    let cases = [
+        ("[topology]\n", &[][..]),
+        ("[topology]\nkind = \"ring\"\nboards = -1\n", &[]),
+        ("[topology]\nkind = \"star\"\nboards = 0\nservers = 0\n", &[]),
+        ("[topology]\nkind = \"fat-tree\"\nk = 5\n", &[]),
+        ("[topology]\nkind = \"fat-tree\"\ncores = 5\n", &[]),
+        ("[topology]\nkind = \"tree\"\nboards_per_leaf = [2, \"four\"]\n", &[]),
+        ("[topology]\nkind = \"camera\"\nmodules = 3\nleaves = 4\n", &[]),
+        ("[topology]\nkind = \"ns3\"\n", &[]),
+        ("[topology]\nkind = \"ns3\"\nfile = \"no.txt\"\n", &[]),
+        ("[topology]\nkind = \"star\"\n", &[]),
+        (STAR, &["flow.0.from=bord*", "flow.0.message=3GB", "flow.0.rate=0bps", "flow.1.size=1MB"]),
+        (STAR, &["flow.0.from=server0"]),
+        (STAR, &["flow.0.rate=1Gbps", "flow.0.interval=1us", "flow.0.messages=3", "flow.0.stop=0s"]),
+        (STAR, &["flow.0.random=true", "flow.0.pairs=ring", "flow.0.cc.law=timely", "flow.0.cc.g=0.1"]),
+        (STAR, &["switch.kmin=300KB", "switch.xoff=20KB", "switch.xon=30KB", "switch.weights=[1, 2]"]),
+        (STAR, &["switch.lossless=[9]", "switch.alpha=0", "switch.qcn.q_eq=1B", "switch.ecn_rate=1bps"]),
+        (STAR, &["switch.buffer=20KB"]),
+        (STAR, &["switch.at.swich.pfc=false", "link.at.board0-board1.delay=2us", "link.uplink.rate=1kbps"]),
+        (STAR, &["link.delay=1ns", "link.at.board0-switch.loss=2", "qp.mtu=9000", "qp.clock=1Hz"]),
+        (STAR, &["qp.cnp_dscp=26", "cc.rate_min=20Gbps"]),
+        (STAR, &["cc.increase_interval=100s"]),
+        (STAR, &["cc.qcn.gd=1/1", "cc.qcn.jitter=0.9", "cc.increase_interval=0s", "cc.byte_threshold=0B"]),
+        (STAR, &["run.time_limit=0s", "run.stop=never", "trace.interval=1ns", "capture.links=[\"a-b\"]"]),
+        (STAR, &["triggers.rate=0Hz", "triggers.burst=4", "triggers.fragment=0B", "triggers.from=server0"]),
+        (STAR, &["triggers.rate=1GHz"]),
+        (STAR, &["replay.file=none.csv"]),
+        (STAR, &["triggers.rate=1kHz", "replay.to=server0"]),
+        ("[topology]\nkind = \"star\"\n[[change]]\nrate = \"1kbps\"\n[[change]]\nlink = \"a-b\"\nat = \"2s\"\nuntil = \"1s\"\n", &[]),
+        (STAR, &["topology.kind.deep=1", "flow.zero.size=1MB", "flow=3"]),
+    ];
+    let mut report = String::new();
+    for (text, overrides) in cases {
+        let error = parse(text, overrides).err().unwrap_or_else(|| panic!("accepted: {text}{overrides:?}"));
+        report += &format!("{error}\n\n");
+    }
+    insta::assert_snapshot!(report);
+}
+
+const NODES: &str = r#"
+[topology]
+kind = "nodes"
+[[topology.node]]
+name = "a"
+[[topology.node]]
+name = "b"
+[[topology.node]]
+name = "s"
+kind = "switch"
+[[topology.node]]
+name = "t"
+kind = "switch"
+[[topology.link]]
+a = "a"
+b = "s"
+[[topology.link]]
+a = "t"
+b = "b"
+rate = "1Gbps"
+[[flow]]
+from = "a"
+to = "b"
+size = "1MB"
+"#;
+
+#[test]
+fn networks_that_cannot_carry_their_flows_are_refused() {
+    let joined = NODES.replace("[[flow]]", "[[topology.link]]\na = \"s\"\nb = \"t\"\n[[flow]]");
+    let lonely = NODES.replace("[[flow]]", "[[topology.node]]\nname = \"c\"\n[[flow]]");
+    let second = joined.replace("[[flow]]", "[[topology.link]]\na = \"a\"\nb = \"t\"\n[[flow]]");
+    let unnamed = NODES.replace("name = \"s\"\n", "");
+    assert_eq!(parse(&joined, &[]).unwrap().topology.links[1].params.rate, Rate::from_gbps(1));
+    let report = [NODES, &lonely, &second, &unnamed].map(|text| parse(text, &[]).unwrap_err());
+    insta::assert_snapshot!(report.join("\n\n"));
+}
+
+/// Five switches in a ring, each with a host that sends two switches on.
+fn ring() -> String {
+    let mut text = "[topology]\nkind = \"nodes\"\n".to_owned();
+    for k in 0..5 {
+        text += &format!("[[topology.node]]\nname = \"s{k}\"\nkind = \"switch\"\n[[topology.node]]\nname = \"h{k}\"\n");
+    }
+    for k in 0..5 {
+        text += &format!("[[topology.link]]\na = \"s{k}\"\nb = \"s{}\"\n", (k + 1) % 5);
+        text += &format!("[[topology.link]]\na = \"h{k}\"\nb = \"s{k}\"\n");
+        text += &format!("[[flow]]\nfrom = \"h{k}\"\nto = \"h{}\"\nsize = \"1MB\"\n", (k + 2) % 5);
+    }
+    text
+}
+
+#[test]
+fn what_is_allowed_but_hurts_is_a_warning() {
+    let mut report = String::new();
+    let ring = ring();
+    for (text, overrides) in [
+        (STAR, &["switch.buffer=90KB", "switch.kmax=80KB", "switch.kmin=1KB"][..]),
+        (STAR, &["switch.headroom=10KB", "switch.xoff=900KB", "switch.buffer=2MB"]),
+        (STAR, &["switch.ecn=false"]),
+        (STAR, &["cc.law=qcn", "qp.ack_timeout=8us", "link.server.delay=9us", "flow.0.start=2s"]),
+        (STAR, &["link.server.rate=400Gbps", "switch.buffer=1MB"]),
+        (&ring, &[]),
+        ("[topology]\nkind = \"ns3\"\nfile = \"topology.txt\"\nflows = \"flow.txt\"\nconfig = \"config.txt\"\n", &[]),
+    ] {
+        let warnings = parse(text, overrides).unwrap().warnings;
+        let lines: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        report += &format!("{}\n\n", lines.join("\n"));
+    }
+    insta::assert_snapshot!(report);
+    assert_eq!(parse(&ring, &["switch.pfc=false"]).unwrap().warnings, [], "without PFC there is no deadlock");
+}
+
+#[test]
+fn overrides_reach_every_key_and_array_tables_by_index() {
+    let text = format!("{STAR}[[flow]]\nfrom = \"board1\"\nmessages = 3\n");
+    let overrides = ["flow.1.start=1ms", "flow.1.cc.law=off", "link.at.switch-board2.delay=7us", "topology.boards=4"];
+    let scenario = parse(&text, &overrides).unwrap();
+    assert_eq!(scenario.flows.len(), 5);
+    assert_eq!(scenario.flows[4].name, "board1>server0_2", "names differ");
+    assert_eq!(scenario.flows[4].start(), Time::from_ms(1));
+    assert_eq!(scenario.flows[4].law, penstock_cc::Law::Off);
+    assert_eq!(scenario.flows[3].law, penstock_cc::Law::Dcqcn);
+    assert_eq!(scenario.link_of(scenario.topology.node("board2").unwrap()).delay, Time::from_us(7));
+    assert!(scenario.settings.contains(&("flow.1.start".to_owned(), "1ms".to_owned())));
+}
+
+#[test]
+fn what_is_not_given_is_computed_for_each_switch() {
+    let text = "[topology]\nkind = \"camera\"\n[link.uplink]\nrate = \"400Gbps\"\n[triggers]\n";
+    let scenario = parse(text, &["run.time_limit=1ms"]).unwrap();
+    let computed = scenario.settings.iter().filter(|(key, _)| key.starts_with("computed."));
+    let lines: Vec<String> = computed.map(|(key, value)| format!("{key} = {value}")).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    assert_eq!(scenario.warnings, []);
+}
+
+#[test]
+fn the_files_of_ns3_set_what_the_scenario_does_not() {
+    let text = "[topology]\nkind = \"ns3\"\nfile = \"topology.txt\"\nflows = \"flow.txt\"\nconfig = \"config.txt\"\n";
+    let scenario = parse(text, &["cc.rate_hai=9Mbps", "link.at.n0-n3.delay=3us"]).unwrap();
+    let flow = &scenario.flows[1];
+    assert_eq!((flow.dcqcn.rate_ai_bps, flow.dcqcn.rate_hai_bps), (7_000_000, 9_000_000));
+    assert_eq!((flow.name.as_str(), flow.start()), ("n1>n2", Time::from_ms(500)));
+    assert_eq!(scenario.topology.links[0].params.delay, Time::from_us(3));
+    let wrong = parse(text, &["topology.config=scenarios/flow.txt", "cc.rate_ai=fast"]).unwrap_err();
+    insta::assert_snapshot!(wrong);
+}
+
+#[test]
+fn recorded_events_are_flows_of_their_boards() {
+    let scenario = parse("[topology]\nkind = \"star\"\nservers = 2\n[replay]\n", &[]).unwrap();
+    let names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["board0>server0", "board0>server1", "board2>server0", "board2>server1"]);
+    assert_eq!(scenario.flows[3].workload, Workload::Events { board: 1, server: 1, servers: 2 });
+    assert_eq!(scenario.events.unwrap().bytes(1, 1), 400);
+}
+
+#[test]
+fn one_seed_gives_one_workload() {
+    let text = "[topology]\nkind = \"leaf-spine\"\n[[flow]]\nfrom = \"*\"\nto = \"*\"\npairs = \"permutation\"\n\
+        [triggers]\nkind = \"shower\"\nfrom = \"host{0..9}\"\nto = \"host{10..15}\"\n";
+    let of = |seed: &str| {
+        let scenario = parse(text, &[seed, "run.time_limit=50ms"]).unwrap();
+        (scenario.flows, scenario.events)
+    };
+    assert_eq!(of("run.seed=3"), of("run.seed=3"));
+    let (first, other) = (of("run.seed=3"), of("run.seed=4"));
+    assert!(first.0 != other.0 && first.1 != other.1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_text_and_no_override_makes_the_reader_panic(
+        line in "[a-z]{1,6}(\\.[a-z]{1,6})? ?= ?[\"0-9a-z\\[\\]{}.-]{0,12}",
+        option in "(flow|topology|link|switch|cc|qp)\\.[a-z0-9.]{0,8}=?.{0,12}",
+    ) {
+        let _ = parse(&format!("{line}\n{STAR}"), &[]);
+        let _ = parse(STAR, &[&option]);
+    }
+}
