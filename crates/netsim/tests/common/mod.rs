@@ -88,6 +88,33 @@ impl Node for Sender {
     }
 }
 
+/// Gives all its packets to its port at the start, obeys no pause, and keeps what it gets.
+#[derive(Default)]
+pub struct Flood {
+    pub packets: Vec<RocePacket>,
+    pub received: Vec<(Time, Packet)>,
+}
+
+impl Flood {
+    pub fn new(packets: impl IntoIterator<Item = RocePacket>) -> Box<Self> {
+        Box::new(Flood { packets: packets.into_iter().collect(), received: Vec::new() })
+    }
+}
+
+impl Node for Flood {
+    fn on_start(&mut self, out: &mut Outbox) {
+        for packet in self.packets.drain(..) {
+            out.transmit(PORT, Frame::new(packet.into()));
+        }
+    }
+
+    fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
+        self.received.push((at, frame.packet));
+    }
+
+    fn on_timer(&mut self, _now: Time, _token: u64, _out: &mut Outbox) {}
+}
+
 /// One frame a sink has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {

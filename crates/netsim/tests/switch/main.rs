@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The switch under incast: lossless with the computed PFC thresholds, honest about every loss without them.
 
+mod buffers;
+#[path = "../common/mod.rs"]
 mod common;
+mod deadlock;
+mod qcn;
+mod service;
 
 use common::{ip, link, Sender, Sink, PORT};
 use penstock_netsim::{
