@@ -9,6 +9,8 @@ SEED    ?= 1
 JOBS    ?= $(shell nproc)
 
 FORMAL  ?=
+# One test at a time for each process, in the order of tb/conftest.py; tests of one group share what they set up.
+XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo test lint formal synth bench soak fmt regs setup build clean help
 
@@ -26,11 +28,11 @@ demo: build      ## camera events through three boards, a congested switch and a
 
 test: setup      ## every test: Rust crates, gateware benches, end to end
 	cargo test --release --locked --workspace
-	$(PYTHON) -m pytest -q -n $(JOBS) tb tests
+	COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST) tb tests
 
 lint: setup      ## formatters and linters, nothing is changed
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	$(PYTHON) tb/lib/lint.py

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from lib.runner import Bench, run
+from lib.runner import Bench, BenchError, run
 
 
 def benches() -> list:
@@ -22,4 +22,7 @@ def benches() -> list:
 
 @pytest.mark.parametrize("name,bench,config", benches())
 def test_bench(name: str, bench: Bench, config: dict[str, int]) -> None:
-    run(name, bench, config)
+    try:
+        run(name, bench, config)
+    except BenchError as error:
+        pytest.fail(str(error), pytrace=False)

@@ -37,11 +37,14 @@ fn main() {
     if env::var_os("CARGO_FEATURE_ALL_TOPS").is_some() {
         tops.extend(MEASURED);
     }
-    let verilated = out.join("verilated");
-    let _ = fs::remove_dir_all(&verilated);
+    let _ = fs::remove_dir_all(out.join("verilated"));
+    let mut verilated = Vec::new();
     for top in &tops {
+        let mdir = out.join("verilated").join(top.class);
+        fs::create_dir_all(&mdir).unwrap_or_else(|e| panic!("{}: {e}", mdir.display()));
         let arguments = run(Command::new(&python).arg(repo.join("tb/lib/rtl.py")).arg(top.module));
-        verilate(&root, &verilated, top, arguments.lines());
+        verilate(&root, &mdir, top, arguments.lines());
+        verilated.push(mdir);
     }
     compile(&repo, &root, &verilated, tops.len() > 1);
 
@@ -67,13 +70,21 @@ fn verilate<'a>(root: &Path, mdir: &Path, top: &Top, sources_and_options: impl I
     run(&mut command);
 }
 
-/// Verilator says by a file's name what runs only at the start of a simulation; that is compiled without optimisation.
-fn compile(repo: &Path, root: &Path, mdir: &Path, all_tops: bool) {
-    let mut sources: Vec<PathBuf> = fs::read_dir(mdir).unwrap().map(|e| e.unwrap().path()).collect();
-    sources.retain(|p| p.extension().is_some_and(|e| e == "cpp"));
-    sources.sort();
-    let (slow, fast): (Vec<_>, Vec<_>) =
-        sources.into_iter().partition(|p| p.file_stem().unwrap().to_string_lossy().ends_with("__Slow"));
+/// Verilator makes dozens of files, each of which reads one header of half a megabyte: reading takes longer than
+/// compiling, so the files of a top are joined into few. What runs only at the start of a simulation (Verilator says so
+/// by the file's name) is compiled without optimisation.
+fn compile(repo: &Path, root: &Path, verilated: &[PathBuf], all_tops: bool) {
+    let (mut slow, mut fast) = (Vec::new(), Vec::new());
+    for mdir in verilated {
+        let mut sources: Vec<PathBuf> = fs::read_dir(mdir).unwrap().map(|e| e.unwrap().path()).collect();
+        sources.retain(|p| p.extension().is_some_and(|e| e == "cpp"));
+        sources.sort();
+        let (start, clocked): (Vec<_>, Vec<_>) =
+            sources.into_iter().partition(|p| p.file_stem().unwrap().to_string_lossy().ends_with("__Slow"));
+        let (left, right) = clocked.split_at(clocked.len() / 2);
+        slow.push(joined(mdir, "start", &start));
+        fast.extend([joined(mdir, "clocked_left", left), joined(mdir, "clocked_right", right)]);
+    }
     let include = root.join("include");
     let mut build = cc::Build::new();
     if all_tops {
@@ -86,7 +97,7 @@ fn compile(repo: &Path, root: &Path, mdir: &Path, all_tops: bool) {
         .warnings(false)
         .flag_if_supported("-fno-plt")
         .define("VL_IGNORE_UNKNOWN_ARCH", None)
-        .include(mdir)
+        .includes(verilated)
         .include(&include)
         .include(include.join("vltstd"));
     build.clone().opt_level(0).files(slow).compile("penstock_board_start");
@@ -98,6 +109,14 @@ fn compile(repo: &Path, root: &Path, mdir: &Path, all_tops: bool) {
         .file(repo.join("crates/board/cpp/board.cpp"))
         .compile("penstock_board");
     println!("cargo::rustc-link-lib=pthread");
+}
+
+/// A source that includes these others.
+fn joined(mdir: &Path, name: &str, sources: &[PathBuf]) -> PathBuf {
+    let path = mdir.join(format!("{name}.cc"));
+    let text: String = sources.iter().map(|p| format!("#include {:?}\n", p.file_name().unwrap())).collect();
+    fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    path
 }
 
 /// Runs a tool and returns what it printed; its own message is shown when it fails.

@@ -34,6 +34,7 @@ from scapy.layers.inet import UDP
 BENCH = Bench(
     top="ipbus_bench",
     sources=[Path(__file__).parents[1] / "services" / "services_bench.sv", Path(__file__).parent / "ipbus_bench.sv"],
+    inside=["ipbus_target.next_id_q"],
 )
 
 PORT = 50001

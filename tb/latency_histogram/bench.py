@@ -17,6 +17,7 @@ BENCH = Bench(
     top="latency_histogram_bench",
     configs=[{"N_QP": 1}, {"N_QP": 4}, {"N_QP": 256}],
     sources=[Path(__file__).parent / "latency_histogram_bench.sv"],
+    inside=["latency_histogram.now_q"],
 )
 
 RESET, RTS, ERR = 0, 3, 6  # enum ibv_qp_state

@@ -12,6 +12,7 @@ BENCH = Bench(
     top="roce_tx_rate_bench",
     configs=[{"DATA_W": 512}],
     sources=[Path(__file__).parent / "roce_tx_rate_bench.sv"],
+    inside=["roce_tx.m_axis_tkeep"],
 )
 
 # bytes a cycle: 10 Gb/s at 156.25 MHz, 100 Gb/s at 322.266 MHz
