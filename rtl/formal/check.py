@@ -89,6 +89,7 @@ def check(proof: Proof) -> tuple[Proof, list[Finding], float]:
 
 def main(words: list[str]) -> int:
     chosen = [proof for proof in PROOFS if not words or any(word in proof.name for word in words)]
+    chosen.sort(key=lambda proof: -max(proof.depth, proof.cycles))  # the deepest take longest: no core waits for them
     if not chosen:
         print(f"formal: no proof is named {' or '.join(words)}; there are:", *(p.name for p in PROOFS), sep="\n  ")
         return 2
