@@ -92,6 +92,17 @@ impl Flow {
         }
     }
 
+    /// Visits over which R_C stays as it is, if nothing is sent and no notification comes: whoever paces by closed
+    /// form may leap so far. Only right for a state that a visit with these parameters has made.
+    pub fn steady_visits(&self, cycles: u32, paused: bool, law: Law, params: &CcParams) -> u64 {
+        match (&self.state, law) {
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits(cycles, &params.dcqcn),
+            (FlowState::Qcn(state), Law::Qcn) => state.quiet_visits(cycles, paused, &params.qcn),
+            (FlowState::Dcqcn(_), Law::Off) => u64::MAX,
+            _ => 0,
+        }
+    }
+
     /// Lets the counters run through visits that [`State::quiet_visits`] allows.
     fn count_on(&mut self, visits: u64, cycles: u32, paused: bool, params: &CcParams) {
         let span = u32::try_from(visits.saturating_mul(u64::from(cycles))).unwrap_or(u32::MAX);

@@ -75,17 +75,19 @@ impl State {
     /// Visits of `cycles` each, without CNP or bytes, in which nothing happens but that counters
     /// count. Only right for a state that a visit with these parameters has made.
     pub(crate) fn quiet_visits(&self, cycles: u32, params: &DcqcnParams) -> u64 {
+        let alpha = if self.limited { until(self.alpha_elapsed, params.alpha_interval, cycles) } else { u64::MAX };
+        self.steady_visits(cycles, params).min(alpha)
+    }
+
+    /// The same, but alpha may decay.
+    pub(crate) fn steady_visits(&self, cycles: u32, params: &DcqcnParams) -> u64 {
         if !self.limited {
             return u64::MAX;
         }
         if params.byte_threshold != 0 && self.bytes_sent >= params.byte_threshold {
             return 0;
         }
-        let until = |count: u32, limit: u32| match limit {
-            0 => u64::MAX,
-            limit => u64::from(limit.saturating_sub(1).saturating_sub(count).checked_div(cycles).unwrap_or(u32::MAX)),
-        };
-        until(self.alpha_elapsed, params.alpha_interval).min(until(self.increase_elapsed, params.increase_interval))
+        until(self.increase_elapsed, params.increase_interval, cycles)
     }
 
     /// Lets the counters run for `span` cycles of such visits.
@@ -226,6 +228,14 @@ impl State {
             (StageCounting::PerTrigger, false) => &mut self.stage_bytes,
         };
         *stage = stage.saturating_add(1);
+    }
+}
+
+/// Visits of `cycles` each before the one in which a count reaches its limit; 0 is none.
+fn until(count: u32, limit: u32, cycles: u32) -> u64 {
+    match limit {
+        0 => u64::MAX,
+        limit => u64::from(limit.saturating_sub(1).saturating_sub(count).checked_div(cycles).unwrap_or(u32::MAX)),
     }
 }
 

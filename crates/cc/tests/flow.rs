@@ -76,8 +76,10 @@ proptest! {
                 flow.visit(Happened { cnp, feedback, bytes, cycles, paused }, *law, params);
                 let mut leapt = flow;
                 leapt.skip(u64::from(drought), cycles, paused, *law, params);
-                for _ in 0..drought {
+                let (steady, rate) = (flow.steady_visits(cycles, paused, *law, params), flow.rate_current());
+                for n in 0..u64::from(drought) {
                     flow.visit(Happened { cycles, paused, ..NOTHING }, *law, params);
+                    prop_assert!(n >= steady || flow.rate_current() == rate, "visit {} of {}", n, steady);
                 }
                 prop_assert_eq!(leapt, flow);
             }

@@ -47,6 +47,12 @@ pub trait Endpoint: 'static {
     /// The next packet that may start now. `None`: nothing, until a packet arrives or `next_timeout` has come.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
 
+    /// Whether `poll_transmit` may give a packet now; asked after every call. A cautious `true` costs a poll, a wrong
+    /// `false` a packet.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     /// The traffic class (IEEE 802.1Q priority, 0 to 7) of what `poll_transmit` would give.
     fn class(&self) -> usize;
 

@@ -4,8 +4,8 @@
 //! the trace and captures.
 //! Source: design.md sections 3 and 4.
 //!
-//! A simulation is an [`Engine`] with [`Node`]s joined by links ([`LinkParams`], with seeded [`Faults`]). [`Switch`]
-//! and [`Host`] are nodes; the verilated board (crate `penstock-board`) is another. A [`Scenario`] is what a user
+//! A simulation is an [`Engine`] with [`Node`]s joined by links ([`LinkParams`], with seeded [`Faults`]). [`Switch`],
+//! [`Host`] and [`Station`] are nodes; the verilated board (crate `penstock-board`) is another. A [`Scenario`] is what a user
 //! writes in a file, [`Star`] builds the network of one. [`TraceSink`] takes the samples of all nodes into a Parquet
 //! file, [`CaptureSink`] the frames of links into a pcapng file.
 
@@ -25,6 +25,7 @@ mod queue;
 mod rng;
 pub mod scenario;
 mod star;
+mod station;
 mod switch;
 pub mod topology;
 mod trace;
@@ -43,6 +44,10 @@ pub use node::{Frame, Node, NodeId, Outbox, PortId};
 pub use rng::Stream;
 pub use scenario::{Scenario, ScenarioError};
 pub use star::Star;
+pub use station::{
+    Consumer, PacingConfig, RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, RcSenderStats, SenderVerb, Station,
+    StationConfig, StationError, StationStats,
+};
 pub use switch::{
     find_pause_cycle, flow_hash, lossless_buffer, lossless_headroom, max_frame, Alpha, BufferTooSmall, ClassStats,
     EcnParams, Headroom, PauseCycle, PausedPort, PfcParams, PfcThreshold, PortStats, QcnPoints, Scheduling, Switch,

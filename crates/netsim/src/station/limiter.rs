@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rate limiter of one sender: reaction point and pacer, visited at the moments at which the gateware visits them.
+//! Promise: bit for bit what visiting cycle by cycle gives; time in which nothing happens costs nothing, and a flow
+//! that has seen no congestion costs nothing at all.
+//! Source: `rtl/cc/cc_engine.sv` (a visit per queue pair and round of max(N_QP, 16) cycles), `rtl/cc/pacer.sv`.
+
+use penstock_cc::{CcParams, Flow, FlowState, Happened, Law, Pacer, Rate};
+
+use crate::units::Time;
+
+/// How a sender is paced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacingConfig {
+    pub law: Law,
+    /// At `clock_hz`; its own choice of a law is not looked at.
+    pub cc: CcParams,
+    /// Clock of the network card.
+    pub clock_hz: u64,
+    /// Queue pairs of the network card, 1 to 256: each is visited once in max(n_qp, 16) cycles.
+    pub n_qp: u32,
+    /// The queue pair's own number, which sets its jitter apart (QCN).
+    pub index: u8,
+}
+
+impl Default for PacingConfig {
+    /// DCQCN with AdvCam's Table II in a build of four queue pairs at 156.25 MHz.
+    fn default() -> Self {
+        let (law, cc) = (Law::default(), CcParams::default());
+        PacingConfig { law, cc, clock_hz: 156_250_000, n_qp: 4, index: 0 }
+    }
+}
+
+/// As many as the gateware can be built with.
+const MAX_QP: u32 = 256;
+
+/// When visits happen: visit n at n rounds after time 0.
+#[derive(Debug, Clone, Copy)]
+struct VisitClock {
+    cycles: u32,
+    /// A round is `numerator / denominator` picoseconds.
+    numerator: u64,
+    denominator: u64,
+}
+
+impl VisitClock {
+    fn new(clock_hz: u64, n_qp: u32) -> Self {
+        const PS_PER_SECOND: u64 = 1_000_000_000_000;
+        let cycles = n_qp.clamp(16, MAX_QP);
+        let hz = clock_hz.max(1);
+        let divisor = gcd(PS_PER_SECOND * u64::from(cycles), hz);
+        VisitClock { cycles, numerator: PS_PER_SECOND * u64::from(cycles) / divisor, denominator: hz / divisor }
+    }
+
+    /// Visits up to and including `now`.
+    fn visits(&self, now: Time) -> u64 {
+        match self.denominator {
+            1 => now.0 / self.numerator,
+            denominator => (u128::from(now.0) * u128::from(denominator) / u128::from(self.numerator)) as u64,
+        }
+    }
+
+    /// When a visit happens; `None` beyond the end of time.
+    fn time_of(&self, visit: u64) -> Option<Time> {
+        let scaled = u128::from(visit) * u128::from(self.numerator);
+        u64::try_from(scaled.div_ceil(u128::from(self.denominator))).ok().map(Time)
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        b => gcd(b, a % b),
+    }
+}
+
+/// Reaction point and pacer of one sender.
+#[derive(Debug, Clone)]
+pub(super) struct Limiter {
+    law: Law,
+    cc: CcParams,
+    clock_hz: u64,
+    clock: VisitClock,
+    flow: Flow,
+    pacer: Pacer,
+    /// Visits that flow and pacer have seen.
+    visits: u64,
+    /// What the next visit will be told.
+    cnp: bool,
+    feedback: u8,
+    bytes: u32,
+    paused: bool,
+    /// A packet waits that could start.
+    waits: bool,
+    /// The flow is not limited and its last visit has left nothing to settle.
+    at_rest: bool,
+}
+
+impl Limiter {
+    pub(super) fn new(config: &PacingConfig) -> Self {
+        let clock = VisitClock::new(config.clock_hz, config.n_qp);
+        let mut limiter = Limiter {
+            law: config.law,
+            cc: config.cc,
+            clock_hz: config.clock_hz,
+            clock,
+            flow: Flow::new(config.law, config.index, &config.cc),
+            pacer: Pacer::new(turn(config, clock.cycles)),
+            visits: 0,
+            cnp: false,
+            feedback: 0,
+            bytes: 0,
+            paused: false,
+            waits: false,
+            at_rest: false,
+        };
+        limiter.visit();
+        limiter.at_rest = !limiter.is_limited();
+        limiter
+    }
+
+    pub(super) fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// A rate of this flow in bit/s.
+    pub(super) fn bits_per_second(&self, rate: Rate) -> u64 {
+        rate.bits_per_second(self.clock_hz)
+    }
+
+    /// A CNP arrives.
+    pub(super) fn on_cnp(&mut self, now: Time) {
+        self.catch_up(now);
+        self.cnp = true;
+        self.at_rest = false;
+    }
+
+    /// Feedback of a QCN congestion point arrives, 1 to 63; of several in one round the last counts.
+    pub(super) fn on_feedback(&mut self, now: Time, feedback: u8) {
+        self.catch_up(now);
+        self.feedback = feedback;
+        self.at_rest = false;
+    }
+
+    /// Pause or PFC holds the transmitter from now on, or no longer.
+    pub(super) fn set_paused(&mut self, now: Time, paused: bool) {
+        self.catch_up(now);
+        self.paused = paused;
+    }
+
+    /// From now on a packet waits that could start, or none.
+    pub(super) fn set_waiting(&mut self, now: Time, waits: bool) {
+        if self.waits != waits {
+            if !self.at_rest {
+                self.catch_up(now);
+            }
+            self.waits = waits;
+        }
+    }
+
+    /// Whether a packet may start now.
+    pub(super) fn may_start(&mut self, now: Time) -> bool {
+        if !self.at_rest {
+            self.catch_up(now);
+        }
+        self.at_rest || self.pacer.eligible()
+    }
+
+    /// A packet starts now and costs so many bytes on the wire.
+    pub(super) fn started(&mut self, now: Time, wire_bytes: u32) {
+        self.catch_up(now);
+        self.pacer.charge(wire_bytes);
+        self.bytes = self.bytes.saturating_add(wire_bytes);
+    }
+
+    /// When a packet may start, if it may not at `now`, as far as can be foreseen: perhaps not then, but not before.
+    pub(super) fn next_start(&mut self, now: Time) -> Option<Time> {
+        if self.may_start(now) {
+            return None;
+        }
+        let mut ahead = 0;
+        let (flow, pacer) = (self.flow, self.pacer);
+        if self.cnp || self.feedback != 0 || self.bytes != 0 {
+            let told = (self.cnp, self.feedback, self.bytes);
+            self.visit();
+            ahead = 1;
+            (self.cnp, self.feedback, self.bytes) = told;
+        }
+        if !self.pacer.eligible() {
+            let cycles = self.clock.cycles;
+            let grant = u128::from(self.flow.rate_current().0) * u128::from(cycles);
+            let owed = u128::from(self.pacer.credit().unsigned_abs());
+            let needed = owed.checked_div(grant).map_or(u64::MAX, |_| owed.div_ceil(grant) as u64);
+            // Behind the steady visits comes one that may change the rate.
+            let steady = self.flow.steady_visits(cycles, self.paused, self.law, &self.cc);
+            ahead += needed.min(steady.saturating_add(1));
+        }
+        (self.flow, self.pacer) = (flow, pacer);
+        self.clock.time_of(self.visits.saturating_add(ahead))
+    }
+
+    /// Makes the visits that are due.
+    pub(super) fn catch_up(&mut self, now: Time) {
+        let due = self.clock.visits(now);
+        let mut left = due.saturating_sub(self.visits);
+        if left == 0 {
+            return;
+        }
+        self.visits = due;
+        let cycles = self.clock.cycles;
+        if self.at_rest {
+            // The first of them does to the pacer what all of them do.
+            self.bytes = 0;
+            return self.pacer.grant(self.flow.rate_current(), cycles, true, self.waits);
+        }
+        let rests = !self.is_limited() && !self.cnp && self.feedback == 0;
+        self.visit();
+        left -= 1;
+        while left > 0 {
+            let steady = self.flow.steady_visits(cycles, self.paused, self.law, &self.cc).min(left);
+            if steady > 0 {
+                self.flow.skip(steady, cycles, self.paused, self.law, &self.cc);
+                let unlimited = self.flow.unlimited(&self.cc);
+                self.pacer.skip(self.flow.rate_current(), cycles, steady, unlimited, self.waits);
+                left -= steady;
+            }
+            if left > 0 {
+                self.visit();
+                left -= 1;
+            }
+        }
+        self.at_rest = rests;
+    }
+
+    fn visit(&mut self) {
+        let (cnp, feedback, bytes) = (self.cnp, self.feedback, self.bytes);
+        let happened = Happened { cnp, feedback, bytes, cycles: self.clock.cycles, paused: self.paused };
+        self.flow.visit(happened, self.law, &self.cc);
+        let (rate, unlimited) = (self.flow.rate_current(), self.flow.unlimited(&self.cc));
+        self.pacer.grant(rate, self.clock.cycles, unlimited, self.waits);
+        (self.cnp, self.feedback, self.bytes) = (false, 0, 0);
+    }
+
+    fn is_limited(&self) -> bool {
+        match &self.flow.state {
+            FlowState::Dcqcn(state) => state.limited,
+            FlowState::Qcn(state) => state.limited,
+        }
+    }
+}
+
+/// How many rounds one packet of 4096 bytes from each queue pair takes at line rate.
+fn turn(config: &PacingConfig, cycles: u32) -> u32 {
+    let line = if config.law == Law::Qcn { config.cc.qcn.rate_line } else { config.cc.dcqcn.rate_line };
+    let packets = (4096 * u64::from(config.n_qp.clamp(1, MAX_QP))) << Rate::FRACTION_BITS;
+    let turn = packets / (u64::from(line.0) * u64::from(cycles)).max(1);
+    u32::try_from(turn).unwrap_or(u32::MAX).max(1)
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A host of the laboratory: one port, and any number of endpoints that share it.
+//! Promise: endpoints that have something to send take turns, higher classes first; a paused class is silent; what
+//! one packet costs does not depend on how many endpoints there are; timers are few, as they are set only for what
+//! comes before all those already set.
+//! Source: design.md section 4 (Nodes); IEEE 802.1Q (strict priority, PFC).
+
+mod limiter;
+mod qpn_table;
+mod receiver;
+mod sender;
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+use penstock_wire::{MacAddr, MacControl, Packet, ParseError, Qpn};
+
+use crate::flow::Endpoint;
+use crate::node::{Frame, Node, Outbox, PortId};
+use crate::pause::{PauseState, CLASSES};
+use crate::trace::TraceSink;
+use crate::units::Time;
+pub use limiter::PacingConfig;
+use qpn_table::{QpnTable, Role};
+pub use receiver::{Consumer, RcReceiver, RcReceiverConfig};
+pub use sender::{RcSender, RcSenderConfig, RcSenderStats, SenderVerb};
+
+/// Who a station is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StationConfig {
+    pub mac: MacAddr,
+    pub ip: Ipv4Addr,
+}
+
+/// Why an endpoint cannot be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StationError {
+    #[error("station {ip} has a {what} on queue pair {qpn} already; give each its own number")]
+    QpnTaken { ip: Ipv4Addr, qpn: Qpn, what: &'static str },
+    #[error("a {what} with address {found} cannot live on station {ip}; its local address must be the station's")]
+    WrongAddress { ip: Ipv4Addr, found: Ipv4Addr, what: &'static str },
+}
+
+/// What a station's port has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StationStats {
+    pub rx_frames: u64,
+    pub tx_frames: u64,
+    /// Dropped: wrong FCS.
+    pub fcs_errors: u64,
+    /// Dropped: wrong ICRC.
+    pub icrc_errors: u64,
+    /// Dropped: a header that contradicts itself.
+    pub malformed: u64,
+    /// Dropped: no endpoint speaks this protocol.
+    pub unclaimed: u64,
+    /// Dropped: no queue pair of that number serves such a packet.
+    pub unknown_qpn: u64,
+    pub pause_frames_received: u64,
+    /// How long each class has been paused so far.
+    pub paused_for: [Time; CLASSES],
+}
+
+const PORT: PortId = PortId(0);
+
+/// Timers: of an endpoint by its index, and these two.
+const SEND: u64 = 1 << 32;
+const RESUME: u64 = 1 << 33;
+
+enum Kind {
+    Sender(RcSender),
+    Receiver(RcReceiver),
+}
+
+struct Slot {
+    kind: Kind,
+    /// The classes in whose list of ready endpoints it is, bit i for class i.
+    listed: u8,
+    /// Timers set and not yet due, the earliest last. A new one is always the earliest, else none is set.
+    armed: Vec<Time>,
+}
+
+impl Slot {
+    fn endpoint(&mut self) -> &mut dyn Endpoint {
+        match &mut self.kind {
+            Kind::Sender(sender) => sender,
+            Kind::Receiver(receiver) => receiver,
+        }
+    }
+}
+
+/// The station node. Its only port is 0.
+pub struct Station {
+    config: StationConfig,
+    slots: Vec<Slot>,
+    by_qpn: QpnTable,
+    /// Who hears of pauses.
+    senders: Vec<u32>,
+    /// Endpoints that may have something to send, in turn, by class.
+    ready: [VecDeque<u32>; CLASSES],
+    /// Until when the port sends what it was given.
+    busy_until: Time,
+    /// The SEND timer that is set.
+    send_at: Option<Time>,
+    pause: PauseState,
+    /// Bit i: class i is paused, and its senders know.
+    paused: u8,
+    stats: StationStats,
+}
+
+impl Station {
+    /// A station without endpoints.
+    pub fn new(config: StationConfig) -> Self {
+        Station {
+            config,
+            slots: Vec::new(),
+            by_qpn: QpnTable::default(),
+            senders: Vec::new(),
+            ready: Default::default(),
+            busy_until: Time::ZERO,
+            send_at: None,
+            pause: PauseState::default(),
+            paused: 0,
+            stats: StationStats::default(),
+        }
+    }
+
+    pub fn config(&self) -> &StationConfig {
+        &self.config
+    }
+
+    /// Adds a sender and returns its index, which is its channel in traces. A queue pair may have one sender and one
+    /// receiver. To be called before the run.
+    pub fn add_rc_sender(&mut self, sender: RcSender) -> Result<usize, StationError> {
+        let local = sender.requester().config().local;
+        self.claim("sender", local.ip, local.qpn, Role::Sender)?;
+        self.senders.push(self.slots.len() as u32);
+        Ok(self.push(Kind::Sender(sender)))
+    }
+
+    /// Adds a receiver and returns its index, which is its channel in traces. To be called before the run.
+    pub fn add_rc_receiver(&mut self, receiver: RcReceiver) -> Result<usize, StationError> {
+        let local = receiver.responder().config().local;
+        self.claim("receiver", local.ip, local.qpn, Role::Receiver)?;
+        Ok(self.push(Kind::Receiver(receiver)))
+    }
+
+    fn claim(&mut self, what: &'static str, found: Ipv4Addr, qpn: Qpn, role: Role) -> Result<(), StationError> {
+        let ip = self.config.ip;
+        if found != ip {
+            return Err(StationError::WrongAddress { ip, found, what });
+        }
+        let free = self.by_qpn.insert(qpn, role, self.slots.len() as u32);
+        free.then_some(()).ok_or(StationError::QpnTaken { ip, qpn, what })
+    }
+
+    fn push(&mut self, kind: Kind) -> usize {
+        self.slots.push(Slot { kind, listed: 0, armed: Vec::new() });
+        self.slots.len() - 1
+    }
+
+    /// The sender at this index, if a sender is there.
+    pub fn sender(&self, index: usize) -> Option<&RcSender> {
+        match &self.slots.get(index)?.kind {
+            Kind::Sender(sender) => Some(sender),
+            Kind::Receiver(_) => None,
+        }
+    }
+
+    /// The sender at this index, to look at its reaction point.
+    pub fn sender_mut(&mut self, index: usize) -> Option<&mut RcSender> {
+        match &mut self.slots.get_mut(index)?.kind {
+            Kind::Sender(sender) => Some(sender),
+            Kind::Receiver(_) => None,
+        }
+    }
+
+    /// The receiver at this index, if a receiver is there.
+    pub fn receiver(&self, index: usize) -> Option<&RcReceiver> {
+        match &self.slots.get(index)?.kind {
+            Kind::Receiver(receiver) => Some(receiver),
+            Kind::Sender(_) => None,
+        }
+    }
+
+    /// All senders with their indices.
+    pub fn senders(&self) -> impl Iterator<Item = (usize, &RcSender)> {
+        (0..self.slots.len()).filter_map(|index| Some((index, self.sender(index)?)))
+    }
+
+    /// All receivers with their indices.
+    pub fn receivers(&self) -> impl Iterator<Item = (usize, &RcReceiver)> {
+        (0..self.slots.len()).filter_map(|index| Some((index, self.receiver(index)?)))
+    }
+
+    /// The counters of the port, pause times up to `now`.
+    pub fn stats(&self, now: Time) -> StationStats {
+        let (pause_frames_received, paused_for) = (self.pause.frames, self.pause.paused_for(now));
+        StationStats { pause_frames_received, paused_for, ..self.stats }
+    }
+
+    /// Puts an endpoint where `send_next` finds it, if it has something, and sets its timer.
+    fn after(&mut self, index: u32, out: &mut Outbox) {
+        self.list(index);
+        self.arm(index, out);
+    }
+
+    fn list(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let endpoint = slot.endpoint();
+        if endpoint.is_ready() {
+            let class = endpoint.class() % CLASSES;
+            if slot.listed >> class & 1 == 0 {
+                slot.listed |= 1 << class;
+                self.ready[class].push_back(index);
+            }
+        }
+    }
+
+    fn arm(&mut self, index: u32, out: &mut Outbox) {
+        let slot = &mut self.slots[index as usize];
+        let timeout = slot.endpoint().next_timeout();
+        if let Some(at) = timeout.filter(|at| slot.armed.last().is_none_or(|armed| at < armed)) {
+            slot.armed.push(at);
+            out.timer_at(at, u64::from(index));
+        }
+    }
+
+    /// Starts the next frame, or sees to it that this is called again when the port is free.
+    fn send_next(&mut self, out: &mut Outbox) {
+        let now = out.now();
+        if now >= self.busy_until {
+            if let Some(packet) = self.next_packet(now, out) {
+                self.stats.tx_frames += 1;
+                self.busy_until = out.transmit(PORT, Frame::new(packet));
+            }
+        }
+        let waits = (0..CLASSES).any(|class| !self.ready[class].is_empty() && self.paused >> class & 1 == 0);
+        if waits && self.send_at.is_none() {
+            self.send_at = Some(self.busy_until);
+            out.timer_at(self.busy_until, SEND);
+        }
+    }
+
+    /// A packet of the highest class that is not paused, of its endpoints in turn.
+    fn next_packet(&mut self, now: Time, out: &mut Outbox) -> Option<Packet> {
+        let mut class = CLASSES;
+        while class > 0 {
+            class -= 1;
+            if self.paused >> class & 1 == 1 {
+                continue;
+            }
+            while let Some(index) = self.ready[class].pop_front() {
+                let slot = &mut self.slots[index as usize];
+                slot.listed &= !(1 << class);
+                let endpoint = slot.endpoint();
+                if endpoint.class() % CLASSES != class {
+                    // What it has to send has become of another class since it was listed.
+                    self.list(index);
+                } else if let Some(packet) = endpoint.poll_transmit(now) {
+                    self.after(index, out);
+                    return Some(packet);
+                } else {
+                    self.arm(index, out);
+                }
+            }
+        }
+        None
+    }
+
+    fn receive_pause(&mut self, control: &MacControl, out: &mut Outbox) {
+        let Some(rate) = out.link(PORT).map(|link| link.rate) else { return };
+        if let Some(at) = self.pause.receive(out.now(), control, rate) {
+            out.timer_at(at, RESUME);
+        }
+        self.tell_of_pauses(out);
+        self.send_next(out);
+    }
+
+    /// Tells the senders of the classes whose pause has begun or ended.
+    fn tell_of_pauses(&mut self, out: &mut Outbox) {
+        let now = out.now();
+        let paused = (0..CLASSES).fold(0, |mask, class| mask | u8::from(self.pause.is_paused(class, now)) << class);
+        let changed = self.paused ^ paused;
+        self.paused = paused;
+        if changed == 0 {
+            return;
+        }
+        for at in 0..self.senders.len() {
+            let index = self.senders[at];
+            let endpoint = self.slots[index as usize].endpoint();
+            let class = endpoint.class() % CLASSES;
+            if changed >> class & 1 == 1 {
+                endpoint.on_pause(now, paused >> class & 1 == 1);
+                self.after(index, out);
+            }
+        }
+    }
+
+    fn handle_packet(&mut self, packet: Packet, out: &mut Outbox) {
+        let index = match &packet {
+            Packet::Roce(roce) => {
+                let role = if roce.bth.opcode.is_rc_request() { Role::Receiver } else { Role::Sender };
+                let Some(index) = self.by_qpn.get(roce.bth.dest_qpn, role) else {
+                    self.stats.unknown_qpn += 1;
+                    return;
+                };
+                index
+            }
+            Packet::MacControl { control, .. } => return self.receive_pause(control, out),
+            Packet::Raw(bytes) => return self.handle_bytes(bytes.clone(), out),
+            Packet::Tcp(_) => {
+                self.stats.unclaimed += 1;
+                return;
+            }
+        };
+        self.slots[index as usize].endpoint().on_packet(out.now(), packet);
+        self.after(index, out);
+        self.send_next(out);
+    }
+
+    fn handle_bytes(&mut self, bytes: bytes::Bytes, out: &mut Outbox) {
+        match Packet::parse(bytes) {
+            Ok(Packet::Raw(_)) => self.stats.unclaimed += 1,
+            Ok(packet) => self.handle_packet(packet, out),
+            Err(ParseError::BadIcrc { .. }) => self.stats.icrc_errors += 1,
+            Err(_) => self.stats.malformed += 1,
+        }
+    }
+
+    fn wake(&mut self, now: Time, index: u32, out: &mut Outbox) {
+        let slot = &mut self.slots[index as usize];
+        slot.armed.pop();
+        let endpoint = slot.endpoint();
+        if endpoint.next_timeout().is_some_and(|at| at <= now) {
+            endpoint.on_timeout(now);
+        }
+        self.after(index, out);
+        self.send_next(out);
+    }
+}
+
+impl Node for Station {
+    fn on_start(&mut self, out: &mut Outbox) {
+        for index in 0..self.slots.len() as u32 {
+            self.slots[index as usize].endpoint().on_timeout(out.now());
+            self.after(index, out);
+        }
+        self.send_next(out);
+    }
+
+    fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
+        self.stats.rx_frames += 1;
+        if frame.fcs_ok {
+            self.handle_packet(frame.packet, out);
+        } else {
+            self.stats.fcs_errors += 1;
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox) {
+        match token {
+            SEND => {
+                self.send_at = None;
+                self.send_next(out);
+            }
+            RESUME => {
+                if let Some(at) = self.pause.wake(now) {
+                    out.timer_at(at, RESUME);
+                }
+                self.tell_of_pauses(out);
+                self.send_next(out);
+            }
+            index => self.wake(now, index as u32, out),
+        }
+    }
+
+    fn wants_tx_done(&self) -> bool {
+        false
+    }
+
+    fn sample(&mut self, now: Time, trace: &mut TraceSink) {
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            slot.endpoint().sample(now, index as u16, trace);
+        }
+    }
+}

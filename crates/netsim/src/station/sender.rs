@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sending end of an RC flow: the requester of `penstock_transport` behind the rate limiter of `penstock_cc`.
+//! Promise: sends what its source has, as fast as law, pause and peer allow; what fails, fails with a reason.
+//! Source: IBTA vol. 1 clause 9.7 through the requester; the gateware's timers, which stand still during a pause.
+
+use penstock_cc::{CcParams, FlowState, Law, ALPHA_ONE};
+use penstock_transport::{
+    RequestFault, Requester, RequesterConfig, RequesterState, Response, RetryLimits, SendStatus, SendWr, Verb,
+    VirtualPayload,
+};
+use penstock_wire::{Packet, Qpn};
+
+use super::limiter::{Limiter, PacingConfig};
+use crate::flow::{Endpoint, FlowId, Message, MessageSource};
+use crate::ledger::SharedLedger;
+use crate::trace::TraceSink;
+use crate::units::Time;
+
+/// What carries a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SenderVerb {
+    /// RDMA WRITE WITH IMMEDIATE, as the front end sends its events; the immediate counts messages.
+    #[default]
+    WriteImm,
+    /// RDMA WRITE: takes no receive of the peer, so it knows no RNR.
+    Write,
+    /// SEND.
+    Send,
+}
+
+/// Everything a sender is told.
+#[derive(Debug, Clone)]
+pub struct RcSenderConfig {
+    pub flow: FlowId,
+    /// Addresses, MTU, PSN, retries, window, AckReq policy, IP marking.
+    pub request: RequesterConfig,
+    pub pacing: PacingConfig,
+    pub verb: SenderVerb,
+    /// Key of the peer's memory, which begins at address 0.
+    pub rkey: u32,
+}
+
+impl RcSenderConfig {
+    /// WRITE WITH IMMEDIATE under DCQCN, as `PacingConfig::default` has it.
+    pub fn new(flow: FlowId, request: RequesterConfig) -> Self {
+        let (pacing, verb) = (PacingConfig::default(), SenderVerb::default());
+        RcSenderConfig { flow, request, pacing, verb, rkey: 0 }
+    }
+
+    /// Under this law with these parameters.
+    pub fn with_law(mut self, law: Law, cc: CcParams) -> Self {
+        self.pacing = PacingConfig { law, cc, ..self.pacing };
+        self
+    }
+
+    /// With this ACK timer and these retries.
+    pub fn with_limits(mut self, limits: RetryLimits) -> Self {
+        self.request.limits = limits;
+        self
+    }
+}
+
+/// What a sender has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RcSenderStats {
+    /// Packets sent, those sent again included.
+    pub packets: u64,
+    /// Packets sent again.
+    pub retransmitted: u64,
+    /// Payload bytes sent, those sent again included.
+    pub payload_bytes: u64,
+    /// ACK timers that expired.
+    pub timeouts: u64,
+    /// Sequence NAKs obeyed.
+    pub naks: u64,
+    /// RNR NAKs obeyed.
+    pub rnr_naks: u64,
+    /// CNPs received.
+    pub cnps: u64,
+    /// QCN notifications received.
+    pub feedbacks: u64,
+    pub posted_messages: u64,
+    pub completed_messages: u64,
+    /// Why the flow has failed, if it has.
+    pub failed: Option<RequestFault>,
+}
+
+/// Longest part of a message that is longer than the transport allows: whole packets of any MTU, below 2^31.
+const MAX_PART: u64 = 1 << 30;
+
+/// What a completion is of.
+const PART: u64 = 0;
+const MESSAGE: u64 = 1;
+
+/// The transport's clock stands still while the port may not send.
+#[derive(Debug, Clone, Copy, Default)]
+struct PausedClock {
+    total: Time,
+    since: Option<Time>,
+}
+
+impl PausedClock {
+    fn read(&self, now: Time) -> u64 {
+        (self.since.unwrap_or(now) - self.total).0
+    }
+
+    /// When the clock will read `reading`; `None` while it stands.
+    fn time_of(&self, reading: u64) -> Option<Time> {
+        self.since.is_none().then(|| Time(reading).saturating_add(self.total))
+    }
+
+    fn set_paused(&mut self, now: Time, paused: bool) {
+        match (self.since, paused) {
+            (None, true) => self.since = Some(now),
+            (Some(since), false) => {
+                self.total += now - since;
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One RC sender of a [`Station`](super::Station).
+pub struct RcSender {
+    flow: FlowId,
+    verb: SenderVerb,
+    rkey: u32,
+    class: usize,
+    requester: Requester,
+    limiter: Limiter,
+    clock: PausedClock,
+    source: Box<dyn MessageSource>,
+    /// The source's next message: its time has not come, or a part of it is not posted yet.
+    next: Option<Message>,
+    /// Bytes of `next` that are posted.
+    posted: u64,
+    exhausted: bool,
+    ledger: SharedLedger,
+    posted_messages: u64,
+    completed_messages: u64,
+    feedbacks: u64,
+    ready: bool,
+    timeout: Option<Time>,
+}
+
+impl RcSender {
+    /// A sender of what `source` has, told of in `ledger`.
+    pub fn new(config: RcSenderConfig, source: Box<dyn MessageSource>, ledger: SharedLedger) -> Self {
+        RcSender {
+            flow: config.flow,
+            verb: config.verb,
+            rkey: config.rkey,
+            class: usize::from(config.request.marking.dscp >> 3) % 8,
+            requester: Requester::new(config.request),
+            limiter: Limiter::new(&config.pacing),
+            clock: PausedClock::default(),
+            source,
+            next: None,
+            posted: 0,
+            exhausted: false,
+            ledger,
+            posted_messages: 0,
+            completed_messages: 0,
+            feedbacks: 0,
+            ready: false,
+            timeout: Some(Time::ZERO),
+        }
+    }
+
+    /// The flow it carries.
+    pub fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    /// Its queue pair.
+    pub fn qpn(&self) -> Qpn {
+        self.requester.config().local.qpn
+    }
+
+    pub fn stats(&self) -> RcSenderStats {
+        let counters = self.requester.counters();
+        RcSenderStats {
+            packets: counters.sent_pkts,
+            retransmitted: counters.retransmitted_pkts,
+            payload_bytes: counters.tx_payload_bytes,
+            timeouts: counters.local_ack_timeout_err,
+            naks: counters.packet_seq_err,
+            rnr_naks: counters.rnr_nak,
+            cnps: counters.rp_cnp_received,
+            feedbacks: self.feedbacks,
+            posted_messages: self.posted_messages,
+            completed_messages: self.completed_messages,
+            failed: match self.requester.state() {
+                RequesterState::Ready => None,
+                RequesterState::Error(fault) => Some(fault),
+            },
+        }
+    }
+
+    /// Whether it has sent all that its source had, and all of it is acknowledged; or it has failed.
+    pub fn is_done(&self) -> bool {
+        let all = self.exhausted && self.next.is_none() && self.requester.outstanding_messages() == 0;
+        all || self.requester.state() != RequesterState::Ready
+    }
+
+    /// The requester, for its counters and its state.
+    pub fn requester(&self) -> &Requester {
+        &self.requester
+    }
+
+    /// The state of the reaction point as visited up to `now`.
+    pub fn reaction_point(&mut self, now: Time) -> &FlowState {
+        self.limiter.catch_up(now);
+        &self.limiter.flow().state
+    }
+
+    /// Feedback of a QCN congestion point, |F_b| of 1 to 63, has arrived.
+    pub fn on_feedback(&mut self, now: Time, feedback: u8) {
+        self.feedbacks += 1;
+        self.limiter.on_feedback(now, feedback);
+        self.settle(now);
+    }
+
+    /// Brings up to date what depends on everything: the next message, readiness, the next timeout.
+    fn settle(&mut self, now: Time) {
+        while let Some(done) = self.requester.poll_completion() {
+            self.completed_messages += u64::from(done.wr_id == MESSAGE && done.status == SendStatus::Success);
+        }
+        let waits_for_message = self.post(now);
+        let has_packet = self.requester.can_transmit();
+        self.limiter.set_waiting(now, has_packet);
+        let start = if has_packet { self.limiter.next_start(now) } else { None };
+        self.ready = has_packet && start.is_none();
+        let retry = self.requester.next_timeout().and_then(|at| self.clock.time_of(at));
+        self.timeout = [start, retry, waits_for_message].into_iter().flatten().min();
+    }
+
+    /// Posts what is there to be posted; returns when there will be more.
+    fn post(&mut self, now: Time) -> Option<Time> {
+        if !self.requester.all_begun() || self.requester.state() != RequesterState::Ready {
+            return None;
+        }
+        if self.next.is_none() && !self.exhausted {
+            self.next = self.source.next_message(now);
+            self.exhausted = self.next.is_none();
+        }
+        let message = self.next?;
+        if message.at > now {
+            return Some(message.at);
+        }
+        if self.posted == 0 {
+            self.ledger.borrow_mut().posted(self.flow, &message);
+            self.posted_messages += 1;
+        }
+        let left = message.bytes - self.posted;
+        let len = left.min(MAX_PART);
+        self.post_part(len, len == left);
+        (self.next, self.posted) = if len == left { (None, 0) } else { (Some(message), self.posted + len) };
+        None
+    }
+
+    /// A message longer than the transport allows goes in parts: WRITEs without an immediate, marked by a solicited
+    /// event (which says nothing on those), and the last as the verb says.
+    fn post_part(&mut self, len: u64, is_last: bool) {
+        let verb = match self.verb {
+            SenderVerb::WriteImm if is_last => Verb::WriteImm(self.posted_messages as u32),
+            SenderVerb::Send if is_last => Verb::Send,
+            _ => Verb::Write,
+        };
+        let wr_id = if is_last { MESSAGE } else { PART };
+        let (len, solicited) = (len as u32, !is_last);
+        let wr = SendWr { wr_id, verb, va: 0, len, remote_va: 0, rkey: self.rkey, solicited };
+        let posted = self.requester.post_send(wr);
+        debug_assert!(posted.is_ok(), "{MAX_PART} is below the transport's limit");
+    }
+
+    fn rates(&self) -> [(&'static str, f64); 4] {
+        let bps = |rate| self.limiter.bits_per_second(rate) as f64;
+        let (current, target, alpha, handled) = match &self.limiter.flow().state {
+            FlowState::Dcqcn(state) => {
+                let alpha = f64::from(state.alpha()) / f64::from(ALPHA_ONE);
+                (state.rate_current, state.rate_target, alpha, state.cnp_handled)
+            }
+            FlowState::Qcn(state) => (state.rate_current, state.rate_target, 0.0, state.cnp_handled),
+        };
+        [
+            ("rate_current_bps", bps(current)),
+            ("rate_target_bps", bps(target)),
+            ("alpha", alpha),
+            ("cnp_handled", handled.into()),
+        ]
+    }
+}
+
+impl Endpoint for RcSender {
+    fn on_packet(&mut self, now: Time, packet: Packet) {
+        if let Packet::Roce(packet) = &packet {
+            let response = self.requester.handle_packet(self.clock.read(now), packet);
+            if response == Response::Cnp {
+                self.limiter.on_cnp(now);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.timeout
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.requester.handle_timeout(self.clock.read(now));
+        self.settle(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if !self.requester.can_transmit() || !self.limiter.may_start(now) {
+            self.settle(now);
+            return None;
+        }
+        let packet = self.requester.poll_transmit(self.clock.read(now), &mut VirtualPayload).map(Packet::Roce);
+        if let Some(packet) = &packet {
+            self.limiter.started(now, packet.wire_len() as u32);
+        }
+        self.settle(now);
+        packet
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    fn class(&self) -> usize {
+        self.class
+    }
+
+    fn on_pause(&mut self, now: Time, paused: bool) {
+        self.limiter.set_paused(now, paused);
+        self.clock.set_paused(now, paused);
+        self.settle(now);
+    }
+
+    fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
+        self.limiter.catch_up(now);
+        for (metric, value) in self.rates() {
+            trace.record(channel, metric, value);
+        }
+        let counters = self.requester.counters();
+        trace.record(channel, "tx_payload_bytes", counters.tx_payload_bytes as f64);
+        trace.record(channel, "retransmissions", counters.retransmitted_pkts as f64);
+    }
+}
