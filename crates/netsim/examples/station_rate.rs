@@ -61,9 +61,9 @@ impl Incast {
         let headroom = lossless_headroom(&link, MTU);
         let buffer = ByteSize(250_000 * u64::from(ports));
         let pfc = PfcParams::lossless(1 << 3, buffer, ports.into(), headroom, MTU)?;
-        let params = SwitchParams { buffer, ecn: Some(EcnParams::default()), pfc: Some(pfc) };
+        let params = SwitchParams { buffer, pfc: Some(pfc), ..SwitchParams::default() }.with_ecn(EcnParams::default());
         let mut switch = Switch::new(params, ports, Stream::new(1, "switch"));
-        (0..ports).for_each(|k| switch.add_route(end(k, 0).ip, PortId(k)));
+        (0..ports).for_each(|k| switch.add_route(end(k, 0).ip, &[PortId(k)]));
         let switch = engine.add_node("switch", Box::new(switch));
         let mut server = station(end(self.senders, 0));
         for k in 0..self.senders {

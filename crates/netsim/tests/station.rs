@@ -186,7 +186,7 @@ fn incast(senders: u16, bytes: u64, law: Law) -> (Engine, flows::Book, NodeId, V
     let buffer = ByteSize(2_000_000);
     let headroom = lossless_headroom(&link, 4096);
     let pfc = PfcParams::lossless(1 << 3, buffer, u64::from(senders) + 1, headroom, 4096).unwrap();
-    let params = SwitchParams { buffer, ecn: Some(EcnParams::default()), pfc: Some(pfc) };
+    let params = SwitchParams { buffer, pfc: Some(pfc), ..SwitchParams::default() }.with_ecn(EcnParams::default());
     let mut engine = Engine::new(1);
     let mut switch = Switch::new(params, senders + 1, Stream::new(1, "switch"));
     for k in 0..=senders {

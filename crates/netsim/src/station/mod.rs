@@ -21,7 +21,7 @@ use crate::pause::{PauseState, CLASSES};
 use crate::trace::TraceSink;
 use crate::units::Time;
 pub use limiter::PacingConfig;
-use qpn_table::{QpnTable, Role};
+use qpn_table::{Key, QpnTable};
 pub use receiver::{Consumer, RcReceiver, RcReceiverConfig};
 pub use sender::{RcSender, RcSenderConfig, RcSenderStats, SenderVerb};
 
@@ -132,8 +132,11 @@ impl Station {
     /// Adds a sender and returns its index, which is its channel in traces. A queue pair may have one sender and one
     /// receiver. To be called before the run.
     pub fn add_rc_sender(&mut self, sender: RcSender) -> Result<usize, StationError> {
-        let local = sender.requester().config().local;
-        self.claim("sender", local.ip, local.qpn, Role::Sender)?;
+        let config = sender.requester().config();
+        let (local, peer) = (config.local, config.peer);
+        self.claim("sender", local.ip, local.qpn, Key::Sender(local.qpn))?;
+        // A second sender to the same queue pair is a mistake that the receiver will count; the first hears of CNMs.
+        self.by_qpn.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
         self.senders.push(self.slots.len() as u32);
         Ok(self.push(Kind::Sender(sender)))
     }
@@ -141,16 +144,16 @@ impl Station {
     /// Adds a receiver and returns its index, which is its channel in traces. To be called before the run.
     pub fn add_rc_receiver(&mut self, receiver: RcReceiver) -> Result<usize, StationError> {
         let local = receiver.responder().config().local;
-        self.claim("receiver", local.ip, local.qpn, Role::Receiver)?;
+        self.claim("receiver", local.ip, local.qpn, Key::Receiver(local.qpn))?;
         Ok(self.push(Kind::Receiver(receiver)))
     }
 
-    fn claim(&mut self, what: &'static str, found: Ipv4Addr, qpn: Qpn, role: Role) -> Result<(), StationError> {
+    fn claim(&mut self, what: &'static str, found: Ipv4Addr, qpn: Qpn, key: Key) -> Result<(), StationError> {
         let ip = self.config.ip;
         if found != ip {
             return Err(StationError::WrongAddress { ip, found, what });
         }
-        let free = self.by_qpn.insert(qpn, role, self.slots.len() as u32);
+        let free = self.by_qpn.insert(key, self.slots.len() as u32);
         free.then_some(()).ok_or(StationError::QpnTaken { ip, qpn, what })
     }
 
@@ -300,19 +303,20 @@ impl Station {
     fn handle_packet(&mut self, packet: Packet, out: &mut Outbox) {
         let index = match &packet {
             Packet::Roce(roce) => {
-                let role = if roce.bth.opcode.is_rc_request() { Role::Receiver } else { Role::Sender };
-                let Some(index) = self.by_qpn.get(roce.bth.dest_qpn, role) else {
-                    self.stats.unknown_qpn += 1;
-                    return;
-                };
-                index
+                let (qpn, is_request) = (roce.bth.dest_qpn, roce.bth.opcode.is_rc_request());
+                self.by_qpn.get(if is_request { Key::Receiver(qpn) } else { Key::Sender(qpn) })
             }
+            Packet::Cnm(cnm) => cnm.dest_qpn.and_then(|qpn| self.by_qpn.get(Key::SenderTo(cnm.flow_tuple.dst, qpn))),
             Packet::MacControl { control, .. } => return self.receive_pause(control, out),
             Packet::Raw(bytes) => return self.handle_bytes(bytes.clone(), out),
             Packet::Tcp(_) => {
                 self.stats.unclaimed += 1;
                 return;
             }
+        };
+        let Some(index) = index else {
+            self.stats.unknown_qpn += 1;
+            return;
         };
         self.slots[index as usize].endpoint().on_packet(out.now(), packet);
         self.after(index, out);

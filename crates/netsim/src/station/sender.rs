@@ -140,6 +140,7 @@ pub struct RcSender {
     posted_messages: u64,
     completed_messages: u64,
     feedbacks: u64,
+    failure_told: bool,
     ready: bool,
     timeout: Option<Time>,
 }
@@ -163,6 +164,7 @@ impl RcSender {
             posted_messages: 0,
             completed_messages: 0,
             feedbacks: 0,
+            failure_told: false,
             ready: false,
             timeout: Some(Time::ZERO),
         }
@@ -215,17 +217,14 @@ impl RcSender {
         &self.limiter.flow().state
     }
 
-    /// Feedback of a QCN congestion point, |F_b| of 1 to 63, has arrived.
-    pub fn on_feedback(&mut self, now: Time, feedback: u8) {
-        self.feedbacks += 1;
-        self.limiter.on_feedback(now, feedback);
-        self.settle(now);
-    }
-
     /// Brings up to date what depends on everything: the next message, readiness, the next timeout.
     fn settle(&mut self, now: Time) {
         while let Some(done) = self.requester.poll_completion() {
             self.completed_messages += u64::from(done.wr_id == MESSAGE && done.status == SendStatus::Success);
+        }
+        if let (RequesterState::Error(fault), false) = (self.requester.state(), self.failure_told) {
+            self.failure_told = true;
+            self.ledger.borrow_mut().failed(self.flow, now, &fault.to_string());
         }
         let waits_for_message = self.post(now);
         let has_packet = self.requester.can_transmit();
@@ -244,6 +243,9 @@ impl RcSender {
         if self.next.is_none() && !self.exhausted {
             self.next = self.source.next_message(now);
             self.exhausted = self.next.is_none();
+            if self.exhausted {
+                self.ledger.borrow_mut().ended(self.flow);
+            }
         }
         let message = self.next?;
         if message.at > now {
@@ -295,11 +297,18 @@ impl RcSender {
 
 impl Endpoint for RcSender {
     fn on_packet(&mut self, now: Time, packet: Packet) {
-        if let Packet::Roce(packet) = &packet {
-            let response = self.requester.handle_packet(self.clock.read(now), packet);
-            if response == Response::Cnp {
-                self.limiter.on_cnp(now);
+        match &packet {
+            Packet::Roce(packet) => {
+                let response = self.requester.handle_packet(self.clock.read(now), packet);
+                if response == Response::Cnp {
+                    self.limiter.on_cnp(now);
+                }
             }
+            Packet::Cnm(cnm) => {
+                self.feedbacks += 1;
+                self.limiter.on_feedback(now, cnm.feedback);
+            }
+            _ => {}
         }
         self.settle(now);
     }

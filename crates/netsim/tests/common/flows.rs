@@ -164,7 +164,7 @@ impl Pair {
 }
 
 pub fn route(switch: &mut Switch, n: u16) {
-    switch.add_route(ip(n), PortId(n));
+    switch.add_route(ip(n), &[PortId(n)]);
 }
 
 #[derive(Debug, Clone, Copy)]
