@@ -96,8 +96,8 @@ pub struct Flood {
 }
 
 impl Flood {
-    pub fn new(packets: impl IntoIterator<Item = RocePacket>) -> Box<Self> {
-        Box::new(Flood { packets: packets.into_iter().collect(), received: Vec::new() })
+    pub fn new(packets: impl IntoIterator<Item = RocePacket>) -> Self {
+        Flood { packets: packets.into_iter().collect(), received: Vec::new() }
     }
 }
 

@@ -107,7 +107,7 @@ proptest! {
         // no sender obeys, so that the headroom is spent as well
         let of = |k: u16| (0..240).map(move |n| RocePacket { dscp: (n % 64) as u8, ..packet(k, SINK, n, 1024) });
         let nodes = (0..senders).map(|k| -> (Box<dyn penstock_netsim::Node>, LinkParams) {
-            (Flood::new(of(k)), LinkParams::default())
+            (Box::new(Flood::new(of(k))), LinkParams::default())
         });
         let funnel = Funnel::new(params, nodes.collect(), LinkParams::default());
         let (switch, now) = (funnel.switch(), funnel.engine.now());
@@ -132,7 +132,7 @@ fn a_lossy_flood_leaves_a_dynamic_switch_lossless_for_the_other_class() {
     let lossy = |k: u16| Flood::new((0..1000).map(move |n| RocePacket { dscp: 0, ..packet(k, SINK, n, 4096) }));
     let mut nodes: Vec<(Box<dyn penstock_netsim::Node>, LinkParams)> = Vec::new();
     for k in 0..4 {
-        nodes.push((lossy(k), LinkParams::default()));
+        nodes.push((Box::new(lossy(k)), LinkParams::default()));
         nodes.push((Box::new(Sender::new(4 + k, SINK, 500, 4096, Time::ZERO)), LinkParams::default()));
     }
     let funnel = Funnel::new(params, nodes, LinkParams::default());

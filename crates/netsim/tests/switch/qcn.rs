@@ -43,7 +43,7 @@ fn two_into_one(root: SwitchParams) -> (Engine, [NodeId; 2], NodeId) {
     let root = engine.add_node("root", Box::new(root));
     let hosts = [0, 1].map(|k| {
         let packets = (0..45).map(|psn| packet(k, SINK + k, psn, 944));
-        let host = engine.add_node(format!("host{k}"), Flood::new(packets));
+        let host = engine.add_node(format!("host{k}"), Box::new(Flood::new(packets)));
         engine.connect((host, PORT), (leaf, PortId(k)), LinkParams::default()).unwrap();
         engine.connect((leaf, PortId(2 + k)), (root, PortId(k)), LinkParams::default()).unwrap();
         host

@@ -16,14 +16,14 @@ fn of_class(class: u8, src: u16, count: u32) -> impl Iterator<Item = RocePacket>
 }
 
 /// Host k floods from source address k; all go to the sink on the last port.
-fn into_one_port(params: SwitchParams, floods: Vec<Box<Flood>>) -> Vec<Seen> {
+fn into_one_port(params: SwitchParams, floods: impl ExactSizeIterator<Item = Flood>) -> Vec<Seen> {
     let mut engine = Engine::new(1);
     let ports = floods.len() as u16;
     let mut switch = Switch::new(params, ports + 1, Stream::new(1, "switch"));
     switch.add_route(ip(SINK), &[PortId(ports)]);
     let switch = engine.add_node("switch", Box::new(switch));
     for (k, flood) in (0..ports).zip(floods) {
-        let host = engine.add_node(format!("host{k}"), flood);
+        let host = engine.add_node(format!("host{k}"), Box::new(flood));
         engine.connect((host, PORT), (switch, PortId(k)), LinkParams::default()).unwrap();
     }
     let sink = engine.add_node("sink", Box::new(Sink::default()));
@@ -38,8 +38,11 @@ fn times_of(log: &[Seen], src: u16) -> Vec<Time> {
 
 #[test]
 fn a_higher_class_waits_for_one_frame_at_most() {
-    let alone = into_one_port(plain(10_000_000), vec![Flood::new([]), Flood::new(of_class(5, 1, 300))]);
-    let both = into_one_port(plain(10_000_000), vec![Flood::new(of_class(1, 0, 300)), Flood::new(of_class(5, 1, 300))]);
+    let alone = into_one_port(plain(10_000_000), [Flood::new([]), Flood::new(of_class(5, 1, 300))].into_iter());
+    let both = into_one_port(
+        plain(10_000_000),
+        [Flood::new(of_class(1, 0, 300)), Flood::new(of_class(5, 1, 300))].into_iter(),
+    );
     assert_eq!(both.len(), 600);
     let frame_time = Rate::from_gbps(10).time_for(FRAME + 24);
     let (alone, beside) = (times_of(&alone, 1), times_of(&both, 1));
@@ -55,7 +58,7 @@ fn weighted_classes_share_the_wire_within_a_quantum() {
     let quantum = ByteSize(2_000);
     let params = SwitchParams { scheduling: Scheduling::Weighted { weights, quantum }, ..plain(10_000_000) };
     let floods = [(1, 0), (3, 1), (5, 2)].map(|(class, src)| Flood::new(of_class(class, src, 1200)));
-    let log = into_one_port(params, floods.into());
+    let log = into_one_port(params, floods.into_iter());
     let mut sent = [0u64; 3];
     for seen in &log {
         let src = (0..3).find(|src| seen.src == Some(ip(*src))).unwrap();
@@ -75,9 +78,10 @@ fn weighted_classes_share_the_wire_within_a_quantum() {
 fn class_of_weight_zero_goes_before_the_weighted() {
     let params = SwitchParams { scheduling: Scheduling::weighted([1, 9, 1, 1, 1, 1, 0, 1]), ..plain(10_000_000) };
     let control = Flood::new(of_class(6, 1, 200));
-    let log = into_one_port(params, vec![Flood::new(of_class(1, 0, 400)), control]);
+    let log = into_one_port(params, [Flood::new(of_class(1, 0, 400)), control].into_iter());
     let beside = times_of(&log, 1);
-    let alone = times_of(&into_one_port(plain(10_000_000), vec![Flood::new([]), Flood::new(of_class(6, 1, 200))]), 1);
+    let alone =
+        times_of(&into_one_port(plain(10_000_000), [Flood::new([]), Flood::new(of_class(6, 1, 200))].into_iter()), 1);
     let frame_time = Rate::from_gbps(10).time_for(FRAME + 24);
     assert!(alone.iter().zip(&beside).all(|(alone, beside)| *beside <= *alone + frame_time));
 }
@@ -95,7 +99,7 @@ fn over_four_paths(seed: u64, flows: u16, per_flow: u32) -> (Engine, NodeId, Vec
     let first = engine.add_node("first", Box::new(first));
     let second = engine.add_node("second", Box::new(second));
     let packets = (0..per_flow).flat_map(|psn| (0..flows).map(move |flow| packet(flow, SINK, psn, 256)));
-    let host = engine.add_node("host", Flood::new(packets));
+    let host = engine.add_node("host", Box::new(Flood::new(packets)));
     let sink = engine.add_node("sink", Box::<Flood>::default());
     engine.connect((host, PORT), (first, PortId(0)), link(100, Time::from_us(1))).unwrap();
     engine.connect((sink, PORT), (second, PortId(0)), link(100, Time::from_us(1))).unwrap();
