@@ -7,6 +7,7 @@
 //! A file is a scenario of the laboratory when it has a `[topology]`; otherwise it is one of the readout demo
 //! ([`crate::Scenario`]).
 
+mod build;
 mod check;
 mod read;
 mod read_links;
@@ -14,6 +15,7 @@ mod read_switch;
 mod read_topology;
 mod read_traffic;
 mod read_transport;
+mod run;
 
 use std::io;
 use std::path::Path;
@@ -28,6 +30,8 @@ use crate::switch::SwitchParams;
 use crate::topology::{NodeKind, Topology};
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
 use crate::workload::{EventList, SteadyParams};
+pub use build::{BoardFlow, BoardMaker, BoardRequest, FlowInfo, LabError, QueuePair};
+pub use run::{Lab, LabProgress, RunError};
 
 /// A checked scenario of the laboratory.
 #[derive(Debug, Clone)]

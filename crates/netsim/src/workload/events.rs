@@ -3,11 +3,13 @@
 //! Promise: all boards see the same events; event n goes to server n modulo the servers; one seed, one list.
 //! Source: AdvCam section III (the trigger fires at random times); design.md section 2 (events to several servers).
 
+use std::cell;
 use std::rc::Rc;
 
 use super::recorded::RecordedEvents;
 use super::shower::{LightPool, Shower};
 use crate::flow::{Message, MessageSource};
+use crate::ledger::SharedLedger;
 use crate::rng::Stream;
 use crate::topology::Cell;
 use crate::units::{Frequency, Time};
@@ -110,6 +112,30 @@ impl EventList {
     }
 }
 
+/// Tells the ledger of each event once, whichever board takes it up first.
+#[derive(Debug)]
+pub struct EventTeller {
+    ledger: SharedLedger,
+    /// Boards that have a fragment of every event.
+    fragments: u32,
+    told: cell::Cell<usize>,
+}
+
+impl EventTeller {
+    pub fn new(ledger: SharedLedger, fragments: u32) -> Rc<Self> {
+        Rc::new(EventTeller { ledger, fragments, told: cell::Cell::new(0) })
+    }
+
+    /// All events up to and including `event` have begun.
+    fn tell(&self, events: &EventList, event: usize) {
+        while self.told.get() <= event {
+            let number = self.told.get();
+            self.ledger.borrow_mut().expect(number as u64, events.times[number], self.fragments);
+            self.told.set(number + 1);
+        }
+    }
+}
+
 /// The fragments that one board sends to one server.
 #[derive(Debug, Clone)]
 pub struct EventSource {
@@ -117,17 +143,27 @@ pub struct EventSource {
     board: usize,
     next: usize,
     servers: usize,
+    teller: Option<Rc<EventTeller>>,
 }
 
 impl EventSource {
     /// Of the events `server`, `server + servers`, ....
     pub fn new(events: Rc<EventList>, board: usize, server: usize, servers: usize) -> Self {
-        EventSource { events, board, next: server, servers }
+        EventSource { events, board, next: server, servers, teller: None }
+    }
+
+    /// With a ledger that shall know of the events.
+    pub fn telling(self, teller: Rc<EventTeller>) -> Self {
+        EventSource { teller: Some(teller), ..self }
     }
 }
 
 impl MessageSource for EventSource {
     fn next_message(&mut self, _now: Time) -> Option<Message> {
+        // whoever asks again has begun to send what it was given before: that event has happened
+        if let (Some(teller), Some(last)) = (&self.teller, self.next.checked_sub(self.servers)) {
+            teller.tell(&self.events, last);
+        }
         let at = *self.events.times.get(self.next)?;
         let message = Message { at, bytes: self.events.bytes(self.next, self.board), event: self.next as u64 };
         self.next += self.servers;
@@ -138,6 +174,7 @@ impl MessageSource for EventSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Ledger;
     use crate::topology::hexagonal_camera;
 
     fn params(kind: TriggerKind) -> TriggerParams {
@@ -180,6 +217,24 @@ mod tests {
             numbers.push(message.event);
         }
         assert_eq!(numbers, [1, 4, 7]);
+    }
+
+    #[test]
+    fn the_ledger_hears_of_each_event_once_and_not_before_it_has_begun() {
+        let times: Vec<Time> = (0..4).map(Time::from_us).collect();
+        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64) });
+        let ledger = Ledger::shared(4);
+        let teller = EventTeller::new(Rc::clone(&ledger), 2);
+        let source = |board, server| EventSource::new(events.clone(), board, server, 2).telling(teller.clone());
+        let mut sources = [source(0, 0), source(1, 0), source(0, 1), source(1, 1)];
+        let mut begun = Vec::new();
+        for _ in 0..3 {
+            for source in &mut sources {
+                source.next_message(Time::ZERO);
+                begun.push(ledger.borrow().events.begun);
+            }
+        }
+        assert_eq!(begun, [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
     }
 
     #[test]

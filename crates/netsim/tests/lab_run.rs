@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scenarios of the laboratory as simulations: what is built is what was written, and it runs.
+
+use penstock_netsim::lab::{BoardRequest, Lab, LabProgress, LabScenario, RunError};
+use penstock_netsim::{FlowId, Node, Rate, Station, Switch, Time};
+
+fn scenario(text: &str, overrides: &[&str]) -> LabScenario {
+    let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
+    let none = |_: &std::path::Path| Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file"));
+    LabScenario::parse("scenarios/test.toml", text, &overrides, &none).unwrap_or_else(|error| panic!("{error}"))
+}
+
+type Boxed = Result<Box<dyn Node>, Box<dyn std::error::Error + Send + Sync>>;
+
+fn no_boards(request: BoardRequest) -> Boxed {
+    Err(format!("no gateware here for {}", request.name).into())
+}
+
+fn build(scenario: &LabScenario) -> Lab {
+    Lab::build(scenario, &mut no_boards).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn dropped(lab: &Lab) -> u64 {
+    lab.switches.iter().map(|(_, id)| lab.engine.node::<Switch>(*id).unwrap().stats().dropped()).sum()
+}
+
+const TREE: &str = "[topology]\nkind = \"tree\"\n[[flow]]\nsize = \"200KB\"\n";
+
+#[test]
+fn a_tree_of_rc_flows_delivers_all_that_was_posted() {
+    let scenario = scenario(TREE, &[]);
+    let mut lab = build(&scenario);
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let ledger = lab.ledger.borrow();
+    assert!(ledger.flows().iter().all(|flow| flow.delivered_bytes == 200_000 && flow.delivered_messages == 1));
+    // 1.6 MB through one link of 10 Gb/s, of which 98 % is payload
+    assert!((Time::from_us(1_306)..Time::from_us(1_700)).contains(&lab.now()), "{}", lab.now());
+    assert_eq!(dropped(&lab), 0);
+    let info = &lab.flows[3];
+    let station: &Station = lab.engine.node(info.sender).unwrap();
+    assert_eq!(station.sender(info.sender_index.unwrap()).unwrap().flow(), FlowId(3));
+    let receiver: &Station = lab.engine.node(info.receiver).unwrap();
+    assert!(receiver.receiver(info.receiver_index).is_some());
+}
+
+#[test]
+fn one_seed_gives_one_run() {
+    let run = |seed: &str| {
+        let scenario =
+            scenario(TREE, &[seed, "link.loss=1e-3", "flow.0.random=true", "flow.0.rate=1Gbps", "flow.0.message=10KB"]);
+        let mut lab = build(&scenario);
+        lab.run().unwrap();
+        let ends: Vec<_> = lab.ledger.borrow().flows().iter().map(|flow| flow.last_delivery).collect();
+        (lab.engine.events(), ends)
+    };
+    assert_eq!(run("run.seed=1"), run("run.seed=1"));
+    assert_ne!(run("run.seed=1"), run("run.seed=2"));
+}
+
+#[test]
+fn flows_spread_over_paths_of_equal_cost() {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 32\n\
+        [[flow]]\nfrom = \"host{0..31}\"\nto = \"host{32..63}\"\npairs = \"zip\"\nsize = \"8KB\"\n";
+    let mut lab = build(&scenario(text, &[]));
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let used = lab.links.iter().filter(|(name, _)| name.starts_with("leaf0-spine"));
+    let frames: Vec<u64> = used.map(|(_, id)| lab.engine.link_stats(*id)[0].frames).collect();
+    assert!(frames.len() == 4 && frames.iter().all(|frames| *frames > 0), "{frames:?}");
+}
+
+#[test]
+fn a_hotspot_slows_its_flow_for_as_long_as_it_lasts() {
+    let text = "[topology]\nkind = \"star\"\nboards = 1\n[[flow]]\n[[change]]\nlink = \"switch-server0\"\n\
+        direction = \"forward\"\nat = \"1ms\"\nuntil = \"2ms\"\nrate = \"1Gbps\"\n";
+    let mut lab = build(&scenario(text, &["cc.law=off", "flow.0.message=10KB", "run.time_limit=3ms"]));
+    let mut delivered = vec![0];
+    for ms in 1..=3 {
+        lab.advance(Time::from_ms(ms)).unwrap();
+        delivered.push(lab.ledger.borrow().flow(FlowId(0)).delivered_bytes);
+    }
+    let per_ms: Vec<u64> = delivered.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000).collect();
+    // in KB: 1225 at 10 Gb/s, 122 at 1 Gb/s
+    assert!(per_ms[0] > 1_190 && (118..140).contains(&per_ms[1]) && per_ms[2] > 1_190, "{per_ms:?}");
+    let link = lab.links.iter().find(|(name, _)| name == "server0-switch").unwrap().1;
+    assert_eq!(lab.engine.link_params(link).map(|params| params.rate), [Rate::from_gbps(10); 2]);
+}
+
+#[test]
+fn a_camera_builds_every_event_in_its_server() {
+    let text =
+        "[topology]\nkind = \"camera\"\nmodules = 37\nleaves = 3\nservers = 2\n[link.uplink]\nrate = \"100Gbps\"\n\
+        [link.server]\nrate = \"100Gbps\"\n[triggers]\nkind = \"shower\"\nevents = 50\n";
+    let mut lab = build(&scenario(text, &[]));
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let ledger = lab.ledger.borrow();
+    assert_eq!((ledger.events.begun, ledger.events.complete), (50, 50));
+    let per_server = |server: &str| -> u64 {
+        let flows = lab.flows.iter().filter(|flow| flow.to == server);
+        flows.map(|flow| ledger.flow(flow.id).delivered_messages).sum()
+    };
+    assert_eq!((per_server("server0"), per_server("server1")), (37 * 25, 37 * 25));
+    assert_eq!(dropped(&lab), 0);
+}
+
+#[test]
+fn a_circle_of_pauses_ends_the_run_with_its_ports() {
+    let mut text = "[topology]\nkind = \"nodes\"\n".to_owned();
+    for k in 0..5 {
+        text += &format!("[[topology.node]]\nname = \"s{k}\"\nkind = \"switch\"\n[[topology.node]]\nname = \"h{k}\"\n");
+    }
+    for k in 0..5 {
+        text += &format!("[[topology.link]]\na = \"s{k}\"\nb = \"s{}\"\n", (k + 1) % 5);
+        text += &format!("[[topology.link]]\na = \"h{k}\"\nb = \"s{k}\"\n");
+        text += &format!("[[flow]]\nfrom = \"h{k}\"\nto = \"h{}\"\n", (k + 2) % 5);
+    }
+    let mut lab = build(&scenario(&text, &["cc.law=off", "switch.ecn=false"]));
+    match lab.run() {
+        Err(RunError::Deadlock { cycle, .. }) => {
+            let mut names: Vec<&str> = cycle.0.iter().map(|port| port.name.as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["s0", "s1", "s2", "s3", "s4"], "{cycle}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn gateware_is_asked_for_by_host_with_its_flows() {
+    let text =
+        "[topology]\nkind = \"star\"\nboards = 2\nservers = 2\n[[flow]]\nfrom = \"board1\"\nsender = \"gateware\"\n\
+        [[flow]]\nfrom = \"board0\"\n";
+    let mut asked = Vec::new();
+    let mut boards = |request: BoardRequest| -> Boxed {
+        for flow in &request.flows {
+            asked.push(format!("{} {} {}", request.name, flow.spec.name, flow.queue_pair.peer.ip));
+        }
+        no_boards(request)
+    };
+    let error = Lab::build(&scenario(text, &[]), &mut boards).err().unwrap().to_string();
+    assert_eq!(asked, ["board1 board1>server0 10.0.0.3", "board1 board1>server1 10.0.0.4"]);
+    assert_eq!(error, "board1: no gateware here for board1");
+}
