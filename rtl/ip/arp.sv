@@ -44,8 +44,6 @@ module arp
   output logic stat_requests_sent,
   output logic stat_unresolved
 );
-  import ip_pkg::*;
-
   localparam int unsigned AnnounceNumber   = 2;     // RFC 5227 1.1
   localparam int unsigned AnnounceInterval = 2000;  // ms
   localparam int unsigned DefendInterval   = 10;    // s
@@ -121,6 +119,7 @@ module arp
   // ---- lookups ------------------------------------------------------------------------------------------
   typedef enum logic [2:0] {
     StReady,
+    StHop,      // who is the next hop?
     StSearch,   // the cache is to be asked
     StAnswer,   // the cache is searching
     StAsk,      // a request is to be sent
@@ -128,14 +127,14 @@ module arp
   } state_e;
 
   state_e      state_q;
-  logic [31:0] hop, hop_q;
+  logic [31:0] hop, hop_q;  // hop_q is the address itself in StHop
   logic        hop_ok;
   logic [3:0]  tries_q;
   logic [15:0] wait_ms_q;
   logic        ask_sent, asking, answered;
 
-  assign hop    = on_link(lookup_ip, local_ip, cfg.netmask) ? lookup_ip : cfg.gateway;
-  assign hop_ok = have_ip && lookup_ip != '0 && lookup_ip[31:28] < 4'hE && hop != '0 && hop != local_ip;
+  assign hop    = on_link(hop_q, local_ip, cfg.netmask) ? hop_q : cfg.gateway;
+  assign hop_ok = have_ip && hop_q != '0 && hop_q[31:28] < 4'hE && hop != '0 && hop != local_ip;
   assign asking = state_q == StAsk || state_q == StWait;
 
   // ---- the cache, shared by what was heard and by the lookup ----------------------------------------------
@@ -188,14 +187,18 @@ module arp
     case (state_q)
       StReady:
         if (lookup_valid) begin
-          hop_q   <= hop;
+          hop_q   <= lookup_ip;
           tries_q <= cfg.arp_tries;
-          if (hop_ok) state_q <= StSearch;
-          else begin
-            {found_valid, found} <= 2'b10;
-            stat_unresolved      <= 1'b1;
-          end
+          state_q <= StHop;
         end
+      StHop: begin
+        hop_q   <= hop;
+        state_q <= hop_ok ? StSearch : StReady;
+        if (!hop_ok) begin
+          {found_valid, found} <= 2'b10;
+          stat_unresolved      <= 1'b1;
+        end
+      end
       StSearch: if (op_for_lookup && op_ready) state_q <= StAnswer;
       StAnswer:
         if (op_done && op_lookup_q) begin
@@ -273,45 +276,35 @@ module arp
   end
 
   // ---- what is sent: replies first ------------------------------------------------------------------------------
+  // What is offered may still change; what the framer takes is what counts as sent.
   logic [47:0] reply_mac_q;
   logic [31:0] reply_ip_q;
-  logic        send;
-  arp_t        packet;
-  logic [47:0] packet_dst;
+  arp_l4_t     asked;
 
-  assign send      = req_ready || !req_valid;
-  assign ask_sent  = send && !reply_pending_q && state_q == StAsk;
-  assign announced = send && !reply_pending_q && state_q != StAsk && announce;
+  assign req_valid = reply_pending_q || state_q == StAsk || announce;
+  assign ask_sent  = req_ready && !reply_pending_q && state_q == StAsk;
+  assign announced = req_ready && !reply_pending_q && state_q != StAsk && announce;
 
   always_comb begin
-    packet     = '0;
-    packet_dst = MacBroadcast;
-    {packet.htype, packet.ptype, packet.hlen, packet.plen, packet.oper} = reply_pending_q ? ArpReply : ArpRequest;
-    packet.sha = local_mac;
-    packet.spa = local_ip;
-    packet.tpa = local_ip;
+    asked = '{oper: ArpRequest[15:0], tha: '0};
+    req   = '{kind: SendArp, dst_mac: MacBroadcast, ip: state_q == StAsk ? hop_q : local_ip, default: '0};
     if (reply_pending_q) begin
-      packet.tha = reply_mac_q;
-      packet.tpa = reply_ip_q;
-      packet_dst = reply_mac_q;
-    end else if (state_q == StAsk) begin
-      packet.tpa = hop_q;
+      asked       = '{oper: ArpReply[15:0], tha: reply_mac_q};
+      req.dst_mac = reply_mac_q;
+      req.ip      = reply_ip_q;
     end
+    req.l4 = asked;
   end
 
   always_ff @(posedge clk) begin
-    if (send) begin
-      req_valid <= reply_pending_q || ask_sent || announced;
-      req       <= '{dst_mac: packet_dst, ethertype: EtherTypeArp, body: packet, payload_bytes: '0};
-    end
     if (told_take && told.request) begin
       reply_pending_q <= 1'b1;
       reply_mac_q     <= told.mac;
       reply_ip_q      <= told_spa;
-    end else if (send) begin
+    end else if (req_ready) begin
       reply_pending_q <= 1'b0;
     end
-    if (rst) {req_valid, reply_pending_q} <= '0;
+    if (rst) reply_pending_q <= 1'b0;
   end
 
   // ---- counts ---------------------------------------------------------------------------------------------------
