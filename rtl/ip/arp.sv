@@ -76,7 +76,7 @@ module arp
 
   logic   have_ip, to_us, sender_ok, conflict, oper_ok;
   heard_t heard, told;
-  logic   heard_valid, heard_room, told_valid, told_take;
+  logic   heard_valid, heard_room, told_valid, told_take, told_start;
   logic [31:0] told_spa;  // where the answer goes, also when the packet teaches nothing
 
   function automatic logic on_link(logic [31:0] ip, logic [31:0] own, logic [31:0] mask);
@@ -140,13 +140,16 @@ module arp
   // ---- the cache, shared by what was heard and by the lookup ----------------------------------------------
   logic op_ready, op_done, op_hit, op_busy_q, op_lookup_q, op_for_told, op_for_lookup;
   logic [47:0] op_mac;
-  logic told_reply_q, told_unasked_q, reply_pending_q, asked_for;
+  logic started_q, told_unasked_q, reply_pending_q, asked_for, for_told;
   logic changed_q;  // an own address: what the cache holds may be of another network
 
   assign asked_for     = asking && told.reply && told.ip == hop_q;
-  assign op_for_told   = told_valid && !op_busy_q && !reply_pending_q;
+  assign op_for_told   = told_valid && !op_busy_q && !started_q;
   assign op_for_lookup = !told_valid && !op_busy_q && state_q == StSearch;
-  assign told_take     = op_for_told && op_ready;
+  assign for_told      = op_busy_q ? !op_lookup_q : told_valid;
+  assign told_start    = op_for_told && op_ready;
+  // It stays at hand until the cache has dealt with it and its answer has gone.
+  assign told_take     = started_q && !op_busy_q && !reply_pending_q;
 
   arp_cache #(.ENTRIES(ENTRIES)) u_cache (
     .clk, .rst,
@@ -157,25 +160,26 @@ module arp
     .op_ready  (op_ready),
     .op_confirm(op_for_told && told.ip != '0),
     .op_insert (told.insert || asked_for),
-    .op_ip     (op_for_told ? told.ip : hop_q),
+    .op_ip     (for_told ? told.ip : hop_q),
     .op_mac    (told.mac),
     .done      (op_done),
     .hit       (op_hit),
     .mac       (op_mac)
   );
 
-  assign answered = told_take && asked_for;
+  assign answered = told_start && asked_for;
 
   always_ff @(posedge clk) begin
-    if (told_take || (op_for_lookup && op_ready)) begin
+    if (told_start) started_q <= 1'b1;
+    else if (told_take) started_q <= 1'b0;
+    if (told_start || (op_for_lookup && op_ready)) begin
       op_busy_q      <= 1'b1;
       op_lookup_q    <= !told_valid;
-      told_reply_q   <= told.reply;
       told_unasked_q <= told.unasked && !asked_for;
     end else if (op_done) begin
       op_busy_q <= 1'b0;
     end
-    if (rst) op_busy_q <= 1'b0;
+    if (rst) {op_busy_q, started_q} <= '0;
   end
 
   assign lookup_ready = state_q == StReady;
@@ -277,9 +281,7 @@ module arp
 
   // ---- what is sent: replies first ------------------------------------------------------------------------------
   // What is offered may still change; what the framer takes is what counts as sent.
-  logic [47:0] reply_mac_q;
-  logic [31:0] reply_ip_q;
-  arp_l4_t     asked;
+  arp_l4_t asked;
 
   assign req_valid = reply_pending_q || state_q == StAsk || announce;
   assign ask_sent  = req_ready && !reply_pending_q && state_q == StAsk;
@@ -289,28 +291,23 @@ module arp
     asked = '{oper: ArpRequest[15:0], tha: '0};
     req   = '{kind: SendArp, dst_mac: MacBroadcast, ip: state_q == StAsk ? hop_q : local_ip, default: '0};
     if (reply_pending_q) begin
-      asked       = '{oper: ArpReply[15:0], tha: reply_mac_q};
-      req.dst_mac = reply_mac_q;
-      req.ip      = reply_ip_q;
+      asked       = '{oper: ArpReply[15:0], tha: told.mac};
+      req.dst_mac = told.mac;
+      req.ip      = told_spa;
     end
     req.l4 = asked;
   end
 
   always_ff @(posedge clk) begin
-    if (told_take && told.request) begin
-      reply_pending_q <= 1'b1;
-      reply_mac_q     <= told.mac;
-      reply_ip_q      <= told_spa;
-    end else if (req_ready) begin
-      reply_pending_q <= 1'b0;
-    end
+    if (told_start && told.request) reply_pending_q <= 1'b1;
+    else if (req_ready) reply_pending_q <= 1'b0;
     if (rst) reply_pending_q <= 1'b0;
   end
 
   // ---- counts ---------------------------------------------------------------------------------------------------
   always_ff @(posedge clk) begin
-    stat_requests      <= told_take && told.request;
-    stat_replies       <= op_done && !op_lookup_q && told_reply_q && (op_hit || !told_unasked_q);
+    stat_requests      <= told_start && told.request;
+    stat_replies       <= op_done && !op_lookup_q && told.reply && (op_hit || !told_unasked_q);
     stat_refused       <= (rx_valid && !sender_ok) || (heard_valid && !heard_room)
                        || (op_done && !op_lookup_q && told_unasked_q && !op_hit);
     stat_conflicts     <= conflict_q;
