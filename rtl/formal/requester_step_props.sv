@@ -40,6 +40,8 @@ module requester_step_props
     op.ack.psn   = row.una + ack_psn;
   end
 
+  facts_t facts;
+  requester_facts u_facts (.*);
   requester_step dut (.*);
 
   always_comb begin
