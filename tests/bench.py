@@ -17,6 +17,7 @@ REPO = Path(__file__).resolve().parents[1]
 LINE_RATE = "cargo run --release -q -p penstock-board --features all-tops --example line_rate"
 MODEL = "cargo run --release -q -p penstock-cc --example speed"
 READOUT = "cargo run --release -q -p penstock-readout --example readout_speed"
+LABORATORY = "cargo run --release -q -p penstock-netsim --example lab_speed"
 DEMO = "target/release/penstock run scenarios/incast-3.toml --out out/bench"
 
 
@@ -50,6 +51,11 @@ def readout_rows() -> list[dict]:
     return [{**found, "command": READOUT} for found in json.loads(shell(READOUT))]
 
 
+def laboratory_rows() -> list[dict]:
+    """The network laboratory: packets over links per CPU second, growth, memory; the example knows their targets."""
+    return [{**found, "command": LABORATORY} for found in json.loads(shell(LABORATORY))]
+
+
 def demo_rows() -> list[dict]:
     """The whole way of the data, with plots, as a user starts it the second time."""
     started = time.monotonic()
@@ -79,7 +85,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for bench.json")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    rows = [*board_rows(), *model_rows(), *readout_rows(), *demo_rows()]
+    rows = [*board_rows(), *model_rows(), *readout_rows(), *laboratory_rows(), *demo_rows()]
     (out / "bench.json").write_text(json.dumps(rows, indent=2) + "\n")
     width = max(len(entry["name"]) for entry in rows)
     print(f"{'':{width}}  {'measured':>12}  {'target':>12}")

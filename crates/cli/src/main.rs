@@ -2,6 +2,9 @@
 //! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
 
 mod app;
+mod lab;
+mod lab_board;
+mod lab_report;
 mod output;
 mod plots;
 mod report;
@@ -9,6 +12,7 @@ mod run;
 mod simulation;
 mod source;
 mod summary;
+mod usage;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -24,7 +28,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Simulate a scenario: boards (the verilated gateware), switch, server and event builder
+    /// Simulate a scenario: boards (the verilated gateware), switch, server and event builder; or any network
     Run(run::Arguments),
 }
 

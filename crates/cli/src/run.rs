@@ -3,8 +3,9 @@
 
 use crate::simulation::{Progress, Simulation, SimulationError};
 use crate::summary::{end_word, Summary};
-use crate::{output, plots, report, Verdict};
+use crate::{lab, output, plots, report, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use penstock_netsim::lab::LabScenario;
 use penstock_netsim::Scenario;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +15,16 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Scenario file (TOML)
-    scenario: PathBuf,
-    /// Folder for summary.json, trace.parquet, events.parquet and the plots
+    pub(crate) scenario: PathBuf,
+    /// Folder for summary.json, trace.parquet, events.parquet or capture.pcapng, and the plots
     #[arg(long, default_value = "out")]
-    out: PathBuf,
+    pub(crate) out: PathBuf,
     /// Set a key of the scenario, as in cc.law=off or link.loss=1e-3; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub(crate) set: Vec<String>,
     /// Print the summary as JSON instead of tables
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Do not draw plots
     #[arg(long)]
     no_plots: bool,
@@ -31,7 +32,11 @@ pub struct Arguments {
 
 /// Runs a scenario; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    match simulate(arguments) {
+    let result = match is_lab(&arguments.scenario) {
+        true => lab::run(arguments),
+        false => simulate(arguments),
+    };
+    match result {
         Ok(verdict) => verdict,
         Err(Failure::Refused(message)) => {
             eprintln!("error: {message}");
@@ -44,7 +49,13 @@ pub fn run(arguments: &Arguments) -> Verdict {
     }
 }
 
-enum Failure {
+/// Whether a file is a scenario of the network laboratory; one that cannot be read is refused by whoever reads it next.
+fn is_lab(scenario: &Path) -> bool {
+    std::fs::read_to_string(scenario).is_ok_and(|text| LabScenario::is_lab(&text))
+}
+
+/// Why a command did not come to a verdict of its own.
+pub(crate) enum Failure {
     Refused(String),
     Fault(String),
 }
@@ -116,7 +127,7 @@ fn follow(simulation: &mut Simulation, interrupted: &AtomicBool, quiet: bool) ->
 }
 
 /// A flag that Ctrl-C (or SIGTERM) raises; a second Ctrl-C ends the process at once.
-fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = flag.clone();
     ctrlc::set_handler(move || {
@@ -129,6 +140,6 @@ fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| Failure::Fault(format!("cannot write {}: {error}", path.display())))
 }

@@ -22,13 +22,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Clock of the boards.
-const BOARD_CLOCK_HZ: u64 = 156_250_000;
+pub const BOARD_CLOCK_HZ: u64 = 156_250_000;
 /// Queue pair 0 of every board answers to this number.
 const BOARD_QPN: Qpn = Qpn::new(0x200);
 /// RFC 6335: source ports of dynamic use begin here; IBTA A17.9.2 asks for one of them.
 const FIRST_UDP_SPORT: u16 = 0xc000;
 /// IP ECN codepoint ECT(0): the flow may be marked instead of dropped (RFC 3168).
-const ECT0: u8 = 0b10;
+pub const ECT0: u8 = 0b10;
 
 type App = ReadoutApp<EventWriter>;
 
@@ -222,7 +222,8 @@ impl Simulation {
         let nodes = self.star.engine.into_nodes().into_iter().map(|node| node as Box<dyn std::any::Any>);
         let boards = nodes.filter_map(|node| node.downcast::<BoardNode>().ok());
         for ((board, tally), responder) in boards.zip(tallies).zip(responders) {
-            let counters = GatewareCounters::read(result.boards.len(), board.into_board()?)?;
+            let counters =
+                GatewareCounters::read(&Scenario::board_name(result.boards.len() as u16), board.into_board()?)?;
             result.boards.push(BoardResult { tally, counters, responder });
         }
         Ok(result)
@@ -233,8 +234,9 @@ impl Simulation {
 pub struct GatewareCounters(Vec<(&'static str, u32, u32)>);
 
 impl GatewareCounters {
-    fn read(board: usize, mut gateware: Board) -> Result<Self, SimulationError> {
-        let setup = |source| SimulationError::Setup { board: Scenario::board_name(board as u16), source };
+    /// Reads them all; `board` is its name, for errors.
+    pub fn read(board: &str, mut gateware: Board) -> Result<Self, SimulationError> {
+        let setup = |source| SimulationError::Setup { board: board.to_owned(), source };
         let read = |&(name, address)| Ok((name, address, gateware.read(address).map_err(|e| setup(e.into()))?));
         regs::counters::ALL.iter().map(read).collect::<Result<_, _>>().map(Self)
     }

@@ -134,6 +134,13 @@ impl Core {
         self.schedule(at.max(self.now), Kind::Timer, node.0, token);
     }
 
+    pub(crate) fn tx_done_when_free(&mut self, node: NodeId, port: PortId) {
+        if let Some(index) = self.port_index(node, port) {
+            let at = self.ports[index as usize].out.busy_until.max(self.now);
+            self.schedule(at, Kind::TxDone, index, 0);
+        }
+    }
+
     pub(crate) fn fail(&mut self, node: NodeId, source: Box<dyn std::error::Error + Send + Sync>) {
         let node = self.names[node.0 as usize].clone();
         self.set_error(SimError::Node { node, at: self.now, source });

@@ -43,7 +43,12 @@ pub struct FlowRecord {
 impl FlowRecord {
     /// The sender has nothing more to post and all that it posted was delivered.
     pub fn is_complete(&self) -> bool {
-        self.ended && self.outstanding.is_empty()
+        self.ended && self.is_idle()
+    }
+
+    /// Nothing that was posted is outstanding.
+    pub fn is_idle(&self) -> bool {
+        self.outstanding.is_empty()
     }
 }
 
@@ -156,6 +161,11 @@ impl Ledger {
     /// Every flow has ended with all it posted delivered, or has failed.
     pub fn all_done(&self) -> bool {
         self.open_flows == 0
+    }
+
+    /// How many flows have ended or failed.
+    pub fn flows_over(&self) -> usize {
+        self.flows.len() - self.open_flows
     }
 
     /// The messages of this flow are fragments: `Message::event` says of which event.

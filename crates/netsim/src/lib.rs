@@ -22,6 +22,7 @@ mod link;
 mod node;
 mod pause;
 mod queue;
+pub mod report;
 mod rng;
 pub mod scenario;
 mod star;
@@ -51,7 +52,7 @@ pub use station::{
 pub use switch::{
     find_pause_cycle, flow_hash, lossless_buffer, lossless_headroom, max_frame, Alpha, BufferTooSmall, ClassStats,
     EcnParams, Headroom, PauseCycle, PausedPort, PfcParams, PfcThreshold, PortStats, QcnPoints, Scheduling, Switch,
-    SwitchParams, SwitchPreset, SwitchStats, UnknownPreset, SWITCH_PRESETS,
+    SwitchParams, SwitchStats,
 };
 pub use trace::{NameNumber, TraceError, TraceSink};
 pub use units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};

@@ -74,6 +74,8 @@ pub struct LinkStats {
     pub data_frames: u64,
     /// Bytes with preamble, FCS and gap.
     pub wire_bytes: u64,
+    /// Time in which the wire was busy.
+    pub busy: Time,
     pub lost: u64,
     pub duplicated: u64,
     pub reordered: u64,
@@ -144,6 +146,7 @@ impl Direction {
         self.stats.frames += 1;
         self.stats.data_frames += u64::from(carries_data(&frame.packet));
         self.stats.wire_bytes += wire_bytes;
+        self.stats.busy += serialisation;
         let arrival = end + self.params.delay;
         if self.perfect {
             return Passage { serialisation, arrival: Some(arrival), duplicate: None };

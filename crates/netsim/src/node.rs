@@ -16,6 +16,13 @@ use crate::units::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 
+impl NodeId {
+    /// Its place among the nodes, as in `Engine::into_nodes`.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A port of one node, numbered from 0 by the node itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
@@ -122,6 +129,12 @@ impl Outbox<'_> {
     /// the port is free again.
     pub fn transmit_at(&mut self, start: Time, port: PortId, frame: Frame) -> Time {
         self.core.transmit(self.node, port, start, frame)
+    }
+
+    /// Asks for one `on_tx_done(port)` when the port has sent what it was given so far. For nodes whose
+    /// [`Node::wants_tx_done`] says no, since they seldom have more to send.
+    pub fn tx_done_when_free(&mut self, port: PortId) {
+        self.core.tx_done_when_free(self.node, port);
     }
 
     /// Asks for `on_timer(at, token)`. A time already gone fires at once.

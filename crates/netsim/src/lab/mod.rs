@@ -218,6 +218,8 @@ pub struct Change {
 pub struct LabTrace {
     /// Zero: no trace.
     pub interval: Time,
+    /// Only these are recorded; empty: all.
+    pub metrics: Vec<String>,
 }
 
 /// `[capture]`

@@ -106,6 +106,7 @@ fn trace(mut section: Section) -> LabTrace {
     if interval > Time::ZERO && interval < Time::from_ns(100) {
         section.refuse("interval", "allowed is 0us for no trace, or 100ns and more");
     }
+    let metrics = section.list("metrics");
     section.finish();
-    LabTrace { interval }
+    LabTrace { interval, metrics }
 }

@@ -18,7 +18,6 @@ mod headroom;
 mod params;
 mod pool;
 mod port;
-mod presets;
 mod routes;
 mod scheduler;
 mod stats;
@@ -40,7 +39,6 @@ pub use headroom::{lossless_buffer, lossless_headroom, max_frame, BufferTooSmall
 pub use params::{Alpha, EcnParams, Headroom, PfcParams, PfcThreshold, QcnPoints, Scheduling, SwitchParams};
 use pool::{Held, Pool};
 use port::Port;
-pub use presets::{SwitchPreset, UnknownPreset, SWITCH_PRESETS};
 pub use routes::hash as flow_hash;
 use routes::Routes;
 use scheduler::Discipline;
@@ -178,6 +176,12 @@ impl Switch {
         self.ports[usize::from(port.0)].stats_at(now)
     }
 
+    /// The port by which this packet would leave; `None`: no route.
+    pub fn egress(&self, packet: &Packet) -> Option<PortId> {
+        let (destination, _) = classify::destination_and_class(packet)?;
+        self.routes.port(destination, || classify::flow(packet))
+    }
+
     /// Bytes waiting at one port, all classes.
     pub fn queue_bytes(&self, port: PortId) -> u64 {
         self.ports[usize::from(port.0)].queue_bytes()
@@ -216,8 +220,8 @@ impl Switch {
         self.mark(egress, class, &mut frame);
         let notification = self.feedback(egress, class, bytes, &frame);
         self.enqueue(egress, frame, Held { bytes: bytes as u32, ingress, class: class as u8 }, out);
-        if over && self.ports[usize::from(ingress)].begin_pausing(class, out.now()) {
-            self.send_next(PortId(ingress), out);
+        if over {
+            self.pause(ingress, class, out);
         }
         if let Some(notification) = notification {
             self.stats.cnm_sent += 1;
@@ -279,10 +283,32 @@ impl Switch {
         let port = &mut self.ports[usize::from(egress.0)];
         if port.is_free_for(usize::from(held.class), out.now()) {
             port.pass(held);
-            out.transmit(egress, frame);
+            port.set_busy(out.transmit(egress, frame));
+            self.release(held, out);
         } else {
             port.push(&mut self.pool, frame, held, out.now());
             self.send_next(egress, out);
+        }
+    }
+
+    /// Gives back the room of a frame that has begun to leave.
+    fn release(&mut self, held: Held, out: &mut Outbox) {
+        let (class, bytes) = (usize::from(held.class), u64::from(held.bytes));
+        match self.ports.get_mut(usize::from(held.ingress)) {
+            Some(port) => {
+                self.buffer.release(&mut port.classes[class].share, bytes);
+                self.resume_if_possible(held.ingress, class, out);
+            }
+            None => self.buffer.release(&mut self.own, bytes),
+        }
+    }
+
+    /// Tells a port to pause whose threshold was crossed, unless the frame that crossed it is gone already, and with it
+    /// all others: none would be left to end the pause.
+    fn pause(&mut self, ingress: u16, class: usize, out: &mut Outbox) {
+        let port = &mut self.ports[usize::from(ingress)];
+        if port.classes[class].share.bytes > 0 && port.begin_pausing(class, out.now()) {
+            self.send_next(PortId(ingress), out);
         }
     }
 
@@ -296,20 +322,30 @@ impl Switch {
 
     /// Starts the next frame of a port that is free: PFC first, then the class whose turn it is.
     fn send_next(&mut self, id: PortId, out: &mut Outbox) {
-        let mac = self.mac;
+        let (mac, now) = (self.mac, out.now());
         let port = &mut self.ports[usize::from(id.0)];
-        if port.is_sending() {
-            return;
+        if port.is_sending(now) {
+            return self.await_free(id, out);
         }
         if let Some(control) = port.take_pfc_frame(SwitchParams::PAUSE_QUANTA) {
-            out.transmit(id, Frame::new(Packet::MacControl { src: mac, control }));
+            port.set_busy(out.transmit(id, Frame::new(Packet::MacControl { src: mac, control })));
             if let (true, Some(link)) = (port.is_pausing(), out.link(id)) {
                 let pause = quanta_time(SwitchParams::PAUSE_QUANTA, link.rate);
-                let due = port.plan_refresh(out.now() + SwitchParams::refresh_after(pause));
+                let due = port.plan_refresh(now + SwitchParams::refresh_after(pause));
                 set_timer(out, due, Wake::Refresh(id.0));
             }
-        } else if let Some(frame) = port.take_next(&mut self.pool, &self.discipline, out.now()) {
-            out.transmit(id, frame);
+            self.await_free(id, out);
+        } else if let Some((frame, held)) = port.take_next(&mut self.pool, &self.discipline, now) {
+            port.set_busy(out.transmit(id, frame));
+            self.await_free(id, out);
+            self.release(held, out);
+        }
+    }
+
+    /// Asks to be told when the port is free, if it will then have something to send.
+    fn await_free(&mut self, id: PortId, out: &mut Outbox) {
+        if self.ports[usize::from(id.0)].must_await_free(out.now()) {
+            out.tx_done_when_free(id);
         }
     }
 
@@ -362,17 +398,13 @@ impl Node for Switch {
     }
 
     fn on_tx_done(&mut self, _now: Time, id: PortId, out: &mut Outbox) {
-        if let Some(held) = self.ports[usize::from(id.0)].finish_sending() {
-            let (class, bytes) = (usize::from(held.class), u64::from(held.bytes));
-            match self.ports.get_mut(usize::from(held.ingress)) {
-                Some(port) => {
-                    self.buffer.release(&mut port.classes[class].share, bytes);
-                    self.resume_if_possible(held.ingress, class, out);
-                }
-                None => self.buffer.release(&mut self.own, bytes),
-            }
-        }
+        self.ports[usize::from(id.0)].is_free();
         self.send_next(id, out);
+    }
+
+    /// Only when asked: most ports are idle behind most frames.
+    fn wants_tx_done(&self) -> bool {
+        false
     }
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {

@@ -13,16 +13,6 @@ use crate::node::Frame;
 use crate::pause::{PauseState, CLASSES};
 use crate::units::{Rate, Time};
 
-/// What is on the wire.
-#[derive(Debug, Clone, Copy, Default)]
-enum Sending {
-    #[default]
-    Nothing,
-    /// A PFC frame, which takes no buffer.
-    Control,
-    Data(Held),
-}
-
 /// One class of a port. What a frame touches lies together.
 #[derive(Debug, Default)]
 pub(super) struct Class {
@@ -39,7 +29,12 @@ pub(super) struct Class {
 
 #[derive(Debug, Default)]
 pub(super) struct Port {
-    sending: Sending,
+    /// Until when the wire has a frame, if `busy`. At that very time it has it still: frames that arrive then see the
+    /// same port, whichever of them comes first.
+    busy_until: Time,
+    busy: bool,
+    /// The engine will say when the wire is free.
+    awaits_free: bool,
     /// Classes with something to send.
     waiting: u8,
     /// Classes the other side is told to pause.
@@ -95,12 +90,28 @@ impl Port {
         class.stats.peak_queue_bytes = class.stats.peak_queue_bytes.max(class.bytes);
     }
 
-    pub(super) fn is_sending(&self) -> bool {
-        !matches!(self.sending, Sending::Nothing)
+    pub(super) fn is_sending(&self, now: Time) -> bool {
+        self.busy && now <= self.busy_until
+    }
+
+    /// A frame has begun that will be gone by `until`.
+    pub(super) fn set_busy(&mut self, until: Time) {
+        (self.busy, self.busy_until) = (true, until);
+    }
+
+    /// Whether the engine must be asked to say when the wire is free: something could go then and nobody has asked.
+    pub(super) fn must_await_free(&mut self, now: Time) -> bool {
+        let wanted = self.untold != 0 || self.waiting & !self.pause.paused_mask(now) != 0;
+        wanted && !std::mem::replace(&mut self.awaits_free, true)
+    }
+
+    /// The engine has said so.
+    pub(super) fn is_free(&mut self) {
+        (self.busy, self.awaits_free) = (false, false);
     }
 
     /// The first frame of the class whose turn it is.
-    pub(super) fn take_next(&mut self, pool: &mut Pool, discipline: &Discipline, now: Time) -> Option<Frame> {
+    pub(super) fn take_next(&mut self, pool: &mut Pool, discipline: &Discipline, now: Time) -> Option<(Frame, Held)> {
         let ready = self.waiting & !self.pause.paused_mask(now);
         if ready == 0 {
             return None;
@@ -116,13 +127,13 @@ impl Port {
             self.waiting &= !(1 << class);
             self.round_robin.emptied(class);
         }
-        self.begin(held);
-        Some(frame)
+        self.count(held);
+        Some((frame, held))
     }
 
     /// Whether a frame of this class need not wait: nothing is on the wire, in the queues or to be told.
     pub(super) fn is_free_for(&self, class: usize, now: Time) -> bool {
-        !self.is_sending() && self.waiting == 0 && self.untold == 0 && !self.pause.is_paused(class, now)
+        !self.is_sending(now) && self.waiting == 0 && self.untold == 0 && !self.pause.is_paused(class, now)
     }
 
     /// Counts a frame as sent that has not waited; the same as `push` and `take_next` of a port that is free for it.
@@ -131,22 +142,13 @@ impl Port {
         self.add_bytes(class, bytes);
         self.classes[class].bytes = 0;
         self.queued_bytes = 0;
-        self.begin(held);
+        self.count(held);
     }
 
-    fn begin(&mut self, held: Held) {
-        self.sending = Sending::Data(held);
+    fn count(&mut self, held: Held) {
         let stats = &mut self.classes[usize::from(held.class)].stats;
         stats.tx_frames += 1;
         stats.tx_bytes += u64::from(held.bytes);
-    }
-
-    /// The frame on the wire has left; what it occupied in the buffer, if anything.
-    pub(super) fn finish_sending(&mut self) -> Option<Held> {
-        match std::mem::replace(&mut self.sending, Sending::Nothing) {
-            Sending::Data(held) => Some(held),
-            Sending::Nothing | Sending::Control => None,
-        }
     }
 
     /// What waits in the queue of a class, first to last.
@@ -231,15 +233,13 @@ impl Port {
         None
     }
 
-    /// The PFC frame that is due, if one is, and the port counted as sending it. It names all pausing classes and so
-    /// renews them all.
+    /// The PFC frame that is due, if one is. It names all pausing classes and so renews them all.
     pub(super) fn take_pfc_frame(&mut self, pause_quanta: u16) -> Option<MacControl> {
         if self.untold == 0 {
             return None;
         }
         let enabled = std::mem::take(&mut self.untold) | self.pausing;
         let quanta = std::array::from_fn(|class| if self.is_pausing_class(class) { pause_quanta } else { 0 });
-        self.sending = Sending::Control;
         self.pause_frames_sent += 1;
         Some(MacControl::Pfc { enabled, quanta })
     }

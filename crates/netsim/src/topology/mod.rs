@@ -8,7 +8,6 @@ mod camera;
 mod generate;
 mod ns3;
 mod ns3_config;
-mod ns3_json;
 mod route;
 
 use std::collections::BTreeMap;

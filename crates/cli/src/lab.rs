@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock run` of a laboratory scenario: builds its network, runs it under a progress bar, writes what was found.
+//! Promise: files are whole whenever the run ends, also after Ctrl-C.
+
+use crate::output;
+use crate::run::{on_interrupt, write, Arguments, Failure};
+use crate::usage::Usage;
+use crate::Verdict;
+use crate::{lab_board, lab_report};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use penstock_netsim::lab::{Lab, LabScenario, RunError};
+use penstock_netsim::report::{self, End, LabSummary, Timing};
+use penstock_netsim::{CaptureError, CaptureSink, SimError, Time, TraceError, TraceSink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Simulated time between two looks at a run's progress.
+const STEP: Time = Time::from_us(100);
+
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Self {
+        Self::Fault(error.to_string())
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        Self::Fault(error.to_string())
+    }
+}
+
+impl From<CaptureError> for Failure {
+    fn from(error: CaptureError) -> Self {
+        Self::Fault(error.to_string())
+    }
+}
+
+/// Runs a laboratory scenario and reports it.
+pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
+    let scenario = LabScenario::load(&arguments.scenario, &arguments.set).map_err(|error| refused(&error))?;
+    for warning in &scenario.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let interrupted = on_interrupt()?;
+    let (started, before) = (Instant::now(), Usage::now());
+    let mut lab = Lab::build(&scenario, &mut lab_board::board).map_err(|error| refused(&error))?;
+    output::prepare(&arguments.out).map_err(|error| refused(&error))?;
+    report::watch(&mut lab, &scenario);
+    open_files(&mut lab, &scenario, arguments)?;
+    let result = follow(&mut lab, &scenario, &interrupted, arguments.json);
+    close_files(&mut lab)?;
+    let end = result?;
+
+    let mut summary = report::summary(&lab, &arguments.scenario.display().to_string(), &scenario, &end);
+    summary.timing = timing(summary.timing, started, before);
+    lab_board::add_counters(lab, &mut summary.flows)?;
+    let json = serde_json::to_string_pretty(&summary).expect("a summary has only plain keys");
+    write(&arguments.out.join(output::SUMMARY), &json)?;
+    match arguments.json {
+        true => println!("{json}"),
+        false => println!("{}\nresults are in {}", lab_report::tables(&summary), arguments.out.display()),
+    }
+    Ok(verdict(&summary, &end))
+}
+
+fn timing(counted: Timing, started: Instant, before: Usage) -> Timing {
+    let after = Usage::now();
+    let cpu_s = after.cpu_s - before.cpu_s;
+    let traversals_per_cpu_s = counted.traversals as f64 / cpu_s.max(f64::MIN_POSITIVE);
+    let wall_s = started.elapsed().as_secs_f64();
+    Timing { wall_s, cpu_s, traversals_per_cpu_s, peak_rss_mb: after.peak_rss_mb, ..counted }
+}
+
+fn open_files(lab: &mut Lab, scenario: &LabScenario, arguments: &Arguments) -> Result<(), Failure> {
+    let interval = scenario.trace.interval;
+    if interval > Time::ZERO {
+        let mut sink = TraceSink::create(arguments.out.join(output::TRACE), &[("penstock.kind", "lab")])?;
+        sink.select(&scenario.trace.metrics);
+        lab.engine.set_trace(sink, interval);
+    }
+    let capture = &scenario.capture;
+    if !capture.links.is_empty() {
+        let snap = u32::try_from(capture.snap.bytes()).unwrap_or(u32::MAX);
+        let sink = CaptureSink::create(arguments.out.join(output::CAPTURE), snap)?;
+        let links: Vec<_> = capture.links.iter().map(|link| lab.links[*link].1).collect();
+        lab.engine.set_capture(sink, &links);
+    }
+    Ok(())
+}
+
+fn close_files(lab: &mut Lab) -> Result<(), Failure> {
+    if let Some(capture) = lab.engine.take_capture() {
+        capture.finish()?;
+    }
+    if let Some(trace) = lab.engine.take_trace() {
+        for metric in trace.never_recorded() {
+            eprintln!("warning: trace.metrics: nothing recorded a metric `{metric}`; docs/lab.md lists them");
+        }
+        trace.finish()?;
+    }
+    Ok(())
+}
+
+/// Steps the simulation to its end, or to the user's Ctrl-C, under a progress bar of simulated time.
+fn follow(lab: &mut Lab, scenario: &LabScenario, interrupted: &AtomicBool, quiet: bool) -> Result<End, Failure> {
+    let us = |time: Time| time.as_ps() / 1_000_000;
+    let bar = ProgressBar::new(us(lab.time_limit())).with_style(
+        ProgressStyle::with_template("{bar:40} {percent} % of the time limit, {msg}, {elapsed} elapsed, {eta} left")
+            .expect("a valid template"),
+    );
+    if quiet {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let mut until = Time::ZERO;
+    let end = loop {
+        if interrupted.load(Ordering::Relaxed) {
+            break End::Interrupted;
+        }
+        until = until.saturating_add(STEP);
+        match lab.advance(until) {
+            Ok(progress) => {
+                if let Some(end) = End::of(progress, scenario) {
+                    break end;
+                }
+            }
+            Err(RunError::Deadlock { cycle, .. }) => break End::Deadlock(cycle),
+            Err(RunError::Simulation(error)) => return Err(error.into()),
+        }
+        bar.set_position(us(lab.now()));
+        let (now_ms, done) = (lab.now().as_secs_f64() * 1e3, lab.ledger.borrow().flows_over());
+        bar.set_message(format!("{now_ms:.2} ms simulated, {done} of {} flows done", lab.flows.len()));
+    };
+    bar.finish_and_clear();
+    Ok(end)
+}
+
+/// Verified: the run came to its end, no sender gave up, and nothing of a lossless class was dropped by a switch.
+fn verdict(summary: &LabSummary, end: &End) -> Verdict {
+    let failed = summary.flows.iter().any(|flow| flow.failed.is_some());
+    let dropped = summary.switches.iter().any(|switch| switch.dropped_headroom > 0);
+    match *end == End::Done && !failed && !dropped {
+        true => Verdict::Verified,
+        false => Verdict::Fault,
+    }
+}

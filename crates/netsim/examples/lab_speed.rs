@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How fast the laboratory is: data packets over links per CPU second, and memory, of the cases that the targets name.
+//! Prints JSON rows for `make bench`. Run: `cargo run --release -p penstock-netsim --example lab_speed [case]` from the
+//! repository; without a case all run, each in a process of its own so that its memory is its own. Cases: advcam-5,
+//! senders-8 to senders-1024, fat-tree-320, camera.
+
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use penstock_netsim::lab::{Lab, LabScenario};
+use penstock_netsim::report::{self, End};
+use penstock_netsim::{Time, TraceSink};
+
+/// What one case took.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    traversals: u64,
+    cpu_s: f64,
+    wall_s: f64,
+    peak_mb: f64,
+}
+
+impl Measured {
+    fn traversals_per_s(&self) -> f64 {
+        self.traversals as f64 / self.cpu_s
+    }
+}
+
+/// CPU time of this process in seconds, by the scheduler's clock; `None` where there is no /proc.
+fn cpu_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    Some(text.split_whitespace().next()?.parse::<f64>().ok()? * 1e-9)
+}
+
+/// Most memory ever resident, 10^6 bytes.
+fn peak_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<f64>().ok()? * 1024e-6)
+}
+
+/// Runs a scenario with its trace and takes its measure.
+fn measure(path: &str, overrides: &[String]) -> Result<Measured, Box<dyn Error>> {
+    let scenario = LabScenario::load(path, overrides)?;
+    let trace = std::env::temp_dir().join(format!("penstock-lab-speed-{}.parquet", std::process::id()));
+    let (begin, before) = (Instant::now(), cpu_seconds());
+    let mut lab = Lab::build(&scenario, &mut |_| Err("no boards here".into()))?;
+    report::watch(&mut lab, &scenario);
+    if scenario.trace.interval > Time::ZERO {
+        lab.engine.set_trace(TraceSink::create(&trace, &[])?, scenario.trace.interval);
+    }
+    let mut until = Time::ZERO;
+    let end = loop {
+        until += Time::from_us(100);
+        if let Some(end) = End::of(lab.advance(until)?, &scenario) {
+            break end;
+        }
+    };
+    let wall_s = begin.elapsed().as_secs_f64();
+    let cpu_s = before.and_then(|before| Some(cpu_seconds()? - before)).unwrap_or(wall_s);
+    if let Some(sink) = lab.engine.take_trace() {
+        sink.finish()?;
+        std::fs::remove_file(&trace)?;
+    }
+    let found = report::summary(&lab, path, &scenario, &end);
+    let dropped: u64 = found.switches.iter().map(|switch| switch.dropped_headroom).sum();
+    if end != End::Done || dropped > 0 {
+        return Err(format!("{path}: ended as {end:?} with {dropped} drops of lossless classes").into());
+    }
+    eprintln!(
+        "{path} {overrides:?}: {:.3} ms, {} events, {} traversals, {:.1} ns each, {:.3} Gb/s",
+        found.simulated_s * 1e3,
+        found.timing.events,
+        found.timing.traversals,
+        cpu_s * 1e9 / found.timing.traversals as f64,
+        found.aggregate_gbps
+    );
+    Ok(Measured { traversals: found.timing.traversals, cpu_s, wall_s, peak_mb: peak_mb().unwrap_or(0.0) })
+}
+
+/// As many senders as asked for, 320 MB in all, by leaves of 32 into one 10 Gb/s link.
+fn growth(senders: u64) -> Result<Measured, Box<dyn Error>> {
+    let leaves: Vec<String> = (0..senders.div_ceil(32)).map(|_| senders.min(32).to_string()).collect();
+    let set = |text: String| text;
+    let overrides = [
+        set(format!("topology.boards_per_leaf=[{}]", leaves.join(","))),
+        set(format!("flow.0.size=\"{}B\"", 320_000_000 / senders)),
+        set("run.time_limit=\"10s\"".to_owned()),
+    ];
+    measure("scenarios/advcam-5.toml", &overrides)
+}
+
+fn case(name: &str) -> Result<Measured, Box<dyn Error>> {
+    match name.strip_prefix("senders-") {
+        Some(senders) => growth(senders.parse()?),
+        None => measure(&format!("scenarios/{name}.toml"), &[]),
+    }
+}
+
+/// Runs a case in a process of its own.
+fn apart(name: &str) -> Result<Measured, Box<dyn Error>> {
+    let output = Command::new(std::env::current_exe()?).arg(name).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let numbers: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let [traversals, cpu_s, wall_s, peak_mb] = numbers[..] else { return Err(text.into()) };
+    Ok(Measured { traversals: traversals as u64, cpu_s, wall_s, peak_mb })
+}
+
+fn row(name: &str, value: f64, unit: &str, target: Option<f64>, better: &str) -> String {
+    let target = target.map_or("null".to_owned(), |target| target.to_string());
+    format!(r#"{{"name": "{name}", "value": {value}, "unit": "{unit}", "target": {target}, "better": "{better}"}}"#)
+}
+
+fn all() -> Result<Vec<String>, Box<dyn Error>> {
+    const RATE: &str = "packets over links/CPU s";
+    let advcam = apart("advcam-5")?;
+    let mut rows = vec![
+        row("laboratory, AdvCam figure 5", advcam.traversals_per_s(), RATE, Some(5e6), "higher"),
+        row("laboratory, AdvCam figure 5, memory", advcam.peak_mb, "MB", Some(50.0), "lower"),
+    ];
+    let eight = apart("senders-8")?;
+    for senders in [8, 64, 1024] {
+        let found = if senders == 8 { eight } else { apart(&format!("senders-{senders}"))? };
+        let cost = eight.traversals_per_s() / found.traversals_per_s();
+        let target = (senders == 1024).then_some(2.0);
+        rows.push(row(&format!("laboratory, cost at {senders} senders over 8"), cost, "", target, "lower"));
+        rows.push(row(&format!("laboratory, {senders} senders, memory"), found.peak_mb, "MB", None, "lower"));
+    }
+    let tree = apart("fat-tree-320")?;
+    rows.push(row("laboratory, 128 senders in a fat-tree", tree.traversals_per_s(), RATE, Some(5e6), "higher"));
+    let camera = apart("camera")?;
+    rows.push(row("laboratory, one second of the whole camera", camera.wall_s, "s", Some(10.0), "lower"));
+    rows.push(row("laboratory, whole camera", camera.traversals_per_s(), RATE, None, "higher"));
+    rows.push(row("laboratory, whole camera, memory", camera.peak_mb, "MB", None, "lower"));
+    Ok(rows)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    if !Path::new("scenarios").is_dir() {
+        return Err("run this from the repository: it reads scenarios/".into());
+    }
+    match std::env::args().nth(1) {
+        Some(name) => {
+            let Measured { traversals, cpu_s, wall_s, peak_mb } = case(&name)?;
+            println!("{traversals} {cpu_s} {wall_s} {peak_mb}");
+        }
+        None => println!("[{}]", all()?.join(",\n ")),
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a run of the laboratory found, in the layout of summary.json.
+//! Promise: all but `timing` is the same for the same seed. Units are in the names: s, us, gbps (10^9 bit/s of payload).
+//! Source: docs/lab.md documents every key.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::distribution::Distribution;
+use crate::units::Time;
+
+/// Version of this layout.
+pub const SCHEMA: u32 = 1;
+
+/// summary.json of a laboratory run.
+#[derive(Debug, Clone, Serialize)]
+pub struct LabSummary {
+    pub schema: u32,
+    /// "lab".
+    pub kind: &'static str,
+    pub scenario: String,
+    pub seed: u64,
+    pub simulated_s: f64,
+    /// "done", "time limit", "idle", "deadlock" or "interrupted".
+    pub end: &'static str,
+    /// The circle of ports, after a deadlock.
+    pub deadlock: Option<String>,
+    pub flows: Vec<FlowSummary>,
+    /// Jain's index of the flows that have something to send, mean over the windows.
+    pub jain: Option<f64>,
+    /// The least of any window.
+    pub jain_min: Option<f64>,
+    /// Payload of all flows over the time from the first message to the last delivery.
+    pub aggregate_gbps: f64,
+    pub delivered_bytes: u64,
+    /// Completion of the messages of all flows.
+    pub mct_us: Quantiles,
+    /// `None` without triggers.
+    pub events: Option<EventSummary>,
+    pub switches: Vec<SwitchSummary>,
+    pub links: Vec<LinkSummary>,
+    pub warnings: Vec<String>,
+    /// Every key of the scenario with the value in force.
+    pub settings: BTreeMap<String, String>,
+    pub timing: Timing,
+}
+
+/// What depends on the machine.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Timing {
+    pub wall_s: f64,
+    pub cpu_s: f64,
+    pub events: u64,
+    /// Data packets over links.
+    pub traversals: u64,
+    pub traversals_per_cpu_s: f64,
+    pub peak_rss_mb: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowSummary {
+    pub id: u32,
+    pub name: String,
+    pub from: String,
+    pub to: String,
+    pub protocol: String,
+    pub law: String,
+    pub posted_bytes: u64,
+    pub delivered_bytes: u64,
+    /// When the first message was there to be sent.
+    pub start_s: Option<f64>,
+    /// When the last message was delivered.
+    pub end_s: Option<f64>,
+    /// All that was posted was delivered, and nothing more will be.
+    pub complete: bool,
+    /// Payload from `start_s` to `end_s`, or to the end of the run if messages are outstanding.
+    pub goodput_gbps: f64,
+    pub messages: u64,
+    pub mct_us: Quantiles,
+    pub packets: u64,
+    pub retransmissions: u64,
+    pub cnps: u64,
+    pub timeouts: u64,
+    pub naks: u64,
+    pub rnr_naks: u64,
+    /// Why the sender gave up.
+    pub failed: Option<String>,
+    /// Names of the nodes on the way, both hosts included.
+    pub path: Vec<String>,
+    /// The longest time that one port of the path was paused in the flow's class.
+    pub paused_s: f64,
+    /// It was held up by pauses behind a congestion that lies on the paths of others.
+    pub hol_victim: bool,
+}
+
+/// Completion times in microseconds; `None` if there were none.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Quantiles {
+    pub p50: Option<f64>,
+    pub p99: Option<f64>,
+    pub p999: Option<f64>,
+    pub max: Option<f64>,
+}
+
+impl From<&Distribution> for Quantiles {
+    fn from(times: &Distribution) -> Self {
+        let us = |time: Option<Time>| time.map(|time| time.0 as f64 * 1e-6);
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| us(times.quantile(quantile)));
+        Quantiles { p50, p99, p999, max: us(times.max()) }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct EventSummary {
+    pub count: u64,
+    /// Events of which every fragment was delivered.
+    pub complete: u64,
+    pub p50_us: Option<f64>,
+    pub p99_us: Option<f64>,
+    pub p999_us: Option<f64>,
+    pub max_us: Option<f64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SwitchSummary {
+    pub name: String,
+    pub dropped_buffer: u64,
+    pub dropped_threshold: u64,
+    /// Of lossless classes: never, if headroom is enough.
+    pub dropped_headroom: u64,
+    pub no_route: u64,
+    pub fcs_errors: u64,
+    pub cnm_sent: u64,
+    pub peak_buffer_bytes: u64,
+    pub ports: Vec<PortSummary>,
+}
+
+/// One port of a switch, all classes together.
+#[derive(Debug, Clone, Serialize)]
+pub struct PortSummary {
+    pub port: u16,
+    /// The node at the other end.
+    pub peer: String,
+    pub tx_frames: u64,
+    pub tx_bytes: u64,
+    pub dropped: u64,
+    pub ecn_marked: u64,
+    pub peak_queue_bytes: u64,
+    pub peak_ingress_bytes: u64,
+    /// Time in which the other side had this port paused, summed over classes.
+    pub paused_s: f64,
+    /// Time in which this port had the other side paused, summed over classes.
+    pub pausing_s: f64,
+    /// Bytes waiting here integrated over the time of pauses.
+    pub held_byte_s: f64,
+}
+
+/// One link, both directions: from the first end in the name to the second, and back.
+#[derive(Debug, Clone, Serialize)]
+pub struct LinkSummary {
+    pub name: String,
+    pub rate_gbps: [f64; 2],
+    pub frames: [u64; 2],
+    pub data_frames: [u64; 2],
+    /// With preamble, FCS and gap.
+    pub wire_bytes: [u64; 2],
+    /// Share of the run in which the wire was busy.
+    pub utilisation: [f64; 2],
+    pub lost: [u64; 2],
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock run` of a laboratory scenario, end to end: the summary, the trace, the capture, the exit status."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Penstock, Run
+from scapy.contrib.roce import BTH
+from scapy.layers.inet import UDP
+from scapy.layers.l2 import Ether
+from scapy.utils import PcapNgReader
+
+SCENARIO = ROOT / "scenarios/advcam-5.toml"
+SHORT = ("flow.0.size=200KB", "trace.interval=20us")
+
+
+@pytest.fixture(scope="module")
+def run(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The incast of AdvCam figure 5 with short flows and the server's link captured."""
+    capture = ('capture.links=["server0-root"]', "capture.snap=128B")
+    run = penstock.run(
+        tmp_path_factory.mktemp("lab"), *SHORT, *capture, scenario=SCENARIO, options=("--no-plots", "--json")
+    )
+    assert run.status == 0, run.stderr
+    assert run.summary() == json.loads(run.stdout)
+    return run
+
+
+def test_the_summary_counts_every_flow_once(run: Run) -> None:
+    summary = run.summary()
+    assert (summary["kind"], summary["end"]) == ("lab", "done")
+    assert [flow["delivered_bytes"] for flow in summary["flows"]] == [200_000] * 8
+    assert all(flow["complete"] and flow["path"][-2:] == ["root", "server0"] for flow in summary["flows"])
+    packets = 8 * -(-200_000 // 4096)
+    assert summary["timing"]["traversals"] == 3 * packets
+    assert 0 < summary["jain_min"] <= summary["jain"] <= 1
+
+
+def test_the_windows_of_the_trace_add_up_to_what_was_delivered(run: Run) -> None:
+    rows = run.trace().to_pylist()
+    windows = [row["value"] for row in rows if row["metric"] == "throughput_bps" and row["node"] == "network"]
+    assert sum(windows) * 20e-6 / 8 == pytest.approx(run.summary()["delivered_bytes"])
+
+
+def test_the_capture_is_read_by_others_without_a_malformed_frame(run: Run) -> None:
+    capture = run.out / "capture.pcapng"
+    frames = list(PcapNgReader(str(capture)))
+    times = [frame.time for frame in frames]
+    assert times == sorted(times)
+    data = [Ether(bytes(frame)) for frame in frames if frame.wirelen > 1000]
+    assert len(data) == 8 * -(-200_000 // 4096)
+    assert all(frame[UDP].dport == 4791 and BTH in frame for frame in data)
+    if tshark := shutil.which("tshark"):
+        command = [tshark, "-r", capture, "-Y", "_ws.malformed"]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_a_run_that_does_not_end_in_time_is_a_fault_and_a_wrong_key_is_refused(
+    penstock: Penstock, tmp_path: Path
+) -> None:
+    late = penstock.run(tmp_path, *SHORT, "run.time_limit=200us", scenario=SCENARIO)
+    assert late.status == 1 and "time limit" in late.stdout
+    refused = penstock.run(tmp_path, "run.time_limt=1ms", scenario=SCENARIO)
+    assert refused.status == 2 and "time_limt" in refused.stderr
