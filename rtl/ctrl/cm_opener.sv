@@ -7,38 +7,28 @@ module cm_opener
 (
   input  occasion_e   occasion,
   input  message_t    answer,     // OnAnswer
-  input  logic [31:0] from_ip,
-  input  entry_t      entry,      // of our queue pair
-  input  logic [31:0] server_ip,  // OnOpen
-  input  logic [23:0] fresh_psn,
+  input  phase_e      phase,      // of our queue pair
   input  step_e       step,       // where it stands
   input  fail_e       fail,
   input  logic        waiting,
   output move_t       move
 );
 
-  info_t claimed;  // the server, with the address it really has
-  always_comb begin
-    claimed          = answer.sender;
-    claimed.reserved = '0;
-    claimed.ip       = from_ip;
-  end
-
   function automatic move_t failed(input move_t m, input fail_e why);
     failed             = m;
     failed.fail        = why;
     failed.waiting     = 1'b0;
     failed.send        = 1'b0;
-    failed.entry.phase = PhClosed;
-    failed.todo        = m.entry.phase == PhClosed ? '0 : JustClose;
+    failed.change.phase = PhClosed;
+    failed.todo        = m.change.phase == PhClosed ? '0 : JustClose;
   endfunction
 
-  function automatic move_t begun(input move_t m, input logic [31:0] ip);
+  function automatic move_t begun(input move_t m);
     begun         = m;
     begun.step    = StepOpen;
     begun.fail    = FailNone;
     begun.todo    = '{open: 1'b1, default: 1'b0};
-    begun.entry   = '{phase: PhInit, ours: 1'b1, peer: '{ip: ip, default: '0}, own_psn: fresh_psn};
+    begun.change  = '{phase: PhInit, claim: 1'b0, open: 1'b1, fresh: 1'b1};
     begun.waiting = 1'b1;
     begun.send    = 1'b1;
   endfunction
@@ -54,8 +44,7 @@ module cm_opener
         else begin
           agreed.step        = StepInfo;
           agreed.todo.info   = 1'b1;
-          agreed.entry.peer  = claimed;
-          agreed.entry.phase = PhRtr;
+          agreed.change      = '{phase: PhRtr, claim: 1'b1, default: 1'b0};
         end
       StepInfo: agreed.step = StepRts;
       default: begin
@@ -64,23 +53,22 @@ module cm_opener
         if (m.step == StepRts) begin
           agreed.step        = StepDone;
           agreed.todo.rts    = 1'b1;
-          agreed.entry.phase = PhRts;
+          agreed.change.phase = PhRts;
         end else agreed.step = StepNone;
       end
     endcase
   endfunction
 
-  function automatic move_t moved(input entry_t e);
-    moved = '{step: step, fail: fail, waiting: waiting, send: 1'b0, todo: '0, entry: e};
+  function automatic move_t moved(input phase_e from);
+    moved = '{step: step, fail: fail, waiting: waiting, send: 1'b0, todo: '0, change: '{phase: from, default: 1'b0}};
     unique case (occasion)
-      OnOpen: moved = begun(moved, server_ip);
-      OnReopen: moved = begun(moved, e.peer.ip);
+      OnOpen, OnReopen: moved = begun(moved);
       OnClose:
-        if (e.phase != PhClosed) begin
+        if (from != PhClosed) begin
           moved.step        = StepShut;
           moved.fail        = FailNone;
           moved.todo        = JustClose;
-          moved.entry.phase = PhClosed;
+          moved.change.phase = PhClosed;
           moved.waiting     = 1'b1;
           moved.send        = 1'b1;
         end
@@ -97,7 +85,7 @@ module cm_opener
   endfunction
 
 
-  assign move = moved(entry);
+  assign move = moved(phase);
 
   wire unused = &{1'b0, answer};
 

@@ -113,10 +113,17 @@ package cm_pkg;
   // One queue pair. A closed one keeps its last peer, whose repeated CLOSE_QP gets the same answer.
   typedef struct packed {
     phase_e      phase;
-    logic        ours;   // opened by us
     info_t       peer;
     logic [23:0] own_psn;
   } entry_t;
+
+  // What becomes of an entry.
+  typedef struct packed {
+    phase_e phase;
+    logic   claim;   // its peer is the sender of the message
+    logic   open;    // its peer is the server, of whom only the address is known
+    logic   fresh;   // a new first PSN of ours
+  } change_t;
 
   // Programs still to be run, in this order.
   typedef struct packed {
@@ -146,7 +153,7 @@ package cm_pkg;
   typedef struct packed {
     answer_e answer;
     todo_t   todo;
-    entry_t  entry;
+    change_t change;
   } decision_t;
 
   // What the opening side does next.
@@ -156,7 +163,7 @@ package cm_pkg;
     logic   waiting;  // for an answer, after this
     logic   send;
     todo_t  todo;
-    entry_t entry;
+    change_t change;
   } move_t;
 
   // ---- what a program of register accesses does to a queue pair -------------------------------------

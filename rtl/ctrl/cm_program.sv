@@ -81,7 +81,7 @@ module cm_program
   // ---- messages a second into clock cycles from one to the next: a division, one bit a cycle --------
   localparam logic [39:0] ClockHz = 40'(CLK_KHZ) * 40'd1000;
 
-  logic [39:0] dividend_q, quotient_q;
+  logic [39:0] dividend_q;  // the quotient comes in from below
   logic [32:0] remainder_q;
   logic [5:0]  divide_q;  // bits to go
   logic [33:0] trial;
@@ -89,14 +89,12 @@ module cm_program
 
   always_ff @(posedge clk) begin
     if (start) begin
-      dividend_q  <= ClockHz;
+      dividend_q  <= program_id == ProgStart && request.rate != '0 ? ClockHz : '0;
       remainder_q <= '0;
       divide_q    <= program_id == ProgStart && request.rate != '0 ? 6'd40 : '0;
-      quotient_q  <= '0;
     end else if (divide_q != '0) begin
       divide_q    <= divide_q - 1'b1;
-      dividend_q  <= dividend_q << 1;
-      quotient_q  <= {quotient_q[38:0], !trial[33]};
+      dividend_q  <= {dividend_q[38:0], !trial[33]};
       remainder_q <= trial[33] ? {remainder_q[31:0], dividend_q[39]} : trial[32:0];
     end
     if (rst) divide_q <= '0;
@@ -131,7 +129,7 @@ module cm_program
       4'd0: return write(18'(SourceLengthMin), request.length);
       4'd1: return write(18'(SourceLengthMax), '0);
       4'd2: return write(18'(SourceCount), request.count);
-      4'd3: return write(18'(SourceInterval), quotient_q[31:0]);
+      4'd3: return write(18'(SourceInterval), dividend_q[31:0]);
       4'd4: return write(18'(SourceQpRange), 32'({qp, qp}));
       4'd5: return write(18'(SourceRaddrLo), peer.base[31:0]);
       4'd6: return write(18'(SourceRaddrHi), peer.base[63:32]);
@@ -242,6 +240,6 @@ module cm_program
   assign m_axil_rready  = state_q == StAnswer;
 
   // Of each only a part concerns a program.
-  wire unused = &{1'b0, peer, request, m_axil_rdata, quotient_q[39:32]};
+  wire unused = &{1'b0, peer, request, m_axil_rdata, dividend_q[39:32]};
 
 endmodule

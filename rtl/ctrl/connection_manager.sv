@@ -21,17 +21,19 @@ module connection_manager
   input logic qp_err_valid,
   input qp_t  qp_err_qp,
 
-  // 64-byte UDP payloads
-  input  logic         cm_rx_valid,
-  output logic         cm_rx_ready,
-  input  message_t     cm_rx_msg,
-  input  logic [31:0]  cm_rx_ip,
-  output logic         cm_tx_valid,
-  input  logic         cm_tx_ready,
-  output message_t     cm_tx_msg,
-  output logic [31:0]  cm_tx_ip,
-  output logic [15:0]  cm_tx_dport,
-  output logic [15:0]  cm_tx_sport,
+  // 64-byte UDP payloads, eight beats each, with the other side's address during all of them
+  input  logic [63:0] s_axis_cm_tdata,
+  input  logic        s_axis_cm_tvalid,
+  output logic        s_axis_cm_tready,
+  input  logic        s_axis_cm_tlast,
+  input  logic [31:0] cm_rx_ip,
+  output logic [63:0] m_axis_cm_tdata,
+  output logic        m_axis_cm_tvalid,
+  input  logic        m_axis_cm_tready,
+  output logic        m_axis_cm_tlast,
+  output logic [31:0] cm_tx_ip,
+  output logic [15:0] cm_tx_dport,
+  output logic [15:0] cm_tx_sport,
 
   // MAC address of the next hop
   output logic        lookup_valid,
@@ -77,6 +79,8 @@ module connection_manager
   typedef enum logic [3:0] {
     StClear,    // after reset: every entry closed
     StIdle,
+    StLoad,     // a message comes
+    StSort,     // what it is
     StScan,     // OPEN_QP: look for its sender, or a free queue pair
     StPick,
     StFetch,    // the entry of a queue pair that was named
@@ -92,10 +96,14 @@ module connection_manager
   state_e    state_q, state_d;
   occasion_e occasion_q;
   qp_t       index_q;      // entry being read or worked on
-  entry_t    entry, entry_q;
+  entry_t    entry;        // as the table has it
+  phase_e    phase_q;      // what becomes of it
+  logic [23:0] own_psn_q;
   todo_t     todo_q;
   message_t  msg_q;
   logic [31:0] from_ip_q;
+  logic [2:0] beat_q;      // of the message that comes or goes
+  logic      sent;         // its last beat
   logic      send_q;       // a message follows the work
   answer_e   answer_q;
   logic      opening;
@@ -121,14 +129,43 @@ module connection_manager
   end
 
   // ---- the table ----------------------------------------------------------------------------------
-  ram_sdp #(.W($bits(entry_t)), .DEPTH(1 << QpW)) u_table (
+  // The peer is written when it is decided on, the rest when all is done.
+  decision_t decision;  // of a request
+  move_t     move;      // of ours
+  change_t   change;
+  info_t     claimed;
+  logic      clears;
+  assign clears = state_q == StClear;
+  assign change = opening ? move.change : decision.change;
+
+  always_comb begin
+    claimed          = msg_q.sender;  // with the address that it really has
+    claimed.reserved = '0;
+    claimed.ip       = from_ip_q;
+    if (clears || change.open) begin
+      claimed    = '0;
+      claimed.ip = clears ? '0 : occasion_q == OnReopen ? entry.peer.ip : cfg.server_ip;
+    end
+  end
+
+  ram_sdp #(.W($bits(info_t)), .DEPTH(1 << QpW)) u_peers (
     .clk,
-    .wr_en  (state_q == StClear || state_q == StStore),
+    .wr_en  (clears || (state_q == StDecide && (change.claim || change.open))),
     .wr_addr(index_q[QpW-1:0]),
-    .wr_data(state_q == StClear ? '0 : entry_q),
+    .wr_data(claimed),
     .rd_en  (1'b1),
     .rd_addr(index_q[QpW-1:0]),
-    .rd_data(entry)
+    .rd_data(entry.peer)
+  );
+
+  ram_sdp #(.W($bits(phase_e) + 24), .DEPTH(1 << QpW)) u_phases (
+    .clk,
+    .wr_en  (clears || state_q == StStore),
+    .wr_addr(index_q[QpW-1:0]),
+    .wr_data(clears ? '0 : {phase_q, own_psn_q}),
+    .rd_en  (1'b1),
+    .rd_addr(index_q[QpW-1:0]),
+    .rd_data({entry.phase, entry.own_psn})
   );
 
   logic read_q, fetched_q;  // `entry` is that of read_index_q; of index_q
@@ -160,8 +197,8 @@ module connection_manager
 
   logic is_ours, ask, again;
   // The server says whom it answers: our queue-pair number comes back as the other side's.
-  assign is_ours = waiting_q && cm_rx_ip == server_ip_q && cm_rx_msg.request == asked
-                   && cm_rx_msg.other.qpn == (qpn_base | 24'(own_qp_q));
+  assign is_ours = waiting_q && from_ip_q == server_ip_q && msg_q.request == asked
+                   && msg_q.other.qpn == (qpn_base | 24'(own_qp_q));
   assign ask     = !waiting_q && (ask_open_q || ask_close_q);
   assign again   = !waiting_q && expired && cfg.reopen && mine_q[sweep_q[QpW-1:0]]
                    && lost_q[sweep_q[QpW-1:0]];
@@ -170,20 +207,17 @@ module connection_manager
   logic hit_q, free_q;  // StScan found its sender, a closed entry
   qp_t  hit_index_q, free_index_q;
   logic named;          // the other side's number is one of ours
-  assign named = cm_rx_msg.other.qpn[23:8] == qpn_base[23:8] && 32'(cm_rx_msg.other.qpn[7:0]) < N_QP;
+  assign named = msg_q.other.qpn[23:8] == qpn_base[23:8] && 32'(msg_q.other.qpn[7:0]) < N_QP;
 
   logic dead;           // this queue pair has failed since it was opened
   assign dead = lost_q[index_q[QpW-1:0]];
 
-  decision_t decision;
-  move_t move;
 
   cm_listener u_listener (
-    .request(msg_q), .from_ip(from_ip_q), .entry, .dead, .fresh_psn(lfsr_q[23:0]), .decision
+    .request(msg_q), .from_ip(from_ip_q), .phase(entry.phase), .peer(entry.peer), .dead, .decision
   );
   cm_opener u_opener (
-    .occasion(occasion_q), .answer(msg_q), .from_ip(from_ip_q), .entry,
-    .server_ip(cfg.server_ip), .fresh_psn(lfsr_q[23:0]),
+    .occasion(occasion_q), .answer(msg_q), .phase(entry.phase),
     .step(step_q), .fail(fail_q), .waiting(waiting_q), .move
   );
 
@@ -212,7 +246,7 @@ module connection_manager
   cm_program #(.CLK_KHZ(CLK_KHZ)) u_program (
     .clk, .rst,
     .start(prog_start), .program_id(prog), .qp(index_q),
-    .peer(entry_q.peer), .peer_mac(mac_q), .own_psn(entry_q.own_psn),
+    .peer(entry.peer), .peer_mac(mac_q), .own_psn(own_psn_q),
     .flow(cfg.flow), .transport(cfg.transport), .request(msg_q),
     .done(prog_done), .ok(prog_ok),
     .m_axil_awaddr, .m_axil_awprot, .m_axil_awvalid, .m_axil_awready,
@@ -223,23 +257,27 @@ module connection_manager
   );
 
   assign lookup_valid = state_q == StLookup;
-  assign lookup_ip    = entry_q.peer.ip;
+  assign lookup_ip    = entry.peer.ip;
 
   // ---- states -----------------------------------------------------------------------------------------
   logic take_request, take_answer;
-  assign take_request = state_q == StIdle && cm_rx_valid && !cm_rx_msg.answer_valid && cfg.listen;
-  assign take_answer  = state_q == StIdle && cm_rx_valid && cm_rx_msg.answer_valid && is_ours;
-  assign cm_rx_ready  = state_q == StIdle;
+  assign take_request = state_q == StSort && !msg_q.answer_valid && cfg.listen;
+  assign take_answer  = state_q == StSort && msg_q.answer_valid && is_ours;
+  assign s_axis_cm_tready = state_q == StLoad;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
       StClear: if (index_q == qp_t'(N_QP - 1)) state_d = StIdle;
       StIdle:
+        if (s_axis_cm_tvalid) state_d = StLoad;
+        else if (ask || again || (waiting_q && expired)) state_d = StFetch;
+      StLoad: if (s_axis_cm_tvalid && s_axis_cm_tlast) state_d = StSort;
+      StSort:
         if (take_request) begin
-          if (cm_rx_msg.request == ReqOpen) state_d = StScan;
+          if (msg_q.request == ReqOpen) state_d = StScan;
           else state_d = named ? StFetch : StSend;
-        end else if (take_answer || (!cm_rx_valid && (ask || again || (waiting_q && expired)))) state_d = StFetch;
+        end else state_d = take_answer ? StFetch : StIdle;
       StScan: if (read_q && read_index_q == qp_t'(N_QP - 1)) state_d = StPick;
       StPick: state_d = hit_q || free_q ? StFetch : StSend;
       StFetch: if (fetched_q) state_d = StDecide;
@@ -251,8 +289,16 @@ module connection_manager
       StFound: if (found_valid) state_d = found ? StRunning : StWork;
       StRunning: if (prog_done) state_d = StWork;
       StStore: state_d = send_q ? StSend : StIdle;
-      default: if (cm_tx_ready) state_d = StIdle;  // StSend
+      default: if (sent) state_d = StIdle;  // StSend
     endcase
+  end
+
+  // The message: its first byte is in the lowest lane of the first beat.
+  always_ff @(posedge clk) begin
+    for (int unsigned i = 0; i < 8; i++)
+      if (state_q == StLoad && beat_q == 3'(i)) msg_q[64*(7-i)+:64] <= {<<8{s_axis_cm_tdata}};
+    if (state_q == StIdle) beat_q <= '0;
+    else if ((s_axis_cm_tvalid && s_axis_cm_tready) || (m_axis_cm_tvalid && m_axis_cm_tready)) beat_q <= beat_q + 1'b1;
   end
 
   // Which entry is looked at.
@@ -261,10 +307,10 @@ module connection_manager
       StClear: index_q <= index_q + 1'b1;
       StScan: index_q <= index_q == qp_t'(N_QP - 1) ? index_q : index_q + 1'b1;
       StPick: index_q <= hit_q ? hit_index_q : free_index_q;
-      StIdle:
-        if (take_request) index_q <= cm_rx_msg.request == ReqOpen ? '0 : cm_rx_msg.other.qpn[7:0];
-        else if (take_answer || waiting_q) index_q <= own_qp_q;
-        else index_q <= ask ? ask_qp_q : sweep_q;
+      StIdle: index_q <= waiting_q ? own_qp_q : ask ? ask_qp_q : sweep_q;
+      StSort:
+        if (take_request) index_q <= msg_q.request == ReqOpen ? '0 : msg_q.other.qpn[7:0];
+        else index_q <= own_qp_q;
       default: ;
     endcase
     if (state_q == StIdle) sweep_q <= sweep_q == qp_t'(N_QP - 1) ? '0 : sweep_q + 1'b1;
@@ -293,17 +339,18 @@ module connection_manager
     state_q <= state_d;
     if (state_q == StIdle) begin
       answer_q <= AckNoQp;
-      if (cm_rx_valid) begin
-        msg_q      <= cm_rx_msg;
-        from_ip_q  <= cm_rx_ip;
-        occasion_q <= take_answer ? OnAnswer : OnRequest;
-      end else if (waiting_q) occasion_q <= retries_q == '0 ? OnGiveUp : OnResend;
+      if (s_axis_cm_tvalid) occasion_q <= OnRequest;
+      else if (waiting_q) occasion_q <= retries_q == '0 ? OnGiveUp : OnResend;
       else if (ask_open_q) occasion_q <= OnOpen;
       else if (ask_close_q) occasion_q <= OnClose;
       else occasion_q <= OnReopen;
     end
+    if (state_q == StLoad) from_ip_q <= cm_rx_ip;
+    if (take_answer) occasion_q <= OnAnswer;
     if (state_q == StDecide) begin
-      entry_q  <= opening ? move.entry : decision.entry;
+      phase_q  <= change.phase;
+      if (change.fresh) own_psn_q <= lfsr_q[23:0];
+      else own_psn_q <= entry.own_psn;
       todo_q   <= opening ? move.todo : decision.todo;
       send_q   <= opening ? move.send : 1'b1;
       answer_q <= decision.answer;
@@ -312,7 +359,7 @@ module connection_manager
     if (no_address || no_success) begin
       // What was begun is undone; a failure to undo it is the end of it.
       todo_q        <= prog == ProgClose ? '0 : JustClose;
-      entry_q.phase <= PhClosed;
+      phase_q       <= PhClosed;
       answer_q      <= AckError;
       if (opening) send_q <= 1'b0;
     end
@@ -335,7 +382,7 @@ module connection_manager
       waiting_q   <= move.waiting;
       own_qp_q    <= index_q;
       retries_q   <= occasion_q == OnResend ? retries_q - 1'b1 : cfg.retries;
-      server_ip_q <= move.entry.peer.ip;
+      server_ip_q <= change.open ? claimed.ip : change.claim ? from_ip_q : entry.peer.ip;
       if (occasion_q == OnOpen) ask_open_q <= 1'b0;
       if (occasion_q == OnClose) ask_close_q <= 1'b0;
     end
@@ -366,43 +413,48 @@ module connection_manager
     end
   end
 
-  assign arm    = opening && (state_q == StStore || (state_q == StSend && cm_tx_ready));
+  assign arm    = opening && (state_q == StStore || sent);
   assign status = '{busy: waiting_q || ask_open_q || ask_close_q || (opening && state_q != StIdle),
                     step: step_q, fail: fail_q, qp: own_qp_q};
 
   // ---- what is sent ------------------------------------------------------------------------------------------
   info_t own;
   logic accepted;
-  assign own      = '{qpn: qpn_base | 24'(index_q), reserved: '0, psn: entry_q.own_psn, rkey: '0, base: '0, ip: local_ip};
+  message_t reply;
+  assign own      = '{qpn: qpn_base | 24'(index_q), psn: own_psn_q, ip: local_ip, default: '0};
   assign accepted = answer_q == AckAck;
 
-  assign cm_tx_valid = state_q == StSend;
-  assign cm_tx_ip    = opening ? entry_q.peer.ip : from_ip_q;
+  assign m_axis_cm_tvalid = state_q == StSend;
+  assign m_axis_cm_tlast  = beat_q == '1;
+  assign sent             = m_axis_cm_tvalid && m_axis_cm_tready && m_axis_cm_tlast;
+  assign cm_tx_ip    = opening ? entry.peer.ip : from_ip_q;
   assign cm_tx_sport = opening ? ReplyPort : RequestPort;
   assign cm_tx_dport = opening ? cfg.server_port : msg_q.port != '0 ? msg_q.port : ReplyPort;
 
   always_comb begin
-    cm_tx_msg            = '0;
-    cm_tx_msg.info_valid = 1'b1;
-    cm_tx_msg.sender     = own;
+    reply            = '0;
+    reply.info_valid = 1'b1;
+    reply.sender     = own;
     if (opening) begin
-      cm_tx_msg.request = asked;
-      cm_tx_msg.other   = entry_q.peer;
-      cm_tx_msg.port    = ReplyPort;
+      reply.request = asked;
+      reply.other   = entry.peer;
+      reply.port    = ReplyPort;
     end else begin
-      cm_tx_msg.request      = msg_q.request;
-      cm_tx_msg.answer       = answer_q;
-      cm_tx_msg.answer_valid = 1'b1;
-      cm_tx_msg.other        = msg_q.sender;
-      cm_tx_msg.info_valid   = accepted;
-      if (!accepted) cm_tx_msg.sender = '0;
+      reply.request      = msg_q.request;
+      reply.answer       = answer_q;
+      reply.answer_valid = 1'b1;
+      reply.other        = msg_q.sender;
+      reply.info_valid   = accepted;
+      if (!accepted) reply.sender = '0;
     end
+    m_axis_cm_tdata = '0;
+    for (int unsigned i = 0; i < 8; i++) if (beat_q == 3'(i)) m_axis_cm_tdata = {<<8{reply[64*(7-i)+:64]}};
   end
 
   // ---- what is counted ---------------------------------------------------------------------------------------
   assign stat_request   = take_request;
-  assign stat_refused   = state_q == StSend && cm_tx_ready && !opening && !accepted;
-  assign stat_ignored   = cm_rx_valid && cm_rx_ready && !take_request && !take_answer;
+  assign stat_refused   = sent && !opening && !accepted;
+  assign stat_ignored   = state_q == StSort && !take_request && !take_answer;
   assign stat_timeout   = state_q == StDecide && (occasion_q == OnResend || occasion_q == OnGiveUp);
   assign stat_peer_lost = qp_err_valid && mine_q[qp_err_qp[QpW-1:0]];
 

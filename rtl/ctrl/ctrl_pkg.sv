@@ -4,7 +4,7 @@
 package ctrl_pkg;
   import penstock_pkg::*;
 
-  // One access: `valid` for one cycle; the next comes only after the answer.
+  // One access: `valid` for one cycle, all else until the answer, after which the next may come.
   typedef struct packed {
     logic        valid;
     logic        is_wr;

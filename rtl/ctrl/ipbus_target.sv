@@ -49,8 +49,8 @@ module ipbus_target
 
   output ipbus_stat_t stat
 );
-  if (BUFFERS < 4) begin : g_bad_buffers
-    $fatal(1, "%m: BUFFERS = %0d, IPbus clients count on 4", BUFFERS);
+  if (BUFFERS < 4 || (BUFFERS & (BUFFERS - 1)) != 0) begin : g_bad_buffers
+    $fatal(1, "%m: BUFFERS = %0d, must be a power of two; IPbus clients count on 4", BUFFERS);
   end
   if (PACKET_WORDS < 64 || PACKET_WORDS > 512) begin : g_bad_packet
     $fatal(1, "%m: PACKET_WORDS = %0d, must be 64 .. 512", PACKET_WORDS);
@@ -63,6 +63,7 @@ module ipbus_target
   localparam logic [SlotW-1:0] Scratch = SlotW'(BUFFERS);  // slot of replies that are not kept
 
   typedef enum logic [2:0] {
+    StClear,     // after reset: nothing has been heard
     StLoad,
     StFetch,
     StJudge,
@@ -137,40 +138,53 @@ module ipbus_target
   assign accept     = is_control && (!reliable || hdr.id == next_id_q);
   assign start      = state_q == StJudge && accept;
 
-  // ---- replies kept --------------------------------------------------------------------------------------------
-  typedef struct packed {
-    logic            valid;
-    logic [15:0]     id;
-    logic [PtrW-1:0] words;
-  } kept_t;
+  // ---- replies kept: those of the last ids, whose slots follow each other -----------------------------------------
+  localparam int unsigned RingW = $clog2(BUFFERS);
 
-  kept_t [BUFFERS-1:0] kept_q;
-  logic [SlotW-1:0]    next_slot_q, slot_q, found_slot;
-  logic [PtrW-1:0]     found_words;
+  logic [PtrW-1:0]  kept_words[BUFFERS];
+  logic [SlotW-1:0] kept_q;                // so many, below next_id_q and next_slot_q
+  logic [RingW-1:0] next_slot_q, found_slot;
+  logic [SlotW-1:0] slot_q;
+  logic [PtrW-1:0]  found_words;
+  logic [15:0]      back;                  // ids that the packet's lies behind the next; there is no id 0
 
-  always_comb begin
-    found       = 1'b0;
-    found_slot  = '0;
-    found_words = '0;
-    for (int i = 0; i < int'(BUFFERS); i++) begin
-      if (kept_q[i].valid && kept_q[i].id == hdr.id) begin
-        found       = 1'b1;
-        found_slot  = SlotW'(i);
-        found_words = kept_q[i].words;
-      end
-    end
-  end
+  assign back        = next_id_q - hdr.id - 16'(hdr.id > next_id_q);
+  assign found       = reliable && back != '0 && back <= 16'(kept_q);
+  assign found_slot  = next_slot_q - back[RingW-1:0];
+  assign found_words = kept_words[found_slot];
 
   // ---- history -----------------------------------------------------------------------------------------------------
-  logic [127:0] events_q, heard_q, sent_q;  // newest lowest
-  logic [15:0][31:0] status;                // word 0 highest
+  logic [127:0] events_q;                   // newest lowest
+  logic [31:0]  headers[8];                 // of packets: four heard, four sent
+  logic [1:0]   heard_at_q, sent_at_q;      // where the next comes: that of the oldest
+  logic         hears, sends;
   logic [31:0]  status_word;
   packet_hdr_t  next_hdr;
   logic [3:0]   index_q;
 
+  assign hears    = start;
+  assign sends    = state_q == StSend && hdr_q.kind != PacketStatus;
   assign next_hdr = '{version: Version, reserved: '0, id: next_id_q, order: 4'hF, kind: PacketControl};
-  assign status   = {hdr_q, 32'(4 * PACKET_WORDS), 32'(BUFFERS), next_hdr, events_q, heard_q, sent_q};
-  assign status_word = status[4'd15 - index_q];
+
+  always_comb begin
+    unique casez (index_q)
+      4'b0000: status_word = hdr_q;
+      4'b0001: status_word = 32'(4 * PACKET_WORDS);
+      4'b0010: status_word = 32'(BUFFERS);
+      4'b0011: status_word = next_hdr;
+      4'b01??: status_word = events_q[{~index_q[1:0], 5'd0}+:32];
+      default: status_word = headers[{index_q[2], (index_q[2] ? sent_at_q : heard_at_q) + index_q[1:0]}];
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    if (state_q == StClear) headers[index_q[2:0]] <= '0;
+    else if (sends) headers[{1'b1, sent_at_q}] <= {hdr_q[31:4], PacketControl};
+    else if (hears) headers[{1'b0, heard_at_q}] <= hdr;
+    if (hears) heard_at_q <= heard_at_q + 1'b1;
+    if (sends) sent_at_q <= sent_at_q + 1'b1;
+    if (rst) {heard_at_q, sent_at_q} <= '0;
+  end
 
   // ---- transactions ------------------------------------------------------------------------------------------------
   logic            executed, trans_write;
@@ -210,13 +224,17 @@ module ipbus_target
 
   always_ff @(posedge clk) begin
     case (state_q)
+      StClear: begin
+        index_q <= index_q + 1'b1;
+        if (index_q == '1) state_q <= StLoad;
+      end
       StLoad: if (loading && s_axis_tready && s_axis_tlast) state_q <= StFetch;
       StFetch: state_q <= StJudge;
       StJudge: begin
         hdr_q   <= hdr;
         big_q   <= big;
         index_q <= '0;
-        slot_q  <= accept && reliable ? next_slot_q : is_resend ? found_slot : Scratch;
+        slot_q  <= accept && reliable ? SlotW'(next_slot_q) : is_resend ? SlotW'(found_slot) : Scratch;
         reply_words_q <= is_status ? PtrW'(StatusWords) : found_words;
         if (accept) state_q <= StExecute;
         else if (is_status) state_q <= StStatus;
@@ -235,28 +253,28 @@ module ipbus_target
       StSend: state_q <= StSendWord;
       default: if (next_is_load) state_q <= StLoad;
     endcase
-    if (rst) state_q <= StLoad;
+    if (rst) begin
+      state_q <= StClear;
+      index_q <= '0;
+    end
   end
 
   always_ff @(posedge clk) begin
-    if (state_q == StJudge) begin
-      if (accept && reliable) kept_q[next_slot_q].valid <= 1'b0;  // its words are written over
-      if (accept) heard_q <= {heard_q[95:0], hdr};
+    if (state_q == StJudge)
       events_q <= {events_q[119:0], accept ? EventControl : is_status ? EventStatus
                    : is_resend ? (found ? EventResend : EventResend | EventDropped) : EventOther};
-    end
     if (executed && hdr_q.id != '0) begin
-      kept_q[slot_q] <= '{valid: 1'b1, id: hdr_q.id, words: trans_words};
-      next_slot_q    <= 32'(next_slot_q) == BUFFERS - 1 ? '0 : next_slot_q + 1'b1;
-      next_id_q      <= next_id_q == '1 ? 16'd1 : next_id_q + 16'd1;
+      kept_words[next_slot_q] <= trans_words;
+      if (32'(kept_q) != BUFFERS) kept_q <= kept_q + 1'b1;
+      next_slot_q <= next_slot_q + 1'b1;
+      next_id_q   <= next_id_q == '1 ? 16'd1 : next_id_q + 16'd1;
     end
-    if (state_q == StSend && hdr_q.kind != PacketStatus) sent_q <= {sent_q[95:0], hdr_q[31:4], PacketControl};
     stat.packets      <= executed;
     stat.malformed    <= state_q == StJudge && !is_control && !is_status && !is_resend;
     stat.out_of_order <= state_q == StJudge && is_control && !accept;
     stat.resent       <= state_q == StJudge && is_resend && found;
     if (rst) begin
-      {kept_q, next_slot_q, events_q, heard_q, sent_q} <= '0;
+      {kept_q, next_slot_q, events_q} <= '0;
       next_id_q <= 16'd1;
       {stat.packets, stat.malformed, stat.out_of_order, stat.resent} <= '0;
     end
@@ -275,7 +293,7 @@ module ipbus_target
     write_word  = swap(trans_word, big_q);
     if (start) begin  // the reply begins with the request's header
       reply_write = 1'b1;
-      write_slot  = reliable ? next_slot_q : Scratch;
+      write_slot  = reliable ? SlotW'(next_slot_q) : Scratch;
       write_index = '0;
       write_word  = raw;
     end else if (state_q == StStatus) begin

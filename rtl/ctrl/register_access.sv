@@ -84,7 +84,9 @@ module register_access
   assign write = state_q == StFill || state_q == StKeep;
   assign word  = state_q == StFill ? reset_word : word_q;
 
-  assign req = '{valid: state_q == StChange, is_wr: is_wr_q, addr: {index_q[13:0], 2'b00}, wr_data: wdata_q, wr_biten: biten};
+  assign req   = '{
+      valid: state_q == StChange, is_wr: is_wr_q, addr: {index_q[13:0], 2'b00}, wr_data: wdata_q, wr_biten: biten
+  };
 
   // Bits that are not kept - commands, bits of nobody - read 0.
   ram_sdp #(.W(32), .DEPTH(2 ** IndexW)) u_words (

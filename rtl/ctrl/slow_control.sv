@@ -125,8 +125,9 @@ module slow_control
   logic ipbus_rx_tvalid, ipbus_rx_tready, ipbus_rx_tlast, ipbus_tx_tvalid, ipbus_tx_tready, ipbus_tx_tlast;
   udp_peer_t ipbus_rx_tuser, ipbus_tx_tuser;
 
-  logic cm_rx_valid, cm_rx_ready, cm_tx_valid, cm_tx_ready, lookup_valid, lookup_ready, found_valid, found;
-  logic [511:0] cm_rx_msg, cm_tx_msg;
+  logic cm_rx_tvalid, cm_rx_tready, cm_rx_tlast, cm_tx_tvalid, cm_tx_tready, cm_tx_tlast;
+  logic lookup_valid, lookup_ready, found_valid, found;
+  logic [63:0] cm_rx_tdata, cm_tx_tdata;
   logic [31:0] cm_rx_ip, cm_tx_ip, lookup_ip;
   logic [15:0] unused_cm_rx_sport, unused_cm_rx_dport, cm_tx_dport, cm_tx_sport;
   logic [47:0] found_mac;
@@ -162,10 +163,18 @@ module slow_control
     .s_axis_ipbus_tready(ipbus_tx_tready),
     .s_axis_ipbus_tlast (ipbus_tx_tlast),
     .s_axis_ipbus_tuser (ipbus_tx_tuser),
-    .cm_rx_valid, .cm_rx_ready, .cm_rx_msg, .cm_rx_ip,
+    .m_axis_cm_tdata (cm_rx_tdata),
+    .m_axis_cm_tvalid(cm_rx_tvalid),
+    .m_axis_cm_tready(cm_rx_tready),
+    .m_axis_cm_tlast (cm_rx_tlast),
+    .cm_rx_ip,
     .cm_rx_sport(unused_cm_rx_sport),
     .cm_rx_dport(unused_cm_rx_dport),
-    .cm_tx_valid, .cm_tx_ready, .cm_tx_msg, .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
+    .s_axis_cm_tdata (cm_tx_tdata),
+    .s_axis_cm_tvalid(cm_tx_tvalid),
+    .s_axis_cm_tready(cm_tx_tready),
+    .s_axis_cm_tlast (cm_tx_tlast),
+    .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
     .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
     .stat(stat.services)
   );
@@ -229,8 +238,16 @@ module slow_control
     .local_ip(settings.local_ip),
     .qpn_base(settings.qpn_base),
     .qp_err_valid, .qp_err_qp,
-    .cm_rx_valid, .cm_rx_ready, .cm_rx_msg, .cm_rx_ip,
-    .cm_tx_valid, .cm_tx_ready, .cm_tx_msg, .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
+    .s_axis_cm_tdata (cm_rx_tdata),
+    .s_axis_cm_tvalid(cm_rx_tvalid),
+    .s_axis_cm_tready(cm_rx_tready),
+    .s_axis_cm_tlast (cm_rx_tlast),
+    .cm_rx_ip,
+    .m_axis_cm_tdata (cm_tx_tdata),
+    .m_axis_cm_tvalid(cm_tx_tvalid),
+    .m_axis_cm_tready(cm_tx_tready),
+    .m_axis_cm_tlast (cm_tx_tlast),
+    .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
     .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
     .m_axil_awaddr(awaddr[Cm]),
     .m_axil_awprot(awprot[Cm]),

@@ -53,8 +53,10 @@ def build(
     """
     file = FORMAL / f"{props}_props.sv"
     root = top if "\nbind " in file.read_text() else f"{props}_props"
+    rules = sorted(FORMAL.glob("*_pkg.sv"))
     stands = [FORMAL / "free" / f"{name}.sv" for name in free]
-    sources = {path.stem: str(path) for path in (*rtl.module(top), file, *stands, *([changed] if changed else []))}
+    read_first = (*rtl.module(top), *rules, file, *stands, *([changed] if changed else []))
+    sources = {path.stem: str(path) for path in read_first}
     with tempfile.TemporaryDirectory() as folder:
         read = yosys.read(root, params, sources.pop(root), f"-y {FORMAL}", *sources.values())
         yosys.run([command.format(top=root, folder=folder) for command in (read, *PASSES)])

@@ -46,28 +46,36 @@ class Proof:
 # so one cycle is all there is, and the row may be any that satisfies the invariant.
 WINDOW = "op.ack.psn - row.una < row.sent_end - row.una"
 OPERATIONS: dict[int, tuple[Mutant, ...]] = {
-    0: (Mutant("DoInit: next = fresh_row();", "DoInit: next = row;", "a_una"),),
-    1: (Mutant("command.open_pending = before_rts;", "command.open_pending = 1'b1;", "a_state"),),
+    0: (Mutant("if (fresh) begin\n      {next.tail", "if (opens) begin\n      {next.tail", "a_una"),),
+    1: (Mutant("next.open_pending = before_rts;", "next.open_pending = 1'b1;", "a_state"),),
     2: (
-        Mutant("if (!again) begin", "if (1) begin", "a_sent_end"),
-        Mutant("if (can_send(row)) begin", "if (1) begin", "a_sent"),
+        Mutant("next.sent_end = sends && !facts.again", "next.sent_end = sends", "a_sent_end"),
+        Mutant("sends              = facts.can_send && !blocked;", "sends              = !blocked;", "a_sent"),
     ),
-    3: (Mutant("commit.poison   = r.wr;", "commit.poison   = r.wr + 1'b1;", "a_poison"),),
-    4: (Mutant("DoLoad: if (may_open)", "DoLoad: if (row.open_pending)", "a_freed"),),
+    3: (Mutant("next.poison   = poisons ? row.wr :", "next.poison   = poisons ? row.wr + 1'b1 :", "a_poison"),),
+    4: (Mutant("DoLoad: opens = may_open;", "DoLoad: opens = row.open_pending;", "a_freed"),),
     5: (
-        Mutant("else if (expired) begin", "else if (1) begin", "a_rewound"),
-        Mutant("retry.retry_left = r.retry_left - 1'b1;", "", "a_retries"),
+        Mutant("else if (facts.expired) begin", "else if (1) begin", "a_rewound"),
+        Mutant("retry_left - 3'(retries && rewinds)", "retry_left", "a_retries"),
     ),
     6: (
-        Mutant(WINDOW, "op.ack.psn < row.sent_end", "a_ack_window"),  # wrong where it wraps
-        Mutant(WINDOW, WINDOW.replace("<", "<="), "a_ack_window"),
-        Mutant("acknowledge.nxt = upto;", "", "a_nxt"),
-        Mutant("if (!repeated) acked = retry(acked);", "acked.nxt = acked.tail;", "a_nxt"),
+        Mutant(WINDOW, "op.ack.psn < row.sent_end", "a_ack_window", "requester_facts"),  # wrong where it wraps
+        Mutant(WINDOW, WINDOW.replace("<", "<="), "a_ack_window", "requester_facts"),
+        Mutant(
+            "sends ? after_nxt : rewinds || (acks && facts.passes_nxt) ? base",
+            "sends ? after_nxt : rewinds ? base",
+            "a_nxt",
+        ),
+        Mutant(
+            "rewinds || (acks && facts.passes_nxt) ? base : row.nxt",
+            "rewinds ? row.tail : (acks && facts.passes_nxt) ? base : row.nxt",
+            "a_nxt",
+        ),
     ),
     7: (
-        Mutant("released.tail = r.tail + 1'b1;", "released.tail = r.wr;", "a_freed"),
-        Mutant("released.una = released.tail;", "", "a_una"),
-        Mutant("can_release(row) && !tail_in_use", "can_release(row)", "a_in_use_stays"),
+        Mutant("next.tail     = frees ? after_tail", "next.tail     = frees ? row.wr", "a_freed"),
+        Mutant("next.una      = frees && !facts.acked ? after_tail : base;", "next.una      = base;", "a_una"),
+        Mutant("facts.can_release && !tail_in_use", "facts.can_release", "a_in_use_stays"),
     ),
 }
 
@@ -213,17 +221,19 @@ PROOFS = [
         bounded=True,
         cycles=1,
         mutants=(
-            Mutant("|| after_nxt == send_end(row)\n", "\n", "a_asks"),
-            Mutant("|| (outcome.retransmit && after_nxt == row.sent_end)", "", "a_asks"),
+            Mutant("|| facts.last_ready\n", "\n", "a_asks"),
+            Mutant("|| (facts.again && facts.last_again)", "", "a_asks"),
             Mutant("|| row.nxt[3:0] == '1 ", "", "a_never_rises"),
-            Mutant("if (!r.timer_on) sent = start_timer(sent);", "sent = start_timer(sent);", "a_deadline_stays"),
-            Mutant("    rewind.credit_wait = 1'b0;\n", "", "a_credit"),
-            Mutant("wait_for_receiver.timer_on = 1'b1;", "", "a_timer"),
-            Mutant("retry.retry_left = r.retry_left - 1'b1;", "", "a_retries"),
-            Mutant("acknowledge.retry_left = cfg.retry_cnt;", "", "a_retries"),
-            Mutant("acknowledge            = start_timer(acknowledge);", "", "a_timer"),
-            Mutant("in_window = op.ack.psn - row.una <", "in_window = op.ack.psn - row.una + 1'b1 <", "a_heard"),
-            Mutant("row.rnr_wait ? rewind(row) : retry(row)", "rewind(row)", "a_ends"),
+            Mutant("(sends && asks && !row.timer_on)", "(sends && asks)", "a_deadline_stays"),
+            Mutant("!credited && !rewinds &&", "!credited &&", "a_credit"),
+            Mutant(
+                "if (leaves || (rewinds && !waits)) next.timer_on", "if (leaves || rewinds) next.timer_on", "a_timer"
+            ),
+            Mutant("retry_left - 3'(retries && rewinds)", "retry_left", "a_retries"),
+            Mutant("progress ? cfg.retry_cnt : row.retry_left", "row.retry_left", "a_retries"),
+            Mutant("(progress && facts.asked_beyond) || ", "", "a_timer"),
+            Mutant(WINDOW, WINDOW.replace(" <", " + 1'b1 <"), "a_heard", "requester_facts"),
+            Mutant("  rewinds         = row.rnr_wait;", "  {retries, rewinds} = 2'b01;", "a_ends"),
         ),
     ),
     *(

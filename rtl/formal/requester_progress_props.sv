@@ -48,6 +48,8 @@ module requester_progress_props
     op.ack.psn   = row.una + ack_psn;
   end
 
+  facts_t facts;
+  requester_facts u_facts (.*);
   requester_step dut (.*);
 
   // ---- the invariant --------------------------------------------------------------------------------

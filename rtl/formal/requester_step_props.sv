@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // What one operation of the requester does to the five PSNs of a ring, wherever in the 24 bits they
-// stand. `row` is any that satisfies the invariant; `next` must satisfy it again, so it holds always.
-//
-//    tail <= una <= req_end <= nxt <= sent_end <= send_end <= wr <= tail + ring,   modulo 2^24
-//
+// stand. `row` is any that satisfies the invariant (requester_rules_pkg); `next` must satisfy it again, so it
+// holds always. What other proofs rely on (`step_checks`) is proved, too.
 // IBTA volume 1, 9.7.5 (acknowledgements); diagram in roce_tx_pkg.
 //
 // The PSNs are given to the module as offsets from one another. That loses no case, and the solver sees
@@ -11,9 +9,9 @@
 module requester_step_props
   import penstock_pkg::*;
   import roce_tx_pkg::*;
+  import requester_rules_pkg::*;
 #(
-  parameter int unsigned KIND = 0,  // of the operation, op_kind_e: one proof each
-  parameter psn_t Ring = 24'd65536  // slots of the largest ring; any below 2^22 would do
+  parameter int unsigned KIND = 0  // of the operation, op_kind_e: one proof each
 ) (
   input op_t     any_op,
   input qp_row_t any_row,
@@ -42,46 +40,27 @@ module requester_step_props
     op.ack.psn   = row.una + ack_psn;
   end
 
+  facts_t facts;
+  requester_facts u_facts (.*);
   requester_step dut (.*);
 
-  // Each PSN follows its neighbour, seen from the tail: distances do not know where the wrap is.
-  function automatic logic in_order(input psn_t tail, input psn_t first, input psn_t second);
-    return first - tail <= second - tail;
-  endfunction
-
-  typedef struct packed {
-    logic una, req_end, nxt, sent_end, upto, wr, ring, poison, state;
-  } row_checks_t;
-
-  function automatic row_checks_t checks(input qp_row_t r);
-    logic rts;
-    rts             = is_live(r.state);
-    checks.ring     = r.wr - r.tail <= Ring;
-    checks.una      = in_order(r.tail, r.una, r.wr);
-    checks.req_end  = !rts || in_order(r.tail, r.una, r.req_end);
-    checks.nxt      = !rts || in_order(r.tail, r.req_end, r.nxt);
-    checks.sent_end = !rts || in_order(r.tail, r.nxt, r.sent_end);
-    checks.upto     = !rts || in_order(r.tail, r.sent_end, send_end(r));
-    checks.wr       = !rts || in_order(r.tail, send_end(r), r.wr);
-    checks.poison   = !r.poisoned || (rts && r.poison != r.wr && r.poison != r.tail);
-    checks.state    = (rts || r.state inside {QpReset, QpInit, QpRtr, QpErr}) && (rts || !r.timer_on) && !(rts && r.open_pending);
-  endfunction
-
   always_comb begin
-    assume (op.kind == DoInit || checks(row) == '1);
+    assume (op.kind == DoInit || row_checks(row) == '1);
     // The segmenter fills a slot only while one is free, and software asks only for states there are.
-    if (op.kind == DoCommit) assume (row.wr - row.tail < Ring);
-    if (op.kind == DoCmd) assume (op.state inside {QpReset, QpInit, QpRtr, QpRts, QpSqd, QpErr});
+    assume (may_do(op, row));
   end
 
   logic stays;  // live (RTS or SQD) before and after, and not opened anew
   assign stays = is_live(row.state) && is_live(next.state) && op.kind != DoInit;
 
   row_checks_t after;
-  assign after = checks(next);
+  assign after = row_checks(next);
 
   logic expired;
   assign expired = op.kind == DoVisit && row.timer_on && $signed(now - row.deadline) >= 36'sd0;
+
+  step_checks_t rules;
+  assign rules = step_checks(op, row, next, outcome, expired, tail_in_use, in_message);
 
   psn_t forward;  // what an acknowledgement acknowledges
   assign forward = next.una - row.una;
@@ -96,6 +75,13 @@ module requester_step_props
     a_wr : assert (after.wr);
     a_poison : assert (after.poison);
     a_state : assert (after.state);
+
+    a_opens : assert (rules.opens);
+    a_tail : assert (rules.tail);
+    a_commits : assert (rules.wr);
+    a_sends : assert (rules.sends);
+    a_leaves : assert (rules.leaves);
+    a_back : assert (rules.back);
 
     // An acknowledgement moves una forward, not beyond what was sent; a stale one changes nothing.
     if (op.kind == DoAck) a_ack_window : assert (forward <= row.sent_end - row.una || !is_live(row.state));

@@ -17,7 +17,7 @@ module arp_cache #(
   output logic        op_ready,
   input  logic        op_confirm,  // the address is at op_mac: refresh its entry
   input  logic        op_insert,   // and make one if there is none
-  input  logic [31:0] op_ip,
+  input  logic [31:0] op_ip,       // held until `done`, as is op_mac
   input  logic [47:0] op_mac,
 
   output logic        done,
@@ -44,8 +44,6 @@ module arp_cache #(
   logic                confirm_q, insert_q;
   logic                sweep_q;    // a search for nobody's sake, once a second, so that no age wraps
   logic                wanted_sweep_q;
-  logic [31:0]         ip_q;
-  logic [47:0]         mac_q;
   logic [15:0]         now_q;
   logic [ENTRIES-1:0]  valid_q;
   logic [IndexW:0]     index_q;    // the entry whose read is issued
@@ -56,7 +54,7 @@ module arp_cache #(
   logic              write;
 
   assign seen      = IndexW'(index_q - 1'b1);
-  assign new_entry = '{confirmed: now_q, ip: ip_q, mac: mac_q};
+  assign new_entry = '{confirmed: now_q, ip: op_ip, mac: op_mac};
 
   ram_sdp #(
     .W    ($bits(entry_t)),
@@ -99,8 +97,6 @@ module arp_cache #(
           wanted_sweep_q <= second;
           confirm_q      <= op_confirm && !wanted_sweep_q;
           insert_q       <= op_insert;
-          ip_q           <= op_ip;
-          mac_q          <= op_mac;
           index_q        <= '0;
           hit_q          <= 1'b0;
           free_found_q   <= 1'b0;
@@ -114,7 +110,7 @@ module arp_cache #(
             valid_q[seen] <= 1'b0;
             free_found_q  <= 1'b1;
             free_q        <= seen;
-          end else if (entry.ip == ip_q) begin
+          end else if (entry.ip == op_ip) begin
             hit_q       <= 1'b1;
             hit_index_q <= seen;
             mac         <= entry.mac;

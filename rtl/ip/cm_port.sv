@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Sends the connection manager's messages: finds the next hop, then hands 64 bytes to udp_tx.
+// Lets the connection manager's messages through to udp_tx once the next hop of each is found.
 // Promise: one datagram for each message whose address can be found, in their order; a message for an
 // address that nobody answers for is dropped (the manager's peers ask again).
 module cm_port
@@ -8,12 +8,12 @@ module cm_port
   input  logic clk,
   input  logic rst,
 
-  input  logic         cm_tx_valid,
-  output logic         cm_tx_ready,
-  input  logic [511:0] cm_tx_msg,       // first byte of the payload in [511:504]
-  input  logic [31:0]  cm_tx_ip,
-  input  logic [15:0]  cm_tx_dport,
-  input  logic [15:0]  cm_tx_sport,
+  input  logic [63:0] s_axis_tdata,
+  input  logic        s_axis_tvalid,
+  output logic        s_axis_tready,
+  input  logic        s_axis_tlast,
+  input  logic [31:0] ip,               // with every beat of a message
+  input  logic [15:0] dport,
 
   output logic        lookup_valid,
   input  logic        lookup_ready,
@@ -23,55 +23,42 @@ module cm_port
   input  logic [47:0] found_mac,
 
   output udp_peer_t   peer,
-  output logic [15:0] sport,
   output logic [63:0] m_axis_tdata,
   output logic [7:0]  m_axis_tkeep,
   output logic        m_axis_tvalid,
   input  logic        m_axis_tready,
   output logic        m_axis_tlast
 );
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     StIdle,
     StLookup,
     StFound,
-    StSend
+    StSend,
+    StDrop
   } state_e;
 
-  state_e       state_q;
-  logic [511:0] message_q;  // the next byte to send lowest
-  logic [2:0]   word_q;
+  state_e      state_q;
+  logic [47:0] mac_q;
 
-  assign cm_tx_ready   = state_q == StIdle;
   assign lookup_valid  = state_q == StLookup;
-  assign lookup_ip     = peer.ip;
-  assign m_axis_tdata  = message_q[63:0];
+  assign lookup_ip     = ip;
+  assign peer          = '{mac: mac_q, ip: ip, port: dport};
+  assign m_axis_tdata  = s_axis_tdata;
   assign m_axis_tkeep  = '1;
-  assign m_axis_tvalid = state_q == StSend;
-  assign m_axis_tlast  = word_q == '1;
+  assign m_axis_tvalid = s_axis_tvalid && state_q == StSend;
+  assign m_axis_tlast  = s_axis_tlast;
+  assign s_axis_tready = (m_axis_tready && state_q == StSend) || state_q == StDrop;
 
   always_ff @(posedge clk) begin
     case (state_q)
-      StIdle:
-        if (cm_tx_valid) begin
-          state_q   <= StLookup;
-          message_q <= {<<8{cm_tx_msg}};
-          peer.ip   <= cm_tx_ip;
-          peer.port <= cm_tx_dport;
-          sport     <= cm_tx_sport;
-          word_q    <= '0;
-        end
+      StIdle: if (s_axis_tvalid) state_q <= StLookup;
       StLookup: if (lookup_ready) state_q <= StFound;
       StFound:
         if (found_valid) begin
-          state_q  <= found ? StSend : StIdle;
-          peer.mac <= found_mac;
+          state_q <= found ? StSend : StDrop;
+          mac_q   <= found_mac;
         end
-      default:
-        if (m_axis_tready) begin
-          message_q <= message_q >> 64;
-          word_q    <= word_q + 1'b1;
-          if (m_axis_tlast) state_q <= StIdle;
-        end
+      default: if (s_axis_tvalid && s_axis_tready && s_axis_tlast) state_q <= StIdle;
     endcase
     if (rst) state_q <= StIdle;
   end

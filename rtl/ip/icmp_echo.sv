@@ -13,8 +13,6 @@ module icmp_echo
   input  logic rst,
 
   input  logic        enable,
-  input  logic [31:0] local_ip,
-  input  logic [7:0]  ttl,
 
   // from service_parser
   input  logic [63:0] payload_data,
@@ -41,13 +39,12 @@ module icmp_echo
   output logic stat_replies,
   output logic stat_dropped
 );
-  import ip_pkg::*;
-
   typedef struct packed {
     logic [47:0] mac;
     logic [31:0] ip;
     logic [7:0]  tos;
-    icmp_t       icmp;
+    logic [15:0] checksum;
+    logic [31:0] id_sequence;
     logic [13:0] payload_bytes;
   } echo_t;
 
@@ -63,7 +60,7 @@ module icmp_echo
   // verilator lint_on UNUSEDSIGNAL
   icmp_t answer;
   echo_t wr_echo, echo;
-  logic  wanted, accept, room, lost, echo_valid, echo_ready;
+  logic  wanted, accept, room, lost;
   word_t wr_word, rd_word;
 
   assign wanted = done && kind == KindEcho && enable;
@@ -76,11 +73,9 @@ module icmp_echo
   assign not_checksum = ~asked.checksum;
   assign not_kind     = ~{IcmpEchoRequest, 8'h00};
   assign checksum     = ~fold32(32'(not_checksum) + 32'(not_kind));
-  assign answer       = '{
-    kind: '0, code: '0, checksum: checksum == '0 ? 16'hFFFF : checksum, id_sequence: asked.id_sequence
-  };
-  assign wr_echo = '{
-    mac: head.eth.src, ip: head.ip.src, tos: head.ip.tos, icmp: answer, payload_bytes: payload_bytes
+  assign wr_echo      = '{
+    mac: head.eth.src, ip: head.ip.src, tos: head.ip.tos, checksum: checksum == '0 ? 16'hFFFF : checksum,
+    id_sequence: asked.id_sequence, payload_bytes: payload_bytes
   };
   assign wr_word = '{last: payload_last, tail: payload_tail, data: payload_data};
 
@@ -110,27 +105,24 @@ module icmp_echo
     .s_valid(accept),
     .s_ready(room),
     .m_data (echo),
-    .m_valid(echo_valid),
-    .m_ready(echo_ready),
+    .m_valid(req_valid),
+    .m_ready(req_ready),
     .level  ()
   );
 
   // ---- the reply ------------------------------------------------------------------------------------
-  assign echo_ready   = req_ready || !req_valid;
+  assign answer = '{kind: '0, code: '0, checksum: echo.checksum, id_sequence: echo.id_sequence};
+  assign req    = '{
+    kind: SendEcho, dst_mac: echo.mac, ip: echo.ip, tos: echo.tos, l4: answer, payload_bytes: echo.payload_bytes
+  };
+
   assign m_axis_tdata = rd_word.data;
   assign m_axis_tlast = rd_word.last;
   assign m_axis_tkeep = rd_word.last ? lanes(rd_word.tail) : '1;
 
   always_ff @(posedge clk) begin
-    if (echo_ready) begin
-      req_valid <= echo_valid;
-      req <= '{
-        dst_mac: echo.mac, ethertype: EtherTypeIpv4, payload_bytes: echo.payload_bytes,
-        body: ipv4_body(local_ip, echo.ip, ttl, echo.tos, ProtocolIcmp, 16'(echo.payload_bytes), echo.icmp)
-      };
-    end
     stat_replies <= req_valid && req_ready;
     stat_dropped <= wanted && !accept;
-    if (rst) {req_valid, stat_replies, stat_dropped} <= '0;
+    if (rst) {stat_replies, stat_dropped} <= '0;
   end
 endmodule

@@ -106,7 +106,9 @@ module service_parser
   logic [13:0] datagram_end;   // behind the last byte of the IP datagram
   logic [13:0] here;           // bytes of the datagram in this beat and behind
   logic [63:0] summed;
+  logic [17:0] beat_total;
   logic [31:0] sum_q;
+  logic [19:0] ip_sum_q;       // of the IP header, which is in beats 1 to 4
 
   assign datagram_end = 14'(ip_length) + 14'(EthBytes);
   assign here         = offset_q < datagram_end ? datagram_end - offset_q : '0;
@@ -114,12 +116,18 @@ module service_parser
   always_comb begin
     summed = '0;
     for (int i = 0; i < 8; i++)
-      if (14'(i) < here && (offset_q != 14'(L4Offset - 2) || i >= 2)) summed[8*i+:8] = s_axis_tdata[8*i+:8];
+      if (offset_q == 14'd8 ? i >= 6 : offset_q < 14'(L4Offset - 2) || (14'(i) < here
+          && (offset_q != 14'(L4Offset - 2) || i >= 2))) summed[8*i+:8] = s_axis_tdata[8*i+:8];
+    beat_total = beat_sum(summed);
   end
 
   always_ff @(posedge clk) begin
-    if (take && offset_q == '0) sum_q <= '0;
-    else if (take && offset_q >= 14'(L4Offset - 2)) sum_q <= sum_q + 32'(beat_sum(summed));
+    if (take) begin
+      if (offset_q == '0) {sum_q, ip_sum_q} <= '0;
+      else if (offset_q < 14'(L4Offset - 2)) ip_sum_q <= ip_sum_q + 20'(beat_total);
+      else sum_q <= sum_q + 32'(beat_total);
+      if (offset_q == 14'(L4Offset - 2)) ip_sum_q <= ip_sum_q + 20'({s_axis_tdata[7:0], s_axis_tdata[15:8]});
+    end
   end
 
   // ---- 1: every check by itself ---------------------------------------------------------------------
@@ -155,6 +163,10 @@ module service_parser
   assign head_bits = head;
   assign arp       = head_bits[223:0];
 
+  logic [18:0] pseudo_sum;  // of the pseudo header
+  assign pseudo_sum = 19'(head.ip.src[31:16]) + 19'(head.ip.src[15:0]) + 19'(head.ip.dst[31:16])
+                    + 19'(head.ip.dst[15:0]) + 19'(udp.length) + 19'(ProtocolUdp);
+
   // Not this network, not loopback, not multicast or reserved (RFC 1122 3.2.1.3).
   function automatic logic host_address(logic [7:0] first_octet);
     return first_octet != 8'd0 && first_octet != 8'd127 && first_octet < 8'hE0;
@@ -170,7 +182,7 @@ module service_parser
         plain:        head.ip.version == 4'd4 && head.ip.ihl == 4'd5,
         whole:        ip_length >= 16'(Ipv4Bytes) && ip_length <= 16'(JumboBytes - EthBytes)
                       && length_q >= datagram_end,
-        ip_sum:       ipv4_word_sum(head.ip),
+        ip_sum:       ip_sum_q,
         fragment:     head.ip.fragment[13:0] != '0,
         ours:         head.ip.dst == local_ip && head.eth.dst == local_mac,
         source_ok:    host_address(head.ip.src[31:24]) && head.ip.src != local_ip && !head.eth.src[40],
@@ -181,8 +193,7 @@ module service_parser
         icmp:         head.ip.protocol == ProtocolIcmp,
         echo:         icmp.kind == IcmpEchoRequest && icmp.code == '0,
         l4_sum:       fold32(sum_q),
-        udp_sum:      sum_q + 32'(head.ip.src[31:16]) + 32'(head.ip.src[15:0]) + 32'(head.ip.dst[31:16])
-                      + 32'(head.ip.dst[15:0]) + 32'(ProtocolUdp) + 32'(udp.length)
+        udp_sum:      sum_q + 32'(pseudo_sum)
       };
     end
   end

@@ -51,19 +51,21 @@ module services
   input  logic        s_axis_ipbus_tlast,
   input  udp_peer_t   s_axis_ipbus_tuser,
 
-  // the connection manager: 64-byte messages, first byte in [511:504]
-  output logic         cm_rx_valid,
-  input  logic         cm_rx_ready,
-  output logic [511:0] cm_rx_msg,
-  output logic [31:0]  cm_rx_ip,
-  output logic [15:0]  cm_rx_sport,
-  output logic [15:0]  cm_rx_dport,
-  input  logic         cm_tx_valid,
-  output logic         cm_tx_ready,
-  input  logic [511:0] cm_tx_msg,
-  input  logic [31:0]  cm_tx_ip,
-  input  logic [15:0]  cm_tx_dport,
-  input  logic [15:0]  cm_tx_sport,
+  // the connection manager: messages of eight beats, with the other side's address and ports during all of them
+  output logic [63:0] m_axis_cm_tdata,
+  output logic        m_axis_cm_tvalid,
+  input  logic        m_axis_cm_tready,
+  output logic        m_axis_cm_tlast,
+  output logic [31:0] cm_rx_ip,
+  output logic [15:0] cm_rx_sport,
+  output logic [15:0] cm_rx_dport,
+  input  logic [63:0] s_axis_cm_tdata,
+  input  logic        s_axis_cm_tvalid,
+  output logic        s_axis_cm_tready,
+  input  logic        s_axis_cm_tlast,
+  input  logic [31:0] cm_tx_ip,
+  input  logic [15:0] cm_tx_dport,
+  input  logic [15:0] cm_tx_sport,
 
   // the MAC address of the next hop to an address; one lookup at a time, its answer a pulse of found_valid
   input  logic        lookup_valid,
@@ -101,7 +103,8 @@ module services
     .done, .kind, .head, .payload_bytes,
     .m_axis_ipbus_tdata, .m_axis_ipbus_tkeep, .m_axis_ipbus_tvalid,
     .m_axis_ipbus_tready, .m_axis_ipbus_tlast, .m_axis_ipbus_tuser,
-    .cm_rx_valid, .cm_rx_ready, .cm_rx_msg, .cm_rx_ip, .cm_rx_sport, .cm_rx_dport,
+    .m_axis_cm_tdata, .m_axis_cm_tvalid, .m_axis_cm_tready, .m_axis_cm_tlast,
+    .cm_rx_ip, .cm_rx_sport, .cm_rx_dport,
     .stat_unserved    (port_unserved),
     .stat_dropped     (stat.udp_dropped),
     .stat_cm_malformed(stat.cm_malformed)
@@ -116,11 +119,10 @@ module services
   end
 
   // ---- what is sent: a request and a payload stream each ----------------------------------------------------
-  localparam int unsigned N    = 4;
+  localparam int unsigned N    = 3;
   localparam int unsigned Arp  = 0;
   localparam int unsigned Echo = 1;
-  localparam int unsigned Bus  = 2;
-  localparam int unsigned Cm   = 3;
+  localparam int unsigned Udp  = 2;
 
   tx_req_t [N-1:0]       req;
   logic    [N-1:0]       req_valid, req_ready, tvalid, tready, tlast;
@@ -130,7 +132,6 @@ module services
   icmp_echo #(.STORE_BYTES(ECHO_BYTES)) u_icmp_echo (
     .clk, .rst,
     .enable(cfg.echo),
-    .local_ip, .ttl,
     .payload_data, .payload_valid, .payload_last, .payload_tail,
     .done, .kind, .head, .payload_bytes,
     .req          (req[Echo]),
@@ -145,52 +146,51 @@ module services
     .stat_dropped (stat.echo_dropped)
   );
 
-  udp_tx #(.STORE_BYTES(4096)) u_ipbus_tx (
-    .clk, .rst, .local_ip, .ttl,
-    .peer         (s_axis_ipbus_tuser),
-    .sport        (PortIpbus),
-    .s_axis_tdata (s_axis_ipbus_tdata),
-    .s_axis_tkeep (s_axis_ipbus_tkeep),
-    .s_axis_tvalid(s_axis_ipbus_tvalid),
-    .s_axis_tready(s_axis_ipbus_tready),
-    .s_axis_tlast (s_axis_ipbus_tlast),
-    .req          (req[Bus]),
-    .req_valid    (req_valid[Bus]),
-    .req_ready    (req_ready[Bus]),
-    .m_axis_tdata (tdata[Bus]),
-    .m_axis_tkeep (tkeep[Bus]),
-    .m_axis_tvalid(tvalid[Bus]),
-    .m_axis_tready(tready[Bus]),
-    .m_axis_tlast (tlast[Bus])
+  udp_peer_t   cm_peer, udp_peer;
+  logic [15:0] udp_sport;
+  logic [63:0] cm_tdata, udp_tdata;
+  logic [7:0]  cm_tkeep, udp_tkeep;
+  logic cm_tvalid, cm_tready, cm_tlast, udp_tvalid, udp_tready, udp_tlast;
+
+  udp_join u_udp_join (
+    .clk, .rst,
+    .s_peer       ({cm_peer, s_axis_ipbus_tuser}),
+    .s_sport      ({cm_tx_sport, PortIpbus}),
+    .s_axis_tdata ({cm_tdata, s_axis_ipbus_tdata}),
+    .s_axis_tkeep ({cm_tkeep, s_axis_ipbus_tkeep}),
+    .s_axis_tvalid({cm_tvalid, s_axis_ipbus_tvalid}),
+    .s_axis_tready({cm_tready, s_axis_ipbus_tready}),
+    .s_axis_tlast ({cm_tlast, s_axis_ipbus_tlast}),
+    .m_peer       (udp_peer),
+    .m_sport      (udp_sport),
+    .m_axis_tdata (udp_tdata),
+    .m_axis_tkeep (udp_tkeep),
+    .m_axis_tvalid(udp_tvalid),
+    .m_axis_tready(udp_tready),
+    .m_axis_tlast (udp_tlast)
   );
 
-  udp_peer_t   cm_peer;
-  logic [15:0] cm_sport;
-  logic [63:0] cm_tdata;
-  logic [7:0]  cm_tkeep;
-  logic cm_tvalid, cm_tready, cm_tlast;
-
-  udp_tx #(.STORE_BYTES(256)) u_cm_tx (
-    .clk, .rst, .local_ip, .ttl,
-    .peer         (cm_peer),
-    .sport        (cm_sport),
-    .s_axis_tdata (cm_tdata),
-    .s_axis_tkeep (cm_tkeep),
-    .s_axis_tvalid(cm_tvalid),
-    .s_axis_tready(cm_tready),
-    .s_axis_tlast (cm_tlast),
-    .req          (req[Cm]),
-    .req_valid    (req_valid[Cm]),
-    .req_ready    (req_ready[Cm]),
-    .m_axis_tdata (tdata[Cm]),
-    .m_axis_tkeep (tkeep[Cm]),
-    .m_axis_tvalid(tvalid[Cm]),
-    .m_axis_tready(tready[Cm]),
-    .m_axis_tlast (tlast[Cm])
+  udp_tx #(.STORE_BYTES(4096)) u_udp_tx (
+    .clk, .rst,
+    .peer         (udp_peer),
+    .sport        (udp_sport),
+    .s_axis_tdata (udp_tdata),
+    .s_axis_tkeep (udp_tkeep),
+    .s_axis_tvalid(udp_tvalid),
+    .s_axis_tready(udp_tready),
+    .s_axis_tlast (udp_tlast),
+    .req          (req[Udp]),
+    .req_valid    (req_valid[Udp]),
+    .req_ready    (req_ready[Udp]),
+    .m_axis_tdata (tdata[Udp]),
+    .m_axis_tkeep (tkeep[Udp]),
+    .m_axis_tvalid(tvalid[Udp]),
+    .m_axis_tready(tready[Udp]),
+    .m_axis_tlast (tlast[Udp])
   );
 
   service_framer #(.N(N)) u_framer (
-    .clk, .rst, .local_mac,
+    .clk, .rst, .local_mac, .local_ip, .ttl,
     .req, .req_valid, .req_ready,
     .s_axis_tdata (tdata),
     .s_axis_tkeep (tkeep),
@@ -254,14 +254,18 @@ module services
 
   cm_port u_cm_port (
     .clk, .rst,
-    .cm_tx_valid, .cm_tx_ready, .cm_tx_msg, .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
+    .s_axis_tdata (s_axis_cm_tdata),
+    .s_axis_tvalid(s_axis_cm_tvalid),
+    .s_axis_tready(s_axis_cm_tready),
+    .s_axis_tlast (s_axis_cm_tlast),
+    .ip           (cm_tx_ip),
+    .dport        (cm_tx_dport),
     .lookup_valid(cm_lookup_valid),
     .lookup_ready(cm_lookup_ready),
     .lookup_ip   (cm_lookup_ip),
     .found_valid (arp_found_valid && for_cm_q),
     .found, .found_mac,
     .peer         (cm_peer),
-    .sport        (cm_sport),
     .m_axis_tdata (cm_tdata),
     .m_axis_tkeep (cm_tkeep),
     .m_axis_tvalid(cm_tvalid),

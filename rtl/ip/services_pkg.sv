@@ -76,23 +76,32 @@ package services_pkg;
   } udp_peer_t;
 
   // ---- what a service wants to send -----------------------------------------------------------
+  typedef enum logic [1:0] {
+    SendArp  = 2'd0,
+    SendEcho = 2'd1,
+    SendUdp  = 2'd2
+  } send_e;
+
   typedef struct packed {
+    send_e        kind;
     logic [47:0]  dst_mac;
-    logic [15:0]  ethertype;
-    logic [223:0] body;           // the 28 bytes behind the Ethernet header
+    logic [31:0]  ip;             // destination; of ARP the target protocol address
+    logic [7:0]   tos;
+    logic [63:0]  l4;             // ARP: arp_l4_t; ICMP: icmp_t; UDP: udp_l4_t
     logic [13:0]  payload_bytes;  // of the stream that follows; 0 = none
   } tx_req_t;
 
-  // An IPv4 header and 8 bytes of `l4` in front of `payload_bytes`.
-  function automatic logic [223:0] ipv4_body(
-      logic [31:0] src, logic [31:0] dst, logic [7:0] ttl, logic [7:0] tos, logic [7:0] protocol,
-      logic [15:0] payload_bytes, logic [63:0] l4);
-    ipv4_hdr_t hdr;
-    hdr = '{version: 4'd4, ihl: 4'd5, tos: tos, total_length: payload_bytes + 16'(Ipv4Bytes + UdpBytes), id: '0,
-            fragment: Ipv4DontFragment, ttl: ttl, protocol: protocol, checksum: '0, src: src, dst: dst};
-    hdr.checksum = ~ones_complement_fold(ipv4_word_sum(hdr));
-    return {hdr, l4};
-  endfunction
+  typedef struct packed {
+    logic [15:0] oper;
+    logic [47:0] tha;
+  } arp_l4_t;
+
+  typedef struct packed {
+    logic [15:0] sport;
+    logic [15:0] dport;
+    logic [15:0] reserved;
+    logic [15:0] payload_sum;     // one's complement
+  } udp_l4_t;
 
   // The sum of a beat's four words (first byte on the wire in [7:0]).
   function automatic logic [17:0] beat_sum(logic [63:0] data);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Sorts the datagrams that service_parser found right by their port: IPbus gets streams, the connection
-// manager gets messages of 64 bytes. The sender's address and port go along, for the reply.
+// Sorts the datagrams that service_parser found right by their port: those for IPbus, and messages of 64 bytes
+// for the connection manager, a stream each. The sender's address and port go along, for the reply.
 // Promise: a datagram is handed on whole or not at all; without room it is dropped and counted (RFC 768).
 module udp_rx
   import services_pkg::*;
@@ -31,12 +31,13 @@ module udp_rx
   output logic        m_axis_ipbus_tlast,
   output udp_peer_t   m_axis_ipbus_tuser,     // the sender, with every beat
 
-  output logic         cm_rx_valid,
-  input  logic         cm_rx_ready,
-  output logic [511:0] cm_rx_msg,             // first byte of the payload in [511:504]
-  output logic [31:0]  cm_rx_ip,
-  output logic [15:0]  cm_rx_sport,
-  output logic [15:0]  cm_rx_dport,
+  output logic [63:0] m_axis_cm_tdata,        // whole beats only
+  output logic        m_axis_cm_tvalid,
+  input  logic        m_axis_cm_tready,
+  output logic        m_axis_cm_tlast,
+  output logic [31:0] cm_rx_ip,               // with every beat
+  output logic [15:0] cm_rx_sport,
+  output logic [15:0] cm_rx_dport,
 
   output logic stat_unserved,
   output logic stat_dropped,
@@ -48,17 +49,17 @@ module udp_rx
   // verilator lint_off UNUSEDSIGNAL
   udp_hdr_t udp;
   // verilator lint_on UNUSEDSIGNAL
-  logic for_ipbus, for_cm, ipbus_room, cm_room, lost, ipbus_accept, cm_accept;
+  logic for_ipbus, for_cm, ipbus_room, cm_room, lost, cm_lost, ipbus_accept, cm_accept;
 
   assign udp          = head.l4;
   assign for_ipbus    = done && kind == KindUdp && udp.dport == PortIpbus;
   assign for_cm       = done && kind == KindUdp && (udp.dport == PortCm || udp.dport == PortCmReply);
   assign ipbus_accept = for_ipbus && ipbus_room && !lost && payload_bytes != '0;
-  assign cm_accept    = for_cm && cm_room && payload_bytes == 14'(CmBytes);
+  assign cm_accept    = for_cm && cm_room && !cm_lost && payload_bytes == 14'(CmBytes);
 
   always_ff @(posedge clk) begin
     stat_unserved     <= done && kind == KindUdp && !for_ipbus && !for_cm;
-    stat_dropped      <= (for_ipbus && !ipbus_accept) || (for_cm && payload_bytes == 14'(CmBytes) && !cm_room);
+    stat_dropped      <= (for_ipbus && !ipbus_accept) || (for_cm && payload_bytes == 14'(CmBytes) && !cm_accept);
     stat_cm_malformed <= for_cm && payload_bytes != 14'(CmBytes);
     if (rst) {stat_unserved, stat_dropped, stat_cm_malformed} <= '0;
   end
@@ -113,32 +114,44 @@ module udp_rx
   assign m_axis_ipbus_tkeep = rd_word.last ? lanes(rd_word.tail) : '1;
 
   // ---- connection manager -----------------------------------------------------------------------------------
-  logic [511:0] gathered_q;  // the last eight words, the oldest lowest
+  logic cm_peer_valid;
 
-  always_ff @(posedge clk) begin
-    if (payload_valid) gathered_q <= {payload_data, gathered_q[511:64]};
-  end
-
-  logic [511:0] message;
-  assign message = {<<8{gathered_q}};
+  frame_store #(
+    .W    (65),
+    .DEPTH(MESSAGES * CmBytes / 8)
+  ) u_cm_store (
+    .clk, .rst,
+    .wr_data ({payload_last, payload_data}),
+    .wr_valid(payload_valid),
+    .commit  (cm_accept),
+    .drop    (done && !cm_accept),
+    .full    (),
+    .lost    (cm_lost),
+    .level   (),
+    .rd_data ({m_axis_cm_tlast, m_axis_cm_tdata}),
+    .rd_valid(m_axis_cm_tvalid),
+    .rd_ready(m_axis_cm_tready)
+  );
 
   sync_fifo #(
-    .W    (512 + 32 + 16 + 16),
+    .W    (32 + 16 + 16),
     .DEPTH(MESSAGES)
-  ) u_messages (
+  ) u_cm_peers (
     .clk, .rst,
-    .s_data ({message, head.ip.src, udp.sport, udp.dport}),
+    .s_data ({head.ip.src, udp.sport, udp.dport}),
     .s_valid(cm_accept),
     .s_ready(cm_room),
-    .m_data ({cm_rx_msg, cm_rx_ip, cm_rx_sport, cm_rx_dport}),
-    .m_valid(cm_rx_valid),
-    .m_ready(cm_rx_ready),
+    .m_data ({cm_rx_ip, cm_rx_sport, cm_rx_dport}),
+    .m_valid(cm_peer_valid),
+    .m_ready(m_axis_cm_tvalid && m_axis_cm_tready && m_axis_cm_tlast),
     .level  ()
   );
 
 `ifndef SYNTHESIS
   a_in_step : assert property (@(posedge clk) disable iff (rst) m_axis_ipbus_tvalid |-> peer_valid)
     else $error("%m: a datagram of IPbus without its sender");
+  a_cm_in_step : assert property (@(posedge clk) disable iff (rst) m_axis_cm_tvalid |-> cm_peer_valid)
+    else $error("%m: a message without its sender");
 `endif
-  wire unused = &{1'b0, peer_valid};
+  wire unused = &{1'b0, peer_valid, cm_peer_valid};
 endmodule

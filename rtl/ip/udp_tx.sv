@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Turns payload streams into UDP datagrams with their checksum, which stands in front of the payload:
-// so a datagram is stored whole while it is summed, and leaves when its header can be written.
-// Promise: order is kept, nothing is lost; a sum of 0 is sent as FFFF (RFC 768).
+// so a datagram is stored whole while it is summed, and leaves when its header can be written (RFC 768).
+// Promise: order is kept, nothing is lost; the request carries the payload's sum, the framer adds the headers'.
 module udp_tx
   import services_pkg::*;
 #(
@@ -10,9 +10,6 @@ module udp_tx
 ) (
   input  logic clk,
   input  logic rst,
-
-  input  logic [31:0] local_ip,
-  input  logic [7:0]  ttl,
 
   input  udp_peer_t   peer,        // with every beat of the datagram
   input  logic [15:0] sport,
@@ -32,13 +29,15 @@ module udp_tx
   input  logic        m_axis_tready,
   output logic        m_axis_tlast
 );
-  import ip_pkg::*;
-
   typedef struct packed {
     udp_peer_t   peer;
     logic [15:0] sport;
-    logic [13:0] payload_bytes;
-  } datagram_t;
+  } way_t;
+
+  typedef struct packed {
+    logic [13:0] bytes;
+    logic [15:0] sum;
+  } payload_t;
 
   typedef struct packed {
     logic        last;
@@ -47,10 +46,12 @@ module udp_tx
   } word_t;
 
   // ---- store and sum ----------------------------------------------------------------------------------
-  logic      full, take, ended_q, room, dgram_valid, dgram_ready;
-  word_t     wr_word, rd_word;
-  datagram_t wr_dgram_q, dgram;
-  logic [31:0] wr_sum_q, dgram_sum;  // of the payload
+  logic     full, take, ended_q, room;
+  word_t    wr_word, rd_word;
+  way_t     way;
+  payload_t payload;
+  logic [13:0] bytes_q;
+  logic [31:0] sum_q;
   logic [63:0] summed;
   logic        first_q;
 
@@ -64,11 +65,9 @@ module udp_tx
 
   always_ff @(posedge clk) begin
     if (take) begin
-      wr_dgram_q.peer          <= peer;
-      wr_dgram_q.sport         <= sport;
-      wr_dgram_q.payload_bytes <= (first_q ? '0 : wr_dgram_q.payload_bytes) + 14'($countones(s_axis_tkeep));
-      wr_sum_q                 <= (first_q ? '0 : wr_sum_q) + 32'(beat_sum(summed));
-      first_q                  <= s_axis_tlast;
+      bytes_q <= (first_q ? '0 : bytes_q) + 14'($countones(s_axis_tkeep));
+      sum_q   <= (first_q ? '0 : sum_q) + 32'(beat_sum(summed));
+      first_q <= s_axis_tlast;
     end
     ended_q <= take && s_axis_tlast;
     if (rst) begin
@@ -94,61 +93,49 @@ module udp_tx
     .rd_ready(m_axis_tready)
   );
 
+  // The way is there a cycle before the sum, which says that the datagram is whole.
   sync_fifo #(
-    .W    ($bits(datagram_t) + 32),
+    .W    ($bits(way_t)),
     .DEPTH(DATAGRAMS)
-  ) u_datagrams (
+  ) u_ways (
     .clk, .rst,
-    .s_data ({wr_dgram_q, wr_sum_q}),
-    .s_valid(ended_q),
+    .s_data ({peer, sport}),
+    .s_valid(take && s_axis_tlast),
     .s_ready(room),
-    .m_data ({dgram, dgram_sum}),
-    .m_valid(dgram_valid),
-    .m_ready(dgram_ready),
+    .m_data (way),
+    .m_valid(),
+    .m_ready(req_valid && req_ready),
     .level  ()
   );
 
-  // ---- headers: the sum in one step, everything else in the next ----------------------------------------
-  datagram_t   dgram_q;
-  logic        dgram_valid_q, step;
-  logic [15:0] length, checksum;
-  logic [31:0] sum_q;
-  udp_hdr_t    udp;
+  sync_fifo #(
+    .W    ($bits(payload_t)),
+    .DEPTH(DATAGRAMS)
+  ) u_payloads (
+    .clk, .rst,
+    .s_data ({bytes_q, fold32(sum_q)}),
+    .s_valid(ended_q),
+    .s_ready(),
+    .m_data (payload),
+    .m_valid(req_valid),
+    .m_ready(req_ready),
+    .level  ()
+  );
 
-  assign step         = req_ready || !req_valid;
-  assign dgram_ready  = step || !dgram_valid_q;
-  assign length       = 16'(dgram.payload_bytes) + 16'(UdpBytes);
-  assign checksum     = ~fold32(sum_q);
-  assign udp          = '{
-    sport: dgram_q.sport, dport: dgram_q.peer.port, length: 16'(dgram_q.payload_bytes) + 16'(UdpBytes),
-    checksum: checksum == '0 ? 16'hFFFF : checksum
+  // ---- what is sent ---------------------------------------------------------------------------------------
+  udp_l4_t l4;
+  assign l4  = '{sport: way.sport, dport: way.peer.port, reserved: '0, payload_sum: payload.sum};
+  assign req = '{
+    kind: SendUdp, dst_mac: way.peer.mac, ip: way.peer.ip, tos: '0, l4: l4, payload_bytes: payload.bytes
   };
+
   assign m_axis_tdata = rd_word.data;
   assign m_axis_tlast = rd_word.last;
   assign m_axis_tkeep = rd_word.last ? lanes(rd_word.tail) : '1;
 
-  always_ff @(posedge clk) begin
-    if (dgram_ready) begin
-      dgram_valid_q <= dgram_valid;
-      dgram_q       <= dgram;
-      // pseudo header and UDP header; the length stands in both
-      sum_q <= dgram_sum + 32'(local_ip[31:16]) + 32'(local_ip[15:0]) + 32'(dgram.peer.ip[31:16])
-             + 32'(dgram.peer.ip[15:0]) + 32'(ProtocolUdp) + 32'(length) + 32'(length)
-             + 32'(dgram.sport) + 32'(dgram.peer.port);
-    end
-    if (step) begin
-      req_valid <= dgram_valid_q;
-      req <= '{
-        dst_mac: dgram_q.peer.mac, ethertype: EtherTypeIpv4, payload_bytes: dgram_q.payload_bytes,
-        body: ipv4_body(local_ip, dgram_q.peer.ip, ttl, 8'h00, ProtocolUdp, 16'(dgram_q.payload_bytes), udp)
-      };
-    end
-    if (rst) {dgram_valid_q, req_valid} <= '0;
-  end
-
 `ifndef SYNTHESIS
   a_fits : assert property (@(posedge clk) disable iff (rst)
-    s_axis_tvalid |-> 32'(wr_dgram_q.payload_bytes) < STORE_BYTES)
-    else $error("%m: a payload of %0d bytes does not fit the store", wr_dgram_q.payload_bytes);
+    s_axis_tvalid |-> 32'(bytes_q) < STORE_BYTES)
+    else $error("%m: a payload of %0d bytes does not fit the store", bytes_q);
 `endif
 endmodule

@@ -7,6 +7,7 @@ module destination
   import penstock_pkg::*;
   import ctrl_pkg::*;
   import destination_pkg::*;
+  import penstock_regs_pkg::*;
 #(
   parameter int unsigned N_QP = 4
 ) (
@@ -47,38 +48,39 @@ module destination
     StEmit,      // what needs no ring, or was refused
     StFetch,     // software reads or writes a word
     StMerge,
+    StCheck,     // is the next slot in the ring?
     StMultiply,  // next_slot * slot_size, one bit a cycle
     StStore
   } state_e;
 
   state_e state_q, state_d;
-  desc_t in, desc_q, out_q, emitted;
-  logic out_valid_q, out_free, take, direct, emit;
+  desc_t in, desc_q;  // the descriptor in hand, which is offered once `known_q`
+  logic known_q, free, take, direct, emit;
 
   // an access of software
-  reg_req_t access_q;
-  logic access_valid_q, access_servers_q, access_pending, answer;
+  reg_req_t access;
+  logic access_valid_q, access_servers_q, access_pending, answer, answered_q;
   logic [3:0] bit_q;
   logic [31:0] word_q, ring_word, word;
   qp_t access_qp;
 
   assign in                 = s_axis_desc_tdata;
-  assign out_free           = !out_valid_q || m_axis_desc_tready;
-  assign s_axis_desc_tready = state_q == StIdle && out_free && !access_pending;
+  assign free               = !known_q || m_axis_desc_tready;
+  assign s_axis_desc_tready = state_q == StIdle && free && !access_pending;
   assign take               = s_axis_desc_tvalid && s_axis_desc_tready;
   assign direct             = take && !in.by_event && !(in.in_ring && exists(in.qp));
-  assign m_axis_desc_tdata  = out_q;
-  assign m_axis_desc_tvalid = out_valid_q;
+  assign m_axis_desc_tdata  = desc_q;
+  assign m_axis_desc_tvalid = known_q;
 
   function automatic logic exists(qp_t qp);
     return 32'(qp) < N_QP;
   endfunction
 
   // ---- server of an event --------------------------------------------------------------------------
-  logic [63:0] switch_event, dividend_q, last_event_q;
+  logic [63:0] switch_event, last_event_q;
   logic [1:0][6:0] live;
   logic [1:0] locked;
-  logic newer, changed, bank, hold, none, near, is_new_q, is_last_q, follows_q, bank_q, known_q, last_bank_q;
+  logic newer, changed, bank, hold, none, near, is_new_q, is_last_q, follows_q, bank_q, seen_q, last_bank_q;
   logic [6:0] divisor_q;
   logic [ServerW-1:0] rem_q, near_rem;
   logic [4:0] digit_q;
@@ -89,15 +91,16 @@ module destination
   assign hold = locked[bank];
   assign none = live[bank] == '0;
   // Events mostly come one after the other: then nothing needs dividing.
-  assign near     = known_q && last_bank_q == bank && (is_last_q || follows_q);
+  assign near     = seen_q && last_bank_q == bank && (is_last_q || follows_q);
   assign near_rem = is_last_q ? rem_q : 7'(rem_q) + 7'd1 == live[bank] ? '0 : rem_q + 1'b1;
 
-  // Two digits of a restoring division: the rest is below 64, so four times it fits in 8 bits.
+  // Two digits of a restoring division: the rest is below 64, so four times it fits in 8 bits. The event goes once
+  // round through the highest bits of raddr and then lies as it was.
   logic [8:0] twice, once;
   always_comb begin
-    twice = {2'b0, rem_q, dividend_q[63]};
+    twice = {2'b0, rem_q, desc_q.raddr[63]};
     if (twice >= 9'(divisor_q)) twice = twice - 9'(divisor_q);
-    once = {twice[7:0], dividend_q[62]};
+    once = {twice[7:0], desc_q.raddr[62]};
     if (once >= 9'(divisor_q)) once = once - 9'(divisor_q);
   end
 
@@ -105,32 +108,30 @@ module destination
     is_new_q  <= desc_q.raddr >= switch_event;
     is_last_q <= desc_q.raddr == last_event_q;
     follows_q <= desc_q.raddr == last_event_q + 64'd1 && desc_q.raddr != '0;
-    if (changed) known_q <= 1'b0;
+    if (changed) seen_q <= 1'b0;
     if (state_q == StChoose) begin
       bank_q     <= bank;
       divisor_q  <= live[bank];
-      dividend_q <= desc_q.raddr;
       digit_q    <= '0;
       if (!hold && !none) begin
         rem_q        <= near ? near_rem : '0;
-        known_q      <= !changed;
+        seen_q       <= !changed;
         last_bank_q  <= bank;
         last_event_q <= desc_q.raddr;
       end
     end
     if (state_q == StDivide) begin
       rem_q      <= ServerW'(once);
-      dividend_q <= dividend_q << 2;
       digit_q    <= digit_q + 1'b1;
     end
-    if (rst) known_q <= 1'b0;
+    if (rst) seen_q <= 1'b0;
   end
 
   destination_table u_table (
     .clk, .rst, .cfg, .status,
-    .wr_en     (state_q == StStore && access_servers_q && access_q.is_wr),
+    .wr_en     (state_q == StStore && access_servers_q && access.is_wr),
     .rd_en     (state_q == StFetch),
-    .index     (access_q.addr[2+:ServerW]),
+    .index     (access.addr[2+:ServerW]),
     .wr_qp     (word_q[7:0]),
     .wr_live   (word_q[8]),
     .rd_qp     (edited_qp),
@@ -146,7 +147,9 @@ module destination
   );
 
   // ---- slot of a ring ------------------------------------------------------------------------------
-  ring_t ring, advanced, edited_q;
+  ring_t ring, advanced, changed_row, edited;
+  logic [15:0] next_slot_q;  // of the edited row
+  logic [47:0] offset_q;
   logic fits, wraps, row_wr;
   logic [QpW-1:0] init_q, row_index;
 
@@ -160,7 +163,7 @@ module destination
   end
 
   assign row_wr = state_q == StInit || (state_q == StRing && fits)
-                  || (state_q == StStore && !access_servers_q && access_q.is_wr && exists(access_qp));
+                  || (state_q == StStore && !access_servers_q && access.is_wr && exists(access_qp));
   always_comb begin
     unique case (state_q)
       StInit:          row_index = init_q;
@@ -173,7 +176,7 @@ module destination
     .clk,
     .wr_en  (row_wr),
     .wr_addr(row_index),
-    .wr_data(state_q == StInit ? '0 : state_q == StRing ? advanced : edited_q),
+    .wr_data(state_q == StInit ? '0 : state_q == StRing ? advanced : edited),
     .rd_en  (state_q == StRow || (state_q == StFetch && exists(access_qp))),
     .rd_addr(row_index),
     .rd_data(ring)
@@ -182,43 +185,43 @@ module destination
   // ---- descriptors out -----------------------------------------------------------------------------
   assign emit = state_q == StEmit || state_q == StRing;
 
-  always_comb begin
-    emitted = direct ? in : desc_q;
-    emitted.in_ring = 1'b0;
-    if (state_q == StRing) begin
-      emitted.with_imm = 1'b1;
-      emitted.imm      = 32'(ring.next_slot);
-      emitted.raddr    = ring.base + 64'(ring.offset);
-      if (!fits) emitted.length = LengthRefused;
-    end
-  end
-
   always_ff @(posedge clk) begin
-    if (take) desc_q <= in;
+    if (take) begin
+      desc_q <= in;
+      if (direct) desc_q.in_ring <= 1'b0;
+    end
+    if (state_q == StDivide) desc_q.raddr <= {desc_q.raddr[61:0], desc_q.raddr[63:62]};
     if (state_q == StServer) begin
       desc_q.qp       <= server_qp;
       desc_q.by_event <= 1'b0;
     end
-    if (direct || emit) out_q <= emitted;
-    if (direct || emit) out_valid_q <= 1'b1;
-    else if (m_axis_desc_tready) out_valid_q <= 1'b0;
+    if (emit) desc_q.in_ring <= 1'b0;
+    if (state_q == StRing) begin
+      desc_q.with_imm <= 1'b1;
+      desc_q.imm      <= 32'(ring.next_slot);
+      desc_q.raddr    <= ring.base + 64'(ring.offset);
+      if (!fits) desc_q.length <= LengthRefused;
+    end
+    if (direct || emit) known_q <= 1'b1;
+    else if (m_axis_desc_tready) known_q <= 1'b0;
     stat_no_server      <= state_q == StChoose && !hold && none && !rst;
     stat_slot_too_small <= state_q == StRing && !fits && !rst;
-    if (rst) out_valid_q <= 1'b0;
+    if (rst) known_q <= 1'b0;
   end
 
   // ---- software ------------------------------------------------------------------------------------
-  assign access_qp      = access_q.addr[RingRowAddrW+:8];
+  assign access         = access_servers_q ? servers_req : rings_req;
+  assign access_qp      = access.addr[RingRowAddrW+:8];
   assign access_pending = access_valid_q && !(access_servers_q && status.busy);
   assign answer         = state_q == StStore;
 
   always_comb begin
-    unique case (access_q.addr[RingRowAddrW-1:0])
-      RingBaseLo:   ring_word = ring.base[31:0];
-      RingBaseHi:   ring_word = ring.base[63:32];
-      RingSlots:    ring_word = 32'(ring.slots);
-      RingSlotSize: ring_word = ring.slot_size;
-      RingNextSlot: ring_word = 32'(ring.next_slot);
+    unique case (access.addr[RingRowAddrW-1:0])
+      RingRowAddrW'(RingBaseLo):   ring_word = ring.base[31:0];
+      RingRowAddrW'(RingBaseHi):   ring_word = ring.base[63:32];
+      RingRowAddrW'(RingSlots):    ring_word = 32'(ring.slots);
+      RingRowAddrW'(RingSlotSize): ring_word = ring.slot_size;
+      RingRowAddrW'(RingNextSlot): ring_word = 32'(ring.next_slot);
       default:      ring_word = '0;
     endcase
   end
@@ -228,43 +231,46 @@ module destination
   function automatic ring_t with_word(ring_t row, logic [RingRowAddrW-1:0] addr, logic [31:0] value);
     with_word = row;
     unique case (addr)
-      RingBaseLo:   with_word.base[31:0] = value;
-      RingBaseHi:   with_word.base[63:32] = value;
-      RingSlots:    with_word.slots = value[16:0];
-      RingSlotSize: with_word.slot_size = value;
-      RingNextSlot: with_word.next_slot = value[15:0];
+      RingRowAddrW'(RingBaseLo):   with_word.base[31:0] = value;
+      RingRowAddrW'(RingBaseHi):   with_word.base[63:32] = value;
+      RingRowAddrW'(RingSlots):    with_word.slots = value[16:0];
+      RingRowAddrW'(RingSlotSize): with_word.slot_size = value;
+      RingRowAddrW'(RingNextSlot): with_word.next_slot = value[15:0];
       default: ;
     endcase
     if (with_word.slots != '0 && 17'(with_word.next_slot) >= with_word.slots) with_word.next_slot = '0;
-    with_word.offset = '0;
   endfunction
 
-  wire [31:0] merged = (word & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten);
+  wire [31:0] merged = (word & ~access.wr_biten) | (access.wr_data & access.wr_biten);
 
   always_ff @(posedge clk) begin
     if (rings_req.valid || servers_req.valid) begin
-      access_q         <= rings_req.valid ? rings_req : servers_req;
       access_servers_q <= !rings_req.valid;
       access_valid_q   <= 1'b1;
     end else if (answer) access_valid_q <= 1'b0;
     if (state_q == StMerge) begin
-      word_q <= access_q.is_wr ? merged : word;
-      edited_q       <= with_word(ring, access_q.addr[RingRowAddrW-1:0], merged);
-      bit_q          <= '1;
+      word_q <= access.is_wr ? merged : word;
+      offset_q <= '0;
+      bit_q    <= '1;
     end
+    if (state_q == StCheck) next_slot_q <= changed_row.next_slot;
     if (state_q == StMultiply) begin
-      edited_q.offset <= (edited_q.offset << 1) + (edited_q.next_slot[bit_q] ? 48'(edited_q.slot_size) : '0);
-      bit_q           <= bit_q - 1'b1;
+      offset_q <= (offset_q << 1) + (next_slot_q[bit_q] ? 48'(changed_row.slot_size) : '0);
+      bit_q    <= bit_q - 1'b1;
     end
-    rings_rsp   <= '{rd_ack: answer && !access_servers_q && !access_q.is_wr,
-                     wr_ack: answer && !access_servers_q && access_q.is_wr, rd_data: word_q};
-    servers_rsp <= '{rd_ack: answer && access_servers_q && !access_q.is_wr,
-                     wr_ack: answer && access_servers_q && access_q.is_wr, rd_data: word_q};
-    if (rst) begin
-      access_valid_q <= 1'b0;
-      rings_rsp      <= '0;
-      servers_rsp    <= '0;
-    end
+    answered_q <= answer && !rst;
+    if (rst) access_valid_q <= 1'b0;
+  end
+
+  always_comb begin
+    changed_row      = with_word(ring, access.addr[RingRowAddrW-1:0], word_q);
+    edited           = changed_row;
+    edited.next_slot = next_slot_q;
+    edited.offset    = offset_q;
+    rings_rsp     = '{rd_ack: answered_q && !access_servers_q && !access.is_wr,
+                      wr_ack: answered_q && !access_servers_q && access.is_wr, rd_data: word_q};
+    servers_rsp   = '{rd_ack: answered_q && access_servers_q && !access.is_wr,
+                      wr_ack: answered_q && access_servers_q && access.is_wr, rd_data: word_q};
   end
 
   // ---- state ---------------------------------------------------------------------------------------
@@ -283,7 +289,8 @@ module destination
       StRow: state_d = StRing;
       StRing, StEmit: state_d = StIdle;
       StFetch: state_d = StMerge;
-      StMerge: state_d = access_q.is_wr && !access_servers_q ? StMultiply : StStore;
+      StMerge: state_d = access.is_wr && !access_servers_q ? StCheck : StStore;
+      StCheck: state_d = StMultiply;
       StMultiply: if (bit_q == '0) state_d = StStore;
       default: state_d = StIdle;  // StStore
     endcase
@@ -298,12 +305,12 @@ module destination
     end
   end
 
-  wire unused = &{1'b0, access_q.addr, access_q.valid};
+  wire unused = &{1'b0, access.addr, access.valid};
 
 `ifndef SYNTHESIS
   a_hold : assert property (@(posedge clk) disable iff (rst)
     m_axis_desc_tvalid && !m_axis_desc_tready |=> m_axis_desc_tvalid && $stable(m_axis_desc_tdata));
-  a_room : assert property (@(posedge clk) disable iff (rst) emit |-> !out_valid_q);
+  a_room : assert property (@(posedge clk) disable iff (rst) emit |-> !known_q);
   a_rest : assert property (@(posedge clk) disable iff (rst) state_q == StLookup |-> 7'(rem_q) < live[bank_q]);
 `endif
 endmodule

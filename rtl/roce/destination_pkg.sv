@@ -6,12 +6,7 @@ package destination_pkg;
   localparam int unsigned Servers = 64;
   localparam int unsigned ServerW = 6;
 
-  localparam int unsigned RingRowAddrW = 5;  // bytes of one row: 2^5
-  localparam logic [RingRowAddrW-1:0] RingBaseLo = 5'h00;
-  localparam logic [RingRowAddrW-1:0] RingBaseHi = 5'h04;
-  localparam logic [RingRowAddrW-1:0] RingSlots = 5'h08;
-  localparam logic [RingRowAddrW-1:0] RingSlotSize = 5'h0C;
-  localparam logic [RingRowAddrW-1:0] RingNextSlot = 5'h10;
+  localparam int unsigned RingRowAddrW = 5;  // bytes of one row: 2^5; the words in it are penstock_regs_pkg::Ring*
 
   typedef struct packed {
     logic [63:0] base;       // remote address of slot 0

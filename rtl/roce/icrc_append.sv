@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: SHL-2.1
 // Writes the ICRC into the last four bytes of every RoCEv2 frame that passes.
 // Promise: one beat a cycle, no gap inside a frame that was not there, what the four bytes held
-// does not matter, a whole frame never waits for the next one. Latency 7 cycles at 64 bit, 8 at 512
+// does not matter, a whole frame never waits for the next one. Latency 8 cycles at 64 bit, 9 at 512
 // (IBTA volume 1, 7.8.1; annex A17.3.3).
 //
-//   s_axis -> 0 -> 1 --> 2 --> 3 ---> 4 [-> 5] -> Out -> m_axis   the beats
-//               \> mask, beat, state -> undo -------^             icrc_core; zeros taken back
+//   s_axis -> 0 -> queue of beats, each for Age cycles --------> m_axis
+//              \-> mask, beat, state, undo -> queue of ICRCs -^        icrc_core; zeros taken back
 //
 // The CRC also runs over the zeros behind the covered bytes, up to the end of the last beat; `undo`
 // takes those back. A frame has 2 modulo 4 bytes (Ethernet 14, all the rest fours), so their number
 // is 6 + 4 i, and the ICRC lies in the lanes 4 j + 2 .. 4 j + 5: one mux for every position. It may
-// begin in the beat before the last, which therefore leaves Out only with the last one behind it.
+// begin in the beat before the last, which is therefore as old as the last one's ICRC needs.
 module icrc_append #(
   parameter int unsigned DATA_W = 64,
   localparam int unsigned Bytes = DATA_W / 8
@@ -37,8 +37,9 @@ module icrc_append #(
   end
 
   localparam int unsigned UndoStages = DATA_W == 64 ? 1 : 2;
-  localparam int unsigned CrcStage   = 3;                      // holds a beat beside its CRC state
-  localparam int unsigned OutStage   = CrcStage + UndoStages + 1;
+  localparam int unsigned CrcStage   = 3;                          // cycles from a beat to the state behind it
+  localparam int unsigned Age        = CrcStage + UndoStages + 2;  // and to its ICRC, for the beat in front of it
+  localparam int unsigned Depth      = 16;
 
   typedef struct packed {
     logic [DATA_W-1:0] data;
@@ -47,57 +48,74 @@ module icrc_append #(
     logic              last;
   } beat_t;
 
-  // ---- the beats: stage i moves on when stage i + 1 is free or moves too ------------------------
-  logic              m_free;
-  beat_t             beat_q [0:OutStage];
-  logic [OutStage:0] valid_q, free, go;  // go: what stands in stage i leaves it
-  logic              successor;          // the first stage knows what comes behind its beat
-  logic [Bytes-1:0]  covered;
+  // ---- 0: the first stage knows what comes behind its beat --------------------------------------
+  logic [DATA_W-1:0] data_q;
+  logic [Bytes-1:0]  keep_q, covered;
+  logic              last_q, valid_q, successor, room, go;
 
-  assign m_free    = m_axis_tready || !m_axis_tvalid;
-  assign successor = beat_q[0].last || s_axis_tvalid;
-  assign covered   = Bytes'({beat_q[0].last ? 4'h0 : s_axis_tkeep[3:0], beat_q[0].keep} >> 4);
-
-  always_comb begin
-    go[OutStage]   = valid_q[OutStage] && m_free && (beat_q[OutStage].last || valid_q[OutStage-1]);
-    free[OutStage] = !valid_q[OutStage] || go[OutStage];
-    for (int i = int'(OutStage) - 1; i >= 0; i--) begin
-      go[i]   = valid_q[i] && free[i+1] && (i != 0 || successor);
-      free[i] = !valid_q[i] || free[i+1];
-    end
-  end
-  assign s_axis_tready = free[0];
+  assign successor     = last_q || s_axis_tvalid;
+  assign covered       = Bytes'({last_q ? 4'h0 : s_axis_tkeep[3:0], keep_q} >> 4);
+  assign go            = valid_q && successor && room;
+  assign s_axis_tready = !valid_q || go;
 
   always_ff @(posedge clk) begin
-    if (s_axis_tvalid && s_axis_tready)
-      beat_q[0] <= '{data: s_axis_tdata, keep: s_axis_tkeep, covered: '0, last: s_axis_tlast};
-    valid_q[0] <= (s_axis_tvalid && s_axis_tready) || (valid_q[0] && !go[0]);
-    for (int i = 1; i <= int'(OutStage); i++) begin
-      if (go[i-1]) beat_q[i] <= beat_q[i-1];
-      valid_q[i] <= go[i-1] || (valid_q[i] && !go[i]);
+    if (s_axis_tready) valid_q <= s_axis_tvalid;
+    if (s_axis_tvalid && s_axis_tready) begin
+      data_q <= s_axis_tdata;
+      keep_q <= s_axis_tkeep;
+      last_q <= s_axis_tlast;
     end
-    if (go[0]) beat_q[1].covered <= covered;
-    if (rst) valid_q <= '0;
+    if (rst) valid_q <= 1'b0;
+  end
+
+  // ---- the beats wait ----------------------------------------------------------------------------
+  beat_t                  beat, out;
+  logic [Age-1:1]         went_q;  // cycles ago
+  logic [$clog2(Depth):0] old_q, unused_level;  // beats that have waited long enough
+  logic                   waits, leave;
+
+  assign beat = '{data: data_q, keep: keep_q, covered: covered, last: last_q};
+
+  sync_fifo #(.W($bits(beat_t)), .DEPTH(Depth)) u_beats (
+    .clk, .rst,
+    .s_data (beat),
+    .s_valid(go),
+    .s_ready(room),
+    .m_data (out),
+    .m_valid(waits),
+    .m_ready(leave),
+    .level  (unused_level)
+  );
+
+  always_ff @(posedge clk) begin
+    went_q <= {went_q[Age-2:1], go};
+    old_q  <= old_q + ($clog2(Depth) + 1)'(went_q[Age-1]) - ($clog2(Depth) + 1)'(leave);
+    if (rst) begin
+      went_q <= '0;
+      old_q  <= '0;
+    end
   end
 
   // ---- the CRC state, and the zeros behind the last covered byte taken back ---------------------
+  // Nothing stands still here: what is in flight has its place in the queue.
   logic [31:0] state_q [0:UndoStages];
   icrc_core #(.DATA_W(DATA_W)) u_core (
     .clk, .rst,
-    .move    (go[2:0]),
-    .last    (beat_q[0].last),
-    .data    (beat_q[0].data),
+    .move    ({went_q[2:1], go}),
+    .last    (last_q),
+    .data    (data_q),
     .covered (covered),
     .crc     (state_q[0])
   );
 
-  // Four-byte groups of the last beat that the frame does not fill, less the one it ends in.
-  logic [3:0] spare_q [CrcStage:CrcStage+UndoStages-1];
+  // Whether it was the last beat, and its four-byte groups that the frame does not fill, less the one it ends in.
+  logic [CrcStage+UndoStages:1]      ended_q;
+  logic [3:0] spare_q [1:CrcStage+UndoStages-1];
   always_ff @(posedge clk) begin
-    if (go[CrcStage-1] && beat_q[CrcStage-1].last)
-      spare_q[CrcStage] <= spare_groups(beat_q[CrcStage-1].keep);
-    for (int i = int'(CrcStage) + 1; i < int'(CrcStage + UndoStages); i++)
-      if (go[i-1]) spare_q[i] <= spare_q[i-1];
+    ended_q    <= {ended_q[CrcStage+UndoStages-1:1], go && last_q};
+    spare_q[1] <= spare_groups(keep_q);
+    for (int i = 2; i < int'(CrcStage + UndoStages); i++) spare_q[i] <= spare_q[i-1];
+    if (rst) ended_q <= '0;
   end
 
   function automatic logic [3:0] spare_groups(logic [Bytes-1:0] keep);
@@ -118,18 +136,29 @@ module icrc_append #(
       if (steps[1]) undo = apply(UndoTwo, undo);
     endfunction
 
-    always_ff @(posedge clk) begin
-      if (go[CrcStage+g] && beat_q[CrcStage+g].last)
-        state_q[g+1] <= undo(state_q[g], spare_q[CrcStage+g][2*g+:2]);
-    end
+    always_ff @(posedge clk) state_q[g+1] <= undo(state_q[g], spare_q[CrcStage+g][2*g+:2]);
   end
 
   // ---- the ICRC goes where that ends -----------------------------------------------------------
-  logic [31:0]       last_state_q, icrc;
+  logic [31:0]       last_state, icrc;
   logic [DATA_W-1:0] icrc_lanes, out_data;
-  beat_t             out;
-  assign out        = beat_q[OutStage];
-  assign icrc       = ~(out.last ? last_state_q : state_q[UndoStages]);
+  logic              m_free, icrc_valid, icrc_room;
+  logic [$clog2(Depth):0] unused_icrcs;
+
+  sync_fifo #(.W(32), .DEPTH(Depth)) u_icrcs (
+    .clk, .rst,
+    .s_data (state_q[UndoStages]),
+    .s_valid(ended_q[CrcStage+UndoStages]),
+    .s_ready(icrc_room),
+    .m_data (last_state),
+    .m_valid(icrc_valid),
+    .m_ready(leave && out.last),
+    .level  (unused_icrcs)
+  );
+
+  assign m_free     = m_axis_tready || !m_axis_tvalid;
+  assign leave      = waits && old_q != '0 && m_free && (icrc_valid || &out.covered);
+  assign icrc       = ~last_state;
   assign icrc_lanes = {Bytes/4{icrc[15:0], icrc[31:16]}};
 
   always_comb begin
@@ -138,17 +167,17 @@ module icrc_append #(
   end
 
   always_ff @(posedge clk) begin
-    if (go[OutStage-1]) last_state_q <= state_q[UndoStages];
-    if (go[OutStage]) begin
+    if (leave) begin
       m_axis_tdata <= out_data;
       m_axis_tkeep <= out.keep;
       m_axis_tlast <= out.last;
     end
-    if (m_free) m_axis_tvalid <= go[OutStage];
+    if (m_free) m_axis_tvalid <= leave;
     if (rst) m_axis_tvalid <= 1'b0;
   end
 
 `ifndef SYNTHESIS
+  a_icrc_room : assert property (@(posedge clk) disable iff (rst) ended_q[CrcStage+UndoStages] |-> icrc_room);
   // A valid beat waits unchanged until it is taken (AMBA AXI-Stream 2.2.1).
   a_hold : assert property (@(posedge clk) disable iff (rst)
     m_axis_tvalid && !m_axis_tready

@@ -62,7 +62,7 @@ module latency_histogram
   end
 
   // ---- measure ----------------------------------------------------------------------------------------
-  cycles_t now_q, at_q;
+  cycles_t now_q;
   logic valid_q, init_q, begins_q, covered, rewound, over;
   qp_t qp_q;
   psn_t psn_q, beyond;
@@ -88,11 +88,11 @@ module latency_histogram
 
   always_comb begin
     measured_next = measured;
-    sample        = '{valid: 1'b0, discarded: rewound || over, qp: index_t'(qp_q), latency: at_q - measured.since};
+    sample        = '{valid: 1'b0, discarded: rewound || over, qp: index_t'(qp_q), latency: now_q - measured.since};
     if (measured.running && (covered || rewound || over)) begin
       sample.valid          = valid_q && !init_q;
       measured_next.running = 1'b0;
-    end else if (!measured.running && begins_q) measured_next = '{running: 1'b1, psn: psn_q, since: at_q};
+    end else if (!measured.running && begins_q) measured_next = '{running: 1'b1, psn: psn_q, since: now_q};
     if (init_q) measured_next.running = 1'b0;
   end
 
@@ -104,7 +104,6 @@ module latency_histogram
     qp_q     <= stat_qp;
     psn_q    <= stat_psn;
     status_q <= stat_status;
-    at_q     <= now_q;
     sample_q <= sample;
     counted_q <= sample_q;
     if (rst) begin

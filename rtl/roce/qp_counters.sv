@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
 // Per-queue-pair counters and a copy of the ring's state, in RAM, for the registers to read.
-// Follows the requester's pipeline: an operation's queue pair does not come back the next cycle,
-// so read, add and write need no forwarding. Reads answer one cycle after `st_qp`.
-// `clear` acts at once: it marks all rows, and what is in RAM counts no more until the row is written.
+// An operation counts at most one kind of event beside its bytes, so one adder serves all of them; its queue
+// pair does not come back the next cycle, so read, add and write need no forwarding. Reads answer one cycle
+// after `st_qp` and `st_count`. `clear` acts at once: each word carries the number of the clear that it has
+// seen, and counts no more when that is over; idle cycles bring the words up to date before numbers repeat.
 module qp_counters
   import penstock_pkg::*;
   import roce_tx_pkg::*;
@@ -13,101 +14,195 @@ module qp_counters
   input  logic            rst,
   input  logic            clear,
   input  logic            op_valid,
-  input  logic            op_init,
   input  qp_t             op_qp,
   input  outcome_t        op_outcome,
   input  logic [PayloadLenW-1:0] op_acked_bytes,
-  input  ring_status_t    op_status,
+  input  logic            stat_valid,      // an operation was done in the last cycle
+  input  ring_status_t    stat_status,     // and left this
   input  qp_t             st_qp,
+  input  qp_count_e       st_count,
   output qp_state_e       st_state,
   output logic            st_drained,
   output psn_t            st_una,
   output psn_t            st_nxt,
   output psn_t            st_wr,
-  output qp_tx_counters_t st_counters,
-  output logic [63:0]     st_bytes_acked  // payload that was acknowledged
+  output logic [31:0]     st_value
 );
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
+  localparam int unsigned EventW = $clog2(8 * N_QP);
 
+  typedef logic [7:0] epoch_t;  // number of a clear
+  typedef logic [2:0] event_t;  // the low bits of a qp_count_e up to CountMessagesErr
   typedef struct packed {
-    logic [63:0]     bytes_acked;
-    qp_tx_counters_t events;
-  } counts_t;
+    epoch_t      epoch;
+    logic [31:0] count;
+  } event_word_t;
+  typedef struct packed {
+    epoch_t      epoch;
+    logic [31:0] retransmitted;
+    logic [63:0] bytes_acked;
+  } bytes_word_t;
 
-  counts_t stored, look;
-  qp_tx_counters_t old, updated;
-  logic [63:0] updated_bytes;
-  logic [PayloadLenW-1:0] acked_bytes_q;
-  logic [N_QP-1:0] cleared_q;
-  logic look_cleared_q;
-  outcome_t outcome_q;
-  qp_t qp_q;
-  logic valid_q, init_q;
-  // Queue-pair indices are as wide as the largest build; not every outcome has a counter.
-  logic unused;
-  assign unused = &{1'b0, qp_q, st_qp, outcome_q};
-
-  always_ff @(posedge clk) begin
-    outcome_q <= op_outcome;
-    acked_bytes_q <= op_acked_bytes;
-    look_cleared_q <= cleared_q[QpW'(st_qp)];
-    qp_q      <= op_qp;
-    init_q    <= op_init;
-    valid_q   <= op_valid && (op_init || |op_outcome);
-    if (valid_q) cleared_q[QpW'(qp_q)] <= 1'b0;
-    if (clear || rst) cleared_q <= '1;
-    if (rst) valid_q <= 1'b0;
-  end
-
-  function automatic logic [31:0] plus(logic [31:0] count, logic event_seen);
-    return count + 32'(event_seen);
+  function automatic logic [EventW-1:0] event_address(qp_t qp, event_t kind);
+    return EventW'({qp, kind});
   endfunction
 
-  assign old = cleared_q[QpW'(qp_q)] ? '0 : stored.events;
-  assign updated_bytes =
-      init_q ? '0 : (cleared_q[QpW'(qp_q)] ? '0 : stored.bytes_acked) + 64'(acked_bytes_q);
-  assign {st_bytes_acked, st_counters} = look_cleared_q ? '0 : look;
+  // ---- after reset all words become zero, after a clear they are brought up to date ------------------
+  // Kind after kind, what a young queue pair counts first comes first.
+  epoch_t epoch_q;
+  logic [EventW:0] sweep_q;  // the highest bit: done
+  logic resets_q;            // not a clear's
+  logic sweep;
+  event_t sweep_kind;
+  qp_t sweep_qp;
+
+  assign sweep_kind = -sweep_q[EventW-1-:3];
+  assign sweep_qp   = qp_t'(sweep_q) & qp_t'(N_QP - 1);
+
+  // ---- 1: an operation's event, or the sweep's next word ----------------------------------------------
+  logic valid_q, valid2_q, counts;
+  outcome_t outcome_q;
+  qp_t qp_q, qp1;
+  logic [PayloadLenW-1:0] acked_bytes_q;
+  event_t kind, kind1;
+
+  assign counts = outcome_q.send || outcome_q.packet_seq_err || outcome_q.rnr_nak || outcome_q.timeout
+                  || outcome_q.stale_ack || outcome_q.complete;
 
   always_comb begin
-    updated = '0;
-    if (!init_q) begin
-      updated.packets_sent          = plus(old.packets_sent, outcome_q.send);
-      updated.packets_retransmitted = plus(old.packets_retransmitted, outcome_q.retransmit);
-      updated.packet_seq_err        = plus(old.packet_seq_err, outcome_q.packet_seq_err);
-      updated.rnr_nak               = plus(old.rnr_nak, outcome_q.rnr_nak);
-      updated.local_ack_timeout_err = plus(old.local_ack_timeout_err, outcome_q.timeout);
-      updated.stale_acks            = plus(old.stale_acks, outcome_q.stale_ack);
-      updated.messages_ok  = plus(old.messages_ok, outcome_q.complete && outcome_q.status == WcSuccess);
-      updated.messages_err = plus(old.messages_err, outcome_q.complete && outcome_q.status != WcSuccess);
+    kind = event_t'(CountPacketsSent);
+    if (outcome_q.packet_seq_err) kind = event_t'(CountPacketSeqErr);
+    if (outcome_q.rnr_nak) kind = event_t'(CountRnrNak);
+    if (outcome_q.timeout) kind = event_t'(CountLocalAckTimeoutErr);
+    if (outcome_q.stale_ack) kind = event_t'(CountStaleAcks);
+    if (outcome_q.complete) kind = outcome_q.status == WcSuccess ? event_t'(CountMessagesOk) : event_t'(CountMessagesErr);
+  end
+
+  // Not right behind an operation, whose word may be on its way.
+  assign sweep = !valid_q && !valid2_q && !sweep_q[EventW];
+  assign kind1 = valid_q ? kind : sweep_kind;
+  assign qp1   = valid_q ? qp_q : sweep_qp;
+
+  always_ff @(posedge clk) begin
+    outcome_q     <= op_outcome;
+    acked_bytes_q <= op_acked_bytes;
+    qp_q          <= op_qp;
+    valid_q       <= op_valid && |op_outcome;
+    if (sweep) sweep_q <= sweep_q + 1'b1;
+    if (sweep_q[EventW]) resets_q <= 1'b0;
+    if (clear) begin
+      epoch_q <= epoch_q + 1'b1;
+      if (!resets_q) sweep_q <= '0;
+    end
+    if (rst) begin
+      valid_q  <= 1'b0;
+      epoch_q  <= '0;
+      sweep_q  <= '0;
+      resets_q <= 1'b1;
     end
   end
 
-  // Two copies: one to count in, one to look at.
-  ram_sdp #(.W($bits(counts_t)), .DEPTH(N_QP)) u_count (
+  // ---- 2: count ------------------------------------------------------------------------------------------
+  logic write_q, zero_q, first_q, counts_q, retransmit_q;
+  qp_t qp2_q;
+  event_t kind2_q;
+  logic [PayloadLenW-1:0] bytes2_q;
+  event_word_t event_old, event_new, event_look;
+  bytes_word_t bytes_old, bytes_new, bytes_look;
+
+  always_ff @(posedge clk) begin
+    write_q      <= (valid_q || sweep) && !rst;
+    valid2_q     <= valid_q && !rst;
+    zero_q       <= !valid_q && resets_q;
+    first_q      <= sweep_kind == '0;
+    counts_q     <= valid_q && counts;
+    retransmit_q <= valid_q && outcome_q.retransmit;
+    bytes2_q     <= valid_q ? acked_bytes_q : '0;
+    qp2_q        <= qp1;
+    kind2_q      <= kind1;
+  end
+
+  always_comb begin
+    event_new = '{epoch: epoch_q, count: 32'(counts_q)};
+    if (event_old.epoch == epoch_q && !zero_q) event_new.count = event_old.count + 32'(counts_q);
+    bytes_new = '{epoch: epoch_q, retransmitted: 32'(retransmit_q), bytes_acked: 64'(bytes2_q)};
+    if (bytes_old.epoch == epoch_q && !zero_q) begin
+      bytes_new.retransmitted = bytes_old.retransmitted + 32'(retransmit_q);
+      bytes_new.bytes_acked   = bytes_old.bytes_acked + 64'(bytes2_q);
+    end
+  end
+
+  // Two copies of each: one to count in, one to look at.
+  ram_sdp #(.W($bits(event_word_t)), .DEPTH(8 * N_QP)) u_events (
     .clk,
-    .wr_en  (valid_q),
-    .wr_addr(QpW'(qp_q)),
-    .wr_data({updated_bytes, updated}),
-    .rd_en  (op_valid),
-    .rd_addr(QpW'(op_qp)),
-    .rd_data(stored)
+    .wr_en  (write_q),
+    .wr_addr(event_address(qp2_q, kind2_q)),
+    .wr_data(event_new),
+    .rd_en  (1'b1),
+    .rd_addr(event_address(qp1, kind1)),
+    .rd_data(event_old)
   );
-  ram_sdp #(.W($bits(counts_t)), .DEPTH(N_QP)) u_look (
+  ram_sdp #(.W($bits(event_word_t)), .DEPTH(8 * N_QP)) u_events_look (
     .clk,
-    .wr_en  (valid_q),
-    .wr_addr(QpW'(qp_q)),
-    .wr_data({updated_bytes, updated}),
+    .wr_en  (write_q),
+    .wr_addr(event_address(qp2_q, kind2_q)),
+    .wr_data(event_new),
+    .rd_en  (1'b1),
+    .rd_addr(event_address(st_qp, event_t'(st_count))),
+    .rd_data(event_look)
+  );
+  ram_sdp #(.W($bits(bytes_word_t)), .DEPTH(N_QP)) u_bytes (
+    .clk,
+    .wr_en  (write_q && (valid2_q || first_q)),
+    .wr_addr(QpW'(qp2_q)),
+    .wr_data(bytes_new),
+    .rd_en  (1'b1),
+    .rd_addr(QpW'(qp1)),
+    .rd_data(bytes_old)
+  );
+  ram_sdp #(.W($bits(bytes_word_t)), .DEPTH(N_QP)) u_bytes_look (
+    .clk,
+    .wr_en  (write_q && (valid2_q || first_q)),
+    .wr_addr(QpW'(qp2_q)),
+    .wr_data(bytes_new),
     .rd_en  (1'b1),
     .rd_addr(QpW'(st_qp)),
-    .rd_data(look)
+    .rd_data(bytes_look)
   );
+
+  // ---- what the registers show ------------------------------------------------------------------------------
+  qp_count_e st_count_q;
+  logic of_bytes;
+  always_ff @(posedge clk) st_count_q <= st_count;
+  assign of_bytes = st_count_q inside {CountPacketsRetransmitted, CountBytesAckedLo, CountBytesAckedHi};
+
+  always_comb begin
+    unique case (st_count_q)
+      CountPacketsRetransmitted: st_value = bytes_look.retransmitted;
+      CountBytesAckedLo:         st_value = bytes_look.bytes_acked[31:0];
+      CountBytesAckedHi:         st_value = bytes_look.bytes_acked[63:32];
+      default:                   st_value = event_look.count;
+    endcase
+    if (resets_q || (of_bytes ? bytes_look.epoch : event_look.epoch) != epoch_q) st_value = '0;
+  end
+
   ram_sdp #(.W($bits(ring_status_t)), .DEPTH(N_QP)) u_ring (
     .clk,
-    .wr_en  (op_valid),
-    .wr_addr(QpW'(op_qp)),
-    .wr_data(op_status),
+    .wr_en  (stat_valid),
+    .wr_addr(QpW'(qp_q)),
+    .wr_data(stat_status),
     .rd_en  (1'b1),
     .rd_addr(QpW'(st_qp)),
     .rd_data({st_state, st_drained, st_una, st_nxt, st_wr})
   );
+
+  // Queue-pair indices are as wide as the largest build; not every outcome has a counter.
+  wire unused = &{1'b0, qp2_q, st_qp, outcome_q};
+
+`ifndef SYNTHESIS
+  a_one_kind : assert property (@(posedge clk) disable iff (rst)
+    valid_q |-> $onehot0({outcome_q.send, outcome_q.packet_seq_err, outcome_q.rnr_nak, outcome_q.timeout,
+                          outcome_q.stale_ack, outcome_q.complete}));
+  a_apart : assert property (@(posedge clk) disable iff (rst) valid_q && valid2_q |-> qp_q != qp2_q);
+`endif
 endmodule

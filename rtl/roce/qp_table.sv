@@ -5,7 +5,7 @@
 module qp_table
   import penstock_pkg::*;
   import ctrl_pkg::*;
-  import roce_tx_pkg::qp_tx_counters_t;
+  import roce_tx_pkg::qp_count_e;
 #(
   parameter int unsigned N_QP    = 4,
   parameter int unsigned N_PORTS = 2
@@ -28,15 +28,15 @@ module qp_table
   input  qp_t                  qp_err_qp,
   output logic      [N_QP-1:0] ready,
 
-  // Live status of queue pair `st_qp`, valid one cycle after it.
+  // Live status of queue pair `st_qp` and its count `st_count`, valid one cycle after them.
   output qp_t             st_qp,
+  output qp_count_e       st_count,
   input  qp_state_e       st_state,
   input  logic            st_drained,
   input  psn_t            st_una,
   input  psn_t            st_nxt,
   input  psn_t            st_wr,
-  input  qp_tx_counters_t st_counters,
-  input  logic [63:0]     st_bytes_acked,
+  input  logic [31:0]     st_value,
   input  cc_status_t      st_cc,
 
   // Law and group of congestion control that software chooses for queue pair `cmd_qp`; the engine keeps them.
@@ -51,56 +51,40 @@ module qp_table
     $error("%m: N_QP is %0d, must be 1, 2, 4 ... 256", N_QP);
   end
 
-  // ---- one register of a row --------------------------------------------------------------------
-  function automatic logic [31:0] word_of(qp_cfg_t row, logic [QpRowAddrW-1:0] addr);
-    qp_transport_t transport;
-    qp_flow_t flow;
-    transport = '{
-        mtu: row.mtu, ack_timeout: row.ack_timeout, retry_cnt: row.retry_cnt, rnr_retry: row.rnr_retry, default: '0
-    };
-    flow = '{udp_sport: row.udp_sport, tos: row.tos, default: '0};
-    unique case (addr)
-      QpDstMacHi:  return 32'(row.dst_mac[47:32]);
-      QpDstMacLo:  return row.dst_mac[31:0];
-      QpDstIp:     return row.dst_ip;
-      QpFlow:      return flow;
-      QpDestQpn:   return 32'(row.dest_qpn);
-      QpRkey:      return row.rkey;
-      QpTransport: return transport;
-      QpInitPsn:   return 32'(row.init_psn);
-      default:     return '0;
-    endcase
-  endfunction
+  // ---- a row is eight words, in the order of their registers -------------------------------------
+  localparam int unsigned Words = 8;
+  typedef logic [Words-1:0][31:0] row_t;
 
-  function automatic qp_cfg_t with_word(qp_cfg_t row, logic [QpRowAddrW-1:0] addr, logic [31:0] word);
-    // verilator lint_off UNUSEDSIGNAL
-    // (the holes of a register are not kept)
+  // Bits that a word keeps; the holes of a register read as zero.
+  function automatic row_t kept_bits();
     qp_transport_t transport;
     qp_flow_t flow;
-    // verilator lint_on UNUSEDSIGNAL
-    transport = word;
-    flow = word;
-    with_word = row;
-    unique case (addr)
-      QpDstMacHi: with_word.dst_mac[47:32] = word[15:0];
-      QpDstMacLo: with_word.dst_mac[31:0] = word;
-      QpDstIp:    with_word.dst_ip = word;
-      QpFlow: begin
-        with_word.udp_sport = flow.udp_sport;
-        with_word.tos       = flow.tos;
-      end
-      QpDestQpn:  with_word.dest_qpn = word[23:0];
-      QpRkey:     with_word.rkey = word;
-      QpTransport: begin
-        with_word.mtu         = mtu_e'(transport.mtu);
-        with_word.ack_timeout = transport.ack_timeout;
-        with_word.retry_cnt   = transport.retry_cnt;
-        with_word.rnr_retry   = transport.rnr_retry;
-      end
-      QpInitPsn:  with_word.init_psn = word[23:0];
-      default:    ;
-    endcase
+    transport = '{mtu: '1, ack_timeout: '1, retry_cnt: '1, rnr_retry: '1, default: '0};
+    flow = '{udp_sport: '1, tos: '1, default: '0};
+    kept_bits = '1;
+    kept_bits[QpDstMacHi>>2]  = 32'h0000_FFFF;
+    kept_bits[QpFlow>>2]      = flow;
+    kept_bits[QpDestQpn>>2]   = 32'h00FF_FFFF;
+    kept_bits[QpTransport>>2] = transport;
+    kept_bits[QpInitPsn>>2]   = 32'h00FF_FFFF;
   endfunction
+  localparam row_t Kept = kept_bits();
+
+  // verilator lint_off UNUSEDSIGNAL
+  // (the holes of a register)
+  function automatic qp_cfg_t cfg_of(row_t row);
+    qp_transport_t transport;
+    qp_flow_t flow;
+    transport = row[QpTransport>>2];
+    flow = row[QpFlow>>2];
+    return '{
+        dst_mac: {row[QpDstMacHi>>2][15:0], row[QpDstMacLo>>2]}, dst_ip: row[QpDstIp>>2],
+        udp_sport: flow.udp_sport, tos: flow.tos, dest_qpn: row[QpDestQpn>>2][23:0], rkey: row[QpRkey>>2],
+        mtu: mtu_e'(transport.mtu), ack_timeout: transport.ack_timeout, retry_cnt: transport.retry_cnt,
+        rnr_retry: transport.rnr_retry, init_psn: row[QpInitPsn>>2][23:0]
+    };
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
 
   // ---- an access: fetch the row and the live status, then answer or write the row back --------------
   typedef enum logic [1:0] {
@@ -116,9 +100,10 @@ module qp_table
   wire qp_t qp = access_q.addr[QpRowAddrW+:8];
   wire qp_exists = 32'(qp) < N_QP;
 
-  qp_cfg_t row;
+  logic [31:0] kept;  // the word of the row that `addr` names
   wire write = (state_q == StAnswer) && access_q.is_wr && qp_exists;
-  wire [31:0] merged = (word_of(row, addr) & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten);
+  wire in_row = addr < QpRowAddrW'(4 * Words);
+  wire [31:0] merged = (kept & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten);
 
   always_comb begin
     state_d = state_q;
@@ -151,23 +136,15 @@ module qp_table
       QpUnaPsn:               word = 32'(st_una);
       QpNxtPsn:               word = 32'(st_nxt);
       QpWrPsn:                word = 32'(st_wr);
-      QpPacketsSent:          word = st_counters.packets_sent;
-      QpPacketsRetransmitted: word = st_counters.packets_retransmitted;
-      QpPacketSeqErr:         word = st_counters.packet_seq_err;
-      QpRnrNak:               word = st_counters.rnr_nak;
-      QpLocalAckTimeoutErr:   word = st_counters.local_ack_timeout_err;
-      QpStaleAcks:            word = st_counters.stale_acks;
-      QpMessagesOk:           word = st_counters.messages_ok;
-      QpMessagesErr:          word = st_counters.messages_err;
-      QpBytesAckedLo:         word = st_bytes_acked[31:0];
-      QpBytesAckedHi:         word = st_bytes_acked[63:32];
+      QpPacketsSent, QpPacketsRetransmitted, QpPacketSeqErr, QpRnrNak, QpLocalAckTimeoutErr, QpStaleAcks, QpMessagesOk,
+      QpMessagesErr, QpBytesAckedLo, QpBytesAckedHi: word = st_value;
       QpRateCurrent:          word = st_cc.rate_current;
       QpRateTarget:           word = st_cc.rate_target;
       QpAlpha:                word = 32'(st_cc.alpha);
       QpStage:                word = stage;
       QpCongestion:           word = congestion;
       QpRpCnpHandled:         word = st_cc.cnp_handled;
-      default:                word = word_of(row, addr);
+      default:                word = in_row ? kept & Kept[addr[4:2]] : '0;
     endcase
   end
 
@@ -177,37 +154,40 @@ module qp_table
     if (state_q == StAnswer) rsp.rd_data <= qp_exists ? word : '0;
   end
 
-  assign st_qp = qp;
+  assign st_qp    = qp;
+  assign st_count = qp_count_e'((addr - QpPacketsSent) >> 2);
 
   // ---- rows -------------------------------------------------------------------------------------
-  wire qp_cfg_t row_new = with_word(row, addr, merged);
+  // The bus reads one word at a time, a port all of them.
+  ram_sdp #(
+    .W    (32),
+    .DEPTH(Words << QpW)
+  ) u_words (
+    .clk,
+    .wr_en  (write && in_row),
+    .wr_addr({qp[QpW-1:0], addr[4:2]}),
+    .wr_data(merged),
+    .rd_en  (state_q == StFetch),
+    .rd_addr({qp[QpW-1:0], addr[4:2]}),
+    .rd_data(kept)
+  );
 
-  for (genvar p = 0; p <= N_PORTS; p++) begin : gen_copy
-    logic rd_en;
-    logic [QpW-1:0] rd_addr;
-    qp_cfg_t rd_data;
-
-    ram_sdp #(
-      .W    ($bits(qp_cfg_t)),
-      .DEPTH(1 << QpW)
-    ) u_rows (
-      .clk,
-      .wr_en  (write),
-      .wr_addr(qp[QpW-1:0]),
-      .wr_data(row_new),
-      .rd_en,
-      .rd_addr,
-      .rd_data
-    );
-
-    if (p == N_PORTS) begin : gen_bus
-      assign rd_en = (state_q == StFetch);
-      assign rd_addr = qp[QpW-1:0];
-      assign row = rd_data;
-    end else begin : gen_port
-      assign rd_en = cfg_rd[p];
-      assign rd_addr = cfg_qp[p][QpW-1:0];
-      assign cfg[p] = rd_data;
+  for (genvar p = 0; p < N_PORTS; p++) begin : gen_port
+    row_t row;
+    assign cfg[p] = cfg_of(row);
+    for (genvar w = 0; w < Words; w++) begin : gen_word
+      ram_sdp #(
+        .W    (32),
+        .DEPTH(1 << QpW)
+      ) u_row (
+        .clk,
+        .wr_en  (write && addr == QpRowAddrW'(4 * w)),
+        .wr_addr(qp[QpW-1:0]),
+        .wr_data(merged),
+        .rd_en  (cfg_rd[p]),
+        .rd_addr(cfg_qp[p][QpW-1:0]),
+        .rd_data(row[w])
+      );
     end
   end
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Moves the rows of all queue pairs through one pipeline: choose an operation, read its row, read
-// the packet it is about, apply requester_step, write back. One operation a cycle, the same queue
-// pair at most every second cycle, so that a row is never read while it is about to change.
+// Moves the rows of all queue pairs through one pipeline: choose an operation; read its row; read the packet
+// it is about and compare (requester_facts); apply requester_step, write back. One operation a cycle, the same
+// queue pair at most every second cycle, so that a row is never read while it is about to change.
 module requester
   import penstock_pkg::*;
   import roce_tx_pkg::*;
@@ -64,7 +64,7 @@ module requester
   output logic            op_init,
   output outcome_t        op_outcome,
   output logic [PayloadLenW-1:0] op_acked_bytes,  // of the acknowledged packet that this operation freed
-  output ring_status_t    op_status,
+  output ring_status_t    op_status,     // behind it, one cycle later
   output ring_view_t      view
 );
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
@@ -166,8 +166,8 @@ module requester
 
   // ---- stage 1: the row, and with it the packet -----------------------------------------------------
   qp_row_t ram_row, row1, row2_q, row3_q, next;
-  qp_t qp3_q;
-  logic valid3_q;
+  logic [QpW-1:0] qp3_q;
+  logic valid3_q, follows_q;
   outcome_t outcome;
   tx_meta_t tx_meta;
   cpl_meta_t cpl_meta;
@@ -183,7 +183,7 @@ module requester
   );
 
   // The operation two ahead wrote its row in the cycle in which this one read it.
-  assign row1 = valid3_q && qp3_q == op1_q.qp ? row3_q : ram_row;
+  assign row1 = follows_q ? row3_q : ram_row;
 
   assign cfg_rd = valid1_q;
   assign cfg_qp = op1_q.qp;
@@ -207,15 +207,26 @@ module requester
     .rd_data(cpl_meta)
   );
 
+  facts_t facts1, facts2_q;
+  requester_facts u_facts (
+    .op   (op1_q),
+    .row  (row1),
+    .now  (now_q),
+    .keep_alive_ticks,
+    .facts(facts1)
+  );
+
   always_ff @(posedge clk) begin
+    facts2_q <= facts1;
     op1_q    <= op0;
     op2_q    <= op1_q;
-    qp3_q    <= op2_q.qp;
+    qp3_q    <= QpW'(op2_q.qp);
     row2_q   <= row1;
     row3_q   <= next;
     valid1_q <= issue;
     valid2_q <= valid1_q;
     valid3_q <= valid2_q;
+    follows_q <= valid2_q && op2_q.qp == op0.qp;
     if (rst) begin
       valid1_q <= 1'b0;
       valid2_q <= 1'b0;
@@ -245,9 +256,9 @@ module requester
   requester_step u_step (
     .op          (op2_q),
     .row         (row2_q),
+    .facts       (facts2_q),
     .cfg,
     .now         (now_q),
-    .keep_alive_ticks,
     .keep_room,
     .nxt_is_first(tx_meta.first),
     .nxt_is_last (tx_meta.last),
@@ -285,7 +296,7 @@ module requester
   assign op_init    = op2_q.kind == DoInit;
   assign op_qp      = op2_q.qp;
   assign op_outcome = valid2_q ? outcome : '0;
-  assign op_status  = '{state: next.state, drained: is_drained(next), una: next.una, nxt: next.nxt, wr: next.wr};
+  assign op_status  = '{state: row3_q.state, drained: is_drained(row3_q), una: row3_q.una, nxt: row3_q.nxt, wr: row3_q.wr};
   assign op_acked_bytes = op_outcome.freed && outcome.status == WcSuccess ? tx_meta.len : '0;
   assign send_valid = op_outcome.send;
   assign send_mtu   = row2_q.mtu;
@@ -304,9 +315,10 @@ module requester
       wr:       next.wr,
       mtu:      next.mtu
     };
-    if (valid2_q) begin
-      can_send_q[QpW'(op2_q.qp)]    <= can_send(next);
-      can_release_q[QpW'(op2_q.qp)] <= can_release(next);
+    // A cycle behind the row: an operation that comes of the old value finds nothing to do.
+    if (valid3_q) begin
+      can_send_q[qp3_q]    <= can_send(row3_q);
+      can_release_q[qp3_q] <= can_release(row3_q);
     end
     if (rst) begin
       view          <= '0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The rules of the RC requester: one operation on one queue pair's row, combinational.
-// Everything that may happen to a queue pair is here; the pipeline around it only moves rows.
+// Everything that may happen to a queue pair is here: first what the operation does, then field by field what
+// that makes of the row. What has to be compared is requester_facts; the pipeline around both only moves rows.
 // IBTA volume 1: 9.7.5 (acknowledgements), 9.7.6.1.3 (ACK timer), 9.9.2 (requester errors).
 module requester_step
   import penstock_pkg::*;
@@ -8,9 +9,9 @@ module requester_step
 (
   input  op_t       op,
   input  qp_row_t   row,
+  input  facts_t    facts,
   input  qp_cfg_t   cfg,
   input  tick_t     now,
-  input  logic [31:0] keep_alive_ticks,  // 0: never
   input  logic      keep_room,     // the segmenter can take a request for an empty message
   input  logic      nxt_is_first,  // the packet at nxt begins its message
   input  logic      nxt_is_last,   // the packet at nxt ends its message
@@ -22,260 +23,208 @@ module requester_step
   output outcome_t  outcome
 );
   logic unused;  // `row` is that of op.qp; the peer's address is none of our business
-  assign unused = &{1'b0, op.qp, cfg};
+  assign unused = &{1'b0, op.qp, op.ack, cfg};
 
-  // ---- transitions that several operations share -------------------------------------------------
+  logic live, before_rts, may_open;
+  assign live       = is_live(row.state);
+  assign before_rts = row.state == QpReset || row.state == QpInit || row.state == QpRtr;
+  assign may_open   = row.open_pending && facts.empty;
 
-  // Leave QpRts or QpSqd: what is not acknowledged will fail, its first message with `status`.
-  function automatic qp_row_t leave_rts(qp_row_t r, qp_state_e to, wc_status_e status);
-    leave_rts              = r;
-    leave_rts.state        = to;
-    leave_rts.err_status   = status;
-    leave_rts.err_reported = 1'b0;
-    leave_rts.poisoned     = 1'b0;
-    leave_rts.rnr_wait     = 1'b0;
-    leave_rts.timer_on     = 1'b0;
-    leave_rts.midway       = 1'b0;
-    leave_rts.credit_wait  = 1'b0;
-  endfunction
+  // ---- what the operation does --------------------------------------------------------------------
+  logic inits, opens, acks, credited, retries, waits, rewinds, sends, blocks, frees, commits, poisons, leaves, keeps;
+  logic progress, limited, blocked, stale, refreshed, unlimited, asks;
+  qp_state_e  leave_to;
+  wc_status_e leave_status;
+  logic [2:0] retry_left, rnr_left;  // an acknowledgement that brings something renews them
 
-  // The timer measures from the last progress, while a packet that asked for an ACK has none.
-  function automatic qp_row_t start_timer(qp_row_t r);
-    start_timer          = r;
-    start_timer.timer_on = r.req_end != r.una && cfg.ack_timeout != '0;
-    start_timer.deadline = start_timer.timer_on ? now + ack_ticks(cfg.ack_timeout) + 36'd1 : now;
-  endfunction
-
-  // Everything before `upto` has arrived. It may lie beyond a rewound nxt.
-  function automatic qp_row_t acknowledge(qp_row_t r, psn_t upto);
-    psn_t progress;
-    progress    = upto - r.una;
-    acknowledge = r;
-    if (progress != '0) begin
-      acknowledge.una_ssn = ssn_t'(op.ack.msn) + 1'b1;
-      if (r.nxt - r.una < progress) begin
-        acknowledge.nxt = upto;
-        acknowledge.ssn = acknowledge.una_ssn;
-      end
-      if (r.req_end - r.una < progress) acknowledge.req_end = upto;
-      acknowledge.una        = upto;
-      acknowledge.retry_left = cfg.retry_cnt;
-      acknowledge.rnr_left   = cfg.rnr_retry;
-      acknowledge.rnr_wait   = 1'b0;
-      acknowledge            = start_timer(acknowledge);
-    end
-  endfunction
-
-  // Go back N: send again from the first unacknowledged packet.
-  function automatic qp_row_t rewind(qp_row_t r);
-    rewind             = r;
-    rewind.nxt         = r.una;
-    rewind.ssn         = r.una_ssn;
-    rewind.req_end     = r.una;
-    rewind.rnr_wait    = 1'b0;
-    rewind.timer_on    = 1'b0;
-    rewind.credit_wait = 1'b0;
-  endfunction
-
-  function automatic qp_row_t retry(qp_row_t r);
-    if (r.retry_left == '0) retry = leave_rts(r, QpErr, WcRetryExc);
-    else begin
-      retry            = rewind(r);
-      retry.retry_left = r.retry_left - 1'b1;
-    end
-  endfunction
-
-  function automatic qp_row_t wait_for_receiver(qp_row_t r, logic [4:0] code);
-    if (r.rnr_left == '0) wait_for_receiver = leave_rts(r, QpErr, WcRnrRetryExc);
-    else begin
-      wait_for_receiver          = rewind(r);
-      wait_for_receiver.rnr_wait = 1'b1;
-      wait_for_receiver.timer_on = 1'b1;
-      wait_for_receiver.deadline = now + 36'(RnrTicks[code]) + 36'd1;
-      // The peer answers. A receiver that is slow for long must not use up the retries, a loss now and then.
-      wait_for_receiver.retry_left = cfg.retry_cnt;
-      if (cfg.rnr_retry != 3'd7) wait_for_receiver.rnr_left = r.rnr_left - 1'b1;  // 7: without end
-    end
-  endfunction
-
-  // ---- one function an operation -----------------------------------------------------------------
-
-  function automatic qp_row_t fresh_row();
-    fresh_row            = '0;
-    fresh_row.mtu        = Mtu4096;
-    fresh_row.state      = QpReset;
-    fresh_row.err_status = WcFlushErr;
-  endfunction
-
-  function automatic qp_row_t opened_row();
-    opened_row            = fresh_row();
-    opened_row.state      = QpRts;
-    opened_row.mtu        = valid_mtu(cfg.mtu);
-    opened_row.tail       = cfg.init_psn;
-    opened_row.una        = cfg.init_psn;
-    opened_row.nxt        = cfg.init_psn;
-    opened_row.sent_end   = cfg.init_psn;
-    opened_row.wr         = cfg.init_psn;
-    opened_row.req_end    = cfg.init_psn;
-    opened_row.retry_left = cfg.retry_cnt;
-    opened_row.rnr_left   = cfg.rnr_retry;
-    opened_row.deadline   = now;
-    // Until the peer has spoken its buffers are not known; if it has none, it says RNR.
-    opened_row.unlimited  = 1'b1;
-    opened_row.ssn        = ssn_t'(1);
-    opened_row.una_ssn    = ssn_t'(1);
-  endfunction
-
-  // RESET and ERR take effect at once, RTS from RESET, INIT or RTR when nothing of the past is left.
-  // Transitions that verbs do not know are ignored, but the short cuts from RESET to RTR and RTS are taken.
-  function automatic qp_row_t command(qp_row_t r, qp_state_e to);
-    logic before_rts;
-    before_rts = r.state == QpReset || r.state == QpInit || r.state == QpRtr;
-    command    = r;
-    unique case (to)
-      QpInit, QpRtr:
-        if (before_rts) begin
-          command.state        = to;
-          command.open_pending = 1'b0;
-        end
-      QpRts:
-        if (r.state == QpSqd) command.state = QpRts;
-        else command.open_pending = before_rts;
-      QpSqd: if (r.state == QpRts) command.state = QpSqd;
-      default: begin  // RESET, ERR
-        if (is_live(r.state)) command = leave_rts(r, to, WcFlushErr);
-        command.state        = to;
-        command.open_pending = 1'b0;
-      end
-    endcase
-  endfunction
-
-  function automatic qp_row_t commit(qp_row_t r, logic bad);
-    commit    = r;
-    commit.wr = r.wr + 1'b1;
-    if (bad && is_live(r.state) && !r.poisoned) begin
-      commit.poisoned = 1'b1;
-      commit.poison   = r.wr;
-      if (r.tail == r.wr) commit = leave_rts(commit, QpErr, WcLocLenErr);  // nothing before it
-    end
-  endfunction
+  assign progress   = acks && facts.progress;
+  assign retry_left = progress ? cfg.retry_cnt : row.retry_left;
+  assign rnr_left   = progress ? cfg.rnr_retry : row.rnr_left;
 
   // What an acknowledgement says about the peer's receive buffers.
-  function automatic qp_row_t credited(qp_row_t r);
-    ssn_t limit;
-    limit                = ssn_t'(op.ack.msn) + (op.ack.kind == AckOk ? credits(op.ack.value) : '0);
-    credited             = r;
-    credited.credit_wait = 1'b0;
-    if (op.ack.kind == AckOk) credited.unlimited = op.ack.value == CreditsUnlimited;
-    if (!credited.unlimited && (r.unlimited || ssn_after(limit, r.lsn))) credited.lsn = limit;
-  endfunction
+  assign unlimited = op.ack.kind == AckOk ? op.ack.value == CreditsUnlimited : row.unlimited;
+  assign refreshed = unlimited != row.unlimited || (!unlimited && facts.credits);
+  assign stale     = !(live && facts.in_window) && !(live && facts.repeats_last && refreshed);
 
-  function automatic qp_row_t acked(qp_row_t r);
-    logic repeated;
-    // Already rewound to this PSN and nothing sent since: a copy, or the NAK of a packet behind it.
-    repeated = r.nxt == op.ack.psn;
-    // A NAK names the first PSN that did not arrive, which acknowledges all before it.
-    acked = acknowledge(credited(r), op.ack.kind == AckOk ? op.ack.psn + 1'b1 : op.ack.psn);
-    unique case (op.ack.kind)
-      AckNakSeq: if (!repeated) acked = retry(acked);
-      AckRnr: if (!(repeated && r.rnr_wait)) acked = wait_for_receiver(acked, op.ack.value);
-      AckInvReq: acked = leave_rts(acked, QpErr, WcRemInvReq);
-      AckAccess: acked = leave_rts(acked, QpErr, WcRemAccess);
-      AckRemOp: acked = leave_rts(acked, QpErr, WcRemOp);
-      default: ;
-    endcase
-  endfunction
-
-  function automatic qp_row_t sent(qp_row_t r, logic ack_req, logic again);
-    sent     = r;
-    sent.nxt = r.nxt + 1'b1;
-    sent.ssn = r.ssn + ssn_t'(nxt_is_last);
-    if (!again) begin
-      sent.sent_end = sent.nxt;
-      sent.midway   = !nxt_is_last;
-    end
-    // The first packet of this message was taken, and with it a receive buffer.
-    if (r.nxt == r.una && !nxt_is_first && ssn_after(r.ssn, r.lsn)) sent.lsn = r.ssn;
-    if (ack_req) begin
-      sent.req_end = sent.nxt;
-      if (!r.timer_on) sent = start_timer(sent);
-    end
-  endfunction
-
-  function automatic qp_row_t released(qp_row_t r, logic ok, logic is_last);
-    released      = r;
-    released.tail = r.tail + 1'b1;
-    if (!ok) begin
-      released.una = released.tail;
-      if (is_last) released.err_reported = 1'b1;
-    end
-    if (r.poisoned && released.tail == r.poison) released = leave_rts(released, QpErr, WcLocLenErr);
-  endfunction
-
-  // ---- the step ------------------------------------------------------------------------------------
-  logic expired, in_window, repeats_last, was_acked, may_open, idle_for_long, limited, blocked;
-  psn_t after_nxt;
-  assign expired   = row.timer_on && $signed(now - row.deadline) >= 36'sd0;
-  assign in_window = op.ack.psn - row.una < row.sent_end - row.una;
-  // An acknowledgement of what is known to have arrived may still bring credits.
-  assign repeats_last = op.ack.kind == AckOk && op.ack.psn == row.una - 1'b1;
-  assign was_acked = row.tail != row.una;
-  assign may_open  = row.open_pending && row.tail == row.wr;
-  assign after_nxt = row.nxt + 1'b1;
-  assign idle_for_long = row.state == QpRts && row.tail == row.wr && !row.timer_on && !in_message
-                         && keep_alive_ticks != '0 && now - row.deadline >= 36'(keep_alive_ticks);
   // Beyond its credits a queue pair sends only what an acknowledgement must follow: a packet with
   // nothing outstanding before it (the probe), and one behind packets that have not asked for an ACK.
-  assign limited = nxt_consumes && !row.unlimited && ssn_after(row.ssn, row.lsn);
-  assign blocked = limited && row.nxt != row.una && row.req_end == row.nxt;
+  assign limited = nxt_consumes && !row.unlimited && facts.beyond;
+  assign blocked = limited && !facts.at_una && facts.asked_all;
+  // Ask whenever no later packet is sure to ask; and often enough that the ring frees early.
+  assign asks    = nxt_is_last || limited || row.nxt[3:0] == '1 || facts.last_ready
+                   || (facts.again && facts.last_again);
 
   always_comb begin
-    next    = row;
-    outcome = '0;
+    {inits, opens, acks, credited, retries, waits, rewinds, sends, blocks, frees, commits, poisons, leaves, keeps} = '0;
+    leave_to     = QpErr;
+    leave_status = WcFlushErr;
+    outcome      = '0;
     unique case (op.kind)
-      DoInit: next = fresh_row();
-      DoCmd: next = command(row, op.state);
-      DoCommit: next = commit(row, op.bad);
+      DoInit: inits = 1'b1;
+      DoCmd: begin
+        leaves   = live && (op.state == QpReset || op.state == QpErr);
+        leave_to = op.state;
+      end
+      DoCommit: begin
+        commits      = 1'b1;
+        poisons      = op.bad && live && !row.poisoned;
+        leaves       = poisons && facts.empty;  // nothing before it
+        leave_status = WcLocLenErr;
+      end
       // A message that begins behind an RTS command waits for it, so it may open the queue pair.
-      DoLoad: if (may_open) next = opened_row();
+      DoLoad: opens = may_open;
       DoVisit:
-        if (may_open && !in_message) next = opened_row();
-        else if (expired) begin
+        if (may_open && !in_message) opens = 1'b1;
+        else if (facts.expired) begin
           outcome.timeout = !row.rnr_wait;
-          next            = row.rnr_wait ? rewind(row) : retry(row);
-        end else if (idle_for_long && keep_room) begin
-          outcome.keep_alive = 1'b1;
-          next.deadline      = now;
-        end
-      DoAck:
-        if (!is_live(row.state) || !in_window) begin
-          if (is_live(row.state) && repeats_last) next = credited(row);
-          outcome.stale_ack = next.lsn == row.lsn && next.unlimited == row.unlimited;
-          if (outcome.stale_ack) next = row;
+          retries         = !row.rnr_wait;
+          rewinds         = row.rnr_wait;
         end else begin
+          keeps = row.state == QpRts && facts.empty && !row.timer_on && !in_message && facts.silent && keep_room;
+          outcome.keep_alive = keeps;
+        end
+      DoAck: begin
+        outcome.stale_ack = stale;
+        credited          = !stale;
+        if (live && facts.in_window) begin
           outcome.packet_seq_err = op.ack.kind == AckNakSeq;
           outcome.rnr_nak        = op.ack.kind == AckRnr;
-          next                   = acked(row);
+          acks                   = 1'b1;
+          unique case (op.ack.kind)
+            AckNakSeq:  retries = !facts.repeated;
+            AckRnr:     waits = !(facts.repeated && row.rnr_wait);
+            AckInvReq:  {leaves, leave_status} = {1'b1, WcRemInvReq};
+            AckAccess:  {leaves, leave_status} = {1'b1, WcRemAccess};
+            AckRemOp:   {leaves, leave_status} = {1'b1, WcRemOp};
+            default: ;
+          endcase
         end
-      DoSend:
-        if (can_send(row) && blocked) next.credit_wait = 1'b1;
-        else if (can_send(row)) begin
-          outcome.send       = 1'b1;
-          outcome.retransmit = row.nxt != row.sent_end;
-          // Ask whenever no later packet is sure to ask; and often enough that the ring frees early.
-          outcome.ack_req    = nxt_is_last || limited || row.nxt[3:0] == '1 || after_nxt == send_end(row)
-                               || (outcome.retransmit && after_nxt == row.sent_end);
-          next               = sent(row, outcome.ack_req, outcome.retransmit);
-        end
-      DoRelease:
-        if (can_release(row) && !tail_in_use) begin
-          outcome.freed    = 1'b1;
-          outcome.complete = tail_is_last;
-          outcome.status   = was_acked ? WcSuccess : row.err_reported ? WcFlushErr : row.err_status;
-          next             = released(row, was_acked, tail_is_last);
-        end
+      end
+      DoSend: begin
+        blocks             = facts.can_send && blocked;
+        sends              = facts.can_send && !blocked;
+        outcome.send       = sends;
+        outcome.retransmit = sends && facts.again;
+        outcome.ack_req    = sends && asks;
+      end
+      DoRelease: begin
+        frees            = facts.can_release && !tail_in_use;
+        leaves           = frees && facts.to_poison;
+        leave_status     = WcLocLenErr;
+        outcome.freed    = frees;
+        outcome.complete = frees && tail_is_last;
+        outcome.status   = facts.acked ? WcSuccess : row.err_reported ? WcFlushErr : row.err_status;
+      end
     endcase
-    outcome.left_rts = is_live(row.state) && !is_live(next.state) && op.kind != DoInit;
-    outcome.failed   = row.state != QpErr && next.state == QpErr && op.kind != DoInit;
+
+    // Go back N, unless the retries are spent.
+    if (retries) begin
+      rewinds = retry_left != '0;
+      if (!rewinds) {leaves, leave_status} = {1'b1, WcRetryExc};
+    end
+    if (waits) begin
+      rewinds = rnr_left != '0;
+      waits   = rewinds;
+      if (!rewinds) {leaves, leave_status} = {1'b1, WcRnrRetryExc};
+    end
+    outcome.left_rts = leaves;
+    outcome.failed   = op.kind == DoCmd ? op.state == QpErr && row.state != QpErr : leaves;
+  end
+
+  // ---- what that makes of the row: PSNs and message numbers --------------------------------------
+  psn_t base, after_nxt, after_tail, start;  // base: first PSN that is unacknowledged after this
+  ssn_t base_ssn;
+  logic fresh;
+  assign fresh      = inits || opens;
+  assign start      = opens ? cfg.init_psn : '0;
+  assign base       = acks ? facts.upto : row.una;
+  assign base_ssn   = progress ? ssn_t'(op.ack.msn) + 1'b1 : row.una_ssn;
+  assign after_nxt  = row.nxt + 1'b1;
+  assign after_tail = row.tail + 1'b1;
+
+  // The timer measures from the last progress, while a packet that asked for an ACK has none.
+  logic starts;
+  tick_t ticks;
+  assign starts = waits || (((progress && facts.asked_beyond) || (sends && asks && !row.timer_on)) && cfg.ack_timeout != '0);
+  assign ticks  = waits ? tick_t'(RnrTicks[op.ack.value]) : ack_ticks(cfg.ack_timeout);
+
+  always_comb begin
+    next.tail     = frees ? after_tail : row.tail;
+    next.una      = frees && !facts.acked ? after_tail : base;
+    next.nxt      = sends ? after_nxt : rewinds || (acks && facts.passes_nxt) ? base : row.nxt;
+    next.sent_end = sends && !facts.again ? after_nxt : row.sent_end;
+    next.req_end  = sends && asks ? after_nxt : rewinds || (acks && facts.passes_req) ? base : row.req_end;
+    next.wr       = row.wr + psn_t'(commits);
+    next.poison   = poisons ? row.wr : row.poison;
+    next.una_ssn  = base_ssn;
+    next.ssn      = rewinds || (acks && facts.passes_nxt) ? base_ssn : row.ssn + ssn_t'(sends && nxt_is_last);
+    next.lsn      = row.lsn;
+    if (credited && !unlimited && (row.unlimited || facts.credits)) next.lsn = facts.limit;
+    // The first packet of this message was taken, and with it a receive buffer.
+    if (sends && facts.at_una && !nxt_is_first && facts.beyond) next.lsn = row.ssn;
+    if (fresh) begin
+      {next.tail, next.una, next.nxt, next.sent_end, next.req_end, next.wr} = {6{start}};
+      {next.una_ssn, next.ssn} = {2{ssn_t'(1)}};
+    end
+
+  // ---- the timer, retries -------------------------------------------------------------------------
+    next.retry_left = waits ? cfg.retry_cnt : retry_left - 3'(retries && rewinds);
+    next.rnr_left   = rnr_left - 3'(waits && cfg.rnr_retry != 3'd7);  // 7: without end
+    next.rnr_wait   = waits || (row.rnr_wait && !progress && !rewinds && !leaves);
+    next.timer_on   = row.timer_on;
+    if (starts) next.timer_on = 1'b1;
+    else if (progress || rewinds || leaves) next.timer_on = 1'b0;
+    if (leaves || (rewinds && !waits)) next.timer_on = 1'b0;
+    next.deadline = row.deadline;
+    if (starts) next.deadline = now - ~ticks;  // and one more, the present one being partly over
+    else if (progress || opens || keeps) next.deadline = now;
+    if (fresh) begin
+      next.retry_left = cfg.retry_cnt;
+      next.rnr_left   = cfg.rnr_retry;
+      next.rnr_wait   = 1'b0;
+      next.timer_on   = 1'b0;
+    end
+
+  // ---- the rest ------------------------------------------------------------------------------------
+    next.state        = row.state;
+    next.open_pending = row.open_pending;
+    if (op.kind == DoCmd) begin
+      // RESET and ERR take effect at once, RTS from RESET, INIT or RTR when nothing of the past is left.
+      // Transitions that verbs do not know are ignored, but the short cuts from RESET to RTR and RTS are taken.
+      unique case (op.state)
+        QpInit, QpRtr:
+          if (before_rts) begin
+            next.state        = op.state;
+            next.open_pending = 1'b0;
+          end
+        QpRts:
+          if (row.state == QpSqd) next.state = QpRts;
+          else next.open_pending = before_rts;
+        QpSqd: if (row.state == QpRts) next.state = QpSqd;
+        default: begin  // RESET, ERR
+          next.state        = op.state;
+          next.open_pending = 1'b0;
+        end
+      endcase
+    end else if (leaves) next.state = leave_to;
+    next.mtu          = row.mtu;
+    next.poisoned     = (row.poisoned || poisons) && !leaves;
+    next.midway       = (sends && !facts.again ? !nxt_is_last : row.midway) && !leaves;
+    next.unlimited    = credited ? unlimited : row.unlimited;
+    next.credit_wait  = blocks || (row.credit_wait && !credited && !rewinds && !leaves);
+    next.err_status   = leaves ? leave_status : row.err_status;
+    next.err_reported = (row.err_reported || (frees && !facts.acked && tail_is_last)) && !leaves;
+    if (fresh) begin
+      next.state        = inits ? QpReset : QpRts;
+      next.open_pending = 1'b0;
+      next.mtu          = valid_mtu(cfg.mtu);
+      next.poisoned     = 1'b0;
+      next.midway       = 1'b0;
+      // Until the peer has spoken its buffers are not known; if it has none, it says RNR.
+      next.unlimited    = 1'b1;
+      next.credit_wait  = 1'b0;
+      next.err_status   = WcFlushErr;
+      next.err_reported = 1'b0;
+    end
   end
 endmodule

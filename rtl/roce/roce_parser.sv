@@ -85,7 +85,7 @@ module roce_parser
 
   head_t    head;
   checks_t  checks_q;
-  rx_roce_t rx_q [1:3];
+  rx_roce_t rx_now;
   logic [3:1] end_at_q;
 
   assign head = {<<8{head_q[$bits(head_t)-1:0]}};
@@ -124,15 +124,27 @@ module roce_parser
         pkey_ours:     head.base.bth.pkey[14:0] == DefaultPkey[14:0],  // full and limited members
         checksum:      ipv4_word_sum(head.base.ip)
       };
-      rx_q[1] <= '{
-        src_ip: head.base.ip.src, opcode: head.base.bth.opcode, becn: head.base.bth.becn,
-        dest_qpn: head.base.bth.dest_qpn, psn: head.base.bth.psn,
-        syndrome: head.aeth.syndrome, msn: head.aeth.msn
-      };
     end
-    if (end_at_q[1]) rx_q[2] <= rx_q[1];
-    if (end_at_q[2]) rx_q[3] <= rx_q[2];
     if (rst) end_at_q <= '0;
+  end
+
+  assign rx_now = '{
+    src_ip: head.base.ip.src, opcode: head.base.bth.opcode, becn: head.base.bth.becn,
+    dest_qpn: head.base.bth.dest_qpn, psn: head.base.bth.psn,
+    syndrome: head.aeth.syndrome, msn: head.aeth.msn
+  };
+
+  // A narrow frame that has all these headers takes longer than its verdict, so they need not be handed on.
+  if (DATA_W == 64) begin : g_fields
+    always_ff @(posedge clk) if (end_q && length_q >= LengthW'(int'(EthBytes) + int'(RocePacketMin))) rx <= rx_now;
+  end else begin : g_fields
+    rx_roce_t rx_q [1:3];
+    always_ff @(posedge clk) begin
+      if (end_q) rx_q[1] <= rx_now;
+      if (end_at_q[1]) rx_q[2] <= rx_q[1];
+      if (end_at_q[2]) rx_q[3] <= rx_q[2];
+      if (end_at_q[3]) rx <= rx_q[3];
+    end
   end
 
   // ---- 2: the verdict; 3, 4: in step with the ICRC -------------------------------------------------
@@ -157,10 +169,7 @@ module roce_parser
     if (end_at_q[1]) verdict_q[2] <= judge(checks_q);
     if (end_at_q[2]) verdict_q[3] <= verdict_q[2];
     done <= end_at_q[3];
-    if (end_at_q[3]) begin
-      verdict <= verdict_q[3];
-      rx      <= rx_q[3];
-    end
+    if (end_at_q[3]) verdict <= verdict_q[3];
     if (rst) done <= 1'b0;
   end
 endmodule

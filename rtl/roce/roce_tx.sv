@@ -108,15 +108,15 @@ module roce_tx
   input  logic                m_axi_rvalid,
   output logic                m_axi_rready,
 
-  // status of queue pair st_qp, one cycle later
+  // status of queue pair st_qp and its count st_count, one cycle later
   input  qp_t                 st_qp,
+  input  qp_count_e           st_count,
   output qp_state_e           st_state,
   output logic                st_drained,
   output psn_t                st_una,
   output psn_t                st_nxt,
   output psn_t                st_wr,
-  output qp_tx_counters_t     st_counters,
-  output logic [63:0]         st_bytes_acked,
+  output logic [31:0]         st_value,
   input  logic                clear_counters,
 
   // events of queue pair stat_qp, for global counters and the latency histogram
@@ -327,10 +327,11 @@ module roce_tx
   qp_counters #(.N_QP(N_QP)) u_counters (
     .clk, .rst,
     .clear(clear_counters),
-    .op_valid, .op_init, .op_qp, .op_outcome, .op_acked_bytes, .op_status,
-    .st_qp, .st_state, .st_drained, .st_una, .st_nxt, .st_wr, .st_counters, .st_bytes_acked
+    .op_valid, .op_qp, .op_outcome, .op_acked_bytes, .stat_valid, .stat_status,
+    .st_qp, .st_count, .st_state, .st_drained, .st_una, .st_nxt, .st_wr, .st_value
   );
 
+  assign stat_status  = op_status;
   assign keep_valid   = op_outcome.keep_alive;
   assign qp_err_valid = stat.failed;
   assign qp_err_qp    = stat_qp;
@@ -342,7 +343,6 @@ module roce_tx
     stat_init   <= op_init;
     stat_qp     <= op_qp;
     stat_psn    <= send_hdr.psn;
-    stat_status <= op_status;
     stat        <= op_outcome;
     sent_bytes <= send_wire_bytes;
     if (rst) stat <= '0;

@@ -67,6 +67,37 @@ package roce_tx_pkg;
     ack_event_t ack;    // DoAck
   } op_t;
 
+  // What is true of a row before its operation; what only some kinds of operation ask means nothing to the others.
+  typedef struct packed {
+    // DoAck
+    psn_t upto;          // everything before it has arrived
+    logic in_window;     // a packet that is outstanding
+    logic repeats_last;  // of what is known to have arrived; may still bring credits
+    logic progress;      // upto lies behind una
+    logic passes_nxt;    // ... and behind a rewound nxt
+    logic passes_req;
+    logic asked_beyond;  // a packet behind upto has asked for an ACK
+    logic repeated;      // already rewound to this PSN and nothing sent since
+    ssn_t limit;         // number of the last message that has a receive buffer
+    logic credits;       // that is more than lsn
+    // DoSend
+    logic beyond;        // the message at nxt has no receive buffer
+    logic can_send;
+    logic again;         // the packet at nxt was sent before
+    logic last_ready;    // no packet behind it can be sent yet
+    logic last_again;    // no packet behind it was sent before
+    logic at_una;        // nothing is outstanding
+    logic asked_all;     // the packet in front of it has asked for an ACK
+    // DoRelease
+    logic can_release;
+    logic acked;         // the packet at tail
+    logic to_poison;     // the slot behind it is no packet
+    // DoCommit, DoVisit
+    logic empty;
+    logic expired;       // the timer
+    logic silent;        // for the time after which a keep-alive goes
+  } facts_t;
+
   // What an operation did, beside the new row.
   typedef struct packed {
     logic       left_rts;
@@ -123,17 +154,19 @@ package roce_tx_pkg;
     psn_t      wr;
   } ring_status_t;
 
-  // Per-QP counters, in the kernel's names where it has one.
-  typedef struct packed {
-    logic [31:0] packets_sent;
-    logic [31:0] packets_retransmitted;
-    logic [31:0] packet_seq_err;
-    logic [31:0] rnr_nak;
-    logic [31:0] local_ack_timeout_err;
-    logic [31:0] stale_acks;
-    logic [31:0] messages_ok;
-    logic [31:0] messages_err;
-  } qp_tx_counters_t;
+  // Counts of a queue pair, in the kernel's names where it has one, in the order of their registers.
+  typedef enum logic [3:0] {
+    CountPacketsSent          = 4'd0,
+    CountPacketsRetransmitted = 4'd1,
+    CountPacketSeqErr         = 4'd2,
+    CountRnrNak               = 4'd3,
+    CountLocalAckTimeoutErr   = 4'd4,
+    CountStaleAcks            = 4'd5,
+    CountMessagesOk           = 4'd6,
+    CountMessagesErr          = 4'd7,
+    CountBytesAckedLo         = 4'd8,   // payload that was acknowledged
+    CountBytesAckedHi         = 4'd9
+  } qp_count_e;
 
   // ---- functions ---------------------------------------------------------------------------------
   function automatic logic [PayloadLenW-1:0] mtu_bytes(mtu_e mtu);

@@ -15,25 +15,26 @@ module random_lengths
   output logic        valid,
   input  logic        take
 );
-  logic [31:0] state_q, span_q, scaled_q;
+  logic [31:0] state_q, drawn_now, span_q, drawn_length;
   logic [63:0] product_q;
-  logic [2:0] valid_q;
+  logic [1:0] valid_q;
   logic step;
 
-  assign step  = !valid || take;
-  assign valid = valid_q[2];
+  assign step         = !valid || take;
+  assign valid        = valid_q[1];
+  assign drawn_now    = drawn(state_q);
+  assign drawn_length = min + product_q[63:32];
 
   always_ff @(posedge clk) begin
     if (step) begin
-      state_q   <= drawn(state_q);
-      product_q <= 64'(state_q) * 64'(span_q);
-      scaled_q  <= product_q[63:32];
-      length    <= min + scaled_q == '0 ? 32'd1 : min + scaled_q;
-      valid_q   <= {valid_q[1:0], 1'b1};
+      state_q   <= drawn_now;
+      product_q <= 64'(drawn_now) * 64'(span_q);
+      length    <= drawn_length == '0 ? 32'd1 : drawn_length;
+      valid_q   <= {valid_q[0], 1'b1};
     end
     if (load) begin
       span_q  <= max > min ? max - min + 32'd1 : '0;
-      state_q <= drawn(seed == '0 ? 32'd1 : seed);
+      state_q <= seed == '0 ? 32'd1 : seed;
       valid_q <= '0;
     end
     if (rst) begin

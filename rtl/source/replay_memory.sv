@@ -31,16 +31,15 @@ module replay_memory
   // ---- software: read the row; change it and write it back ----------------------------------
   typedef enum logic [1:0] {StIdle, StRead, StAnswer} access_e;
   access_e access_q;
-  reg_req_t req_q;
   logic [RowW-1:0] access_row;
   logic [LaneW-1:0] lane;
   logic [DATA_W-1:0] changed, ram_word;
-  assign access_row = req_q.addr[13-:RowW];
-  assign lane       = req_q.addr[2+:LaneW];
+  assign access_row = req.addr[13-:RowW];
+  assign lane       = req.addr[2+:LaneW];
 
   always_comb begin
     changed = ram_word;
-    changed[32*lane+:32] = (ram_word[32*lane+:32] & ~req_q.wr_biten) | (req_q.wr_data & req_q.wr_biten);
+    changed[32*lane+:32] = (ram_word[32*lane+:32] & ~req.wr_biten) | (req.wr_data & req.wr_biten);
   end
 
   always_ff @(posedge clk) begin
@@ -48,14 +47,13 @@ module replay_memory
     unique case (access_q)
       StIdle:
         if (req.valid) begin
-          req_q    <= req;
           access_q <= StRead;
         end
       StRead: access_q <= StAnswer;
       StAnswer: begin
         access_q    <= StIdle;
-        rsp.rd_ack  <= !req_q.is_wr;
-        rsp.wr_ack  <= req_q.is_wr;
+        rsp.rd_ack  <= !req.is_wr;
+        rsp.wr_ack  <= req.is_wr;
         rsp.rd_data <= ram_word[32*lane+:32];
       end
       default: access_q <= StIdle;
@@ -92,7 +90,7 @@ module replay_memory
 
   ram_sdp #(.W(DATA_W), .DEPTH(Rows)) u_ram (
     .clk,
-    .wr_en  (access_q == StAnswer && req_q.is_wr),
+    .wr_en  (access_q == StAnswer && req.is_wr),
     .wr_addr(access_row),
     .wr_data(changed),
     .rd_en  (access_q == StRead || fetch),
@@ -125,5 +123,5 @@ module replay_memory
     end
   end
 
-  wire unused_bits = &{1'b0, blocks[8], req_q.valid, req_q.addr, block_ends};
+  wire unused_bits = &{1'b0, blocks[8], req.addr, block_ends};
 endmodule

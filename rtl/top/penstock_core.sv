@@ -111,7 +111,7 @@ module penstock_core
 );
   import ctrl_pkg::*;
   import penstock_regs_pkg::*;
-  import roce_tx_pkg::qp_tx_counters_t, roce_tx_pkg::outcome_t, roce_tx_pkg::ring_status_t;
+  import roce_tx_pkg::qp_count_e, roce_tx_pkg::outcome_t, roce_tx_pkg::ring_status_t;
 
   if (DATA_W != 64 && DATA_W != 512) begin : gen_check_data_w
     $error("%m: DATA_W is %0d, must be 64 or 512", DATA_W);
@@ -176,8 +176,8 @@ module penstock_core
   qp_state_e            cmd_state, st_state;
   logic                 st_drained;
   psn_t                 st_una, st_nxt, st_wr;
-  qp_tx_counters_t      st_counters;
-  logic          [63:0] st_bytes_acked;
+  qp_count_e            st_count;
+  logic          [31:0] st_value;
   cc_status_t           st_cc;
   logic                 cc_choice_valid;
   cc_choice_t           cc_choice;
@@ -201,13 +201,13 @@ module penstock_core
     .qp_err_qp,
     .ready,
     .st_qp,
+    .st_count,
     .st_state,
     .st_drained,
     .st_una,
     .st_nxt,
     .st_wr,
-    .st_counters,
-    .st_bytes_acked,
+    .st_value,
     .st_cc,
     .cc_choice_valid,
     .cc_choice
@@ -325,13 +325,13 @@ module penstock_core
     .m_axi_arlen, .m_axi_arsize, .m_axi_arburst, .m_axi_arlock, .m_axi_arcache, .m_axi_arprot, .m_axi_arvalid,
     .m_axi_arready, .m_axi_rid, .m_axi_rdata, .m_axi_rresp, .m_axi_rlast, .m_axi_rvalid, .m_axi_rready,
     .st_qp,
+    .st_count,
     .st_state,
     .st_drained,
     .st_una,
     .st_nxt,
     .st_wr,
-    .st_counters,
-    .st_bytes_acked,
+    .st_value,
     .clear_counters(settings.clear),
     .stat_valid,
     .stat_init,

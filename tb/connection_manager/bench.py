@@ -84,8 +84,8 @@ class Board:
         slave.write_if.b_channel.set_pause_generator(iter(pauses * 10000))
         dut.rst.value = 1
         dut.local_ip.value, dut.qpn_base.value = LOCAL_IP, QPN_BASE
-        dut.cm_rx_valid.value = dut.found_valid.value = dut.qp_err_valid.value = dut.lookup_ready.value = 0
-        dut.cm_tx_ready.value = 0
+        dut.s_axis_cm_tvalid.value = dut.found_valid.value = dut.qp_err_valid.value = dut.lookup_ready.value = 0
+        dut.m_axis_cm_tready.value = 0
         board.configure(listen=listen, reopen=reopen)
         for _ in range(4):
             await RisingEdge(dut.clk)
@@ -128,14 +128,18 @@ class Board:
 
     async def take(self):
         """What the manager sends, after random stalls."""
+        data, ways = b"", set()
         while True:
-            self.dut.cm_tx_ready.value = self.rng.random() < 0.3
+            self.dut.m_axis_cm_tready.value = self.rng.random() < 0.6
             await ReadOnly()
             sent = None
-            if self.dut.cm_tx_valid.value and self.dut.cm_tx_ready.value:
-                data = self.dut.cm_tx_msg.value.to_unsigned().to_bytes(64)
-                ports = int(self.dut.cm_tx_dport.value), int(self.dut.cm_tx_sport.value)
-                sent = Sent(Message.unpack(data), int(self.dut.cm_tx_ip.value), *ports)
+            if self.dut.m_axis_cm_tvalid.value and self.dut.m_axis_cm_tready.value:
+                data += self.dut.m_axis_cm_tdata.value.to_unsigned().to_bytes(8, "little")
+                ways.add(tuple(int(getattr(self.dut, f"cm_tx_{way}").value) for way in ("ip", "dport", "sport")))
+                if self.dut.m_axis_cm_tlast.value:
+                    assert len(data) == 64 and len(ways) == 1, "the way holds for all beats of a message"
+                    sent = Sent(Message.unpack(data), *ways.pop())
+                    data = b""
             await RisingEdge(self.dut.clk)
             if sent and self.rng.random() >= self.loss:
                 self.sent.put_nowait(sent)
@@ -144,16 +148,19 @@ class Board:
         if self.rng.random() < self.loss:
             return
         data = message if isinstance(message, bytes) else message.pack()
-        self.dut.cm_rx_msg.value = int.from_bytes(data)
         self.dut.cm_rx_ip.value = ip
-        self.dut.cm_rx_valid.value = 1
-        while True:
-            await ReadOnly()
-            ready = bool(self.dut.cm_rx_ready.value)
-            await RisingEdge(self.dut.clk)
-            if ready:
-                break
-        self.dut.cm_rx_valid.value = 0
+        for at in range(0, 64, 8):
+            while self.rng.random() < 0.2:
+                await RisingEdge(self.dut.clk)
+            self.dut.s_axis_cm_tdata.value = int.from_bytes(data[at : at + 8], "little")
+            self.dut.s_axis_cm_tlast.value = at == 56
+            self.dut.s_axis_cm_tvalid.value = 1
+            ready = False
+            while not ready:
+                await ReadOnly()
+                ready = bool(self.dut.s_axis_cm_tready.value)
+                await RisingEdge(self.dut.clk)
+            self.dut.s_axis_cm_tvalid.value = 0
 
     async def answer(self) -> Sent:
         return await with_timeout(self.sent.get(), 200, "us")

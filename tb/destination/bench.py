@@ -159,7 +159,7 @@ class Harness:
         req, rsp = getattr(self.dut, f"{block}_req"), getattr(self.dut, f"{block}_rsp")
         req.value = request
         await RisingEdge(self.dut.clk)
-        req.value = 0
+        req.value = request & ~(1 << 81)
         for _ in range(300):
             await ReadOnly()
             answer = int(rsp.value)

@@ -68,8 +68,10 @@ module ipbus_bench
     .s_axis_ipbus_tuser (reply_tuser),
     // verilator lint_off PINCONNECTEMPTY
     .level_bytes(),
-    .cm_rx_valid(), .cm_rx_ready(1'b0), .cm_rx_msg(), .cm_rx_ip(), .cm_rx_sport(), .cm_rx_dport(),
-    .cm_tx_valid(1'b0), .cm_tx_ready(), .cm_tx_msg('0), .cm_tx_ip('0), .cm_tx_dport('0), .cm_tx_sport('0),
+    .m_axis_cm_tdata(), .m_axis_cm_tvalid(), .m_axis_cm_tready(1'b0), .m_axis_cm_tlast(),
+    .cm_rx_ip(), .cm_rx_sport(), .cm_rx_dport(),
+    .s_axis_cm_tdata('0), .s_axis_cm_tvalid(1'b0), .s_axis_cm_tready(), .s_axis_cm_tlast(1'b0),
+    .cm_tx_ip('0), .cm_tx_dport('0), .cm_tx_sport('0),
     .lookup_valid(1'b0), .lookup_ready(), .lookup_ip('0), .found_valid(), .found(), .found_mac(),
     // verilator lint_on PINCONNECTEMPTY
     .*

@@ -183,6 +183,7 @@ class Harness:
         dut.cut_through.value = 0
         dut.keep_alive_ticks.value = 0
         dut.st_qp.value = 0
+        dut.st_count.value = 0
         dut.clear_counters.value = 0
         dut.latency_rd.value = 0
         dut.cc_eligible.value = (1 << len(dut.cc_eligible)) - 1
@@ -236,9 +237,13 @@ class Harness:
     async def status(self, qp: int) -> dict[str, int]:
         self.dut.st_qp.value = qp
         await ClockCycles(self.dut.clk, 3)
-        counters = int(self.dut.st_counters.value)
-        status = {name: counters >> (32 * i) & 0xFFFFFFFF for i, name in enumerate(reversed(COUNTERS))}
-        status["bytes_acked"] = int(self.dut.st_bytes_acked.value)
+        counts = []
+        for index in range(len(COUNTERS) + 2):
+            self.dut.st_count.value = index
+            await ClockCycles(self.dut.clk, 2)
+            counts.append(int(self.dut.st_value.value))
+        status = dict(zip(COUNTERS, counts, strict=False))
+        status["bytes_acked"] = counts[-1] << 32 | counts[-2]
         live = ("state", "drained", "una", "nxt", "wr")
         return status | {n: int(getattr(self.dut, f"st_{n}").value) for n in live}
 

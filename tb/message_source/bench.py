@@ -71,7 +71,7 @@ class Harness:
         request = 1 << 81 | (value is not None) << 80 | address << 64 | (value or 0) << 32 | bits
         self.dut.replay_req.value = request
         await RisingEdge(self.dut.clk)
-        self.dut.replay_req.value = 0
+        self.dut.replay_req.value = request & ~(1 << 81)
         for _ in range(20):
             await RisingEdge(self.dut.clk)
             answer = int(self.dut.replay_rsp.value)

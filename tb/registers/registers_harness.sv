@@ -85,6 +85,7 @@ module registers_harness
 
   counters u_counters (.clk, .rst, .clear(settings.clear), .pulse, .req(counters_req), .rsp(counters_rsp));
 
+  roce_tx_pkg::qp_count_e st_count;
   qp_table #(
     .N_QP(N_QP),
     .N_PORTS(1)
@@ -100,14 +101,14 @@ module registers_harness
     .st_una      ('0),
     .st_nxt      ('0),
     .st_wr       ('0),
-    .st_counters ('0),
-    .st_bytes_acked('0),
+    .st_count,
+    .st_value    ('0),
     .st_cc       ('0),
     .cc_choice_valid,
     .cc_choice,
     .*
   );
 
-  wire unused = &{1'b0, settings};
+  wire unused = &{1'b0, settings, st_count};
 
 endmodule

@@ -88,13 +88,13 @@ module roce_tx_bench
   input  logic                m_axi_rvalid,
   output logic                m_axi_rready,
   input  qp_t                 st_qp,
+  input  logic [3:0]          st_count,
   output logic [2:0]          st_state,
   output logic                st_drained,
   output psn_t                st_una,
   output psn_t                st_nxt,
   output psn_t                st_wr,
-  output logic [255:0]        st_counters,
-  output logic [63:0]         st_bytes_acked,
+  output logic [31:0]         st_value,
   input  logic                clear_counters,
   input  logic                latency_rd,
   input  logic [15:0]         latency_addr,
@@ -113,11 +113,9 @@ module roce_tx_bench
   ctrl_pkg::reg_rsp_t latency_rsp;
   logic [N_QP-1:0] unused_backlog;
   qp_state_e state;
-  roce_tx_pkg::qp_tx_counters_t counters;
 
   assign m_axis_hdr_tdata = 344'(hdr);
   assign st_state = state;
-  assign st_counters = counters;
 
   always_ff @(posedge clk) begin
     if (table_wr) rows[table_qp] <= qp_cfg_t'(table_row);
@@ -146,8 +144,8 @@ module roce_tx_bench
     .m_axi_wready, .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready, .m_axi_arid, .m_axi_araddr,
     .m_axi_arlen, .m_axi_arsize, .m_axi_arburst, .m_axi_arlock, .m_axi_arcache, .m_axi_arprot, .m_axi_arvalid,
     .m_axi_arready, .m_axi_rid, .m_axi_rdata, .m_axi_rresp, .m_axi_rlast, .m_axi_rvalid, .m_axi_rready,
-    .st_qp, .st_state(state), .st_drained, .st_una, .st_nxt, .st_wr, .st_counters(counters),
-    .st_bytes_acked, .clear_counters,
+    .st_qp, .st_state(state), .st_drained, .st_una, .st_nxt, .st_wr, .st_count(roce_tx_pkg::qp_count_e'(st_count)),
+    .st_value, .clear_counters,
     .stat_valid, .stat_init, .stat_qp, .stat_psn, .stat, .stat_status
   );
 

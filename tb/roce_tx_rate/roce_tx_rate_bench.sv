@@ -102,10 +102,10 @@ module roce_tx_rate_bench
     .ack, .ack_valid,
     .cfg_rd, .cfg_qp, .cfg,
     .cmd_valid, .cmd_qp(boot_q[11:4] - 8'd64), .cmd_state(QpRts),
-    .cc_eligible('1), .tx_paused(1'b0), .st_qp('0), .clear_counters(1'b0), .stat,
+    .cc_eligible('1), .tx_paused(1'b0), .st_qp('0), .st_count(roce_tx_pkg::CountPacketsSent), .clear_counters(1'b0), .stat,
     // verilator lint_off PINCONNECTEMPTY
     .qp_err_valid(), .qp_err_qp(), .sent_valid(), .sent_qp(), .sent_bytes(), .backlog(),
-    .st_state(), .st_drained(), .st_una(), .st_nxt(), .st_wr(), .st_counters(), .stat_qp()
+    .st_state(), .st_drained(), .st_una(), .st_nxt(), .st_wr(), .st_value(), .stat_qp()
     // verilator lint_on PINCONNECTEMPTY
   );
   // verilator lint_on PINMISSING

@@ -5,7 +5,7 @@ import itertools
 from pathlib import Path
 
 import cocotb
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ReadOnly, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int, mac_int, mac_str
 from lib.runner import Bench, seed
@@ -47,7 +47,8 @@ class Bus:
         self.dut = dut
         self.requests = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_ipbus"), dut.clk, dut.rst)
         self.replies = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_ipbus"), dut.clk, dut.rst)
-        for name in ("cm_rx_ready", "cm_tx_valid", "lookup_valid"):
+        self.messages = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_cm"), dut.clk, dut.rst)
+        for name in ("m_axis_cm_tready", "lookup_valid"):
             getattr(dut, name).value = 0
 
     async def request(self) -> tuple[bytes, int]:
@@ -60,28 +61,31 @@ class Bus:
         await self.replies.send(AxiStreamFrame(payload, tuser=[peer] * len(payload)))
 
     async def cm_message(self) -> tuple[bytes, int, int, int]:
+        """The next message, with address and ports of its sender; all later ones wait."""
         dut = self.dut
-        while dut.cm_rx_valid.value != 1:
+        while dut.m_axis_cm_tvalid.value != 1:
             await RisingEdge(dut.clk)
-        message = int(dut.cm_rx_msg.value).to_bytes(64, "big")
-        told = message, int(dut.cm_rx_ip.value), int(dut.cm_rx_sport.value), int(dut.cm_rx_dport.value)
-        dut.cm_rx_ready.value = 1
+        way = int(dut.cm_rx_ip.value), int(dut.cm_rx_sport.value), int(dut.cm_rx_dport.value)
+        dut.m_axis_cm_tready.value = 1
+        message, last = b"", False
+        while not last:
+            await ReadOnly()
+            if dut.m_axis_cm_tvalid.value == 1:
+                message += int(dut.m_axis_cm_tdata.value).to_bytes(8, "little")
+                last = dut.m_axis_cm_tlast.value == 1
+            await RisingEdge(dut.clk)
+        dut.m_axis_cm_tready.value = 0
         await RisingEdge(dut.clk)
-        dut.cm_rx_ready.value = 0
-        await RisingEdge(dut.clk)
-        return told
+        return message, *way
 
     async def cm_send(self, message: bytes, ip: str, dport: int, sport: int) -> None:
+        """Begins to send; waits for the message before it."""
         dut = self.dut
-        dut.cm_tx_msg.value = int.from_bytes(message, "big")
+        await self.messages.wait()
         dut.cm_tx_ip.value = ip_int(ip)
         dut.cm_tx_dport.value = dport
         dut.cm_tx_sport.value = sport
-        dut.cm_tx_valid.value = 1
-        await RisingEdge(dut.clk)
-        while dut.cm_tx_ready.value != 1:
-            await RisingEdge(dut.clk)
-        dut.cm_tx_valid.value = 0
+        await self.messages.send(AxiStreamFrame(message))
 
     async def lookup(self, ip: str) -> str | None:
         """The MAC address of the next hop to `ip`, or None."""
@@ -389,7 +393,7 @@ async def messages_of_the_connection_manager_pass_both_ways(dut):
         assert await bus.cm_message() == (message, ip_int(HOST_IP), 0x5555, port)
     await host.send(*(datagram(bytes(n), CM) for n in (0, 63, 65, 128)))
     await host.silence()
-    assert host.counts["cm_malformed"] == 4 and dut.cm_rx_valid.value == 0
+    assert host.counts["cm_malformed"] == 4 and dut.m_axis_cm_tvalid.value == 0
     await host.send(*(datagram(bytes([i] * 64), CM) for i in range(6)))  # four wait, two find no room
     await host.silence()
     assert host.counts["udp_dropped"] == 2
@@ -409,6 +413,30 @@ async def messages_of_the_connection_manager_pass_both_ways(dut):
     await bus.cm_send(second, HOST_IP, 0x7777, CM)
     assert [(await host.receive())[ARP].pdst for _ in range(2)] == ["10.0.1.250"] * 2
     assert bytes((await host.receive())[UDP].payload) == second
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def datagrams_of_ipbus_and_the_connection_manager_leave_whole_each_in_its_order(dut):
+    rng = seed()
+    host, bus = await begin(dut)
+    await host.send(arp_request(), datagram(bytes(8), IPBUS))
+    assert is_answer(await host.receive())
+    _, peer = await bus.request()
+    replies = [rng.randbytes(rng.randrange(18, 400)) for _ in range(12)]
+    messages = [rng.randbytes(64) for _ in range(12)]
+    for reply in replies:
+        await bus.reply(reply, peer)
+
+    async def send_messages():
+        for message in messages:
+            await bus.cm_send(message, HOST_IP, CM_REPLY, CM)
+
+    cocotb.start_soon(send_messages())
+    got = {IPBUS: [], CM: []}
+    for _ in range(len(replies) + len(messages)):
+        packet = await host.receive()
+        got[packet[UDP].sport].append(bytes(packet[UDP].payload))
+    assert got == {IPBUS: replies, CM: messages}
 
 
 @cocotb.test(timeout_time=10, timeout_unit="ms")
