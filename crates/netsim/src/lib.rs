@@ -52,7 +52,7 @@ pub use station::{
 pub use switch::{
     find_pause_cycle, flow_hash, lossless_buffer, lossless_headroom, max_frame, Alpha, BufferTooSmall, ClassStats,
     EcnParams, Headroom, PauseCycle, PausedPort, PfcParams, PfcThreshold, PortStats, QcnPoints, Scheduling, Switch,
-    SwitchParams, SwitchStats,
+    SwitchParams, SwitchPreset, SwitchStats, UnknownPreset, SWITCH_PRESETS,
 };
 pub use trace::{NameNumber, TraceError, TraceSink};
 pub use units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};

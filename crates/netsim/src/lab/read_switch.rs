@@ -59,6 +59,30 @@ impl Default for Keys {
     }
 }
 
+impl Keys {
+    /// The keys that make a switch as a preset has it.
+    fn of_preset(params: &SwitchParams) -> Self {
+        let usual = Keys::default();
+        let ecn = params.ecn.iter().flatten().next().copied();
+        let mut keys = Keys {
+            buffer: Some(params.buffer),
+            ecn,
+            // presets that mark do so for 40 Gb/s (Zhu et al. 2015)
+            ecn_rate: if ecn.is_some() { Rate::from_gbps(40) } else { usual.ecn_rate },
+            pfc: params.pfc.is_some(),
+            lossy_alpha: params.lossy_alpha,
+            qcn: params.qcn.map(|qcn| qcn.marking),
+            ..usual
+        };
+        match params.pfc.map(|pfc| pfc.threshold) {
+            Some(PfcThreshold::Static { xoff, xon }) => (keys.xoff, keys.xon) = (Some(xoff), Some(xon)),
+            Some(PfcThreshold::Dynamic { alpha, .. }) => (keys.dynamic, keys.alpha) = (true, alpha),
+            None => {}
+        }
+        keys
+    }
+}
+
 impl FromItem for Alpha {
     fn from_item(item: &Item) -> Result<Self, String> {
         let number = item.text.replace('_', "").parse().ok();
@@ -69,6 +93,11 @@ impl FromItem for Alpha {
 impl Keys {
     /// The keys of a section; what is not there is as in `default`.
     fn read(section: &mut Section, default: &Keys) -> Self {
+        let preset = section.optional::<String>("preset").and_then(|name| {
+            let params = SwitchParams::preset(&name).map_err(|error| section.refuse("preset", error.to_string()));
+            params.ok().map(|params| Keys::of_preset(&params))
+        });
+        let default = preset.as_ref().unwrap_or(default);
         let usual = default.ecn.unwrap_or_default();
         let marks = section.read("ecn", default.ecn.is_some());
         let ecn = EcnParams {

@@ -217,6 +217,12 @@ impl RcSender {
         &self.limiter.flow().state
     }
 
+    /// The same as the gateware keeps it (`penstock_cc::Flow::words`).
+    pub fn reaction_point_words(&mut self, now: Time) -> [u32; 9] {
+        self.limiter.catch_up(now);
+        self.limiter.flow().words()
+    }
+
     /// Brings up to date what depends on everything: the next message, readiness, the next timeout.
     fn settle(&mut self, now: Time) {
         while let Some(done) = self.requester.poll_completion() {

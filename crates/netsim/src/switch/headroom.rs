@@ -6,7 +6,7 @@
 use super::params::{PfcParams, PfcThreshold};
 use super::Headroom;
 use crate::link::LinkParams;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, Rate};
 
 /// Bytes around the payload of the longest RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4,
 /// ICRC 4. A full TCP segment of the same MTU is shorter.
@@ -15,8 +15,8 @@ const HEADERS: u64 = 78;
 const WIRE_OVERHEAD: u64 = 24;
 /// A PFC frame on the wire.
 const PFC_FRAME: u64 = 84;
-/// A sender may take 60 quanta of 512 bits to obey (IEEE 802.3 31B.3.7, 10 Gb/s; the longest of the rates served here).
-const RESPONSE: u64 = 60 * 512 / 8;
+/// Bytes of a pause quantum.
+const QUANTUM: u64 = 512 / 8;
 /// Frames of the longest kind that each lossless port and class should have beside its headroom.
 const SHARED_FRAMES: u64 = 4;
 
@@ -25,13 +25,25 @@ pub fn max_frame(mtu: u16) -> ByteSize {
     ByteSize(u64::from(mtu) + HEADERS)
 }
 
+/// What a sender may still send before it obeys, by the rate of the link: 2 quanta at 1 Gb/s, 60 at 10 Gb/s, 118 at 40
+/// Gb/s, 394 at 100 Gb/s (IEEE 802.3ba 31B.3.7). In between, the quanta of the next higher rate; above, the time of 100
+/// Gb/s.
+fn response(rate: Rate) -> u64 {
+    const LIMITS: [(u64, u64); 4] = [(1, 2), (10, 60), (40, 118), (100, 394)];
+    let known = LIMITS.iter().find(|(gbps, _)| rate <= Rate::from_gbps(*gbps));
+    match known {
+        Some((_, quanta)) => quanta * QUANTUM,
+        None => rate.bytes_in(Rate::from_gbps(100).time_for(394 * QUANTUM)).bytes(),
+    }
+}
+
 /// The headroom one port and class needs on this link: what crosses the threshold (one frame), what may be in front
 /// of the PFC frame (one frame), the PFC frame, the round trip, the sender's response time, and the frame the sender
 /// has just begun.
 pub fn lossless_headroom(link: &LinkParams, mtu: u16) -> ByteSize {
     let frame = max_frame(mtu).bytes() + WIRE_OVERHEAD;
     let round_trip = (link.delay + link.faults.jitter) * 2;
-    ByteSize(3 * frame + PFC_FRAME + link.rate.bytes_in(round_trip).bytes() + RESPONSE)
+    ByteSize(3 * frame + PFC_FRAME + link.rate.bytes_in(round_trip).bytes() + response(link.rate))
 }
 
 /// The smallest buffer that makes `classes` (a bit mask) lossless on all these ports: the headroom of each, and four
@@ -83,6 +95,13 @@ impl PfcParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn response_times_are_those_of_the_standard() {
+        let of = |gbps| response(Rate::from_gbps(gbps));
+        assert_eq!([1, 10, 25, 40, 100].map(of), [2, 60, 118, 118, 394].map(|quanta| quanta * 64));
+        assert_eq!(of(400), 4 * of(100));
+    }
 
     #[test]
     fn thresholds_divide_the_buffer() {

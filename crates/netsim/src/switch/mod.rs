@@ -18,6 +18,7 @@ mod headroom;
 mod params;
 mod pool;
 mod port;
+mod presets;
 mod routes;
 mod scheduler;
 mod stats;
@@ -39,6 +40,7 @@ pub use headroom::{lossless_buffer, lossless_headroom, max_frame, BufferTooSmall
 pub use params::{Alpha, EcnParams, Headroom, PfcParams, PfcThreshold, QcnPoints, Scheduling, SwitchParams};
 use pool::{Held, Pool};
 use port::Port;
+pub use presets::{SwitchPreset, UnknownPreset, SWITCH_PRESETS};
 pub use routes::hash as flow_hash;
 use routes::Routes;
 use scheduler::Discipline;

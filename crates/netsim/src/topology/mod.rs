@@ -8,6 +8,7 @@ mod camera;
 mod generate;
 mod ns3;
 mod ns3_config;
+mod ns3_json;
 mod route;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,7 @@
 //! Source: the formats as published with github.com/alibaba-edu/High-Precision-Congestion-Control and
 //! github.com/Eren121/ns3-roce (`mix/config_doc.txt`, `mix/topology.txt`, `mix/flow.txt`).
 
+use super::ns3_json::Content;
 use super::{LinkClass, NodeKind, Topology, TopologyError};
 use crate::link::{Faults, LinkParams};
 use crate::units::{Probability, Rate, Time};
@@ -62,6 +63,8 @@ pub struct Ns3Setting {
 /// The words of a file, line by line; what follows `#` is a comment.
 pub(super) struct Lines<'a> {
     file: &'a str,
+    /// Lines are those of the file, not of its translation from JSON.
+    numbered: bool,
     lines: std::vec::IntoIter<(usize, Vec<&'a str>)>,
     last: usize,
 }
@@ -73,11 +76,25 @@ impl<'a> Lines<'a> {
         let lines = text.lines().enumerate().map(|(index, line)| (index + 1, words(line)));
         let lines: Vec<(usize, Vec<&str>)> = lines.filter(|(_, words)| !words.is_empty()).collect();
         let last = lines.last().map_or(0, |(line, _)| *line);
-        Lines { file, lines: lines.into_iter(), last }
+        Lines { file, numbered: true, lines: lines.into_iter(), last }
+    }
+
+    /// A translation of a file of another format.
+    pub(super) fn translated(file: &'a str, text: &'a str) -> Self {
+        Lines { numbered: !super::ns3_json::is_json(file), ..Lines::new(file, text) }
+    }
+
+    /// Where a line is, for messages.
+    pub(super) fn place(&self, line: usize) -> String {
+        if self.numbered {
+            format!("{}:{line}", self.file)
+        } else {
+            self.file.to_owned()
+        }
     }
 
     pub(super) fn error(&self, line: usize, message: impl Into<String>) -> Ns3Error {
-        Ns3Error { place: format!("{}:{line}", self.file), message: message.into() }
+        Ns3Error { place: self.place(line), message: message.into() }
     }
 
     fn expect(&mut self, what: &str) -> Result<(usize, Vec<&'a str>), Ns3Error> {
@@ -113,14 +130,19 @@ impl Ns3Import {
     ///
     /// # Errors
     /// [`Ns3Error`] names the first line that cannot be read.
-    pub fn parse(files: &Ns3Files) -> Result<Self, Ns3Error> {
-        let topology = topology(Lines::new(files.topology.0, files.topology.1))?;
-        let mut import = Ns3Import { topology, flows: Vec::new(), settings: Vec::new(), warnings: Vec::new() };
-        if let Some((file, text)) = files.flows {
-            import.flows = flows(Lines::new(file, text), &import.topology)?;
+    pub fn parse<'f>(files: &Ns3Files<'f>) -> Result<Self, Ns3Error> {
+        let mut warnings = Vec::new();
+        let mut text = |file: (&str, &'f str), what| super::ns3_json::as_text(file.0, file.1, what, &mut warnings);
+        let topology_text = text(files.topology, Content::Topology)?;
+        let flows_text = files.flows.map(|file| text(file, Content::Flows)).transpose()?;
+        let config_text = files.config.map(|file| text(file, Content::Config)).transpose()?;
+        let topology = topology(Lines::translated(files.topology.0, &topology_text))?;
+        let mut import = Ns3Import { topology, flows: Vec::new(), settings: Vec::new(), warnings };
+        if let (Some((file, _)), Some(text)) = (files.flows, &flows_text) {
+            import.flows = flows(Lines::translated(file, text), &import.topology)?;
         }
-        if let Some((file, text)) = files.config {
-            super::ns3_config::read(file, Lines::new(file, text), &mut import)?;
+        if let (Some((file, _)), Some(text)) = (files.config, &config_text) {
+            super::ns3_config::read(file, Lines::translated(file, text), &mut import)?;
         }
         Ok(import)
     }
@@ -258,6 +280,41 @@ mod tests {
         let settings = import.settings.iter().map(|s| format!("{} = {} ({}:{})", s.key, s.value, s.file, s.line));
         let lines: Vec<String> = settings.chain(import.warnings.iter().cloned()).collect();
         insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn the_json_of_ns3_roce_says_the_same() {
+        let topology = r#"{"nodes": [{"id": 3, "is_switch": true}, {"id": 0, "is_switch": false},
+            {"id": 1, "is_switch": false}, {"id": 2, "is_switch": false}], "groups": [], "links": [
+            {"src": 0, "dst": 3, "bandwidth": 100e9, "latency": 1e-06, "error_rate": 0.0},
+            {"src": 1, "dst": 3, "bandwidth": 25000000000.0, "latency": 1e-06, "error_rate": 0.01},
+            {"src": 2, "dst": 3, "bandwidth": 100e9, "latency": 2e-6, "error_rate": 0}]}"#;
+        let flows = r#"{"flows": [{"path": "ns3::RdmaFlowUnicast", "enable": true, "start_time": 2.0, "attributes":
+            {"SourceNode": 0, "DestinationNode": 2, "WriteByteAmount": 2e5, "PfcPriority": 3}},
+            {"type": "unicast", "start_time": 2.5, "priority": 3, "size": 5000, "src": 1, "dst": 2},
+            {"path": "ns3::RdmaFlowBisection", "enable": true, "start_time": 0, "attributes": {}}]}"#;
+        let config = r#"{"default_attributes": {"ns3::SwitchNode::EcnEnabled": true, "ns3::RdmaHw::RateAI": "50Mb/s",
+            "ns3::RdmaHw::RPTimer": 900.0, "ns3::RdmaHw::CcMode": 1, "ns3::RdmaHw::Mtu": 4096,
+            "ns3::SwitchMmu::BufferSize": "12MiB", "ns3::QbbNetDevice::PauseTime": 5e-6},
+            "rng_seed": 50, "simulator_stop_time": 0, "topology_file": "t.json",
+            "ecn": [{"bandwidth_bps": 25e9, "min_buf_bytes": 100e3, "max_buf_bytes": 400e3, "max_probability": 0.2}]}"#;
+        let files = Ns3Files {
+            topology: ("t.json", topology),
+            flows: Some(("f.json", flows)),
+            config: Some(("c.json", config)),
+        };
+        let import = Ns3Import::parse(&files).unwrap();
+        let text = parse(TOPOLOGY, FLOWS, "").unwrap();
+        assert_eq!((import.topology, import.flows), (text.topology, text.flows));
+        let settings = import.settings.iter().map(|s| format!("{} = {}", s.key, s.value));
+        let lines: Vec<String> = settings.chain(import.warnings.iter().cloned()).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+        let wrong = |topology| {
+            let files = Ns3Files { topology: ("t.json", topology), flows: None, config: None };
+            Ns3Import::parse(&files).unwrap_err().to_string()
+        };
+        assert_eq!(wrong("{\"nodes\": []}"), "t.json: links is missing, or is no array");
+        assert!(wrong("{").starts_with("t.json: not JSON: "), "{}", wrong("{"));
     }
 
     #[test]

@@ -39,7 +39,8 @@ enum Meaning {
 pub(super) fn read(file: &str, lines: Lines, import: &mut Ns3Import) -> Result<(), Ns3Error> {
     let mut marking = Marking::default();
     let mut all: Vec<(usize, Vec<&str>)> = Vec::new();
-    let place = |line: usize| format!("{file}:{line}");
+    let numbered = lines.place(1) != file;
+    let place = |line: usize| if numbered { format!("{file}:{line}") } else { file.to_owned() };
     for (line, words) in lines {
         // what follows in braces is a comment
         let words: Vec<&str> = words.into_iter().take_while(|word| !word.starts_with('{')).collect();
@@ -75,7 +76,8 @@ pub(super) fn read(file: &str, lines: Lines, import: &mut Ns3Import) -> Result<(
                 None
             }
         };
-        let setting = |(key, value)| Ns3Setting { key, value, file: file.to_owned(), line: *line };
+        let setting =
+            |(key, value)| Ns3Setting { key, value, file: file.to_owned(), line: if numbered { *line } else { 0 } };
         import.settings.extend(pair.map(setting));
     }
     marking.finish(file, import);
@@ -122,6 +124,7 @@ fn meaning(key: &str, first: &str, values: &[&str]) -> Result<Meaning, &'static 
         "MIN_RATE" => speed("cc.rate_min"),
         "PACKET_PAYLOAD_SIZE" => mtu(first).ok_or("a number of bytes"),
         "BUFFER_SIZE" => match number(first) {
+            None if first.parse::<ByteSize>().is_ok() => Ok(Meaning::Key("switch.buffer", format!("\"{first}\""))),
             Some(mb) => {
                 let bytes = ByteSize((mb * 1024.0 * 1024.0) as u64);
                 Ok(Meaning::Key("switch.buffer", format!("\"{bytes}\"")))
@@ -134,6 +137,7 @@ fn meaning(key: &str, first: &str, values: &[&str]) -> Result<Meaning, &'static 
             None => Err("a probability"),
         },
         "SIMULATOR_STOP_TIME" => match number(first) {
+            Some(0.0) => Ok(Meaning::Nothing),
             Some(s) => Ok(Meaning::Key("run.time_limit", format!("\"{}us\"", (s * 1e6).round()))),
             None => Err("a time in seconds"),
         },

@@ -13,7 +13,7 @@ use penstock_netsim::{
     RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, RunEnd, SharedLedger, Station, StationConfig, Switch, Time,
 };
 use penstock_transport::{Endpoint, Mtu, RequesterConfig, ResponderConfig};
-use penstock_wire::{BthRepr, Ecn, MacAddr, MacControl, Opcode, Packet, Payload, Psn, Qpn, RocePacket};
+use penstock_wire::{BthRepr, Cnm, Ecn, FiveTuple, MacAddr, MacControl, Opcode, Packet, Payload, Psn, Qpn, RocePacket};
 
 use crate::common::{ip, PORT};
 
@@ -180,8 +180,8 @@ pub struct Probe {
     pub log: Vec<Arrival>,
     /// When, which class, how many quanta.
     pub pauses: Vec<(Time, usize, u16)>,
-    /// When, to flow 0 at station 0.
-    pub cnps: Vec<Time>,
+    /// When, and how many sixty-fourths of congestion: QCN feedback, or a CNP if that is 0. To flow 0 at station 0.
+    pub notices: Vec<(Time, u8)>,
 }
 
 impl Probe {
@@ -191,7 +191,7 @@ impl Probe {
     }
 }
 
-fn cnp() -> Packet {
+pub fn cnp() -> Packet {
     let (sender, receiver) = ends(0, 0, 1);
     Packet::Roce(RocePacket {
         eth_dst: sender.mac,
@@ -210,10 +210,37 @@ fn cnp() -> Packet {
     })
 }
 
+pub fn cnm(feedback: u8) -> Packet {
+    let (sender, receiver) = ends(0, 0, 1);
+    let flow_tuple = FiveTuple {
+        src: sender.ip,
+        dst: receiver.ip,
+        protocol: 17,
+        sport: 0xC000,
+        dport: penstock_wire::UDP_PORT_ROCE,
+    };
+    Packet::Cnm(Cnm {
+        eth_dst: sender.mac,
+        eth_src: mac(99),
+        flow: 0,
+        feedback,
+        cpid: 0,
+        q_offset: 0,
+        q_delta: 0,
+        priority: 3,
+        encapsulated_dst: receiver.mac,
+        flow_tuple,
+        dest_qpn: Some(receiver.qpn),
+    })
+}
+
+/// Timers of the probe from here on are notices.
+const NOTICE: u64 = 1 << 32;
+
 impl Node for Probe {
     fn on_start(&mut self, out: &mut Outbox) {
         self.pauses.iter().enumerate().for_each(|(k, (at, _, _))| out.timer_at(*at, k as u64));
-        self.cnps.iter().for_each(|at| out.timer_at(*at, u64::MAX));
+        self.notices.iter().for_each(|(at, feedback)| out.timer_at(*at, NOTICE + u64::from(*feedback)));
     }
 
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
@@ -224,13 +251,15 @@ impl Node for Probe {
     }
 
     fn on_timer(&mut self, _now: Time, token: u64, out: &mut Outbox) {
-        let packet = match self.pauses.get(token as usize) {
-            Some((_, class, pause)) => {
+        let packet = match token.checked_sub(NOTICE) {
+            None => {
+                let (_, class, pause) = self.pauses[token as usize];
                 let mut quanta = [0; 8];
-                quanta[*class] = *pause;
+                quanta[class] = pause;
                 Packet::MacControl { src: mac(1), control: MacControl::Pfc { enabled: 1 << class, quanta } }
             }
-            None => cnp(),
+            Some(0) => cnp(),
+            Some(feedback) => cnm(feedback as u8),
         };
         out.transmit(PORT, Frame::new(packet));
     }
