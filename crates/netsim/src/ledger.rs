@@ -55,6 +55,8 @@ impl FlowRecord {
 #[derive(Debug, Clone, Copy)]
 struct Outstanding {
     at: Time,
+    /// The flow's posted bytes with this message.
+    end: u64,
     event: u64,
 }
 
@@ -189,13 +191,24 @@ impl Ledger {
         record.posted_messages += 1;
         record.posted_bytes += message.bytes;
         record.first_post.get_or_insert(message.at);
-        record.outstanding.push_back(Outstanding { at: message.at, event: message.event });
+        record.outstanding.push_back(Outstanding { at: message.at, end: record.posted_bytes, event: message.event });
     }
 
     /// Payload has arrived, in order and for the first time.
     #[inline]
     pub fn arrived(&mut self, flow: FlowId, _now: Time, bytes: u64) {
         self.flows[flow.0 as usize].delivered_bytes += bytes;
+    }
+
+    /// Bytes of a stream have arrived in order: a message is delivered with its last byte.
+    pub fn streamed(&mut self, flow: FlowId, now: Time, bytes: u64) {
+        self.arrived(flow, now, bytes);
+        let whole = |record: &FlowRecord| {
+            record.outstanding.front().is_some_and(|message| message.end <= record.delivered_bytes)
+        };
+        while whole(self.flow(flow)) {
+            self.delivered(flow, now);
+        }
     }
 
     /// The oldest message that was not yet delivered is whole at the receiver.

@@ -47,7 +47,7 @@ pub use scenario::{Scenario, ScenarioError};
 pub use star::Star;
 pub use station::{
     Consumer, PacingConfig, RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, RcSenderStats, SenderVerb, Station,
-    StationConfig, StationError, StationStats,
+    StationConfig, StationError, StationStats, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack,
 };
 pub use switch::{
     find_pause_cycle, flow_hash, lossless_buffer, lossless_headroom, max_frame, Alpha, BufferTooSmall, ClassStats,

@@ -185,7 +185,11 @@ impl Direction {
 
 /// Whether a frame counts as a data packet.
 fn carries_data(packet: &Packet) -> bool {
-    matches!(packet, Packet::Roce(packet) if !packet.payload.is_empty())
+    match packet {
+        Packet::Roce(packet) => !packet.payload.is_empty(),
+        Packet::Tcp(packet) => !packet.payload.is_empty(),
+        _ => false,
+    }
 }
 
 /// Flips one bit behind the Ethernet header and leaves the frame as bytes, since its fields can no longer be trusted.

@@ -88,7 +88,7 @@ fn the_documented_keys_are_those_that_the_reader_knows() {
     let mut add = |name: &str, text: &str, section: &str| {
         known.entry(name.to_owned()).or_default().extend(allowed(text, section));
     };
-    for section in ["run", "link", "switch", "switch.qcn", "qp", "cc", "cc.qcn", "trace", "capture"] {
+    for section in ["run", "link", "switch", "switch.qcn", "qp", "cc", "cc.qcn", "tcp", "trace", "capture"] {
         add(section, STAR, section);
     }
     for (kind, more) in [

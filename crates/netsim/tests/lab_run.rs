@@ -140,3 +140,18 @@ fn gateware_is_asked_for_by_host_with_its_flows() {
     assert_eq!(asked, ["board1 board1>server0 10.0.0.3", "board1 board1>server1 10.0.0.4"]);
     assert_eq!(error, "board1: no gateware here for board1");
 }
+
+#[test]
+fn tcp_flows_of_both_kinds_deliver_all_that_was_posted() {
+    let text = "[topology]\nkind = \"star\"\nboards = 3\n[tcp]\nsack = true\n\
+        [[flow]]\nfrom = \"board0\"\nprotocol = \"tcp\"\nsize = \"2MB\"\ntcp = { variant = \"cubic\" }\n\
+        [[flow]]\nfrom = \"board1\"\nprotocol = \"simple-tcp\"\nsize = \"2MB\"\nmessage = \"2048B\"\n\
+        [[flow]]\nfrom = \"board2\"\nsize = \"2MB\"\n";
+    let mut lab = build(&scenario(text, &[]));
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    assert!(lab.ledger.borrow().flows().iter().all(|flow| flow.delivered_bytes == 2_000_000));
+    let names: Vec<&str> = lab.flows.iter().map(|flow| flow.protocol.name()).collect();
+    assert_eq!(names, ["tcp", "simple-tcp", "rc"]);
+    let sender: &Station = lab.engine.node(lab.flows[0].sender).unwrap();
+    assert!(sender.tcp_sender(lab.flows[0].sender_index.unwrap()).unwrap().counters().segments >= 1370);
+}

@@ -166,7 +166,9 @@ impl SimpleTcpSender {
         } else {
             (self.next, (self.next + self.mss).min(self.written))
         };
-        if start == end || end > self.edge {
+        // Nagle: a short segment of new data waits for more, or for what is outstanding to be acknowledged.
+        let short = start >= self.sent && end - start < self.mss && self.una < self.sent;
+        if start == end || end > self.edge || short {
             return None;
         }
         self.counters.segments += 1;

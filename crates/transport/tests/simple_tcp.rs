@@ -92,3 +92,15 @@ fn the_window_of_the_peer_holds_both() {
         assert_eq!(send_all(&mut sender, 0).len(), 4); // a fifth would be cut short: no silly window
     }
 }
+
+#[test]
+fn fragments_are_merged_into_full_segments() {
+    let (mut sender, mut receiver) = pair(BackOff::Exponential);
+    let first = send_all(&mut sender, 0);
+    sender.write(300);
+    assert_eq!(send_all(&mut sender, 0).len(), 0);
+    sender.write(800);
+    assert_eq!(send_all(&mut sender, 0)[0].payload.len(), 1000);
+    deliver(&mut sender, &mut receiver, &first, &[], MS);
+    assert_eq!(send_all(&mut sender, MS).len(), 0, "the full one is not acknowledged yet");
+}

@@ -7,7 +7,9 @@
 use std::rc::Rc;
 
 use penstock_cc::{CcParams, Law, ParamError};
-use penstock_transport::{Endpoint, Mtu, RequesterConfig, ResponderConfig, RetryLimits};
+use penstock_transport::{
+    BackOff, Endpoint, Mtu, RequesterConfig, ResponderConfig, RetryLimits, TcpConfig, TcpEndpoint,
+};
 use penstock_wire::{Psn, Qpn, RnrTimer};
 
 use super::read_switch::scaled;
@@ -23,7 +25,7 @@ use crate::rng::Stream;
 use crate::scenario::Scenario;
 use crate::station::{
     Consumer, PacingConfig, RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, SenderVerb, Station, StationConfig,
-    StationError,
+    StationError, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack,
 };
 use crate::switch::Switch;
 use crate::topology::{NodeKind, Routes};
@@ -34,6 +36,8 @@ use crate::workload::{EventSource, EventTeller, SteadySource};
 const FIRST_UDP_SPORT: u16 = 0xc000;
 /// Queue pairs of a host are numbered from here.
 const FIRST_QPN: u32 = 0x100;
+/// Where servers listen for TCP, in the range of registered ports; flows are told apart by the senders' ports.
+const FIRST_TCP_PORT: u16 = 10_000;
 
 /// Why a scenario cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -243,13 +247,28 @@ impl<'a> Builder<'a> {
         let mut station = Station::new(StationConfig { mac, ip });
         let own = std::mem::take(&mut self.sent_by[node]);
         for (index, number) in own.iter().enumerate() {
-            let config = self.sender_config(*number, index, own.len())?;
-            let sender = RcSender::new(config, self.source(*number), Rc::clone(&self.ledger));
-            self.sender_index[*number] = Some(station.add_rc_sender(sender)?);
+            let (source, ledger) = (self.source(*number), Rc::clone(&self.ledger));
+            let pacing = self.pacing(*number, index, own.len())?;
+            let added = match scenario.flows[*number].protocol {
+                Protocol::Rc => {
+                    station.add_rc_sender(RcSender::new(self.sender_config(*number, pacing), source, ledger))
+                }
+                Protocol::Tcp | Protocol::SimpleTcp => {
+                    station.add_tcp_sender(TcpFlowSender::new(self.tcp_config(*number, pacing), source, ledger))
+                }
+            };
+            self.sender_index[*number] = Some(added?);
         }
         for number in std::mem::take(&mut self.received_by[node]) {
-            let receiver = RcReceiver::new(self.receiver_config(number), Rc::clone(&self.ledger));
-            self.receiver_index[number] = station.add_rc_receiver(receiver)?;
+            let ledger = Rc::clone(&self.ledger);
+            let added = match scenario.flows[number].protocol {
+                Protocol::Rc => station.add_rc_receiver(RcReceiver::new(self.receiver_config(number), ledger)),
+                Protocol::Tcp | Protocol::SimpleTcp => {
+                    let config = self.tcp_settings(number).reversed();
+                    station.add_tcp_receiver(TcpFlowReceiver::new(FlowId(number as u32), config, ledger))
+                }
+            };
+            self.receiver_index[number] = added?;
         }
         Ok(Box::new(station))
     }
@@ -273,10 +292,11 @@ impl<'a> Builder<'a> {
         boards(request).map_err(|source| LabError::Board { host: name.to_owned(), source })
     }
 
-    fn sender_config(&self, number: usize, index: usize, of: usize) -> Result<RcSenderConfig, LabError> {
-        let (flow, qp, ends) = (&self.scenario.flows[number], &self.scenario.qp, &self.ends[number].sender);
+    /// The rate limiter of a flow, one of `of` of its host.
+    fn pacing(&self, number: usize, index: usize, of: usize) -> Result<PacingConfig, LabError> {
+        let flow = &self.scenario.flows[number];
         let law = |source| LabError::Law { flow: flow.name.clone(), source };
-        let clock_hz = qp.clock_hz(self.scenario.link_of(flow.from).rate);
+        let clock_hz = self.scenario.qp.clock_hz(self.scenario.link_of(flow.from).rate);
         let cc = match flow.law {
             Law::Off => CcParams::default(),
             Law::Dcqcn => CcParams { dcqcn: flow.dcqcn.at_clock(clock_hz).map_err(law)?, ..CcParams::default() },
@@ -285,19 +305,51 @@ impl<'a> Builder<'a> {
                 qcn: flow.qcn.at_clock(clock_hz).map_err(law)?,
             },
         };
+        Ok(PacingConfig { law: flow.law, cc, clock_hz, n_qp: of as u32, index: index as u8 })
+    }
+
+    fn sender_config(&self, number: usize, pacing: PacingConfig) -> RcSenderConfig {
+        let (qp, ends) = (&self.scenario.qp, &self.ends[number].sender);
         let mut request = RequesterConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
         request.limits =
             RetryLimits { ack_timeout: qp.ack_timeout_code, retry_cnt: qp.retry_cnt, rnr_retry: qp.rnr_retry };
         (request.ack_every, request.window) = (qp.ack_every, qp.window);
         (request.marking.dscp, request.marking.udp_sport) = (qp.dscp, ends.udp_sport);
-        let mut config = RcSenderConfig::new(FlowId(number as u32), request);
-        config.pacing = PacingConfig { law: flow.law, cc, clock_hz, n_qp: of as u32, index: index as u8 };
-        config.verb = match qp.verb {
+        let verb = match qp.verb {
             LabVerb::WriteImm => SenderVerb::WriteImm,
             LabVerb::Write => SenderVerb::Write,
             LabVerb::Send => SenderVerb::Send,
         };
-        Ok(config)
+        RcSenderConfig { pacing, verb, ..RcSenderConfig::new(FlowId(number as u32), request) }
+    }
+
+    /// The connection of a TCP flow, as its sender sees it.
+    fn tcp_settings(&self, number: usize) -> TcpConfig {
+        let (tcp, ends) = (&self.scenario.flows[number].tcp, &self.ends[number].sender);
+        let end = |end: Endpoint, port| TcpEndpoint { mac: end.mac, ip: end.ip, port };
+        let port = FIRST_TCP_PORT + (number >> 14) as u16;
+        TcpConfig {
+            iss: ends.first_psn.value(),
+            mss: tcp.mss,
+            variant: tcp.variant,
+            sack: tcp.sack,
+            initial_window: tcp.initial_window,
+            receive_buffer: tcp.receive_buffer.bytes(),
+            min_rto_ps: tcp.min_rto.as_ps(),
+            delayed_ack_ps: tcp.delayed_ack.as_ps(),
+            dscp: tcp.dscp,
+            ..TcpConfig::new(end(ends.local, ends.udp_sport), end(ends.peer, port))
+        }
+    }
+
+    fn tcp_config(&self, number: usize, pacing: PacingConfig) -> TcpFlowConfig {
+        let flow = &self.scenario.flows[number];
+        let stack = match flow.protocol {
+            Protocol::SimpleTcp if flow.tcp.back_off => TcpStack::Simple(BackOff::Exponential),
+            Protocol::SimpleTcp => TcpStack::Simple(BackOff::Off),
+            _ => TcpStack::Standard,
+        };
+        TcpFlowConfig { flow: FlowId(number as u32), stack, tcp: self.tcp_settings(number), pacing }
     }
 
     fn receiver_config(&self, number: usize) -> RcReceiverConfig {

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use penstock_cc::{DcqcnSettings, Law, QcnSettings};
+use penstock_transport::TcpVariant;
 
 use crate::link::LinkParams;
 use crate::scenario::document::Document;
@@ -137,6 +138,24 @@ impl LabQp {
     }
 }
 
+/// `[tcp]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LabTcp {
+    pub variant: TcpVariant,
+    pub sack: bool,
+    /// Payload of a full segment.
+    pub mss: u32,
+    /// Segments before the first ACK.
+    pub initial_window: u32,
+    pub receive_buffer: ByteSize,
+    /// The smallest timeout; of the simplified sender the only one, before it backs off.
+    pub min_rto: Time,
+    pub delayed_ack: Time,
+    /// Whether the simplified sender has its congestion control.
+    pub back_off: bool,
+    pub dscp: u8,
+}
+
 /// Who makes a flow's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SenderKind {
@@ -150,12 +169,18 @@ pub enum SenderKind {
 pub enum Protocol {
     /// RoCEv2 reliable connection.
     Rc,
+    /// A host's TCP.
+    Tcp,
+    /// The simplified TCP of a front end.
+    SimpleTcp,
 }
 
 impl Protocol {
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Rc => "rc",
+            Protocol::Tcp => "tcp",
+            Protocol::SimpleTcp => "simple-tcp",
         }
     }
 }
@@ -186,6 +211,8 @@ pub struct FlowSpec {
     pub dcqcn: DcqcnSettings,
     /// With the rate of the sender's link as line rate.
     pub qcn: QcnSettings,
+    /// Of flows over TCP.
+    pub tcp: LabTcp,
     pub workload: Workload,
 }
 

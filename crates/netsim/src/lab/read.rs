@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use super::{check, read_links, read_switch, read_topology, read_traffic, read_transport};
-use super::{LabRun, LabScenario, LabTrace, Stop};
+use super::{LabRun, LabScenario, LabTcp, LabTrace, Stop};
 use crate::scenario::document::Document;
 use crate::scenario::reader::{Findings, Section};
 use crate::scenario::{Problem, ScenarioError};
@@ -38,6 +38,7 @@ pub(super) fn scenario(
     links.finish();
     let qp = read_transport::qp(root.section("qp"));
     let laws = read_transport::Laws::read(root.section("cc"));
+    let tcp = read_transport::tcp(root.section("tcp"), LabTcp::default());
     let empty = Topology::new();
     let mut traffic = read_traffic::Traffic {
         seed: run.seed,
@@ -46,6 +47,7 @@ pub(super) fn scenario(
         folder,
         read_file,
         laws: &laws,
+        tcp,
         flows: Vec::new(),
         events: None,
     };

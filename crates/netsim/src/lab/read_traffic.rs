@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 
+use penstock_cc::Law;
+
 use super::read::ReadFile;
 use super::read_links::known_links;
-use super::read_transport::Laws;
-use super::{Capture, Change, FlowSpec, Protocol, SenderKind, Workload};
+use super::read_transport::{self, Laws};
+use super::{Capture, Change, FlowSpec, LabTcp, Protocol, SenderKind, Workload};
 use crate::rng::Stream;
 use crate::scenario::document::Item;
 use crate::scenario::reader::{FromItem, Section};
@@ -36,6 +38,7 @@ pub(super) struct Traffic<'a> {
     pub(super) folder: &'a Path,
     pub(super) read_file: ReadFile<'a>,
     pub(super) laws: &'a Laws,
+    pub(super) tcp: LabTcp,
     pub(super) flows: Vec<FlowSpec>,
     pub(super) events: Option<Rc<EventList>>,
 }
@@ -93,7 +96,8 @@ impl Traffic<'_> {
         let to = self.hosts(&mut section, "to", "server*");
         let pairings = [("all", Pairing::All), ("zip", Pairing::Zip), ("permutation", Pairing::Permutation)];
         let pairing = section.choice("pairs", Pairing::All, &pairings);
-        let protocol = section.choice("protocol", Protocol::Rc, &[("rc", Protocol::Rc)]);
+        let protocols = [("rc", Protocol::Rc), ("tcp", Protocol::Tcp), ("simple-tcp", Protocol::SimpleTcp)];
+        let protocol = section.choice("protocol", Protocol::Rc, &protocols);
         let senders = [("software", SenderKind::Software), ("gateware", SenderKind::Gateware)];
         let sender = section.choice("sender", SenderKind::Software, &senders);
         let laws = match section.has("cc") {
@@ -103,6 +107,19 @@ impl Traffic<'_> {
                 *self.laws
             }
         };
+        let tcp = match section.has("tcp") {
+            true => read_transport::tcp(section.section("tcp"), self.tcp),
+            false => {
+                section.section("tcp");
+                self.tcp
+            }
+        };
+        if sender == SenderKind::Gateware && protocol != Protocol::Rc {
+            section.refuse(
+                "sender",
+                format!("the gateware speaks \"rc\" only; allowed with {} is \"software\"", protocol.name()),
+            );
+        }
         let steady = steady(&mut section);
         let stagger = section.read("stagger", Time::ZERO);
         let mut random = Stream::new(self.seed, &format!("pairs {index}"));
@@ -130,7 +147,9 @@ impl Traffic<'_> {
             let start = steady.start.saturating_add(Time(stagger.0.saturating_mul(number as u64)));
             let workload = Workload::Steady(SteadyParams { start, ..steady });
             let Laws { law, dcqcn, qcn } = self.governed(from, &laws);
-            self.flows.push(FlowSpec { name, from, to, protocol, sender, law, dcqcn, qcn, workload });
+            // No CNP ever reaches a TCP sender: DCQCN is for queue pairs.
+            let law = if protocol != Protocol::Rc && law == Law::Dcqcn { Law::Off } else { law };
+            self.flows.push(FlowSpec { name, from, to, protocol, sender, law, dcqcn, qcn, tcp, workload });
         }
         section.finish();
     }
@@ -145,8 +164,8 @@ impl Traffic<'_> {
     fn plain(&mut self, from: usize, to: usize, workload: Workload) {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
         let Laws { law, dcqcn, qcn } = self.governed(from, self.laws);
-        let (protocol, sender) = (Protocol::Rc, SenderKind::Software);
-        self.flows.push(FlowSpec { name, from, to, protocol, sender, law, dcqcn, qcn, workload });
+        let (protocol, sender, tcp) = (Protocol::Rc, SenderKind::Software, self.tcp);
+        self.flows.push(FlowSpec { name, from, to, protocol, sender, law, dcqcn, qcn, tcp, workload });
     }
 
     /// The flows of an ns-3 flow file.

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `[qp]` and `[cc]`: queue pairs and the laws of congestion control, common and per flow.
-//! Promise: what a flow's own `cc` leaves out is as in `[cc]`; every value fits the registers of the gateware.
+//! `[qp]`, `[cc]` and `[tcp]`: queue pairs, the laws of congestion control, TCP; common and per flow.
+//! Promise: what a flow's own `cc` or `tcp` leaves out is as in the common one; every value fits the registers of the gateware.
 //! Source: AdvCam Table II and the QCN seed for the defaults; IBTA 9.7 for the queue pair.
 
 use penstock_cc::{DcqcnSettings, Law, QcnSettings};
+use penstock_transport::TcpVariant;
 
-use super::{LabQp, LabVerb};
+use super::{LabQp, LabTcp, LabVerb};
 use crate::scenario::read::{dcqcn_keys, Gain};
 use crate::scenario::reader::Section;
 use crate::scenario::Qp;
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
+
+/// What a window scaled by 8 bits can say.
+const LARGEST_WINDOW: u64 = (u16::MAX as u64) << 8;
 
 const MTUS: [u64; 5] = [256, 512, 1024, 2048, 4096];
 
@@ -55,6 +59,51 @@ pub(super) fn qp(mut section: Section) -> LabQp {
     }
     section.finish();
     qp
+}
+
+/// `[tcp]`, or a flow's own table, in which what is left out is as in `default`.
+pub(super) fn tcp(mut section: Section, default: LabTcp) -> LabTcp {
+    let variants = [("new-reno", TcpVariant::NewReno), ("bic", TcpVariant::Bic), ("cubic", TcpVariant::Cubic)];
+    let tcp = LabTcp {
+        variant: section.choice("variant", default.variant, &variants),
+        sack: section.read("sack", default.sack),
+        mss: section.integer("mss", default.mss.into(), 88..=9_948) as u32,
+        initial_window: section.integer("initial_window", default.initial_window.into(), 1..=1000) as u32,
+        receive_buffer: section.read("receive_buffer", default.receive_buffer),
+        min_rto: section.read("min_rto", default.min_rto),
+        delayed_ack: section.read("delayed_ack", default.delayed_ack),
+        back_off: section.read("back_off", default.back_off),
+        dscp: section.integer("dscp", default.dscp.into(), 0..=63) as u8,
+    };
+    if !(u64::from(tcp.mss)..=LARGEST_WINDOW).contains(&tcp.receive_buffer.bytes()) {
+        let message = format!("allowed is one segment ({}B) to {LARGEST_WINDOW}B", tcp.mss);
+        section.refuse("receive_buffer", message);
+    }
+    if !(Time::from_us(1)..=Time::from_s(60)).contains(&tcp.min_rto) {
+        section.refuse("min_rto", "allowed is 1us to 60s");
+    }
+    if tcp.delayed_ack >= tcp.min_rto {
+        section.refuse("delayed_ack", format!("allowed is less than min_rto, {}", tcp.min_rto));
+    }
+    section.finish();
+    tcp
+}
+
+impl Default for LabTcp {
+    /// New Reno with SACK as a present-day Linux sets it, but for the congestion control.
+    fn default() -> Self {
+        LabTcp {
+            variant: TcpVariant::NewReno,
+            sack: true,
+            mss: 1460,
+            initial_window: 10,
+            receive_buffer: ByteSize(4_000_000),
+            min_rto: Time::from_ms(200),
+            delayed_ack: Time::from_ms(40),
+            back_off: true,
+            dscp: 0,
+        }
+    }
 }
 
 fn timeout_code(mtu: u16, ack_timeout: Time) -> u8 {

@@ -15,7 +15,7 @@ use crate::engine::LinkId;
 use crate::lab::{FlowInfo, Lab, LabScenario};
 use crate::ledger::{FlowRecord, Ledger};
 use crate::node::{NodeId, PortId};
-use crate::station::{RcSender, Station};
+use crate::station::Station;
 use crate::switch::Switch;
 use crate::units::Time;
 
@@ -81,14 +81,54 @@ fn probe(config: &RequesterConfig) -> Packet {
     .into()
 }
 
+/// What a sender counted, whatever it speaks, and the packet by which its path is asked for, with its DSCP.
+#[derive(Default)]
+struct Sent {
+    packets: u64,
+    retransmitted: u64,
+    cnps: u64,
+    feedbacks: u64,
+    timeouts: u64,
+    naks: u64,
+    rnr_naks: u64,
+    probe: Option<(Packet, u8)>,
+}
+
+impl Sent {
+    fn of(station: &Station, index: usize) -> Option<Sent> {
+        if let Some(sender) = station.sender(index) {
+            let (stats, config) = (sender.stats(), sender.requester().config());
+            return Some(Sent {
+                packets: stats.packets,
+                retransmitted: stats.retransmitted,
+                cnps: stats.cnps,
+                feedbacks: stats.feedbacks,
+                timeouts: stats.timeouts,
+                naks: stats.naks,
+                rnr_naks: stats.rnr_naks,
+                probe: Some((probe(config), config.marking.dscp)),
+            });
+        }
+        let sender = station.tcp_sender(index)?;
+        let counters = sender.counters();
+        Some(Sent {
+            packets: counters.segments,
+            retransmitted: counters.retransmitted,
+            feedbacks: sender.feedbacks(),
+            timeouts: counters.timeouts,
+            probe: Some((Packet::Tcp(sender.config().empty_segment()), sender.config().dscp)),
+            ..Sent::default()
+        })
+    }
+}
+
 fn flow_summary(lab: &Lab, record: &FlowRecord, flow: &FlowInfo, now: Time) -> FlowSummary {
     let station = lab.engine.node::<Station>(flow.sender);
-    let sender = station.zip(flow.sender_index).and_then(|(station, index)| station.sender(index));
-    let stats = sender.map(RcSender::stats).unwrap_or_default();
-    let (path, held) = match sender.map(|sender| sender.requester().config()) {
-        Some(config) => {
-            let path = path_of(&lab.engine, flow.sender, &probe(config));
-            let held = blocking(&lab.engine, &path, usize::from(config.marking.dscp >> 3), now);
+    let sent = station.zip(flow.sender_index).and_then(|(station, index)| Sent::of(station, index)).unwrap_or_default();
+    let (path, held) = match &sent.probe {
+        Some((packet, dscp)) => {
+            let path = path_of(&lab.engine, flow.sender, packet);
+            let held = blocking(&lab.engine, &path, usize::from(dscp >> 3), now);
             (names(lab, &path), held)
         }
         None => (vec![flow.from.clone(), flow.to.clone()], Blocking::default()),
@@ -108,12 +148,13 @@ fn flow_summary(lab: &Lab, record: &FlowRecord, flow: &FlowInfo, now: Time) -> F
         goodput_gbps: gbps(record.delivered_bytes, active(record, now)),
         messages: record.delivered_messages,
         mct_us: Quantiles::from(&record.completion),
-        packets: stats.packets,
-        retransmissions: stats.retransmitted,
-        cnps: stats.cnps,
-        timeouts: stats.timeouts,
-        naks: stats.naks,
-        rnr_naks: stats.rnr_naks,
+        packets: sent.packets,
+        retransmissions: sent.retransmitted,
+        cnps: sent.cnps,
+        feedbacks: sent.feedbacks,
+        timeouts: sent.timeouts,
+        naks: sent.naks,
+        rnr_naks: sent.rnr_naks,
         failed: record.failure.as_ref().map(|(at, why)| format!("{why} at {at}")),
         path,
         paused_s: held.paused.as_secs_f64(),

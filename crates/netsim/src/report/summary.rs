@@ -81,6 +81,8 @@ pub struct FlowSummary {
     pub packets: u64,
     pub retransmissions: u64,
     pub cnps: u64,
+    /// QCN notifications received.
+    pub feedbacks: u64,
     pub timeouts: u64,
     pub naks: u64,
     pub rnr_naks: u64,

@@ -118,6 +118,10 @@ impl Limiter {
         limiter
     }
 
+    pub(super) fn law(&self) -> Law {
+        self.law
+    }
+
     pub(super) fn flow(&self) -> &Flow {
         &self.flow
     }

@@ -5,14 +5,16 @@
 //! comes before all those already set.
 //! Source: design.md section 4 (Nodes); IEEE 802.1Q (strict priority, PFC).
 
+mod endpoint_table;
 mod limiter;
-mod qpn_table;
 mod receiver;
 mod sender;
+mod tcp;
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
+use penstock_transport::TcpConfig;
 use penstock_wire::{MacAddr, MacControl, Packet, ParseError, Qpn};
 
 use crate::flow::Endpoint;
@@ -20,10 +22,12 @@ use crate::node::{Frame, Node, Outbox, PortId};
 use crate::pause::{PauseState, CLASSES};
 use crate::trace::TraceSink;
 use crate::units::Time;
+use endpoint_table::{EndpointTable, Key};
 pub use limiter::PacingConfig;
-use qpn_table::{Key, QpnTable};
+
 pub use receiver::{Consumer, RcReceiver, RcReceiverConfig};
 pub use sender::{RcSender, RcSenderConfig, RcSenderStats, SenderVerb};
+pub use tcp::{TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack};
 
 /// Who a station is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +41,11 @@ pub struct StationConfig {
 pub enum StationError {
     #[error("station {ip} has a {what} on queue pair {qpn} already; give each its own number")]
     QpnTaken { ip: Ipv4Addr, qpn: Qpn, what: &'static str },
+    #[error(
+        "station {ip} has a TCP connection between its port {port} and port {peer_port} of {peer} already; give each \
+         its own ports"
+    )]
+    PortTaken { ip: Ipv4Addr, port: u16, peer: Ipv4Addr, peer_port: u16 },
     #[error("a {what} with address {found} cannot live on station {ip}; its local address must be the station's")]
     WrongAddress { ip: Ipv4Addr, found: Ipv4Addr, what: &'static str },
 }
@@ -54,7 +63,7 @@ pub struct StationStats {
     pub malformed: u64,
     /// Dropped: no endpoint speaks this protocol.
     pub unclaimed: u64,
-    /// Dropped: no queue pair of that number serves such a packet.
+    /// Dropped: no queue pair of that number serves such a packet, no TCP connection has these ports.
     pub unknown_qpn: u64,
     pub pause_frames_received: u64,
     /// How long each class has been paused so far.
@@ -70,6 +79,8 @@ const RESUME: u64 = 1 << 33;
 enum Kind {
     Sender(RcSender),
     Receiver(RcReceiver),
+    TcpSender(TcpFlowSender),
+    TcpReceiver(TcpFlowReceiver),
 }
 
 struct Slot {
@@ -85,6 +96,8 @@ impl Slot {
         match &mut self.kind {
             Kind::Sender(sender) => sender,
             Kind::Receiver(receiver) => receiver,
+            Kind::TcpSender(sender) => sender,
+            Kind::TcpReceiver(receiver) => receiver,
         }
     }
 }
@@ -93,7 +106,7 @@ impl Slot {
 pub struct Station {
     config: StationConfig,
     slots: Vec<Slot>,
-    by_qpn: QpnTable,
+    by_key: EndpointTable,
     /// Who hears of pauses.
     senders: Vec<u32>,
     /// Endpoints that may have something to send, in turn, by class.
@@ -114,7 +127,7 @@ impl Station {
         Station {
             config,
             slots: Vec::new(),
-            by_qpn: QpnTable::default(),
+            by_key: EndpointTable::default(),
             senders: Vec::new(),
             ready: Default::default(),
             busy_until: Time::ZERO,
@@ -136,7 +149,7 @@ impl Station {
         let (local, peer) = (config.local, config.peer);
         self.claim("sender", local.ip, local.qpn, Key::Sender(local.qpn))?;
         // A second sender to the same queue pair is a mistake that the receiver will count; the first hears of CNMs.
-        self.by_qpn.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
+        self.by_key.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
         self.senders.push(self.slots.len() as u32);
         Ok(self.push(Kind::Sender(sender)))
     }
@@ -148,12 +161,34 @@ impl Station {
         Ok(self.push(Kind::Receiver(receiver)))
     }
 
+    /// Adds a TCP sender and returns its index, which is its channel in traces. To be called before the run.
+    pub fn add_tcp_sender(&mut self, sender: TcpFlowSender) -> Result<usize, StationError> {
+        self.claim_tcp("TCP sender", sender.config())?;
+        self.senders.push(self.slots.len() as u32);
+        Ok(self.push(Kind::TcpSender(sender)))
+    }
+
+    /// Adds a TCP receiver and returns its index, which is its channel in traces. To be called before the run.
+    pub fn add_tcp_receiver(&mut self, receiver: TcpFlowReceiver) -> Result<usize, StationError> {
+        self.claim_tcp("TCP receiver", receiver.config())?;
+        Ok(self.push(Kind::TcpReceiver(receiver)))
+    }
+
+    fn claim_tcp(&mut self, what: &'static str, config: &TcpConfig) -> Result<(), StationError> {
+        let (ip, local, peer) = (self.config.ip, config.local, config.peer);
+        if local.ip != ip {
+            return Err(StationError::WrongAddress { ip, found: local.ip, what });
+        }
+        let free = self.by_key.insert(Key::Tcp(peer.ip, peer.port, local.port), self.slots.len() as u32);
+        free.then_some(()).ok_or(StationError::PortTaken { ip, port: local.port, peer: peer.ip, peer_port: peer.port })
+    }
+
     fn claim(&mut self, what: &'static str, found: Ipv4Addr, qpn: Qpn, key: Key) -> Result<(), StationError> {
         let ip = self.config.ip;
         if found != ip {
             return Err(StationError::WrongAddress { ip, found, what });
         }
-        let free = self.by_qpn.insert(key, self.slots.len() as u32);
+        let free = self.by_key.insert(key, self.slots.len() as u32);
         free.then_some(()).ok_or(StationError::QpnTaken { ip, qpn, what })
     }
 
@@ -166,7 +201,7 @@ impl Station {
     pub fn sender(&self, index: usize) -> Option<&RcSender> {
         match &self.slots.get(index)?.kind {
             Kind::Sender(sender) => Some(sender),
-            Kind::Receiver(_) => None,
+            _ => None,
         }
     }
 
@@ -174,7 +209,7 @@ impl Station {
     pub fn sender_mut(&mut self, index: usize) -> Option<&mut RcSender> {
         match &mut self.slots.get_mut(index)?.kind {
             Kind::Sender(sender) => Some(sender),
-            Kind::Receiver(_) => None,
+            _ => None,
         }
     }
 
@@ -182,7 +217,23 @@ impl Station {
     pub fn receiver(&self, index: usize) -> Option<&RcReceiver> {
         match &self.slots.get(index)?.kind {
             Kind::Receiver(receiver) => Some(receiver),
-            Kind::Sender(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The TCP sender at this index, if one is there.
+    pub fn tcp_sender(&self, index: usize) -> Option<&TcpFlowSender> {
+        match &self.slots.get(index)?.kind {
+            Kind::TcpSender(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    /// The TCP receiver at this index, if one is there.
+    pub fn tcp_receiver(&self, index: usize) -> Option<&TcpFlowReceiver> {
+        match &self.slots.get(index)?.kind {
+            Kind::TcpReceiver(receiver) => Some(receiver),
+            _ => None,
         }
     }
 
@@ -304,15 +355,18 @@ impl Station {
         let index = match &packet {
             Packet::Roce(roce) => {
                 let (qpn, is_request) = (roce.bth.dest_qpn, roce.bth.opcode.is_rc_request());
-                self.by_qpn.get(if is_request { Key::Receiver(qpn) } else { Key::Sender(qpn) })
+                self.by_key.get(if is_request { Key::Receiver(qpn) } else { Key::Sender(qpn) })
             }
-            Packet::Cnm(cnm) => cnm.dest_qpn.and_then(|qpn| self.by_qpn.get(Key::SenderTo(cnm.flow_tuple.dst, qpn))),
+            Packet::Cnm(cnm) => {
+                let flow = &cnm.flow_tuple;
+                self.by_key.get(match cnm.dest_qpn {
+                    Some(qpn) => Key::SenderTo(flow.dst, qpn),
+                    None => Key::Tcp(flow.dst, flow.dport, flow.sport),
+                })
+            }
+            Packet::Tcp(tcp) => self.by_key.get(Key::Tcp(tcp.ip_src, tcp.src_port, tcp.dst_port)),
             Packet::MacControl { control, .. } => return self.receive_pause(control, out),
             Packet::Raw(bytes) => return self.handle_bytes(bytes.clone(), out),
-            Packet::Tcp(_) => {
-                self.stats.unclaimed += 1;
-                return;
-            }
         };
         let Some(index) = index else {
             self.stats.unknown_qpn += 1;

@@ -87,8 +87,8 @@ impl TcpConfig {
         TcpConfig { local: self.peer, peer: self.local, ..self }
     }
 
-    /// What every packet from `local` to `peer` has in common: an ACK without data, for the caller to fill in.
-    fn header(&self) -> TcpPacket {
+    /// What every packet from `local` to `peer` has in common: an ACK without data.
+    pub fn empty_segment(&self) -> TcpPacket {
         TcpPacket {
             eth_dst: self.peer.mac,
             eth_src: self.local.mac,
@@ -115,12 +115,12 @@ impl TcpConfig {
             seq: self.iss.wrapping_add(start as u32),
             flags: TcpFlags::ACK.with(push),
             payload: Payload::Virtual(len as u32),
-            ..self.header()
+            ..self.empty_segment()
         }
     }
 
     /// An ACK of everything below `ack`, as the receiver with this configuration sends it.
     pub(crate) fn acknowledgement(&self, ack: u64, window: u16, sack: SackBlocks) -> TcpPacket {
-        TcpPacket { ack: self.iss.wrapping_add(ack as u32), window, sack, ..self.header() }
+        TcpPacket { ack: self.iss.wrapping_add(ack as u32), window, sack, ..self.empty_segment() }
     }
 }

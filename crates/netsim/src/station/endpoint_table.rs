@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which endpoint of a station a queue-pair number means.
-//! Promise: a look-up costs the same for one queue pair and for thousands.
+//! Which endpoint of a station a packet is for.
+//! Promise: a look-up costs the same for one endpoint and for thousands.
 
 use std::collections::hash_map::{Entry, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,17 +8,29 @@ use std::net::Ipv4Addr;
 
 use penstock_wire::Qpn;
 
-/// Numbers are dense or chosen by a generator: one multiplication spreads them well enough.
+/// Numbers are dense or chosen by a generator: one multiplication each spreads them well enough.
 #[derive(Default)]
-struct QpnHasher(u64);
+struct KeyHasher(u64);
 
-impl Hasher for QpnHasher {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }
 
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(value.into());
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
     }
 
     fn write_u64(&mut self, value: u64) {
@@ -29,7 +41,7 @@ impl Hasher for QpnHasher {
 }
 
 /// By what an endpoint is looked up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// Requests go to the receiver of a queue pair.
     Receiver(Qpn),
@@ -37,26 +49,18 @@ pub(super) enum Key {
     Sender(Qpn),
     /// A switch knows of a sender only where its packets go.
     SenderTo(Ipv4Addr, Qpn),
-}
-
-impl Key {
-    fn number(self) -> u64 {
-        match self {
-            Key::Receiver(qpn) => u64::from(qpn.value()) << 2,
-            Key::Sender(qpn) => u64::from(qpn.value()) << 2 | 1,
-            Key::SenderTo(ip, qpn) => u64::from(ip.to_bits()) << 32 | u64::from(qpn.value()) << 2 | 2,
-        }
-    }
+    /// Segments go to the end of a connection: peer, its port, ours.
+    Tcp(Ipv4Addr, u16, u16),
 }
 
 /// Endpoints by key; only looked up, never listed, so that no order leaks.
 #[derive(Default)]
-pub(super) struct QpnTable(HashMap<u64, u32, BuildHasherDefault<QpnHasher>>);
+pub(super) struct EndpointTable(HashMap<Key, u32, BuildHasherDefault<KeyHasher>>);
 
-impl QpnTable {
+impl EndpointTable {
     /// Says whether the place was free.
     pub(super) fn insert(&mut self, key: Key, index: u32) -> bool {
-        match self.0.entry(key.number()) {
+        match self.0.entry(key) {
             Entry::Occupied(_) => false,
             Entry::Vacant(place) => {
                 place.insert(index);
@@ -66,6 +70,6 @@ impl QpnTable {
     }
 
     pub(super) fn get(&self, key: Key) -> Option<u32> {
-        self.0.get(&key.number()).copied()
+        self.0.get(&key).copied()
     }
 }

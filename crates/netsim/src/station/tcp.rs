@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The two ends of a TCP flow: a stack of `penstock_transport` behind a rate limiter, and the standard receiver.
+//! Promise: messages are written to the stream in order; each counts as delivered with its last byte.
+//! Source: CMS-TCP section 3 (simplified sender), the QCN seed (a reaction point in front of a TCP-capable NIC).
+
+use penstock_cc::{FlowState, Law};
+use penstock_transport::{
+    BackOff, SimpleTcpSender, TcpConfig, TcpCounters, TcpReceiver, TcpReceiverCounters, TcpSender,
+};
+use penstock_wire::{Packet, TcpPacket};
+
+use super::limiter::{Limiter, PacingConfig};
+use crate::flow::{Endpoint, FlowId, Message, MessageSource};
+use crate::ledger::SharedLedger;
+use crate::trace::TraceSink;
+use crate::units::Time;
+
+/// Whose TCP sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TcpStack {
+    /// A host's, with the congestion control of its configuration.
+    #[default]
+    Standard,
+    /// The front end's simplified one.
+    Simple(BackOff),
+}
+
+/// Everything a TCP sender is told.
+#[derive(Debug, Clone)]
+pub struct TcpFlowConfig {
+    pub flow: FlowId,
+    pub stack: TcpStack,
+    pub tcp: TcpConfig,
+    /// The reaction point of the network card; law `Off` for a card without one.
+    pub pacing: PacingConfig,
+}
+
+enum Stack {
+    Standard(Box<TcpSender>),
+    Simple(Box<SimpleTcpSender>),
+}
+
+/// Calls the same method of whichever stack it is.
+macro_rules! stack {
+    ($stack:expr, $inner:ident => $call:expr) => {
+        match $stack {
+            Stack::Standard($inner) => $call,
+            Stack::Simple($inner) => $call,
+        }
+    };
+}
+
+/// One TCP sender of a [`Station`](super::Station).
+pub struct TcpFlowSender {
+    flow: FlowId,
+    config: TcpConfig,
+    stack: Stack,
+    limiter: Limiter,
+    source: Box<dyn MessageSource>,
+    /// The source's next message, whose time has not come.
+    next: Option<Message>,
+    exhausted: bool,
+    ledger: SharedLedger,
+    /// The segment that starts when the limiter lets it.
+    segment: Option<TcpPacket>,
+    start: Option<Time>,
+    feedbacks: u64,
+    tx_payload_bytes: u64,
+}
+
+impl TcpFlowSender {
+    /// A sender of what `source` has, told of in `ledger`.
+    pub fn new(config: TcpFlowConfig, source: Box<dyn MessageSource>, ledger: SharedLedger) -> Self {
+        let stack = match config.stack {
+            TcpStack::Standard => Stack::Standard(Box::new(TcpSender::new(config.tcp))),
+            TcpStack::Simple(back_off) => Stack::Simple(Box::new(SimpleTcpSender::new(config.tcp, back_off))),
+        };
+        TcpFlowSender {
+            flow: config.flow,
+            config: config.tcp,
+            stack,
+            limiter: Limiter::new(&config.pacing),
+            source,
+            next: None,
+            exhausted: false,
+            ledger,
+            segment: None,
+            start: None,
+            feedbacks: 0,
+            tx_payload_bytes: 0,
+        }
+    }
+
+    pub fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    pub fn config(&self) -> &TcpConfig {
+        &self.config
+    }
+
+    pub fn counters(&self) -> &TcpCounters {
+        stack!(&self.stack, tcp => tcp.counters())
+    }
+
+    /// QCN notifications received.
+    pub fn feedbacks(&self) -> u64 {
+        self.feedbacks
+    }
+
+    /// Payload bytes sent, those sent again included.
+    pub fn payload_bytes(&self) -> u64 {
+        self.tx_payload_bytes
+    }
+
+    /// Writes what is there to be written, so that segments can be full; takes up the next segment.
+    fn settle(&mut self, now: Time) {
+        let full = 2 * u64::from(self.config.mss);
+        while !self.exhausted && stack!(&self.stack, tcp => tcp.unsent()) < full {
+            let Some(message) = self.next.take().or_else(|| self.source.next_message(now)) else {
+                self.exhausted = true;
+                self.ledger.borrow_mut().ended(self.flow);
+                break;
+            };
+            if message.at > now {
+                self.next = Some(message);
+                break;
+            }
+            self.ledger.borrow_mut().posted(self.flow, &message);
+            stack!(&mut self.stack, tcp => tcp.write(message.bytes));
+        }
+        if self.segment.is_none() {
+            self.segment = stack!(&mut self.stack, tcp => tcp.poll_transmit(now.0));
+        }
+        self.limiter.set_waiting(now, self.segment.is_some());
+        self.start = if self.segment.is_some() { self.limiter.next_start(now) } else { None };
+    }
+}
+
+impl Endpoint for TcpFlowSender {
+    fn on_packet(&mut self, now: Time, packet: Packet) {
+        match &packet {
+            Packet::Tcp(packet) => stack!(&mut self.stack, tcp => tcp.handle_packet(now.0, packet)),
+            Packet::Cnm(cnm) => {
+                self.feedbacks += 1;
+                self.limiter.on_feedback(now, cnm.feedback);
+            }
+            _ => {}
+        }
+        self.settle(now);
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let retry = stack!(&self.stack, tcp => tcp.next_timeout()).map(Time);
+        let message = self.next.map(|message| message.at);
+        [retry, message, self.start].into_iter().flatten().min()
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        stack!(&mut self.stack, tcp => tcp.handle_timeout(now.0));
+        self.settle(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.settle(now);
+        if self.start.is_some() {
+            return None;
+        }
+        let packet = Packet::Tcp(self.segment.take()?);
+        self.limiter.started(now, packet.wire_len() as u32);
+        if let Packet::Tcp(segment) = &packet {
+            self.tx_payload_bytes += segment.payload.len() as u64;
+        }
+        self.settle(now);
+        Some(packet)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.segment.is_some() && self.start.is_none()
+    }
+
+    fn class(&self) -> usize {
+        usize::from(self.config.dscp >> 3) % 8
+    }
+
+    fn on_pause(&mut self, now: Time, paused: bool) {
+        self.limiter.set_paused(now, paused);
+    }
+
+    fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
+        if let Stack::Standard(tcp) = &self.stack {
+            trace.record(channel, "congestion_window_bytes", tcp.congestion_window() as f64);
+            trace.record(channel, "smoothed_rtt_us", tcp.smoothed_rtt().unwrap_or(0) as f64 / 1e6);
+        }
+        trace.record(channel, "tx_payload_bytes", self.tx_payload_bytes as f64);
+        trace.record(channel, "retransmissions", self.counters().retransmitted as f64);
+        if self.limiter.law() == Law::Qcn {
+            self.limiter.catch_up(now);
+            if let FlowState::Qcn(state) = &self.limiter.flow().state {
+                let rates = [("rate_current_bps", state.rate_current), ("rate_target_bps", state.rate_target)];
+                for (metric, rate) in rates {
+                    trace.record(channel, metric, self.limiter.bits_per_second(rate) as f64);
+                }
+            }
+        }
+    }
+}
+
+/// One TCP receiver of a [`Station`](super::Station).
+pub struct TcpFlowReceiver {
+    flow: FlowId,
+    config: TcpConfig,
+    tcp: TcpReceiver,
+    ledger: SharedLedger,
+    ack: Option<TcpPacket>,
+}
+
+impl TcpFlowReceiver {
+    /// A receiver that tells `ledger`; `config` as seen from its side.
+    pub fn new(flow: FlowId, config: TcpConfig, ledger: SharedLedger) -> Self {
+        TcpFlowReceiver { flow, config, tcp: TcpReceiver::new(config), ledger, ack: None }
+    }
+
+    pub fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    pub fn config(&self) -> &TcpConfig {
+        &self.config
+    }
+
+    pub fn counters(&self) -> &TcpReceiverCounters {
+        self.tcp.counters()
+    }
+
+    /// One ACK waits for the port at a time; those that fall due meanwhile become one, as ACKs are cumulative.
+    fn settle(&mut self) {
+        if self.ack.is_none() {
+            self.ack = self.tcp.poll_transmit();
+        }
+    }
+}
+
+impl Endpoint for TcpFlowReceiver {
+    fn on_packet(&mut self, now: Time, packet: Packet) {
+        if let Packet::Tcp(packet) = &packet {
+            let bytes = self.tcp.handle_packet(now.0, packet);
+            if bytes > 0 {
+                self.ledger.borrow_mut().streamed(self.flow, now, bytes);
+            }
+        }
+        self.settle();
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.tcp.next_timeout().map(Time)
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.tcp.handle_timeout(now.0);
+        self.settle();
+    }
+
+    fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
+        let ack = self.ack.take().map(Packet::Tcp);
+        self.settle();
+        ack
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ack.is_some()
+    }
+
+    fn class(&self) -> usize {
+        usize::from(self.config.dscp >> 3) % 8
+    }
+}
