@@ -1,2 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Penstock in Python: what a run has left behind, as tables and pictures."""
+"""Penstock in Python: runs as tables and pictures, sweeps over parameters, the search for good ones."""
+
+from penstock.results import Run, Series
+from penstock.sweeping import sweep
+from penstock.tuning import tune
+
+__all__ = ["Run", "Series", "sweep", "tune"]

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a scenario over a grid of parameters: `penstock sweep scenario.toml --set cc.g=1/64,1/256 --set run.seed=1,2,3`.
+
+    table = penstock.sweep("scenarios/advcam-5.toml", {"cc.g": ["1/64", "1/256"], "run.seed": range(3)})
+
+Every point is a process of its own, on this machine (`jobs` at a time) or on a Dask cluster (`dask="tcp://..."`), whose
+workers must see the same folders. What is finished is kept under `out`, so an interrupted sweep goes on where it was.
+
+Two tables are written, with one column for each parameter, named as its key:
+
+| file | a row is | columns beside the parameters |
+|---|---|---|
+| `sweep.parquet` | a point | `point` (its folder), and every number of the summary's top level and of `events` |
+| `sweep_flows.parquet` | a flow of a point | `point`, `flow`, and every number of the flow's entry |
+"""
+
+import argparse
+import itertools
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from penstock.points import Point, RunError, command, run_point, settings
+
+
+def grid(scenario: str, parameters: Mapping[str, Sequence]) -> list[Point]:
+    """Every combination, the last parameter changing fastest. ValueError names a parameter without values."""
+    for key, values in parameters.items():
+        if len(values) == 0:
+            raise ValueError(f"parameter {key!r} has no values; give at least one")
+    combinations = itertools.product(*parameters.values())
+    return [Point(scenario, settings(dict(zip(parameters, values, strict=True)))) for values in combinations]
+
+
+def sweep(
+    scenario: str | os.PathLike,
+    parameters: Mapping[str, Iterable],
+    *,
+    out: str | os.PathLike = "out/sweep",
+    jobs: int | None = None,
+    dask: str | None = None,
+    keep: bool = False,
+    progress: bool = True,
+) -> pa.Table:
+    """Runs the scenario at every point of the grid and returns `sweep.parquet` as a table, in the order of the grid.
+
+    `parameters` maps keys of the scenario ("cc.g", "switch.kmin", "flow.0.start") to their values; one value is a
+    setting, several are a dimension. `jobs` processes run at a time (default: one for each core); with `dask`, the
+    address of a scheduler, the cluster decides. `keep` leaves the traces of every point. Raises RunError at the first
+    point that `penstock run` refuses, with its message; points that are done stay done.
+    """
+    lists = {
+        key: [values] if isinstance(values, str | int | float) else list(values) for key, values in parameters.items()
+    }
+    points = grid(os.fspath(scenario), lists)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    order = {point: n for n, point in enumerate(points)}
+    summaries: list[dict | None] = [None] * len(points)
+    runs = _on_cluster(points, folder, keep, dask) if dask else _here(points, folder, keep, jobs)
+    with tqdm(total=len(points), unit="run", disable=None if progress else True) as bar:
+        for point, summary in runs:
+            summaries[order[point]] = summary
+            bar.update()
+    return _write(folder, points, summaries)
+
+
+def _here(points: list[Point], folder: Path, keep: bool, jobs: int | None) -> Iterator[tuple[Point, dict]]:
+    penstock = command()
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:  # threads that wait for processes
+        futures = {pool.submit(run_point, point, str(folder.resolve()), penstock, keep): point for point in points}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _on_cluster(points: list[Point], folder: Path, keep: bool, address: str) -> Iterator[tuple[Point, dict]]:
+    from distributed import Client
+    from distributed import as_completed as cluster_completed
+
+    with Client(address) as client:
+        futures = {
+            client.submit(run_point, point, str(folder.resolve()), command(), keep, pure=False): point
+            for point in points
+        }
+        for future in cluster_completed(list(futures)):
+            yield futures[future], future.result()
+
+
+def scalars(entry: Mapping, prefix: str = "") -> dict[str, object]:
+    """The numbers, words and truths of an entry of the summary, nested ones as `outer.inner`; lists are left out."""
+    flat = {}
+    for key, value in entry.items():
+        if isinstance(value, Mapping):
+            flat.update(scalars(value, f"{prefix}{key}."))
+        elif value is None or isinstance(value, str | int | float | bool):
+            flat[prefix + key] = value
+    return flat
+
+
+# Of the summary's top level these are not results of the simulation, or have a table of their own.
+NOT_RESULTS = ("settings", "timing")
+
+
+def _write(folder: Path, points: list[Point], summaries: list[dict]) -> pa.Table:
+    rows, flows = [], []
+    for point, summary in zip(points, summaries, strict=True):
+        head = {**dict(point.settings), "point": point.name}
+        rows.append({**head, **scalars({key: value for key, value in summary.items() if key not in NOT_RESULTS})})
+        for flow in summary.get("flows", []):
+            flows.append({**head, "flow": flow["name"], **scalars({k: v for k, v in flow.items() if k != "name"})})
+    table = _table(rows)
+    for name, content in (("sweep.parquet", table), ("sweep_flows.parquet", _table(flows))):
+        pq.write_table(content, folder / f"{name}.part", compression="zstd")
+        (folder / f"{name}.part").rename(folder / name)
+    return table
+
+
+def _table(rows: list[dict]) -> pa.Table:
+    """Columns in the order in which the rows name them; what a row lacks is null."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: list) -> pa.Array:
+    """Whole numbers among fractions become fractions; anything else mixed becomes text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} and len(kinds) == 2:
+        values = [None if value is None else float(value) for value in values]
+    elif len(kinds) > 1:
+        values = [None if value is None else str(value) for value in values]
+    return pa.array(values)
+
+
+def parse_sets(options: Sequence[str]) -> dict[str, list[str]]:
+    """`key=a,b,c` as a dimension; a comma inside quotes or brackets separates nothing. ValueError shows the form."""
+    parameters = {}
+    for option in options:
+        key, equals, text = option.partition("=")
+        if not equals or not key.strip():
+            raise ValueError(f"--set {option}: write --set section.key=value or --set section.key=value,value,...")
+        parameters[key.strip()] = [value.strip() for value in split_values(text)]
+    return parameters
+
+
+def split_values(text: str) -> list[str]:
+    """At commas outside of quotes and brackets."""
+    values, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            values.append("")
+            continue
+        values[-1] += letter
+    return values
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; its exit status is 0, 2 for a wrong request, or 1 for a point that broke off."""
+    parser = argparse.ArgumentParser(
+        prog="penstock sweep", description="Run a scenario over a grid of parameters.", allow_abbrev=False
+    )
+    parser.add_argument("scenario", help="scenario file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE[,VALUE...]",
+        help="one value sets a key, several sweep it",
+    )
+    parser.add_argument(
+        "--out", default="out/sweep", help="folder for the tables and the points (default: %(default)s)"
+    )
+    parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
+    parser.add_argument("--dask", metavar="tcp://HOST:PORT", help="scheduler of a Dask cluster")
+    parser.add_argument("--keep", action="store_true", help="keep the traces of every point")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    given = parser.parse_args(arguments)
+    try:
+        parameters = parse_sets(given.set)
+        table = sweep(
+            given.scenario,
+            parameters,
+            out=given.out,
+            jobs=given.jobs,
+            dask=given.dask,
+            keep=given.keep,
+            progress=not given.quiet,
+        )
+    except RunError as error:
+        print(f"penstock sweep: {error}", file=sys.stderr)
+        return 1
+    except (ValueError, OSError) as error:
+        print(f"penstock sweep: {error}", file=sys.stderr)
+        return 2
+    print(f"{table.num_rows} points: {given.out}/sweep.parquet, {given.out}/sweep_flows.parquet")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks for congestion-control parameters: `penstock tune scenario.toml --objective fairness --trials 60`.
+
+    best = penstock.tune("scenarios/advcam-5.toml", objective="event-time", trials=60)
+    best.settings, best.value
+
+Optuna's TPE sampler proposes points, each is a run of `penstock` (see `penstock.sweeping`), and its objective is read
+off the run's summary. One seed gives one search, whatever the number of processes: proposals are made in rounds of
+`ROUND`, and what a round has shown is told to the sampler in the order of the proposals.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from penstock.points import Point, RunError, command, run_point, settings
+
+ROUND = 4  # proposals that are made without knowledge of each other
+
+
+@dataclass(frozen=True)
+class Objective:
+    """`value(summary)` is to be as small as possible; `meaning` says what it is, with its unit."""
+
+    meaning: str
+    value: Callable[[dict], float]
+
+
+def _event_time(summary: dict) -> float:
+    events = summary.get("events") or {}
+    if not events.get("complete"):
+        raise ValueError("the scenario builds no events: the objective event-time needs [triggers]")
+    lost = events["count"] - events["complete"]
+    return events["p99_us"] * (1 + lost)
+
+
+def _ports(summary: dict) -> list[dict]:
+    return [port for switch in summary["switches"] for port in switch["ports"]]
+
+
+OBJECTIVES = {
+    "fairness": Objective(
+        "1 - Jain's index of the flows' goodputs, and the share of the posted bytes that did not arrive",
+        lambda s: 1 - s["jain"] + _missing(s),
+    ),
+    "event-time": Objective("99 % quantile of the event completion time, us", _event_time),
+    "queue": Objective(
+        "largest queue of any port, bytes, times 1 + the share that did not arrive",
+        lambda s: max(p["peak_queue_bytes"] for p in _ports(s)) * (1 + _missing(s)),
+    ),
+    "pause-free": Objective(
+        "time in which ports were paused, s, and the share that did not arrive",
+        lambda s: sum(p["paused_s"] for p in _ports(s)) + _missing(s),
+    ),
+}
+
+
+def _missing(summary: dict) -> float:
+    posted = sum(flow["posted_bytes"] for flow in summary["flows"])
+    delivered = sum(flow["delivered_bytes"] for flow in summary["flows"])
+    return 1 - delivered / posted if posted else 1.0
+
+
+# What is searched unless the caller says otherwise: DCQCN's parameters, around what the papers use.
+SPACE = {
+    "cc.g": ["1/16", "1/32", "1/64", "1/128", "1/256", "1/512", "1/1024"],
+    "cc.rate_ai": ["5Mbps", "10Mbps", "20Mbps", "40Mbps", "80Mbps", "160Mbps", "320Mbps"],
+    "cc.rate_hai": ["50Mbps", "100Mbps", "200Mbps", "400Mbps", "800Mbps"],
+    "cc.decrease_interval": ["3us", "10us", "50us", "100us"],
+    "cc.alpha_interval": ["20us", "40us", "55us", "80us", "160us"],
+    "cc.increase_interval": ["55us", "150us", "300us", "600us", "1ms", "2ms"],
+    "cc.stage_threshold": ["1", "3", "5"],
+    "cc.clamp_target": ["true", "false"],
+}
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best point: its objective, its settings by key, the folder of its run, and all trials as a table."""
+
+    value: float
+    settings: dict[str, str]
+    point: str
+    trials: pa.Table
+
+
+def tune(
+    scenario: str | os.PathLike,
+    *,
+    objective: str = "fairness",
+    space: Mapping[str, Sequence] | None = None,
+    fixed: Mapping[str, object] | None = None,
+    trials: int = 40,
+    seed: int = 1,
+    out: str | os.PathLike = "out/tune",
+    jobs: int | None = None,
+    progress: bool = True,
+) -> Best:
+    """Searches `space` (key of the scenario -> values; default `SPACE`) for the smallest `objective` (of `OBJECTIVES`).
+
+    `fixed` are keys set in every run. Writes `tune.parquet` (a row for each trial: its parameters and `value`) and
+    `best.toml` into `out`, where finished runs are kept as by `sweep`. ValueError names an unknown objective, an
+    empty space, or a summary that lacks what the objective needs; RunError is what `penstock run` refused.
+    """
+    if objective not in OBJECTIVES:
+        raise ValueError(f"objective {objective!r}: allowed are {', '.join(OBJECTIVES)}")
+    if trials < 1:
+        raise ValueError(f"trials = {trials}: at least one is needed")
+    space = {key: [str(value) for value in values] for key, values in (space or SPACE).items()}
+    for key, values in space.items():
+        if not values:
+            raise ValueError(f"parameter {key!r} has no values; give at least one")
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    search = _Search(os.fspath(scenario), OBJECTIVES[objective], space, dict(fixed or {}), folder, jobs)
+    rows = search.run(trials, seed, progress)
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, folder / "tune.parquet", compression="zstd")
+    row = min(rows, key=lambda row: row["value"])
+    chosen = {key: row[key] for key in space}
+    (folder / "best.toml").write_text(_toml(chosen, objective, row["value"]))
+    return Best(row["value"], chosen, row["point"], table)
+
+
+@dataclass
+class _Search:
+    scenario: str
+    objective: Objective
+    space: dict[str, list[str]]
+    fixed: dict[str, object]
+    folder: Path
+    jobs: int | None
+
+    def run(self, trials: int, seed: int, progress: bool) -> list[dict]:
+        import optuna  # takes a second, which `import penstock` should not
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+        rows = []
+        workers = ThreadPoolExecutor(self.jobs or os.cpu_count())
+        with workers as pool, tqdm(total=trials, unit="run", disable=None if progress else True) as bar:
+            while len(rows) < trials:
+                asked = [study.ask() for _ in range(min(ROUND, trials - len(rows)))]
+                choices = [
+                    {key: t.suggest_categorical(key, values) for key, values in self.space.items()} for t in asked
+                ]
+                for trial, choice, (value, point) in zip(asked, choices, pool.map(self.evaluate, choices), strict=True):
+                    study.tell(trial, value)
+                    rows.append({**choice, "value": value, "point": point})
+                    bar.update()
+                bar.set_postfix(best=f"{study.best_value:.4g}")
+        return rows
+
+    def evaluate(self, choice: dict[str, str]) -> tuple[float, str]:
+        point = Point(self.scenario, settings({**self.fixed, **choice}))
+        summary = run_point(point, str(self.folder.resolve()), command(), keep=False)
+        return self.objective.value(summary), point.name
+
+
+def _toml(chosen: dict[str, str], objective: str, value: float) -> str:
+    """The keys as a scenario file has them, section by section."""
+    lines = [f"# objective {objective}: {value:.6g}"]
+    section = None
+    for key in sorted(chosen):
+        table, _, name = key.rpartition(".")
+        if table != section:
+            lines.append(f"[{table}]")
+            section = table
+        text = chosen[key]
+        plain = text in ("true", "false") or text.replace(".", "", 1).lstrip("-").isdigit()
+        lines.append(f"{name} = {text if plain else json.dumps(text)}")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; its exit status is 0, 2 for a wrong request, or 1 for a run that broke off."""
+    from penstock.sweeping import parse_sets
+
+    parser = argparse.ArgumentParser(
+        prog="penstock tune", description="Look for congestion-control parameters.", allow_abbrev=False
+    )
+    parser.add_argument("scenario", help="scenario file")
+    meanings = "; ".join(f"{name}: {objective.meaning}" for name, objective in OBJECTIVES.items())
+    parser.add_argument(
+        "--objective", default="fairness", choices=OBJECTIVES, help=f"to be made small. {meanings}".replace("%", "%%")
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE[,VALUE...]",
+        help="one value sets a key in every run; several are searched, instead of the default space",
+    )
+    parser.add_argument("--trials", type=int, default=40, help="runs (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the search (default: %(default)s)")
+    parser.add_argument("--out", default="out/tune", help="folder for the results (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    given = parser.parse_args(arguments)
+    try:
+        values = parse_sets(given.set)
+        best = tune(
+            given.scenario,
+            objective=given.objective,
+            space={key: several for key, several in values.items() if len(several) > 1} or None,
+            fixed={key: one[0] for key, one in values.items() if len(one) == 1},
+            trials=given.trials,
+            seed=given.seed,
+            out=given.out,
+            jobs=given.jobs,
+            progress=not given.quiet,
+        )
+    except RunError as error:
+        print(f"penstock tune: {error}", file=sys.stderr)
+        return 1
+    except (ValueError, OSError) as error:
+        print(f"penstock tune: {error}", file=sys.stderr)
+        return 2
+    print(Path(given.out, "best.toml").read_text(), end="")
+    print(f"{best.trials.num_rows} trials: {given.out}/tune.parquet, {given.out}/best.toml")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
