@@ -14,7 +14,14 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class RunError(RuntimeError):
-    """`penstock run` refused a point or broke off; the message is what it said."""
+    """`penstock run` refused a point or broke off; the message is what it said, `status` its exit status."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message, status)  # both, so that the error survives the way back from a cluster
+        self.status = status
+
+    def __str__(self) -> str:
+        return self.args[0]
 
 
 def command() -> str:
@@ -25,7 +32,7 @@ def command() -> str:
     built = REPOSITORY / "target" / "release" / "penstock"
     for candidate in (os.environ.get("PENSTOCK"), shutil.which("penstock"), str(built) if built.exists() else None):
         if candidate:
-            return candidate
+            return os.path.abspath(candidate)
     raise FileNotFoundError(
         f"no penstock command: set PENSTOCK to it, put it on the path, or build {built} with `make build`"
     )
@@ -33,7 +40,10 @@ def command() -> str:
 
 @dataclass(frozen=True)
 class Point:
-    """A scenario and what is set in it; `settings` are (key, value) pairs, in the order of the sweep's parameters."""
+    """A scenario and what is set in it; `settings` are (key, value) pairs, in the order of the sweep's parameters.
+
+    `scenario` is an absolute path, since a worker of a cluster may have another working directory.
+    """
 
     scenario: str
     settings: tuple[tuple[str, str], ...]
@@ -43,33 +53,38 @@ class Point:
         """A folder name that says what the point is: a digest of the scenario's text and of the settings."""
         path = Path(self.scenario)
         content = path.read_bytes() if path.exists() else b""
-        whole = json.dumps([self.scenario, hashlib.sha256(content).hexdigest(), self.settings])
+        whole = json.dumps([path.name, hashlib.sha256(content).hexdigest(), self.settings])
         return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return " ".join([Path(self.scenario).name, *(f"{key}={value}" for key, value in self.settings)])
 
     def arguments(self, out: Path) -> list[str]:
         """Of `penstock`."""
         sets = [part for key, value in self.settings for part in ("--set", f"{key}={value}")]
-        return ["run", self.scenario, "--out", str(out), *sets]
+        return ["run", self.scenario, "--out", str(out), "--no-plots", *sets]
 
 
 def run_point(point: Point, folder: str, penstock: str, keep: bool) -> dict:
     """Runs a point into `folder/<name>` and returns its summary; a summary that is there already is taken as it is.
 
     A finished point is known by its summary.json, which is put in place last, so a point that was interrupted runs
-    again. `keep` leaves traces and captures beside it. Raises RunError.
+    again. `keep` leaves traces and captures beside it, and runs a point again that was run without. Raises RunError.
     """
     home = Path(folder, point.name)
-    kept = home / "summary.json"
-    if kept.exists():
+    kept, work = home / "summary.json", home / "run"
+    if kept.exists() and (work.exists() or not keep):
         return json.loads(kept.read_text())
     shutil.rmtree(home, ignore_errors=True)
-    work = home / "run"
     work.mkdir(parents=True)
     done = subprocess.run([penstock, *point.arguments(work)], capture_output=True, text=True)
     # 1 is a run that went through and found a fault, which is a result like any other.
     if done.returncode not in (0, 1) or not (work / "summary.json").exists():
-        raise RunError(f"{' '.join(done.args)}: exit status {done.returncode}\n{done.stderr.strip()}")
+        said = done.stderr.strip() or "it said nothing"
+        raise RunError(f"{said}\n  at {point}: exit status {done.returncode}", max(done.returncode, 1))
     summary = (work / "summary.json").read_text()
+    if json.loads(summary)["end"] == "interrupted":
+        raise RunError(f"interrupted at {point}; the same sweep again goes on from here")
     if not keep:
         shutil.rmtree(work)
     (home / "point.json").write_text(json.dumps({"scenario": point.scenario, "settings": dict(point.settings)}))
@@ -79,5 +94,10 @@ def run_point(point: Point, folder: str, penstock: str, keep: bool) -> dict:
 
 
 def settings(pairs: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """Values as a scenario file writes them: `True` is `true`, all else as `str` has it."""
-    return tuple((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in pairs.items())
+    """The keys with their values as text."""
+    return tuple((key, as_text(value)) for key, value in pairs.items())
+
+
+def as_text(value: object) -> str:
+    """A value as a scenario file writes it: `True` is `true`, all else as `str` has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

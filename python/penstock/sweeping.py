@@ -6,7 +6,7 @@
 Every point is a process of its own, on this machine (`jobs` at a time) or on a Dask cluster (`dask="tcp://..."`), whose
 workers must see the same folders. What is finished is kept under `out`, so an interrupted sweep goes on where it was.
 
-Two tables are written, with one column for each parameter, named as its key:
+Two tables are written, with one column for each parameter, named as its key, the value as it was given (text):
 
 | file | a row is | columns beside the parameters |
 |---|---|---|
@@ -26,15 +26,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from penstock.points import Point, RunError, command, run_point, settings
+from penstock.points import Point, RunError, as_text, command, run_point, settings
 
 
 def grid(scenario: str, parameters: Mapping[str, Sequence]) -> list[Point]:
-    """Every combination, the last parameter changing fastest. ValueError names a parameter without values."""
+    """Every combination, the last parameter changing fastest. ValueError names a parameter without values, or with one
+    that is there twice.
+    """
     for key, values in parameters.items():
         if len(values) == 0:
             raise ValueError(f"parameter {key!r} has no values; give at least one")
+        texts = [as_text(value) for value in values]
+        if twice := [text for n, text in enumerate(texts) if text in texts[:n]]:
+            raise ValueError(f"parameter {key!r} has the value {twice[0]} twice; give each once")
     combinations = itertools.product(*parameters.values())
+    scenario = os.path.abspath(scenario)
     return [Point(scenario, settings(dict(zip(parameters, values, strict=True)))) for values in combinations]
 
 
@@ -106,8 +112,8 @@ def scalars(entry: Mapping, prefix: str = "") -> dict[str, object]:
     return flat
 
 
-# Of the summary's top level these are not results of the simulation, or have a table of their own.
-NOT_RESULTS = ("settings", "timing")
+# Of the summary's top level these are not results of the simulation.
+NOT_RESULTS = ("schema", "scenario", "settings", "timing")
 
 
 def _write(folder: Path, points: list[Point], summaries: list[dict]) -> pa.Table:
@@ -171,7 +177,7 @@ def split_values(text: str) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; its exit status is 0, 2 for a wrong request, or 1 for a point that broke off."""
+    """The command; its exit status is 0, 2 for a wrong request, 130 after Ctrl-C, or that of a point that broke off."""
     parser = argparse.ArgumentParser(
         prog="penstock sweep", description="Run a scenario over a grid of parameters.", allow_abbrev=False
     )
@@ -204,13 +210,12 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except RunError as error:
         print(f"penstock sweep: {error}", file=sys.stderr)
-        return 1
+        return error.status
+    except KeyboardInterrupt:
+        print("penstock sweep: interrupted; the same command again goes on from here", file=sys.stderr)
+        return 130
     except (ValueError, OSError) as error:
         print(f"penstock sweep: {error}", file=sys.stderr)
         return 2
     print(f"{table.num_rows} points: {given.out}/sweep.parquet, {given.out}/sweep_flows.parquet")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,8 +11,10 @@ off the run's summary. One seed gives one search, whatever the number of process
 
 import argparse
 import json
+import math
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from penstock.points import Point, RunError, command, run_point, settings
+from penstock.points import Point, RunError, as_text, command, run_point, settings
+from penstock.sweeping import parse_sets
 
 ROUND = 4  # proposals that are made without knowledge of each other
 
@@ -36,11 +39,18 @@ class Objective:
 
 
 def _event_time(summary: dict) -> float:
-    events = summary.get("events") or {}
-    if not events.get("complete"):
+    events = summary["events"]
+    if events is None:
         raise ValueError("the scenario builds no events: the objective event-time needs [triggers]")
-    lost = events["count"] - events["complete"]
-    return events["p99_us"] * (1 + lost)
+    if events["complete"] == 0:
+        return math.inf
+    return events["p99_us"] * (1 + events["count"] - events["complete"])
+
+
+def _fairness(summary: dict) -> float:
+    if summary["jain"] is None:
+        raise ValueError("no window has two flows in it: the objective fairness needs a shorter trace.interval")
+    return 1 - summary["jain"] + _missing(summary)
 
 
 def _ports(summary: dict) -> list[dict]:
@@ -49,10 +59,12 @@ def _ports(summary: dict) -> list[dict]:
 
 OBJECTIVES = {
     "fairness": Objective(
-        "1 - Jain's index of the flows' goodputs, and the share of the posted bytes that did not arrive",
-        lambda s: 1 - s["jain"] + _missing(s),
+        "1 - Jain's index (mean over windows of trace.interval), and the share of the posted bytes that did not arrive",
+        _fairness,
     ),
-    "event-time": Objective("99 % quantile of the event completion time, us", _event_time),
+    "event-time": Objective(
+        "99 % quantile of the event completion time, us, times 1 + the events that were not completed", _event_time
+    ),
     "queue": Objective(
         "largest queue of any port, bytes, times 1 + the share that did not arrive",
         lambda s: max(p["peak_queue_bytes"] for p in _ports(s)) * (1 + _missing(s)),
@@ -107,21 +119,29 @@ def tune(
 ) -> Best:
     """Searches `space` (key of the scenario -> values; default `SPACE`) for the smallest `objective` (of `OBJECTIVES`).
 
-    `fixed` are keys set in every run. Writes `tune.parquet` (a row for each trial: its parameters and `value`) and
-    `best.toml` into `out`, where finished runs are kept as by `sweep`. ValueError names an unknown objective, an
-    empty space, or a summary that lacks what the objective needs; RunError is what `penstock run` refused.
+    `fixed` are keys set in every run, which are then not searched. Writes `tune.parquet` (a row for each trial: its
+    parameters and `value`) and `best.toml` into `out`, where finished runs are kept as by `sweep`. ValueError names an
+    unknown objective, a space that is empty or holds a fixed key, a scenario that is not a laboratory's, or a summary
+    that lacks what the objective needs; RunError is what `penstock run` refused.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective {objective!r}: allowed are {', '.join(OBJECTIVES)}")
     if trials < 1:
         raise ValueError(f"trials = {trials}: at least one is needed")
-    space = {key: [str(value) for value in values] for key, values in (space or SPACE).items()}
+    fixed = dict(fixed or {})
+    if space is None:
+        space = {key: values for key, values in SPACE.items() if key not in fixed}
+    if both := fixed.keys() & space.keys():
+        raise ValueError(f"parameter {min(both)!r} is both fixed and searched; give it once")
+    space = {key: [as_text(value) for value in values] for key, values in space.items()}
+    if not space:
+        raise ValueError("nothing to search: give at least one parameter two values")
     for key, values in space.items():
         if not values:
             raise ValueError(f"parameter {key!r} has no values; give at least one")
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    search = _Search(os.fspath(scenario), OBJECTIVES[objective], space, dict(fixed or {}), folder, jobs)
+    search = _Search(os.path.abspath(scenario), OBJECTIVES[objective], space, fixed, folder, jobs)
     rows = search.run(trials, seed, progress)
     table = pa.Table.from_pylist(rows)
     pq.write_table(table, folder / "tune.parquet", compression="zstd")
@@ -153,38 +173,50 @@ class _Search:
                 choices = [
                     {key: t.suggest_categorical(key, values) for key, values in self.space.items()} for t in asked
                 ]
-                for trial, choice, (value, point) in zip(asked, choices, pool.map(self.evaluate, choices), strict=True):
+                points = [Point(self.scenario, settings({**self.fixed, **choice})) for choice in choices]
+                # A round may propose a point twice; two processes must not share its folder.
+                values = {point: pool.submit(self.evaluate, point) for point in dict.fromkeys(points)}
+                for trial, choice, point in zip(asked, choices, points, strict=True):
+                    value = values[point].result()
                     study.tell(trial, value)
-                    rows.append({**choice, "value": value, "point": point})
+                    rows.append({**choice, "value": value, "point": point.name})
                     bar.update()
                 bar.set_postfix(best=f"{study.best_value:.4g}")
         return rows
 
-    def evaluate(self, choice: dict[str, str]) -> tuple[float, str]:
-        point = Point(self.scenario, settings({**self.fixed, **choice}))
+    def evaluate(self, point: Point) -> float:
         summary = run_point(point, str(self.folder.resolve()), command(), keep=False)
-        return self.objective.value(summary), point.name
+        if summary.get("kind") != "lab":
+            raise ValueError(f"{self.scenario}: no laboratory scenario (docs/lab.md), and only those can be searched")
+        return self.objective.value(summary)
 
 
 def _toml(chosen: dict[str, str], objective: str, value: float) -> str:
-    """The keys as a scenario file has them, section by section."""
+    """The keys as a scenario file has them, section by section; those inside arrays of tables as comments."""
     lines = [f"# objective {objective}: {value:.6g}"]
+    inside = [key for key in sorted(chosen) if any(part.isdigit() for part in key.split("."))]
+    lines += [f"# --set {key}={chosen[key]}" for key in inside]
     section = None
-    for key in sorted(chosen):
+    for key in sorted(chosen.keys() - set(inside), key=lambda key: key.rpartition(".")):
         table, _, name = key.rpartition(".")
         if table != section:
             lines.append(f"[{table}]")
             section = table
-        text = chosen[key]
-        plain = text in ("true", "false") or text.replace(".", "", 1).lstrip("-").isdigit()
-        lines.append(f"{name} = {text if plain else json.dumps(text)}")
+        lines.append(f"{name} = {_literal(chosen[key])}")
     return "\n".join(lines) + "\n"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command; its exit status is 0, 2 for a wrong request, or 1 for a run that broke off."""
-    from penstock.sweeping import parse_sets
+def _literal(text: str) -> str:
+    """As it stands if TOML reads it as a value, quoted otherwise: `--set` knows no quotes."""
+    try:
+        tomllib.loads(f"x = {text}")
+    except tomllib.TOMLDecodeError:
+        return json.dumps(text)
+    return text
 
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; its exit status is 0, 2 for a wrong request, 130 after Ctrl-C, or that of a run that broke off."""
     parser = argparse.ArgumentParser(
         prog="penstock tune", description="Look for congestion-control parameters.", allow_abbrev=False
     )
@@ -221,14 +253,13 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except RunError as error:
         print(f"penstock tune: {error}", file=sys.stderr)
-        return 1
+        return error.status
+    except KeyboardInterrupt:
+        print("penstock tune: interrupted; the same command again goes on from here", file=sys.stderr)
+        return 130
     except (ValueError, OSError) as error:
         print(f"penstock tune: {error}", file=sys.stderr)
         return 2
     print(Path(given.out, "best.toml").read_text(), end="")
     print(f"{best.trials.num_rows} trials: {given.out}/tune.parquet, {given.out}/best.toml")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,6 +7,7 @@ mod lab_board;
 mod lab_report;
 mod output;
 mod plots;
+mod python;
 mod report;
 mod run;
 mod simulation;
@@ -30,6 +31,10 @@ struct Cli {
 enum Command {
     /// Simulate a scenario: boards (the verilated gateware), switch, server and event builder; or any network
     Run(run::Arguments),
+    /// Run a scenario over a grid of parameters, on this machine or a Dask cluster: a table out
+    Sweep(python::Arguments),
+    /// Look for congestion-control parameters that make a scenario fair, fast or free of pauses
+    Tune(python::Arguments),
 }
 
 /// How a command ended; the exit status of the process.
@@ -58,5 +63,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
     match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments).into(),
+        Command::Sweep(arguments) => python::become_python("sweep", &arguments).into(),
+        Command::Tune(arguments) => python::become_python("tune", &arguments).into(),
     }
 }

@@ -21,7 +21,7 @@ pub fn draw(out: &Path) -> Result<(), String> {
 }
 
 /// `PENSTOCK_PYTHON`, else the repository's environment, else the system's.
-fn interpreter(repo: &Path) -> PathBuf {
+pub fn interpreter(repo: &Path) -> PathBuf {
     let own = repo.join(".venv/bin/python");
     match std::env::var_os("PENSTOCK_PYTHON") {
         Some(python) => python.into(),

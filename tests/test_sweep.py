@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock sweep`, `penstock tune` and their Python functions on a laboratory of two boards with 200 kB each."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT, TIMEOUT_S, Penstock
+
+sys.path.insert(0, str(ROOT / "python"))
+
+import penstock as package
+
+SCENARIO = ROOT / "scenarios/advcam-5.toml"
+SMALL = {"topology.boards_per_leaf": "[1,1]", "flow.0.size": "200KB", "trace.interval": "20us"}
+GRID = {**SMALL, "switch.kmin": ["50KB", "5KB"], "run.seed": [1, 2]}
+SPACE = {"switch.kmin": ["5KB", "20KB", "50KB", "100KB"], "cc.g": ["1/16", "1/256"]}
+
+
+@pytest.fixture(autouse=True)
+def command(penstock: Penstock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command under test is the one that the package runs, here and on a cluster."""
+    monkeypatch.setenv("PENSTOCK", str(penstock.binary))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "python"))
+
+
+def run(penstock: Penstock, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PENSTOCK_PYTHON": sys.executable}
+    return subprocess.run(
+        [penstock.binary, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=environment
+    )
+
+
+def sets(parameters: dict) -> list[str]:
+    texts = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in parameters.items()}
+    return [word for key, text in texts.items() for word in ("--set", f"{key}={text}")]
+
+
+def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
+    penstock: Penstock, tmp_path: Path
+) -> None:
+    done = run(penstock, "sweep", SCENARIO, *sets(GRID), "--out", tmp_path, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    table = pq.read_table(tmp_path / "sweep.parquet")
+    points = list(zip(table["switch.kmin"].to_pylist(), table["run.seed"].to_pylist(), strict=True))
+    assert points == [("50KB", "1"), ("50KB", "2"), ("5KB", "1"), ("5KB", "2")]
+    assert table["seed"].to_pylist() == [1, 2, 1, 2]
+    settings = [f"{key}={value}" for key, value in {**SMALL, "switch.kmin": "5KB"}.items()]
+    summary = penstock.run(tmp_path / "alone", *settings, scenario=SCENARIO).summary()
+    row = table.to_pylist()[2]
+    assert [row[key] for key in ("jain", "mct_us.p99", "end")] == [summary["jain"], summary["mct_us"]["p99"], "done"]
+    assert row["jain"] != table["jain"][0].as_py(), "the parameter reaches the run"
+    flows = pq.read_table(tmp_path / "sweep_flows.parquet").to_pylist()[4:6]
+    assert [flow["goodput_gbps"] for flow in flows] == [flow["goodput_gbps"] for flow in summary["flows"]]
+
+
+def test_a_sweep_goes_on_where_it_was_and_runs_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, penstock: Penstock
+) -> None:
+    calls = tmp_path / "calls"
+    counting = tmp_path / "penstock"
+    counting.write_text(f'#!/bin/sh\necho "$@" >> {calls}\nexec {penstock.binary} "$@"\n')
+    counting.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK", str(counting))
+    out = tmp_path / "out"
+    half = package.sweep(SCENARIO, {**GRID, "switch.kmin": "5KB"}, out=out, progress=False)
+    whole = package.sweep(SCENARIO, GRID, out=out, progress=False)
+    assert len(calls.read_text().splitlines()) == whole.num_rows == 4
+    assert whole["point"].to_pylist()[2:] == half["point"].to_pylist()
+    # A point that was broken off has no summary in its folder, and runs again.
+    (out / half["point"][0].as_py() / "summary.json").unlink()
+    assert package.sweep(SCENARIO, GRID, out=out, progress=False) == whole
+    assert len(calls.read_text().splitlines()) == 5
+
+
+def test_a_refused_point_says_what_the_scenario_says_and_ends_as_it_ends(penstock: Penstock, tmp_path: Path) -> None:
+    wrong = {**SMALL, "cc.g": ["1/256", "3/2"]}
+    swept = run(penstock, "sweep", SCENARIO, *sets(wrong), "--out", tmp_path / "sweep", "--quiet")
+    alone = penstock.run(tmp_path / "run", "cc.g=3/2", scenario=SCENARIO)
+    assert alone.status == swept.returncode == 2
+    assert alone.stderr.splitlines()[0] in swept.stderr and "Traceback" not in swept.stderr
+    with pytest.raises(package.RunError, match=r"3/2") as caught:
+        package.sweep(SCENARIO, {**SMALL, "cc.g": "3/2"}, out=tmp_path / "sweep", progress=False)
+    assert caught.value.status == 2
+
+
+def test_a_grid_that_is_none_is_refused_with_the_reason(penstock: Penstock, tmp_path: Path) -> None:
+    for values, says in ((["1/16", "1/16"], "twice"), ([], "no values")):
+        with pytest.raises(ValueError, match=says):
+            package.sweep(SCENARIO, {"cc.g": values}, out=tmp_path, progress=False)
+    done = run(penstock, "sweep", SCENARIO, "--set", "cc.g", "--out", tmp_path)
+    assert done.returncode == 2 and "key=value" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_cluster_gives_the_table_that_processes_here_give(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    here = package.sweep(SCENARIO, GRID, out=tmp_path / "here", jobs=2, progress=False)
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        there = package.sweep(SCENARIO, GRID, out=tmp_path / "there", dask=address, progress=False)
+        with pytest.raises(package.RunError, match=r"3/2") as caught:
+            package.sweep(SCENARIO, {"cc.g": "3/2"}, out=tmp_path / "there", dask=address, progress=False)
+    assert isinstance(there, pa.Table) and there == here
+    assert caught.value.status == 2
+
+
+def test_a_search_is_the_same_for_any_number_of_processes(penstock: Penstock, tmp_path: Path) -> None:
+    wanted = {"trials": 6, "seed": 3, "space": SPACE, "fixed": SMALL, "progress": False}
+    one, two = (package.tune(SCENARIO, **wanted, jobs=jobs, out=tmp_path / str(jobs)) for jobs in (1, 2))
+    assert one == two and one.trials.num_rows == 6
+    assert one.value == min(one.trials["value"].to_pylist())
+    assert len(set(one.trials["value"].to_pylist())) > 1, "the parameters reach the runs"
+    best = tomllib.loads((tmp_path / "1/best.toml").read_text())
+    assert {"switch.kmin": best["switch"]["kmin"], "cc.g": best["cc"]["g"]} == one.settings
+    options = ("--trials", "6", "--seed", "3", "--out", tmp_path / "command", "--quiet")
+    done = run(penstock, "tune", SCENARIO, *sets({**SMALL, **SPACE}), *options)
+    assert done.returncode == 0, done.stderr
+    assert pq.read_table(tmp_path / "command/tune.parquet") == one.trials
+
+
+def test_an_objective_that_the_scenario_cannot_answer_is_refused(penstock: Penstock, tmp_path: Path) -> None:
+    options = ("--objective", "event-time", "--trials", "1", "--out", tmp_path)
+    done = run(penstock, "tune", SCENARIO, *sets(SMALL), *options)
+    assert done.returncode == 2 and "[triggers]" in done.stderr and "Traceback" not in done.stderr
+    with pytest.raises(ValueError, match="shorter trace"):
+        package.tune(SCENARIO, fixed={**SMALL, "trace.interval": "1ms"}, trials=1, out=tmp_path, progress=False)
+    with pytest.raises(ValueError, match="pause-free"):
+        package.tune(SCENARIO, objective="speed", out=tmp_path)
+    with pytest.raises(ValueError, match="both fixed and searched"):
+        package.tune(SCENARIO, fixed={"cc.g": "1/16"}, space=SPACE, out=tmp_path)
