@@ -9,8 +9,8 @@ SEED    ?= 1
 JOBS    ?= $(shell nproc)
 
 FORMAL  ?=
-# One test at a time for each process, in the order of tb/conftest.py; tests of one group share what they set up.
-XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+# One test at a time for each process, in the order of tb/conftest.py.
+XDIST   := -n $(JOBS) --dist load --maxschedchunk 1
 
 .PHONY: demo test lint formal synth bench soak fmt regs setup build clean help
 

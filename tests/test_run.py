@@ -47,21 +47,16 @@ def assert_verified(run: Run, recorded: np.ndarray, events: int, boards: int = B
 # ---- the demo ------------------------------------------------------------------------------------------------------
 
 
-of_demo = pytest.mark.xdist_group("demo")  # one run serves all of these
-
-
 @pytest.fixture(scope="module")
 def demo(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The demo with DCQCN and plots, short."""
     return penstock.run(tmp_path_factory.mktemp("demo"), "data.events=10", options=())
 
 
-@of_demo
 def test_demo_is_byte_exact(demo: Run, recorded: np.ndarray) -> None:
     assert_verified(demo, recorded, 10)
 
 
-@of_demo
 def test_demo_prints_its_tables(demo: Run) -> None:
     for word in (
         "board0",
@@ -81,21 +76,18 @@ def test_demo_prints_its_tables(demo: Run) -> None:
         assert word in demo.stdout, demo.stdout
 
 
-@of_demo
 def test_demo_leaves_plots(demo: Run) -> None:
     for name in ("throughput.png", "alpha.png", "queue.png"):
         picture = (demo.out / name).read_bytes()
         assert picture.startswith(b"\x89PNG") and len(picture) > 5_000, f"{name}: {len(picture)} bytes"
 
 
-@of_demo
 def test_demo_is_congested_and_the_limiter_works(demo: Run) -> None:
     assert demo.summary()["switch"]["ecn_marked"] > 0
     assert all(n > 0 for n in demo.of_boards("cnps_received"))
     assert demo.of_boards("retransmissions") == [0] * BOARDS and demo.summary()["switch"]["dropped"] == 0
 
 
-@of_demo
 def test_trace_follows_every_board_and_the_switch(demo: Run) -> None:
     trace = demo.trace()
     assert trace.schema.names == ["time_ps", "node", "channel", "metric", "value"]
