@@ -55,6 +55,9 @@ def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
     summary = penstock.run(tmp_path / "alone", *settings, scenario=SCENARIO).summary()
     row = table.to_pylist()[2]
     assert [row[key] for key in ("jain", "mct_us.p99", "end")] == [summary["jain"], summary["mct_us"]["p99"], "done"]
+    ports = [port for switch in summary["switches"] for port in switch["ports"]]
+    assert row["switches.ecn_marked"] == sum(port["ecn_marked"] for port in ports) > 0
+    assert row["switches.peak_queue_bytes"] == max(port["peak_queue_bytes"] for port in ports)
     assert row["jain"] != table["jain"][0].as_py(), "the parameter reaches the run"
     flows = pq.read_table(tmp_path / "sweep_flows.parquet").to_pylist()[4:6]
     assert [flow["goodput_gbps"] for flow in flows] == [flow["goodput_gbps"] for flow in summary["flows"]]
@@ -77,6 +80,19 @@ def test_a_sweep_goes_on_where_it_was_and_runs_nothing_twice(
     (out / half["point"][0].as_py() / "summary.json").unlink()
     assert package.sweep(SCENARIO, GRID, out=out, progress=False) == whole
     assert len(calls.read_text().splitlines()) == 5
+
+
+def test_a_point_that_was_interrupted_is_not_taken_for_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, penstock: Penstock
+) -> None:
+    interrupted = tmp_path / "penstock"
+    edit = """sed -i 's/"end": "done"/"end": "interrupted"/' "$4/summary.json"; exit 1"""
+    interrupted.write_text(f'#!/bin/sh\n{penstock.binary} "$@"\n{edit}\n')
+    interrupted.chmod(0o755)
+    with monkeypatch.context() as patch, pytest.raises(package.RunError, match="interrupted at"):
+        patch.setenv("PENSTOCK", str(interrupted))
+        package.sweep(SCENARIO, SMALL, out=tmp_path / "out", progress=False)
+    assert package.sweep(SCENARIO, SMALL, out=tmp_path / "out", progress=False)["end"].to_pylist() == ["done"]
 
 
 def test_a_refused_point_says_what_the_scenario_says_and_ends_as_it_ends(penstock: Penstock, tmp_path: Path) -> None:

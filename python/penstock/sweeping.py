@@ -10,7 +10,7 @@ Two tables are written, with one column for each parameter, named as its key, th
 
 | file | a row is | columns beside the parameters |
 |---|---|---|
-| `sweep.parquet` | a point | `point` (its folder), and every number of the summary's top level and of `events` |
+| `sweep.parquet` | a point | `point` (its folder), every number of the summary's top level and of `events`, `switches.` totals |
 | `sweep_flows.parquet` | a flow of a point | `point`, `flow`, and every number of the flow's entry |
 """
 
@@ -116,11 +116,30 @@ def scalars(entry: Mapping, prefix: str = "") -> dict[str, object]:
 NOT_RESULTS = ("schema", "scenario", "settings", "timing")
 
 
+def ports(summary: Mapping) -> list[dict]:
+    """The ports of all switches of a laboratory's summary."""
+    return [port for switch in summary["switches"] for port in switch["ports"]]
+
+
+def of_switches(summary: Mapping) -> dict[str, object]:
+    """What the switches of a laboratory did, all together; nothing for a run of another kind."""
+    if summary.get("kind") != "lab":
+        return {}
+    causes = ("dropped_buffer", "dropped_threshold", "dropped_headroom")
+    return {
+        "switches.dropped": sum(switch[cause] for switch in summary["switches"] for cause in causes),
+        "switches.ecn_marked": sum(port["ecn_marked"] for port in ports(summary)),
+        "switches.paused_s": sum((port["paused_s"] for port in ports(summary)), 0.0),
+        "switches.peak_queue_bytes": max((port["peak_queue_bytes"] for port in ports(summary)), default=0),
+    }
+
+
 def _write(folder: Path, points: list[Point], summaries: list[dict]) -> pa.Table:
     rows, flows = [], []
     for point, summary in zip(points, summaries, strict=True):
         head = {**dict(point.settings), "point": point.name}
-        rows.append({**head, **scalars({key: value for key, value in summary.items() if key not in NOT_RESULTS})})
+        results = scalars({key: value for key, value in summary.items() if key not in NOT_RESULTS})
+        rows.append({**head, **results, **of_switches(summary)})
         for flow in summary.get("flows", []):
             flows.append({**head, "flow": flow["name"], **scalars({k: v for k, v in flow.items() if k != "name"})})
     table = _table(rows)

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from penstock.points import Point, RunError, as_text, command, run_point, settings
-from penstock.sweeping import parse_sets
+from penstock.sweeping import of_switches, parse_sets
 
 ROUND = 4  # proposals that are made without knowledge of each other
 
@@ -53,10 +53,6 @@ def _fairness(summary: dict) -> float:
     return 1 - summary["jain"] + _missing(summary)
 
 
-def _ports(summary: dict) -> list[dict]:
-    return [port for switch in summary["switches"] for port in switch["ports"]]
-
-
 OBJECTIVES = {
     "fairness": Objective(
         "1 - Jain's index (mean over windows of trace.interval), and the share of the posted bytes that did not arrive",
@@ -67,11 +63,11 @@ OBJECTIVES = {
     ),
     "queue": Objective(
         "largest queue of any port, bytes, times 1 + the share that did not arrive",
-        lambda s: max(p["peak_queue_bytes"] for p in _ports(s)) * (1 + _missing(s)),
+        lambda s: of_switches(s)["switches.peak_queue_bytes"] * (1 + _missing(s)),
     ),
     "pause-free": Objective(
         "time in which ports were paused, s, and the share that did not arrive",
-        lambda s: sum(p["paused_s"] for p in _ports(s)) + _missing(s),
+        lambda s: of_switches(s)["switches.paused_s"] + _missing(s),
     ),
 }
 
