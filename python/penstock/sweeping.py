@@ -10,8 +10,8 @@ Two tables are written, with one column for each parameter, named as its key, th
 
 | file | a row is | columns beside the parameters |
 |---|---|---|
-| `sweep.parquet` | a point | `point` (its folder), every number of the summary's top level and of `events`, `switches.` totals |
-| `sweep_flows.parquet` | a flow of a point | `point`, `flow`, and every number of the flow's entry |
+| `sweep.parquet` | a point | `point` (its folder), the numbers of the top level and of `events`, totals of `switches` |
+| `sweep_flows.parquet` | a flow of a point | `point`, `flow`, and the numbers of the flow's entry |
 """
 
 import argparse
