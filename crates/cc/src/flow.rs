@@ -71,24 +71,21 @@ impl Flow {
 
     /// Exactly what `visits` visits do in which nothing was sent and no notification came.
     ///
-    /// Costs one visit for each event of a counter (alpha, timer), however many visits lie between.
-    pub fn skip(&mut self, mut visits: u64, cycles: u32, paused: bool, law: Law, params: &CcParams) {
-        let nothing = Happened { cycles, paused, ..Happened::default() };
-        let mut settled = false; // one visit settles what a change of parameters or law has left behind
-        while visits > 0 {
-            let quiet = match (&self.state, law) {
-                (FlowState::Dcqcn(state), Law::Dcqcn) => state.quiet_visits(cycles, &params.dcqcn),
-                (FlowState::Qcn(state), Law::Qcn) => state.quiet_visits(cycles, paused, &params.qcn),
-                _ => u64::MAX,
-            };
-            let quiet = if settled { quiet.min(visits) } else { 0 };
-            self.count_on(quiet, cycles, paused, params);
-            visits -= quiet;
-            if visits > 0 {
-                self.visit(nothing, law, params);
-                visits -= 1;
-                settled = true;
-            }
+    /// Costs a few instructions for each event of a counter (alpha, timer), however many visits lie between.
+    pub fn skip(&mut self, visits: u64, cycles: u32, paused: bool, law: Law, params: &CcParams) {
+        if visits > 0 {
+            // One visit settles what a change of parameters or law has left behind.
+            self.visit(Happened { cycles, paused, ..Happened::default() }, law, params);
+            self.skip_settled(visits - 1, cycles, paused, law, params);
+        }
+    }
+
+    /// The same, cheaper: only right for a state that a visit with these parameters has made.
+    pub fn skip_settled(&mut self, visits: u64, cycles: u32, paused: bool, law: Law, params: &CcParams) {
+        match (&mut self.state, law) {
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip(visits, cycles, &params.dcqcn),
+            (FlowState::Qcn(state), Law::Qcn) => state.skip(visits, cycles, paused, &params.qcn),
+            _ => {}
         }
     }
 
@@ -100,18 +97,6 @@ impl Flow {
             (FlowState::Qcn(state), Law::Qcn) => state.quiet_visits(cycles, paused, &params.qcn),
             (FlowState::Dcqcn(_), Law::Off) => u64::MAX,
             _ => 0,
-        }
-    }
-
-    /// Lets the counters run through visits that [`State::quiet_visits`] allows.
-    fn count_on(&mut self, visits: u64, cycles: u32, paused: bool, params: &CcParams) {
-        let span = u32::try_from(visits.saturating_mul(u64::from(cycles))).unwrap_or(u32::MAX);
-        match &mut self.state {
-            FlowState::Dcqcn(state) if state.limited => state.count_on(span, &params.dcqcn),
-            FlowState::Qcn(state) if state.limited && !paused && params.qcn.timer_period != 0 => {
-                state.timer_elapsed = state.timer_elapsed.saturating_add(span);
-            }
-            _ => {}
         }
     }
 

@@ -32,6 +32,7 @@ impl Pacer {
 
     /// A visit: earn `cycles * rate`. An unlimited flow (law off, or R_C at line rate) is always
     /// eligible; one that `waits` has a packet that could start.
+    #[inline]
     pub fn grant(&mut self, rate: Rate, cycles: u32, unlimited: bool, waits: bool) {
         self.unlimited = unlimited;
         let grant = i64::from(rate.0) * i64::from(cycles);
@@ -46,12 +47,14 @@ impl Pacer {
         }
         self.unlimited = unlimited;
         let grant = i64::from(rate.0) * i64::from(cycles);
+        if unlimited {
+            self.credit = grant;
+            return;
+        }
         let kept = self.kept(grant, waits);
         // It grows, starts again, and grows, in a cycle.
         let growing = visits_to(kept - self.credit, grant);
-        self.credit = if unlimited {
-            grant
-        } else if visits <= growing {
+        self.credit = if visits <= growing {
             self.credit + grant * visits as i64
         } else {
             let cycle = visits_to(kept, grant).max(1);
@@ -69,11 +72,13 @@ impl Pacer {
     }
 
     /// A packet starts: pay for its bytes, with preamble, FCS and gap.
+    #[inline]
     pub fn charge(&mut self, bytes: u32) {
         self.credit -= i64::from(bytes) << Rate::FRACTION_BITS;
     }
 
     /// Whether a packet may start.
+    #[inline]
     pub fn eligible(&self) -> bool {
         self.unlimited || self.credit >= 0
     }

@@ -89,6 +89,22 @@ impl QcnState {
         }
         u64::from(self.timer_limit.saturating_sub(1).saturating_sub(self.timer_elapsed) / cycles)
     }
+
+    /// What so many such visits do: one visit for each event of the timer.
+    pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, paused: bool, params: &QcnParams) {
+        while visits > 0 {
+            let quiet = self.quiet_visits(cycles, paused, params).min(visits);
+            if self.limited && !paused && params.timer_period != 0 {
+                let span = u32::try_from(quiet.saturating_mul(u64::from(cycles))).unwrap_or(u32::MAX);
+                self.timer_elapsed = self.timer_elapsed.saturating_add(span);
+            }
+            visits -= quiet;
+            if visits > 0 {
+                self.visit(Happened { cycles, paused, ..Happened::default() }, params);
+                visits -= 1;
+            }
+        }
+    }
 }
 
 /// One visit: all rules of the reaction point in one function.

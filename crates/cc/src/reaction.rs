@@ -72,33 +72,70 @@ impl State {
         self.stage_timer.max(self.stage_bytes)
     }
 
-    /// Visits of `cycles` each, without CNP or bytes, in which nothing happens but that counters
-    /// count. Only right for a state that a visit with these parameters has made.
-    pub(crate) fn quiet_visits(&self, cycles: u32, params: &DcqcnParams) -> u64 {
-        let alpha = if self.limited { until(self.alpha_elapsed, params.alpha_interval, cycles) } else { u64::MAX };
-        self.steady_visits(cycles, params).min(alpha)
-    }
-
-    /// The same, but alpha may decay.
+    /// Visits of `cycles` each, without CNP or bytes, over which R_C stays as it is. Only right for a state that a visit
+    /// with these parameters has made.
     pub(crate) fn steady_visits(&self, cycles: u32, params: &DcqcnParams) -> u64 {
         if !self.limited {
             return u64::MAX;
         }
-        if params.byte_threshold != 0 && self.bytes_sent >= params.byte_threshold {
+        if self.byte_counter_is_due(params) {
             return 0;
+        }
+        if self.is_at_line(params) {
+            return u64::MAX;
         }
         until(self.increase_elapsed, params.increase_interval, cycles)
     }
 
-    /// Lets the counters run for `span` cycles of such visits.
-    pub(crate) fn count_on(&mut self, span: u32, params: &DcqcnParams) {
-        self.since_cut = self.since_cut.saturating_add(span);
-        if params.alpha_interval != 0 {
-            self.alpha_elapsed += span;
+    /// The byte counter has yielded to the timer in the last visit.
+    fn byte_counter_is_due(&self, params: &DcqcnParams) -> bool {
+        params.byte_threshold != 0 && self.bytes_sent >= params.byte_threshold
+    }
+
+    /// No recovery event changes the rates any more.
+    fn is_at_line(&self, params: &DcqcnParams) -> bool {
+        self.rate_current == params.rate_line && self.rate_target == params.rate_line
+    }
+
+    /// What so many such visits do.
+    pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, params: &DcqcnParams) {
+        if !self.limited {
+            return;
         }
-        if params.increase_interval != 0 {
-            self.increase_elapsed += span;
+        // A timer that is shorter than a visit loses time, which only visiting counts.
+        let loses = |interval: u32| interval != 0 && interval < cycles;
+        let loses = loses(params.alpha_interval) || loses(params.increase_interval);
+        while visits > 0 && (loses || self.byte_counter_is_due(params)) {
+            self.visit(Happened { cycles, ..Happened::default() }, Law::Dcqcn, params);
+            visits -= 1;
         }
+        if visits > 0 {
+            self.run_timers(visits.saturating_mul(u64::from(cycles)), params);
+        }
+    }
+
+    /// Lets the timers run for `span` cycles. Alpha and rates do not touch each other, so each may go ahead alone.
+    fn run_timers(&mut self, span: u64, params: &DcqcnParams) {
+        self.since_cut = self.since_cut.saturating_add(u32::try_from(span).unwrap_or(u32::MAX));
+        let (elapsed, mut decays) = rounds(self.alpha_elapsed, span, params.alpha_interval);
+        self.alpha_elapsed = elapsed;
+        while decays > 0 && self.alpha_full > 0 {
+            self.alpha_full = decayed(self.alpha_full, params.g_shift);
+            decays -= 1;
+        }
+        let (elapsed, mut raises) = rounds(self.increase_elapsed, span, params.increase_interval);
+        self.increase_elapsed = elapsed;
+        while raises > 0 && !self.is_at_line(params) {
+            self.raise_rate(true, params);
+            self.clamp_rates(params);
+            raises -= 1;
+        }
+        self.stage_timer = self.stage_timer.saturating_add(u8::try_from(raises).unwrap_or(u8::MAX));
+    }
+
+    fn clamp_rates(&mut self, params: &DcqcnParams) {
+        self.rate_current = self.rate_current.max(params.rate_min).min(params.rate_line);
+        self.rate_target = self.rate_target.max(params.rate_min).min(params.rate_line);
     }
 }
 
@@ -154,8 +191,7 @@ impl State {
         } else {
             self.recover(happened, params);
         }
-        self.rate_current = self.rate_current.max(params.rate_min).min(params.rate_line);
-        self.rate_target = self.rate_target.max(params.rate_min).min(params.rate_line);
+        self.clamp_rates(params);
         self.limited = true;
         happened.cnp && !cut
     }
@@ -236,6 +272,16 @@ fn until(count: u32, limit: u32, cycles: u32) -> u64 {
     match limit {
         0 => u64::MAX,
         limit => u64::from(limit.saturating_sub(1).saturating_sub(count).checked_div(cycles).unwrap_or(u32::MAX)),
+    }
+}
+
+/// A timer that has counted to `count` and goes on for `span`: where it stands then, and how often it has fired.
+fn rounds(count: u32, span: u64, interval: u32) -> (u32, u64) {
+    let sum = u64::from(count).saturating_add(span);
+    match u64::from(interval) {
+        0 => (0, 0),
+        interval if sum < interval => (sum as u32, 0),
+        interval => ((sum % interval) as u32, sum / interval),
     }
 }
 

@@ -33,6 +33,9 @@ impl Default for PacingConfig {
 /// As many as the gateware can be built with.
 const MAX_QP: u32 = 256;
 
+/// How far a limiter looks ahead: further, and a CNP is likely to come first.
+const RATE_CHANGES_AHEAD: u32 = 32;
+
 /// When visits happen: visit n at n rounds after time 0.
 #[derive(Debug, Clone, Copy)]
 struct VisitClock {
@@ -93,6 +96,8 @@ pub(super) struct Limiter {
     waits: bool,
     /// The flow is not limited and its last visit has left nothing to settle.
     at_rest: bool,
+    /// No packet may start before, unless something happens to the flow. Where nothing is known it lies in the past.
+    blocked_until: Time,
 }
 
 impl Limiter {
@@ -112,6 +117,7 @@ impl Limiter {
             paused: false,
             waits: false,
             at_rest: false,
+            blocked_until: Time::ZERO,
         };
         limiter.visit();
         limiter.at_rest = !limiter.is_limited();
@@ -135,19 +141,27 @@ impl Limiter {
     pub(super) fn on_cnp(&mut self, now: Time) {
         self.catch_up(now);
         self.cnp = true;
-        self.at_rest = false;
+        self.disturbed();
     }
 
     /// Feedback of a QCN congestion point arrives, 1 to 63; of several in one round the last counts.
     pub(super) fn on_feedback(&mut self, now: Time, feedback: u8) {
         self.catch_up(now);
         self.feedback = feedback;
-        self.at_rest = false;
+        self.disturbed();
     }
 
-    /// Pause or PFC holds the transmitter from now on, or no longer.
+    fn disturbed(&mut self) {
+        self.at_rest = false;
+        self.blocked_until = Time::ZERO;
+    }
+
+    /// Pause or PFC holds the transmitter from now on, or no longer. Only QCN's timer stands still then.
     pub(super) fn set_paused(&mut self, now: Time, paused: bool) {
-        self.catch_up(now);
+        if self.law == Law::Qcn {
+            self.catch_up(now);
+            self.blocked_until = Time::ZERO;
+        }
         self.paused = paused;
     }
 
@@ -158,11 +172,15 @@ impl Limiter {
                 self.catch_up(now);
             }
             self.waits = waits;
+            self.blocked_until = Time::ZERO;
         }
     }
 
     /// Whether a packet may start now.
     pub(super) fn may_start(&mut self, now: Time) -> bool {
+        if now < self.blocked_until {
+            return false;
+        }
         if !self.at_rest {
             self.catch_up(now);
         }
@@ -174,32 +192,63 @@ impl Limiter {
         self.catch_up(now);
         self.pacer.charge(wire_bytes);
         self.bytes = self.bytes.saturating_add(wire_bytes);
+        self.blocked_until = Time::ZERO;
     }
 
     /// When a packet may start, if it may not at `now`, as far as can be foreseen: perhaps not then, but not before.
     pub(super) fn next_start(&mut self, now: Time) -> Option<Time> {
+        if now < self.blocked_until {
+            return Some(self.blocked_until);
+        }
         if self.may_start(now) {
             return None;
         }
-        let mut ahead = 0;
         let (flow, pacer) = (self.flow, self.pacer);
+        let told = (self.cnp, self.feedback, self.bytes);
+        let ahead = self.visits_ahead();
+        (self.flow, self.pacer) = (flow, pacer);
+        (self.cnp, self.feedback, self.bytes) = told;
+        let start = self.clock.time_of(self.visits.saturating_add(ahead));
+        self.blocked_until = start.unwrap_or(Time::ZERO);
+        start
+    }
+
+    /// How many visits from here the pacer lets a packet start, or at least does not before. It makes them: state must
+    /// be put back.
+    fn visits_ahead(&mut self) -> u64 {
+        let mut ahead = 0;
         if self.cnp || self.feedback != 0 || self.bytes != 0 {
-            let told = (self.cnp, self.feedback, self.bytes);
             self.visit();
             ahead = 1;
-            (self.cnp, self.feedback, self.bytes) = told;
         }
-        if !self.pacer.eligible() {
-            let cycles = self.clock.cycles;
+        let cycles = self.clock.cycles;
+        for _ in 0..RATE_CHANGES_AHEAD {
+            if self.pacer.eligible() {
+                return ahead;
+            }
             let grant = u128::from(self.flow.rate_current().0) * u128::from(cycles);
             let owed = u128::from(self.pacer.credit().unsigned_abs());
             let needed = owed.checked_div(grant).map_or(u64::MAX, |_| owed.div_ceil(grant) as u64);
             // Behind the steady visits comes one that may change the rate.
             let steady = self.flow.steady_visits(cycles, self.paused, self.law, &self.cc);
-            ahead += needed.min(steady.saturating_add(1));
+            if needed <= steady || steady == u64::MAX {
+                return ahead.saturating_add(needed);
+            }
+            self.skip_steady(steady);
+            self.visit();
+            ahead += steady + 1;
         }
-        (self.flow, self.pacer) = (flow, pacer);
-        self.clock.time_of(self.visits.saturating_add(ahead))
+        ahead
+    }
+
+    /// Visits in which nothing happens and the rate stays.
+    fn skip_steady(&mut self, visits: u64) {
+        if visits > 0 {
+            let cycles = self.clock.cycles;
+            self.flow.skip_settled(visits, cycles, self.paused, self.law, &self.cc);
+            let unlimited = self.flow.unlimited(&self.cc);
+            self.pacer.skip(self.flow.rate_current(), cycles, visits, unlimited, self.waits);
+        }
     }
 
     /// Makes the visits that are due.
@@ -221,12 +270,8 @@ impl Limiter {
         left -= 1;
         while left > 0 {
             let steady = self.flow.steady_visits(cycles, self.paused, self.law, &self.cc).min(left);
-            if steady > 0 {
-                self.flow.skip(steady, cycles, self.paused, self.law, &self.cc);
-                let unlimited = self.flow.unlimited(&self.cc);
-                self.pacer.skip(self.flow.rate_current(), cycles, steady, unlimited, self.waits);
-                left -= steady;
-            }
+            self.skip_steady(steady);
+            left -= steady;
             if left > 0 {
                 self.visit();
                 left -= 1;
