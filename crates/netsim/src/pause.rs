@@ -38,17 +38,18 @@ impl PauseState {
     /// Takes a control frame in. `Some`: the caller shall set a timer for this time and call `wake` when it fires.
     pub(crate) fn receive(&mut self, now: Time, control: &MacControl, rate: Rate) -> Option<Time> {
         self.frames += 1;
-        for class in 0..CLASSES {
-            let quanta = match control {
-                MacControl::Pause { quanta } => *quanta,
-                MacControl::Pfc { enabled, quanta } if enabled >> class & 1 == 1 => quanta[class],
-                MacControl::Pfc { .. } => continue,
-            };
+        let (mut named, quanta) = match control {
+            MacControl::Pause { quanta } => (u8::MAX, [*quanta; CLASSES]),
+            MacControl::Pfc { enabled, quanta } => (*enabled, *quanta),
+        };
+        while named != 0 {
+            let class = named.trailing_zeros() as usize;
+            named &= named - 1;
             self.settle(class, now);
             if !self.is_paused(class, now) {
                 self.since[class] = now;
             }
-            self.until[class] = now + quanta_time(quanta, rate);
+            self.until[class] = now + quanta_time(quanta[class], rate);
         }
         self.latest = self.until.into_iter().max().unwrap_or_default();
         self.arm(now)

@@ -111,6 +111,8 @@ pub struct Station {
     senders: Vec<u32>,
     /// Endpoints that may have something to send, in turn, by class.
     ready: [VecDeque<u32>; CLASSES],
+    /// The classes with such endpoints, bit i for class i.
+    ready_classes: u8,
     /// Until when the port sends what it was given.
     busy_until: Time,
     /// The SEND timer that is set.
@@ -130,6 +132,7 @@ impl Station {
             by_key: EndpointTable::default(),
             senders: Vec::new(),
             ready: Default::default(),
+            ready_classes: 0,
             busy_until: Time::ZERO,
             send_at: None,
             pause: PauseState::default(),
@@ -267,6 +270,7 @@ impl Station {
             if slot.listed >> class & 1 == 0 {
                 slot.listed |= 1 << class;
                 self.ready[class].push_back(index);
+                self.ready_classes |= 1 << class;
             }
         }
     }
@@ -289,8 +293,7 @@ impl Station {
                 self.busy_until = out.transmit(PORT, Frame::new(packet));
             }
         }
-        let waits = (0..CLASSES).any(|class| !self.ready[class].is_empty() && self.paused >> class & 1 == 0);
-        if waits && self.send_at.is_none() {
+        if self.ready_classes & !self.paused != 0 && self.send_at.is_none() {
             self.send_at = Some(self.busy_until);
             out.timer_at(self.busy_until, SEND);
         }
@@ -298,25 +301,28 @@ impl Station {
 
     /// A packet of the highest class that is not paused, of its endpoints in turn.
     fn next_packet(&mut self, now: Time, out: &mut Outbox) -> Option<Packet> {
-        let mut class = CLASSES;
-        while class > 0 {
-            class -= 1;
-            if self.paused >> class & 1 == 1 {
+        let mut not_yet = u8::MAX;
+        while let Some(class) = (self.ready_classes & !self.paused & not_yet).checked_ilog2() {
+            let class = class as usize;
+            not_yet = u8::MAX >> (CLASSES - 1 - class);
+            let Some(index) = self.ready[class].pop_front() else {
+                self.ready_classes &= !(1 << class);
                 continue;
+            };
+            if self.ready[class].is_empty() {
+                self.ready_classes &= !(1 << class);
             }
-            while let Some(index) = self.ready[class].pop_front() {
-                let slot = &mut self.slots[index as usize];
-                slot.listed &= !(1 << class);
-                let endpoint = slot.endpoint();
-                if endpoint.class() % CLASSES != class {
-                    // What it has to send has become of another class since it was listed.
-                    self.list(index);
-                } else if let Some(packet) = endpoint.poll_transmit(now) {
-                    self.after(index, out);
-                    return Some(packet);
-                } else {
-                    self.arm(index, out);
-                }
+            let slot = &mut self.slots[index as usize];
+            slot.listed &= !(1 << class);
+            let endpoint = slot.endpoint();
+            if endpoint.class() % CLASSES != class {
+                // What it has to send has become of another class since it was listed.
+                self.list(index);
+            } else if let Some(packet) = endpoint.poll_transmit(now) {
+                self.after(index, out);
+                return Some(packet);
+            } else {
+                self.arm(index, out);
             }
         }
         None
@@ -327,14 +333,14 @@ impl Station {
         if let Some(at) = self.pause.receive(out.now(), control, rate) {
             out.timer_at(at, RESUME);
         }
-        self.tell_of_pauses(out);
-        self.send_next(out);
+        self.follow_pauses(out);
     }
 
-    /// Tells the senders of the classes whose pause has begun or ended.
-    fn tell_of_pauses(&mut self, out: &mut Outbox) {
+    /// Tells the senders of the classes whose pause has begun or ended, and lets them send. Most pause frames only renew
+    /// a pause and so change nothing.
+    fn follow_pauses(&mut self, out: &mut Outbox) {
         let now = out.now();
-        let paused = (0..CLASSES).fold(0, |mask, class| mask | u8::from(self.pause.is_paused(class, now)) << class);
+        let paused = self.pause.paused_mask(now);
         let changed = self.paused ^ paused;
         self.paused = paused;
         if changed == 0 {
@@ -349,6 +355,7 @@ impl Station {
                 self.after(index, out);
             }
         }
+        self.send_next(out);
     }
 
     fn handle_packet(&mut self, packet: Packet, out: &mut Outbox) {
@@ -426,8 +433,7 @@ impl Node for Station {
                 if let Some(at) = self.pause.wake(now) {
                     out.timer_at(at, RESUME);
                 }
-                self.tell_of_pauses(out);
-                self.send_next(out);
+                self.follow_pauses(out);
             }
             index => self.wake(now, index as u32, out),
         }

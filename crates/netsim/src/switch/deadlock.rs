@@ -72,11 +72,12 @@ pub fn find_pause_cycle(engine: &Engine, switches: &[NodeId], held: Time) -> Opt
 fn collect(switch: &Switch, id: NodeId, now: Time, held: Time, stuck: &mut BTreeMap<Key, Stuck>) {
     for (index, port) in switch.ports.iter().enumerate() {
         for class in 0..crate::pause::CLASSES {
-            let Some(since) = port.pause.paused_since(class, now) else { continue };
+            let since = port.pause.paused_since(class, now).filter(|since| now - *since >= held);
+            let Some(since) = since else { continue };
             let mut sources: Vec<u16> = port.queue(&switch.pool, class).map(|held| held.ingress).collect();
             sources.sort_unstable();
             sources.dedup();
-            if !sources.is_empty() && now - since >= held {
+            if !sources.is_empty() {
                 stuck.insert((id, PortId(index as u16), class), Stuck { since, sources });
             }
         }
