@@ -14,7 +14,7 @@ use arrow_array::types::UInt16Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, UInt16Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -140,6 +140,10 @@ impl TraceSink {
         let pairs = pairs.iter().chain(metadata);
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            // Times grow and values seldom repeat: to look each up in a dictionary costs more than all else here.
+            .set_column_dictionary_enabled("time_ps".into(), false)
+            .set_column_encoding("time_ps".into(), Encoding::DELTA_BINARY_PACKED)
+            .set_column_dictionary_enabled("value".into(), false)
             .set_key_value_metadata(Some(
                 pairs.map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect(),
             ))

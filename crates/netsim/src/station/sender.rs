@@ -121,6 +121,9 @@ impl PausedClock {
     }
 }
 
+/// What a trace is told of the reaction point.
+const RATE_METRICS: [&str; 4] = ["rate_current_bps", "rate_target_bps", "alpha", "cnp_handled"];
+
 /// One RC sender of a [`Station`](super::Station).
 pub struct RcSender {
     flow: FlowId,
@@ -283,7 +286,8 @@ impl RcSender {
         debug_assert!(posted.is_ok(), "{MAX_PART} is below the transport's limit");
     }
 
-    fn rates(&self) -> [(&'static str, f64); 4] {
+    /// The values of `RATE_METRICS`.
+    fn rates(&self) -> [f64; 4] {
         let bps = |rate| self.limiter.bits_per_second(rate) as f64;
         let (current, target, alpha, handled) = match &self.limiter.flow().state {
             FlowState::Dcqcn(state) => {
@@ -292,12 +296,7 @@ impl RcSender {
             }
             FlowState::Qcn(state) => (state.rate_current, state.rate_target, 0.0, state.cnp_handled),
         };
-        [
-            ("rate_current_bps", bps(current)),
-            ("rate_target_bps", bps(target)),
-            ("alpha", alpha),
-            ("cnp_handled", handled.into()),
-        ]
+        [bps(current), bps(target), alpha, handled.into()]
     }
 }
 
@@ -356,9 +355,11 @@ impl Endpoint for RcSender {
     }
 
     fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
-        self.limiter.catch_up(now);
-        for (metric, value) in self.rates() {
-            trace.record(channel, metric, value);
+        if RATE_METRICS.map(|metric| trace.wants(metric)).contains(&true) {
+            self.limiter.catch_up(now);
+            for (metric, value) in RATE_METRICS.into_iter().zip(self.rates()) {
+                trace.record(channel, metric, value);
+            }
         }
         let counters = self.requester.counters();
         trace.record(channel, "tx_payload_bytes", counters.tx_payload_bytes as f64);

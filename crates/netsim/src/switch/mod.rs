@@ -411,16 +411,20 @@ impl Node for Switch {
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {
         trace.record(0, "buffer_bytes", self.buffer.used() as f64);
+        let by_port = ["queue_bytes", "ecn_marked", "pfc_paused", "pfc_pausing"];
+        let wanted = !self.params.trace_classes && by_port.map(|metric| trace.wants(metric)).contains(&true);
         for (index, port) in self.ports.iter().enumerate() {
             let channel = index as u16;
             if self.params.trace_classes {
                 sample_classes(port, channel, now, trace);
                 continue;
             }
-            trace.record(channel, "queue_bytes", port.queue_bytes() as f64);
-            trace.record(channel, "ecn_marked", port.ecn_marked() as f64);
-            trace.record(channel, "pfc_paused", f64::from(u8::from(port.pause.any_paused(now))));
-            trace.record(channel, "pfc_pausing", f64::from(u8::from(port.is_pausing())));
+            if wanted {
+                trace.record(channel, "queue_bytes", port.queue_bytes() as f64);
+                trace.record(channel, "ecn_marked", port.ecn_marked() as f64);
+                trace.record(channel, "pfc_paused", f64::from(u8::from(port.pause.any_paused(now))));
+                trace.record(channel, "pfc_pausing", f64::from(u8::from(port.is_pausing())));
+            }
         }
     }
 }
