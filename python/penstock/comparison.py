@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A number of a paper beside ours, and what the figures measure it with.
+
+Rates are Gb/s of payload delivered in order, times ms; a window counts for the instant at which it ends.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.results import Run, Series
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A quantity: the paper's value (a number, words when it is only described, None when it states none) and ours."""
+
+    quantity: str
+    paper: float | str | None
+    penstock: float
+    unit: str = ""
+    digits: int = 2
+
+    def text(self) -> str:
+        """Our value with its unit."""
+        return f"{self.penstock:.{self.digits}f} {self.unit}".rstrip()
+
+    def paper_text(self) -> str:
+        """The paper's value with its unit."""
+        if isinstance(self.paper, float):
+            return f"{self.paper:g} {self.unit}".rstrip()
+        return self.paper or ""
+
+    def deviation(self) -> str:
+        """Ours against the paper's in per cent; empty where the paper has no number."""
+        if not isinstance(self.paper, float) or self.paper == 0:
+            return ""
+        return f"{100 * (self.penstock / self.paper - 1):+.1f} %"
+
+
+def flows(run: Run) -> list[dict]:
+    """The flows of summary.json, in order."""
+    return run.summary["flows"]
+
+
+def throughput(run: Run, name: str) -> Series:
+    """Throughput of a flow (or "network") in Gb/s."""
+    series = run.series(name, "throughput_bps")
+    return Series(series.time_ms, series.value / 1e9)
+
+
+def register(run: Run, flow: dict, metric: str) -> Series:
+    """A metric of the sender of a flow; its host has one sender."""
+    return run.series(flow["from"], metric)
+
+
+def mean(series: Series, begin_ms: float, end_ms: float) -> float:
+    """Mean of the windows that lie in [begin, end]; nan when there is none."""
+    step = np.median(np.diff(series.time_ms)) if len(series.time_ms) > 1 else 0.0
+    inside = (series.time_ms - step >= begin_ms - 1e-6) & (series.time_ms <= end_ms + 1e-6)
+    return float(series.value[inside].mean()) if inside.any() else float("nan")
+
+
+def lost(run: Run) -> int:
+    """Frames dropped by switches, and retransmissions."""
+    dropped = sum(switch[key] for switch in run.summary["switches"] for key in switch if key.startswith("dropped_"))
+    return dropped + sum(flow["retransmissions"] for flow in flows(run))
+
+
+def jain(rates: np.ndarray) -> np.ndarray:
+    """Jain's index of each row, for `rates` of shape (windows, flows); nan where all are zero."""
+    squares = (rates**2).sum(axis=1) * rates.shape[1]
+    return np.divide(rates.sum(axis=1) ** 2, squares, out=np.full(len(rates), np.nan), where=squares > 0)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of the papers from the scenarios of the same names: `python -m penstock.figures [NAMES...]`.
+
+Each figure's scenario is run by `penstock run` into OUT/NAME, drawn into OUT/NAME.png beside the paper's numbers, and its
+numbers are compared in one table; `--docs` writes the table into docs/results.md. The numbers are those of the AdvCam, QCN
+and CMS-TCP papers (docs/results.md names them).
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from penstock import figures_advcam as advcam
+from penstock import figures_qcn as qcn
+from penstock.comparison import Compared
+from penstock.results import Run
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MARKS = ("<!-- figures: begin (penstock figures --docs) -->", "<!-- figures: end -->")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a scenario: `folder` below the output folder, what `--set` changes."""
+
+    folder: str
+    scenario: str
+    settings: tuple[str, ...] = ()
+
+    def command(self, binary: str, out: str) -> list[str]:
+        changes = [word for setting in self.settings for word in ("--set", setting)]
+        return [binary, "run", f"scenarios/{self.scenario}.toml", *changes, "--out", f"{out}/{self.folder}"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: its runs, and what draws them and compares the numbers (figure or None, list of `Compared`)."""
+
+    jobs: tuple[Job, ...]
+    draw: Callable[[list[Run]], tuple]
+
+
+def _one(scenario: str, draw: Callable) -> Figure:
+    return Figure((Job(scenario, scenario),), draw)
+
+
+def _seeds(scenario: str, draw: Callable, seeds: int) -> Figure:
+    jobs = (Job(f"{scenario}-seed{seed}", scenario, (f"run.seed={seed}",)) for seed in range(1, seeds + 1))
+    return Figure(tuple(jobs), draw)
+
+
+FIGURES = {
+    "advcam-4": _one("advcam-4", advcam.parking_lot),
+    "advcam-5": _seeds("advcam-5", advcam.fair_share, 5),
+    "advcam-6": _one("advcam-5", advcam.one_sender),
+    "advcam-11": _one("advcam-11", advcam.on_off),
+    "advcam-12": _one("advcam-12", advcam.plateaus),
+    "advcam-13": _one("advcam-13", advcam.saw_tooth),
+    "advcam-14": _one("advcam-14", advcam.limiter),
+    "qcn-1-100us": _seeds("qcn-1-100us", qcn.recovery(179.0), 8),
+    "qcn-1-100us-pause": _seeds("qcn-1-100us-pause", qcn.recovery(165.0), 8),
+    "qcn-8-500us": _one("qcn-8-500us", qcn.recovery(None)),
+    "qcn-8-500us-pause": _one("qcn-8-500us-pause", qcn.recovery(None)),
+}
+
+
+class RunFailed(Exception):
+    """`penstock run` refused a scenario or did not start; the text says why."""
+
+
+def simulate(job: Job, binary: str, out: Path) -> Run:
+    """Runs the job; raises `RunFailed` with what `penstock run` said. Status 1 (such as loss) is a result, not a failure."""
+    command = job.command(binary, str(out))
+    try:
+        result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise RunFailed(
+            f"{binary}: {error.strerror}; build it with `make build`, or say where it is in PENSTOCK"
+        ) from error
+    if result.returncode not in (0, 1) or not (out / job.folder / "summary.json").exists():
+        raise RunFailed(f"{' '.join(command)}: exit status {result.returncode}\n{result.stderr.strip()}")
+    return Run(out / job.folder)
+
+
+def make(name: str, binary: str, out: Path, done: dict[Job, Run]) -> list[Compared]:
+    """Runs, draws and compares one figure; `done` holds the runs that figures share."""
+    figure = FIGURES[name]
+    for job in figure.jobs:
+        if job not in done:
+            done[job] = simulate(job, binary, out)
+    picture, compared = figure.draw([done[job] for job in figure.jobs])
+    picture.savefig(out / f"{name}.png", dpi=130)
+    plt.close(picture)
+    return compared
+
+
+def table(rows: list[tuple[str, Compared]]) -> str:
+    """The comparison as a Markdown table."""
+    lines = ["| figure | quantity | paper | Penstock | deviation | command |", "|---|---|---|---|---|---|"]
+    for name, row in rows:
+        lines.append(
+            f"| {name} | {row.quantity} | {row.paper_text()} | {row.text()} | {row.deviation()} | `penstock figures {name}` |"
+        )
+    return "\n".join(lines)
+
+
+def write_docs(page: Path, text: str) -> None:
+    """Puts `text` between the marks of `page`; ValueError when they are not there."""
+    old = page.read_text()
+    begin, end = (old.find(mark) for mark in MARKS)
+    if begin < 0 or end < begin:
+        raise ValueError(f"{page}: needs the lines `{MARKS[0]}` and `{MARKS[1]}`")
+    page.write_text(f"{old[:begin]}{MARKS[0]}\n\n{text}\n\n{old[end:]}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="penstock figures", description="Draw figures of the papers and compare numbers."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
+    parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
+    parser.add_argument("--docs", action="store_true", help="write the table into docs/results.md (all figures)")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in FIGURES]
+    if unknown:
+        parser.error(f"{', '.join(unknown)}: no such figure; there are {', '.join(FIGURES)}")
+    if arguments.docs and arguments.names:
+        parser.error("--docs writes the table of all figures: name none")
+    return arguments
+
+
+def main() -> int:
+    arguments = _arguments()
+    binary = os.environ.get("PENSTOCK") or str(REPOSITORY / "target/release/penstock")
+    out = arguments.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    rows, done = [], {}
+    for name in arguments.names or FIGURES:
+        try:
+            compared = make(name, binary, out, done)
+        except RunFailed as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
+        rows += [(name, row) for row in compared]
+        print(f"{name}: {out / name}.png", file=sys.stderr)
+    print(table(rows))
+    if arguments.docs:
+        write_docs(REPOSITORY / "docs/results.md", table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
