@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m penstock sweep ...` and `... tune ...`: what `penstock sweep` and `penstock tune` run."""
+"""`python -m penstock sweep|tune|figures ...`: what the `penstock` commands of these names run."""
 
 import sys
 
-from penstock import sweeping, tuning
+from penstock import figures, sweeping, tuning
 
-COMMANDS = {"sweep": sweeping.main, "tune": tuning.main}
+COMMANDS = {"sweep": sweeping.main, "tune": tuning.main, "figures": figures.main}
 
 
 def main() -> int:

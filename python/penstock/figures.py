@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the papers from the scenarios of the same names: `python -m penstock.figures [NAMES...]`.
+"""Figures of the papers from the scenarios of the same names: `penstock figures [NAMES...]`.
 
-Each figure's scenario is run by `penstock run` into OUT/NAME, drawn into OUT/NAME.png beside the paper's numbers, and its
-numbers are compared in one table; `--docs` writes the table into docs/results.md. The numbers are those of the AdvCam, QCN
-and CMS-TCP papers (docs/results.md names them).
+Each figure's scenario is run by `penstock run` into OUT/NAME and drawn into OUT/NAME.png beside the paper's numbers.
+Prints one table of all numbers; `--docs` writes it into docs/results.md. The numbers are those of AdvCam, QCN and CMS-TCP.
 """
 
 import argparse
@@ -21,6 +20,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from penstock import figures_advcam as advcam
+from penstock import figures_cms as cms
 from penstock import figures_qcn as qcn
 from penstock.comparison import Compared
 from penstock.results import Run
@@ -71,6 +71,8 @@ FIGURES = {
     "qcn-1-100us-pause": _seeds("qcn-1-100us-pause", qcn.recovery(165.0), 8),
     "qcn-8-500us": _one("qcn-8-500us", qcn.recovery(None)),
     "qcn-8-500us-pause": _one("qcn-8-500us-pause", qcn.recovery(None)),
+    "cms-tcp-5": _one("cms-tcp-5", cms.collapse),
+    "cms-tcp-6": _one("cms-tcp-6", cms.recovers),
 }
 
 
@@ -79,7 +81,7 @@ class RunFailed(Exception):
 
 
 def simulate(job: Job, binary: str, out: Path) -> Run:
-    """Runs the job; raises `RunFailed` with what `penstock run` said. Status 1 (such as loss) is a result, not a failure."""
+    """Runs the job; raises `RunFailed` with what `penstock run` said. Status 1 (such as loss) is a result."""
     command = job.command(binary, str(out))
     try:
         result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
@@ -108,9 +110,8 @@ def table(rows: list[tuple[str, Compared]]) -> str:
     """The comparison as a Markdown table."""
     lines = ["| figure | quantity | paper | Penstock | deviation | command |", "|---|---|---|---|---|---|"]
     for name, row in rows:
-        lines.append(
-            f"| {name} | {row.quantity} | {row.paper_text()} | {row.text()} | {row.deviation()} | `penstock figures {name}` |"
-        )
+        cells = (name, row.quantity, row.paper_text(), row.text(), row.deviation(), f"`penstock figures {name}`")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -123,14 +124,14 @@ def write_docs(page: Path, text: str) -> None:
     page.write_text(f"{old[:begin]}{MARKS[0]}\n\n{text}\n\n{old[end:]}")
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="penstock figures", description="Draw figures of the papers and compare numbers."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
     parser.add_argument("--docs", action="store_true", help="write the table into docs/results.md (all figures)")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     unknown = [name for name in arguments.names if name not in FIGURES]
     if unknown:
         parser.error(f"{', '.join(unknown)}: no such figure; there are {', '.join(FIGURES)}")
@@ -139,8 +140,9 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def main() -> int:
-    arguments = _arguments()
+def main(words: list[str] | None = None) -> int:
+    """The command with these arguments, else those of the process; returns the exit status."""
+    arguments = _arguments(words)
     binary = os.environ.get("PENSTOCK") or str(REPOSITORY / "target/release/penstock")
     out = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)

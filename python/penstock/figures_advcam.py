@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """AdvCam figures 4, 5, 6, 11, 12, 13 and 14: each function draws one and compares its numbers.
 
-Takes the runs of the figure, returns the picture and the list of `Compared`. Source: the AdvCam paper, sections III, IV, VII.
+Takes the runs of the figure, returns the picture and the list of `Compared`. Source: AdvCam, sections III, IV and VII.
 """
+
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -169,7 +171,7 @@ def saw_tooth(runs: list[Run]):
     time, rate, count = current.time_ms[inside], current.value[inside] / 1e9, cuts.value[inside]
     climbs = np.flatnonzero((np.diff(rate) > 0.2 * rate[:-1]) & (np.diff(rate) > 0.05))
     factors = rate[climbs + 1] / rate[climbs]
-    decays = [_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in zip(climbs[:-1], climbs[1:], strict=True)]
+    decays = [_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]
     good = np.array([decay for decay in decays if decay is not None]).reshape(-1, 2)
     figure, axes = _axes("AdvCam 13: flow_a with a timer of 200 ms and no clamp of R_T", 2)
     _curves(axes[0], run)

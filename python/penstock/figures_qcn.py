@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces and recovery times of the QCN hardware evaluation (Kabbani, Yasuda, Prabhakar).
 
-The recovery time runs from the end of the hotspot to the first sample at which the senders' current rates together are back
-at 95 % of the line; the timer's and byte counter's jitter makes it random, so it is the mean of several seeds.
+The recovery time runs from the end of the hotspot to the first sample at which the senders' current rates together are
+back at 95 % of the line; the jitter of timer and byte counter makes it random, so it is the mean of several seeds.
 """
 
 from collections.abc import Callable

@@ -35,6 +35,8 @@ enum Command {
     Sweep(python::Arguments),
     /// Look for congestion-control parameters that make a scenario fair, fast or free of pauses
     Tune(python::Arguments),
+    /// Draw figures of the papers from their scenarios, beside the papers' numbers
+    Figures(python::Arguments),
 }
 
 /// How a command ended; the exit status of the process.
@@ -65,5 +67,6 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments).into(),
         Command::Sweep(arguments) => python::become_python("sweep", &arguments).into(),
         Command::Tune(arguments) => python::become_python("tune", &arguments).into(),
+        Command::Figures(arguments) => python::become_python("figures", &arguments).into(),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands that the Python package answers: sweeps over parameters and the search for good ones.
+//! The commands that the Python package answers: sweeps over parameters, the search for good ones, the papers' figures.
 //! Promise: arguments, signals and the exit status are those of the Python process, which takes the place of this one.
 
 use crate::{plots, Verdict};

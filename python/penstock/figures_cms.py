@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CMS-TCP figures 5 and 6: one link's useful throughput before, while and after a fifth sender makes it congested.
+
+Useful is what is delivered in order. Means are over the last 0.5 s before the fifth sender starts, its own time, and
+the last 0.5 s of the run, when it has long stopped; all over the four senders. Source: CMS-TCP, section 3.3.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from penstock.comparison import Compared, flows, mean, throughput
+from penstock.results import Run
+
+START_MS, STOP_MS, END_MS = 1000.0, 1900.0, 3000.0  # `flow.1.start`, `flow.1.stop`, `run.time_limit` of the scenarios
+
+
+def _useful(run: Run, begin_ms: float, end_ms: float) -> float:
+    """Mean useful throughput of one of the four senders."""
+    return float(np.mean([mean(throughput(run, flow["name"]), begin_ms, end_ms) for flow in flows(run)[:4]]))
+
+
+def _draw(run: Run, title: str, paper: float | None):
+    figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
+    figure.suptitle(title)
+    for flow in flows(run):
+        series = throughput(run, flow["name"])
+        axis.plot(series.time_ms, series.value, lw=0.8, label=flow["name"])
+    if paper is not None:
+        axis.axhline(paper, color="black", lw=1, ls="--")
+    axis.axvspan(START_MS, STOP_MS, color="grey", alpha=0.15)
+    axis.set_xlabel("simulated time [ms]")
+    axis.set_ylabel("useful throughput [Gb/s]")
+    axis.legend(fontsize="x-small", ncols=5)
+    return figure
+
+
+def _compare(run: Run, during: float | str, after: float | str) -> list[Compared]:
+    repeated = sum(flow["retransmissions"] for flow in flows(run)[:4]) / sum(flow["packets"] for flow in flows(run)[:4])
+    return [
+        Compared("one link before the fifth sender", 2.048, _useful(run, START_MS - 500, START_MS), "Gb/s"),
+        Compared("one link while it sends", during, _useful(run, START_MS, STOP_MS), "Gb/s"),
+        Compared("one link long after it stopped", after, _useful(run, END_MS - 500, END_MS), "Gb/s"),
+        Compared("retransmissions in all segments of the four", "", 100 * repeated, "%", 0),
+    ]
+
+
+def collapse(runs: list[Run]):
+    """Figure 5: without congestion control the collapse stays."""
+    picture = _draw(runs[0], "CMS-TCP 5: no congestion control; grey: the fifth sends; dashed: the paper", 0.69)
+    return picture, _compare(runs[0], 0.69, 0.69)
+
+
+def recovers(runs: list[Run]):
+    """Figure 6: with the simplified congestion control the links recover."""
+    picture = _draw(runs[0], "CMS-TCP 6: simplified congestion control; grey: the fifth sends; dashed: offered", 2.048)
+    return picture, _compare(runs[0], "falls", 2.048)
