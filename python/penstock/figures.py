@@ -2,7 +2,7 @@
 """Figures of the papers from the scenarios of the same names: `penstock figures [NAMES...]`.
 
 Each figure's scenario is run by `penstock run` into OUT/NAME and drawn into OUT/NAME.png beside the paper's numbers.
-Prints one table of all numbers; `--docs` writes it into docs/results.md. The numbers are those of AdvCam, QCN and CMS-TCP.
+Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, QCN, CMS-TCP.
 """
 
 import argparse
