@@ -19,9 +19,9 @@ pub struct Unreachable {
 /// The next hops towards every host.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// Numbers of the hosts, in the order of the tables.
-    hosts: Vec<usize>,
-    /// By host and node: links to go to that host.
+    /// By node: the switch behind which a host with a single link lies, else the node itself.
+    root: Vec<usize>,
+    /// By root and node: links to go to that root; empty for nodes that are none. Hosts of one switch share a table.
     distance: Vec<Vec<u32>>,
 }
 
@@ -30,25 +30,34 @@ const FAR: u32 = u32::MAX;
 impl Routes {
     /// All shortest paths, counted in links.
     pub fn shortest(topology: &Topology) -> Self {
-        let hosts: Vec<usize> = topology.of_kind(NodeKind::Host).collect();
-        let distance = hosts.iter().map(|host| distances(topology, *host)).collect();
-        Routes { hosts, distance }
+        let root: Vec<usize> = (0..topology.nodes.len()).map(|node| root(topology, node)).collect();
+        let mut distance = vec![Vec::new(); topology.nodes.len()];
+        for host in topology.of_kind(NodeKind::Host) {
+            if distance[root[host]].is_empty() {
+                distance[root[host]] = distances(topology, root[host]);
+            }
+        }
+        Routes { root, distance }
     }
 
-    fn table(&self, to: usize) -> &[u32] {
-        let at = self.hosts.binary_search(&to).expect("routes lead to hosts");
-        &self.distance[at]
+    /// Links from `node` to host `to`; `FAR` where no path leads.
+    fn links(&self, node: usize, to: usize) -> u32 {
+        match self.distance[self.root[to]][node] {
+            _ if node == to => 0,
+            FAR => FAR,
+            links => links + u32::from(self.root[to] != to),
+        }
     }
 
     /// The ports of `node` through which shortest paths to host `to` lead; none if it cannot be reached.
     pub fn next_ports(&self, topology: &Topology, node: usize, to: usize) -> Vec<u16> {
-        let distance = self.table(to);
-        if distance[node] == FAR || distance[node] == 0 {
+        let links = self.links(node, to);
+        if links == FAR || links == 0 {
             return Vec::new();
         }
         let nearer = |link: &usize| {
             let peer = topology.links[*link].peer(node);
-            distance[peer] < distance[node] && (peer == to || topology.nodes[peer].kind == NodeKind::Switch)
+            peer == to || (topology.nodes[peer].kind == NodeKind::Switch && self.links(peer, to) < links)
         };
         let ports = topology.nodes[node].ports.iter().enumerate();
         ports.filter(|(_, link)| nearer(link)).map(|(port, _)| port as u16).collect()
@@ -56,7 +65,7 @@ impl Routes {
 
     /// Links between two hosts on a shortest path.
     pub fn hops(&self, topology: &Topology, from: usize, to: usize) -> Result<u32, Unreachable> {
-        match self.table(to)[from] {
+        match self.links(from, to) {
             FAR => Err(Unreachable {
                 from: topology.name(from).to_owned(),
                 to: topology.name(to).to_owned(),
@@ -67,9 +76,8 @@ impl Routes {
     }
 
     fn reached(&self, topology: &Topology, from: usize) -> String {
-        let distance = self.table(from);
         let names: Vec<&str> = (0..topology.nodes.len())
-            .filter(|node| *node != from && distance[*node] != FAR)
+            .filter(|node| *node != from && self.links(*node, from) != FAR)
             .take(6)
             .map(|node| topology.name(node))
             .collect();
@@ -81,20 +89,33 @@ impl Routes {
     }
 }
 
-/// Links from every node to `host`, through switches only.
-fn distances(topology: &Topology, host: usize) -> Vec<u32> {
-    let mut distance = vec![FAR; topology.nodes.len()];
-    distance[host] = 0;
-    let mut queue = VecDeque::from([host]);
-    while let Some(node) = queue.pop_front() {
-        if node != host && topology.nodes[node].kind == NodeKind::Host {
-            continue;
+fn root(topology: &Topology, node: usize) -> usize {
+    match topology.nodes[node].ports[..] {
+        [link] if topology.nodes[node].kind == NodeKind::Host => {
+            let peer = topology.links[link].peer(node);
+            if topology.nodes[peer].kind == NodeKind::Switch {
+                peer
+            } else {
+                node
+            }
         }
+        _ => node,
+    }
+}
+
+/// Links from every node to `root`, through switches only.
+fn distances(topology: &Topology, root: usize) -> Vec<u32> {
+    let mut distance = vec![FAR; topology.nodes.len()];
+    distance[root] = 0;
+    let mut queue = VecDeque::from([root]);
+    while let Some(node) = queue.pop_front() {
         for link in &topology.nodes[node].ports {
             let peer = topology.links[*link].peer(node);
             if distance[peer] == FAR {
                 distance[peer] = distance[node] + 1;
-                queue.push_back(peer);
+                if topology.nodes[peer].kind == NodeKind::Switch {
+                    queue.push_back(peer);
+                }
             }
         }
     }
