@@ -37,6 +37,7 @@ def run(commands: list[str]) -> str:
 
 def read(top: str, params: dict[str, int], source: Path, *more: str) -> str:
     """The command that reads `top` from its file and finds all other modules by name."""
+    rtl.generate()
     settings = [f"-G {name}={value}" for name, value in params.items()]
     folders = [f"-y {folder}" for folder in rtl.FOLDERS]
     files = [str(path) for path in (*rtl.packages(), source)]
