@@ -116,7 +116,7 @@ module service_framer
   arp_t         arp;
   udp_hdr_t     udp;
   arp_l4_t      asked;
-  logic [8*HeadBytes-1:0] head;
+  logic [8*HeadBytes-1:0] head_fields, head;
   logic [63:0]  head_word;
   logic [13:0]  payload_left_q;  // bytes of it still to be taken
   logic [13:0]  left_q;          // bytes of the frame from this beat on, behind the head's whole words
@@ -135,8 +135,16 @@ module service_framer
   end
 
   always_comb begin
-    if (req_q.kind == SendArp) head = {<<8{eth, arp}};
-    else head = {<<8{eth, ip, req_q.kind == SendUdp ? udp : req_q.l4}};
+    if (req_q.kind == SendArp) head_fields = {eth, arp};
+    else head_fields = {eth, ip, req_q.kind == SendUdp ? udp : req_q.l4};
+  end
+
+  // Byte by byte: a streaming operator of this width is simulated bit by bit, once for each field that is used.
+  for (genvar i = 0; i < HeadBytes; i++) begin : g_head
+    assign head[8*(HeadBytes-1-i)+:8] = head_fields[8*i+:8];
+  end
+
+  always_comb begin
     head_word = '0;
     for (int unsigned i = 0; i < HeadWords; i++) if (step_q == 4'(i)) head_word = head[64*i+:64];
   end

@@ -55,7 +55,12 @@ module service_parser
   logic [13:0] offset_q;  // bytes in front of this beat; held at its maximum
   logic [13:0] length_q;  // of the frame
 
-  assign head = {<<8{head_q[$bits(ip_head_t)-1:0]}};
+  // Byte by byte: a streaming operator of this width is simulated bit by bit, once for each field that is used.
+  logic [8*HeadBytes-1:0] head_bytes;
+  for (genvar i = 0; i < HeadBytes; i++) begin : g_head
+    assign head_bytes[8*(HeadBytes-1-i)+:8] = head_q[8*i+:8];
+  end
+  assign head = head_bytes;
 
   always_ff @(posedge clk) begin
     if (take) begin

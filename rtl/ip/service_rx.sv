@@ -54,7 +54,13 @@ module service_rx
   logic [LengthW-1:0] beat_q;  // held at its maximum
   logic end_q, bad_q, long_q;
 
-  assign head = {<<8{336'(head_q)}};
+  // Byte by byte: a streaming operator of this width is simulated bit by bit, once for each field that is used.
+  logic [8*HeadBytes-1:0] head_lanes, head_bytes;
+  assign head_lanes = (8 * HeadBytes)'(head_q);
+  for (genvar i = 0; i < HeadBytes; i++) begin : g_head
+    assign head_bytes[8*(HeadBytes-1-i)+:8] = head_lanes[8*i+:8];
+  end
+  assign head = head_bytes;
 
   always_ff @(posedge clk) begin
     if (s_axis_tvalid) begin

@@ -146,7 +146,12 @@ module roce_framer
 
   logic [8*PrefixBytes-1:0]             prefix;
   logic [PrefixBeats-1:0][DATA_W-1:0]   beats;  // first byte on the wire in the low lane
-  assign prefix = {<<8{base, extended}};
+  // Byte by byte: a streaming operator of this width is simulated bit by bit, once for each field that is used.
+  logic [8*PrefixBytes-1:0] prefix_fields;
+  assign prefix_fields = {base, extended};
+  for (genvar i = 0; i < PrefixBytes; i++) begin : g_prefix
+    assign prefix[8*(PrefixBytes-1-i)+:8] = prefix_fields[8*i+:8];
+  end
   assign beats  = (PrefixBeats * DATA_W)'(prefix);
 
   // ---- the frame being sent -------------------------------------------------------------------

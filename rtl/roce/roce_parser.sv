@@ -88,7 +88,13 @@ module roce_parser
   rx_roce_t rx_now;
   logic [3:1] end_at_q;
 
-  assign head = {<<8{head_q[$bits(head_t)-1:0]}};
+  // Byte by byte: a streaming operator of this width is simulated bit by bit, once for each field that is used.
+  localparam int unsigned HeadOctets = $bits(head_t) / 8;
+  logic [8*HeadOctets-1:0] head_bytes;
+  for (genvar i = 0; i < HeadOctets; i++) begin : g_head
+    assign head_bytes[8*(HeadOctets-1-i)+:8] = head_q[8*i+:8];
+  end
+  assign head = head_bytes;
 
   function automatic logic [15:0] shortest_packet(logic [7:0] opcode);
     case (opcode)
