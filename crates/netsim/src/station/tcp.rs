@@ -108,11 +108,6 @@ impl TcpFlowSender {
         self.feedbacks
     }
 
-    /// Payload bytes sent, those sent again included.
-    pub fn payload_bytes(&self) -> u64 {
-        self.tx_payload_bytes
-    }
-
     /// Writes what is there to be written, so that segments can be full; takes up the next segment.
     fn settle(&mut self, now: Time) {
         let full = 2 * u64::from(self.config.mss);
