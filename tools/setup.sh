@@ -28,6 +28,7 @@ sys.exit(1)
 PY
 fi
 want ghdl ghdl
+want tshark tshark
 # Not needed, but it saves minutes: the benches compile Verilator's runtime again and again.
 [ "$(id -u)" != 0 ] || want ccache ccache
 if [ -n "$packages" ]; then

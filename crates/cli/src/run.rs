@@ -16,7 +16,7 @@ use std::time::Instant;
 pub struct Arguments {
     /// Scenario file (TOML)
     pub(crate) scenario: PathBuf,
-    /// Folder for summary.json, trace.parquet, events.parquet or capture.pcapng, and the plots
+    /// Folder for summary.json, trace.parquet, events.parquet, capture.pcapng and the plots
     #[arg(long, default_value = "out")]
     pub(crate) out: PathBuf,
     /// Set a key of the scenario, as in cc.law=off or link.loss=1e-3; may be repeated

@@ -7,8 +7,8 @@ use crate::source::BoardSource;
 use penstock_board::{regs, Board, BoardNode, EndpointConfig, QpConfig, SetupError, WorkerGone};
 use penstock_netsim::scenario::Trigger;
 use penstock_netsim::{
-    Host, HostConfig, HostStats, Node, PortStats, RunEnd, Scenario, SimError, Star, Stream, Switch, SwitchStats, Time,
-    TraceError, TraceSink,
+    CaptureError, CaptureSink, Host, HostConfig, HostStats, Node, PortStats, RunEnd, Scenario, SimError, Star, Stream,
+    Switch, SwitchStats, Time, TraceError, TraceSink,
 };
 use penstock_readout::{
     BuilderConfig, Dataset, DatasetError, EventSource, EventWriter, Receiver, ReceiverConfig, ReceiverError,
@@ -61,6 +61,8 @@ pub enum SimulationError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Trace(#[from] TraceError),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     #[error(transparent)]
     Simulation(#[from] SimError),
     #[error(transparent)]
@@ -151,6 +153,12 @@ impl Simulation {
             let sink = TraceSink::create(out.join(output::TRACE), &[])?;
             star.engine.set_trace(sink, scenario.trace.interval);
         }
+        let capture = &scenario.capture;
+        if !capture.links.is_empty() {
+            let snap = capture.snap.bytes() as u32;
+            let links: Vec<_> = capture.links.iter().filter_map(|node| star.link(node)).collect();
+            star.engine.set_capture(CaptureSink::create(out.join(output::CAPTURE), snap)?, &links);
+        }
         let (events, time_limit) = (scenario.data.events, scenario.run.time_limit);
         Ok(Self { star, boards: count, events, time_limit, received: Vec::new() })
     }
@@ -200,6 +208,9 @@ impl Simulation {
         let closed = app.receiver_mut().finish(now.as_ps());
         if let Some(trace) = self.star.engine.take_trace() {
             trace.finish()?;
+        }
+        if let Some(capture) = self.star.engine.take_capture() {
+            capture.finish()?;
         }
         if let Some(failure) = failure {
             return Err(failure.into());

@@ -48,6 +48,15 @@ impl Star {
         Ok(Star { engine, switch, boards: ids, server, board_links, server_link })
     }
 
+    /// The link of a node of the scenario; none for another name.
+    pub fn link(&self, node: &str) -> Option<LinkId> {
+        let board = |k: &u16| node == Scenario::board_name(*k);
+        match node {
+            Scenario::SERVER => Some(self.server_link),
+            _ => (0..self.boards.len() as u16).find(board).map(|k| self.board_links[usize::from(k)]),
+        }
+    }
+
     /// The switch port a board is on.
     pub fn board_port(k: u16) -> PortId {
         PortId(k)

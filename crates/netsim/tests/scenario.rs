@@ -43,7 +43,8 @@ fn a_documented_value_is_the_default_or_names_it() {
 #[test]
 fn every_key_is_documented() {
     let text = incast();
-    let optional = ["server.consumer_rate=1GB/s", "server.vanish_at=5ms", "switch.xoff=400KB"];
+    let optional =
+        ["server.consumer_rate=1GB/s", "server.vanish_at=5ms", "switch.xoff=400KB", "capture.links=[\"server\"]"];
     let scenario = Scenario::load(incast_path(), &optional.map(str::to_owned)).unwrap();
     for (path, _) in &scenario.settings {
         let key = path.rsplit('.').next().unwrap();
@@ -86,6 +87,7 @@ fn mistakes_are_refused_with_place_key_value_and_what_is_allowed() {
         ("", &["server.slots=100000", "server.rnr_delay=1us"]),
         ("", &["link.rate=25Gbps", "link.at.board1.rate=1Gbps", "link.at.board2.rate=10Gbps"]),
         ("", &["qp.cnp_dscp=26", "data.trigger_rate=0Hz"]),
+        ("", &["capture.links=[\"server\", \"board3\"]", "capture.snap=1B"]),
     ];
     let mut report = String::new();
     for (text, overrides) in cases {

@@ -15,6 +15,7 @@ use super::read_transport::{self, Laws};
 use super::{Capture, Change, FlowSpec, LabTcp, Protocol, SenderKind, Workload};
 use crate::rng::Stream;
 use crate::scenario::document::Item;
+use crate::scenario::read::snap;
 use crate::scenario::reader::{FromItem, Section};
 use crate::topology::{hexagonal_camera, NodeKind, Ns3Import, Topology};
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
@@ -346,10 +347,7 @@ impl Traffic<'_> {
     /// `[capture]`
     pub(super) fn capture(&self, mut section: Section) -> Capture {
         let names: Vec<String> = section.list("links");
-        let snap = section.read("snap", ByteSize(256));
-        if !(64..=65_535).contains(&snap.bytes()) {
-            section.refuse("snap", "allowed is 64B to 65535B");
-        }
+        let snap = snap(&mut section);
         let links: BTreeSet<usize> =
             names.iter().filter_map(|name| self.link(&section, "links", name)).map(|(link, _)| link).collect();
         section.finish();

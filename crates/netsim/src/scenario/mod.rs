@@ -39,6 +39,7 @@ pub struct Scenario {
     pub cc: DcqcnSettings,
     pub qp: Qp,
     pub trace: Trace,
+    pub capture: Capture,
     /// Every key with the value in force, in the order of reading: `("switch.kmin", "50KB")`.
     pub settings: Vec<(String, String)>,
     /// What is allowed but will probably hurt.
@@ -135,6 +136,15 @@ impl Qp {
 pub struct Trace {
     /// Zero: no trace.
     pub interval: Time,
+}
+
+/// `[capture]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// Nodes ("board0", "server") whose links go into a pcapng file; empty: no capture.
+    pub links: Vec<String>,
+    /// Bytes kept of each frame.
+    pub snap: ByteSize,
 }
 
 impl Scenario {

@@ -3,7 +3,7 @@
 //! Promise: this is the one list of keys; `scenarios/incast-3.toml` shows them all (a test compares the two).
 //! Source: AdvCam Table II and section VII for defaults, Zhu et al. 2015 where AdvCam is silent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use penstock_cc::{DcqcnSettings, Law, StageCounting};
@@ -12,7 +12,7 @@ use super::check;
 use super::document::{Document, Item, Value};
 use super::error::{Problem, ScenarioError};
 use super::reader::{Findings, FromItem, Section};
-use super::{Boards, Data, Qp, Run, Scenario, Server, Trace, Trigger};
+use super::{Boards, Capture, Data, Qp, Run, Scenario, Server, Trace, Trigger};
 use crate::link::{Faults, LinkParams};
 use crate::switch::{lossless_headroom, EcnParams, Headroom, PfcParams, PfcThreshold, SwitchParams};
 use crate::units::{ByteSize, Frequency, Rate, Time};
@@ -33,6 +33,7 @@ pub(super) fn scenario(document: &Document, folder: &Path) -> Result<Scenario, S
     let (link, links_at) = links(root.section("link"), boards.count);
     let cc = congestion_control(root.section("cc"));
     let trace = trace(root.section("trace"));
+    let capture = capture(root.section("capture"), boards.count);
     let switch = SwitchReader::read(root.section("switch"));
     root.finish();
 
@@ -52,6 +53,7 @@ pub(super) fn scenario(document: &Document, folder: &Path) -> Result<Scenario, S
         cc,
         qp,
         trace,
+        capture,
         settings: findings.settings.take(),
         warnings: Vec::new(),
     };
@@ -128,6 +130,28 @@ fn trace(mut section: Section) -> Trace {
     let trace = Trace { interval: section.read("interval", Time::from_us(20)) };
     section.finish();
     trace
+}
+
+fn capture(mut section: Section, boards: u16) -> Capture {
+    let links: Vec<String> = section.list("links");
+    let known = |name: &String| name == Scenario::SERVER || (0..boards).any(|k| *name == Scenario::board_name(k));
+    if let Some(other) = links.iter().find(|name| !known(name)) {
+        let last = Scenario::board_name(boards - 1);
+        section.refuse("links", format!("there is no link of {other}; there are board0 to {last}, and server"));
+    }
+    let capture =
+        Capture { links: links.into_iter().collect::<BTreeSet<_>>().into_iter().collect(), snap: snap(&mut section) };
+    section.finish();
+    capture
+}
+
+/// Bytes kept of each captured frame.
+pub(crate) fn snap(section: &mut Section) -> ByteSize {
+    let snap = section.read("snap", ByteSize(256));
+    if !(64..=65_535).contains(&snap.bytes()) {
+        section.refuse("snap", "allowed is 64B to 65535B");
+    }
+    snap
 }
 
 /// The keys of one link; what is not there is as in `default`.

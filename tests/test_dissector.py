@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Wireshark dissector: tshark reads from it what scapy was told to write, and flags what breaks its format."""
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from conftest import ROOT, SCENARIO, Penstock
+from scapy.contrib.mac_control import MACControlClassBasedFlowControl
+from scapy.contrib.roce import BTH, cnp
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import Ether
+from scapy.layers.sctp import crc32c
+from scapy.packet import Packet, Raw
+from scapy.utils import PcapNgReader, wrpcap
+
+sys.path.append(str(ROOT / "tb/lib"))
+import connection as cm  # written from the table of the message's fields alone
+
+DISSECTOR = ROOT / "dissector/penstock.lua"
+INSTALL = "tshark is missing: apt-get install tshark, or `make setup`"
+ERROR = "_ws.expert.severity == error"
+
+
+def tshark(capture: Path, *arguments: str) -> list[list[str]]:
+    """A row of fields per frame that tshark prints."""
+    command = ["tshark", "-n", "-r", capture, "-X", f"lua_script:{DISSECTOR}", *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except FileNotFoundError:
+        pytest.fail(INSTALL, pytrace=False)
+    assert done.returncode == 0 and "Lua" not in done.stderr, done.stderr
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def fields(capture: Path, names: list[str], *arguments: str) -> list[list[str]]:
+    return tshark(capture, *arguments, "-T", "fields", *(word for name in names for word in ("-e", name)))
+
+
+def udp(dport: int, sport: int = 0xC123) -> Packet:
+    return (
+        Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+        / IP(src="10.0.1.1", dst="10.0.0.1")
+        / UDP(sport=sport, dport=dport)
+    )
+
+
+def rdma(opcode: int, payload: bytes, headers: bytes = b"") -> Packet:
+    padding = -len(payload) % 4
+    return udp(4791) / BTH(opcode=opcode, dqpn=0x11, psn=7, padcount=padding) / Raw(headers + payload + bytes(padding))
+
+
+RETH, IMMEDIATE = struct.pack(">QII", 0x1000, 0x2A, 4096), struct.pack(">I", 5)
+WRITE_FIRST, WRITE_MIDDLE, WRITE_ONLY_IMM, SEND_ONLY = 0x06, 0x07, 0x0B, 0x04
+
+
+def fragment(payload: bytes, source: int = 3, event: int = 0x123456789ABCDEF0, length: int | None = None) -> bytes:
+    """A fragment as crates/wire/src/fragment.rs draws it; the CRC is scapy's."""
+    crc = crc32c_of(payload)
+    size = len(payload) if length is None else length
+    header = struct.pack("<4sHHIIQQI", b"PSTF", 1, source, size, crc, event, 987_654_321_012, 0)
+    return header + struct.pack("<I", crc32c_of(header)) + payload
+
+
+def crc32c_of(data: bytes) -> int:
+    """SCTP sends the CRC-32C least significant byte first."""
+    return int.from_bytes(crc32c(data).to_bytes(4, "big"), "little")
+
+
+class Case(NamedTuple):
+    frame: Packet
+    expected: dict[str, str]
+
+
+def test_the_crc_of_the_tests_is_that_of_rfc_3720() -> None:
+    assert crc32c_of(b"123456789") == 0xE3069283
+
+
+def check(folder: Path, names: list[str], cases: list[Case], *arguments: str) -> None:
+    capture = folder / "cases.pcap"
+    wrpcap(str(capture), [case.frame for case in cases])
+    rows = fields(capture, names, *arguments)
+    assert len(rows) == len(cases)
+    for row, case in zip(rows, cases, strict=True):
+        assert dict(zip(names, row, strict=True)) == {name: case.expected.get(name, "") for name in names}
+
+
+SENDER = cm.Info(0x123456, 0x654321, 0xCAFEF00D, 0x0123456789ABCDEF, 0x0A000001)
+OTHER = cm.Info(0xABCDEF, 0x1, 0x2, 0x3, 0x0A000102)
+MESSAGE = cm.Message(cm.OPEN_QP, SENDER, OTHER, port=0x4322, transmit=cm.Transmit(True, True, True, 4096, 10, 7))
+
+
+def test_every_field_of_the_connection_manager_is_read(tmp_path: Path) -> None:
+    side = {"qpn": "0x123456", "psn": "6636321", "rkey": "0xcafef00d", "base": "0x0123456789abcdef", "ip": "10.0.0.1"}
+    other = {"qpn": "0xabcdef", "psn": "1", "rkey": "0x00000002", "base": "0x0000000000000003", "ip": "10.0.1.2"}
+    expected = {"info_valid": "1", "request": "1", "ack_valid": "0", "ack": "0", "port": "17186"}
+    expected |= {f"sender.{name}": value for name, value in side.items()}
+    expected |= {f"other.{name}": value for name, value in other.items()}
+    expected |= {"tx.valid": "1", "tx.start": "1", "tx.imm": "1", "tx.kind": "1"}
+    expected |= {"tx.length": "4096", "tx.count": "10", "tx.rate": "7"}
+    names = [f"penstock.cm.{name}" for name in expected]
+    cases = [
+        Case(udp(port) / Raw(MESSAGE.pack()), dict(zip(names, expected.values(), strict=True)))
+        for port in (cm.REQUEST_PORT, cm.REPLY_PORT)
+    ]
+    check(tmp_path, names, cases)
+
+
+def test_malformed_messages_of_the_connection_manager_are_flagged(tmp_path: Path) -> None:
+    def changed(at: int, value: int) -> bytes:
+        data = bytearray(MESSAGE.pack())
+        data[at] = value
+        return bytes(data)
+
+    flags = {name: f"penstock.cm.{name}" for name in ("length.bad", "request.bad", "ack.bad", "empty", "reserved")}
+    bad = {
+        "length.bad": [MESSAGE.pack()[:63], MESSAGE.pack() + b"\0", b"\0"],
+        "request.bad": [changed(0, 5 << 1), changed(0, 6 << 1)],
+        "ack.bad": [changed(0, 1 << 4 | 4 << 5), changed(0, 1 << 4)],
+        "empty": [bytes(64)],
+        "reserved": [changed(1, 1), changed(51, 0xF1)],
+    }
+    cases = [
+        Case(udp(cm.REQUEST_PORT) / Raw(data), {flags[name]: "1"}) for name, several in bad.items() for data in several
+    ]
+    good = [cm.Message(request, SENDER, answer=answer) for request in (1, 2, 3, 4, 7) for answer in (None, 1, 2, 3, 7)]
+    good.append(cm.Message(transmit=cm.Transmit(start=False)))
+    cases += [Case(udp(cm.REQUEST_PORT) / Raw(message.pack()), {}) for message in good]
+    check(tmp_path, list(flags.values()), cases)
+
+
+def test_every_field_of_a_cnp_is_read_and_broken_ones_are_flagged(tmp_path: Path) -> None:
+    def notification(becn: int = 1, reserved: bytes = bytes(16)) -> Packet:
+        return udp(4791) / BTH(opcode=0x81, fecn=1, becn=becn, dqpn=0xABCDE, psn=0) / Raw(reserved)
+
+    names = ["qpn", "fecn", "becn", "reserved", "icrc", "length.bad", "becn.bad", "reserved.bad"]
+    names = [f"penstock.cnp.{name}" for name in names]
+
+    def expected(frame: Packet, becn: str = "1", reserved: str = "00" * 16) -> dict[str, str]:
+        icrc = int.from_bytes(bytes(frame)[-4:], "little")
+        return dict(zip(names, ["0x0abcde", "1", becn, reserved, f"0x{icrc:08x}"], strict=False))
+
+    good, silent = notification(), notification(becn=0)
+    dirty, short = notification(reserved=bytes(15) + b"\1"), notification(reserved=bytes(12))
+    by_scapy = udp(4791) / cnp(dqpn=0xABCDE)
+    cases = [
+        Case(good, expected(good)),
+        Case(silent, expected(silent, becn="0") | {"penstock.cnp.becn.bad": "1"}),
+        Case(dirty, expected(dirty, reserved="00" * 15 + "01") | {"penstock.cnp.reserved.bad": "1"}),
+        Case(short, {"penstock.cnp.length.bad": "1"}),
+        Case(by_scapy, expected(by_scapy) | {"penstock.cnp.fecn": "0"}),
+    ]
+    check(tmp_path, names, cases)
+
+
+def test_fragment_headers_are_read_where_a_message_begins_and_nowhere_else(tmp_path: Path) -> None:
+    names = ["source", "event", "time", "length", "version", "whole", "crc.bad", "header_crc.bad"]
+    names = [f"penstock.fragment.{name}" for name in [*names, "version.bad", "length.bad", "short"]]
+    payload = bytes(range(200)) + b"x"
+    whole = fragment(payload)
+    values = ["3", str(0x123456789ABCDEF0), "987654321012", str(len(payload)), "1", "1"]
+    good = dict(zip(names, values, strict=False))
+
+    def flagged(name: str, **more: str) -> dict[str, str]:
+        return good | {f"penstock.fragment.{key}": value for key, value in ({name: "1"} | more).items()}
+
+    def damaged(at: int) -> bytes:
+        return whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+
+    def only(data: bytes) -> Packet:
+        return rdma(WRITE_ONLY_IMM, data, RETH + IMMEDIATE)
+
+    long = fragment(bytes(984), length=5000)
+    too_long = fragment(payload, length=202)
+    cases = [
+        Case(only(whole), good),
+        Case(rdma(SEND_ONLY, whole), good),
+        Case(rdma(WRITE_FIRST, long, RETH), good | {names[3]: "5000", names[5]: "0"}),
+        Case(rdma(WRITE_MIDDLE, whole), {}),
+        Case(only(b"PSTG" + whole[4:]), {}),
+        Case(only(damaged(50)), flagged("crc.bad")),
+        Case(only(damaged(32)), flagged("header_crc.bad")),
+        Case(only(damaged(4)), flagged("version.bad", version="0") | {"penstock.fragment.header_crc.bad": "1"}),
+        Case(only(too_long), flagged("length.bad", length="202", whole="0")),
+        Case(only(whole[:39]), {"penstock.fragment.short": "1"}),
+    ]
+    check(tmp_path, names, cases)
+
+
+def test_a_frame_of_each_kind_is_read_without_an_error(tmp_path: Path) -> None:
+    frames = [
+        rdma(WRITE_ONLY_IMM, fragment(b"event"), RETH + IMMEDIATE),
+        udp(4791) / cnp(dqpn=1),
+        udp(cm.REQUEST_PORT) / Raw(MESSAGE.pack()),
+        Ether(dst="01:80:c2:00:00:01", type=0x8808) / MACControlClassBasedFlowControl(c3_enabled=1, c3_pause_time=9),
+        Ether() / IP() / TCP(sport=5000, dport=6000, seq=1) / Raw(b"x"),
+    ]
+    capture = tmp_path / "kinds.pcap"
+    wrpcap(str(capture), frames)
+    rows = fields(capture, ["_ws.col.Protocol", "_ws.expert.severity"])
+    assert [row[0] for row in rows] == ["Fragment", "RoCE CNP", "CM", "MAC CTRL", "TCP"]
+    assert tshark(capture, "-Y", f"_ws.malformed or {ERROR}") == []
+
+
+@pytest.fixture(scope="module")
+def captured(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three boards against a slow server behind a small buffer: both directions of every link, whole frames."""
+    settings = ["data.events=3", "cc.law=dcqcn", "switch.kmin=10KB", "switch.kmax=40KB", "switch.buffer=250KB"]
+    capture = ['capture.links=["board0", "board1", "board2", "server"]', "capture.snap=65535B"]
+    run = penstock.run(tmp_path_factory.mktemp("captured"), *settings, *capture, scenario=SCENARIO)
+    assert run.status == 0, run.stderr
+    return run.out / "capture.pcapng"
+
+
+def test_a_run_of_boards_is_captured_with_no_malformed_frame_and_its_fragments_are_read(captured: Path) -> None:
+    names = ["_ws.col.Protocol", "frame.interface_name", "penstock.fragment.source", "penstock.fragment.event"]
+    rows = fields(captured, [*names, "_ws.malformed", "frame.time_epoch"])
+    protocols = {row[0] for row in rows}
+    assert {"Fragment", "RoCE CNP", "RRoCE", "MAC CTRL"} <= protocols, protocols
+    assert all(row[4] == "" for row in rows)
+    at_server = {(int(row[2]), int(row[3])) for row in rows if row[2] and row[1] == "switch:3>server:0"}
+    assert at_server == {(source, event) for source in range(3) for event in range(3)}
+    times = [row[5] for row in rows]
+    assert all(len(time.split(".")[1]) == 9 for time in times) and any(not time.endswith("000") for time in times)
+    assert times == sorted(times, key=float)
+    assert tshark(captured, "-Y", ERROR) == []
+
+
+TCP_RUN = """
+[run]
+time_limit = "1s"
+[topology]
+kind = "star"
+boards = 2
+[switch]
+buffer = "300KB"
+[[flow]]
+from = "board{0..1}"
+to = "server0"
+protocol = "tcp"
+size = "300KB"
+[trace]
+interval = "0us"
+"""
+
+
+def test_our_tcp_is_read_as_one_stream_a_flow_without_a_malformed_frame(penstock: Penstock, tmp_path: Path) -> None:
+    scenario = tmp_path / "tcp.toml"
+    scenario.write_text(TCP_RUN)
+    run = penstock.run(tmp_path / "out", 'capture.links=["server0-switch"]', scenario=scenario)
+    assert run.status == 0, run.stderr
+    capture = run.out / "capture.pcapng"
+    rows = fields(capture, ["tcp.stream", "tcp.len", "_ws.malformed"])
+    assert {row[0] for row in rows} == {"0", "1"} and all(row[2] == "" for row in rows)
+    assert sum(int(row[1]) for row in rows) >= 2 * 300_000
+    assert tshark(capture, "-Y", ERROR) == []
+
+
+def test_scapy_reads_the_same_capture_with_the_same_number_of_frames(captured: Path) -> None:
+    frames = sum(1 for _ in PcapNgReader(str(captured)))
+    assert frames == len(fields(captured, ["frame.number"]))
