@@ -11,19 +11,24 @@
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
 //! | [`EventSink`], [`EventWriter`] | storage as Parquet |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
+//! | [`backend`] | where messages come from: verbs, a packet socket, or packets in process |
 //!
-//! Nothing here reads a clock or opens a socket: time is passed in as `u64` picoseconds. Only [`Dataset::load`] and
-//! [`EventWriter`] touch files.
-#![forbid(unsafe_code)]
+//! Only [`backend`] reads a clock and opens sockets; to the rest time is passed in as `u64` picoseconds. Only
+//! [`Dataset::load`] and [`EventWriter`] touch files, and only `sys` holds `unsafe`.
+#![deny(unsafe_code)]
 
+pub mod backend;
 mod builder;
 mod check;
 mod dataset;
 mod npz;
+mod poll;
 mod receiver;
 mod ring;
 mod sink;
 mod source;
+#[allow(unsafe_code)]
+mod sys;
 mod triggers;
 mod writer;
 
@@ -32,8 +37,9 @@ pub use check::{CheckReport, Difference, Reference};
 pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
 pub use npz::DatasetError;
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverError, ReceiverReport};
-pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError};
+pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError, NO_SLOT};
 pub use sink::{Discard, Event, EventSink, StoreError};
 pub use source::{EventSource, SourceError};
+pub use sys::{Mapping, MemoryError, Pages, RingMemory};
 pub use triggers::Triggers;
 pub use writer::{event_schema, EventWriter, WriterOptions, SCHEMA_VERSION};

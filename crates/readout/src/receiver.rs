@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-use penstock_transport::Memory;
+use penstock_transport::{Memory, RecvWr};
 use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
 use penstock_wire::{FragmentError, Payload};
 use serde::Serialize;
@@ -21,6 +21,7 @@ use crate::builder::{BuilderConfig, BuilderCounters, EventBuilder, FragmentId, P
 use crate::check::{CheckReport, Reference};
 use crate::ring::{Region, Ring, RingConfig, RingConfigError, RingCounters};
 use crate::sink::{Event, EventSink, StoreError};
+use crate::sys::{Pages, RingMemory};
 
 /// What a receiver is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -100,14 +101,31 @@ impl<S: EventSink> Receiver<S> {
     /// # Errors
     /// [`ReceiverError`] if rings and sources do not fit together.
     pub fn new(config: ReceiverConfig, sink: S) -> Result<Receiver<S>, ReceiverError> {
-        let sources = config.builder.sources.get();
-        if config.rings.len() != usize::from(sources) {
-            return Err(ReceiverError::RingCount { rings: config.rings.len(), sources });
-        }
-        let ring = |(board, ring): (usize, &RingConfig)| {
-            Ring::new(*ring).map_err(|reason| ReceiverError::Ring { board, reason })
+        let memory = |(board, ring): (usize, &RingConfig)| {
+            let memory = RingMemory::allocate(ring.len(), Pages::Normal);
+            memory.map_err(|reason| ReceiverError::Ring { board, reason: reason.into() })
         };
-        let rings = config.rings.iter().enumerate().map(ring).collect::<Result<Vec<Ring>, _>>()?;
+        let memories = config.rings.iter().enumerate().map(memory).collect::<Result<_, _>>()?;
+        Receiver::with_memories(config, memories, sink)
+    }
+
+    /// The same over memory that is there already, one for each ring, as a NIC has registered it.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; or a memory is too small for its ring.
+    pub fn with_memories(
+        config: ReceiverConfig,
+        memories: Vec<RingMemory>,
+        sink: S,
+    ) -> Result<Receiver<S>, ReceiverError> {
+        let sources = config.builder.sources.get();
+        if config.rings.len() != usize::from(sources) || memories.len() != config.rings.len() {
+            return Err(ReceiverError::RingCount { rings: config.rings.len().min(memories.len()), sources });
+        }
+        let ring = |(board, (ring, memory)): (usize, (&RingConfig, RingMemory))| {
+            Ring::with_memory(*ring, memory).map_err(|reason| ReceiverError::Ring { board, reason })
+        };
+        let rings = config.rings.iter().zip(memories).enumerate().map(ring).collect::<Result<Vec<Ring>, _>>()?;
         let mut by_va: Vec<_> = rings.iter().enumerate().map(|(board, ring)| (ring.region().va, board)).collect();
         by_va.sort_unstable();
         for pair in by_va.windows(2) {
@@ -145,6 +163,19 @@ impl<S: EventSink> Receiver<S> {
     /// Receives that must be posted now on the queue pair of `board`.
     pub fn take_credits(&mut self, board: u16) -> u32 {
         self.rings.get_mut(usize::from(board)).map_or(0, Ring::take_credits)
+    }
+
+    /// The same receives with their slots, for boards that SEND: see [`Ring::take_receives`].
+    pub fn take_receives(&mut self, board: u16, post: impl FnMut(RecvWr)) {
+        if let Some(ring) = self.rings.get_mut(usize::from(board)) {
+            ring.take_receives(post);
+        }
+    }
+
+    /// The ring of `board` begins again for a new queue pair: see [`Ring::restart`].
+    #[must_use = "a ring that holds fragments has not begun again"]
+    pub fn restart_ring(&mut self, board: u16, rkey: u32) -> bool {
+        self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey))
     }
 
     /// A receive of `board` has completed: a message of `byte_len` bytes is in the slot that its immediate names.

@@ -10,8 +10,15 @@
 //! Released --------------> Posted ----------> Held -----------------> Released
 //! ```
 
+use penstock_transport::RecvWr;
 use penstock_wire::Payload;
 use serde::Serialize;
+
+use crate::sys::{MemoryError, Pages, RingMemory};
+
+/// `wr_id` of a receive that stands for no slot: it was spent by a completion that filled none. A WRITE WITH IMMEDIATE
+/// may use it; a SEND finds no room in it.
+pub const NO_SLOT: u64 = u64::MAX;
 
 /// Address and key of a memory region, as the board's queue pair must know them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +59,21 @@ impl RingConfig {
         let va = self.va.saturating_add(step.saturating_mul(u64::from(board)));
         RingConfig { va, rkey: self.rkey.wrapping_add(u32::from(board)), ..self }
     }
+
+    /// Bytes of all slots.
+    #[allow(clippy::len_without_is_empty, reason = "a ring is never empty")]
+    pub fn len(&self) -> usize {
+        self.slots as usize * self.slot_bytes as usize
+    }
+
+    fn check(&self) -> Result<(), RingConfigError> {
+        let &RingConfig { va, slots, slot_bytes, .. } = self;
+        if slots < 2 || slot_bytes == 0 {
+            return Err(RingConfigError::TooSmall { slots, slot_bytes });
+        }
+        let end = va.checked_add(u64::from(slots) * u64::from(slot_bytes));
+        end.map(|_| ()).ok_or(RingConfigError::PastEnd { va, slots, slot_bytes })
+    }
 }
 
 /// Why a ring cannot be made.
@@ -63,6 +85,10 @@ pub enum RingConfigError {
         "a ring of {slots} slots of {slot_bytes} bytes at {va:#x} passes the end of the address space; lower `va`"
     )]
     PastEnd { va: u64, slots: u32, slot_bytes: u32 },
+    #[error("{slots} slots of {slot_bytes} bytes do not fit into the {memory} bytes given")]
+    MemoryTooSmall { memory: usize, slots: u32, slot_bytes: u32 },
+    #[error(transparent)]
+    NoMemory(#[from] MemoryError),
 }
 
 /// A completion that the ring cannot believe. Its receive is posted again; the slots are left as they are.
@@ -97,7 +123,7 @@ pub struct RingCounters {
 #[derive(Debug)]
 pub struct Ring {
     config: RingConfig,
-    memory: Vec<u8>,
+    memory: RingMemory,
     slots: Vec<Slot>,
     /// The slot that the board fills next.
     next_fill: u32,
@@ -114,17 +140,23 @@ impl Ring {
     /// # Errors
     /// [`RingConfigError`] if it has no room or no address.
     pub fn new(config: RingConfig) -> Result<Ring, RingConfigError> {
-        let RingConfig { va, slots, slot_bytes, .. } = config;
-        if slots < 2 || slot_bytes == 0 {
-            return Err(RingConfigError::TooSmall { slots, slot_bytes });
-        }
-        let len = u64::from(slots) * u64::from(slot_bytes);
-        if va.checked_add(len).is_none() {
-            return Err(RingConfigError::PastEnd { va, slots, slot_bytes });
+        config.check()?;
+        Ring::with_memory(config, RingMemory::allocate(config.len(), Pages::Normal)?)
+    }
+
+    /// The same over memory that is there already, as a NIC has registered it.
+    ///
+    /// # Errors
+    /// [`RingConfigError`] if the memory is too small, or as [`Self::new`].
+    pub fn with_memory(config: RingConfig, memory: RingMemory) -> Result<Ring, RingConfigError> {
+        config.check()?;
+        let RingConfig { slots, slot_bytes, .. } = config;
+        if memory.bytes().len() < config.len() {
+            return Err(RingConfigError::MemoryTooSmall { memory: memory.bytes().len(), slots, slot_bytes });
         }
         Ok(Ring {
             config,
-            memory: vec![0; len as usize],
+            memory,
             slots: vec![Slot::Released; slots as usize],
             next_fill: 0,
             next_post: 0,
@@ -134,7 +166,7 @@ impl Ring {
     }
 
     pub fn region(&self) -> Region {
-        Region { va: self.config.va, len: self.memory.len() as u64, rkey: self.config.rkey }
+        Region { va: self.config.va, len: self.config.len() as u64, rkey: self.config.rkey }
     }
 
     pub fn config(&self) -> &RingConfig {
@@ -145,15 +177,39 @@ impl Ring {
         &self.counters
     }
 
-    /// Receives to post now, one per slot that came free, in ring order; the caller must post them.
+    /// How many receives to post now, one per slot that came free; the caller must post them. For boards that WRITE.
     pub fn take_credits(&mut self) -> u32 {
-        let mut credits = std::mem::take(&mut self.spent_receives);
-        while self.slots[self.after(self.next_post) as usize] == Slot::Released {
-            self.slots[self.next_post as usize] = Slot::Posted;
-            self.next_post = self.after(self.next_post);
-            credits += 1;
-        }
+        let mut credits = 0;
+        self.take_receives(|_| credits += 1);
         credits
+    }
+
+    /// Hands out the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or [`NO_SLOT`].
+    pub fn take_receives(&mut self, mut post: impl FnMut(RecvWr)) {
+        for _ in 0..std::mem::take(&mut self.spent_receives) {
+            post(RecvWr { wr_id: NO_SLOT, va: self.config.va, len: 0 });
+        }
+        let is_free = |ring: &Ring, slot: u32| ring.slots[slot as usize] == Slot::Released;
+        while is_free(self, self.next_post) && is_free(self, self.after(self.next_post)) {
+            let slot = self.next_post;
+            self.slots[slot as usize] = Slot::Posted;
+            self.next_post = self.after(slot);
+            let va = self.config.va + self.offset(slot) as u64;
+            post(RecvWr { wr_id: slot.into(), va, len: self.config.slot_bytes });
+        }
+    }
+
+    /// The board's queue pair was closed and begins again at slot 0, under a new key; posted receives are gone.
+    /// False, and nothing has happened, while a slot is held: a board must not write over what is still needed.
+    #[must_use = "a ring that holds fragments has not begun again"]
+    pub fn restart(&mut self, rkey: u32) -> bool {
+        if self.slots.iter().any(|slot| matches!(slot, Slot::Held(_))) {
+            return false;
+        }
+        self.slots.fill(Slot::Released);
+        (self.next_fill, self.next_post, self.spent_receives) = (0, 0, 0);
+        self.config.rkey = rkey;
+        true
     }
 
     /// The board has filled `slot` with a message of `byte_len` bytes (at most the slot's are held).
@@ -180,7 +236,7 @@ impl Ring {
     /// The message in a held slot; empty for any other slot.
     pub fn message(&self, slot: u32) -> &[u8] {
         match self.slots.get(slot as usize) {
-            Some(Slot::Held(len)) => &self.memory[self.offset(slot)..][..*len as usize],
+            Some(Slot::Held(len)) => &self.memory.bytes()[self.offset(slot)..][..*len as usize],
             _ => &[],
         }
     }
@@ -199,7 +255,7 @@ impl Ring {
             self.counters.writes_refused += 1;
             return;
         };
-        let target = &mut self.memory[offset..offset + len];
+        let target = &mut self.memory.bytes_mut()[offset..offset + len];
         match data {
             Payload::Bytes(bytes) => target.copy_from_slice(bytes),
             Payload::Virtual(_) => target.fill(0),
@@ -223,7 +279,7 @@ impl Ring {
     fn place(&self, va: u64, len: usize) -> Option<usize> {
         let offset = usize::try_from(va.checked_sub(self.config.va)?).ok()?;
         let slot_bytes = self.config.slot_bytes as usize;
-        let fits = offset < self.memory.len() && offset % slot_bytes + len <= slot_bytes;
+        let fits = offset < self.config.len() && offset % slot_bytes + len <= slot_bytes;
         let slot = offset / slot_bytes;
         (fits && (self.slots[slot] == Slot::Posted || slot == self.next_post as usize)).then_some(offset)
     }

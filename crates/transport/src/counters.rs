@@ -44,3 +44,43 @@ pub struct ResponderCounters {
     /// Dropped: the queue pair is in error.
     pub dropped_in_error: u64,
 }
+
+macro_rules! by_name {
+    ($($name:ident),* $(,)?) => {
+        impl ResponderCounters {
+            /// Every counter with its name.
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                let ResponderCounters { $($name),* } = *self;
+                vec![$((stringify!($name), $name)),*]
+            }
+        }
+
+        impl std::ops::AddAssign for ResponderCounters {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+by_name!(
+    rcvd_pkts,
+    sent_pkts,
+    rx_write_requests,
+    rx_send_requests,
+    rx_payload_bytes,
+    duplicate_request,
+    out_of_sequence,
+    nak_sequence_sent,
+    out_of_buffer,
+    resp_remote_access_errors,
+    resp_invalid_requests,
+    resp_local_length_error,
+    np_ecn_marked_roce_packets,
+    np_cnp_sent,
+    dropped_not_for_us,
+    dropped_wrong_peer,
+    dropped_bad_pkey,
+    dropped_not_request,
+    dropped_in_error,
+);

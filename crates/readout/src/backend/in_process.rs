@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The back end without a network: packets are put in and taken out by the caller.
+//! Promise: deterministic given its entropy and the order of packets; the reference for what other back ends do.
+//! Source: the responder of `penstock_transport`.
+
+use std::collections::VecDeque;
+
+use penstock_transport::{Memory, RecvWr};
+use penstock_wire::{Ipv4Addr, MacAddr, RocePacket};
+
+use super::responders::{Entropy, Responders};
+use super::{
+    Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, QpSpec, SessionClock,
+};
+
+/// Packets in, packets out.
+pub struct InProcess {
+    address: LocalAddress,
+    clock: SessionClock,
+    responders: Responders,
+    arrived: VecDeque<RocePacket>,
+    replies: VecDeque<RocePacket>,
+}
+
+impl InProcess {
+    /// A back end at this address. `entropy` makes numbers, PSNs and keys; with a seeded one a run repeats itself.
+    pub fn new(ip: Ipv4Addr, mac: MacAddr, clock: SessionClock, entropy: Entropy) -> Self {
+        let (arrived, replies) = (VecDeque::new(), VecDeque::new());
+        let address = LocalAddress::of_ip(ip, mac);
+        InProcess { address, clock, responders: Responders::new(ip, mac, entropy), arrived, replies }
+    }
+
+    /// A packet arrives; [`Backend::poll`] takes it.
+    pub fn arrive(&mut self, packet: RocePacket) {
+        self.arrived.push_back(packet);
+    }
+
+    /// The next packet to the peers.
+    pub fn take_reply(&mut self) -> Option<RocePacket> {
+        self.replies.pop_front()
+    }
+}
+
+impl Backend for InProcess {
+    fn name(&self) -> &'static str {
+        "in-process"
+    }
+
+    fn address(&self) -> LocalAddress {
+        self.address
+    }
+
+    fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
+        self.responders.create(spec)
+    }
+
+    fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
+        self.responders.connect(board, peer)
+    }
+
+    fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
+        self.responders.post(board, receives)
+    }
+
+    /// Nothing comes while this waits, so it never does.
+    fn poll(
+        &mut self,
+        memory: &mut dyn Memory,
+        _mode: PollMode,
+        _deadline_ps: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), BackendError> {
+        let now_ps = self.clock.now_ps();
+        while let Some(packet) = self.arrived.pop_front() {
+            self.responders.handle(now_ps, &packet, memory, out, |reply| self.replies.push_back(reply));
+        }
+        Ok(())
+    }
+
+    fn close_qp(&mut self, board: u16) -> Result<(), BackendError> {
+        self.responders.close(board);
+        Ok(())
+    }
+
+    fn fault(&self, board: u16) -> Option<String> {
+        self.responders.fault(board)
+    }
+
+    fn counters(&self) -> Counters {
+        vec![("dropped_unknown_qpn".into(), self.responders.unknown_qpn())]
+    }
+
+    fn board_counters(&self, board: u16) -> Counters {
+        self.responders.counters(board)
+    }
+}

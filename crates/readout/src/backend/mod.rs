@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where messages come from: one interface over an RDMA NIC, a packet socket, and packets in process.
+//! Promise: a back end moves bytes and reports completions in order; what a slot is and when it is free again is the
+//! ring's to say. Source: design.md section 2; the calls follow those of libibverbs.
+//!
+//! ```text
+//! create_qp --> LocalQp: qpn, psn, rkey, base, ip        (told to the board by the connection manager)
+//! connect   <-- PeerQp: the board's qpn, psn, ip          (what the board told)
+//! post_receives(RecvWr of Ring::take_receives) ... poll --> Completion --> Receiver::on_completion
+//! close_qp, then create_qp again over the same memory: the board's next life
+//! ```
+
+mod in_process;
+mod responders;
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use penstock_transport::{Memory, Mtu, RecvOpcode, RecvStatus, RecvWr};
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
+
+pub use crate::poll::{PollMode, SessionClock};
+use crate::sys::Mapping;
+pub use in_process::InProcess;
+
+/// Who we are on the network; known before any queue pair is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalAddress {
+    /// What boards send to.
+    pub ip: Ipv4Addr,
+    /// None where the NIC keeps it to itself.
+    pub mac: Option<MacAddr>,
+    /// As verbs have it; of RoCEv2 over IPv4 it is `::ffff:ip`.
+    pub gid: [u8; 16],
+}
+
+impl LocalAddress {
+    /// The address of a RoCEv2 end without a NIC.
+    pub fn of_ip(ip: Ipv4Addr, mac: MacAddr) -> Self {
+        LocalAddress { ip, mac: Some(mac), gid: ip.to_ipv6_mapped().octets() }
+    }
+}
+
+/// A queue pair to be made for one board.
+#[derive(Debug, Clone)]
+pub struct QpSpec {
+    /// Source id; the key of everything that follows.
+    pub board: u16,
+    /// The board's ring. A NIC registers it, and keeps the clone for as long as the registration lives.
+    pub memory: Arc<Mapping>,
+    /// Bytes of the ring, from the first of `memory`; the peer may write these and no others.
+    pub len: usize,
+    /// Receives that may be posted at a time: the slots.
+    pub max_receives: u32,
+}
+
+/// Our end, to be told to the board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalQp {
+    pub qpn: Qpn,
+    /// PSN of the first packet that we would send.
+    pub psn: Psn,
+    /// Key and first address of the ring. The address does not change when the queue pair is made again.
+    pub rkey: u32,
+    pub base: u64,
+    pub ip: Ipv4Addr,
+}
+
+/// The board's end, as it told it, and what both must agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerQp {
+    pub qpn: Qpn,
+    /// PSN of the first packet that the board will send.
+    pub psn: Psn,
+    pub ip: Ipv4Addr,
+    /// Path MTU.
+    pub mtu: Mtu,
+    /// Wait that our RNR NAKs ask for.
+    pub rnr_timer: RnrTimer,
+}
+
+/// The end of one receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    pub board: u16,
+    /// Of the receive: its slot, or [`NO_SLOT`](crate::NO_SLOT).
+    pub wr_id: u64,
+    /// The fields below hold only on success.
+    pub status: RecvStatus,
+    pub opcode: RecvOpcode,
+    pub imm: Option<u32>,
+    /// Bytes of the whole message.
+    pub byte_len: u32,
+}
+
+impl Completion {
+    /// Where the message lies: the slot that the immediate of a WRITE names, or that of the receive that a SEND used.
+    /// A number that is no slot's if the peer named none.
+    pub fn slot(&self) -> u32 {
+        match self.opcode {
+            RecvOpcode::WriteImm => self.imm.unwrap_or(u32::MAX),
+            RecvOpcode::Send => u32::try_from(self.wr_id).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// Name, as the kernel's RDMA counters have it where there is one, and value.
+pub type Counters = Vec<(Cow<'static, str>, u64)>;
+
+/// Why a back end could not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// Nothing there to work with: no library, no device, no interface, no right to use it.
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("board {board} has no queue pair: create one first")]
+    NoQp { board: u16 },
+    #[error("board {board} has a queue pair already: close it first")]
+    HasQp { board: u16 },
+    #[error("{action}: {source}")]
+    Io { action: Cow<'static, str>, source: io::Error },
+}
+
+impl BackendError {
+    /// The last error of the C library, with what was being done.
+    pub fn last_os(action: impl Into<Cow<'static, str>>) -> Self {
+        BackendError::Io { action: action.into(), source: io::Error::last_os_error() }
+    }
+}
+
+/// A source of messages. Object safe; times are those of the [`SessionClock`] that it was made with.
+pub trait Backend {
+    /// "verbs", "packet", "in-process".
+    fn name(&self) -> &'static str;
+
+    /// Who we are.
+    fn address(&self) -> LocalAddress;
+
+    /// Makes the queue pair of a board, not connected yet, over the ring's memory. Number, first PSN and key cannot be
+    /// guessed.
+    ///
+    /// # Errors
+    /// `HasQp`; or the device has no more of them, or of memory.
+    fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError>;
+
+    /// Connects it: from now on it takes what this peer sends, and nothing of others.
+    ///
+    /// # Errors
+    /// `NoQp`; or the device refuses.
+    fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError>;
+
+    /// Posts receives, in this order. They may be posted before the queue pair is connected.
+    ///
+    /// # Errors
+    /// `NoQp`; or the device refuses.
+    fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError>;
+
+    /// Waits in `mode` until a receive has completed or the clock shows `deadline_ps`, and appends completions to `out`.
+    /// A deadline in the past takes what is there and does not wait. A back end that moves bytes itself moves them into
+    /// `memory`; a NIC has written them already.
+    ///
+    /// # Errors
+    /// The device is gone. What one board does wrong is no error here: see [`Self::fault`].
+    fn poll(
+        &mut self,
+        memory: &mut dyn Memory,
+        mode: PollMode,
+        deadline_ps: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), BackendError>;
+
+    /// Ends the queue pair of a board; nothing is written any more when it returns. Completions of its receives may be
+    /// dropped. A board without a queue pair is fine.
+    ///
+    /// # Errors
+    /// The device refuses.
+    fn close_qp(&mut self, board: u16) -> Result<(), BackendError>;
+
+    /// Why the queue pair of a board is in error; none if it is not, or is not there.
+    fn fault(&self, board: u16) -> Option<String>;
+
+    /// Counts of the whole device or socket.
+    fn counters(&self) -> Counters;
+
+    /// Counts of one board's queue pair, all its lives together; empty where the device does not tell.
+    fn board_counters(&self, board: u16) -> Counters;
+}

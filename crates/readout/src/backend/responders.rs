@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The queue pairs of a back end without a NIC: one `transport::Responder` per board, found by its number.
+//! Promise: a packet whose source is not the queue pair's peer changes nothing but a counter; replies go to the MAC that
+//! the peer last sent from. Source: IBTA 9.6 (validation); issue F (security).
+
+use std::collections::BTreeMap;
+
+use penstock_transport::{
+    Access, Endpoint, Memory, MemoryRegion, QpState, RecvWr, Responder, ResponderConfig, ResponderCounters,
+};
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
+
+use super::{BackendError, Completion, Counters, LocalQp, PeerQp, QpSpec};
+
+/// Random bits that nobody can guess; in tests, those of a seed.
+pub type Entropy = Box<dyn FnMut() -> u32 + Send>;
+
+/// The first address of board 0's ring on the wire; a label that says nothing of our own addresses.
+const FIRST_VA: u64 = 0x1_0000_0000;
+/// Addresses from ring to ring: no ring is longer, so none borders on another.
+const VA_STEP: u64 = 1 << 40;
+
+/// One board's queue pair.
+struct Slot {
+    local: LocalQp,
+    len: u64,
+    /// Posted before the connection.
+    waiting: Vec<RecvWr>,
+    responder: Option<Responder>,
+    /// Where the peer's frames come from.
+    peer_mac: MacAddr,
+    /// Of earlier lives.
+    before: ResponderCounters,
+}
+
+/// All queue pairs, by board.
+pub(super) struct Responders {
+    ip: Ipv4Addr,
+    mac: MacAddr,
+    entropy: Entropy,
+    boards: BTreeMap<u16, Slot>,
+    /// Board of a queue pair number. Ordered, so that nothing depends on a hash.
+    by_qpn: BTreeMap<u32, u16>,
+    /// Counters of boards whose queue pair is closed.
+    closed: BTreeMap<u16, ResponderCounters>,
+    /// Packets to a queue pair number that nobody has, or that is not connected.
+    unknown_qpn: u64,
+}
+
+impl Responders {
+    pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
+        let (boards, by_qpn, closed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Responders { ip, mac, entropy, boards, by_qpn, closed, unknown_qpn: 0 }
+    }
+
+    pub(super) fn create(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
+        let board = spec.board;
+        if self.boards.contains_key(&board) {
+            return Err(BackendError::HasQp { board });
+        }
+        let qpn = loop {
+            // 0 and 1 are management queue pairs, 0xFFFFFF is multicast (IBTA 3.5.7).
+            let qpn = (self.entropy)() & 0x00FF_FFFF;
+            if (2..0x00FF_FFFF).contains(&qpn) && !self.by_qpn.contains_key(&qpn) {
+                break qpn;
+            }
+        };
+        let (psn, rkey) = (Psn::new((self.entropy)()), (self.entropy)());
+        let base = FIRST_VA + u64::from(board) * VA_STEP;
+        let local = LocalQp { qpn: Qpn::new(qpn), psn, rkey, base, ip: self.ip };
+        let before = self.closed.remove(&board).unwrap_or_default();
+        let (waiting, peer_mac) = (Vec::new(), MacAddr([0; 6]));
+        self.boards.insert(board, Slot { local, len: spec.len as u64, waiting, responder: None, peer_mac, before });
+        self.by_qpn.insert(qpn, board);
+        Ok(local)
+    }
+
+    pub(super) fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
+        let mac = self.mac;
+        let slot = self.slot(board)?;
+        let local = Endpoint { mac, ip: slot.local.ip, qpn: slot.local.qpn };
+        let remote = Endpoint { mac: slot.peer_mac, ip: peer.ip, qpn: peer.qpn };
+        let mut config = ResponderConfig::new(local, remote, peer.psn, peer.mtu);
+        config.rnr_timer = peer.rnr_timer;
+        let LocalQp { base: va, rkey, .. } = slot.local;
+        let region = MemoryRegion { va, rkey, len: slot.len, access: Access::RemoteWrite };
+        let mut responder = Responder::new(config.with_region(region));
+        slot.waiting.drain(..).for_each(|wr| responder.post_receive(wr));
+        slot.responder = Some(responder);
+        Ok(())
+    }
+
+    pub(super) fn post(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
+        let slot = self.slot(board)?;
+        match &mut slot.responder {
+            Some(responder) => receives.iter().for_each(|wr| responder.post_receive(*wr)),
+            None => slot.waiting.extend_from_slice(receives),
+        }
+        Ok(())
+    }
+
+    /// Gives a packet to its queue pair, appends what it completed to `out` and hands its replies to `send`.
+    pub(super) fn handle(
+        &mut self,
+        now_ps: u64,
+        packet: &RocePacket,
+        memory: &mut dyn Memory,
+        out: &mut Vec<Completion>,
+        mut send: impl FnMut(RocePacket),
+    ) {
+        let board = self.by_qpn.get(&packet.bth.dest_qpn.value());
+        let found = board.and_then(|board| Some((*board, self.boards.get_mut(board)?)));
+        let Some((board, slot, responder)) = found.and_then(|(board, slot)| {
+            let Slot { responder, peer_mac, .. } = slot;
+            Some((board, peer_mac, responder.as_mut()?))
+        }) else {
+            self.unknown_qpn += 1;
+            return;
+        };
+        let admitted = responder.counters().rcvd_pkts;
+        responder.handle_packet(now_ps, packet, memory);
+        if responder.counters().rcvd_pkts > admitted {
+            *slot = packet.eth_src;
+        }
+        while let Some(done) = responder.poll_completion() {
+            let (wr_id, status, opcode) = (done.wr_id, done.status, done.opcode);
+            out.push(Completion { board, wr_id, status, opcode, imm: done.imm, byte_len: done.byte_len });
+        }
+        while let Some(mut reply) = responder.poll_transmit() {
+            reply.eth_dst = *slot;
+            send(reply);
+        }
+    }
+
+    pub(super) fn close(&mut self, board: u16) {
+        if let Some(slot) = self.boards.remove(&board) {
+            self.by_qpn.remove(&slot.local.qpn.value());
+            self.closed.insert(board, slot.counters());
+        }
+    }
+
+    pub(super) fn fault(&self, board: u16) -> Option<String> {
+        match self.boards.get(&board)?.responder.as_ref()?.state() {
+            QpState::Ready => None,
+            QpState::Error(fault) => Some(fault.to_string()),
+        }
+    }
+
+    pub(super) fn unknown_qpn(&self) -> u64 {
+        self.unknown_qpn
+    }
+
+    pub(super) fn counters(&self, board: u16) -> Counters {
+        let now = self.boards.get(&board).map(Slot::counters);
+        now.or_else(|| self.closed.get(&board).copied()).map_or_else(Vec::new, |counters| {
+            counters.named().into_iter().map(|(name, value)| (name.into(), value)).collect()
+        })
+    }
+
+    fn slot(&mut self, board: u16) -> Result<&mut Slot, BackendError> {
+        self.boards.get_mut(&board).ok_or(BackendError::NoQp { board })
+    }
+}
+
+impl Slot {
+    fn counters(&self) -> ResponderCounters {
+        let mut sum = self.before;
+        if let Some(responder) = &self.responder {
+            sum += *responder.counters();
+        }
+        sum
+    }
+}

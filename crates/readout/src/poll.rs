@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How to wait for messages, and the clock that waiting is measured by.
+//! Promise: `busy` answers first, `event` costs nothing while nothing comes, `hybrid` spins for so long and then sleeps.
+//! Source: seed 001 (polling of completion queues in DAQ); the words are those of perftest's `--events`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// How to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PollMode {
+    /// Looks again and again; costs a core.
+    Busy,
+    /// Sleeps until the kernel says that something came.
+    Event,
+    /// Looks for `spin` after the last message, then sleeps.
+    Hybrid { spin: Duration },
+}
+
+impl PollMode {
+    /// As long as a wake-up costs: spinning longer saves nothing, if messages come at random.
+    pub const DEFAULT_SPIN: Duration = Duration::from_micros(50);
+
+    /// How long to look before sleeping; none: for ever.
+    pub fn spin(self) -> Option<Duration> {
+        match self {
+            PollMode::Busy => None,
+            PollMode::Event => Some(Duration::ZERO),
+            PollMode::Hybrid { spin } => Some(spin),
+        }
+    }
+}
+
+impl Default for PollMode {
+    fn default() -> Self {
+        PollMode::Hybrid { spin: Self::DEFAULT_SPIN }
+    }
+}
+
+impl fmt::Display for PollMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PollMode::Busy => f.write_str("busy"),
+            PollMode::Event => f.write_str("event"),
+            PollMode::Hybrid { spin } => write!(f, "hybrid:{}", spin.as_micros()),
+        }
+    }
+}
+
+impl FromStr for PollMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "busy" => Ok(PollMode::Busy),
+            None if text == "event" => Ok(PollMode::Event),
+            None if text == "hybrid" => Ok(PollMode::default()),
+            Some(("hybrid", spin)) => match spin.parse() {
+                Ok(spin) => Ok(PollMode::Hybrid { spin: Duration::from_micros(spin) }),
+                Err(_) => Err(format!("hybrid:{spin}: the time to spin is a whole number of microseconds")),
+            },
+            _ => Err(format!("{text}: allowed are busy, event, hybrid and hybrid:<microseconds>")),
+        }
+    }
+}
+
+/// The monotonic clock, in picoseconds since it was made. The only clock of a session; copies show the same time.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionClock(Instant);
+
+impl SessionClock {
+    /// Begins at 0.
+    pub fn start() -> Self {
+        SessionClock(Instant::now())
+    }
+
+    /// Picoseconds since [`Self::start`].
+    pub fn now_ps(&self) -> u64 {
+        let since = self.0.elapsed();
+        since.as_secs() * 1_000_000_000_000 + u64::from(since.subsec_nanos()) * 1000
+    }
+
+    /// How long until the clock shows `at_ps`; zero if it has.
+    pub fn until(&self, at_ps: u64) -> Duration {
+        Duration::from_nanos(at_ps.saturating_sub(self.now_ps()).div_ceil(1000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_read_as_they_are_written() {
+        for text in ["busy", "event", "hybrid:0", "hybrid:250"] {
+            assert_eq!(text.parse::<PollMode>().unwrap().to_string(), text);
+        }
+        assert_eq!("hybrid".parse(), Ok(PollMode::default()));
+        for (text, part) in [("fast", "allowed are busy"), ("hybrid:x", "whole number"), ("busy:1", "allowed are")] {
+            assert!(text.parse::<PollMode>().unwrap_err().contains(part), "{text}");
+        }
+    }
+}

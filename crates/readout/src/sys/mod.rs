@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings.
+//! Promise: the only module of this crate with `unsafe`; what it exports is safe to use.
+//! Source: mmap(2), madvise(2).
+
+mod mapping;
+
+pub use mapping::{Mapping, MemoryError, Pages, RingMemory};
