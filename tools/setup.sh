@@ -29,6 +29,14 @@ PY
 fi
 want ghdl ghdl
 want tshark tshark
+# For the verbs back end: bindings to libibverbs, which itself is loaded at run time.
+want cmake cmake
+/sbin/ldconfig -p | grep -qE 'libclang(-[0-9]+)?\.so' || packages="$packages libclang-dev"
+# The Soft-RoCE machine of tests/softroce: an emulator, and what goes into the machine.
+want qemu-system-x86_64 qemu-system-x86
+want busybox busybox-static
+want rdma iproute2
+[ -e /etc/libibverbs.d/rxe.driver ] || packages="$packages libibverbs1 ibverbs-providers"
 # Not needed, but it saves minutes: the benches compile Verilator's runtime again and again.
 [ "$(id -u)" != 0 ] || want ccache ccache
 if [ -n "$packages" ]; then

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Soft-RoCE machine of the tests: built if need be, restored once a session."""
+
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kernel import ImageError
+from machine import Image, Machine, MachineError
+
+import build
+
+
+@pytest.fixture(scope="session")
+def image(built: Path) -> Image:
+    """The image with the `penstock` of the tree under test."""
+    if platform.machine() != "x86_64" or shutil.which("apt-get") is None:
+        pytest.skip("the Soft-RoCE machine is made from Debian packages for x86-64")
+    try:
+        return build.build(built / "penstock")
+    except (ImageError, MachineError) as error:
+        pytest.fail(f"no Soft-RoCE machine: {error}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def machine(image: Image) -> Iterator[Machine]:
+    """A running machine, shared by all tests of the session: leave it as you found it."""
+    with Machine(image) as running:
+        yield running

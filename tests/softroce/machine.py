@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running Soft-RoCE machine: boots or is restored, and runs commands; its Ethernet is a Unix datagram socket.
+
+Promise: ready, or an error that says which step last worked; gone when closed, or with the process that made it.
+Source: ../../docs/softroce.md (options, protocol of the serial line, pitfalls).
+"""
+
+import itertools
+import json
+import shutil
+import socket
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import qemu
+from kernel import ImageError, Kernel
+
+BOOT_S = 60  # a cold boot takes 3 to 5; a host under load several times that
+
+
+class MachineError(Exception):
+    """A command in the machine failed, or the machine is gone."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A command's exit status and what it printed, both streams together."""
+
+    status: int
+    output: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a machine is made of; `snapshot` need not be there."""
+
+    kernel: Kernel
+    initrd: Path
+    snapshot: Path
+
+
+class Machine:
+    """One machine in a folder of its own under /tmp. `vm_socket` takes frames for it, its own go to `host_socket`."""
+
+    def __init__(self, image: Image, *, cold: bool = False) -> None:
+        self._image = image
+        self._ids = itertools.count(1)
+        self.folder = Path(tempfile.mkdtemp(prefix="softroce-"))
+        restored = image.snapshot.exists() and not cold
+        started = time.monotonic()
+        self._deadline = started + BOOT_S
+        self._process = qemu.start(self.folder, image.kernel, image.initrd, image.snapshot if restored else None)
+        try:
+            self._monitor = qemu.Monitor(qemu.connect(self.folder / "qmp.sock", self._process, self._deadline))
+            self._serial = qemu.connect(self.folder / "cmd.sock", self._process, self._deadline)
+            self._buffer = b""
+            if restored:
+                self._monitor.resume(self._deadline)
+                self._serial.sendall(b"\n")  # the first byte is lost
+                self.run("true", timeout_s=BOOT_S)
+            else:
+                self._read_until(b"@READY\n", self._deadline)
+        except (ImageError, MachineError) as error:
+            last = self.last_step()
+            self.close()
+            raise MachineError(
+                f"the Soft-RoCE machine does not come up; last step that worked: {last}\n{error}"
+            ) from error
+        self.ready_s = time.monotonic() - started
+
+    @property
+    def vm_socket(self) -> Path:
+        return self.folder / "vm.sock"
+
+    @property
+    def host_socket(self) -> Path:
+        return self.folder / "host.sock"
+
+    def last_step(self) -> str:
+        """The last step that the machine's first process has named on the console."""
+        console = self.folder / "console.log"
+        lines = console.read_text(errors="replace").splitlines() if console.exists() else []
+        steps = [line for line in lines if line.startswith("softroce: ")]
+        return (
+            steps[-1].removeprefix("softroce: ") if steps else f"QEMU started ({' '.join(lines[-3:]) or 'no output'})"
+        )
+
+    def run(self, command: str, timeout_s: float = 20) -> Result:
+        """Runs one line of shell in the machine and waits for it.
+
+        Raises MachineError if it does not end in time; what it has printed so far is in the message.
+        """
+        if "\n" in command:
+            raise ValueError("a command is one line")
+        number = next(self._ids)
+        self._serial.sendall(f"\n{number} {command}\n".encode())
+        self._read_until(f"@BEGIN {number}\n".encode(), time.monotonic() + timeout_s, command)
+        end = f"\n@END {number} ".encode()
+        output = self._read_until(end, time.monotonic() + timeout_s, command)
+        status = self._read_until(b"\n", time.monotonic() + timeout_s, command)
+        return Result(int(status), output.decode(errors="replace"))
+
+    def check(self, command: str, timeout_s: float = 20) -> str:
+        """The output of a command that must succeed."""
+        result = self.run(command, timeout_s)
+        if result.status:
+            raise MachineError(f"`{command}` ended with {result.status} in the machine:\n{result.output}")
+        return result.output
+
+    def start(self, name: str, command: str) -> None:
+        """Starts a command in the background, under a name."""
+        self.check(f"job start {name} {command}")
+
+    def wait(self, name: str, timeout_s: float = 20) -> Result:
+        """Waits for a background command; its output is what it wrote to its standard output."""
+        status = self.run(f"job wait {name} {int(timeout_s)}", timeout_s + 10).status
+        output = self.check(f"job out {name}")
+        if status == 124:
+            errors = self.run(f"job err {name}").output
+            raise MachineError(
+                f"{name} still runs after {timeout_s} s in the machine:\n{output[-2000:]}\n{errors[-2000:]}"
+            )
+        return Result(status, output)
+
+    def json(self, command: str) -> Any:
+        """The JSON document that a command prints."""
+        return json.loads(self.check(command))
+
+    def save(self) -> None:
+        """Writes the snapshot from which the next machine is restored. This machine ends."""
+        part = self._image.snapshot.with_suffix(".part")
+        self._monitor.migrate(part, time.monotonic() + BOOT_S)
+        self.close()
+        part.rename(self._image.snapshot)
+
+    def close(self) -> None:
+        """Ends the machine and removes its folder. May be called twice."""
+        self._process.kill()
+        self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> "Machine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read_until(self, mark: bytes, deadline: float, doing: str = "boot") -> bytes:
+        """What the serial line says up to a mark, which is taken too."""
+        searched = 0
+        while (at := self._buffer.find(mark, searched)) < 0:
+            searched = max(0, len(self._buffer) - len(mark))
+            self._serial.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                data = self._serial.recv(1 << 16)
+            except TimeoutError:
+                tail = self._buffer[-2000:].decode(errors="replace")
+                raise MachineError(f"`{doing}` does not end in the machine; it has printed:\n{tail}") from None
+            if not data:
+                raise MachineError(f"the machine is gone during `{doing}`; its last step: {self.last_step()}")
+            self._buffer += data
+        taken, self._buffer = self._buffer[:at], self._buffer[at + len(mark) :]
+        return taken
+
+
+def frames(machine: Machine) -> socket.socket:
+    """The host's end of the machine's Ethernet: one datagram a frame, without FCS."""
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    end.bind(str(machine.host_socket))
+    end.connect(str(machine.vm_socket))
+    return end
