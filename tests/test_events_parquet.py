@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The event file as a physicist reads it: with pyarrow, against the recorded arrays as NumPy reads them.
 
-Promise checked: the schema documented in crates/readout (`event_schema`), and every payload byte.
+Promise checked: the schema documented in crates/readout (`Table::Events`), and every payload byte.
 """
 
 import subprocess
@@ -24,6 +24,7 @@ SCHEMA = pa.schema(
         pa.field("sources", pa.list_(pa.field("item", pa.uint16())), nullable=False),
         pa.field("missing", pa.list_(pa.field("item", pa.uint16())), nullable=False),
         pa.field("fragments", pa.list_(pa.field("item", pa.binary())), nullable=False),
+        pa.field("crc32c", pa.list_(pa.field("item", pa.uint32())), nullable=False),
     ]
 )
 
@@ -38,7 +39,7 @@ def events_file(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_schema_and_version_are_the_documented_ones(events_file: Path) -> None:
     file = pq.ParquetFile(events_file)
     assert file.schema_arrow.equals(SCHEMA)
-    assert file.metadata.metadata[b"penstock.schema"] == b"events/1"
+    assert file.metadata.metadata[b"penstock.schema"] == b"events/2"
     assert file.metadata.row_group(0).column(0).compression == "ZSTD"
 
 

@@ -137,9 +137,10 @@ fn writer_rate() -> f64 {
     let mut writer = EventWriter::create(&out, &WriterOptions::default()).expect("temporary folder is writable");
     let (start, mut bytes) = (Instant::now(), 0);
     for number in 0..500 {
-        let fragments: Vec<(u16, &[u8])> = (0..3).map(|board| (board, &source.payload(number, board)[..])).collect();
-        bytes += fragments.iter().map(|(_, payload)| payload.len()).sum::<usize>();
+        let fragment = |board| Fragment::of(board, number, source.payload(number, board));
+        let fragments: Vec<Fragment<'_>> = (0..3).map(fragment).collect();
         let event = Event { number, timestamp_ns: Some(number), complete: true, fragments: &fragments, missing: &[] };
+        bytes += event.payload_bytes();
         writer.store(&event).expect("room in the temporary folder");
     }
     writer.close().expect("room in the temporary folder");

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes an event file without any network: `cargo run -p penstock-readout --example write_events -- DATA.npz OUT EVENTS`.
-//! Three boards; of every tenth event board 1 is missing. Read by tests/test_events_parquet.py.
+//! Writes recorded events without any network: `cargo run -p penstock-readout --example write_events -- DATA.npz OUT EVENTS`.
+//! OUT is a file that ends in .parquet, or a folder of files; then a table (events, fragments) and bytes per file may
+//! follow. Three boards; of every tenth event board 1 is missing. Read by tests/test_events_parquet.py, test_storage.py.
 
 use std::num::NonZeroU64;
 
-use penstock_readout::{Dataset, Event, EventSink, EventSource, EventWriter, Triggers, WriterOptions};
+use penstock_readout::{
+    Dataset, Event, EventSink, EventSource, EventWriter, Fragment, RunOptions, RunWriter, Table, Triggers,
+    WriterOptions,
+};
 
 const BOARDS: u16 = 3;
 const SEED: u64 = 1;
@@ -12,18 +16,29 @@ const MEAN_INTERVAL_PS: NonZeroU64 = NonZeroU64::new(100_000_000).unwrap();
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [data, out, events] = &args[..] else {
-        return Err("usage: write_events DATA.npz OUT.parquet EVENTS".into());
+    let [data, out, events, options @ ..] = &args[..] else {
+        return Err("usage: write_events DATA.npz OUT EVENTS [events|fragments [BYTES_PER_FILE]]".into());
     };
     let source = EventSource::new(&Dataset::load(data)?, BOARDS)?;
-    let mut writer = EventWriter::create(out, &WriterOptions::default())?;
+    let table = match options.first().map(String::as_str) {
+        Some("fragments") => Table::Fragments,
+        _ => Table::Events,
+    };
+    let mut sink: Box<dyn EventSink> = if out.ends_with(".parquet") {
+        Box::new(EventWriter::create(out, &WriterOptions { table, ..WriterOptions::default() })?)
+    } else {
+        let writer = WriterOptions { table, row_group_bytes: 1 << 20, ..WriterOptions::default() };
+        let file_bytes = options.get(1).map_or(Ok(1 << 30), |bytes| bytes.parse())?;
+        Box::new(RunWriter::open(out, RunOptions { writer, file_bytes, file_ps: None })?)
+    };
     for (number, time_ps) in (0..events.parse()?).zip(Triggers::new(SEED, MEAN_INTERVAL_PS)) {
         let (here, missing): (Vec<u16>, Vec<u16>) = (0..BOARDS).partition(|&board| board != 1 || number % 10 != 9);
-        let fragments: Vec<(u16, &[u8])> =
-            here.iter().map(|&board| (board, &source.payload(number, board)[..])).collect();
-        let (timestamp_ns, complete) = (Some(time_ps / 1000), missing.is_empty());
-        writer.store(&Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing })?;
+        let time_ns = time_ps / 1000;
+        let fragment = |&board: &u16| Fragment::of(board, time_ns, source.payload(number, board));
+        let fragments: Vec<Fragment<'_>> = here.iter().map(fragment).collect();
+        let (timestamp_ns, complete) = (Some(time_ns), missing.is_empty());
+        sink.store(&Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing })?;
     }
-    writer.close()?;
+    sink.close()?;
     Ok(())
 }

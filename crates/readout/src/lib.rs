@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The readout: takes the fragments that boards write, builds events, checks them and stores them.
 //! Promise: what is stored is byte for byte what was sent, in order of event number, and says what is missing.
-//! Source: design.md section 2, issue A; the file layout is at [`event_schema`].
+//! Source: design.md section 2, issues A and F; the tables are at [`Table`], the layout on disk in docs/storage.md.
 //!
 //! | part | for |
 //! |---|---|
@@ -9,22 +9,28 @@
 //! | [`Ring`] | a board's slots; a posted receive is a credit |
 //! | [`EventBuilder`] | fragments to events: order, time-out, duplicates, strays |
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
-//! | [`EventSink`], [`EventWriter`] | storage as Parquet |
+//! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
+//! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
 //! | [`backend`] | where messages come from: verbs, a packet socket, or packets in process |
 //!
 //! Only [`backend`] reads a clock and opens sockets; to the rest time is passed in as `u64` picoseconds. Only
-//! [`Dataset::load`] and [`EventWriter`] touch files, and only `sys` holds `unsafe`.
+//! [`Dataset::load`] and storage touch files, and only `sys` holds `unsafe`.
 #![deny(unsafe_code)]
 
 pub mod backend;
 mod builder;
 mod check;
 mod dataset;
+mod medium;
 mod npz;
 mod poll;
 mod receiver;
+mod recover;
 mod ring;
+mod rotate;
+mod schema;
+mod segment;
 mod sink;
 mod source;
 #[allow(unsafe_code)]
@@ -35,11 +41,15 @@ mod writer;
 pub use builder::{BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Pushed, Stray};
 pub use check::{CheckReport, Difference, Reference};
 pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
+pub use medium::{create_file, CreateMedium, Medium};
 pub use npz::DatasetError;
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverError, ReceiverReport};
+pub use recover::{recover_file, recover_folder, Recovered};
 pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError, NO_SLOT};
-pub use sink::{Discard, Event, EventSink, StoreError};
+pub use rotate::{RunOptions, RunWriter};
+pub use schema::{Table, SCHEMA_KEY};
+pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
 pub use source::{EventSource, SourceError};
 pub use sys::{Mapping, MemoryError, Pages, RingMemory};
 pub use triggers::Triggers;
-pub use writer::{event_schema, EventWriter, WriterOptions, SCHEMA_VERSION};
+pub use writer::{EventWriter, WriterOptions, PARTIAL};

@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::builder::{BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Pushed};
 use crate::check::{CheckReport, Reference};
 use crate::ring::{Region, Ring, RingConfig, RingConfigError, RingCounters};
-use crate::sink::{Event, EventSink, StoreError};
+use crate::sink::{Event, EventSink, Fragment, StoreError};
 use crate::sys::{Pages, RingMemory};
 
 /// What a receiver is made of.
@@ -270,12 +270,12 @@ impl<S: EventSink> Receiver<S> {
     fn store_events(&mut self, now_ps: u64) -> Result<(), StoreError> {
         while let Some(event) = self.builder.poll_event(now_ps) {
             let rings = &self.rings;
-            let payload = |(source, slot)| (source, &rings[usize::from(source)].message(slot)[HEADER_LEN..]);
-            let fragments: Vec<(u16, &[u8])> = event.fragments().map(payload).collect();
+            let fragment = |(source, slot): (u16, u32)| held_fragment(source, rings[usize::from(source)].message(slot));
+            let fragments: Vec<Fragment<'_>> = event.fragments().map(fragment).collect();
             let missing: Vec<u16> = event.missing().collect();
-            let bytes: u64 = fragments.iter().map(|(_, payload)| payload.len() as u64).sum();
+            let bytes: u64 = fragments.iter().map(|fragment| fragment.payload.len() as u64).sum();
             if let Some(reference) = &self.reference {
-                for &(source, payload) in &fragments {
+                for &Fragment { source, payload, .. } in &fragments {
                     self.check.compare(&**reference, event.number, source, payload);
                 }
             }
@@ -322,6 +322,14 @@ fn read_fragment(message: &[u8], byte_len: u32) -> Result<FragmentId, Refused> {
     })?;
     let FragmentHeader { source_id: source, event_number: event, timestamp_ns, .. } = header;
     Ok(FragmentId { event, source, timestamp_ns })
+}
+
+/// A message that `read_fragment` has found good, which nothing can have written since.
+fn held_fragment(source: u16, message: &[u8]) -> Fragment<'_> {
+    let (header, payload) = message.split_at(HEADER_LEN);
+    let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let timestamp_ns = u64::from(u32_at(24)) | u64::from(u32_at(28)) << 32;
+    Fragment { source, timestamp_ns, crc32c: u32_at(12), payload }
 }
 
 /// When a consumer that begins at `from_ps` has taken `bytes`.

@@ -1,21 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where built events go: the interface between the receiver and storage.
-//! Promise: a sink that answers `Ok` has taken all the bytes it needs; the slots behind them may be reused.
+//! Promise: a sink that answers `Ok` has taken all the bytes it needs; the slots behind them may be reused. A sink that
+//! answers a retriable error has taken nothing and can be asked again.
 //! Source: design.md section 2 ("the writer stores them, the slot is posted again").
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
+
+/// One source's part of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragment<'a> {
+    pub source: u16,
+    /// Time of the event at the board, in ns.
+    pub timestamp_ns: u64,
+    /// CRC-32C of the payload, as the board computed it.
+    pub crc32c: u32,
+    /// Without fragment header.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Fragment<'a> {
+    /// A fragment whose CRC-32C is computed here: for payloads that came without one.
+    pub fn of(source: u16, timestamp_ns: u64, payload: &'a [u8]) -> Fragment<'a> {
+        Fragment { source, timestamp_ns, crc32c: penstock_wire::crc32c(payload), payload }
+    }
+}
 
 /// One event as a sink sees it; the payloads still lie in the rings.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     pub number: u64,
-    /// Timestamp of the fragment that came first, in ns; none if none came.
+    /// Timestamp of the event, in ns; none if no fragment came.
     pub timestamp_ns: Option<u64>,
     pub complete: bool,
-    /// Source and payload (without fragment header), by source.
-    pub fragments: &'a [(u16, &'a [u8])],
+    /// What came, by source.
+    pub fragments: &'a [Fragment<'a>],
     /// Sources whose fragments did not come.
     pub missing: &'a [u16],
+}
+
+impl Event<'_> {
+    /// Payload bytes of all fragments.
+    pub fn payload_bytes(&self) -> usize {
+        self.fragments.iter().map(|fragment| fragment.payload.len()).sum()
+    }
 }
 
 /// Why an event could not be stored.
@@ -23,21 +51,55 @@ pub struct Event<'a> {
 pub enum StoreError {
     #[error("{file}: cannot be {action}: {source}; check that the folder exists, is writable and has room")]
     Io { file: PathBuf, action: &'static str, source: std::io::Error },
-    #[error("{file}: the Parquet writer failed: {source}; if the disk is full, make room and run again")]
+    #[error("{file}: the Parquet encoder failed: {source}; what is in the file stays and can be recovered")]
     Parquet { file: PathBuf, source: parquet::errors::ParquetError },
     #[error("event {event} has {bytes} bytes, more than the {limit} that one row can hold; send smaller fragments")]
     TooLarge { event: u64, bytes: usize, limit: usize },
     #[error("{file}: event {event} comes after the file was closed; open a new one")]
     Closed { file: PathBuf, event: u64 },
+    #[error("{folder}: another process writes here; give each receiver a folder of its own")]
+    Locked { folder: PathBuf },
+    #[error("a consumer of events at {at} is slow and its queue of {events} is full; it is waited for")]
+    ConsumerBusy { at: String, events: usize },
+}
+
+impl StoreError {
+    /// Whether the same call can succeed later: room on the disk, a consumer that catches up. Nothing was taken, and
+    /// nothing that was taken before is lost.
+    pub fn is_retriable(&self) -> bool {
+        match self {
+            StoreError::Io { source, .. } => {
+                use ErrorKind::{FileTooLarge, Interrupted, QuotaExceeded, StorageFull, TimedOut, WouldBlock};
+                let full = matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge);
+                full || matches!(source.kind(), Interrupted | TimedOut | WouldBlock)
+            }
+            StoreError::ConsumerBusy { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 /// Takes events in order of their number.
 pub trait EventSink {
     /// # Errors
-    /// [`StoreError`]; the event is then not stored.
+    /// [`StoreError`]; the event is then not taken. Ask again with the same event if the error is retriable.
     fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError>;
 
-    /// Makes everything stored so far permanent. Later calls of `store` may fail.
+    /// It is `now_ps`: for what must happen after some time (files that are closed, rows that are written). Call it
+    /// before events that came at `now_ps` are stored, and at [`Self::poll_timeout`].
+    ///
+    /// # Errors
+    /// As [`Self::store`].
+    fn handle_timeout(&mut self, _now_ps: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// When [`Self::handle_timeout`] has something to do, in ps.
+    fn poll_timeout(&self) -> Option<u64> {
+        None
+    }
+
+    /// Makes everything stored so far permanent. Later calls of `store` may fail. May be called again if it failed.
     ///
     /// # Errors
     /// [`StoreError`] if the last events cannot be made permanent.
@@ -54,7 +116,7 @@ pub struct Discard {
 impl EventSink for Discard {
     fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
         self.events += 1;
-        self.bytes += event.fragments.iter().map(|(_, payload)| payload.len() as u64).sum::<u64>();
+        self.bytes += event.payload_bytes() as u64;
         Ok(())
     }
 

@@ -16,7 +16,8 @@ use proptest::prelude::*;
 type Row = (u64, Option<u64>, Vec<(u16, Vec<u8>)>, Vec<u16>);
 
 fn store(writer: &mut EventWriter, (number, timestamp_ns, fragments, missing): &Row) -> Result<(), StoreError> {
-    let fragments: Vec<(u16, &[u8])> = fragments.iter().map(|(source, payload)| (*source, &payload[..])).collect();
+    let fragments: Vec<Fragment<'_>> =
+        fragments.iter().map(|(source, payload)| Fragment::of(*source, *number, payload)).collect();
     let complete = missing.is_empty();
     writer.store(&Event { number: *number, timestamp_ns: *timestamp_ns, complete, fragments: &fragments, missing })
 }
@@ -105,9 +106,9 @@ fn metadata_says_which_schema_and_which_run() {
     let builder = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(&path).unwrap()).unwrap();
     let metadata = builder.metadata().file_metadata().key_value_metadata().unwrap();
     let value = |key: &str| metadata.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
-    assert_eq!(value("penstock.schema").as_deref(), Some(SCHEMA_VERSION));
+    assert_eq!(value("penstock.schema").as_deref(), Some("events/2"));
     assert_eq!(value("penstock.seed").as_deref(), Some("42"));
-    assert_eq!(builder.schema().fields(), event_schema().fields());
+    assert_eq!(builder.schema().fields(), Table::Events.schema().fields());
 }
 
 #[test]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stored runs as others read them, and what is left of a writer that is killed.
+
+Promise checked: five readers that we did not write see the same events; `kill -9` at any moment leaves valid files.
+"""
+
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import awkward
+import duckdb
+import numpy as np
+import pandas
+import polars
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "data/lst1_run2008/modules.npz"
+BOARDS, EVENTS = 3, 40
+
+
+def write(built: Path, folder: Path, *options: str) -> list[str]:
+    return [str(built / "examples/write_events"), str(DATA), str(folder), *options]
+
+
+@pytest.fixture(scope="module")
+def runs(built: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder of several files for each table."""
+    folders = {}
+    for table in ("events", "fragments"):
+        folders[table] = tmp_path_factory.mktemp(table) / "run"
+        subprocess.run(write(built, folders[table], str(EVENTS), table, "4000000"), check=True)
+        assert len(list(folders[table].glob("events-*.parquet"))) > 1
+    return folders
+
+
+def expected(recorded: np.ndarray, event: int) -> list[bytes]:
+    """Payloads of an event, by board; board 1 misses every tenth."""
+    boards = [board for board in range(BOARDS) if not (board == 1 and event % 10 == 9)]
+    return [recorded[event % len(recorded), board::BOARDS].tobytes() for board in boards]
+
+
+def by_pyarrow(folder: Path) -> list:
+    return pq.read_table(folder)["fragments"].to_pylist()
+
+
+def by_pandas(folder: Path) -> list:
+    return [list(row) for row in pandas.read_parquet(folder)["fragments"]]
+
+
+def by_polars(folder: Path) -> list:
+    return polars.read_parquet(folder / "*.parquet")["fragments"].to_list()
+
+
+def by_duckdb(folder: Path) -> list:
+    rows = duckdb.sql(f"select fragments from read_parquet('{folder}/*.parquet') order by event_number").fetchall()
+    return [row[0] for row in rows]
+
+
+def by_awkward(folder: Path) -> list:
+    return awkward.to_list(awkward.from_parquet(str(folder))["fragments"])
+
+
+@pytest.mark.parametrize("read", [by_pyarrow, by_pandas, by_polars, by_duckdb, by_awkward])
+def test_a_run_is_read_by(read, runs: dict[str, Path], recorded: np.ndarray) -> None:
+    assert read(runs["events"]) == [expected(recorded, event) for event in range(EVENTS)]
+
+
+def test_one_row_per_fragment_holds_the_same_and_names_who_is_missing(
+    runs: dict[str, Path], recorded: np.ndarray
+) -> None:
+    table = pq.read_table(runs["fragments"])
+    assert table["event_number"].to_pylist() == [event for event in range(EVENTS) for _ in range(BOARDS)]
+    assert table["source"].to_pylist() == list(range(BOARDS)) * EVENTS
+    here = table.filter(table["payload"].is_valid())
+    assert here["payload"].to_pylist() == [part for event in range(EVENTS) for part in expected(recorded, event)]
+    gone = table.filter(table["payload"].is_null())
+    assert gone["source"].to_pylist() == [1] * (EVENTS // 10)
+    assert gone["crc32c"].null_count == gone["timestamp_ns"].null_count == gone.num_rows
+
+
+def test_the_checksums_are_crc32c(runs: dict[str, Path]) -> None:
+    """Against a table-driven CRC-32C (RFC 3720), of a few fragments."""
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    rows = pq.read_table(runs["fragments"], columns=["crc32c", "payload"]).slice(0, 2).to_pylist()
+    for row in rows:
+        crc = 0xFFFFFFFF
+        for byte in row["payload"]:
+            crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+        assert crc ^ 0xFFFFFFFF == row["crc32c"]
+
+
+def test_killed_at_any_moment_closed_files_are_valid_and_the_open_one_is_recovered(
+    built: Path, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    stored = 0
+    for life in range(4):
+        process = subprocess.Popen(write(built, tmp_path / "run", "1000000", "events", "8000000"))
+        try:
+            time.sleep(0.1 + rng.random() * 0.5)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        for file in (tmp_path / "run").glob("events-*.parquet"):
+            pq.read_table(file)
+        # The next life recovers what this one has left, and stores one event.
+        subprocess.run(write(built, tmp_path / "run", "1", "events"), check=True)
+        assert not list((tmp_path / "run").glob("*.partial"))
+        files = sorted((tmp_path / "run").glob("events-*.parquet"))
+        assert len(files) > stored, f"life {life} left nothing"
+        numbers = []
+        for row in (row for file in files[stored:] for row in pq.read_table(file).to_pylist()):
+            numbers.append(row["event_number"])
+            assert row["fragments"] == expected(recorded, row["event_number"])
+        assert numbers == [*range(len(numbers) - 1), 0], "events from 0 on without a gap, then those of the next life"
+        stored = len(files)
