@@ -16,11 +16,12 @@
 //!                     +---+------------+------------------+--> poll_transmit <-- CNP <-- CE mark
 //! ```
 //!
-//! Beside it, for mixed networks: TCP ([`TcpSender`], [`TcpReceiver`]) and the simplified TCP of CMS
+//! [`CmOpener`] and [`CmListener`] open and close them. Beside it, for mixed networks: TCP ([`TcpSender`], [`TcpReceiver`]) and the simplified TCP of CMS
 //! ([`SimpleTcpSender`]).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod cm;
 mod config;
 mod counters;
 mod fault;
@@ -32,6 +33,9 @@ mod responder;
 mod simple_tcp;
 mod tcp;
 
+pub use cm::{
+    CmEvent, CmFailure, CmHost, CmListener, CmListenerCounters, CmOpener, CmOpenerConfig, CmReason, CmState, Refusal,
+};
 pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
 pub use counters::ResponderCounters;
 pub use fault::Fault;

@@ -20,6 +20,7 @@ extern crate std;
 mod aeth;
 mod bth;
 mod bytesio;
+mod cm;
 mod cnm;
 mod crc;
 mod error;
@@ -40,6 +41,7 @@ mod udp;
 
 pub use aeth::{AethRepr, Credits, NakCode, RnrTimer, Syndrome};
 pub use bth::{BthRepr, BthView};
+pub use cm::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, CM_LEN, CM_REPLY_PORT, CM_REQUEST_PORT};
 pub use cnm::{Cnm, ETHERTYPE_CNM, ETHERTYPE_CN_TAG};
 pub use core::net::Ipv4Addr;
 pub use crc::{crc32c, fcs, icrc};

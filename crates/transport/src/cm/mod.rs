@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The connection manager, both roles, without sockets or clock: [`CmOpener`] asks, [`CmListener`] answers.
+//! Promise: a lost, repeated or late message changes nothing that was agreed; whatever fails says at which step.
+//! Source: the FEROCE connection manager; rules of `rtl/ctrl/cm_opener.sv` and `cm_listener.sv`; states of IBTA 10.3.1.
+//!
+//! ```text
+//! opener                                     listener
+//!   | OPEN_QP (who I am)          ----------->  takes a queue pair
+//!   | ACK (its number, PSN, key)  <-----------
+//!   | SEND_QP_INFO                ----------->  RESET -> RTR
+//!   | MODIFY_QP_RTS               ----------->  RTS: it may send
+//!   | transmit request, if wanted ----------->  its source of messages begins
+//!   | MODIFY_QP_RTS again, when it was silent: ACK = alive, refused = begun again, nothing = dead
+//!   | CLOSE_QP                    ----------->  RESET
+//! ```
+
+mod listener;
+mod opener;
+
+use penstock_wire::{CmRequest, Ipv4Addr};
+
+pub use listener::{CmHost, CmListener, CmListenerCounters, Refusal};
+pub use opener::{CmEvent, CmOpener, CmOpenerConfig, CmState};
+
+/// Why a board did not come up, or is up no longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{ip}: {why} ({}){}", last(self.done), hint(self.why))]
+pub struct CmFailure {
+    /// The other side.
+    pub ip: Ipv4Addr,
+    /// The last step that worked.
+    pub done: Option<CmRequest>,
+    /// The step that failed, and why.
+    pub why: CmReason,
+}
+
+/// What went wrong with a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CmReason {
+    /// No answer, retries spent.
+    #[error("no answer to {step} in {tries} tries")]
+    Silent {
+        /// What was asked.
+        step: CmRequest,
+        /// How often.
+        tries: u32,
+    },
+    /// It has none free, or forgot ours.
+    #[error("answered NO_QP to {step}")]
+    NoQp {
+        /// What was asked.
+        step: CmRequest,
+    },
+    /// It did not want to.
+    #[error("answered NAK to {step}")]
+    Nak {
+        /// What was asked.
+        step: CmRequest,
+    },
+    /// It could not.
+    #[error("answered ERROR to {step}")]
+    Error {
+        /// What was asked.
+        step: CmRequest,
+    },
+    /// It agreed, and did not say who it is.
+    #[error("agreed to {step} without telling its queue pair")]
+    NoInfo {
+        /// What was asked.
+        step: CmRequest,
+    },
+}
+
+fn last(done: Option<CmRequest>) -> String {
+    done.map_or_else(|| "nothing worked before".to_owned(), |step| format!("{step} had worked"))
+}
+
+fn hint(why: CmReason) -> &'static str {
+    match why {
+        CmReason::Silent { step: CmRequest::OpenQp, .. } => {
+            "; is it powered, has it this address, does it listen on UDP port 17185?"
+        }
+        CmReason::Silent { .. } => "; was it reset, or the network cut?",
+        CmReason::NoQp { step: CmRequest::OpenQp } => "; all its queue pairs are taken: close some of them",
+        CmReason::NoQp { .. } => "; it has been reset since",
+        CmReason::Nak { .. } => "; the queue pair is another server's, or it has failed",
+        CmReason::Error { .. } => "; it finds no way to us (ARP), or its queue pair did not follow",
+        CmReason::NoInfo { .. } => "; its firmware speaks another dialect",
+    }
+}
