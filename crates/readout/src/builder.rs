@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The event builder: merges fragments by event number and hands events out in order of their number.
-//! Promise: every accepted handle comes out exactly once, complete or not; memory is fixed by the configuration.
-//! Source: design.md section 2. Sans-IO: it keeps handles, not bytes, and time (ps) is passed in.
+//! Promise: every accepted handle comes out exactly once, in its event or as rejected; memory is fixed by the
+//! configuration. Source: design.md section 2. Sans-IO: it keeps handles, not bytes, and time (ps) is passed in.
 //!
 //! ```text
-//! push(event, source, handle) -> window of `window` open events, one row of handles each -> poll_event
+//! push(event, source, handle) -> window of `window` open events, one row of cells each -> peek_event, pop_event
 //!                                ^ head: the next event to hand out; leaves when complete, timed out or flushed
 //! ```
+//!
+//! Timestamps decide at the end: an event's time is the one that most of its fragments agree on, so one board whose
+//! clock is wrong spoils its own fragment and nobody else's. Time that leaps (a clock that was set, a machine that
+//! slept) times nothing out.
 
 use std::num::{NonZeroU16, NonZeroU64};
 
 use serde::Serialize;
+
+use crate::sequence::{Sequence, Share, ShareError};
+use crate::step_clock::StepClock;
 
 /// What the builder expects. The default is one server, three boards, every event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +33,8 @@ pub struct BuilderConfig {
     pub window: usize,
     /// How long an event waits for its missing fragments, from its first one, in ps.
     pub timeout_ps: u64,
-    /// Largest difference of a fragment's timestamp from that of the event's first fragment, in ns.
+    /// Largest difference of a fragment's timestamp from that of the event, in ns. The event's is the median of its
+    /// fragments', or that of the one that came first where there are only two.
     pub timestamp_window_ns: u64,
 }
 
@@ -60,10 +68,8 @@ pub enum Stray {
     Late,
     /// Its event lies further ahead than the window reaches.
     Ahead,
-    /// Its event number is none of `first_event + k * stride`.
+    /// Its event is another server's.
     OffSequence,
-    /// Its timestamp contradicts that of the event's other fragments.
-    Timestamp,
 }
 
 /// What became of a pushed fragment. The builder has kept the handle only if `Accepted`.
@@ -85,6 +91,7 @@ pub struct BuilderCounters {
     pub strays_late: u64,
     pub strays_ahead: u64,
     pub strays_off_sequence: u64,
+    /// Accepted first, and then rejected because its timestamp contradicts that of the event's other fragments.
     pub strays_timestamp: u64,
     pub events_complete: u64,
     /// Handed out with some, but not all fragments, or with none.
@@ -99,31 +106,53 @@ impl BuilderCounters {
     }
 }
 
-/// The rest of an open event is in `EventBuilder::present` and `::handles`.
+/// The rest of an open event is in `EventBuilder::present` and `::cells`.
 #[derive(Debug, Clone, Copy, Default)]
 struct OpenEvent {
     opened_at_ps: u64,
+    /// Of the fragment that came first; of the event once it is settled.
     timestamp_ns: u64,
+    earliest_ns: u64,
+    latest_ns: u64,
     fragments: u16,
     open: bool,
+    /// Its timestamps have been compared.
+    settled: bool,
+}
+
+/// A fragment that is held.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell<H> {
+    timestamp_ns: u64,
+    handle: H,
 }
 
 /// Builds events out of fragment handles `H` (for instance board and slot).
 #[derive(Debug)]
 pub struct EventBuilder<H> {
     config: BuilderConfig,
-    /// Power of two less one; event `seq` (0, 1, 2...) lives in row `seq & mask`.
+    sequence: Sequence,
+    /// Power of two less one; the event at place `seq` (0, 1, 2...) lives in row `seq & mask`.
     mask: u64,
     /// 64-bit words of presence bits per row.
     words: usize,
     events: Vec<OpenEvent>,
     present: Vec<u64>,
-    handles: Vec<H>,
-    /// Sequence number of the next event to hand out.
+    cells: Vec<Cell<H>>,
+    /// Presence bits of the head's fragments that its timestamps have rejected.
+    rejected: Vec<u64>,
+    /// Timestamps of one event, to find their median.
+    sorted_ns: Vec<u64>,
+    /// Place of the next event to hand out.
     head: u64,
+    /// Places below this have been in use.
+    taken: u64,
     open_events: usize,
+    clock: StepClock,
     /// From when the head's patience counts; none while nothing says that it exists.
     head_since_ps: Option<u64>,
+    /// Nobody's patience counts from before this.
+    patient_since_ps: u64,
     flushing: bool,
     counters: BuilderCounters,
 }
@@ -135,14 +164,20 @@ impl<H: Copy + Default> EventBuilder<H> {
         let sources = usize::from(config.sources.get());
         let words = sources.div_ceil(64);
         EventBuilder {
+            sequence: Sequence::new(config.first_event, config.stride),
             mask: rows as u64 - 1,
             words,
             events: vec![OpenEvent::default(); rows],
             present: vec![0; rows * words],
-            handles: vec![H::default(); rows * sources],
+            cells: vec![Cell::default(); rows * sources],
+            rejected: vec![0; words],
+            sorted_ns: Vec::with_capacity(sources),
             head: 0,
+            taken: 0,
             open_events: 0,
+            clock: StepClock::new(config.timeout_ps.saturating_mul(2)),
             head_since_ps: None,
+            patient_since_ps: 0,
             flushing: false,
             counters: BuilderCounters::default(),
             config,
@@ -151,6 +186,7 @@ impl<H: Copy + Default> EventBuilder<H> {
 
     /// Takes one fragment that arrived at `now_ps`. Call [`Self::poll_event`] until it has no more.
     pub fn push(&mut self, now_ps: u64, id: FragmentId, handle: H) -> Pushed {
+        let now_ps = self.clock.step(now_ps);
         let seq = match self.place(id) {
             Ok(seq) => seq,
             Err(stray) => return self.count_stray(stray),
@@ -158,60 +194,79 @@ impl<H: Copy + Default> EventBuilder<H> {
         let row = (seq & self.mask) as usize;
         if !self.events[row].open {
             self.open(now_ps, seq, id.timestamp_ns);
-        } else if self.events[row].timestamp_ns.abs_diff(id.timestamp_ns) > self.config.timestamp_window_ns {
-            return self.count_stray(Stray::Timestamp);
         }
-
         let source = usize::from(id.source);
         let (word, bit) = (row * self.words + source / 64, 1 << (source % 64));
+        let event = &mut self.events[row];
         if self.present[word] & bit != 0 {
             self.counters.duplicates += 1;
             return Pushed::Duplicate;
         }
+        if event.settled {
+            return self.count_stray(Stray::Late); // it is being handed out as it is
+        }
         self.present[word] |= bit;
-        self.handles[row * usize::from(self.config.sources.get()) + source] = handle;
-        self.events[row].fragments += 1;
+        event.fragments += 1;
+        event.earliest_ns = event.earliest_ns.min(id.timestamp_ns);
+        event.latest_ns = event.latest_ns.max(id.timestamp_ns);
+        let cell = Cell { timestamp_ns: id.timestamp_ns, handle };
+        self.cells[row * usize::from(self.config.sources.get()) + source] = cell;
         self.counters.fragments_accepted += 1;
         Pushed::Accepted
     }
 
+    /// [`Self::peek_event`] and [`Self::pop_event`] in one.
+    pub fn poll_event(&mut self, now_ps: u64) -> Option<BuiltEvent<'_, H>> {
+        let row = self.due(now_ps)?;
+        let number = self.next_event();
+        self.pop_event();
+        Some(self.built(row, number))
+    }
+
     /// The next event in order of number, if it is complete, has waited long enough, or the run is being flushed.
     /// An event of which no fragment came is handed out too (with none) once a later one shows that it is missing.
-    pub fn poll_event(&mut self, now_ps: u64) -> Option<BuiltEvent<'_, H>> {
+    /// It stays the next one until [`Self::pop_event`].
+    pub fn peek_event(&mut self, now_ps: u64) -> Option<BuiltEvent<'_, H>> {
+        let row = self.due(now_ps)?;
+        Some(self.built(row, self.next_event()))
+    }
+
+    /// The event that [`Self::peek_event`] has shown is over; its handles are the caller's again.
+    pub fn pop_event(&mut self) {
         let row = (self.head & self.mask) as usize;
         let event = self.events[row];
-        let complete = event.open && event.fragments == self.config.sources.get();
-        let given_up = self.open_events > 0 && (self.flushing || self.poll_timeout().is_some_and(|t| t <= now_ps));
-        if !complete && !given_up {
-            return None;
-        }
-
-        if complete {
+        if event.open && event.fragments == self.config.sources.get() {
             self.counters.events_complete += 1;
         } else {
             self.counters.events_incomplete += 1;
         }
-        let number = self.number(self.head);
         self.head += 1;
+        self.taken = self.taken.max(self.head);
+        self.sequence.forget_before(self.head);
         if event.open {
             self.events[row].open = false;
             self.open_events -= 1;
         }
         self.head_since_ps = self.evidence_of_head();
-
-        let sources = usize::from(self.config.sources.get());
-        Some(BuiltEvent {
-            number,
-            timestamp_ns: event.open.then_some(event.timestamp_ns),
-            complete,
-            present: if event.open { &self.present[row * self.words..][..self.words] } else { &[] },
-            handles: &self.handles[row * sources..][..sources],
-        })
     }
 
-    /// When [`Self::poll_event`] will give up waiting for the head, in ps.
+    /// When [`Self::peek_event`] will give up waiting for the head, in ps.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.head_since_ps.map(|since| since.saturating_add(self.config.timeout_ps))
+        self.give_up_at().map(|at| self.clock.outside(at))
+    }
+
+    /// Boards were held back until now (a full disk, a slow consumer): events wait their whole time from here on for
+    /// what could not be sent.
+    pub fn restart_patience(&mut self, now_ps: u64) {
+        self.patient_since_ps = self.clock.step(now_ps);
+    }
+
+    /// The destination table changes: from an announced event on another part of the events is this server's.
+    ///
+    /// # Errors
+    /// [`ShareError`] if events that have begun would move, or changes are not announced in order.
+    pub fn change_share(&mut self, share: Share) -> Result<(), ShareError> {
+        self.sequence.change(share, self.taken)
     }
 
     /// The run is over: from now on events are handed out as they are. Takes further fragments none the less.
@@ -224,9 +279,9 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.open_events
     }
 
-    /// Number of the next event that will be handed out.
+    /// Number of the next event that will be handed out; the largest one if no event is ours any more.
     pub fn next_event(&self) -> u64 {
-        self.number(self.head)
+        self.sequence.number(self.head)
     }
 
     pub fn counters(&self) -> &BuilderCounters {
@@ -237,32 +292,106 @@ impl<H: Copy + Default> EventBuilder<H> {
         &self.config
     }
 
-    fn number(&self, seq: u64) -> u64 {
-        seq.saturating_mul(self.config.stride.get()).saturating_add(self.config.first_event)
+    /// The row of the head if it is to be handed out now; its timestamps are then compared.
+    fn due(&mut self, now_ps: u64) -> Option<usize> {
+        let now_ps = self.clock.step(now_ps);
+        let row = (self.head & self.mask) as usize;
+        let event = self.events[row];
+        if event.settled && event.open {
+            return Some(row);
+        }
+        let all_here = event.open && event.fragments == self.config.sources.get();
+        let waited = self.give_up_at().is_some_and(|at| at <= now_ps);
+        let given_up = self.open_events > 0 && (self.flushing || waited);
+        if !all_here && !given_up {
+            return None;
+        }
+        self.rejected.fill(0);
+        self.events[row].settled = event.open;
+        if event.open {
+            self.settle(row);
+        }
+        Some(row)
     }
 
-    /// The sequence number of a fragment's event, if that event can be open now.
+    /// Finds the time of an event, and takes out what contradicts it.
+    fn settle(&mut self, row: usize) {
+        let window_ns = self.config.timestamp_window_ns;
+        let sources = usize::from(self.config.sources.get());
+        let (event, present) = (&mut self.events[row], &mut self.present[row * self.words..][..self.words]);
+        if event.latest_ns - event.earliest_ns <= window_ns {
+            return;
+        }
+        let cells = &self.cells[row * sources..][..sources];
+        if event.fragments > 2 {
+            self.sorted_ns.clear();
+            let here = cells.iter().enumerate().filter(|(source, _)| is_present(present, *source));
+            self.sorted_ns.extend(here.map(|(_, cell)| cell.timestamp_ns));
+            let middle = (self.sorted_ns.len() - 1) / 2;
+            event.timestamp_ns = *self.sorted_ns.select_nth_unstable(middle).1;
+        }
+        for (source, cell) in cells.iter().enumerate() {
+            let (word, bit) = (source / 64, 1 << (source % 64));
+            if present[word] & bit != 0 && cell.timestamp_ns.abs_diff(event.timestamp_ns) > window_ns {
+                present[word] &= !bit;
+                self.rejected[word] |= bit;
+                event.fragments -= 1;
+                self.counters.fragments_accepted -= 1;
+                self.counters.strays_timestamp += 1;
+            }
+        }
+    }
+
+    fn built(&self, row: usize, number: u64) -> BuiltEvent<'_, H> {
+        let event = self.events[row];
+        // An event that was just popped is not open any more, but settled.
+        let some = event.settled;
+        let sources = usize::from(self.config.sources.get());
+        BuiltEvent {
+            number,
+            timestamp_ns: some.then_some(event.timestamp_ns),
+            complete: some && event.fragments == self.config.sources.get(),
+            present: if some { &self.present[row * self.words..][..self.words] } else { &[] },
+            rejected: if some { &self.rejected } else { &[] },
+            cells: &self.cells[row * sources..][..sources],
+        }
+    }
+
+    fn give_up_at(&self) -> Option<u64> {
+        let since = self.head_since_ps?.max(self.patient_since_ps);
+        Some(since.saturating_add(self.config.timeout_ps))
+    }
+
+    /// The place of a fragment's event, if that event can be open now.
     fn place(&self, id: FragmentId) -> Result<u64, Stray> {
         if id.source >= self.config.sources.get() {
             return Err(Stray::UnknownSource);
         }
-        let offset = id.event.checked_sub(self.config.first_event).ok_or(Stray::Late)?;
-        let stride = self.config.stride.get();
-        if offset % stride != 0 {
-            return Err(Stray::OffSequence);
+        if self.sequence.is_before(id.event) {
+            return Err(Stray::Late);
         }
-        let ahead = (offset / stride).checked_sub(self.head).ok_or(Stray::Late)?;
+        let seq = self.sequence.place(id.event).ok_or(Stray::OffSequence)?;
+        let ahead = seq.checked_sub(self.head).ok_or(Stray::Late)?;
         if ahead > self.mask {
             return Err(Stray::Ahead);
         }
-        Ok(self.head + ahead)
+        Ok(seq)
     }
 
     fn open(&mut self, now_ps: u64, seq: u64, timestamp_ns: u64) {
         let row = (seq & self.mask) as usize;
-        self.events[row] = OpenEvent { opened_at_ps: now_ps, timestamp_ns, fragments: 0, open: true };
+        self.events[row] = OpenEvent {
+            opened_at_ps: now_ps,
+            timestamp_ns,
+            earliest_ns: timestamp_ns,
+            latest_ns: timestamp_ns,
+            fragments: 0,
+            open: true,
+            settled: false,
+        };
         self.present[row * self.words..][..self.words].fill(0);
         self.open_events += 1;
+        self.taken = self.taken.max(seq + 1);
         if seq == self.head || self.head_since_ps.is_none() {
             self.head_since_ps = Some(now_ps);
         }
@@ -287,7 +416,6 @@ impl<H: Copy + Default> EventBuilder<H> {
             Stray::Late => &mut self.counters.strays_late,
             Stray::Ahead => &mut self.counters.strays_ahead,
             Stray::OffSequence => &mut self.counters.strays_off_sequence,
-            Stray::Timestamp => &mut self.counters.strays_timestamp,
         };
         *counter += 1;
         Pushed::Stray(stray)
@@ -299,25 +427,34 @@ impl<H: Copy + Default> EventBuilder<H> {
 pub struct BuiltEvent<'a, H> {
     /// Event number.
     pub number: u64,
-    /// Timestamp of the fragment that came first; none if none came.
+    /// Time of the event; none if no fragment came.
     pub timestamp_ns: Option<u64>,
     pub complete: bool,
     present: &'a [u64],
-    handles: &'a [H],
+    rejected: &'a [u64],
+    cells: &'a [Cell<H>],
 }
 
 impl<'a, H: Copy> BuiltEvent<'a, H> {
     /// Source and handle of every fragment that is there, by source.
     pub fn fragments(&self) -> impl Iterator<Item = (u16, H)> + use<'a, H> {
-        let present = self.present;
-        self.handles.iter().enumerate().filter(|(i, _)| is_present(present, *i)).map(|(i, &handle)| (i as u16, handle))
+        handles(self.present, self.cells)
     }
 
-    /// The sources whose fragments are not there.
+    /// The sources whose fragments are not there, or were rejected.
     pub fn missing(&self) -> impl Iterator<Item = u16> + use<'a, H> {
         let present = self.present;
-        (0..self.handles.len()).filter(|i| !is_present(present, *i)).map(|i| i as u16)
+        (0..self.cells.len()).filter(|i| !is_present(present, *i)).map(|i| i as u16)
     }
+
+    /// Source and handle of fragments that do not belong here: their timestamps contradict the event's.
+    pub fn rejected(&self) -> impl Iterator<Item = (u16, H)> + use<'a, H> {
+        handles(self.rejected, self.cells)
+    }
+}
+
+fn handles<'a, H: Copy>(bits: &'a [u64], cells: &'a [Cell<H>]) -> impl Iterator<Item = (u16, H)> + use<'a, H> {
+    cells.iter().enumerate().filter(|(i, _)| is_present(bits, *i)).map(|(i, cell)| (i as u16, cell.handle))
 }
 
 fn is_present(words: &[u64], source: usize) -> bool {

@@ -8,6 +8,7 @@
 //! | [`Dataset`], [`EventSource`], [`Triggers`] | what the boards send, and when: recorded camera events at random times |
 //! | [`Ring`] | a board's slots; a posted receive is a credit |
 //! | [`EventBuilder`] | fragments to events: order, time-out, duplicates, strays |
+//! | [`Servers`], [`Share`] | which server builds which event, as the farm changes |
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
 //! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
 //! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
@@ -31,8 +32,11 @@ mod ring;
 mod rotate;
 mod schema;
 mod segment;
+mod sequence;
+mod servers;
 mod sink;
 mod source;
+mod step_clock;
 #[allow(unsafe_code)]
 mod sys;
 mod triggers;
@@ -48,6 +52,8 @@ pub use recover::{recover_file, recover_folder, Recovered};
 pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError, NO_SLOT};
 pub use rotate::{RunOptions, RunWriter};
 pub use schema::{Table, SCHEMA_KEY};
+pub use sequence::{Share, ShareError};
+pub use servers::{Servers, ServersError};
 pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
 pub use source::{EventSource, SourceError};
 pub use sys::{Mapping, MemoryError, Pages, RingMemory};

@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::builder::{BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Pushed};
 use crate::check::{CheckReport, Reference};
 use crate::ring::{Region, Ring, RingConfig, RingConfigError, RingCounters};
+use crate::sequence::{Share, ShareError};
 use crate::sink::{Event, EventSink, Fragment, StoreError};
 use crate::sys::{Pages, RingMemory};
 
@@ -58,6 +59,8 @@ pub struct ReceiverCounters {
     pub fragments_wrong_source: u64,
     /// Payload bytes of all events handed to the sink.
     pub bytes_stored: u64,
+    /// How often storage could not go on, and had to be waited for.
+    pub store_stalls: u64,
 }
 
 /// Everything a receiver can say about a run.
@@ -71,12 +74,22 @@ pub struct ReceiverReport {
     pub check: Option<CheckReport>,
 }
 
+/// How long storage is left alone before it is asked again.
+const RETRY_PS: u64 = 100_000_000_000;
+
 /// A slot that is stored, and waits for the consumer.
 #[derive(Debug, Clone, Copy)]
 struct Draining {
     until_ps: u64,
     board: u16,
     slot: u32,
+}
+
+/// Storage that has to be waited for.
+#[derive(Debug)]
+struct Stall {
+    error: StoreError,
+    retry_at_ps: u64,
 }
 
 /// Receives fragments of all boards, and stores the events they make in `S`.
@@ -91,6 +104,7 @@ pub struct Receiver<S> {
     /// When the consumer will have taken all it was given.
     consumer_busy_until_ps: u64,
     draining: VecDeque<Draining>,
+    stalled: Option<Stall>,
     counters: ReceiverCounters,
     check: CheckReport,
 }
@@ -134,15 +148,19 @@ impl<S: EventSink> Receiver<S> {
                 return Err(ReceiverError::Overlap { a, b });
             }
         }
+        // Boards that keep to their credits never run ahead of the window.
+        let slots = config.rings.iter().map(|ring| ring.slots as usize).max().unwrap_or(0);
+        let builder = BuilderConfig { window: config.builder.window.max(slots), ..config.builder };
         Ok(Receiver {
             rings,
             by_va,
-            builder: EventBuilder::new(config.builder),
+            builder: EventBuilder::new(builder),
             reference: None,
             sink,
             consumer_bytes_per_s: config.consumer_bytes_per_s,
             consumer_busy_until_ps: 0,
             draining: VecDeque::new(),
+            stalled: None,
             counters: ReceiverCounters::default(),
             check: CheckReport::default(),
         })
@@ -162,11 +180,16 @@ impl<S: EventSink> Receiver<S> {
 
     /// Receives that must be posted now on the queue pair of `board`.
     pub fn take_credits(&mut self, board: u16) -> u32 {
-        self.rings.get_mut(usize::from(board)).map_or(0, Ring::take_credits)
+        let mut credits = 0;
+        self.take_receives(board, |_| credits += 1);
+        credits
     }
 
     /// The same receives with their slots, for boards that SEND: see [`Ring::take_receives`].
     pub fn take_receives(&mut self, board: u16, post: impl FnMut(RecvWr)) {
+        if self.stalled.is_some() {
+            return; // what is posted may still come and is held; nothing is added to it
+        }
         if let Some(ring) = self.rings.get_mut(usize::from(board)) {
             ring.take_receives(post);
         }
@@ -181,7 +204,8 @@ impl<S: EventSink> Receiver<S> {
     /// A receive of `board` has completed: a message of `byte_len` bytes is in the slot that its immediate names.
     ///
     /// # Errors
-    /// [`StoreError`] if an event that became due could not be stored. It is lost to the file; the run should end.
+    /// [`StoreError`] if an event that became due cannot be stored, now or later; the run should end. An error that can
+    /// be retried is not returned: the event stays, see [`Self::stalled`].
     pub fn on_completion(&mut self, now_ps: u64, board: u16, imm: u32, byte_len: u32) -> Result<(), StoreError> {
         let Some(ring) = self.rings.get_mut(usize::from(board)) else {
             self.counters.fragments_wrong_source += 1;
@@ -212,17 +236,39 @@ impl<S: EventSink> Receiver<S> {
     /// When [`Self::handle_timeout`] has something to do, in ps.
     pub fn poll_timeout(&self) -> Option<u64> {
         let drained = self.draining.front().map(|d| d.until_ps);
-        [self.builder.poll_timeout(), drained].into_iter().flatten().min()
+        let storage = match &self.stalled {
+            Some(stall) => [Some(stall.retry_at_ps), None],
+            None => [self.builder.poll_timeout(), self.sink.poll_timeout()],
+        };
+        storage.into_iter().chain([drained]).flatten().min()
     }
 
     /// The run is over (or interrupted): stores what is there, as incomplete events where need be, and closes the sink.
     ///
     /// # Errors
-    /// As [`Self::on_completion`]; or the sink cannot be closed.
+    /// As [`Self::on_completion`]; or the sink cannot be closed. If the error is retriable nothing is lost yet: call it
+    /// again when there is room.
     pub fn finish(&mut self, now_ps: u64) -> Result<(), StoreError> {
         self.builder.flush();
+        self.stalled = None;
         self.store_events(now_ps)?;
-        self.sink.close()
+        match self.stalled.take() {
+            Some(stall) => Err(stall.error),
+            None => self.sink.close(),
+        }
+    }
+
+    /// Why storage has to be waited for now: a full disk, a slow consumer. Boards get no credits meanwhile.
+    pub fn stalled(&self) -> Option<&StoreError> {
+        self.stalled.as_ref().map(|stall| &stall.error)
+    }
+
+    /// The destination table changes at an announced event.
+    ///
+    /// # Errors
+    /// [`ShareError`] if events that have begun would move, or changes are not announced in order.
+    pub fn change_share(&mut self, share: Share) -> Result<(), ShareError> {
+        self.builder.change_share(share)
     }
 
     /// Events handed to the sink so far, complete or not.
@@ -267,24 +313,57 @@ impl<S: EventSink> Receiver<S> {
         self.builder.push(now_ps, id, slot) == Pushed::Accepted
     }
 
+    /// Stores what is ready, unless storage has to be waited for.
     fn store_events(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        while let Some(event) = self.builder.poll_event(now_ps) {
+        if self.stalled.as_ref().is_some_and(|stall| now_ps < stall.retry_at_ps) {
+            return Ok(());
+        }
+        if !self.draining.is_empty() || self.stalled.is_some() {
+            self.builder.restart_patience(now_ps);
+        }
+        let stored = self.sink.handle_timeout(now_ps).and_then(|()| self.store_ready(now_ps));
+        match stored {
+            Err(error) if error.is_retriable() => {
+                if self.stalled.is_none() {
+                    self.counters.store_stalls += 1;
+                    tracing::error!(%error, "storage waits; boards get no credits until it goes on");
+                }
+                let retry_at_ps = now_ps.saturating_add(RETRY_PS);
+                self.stalled = Some(Stall { error, retry_at_ps });
+                Ok(())
+            }
+            Ok(()) => {
+                if self.stalled.take().is_some() {
+                    tracing::warn!("storage goes on");
+                }
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn store_ready(&mut self, now_ps: u64) -> Result<(), StoreError> {
+        while let Some(event) = self.builder.peek_event(now_ps) {
             let rings = &self.rings;
             let fragment = |(source, slot): (u16, u32)| held_fragment(source, rings[usize::from(source)].message(slot));
             let fragments: Vec<Fragment<'_>> = event.fragments().map(fragment).collect();
             let missing: Vec<u16> = event.missing().collect();
-            let bytes: u64 = fragments.iter().map(|fragment| fragment.payload.len() as u64).sum();
+            let (number, timestamp_ns, complete) = (event.number, event.timestamp_ns, event.complete);
+            let whole = Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing };
+            self.sink.store(&whole)?;
+
+            let bytes = whole.payload_bytes() as u64;
+            self.counters.bytes_stored += bytes;
             if let Some(reference) = &self.reference {
                 for &Fragment { source, payload, .. } in &fragments {
-                    self.check.compare(&**reference, event.number, source, payload);
+                    self.check.compare(&**reference, number, source, payload);
                 }
             }
-            let (number, timestamp_ns, complete) = (event.number, event.timestamp_ns, event.complete);
-            self.sink.store(&Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing })?;
-            self.counters.bytes_stored += bytes;
-
             let until_ps = consumed_at(self.consumer_bytes_per_s, self.consumer_busy_until_ps.max(now_ps), bytes);
             self.consumer_busy_until_ps = until_ps;
+            for (board, slot) in event.rejected() {
+                self.rings[usize::from(board)].release(slot);
+            }
             for (board, slot) in event.fragments() {
                 if until_ps <= now_ps {
                     self.rings[usize::from(board)].release(slot);
@@ -292,6 +371,7 @@ impl<S: EventSink> Receiver<S> {
                     self.draining.push_back(Draining { until_ps, board, slot });
                 }
             }
+            self.builder.pop_event();
         }
         Ok(())
     }

@@ -5,15 +5,24 @@
 
 use std::num::{NonZeroU16, NonZeroU64};
 
-use penstock_readout::{BuilderConfig, EventBuilder, FragmentId, Pushed, Stray};
+use penstock_readout::{BuilderConfig, EventBuilder, FragmentId, Pushed, Servers, Share, ShareError, Stray};
 use proptest::prelude::*;
 
 /// What came out: event number, complete, (source, handle) of each fragment, missing sources.
 type Out = (u64, bool, Vec<(u16, u32)>, Vec<u16>);
 
 fn drain(builder: &mut EventBuilder<u32>, now_ps: u64, out: &mut Vec<Out>) {
-    while let Some(event) = builder.poll_event(now_ps) {
+    drain_all(builder, now_ps, out, &mut Vec::new());
+}
+
+/// Peeks before it takes, and must see the same.
+fn drain_all(builder: &mut EventBuilder<u32>, now_ps: u64, out: &mut Vec<Out>, rejected: &mut Vec<(u16, u32)>) {
+    while let Some(seen) = builder.peek_event(now_ps) {
+        let seen: Out = (seen.number, seen.complete, seen.fragments().collect(), seen.missing().collect());
+        let event = builder.poll_event(now_ps).expect("seen above");
         out.push((event.number, event.complete, event.fragments().collect(), event.missing().collect()));
+        assert_eq!(out.last(), Some(&seen));
+        rejected.extend(event.rejected());
     }
 }
 
@@ -83,19 +92,21 @@ proptest! {
     ) {
         let config = BuilderConfig { first_event: 3, timeout_ps: 100, timestamp_window_ns: 2_000, ..config(4, 8) };
         let (mut builder, mut out, mut now, mut accepted) = (EventBuilder::new(config), Vec::new(), 0, 0usize);
+        let mut rejected = Vec::new();
         for (i, &(event, source, timestamp_ns, wait, far)) in arrivals.iter().enumerate() {
             now += wait;
             let event = if far { u64::MAX - event } else { builder.next_event().saturating_add(event % 12).saturating_sub(2) };
             let pushed = builder.push(now, FragmentId { event, source, timestamp_ns }, i as u32);
             accepted += usize::from(pushed == Pushed::Accepted);
             prop_assert!(builder.open_events() <= 8);
-            drain(&mut builder, now, &mut out);
+            drain_all(&mut builder, now, &mut out, &mut rejected);
             prop_assert!(builder.poll_timeout().is_none_or(|timeout| timeout > now && timeout <= now + 100));
             prop_assert_eq!(builder.poll_timeout().is_some(), builder.open_events() > 0);
         }
         builder.flush();
-        drain(&mut builder, now, &mut out);
-        let mut handles: Vec<u32> = out.iter().flat_map(|event| event.2.iter().map(|fragment| fragment.1)).collect();
+        drain_all(&mut builder, now, &mut out, &mut rejected);
+        let in_events = out.iter().flat_map(|event| event.2.iter());
+        let mut handles: Vec<u32> = in_events.chain(&rejected).map(|fragment| fragment.1).collect();
         prop_assert_eq!(handles.len(), accepted);
         handles.sort_unstable();
         prop_assert!(handles.windows(2).all(|pair| pair[0] < pair[1]), "a handle came out twice");
@@ -145,8 +156,99 @@ fn strays_are_named_by_their_kind() {
     assert_eq!(builder.push(0, id(18, 0), 0), Pushed::Stray(Stray::Ahead));
     assert_eq!(builder.push(0, id(16, 0), 0), Pushed::Accepted);
     assert_eq!(builder.push(0, id(16, 0), 0), Pushed::Duplicate);
-    let late_clock = FragmentId { timestamp_ns: 16 * 100_000 + 1_001, ..id(16, 1) };
-    assert_eq!(builder.push(0, late_clock, 0), Pushed::Stray(Stray::Timestamp));
     assert_eq!(builder.push(0, id(16, 1), 0), Pushed::Accepted);
-    assert_eq!((builder.counters().strays(), builder.counters().duplicates), (5, 1));
+    assert_eq!((builder.counters().strays(), builder.counters().duplicates), (4, 1));
+}
+
+/// Timestamps of the fragments of one event, and the sources that must be rejected.
+fn rejected_of(timestamps_ns: &[u64]) -> (Option<u64>, Vec<u16>) {
+    let mut builder = EventBuilder::new(config(timestamps_ns.len() as u16, 4));
+    for (source, &timestamp_ns) in timestamps_ns.iter().enumerate() {
+        let id = FragmentId { event: 0, source: source as u16, timestamp_ns };
+        assert_eq!(builder.push(0, id, source as u32), Pushed::Accepted);
+    }
+    let event = builder.poll_event(0).expect("all are here");
+    let rejected: Vec<u16> = event.rejected().map(|(source, _)| source).collect();
+    assert_eq!((event.missing().collect::<Vec<_>>(), event.complete), (rejected.clone(), rejected.is_empty()));
+    let timestamp_ns = event.timestamp_ns;
+    assert_eq!(builder.counters().strays_timestamp, rejected.len() as u64);
+    (timestamp_ns, rejected)
+}
+
+#[test]
+fn a_board_whose_clock_jumped_spoils_only_its_own_fragment_wherever_it_comes() {
+    assert_eq!(rejected_of(&[5000, 5400, 5000, 4800]), (Some(5000), vec![]));
+    assert_eq!(rejected_of(&[9_000_000, 5000, 5100, 5200]).1, [0]);
+    assert_eq!(rejected_of(&[5000, 5100, 5200, 0]).1, [3]);
+    assert_eq!(rejected_of(&[5000, u64::MAX, 5100]), (Some(5100), vec![1]));
+    assert_eq!(rejected_of(&[5000, 7000]), (Some(5000), vec![1]), "of two the first one is believed");
+}
+
+#[test]
+fn a_clock_that_leaps_times_nothing_out() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
+    let mut out = Vec::new();
+    assert_eq!(builder.push(1_000, id(0, 0), 1), Pushed::Accepted);
+    for now in [1_000_000, 1_000_001, 5, 6, u64::MAX - 60] {
+        drain(&mut builder, now, &mut out);
+        assert_eq!(out, [], "at {now}");
+    }
+    assert_eq!(builder.poll_timeout(), Some(u64::MAX - 60 + 48), "two of fifty have passed");
+    assert_eq!(builder.push(u64::MAX - 59, id(0, 1), 2), Pushed::Accepted);
+    drain(&mut builder, u64::MAX, &mut out);
+    assert_eq!(out, [(0, true, vec![(0, 1), (1, 2)], vec![])]);
+}
+
+#[test]
+fn patience_begins_again_when_boards_were_held_back() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
+    let mut out = Vec::new();
+    assert_eq!(builder.push(0, id(0, 0), 1), Pushed::Accepted);
+    builder.restart_patience(40);
+    assert_eq!(builder.poll_timeout(), Some(90));
+    drain(&mut builder, 89, &mut out);
+    assert_eq!(out, []);
+    drain(&mut builder, 90, &mut out);
+    assert_eq!(out.len(), 1);
+}
+
+/// Three servers, one taken out at event 10, in again at 25; fragments of all events in random order over all builders.
+#[test]
+fn servers_share_a_run_through_every_announced_change() {
+    let mut servers = Servers::new(3).unwrap();
+    servers.take_out(1, 10).unwrap();
+    servers.put_in(1, 25).unwrap();
+    for server in 0..3 {
+        let mut shares = servers.shares(server);
+        let first = shares.next().unwrap();
+        let config = BuilderConfig { first_event: first.index.unwrap(), stride: first.servers, ..config(2, 64) };
+        let mut builder = EventBuilder::new(config);
+        shares.for_each(|share| builder.change_share(share).unwrap());
+        let mut out = Vec::new();
+        for source in 0..2 {
+            for event in (0..40).rev() {
+                let mine = servers.server_of(event) == server;
+                let pushed = builder.push(0, id(event, source), 0);
+                let expected = if mine { Pushed::Accepted } else { Pushed::Stray(Stray::OffSequence) };
+                assert!(pushed == expected || !mine && pushed == Pushed::Stray(Stray::Late), "{event}: {pushed:?}");
+            }
+        }
+        drain(&mut builder, 0, &mut out);
+        let numbers: Vec<u64> = out.iter().map(|event| event.0).collect();
+        let mine: Vec<u64> = (0..40).filter(|&event| servers.server_of(event) == server).collect();
+        assert_eq!(numbers, mine);
+        assert!(out.iter().all(|event| event.1));
+    }
+}
+
+#[test]
+fn a_change_that_comes_too_late_is_refused_and_changes_nothing() {
+    let mut builder = EventBuilder::new(BuilderConfig { stride: NonZeroU64::new(2).unwrap(), ..config(1, 8) });
+    assert_eq!(builder.push(0, id(6, 0), 0), Pushed::Accepted);
+    let out_at = |from_event| Share { from_event, servers: NonZeroU64::MIN, index: None };
+    let refused = builder.change_share(out_at(6)).unwrap_err();
+    assert_eq!(refused, ShareError::TooLate { from_event: 6, taken: 6 });
+    builder.change_share(out_at(9)).unwrap();
+    assert_eq!(builder.push(0, id(8, 0), 0), Pushed::Accepted);
+    assert_eq!(builder.push(0, id(10, 0), 0), Pushed::Stray(Stray::OffSequence));
 }

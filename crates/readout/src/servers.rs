@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The destination table as run control keeps it: which server takes which event, over a whole run.
+//! Promise: every event belongs to exactly one server; of a server that died, each event is known by its number.
+//! Source: design.md section 2; docs/integration.md ("event n to server n modulo the live servers").
+
+use std::num::NonZeroU64;
+
+use crate::sequence::Share;
+
+/// Why a table cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ServersError {
+    #[error("the table has no server from event {from_event} on; keep one")]
+    Empty { from_event: u64 },
+    #[error("server {server} is not in the table at event {from_event}; it cannot be taken out")]
+    NotThere { server: u16, from_event: u64 },
+    #[error("the table changes at event {last} already; announce a change at a later event than {from_event}")]
+    Disorder { from_event: u64, last: u64 },
+}
+
+/// Which servers share a run, from which event on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Servers {
+    /// First event and live servers, ascending, of each table.
+    tables: Vec<(u64, Vec<u16>)>,
+}
+
+impl Servers {
+    /// Servers `0..count` share the run from event 0 on.
+    ///
+    /// # Errors
+    /// [`ServersError::Empty`] if there is none.
+    pub fn new(count: u16) -> Result<Servers, ServersError> {
+        match count {
+            0 => Err(ServersError::Empty { from_event: 0 }),
+            _ => Ok(Servers { tables: vec![(0, (0..count).collect())] }),
+        }
+    }
+
+    /// Takes a server out at an announced event.
+    ///
+    /// # Errors
+    /// [`ServersError`] if it is not there, is the last one, or the table changes at a later event already.
+    pub fn take_out(&mut self, server: u16, from_event: u64) -> Result<(), ServersError> {
+        let live = self.live();
+        if !live.contains(&server) {
+            return Err(ServersError::NotThere { server, from_event });
+        }
+        self.change(from_event, live.iter().copied().filter(|&other| other != server).collect())
+    }
+
+    /// Puts a server in at an announced event.
+    ///
+    /// # Errors
+    /// [`ServersError::Disorder`].
+    pub fn put_in(&mut self, server: u16, from_event: u64) -> Result<(), ServersError> {
+        let mut live = self.live().to_vec();
+        live.push(server);
+        live.sort_unstable();
+        live.dedup();
+        self.change(from_event, live)
+    }
+
+    fn change(&mut self, from_event: u64, live: Vec<u16>) -> Result<(), ServersError> {
+        let last = self.tables[self.tables.len() - 1].0;
+        if from_event <= last {
+            return Err(ServersError::Disorder { from_event, last });
+        }
+        if live.is_empty() {
+            return Err(ServersError::Empty { from_event });
+        }
+        self.tables.push((from_event, live));
+        Ok(())
+    }
+
+    /// The servers of the last table.
+    pub fn live(&self) -> &[u16] {
+        &self.tables[self.tables.len() - 1].1
+    }
+
+    /// Who takes an event.
+    pub fn server_of(&self, event: u64) -> u16 {
+        let (_, live) = self.tables.iter().rev().find(|(from, _)| *from <= event).unwrap_or(&self.tables[0]);
+        live[(event % live.len() as u64) as usize]
+    }
+
+    /// What the event builder of `server` must be told, table by table.
+    pub fn shares(&self, server: u16) -> impl Iterator<Item = Share> + '_ {
+        self.tables.iter().map(move |(from_event, live)| Share {
+            from_event: *from_event,
+            servers: NonZeroU64::new(live.len() as u64).unwrap_or(NonZeroU64::MIN),
+            index: live.iter().position(|&other| other == server).map(|index| index as u64),
+        })
+    }
+
+    /// The events of `server` below `end` that it has not stored, one by one. `stored` holds its events in ascending
+    /// order, as its files do.
+    pub fn unstored(&self, server: u16, end: u64, stored: &[u64]) -> Vec<u64> {
+        let mine = (0..end).filter(|&event| self.server_of(event) == server);
+        mine.filter(|event| stored.binary_search(event).is_err()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_one_server_and_the_shares_agree() {
+        let mut servers = Servers::new(3).unwrap();
+        servers.take_out(1, 10).unwrap();
+        servers.put_in(1, 15).unwrap();
+        assert_eq!(
+            (0..20).map(|event| servers.server_of(event)).collect::<Vec<_>>(),
+            [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 0, 2, 0, 2, 0, 0, 1, 2, 0, 1]
+        );
+        assert_eq!(servers.shares(1).map(|share| share.index).collect::<Vec<_>>(), [Some(1), None, Some(1)]);
+        assert_eq!(servers.unstored(1, 20, &[1, 4, 19]), [7, 16]);
+    }
+
+    #[test]
+    fn tables_that_cannot_be_are_refused() {
+        assert_eq!(Servers::new(0), Err(ServersError::Empty { from_event: 0 }));
+        let mut servers = Servers::new(1).unwrap();
+        assert_eq!(servers.take_out(0, 5), Err(ServersError::Empty { from_event: 5 }));
+        assert_eq!(servers.take_out(3, 5), Err(ServersError::NotThere { server: 3, from_event: 5 }));
+        servers.put_in(1, 7).unwrap();
+        assert_eq!(servers.take_out(1, 7), Err(ServersError::Disorder { from_event: 7, last: 7 }));
+    }
+}
