@@ -101,6 +101,11 @@ impl<T: Top> Board<T> {
         self.inbox.push_back((cycle, frame, fcs_ok));
     }
 
+    /// Frames handed over that have not begun to enter the receiver.
+    pub fn waiting_frames(&self) -> usize {
+        self.inbox.len()
+    }
+
     /// The next frame that the board has sent completely.
     pub fn poll_transmit(&mut self) -> Option<Received> {
         self.outbox.pop_front()

@@ -15,6 +15,7 @@ mod config;
 mod ffi;
 #[cfg(feature = "all-tops")]
 mod hard_mac;
+pub mod live;
 #[cfg(feature = "all-tops")]
 mod measured;
 mod message;

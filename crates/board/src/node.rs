@@ -35,7 +35,7 @@ impl MessageTally {
         self.errors.values().sum()
     }
 
-    fn add(&mut self, completion: Completion) {
+    pub(crate) fn add(&mut self, completion: Completion) {
         self.last = cycle_time(completion.cycle);
         if completion.status == WcStatus::Success {
             self.ok += 1;

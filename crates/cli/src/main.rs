@@ -2,6 +2,10 @@
 //! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
 
 mod app;
+mod board;
+mod board_report;
+mod board_session;
+mod board_setup;
 mod lab;
 mod lab_board;
 mod lab_report;
@@ -31,6 +35,8 @@ struct Cli {
 enum Command {
     /// Simulate a scenario: boards (the verilated gateware), switch, server and event builder; or any network
     Run(run::Arguments),
+    /// The verilated gateware as a live endpoint: on a TAP device, an interface, a virtual machine, or a capture
+    Board(Box<board::Arguments>),
     /// Run a scenario over a grid of parameters, on this machine or a Dask cluster: a table out
     Sweep(python::Arguments),
     /// Look for congestion-control parameters that make a scenario fair, fast or free of pauses
@@ -65,6 +71,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
     match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments).into(),
+        Command::Board(arguments) => board::run(&arguments).into(),
         Command::Sweep(arguments) => python::become_python("sweep", &arguments).into(),
         Command::Tune(arguments) => python::become_python("tune", &arguments).into(),
         Command::Figures(arguments) => python::become_python("figures", &arguments).into(),

@@ -83,7 +83,7 @@ impl CaptureSink {
     }
 
     /// Describes one direction of a link; returns its number.
-    pub(crate) fn add_interface(&mut self, name: &str, rate: Rate) -> u32 {
+    pub fn add_interface(&mut self, name: &str, rate: Rate) -> u32 {
         let block = InterfaceDescriptionBlock {
             linktype: DataLink::ETHERNET,
             snaplen: self.snap_bytes,
@@ -99,7 +99,7 @@ impl CaptureSink {
     }
 
     /// Takes a frame whose last bit leaves at `at`; none that leaves before `settled` can come any more.
-    pub(crate) fn record(&mut self, interface: u32, at: Time, settled: Time, frame: Bytes) {
+    pub fn record(&mut self, interface: u32, at: Time, settled: Time, frame: Bytes) {
         self.waiting.push(Reverse(Waiting { at, sequence: self.sequence, interface, frame }));
         self.sequence += 1;
         while self.waiting.peek().is_some_and(|Reverse(first)| first.at < settled) {

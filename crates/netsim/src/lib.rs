@@ -12,6 +12,7 @@
 mod agenda;
 mod capture;
 mod distribution;
+mod emulated_switch;
 mod engine;
 mod flow;
 mod host;
@@ -36,6 +37,7 @@ pub mod workload;
 pub use agenda::{LinkChange, Observer, Way};
 pub use capture::{CaptureError, CaptureSink};
 pub use distribution::Distribution;
+pub use emulated_switch::{Cooldown, EmulatedSwitch, EmulatedSwitchParams, Notification, SwitchedFlow, ThresholdStep};
 pub use engine::{Engine, LinkId, RunEnd, SimError};
 pub use flow::{Endpoint, FlowId, Message, MessageSource};
 pub use host::{Host, HostApp, HostConfig, HostStats};

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A verilated board on a wire: the loop that runs the model in pieces and moves frames, messages and samples between them.
+//! Promise: the caller owns the thread and calls [`LiveBoard::turn`] again and again, and does to the registers what it likes
+//! in between. On a wire of simulated time the run is the same each time.
+//! Source: issue E, "virtual board"; AdvCam section VI (figure 8).
+
+use super::pace::{Activity, Pace, PaceConfig, Step};
+use super::stats::LiveStats;
+use super::wire::{Sent, Wire, WireError, WireTime};
+use crate::board::{Board, RegisterError, CYCLE_PS, OCTET_PS};
+use crate::config::{qp_register, regs};
+use crate::message::{Completion, Message};
+use crate::rates::RateSample;
+use crate::worker::{wire_octets, MessageSource};
+use crate::xgmii::Received;
+use bytes::Bytes;
+use penstock_netsim::{CaptureError, CaptureSink, EmulatedSwitch, Rate, Time};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Why a live board cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+}
+
+/// Cycles without a frame either way behind which a board is looked at more closely: 26 us, three times the longest frame.
+const QUIET_CYCLES: u64 = 4_096;
+/// Frames that wait to enter the board; more stay on the wire, which then has to hold or drop them.
+const INBOX_FRAMES: usize = 64;
+/// Messages handed to the gateware ahead of its taking their data.
+const POSTED_AHEAD: usize = 2;
+
+/// The interfaces of a capture: what the board sends, and what it receives.
+struct Capture {
+    sink: CaptureSink,
+    sent: u32,
+    received: u32,
+}
+
+/// A board and its wire.
+pub struct LiveBoard {
+    board: Board,
+    wire: Box<dyn Wire>,
+    source: Option<Box<dyn MessageSource>>,
+    switch: Option<EmulatedSwitch>,
+    capture: Option<Capture>,
+    pace: Pace,
+    n_qp: u8,
+    /// Sent by the board and not yet taken by the wire.
+    egress: VecDeque<(u64, Bytes)>,
+    completions: VecDeque<Completion>,
+    /// Cycle of the last frame either way.
+    last_frame: u64,
+    last_turn: Instant,
+    stats: LiveStats,
+}
+
+impl LiveBoard {
+    /// Plugs a board that is set up into a wire; its time begins now.
+    ///
+    /// # Errors
+    /// The board does not tell how many queue pairs it has.
+    pub fn new(mut board: Board, wire: Box<dyn Wire>, pace: PaceConfig) -> Result<Self, LiveError> {
+        use regs::global as g;
+        let n_qp = (board.read(g::BUILD)? & g::BUILD_N_QP_MASK) >> g::BUILD_N_QP_SHIFT;
+        board.restart_time();
+        Ok(Self {
+            board,
+            wire,
+            source: None,
+            switch: None,
+            capture: None,
+            pace: Pace::new(pace),
+            n_qp: n_qp as u8,
+            egress: VecDeque::new(),
+            completions: VecDeque::new(),
+            last_frame: 0,
+            last_turn: Instant::now(),
+            stats: LiveStats::default(),
+        })
+    }
+
+    /// Has the board send the messages of `source`, each at its time.
+    pub fn set_source(&mut self, source: Box<dyn MessageSource>) {
+        self.source = Some(source);
+    }
+
+    /// Puts an emulated switch between board and wire.
+    pub fn set_switch(&mut self, switch: EmulatedSwitch) {
+        self.switch = Some(switch);
+    }
+
+    /// Captures both directions of the board's port, in the board's time.
+    pub fn set_capture(&mut self, mut sink: CaptureSink) {
+        let line = Rate::from_gbps(10);
+        let (sent, received) = (sink.add_interface("board sends", line), sink.add_interface("board receives", line));
+        self.capture = Some(Capture { sink, sent, received });
+    }
+
+    /// One turn: frames in, a piece of the model's time or a sleep of at most `longest`, frames out.
+    ///
+    /// # Errors
+    /// The wire is broken.
+    pub fn turn(&mut self, longest: Duration) -> Result<Activity, LiveError> {
+        let elapsed = self.last_turn.elapsed();
+        self.last_turn = Instant::now();
+        if !self.flush()? {
+            // The wire is full: the clock stands still until it has room.
+            self.wire.wait(longest, true)?;
+            self.stats.blocked += self.last_turn.elapsed();
+            self.last_turn = Instant::now();
+            return Ok(Activity::Waiting);
+        }
+        self.take_in()?;
+        self.post_due();
+        let activity = self.activity()?;
+        let simulated = self.wire.time() != WireTime::Wall;
+        let step = if simulated { Activity::Running } else { activity };
+        match self.pace.step(step, elapsed) {
+            Step::Run(cycles) => self.run(cycles, step),
+            Step::Sleep(time) => {
+                self.wire.wait(time.min(longest), false)?;
+                self.stats.slept += self.last_turn.elapsed();
+            }
+        }
+        self.flush()?;
+        Ok(activity)
+    }
+
+    /// What the board is about.
+    fn activity(&mut self) -> Result<Activity, LiveError> {
+        use regs::{connection as c, qp as q, source as s};
+        let now = self.board.cycle();
+        let moving = self.board.waiting_frames() > 0 || self.board.pending_messages() > 0;
+        let later = self.source.as_ref().is_some_and(|source| source.next_time_ps().is_some());
+        let arriving = matches!(self.wire.time(), WireTime::Simulated(Some(_)));
+        if now < self.last_frame + QUIET_CYCLES {
+            return Ok(Activity::Running);
+        }
+        let (mut unsent, mut unacknowledged) = (false, false);
+        for index in 0..self.n_qp {
+            let [una, next, write] =
+                [q::UNA_PSN, q::NXT_PSN, q::WR_PSN].map(|at| self.board.read(qp_register(index, at)));
+            let next = next?;
+            unsent |= write? != next;
+            unacknowledged |= una? != next;
+        }
+        let running = self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK != 0;
+        let opening = self.board.read(c::STATUS)? & c::STATUS_BUSY_MASK != 0;
+        Ok(match () {
+            () if unsent || arriving => Activity::Running,
+            () if unacknowledged || opening => Activity::Waiting,
+            () if running || moving || later => Activity::Running,
+            () => Activity::Idle,
+        })
+    }
+
+    /// Frames that have arrived, as many as the board should have in hand.
+    fn take_in(&mut self) -> Result<(), LiveError> {
+        let now = self.board.cycle();
+        while self.board.waiting_frames() < INBOX_FRAMES {
+            let Some(frame) = self.wire.receive(now * CYCLE_PS)? else { break };
+            self.enter(now, frame);
+        }
+        Ok(())
+    }
+
+    /// A frame begins to enter the board, or waits its turn.
+    fn enter(&mut self, now: u64, frame: Bytes) {
+        if let Some(switch) = &mut self.switch {
+            switch.on_reply(&frame);
+        }
+        if let Some(capture) = &mut self.capture {
+            let at = Time::from_ps(now * CYCLE_PS);
+            capture.sink.record(capture.received, at, at, frame.clone());
+        }
+        self.stats.rx_frames += 1;
+        self.stats.rx_bytes += frame.len() as u64;
+        self.last_frame = now;
+        self.board.receive(now, frame, true);
+    }
+
+    /// Hands over the messages whose time has come.
+    fn post_due(&mut self) {
+        let now_ps = self.board.cycle() * CYCLE_PS;
+        let Some(source) = &mut self.source else { return };
+        while self.board.pending_messages() < POSTED_AHEAD && source.next_time_ps().is_some_and(|at| at <= now_ps) {
+            let Some(message) = source.take() else { break };
+            self.stats.messages.posted += 1;
+            self.board.post(message);
+        }
+    }
+
+    fn run(&mut self, cycles: u64, activity: Activity) {
+        let (begun, first) = (Instant::now(), self.board.cycle());
+        self.board.run_until(first + cycles);
+        self.stats.ran(activity, self.board.cycle() - first, begun.elapsed());
+        self.collect();
+    }
+
+    /// Takes what the board has made since the last look.
+    fn collect(&mut self) {
+        while let Some(sent) = self.board.poll_transmit() {
+            self.leave(sent);
+        }
+        while let Some(completion) = self.board.poll_completion() {
+            self.stats.messages.add(completion);
+            self.completions.push_back(completion);
+        }
+    }
+
+    /// A frame has left the board: through the emulated switch, if there is one, to the wire.
+    fn leave(&mut self, sent: Received) {
+        let octets = wire_octets(sent.frame.len());
+        let end_ps = (sent.start_octet + octets) * OCTET_PS;
+        self.last_frame = self.board.cycle();
+        self.stats.tx_frames += 1;
+        self.stats.tx_bytes += sent.frame.len() as u64;
+        self.stats.tx_octets += octets;
+        if !sent.fcs_ok {
+            self.stats.tx_bad_fcs += 1; // a switch drops it
+            return;
+        }
+        if let Some(capture) = &mut self.capture {
+            let at = Time::from_ps(end_ps);
+            capture.sink.record(capture.sent, at, at, sent.frame.clone());
+        }
+        if let Some(switch) = &mut self.switch {
+            if let Some(notification) = switch.on_frame(Time::from_ps(sent.start_octet * OCTET_PS), &sent.frame) {
+                self.enter(self.board.cycle(), notification);
+            }
+        }
+        self.egress.push_back((end_ps, sent.frame));
+    }
+
+    /// Gives the wire what waits for it; whether all of it has gone.
+    fn flush(&mut self) -> Result<bool, LiveError> {
+        while let Some((at, frame)) = self.egress.front() {
+            match self.wire.send(*at, frame)? {
+                Sent::Full => return Ok(false),
+                Sent::Lost => self.stats.lost_frames += 1,
+                Sent::Done => {}
+            }
+            self.egress.pop_front();
+        }
+        Ok(true)
+    }
+
+    /// Posts a message behind those of the source.
+    pub fn post(&mut self, message: Message) {
+        self.stats.messages.posted += 1;
+        self.board.post(message);
+    }
+
+    /// The next message that has ended.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// The next sample of the sampling port, once [`LiveBoard::sample_rates`] has been called.
+    pub fn poll_rates(&mut self) -> Option<RateSample> {
+        self.board.poll_rates()
+    }
+
+    /// See [`Board::sample_rates`].
+    ///
+    /// # Errors
+    /// The board refuses.
+    pub fn sample_rates(&mut self, first: u8, last: u8, interval_cycles: u32) -> Result<(), RegisterError> {
+        self.board.sample_rates(first, last, interval_cycles)
+    }
+
+    /// Reads a register; the clock runs for it.
+    ///
+    /// # Errors
+    /// There is no such register.
+    pub fn read(&mut self, address: u32) -> Result<u32, RegisterError> {
+        self.board.read(address)
+    }
+
+    /// Writes a register; the clock runs for it.
+    ///
+    /// # Errors
+    /// There is no such register, or it is read-only.
+    pub fn write(&mut self, address: u32, value: u32) -> Result<(), RegisterError> {
+        self.board.write(address, value)
+    }
+
+    /// The board, for set-up by its own methods ([`Board::set_dcqcn`], [`Board::open_qp`]).
+    pub fn board(&mut self) -> &mut Board {
+        &mut self.board
+    }
+
+    /// Queue pairs of the build.
+    pub fn queue_pairs(&self) -> u8 {
+        self.n_qp
+    }
+
+    /// Whose time the wire lives in, and what it still brings.
+    pub fn wire_time(&self) -> WireTime {
+        self.wire.time()
+    }
+
+    pub fn switch(&self) -> Option<&EmulatedSwitch> {
+        self.switch.as_ref()
+    }
+
+    /// Clock cycles since the board was plugged in.
+    pub fn cycle(&self) -> u64 {
+        self.board.cycle()
+    }
+
+    /// The board's time in ps.
+    pub fn now_ps(&self) -> u64 {
+        self.board.cycle() * CYCLE_PS
+    }
+
+    pub fn stats(&self) -> &LiveStats {
+        &self.stats
+    }
+
+    /// The source has no more messages, and every message has ended.
+    pub fn is_done(&self) -> bool {
+        let messages = &self.stats.messages;
+        let over = self.source.as_ref().is_none_or(|source| source.next_time_ps().is_none());
+        over && messages.ok + messages.failed() >= messages.posted
+    }
+
+    /// Closes the capture; gives the number of frames in it.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish_capture(&mut self) -> Result<Option<u64>, LiveError> {
+        Ok(self.capture.take().map(|capture| capture.sink.finish()).transpose()?)
+    }
+}

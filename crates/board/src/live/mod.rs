@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The verilated board as a live endpoint ("virtual board"): on a TAP device, a packet socket, the socket of a virtual machine,
+//! or a replay of a capture.
+//!
+//! ```text
+//!  messages, registers            emulated switch
+//!        |                       (CNPs by throughput)
+//!  +-----v---------------------------+   |   +------------------------------+
+//!  | LiveBoard: Board, clock (Pace)  |<--+-->| Wire: Tap, PacketSocket,     |<--> kernel, NIC,
+//!  +---------------------------------+       |       UnixWire, Replay       |     virtual machine, file
+//!        |  capture, samples, counts         +------------------------------+
+//! ```
+//!
+//! Time is the board's: cycles run. [`pace`] says when they run.
+
+mod checksum;
+mod live_board;
+mod neighbour;
+pub mod pace;
+mod packet;
+mod replay;
+mod stats;
+mod tap;
+mod unix;
+mod wire;
+
+pub use live_board::{LiveBoard, LiveError};
+pub use neighbour::{resolve, NoNeighbour};
+pub use pace::{Activity, PaceConfig};
+pub use packet::PacketSocket;
+pub use replay::Replay;
+pub use stats::LiveStats;
+pub use tap::Tap;
+pub use unix::UnixWire;
+pub use wire::{Sent, Wire, WireError, WireTime};

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A TAP device as a wire: the host's own kernel is at the far end.
+//! Promise: attaches to a device of that name, makes it where the rights suffice, and brings it up.
+
+use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
+use crate::ffi::{attach_tap, bring_up};
+use bytes::Bytes;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+/// A TAP device.
+pub struct Tap {
+    device: File,
+    name: String,
+    buffer: Vec<u8>,
+}
+
+impl Tap {
+    /// Opens TAP device `name`.
+    ///
+    /// # Errors
+    /// No right, no such driver, in use, or a device of another kind.
+    pub fn open(name: &str) -> Result<Self, WireError> {
+        let failed = |source: io::Error| match source.kind() {
+            ErrorKind::PermissionDenied => WireError::TapPermission { name: name.into() },
+            ErrorKind::NotFound => WireError::NoTun,
+            _ => WireError::Tap { name: name.into(), source },
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(nix::libc::O_NONBLOCK);
+        let device = options.open("/dev/net/tun").map_err(failed)?;
+        attach_tap(device.as_fd(), name).map_err(failed)?;
+        // Who was given the device but not the right to bring it up must have done so before.
+        if !is_up(name) {
+            let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::1]:0")).map_err(failed)?;
+            bring_up(socket.as_fd(), name).map_err(failed)?;
+        }
+        Ok(Self { device, name: name.into(), buffer: vec![0; MAX_FRAME] })
+    }
+
+    fn broken(&self, source: io::Error) -> WireError {
+        WireError::Tap { name: self.name.clone(), source }
+    }
+}
+
+/// Whether the interface is up; one that cannot be looked at counts as down.
+fn is_up(name: &str) -> bool {
+    let Ok(mut all) = getifaddrs() else { return false };
+    all.any(|interface| interface.interface_name == name && interface.flags.contains(InterfaceFlags::IFF_UP))
+}
+
+/// EIO: the interface is down.
+fn is_down(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(nix::libc::EIO)
+}
+
+impl Wire for Tap {
+    fn send(&mut self, _now_ps: u64, frame: &Bytes) -> Result<Sent, WireError> {
+        match self.device.write(frame) {
+            Ok(_) => Ok(Sent::Done),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(Sent::Full),
+            Err(error) if is_down(&error) => Ok(Sent::Lost),
+            Err(error) => Err(self.broken(error)),
+        }
+    }
+
+    fn receive(&mut self, _now_ps: u64) -> Result<Option<Bytes>, WireError> {
+        match self.device.read(&mut self.buffer) {
+            Ok(len) => Ok(Some(Bytes::copy_from_slice(&self.buffer[..len]))),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Err(error) if is_down(&error) => Ok(None),
+            Err(error) => Err(self.broken(error)),
+        }
+    }
+
+    fn wait(&mut self, timeout: Duration, room: bool) -> Result<(), WireError> {
+        wait_fd(self.device.as_fd(), timeout, room)
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a live board's port is plugged into.
+//! Promise: frames run from destination MAC to the last byte in front of the FCS, one call a frame; nothing blocks but
+//! [`Wire::wait`]; a wire without room says so and takes nothing, and then the board's clock stands still.
+//! Source: design.md section 4 (frames); issue E, "virtual board".
+
+use bytes::Bytes;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+
+/// What became of a frame that was to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// It is on the wire.
+    Done,
+    /// No room: try again behind [`Wire::wait`].
+    Full,
+    /// Nobody is at the other end, or the interface is down: the frame is lost, as on a cable that is not plugged in.
+    Lost,
+}
+
+/// The time in which a wire's far end lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireTime {
+    /// That of the machine: the far end is a kernel, a NIC, a virtual machine.
+    Wall,
+    /// That of the board: the next frame comes at this time, in ps; `None` when there is none unless the board sends.
+    Simulated(Option<u64>),
+}
+
+/// The far end of a board's cable.
+pub trait Wire: Send {
+    /// Takes a frame that the board has sent completely at `now_ps` of its time.
+    ///
+    /// # Errors
+    /// The wire is broken for good.
+    fn send(&mut self, now_ps: u64, frame: &Bytes) -> Result<Sent, WireError>;
+
+    /// The next frame that has arrived by `now_ps`.
+    ///
+    /// # Errors
+    /// The wire is broken for good.
+    fn receive(&mut self, now_ps: u64) -> Result<Option<Bytes>, WireError>;
+
+    /// Sleeps until a frame has arrived, at most for `timeout`. With `room` also until a wire that was full has room.
+    ///
+    /// # Errors
+    /// The wire is broken for good.
+    fn wait(&mut self, timeout: Duration, room: bool) -> Result<(), WireError>;
+
+    /// Whose time its far end lives in.
+    fn time(&self) -> WireTime {
+        WireTime::Wall
+    }
+}
+
+/// Why a wire cannot be had, or has broken.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    #[error(
+        "no permission for TAP device {name}: make it once with `sudo ip tuntap add dev {name} mode tap user $USER && \
+         sudo ip link set {name} up`, or give the command the right with `sudo setcap cap_net_admin+ep $(which penstock)`"
+    )]
+    TapPermission { name: String },
+    #[error(
+        "TAP device {name}: {source}; it may be in use by another program, or no TAP device (`ip -d link show {name}`)"
+    )]
+    Tap { name: String, source: std::io::Error },
+    #[error("there is no /dev/net/tun, which TAP devices need: `sudo modprobe tun`, or `mknod /dev/net/tun c 10 200` in a container")]
+    NoTun,
+    #[error(
+        "no permission for a packet socket on {name}: `sudo setcap cap_net_raw+ep $(which penstock)`, or run as root"
+    )]
+    PacketPermission { name: String },
+    #[error("interface {name} is missing; there are: {there}")]
+    NoInterface { name: String, there: String },
+    #[error("interface {name}: {source}")]
+    Packet { name: String, source: std::io::Error },
+    #[error("socket {path} is in use by another program: end that, or give another path")]
+    InUse { path: PathBuf },
+    #[error("{path} is there and is no socket: remove it, or give another path")]
+    NotSocket { path: PathBuf },
+    #[error("socket {path}: {source}")]
+    Unix { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {what}")]
+    Capture { path: PathBuf, what: String },
+    #[error("waiting for the wire: {0}")]
+    Wait(std::io::Error),
+    #[error("the frame that came behind {frames} others is broken: {what}")]
+    Broken { frames: u64, what: String },
+}
+
+/// Longest frame that a wire takes in; a longer one is cut, and the board's MAC counts it as oversize.
+pub(crate) const MAX_FRAME: usize = 16 * 1024;
+
+/// Sleeps until `fd` has something, or has room if asked; a signal ends the sleep too.
+pub(crate) fn wait_fd(fd: BorrowedFd, timeout: Duration, room: bool) -> Result<(), WireError> {
+    let flags = if room { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+    // Rounded up: a sleep of less than a millisecond would spin.
+    let millis = timeout.as_micros().div_ceil(1000).min(60_000) as u16;
+    match poll(&mut [PollFd::new(fd, flags)], PollTimeout::from(millis)) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+        Err(error) => Err(WireError::Wait(error.into())),
+    }
+}

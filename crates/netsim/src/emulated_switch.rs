@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The emulated switch of AdvCam: it measures the payload that a board sends over a sliding window and, when that is more than a
+//! threshold allows, has a CNP sent to the board, at most one in each cooldown.
+//! Promise: no clock, no I/O: frames and their times go in, CNPs come out; integers only. A CNP has the addresses of the packet
+//! that was too much, turned round, and the queue-pair number that the board's peer answers to.
+//! Source: AdvCam section VI A (figure 8); `tb/lib/emulated_switch.py` is the same for cocotb.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+
+use bytes::Bytes;
+use penstock_wire::{BthRepr, Ecn, Opcode, Operation, Payload, Psn, Qpn, RocePacket, MIN_FRAME_LEN, WIRE_OVERHEAD};
+
+use crate::units::{Rate, Time};
+
+/// IPv4 DSCP of CNPs: class 6, as NICs send them.
+const CNP_DSCP: u8 = 48;
+
+/// From this time on the switch allows so much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThresholdStep {
+    pub at: Time,
+    /// `None`: any throughput is right.
+    pub threshold: Option<Rate>,
+}
+
+/// What follows a CNP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cooldown {
+    /// As long behind each.
+    Each(Time),
+    /// Behind the first, the second and so on; no CNP follows behind the last.
+    Listed(Vec<Time>),
+}
+
+/// What an emulated switch does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmulatedSwitchParams {
+    /// Length of the window.
+    pub window: Time,
+    /// In the order of time.
+    pub steps: Vec<ThresholdStep>,
+    /// The steps begin anew behind so much time; zero: never.
+    pub repeat: Time,
+    pub cooldown: Cooldown,
+    /// Rate of the line, by which a frame's length is a time.
+    pub line: Rate,
+}
+
+impl EmulatedSwitchParams {
+    /// AdvCam's: 5000 cycles of 6.4 ns, 5 Gb/s on a line of 10 Gb/s. The paper does not tell its cooldown: 50 us here.
+    pub fn advcam() -> Self {
+        Self {
+            window: Time::from_ns(32_000),
+            steps: vec![ThresholdStep { at: Time::ZERO, threshold: Some(Rate::from_gbps(5)) }],
+            repeat: Time::ZERO,
+            cooldown: Cooldown::Each(Time::from_us(50)),
+            line: Rate::from_gbps(10),
+        }
+    }
+
+    /// The threshold in force.
+    pub fn threshold(&self, now: Time) -> Option<Rate> {
+        let now = match self.repeat.as_ps() {
+            0 => now,
+            repeat => Time::from_ps(now.as_ps() % repeat),
+        };
+        self.steps.iter().take_while(|step| step.at <= now).last().and_then(|step| step.threshold)
+    }
+}
+
+/// Packets of one direction between two queue pairs, as a switch can tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SwitchedFlow {
+    pub from: Ipv4Addr,
+    pub to: Ipv4Addr,
+    /// The receiver's queue pair.
+    pub to_qpn: Qpn,
+}
+
+/// What is known of a flow.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// The sender's queue pair, which the flow's own packets do not tell.
+    from_qpn: Option<Qpn>,
+    /// PSN of its latest packet.
+    latest: Psn,
+}
+
+/// A CNP that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notification {
+    /// When the packet that was too much had passed.
+    pub at: Time,
+    pub flow: SwitchedFlow,
+    pub measured: Rate,
+    pub threshold: Rate,
+}
+
+/// One packet in the window: the first and the last bit on the wire, and its payload.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    start: u64,
+    end: u64,
+    payload: u64,
+}
+
+impl Passed {
+    /// Its payload behind `begin`, spread evenly over its time.
+    fn behind(&self, begin: u64) -> u64 {
+        match self.end.checked_sub(self.start.max(begin)) {
+            Some(inside) if inside > 0 => {
+                (u128::from(self.payload) * u128::from(inside) / u128::from(self.end - self.start)) as u64
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The switch in the path of a board.
+#[derive(Debug, Clone)]
+pub struct EmulatedSwitch {
+    params: EmulatedSwitchParams,
+    window: VecDeque<Passed>,
+    flows: BTreeMap<SwitchedFlow, Known>,
+    /// No CNP before; `None`: no CNP any more.
+    cooled: Option<Time>,
+    measured: Rate,
+    notifications: Vec<Notification>,
+    /// CNPs that were due when the board's queue pair was not yet known.
+    unaddressed: u64,
+}
+
+impl EmulatedSwitch {
+    pub fn new(params: EmulatedSwitchParams) -> Self {
+        Self {
+            params,
+            window: VecDeque::new(),
+            flows: BTreeMap::new(),
+            cooled: Some(Time::ZERO),
+            measured: Rate(0),
+            notifications: Vec::new(),
+            unaddressed: 0,
+        }
+    }
+
+    pub fn params(&self) -> &EmulatedSwitchParams {
+        &self.params
+    }
+
+    /// Another threshold from now on, in the place of the script.
+    pub fn set_threshold(&mut self, threshold: Option<Rate>) {
+        self.params.steps = vec![ThresholdStep { at: Time::ZERO, threshold }];
+    }
+
+    /// The payload's rate over the window that ended with the last packet.
+    pub fn measured(&self) -> Rate {
+        self.measured
+    }
+
+    /// Every CNP so far.
+    pub fn notifications(&self) -> &[Notification] {
+        &self.notifications
+    }
+
+    /// CNPs that were due and could not be addressed: the peer had not acknowledged anything yet.
+    pub fn unaddressed(&self) -> u64 {
+        self.unaddressed
+    }
+
+    /// Tells which queue pair sends a flow, where the configuration knows; else its acknowledgements tell.
+    pub fn connect(&mut self, flow: SwitchedFlow, from_qpn: Qpn) {
+        let latest = self.flows.get(&flow).map_or(Psn::new(0), |known| known.latest);
+        self.flows.insert(flow, Known { from_qpn: Some(from_qpn), latest });
+    }
+
+    /// A frame of the board whose first bit, that of the preamble, is on the wire at `start`. Returns the CNP to send to the board.
+    pub fn on_frame(&mut self, start: Time, frame: &Bytes) -> Option<Bytes> {
+        let packet = RocePacket::parse(frame).ok()?;
+        if !packet.bth.opcode.is_rc_request() {
+            return None;
+        }
+        let flow = SwitchedFlow { from: packet.ip_src, to: packet.ip_dst, to_qpn: packet.bth.dest_qpn };
+        let known = self.flows.entry(flow).or_insert(Known { from_qpn: None, latest: packet.bth.psn });
+        known.latest = packet.bth.psn;
+        let from_qpn = known.from_qpn;
+
+        let octets = (frame.len().max(MIN_FRAME_LEN) + WIRE_OVERHEAD) as u64;
+        let end = start + self.params.line.time_for(octets);
+        self.measure(Passed { start: start.as_ps(), end: end.as_ps(), payload: packet.payload.len() as u64 });
+        let threshold = self.params.threshold(end)?;
+        if self.cooled.is_none_or(|cooled| end < cooled) || self.measured <= threshold {
+            return None;
+        }
+        let Some(from_qpn) = from_qpn else {
+            self.unaddressed += 1;
+            return None;
+        };
+        self.notifications.push(Notification { at: end, flow, measured: self.measured, threshold });
+        self.cooled = self.next_cooled(end);
+        Some(notification(&packet, from_qpn).emit())
+    }
+
+    /// A frame on its way to the board: an acknowledgement tells the number of the board's queue pair.
+    pub fn on_reply(&mut self, frame: &Bytes) {
+        let Ok(reply) = RocePacket::parse(frame) else { return };
+        if reply.bth.opcode.operation() != Operation::Acknowledge {
+            return;
+        }
+        /// An acknowledgement is of a packet not longer ago than this.
+        const WINDOW: u32 = 1 << 16;
+        let of_it = |(flow, known): &(&SwitchedFlow, &mut Known)| {
+            let behind = known.latest.value().wrapping_sub(reply.bth.psn.value()) & 0xff_ffff;
+            flow.from == reply.ip_dst && flow.to == reply.ip_src && behind < WINDOW
+        };
+        let mut candidates = self.flows.iter_mut().filter(of_it);
+        // Of several flows between the same hosts with near PSNs none is taken: a CNP to the wrong one would be worse than none.
+        if let (Some((_, known)), None) = (candidates.next(), candidates.next()) {
+            known.from_qpn = Some(reply.bth.dest_qpn);
+        }
+    }
+
+    /// Slides the window to the end of a packet.
+    fn measure(&mut self, packet: Passed) {
+        let begin = packet.end.saturating_sub(self.params.window.as_ps());
+        self.window.push_back(packet);
+        while self.window.front().is_some_and(|first| first.end <= begin) {
+            self.window.pop_front();
+        }
+        let payload: u64 = self.window.iter().map(|packet| packet.behind(begin)).sum();
+        let bits = u128::from(payload) * 8 * 1_000_000_000_000;
+        self.measured = Rate((bits / u128::from(self.params.window.as_ps().max(1))) as u64);
+    }
+
+    fn next_cooled(&self, now: Time) -> Option<Time> {
+        match &self.params.cooldown {
+            Cooldown::Each(time) => Some(now + *time),
+            Cooldown::Listed(times) => times.get(self.notifications.len() - 1).map(|time| now + *time),
+        }
+    }
+}
+
+/// The CNP that the receiver of `packet` would send (IBTA A17.9.3).
+fn notification(packet: &RocePacket, from_qpn: Qpn) -> RocePacket {
+    RocePacket {
+        eth_dst: packet.eth_src,
+        eth_src: packet.eth_dst,
+        ip_src: packet.ip_dst,
+        ip_dst: packet.ip_src,
+        dscp: CNP_DSCP,
+        ecn: Ecn::NotEct,
+        ttl: 64,
+        udp_sport: packet.udp_sport,
+        bth: BthRepr { becn: true, pkey: packet.bth.pkey, ..BthRepr::new(Opcode::Cnp, from_qpn, Psn::new(0)) },
+        reth: None,
+        aeth: None,
+        imm: None,
+        payload: Payload::EMPTY,
+    }
+}
