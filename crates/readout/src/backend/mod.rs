@@ -12,6 +12,8 @@
 
 mod in_process;
 mod responders;
+#[cfg(feature = "verbs")]
+mod verbs;
 
 use std::borrow::Cow;
 use std::io;
@@ -23,6 +25,8 @@ use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
 pub use crate::poll::{PollMode, SessionClock};
 use crate::sys::Mapping;
 pub use in_process::InProcess;
+#[cfg(feature = "verbs")]
+pub use verbs::{Found, GidChoice, Verbs, VerbsConfig};
 
 /// Who we are on the network; known before any queue pair is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings.
+//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, and RDMA NICs.
 //! Promise: the only module of this crate with `unsafe`; what it exports is safe to use.
 //! Source: mmap(2), madvise(2).
 
 mod mapping;
+#[cfg(feature = "verbs")]
+pub(crate) mod verbs;
 
 pub use mapping::{Mapping, MemoryError, Pages, RingMemory};

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The back end over an RDMA NIC, or over the kernel's `rdma_rxe`: the NIC writes the rings itself, we take completions.
+//! Promise: one registration a board, which nobody else's queue pair may write; after `close_qp` nothing is written.
+//! Source: design.md section 2; seed 001 (queue pairs of a DAQ server); libibverbs 44.
+
+mod device;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::sync::Arc;
+
+use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
+use penstock_wire::{Psn, Qpn};
+
+use super::{
+    Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, QpSpec, SessionClock,
+};
+use crate::sys::verbs::{
+    status_name, CompletionQueue, Context, Domain, QueuePair, Registration, Remote, Source, WorkCompletion,
+};
+pub use device::{Found, GidChoice, VerbsConfig};
+
+/// Completions that a queue holds at first; it grows with the boards.
+const FIRST_DEPTH: u32 = 1024;
+
+/// One board's queue pair.
+struct Board {
+    qp: QueuePair,
+    max_receives: u32,
+    /// In the upper half of our work request numbers, with the board: completions of an earlier life are not its own.
+    life: u16,
+    psn: Psn,
+    /// Of the first error completion.
+    fault: Option<&'static str>,
+}
+
+/// Queue pairs of one device, over one completion queue.
+pub struct Verbs {
+    clock: SessionClock,
+    found: Found,
+    source: Source,
+    boards: BTreeMap<u16, Board>,
+    /// Lives that each board has begun.
+    lives: BTreeMap<u16, u16>,
+    completions: Arc<CompletionQueue>,
+    depth: u32,
+    domain: Arc<Domain>,
+    context: Arc<Context>,
+}
+
+impl Verbs {
+    /// Opens the device that `config` names, or the only one there is.
+    ///
+    /// # Errors
+    /// `Unavailable`: no library, no device, no GID that boards can send to; what there is, is in the message.
+    pub fn open(config: &VerbsConfig, clock: SessionClock) -> Result<Verbs, BackendError> {
+        let (context, found) = device::open(config)?;
+        let domain = Domain::new(&context).map_err(failed("allocating a protection domain"))?;
+        let completions = CompletionQueue::new(&context, FIRST_DEPTH).map_err(failed("creating a completion queue"))?;
+        let source = Source { port: found.entry.port, gid_index: found.entry.index };
+        let (boards, lives) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Verbs { clock, found, source, boards, lives, completions, depth: FIRST_DEPTH, domain, context })
+    }
+
+    /// The device, port and GID in use; its `Display` is one line for people.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Makes room for all receives of all boards: a completion queue that overflows is lost, with all queue pairs.
+    fn make_room(&mut self, more: u32) -> Result<(), BackendError> {
+        let posted: u32 = self.boards.values().map(|board| board.max_receives).sum();
+        let needed = (posted + more).next_power_of_two();
+        if needed <= self.depth {
+            return Ok(());
+        }
+        if self.boards.is_empty() {
+            // Not every driver can resize; nothing uses the queue yet, so make a new one.
+            self.completions = CompletionQueue::new(&self.context, needed)
+                .map_err(failed(format!("creating a completion queue for {needed} receives")))?;
+        } else {
+            let action = format!("growing the completion queue to {needed} receives; use fewer boards or slots");
+            self.completions.resize(needed).map_err(failed(action))?;
+        }
+        self.depth = needed;
+        Ok(())
+    }
+
+    fn board(&mut self, board: u16) -> Result<&mut Board, BackendError> {
+        self.boards.get_mut(&board).ok_or(BackendError::NoQp { board })
+    }
+
+    /// Takes all completions that are there. Returns whether there was one.
+    fn take(&mut self, out: &mut Vec<Completion>) -> Result<bool, BackendError> {
+        let boards = &mut self.boards;
+        let before = out.len();
+        let taken = self.completions.poll(|wc| out.extend(completion(boards, &wc)));
+        taken.map_err(failed("polling the completion queue"))?;
+        Ok(out.len() > before)
+    }
+}
+
+impl Backend for Verbs {
+    fn name(&self) -> &'static str {
+        "verbs"
+    }
+
+    fn address(&self) -> LocalAddress {
+        self.found.address
+    }
+
+    fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
+        let QpSpec { board, max_receives, .. } = *spec;
+        if self.boards.contains_key(&board) {
+            return Err(BackendError::HasQp { board });
+        }
+        self.make_room(max_receives)?;
+        let registration = Registration::new(&self.domain, &spec.memory, spec.len).map_err(failed(format!(
+            "board {board}: registering {} bytes (if it is the limit of locked memory: `ulimit -l unlimited`)",
+            spec.len
+        )))?;
+        let qp = QueuePair::new(registration, &self.completions, max_receives, self.source)
+            .map_err(failed(format!("board {board}: creating a queue pair with {max_receives} receives")))?;
+        let psn = getrandom::u32().map_err(io::Error::other).map_err(failed("drawing a PSN"))?;
+        let psn = Psn::new(psn);
+        let local = LocalQp {
+            qpn: Qpn::new(qp.number()),
+            psn,
+            rkey: qp.rkey(),
+            base: spec.memory.addr(),
+            ip: self.found.address.ip,
+        };
+        let life = self.lives.entry(board).or_default();
+        *life = life.wrapping_add(1);
+        self.boards.insert(board, Board { qp, max_receives, life: *life, psn, fault: None });
+        Ok(local)
+    }
+
+    fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
+        let (source, limit, device) = (self.source, self.found.mtu, self.found.device.clone());
+        let Board { qp, psn, .. } = self.board(board)?;
+        if peer.mtu > limit {
+            return Err(BackendError::Unavailable(format!(
+                "board {board} uses a path MTU of {}, but {device} takes {} at most: raise the MTU of its interface to \
+                 that plus 60 or more (4200 for 4096)",
+                peer.mtu.bytes(),
+                limit.bytes()
+            )));
+        }
+        let remote = Remote {
+            gid: peer.ip.to_ipv6_mapped().octets(),
+            qpn: peer.qpn.value(),
+            psn: peer.psn.value(),
+            mtu: peer.mtu,
+            rnr_timer: peer.rnr_timer.code(),
+        };
+        qp.ready_to_receive(&remote, source).map_err(|source| {
+            let action = if source.kind() == io::ErrorKind::TimedOut {
+                format!("board {board}: nobody answers ARP for {}; is it on, and on this network?", peer.ip)
+            } else {
+                format!("board {board}: connecting to {} (RTR)", peer.ip)
+            };
+            BackendError::Io { action: action.into(), source }
+        })?;
+        qp.ready_to_send(psn.value()).map_err(failed(format!("board {board}: connecting (RTS)")))
+    }
+
+    fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
+        let Board { qp, life, .. } = self.board(board)?;
+        let tag = u64::from(board) << 48 | u64::from(*life) << 32;
+        let tagged = |wr: &RecvWr| RecvWr { wr_id: tag | wr.wr_id & SLOT_MASK, ..*wr };
+        let tagged: Vec<_> = receives.iter().map(tagged).collect();
+        qp.post(&tagged).map_err(failed(format!("board {board}: posting {} receives", receives.len())))
+    }
+
+    fn poll(
+        &mut self,
+        _memory: &mut dyn Memory,
+        mode: PollMode,
+        deadline_ps: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), BackendError> {
+        let spin_until = mode.spin().map(|spin| self.clock.now_ps().saturating_add(spin.as_nanos() as u64 * 1000));
+        loop {
+            if self.take(out)? {
+                return Ok(());
+            }
+            let now_ps = self.clock.now_ps();
+            if now_ps >= deadline_ps {
+                return Ok(());
+            }
+            if spin_until.is_none_or(|until| now_ps < until) {
+                std::hint::spin_loop();
+                continue;
+            }
+            self.completions.request_event().map_err(failed("asking for an event"))?;
+            if self.take(out)? {
+                return Ok(());
+            }
+            self.completions.sleep(self.clock.until(deadline_ps)).map_err(failed("waiting for an event"))?;
+        }
+    }
+
+    fn close_qp(&mut self, board: u16) -> Result<(), BackendError> {
+        self.boards.remove(&board);
+        Ok(())
+    }
+
+    /// `rdma_rxe` of Linux 6.1 flushes no receives when a peer breaks the protocol, so the state is asked for too.
+    fn fault(&self, board: u16) -> Option<String> {
+        let Board { qp, fault, .. } = self.boards.get(&board)?;
+        if let Some(status) = fault.filter(|status| *status != FLUSHED) {
+            return Some(format!("{status}: a request of the board was refused"));
+        }
+        qp.is_in_error().unwrap_or(true).then(|| {
+            "the queue pair is in ERR: the board used a wrong key or address, or sent what no receive could take".into()
+        })
+    }
+
+    /// The port's `hw_counters`, by the kernel's names.
+    fn counters(&self) -> Counters {
+        let Found { device, entry, .. } = &self.found;
+        let folder = format!("/sys/class/infiniband/{device}/ports/{}/hw_counters", entry.port);
+        let Ok(files) = fs::read_dir(folder) else { return Counters::new() };
+        let value = |file: fs::DirEntry| {
+            let name = file.file_name().into_string().ok()?;
+            let value = fs::read_to_string(file.path()).ok()?.trim().parse().ok()?;
+            (name != "lifespan").then_some((name.into(), value))
+        };
+        let mut counters: Counters = files.flatten().filter_map(value).collect();
+        counters.sort();
+        counters
+    }
+
+    /// Devices count by port.
+    fn board_counters(&self, _board: u16) -> Counters {
+        Counters::new()
+    }
+}
+
+/// Slots are 32 bits of a work request's number; `NO_SLOT` has all of them set.
+const SLOT_MASK: u64 = u32::MAX as u64;
+const FLUSHED: &str = "IBV_WC_WR_FLUSH_ERR";
+
+/// A completion of a board's present life; none if that life is over.
+fn completion(boards: &mut BTreeMap<u16, Board>, wc: &WorkCompletion) -> Option<Completion> {
+    let (board, life) = ((wc.wr_id >> 48) as u16, (wc.wr_id >> 32) as u16);
+    let of = boards.get_mut(&board).filter(|of| of.life == life)?;
+    let slot = wc.wr_id & SLOT_MASK;
+    let status = match status_name(wc.status) {
+        "IBV_WC_SUCCESS" => RecvStatus::Success,
+        "IBV_WC_LOC_LEN_ERR" => RecvStatus::LocLenErr,
+        FLUSHED => RecvStatus::WrFlushErr,
+        _ => RecvStatus::RemInvReqErr,
+    };
+    if status != RecvStatus::Success {
+        of.fault.get_or_insert(status_name(wc.status));
+    }
+    Some(Completion {
+        board,
+        wr_id: if slot == SLOT_MASK { crate::NO_SLOT } else { slot },
+        status,
+        opcode: if wc.is_write { RecvOpcode::WriteImm } else { RecvOpcode::Send },
+        imm: wc.imm,
+        byte_len: wc.byte_len,
+    })
+}
+
+fn failed(action: impl Into<std::borrow::Cow<'static, str>>) -> impl FnOnce(io::Error) -> BackendError {
+    let action = action.into();
+    move |source| BackendError::Io { action, source }
+}
