@@ -118,7 +118,8 @@ impl RingMemory {
         &self.mapping
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// All bytes of the ring. Of a slot that a NIC may be writing they say nothing yet.
+    pub fn bytes(&self) -> &[u8] {
         // SAFETY: `len` bytes from `start` are mapped and initialised (zeroed) as long as `mapping` lives, and only this
         // value, which is not `Clone`, hands out references to them.
         unsafe { std::slice::from_raw_parts(self.mapping.start.as_ptr(), self.len) }
