@@ -153,6 +153,11 @@ pub struct EventBuilder<H> {
     head_since_ps: Option<u64>,
     /// Nobody's patience counts from before this.
     patient_since_ps: u64,
+    /// By source: the place behind its latest fragment.
+    reached: Vec<u64>,
+    /// Place of the latest event that was given up, and when. Until then it may have held back sources: while the head
+    /// waits its other fragments keep their slots, and a source whose ring is full of such sends nothing.
+    gave_up: Option<(u64, u64)>,
     flushing: bool,
     counters: BuilderCounters,
 }
@@ -178,6 +183,8 @@ impl<H: Copy + Default> EventBuilder<H> {
             clock: StepClock::new(config.timeout_ps.saturating_mul(2)),
             head_since_ps: None,
             patient_since_ps: 0,
+            reached: vec![0; sources],
+            gave_up: None,
             flushing: false,
             counters: BuilderCounters::default(),
             config,
@@ -206,6 +213,7 @@ impl<H: Copy + Default> EventBuilder<H> {
             return self.count_stray(Stray::Late); // it is being handed out as it is
         }
         self.present[word] |= bit;
+        self.reached[source] = self.reached[source].max(seq + 1);
         event.fragments += 1;
         event.earliest_ns = event.earliest_ns.min(id.timestamp_ns);
         event.latest_ns = event.latest_ns.max(id.timestamp_ns);
@@ -248,6 +256,11 @@ impl<H: Copy + Default> EventBuilder<H> {
             self.open_events -= 1;
         }
         self.head_since_ps = self.evidence_of_head();
+        if let (Some((seq, at_ps)), Some(since)) = (self.gave_up, &mut self.head_since_ps) {
+            if *since < at_ps && held_back(&self.reached, seq, self.head) {
+                *since = at_ps;
+            }
+        }
     }
 
     /// When [`Self::peek_event`] will give up waiting for the head, in ps.
@@ -305,6 +318,9 @@ impl<H: Copy + Default> EventBuilder<H> {
         let given_up = self.open_events > 0 && (self.flushing || waited);
         if !all_here && !given_up {
             return None;
+        }
+        if !all_here {
+            self.gave_up = Some((self.head, now_ps));
         }
         self.rejected.fill(0);
         self.events[row].settled = event.open;
@@ -455,6 +471,13 @@ impl<'a, H: Copy> BuiltEvent<'a, H> {
 
 fn handles<'a, H: Copy>(bits: &'a [u64], cells: &'a [Cell<H>]) -> impl Iterator<Item = (u16, H)> + use<'a, H> {
     cells.iter().enumerate().filter(|(i, _)| is_present(bits, *i)).map(|(i, cell)| (i as u16, cell.handle))
+}
+
+/// Whether a source has sent nothing from the head on, but something of the event that was given up or of a later one.
+/// One that has sent later fragments will not send the head's any more (queue pairs keep the order), and one that has
+/// been silent for longer was not held back.
+fn held_back(reached: &[u64], given_up: u64, head: u64) -> bool {
+    reached.iter().any(|&reached| (given_up + 1..=head).contains(&reached))
 }
 
 fn is_present(words: &[u64], source: usize) -> bool {

@@ -252,3 +252,28 @@ fn a_change_that_comes_too_late_is_refused_and_changes_nothing() {
     assert_eq!(builder.push(0, id(8, 0), 0), Pushed::Accepted);
     assert_eq!(builder.push(0, id(10, 0), 0), Pushed::Stray(Stray::OffSequence));
 }
+
+/// Sources 0 and 1 send events 0 to 3 at once, source 2 those named; what is handed out at the timeout and after it, when
+/// source 2 has sent event 3.
+fn after_a_stall(of_source_2: &[u64]) -> [Vec<(u64, bool)>; 2] {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+    let all = [0, 1].iter().flat_map(|source| (0..4).map(|event| (event, *source)));
+    for (event, source) in all.chain(of_source_2.iter().map(|event| (*event, 2))) {
+        assert_eq!(builder.push(0, id(event, source), 0), Pushed::Accepted);
+    }
+    let mut out = Vec::new();
+    drain(&mut builder, 100, &mut out);
+    let at_once = out.drain(..).map(|(event, complete, ..)| (event, complete)).collect();
+    let _ = builder.push(150, id(3, 2), 0);
+    drain(&mut builder, 150, &mut out);
+    [at_once, out.drain(..).map(|(event, complete, ..)| (event, complete)).collect()]
+}
+
+#[test]
+fn a_source_that_an_incomplete_event_held_back_has_its_time_again_and_a_dead_one_has_not() {
+    // Its fragment of event 0 was damaged; its ring was full behind events 1 and 2.
+    assert_eq!(after_a_stall(&[1, 2]), [vec![(0, false), (1, true), (2, true)], vec![(3, true)]]);
+    assert_eq!(after_a_stall(&[]), [vec![(0, false), (1, false), (2, false), (3, false)], vec![]]);
+    // It sends on: what is behind event 0 was not held back.
+    assert_eq!(after_a_stall(&[1, 3]), [vec![(0, false), (1, true), (2, false), (3, true)], vec![]]);
+}
