@@ -176,7 +176,10 @@ impl CmListener {
         host: &mut impl CmHost,
     ) -> Option<(CmAnswer, Option<CmInfo>)> {
         let qpn = message.other.qpn;
-        let Some(at) = self.entries.iter().position(|e| e.own.qpn == qpn && qpn.value() != 0) else {
+        // A number may be given out again: the open entry that has it goes before a closed one that had it.
+        let has = |e: &Entry| e.own.qpn == qpn && qpn.value() != 0;
+        let open = self.entries.iter().position(|e| has(e) && e.phase != Phase::Closed);
+        let Some(at) = open.or_else(|| self.entries.iter().position(has)) else {
             return Some((CmAnswer::NoQp, None));
         };
         let entry = self.entries[at];
