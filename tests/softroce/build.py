@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the Soft-RoCE machine: `.venv/bin/python tests/softroce/build.py [--penstock FILE] [--update]`.
+"""Builds the Soft-RoCE machine: `.venv/bin/python tests/softroce/build.py [--update]`.
 
 Promise: an image in build/softroce/ of the files as they are now; one of others is made again, with the reason.
 """
@@ -23,22 +23,25 @@ from machine import Image, Machine, MachineError
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/softroce"
-PENSTOCK = ROOT / "target/release/penstock"
+TARGET = ROOT / "target/release"
+PROGRAMS = ("penstock", "examples/verbs_sink")
 
 
-def build(penstock: Path = PENSTOCK, update: bool = False, say: Callable[[str], None] = print) -> Image:
-    """The image with this `penstock`; quick when nothing has changed.
+def build(target: Path = TARGET, update: bool = False, say: Callable[[str], None] = print) -> Image:
+    """The image with the programs of this folder of cargo's; quick when nothing has changed.
 
     `update` takes Debian's present kernel even if an older one is there. Raises ImageError, MachineError.
     """
-    if not penstock.exists():
-        raise kernel.ImageError(f"{penstock} is missing: run `make build` first")
+    programs = [target / name for name in PROGRAMS]
+    for program in programs:
+        if not program.exists():
+            raise kernel.ImageError(f"{program} is missing: `cargo build --release --workspace --all-targets`")
     with locked(FOLDER):
         unpacked = None if update else kernel.have(FOLDER)
         if unpacked is None:
             say("softroce: downloading Debian's kernel (70 MB)")
             unpacked = kernel.fetch(FOLDER)
-        files = initrd.contents(unpacked, penstock)
+        files = initrd.contents(unpacked, programs)
         parts = {path: digest(source) for path, source in files.items()}
         parts["kernel"] = unpacked.version
         parts["qemu"] = qemu.version()
@@ -100,11 +103,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Builds the Soft-RoCE machine into build/softroce/.")
-    parser.add_argument("--penstock", type=Path, default=PENSTOCK, help="the command to put into it")
+    parser.add_argument("--target", type=Path, default=TARGET, help="cargo's folder of the programs to put into it")
     parser.add_argument("--update", action="store_true", help="take Debian's present kernel")
     arguments = parser.parse_args()
     try:
-        image = build(arguments.penstock, arguments.update)
+        image = build(arguments.target, arguments.update)
         with Machine(image) as machine:
             print(f"softroce: ready in {machine.ready_s:.2f} s, kernel {machine.check('cat /proc/version').split()[2]}")
             print(machine.check("rdma link").strip())

@@ -19,11 +19,11 @@ import build
 
 @pytest.fixture(scope="session")
 def image(built: Path) -> Image:
-    """The image with the `penstock` of the tree under test."""
+    """The image with the programs of the tree under test."""
     if platform.machine() != "x86_64" or shutil.which("apt-get") is None:
         pytest.skip("the Soft-RoCE machine is made from Debian packages for x86-64")
     try:
-        return build.build(built / "penstock")
+        return build.build(built)
     except (ImageError, MachineError) as error:
         pytest.fail(f"no Soft-RoCE machine: {error}", pytrace=False)
 

@@ -7,6 +7,7 @@ Source: linux/Documentation/driver-api/early-userspace/buffer-format.rst.
 
 import re
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernel import MODULES, ImageError, Kernel, run
@@ -14,7 +15,7 @@ from kernel import MODULES, ImageError, Kernel, run
 HERE = Path(__file__).parent
 APPLETS = """
     sh mount mkdir insmod ifconfig ip arp stty cat echo ls sleep usleep kill sha256sum dd hexdump dmesg head tail wc cp
-    rm mv grep ps free poweroff ping true false date setsid nc test seq tr printf
+    rm mv grep ps free poweroff ping true false date setsid nc test seq tr printf sed
 """
 CONSOLE = (5, 1)
 
@@ -33,7 +34,7 @@ def libraries(binary: Path) -> dict[str, Path]:
     return {path: Path(path).resolve() for path in found}
 
 
-def contents(kernel: Kernel, penstock: Path) -> dict[str, Path | str | bytes]:
+def contents(kernel: Kernel, programs: Sequence[Path]) -> dict[str, Path | str | bytes]:
     """What the archive holds: path in the machine to a file here, to the target of a link, or to its bytes."""
     lib = "/usr/lib/x86_64-linux-gnu"
     # The provider is found by libibverbs at run time, hence it is in no `ldd`.
@@ -45,16 +46,16 @@ def contents(kernel: Kernel, penstock: Path) -> dict[str, Path | str | bytes]:
         "/init": HERE / "init.sh",
         "/bin/busybox": busybox,
         "/bin/rdma": rdma,
-        "/bin/penstock": penstock,
         "/bin/job": HERE / "job.sh",
         f"{lib}/libibverbs.so.1": verbs.resolve(),
         f"{lib}/libibverbs/{provider.name}": provider,
         "/etc/libibverbs.d/rxe.driver": find("rxe.driver", "/etc/libibverbs.d"),
     }
     files |= {f"/bin/{applet}": "busybox" for applet in APPLETS.split()}
+    files |= {f"/bin/{program.name}": program for program in programs}
     files["/modules/order"] = MODULES.encode()
     files |= {f"/modules/{name}.ko": kernel.module(name) for name in MODULES.split()}
-    for program in (busybox, rdma, verbs, provider, penstock):
+    for program in (busybox, rdma, verbs, provider, *programs):
         files |= libraries(program)
     return files
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # job start NAME COMMAND...: runs it in the background. job wait NAME SECONDS: waits; ends with its status, 124 if it
-# still runs. job out|err NAME: what it has printed. job kill NAME SIGNAL.
+# still runs. job out|err NAME: what it has printed. job line NAME N SECONDS: line N of it, as soon as it is there.
+# job kill NAME SIGNAL.
 set -u
 what=$1 name=$2
 shift 2
@@ -19,6 +20,17 @@ wait)
         usleep 20000
     done
     exit "$(cat "$name".rc)" ;;
+line)
+    tries=$(($2 * 200))
+    while [ "$(wc -l <"$name".out)" -lt "$1" ]; do
+        if [ $tries -le 0 ] || [ -s "$name".rc ]; then
+            cat "$name".err
+            exit 1
+        fi
+        tries=$((tries - 1))
+        usleep 5000
+    done
+    sed -n "$1p" "$name".out ;;
 out | err) cat "$name.$what" ;;
 kill) kill -"$1" "$(cat "$name".pid)" ;;
 esac

@@ -11,6 +11,7 @@ import shutil
 import socket
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,21 @@ class Machine:
         output = self._read_until(end, time.monotonic() + timeout_s, command)
         status = self._read_until(b"\n", time.monotonic() + timeout_s, command)
         return Result(int(status), output.decode(errors="replace"))
+
+    def lines(self, command: str, timeout_s: float = 20) -> Iterator[str]:
+        """The lines of a command's output as they come, each within `timeout_s`. Take all: it ends with the command.
+
+        Raises MachineError if the command fails.
+        """
+        number = next(self._ids)
+        self._serial.sendall(f"\n{number} {command}\n".encode())
+        self._read_until(f"@BEGIN {number}\n".encode(), time.monotonic() + timeout_s, command)
+        tail = ""
+        while not (line := self._read_until(b"\n", time.monotonic() + timeout_s, command)).startswith(b"@END "):
+            tail = line.decode(errors="replace")
+            yield tail
+        if not line.endswith(b" 0"):
+            raise MachineError(f"`{command}` ended with {line.split()[-1].decode()} in the machine:\n{tail}")
 
     def check(self, command: str, timeout_s: float = 20) -> str:
         """The output of a command that must succeed."""

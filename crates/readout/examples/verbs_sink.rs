@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Receives by verbs exactly what it is told to, and says what came: the far end of `tests/softroce`.
+//! Promise: prints our ends (one JSON line), then every completion, faults, counters and times (one JSON line); so for
+//! each life of the queue pairs. Usage: `verbs_sink '{"qps": [{"ip": "10.0.0.2", "qpn": 17, ...}], ...}'`, see `Plan`.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use penstock_readout::backend::{Backend, Completion, PeerQp, PollMode, QpSpec, SessionClock, Verbs, VerbsConfig};
+use penstock_readout::{Pages, RingMemory};
+use penstock_transport::{Memory, Mtu, RecvOpcode, RecvStatus, RecvWr};
+use penstock_wire::{Ipv4Addr, Payload, Psn, Qpn, RnrTimer};
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+/// What to do.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Plan {
+    device: Option<String>,
+    gid: Option<String>,
+    poll: String,
+    qps: Vec<Peer>,
+    slots: u32,
+    slot_bytes: u32,
+    /// Receives posted at first; one more for each completion.
+    receives: u32,
+    /// Successful completions to wait for, of all queue pairs together.
+    messages: usize,
+    /// Wait before a receive is posted again: the slow consumer.
+    delay_us: u64,
+    timeout_s: f64,
+    /// How often the queue pairs are opened, with `messages` each time, and closed.
+    lives: u32,
+    /// Files that get the memory of the rings at the end: this name and the number of the queue pair.
+    dump: Option<String>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            device: None,
+            gid: None,
+            poll: "hybrid".into(),
+            qps: Vec::new(),
+            slots: 16,
+            slot_bytes: 4096,
+            receives: 16,
+            messages: 1,
+            delay_us: 0,
+            timeout_s: 20.0,
+            lives: 1,
+            dump: None,
+        }
+    }
+}
+
+/// One peer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Peer {
+    ip: Ipv4Addr,
+    qpn: u32,
+    psn: u32,
+    mtu: usize,
+    rnr_us: u32,
+}
+
+impl Peer {
+    fn as_qp(&self) -> Result<PeerQp, Box<dyn Error>> {
+        Ok(PeerQp {
+            qpn: Qpn::new(self.qpn),
+            psn: Psn::new(self.psn),
+            ip: self.ip,
+            mtu: Mtu::from_bytes(self.mtu).ok_or_else(|| format!("{} is no path MTU", self.mtu))?,
+            rnr_timer: RnrTimer::at_least(self.rnr_us),
+        })
+    }
+}
+
+/// The NIC writes the rings.
+struct Nothing;
+
+impl Memory for Nothing {
+    fn write(&mut self, _va: u64, _data: &Payload) {}
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let plan = std::env::args().nth(1).ok_or("usage: verbs_sink '{\"qps\": [...], ...}'")?;
+    let plan: Plan = serde_json::from_str(&plan)?;
+    let clock = SessionClock::start();
+    let gid = plan.gid.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    let mut verbs = Verbs::open(&VerbsConfig { device: plan.device.clone(), gid }, clock)?;
+    let len = plan.slots as usize * plan.slot_bytes as usize;
+    let rings: Vec<_> = plan.qps.iter().map(|_| RingMemory::allocate(len, Pages::Normal)).collect::<Result<_, _>>()?;
+    for _ in 0..plan.lives {
+        let ends: Vec<_> =
+            (0..).zip(&rings).map(|(at, ring)| open(&plan, &mut verbs, at, ring)).collect::<Result<_, _>>()?;
+        println!("{}", json!({"found": verbs.found().to_string(), "qps": ends}));
+        let report = receive_all(&plan, &mut verbs, clock, &rings)?;
+        if let Some(name) = &plan.dump {
+            for (number, ring) in rings.iter().enumerate() {
+                std::fs::write(format!("{name}{number}"), ring.bytes())?;
+            }
+        }
+        println!("{report}");
+        for board in 0..rings.len() {
+            verbs.close_qp(board as u16)?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens one queue pair; our end, for the peer.
+fn open(plan: &Plan, verbs: &mut Verbs, board: u16, ring: &RingMemory) -> Result<Value, Box<dyn Error>> {
+    let (memory, len) = (ring.mapping().clone(), ring.bytes().len());
+    let local = verbs.create_qp(&QpSpec { board, memory, len, max_receives: plan.slots.max(plan.receives) })?;
+    let receives: Vec<_> = (0..plan.receives).map(|slot| receive(plan, local.base, slot % plan.slots)).collect();
+    verbs.post_receives(board, &receives)?;
+    verbs.connect(board, &plan.qps[usize::from(board)].as_qp()?)?;
+    Ok(json!({"qpn": local.qpn.value(), "psn": local.psn.value(), "rkey": local.rkey, "base": local.base}))
+}
+
+fn receive(plan: &Plan, base: u64, slot: u32) -> RecvWr {
+    let va = base + u64::from(slot) * u64::from(plan.slot_bytes);
+    RecvWr { wr_id: slot.into(), va, len: plan.slot_bytes }
+}
+
+/// Takes completions until all have come, a queue pair is in error, or the time is over.
+fn receive_all(
+    plan: &Plan,
+    verbs: &mut Verbs,
+    clock: SessionClock,
+    rings: &[RingMemory],
+) -> Result<Value, Box<dyn Error>> {
+    let mode: PollMode = plan.poll.parse()?;
+    let deadline = Duration::from_secs_f64(plan.timeout_s);
+    let (began, cpu) = (Instant::now(), cpu_seconds()?);
+    let mut first = None;
+    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    let mut received = 0;
+    let mut faults: Vec<_> = vec![None; rings.len()];
+    while received < plan.messages && began.elapsed() < deadline && faults.iter().all(Option::is_none) {
+        batch.clear();
+        verbs.poll(&mut Nothing, mode, clock.now_ps() + 20_000_000_000, &mut batch)?;
+        if batch.is_empty() {
+            faults = (0..rings.len()).map(|board| verbs.fault(board as u16)).collect();
+        } else {
+            first.get_or_insert_with(Instant::now);
+        }
+        for completion in &batch {
+            received += usize::from(completion.status == RecvStatus::Success);
+            all.push(told(completion));
+            if plan.delay_us > 0 {
+                std::thread::sleep(Duration::from_micros(plan.delay_us));
+            }
+            if completion.status == RecvStatus::Success {
+                let base = rings[usize::from(completion.board)].mapping().addr();
+                verbs.post_receives(completion.board, &[receive(plan, base, completion.wr_id as u32)])?;
+            }
+        }
+    }
+    let seconds = first.unwrap_or(began).elapsed().as_secs_f64();
+    let cpu = cpu_seconds()? - cpu;
+    let counters: serde_json::Map<_, _> =
+        verbs.counters().into_iter().map(|(name, value)| (name.into_owned(), value.into())).collect();
+    Ok(json!({"completions": all, "faults": faults, "counters": counters, "seconds": seconds, "cpu_s": cpu}))
+}
+
+fn told(completion: &Completion) -> Value {
+    let opcode = match completion.opcode {
+        RecvOpcode::Send => "send",
+        RecvOpcode::WriteImm => "write_imm",
+    };
+    json!([
+        completion.board,
+        completion.wr_id,
+        format!("{:?}", completion.status),
+        opcode,
+        completion.imm,
+        completion.byte_len
+    ])
+}
+
+/// CPU time of this process, from `/proc/self/schedstat`.
+fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
+    let text = std::fs::read_to_string("/proc/self/schedstat")?;
+    Ok(text.split_whitespace().next().unwrap_or("0").parse::<f64>()? / 1e9)
+}
