@@ -24,8 +24,11 @@ stty -F /dev/ttyS1 raw -echo || die second serial line
 exec 3<>/dev/ttyS1
 step ready
 echo "@READY" >&3
-while read -r id command <&3; do
-    [ -n "$id" ] || continue
+last=0
+# A line that has lost bytes on its way is left aside, and so is one that was sent again but had come after all.
+while read -r run id length command <&3; do
+    [ "$run" = RUN ] && [ ${#command} = "$length" ] && [ "$id" != "$last" ] || continue
+    last=$id
     echo "@BEGIN $id" >&3
     sh -c "$command" </dev/null >&3 2>&1
     echo "

@@ -4,6 +4,7 @@
 # still runs. job out|err NAME: what it has printed. job line NAME N SECONDS: line N of it, as soon as it is there.
 # job kill NAME SIGNAL.
 set -u
+uptime_s() { read -r up _ </proc/uptime && echo "${up%.*}"; }
 what=$1 name=$2
 shift 2
 cd /tmp
@@ -13,21 +14,19 @@ start)
     (setsid "$@" >"$name".out 2>"$name".err & pid=$!; echo $pid >"$name".pid; wait $pid; echo $? >"$name".rc) >/dev/null 2>&1 3>&- &
     while [ ! -s "$name".pid ]; do usleep 2000; done ;;
 wait)
-    tries=$(($1 * 50))
+    until_s=$(($(uptime_s) + $1))
     while [ ! -s "$name".rc ]; do
-        [ $tries -gt 0 ] || exit 124
-        tries=$((tries - 1))
-        usleep 20000
+        [ "$(uptime_s)" -lt $until_s ] || exit 124
+        usleep 10000
     done
     exit "$(cat "$name".rc)" ;;
 line)
-    tries=$(($2 * 200))
+    until_s=$(($(uptime_s) + $2))
     while [ "$(wc -l <"$name".out)" -lt "$1" ]; do
-        if [ $tries -le 0 ] || [ -s "$name".rc ]; then
+        if [ -s "$name".rc ] || [ "$(uptime_s)" -ge $until_s ]; then
             cat "$name".err
             exit 1
         fi
-        tries=$((tries - 1))
         usleep 5000
     done
     sed -n "$1p" "$name".out ;;

@@ -20,10 +20,15 @@ import qemu
 from kernel import ImageError, Kernel
 
 BOOT_S = 60  # a cold boot takes 3 to 5; a host under load several times that
+RESEND_S = 2.0
 
 
 class MachineError(Exception):
     """A command in the machine failed, or the machine is gone."""
+
+
+class NotInTime(MachineError, TimeoutError):
+    """A command in the machine does not begin or end in time."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,7 @@ class Machine:
 
         Raises MachineError if it does not end in time; what it has printed so far is in the message.
         """
-        if "\n" in command:
-            raise ValueError("a command is one line")
-        number = next(self._ids)
-        self._serial.sendall(f"\n{number} {command}\n".encode())
-        self._read_until(f"@BEGIN {number}\n".encode(), time.monotonic() + timeout_s, command)
+        number = self._begin(command, timeout_s)
         end = f"\n@END {number} ".encode()
         output = self._read_until(end, time.monotonic() + timeout_s, command)
         status = self._read_until(b"\n", time.monotonic() + timeout_s, command)
@@ -109,9 +110,7 @@ class Machine:
 
         Raises MachineError if the command fails.
         """
-        number = next(self._ids)
-        self._serial.sendall(f"\n{number} {command}\n".encode())
-        self._read_until(f"@BEGIN {number}\n".encode(), time.monotonic() + timeout_s, command)
+        self._begin(command, timeout_s)
         tail = ""
         while not (line := self._read_until(b"\n", time.monotonic() + timeout_s, command)).startswith(b"@END "):
             tail = line.decode(errors="replace")
@@ -164,6 +163,22 @@ class Machine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _begin(self, command: str, timeout_s: float) -> int:
+        """Has the machine begin a command; its number. The serial line may lose bytes: sent again until it begins."""
+        command = command.strip()
+        if "\n" in command or not command.isascii():
+            raise ValueError(f"a command is one line of ASCII, not {command!r}")
+        number, deadline = next(self._ids), time.monotonic() + timeout_s
+        while True:
+            self._serial.sendall(f"\nRUN {number} {len(command)} {command}\n".encode())
+            try:
+                soon = min(deadline, time.monotonic() + RESEND_S)
+                self._read_until(f"@BEGIN {number}\n".encode(), soon, command)
+                return number
+            except NotInTime:
+                if time.monotonic() > deadline:
+                    raise
+
     def _read_until(self, mark: bytes, deadline: float, doing: str = "boot") -> bytes:
         """What the serial line says up to a mark, which is taken too."""
         searched = 0
@@ -174,7 +189,7 @@ class Machine:
                 data = self._serial.recv(1 << 16)
             except TimeoutError:
                 tail = self._buffer[-2000:].decode(errors="replace")
-                raise MachineError(f"`{doing}` does not end in the machine; it has printed:\n{tail}") from None
+                raise NotInTime(f"`{doing}` does not end in the machine; it has printed:\n{tail}") from None
             if not data:
                 raise MachineError(f"the machine is gone during `{doing}`; its last step: {self.last_step()}")
             self._buffer += data
