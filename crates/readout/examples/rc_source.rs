@@ -193,6 +193,9 @@ fn work_request(wr_id: u64, message: &Message) -> Result<SendWr, String> {
     Ok(SendWr { wr_id, verb, va, len, remote_va, rkey, solicited: true })
 }
 
+/// Queue pair, work request, status.
+type End = (u32, u64, String);
+
 /// Runs the requesters until `waiting` messages have ended or the time is over.
 fn send_all(
     link: &mut Link,
@@ -200,7 +203,7 @@ fn send_all(
     file: &mut File,
     waiting: usize,
     limit: Duration,
-) -> Result<Vec<(u32, u64, String)>, Box<dyn Error>> {
+) -> Result<Vec<End>, Box<dyn Error>> {
     let clock = SessionClock::start();
     let mut ends = Vec::new();
     let mut frame = vec![0; 9216];
