@@ -4,62 +4,21 @@
 Figure 14 spans milliseconds: `crates/board/tests/figure_14.rs` takes it on the same verilated top.
 """
 
-from dataclasses import dataclass
-from itertools import pairwise
-
 import cocotb
-from cocotb.triggers import ClockCycles, RisingEdge, Timer
-from cocotb.utils import get_sim_time
+from cocotb.triggers import ClockCycles, Timer
 from cocotbext.eth import XgmiiFrame
 from lib.board import SUCCESS, Board, start
 from lib.cnm import cnm
 from lib.emulated_switch import CYCLE_NS, EmulatedSwitch
+from lib.rates import GBPS, LINE, QCN, Sample, cuts_of, sample_rates, set_dcqcn
 from lib.roce import PEER_MAC
 from lib.runner import Bench, seed
 
 BENCH = Bench(top="penstock_10g", configs=[{"N_QP": 4, "RING_BYTES": 65536, "SLOTS": 64}])
 
-LINE = 8 << 24  # 10 Gb/s
-GBPS = LINE / 10
 MTU_1024, PACKET = 3, 1024 + 90  # a middle packet with everything around it
-DCQCN, QCN = 1, 2
 US = 1000  # ns
 ACTED = 300  # cycles within which a notification has surely been acted upon
-
-
-@dataclass
-class Sample:
-    """One word of the sampling port."""
-
-    time_ns: float
-    rate_current: int
-    rate_target: int
-    alpha: float
-
-
-async def collect_samples(dut, samples: list[Sample]) -> None:
-    dut.m_axis_sample_tready.value = 1
-    while True:
-        await RisingEdge(dut.m_axis_sample_tvalid)
-        word = int(dut.m_axis_sample_tdata.value)
-        rates = word & 0xFFFFFFFF, word >> 32 & 0xFFFFFFFF
-        samples.append(Sample(get_sim_time("ns"), *rates, (word >> 64 & 0x1FFFF) / 65536))
-
-
-async def sample_rates(board: Board, qp: int, cycles: int) -> list[Sample]:
-    """Has the sampling port stream one queue pair's rates from now on; the list grows."""
-    samples: list[Sample] = []
-    cocotb.start_soon(collect_samples(board.dut, samples))
-    await board.registers.write_fields("sampling.range", first=qp, last=qp)
-    await board.registers.write("sampling.interval", cycles)
-    return samples
-
-
-async def set_dcqcn(board: Board, group: int = 0, law: int = DCQCN, g_shift: int = 8, **registers: int) -> None:
-    control = {"law": law, "clamp_target": 1, "g_shift": g_shift, "stage_threshold": 5, "hyper_threshold": 10}
-    await board.registers.write_fields("cc.control", group, **control)
-    for name, value in registers.items():
-        await board.registers.write(f"cc.{name}", value, group)
 
 
 async def write_memory(board: Board, qp: int, payload: bytes, size: int) -> None:
@@ -70,11 +29,6 @@ async def write_memory(board: Board, qp: int, payload: bytes, size: int) -> None
     assert [await board.completion() for _ in range(count)] == [(qp, tag, SUCCESS) for tag in range(count)]
     assert board.peer.memory[: len(payload)] == payload
     assert await board.count("packets_retransmitted") == 0 and not board.peer.counts
-
-
-def cuts_of(samples: list[Sample]) -> list[tuple[Sample, Sample]]:
-    """The samples before and after each fall of R_C."""
-    return [(a, b) for a, b in pairwise(samples) if b.rate_current < a.rate_current]
 
 
 def steady(samples: list[Sample], begin: float, end: float) -> float | None:

@@ -22,13 +22,13 @@ MTU_4096 = 5
 class Board:
     """A top out of reset; `open` makes a queue pair ready to send to queue pair `qp` of the peer."""
 
-    def __init__(self, dut, first_psn: dict[int, int]):
+    def __init__(self, dut, first_psn: dict[int, int], peer: type[Peer] = Peer):
         self.dut, self.first_psn = dut, first_psn
         self.registers = Registers(dut)
         self.descriptors = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_desc"), dut.clk, dut.rst)
         self.data = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_data"), dut.clk, dut.rst)
         self.completions = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_cpl"), dut.clk, dut.rst)
-        self.peer = Peer(dut, first_psn)
+        self.peer = peer(dut, first_psn)
 
     async def set_up(self) -> None:
         write = self.registers.write
@@ -79,11 +79,11 @@ class Board:
         return unpack(name, await self.registers.read(name, qp))[field]
 
 
-async def start(dut, first_psn: dict[int, int]) -> Board:
+async def start(dut, first_psn: dict[int, int], peer: type[Peer] = Peer) -> Board:
     """Clock, reset, addresses, and the named queue pairs opened at their first PSN."""
     cocotb.start_soon(Clock(dut.clk, cable.CLOCK_PS[dut._name], "ps").start())
     dut.rst.value = 1
-    board = Board(dut, first_psn)
+    board = Board(dut, first_psn, peer)
     for model in (
         "s_axil",
         "s_axis_desc",

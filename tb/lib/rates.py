@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rates of a queue pair as the gateware streams them, and the registers that set its law.
+
+Source: AdvCam section VI (R_C and R_T sampled while the front end sends).
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import cocotb
+from cocotb.triggers import RisingEdge
+from cocotb.utils import get_sim_time
+
+from lib.board import Board
+
+LINE = 8 << 24  # 10 Gb/s in Q8.24 bytes a cycle
+GBPS = LINE / 10
+DCQCN, QCN = 1, 2
+
+
+@dataclass
+class Sample:
+    """One word of the sampling port."""
+
+    time_ns: float
+    rate_current: int
+    rate_target: int
+    alpha: float
+
+
+async def collect_samples(dut, samples: list[Sample]) -> None:
+    dut.m_axis_sample_tready.value = 1
+    while True:
+        await RisingEdge(dut.m_axis_sample_tvalid)
+        word = int(dut.m_axis_sample_tdata.value)
+        rates = word & 0xFFFFFFFF, word >> 32 & 0xFFFFFFFF
+        samples.append(Sample(get_sim_time("ns"), *rates, (word >> 64 & 0x1FFFF) / 65536))
+
+
+async def sample_rates(board: Board, qp: int, cycles: int) -> list[Sample]:
+    """Has the sampling port stream one queue pair's rates from now on; the list grows."""
+    samples: list[Sample] = []
+    cocotb.start_soon(collect_samples(board.dut, samples))
+    await board.registers.write_fields("sampling.range", first=qp, last=qp)
+    await board.registers.write("sampling.interval", cycles)
+    return samples
+
+
+async def set_dcqcn(board: Board, group: int = 0, law: int = DCQCN, g_shift: int = 8, **registers: int) -> None:
+    control = {"law": law, "clamp_target": 1, "g_shift": g_shift, "stage_threshold": 5, "hyper_threshold": 10}
+    await board.registers.write_fields("cc.control", group, **control)
+    for name, value in registers.items():
+        await board.registers.write(f"cc.{name}", value, group)
+
+
+def cuts_of(samples: list[Sample]) -> list[tuple[Sample, Sample]]:
+    """The samples before and after each fall of R_C."""
+    return [(a, b) for a, b in pairwise(samples) if b.rate_current < a.rate_current]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AdvCam section VI A, as the paper did it: cocotb runs the gateware, its frames go to a real Soft-RoCE responder, and
+the emulated switch sits in between. The responder is the kernel's rdma_rxe in the machine of `tests/softroce`.
+
+The machine needs the receiver that `cargo test --release` builds (or `cargo build --release --examples`).
+"""
+
+import hashlib
+import json
+import sys
+
+import cocotb
+from cocotb.triggers import ClockCycles
+from lib.board import RESET, RTS, SUCCESS, Board, start
+from lib.emulated_switch import EmulatedSwitch
+from lib.rates import LINE, cuts_of, sample_rates, set_dcqcn
+from lib.rc_peer import QPN_BASE, Peer, Seen
+from lib.roce import LOCAL_IP, LOCAL_MAC, has_imm, has_reth, ip_int, mac_int
+from lib.rtl import REPO
+from lib.runner import Bench, seed
+from scapy.contrib.roce import AETH, BTH
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+sys.path.insert(0, str(REPO / "tests" / "softroce"))
+
+import qemu
+from machine import Machine, frames
+
+import build
+
+BENCH = Bench(top="penstock_10g", configs=[{"N_QP": 4, "RING_BYTES": 65536, "SLOTS": 64}])
+
+QP, PSN, MTU_1024, ACTED = 0, 0xFFFF80, 3, 300
+ANSWER_S = 20  # real time; an answer takes 0.3 ms on an idle host
+
+
+class SoftRoce(Peer):
+    """The far end of the cable is the machine. Simulated time stands still while it answers: no host is too slow."""
+
+    link = None  # its Unix datagram socket
+
+    async def handle(self, raw: bytes, start) -> None:
+        frame = Ether(raw)
+        bth = frame[BTH]
+        body = bytes(bth.payload)
+        skip = 16 * has_reth(bth.opcode) + 4 * has_imm(bth.opcode)
+        packet = Seen(start / 1000, QP, bth.psn, bth.opcode, body[skip : len(body) - bth.padcount], len(raw) + 24)
+        self.seen.append(packet)
+        self.verdict(packet)
+        self.link.send(raw)
+        while bth.ackreq:
+            reply = self.link.recv(9216)
+            answered = Ether(reply)
+            if AETH in answered:
+                await self.send(reply)
+                if answered[BTH].psn == bth.psn:
+                    break
+
+    def lower(self):
+        """Of the emulated switch's CNPs: as if they came from the machine, which is whom the gateware listens to."""
+        return Ether(src=qemu.MAC, dst=LOCAL_MAC) / IP(src=qemu.ADDRESS, dst=LOCAL_IP) / UDP(sport=4791, chksum=0)
+
+
+def listen(machine: Machine, slots: int, slot_bytes: int) -> dict:
+    """Opens a ring in the machine for the gateware's queue pair; its number, key and address."""
+    machine.check(f"ip route add {LOCAL_IP}/32 dev eth0; arp -s {LOCAL_IP} {LOCAL_MAC}")
+    peer = {"ip": LOCAL_IP, "qpn": QPN_BASE + QP, "psn": PSN, "mtu": 1024, "rnr_us": 640}
+    plan = {"qps": [peer], "slots": slots, "slot_bytes": slot_bytes, "receives": slots, "messages": slots}
+    machine.start("sink", f"verbs_sink '{json.dumps(plan | {'dump': '/tmp/ring', 'timeout_s': 300})}'")
+    return json.loads(machine.check("job line sink 1 20"))["qps"][0]
+
+
+async def connect(board: Board, end: dict) -> None:
+    """Aims the gateware's queue pair at the machine's."""
+    await board.open(QP, mtu=MTU_1024, ack_timeout=14)
+    write = board.registers.write
+    await write("qp.state", RESET, QP)
+    await write("qp.dst_mac_hi", mac_int(qemu.MAC) >> 32, QP)
+    await write("qp.dst_mac_lo", mac_int(qemu.MAC) & 0xFFFFFFFF, QP)
+    await write("qp.dst_ip", ip_int(qemu.ADDRESS), QP)
+    await write("qp.dest_qpn", end["qpn"], QP)
+    await write("qp.rkey", end["rkey"], QP)
+    await write("qp.state", RTS, QP)
+
+
+async def transfer(dut, settle: dict, slots: int, slot_bytes: int, switch: dict) -> tuple[Board, list, EmulatedSwitch]:
+    """Fills the machine's ring through the emulated switch and compares every byte of it."""
+    payload = seed().randbytes(slots * slot_bytes)
+    with Machine(build.build(say=dut._log.info)) as machine, frames(machine) as SoftRoce.link:
+        SoftRoce.link.settimeout(ANSWER_S)
+        end = listen(machine, slots, slot_bytes)
+        board = await start(dut, {QP: PSN}, SoftRoce)
+        await connect(board, end)
+        await set_dcqcn(board, **settle)
+        watched = EmulatedSwitch(board.peer, QP, **switch)
+        samples = await sample_rates(board, QP, cycles=64)
+        for slot in range(slots):
+            at = slot * slot_bytes
+            await board.post(QP, payload[at : at + slot_bytes], slot, end["base"] + at, imm=slot)
+        assert [await board.completion() for _ in range(slots)] == [(QP, slot, SUCCESS) for slot in range(slots)]
+        await ClockCycles(dut.clk, ACTED)
+        received = json.loads(machine.wait("sink", 60).output.splitlines()[-1])
+        told = [completion[1:] for completion in received["completions"]]
+        assert told == [[slot, "Success", "write_imm", slot, slot_bytes] for slot in range(slots)]
+        assert machine.check("sha256sum /tmp/ring0").split()[0] == hashlib.sha256(payload).hexdigest()
+    assert await board.count("packets_retransmitted") == 0, "a work request was lost on its way"
+    return board, samples, watched
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def figure_9_against_a_real_soft_roce_responder(dut):
+    """Threshold 5 Gb/s, window 5000 cycles: the first CNP halves R_C (alpha = 1), later ones cut by less."""
+    settle = {"g_shift": 4, "alpha_interval": 2_800, "increase_interval": 8_500, "decrease_interval": 500}
+    switch = {"threshold_gbps": 5, "cooldowns": iter([8_000, 47_000])}
+    _, samples, watched = await transfer(dut, settle, slots=6, slot_bytes=57_000, switch=switch)
+    cuts = cuts_of(samples)
+    assert len(cuts) == len(watched.notified_ns) == 3
+    for before, after in cuts:
+        dut._log.info(f"alpha {before.alpha:.3f}: R_C {before.rate_current} to {after.rate_current}")
+        assert abs(1 - after.rate_current / before.rate_current - before.alpha / 2) < 1e-4
+    first, second, third = (before.alpha for before, _ in cuts)
+    assert (first, cuts[0][0].rate_current, cuts[0][1].rate_current) == (1, LINE, LINE // 2)
+    assert 0.7 < second < 0.9 and 0.2 < third < 0.4
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def a_storm_of_cnps_loses_no_work_request(dut):
+    """AdvCam VI B: none lost "even when the threshold was lowered aggressively"."""
+    settle = {"increase_interval": 700, "decrease_interval": 200, "rate_min": LINE // 10}
+    switch = {"threshold_gbps": 0.5, "cooldowns": iter(lambda: 400, None), "window": 1_000}
+    board, samples, watched = await transfer(dut, settle, slots=8, slot_bytes=5_000, switch=switch)
+    assert len(watched.notified_ns) > 20
+    assert await board.registers.read("qp.rp_cnp_handled", QP) == len(watched.notified_ns)
+    assert min(sample.rate_current for sample in samples) == LINE // 10
