@@ -71,7 +71,11 @@ impl StoreError {
             StoreError::Io { source, .. } => {
                 use ErrorKind::{FileTooLarge, Interrupted, QuotaExceeded, StorageFull, TimedOut, WouldBlock};
                 let full = matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge);
-                full || matches!(source.kind(), Interrupted | TimedOut | WouldBlock)
+                // No kind stands for these: of the whole system and of this process.
+                const ENFILE: i32 = 23;
+                const EMFILE: i32 = 24;
+                let no_descriptors = matches!(source.raw_os_error(), Some(ENFILE | EMFILE));
+                full || no_descriptors || matches!(source.kind(), Interrupted | TimedOut | WouldBlock)
             }
             StoreError::ConsumerBusy { .. } => true,
             _ => false,

@@ -68,6 +68,8 @@ pub struct EventWriter {
     footer: Footer,
     /// Bytes of the file that are right: where the next frame goes.
     end: u64,
+    /// The file has its name, but maybe its folder does not know it for good.
+    renamed: bool,
     /// None once closed.
     medium: Option<Box<dyn Medium>>,
 }
@@ -112,6 +114,7 @@ impl EventWriter {
             unwritten: None,
             footer: Footer::default(),
             end: PARQUET_MAGIC.len() as u64,
+            renamed: false,
             medium: Some(medium),
         })
     }
@@ -167,8 +170,22 @@ impl EventWriter {
         Ok(())
     }
 
-    /// Footer, fsync, the name.
+    /// Footer, fsync, the name. What has failed can be asked for again.
     fn complete_file(&mut self) -> Result<(), StoreError> {
+        if !self.renamed {
+            self.write_footer()?;
+            std::fs::rename(&self.partial, &self.path).map_err(|source| StoreError::Io {
+                file: self.path.clone(),
+                action: "renamed from its .partial",
+                source,
+            })?;
+            self.renamed = true;
+        }
+        let fail = |source| StoreError::Io { file: self.path.clone(), action: "synced in its folder", source };
+        sync_folder_of(&self.path).map_err(fail)
+    }
+
+    fn write_footer(&mut self) -> Result<(), StoreError> {
         let parquet = |source| StoreError::Parquet { file: self.partial.clone(), source };
         let fail = |action, source| StoreError::Io { file: self.partial.clone(), action, source };
         if self.footer.row_groups() == 0 {
@@ -186,13 +203,7 @@ impl EventWriter {
             let _ = medium.truncate(self.end);
             return Err(fail("completed with its footer", source));
         }
-        medium.sync().map_err(|source| fail("synced", source))?;
-        std::fs::rename(&self.partial, &self.path).map_err(|source| StoreError::Io {
-            file: self.path.clone(),
-            action: "renamed from its .partial",
-            source,
-        })?;
-        sync_folder_of(&self.path).map_err(|source| fail("synced in its folder", source))
+        medium.sync().map_err(|source| fail("synced", source))
     }
 }
 
