@@ -12,8 +12,10 @@ mod lab_report;
 mod output;
 mod plots;
 mod python;
+mod recv;
 mod report;
 mod run;
+mod send;
 mod simulation;
 mod source;
 mod summary;
@@ -37,6 +39,10 @@ enum Command {
     Run(run::Arguments),
     /// The verilated gateware as a live endpoint: on a TAP device, an interface, a virtual machine, or a capture
     Board(Box<board::Arguments>),
+    /// Receive from boards: open them, build events, check and store them; with an RDMA NIC or without
+    Recv(Box<recv::Arguments>),
+    /// Send as software front ends with the gateware's protocol, hundreds in one process
+    Send(Box<send::Arguments>),
     /// Run a scenario over a grid of parameters, on this machine or a Dask cluster: a table out
     Sweep(python::Arguments),
     /// Look for congestion-control parameters that make a scenario fair, fast or free of pauses
@@ -72,6 +78,8 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments).into(),
         Command::Board(arguments) => board::run(&arguments).into(),
+        Command::Recv(arguments) => recv::run(&arguments).into(),
+        Command::Send(arguments) => send::run(&arguments).into(),
         Command::Sweep(arguments) => python::become_python("sweep", &arguments).into(),
         Command::Tune(arguments) => python::become_python("tune", &arguments).into(),
         Command::Figures(arguments) => python::become_python("figures", &arguments).into(),

@@ -191,6 +191,14 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
+    /// The first event is this one, for whoever comes into a run under way. Nothing must have been pushed.
+    pub fn begin_at(&mut self, event: u64) {
+        if self.taken == 0 && self.head == 0 {
+            self.sequence = Sequence::new(event, self.config.stride);
+            self.config.first_event = event;
+        }
+    }
+
     /// Takes one fragment that arrived at `now_ps`. Call [`Self::poll_event`] until it has no more.
     pub fn push(&mut self, now_ps: u64, id: FragmentId, handle: H) -> Pushed {
         let now_ps = self.clock.step(now_ps);

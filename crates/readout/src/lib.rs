@@ -13,9 +13,10 @@
 //! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
 //! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
+//! | [`session`] | back end, connection manager and receiver in one loop |
 //! | [`backend`] | where messages come from: verbs, a packet socket, or packets in process |
 //!
-//! Only [`backend`] reads a clock and opens sockets; to the rest time is passed in as `u64` picoseconds. Only
+//! Only [`backend`] and [`session`] read a clock and open sockets; to the rest time is passed in as `u64` picoseconds. Only
 //! [`Dataset::load`] and storage touch files, and only `sys` holds `unsafe`.
 #![deny(unsafe_code)]
 
@@ -34,6 +35,7 @@ mod schema;
 mod segment;
 mod sequence;
 mod servers;
+pub mod session;
 mod sink;
 mod source;
 mod step_clock;
@@ -58,4 +60,9 @@ pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
 pub use source::{EventSource, SourceError};
 pub use sys::{Mapping, MemoryError, Pages, RingMemory};
 pub use triggers::Triggers;
+
+/// Packet sockets, for whoever sends to a [`backend`].
+pub mod link {
+    pub use crate::sys::{drop_all, Interface, PacketSocket};
+}
 pub use writer::{EventWriter, WriterOptions, PARTIAL};

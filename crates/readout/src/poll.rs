@@ -87,6 +87,60 @@ impl SessionClock {
     }
 }
 
+/// Sorted into buckets that are an eighth of their value wide; memory is fixed.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    counts: Box<[u64; 64 * 8]>,
+    samples: u64,
+    max_ns: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Latencies { counts: Box::new([0; 64 * 8]), samples: 0, max_ns: 0 }
+    }
+}
+
+impl Latencies {
+    /// Counts one.
+    pub fn record(&mut self, ns: u64) {
+        self.counts[Self::bucket(ns)] += 1;
+        self.samples += 1;
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn bucket(ns: u64) -> usize {
+        if ns < 8 {
+            return ns as usize;
+        }
+        let power = ns.ilog2();
+        ((power as usize - 2) << 3) + ((ns >> (power - 3)) & 7) as usize
+    }
+
+    /// The middle of the bucket below which a share of `q` lies; none if nothing was counted.
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        let rank = ((self.samples as f64 * q).ceil() as u64).max(1);
+        let mut below = 0;
+        let at = self.counts.iter().position(|count| {
+            below += count;
+            below >= rank
+        })?;
+        if at < 8 {
+            return Some(at as u64);
+        }
+        let width = 1u64 << (at / 8 - 1);
+        Some((8 + (at % 8) as u64) * width + width / 2)
+    }
+
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +154,18 @@ mod tests {
         for (text, part) in [("fast", "allowed are busy"), ("hybrid:x", "whole number"), ("busy:1", "allowed are")] {
             assert!(text.parse::<PollMode>().unwrap_err().contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn quantiles_are_right_to_an_eighth() {
+        let mut latencies = Latencies::default();
+        assert_eq!(latencies.quantile_ns(0.5), None);
+        (1..=100_000).for_each(|ns| latencies.record(ns));
+        for (q, exact) in [(0.00001, 1.0), (0.5, 50_000.0), (0.99, 99_000.0), (1.0, 100_000.0)] {
+            let found = latencies.quantile_ns(q).unwrap() as f64;
+            assert!((found - exact).abs() <= exact / 8.0, "{q}: {found}, expected {exact}");
+        }
+        assert_eq!((latencies.samples(), latencies.max_ns()), (100_000, 100_000));
+        latencies.record(u64::MAX);
     }
 }

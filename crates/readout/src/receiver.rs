@@ -201,6 +201,17 @@ impl<S: EventSink> Receiver<S> {
         self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey))
     }
 
+    /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no fragment.
+    pub fn event_in(&self, board: u16, slot: u32) -> Option<u64> {
+        let slot = self.rings.get(usize::from(board))?.slot(slot)?;
+        FragmentHeader::parse(slot).ok().map(|header| header.event_number)
+    }
+
+    /// See [`EventBuilder::begin_at`].
+    pub fn begin_at(&mut self, event: u64) {
+        self.builder.begin_at(event);
+    }
+
     /// A receive of `board` has completed: a message of `byte_len` bytes is in the slot that its immediate names.
     ///
     /// # Errors

@@ -241,6 +241,11 @@ impl Ring {
         }
     }
 
+    /// All bytes of a slot, whatever state it is in; none if there is no such slot.
+    pub(crate) fn slot(&self, slot: u32) -> Option<&[u8]> {
+        (slot < self.config.slots).then(|| &self.memory.bytes()[self.offset(slot)..][..self.config.slot_bytes as usize])
+    }
+
     /// The fragment in `slot` is no longer needed. Releasing a slot that is not held does nothing.
     pub fn release(&mut self, slot: u32) {
         if let Some(state @ Slot::Held(_)) = self.slots.get_mut(slot as usize) {

@@ -72,7 +72,8 @@ impl Backend for InProcess {
     ) -> Result<(), BackendError> {
         let now_ps = self.clock.now_ps();
         while let Some(packet) = self.arrived.pop_front() {
-            self.responders.handle(now_ps, &packet, memory, out, |reply| self.replies.push_back(reply));
+            self.responders.handle(now_ps, &packet, memory, out);
+            self.responders.take_replies(|reply| self.replies.push_back(reply));
         }
         Ok(())
     }
@@ -86,7 +87,7 @@ impl Backend for InProcess {
         self.responders.fault(board)
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&mut self) -> Counters {
         vec![("dropped_unknown_qpn".into(), self.responders.unknown_qpn())]
     }
 

@@ -11,6 +11,7 @@
 //! ```
 
 mod in_process;
+mod packet;
 mod responders;
 #[cfg(feature = "verbs")]
 mod verbs;
@@ -22,9 +23,10 @@ use std::sync::Arc;
 use penstock_transport::{Memory, Mtu, RecvOpcode, RecvStatus, RecvWr};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
 
-pub use crate::poll::{PollMode, SessionClock};
+pub use crate::poll::{Latencies, PollMode, SessionClock};
 use crate::sys::Mapping;
 pub use in_process::InProcess;
+pub use packet::PacketBackend;
 #[cfg(feature = "verbs")]
 pub use verbs::{Found, GidChoice, Verbs, VerbsConfig};
 
@@ -185,8 +187,13 @@ pub trait Backend {
     fn fault(&self, board: u16) -> Option<String>;
 
     /// Counts of the whole device or socket.
-    fn counters(&self) -> Counters;
+    fn counters(&mut self) -> Counters;
 
     /// Counts of one board's queue pair, all its lives together; empty where the device does not tell.
     fn board_counters(&self, board: u16) -> Counters;
+
+    /// How long messages lay in the kernel or the NIC before they were looked at; none where nobody knows.
+    fn latencies(&self) -> Option<&Latencies> {
+        None
+    }
 }

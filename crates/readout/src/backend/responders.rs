@@ -43,6 +43,8 @@ pub(super) struct Responders {
     by_qpn: BTreeMap<u32, u16>,
     /// Counters of boards whose queue pair is closed.
     closed: BTreeMap<u16, ResponderCounters>,
+    /// Boards whose packets have not been replied to.
+    to_reply: Vec<u16>,
     /// Packets to a queue pair number that nobody has, or that is not connected.
     unknown_qpn: u64,
 }
@@ -50,7 +52,7 @@ pub(super) struct Responders {
 impl Responders {
     pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
         let (boards, by_qpn, closed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Responders { ip, mac, entropy, boards, by_qpn, closed, unknown_qpn: 0 }
+        Responders { ip, mac, entropy, boards, by_qpn, closed, to_reply: Vec::new(), unknown_qpn: 0 }
     }
 
     pub(super) fn create(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
@@ -99,36 +101,46 @@ impl Responders {
         Ok(())
     }
 
-    /// Gives a packet to its queue pair, appends what it completed to `out` and hands its replies to `send`.
+    /// Gives a packet to its queue pair and appends what it completed to `out`; replies wait for
+    /// [`Self::take_replies`], so that ACKs of packets that came together become one.
     pub(super) fn handle(
         &mut self,
         now_ps: u64,
         packet: &RocePacket,
         memory: &mut dyn Memory,
         out: &mut Vec<Completion>,
-        mut send: impl FnMut(RocePacket),
     ) {
-        let board = self.by_qpn.get(&packet.bth.dest_qpn.value());
-        let found = board.and_then(|board| Some((*board, self.boards.get_mut(board)?)));
-        let Some((board, slot, responder)) = found.and_then(|(board, slot)| {
-            let Slot { responder, peer_mac, .. } = slot;
-            Some((board, peer_mac, responder.as_mut()?))
-        }) else {
+        let board = self.by_qpn.get(&packet.bth.dest_qpn.value()).copied();
+        let slot = board.and_then(|board| self.boards.get_mut(&board));
+        let (Some(board), Some(Slot { responder: Some(responder), peer_mac, .. })) = (board, slot) else {
             self.unknown_qpn += 1;
             return;
         };
         let admitted = responder.counters().rcvd_pkts;
         responder.handle_packet(now_ps, packet, memory);
-        if responder.counters().rcvd_pkts > admitted {
-            *slot = packet.eth_src;
+        if responder.counters().rcvd_pkts == admitted {
+            return;
         }
+        *peer_mac = packet.eth_src;
         while let Some(done) = responder.poll_completion() {
             let (wr_id, status, opcode) = (done.wr_id, done.status, done.opcode);
             out.push(Completion { board, wr_id, status, opcode, imm: done.imm, byte_len: done.byte_len });
         }
-        while let Some(mut reply) = responder.poll_transmit() {
-            reply.eth_dst = *slot;
-            send(reply);
+        if self.to_reply.last() != Some(&board) {
+            self.to_reply.push(board);
+        }
+    }
+
+    /// Hands the replies to the packets handled since the last call to `send`.
+    pub(super) fn take_replies(&mut self, mut send: impl FnMut(RocePacket)) {
+        for board in self.to_reply.drain(..) {
+            let Some(Slot { responder: Some(responder), peer_mac, .. }) = self.boards.get_mut(&board) else {
+                continue;
+            };
+            while let Some(mut reply) = responder.poll_transmit() {
+                reply.eth_dst = *peer_mac;
+                send(reply);
+            }
         }
     }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, and RDMA NICs.
+//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, packet sockets, RDMA NICs.
 //! Promise: the only module of this crate with `unsafe`; what it exports is safe to use.
-//! Source: mmap(2), madvise(2).
+//! Source: mmap(2), madvise(2), packet(7); libibverbs.
 
 mod mapping;
+mod packet_socket;
 #[cfg(feature = "verbs")]
 pub(crate) mod verbs;
 
 pub use mapping::{Mapping, MemoryError, Pages, RingMemory};
+pub use packet_socket::{drop_all, thread_cpu_time, Interface, PacketSocket};

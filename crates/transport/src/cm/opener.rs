@@ -106,6 +106,11 @@ impl CmOpener {
         }
     }
 
+    /// The board has closed this connection itself.
+    pub fn forget(&mut self) {
+        self.closed();
+    }
+
     /// The board was heard of: its data came in. An open connection is not asked then.
     pub fn heard(&mut self, now: u64) {
         self.heard = self.heard.max(now);
@@ -184,6 +189,11 @@ impl CmOpener {
     /// Where it stands.
     pub fn state(&self) -> CmState {
         self.state
+    }
+
+    /// Wait for one answer, ps.
+    pub fn timeout_ps(&self) -> u64 {
+        self.config.timeout_ps
     }
 
     /// The board.

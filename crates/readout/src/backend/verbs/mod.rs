@@ -219,7 +219,7 @@ impl Backend for Verbs {
     }
 
     /// The port's `hw_counters`, by the kernel's names.
-    fn counters(&self) -> Counters {
+    fn counters(&mut self) -> Counters {
         let Found { device, entry, .. } = &self.found;
         let folder = format!("/sys/class/infiniband/{device}/ports/{}/hw_counters", entry.port);
         let Ok(files) = fs::read_dir(folder) else { return Counters::new() };

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The file of boards: hundreds of them in a few lines of TOML.
+//! Promise: a wrong key or value is refused with its place in the file.
+//! Source: ours; the format is in docs/readout.md.
+
+use penstock_readout::session::{BoardSpec, Opens};
+use serde::Deserialize;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+/// What a file of boards says.
+pub struct Boards {
+    pub boards: Vec<BoardSpec>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    board: Vec<Entry>,
+}
+
+/// One board, or `count` boards whose addresses follow each other.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: Option<String>,
+    ip: Ipv4Addr,
+    opens: Option<Opens>,
+    #[serde(default = "one")]
+    count: u16,
+}
+
+fn one() -> u16 {
+    1
+}
+
+/// Reads it; `opens` is for boards that do not say.
+pub fn read_boards(file: &Path, opens: Opens) -> Result<Boards, String> {
+    let fail = |what: &dyn std::fmt::Display| format!("{}: {what}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| fail(&error))?;
+    let document: Document = toml::from_str(&text).map_err(|error| fail(&error))?;
+    let mut boards: Vec<BoardSpec> = Vec::new();
+    for entry in document.board {
+        for k in 0..entry.count {
+            let bits = entry.ip.to_bits().checked_add(k.into());
+            let ip = bits.map(Ipv4Addr::from_bits);
+            let ip =
+                ip.ok_or_else(|| fail(&format!("{} boards from {} on: no such addresses", entry.count, entry.ip)))?;
+            let name = match (&entry.name, entry.count) {
+                (None, _) => ip.to_string(),
+                (Some(name), 1) => name.clone(),
+                (Some(name), _) => format!("{name}{k}"),
+            };
+            if boards.iter().any(|board| board.name == name) {
+                return Err(fail(&format!("two boards are called {name}")));
+            }
+            boards.push(BoardSpec { name, ip, opens: entry.opens.unwrap_or(opens) });
+        }
+    }
+    Ok(Boards { boards })
+}

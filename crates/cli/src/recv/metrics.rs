@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prometheus metrics over HTTP: every counter of a session as text, by a thread that only hands out the latest.
+//! Promise: whoever asks, and however slowly, never holds up the receiver.
+//! Source: Prometheus text exposition format 0.0.4.
+
+use penstock_readout::session::{BoardState, SessionReport};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pub struct Metrics {
+    text: Arc<Mutex<String>>,
+}
+
+impl Metrics {
+    /// Listens at `address` until the process ends.
+    pub fn serve(address: SocketAddr) -> Result<Metrics, String> {
+        let listener = TcpListener::bind(address).map_err(|error| format!("--metrics {address}: {error}"))?;
+        let text = Arc::new(Mutex::new(String::new()));
+        let latest = text.clone();
+        let serve = move || {
+            for stream in listener.incoming().flatten() {
+                // Who goes away before the end has had enough.
+                let _ = answer(stream, &latest.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            }
+        };
+        std::thread::Builder::new().name("metrics".into()).spawn(serve).map_err(|error| error.to_string())?;
+        Ok(Metrics { text })
+    }
+
+    pub fn tell(&self, report: &SessionReport) {
+        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = text(report);
+    }
+}
+
+/// Whatever is asked for, these are the metrics.
+fn answer(mut stream: TcpStream, text: &str) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(1)))?;
+    let (mut request, mut len) = ([0; 4096], 0);
+    while len < request.len() && !request[..len].windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut request[len..])? {
+            0 => break,
+            n => len += n,
+        }
+    }
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    let length = text.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+    )
+}
+
+fn text(report: &SessionReport) -> String {
+    let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
+    let mut out = String::new();
+    let mut total = |name: &str, kind: &str, help: &str, value: f64| {
+        let _ = writeln!(out, "# HELP penstock_{name} {help}\n# TYPE penstock_{name} {kind}\npenstock_{name} {value}");
+    };
+    let up = report.boards.iter().filter(|board| board.state == BoardState::Up).count();
+    total("boards_up", "gauge", "Boards that may send.", up as f64);
+    total("events_complete_total", "counter", "Events with all fragments.", builder.events_complete as f64);
+    total("events_incomplete_total", "counter", "Events without some fragments.", builder.events_incomplete as f64);
+    total("fragments_good_total", "counter", "Fragments whose CRC-32C is right.", readout.fragments_good as f64);
+    total(
+        "fragments_crc_error_total",
+        "counter",
+        "Fragments whose CRC-32C is wrong.",
+        readout.fragments_crc_error as f64,
+    );
+    total(
+        "fragments_malformed_total",
+        "counter",
+        "Messages that are no fragments.",
+        readout.fragments_malformed as f64,
+    );
+    total("stored_bytes_total", "counter", "Payload bytes of all events stored.", readout.bytes_stored as f64);
+    total("cpu_seconds_total", "counter", "CPU time of the receiving thread.", report.cpu_seconds);
+    for (name, value) in &report.counters {
+        total(&format!("{name}_total"), "counter", "Of the whole device or socket.", *value as f64);
+    }
+    let names: std::collections::BTreeSet<&String> = report.boards.iter().flat_map(|b| b.counters.keys()).collect();
+    for name in names {
+        let _ = writeln!(out, "# TYPE penstock_{name} counter");
+        for board in &report.boards {
+            let value = board.counters.get(name).copied().unwrap_or(0);
+            let label = board.name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = writeln!(out, "penstock_{name}{{board=\"{label}\"}} {value}");
+        }
+    }
+    out
+}

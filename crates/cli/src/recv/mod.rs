@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock recv`: opens boards, receives, builds events, stores them; on an RDMA NIC or on none.
+//! Promise: exit status 0 only if every board came up, every fragment was right and every event whole.
+//! Source: issue F; the loop is `penstock_readout::session`.
+
+mod boards;
+mod metrics;
+mod options;
+mod sink;
+mod state;
+mod tables;
+
+use crate::run::{on_interrupt, Failure};
+use crate::Verdict;
+use indicatif::{ProgressBar, ProgressStyle};
+use options::Settings;
+use penstock_readout::backend::{Backend, GidChoice, PacketBackend, SessionClock, Verbs, VerbsConfig};
+use penstock_readout::session::{Session, SessionReport};
+use penstock_readout::{Dataset, EventSource};
+use sink::Sink;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub use options::Arguments;
+
+const PS_PER_S: u64 = 1_000_000_000_000;
+/// Time between two looks at progress, metrics and what was asked for.
+const TURN_PS: u64 = PS_PER_S / 10;
+
+/// Receives; prints what went wrong itself.
+pub fn run(arguments: &Arguments) -> Verdict {
+    match receive(arguments) {
+        Ok(verdict) => verdict,
+        Err(Failure::Refused(message)) => {
+            eprintln!("error: {message}");
+            Verdict::Refused
+        }
+        Err(Failure::Fault(message)) => {
+            eprintln!("error: {message}");
+            Verdict::Fault
+        }
+    }
+}
+
+/// Of errors before the first message: another request would do.
+fn refused(error: impl std::fmt::Display) -> Failure {
+    Failure::Refused(error.to_string())
+}
+
+fn fault(error: impl std::fmt::Display) -> Failure {
+    Failure::Fault(error.to_string())
+}
+
+fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let settings = Settings::read(arguments).map_err(Failure::Refused)?;
+    let interrupted = on_interrupt()?;
+    let clock = SessionClock::start();
+    let backend = open_backend(arguments, clock)?;
+    let address = backend.address();
+    let told = settings.session.clone();
+    let sink = Sink::open(arguments.out.as_deref()).map_err(refused)?;
+    let mut session = Session::new(settings.session, backend, clock, sink).map_err(refused)?;
+    if let Some(file) = &arguments.reference {
+        let dataset = Dataset::load(file).map_err(refused)?;
+        let boards = u16::try_from(told.boards.len()).map_err(refused)?;
+        session = session.with_reference(EventSource::new(&dataset, boards).map_err(refused)?);
+    }
+    let mut memory = state::State::open(arguments.state.as_deref(), address.ip);
+    session.forget_earlier(&memory.earlier());
+    let metrics = arguments.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
+    if !arguments.json {
+        eprintln!("{}", tables::opening(arguments, &told, &address));
+    }
+
+    let bar = progress_bar(arguments);
+    let (mut told_of_missing, mut next_turn) = (false, 0);
+    let bring_up_ps = u64::from(arguments.bring_up) * PS_PER_S;
+    let end_ps = arguments.seconds.map_or(u64::MAX, |s| (s * PS_PER_S as f64) as u64);
+    let enough = |session: &Session<Sink>| arguments.events.is_some_and(|n| session.events_stored() >= n);
+    while !interrupted.load(Ordering::Relaxed) && !enough(&session) && session.now_ps() < end_ps {
+        session.step(TURN_PS).map_err(fault)?;
+        let now = session.now_ps();
+        if now < next_turn {
+            continue;
+        }
+        next_turn = now + TURN_PS;
+        memory.keep(&session.remembered());
+        bar.set_position(session.events_stored());
+        bar.set_message(format!("{} of {} boards up", session.boards_up(), told.boards.len()));
+        if let Some(error) = session.receiver().stalled() {
+            bar.set_message(format!("waiting: {error}"));
+        }
+        if let Some(metrics) = &metrics {
+            metrics.tell(&session.report());
+        }
+        if !told_of_missing && now > bring_up_ps {
+            told_of_missing = true;
+            bar.suspend(|| tables::missing(&session.report()).iter().for_each(|line| eprintln!("{line}")));
+        }
+    }
+    bar.finish_and_clear();
+    let report = session.report();
+    session.finish(2 * PS_PER_S).map_err(fault)?;
+    memory.keep(&session.remembered());
+    Ok(conclude(arguments, report, session.report()))
+}
+
+/// Boards as they were before they were closed, all else as it is now.
+fn conclude(arguments: &Arguments, before: SessionReport, after: SessionReport) -> Verdict {
+    let states = before.boards.into_iter().zip(after.boards).map(|(before, mut after)| {
+        (after.state, after.trouble) = (before.state, before.trouble);
+        after
+    });
+    let boards = states.collect();
+    let report = SessionReport { boards, seconds: before.seconds, cpu_seconds: before.cpu_seconds, ..after };
+    let faults = tables::faults(&report);
+    match arguments.json {
+        true => {
+            let mut json = serde_json::to_value(&report).expect("a report has only plain keys");
+            json["faults"] = serde_json::json!(faults);
+            println!("{json:#}");
+        }
+        false => println!("{}", tables::closing(&report, &faults)),
+    }
+    if faults.is_empty() {
+        Verdict::Verified
+    } else {
+        Verdict::Fault
+    }
+}
+
+fn progress_bar(arguments: &Arguments) -> ProgressBar {
+    if arguments.json {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match arguments.events {
+        Some(events) => (ProgressBar::new(events), "{bar:40} {pos}/{len} events, {msg}, {elapsed} elapsed, {eta} left"),
+        None => (ProgressBar::no_length(), "{spinner} {pos} events, {msg}, {elapsed} elapsed"),
+    };
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar.with_style(ProgressStyle::with_template(template).expect("a valid template"))
+}
+
+fn open_backend(arguments: &Arguments, clock: SessionClock) -> Result<Box<dyn Backend>, Failure> {
+    match arguments.backend {
+        options::BackendName::Verbs => {
+            let by_ip = arguments.ip.map(GidChoice::Address);
+            let gid = arguments.gid.or(by_ip).unwrap_or_default();
+            let config = VerbsConfig { device: arguments.device.clone(), gid };
+            let verbs = Verbs::open(&config, clock).map_err(refused)?;
+            if !arguments.json {
+                eprintln!("{}", verbs.found());
+            }
+            Ok(Box::new(verbs))
+        }
+        options::BackendName::Packet => {
+            let missing = || Failure::Refused("--backend packet needs --iface, an Ethernet interface".to_owned());
+            let name = arguments.iface.as_deref().ok_or_else(missing)?;
+            Ok(Box::new(PacketBackend::open(name, arguments.ip, clock).map_err(refused)?))
+        }
+    }
+}

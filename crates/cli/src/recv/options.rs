@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `penstock recv` is told: the command line and the file of boards, checked and joined.
+//! Promise: what cannot work is refused before anything is opened, with the value and what to do.
+//! Source: the option names are perftest's and iperf3's where they have the same.
+
+use super::boards::{read_boards, Boards};
+use penstock_readout::backend::{GidChoice, PollMode};
+use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
+use penstock_readout::{BuilderConfig, Pages, RingConfig};
+use penstock_transport::{CmOpenerConfig, Mtu};
+use penstock_wire::{CmTransmit, RnrTimer};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BackendName {
+    /// An RDMA NIC, or rdma_rxe
+    Verbs,
+    /// Any Ethernet interface, by a packet socket; needs CAP_NET_RAW
+    Packet,
+}
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Addresses of the boards; board i is source i
+    pub boards: Vec<Ipv4Addr>,
+    /// File of boards (TOML), see docs/readout.md
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The boards open their queue pairs themselves; otherwise this server asks them to
+    #[arg(long)]
+    pub listen: bool,
+    #[arg(long, value_enum, default_value = "packet")]
+    pub backend: BackendName,
+    /// Ethernet interface, for --backend packet
+    #[arg(long, value_name = "NAME")]
+    pub iface: Option<String>,
+    /// RDMA device, for --backend verbs [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Its GID, by index or by IPv4 address [default: the first RoCEv2 one]
+    #[arg(long, value_name = "GID")]
+    pub gid: Option<GidChoice>,
+    /// Our address, if the interface has several
+    #[arg(long)]
+    pub ip: Option<Ipv4Addr>,
+    /// Slots of each board's ring [default: 64, or what --rate and --latency ask for]
+    #[arg(long)]
+    pub slots: Option<u32>,
+    /// Bytes of a slot: the largest fragment with its header of 40 bytes
+    #[arg(long, default_value_t = 128 * 1024)]
+    pub slot_bytes: u32,
+    /// Gb/s of one board, for the size of its ring
+    #[arg(long, requires = "latency", value_name = "GBPS")]
+    pub rate: Option<f64>,
+    /// Milliseconds for which events may have to wait in the rings
+    #[arg(long, requires = "rate", value_name = "MS")]
+    pub latency: Option<f64>,
+    /// Rings on huge pages
+    #[arg(long)]
+    pub huge_pages: bool,
+    /// busy, event, or hybrid[:microseconds to spin]
+    #[arg(long, default_value = "hybrid")]
+    pub poll: PollMode,
+    /// Path MTU: 256, 512, 1024, 2048 or 4096
+    #[arg(short, long, default_value_t = 4096)]
+    pub mtu: usize,
+    /// Microseconds that a board waits when its ring is full
+    #[arg(long, default_value_t = 640, value_name = "US")]
+    pub rnr_timer: u32,
+    /// Milliseconds for which an event waits for missing fragments
+    #[arg(long, default_value_t = 100, value_name = "MS")]
+    pub event_timeout: u64,
+    /// First event's number [default: the first that any board sends]
+    #[arg(long)]
+    pub first_event: Option<u64>,
+    /// Folder for the events (Parquet); otherwise they are checked and forgotten
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Compare payloads with these recorded events (npz)
+    #[arg(long, value_name = "FILE")]
+    pub reference: Option<PathBuf>,
+    /// End after so many events
+    #[arg(long)]
+    pub events: Option<u64>,
+    /// End after so many seconds
+    #[arg(short = 'D', long)]
+    pub seconds: Option<f64>,
+    /// MB/s that the consumer of events takes, to see what a slow one does
+    #[arg(long, value_name = "MBPS")]
+    pub consumer_rate: Option<f64>,
+    /// Ask the boards' message sources for messages of so many bytes, RDMA WRITE with immediate
+    #[arg(long, value_name = "BYTES")]
+    pub transmit: Option<u32>,
+    /// Messages that each board's source is asked for; 0 is without end
+    #[arg(long, default_value_t = 0, requires = "transmit")]
+    pub transmit_count: u32,
+    /// Messages per second of each board's source; 0 is as fast as they go
+    #[arg(long, default_value_t = 0, requires = "transmit")]
+    pub transmit_rate: u32,
+    /// Seconds after which boards that are not up are reported
+    #[arg(long, default_value_t = 5, value_name = "S")]
+    pub bring_up: u32,
+    /// Milliseconds of silence after which a board is asked whether it lives; 0 is never
+    #[arg(long, default_value_t = 1000, value_name = "MS")]
+    pub keep_alive: u64,
+    /// File that remembers open connections, so that they can be closed after a crash; "none" for no such file
+    /// [default: ~/.local/state/penstock/recv-<address>]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Serve Prometheus metrics at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// Print the final report as JSON
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}
+
+/// Everything a session is made of.
+pub struct Settings {
+    pub session: SessionConfig,
+}
+
+const PS_PER_MS: u64 = 1_000_000_000;
+
+impl Settings {
+    pub fn read(arguments: &Arguments) -> Result<Settings, String> {
+        let boards = boards(arguments)?;
+        let mtu = Mtu::from_bytes(arguments.mtu)
+            .ok_or_else(|| format!("--mtu {}: allowed are 256, 512, 1024, 2048, 4096", arguments.mtu))?;
+        let slots = slots(arguments)?;
+        check_memory(boards.len() as u64, slots, arguments.slot_bytes)?;
+        let transmit = arguments.transmit.map(|length| CmTransmit {
+            start: true,
+            with_imm: true,
+            is_send: false,
+            length,
+            count: arguments.transmit_count,
+            rate: arguments.transmit_rate,
+        });
+        let keep_alive_ps = (arguments.keep_alive > 0).then(|| arguments.keep_alive.saturating_mul(PS_PER_MS));
+        let timeout_ps = arguments.event_timeout.saturating_mul(PS_PER_MS);
+        let consumer = positive("--consumer-rate", arguments.consumer_rate)?;
+        Ok(Settings {
+            session: SessionConfig {
+                boards,
+                slots,
+                slot_bytes: arguments.slot_bytes,
+                pages: if arguments.huge_pages { Pages::Huge } else { Pages::Normal },
+                builder: BuilderConfig {
+                    timeout_ps,
+                    first_event: arguments.first_event.unwrap_or(0),
+                    ..BuilderConfig::default()
+                },
+                find_first_event: arguments.first_event.is_none(),
+                consumer_bytes_per_s: consumer.and_then(|mb| std::num::NonZeroU64::new((mb * 1e6) as u64)),
+                poll: arguments.poll,
+                mtu,
+                rnr_timer: RnrTimer::at_least(arguments.rnr_timer),
+                cm: CmOpenerConfig { keep_alive_ps, transmit, ..CmOpenerConfig::default() },
+                ..SessionConfig::default()
+            },
+        })
+    }
+}
+
+fn boards(arguments: &Arguments) -> Result<Vec<BoardSpec>, String> {
+    let opens = if arguments.listen { Opens::Board } else { Opens::We };
+    let mut boards = match &arguments.file {
+        Some(file) => {
+            let Boards { boards } = read_boards(file, opens)?;
+            boards
+        }
+        None => Vec::new(),
+    };
+    boards.extend(arguments.boards.iter().map(|&ip| BoardSpec { name: ip.to_string(), ip, opens }));
+    match boards.len() {
+        0 => Err("no boards: name their addresses, or a file of boards by --file".to_owned()),
+        1..=65535 => Ok(boards),
+        n => Err(format!("{n} boards: at most 65535 are numbered")),
+    }
+}
+
+fn positive(option: &str, value: Option<f64>) -> Result<Option<f64>, String> {
+    match value {
+        Some(value) if !(value > 0.0 && value.is_finite()) => Err(format!("{option} {value}: must be above 0")),
+        value => Ok(value),
+    }
+}
+
+/// Slots that hold what a board sends within the latency, and one that stays free.
+fn slots(arguments: &Arguments) -> Result<u32, String> {
+    let rate = positive("--rate", arguments.rate)?.zip(positive("--latency", arguments.latency)?);
+    let Some((gbps, ms)) = rate else {
+        return Ok(arguments.slots.unwrap_or(RingConfig::default().slots));
+    };
+    let bytes = gbps * 1e9 / 8.0 * ms * 1e-3;
+    let needed = (bytes / f64::from(arguments.slot_bytes.max(1))).ceil() + 1.0;
+    match arguments.slots {
+        Some(slots) if f64::from(slots) < needed => Err(format!(
+            "--slots {slots}: {gbps} Gb/s for {ms} ms are {needed} slots of {} bytes; give that many, or larger ones",
+            arguments.slot_bytes
+        )),
+        Some(slots) => Ok(slots),
+        None if needed > f64::from(u32::MAX) => Err(format!("{gbps} Gb/s for {ms} ms: {needed} slots are too many")),
+        None => Ok((needed as u32).max(2)),
+    }
+}
+
+/// Rings must leave the machine a quarter of its memory.
+fn check_memory(boards: u64, slots: u32, slot_bytes: u32) -> Result<(), String> {
+    let wanted = u128::from(boards) * u128::from(slots) * u128::from(slot_bytes);
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib: Option<u128> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    match kib.map(|kib| kib * 1024) {
+        Some(free) if wanted > free / 4 * 3 => Err(format!(
+            "{boards} rings of {slots} slots of {slot_bytes} bytes are {} MB, but {} MB are free; use fewer or smaller slots",
+            wanted / 1_000_000,
+            free / 1_000_000
+        )),
+        _ => Ok(()),
+    }
+}

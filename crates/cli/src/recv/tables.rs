@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `penstock recv` prints: how it begins, which boards are missing, the final table in perftest's columns.
+//! Promise: a run is called good only if every board came up and every fragment and event was right.
+
+use super::options::Arguments;
+use comfy_table::{presets, CellAlignment, Table};
+use penstock_readout::backend::LocalAddress;
+use penstock_readout::session::{BoardReport, BoardState, SessionConfig, SessionReport};
+
+/// More boards than this are not listed one by one.
+const LISTED: usize = 32;
+
+pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAddress) -> String {
+    let gid = std::net::Ipv6Addr::from(address.gid);
+    let ring = f64::from(config.slots) * f64::from(config.slot_bytes) / 1e6;
+    let device = arguments.device.as_deref().or(arguments.iface.as_deref()).unwrap_or("RDMA device");
+    format!(
+        "{device}: address {}, GID {gid} (RoCEv2), MTU {}, polling {}; {} boards with rings of {} x {} bytes ({:.1} MB in all)",
+        address.ip,
+        config.mtu.bytes(),
+        config.poll,
+        config.boards.len(),
+        config.slots,
+        config.slot_bytes,
+        ring * config.boards.len() as f64,
+    )
+}
+
+/// One line for each board that is not up.
+pub fn missing(report: &SessionReport) -> Vec<String> {
+    let missing = report.boards.iter().filter(|board| board.state != BoardState::Up);
+    missing.map(|board| format!("not up: {}: {}", board.name, why(board))).collect()
+}
+
+fn why(board: &BoardReport) -> String {
+    let waited = || format!("{}: has not asked for a queue pair", board.ip);
+    board.trouble.clone().unwrap_or_else(waited)
+}
+
+/// Everything that keeps a run from being good; a sentence each.
+pub fn faults(report: &SessionReport) -> Vec<String> {
+    let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
+    let mut faults: Vec<String> = report
+        .boards
+        .iter()
+        .filter(|board| board.lives == 0)
+        .map(|board| format!("{} never came up: {}", board.name, why(board)))
+        .collect();
+    let mut count = |n: u64, what: &str| {
+        if n > 0 {
+            faults.push(format!("{n} {what}"));
+        }
+    };
+    count(builder.events_incomplete, "events are incomplete");
+    count(readout.fragments_crc_error, "fragments with a wrong CRC-32C");
+    count(readout.fragments_malformed, "messages that are no fragments");
+    count(readout.fragments_wrong_source, "fragments with another board's number");
+    count(builder.duplicates, "fragments came twice");
+    count(builder.strays(), "fragments belong to no event");
+    if let Some(check) = &report.readout.check {
+        count(check.fragments_differing, "fragments differ from the reference");
+        faults.extend(check.first_difference.map(|difference| format!("first difference: {difference}")));
+    }
+    faults
+}
+
+pub fn closing(report: &SessionReport, faults: &[String]) -> String {
+    let mut lines = vec![rates(report).to_string(), totals(report)];
+    lines.extend(faults.iter().map(|fault| format!("fault: {fault}")));
+    lines.join("\n")
+}
+
+/// The columns of `ib_write_bw`.
+fn rates(report: &SessionReport) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "board",
+        "#bytes",
+        "#messages",
+        "BW average[Gb/sec]",
+        "MsgRate[Mpps]",
+        "retried",
+        "RNR",
+        "lives",
+    ]);
+    let seconds = report.readout_seconds;
+    let mut row = |name: &str, messages: u64, bytes: u64, counter: &dyn Fn(&str) -> u64, lives: String| {
+        let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+        table.add_row([
+            name.to_owned(),
+            bytes.checked_div(messages).unwrap_or(0).to_string(),
+            messages.to_string(),
+            format!("{:.3}", per_s(bytes) * 8e-9),
+            format!("{:.6}", per_s(messages) * 1e-6),
+            counter("duplicate_request").to_string(),
+            counter("out_of_buffer").to_string(),
+            lives,
+        ]);
+    };
+    if report.boards.len() <= LISTED {
+        for board in &report.boards {
+            let counter = |name: &str| board.counters.get(name).copied().unwrap_or(0);
+            row(&board.name, board.messages, board.bytes, &counter, board.lives.to_string());
+        }
+    }
+    let sum = |of: &dyn Fn(&BoardReport) -> u64| report.boards.iter().map(of).sum::<u64>();
+    let counter = |name: &str| sum(&|board| board.counters.get(name).copied().unwrap_or(0));
+    row("all", sum(&|b| b.messages), sum(&|b| b.bytes), &counter, String::new());
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn totals(report: &SessionReport) -> String {
+    let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
+    let busy = if report.seconds > 0.0 { 100.0 * report.cpu_seconds / report.seconds } else { 0.0 };
+    let mut text = format!(
+        "events {} complete, {} incomplete; {:.1} MB stored\npolling {}: CPU {busy:.1} %",
+        builder.events_complete,
+        builder.events_incomplete,
+        readout.bytes_stored as f64 / 1e6,
+        report.poll,
+    );
+    if let Some(latency) = &report.latency {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let (median, p99) = (us(latency.median_ns), us(latency.p99_ns));
+        text += &format!(", frames looked at after {median:.1} us (median), {p99:.1} us (99 %)");
+    }
+    text
+}

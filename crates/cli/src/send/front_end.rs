@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One software front end: a queue pair, its messages, its rate, its side of the connection manager.
+//! Promise: what was not acknowledged over one connection is sent again over the next one, in order.
+//! Source: the gateware it stands for: requester, `cm_listener` and `cm_opener`, rings of slots.
+
+use super::link::{next_hop, Link};
+use super::options::Settings;
+use super::pacing::Pacing;
+use super::payload::Messages;
+use penstock_transport::{
+    CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Endpoint, Refusal, Requester, RequesterConfig,
+    RequesterCounters, RequesterState, Response, SendStatus, SendWr, Verb,
+};
+use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
+
+/// As the gateware numbers its queue pairs: the second digit is the source.
+const QPN_BASE: u32 = 0x20_0000;
+/// Messages under way at a time, at least, and bytes that are enough.
+const MESSAGES_AHEAD: usize = 2;
+const BYTES_AHEAD: u64 = 1 << 20;
+/// Packets of one front end before the next one has its turn.
+const BURST: usize = 32;
+/// Wait before an opened connection that failed is opened again.
+const REOPEN_PS: u64 = 500 * super::PS_PER_MS;
+
+/// What a connection is made of, apart from the listener, which calls it.
+struct Side {
+    settings: Settings,
+    ip: Ipv4Addr,
+    mac: MacAddr,
+    qpn: Qpn,
+    /// PSN of the next connection.
+    psn: Psn,
+    peer: CmInfo,
+    requester: Option<Requester>,
+    pacing: Option<Pacing>,
+    messages: Messages,
+    /// Messages of this connection: the first one goes to slot 0.
+    first: u64,
+    posted: u64,
+    bytes_ahead: u64,
+    ready: bool,
+    /// The server has closed the queue pair: acknowledgements that came before are taken first.
+    closing: bool,
+    lives: u32,
+    /// Of earlier connections.
+    before: RequesterCounters,
+    trouble: Option<String>,
+    now: u64,
+    /// The server has asked for an end.
+    stopped: bool,
+}
+
+/// One software front end.
+pub struct FrontEnd {
+    side: Side,
+    listener: CmListener,
+    /// None: the server opens.
+    opener: Option<CmOpener>,
+    open_at: u64,
+}
+
+impl FrontEnd {
+    pub fn new(settings: &Settings, k: u16, ip: Ipv4Addr, mac: MacAddr) -> Result<FrontEnd, String> {
+        let source = settings.first_source + k;
+        let psn = random_psn()?;
+        let side = Side {
+            settings: settings.clone(),
+            ip,
+            mac,
+            qpn: Qpn::new(QPN_BASE + u32::from(source)),
+            psn,
+            peer: CmInfo::default(),
+            requester: None,
+            pacing: None,
+            messages: Messages::new(settings, source),
+            first: 0,
+            posted: 0,
+            bytes_ahead: 0,
+            ready: false,
+            closing: false,
+            lives: 0,
+            before: RequesterCounters::default(),
+            trouble: None,
+            now: 0,
+            stopped: false,
+        };
+        let config = CmOpenerConfig::default();
+        let opener = settings.server.map(|server| CmOpener::new(config, server));
+        Ok(FrontEnd { side, listener: CmListener::new(1), opener, open_at: 0 })
+    }
+
+    pub fn ip(&self) -> Ipv4Addr {
+        self.side.ip
+    }
+
+    pub fn source(&self) -> u16 {
+        (self.side.qpn.value() - QPN_BASE) as u16
+    }
+
+    pub fn lives(&self) -> u32 {
+        self.side.lives
+    }
+
+    pub fn trouble(&self) -> Option<&str> {
+        self.side.trouble.as_deref()
+    }
+
+    pub fn messages_done(&self) -> u64 {
+        self.side.messages.done()
+    }
+
+    /// All messages are acknowledged.
+    pub fn is_done(&self) -> bool {
+        let side = &self.side;
+        side.stopped || (side.settings.events > 0 && side.messages.done() >= side.settings.events)
+    }
+
+    /// It was told how many messages there are.
+    pub fn wants_all(&self) -> bool {
+        self.side.settings.events > 0
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.side.requester.is_some()
+    }
+
+    pub fn counters(&self) -> RequesterCounters {
+        let mut sum = self.side.before;
+        if let Some(requester) = &self.side.requester {
+            add(&mut sum, requester.counters());
+        }
+        sum
+    }
+
+    /// Rate in bit/s and CNPs that cut it, of the present connection.
+    pub fn congestion(&self) -> Option<(u64, u32)> {
+        self.side.pacing.as_ref().map(|pacing| (pacing.rate_bps(), pacing.cnp_handled()))
+    }
+
+    pub fn handle_request(&mut self, now: u64, from: Ipv4Addr, message: &CmMessage) -> Option<CmMessage> {
+        self.side.now = now;
+        self.listener.handle_message(from, message, &mut self.side)
+    }
+
+    pub fn handle_answer(&mut self, now: u64, from: Ipv4Addr, message: &CmMessage) {
+        let event = self.opener.as_mut().and_then(|opener| opener.handle_message(now, from, message));
+        self.on_event(now, event);
+    }
+
+    /// The next request to the server, where this side opens.
+    pub fn next_request(&mut self, now: u64) -> Option<(Ipv4Addr, CmMessage)> {
+        self.side.now = now;
+        let lost = self.side.has_failed();
+        let opener = self.opener.as_mut()?;
+        let event = opener.handle_timeout(now);
+        self.on_event(now, event);
+        let opener = self.opener.as_mut()?;
+        if lost && opener.state() == CmState::Open {
+            opener.close(now);
+        }
+        let is_over = matches!(opener.state(), CmState::Closed | CmState::Failed(_));
+        if is_over && now >= self.open_at && !self.is_done() {
+            self.side.end();
+            let own = self.side.begin().ok()?;
+            self.opener.as_mut()?.open(now, own);
+        }
+        let opener = self.opener.as_mut()?;
+        opener.poll_transmit().map(|message| (opener.ip(), message))
+    }
+
+    fn on_event(&mut self, now: u64, event: Option<CmEvent>) {
+        match event {
+            Some(CmEvent::Peer(peer)) => {
+                let known = self.side.connect_to(&peer);
+                if let (Err(_), Some(opener)) = (known, &mut self.opener) {
+                    self.side.trouble = Some(format!("no MAC address of {} is known (ARP)", peer.ip));
+                    opener.close(now);
+                }
+            }
+            Some(CmEvent::Open) => self.side.up(),
+            Some(CmEvent::Closed) => self.open_at = now + REOPEN_PS,
+            Some(CmEvent::Failed(failure)) => {
+                self.side.trouble = Some(failure.to_string());
+                self.open_at = now + REOPEN_PS;
+            }
+            None => {}
+        }
+    }
+
+    pub fn handle_packet(&mut self, now: u64, packet: &RocePacket) {
+        let side = &mut self.side;
+        let Some(requester) = &mut side.requester else { return };
+        match requester.handle_packet(now, packet) {
+            Response::Cnp => side.pacing.iter_mut().for_each(|pacing| pacing.on_cnp(now)),
+            Response::Acknowledgement => {
+                // Data that is acknowledged is a sign of life.
+                self.opener.iter_mut().for_each(|opener| opener.heard(now));
+                side.take_completions();
+            }
+            Response::Dropped => {}
+        }
+    }
+
+    /// Posts and sends what may be sent now; whether it sent anything.
+    pub fn turn(&mut self, now: u64, link: &mut Link) -> bool {
+        let side = &mut self.side;
+        if std::mem::take(&mut side.closing) {
+            side.end();
+        }
+        if !side.ready {
+            return false;
+        }
+        side.post(now);
+        let Some(requester) = &mut side.requester else { return false };
+        requester.handle_timeout(now);
+        let mut sent = 0;
+        while sent < BURST && link.has_room() && requester.can_transmit() {
+            if side.pacing.as_mut().is_some_and(|pacing| !pacing.may_start(now)) {
+                break;
+            }
+            let Some(packet) = requester.poll_transmit(now, &mut side.messages) else { break };
+            if let Some(pacing) = &mut side.pacing {
+                pacing.started((packet.frame_len() + penstock_wire::WIRE_OVERHEAD) as u32);
+            }
+            link.queue(&packet);
+            sent += 1;
+        }
+        if requester.state() != RequesterState::Ready {
+            side.take_completions();
+        }
+        sent > 0
+    }
+
+    /// When there is something to do, if no packet comes before.
+    pub fn next_ps(&self) -> u64 {
+        let side = &self.side;
+        let Some(requester) = side.requester.as_ref().filter(|_| side.ready) else { return u64::MAX };
+        let timer = requester.next_timeout().unwrap_or(u64::MAX);
+        let pacer = side.pacing.as_ref().filter(|_| requester.can_transmit()).map_or(u64::MAX, Pacing::next_ps);
+        timer.min(pacer).min(side.next_message_ps())
+    }
+}
+
+impl Side {
+    /// Takes a new life: what the last one left unacknowledged begins again.
+    fn begin(&mut self) -> Result<CmInfo, Refusal> {
+        self.psn = random_psn().map_err(|_| Refusal::Failed)?;
+        Ok(self.own())
+    }
+
+    fn own(&self) -> CmInfo {
+        CmInfo { qpn: self.qpn, psn: self.psn, rkey: 0, base: 0, ip: self.ip }
+    }
+
+    fn connect_to(&mut self, peer: &CmInfo) -> Result<(), Refusal> {
+        self.end();
+        let mac = next_hop(peer.ip, &self.settings.iface).ok_or(Refusal::Failed)?;
+        let local = Endpoint { mac: self.mac, ip: self.ip, qpn: self.qpn };
+        let remote = Endpoint { mac, ip: peer.ip, qpn: peer.qpn };
+        let mut config = RequesterConfig::new(local, remote, self.psn, self.settings.mtu);
+        config.limits = self.settings.limits;
+        // Any port of the dynamic range, another one for every front end, so that switches spread them.
+        config.marking.udp_sport = 0xC000 | (self.qpn.value() as u16 & 0x3FFF);
+        self.pacing = self.settings.cc.map(|params| Pacing::new(params, self.now));
+        (self.requester, self.peer) = (Some(Requester::new(config)), *peer);
+        (self.first, self.posted, self.bytes_ahead) = (self.messages.done(), self.messages.done(), 0);
+        Ok(())
+    }
+
+    fn up(&mut self) {
+        self.ready = self.requester.is_some();
+        self.lives += 1;
+        self.trouble = None;
+    }
+
+    fn end(&mut self) {
+        (self.ready, self.closing) = (false, false);
+        if let Some(requester) = self.requester.take() {
+            add(&mut self.before, requester.counters());
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.requester.as_ref().is_some_and(|requester| requester.state() != RequesterState::Ready)
+    }
+
+    fn take_completions(&mut self) {
+        let Some(requester) = &mut self.requester else { return };
+        while let Some(done) = requester.poll_completion() {
+            if done.status == SendStatus::Success {
+                self.messages.acknowledged();
+                self.bytes_ahead = self.bytes_ahead.saturating_sub(done.byte_len.into());
+            }
+        }
+        if let RequesterState::Error(fault) = requester.state() {
+            self.trouble = Some(fault.to_string());
+        }
+    }
+
+    /// When the next message is due; the end of time if there is none, or enough are under way.
+    fn next_message_ps(&self) -> u64 {
+        let under_way = self.requester.as_ref().map_or(0, Requester::outstanding_messages);
+        let enough = under_way >= MESSAGES_AHEAD && self.bytes_ahead >= BYTES_AHEAD;
+        let none = self.stopped || (self.settings.events > 0 && self.posted >= self.settings.events);
+        if enough || none || self.has_failed() {
+            return u64::MAX;
+        }
+        self.posted.saturating_mul(self.settings.interval_ps)
+    }
+
+    fn post(&mut self, now: u64) {
+        while self.next_message_ps() <= now {
+            let n = self.posted;
+            let slot = ((n - self.first) % u64::from(self.settings.slots)) as u32;
+            let len = self.messages.message(n);
+            let wr = SendWr {
+                wr_id: n,
+                verb: if self.settings.send_verb { Verb::Send } else { Verb::WriteImm(slot) },
+                va: n << 32,
+                len,
+                remote_va: self.peer.base + u64::from(slot) * u64::from(self.settings.slot_bytes),
+                rkey: self.peer.rkey,
+                solicited: false,
+            };
+            let Some(requester) = &mut self.requester else { return };
+            if let Err(error) = requester.post_send(wr) {
+                self.trouble = Some(error.to_string());
+                return;
+            }
+            self.posted += 1;
+            self.bytes_ahead += u64::from(len);
+        }
+    }
+}
+
+/// The server opens, as it opens a board.
+impl CmHost for Side {
+    fn open(&mut self, _entry: usize, _from: Ipv4Addr, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
+        if self.settings.server.is_some() {
+            return Err(Refusal::NoQp);
+        }
+        self.end();
+        self.begin()
+    }
+
+    fn connect(&mut self, _entry: usize, peer: &CmInfo) -> Result<(), Refusal> {
+        self.connect_to(peer)
+    }
+
+    fn ready(&mut self, _entry: usize) {
+        self.up();
+    }
+
+    fn close(&mut self, _entry: usize, failed: bool) {
+        self.closing = true;
+        if failed {
+            self.trouble = Some(format!("{}: the server says that it has failed", self.peer.ip));
+        }
+    }
+
+    fn is_dead(&self, _entry: usize) -> bool {
+        self.has_failed()
+    }
+
+    /// It sends what it was started for; a server can stop it and start it again.
+    fn transmit(&mut self, _entry: usize, transmit: &CmTransmit) -> bool {
+        self.stopped = !transmit.start;
+        true
+    }
+}
+
+fn random_psn() -> Result<Psn, String> {
+    let word = getrandom::u32().map_err(|error| format!("the kernel gives no random numbers: {error}"))?;
+    Ok(Psn::new(word))
+}
+
+fn add(sum: &mut RequesterCounters, more: &RequesterCounters) {
+    sum.sent_pkts += more.sent_pkts;
+    sum.retransmitted_pkts += more.retransmitted_pkts;
+    sum.tx_payload_bytes += more.tx_payload_bytes;
+    sum.packet_seq_err += more.packet_seq_err;
+    sum.rnr_nak += more.rnr_nak;
+    sum.local_ack_timeout_err += more.local_ack_timeout_err;
+    sum.rp_cnp_received += more.rp_cnp_received;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The packet socket of all front ends: acknowledgements in, data out, faults in between.
+//! Promise: what the interface does not take now is kept and sent first the next time.
+//! Source: packet(7); ARP is the kernel's, whose table is read.
+
+use super::faults::Faults;
+use super::options::Settings;
+use bytes::{Bytes, BytesMut};
+use penstock_readout::link::{drop_all, Interface, PacketSocket};
+use penstock_wire::{MacAddr, RocePacket, UDP_PORT_ROCE};
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+/// Frames that wait for the interface; behind so many no front end gets a turn.
+const FULL: usize = 256;
+
+pub struct Link {
+    socket: PacketSocket,
+    mac: MacAddr,
+    /// Keep the kernel from refusing our port.
+    _ports: Vec<UdpSocket>,
+    faults: Faults,
+    out: Vec<Bytes>,
+}
+
+impl Link {
+    pub fn open(settings: &Settings) -> Result<Link, String> {
+        let iface = &settings.iface;
+        let fail = |what: &str, error: io::Error| format!("{iface}: {what}: {error}");
+        let interface = Interface::find(iface).map_err(|e| fail("no such interface", e))?;
+        let needed = settings.mtu.bytes() + 80;
+        if interface.mtu < needed {
+            return Err(format!(
+                "{iface} has MTU {}, a path MTU of {} needs {needed}: take a smaller --mtu, or ip link set {iface} mtu 9000",
+                interface.mtu,
+                settings.mtu.bytes()
+            ));
+        }
+        let hold = |ip: Ipv4Addr| UdpSocket::bind((ip, UDP_PORT_ROCE)).and_then(|s| drop_all(&s).map(|()| s));
+        let ports: Result<Vec<_>, String> = settings
+            .ips()
+            .map(|ip| {
+                hold(ip)
+                    .map_err(|e| format!("{ip}: {e}; give the interface this address: ip addr add {ip}/16 dev {iface}"))
+            })
+            .collect();
+        let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, None);
+        let socket = socket.map_err(|e| fail("packet socket (it needs root or CAP_NET_RAW)", e))?;
+        let (faults, mac) = (Faults::new(settings.faults, settings.seed), MacAddr(interface.mac));
+        Ok(Link { socket, mac, _ports: ports?, faults, out: Vec::new() })
+    }
+
+    pub fn mac(&self) -> MacAddr {
+        self.mac
+    }
+
+    /// Hands every packet that is there to `take`; whether there was one.
+    pub fn receive(&mut self, mut take: impl FnMut(&RocePacket)) -> bool {
+        let mut block = BytesMut::with_capacity(4096);
+        let frames = self.socket.receive(FULL, |frame, _| {
+            block.extend_from_slice(frame);
+            if let Ok(packet) = RocePacket::parse(&block.split().freeze()) {
+                take(&packet);
+            }
+            true
+        });
+        frames > 0
+    }
+
+    /// Whether another frame may be queued.
+    pub fn has_room(&self) -> bool {
+        self.out.len() < FULL
+    }
+
+    pub fn queue(&mut self, packet: &RocePacket) {
+        self.faults.pass(packet.emit(), &mut self.out);
+    }
+
+    /// Sends what is queued, as far as the interface takes it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if !self.out.is_empty() {
+            let sent = self.socket.send(&self.out)?;
+            self.out.drain(..sent);
+        }
+        Ok(())
+    }
+
+    pub fn wait(&self, limit: Duration) -> io::Result<()> {
+        // A full queue drains by itself.
+        let limit = if self.out.is_empty() { limit } else { limit.min(Duration::from_micros(50)) };
+        self.socket.wait(limit)
+    }
+}
+
+/// MAC of the next hop to `ip`, as the kernel knows it: the neighbour itself, or the gateway.
+pub fn next_hop(ip: Ipv4Addr, iface: &str) -> Option<MacAddr> {
+    let table = std::fs::read_to_string("/proc/net/arp").ok()?;
+    let known = |ip: Ipv4Addr| {
+        table.lines().skip(1).find_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let fits = words.first()?.parse() == Ok(ip) && words.get(5) == Some(&iface);
+            let octets: Vec<u8> = words.get(3)?.split(':').filter_map(|o| u8::from_str_radix(o, 16).ok()).collect();
+            fits.then_some(MacAddr(octets.try_into().ok()?)).filter(|mac| mac.0 != [0; 6])
+        })
+    };
+    known(ip).or_else(|| known(gateway(iface)?))
+}
+
+/// The default gateway behind an interface.
+fn gateway(iface: &str) -> Option<Ipv4Addr> {
+    let routes = std::fs::read_to_string("/proc/net/route").ok()?;
+    routes.lines().skip(1).find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let hex = |i: usize| u32::from_str_radix(words.get(i)?, 16).ok();
+        let is_default = words.first() == Some(&iface) && hex(1)? == 0 && hex(2)? != 0;
+        is_default.then_some(Ipv4Addr::from(hex(2)?.to_ne_bytes()))
+    })
+}

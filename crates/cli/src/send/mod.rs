@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock send`: software front ends that speak the gateware's protocol, hundreds in one process.
+//! Promise: every message is delivered once and in order, also over a server that is killed and started again; exit
+//! status 0 only if all were acknowledged.
+//! Source: issue F; requester of `penstock_transport`, congestion control of `penstock_cc`, as the gateware has them.
+
+mod connect;
+mod faults;
+mod front_end;
+mod link;
+mod options;
+mod pacing;
+mod payload;
+mod tables;
+
+use crate::run::{on_interrupt, Failure};
+use crate::Verdict;
+use front_end::FrontEnd;
+use link::Link;
+use options::Settings;
+use penstock_readout::backend::SessionClock;
+use penstock_wire::RocePacket;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub use options::Arguments;
+
+const PS_PER_MS: u64 = 1_000_000_000;
+
+/// Sends; prints what went wrong itself.
+pub fn run(arguments: &Arguments) -> Verdict {
+    match send(arguments) {
+        Ok(verdict) => verdict,
+        Err(Failure::Refused(message)) => {
+            eprintln!("error: {message}");
+            Verdict::Refused
+        }
+        Err(Failure::Fault(message)) => {
+            eprintln!("error: {message}");
+            Verdict::Fault
+        }
+    }
+}
+
+fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let settings = Settings::read(arguments).map_err(Failure::Refused)?;
+    let interrupted = on_interrupt()?;
+    let clock = SessionClock::start();
+    let mut link = Link::open(&settings).map_err(Failure::Refused)?;
+    let ips: Vec<_> = settings.ips().collect();
+    let front_ends = ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(&settings, k as u16, ip, link.mac()));
+    let mut crowd =
+        Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, done_ps: None };
+    let mut sockets = connect::Sockets::bind(&ips, settings.server.is_some()).map_err(Failure::Refused)?;
+    if !arguments.json {
+        eprintln!("{}", tables::opening(&settings, link.mac()));
+    }
+    let end_ps = arguments.seconds.map_or(u64::MAX, |s| (s * 1e12) as u64);
+    let (mut now, mut cm_due, mut failure) = (clock.now_ps(), 0, None);
+    while !interrupted.load(Ordering::Relaxed) && now < end_ps && !crowd.is_over(now, settings.linger_ps) {
+        if now >= cm_due {
+            cm_due = now + PS_PER_MS;
+            sockets.serve(now, &mut crowd.front_ends);
+        }
+        let busy = crowd.receive(now, &mut link) | crowd.transmit(now, &mut link);
+        if let Err(error) = link.flush() {
+            failure = Some(format!("{}: {error}; is the interface up?", settings.iface));
+            break;
+        }
+        now = clock.now_ps();
+        if !busy {
+            let wake = crowd.next_ps().min(cm_due);
+            link.wait(Duration::from_nanos(wake.saturating_sub(now) / 1000))
+                .map_err(|e| Failure::Fault(e.to_string()))?;
+            now = clock.now_ps();
+        }
+    }
+    let report = tables::report(&crowd.front_ends, now, failure);
+    match arguments.json {
+        true => println!("{:#}", serde_json::to_value(&report).expect("a report has only plain keys")),
+        false => println!("{}", tables::closing(&report)),
+    }
+    Ok(if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault })
+}
+
+/// All front ends of the process.
+struct Crowd {
+    front_ends: Vec<FrontEnd>,
+    /// When the last message was acknowledged.
+    done_ps: Option<u64>,
+}
+
+impl Crowd {
+    /// All messages are acknowledged, and the servers have closed their queue pairs or had time to.
+    fn is_over(&mut self, now: u64, linger_ps: u64) -> bool {
+        if !self.front_ends.iter().all(FrontEnd::is_done) {
+            self.done_ps = None;
+            return false;
+        }
+        let since = *self.done_ps.get_or_insert(now);
+        self.front_ends.iter().all(|f| !f.is_connected()) || now >= since + linger_ps
+    }
+
+    fn receive(&mut self, now: u64, link: &mut Link) -> bool {
+        let front_ends = &mut self.front_ends;
+        let first = front_ends[0].ip().to_bits();
+        link.receive(|packet: &RocePacket| {
+            let k = packet.ip_dst.to_bits().wrapping_sub(first) as usize;
+            if let Some(front_end) = front_ends.get_mut(k) {
+                front_end.handle_packet(now, packet);
+            }
+        })
+    }
+
+    fn transmit(&mut self, now: u64, link: &mut Link) -> bool {
+        let mut busy = false;
+        for front_end in &mut self.front_ends {
+            busy |= front_end.turn(now, link);
+        }
+        busy
+    }
+
+    fn next_ps(&self) -> u64 {
+        self.front_ends.iter().map(FrontEnd::next_ps).min().unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reaction point and pacer of one front end against the wall clock.
+//! Promise: the visits are those of a gateware of 16 queue pairs at 156.25 MHz, made when somebody looks.
+//! Source: `penstock_cc`, equal to `rtl/cc` to the bit; the closed forms are those of the simulator's limiter.
+
+use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Law, Pacer};
+
+/// Cycles from visit to visit, and the time they take.
+const CYCLES: u32 = 16;
+const ROUND_PS: u64 = 102_400;
+/// About as many rounds as a packet of 4096 bytes takes at 10 Gb/s.
+const TURN: u32 = 32;
+
+pub struct Pacing {
+    params: CcParams,
+    flow: Flow,
+    pacer: Pacer,
+    visits: u64,
+    cnp: bool,
+    bytes: u32,
+}
+
+impl Pacing {
+    pub fn new(dcqcn: DcqcnParams, now: u64) -> Pacing {
+        let params = CcParams { dcqcn, ..CcParams::default() };
+        let flow = Flow::new(Law::Dcqcn, 0, &params);
+        let mut pacing = Pacing { params, flow, pacer: Pacer::new(TURN), visits: now / ROUND_PS, cnp: false, bytes: 0 };
+        pacing.visit();
+        pacing
+    }
+
+    pub fn on_cnp(&mut self, now: u64) {
+        self.catch_up(now);
+        self.cnp = true;
+    }
+
+    /// Whether a packet may start now.
+    pub fn may_start(&mut self, now: u64) -> bool {
+        self.catch_up(now);
+        self.pacer.eligible()
+    }
+
+    /// A packet starts now and costs so many bytes on the wire.
+    pub fn started(&mut self, wire_bytes: u32) {
+        self.pacer.charge(wire_bytes);
+        self.bytes = self.bytes.saturating_add(wire_bytes);
+    }
+
+    /// When a packet may start, if the rate stays.
+    pub fn next_ps(&self) -> u64 {
+        let grant = u128::from(self.flow.rate_current().0) * u128::from(CYCLES);
+        let owed = u128::from(self.pacer.credit().min(0).unsigned_abs());
+        let visits = owed.div_ceil(grant.max(1)) as u64;
+        (self.visits.saturating_add(visits.max(1))).saturating_mul(ROUND_PS)
+    }
+
+    /// CNPs that cut the rate.
+    pub fn cnp_handled(&self) -> u32 {
+        self.flow.cnp_handled()
+    }
+
+    /// R_C in bit/s.
+    pub fn rate_bps(&self) -> u64 {
+        self.flow.rate_current().bits_per_second(super::options::CLOCK_HZ)
+    }
+
+    fn catch_up(&mut self, now: u64) {
+        let due = now / ROUND_PS;
+        let mut left = due.saturating_sub(self.visits);
+        if left == 0 {
+            return;
+        }
+        self.visits = due;
+        self.visit();
+        left -= 1;
+        while left > 0 {
+            let steady = self.flow.steady_visits(CYCLES, false, Law::Dcqcn, &self.params).min(left);
+            if steady > 0 {
+                self.flow.skip_settled(steady, CYCLES, false, Law::Dcqcn, &self.params);
+                let unlimited = self.flow.unlimited(&self.params);
+                self.pacer.skip(self.flow.rate_current(), CYCLES, steady, unlimited, true);
+                left -= steady;
+            }
+            if left > 0 {
+                if !self.is_limited() {
+                    return; // at line rate visits change nothing
+                }
+                self.visit();
+                left -= 1;
+            }
+        }
+    }
+
+    fn visit(&mut self) {
+        let happened = Happened { cnp: self.cnp, bytes: self.bytes, cycles: CYCLES, ..Happened::default() };
+        self.flow.visit(happened, Law::Dcqcn, &self.params);
+        let unlimited = self.flow.unlimited(&self.params);
+        self.pacer.grant(self.flow.rate_current(), CYCLES, unlimited, true);
+        (self.cnp, self.bytes) = (false, 0);
+    }
+
+    fn is_limited(&self) -> bool {
+        match &self.flow.state {
+            FlowState::Dcqcn(state) => state.limited,
+            FlowState::Qcn(state) => state.limited,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The messages of one front end: fragment header and payload, kept until they are acknowledged.
+//! Promise: message n is the same whenever it is sent again, over whichever connection.
+//! Source: `wire::fragment`; PRBS-31 and counter as the gateware's message source.
+
+use super::options::{PayloadName, Settings};
+use bytes::{Bytes, BytesMut};
+use penstock_readout::EventSource;
+use penstock_transport::PayloadSource;
+use penstock_wire::fragment::HEADER_LEN;
+use penstock_wire::{FragmentHeader, Payload, Prbs31};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// 10 kHz, where no rate is given.
+const DEFAULT_INTERVAL_NS: u64 = 100_000;
+
+enum Kind {
+    Prbs(Prbs31),
+    Counter(u32),
+    Recorded(Arc<EventSource>),
+}
+
+/// Makes messages in order, and holds those that are under way. Message n lies at address n << 32.
+pub struct Messages {
+    kind: Kind,
+    source: u16,
+    first_event: u64,
+    length: usize,
+    /// Time from event to event: all front ends must give an event the same time.
+    interval_ns: u64,
+    /// Number of the first message in `held`.
+    first: u64,
+    held: VecDeque<Bytes>,
+}
+
+impl Messages {
+    pub fn new(settings: &Settings, source: u16) -> Messages {
+        let kind = match (&settings.recorded, settings.payload) {
+            (Some(events), _) => Kind::Recorded(events.clone()),
+            (None, PayloadName::Counter) => Kind::Counter(0),
+            // Every board has a part of the sequence of its own.
+            (None, _) => Kind::Prbs(Prbs31::new(u32::from(source) + 1, true)),
+        };
+        let (length, first_event) = (settings.length as usize, settings.first_event);
+        let interval_ns = if settings.interval_ps > 0 { settings.interval_ps / 1000 } else { DEFAULT_INTERVAL_NS };
+        Messages { kind, source, first_event, length, interval_ns, first: 0, held: VecDeque::new() }
+    }
+
+    /// Messages made so far.
+    pub fn made(&self) -> u64 {
+        self.first + self.held.len() as u64
+    }
+
+    /// Messages acknowledged so far.
+    pub fn done(&self) -> u64 {
+        self.first
+    }
+
+    /// Bytes of message `n`, which is made if it is the next one.
+    pub fn message(&mut self, n: u64) -> u32 {
+        while n >= self.made() {
+            let message = self.make(self.first_event + self.made());
+            self.held.push_back(message);
+        }
+        self.held[(n - self.first) as usize].len() as u32
+    }
+
+    /// The oldest message is acknowledged.
+    pub fn acknowledged(&mut self) {
+        self.held.pop_front();
+        self.first += 1;
+    }
+
+    fn make(&mut self, event: u64) -> Bytes {
+        let timestamp_ns = event.wrapping_mul(self.interval_ns);
+        let mut message = BytesMut::zeroed(HEADER_LEN + self.length);
+        match &mut self.kind {
+            Kind::Recorded(events) => return events.message(event, self.source, timestamp_ns),
+            Kind::Prbs(prbs) => prbs.fill(&mut message[HEADER_LEN..]),
+            Kind::Counter(count) => {
+                for word in message[HEADER_LEN..].chunks_mut(4) {
+                    word.copy_from_slice(&count.to_le_bytes()[..word.len()]);
+                    *count = count.wrapping_add(1);
+                }
+            }
+        }
+        let header = FragmentHeader::for_payload(self.source, event, timestamp_ns, &message[HEADER_LEN..]);
+        message[..HEADER_LEN].copy_from_slice(&header.to_bytes());
+        message.freeze()
+    }
+}
+
+impl PayloadSource for Messages {
+    fn read(&mut self, va: u64, len: usize) -> Payload {
+        let at = (va & 0xFFFF_FFFF) as usize;
+        // Only messages that are under way are read; an address of another is no message's.
+        let held = (va >> 32).checked_sub(self.first & 0xFFFF_FFFF).and_then(|i| self.held.get(i as usize));
+        held.and_then(|message| message.get(at..at + len).map(|_| message.slice(at..at + len)))
+            .map_or(Payload::Virtual(len as u32), Payload::Bytes)
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `penstock send` prints.
+//! Promise: a run is called good only if all front ends came up and all messages were acknowledged.
+
+use super::front_end::FrontEnd;
+use super::options::Settings;
+use comfy_table::{presets, CellAlignment, Table};
+use penstock_wire::MacAddr;
+use serde::Serialize;
+
+/// More front ends than this are not listed one by one.
+const LISTED: usize = 32;
+
+#[derive(Serialize)]
+pub struct Report {
+    pub seconds: f64,
+    pub boards: Vec<BoardReport>,
+    pub faults: Vec<String>,
+}
+
+/// Names as in the kernel's RDMA counters, where there is one.
+#[derive(Serialize)]
+pub struct BoardReport {
+    pub source: u16,
+    pub ip: String,
+    /// How often a connection came up.
+    pub lives: u32,
+    /// Acknowledged.
+    pub messages: u64,
+    pub tx_payload_bytes: u64,
+    pub sent_pkts: u64,
+    pub retransmitted_pkts: u64,
+    pub packet_seq_err: u64,
+    pub rnr_nak: u64,
+    pub local_ack_timeout_err: u64,
+    pub rp_cnp_received: u64,
+    pub rp_cnp_handled: u32,
+    /// What congestion control allows, bit/s; none without it.
+    pub rate_bps: Option<u64>,
+    pub trouble: Option<String>,
+}
+
+pub fn report(front_ends: &[FrontEnd], now_ps: u64, failure: Option<String>) -> Report {
+    let board = |f: &FrontEnd| {
+        let (c, congestion) = (f.counters(), f.congestion());
+        BoardReport {
+            source: f.source(),
+            ip: f.ip().to_string(),
+            lives: f.lives(),
+            messages: f.messages_done(),
+            tx_payload_bytes: c.tx_payload_bytes,
+            sent_pkts: c.sent_pkts,
+            retransmitted_pkts: c.retransmitted_pkts,
+            packet_seq_err: c.packet_seq_err,
+            rnr_nak: c.rnr_nak,
+            local_ack_timeout_err: c.local_ack_timeout_err,
+            rp_cnp_received: c.rp_cnp_received,
+            rp_cnp_handled: congestion.map_or(0, |(_, handled)| handled),
+            rate_bps: congestion.map(|(rate, _)| rate),
+            trouble: f.trouble().map(str::to_owned),
+        }
+    };
+    let unfinished = front_ends.iter().filter(|f| !f.is_done() && f.wants_all()).map(|f| {
+        let why = f.trouble().unwrap_or("it was interrupted");
+        format!("{}: {} messages acknowledged, not all: {why}", f.ip(), f.messages_done())
+    });
+    let silent = front_ends.iter().filter(|f| f.lives() == 0).map(|f| {
+        let why = f.trouble().unwrap_or("no server has opened its queue pair");
+        format!("{} never came up: {why}", f.ip())
+    });
+    let faults = failure.into_iter().chain(silent).chain(unfinished).collect();
+    Report { seconds: now_ps as f64 * 1e-12, boards: front_ends.iter().map(board).collect(), faults }
+}
+
+pub fn opening(settings: &Settings, mac: MacAddr) -> String {
+    let last = settings.ips().last().unwrap_or(settings.first_ip);
+    let how = match settings.server {
+        Some(server) => format!("opening queue pairs at {server}"),
+        None => "waiting for servers that open queue pairs".to_owned(),
+    };
+    format!(
+        "{}: {} front ends, {} to {last}, MAC {mac}, MTU {}; {how}",
+        settings.iface,
+        settings.boards,
+        settings.first_ip,
+        settings.mtu.bytes()
+    )
+}
+
+pub fn closing(report: &Report) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["board", "#messages", "BW average[Gb/sec]", "sent again", "RNR", "CNPs", "lives"]);
+    let seconds = report.seconds.max(1e-9);
+    let mut row = |name: &str, boards: &[BoardReport]| {
+        let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
+        table.add_row([
+            name.to_owned(),
+            sum(|b| b.messages).to_string(),
+            format!("{:.3}", sum(|b| b.tx_payload_bytes) as f64 * 8e-9 / seconds),
+            sum(|b| b.retransmitted_pkts).to_string(),
+            sum(|b| b.rnr_nak).to_string(),
+            sum(|b| b.rp_cnp_received).to_string(),
+            sum(|b| b.lives.into()).to_string(),
+        ]);
+    };
+    if report.boards.len() <= LISTED {
+        report.boards.iter().for_each(|board| row(&board.ip, std::slice::from_ref(board)));
+    }
+    row("all", &report.boards);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
+    std::iter::once(table.to_string()).chain(faults).collect()
+}

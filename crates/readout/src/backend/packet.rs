@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The back end without an RDMA NIC: our responder on a packet socket of any Ethernet interface.
+//! Promise: ICRC checked and made; what a NIC would do with a packet this does too. ARP and all else of the interface
+//! stay the kernel's, which is kept from refusing port 4791.
+//! Source: IBTA annex A17 (RoCEv2) through `penstock_transport`; packet(7).
+
+use std::borrow::Cow;
+use std::io;
+use std::net::UdpSocket;
+use std::time::SystemTime;
+
+use bytes::{Bytes, BytesMut};
+use penstock_transport::{Memory, RecvWr};
+use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
+
+use super::responders::Responders;
+use super::{
+    Backend, BackendError, Completion, Counters, Latencies, LocalAddress, LocalQp, PeerQp, PollMode, QpSpec,
+    SessionClock,
+};
+use crate::sys::{drop_all, Interface, PacketSocket};
+
+/// Frames between two looks at what else there is to do.
+const BATCH: usize = 256;
+/// Completions after which the caller has its turn, so that it can post receives again.
+const ENOUGH: usize = 16;
+/// Frames are copied out of the shared ring into pieces of one such block, which is used again when all are gone.
+const BLOCK: usize = 1 << 20;
+
+/// The RC responders of one address on one interface.
+pub struct PacketBackend {
+    address: LocalAddress,
+    clock: SessionClock,
+    socket: PacketSocket,
+    /// Holds the port.
+    _port: UdpSocket,
+    responders: Responders,
+    block: BytesMut,
+    replies: Vec<Bytes>,
+    last_frame_ps: u64,
+    latencies: Latencies,
+    received: u64,
+    dropped: u64,
+    bad_icrc: u64,
+    malformed: u64,
+    send_err: u64,
+}
+
+impl PacketBackend {
+    /// Opens interface `name`; `ip` is the interface's first address unless given.
+    ///
+    /// # Errors
+    /// `Unavailable`, with what to do.
+    pub fn open(name: &str, ip: Option<Ipv4Addr>, clock: SessionClock) -> Result<PacketBackend, BackendError> {
+        let unavailable = |what: &str, error: io::Error| {
+            let hint = match error.raw_os_error() {
+                Some(libc::EPERM | libc::EACCES) => "; run as root or give the command CAP_NET_RAW",
+                Some(libc::ENODEV | libc::ENXIO) => "; `ip link` lists the interfaces",
+                Some(libc::EADDRINUSE) => "; another receiver or rdma_rxe has it: `ss -ulnp | grep 4791`, `rdma link`",
+                Some(libc::EADDRNOTAVAIL) => "; the interface must have this address: `ip addr`",
+                _ => "",
+            };
+            BackendError::Unavailable(format!("{name}: {what}: {error}{hint}"))
+        };
+        let interface = Interface::find(name).map_err(|e| unavailable("no such interface", e))?;
+        let missing =
+            || BackendError::Unavailable(format!("{name} has no IPv4 address: ip addr add A.B.C.D/24 dev {name}"));
+        let ip = ip.or(interface.ip).ok_or_else(missing)?;
+        let port = UdpSocket::bind((ip, UDP_PORT_ROCE)).and_then(|socket| drop_all(&socket).map(|()| socket));
+        let port = port.map_err(|e| unavailable(&format!("UDP port {UDP_PORT_ROCE} of {ip}"), e))?;
+        let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, Some(ip));
+        let socket = socket.map_err(|e| unavailable("packet socket", e))?;
+        let mac = MacAddr(interface.mac);
+        Ok(PacketBackend {
+            address: LocalAddress::of_ip(ip, mac),
+            clock,
+            socket,
+            _port: port,
+            responders: Responders::new(ip, mac, secrets()?),
+            block: BytesMut::with_capacity(BLOCK),
+            replies: Vec::new(),
+            last_frame_ps: 0,
+            latencies: Latencies::default(),
+            received: 0,
+            dropped: 0,
+            bad_icrc: 0,
+            malformed: 0,
+            send_err: 0,
+        })
+    }
+
+    /// Takes what is there, up to a batch. Whether anything was.
+    fn take(&mut self, memory: &mut dyn Memory, out: &mut Vec<Completion>) -> bool {
+        let now_ps = self.clock.now_ps();
+        let (responders, block) = (&mut self.responders, &mut self.block);
+        let (bad_icrc, malformed) = (&mut self.bad_icrc, &mut self.malformed);
+        let (latencies, mut since) = (&mut self.latencies, Some(SystemTime::now()));
+        let frames = self.socket.receive(BATCH, |frame, arrived| {
+            // The first of a batch: those behind it wait for it and not for the clock.
+            if let Some(waited) = since.take().and_then(|now| now.duration_since(arrived).ok()) {
+                latencies.record(waited.as_nanos() as u64);
+            }
+            block.extend_from_slice(frame);
+            match RocePacket::parse(&block.split().freeze()) {
+                Ok(packet) => responders.handle(now_ps, &packet, memory, out),
+                Err(ParseError::BadIcrc { .. }) => *bad_icrc += 1,
+                Err(_) => *malformed += 1,
+            }
+            out.len() < ENOUGH
+        });
+        self.received += frames as u64;
+        if frames == 0 {
+            return false;
+        }
+        self.last_frame_ps = now_ps;
+        self.block.reserve(BLOCK / 2);
+        self.responders.take_replies(|reply| self.replies.push(reply.emit()));
+        // A reply that does not go out is lost like any other packet: the peer asks again.
+        let sent = self.socket.send(&self.replies).unwrap_or(0);
+        self.send_err += (self.replies.len() - sent) as u64;
+        self.replies.clear();
+        true
+    }
+}
+
+/// Words of the kernel's random source.
+fn secrets() -> Result<Box<dyn FnMut() -> u32 + Send>, BackendError> {
+    let error = |e: getrandom::Error| BackendError::Unavailable(format!("the kernel gives no random numbers: {e}"));
+    let mut pool = vec![0; 1024];
+    getrandom::fill(&mut pool).map_err(error)?;
+    let mut at = 0;
+    Ok(Box::new(move || {
+        if at == pool.len() {
+            // It gave some when we began; without any more, no number may be handed out again.
+            getrandom::fill(&mut pool).expect("the kernel's random source does not dry up");
+            at = 0;
+        }
+        at += 4;
+        u32::from_ne_bytes([pool[at - 4], pool[at - 3], pool[at - 2], pool[at - 1]])
+    }))
+}
+
+impl Backend for PacketBackend {
+    fn name(&self) -> &'static str {
+        "packet"
+    }
+
+    fn address(&self) -> LocalAddress {
+        self.address
+    }
+
+    fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
+        self.responders.create(spec)
+    }
+
+    fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
+        self.responders.connect(board, peer)
+    }
+
+    fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
+        self.responders.post(board, receives)
+    }
+
+    fn poll(
+        &mut self,
+        memory: &mut dyn Memory,
+        mode: PollMode,
+        deadline_ps: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), BackendError> {
+        loop {
+            if self.take(memory, out) && !out.is_empty() {
+                return Ok(());
+            }
+            let now_ps = self.clock.now_ps();
+            if now_ps >= deadline_ps {
+                return Ok(());
+            }
+            let idle_ps = now_ps.saturating_sub(self.last_frame_ps);
+            if mode.spin().is_some_and(|spin| u128::from(idle_ps) >= spin.as_nanos() * 1000) {
+                let waited = self.socket.wait(self.clock.until(deadline_ps));
+                let action = Cow::Borrowed("waiting for frames");
+                waited.map_err(|source| BackendError::Io { action, source })?;
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn close_qp(&mut self, board: u16) -> Result<(), BackendError> {
+        self.responders.close(board);
+        Ok(())
+    }
+
+    fn fault(&self, board: u16) -> Option<String> {
+        self.responders.fault(board)
+    }
+
+    fn counters(&mut self) -> Counters {
+        self.dropped = self.socket.dropped();
+        vec![
+            ("rx_packets".into(), self.received),
+            ("rx_dropped".into(), self.dropped),
+            ("rx_icrc_encapsulated".into(), self.bad_icrc),
+            ("rx_malformed".into(), self.malformed),
+            ("dropped_unknown_qpn".into(), self.responders.unknown_qpn()),
+            ("send_err".into(), self.send_err),
+        ]
+    }
+
+    fn board_counters(&self, board: u16) -> Counters {
+        self.responders.counters(board)
+    }
+
+    fn latencies(&self) -> Option<&Latencies> {
+        Some(&self.latencies)
+    }
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A readout session: a back end, the connection manager and the receiver, driven by one loop.
+//! Promise: boards that fail, or a server that was killed, come back without a hand at the board; every board that is
+//! not up has a sentence that says why. A ring that is full stalls its board and nothing else.
+//! Source: issue F; the loop is `step`, the only place that reads the clock.
+
+mod board;
+mod first_event;
+mod report;
+mod sockets;
+
+use std::num::NonZeroU64;
+
+use penstock_transport::{CmEvent, CmListener, CmOpenerConfig, Mtu, RecvStatus};
+use penstock_wire::{CmInfo, CmMessage, Ipv4Addr, RnrTimer};
+
+pub use board::{BoardSpec, BoardState, Opens, Remembered};
+pub use report::{BoardReport, SessionReport};
+
+use crate::backend::{Backend, BackendError, Completion, PollMode, QpSpec, SessionClock};
+use crate::sys::{thread_cpu_time, Pages, RingMemory};
+use crate::{
+    BuilderConfig, EventSink, MemoryError, Receiver, ReceiverConfig, ReceiverError, Reference, RingConfig, StoreError,
+};
+use board::Board;
+use first_event::FirstEvent;
+use sockets::CmSockets;
+
+const PS_PER_MS: u64 = 1_000_000_000;
+
+/// What a session is made of.
+#[derive(Debug, Clone)]
+pub struct SessionConfig {
+    /// Board `i` is source `i` of the event builder.
+    pub boards: Vec<BoardSpec>,
+    /// Slots of each board's ring, and bytes of a slot.
+    pub slots: u32,
+    pub slot_bytes: u32,
+    pub pages: Pages,
+    /// `sources` is set to the number of boards, `window` to at least the slots.
+    pub builder: BuilderConfig,
+    /// The first event is the first that any board sends, and not that of `builder`: for a run that is under way.
+    pub find_first_event: bool,
+    pub consumer_bytes_per_s: Option<NonZeroU64>,
+    pub poll: PollMode,
+    pub mtu: Mtu,
+    /// Wait that our RNR NAKs ask for.
+    pub rnr_timer: RnrTimer,
+    pub cm: CmOpenerConfig,
+    /// Wait before a board that failed is opened again, ps.
+    pub reopen_ps: u64,
+}
+
+impl Default for SessionConfig {
+    /// No boards; rings of 64 slots of 128 KiB, hybrid polling, MTU 4096, RNR after 0.64 ms, boards opened every second.
+    fn default() -> Self {
+        let RingConfig { slots, slot_bytes, .. } = RingConfig::default();
+        SessionConfig {
+            boards: Vec::new(),
+            slots,
+            slot_bytes,
+            pages: Pages::Normal,
+            builder: BuilderConfig::default(),
+            find_first_event: true,
+            consumer_bytes_per_s: None,
+            poll: PollMode::default(),
+            mtu: Mtu::B4096,
+            rnr_timer: RnrTimer::from_code(12),
+            cm: CmOpenerConfig::default(),
+            reopen_ps: 1000 * PS_PER_MS,
+        }
+    }
+}
+
+/// Why a session cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error("a session needs 1 to 65535 boards, not {0}")]
+    Boards(usize),
+    #[error("board {board}: {source}")]
+    Memory { board: String, source: MemoryError },
+    #[error(transparent)]
+    Receiver(#[from] ReceiverError),
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    #[error("UDP port {port} of {ip}: {source}; is another receiver running there, has this machine that address?")]
+    Port { ip: Ipv4Addr, port: u16, source: std::io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What the connection manager works on; apart from the listener, which calls it.
+struct Core<S> {
+    backend: Box<dyn Backend>,
+    receiver: Receiver<S>,
+    boards: Vec<Board>,
+    memory: Vec<QpSpec>,
+    clock: SessionClock,
+    now_ps: u64,
+    mtu: Mtu,
+    rnr_timer: RnrTimer,
+    reopen_ps: u64,
+    /// Of messages.
+    first_ps: Option<u64>,
+    last_ps: u64,
+}
+
+/// A session under way.
+pub struct Session<S> {
+    core: Core<S>,
+    listener: CmListener,
+    sockets: CmSockets,
+    poll: PollMode,
+    /// When the sockets of the connection manager are looked at next.
+    cm_due_ps: u64,
+    completions: Vec<Completion>,
+    /// None once the first event is known.
+    first_event: Option<FirstEvent>,
+    cpu_at_start: std::time::Duration,
+}
+
+impl<S: EventSink> Session<S> {
+    /// Makes rings and queue pairs and begins to open the boards. `backend` was made with `clock`.
+    ///
+    /// # Errors
+    /// [`SessionError`], with what to do.
+    pub fn new(
+        config: SessionConfig,
+        mut backend: Box<dyn Backend>,
+        clock: SessionClock,
+        sink: S,
+    ) -> Result<Session<S>, SessionError> {
+        let count = u16::try_from(config.boards.len()).ok().and_then(std::num::NonZeroU16::new);
+        let sources = count.ok_or(SessionError::Boards(config.boards.len()))?;
+        let shape = RingConfig { slots: config.slots, slot_bytes: config.slot_bytes, ..RingConfig::default() };
+        let (mut rings, mut memories, mut boards, mut specs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (spec, board) in config.boards.into_iter().zip(0..) {
+            let memory = RingMemory::allocate(shape.len(), config.pages);
+            let memory = memory.map_err(|source| SessionError::Memory { board: spec.name.clone(), source })?;
+            let mapping = memory.mapping().clone();
+            let qp = QpSpec { board, memory: mapping, len: shape.len(), max_receives: shape.slots };
+            let local = backend.create_qp(&qp)?;
+            rings.push(RingConfig { va: local.base, rkey: local.rkey, ..shape });
+            memories.push(memory);
+            specs.push(qp);
+            boards.push(Board::new(spec, config.cm, local));
+        }
+        let window = config.builder.window.max(shape.slots as usize);
+        let first_event = FirstEvent::new(boards.len(), config.builder.timeout_ps);
+        let first_event = config.find_first_event.then_some(first_event);
+        let builder = BuilderConfig { sources, window, ..config.builder };
+        let receiver_config = ReceiverConfig { rings, builder, consumer_bytes_per_s: config.consumer_bytes_per_s };
+        let receiver = Receiver::with_memories(receiver_config, memories, sink)?;
+        let sockets = CmSockets::bind(backend.address().ip)?;
+        let listener = CmListener::new(boards.len());
+        let (mtu, rnr_timer, reopen_ps) = (config.mtu, config.rnr_timer, config.reopen_ps);
+        let now_ps = clock.now_ps();
+        let core = Core {
+            backend,
+            receiver,
+            boards,
+            memory: specs,
+            clock,
+            now_ps,
+            mtu,
+            rnr_timer,
+            reopen_ps,
+            first_ps: None,
+            last_ps: 0,
+        };
+        let (poll, cpu_at_start) = (config.poll, thread_cpu_time());
+        Ok(Session { core, listener, sockets, poll, cm_due_ps: 0, completions: Vec::new(), first_event, cpu_at_start })
+    }
+
+    /// Compares every fragment with `reference` before it is stored.
+    #[must_use]
+    pub fn with_reference(mut self, reference: impl Reference + Send + 'static) -> Self {
+        self.core.receiver = self.core.receiver.with_reference(reference);
+        self
+    }
+
+    /// Connections of an earlier session on this address that was killed: their boards are told that they are over
+    /// before they are opened again. Those of boards that are not in this session are left alone.
+    pub fn forget_earlier(&mut self, earlier: &[Remembered]) {
+        for old in earlier {
+            let same = |b: &&mut Board| b.spec.ip == old.peer.ip && b.opens() == Opens::We && b.is_waiting();
+            if let Some(board) = self.core.boards.iter_mut().find(same) {
+                board.close_earlier(self.core.now_ps, old);
+            }
+        }
+    }
+
+    /// One turn: connections, messages, events. Returns after at most `limit_ps`.
+    ///
+    /// # Errors
+    /// The device, the sockets or the sink fail for good.
+    pub fn step(&mut self, limit_ps: u64) -> Result<(), SessionError> {
+        let core = &mut self.core;
+        core.now_ps = core.clock.now_ps();
+        if core.now_ps >= self.cm_due_ps {
+            self.connections()?;
+        }
+        let core = &mut self.core;
+        let due = core.receiver.poll_timeout().unwrap_or(u64::MAX);
+        let due = due.min(self.first_event.as_ref().map_or(u64::MAX, FirstEvent::due_ps));
+        let deadline = due.min(self.cm_due_ps).min(core.now_ps.saturating_add(limit_ps));
+        core.backend.poll(&mut core.receiver, self.poll, deadline, &mut self.completions)?;
+        core.now_ps = core.clock.now_ps();
+        let mut failed = false;
+        for done in self.completions.drain(..) {
+            let board = &mut core.boards[usize::from(done.board)];
+            if done.status != RecvStatus::Success {
+                failed = true;
+                continue;
+            }
+            board.message(core.now_ps, done.byte_len);
+            core.first_ps.get_or_insert(core.now_ps);
+            core.last_ps = core.now_ps;
+            match &mut self.first_event {
+                Some(search) => search.hold(core.now_ps, done, core.receiver.event_in(done.board, done.slot())),
+                None => core.receiver.on_completion(core.now_ps, done.board, done.slot(), done.byte_len)?,
+            }
+        }
+        if let Some((event, held)) = self.first_event.as_mut().and_then(|search| search.found(core.now_ps)) {
+            self.first_event = None;
+            core.receiver.begin_at(event);
+            for done in held {
+                core.receiver.on_completion(core.now_ps, done.board, done.slot(), done.byte_len)?;
+            }
+        }
+        core.receiver.handle_timeout(core.now_ps)?;
+        core.post_receives()?;
+        if failed {
+            self.cm_due_ps = 0; // a queue pair is in error: look after it at once
+        }
+        Ok(())
+    }
+
+    /// The run is over: closes the queue pairs, for at most `limit_ps`, and stores what is there.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn finish(&mut self, limit_ps: u64) -> Result<(), SessionError> {
+        let end = self.core.clock.now_ps().saturating_add(limit_ps);
+        self.core.now_ps = self.core.clock.now_ps();
+        let now_ps = self.core.now_ps;
+        self.core.boards.iter_mut().for_each(|board| board.end(now_ps));
+        while self.core.boards.iter().any(Board::is_ending) && self.core.now_ps < end {
+            self.cm_due_ps = 0;
+            self.step(PS_PER_MS)?;
+        }
+        for board in 0..self.core.boards.len() {
+            self.core.backend.close_qp(board as u16)?;
+        }
+        self.core.receiver.finish(self.core.now_ps)?;
+        Ok(())
+    }
+
+    /// Connections to be told of to the next session, should this one be killed.
+    pub fn remembered(&self) -> Vec<Remembered> {
+        self.core.boards.iter().filter_map(Board::remembered).collect()
+    }
+
+    /// Boards that may send.
+    pub fn boards_up(&self) -> usize {
+        self.core.boards.iter().filter(|board| board.is_up()).count()
+    }
+
+    /// Events stored so far, complete or not.
+    pub fn events_stored(&self) -> u64 {
+        self.core.receiver.events_stored()
+    }
+
+    /// Time since the clock was started.
+    pub fn now_ps(&self) -> u64 {
+        self.core.now_ps
+    }
+
+    /// The receiver and what it stores in.
+    pub fn receiver(&self) -> &Receiver<S> {
+        &self.core.receiver
+    }
+
+    /// Everything that can be told.
+    pub fn report(&mut self) -> SessionReport {
+        let cpu = thread_cpu_time().saturating_sub(self.cpu_at_start);
+        report::of(&mut self.core, self.poll, cpu, *self.listener.counters())
+    }
+
+    /// Takes and sends what the connection manager has, and looks after queue pairs in error.
+    fn connections(&mut self) -> Result<(), SessionError> {
+        while let Some((from, message, at)) = self.sockets.receive() {
+            self.message(from, &message, at);
+        }
+        let core = &mut self.core;
+        let now_ps = core.now_ps;
+        let mut all_up = true;
+        for i in 0..core.boards.len() {
+            if let Some(event) = core.boards[i].opener.handle_timeout(now_ps) {
+                core.event(i, event, &mut self.listener);
+            }
+            core.look_after(i, &mut self.listener)?;
+            let board = &mut core.boards[i];
+            while let Some(request) = board.opener.poll_transmit() {
+                self.sockets.ask(board.spec.ip, &request);
+            }
+            all_up &= board.is_up();
+        }
+        self.cm_due_ps = now_ps + if all_up { 20 * PS_PER_MS } else { 2 * PS_PER_MS };
+        Ok(())
+    }
+
+    fn message(&mut self, from: Ipv4Addr, message: &CmMessage, at: sockets::Port) {
+        let core = &mut self.core;
+        if message.answer.is_none() {
+            if at == sockets::Port::Request {
+                if let Some(reply) = self.listener.handle_message(from, message, core) {
+                    self.sockets.answer(from, message.reply_port(), &reply);
+                }
+            }
+            return;
+        }
+        for i in 0..core.boards.len() {
+            if let Some(event) = core.boards[i].opener.handle_message(core.now_ps, from, message) {
+                core.event(i, event, &mut self.listener);
+            }
+        }
+    }
+}
+
+impl<S: EventSink> Core<S> {
+    fn post_receives(&mut self) -> Result<(), BackendError> {
+        let mut receives = Vec::new();
+        for board in 0..self.boards.len() as u16 {
+            self.receiver.take_receives(board, |wr| receives.push(wr));
+            if !receives.is_empty() && self.boards[usize::from(board)].has_qp() {
+                self.backend.post_receives(board, &receives)?;
+            }
+            receives.clear();
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, i: usize, event: CmEvent, listener: &mut CmListener) {
+        let now_ps = self.now_ps;
+        match event {
+            CmEvent::Peer(peer) => {
+                if let Err(error) = self.connect(i, &peer) {
+                    self.boards[i].fail(now_ps, error.to_string());
+                }
+            }
+            CmEvent::Open => self.boards[i].up(),
+            CmEvent::Closed => self.boards[i].closed(now_ps, self.reopen_ps),
+            CmEvent::Failed(failure) => {
+                listener.forget(i);
+                self.boards[i].fail(now_ps, failure.to_string());
+            }
+        }
+    }
+
+    fn connect(&mut self, i: usize, peer: &CmInfo) -> Result<(), BackendError> {
+        let (mtu, rnr_timer) = (self.mtu, self.rnr_timer);
+        let peer = crate::backend::PeerQp { qpn: peer.qpn, psn: peer.psn, ip: peer.ip, mtu, rnr_timer };
+        self.boards[i].used();
+        self.backend.connect(i as u16, &peer)
+    }
+
+    /// Opens what is due, ends what has failed.
+    fn look_after(&mut self, i: usize, listener: &mut CmListener) -> Result<(), BackendError> {
+        let now_ps = self.now_ps;
+        if self.boards[i].is_up() {
+            if let Some(fault) = self.backend.fault(i as u16) {
+                listener.forget(i);
+                let trouble = format!("{}: queue pair in error: {fault}", self.boards[i].spec.ip);
+                self.boards[i].fail(now_ps, trouble);
+            }
+        }
+        if self.boards[i].is_due(now_ps) && self.fresh_qp(i)? {
+            self.boards[i].open(now_ps);
+        }
+        Ok(())
+    }
+
+    /// A queue pair that nobody has used, over a ring that begins again. False while the ring still holds fragments.
+    fn fresh_qp(&mut self, i: usize) -> Result<bool, BackendError> {
+        let board = i as u16;
+        if self.boards[i].is_fresh() {
+            return Ok(true);
+        }
+        self.backend.close_qp(board)?;
+        self.boards[i].qp_gone();
+        if !self.receiver.restart_ring(board, 0) {
+            return Ok(false);
+        }
+        let local = self.backend.create_qp(&self.memory[i])?;
+        let restarted = self.receiver.restart_ring(board, local.rkey);
+        debug_assert!(restarted, "nothing was received in between");
+        self.boards[i].qp_made(local);
+        self.post_receives()?;
+        Ok(true)
+    }
+}

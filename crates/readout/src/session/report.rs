@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a session has to tell: boards, counters, events, the cost of waiting.
+//! Promise: counters have the kernel's names; nothing here is computed from anything but counts and the clock.
+//! Source: issue F (observability).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use penstock_transport::CmListenerCounters;
+use serde::Serialize;
+
+use super::{BoardState, Core};
+use crate::backend::{Counters, PollMode};
+use crate::poll::Latencies;
+use crate::{EventSink, ReceiverReport};
+
+/// One board.
+#[derive(Debug, Clone, Serialize)]
+pub struct BoardReport {
+    pub name: String,
+    pub ip: String,
+    pub state: BoardState,
+    /// How often it came up.
+    pub lives: u32,
+    pub messages: u64,
+    /// Of all messages, fragment headers included.
+    pub bytes: u64,
+    /// Why it is not up, or was not in between.
+    pub trouble: Option<String>,
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// Time from a frame's arrival in the kernel until it was looked at, ns.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LatencyReport {
+    pub samples: u64,
+    pub median_ns: u64,
+    pub p99_ns: u64,
+    pub max_ns: u64,
+}
+
+/// The whole session.
+#[derive(Debug, Clone, Serialize)]
+pub struct SessionReport {
+    pub backend: &'static str,
+    pub poll: String,
+    pub seconds: f64,
+    /// From the first message to the last one.
+    pub readout_seconds: f64,
+    /// CPU time of the receiving thread.
+    pub cpu_seconds: f64,
+    pub latency: Option<LatencyReport>,
+    pub boards: Vec<BoardReport>,
+    pub readout: ReceiverReport,
+    pub counters: BTreeMap<String, u64>,
+    pub cm_requests: u64,
+    pub cm_refused: u64,
+    pub cm_ignored: u64,
+}
+
+fn by_name(counters: Counters) -> BTreeMap<String, u64> {
+    counters.into_iter().map(|(name, value)| (name.into_owned(), value)).collect()
+}
+
+fn latency(latencies: &Latencies) -> Option<LatencyReport> {
+    let (samples, max_ns) = (latencies.samples(), latencies.max_ns());
+    let (median_ns, p99_ns) = (latencies.quantile_ns(0.5)?, latencies.quantile_ns(0.99)?);
+    Some(LatencyReport { samples, median_ns, p99_ns, max_ns })
+}
+
+pub(super) fn of<S: EventSink>(
+    core: &mut Core<S>,
+    poll: PollMode,
+    cpu: Duration,
+    cm: CmListenerCounters,
+) -> SessionReport {
+    let boards = core.boards.iter().enumerate().map(|(i, board)| BoardReport {
+        name: board.spec.name.clone(),
+        ip: board.spec.ip.to_string(),
+        state: board.state,
+        lives: board.lives,
+        messages: board.messages,
+        bytes: board.bytes,
+        trouble: board.trouble.clone(),
+        counters: by_name(core.backend.board_counters(i as u16)),
+    });
+    let boards = boards.collect();
+    SessionReport {
+        backend: core.backend.name(),
+        poll: poll.to_string(),
+        seconds: core.clock.now_ps() as f64 * 1e-12,
+        readout_seconds: core.last_ps.saturating_sub(core.first_ps.unwrap_or(core.last_ps)) as f64 * 1e-12,
+        cpu_seconds: cpu.as_secs_f64(),
+        latency: core.backend.latencies().and_then(latency),
+        boards,
+        readout: core.receiver.report(),
+        counters: by_name(core.backend.counters()),
+        cm_requests: cm.requests,
+        cm_refused: cm.refused,
+        cm_ignored: cm.ignored,
+    }
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet socket whose received frames lie in memory that the kernel shares with us: no system call per frame.
+//! Promise: a frame is seen as soon as it is there, in order; what finds the ring full is counted and dropped.
+//! Source: packet(7); kernel documentation `networking/packet_mmap` (TPACKET_V2: a status per frame. Version 3 hands over
+//! whole blocks, at best a millisecond late, which a reliable connection would pay in every round trip).
+
+use std::ffi::CString;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use libc::{c_int, c_void, socklen_t};
+
+/// An Ethernet interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interface {
+    index: u32,
+    pub mac: [u8; 6],
+    /// Its first address; none where it has none.
+    pub ip: Option<Ipv4Addr>,
+    /// Bytes of the largest IP packet.
+    pub mtu: usize,
+}
+
+impl Interface {
+    /// Looks it up by name.
+    ///
+    /// # Errors
+    /// As the kernel says it; `ENODEV` if there is no such interface here.
+    pub fn find(name: &str) -> io::Result<Interface> {
+        let c_name = CString::new(name)?;
+        // SAFETY: a NUL-terminated string that lives over the call.
+        let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+        if index == 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        // SAFETY: all-zero is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(c_name.as_bytes()).take(libc::IFNAMSIZ - 1) {
+            *to = *from as libc::c_char;
+        }
+        let mut ask = |what: libc::Ioctl| -> io::Result<libc::ifreq> {
+            // SAFETY: these requests read the name and write the union of this ifreq.
+            check(unsafe { libc::ioctl(socket.as_raw_fd(), what, &mut request) })?;
+            Ok(request)
+        };
+        // SAFETY: after each of these requests the union holds the field that is read.
+        let mac = unsafe { ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr.sa_data };
+        // SAFETY: as above.
+        let mtu = unsafe { ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu };
+        // SAFETY: as above; the bytes of a sockaddr_in behind family and port are the address.
+        let ip = ask(libc::SIOCGIFADDR).ok().map(|r| unsafe { r.ifr_ifru.ifru_addr.sa_data });
+        Ok(Interface {
+            index,
+            mac: std::array::from_fn(|i| mac[i] as u8),
+            ip: ip.map(|data| Ipv4Addr::new(data[2] as u8, data[3] as u8, data[4] as u8, data[5] as u8)),
+            mtu: usize::try_from(mtu).unwrap_or(1500),
+        })
+    }
+}
+
+/// Bytes of the ring of received frames.
+const RING_BYTES: usize = 32 << 20;
+/// The kernel allocates the ring in pieces of this size; no frame crosses from one to the next.
+const BLOCK_BYTES: usize = 1 << 18;
+/// What lies in front of a frame: its header, its address and alignment.
+const HEADROOM: usize = 128;
+
+/// A socket bound to one interface, that receives what its filter passes.
+#[derive(Debug)]
+pub struct PacketSocket {
+    fd: OwnedFd,
+    ring: NonNull<u8>,
+    ring_len: usize,
+    frame_bytes: usize,
+    frames_per_block: usize,
+    frames: usize,
+    next: usize,
+    dropped: u64,
+}
+
+// SAFETY: the ring belongs to this value alone, and the kernel does not mind which thread reads it.
+unsafe impl Send for PacketSocket {}
+
+impl PacketSocket {
+    /// Receives UDP to `port` (to `ip`, if there is one).
+    ///
+    /// # Errors
+    /// As the kernel says it; `EPERM` without the capability `CAP_NET_RAW`.
+    pub fn open(interface: &Interface, port: u16, ip: Option<Ipv4Addr>) -> io::Result<PacketSocket> {
+        // Protocol 0 receives nothing before the filter is there and bind names it.
+        // SAFETY: no pointers.
+        let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+        // SAFETY: a new descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        attach_filter(&fd, &udp_filter(port, ip))?;
+        set_option(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &libc::tpacket_versions::TPACKET_V2)?;
+
+        let frame_bytes = (interface.mtu + 18 + HEADROOM).next_multiple_of(libc::TPACKET_ALIGNMENT);
+        let (frames_per_block, blocks) = (BLOCK_BYTES / frame_bytes, RING_BYTES / BLOCK_BYTES);
+        let frames = frames_per_block * blocks;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_BYTES as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: frame_bytes as u32,
+            tp_frame_nr: frames as u32,
+        };
+        set_option(&fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let ring_len = BLOCK_BYTES * blocks;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of the ring just made, at an address of the kernel's choice.
+        let ring = unsafe { libc::mmap(std::ptr::null_mut(), ring_len, access, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+        if ring == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let ring = NonNull::new(ring.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let socket = PacketSocket { fd, ring, ring_len, frame_bytes, frames_per_block, frames, next: 0, dropped: 0 };
+        socket.bind(interface.index)?;
+        Ok(socket)
+    }
+
+    fn bind(&self, index: u32) -> io::Result<()> {
+        // SAFETY: all-zero is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_IP as u16).to_be();
+        address.sll_ifindex = index as c_int;
+        let len = size_of_val(&address) as socklen_t;
+        // SAFETY: an address of the length given, that lives over the call.
+        check(unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), len) }).map(|_| ())
+    }
+
+    /// Hands the next frames, at most `most`, and when each came to `take`, as long as it answers true. Returns how many
+    /// there were.
+    pub fn receive(&mut self, most: usize, mut take: impl FnMut(&[u8], SystemTime) -> bool) -> usize {
+        for done in 0..most {
+            let (block, within) = (self.next / self.frames_per_block, self.next % self.frames_per_block);
+            let at = block * BLOCK_BYTES + within * self.frame_bytes;
+            // SAFETY: `at` is the start of a frame inside the ring; its header is aligned to TPACKET_ALIGNMENT.
+            let header = unsafe { self.ring.as_ptr().add(at) }.cast::<libc::tpacket2_hdr>();
+            // SAFETY: the status word is the first of the header; the kernel writes it while we read, hence atomic.
+            let status = unsafe { AtomicU32::from_ptr((&raw mut (*header).tp_status).cast()) };
+            if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+                return done;
+            }
+            // SAFETY: the frame is ours until its status is written back; the kernel put it wholly inside its place,
+            // which the bounds below do not even trust.
+            let (frame, arrived) = unsafe {
+                let arrived = Duration::new((*header).tp_sec.into(), (*header).tp_nsec.min(999_999_999));
+                let (mac, len) = (usize::from((*header).tp_mac), (*header).tp_snaplen as usize);
+                let len = len.min(self.frame_bytes.saturating_sub(mac));
+                let frame = header.cast::<u8>().add(mac.min(self.frame_bytes));
+                (std::slice::from_raw_parts(frame, len), UNIX_EPOCH + arrived)
+            };
+            let more = take(frame, arrived);
+            status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.next = if self.next + 1 == self.frames { 0 } else { self.next + 1 };
+            if !more {
+                return done + 1;
+            }
+        }
+        most
+    }
+
+    /// Sleeps until a frame is there, at most for `limit`.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when the interface is gone.
+    pub fn wait(&self, limit: Duration) -> io::Result<()> {
+        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let limit = libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
+        // SAFETY: one pollfd and one timespec, which live over the call; no signal mask.
+        match check(unsafe { libc::ppoll(&mut poll, 1, &limit, std::ptr::null()) }) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ if poll.revents & libc::POLLERR != 0 => self.take_error(),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_error(&self) -> io::Result<()> {
+        let errno: c_int = get_option(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR)?;
+        if errno == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(errno))
+        }
+    }
+
+    /// Sends frames in order, as many as the interface takes now; returns how many.
+    ///
+    /// # Errors
+    /// As the kernel says it for the first frame; a full queue is no error.
+    pub fn send(&self, frames: &[impl AsRef<[u8]>]) -> io::Result<usize> {
+        const BATCH: usize = 64;
+        let mut sent = 0;
+        while sent < frames.len() {
+            let batch = &frames[sent..frames.len().min(sent + BATCH)];
+            let mut parts: [libc::iovec; BATCH] = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
+            // SAFETY: all-zero is a valid mmsghdr.
+            let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+            for (i, frame) in batch.iter().enumerate() {
+                let frame = frame.as_ref();
+                parts[i] = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast::<c_void>(), iov_len: frame.len() };
+                headers[i].msg_hdr.msg_iov = &raw mut parts[i];
+                headers[i].msg_hdr.msg_iovlen = 1;
+            }
+            let (fd, len) = (self.fd.as_raw_fd(), batch.len() as libc::c_uint);
+            // SAFETY: `len` headers, each with one part that points to a frame; all live over the call, which only reads.
+            match check(unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), len, libc::MSG_DONTWAIT) }) {
+                Ok(0) => return Ok(sent),
+                Ok(n) => sent += n as usize,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let full = error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS);
+                    return if full || sent > 0 { Ok(sent) } else { Err(error) };
+                }
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Frames that found the ring full, since the start.
+    pub fn dropped(&mut self) -> u64 {
+        // Reading resets the kernel's count.
+        if let Ok(stats) = get_option::<libc::tpacket_stats>(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS) {
+            self.dropped += u64::from(stats.tp_drops);
+        }
+        self.dropped
+    }
+}
+
+impl Drop for PacketSocket {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made by `open`; no slice of it outlives `receive`.
+        unsafe { libc::munmap(self.ring.as_ptr().cast(), self.ring_len) };
+    }
+}
+
+/// Lets a UDP socket drop whatever comes: it only keeps the kernel from answering "port unreachable".
+///
+/// # Errors
+/// As the kernel says it.
+pub fn drop_all(socket: &UdpSocket) -> io::Result<()> {
+    attach_filter(socket, &[statement(libc::BPF_RET | libc::BPF_K, 0)])
+}
+
+/// CPU time of the calling thread.
+pub fn thread_cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+fn statement(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+/// Unfragmented IPv4 UDP to `port` (and `ip`), as a classic BPF program over the Ethernet frame. A test that fails jumps
+/// to the end.
+fn udp_filter(port: u16, ip: Option<Ipv4Addr>) -> Vec<libc::sock_filter> {
+    use libc::{
+        BPF_ABS, BPF_B, BPF_H, BPF_IND, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_LDX, BPF_MSH, BPF_RET, BPF_W,
+    };
+    // Loads, each with what must be there.
+    let mut tests = vec![
+        (vec![statement(BPF_LD | BPF_H | BPF_ABS, 12)], BPF_JEQ, libc::ETH_P_IP as u32),
+        (vec![statement(BPF_LD | BPF_B | BPF_ABS, 23)], BPF_JEQ, libc::IPPROTO_UDP as u32),
+        (vec![statement(BPF_LD | BPF_H | BPF_ABS, 20)], BPF_JSET, 0x1FFF),
+        (vec![statement(BPF_LDX | BPF_B | BPF_MSH, 14), statement(BPF_LD | BPF_H | BPF_IND, 16)], BPF_JEQ, port.into()),
+    ];
+    if let Some(ip) = ip {
+        tests.push((vec![statement(BPF_LD | BPF_W | BPF_ABS, 30)], BPF_JEQ, ip.to_bits()));
+    }
+    let len: usize = tests.iter().map(|(loads, ..)| loads.len() + 1).sum();
+    let mut program = Vec::with_capacity(len + 2);
+    for (loads, jump, value) in tests {
+        program.extend(loads);
+        let to_end = (len + 1 - program.len() - 1) as u8;
+        // A fragment offset must not be there: JSET jumps when it is.
+        let (jt, jf) = if jump == BPF_JSET { (to_end, 0) } else { (0, to_end) };
+        program.push(libc::sock_filter { code: (BPF_JMP | jump | BPF_K) as u16, jt, jf, k: value });
+    }
+    program.push(statement(BPF_RET | BPF_K, u32::MAX));
+    program.push(statement(BPF_RET | BPF_K, 0));
+    program
+}
+
+fn attach_filter(socket: &impl AsRawFd, program: &[libc::sock_filter]) -> io::Result<()> {
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+fn set_option<T>(socket: &impl AsRawFd, level: c_int, option: c_int, value: &T) -> io::Result<()> {
+    let (value, len) = ((value as *const T).cast(), size_of::<T>() as socklen_t);
+    // SAFETY: a value of the length given, that lives over the call.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) }).map(|_| ())
+}
+
+fn get_option<T>(socket: &impl AsRawFd, level: c_int, option: c_int) -> io::Result<T> {
+    let (mut value, mut len) = (std::mem::MaybeUninit::<T>::zeroed(), size_of::<T>() as socklen_t);
+    // SAFETY: room for a value of the length given; the types asked for here are integers, for which all-zero is valid.
+    unsafe {
+        check(libc::getsockopt(socket.as_raw_fd(), level, option, value.as_mut_ptr().cast(), &mut len))?;
+        Ok(value.assume_init())
+    }
+}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock recv` and `penstock send` over a veth pair between two namespaces: the packet back end without any NIC.
+
+Promise checked: what is stored is byte for byte what was sent, over loss, slow consumers, crashes and forged frames.
+"""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from veth import SERVER_IP, Network, allowed, ended, first_board
+
+DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
+pytestmark = pytest.mark.skipif(not allowed(), reason="network namespaces need root")
+
+
+@pytest.fixture
+def network(built: Path, tmp_path: Path):
+    network = Network(built / "penstock", tmp_path / "state")
+    try:
+        network.make(64)
+        yield network
+    finally:
+        network.delete()
+
+
+def verified(*processes: subprocess.Popen) -> list[dict]:
+    """The JSON reports of processes that must end well."""
+    results = [ended(process) for process in processes]
+    for result in results:
+        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
+    return [result.json() for result in results]
+
+
+def boards(count: int) -> list[str]:
+    return [first_board(k) for k in range(count)]
+
+
+def sums(report: dict, counter: str) -> int:
+    return sum(board["counters"][counter] for board in report["boards"])
+
+
+def test_recorded_events_arrive_byte_exact_over_loss_copies_disorder_and_damage(network, recorded, tmp_path):
+    events = 60
+    faults = ("--loss", 0.02, "--duplicate", 0.01, "--reorder", 0.01, "--corrupt", 0.01, "--ack-timeout", 12)
+    sender = network.send("--boards", 3, "--payload", "recorded", "--events-file", DATA, "-n", events, *faults)
+    receiver = network.recv(*boards(3), "--reference", DATA, "--events", events, "--out", tmp_path / "run")
+    received, sent = verified(receiver, sender)
+    builder, check = received["readout"]["builder"], received["readout"]["check"]
+    assert (builder["events_complete"], builder["events_incomplete"]) == (events, 0)
+    assert (check["fragments"], check["fragments_differing"]) == (3 * events, 0)
+    assert sums(received, "out_of_sequence") > 0 and received["counters"]["rx_icrc_encapsulated"] > 0
+    assert sum(board["retransmitted_pkts"] for board in sent["boards"]) > 0
+
+    table = pq.read_table(tmp_path / "run")
+    assert table["event_number"].to_pylist() == list(range(events))
+    for event, fragments in enumerate(table["fragments"].to_pylist()):
+        assert fragments == [recorded[event % len(recorded), board::3].tobytes() for board in range(3)]
+
+
+def test_64_boards_from_a_file_and_a_dead_one_is_named_with_the_step_it_did_not_take(network, tmp_path):
+    file = tmp_path / "boards.toml"
+    file.write_text(f'[[board]]\nname = "m"\nip = "{first_board()}"\ncount = 64\n')
+    ring = ("--slots", 8, "--slot-bytes", 4096)
+    sender = network.send("--boards", 64, "-n", 20, "-l", 2000, *ring)
+    report = verified(network.recv("--file", file, "--events", 20, *ring), sender)[0]
+    assert report["readout"]["builder"]["events_complete"] == 20
+    assert [board["name"] for board in report["boards"]] == [f"m{k}" for k in range(64)]
+
+    file.write_text(file.read_text() + '[[board]]\nname = "gone"\nip = "10.77.2.1"\n')
+    sender = network.send("--boards", 64, "-l", 2000, *ring)
+    result = ended(network.recv("--file", file, "--seconds", 4, *ring))
+    sender.send_signal(signal.SIGINT)
+    assert result.status == 1
+    faults = [fault for fault in result.json()["faults"] if "gone" in fault]
+    assert len(faults) == 1 and "no answer to OPEN_QP" in faults[0] and "nothing worked before" in faults[0]
+    assert ended(sender).status == 0
+
+
+def test_a_slow_consumer_stalls_boards_by_rnr_and_loses_nothing(network):
+    sender = network.send("--boards", 2, "-n", 60, "-l", 20000, "--slots", 4, "--slot-bytes", 32768)
+    ring = ("--slots", 4, "--slot-bytes", 32768)
+    receiver = network.recv(*boards(2), "--events", 60, "--consumer-rate", 4, *ring, "--event-timeout", 5000)
+    received, sent = verified(receiver, sender)
+    assert received["readout"]["builder"]["events_complete"] == 60
+    assert sums(received, "out_of_buffer") > 0
+    assert all(board["rnr_nak"] > 0 for board in sent["boards"])
+    assert received["seconds"] > 60 * 2 * 20000 / 4e6 * 0.9, "no faster than the consumer"
+
+
+@pytest.mark.parametrize("victim", ["receiver", "sender"])
+def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(network, victim):
+    sending = ("--boards", 2, "-l", 3000, "--rate", 500, "--ack-timeout", 10)
+    sender = network.send(*sending)
+    receiver = network.recv(*boards(2), "--seconds", 60, "--keep-alive", 200)
+    network.sees("12B7")  # port 4791
+    time.sleep(1.0)
+    if victim == "receiver":
+        receiver.kill()
+        receiver.wait()
+        again = network.recv(*boards(2), "--events", 200, "--keep-alive", 200)
+        report = verified(again)[0]
+        assert report["readout"]["builder"]["events_complete"] >= 200
+        sender.send_signal(signal.SIGINT)
+        assert all(board["lives"] == 2 for board in ended(sender).json()["boards"])
+    else:
+        sender.kill()
+        sender.wait()
+        network.send(*sending, "--first-event", 800)
+        time.sleep(4.0)
+        receiver.send_signal(signal.SIGINT)
+        report = ended(receiver).json()
+        assert [board["lives"] for board in report["boards"]] == [2, 2]
+        assert report["readout"]["receiver"]["fragments_crc_error"] == 0
+
+
+def test_boards_that_open_by_themselves_are_served_and_sends_land_in_their_slots(network):
+    for verb in ((), ("--send-verb",)):
+        receiver = network.recv(*boards(3), "--listen", "--events", 50)
+        network.sees("4321")
+        sender = network.send("--boards", 3, "-n", 50, "-l", 5000, "--connect", SERVER_IP, *verb)
+        received, _ = verified(receiver, sender)
+        assert received["readout"]["builder"]["events_complete"] == 50
+        assert sums(received, "rx_send_requests" if verb else "rx_write_requests") == 150
+
+
+FORGER = """
+import random, sys
+from scapy.all import Ether, IP, UDP, Raw, sendp, sniff
+from scapy.contrib.roce import BTH, AETH
+iface, server, board = sys.argv[1:]
+seen = sniff(iface=iface, filter="udp dst port 4791", count=400, timeout=5)
+rng = random.Random(7)
+forged = []
+for frame in seen[:200]:
+    frame = frame.copy()
+    kind = rng.randrange(4)
+    if kind == 0:
+        frame[IP].src = "10.77.3.9"                  # in-window, right key: a stranger's address
+    elif kind == 1:
+        frame[BTH].dqpn ^= rng.randrange(1, 1 << 24)  # a queue pair that nobody has
+    elif kind == 2:
+        frame = Ether(bytes(frame))[Ether] / b""
+        frame[UDP].payload = Raw(rng.randbytes(rng.randrange(0, 200)))
+    del frame[IP].chksum, frame[UDP].chksum, frame[UDP].len, frame[IP].len
+    if BTH in frame:
+        frame[BTH].icrc = None
+    forged.append(frame)
+sendp(forged, iface=iface, verbose=0)
+print(len(forged))
+"""
+
+
+def test_forged_frames_of_strangers_change_nothing(network):
+    sender = network.send("--boards", 1, "-l", 3000, "--rate", 300)
+    receiver = network.recv(first_board())
+    network.sees("12B7")
+    python = str(Path(__file__).resolve().parents[1] / ".venv/bin/python")
+    forger = ended(network.start("b", python, "-c", FORGER, "veth1", SERVER_IP, first_board()))
+    assert forger.stdout.strip() == "200", forger.stderr
+    receiver.send_signal(signal.SIGINT)
+    received = verified(receiver)[0]
+    sender.send_signal(signal.SIGINT)
+    sent = verified(sender)[0]
+    assert received["readout"]["builder"]["events_complete"] > 100
+    assert sums(received, "dropped_wrong_peer") > 10
+    assert received["counters"]["dropped_unknown_qpn"] > 10 and received["counters"]["rx_malformed"] > 10
+    assert sent["boards"][0]["lives"] == 1 and received["boards"][0]["lives"] == 1
+    assert sums(received, "resp_invalid_requests") + sums(received, "resp_remote_access_errors") == 0
+
+
+def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
+    receiver = network.recv(first_board(), "--metrics", f"{SERVER_IP}:9100")
+    network.sees("12B7")
+    sender = network.send("-n", 100, "-l", 1000)
+    probe = (
+        "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect((sys.argv[1], 4791));"
+        "s.send(b'x'); s.settimeout(0.3)\ntry: s.recv(1)\nexcept TimeoutError: print('silent')\n"
+        "import urllib.request, time; time.sleep(1)\n"
+        "print(urllib.request.urlopen(f'http://{sys.argv[1]}:9100/metrics').read().decode())"
+    )
+    text = ended(network.start("b", "python3", "-c", probe, SERVER_IP)).stdout
+    assert text.startswith("silent"), "no ICMP port unreachable"
+    assert "penstock_boards_up 1" in text and "penstock_events_complete_total 100" in text
+    assert f'penstock_rcvd_pkts{{board="{first_board()}"}}' in text
+    receiver.send_signal(signal.SIGINT)
+    verified(sender, receiver)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["recv"], "no boards"),
+        (["recv", "10.0.0.2"], "--backend packet needs --iface"),
+        (["recv", "10.0.0.2", "--iface", "nosuch0"], "nosuch0: no such interface"),
+        (["recv", "10.0.0.2", "--iface", "lo", "--rate", "10", "--latency", "100", "--slots", "4"], "955 slots"),
+        (["recv", "10.0.0.2", "--iface", "lo", "--slots", "4000000", "--slot-bytes", "1000000"], "are free"),
+        (["recv", "10.0.0.2", "--iface", "lo", "--mtu", "1000"], "allowed are 256"),
+        (["send", "--iface", "lo", "--ip", "127.0.0.1", "-l", "200000"], "must fit"),
+        (["send", "--iface", "lo", "--ip", "127.0.0.1", "--loss", "2"], "a share of frames of 2"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_value_and_what_to_do(built, options, message):
+    result = subprocess.run([built / "penstock", *options], capture_output=True, text=True, timeout=10)
+    assert (result.returncode, message in result.stderr) == (2, True), result.stderr

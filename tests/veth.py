@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two network namespaces joined by a veth pair, and `penstock recv` and `penstock send` in them.
+
+Everything made here is gone when the fixture ends: processes are killed, namespaces deleted.
+"""
+
+import json
+import os
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SERVER_IP = "10.77.0.1"
+MTU = 4200
+
+
+def first_board(k: int = 0) -> str:
+    return f"10.77.1.{k + 1}"
+
+
+def allowed() -> bool:
+    """Whether this machine lets us make namespaces."""
+    if os.geteuid() != 0:
+        return False
+    return subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0
+
+
+@dataclass
+class Result:
+    status: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> dict:
+        return json.loads(self.stdout)
+
+
+@dataclass
+class Network:
+    """Namespace `<name>-s` has the server's end, `<name>-b` the boards'."""
+
+    binary: Path
+    state: Path
+    name: str = field(default_factory=lambda: f"pstk{os.getpid()}")
+    running: list[subprocess.Popen] = field(default_factory=list)
+
+    def make(self, boards: int) -> None:
+        server, board = f"{self.name}-s", f"{self.name}-b"
+        lines = [f"netns add {server}", f"netns add {board}"]
+        lines += [f"link add veth0 netns {server} mtu {MTU} type veth peer name veth1 netns {board} mtu {MTU}"]
+        subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+        ends = ((server, "veth0", [SERVER_IP]), (board, "veth1", [first_board(k) for k in range(boards)]))
+        for namespace, end, addresses in ends:
+            lines = [f"addr add {ip}/16 dev {end}" for ip in addresses] + [f"link set {end} up", "link set lo up"]
+            batch = ["ip", "-n", namespace, "-batch", "-"]
+            subprocess.run(batch, input="\n".join(lines), text=True, check=True)
+
+    def delete(self) -> None:
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+        for end in "sb":
+            subprocess.run(["ip", "netns", "del", f"{self.name}-{end}"], capture_output=True)
+
+    def start(self, end: str, *command: str) -> subprocess.Popen:
+        """A process at the server's (s) or the boards' (b) end."""
+        full = ["ip", "netns", "exec", f"{self.name}-{end}", *command]
+        env = {**os.environ, "XDG_STATE_HOME": str(self.state)}
+        process = subprocess.Popen(full, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        self.running.append(process)
+        return process
+
+    def recv(self, *options: str, poll: str = "event") -> subprocess.Popen:
+        fixed = ["--backend", "packet", "--iface", "veth0", "--poll", poll, "--json"]
+        return self.start("s", str(self.binary), "recv", *fixed, *map(str, options))
+
+    def send(self, *options: str) -> subprocess.Popen:
+        fixed = ["--iface", "veth1", "--ip", first_board(), "--json"]
+        return self.start("b", str(self.binary), "send", *fixed, *map(str, options))
+
+    def sees(self, what: str, limit_s: float = 5) -> None:
+        """Waits for a UDP port to be open in the server's namespace."""
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            listed = subprocess.run(
+                ["ip", "netns", "exec", f"{self.name}-s", "cat", "/proc/net/udp"], capture_output=True
+            )
+            if what.encode() in listed.stdout:
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{what} does not come")
+
+
+def ended(process: subprocess.Popen, limit_s: float = 20) -> Result:
+    """Waits for a process to end by itself."""
+    stdout, stderr = process.communicate(timeout=limit_s)
+    return Result(process.returncode, stdout, stderr)
