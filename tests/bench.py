@@ -18,6 +18,7 @@ LINE_RATE = "cargo run --release -q -p penstock-board --features all-tops --exam
 MODEL = "cargo run --release -q -p penstock-cc --example speed"
 READOUT = "cargo run --release -q -p penstock-readout --example readout_speed"
 LABORATORY = "cargo run --release -q -p penstock-netsim --example lab_speed"
+SOFT_ROCE = ".venv/bin/python tests/softroce/speed.py --json"
 DEMO = "target/release/penstock run scenarios/incast-3.toml --out out/bench"
 
 
@@ -56,6 +57,12 @@ def laboratory_rows() -> list[dict]:
     return [{**found, "command": LABORATORY} for found in json.loads(shell(LABORATORY))]
 
 
+def soft_roce_rows() -> list[dict]:
+    """The kernel's rdma_rxe in a virtual machine, under the verbs back end."""
+    shell("cargo build --release -q -p penstock-readout --examples")
+    return json.loads(shell(SOFT_ROCE))
+
+
 def demo_rows() -> list[dict]:
     """The whole way of the data, with plots, as a user starts it the second time."""
     started = time.monotonic()
@@ -85,7 +92,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for bench.json")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    rows = [*board_rows(), *model_rows(), *readout_rows(), *laboratory_rows(), *demo_rows()]
+    rows = [*board_rows(), *model_rows(), *readout_rows(), *laboratory_rows(), *soft_roce_rows(), *demo_rows()]
     (out / "bench.json").write_text(json.dumps(rows, indent=2) + "\n")
     width = max(len(entry["name"]) for entry in rows)
     print(f"{'':{width}}  {'measured':>12}  {'target':>12}")
