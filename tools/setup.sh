@@ -36,6 +36,8 @@ want cmake cmake
 want qemu-system-x86_64 qemu-system-x86
 want busybox busybox-static
 want rdma iproute2
+# The virtual board's tests let the kernel ping it.
+want ping iputils-ping
 [ -e /etc/libibverbs.d/rxe.driver ] || packages="$packages libibverbs1 ibverbs-providers"
 # Not needed, but it saves minutes: the benches compile Verilator's runtime again and again.
 [ "$(id -u)" != 0 ] || want ccache ccache

@@ -43,6 +43,12 @@ pub struct Arguments {
     pub(crate) transport: TransportArguments,
     #[command(flatten)]
     pub(crate) messages: MessageArguments,
+    /// Put an emulated switch of this scenario between board and wire
+    #[arg(long, value_name = "SCENARIO.toml")]
+    pub(crate) switch: Option<PathBuf>,
+    /// Set a key of the scenario, as in switch.window=64us; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "switch")]
+    pub(crate) set: Vec<String>,
     /// Capture the board's port, in the board's time
     #[arg(long, value_name = "FILE.pcapng")]
     pub(crate) capture: Option<PathBuf>,
@@ -99,9 +105,9 @@ pub struct TransportArguments {
     /// RNR retries before the queue pair fails; 7 without end
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..8))]
     pub(crate) rnr_retry: u8,
-    /// Law of congestion control: off, dcqcn or qcn
-    #[arg(long, value_parser = ["off", "dcqcn", "qcn"], default_value = "dcqcn")]
-    pub(crate) law: String,
+    /// Law of congestion control: off, dcqcn or qcn; dcqcn, or the scenario's, if left out
+    #[arg(long, value_parser = ["off", "dcqcn", "qcn"])]
+    pub(crate) law: Option<String>,
 }
 
 /// What is sent.

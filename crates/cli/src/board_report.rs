@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `penstock board` tells at its end: what moved, how messages ended, the gateware's counters, how slow it was.
 
-use crate::board_session::Session;
+use crate::board_session::{Measured, Session};
 use crate::run::Failure;
 use crate::Verdict;
 use penstock_board::{qp_register, regs, CYCLE_PS};
@@ -25,6 +25,9 @@ pub struct BoardReport {
     /// Frames in the capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     captured: Option<u64>,
+    /// The emulated switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    switch: Option<Switch>,
     /// R_C, R_T and alpha of the sampled queue pair, wherever they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rates: Vec<Rates>,
@@ -72,6 +75,40 @@ struct Rates {
     current_gbps: f64,
     target_gbps: f64,
     alpha: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Switch {
+    /// CNPs it has sent, and those that it could not address.
+    notifications: Vec<Notified>,
+    unaddressed: u64,
+    /// Falls of R_C.
+    cuts: Vec<Cut>,
+    /// Payload over the window, and what was allowed, every 10 us.
+    measured: Vec<MeasuredAt>,
+}
+
+#[derive(Debug, Serialize)]
+struct Notified {
+    at_us: f64,
+    measured_gbps: f64,
+    threshold_gbps: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Cut {
+    at_us: f64,
+    /// Before it, as all but `after_gbps`.
+    alpha: f64,
+    before_gbps: f64,
+    after_gbps: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct MeasuredAt {
+    at_us: f64,
+    throughput_gbps: f64,
+    threshold_gbps: Option<f64>,
 }
 
 /// The board's own time.
@@ -128,6 +165,7 @@ impl BoardReport {
             },
             queue_pairs: queue_pairs(&mut session)?,
             captured,
+            switch: switch(&session),
             rates: session.rates.iter().map(rates).collect(),
             counters,
             time: BoardTime {
@@ -179,6 +217,38 @@ fn queue_pairs(session: &mut Session) -> Result<Vec<QueuePair>, Failure> {
     Ok(pairs)
 }
 
+fn gbps(rate: penstock_netsim::Rate) -> f64 {
+    rate.bits_per_second() as f64 * 1e-9
+}
+
+fn switch(session: &Session) -> Option<Switch> {
+    let switch = session.board.switch()?;
+    let notified = |n: &penstock_netsim::Notification| Notified {
+        at_us: n.at.as_ps() as f64 * 1e-6,
+        measured_gbps: gbps(n.measured),
+        threshold_gbps: gbps(n.threshold),
+    };
+    let samples: Vec<Rates> = session.rates.iter().map(rates).collect();
+    let falls = samples.windows(2).filter(|pair| pair[1].current_gbps < pair[0].current_gbps);
+    let cut = |pair: &[Rates]| Cut {
+        at_us: pair[1].at_us,
+        alpha: pair[0].alpha,
+        before_gbps: pair[0].current_gbps,
+        after_gbps: pair[1].current_gbps,
+    };
+    let measured = |m: &Measured| MeasuredAt {
+        at_us: m.at_ps as f64 * 1e-6,
+        throughput_gbps: gbps(m.throughput),
+        threshold_gbps: m.threshold.map(gbps),
+    };
+    Some(Switch {
+        notifications: switch.notifications().iter().map(notified).collect(),
+        unaddressed: switch.unaddressed(),
+        cuts: falls.map(cut).collect(),
+        measured: session.measured.iter().map(measured).collect(),
+    })
+}
+
 fn rates(sample: &penstock_board::RateSample) -> Rates {
     // Q8.24 bytes per cycle
     let gbps = |rate: penstock_cc::Rate| f64::from(rate.0) / f64::from(1 << 24) * 8.0 / (CYCLE_PS as f64 * 1e-3);
@@ -207,6 +277,12 @@ pub fn text(report: &BoardReport) -> String {
         lines.push(format!(
             "queue pair {} state {}, {} bytes acknowledged, {} packets ({} again), {} CNPs",
             pair.index, pair.state, pair.bytes_acked, pair.packets_sent, pair.packets_retransmitted, pair.cnps_handled
+        ));
+    }
+    for cut in report.switch.iter().flat_map(|switch| &switch.cuts) {
+        lines.push(format!(
+            "R_C          {:.3} to {:.3} Gb/s at {:.1} us, alpha {:.3}",
+            cut.before_gbps, cut.after_gbps, cut.at_us, cut.alpha
         ));
     }
     lines.extend(report.captured.map(|count| format!("captured     {count} frames")));

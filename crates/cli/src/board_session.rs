@@ -6,9 +6,10 @@ use crate::board_setup::{cycles, is_ready};
 use crate::run::Failure;
 use crate::source::BoardSource;
 use penstock_board::live::{Activity, LiveBoard, LiveError, WireTime};
-use penstock_board::{regs, RateSample, RegisterError};
-use penstock_netsim::Time;
+use penstock_board::{qp_register, regs, RateSample, RegisterError};
+use penstock_netsim::{Rate, SwitchedFlow, Time};
 use penstock_readout::{EventSource, RingConfig};
+use penstock_wire::{Ipv4Addr, Qpn};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,7 +77,20 @@ pub struct Session {
     share: crate::board::Share,
     /// R_C, R_T and alpha wherever they changed.
     pub rates: Vec<RateSample>,
+    /// What the emulated switch measured and allowed, every `MEASURED_PS`.
+    pub measured: Vec<Measured>,
 }
+
+/// One look at the emulated switch.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    pub at_ps: u64,
+    pub throughput: Rate,
+    pub threshold: Option<Rate>,
+}
+
+/// From one look at the emulated switch to the next.
+const MEASURED_PS: u64 = 10_000_000;
 
 impl Session {
     pub fn new(board: LiveBoard, start: Start, arguments: &Arguments) -> Self {
@@ -96,6 +110,7 @@ impl Session {
             interval: messages.interval,
             share: messages.share,
             rates: Vec::new(),
+            measured: Vec::new(),
         };
         if phase == Phase::Opening {
             session.command_open();
@@ -112,16 +127,7 @@ impl Session {
     /// One turn of the board and what follows from it.
     pub fn turn(&mut self, longest: Duration) -> Result<Progress, Failure> {
         let activity = self.board.turn(longest)?;
-        while self.board.poll_completion().is_some() {} // counted by the board
-        while let Some(sample) = self.board.poll_rates() {
-            let same = |last: &RateSample| {
-                last.qp == sample.qp
-                    && (last.current, last.target, last.alpha) == (sample.current, sample.target, sample.alpha)
-            };
-            if !self.rates.last().is_some_and(same) {
-                self.rates.push(sample);
-            }
-        }
+        self.look();
         match self.phase {
             Phase::Opening => self.check_open()?,
             Phase::Awaiting if is_ready(&mut self.board, self.qp)? => self.begin()?,
@@ -137,6 +143,39 @@ impl Session {
             _ => {}
         }
         Ok(Progress::Going)
+    }
+
+    /// Takes what has been sampled and measured meanwhile.
+    fn look(&mut self) {
+        while self.board.poll_completion().is_some() {} // counted by the board
+        while let Some(sample) = self.board.poll_rates() {
+            let same = |last: &RateSample| {
+                last.qp == sample.qp
+                    && (last.current, last.target, last.alpha) == (sample.current, sample.target, sample.alpha)
+            };
+            if !self.rates.last().is_some_and(same) {
+                self.rates.push(sample);
+            }
+        }
+        let at_ps = self.board.now_ps();
+        let due = self.measured.last().is_none_or(|last| at_ps >= last.at_ps + MEASURED_PS);
+        if let (Some(switch), true) = (self.board.switch(), due) {
+            let (throughput, threshold) = (switch.measured(), switch.params().threshold(Time::from_ps(at_ps)));
+            self.measured.push(Measured { at_ps, throughput, threshold });
+        }
+    }
+
+    /// Tells the emulated switch which queue pair its CNPs go to.
+    fn introduce(&mut self) -> Result<(), RegisterError> {
+        use regs::{global as g, qp as q};
+        let [to, to_qpn] = [q::DST_IP, q::DEST_QPN].map(|at| self.board.read(qp_register(self.qp, at)));
+        let (to, to_qpn) = (Ipv4Addr::from_bits(to?), Qpn::new(to_qpn?));
+        let from = Ipv4Addr::from_bits(self.board.read(g::LOCAL_IP)?);
+        let own = Qpn::new(self.board.read(g::QPN_BASE)? + u32::from(self.qp));
+        if let Some(switch) = self.board.switch_mut() {
+            switch.connect(SwitchedFlow { from, to, to_qpn }, own);
+        }
+        Ok(())
     }
 
     /// How far the board's own opening came.
@@ -159,6 +198,7 @@ impl Session {
 
     /// The queue pair is ready: the messages begin.
     fn begin(&mut self) -> Result<(), Failure> {
+        self.introduce()?;
         self.phase = match std::mem::replace(&mut self.start, Start::Nothing) {
             Start::Nothing => Phase::Serving,
             Start::Generator { kind, series, replay } => {

@@ -8,7 +8,7 @@ use crate::simulation::{BOARD_CLOCK_HZ, ECT0};
 use penstock_board::live::{resolve, LiveBoard, PaceConfig, PacketSocket, Replay, Tap, UnixWire, Wire, WireError};
 use penstock_board::{qp_register, regs, Board, EndpointConfig, QpConfig, RegisterError, SetupError};
 use penstock_cc::{DcqcnParams, Law};
-use penstock_netsim::CaptureSink;
+use penstock_netsim::{CaptureSink, EmulatedSwitch, SwitchScenario};
 use penstock_readout::{Dataset, EventSource};
 use penstock_wire::{MacAddr, Psn, Qpn};
 use std::sync::Arc;
@@ -66,11 +66,18 @@ pub fn greeting(arguments: &Arguments) -> String {
 pub fn session(arguments: &Arguments) -> Result<Session, Failure> {
     let events = events(arguments)?;
     let start = start(arguments, events)?;
+    check(arguments, start.longest())?;
+    let scenario = arguments.switch.as_ref().map(|path| SwitchScenario::load(path, &arguments.set));
+    let scenario = scenario.transpose().map_err(refused)?;
+    let congestion = match &scenario {
+        Some(scenario) => scenario.cc.at_clock(BOARD_CLOCK_HZ).map_err(|error| refused(format!("cc: {error}")))?,
+        None => DcqcnParams::default(),
+    };
     let mut wire = wire(arguments)?;
     let capture = arguments.capture.as_ref().map(|path| CaptureSink::create(path, 0)).transpose().map_err(refused)?;
 
     let mut board = Board::new();
-    configure(&mut board, arguments, start.longest())?;
+    configure(&mut board, arguments, start.longest(), congestion)?;
     if let Some(peer) = arguments.connect {
         open_static(&mut board, arguments, peer, wire.as_mut())?;
     }
@@ -78,6 +85,11 @@ pub fn session(arguments: &Arguments) -> Result<Session, Failure> {
     let mut live = LiveBoard::new(board, wire, pace).map_err(|error| Failure::Fault(error.to_string()))?;
     if let Some(capture) = capture {
         live.set_capture(capture);
+    }
+    if let Some(scenario) = scenario {
+        let (qp, interval) = (arguments.transport.qp, cycles(scenario.sample_interval));
+        live.sample_rates(qp, qp, u32::try_from(interval).unwrap_or(u32::MAX))?;
+        live.set_switch(EmulatedSwitch::new(scenario.switch));
     }
     Ok(Session::new(live, start, arguments))
 }
@@ -98,18 +110,37 @@ fn mac_of(arguments: &Arguments) -> MacAddr {
     arguments.mac.unwrap_or(MacAddr([0x02, 0, a, b, c, d]))
 }
 
-/// Addresses, services, the connection manager's defaults, rings.
-fn configure(board: &mut Board, arguments: &Arguments, longest: u32) -> Result<(), Failure> {
-    use regs::{connection as c, ring as r, services as s};
-    let (transport, messages) = (&arguments.transport, &arguments.messages);
+/// Bytes from slot to slot of the server's ring.
+fn slot_size(arguments: &Arguments, longest: u32) -> u32 {
+    arguments.messages.slot_size.unwrap_or_else(|| longest.max(1).next_multiple_of(4096))
+}
+
+/// What can be told to be wrong before anything is opened.
+fn check(arguments: &Arguments, longest: u32) -> Result<(), Failure> {
+    let transport = &arguments.transport;
     if transport.qpn_base & 0xff != 0 || transport.qpn_base > 0xff_ff00 {
         let base = transport.qpn_base;
         return Err(refused(format!("--qpn-base {base:#x}: a number of 24 bits whose low 8 bits are 0, as in 0x200")));
     }
-    let law = match transport.law.as_str() {
-        "off" => Law::Off,
-        "qcn" => Law::Qcn,
-        _ => Law::Dcqcn,
+    if !matches!(transport.mtu, 256 | 512 | 1024 | 2048 | 4096) {
+        return Err(SetupError::Mtu { mtu: transport.mtu }.into());
+    }
+    let slot_size = slot_size(arguments, longest);
+    if slot_size < longest {
+        return Err(refused(format!("--slot-size {slot_size}: a message has {longest} bytes; make the slots larger")));
+    }
+    Ok(())
+}
+
+/// Addresses, services, the connection manager's defaults, rings.
+fn configure(board: &mut Board, arguments: &Arguments, longest: u32, congestion: DcqcnParams) -> Result<(), Failure> {
+    use regs::{connection as c, ring as r, services as s};
+    let (transport, messages) = (&arguments.transport, &arguments.messages);
+    let law = match transport.law.as_deref() {
+        Some("off") => Law::Off,
+        Some("qcn") => Law::Qcn,
+        Some(_) => Law::Dcqcn,
+        None => congestion.law,
     };
     board.configure(&EndpointConfig {
         mac: mac_of(arguments),
@@ -119,13 +150,9 @@ fn configure(board: &mut Board, arguments: &Arguments, longest: u32) -> Result<(
         obey_pause: true,
         obey_pfc: true,
         traffic_class: DSCP >> 3,
-        congestion: DcqcnParams { law, ..DcqcnParams::default() },
+        congestion: DcqcnParams { law, ..congestion },
     })?;
-    let mtu_code = match transport.mtu {
-        mtu @ (256 | 512 | 1024 | 2048 | 4096) => mtu.ilog2() - 7,
-        mtu => return Err(SetupError::Mtu { mtu }.into()),
-    };
-    let attributes = mtu_code
+    let attributes = (transport.mtu.ilog2() - 7)
         | u32::from(transport.ack_timeout) << c::TRANSPORT_ACK_TIMEOUT_SHIFT
         | u32::from(transport.retry_cnt) << c::TRANSPORT_RETRY_CNT_SHIFT
         | u32::from(transport.rnr_retry) << c::TRANSPORT_RNR_RETRY_SHIFT;
@@ -143,13 +170,9 @@ fn configure(board: &mut Board, arguments: &Arguments, longest: u32) -> Result<(
     ] {
         board.write(address, value)?;
     }
-    let slot_size = messages.slot_size.unwrap_or_else(|| longest.max(1).next_multiple_of(4096));
-    if slot_size < longest {
-        return Err(refused(format!("--slot-size {slot_size}: a message has {longest} bytes; make the slots larger")));
-    }
     let ring = r::BASE + u32::from(transport.qp) * r::STRIDE;
     board.write(ring + r::SLOTS, messages.slots)?;
-    board.write(ring + r::SLOT_SIZE, slot_size)?;
+    board.write(ring + r::SLOT_SIZE, slot_size(arguments, longest))?;
     Ok(())
 }
 

@@ -5,6 +5,8 @@
 //! that was too much, turned round, and the queue-pair number that the board's peer answers to.
 //! Source: AdvCam section VI A (figure 8); `tb/lib/emulated_switch.py` is the same for cocotb.
 
+mod script;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
@@ -12,6 +14,7 @@ use bytes::Bytes;
 use penstock_wire::{BthRepr, Ecn, Opcode, Operation, Payload, Psn, Qpn, RocePacket, MIN_FRAME_LEN, WIRE_OVERHEAD};
 
 use crate::units::{Rate, Time};
+pub use script::SwitchScenario;
 
 /// IPv4 DSCP of CNPs: class 6, as NICs send them.
 const CNP_DSCP: u8 = 48;

@@ -37,7 +37,9 @@ pub mod workload;
 pub use agenda::{LinkChange, Observer, Way};
 pub use capture::{CaptureError, CaptureSink};
 pub use distribution::Distribution;
-pub use emulated_switch::{Cooldown, EmulatedSwitch, EmulatedSwitchParams, Notification, SwitchedFlow, ThresholdStep};
+pub use emulated_switch::{
+    Cooldown, EmulatedSwitch, EmulatedSwitchParams, Notification, SwitchScenario, SwitchedFlow, ThresholdStep,
+};
 pub use engine::{Engine, LinkId, RunEnd, SimError};
 pub use flow::{Endpoint, FlowId, Message, MessageSource};
 pub use host::{Host, HostApp, HostConfig, HostStats};

@@ -33,6 +33,8 @@ pub enum LiveError {
 const QUIET_CYCLES: u64 = 4_096;
 /// Frames that wait to enter the board; more stay on the wire, which then has to hold or drop them.
 const INBOX_FRAMES: usize = 64;
+/// The same while the wire has no room for what the board sends.
+const INBOX_BLOCKED: usize = 4_096;
 /// Messages handed to the gateware ahead of its taking their data.
 const POSTED_AHEAD: usize = 2;
 
@@ -111,13 +113,15 @@ impl LiveBoard {
         let elapsed = self.last_turn.elapsed();
         self.last_turn = Instant::now();
         if !self.flush()? {
-            // The wire is full: the clock stands still until it has room.
+            // The wire is full: the clock stands still until it has room. What arrives is taken meanwhile, or two ends that
+            // each wait for the other would wait for ever.
+            self.take_in(INBOX_BLOCKED)?;
             self.wire.wait(longest, true)?;
             self.stats.blocked += self.last_turn.elapsed();
             self.last_turn = Instant::now();
             return Ok(Activity::Waiting);
         }
-        self.take_in()?;
+        self.take_in(INBOX_FRAMES)?;
         self.post_due();
         let activity = self.activity()?;
         let simulated = self.wire.time() != WireTime::Wall;
@@ -161,10 +165,10 @@ impl LiveBoard {
         })
     }
 
-    /// Frames that have arrived, as many as the board should have in hand.
-    fn take_in(&mut self) -> Result<(), LiveError> {
+    /// Frames that have arrived, as long as fewer than `most` wait to enter the board.
+    fn take_in(&mut self, most: usize) -> Result<(), LiveError> {
         let now = self.board.cycle();
-        while self.board.waiting_frames() < INBOX_FRAMES {
+        while self.board.waiting_frames() < most {
             let Some(frame) = self.wire.receive(now * CYCLE_PS)? else { break };
             self.enter(now, frame);
         }
@@ -309,6 +313,10 @@ impl LiveBoard {
 
     pub fn switch(&self) -> Option<&EmulatedSwitch> {
         self.switch.as_ref()
+    }
+
+    pub fn switch_mut(&mut self) -> Option<&mut EmulatedSwitch> {
+        self.switch.as_mut()
     }
 
     /// Clock cycles since the board was plugged in.

@@ -213,7 +213,8 @@ impl FromItem for Gain {
     }
 }
 
-fn congestion_control(mut section: Section) -> DcqcnSettings {
+/// `[cc]` of a board.
+pub(crate) fn congestion_control(mut section: Section) -> DcqcnSettings {
     let default = DcqcnSettings { rate_line_bps: Scenario::BOARD_RATE.0, ..DcqcnSettings::default() };
     let law = section.choice("law", default.law, &[("dcqcn", Law::Dcqcn), ("off", Law::Off)]);
     let settings = dcqcn_keys(&mut section, DcqcnSettings { law, ..default });

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock board`: the verilated gateware against this host's kernel, uHAL, and a responder of scapy."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from board_server import (
+    BOARD_IP,
+    BOARD_MAC,
+    BOARD_QPN,
+    ROOT,
+    SERVER_IP,
+    SERVER_QPN,
+    Network,
+    PacketCable,
+    Server,
+    UnixCable,
+)
+from lib import connection as cm
+from lib.source_model import prbs31_bytes
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import ARP, Ether
+from scapy.utils import PcapNgReader, PcapNgWriter
+
+ADDRESSES = ROOT / "build/gen/penstock.xml"
+DEADLINE_S = 90  # a board that hangs fails its test
+BASE, RKEY, PSN = 0x10000, 7, 0x123
+
+tools = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("ping"),
+    reason="network namespaces need root, iproute2 and iputils-ping",
+)
+
+
+@pytest.fixture
+def network():
+    network = Network(f"pstk-board-{os.getpid()}")
+    yield network
+    network.close()
+
+
+class Board:
+    """A running `penstock board`."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+
+    def end(self, status: int = 0) -> dict:
+        """The summary of a board that ends by itself."""
+        out, err = self.process.communicate(timeout=DEADLINE_S)
+        assert self.process.returncode == status, f"{self.process.returncode}: {err}{out[-2000:]}"
+        return json.loads(out)
+
+    def interrupt(self, status: int = 0) -> dict:
+        self.process.send_signal(signal.SIGINT)
+        return self.end(status)
+
+
+@pytest.fixture
+def start(penstock):
+    """Starts boards, in a namespace or not, and ends those that are left over."""
+    boards = []
+
+    def begin(*options: str, network: Network | None = None) -> Board:
+        command = [str(penstock.binary), "board", "--json", "--ip", BOARD_IP, *map(str, options)]
+        boards.append(Board(network.command(*command) if network else command))
+        return boards[-1]
+
+    yield begin
+    for board in boards:
+        board.process.kill()
+        board.process.communicate()
+
+
+@contextmanager
+def until(what: str):
+    """Polls: `with until("...") as waiting: while waiting(): ...`."""
+    deadline = time.monotonic() + DEADLINE_S
+
+    def waiting() -> bool:
+        assert time.monotonic() < deadline, what
+        return True
+
+    yield waiting
+
+
+def wait_for(network: Network, interface: str) -> None:
+    with until(f"no interface {interface}") as waiting:
+        while interface not in network.run("ip", "-br", "link") and waiting():
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def tap(start, network):
+    """A board on a TAP device of a namespace whose kernel has the address of the server."""
+    board = start("--tap", "pstk0", network=network)
+    wait_for(network, "pstk0")
+    network.run("ip", "addr", "add", f"{SERVER_IP}/24", "dev", "pstk0")
+    network.run("ip", "link", "set", "pstk0", "mtu", "9000", "up")
+    return board
+
+
+@tools
+def test_the_kernel_pings_the_board_with_every_class_of_size_and_resolves_it(tap, network):
+    sizes = [*range(0, 20), *range(60, 70), 255, 256, 1471, 1472, 1473, 4095, 8191, 8971, 8972]
+    for size in sizes:
+        said = network.run("ping", "-c", "1", "-W", "20", "-M", "do", "-s", str(size), BOARD_IP)
+        assert " 0% packet loss" in said and "wrong" not in said, said
+    assert f"{BOARD_IP} dev pstk0 lladdr {BOARD_MAC}" in network.run("ip", "neigh")
+    report = tap.interrupt()
+    assert report["counters"]["icmp_echo_replies"] == len(sizes)
+    assert report["end"] == "interrupted" and report["timing"]["slowdown"] > 1
+
+
+UHAL = """
+import sys, uhal
+uhal.disableLogging()
+board = uhal.getDevice("penstock", f"ipbusudp-2.0://{sys.argv[1]}:50001", f"file://{sys.argv[2]}")
+board.setTimeoutPeriod(20000)
+board.getNode("scratch").write(0xCAFE0123)
+board.getNode("flow_control.traffic_class").write(5)
+names = ["id", "scratch", "flow_control.traffic_class", "build.n_qp"]
+values = [board.getNode(name).read() for name in names]
+board.dispatch()
+print(*(f"{int(value):x}" for value in values))
+"""
+
+
+@tools
+def test_uhal_reads_and_writes_registers_over_the_kernel_s_own_udp(tap, network):
+    said = network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES))
+    assert said.split() == ["5053544b", "cafe0123", "5", "4"]
+
+
+@tools
+def test_uhal_works_across_a_veth_pair_that_leaves_checksums_to_hardware(start, network):
+    network.run("ip", "link", "add", "far", "type", "veth", "peer", "name", "near")
+    network.run("ip", "addr", "add", f"{SERVER_IP}/24", "dev", "near")
+    for side in ("far", "near"):
+        network.run("ip", "link", "set", side, "up")
+    board = start("--packet", "far", network=network)
+    said = network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES))
+    assert said.split() == ["5053544b", "cafe0123", "5", "4"]
+    network.run("ping", "-c", "1", "-W", "20", BOARD_IP)
+    report = board.interrupt()
+    assert report["counters"]["ip_checksum"] == 0
+
+
+@tools
+def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s_data(tap, network):
+    import socket
+
+    with network.inside():
+        manager = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        roce = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)  # or the kernel answers that nobody is at the port
+    manager.bind((SERVER_IP, cm.REPLY_PORT))
+    manager.settimeout(30)
+    roce.bind((SERVER_IP, 4791))
+    ip = int.from_bytes(socket.inet_aton(SERVER_IP))
+
+    def ask(message: cm.Message) -> cm.Message:
+        manager.sendto(message.pack(), (BOARD_IP, cm.REQUEST_PORT))
+        return cm.Message.unpack(manager.recv(2048))
+
+    peer = cm.Info(SERVER_QPN, PSN, RKEY, BASE, ip)
+    own = ask(cm.Message(cm.OPEN_QP, peer, info_valid=False)).sender
+    assert own.qpn == BOARD_QPN
+    for request in (cm.SEND_QP_INFO, cm.MODIFY_QP_RTS):
+        assert ask(cm.Message(request, peer, own)).answer == cm.ACK
+
+    server = Server(PacketCable(network, "pstk0"), psn=own.psn, rkey=RKEY, arp=False)
+    server.mac = network.run("cat", "/sys/class/net/pstk0/address").strip()
+    transmit = cm.Transmit(with_imm=True, length=3000, count=12)
+    assert ask(cm.Message(cm.NONE, peer, own, transmit=transmit)).answer == cm.ACK
+    with until("12 messages") as waiting:
+        while len(server.messages) < 12 and waiting():
+            server.step()
+    stream = prbs31_bytes(0, invert=True)
+    for message in server.messages:
+        assert message.data == bytes(next(stream) for _ in range(3000)) and message.va == BASE
+    assert ask(cm.Message(cm.CLOSE_QP, peer, own)).answer == cm.ACK
+    assert tap.interrupt()["messages"] == {"ok": 12, "failed": 0, "errors": {}, "first_error": None}
+
+
+def connect(psn: int = PSN) -> list[str]:
+    return ["--peer-ip", SERVER_IP, "--connect", f"qpn={SERVER_QPN:#x},psn={psn},rkey={RKEY},va={BASE:#x}"]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """The virtual machine's end of a pair of Unix sockets; the board's flag for its own."""
+    own, board = tmp_path / "machine.sock", tmp_path / "board.sock"
+    return UnixCable(own, board), ["--unix", f"{board},{own}"]
+
+
+def test_counter_words_reach_a_ring_of_slots_over_a_unix_socket_and_a_capture_has_every_frame(start, machine, tmp_path):
+    cable, wire = machine
+    capture = tmp_path / "board.pcapng"
+    options = ["--counter", "10000x5", "--slots", "3", "--mtu", "1024", "--capture", capture]
+    board = start(*wire, *connect(), *options)
+    server = Server(cable, psn=PSN, mtu=1024, rkey=RKEY)
+    server.serve(board.process)
+    report = board.end()
+    words = iter(range(10**6))
+    for number, message in enumerate(server.messages):
+        assert (message.va, message.imm) == (BASE + number % 3 * 12288, number % 3)
+        assert message.data == b"".join(next(words).to_bytes(8, "little") for _ in range(1250))
+    assert len(server.messages) == report["messages"]["ok"] == 5
+    assert report["queue_pairs"][0]["bytes_acked"] == 50_000
+    with PcapNgReader(str(capture)) as frames:
+        times = [float(frame.time) for frame in frames]
+    assert len(times) == report["captured"] == report["frames"]["sent"] + report["frames"]["received"]
+    assert times == sorted(times) and times[-1] <= report["time"]["simulated_s"]
+
+
+def test_a_machine_that_does_not_look_for_a_second_loses_nothing(start, machine):
+    cable, wire = machine
+    board = start(*wire, *connect(), "--prbs", "40000x3", "--verb", "send")
+    server = Server(cable, psn=PSN, rkey=RKEY)
+    while not server.messages:
+        server.step()
+    time.sleep(1)  # its socket takes some frames, then the board's clock stands still
+    server.serve(board.process)
+    report = board.end()
+    assert [len(message.data) for message in server.messages] == [40_000] * 3
+    assert report["queue_pairs"][0]["packets_retransmitted"] == 0 and report["frames"]["lost"] == 0
+
+
+def test_a_slow_server_is_waited_for_and_nothing_times_out(start, machine):
+    cable, wire = machine
+    board = start(*wire, *connect(), "--prbs", "4096x2", "--ack-timeout", "10", "--patience", "2000")
+    server = Server(cable, psn=PSN, rkey=RKEY)
+    answer = server.answer
+
+    def late(transport) -> None:
+        time.sleep(2.5)  # some 600 times the 4.2 ms that its timeout is
+        answer(transport)
+
+    server.answer = late
+    server.serve(board.process)
+    report = board.end()
+    assert report["counters"]["local_ack_timeout_err"] == 0 and report["messages"]["ok"] == 2
+    assert report["time"]["waiting_cycles"] > 0
+
+
+def test_a_server_that_refuses_the_key_fails_the_messages_and_the_status_is_1(start, machine):
+    cable, wire = machine
+    board = start(*wire, *connect(), "--prbs", "100x3")
+    server = Server(cable, psn=PSN, rkey=RKEY)
+    from lib.responder import Ack
+
+    server.responder.refuse = lambda packet: Ack.ACCESS
+    server.serve(board.process)
+    report = board.end(status=1)
+    assert report["messages"]["failed"] == 3
+    assert "remote access error" in report["messages"]["first_error"]
+
+
+def test_the_emulated_switch_halves_the_rate_at_its_first_cnp_as_in_figure_9(start, machine):
+    cable, wire = machine
+    options = ["--counter", "34000x10", "--mtu", "1024", "--verb", "write", "--switch", "scenarios/advcam-9.toml"]
+    board = start(*wire, *connect(), *options)
+    server = Server(cable, psn=PSN, mtu=1024, rkey=RKEY)
+    server.serve(board.process)
+    report = board.end()
+    switch, counters = report["switch"], report["counters"]
+    assert [len(message.data) for message in server.messages] == [34_000] * 10
+    first, *later = switch["cuts"]
+    assert (first["alpha"], first["before_gbps"], first["after_gbps"]) == (1, 10, 5)
+    assert later and all(cut["after_gbps"] > (1 - 0.51 * cut["alpha"]) * cut["before_gbps"] for cut in later)
+    assert len(switch["notifications"]) == len(switch["cuts"]) == counters["rx_cnp_packets"]
+    assert all(sent["measured_gbps"] > sent["threshold_gbps"] == 5 for sent in switch["notifications"])
+    assert max(rate["current_gbps"] for rate in report["rates"]) == 10
+
+
+def test_a_replayed_capture_is_answered_the_same_each_time(start, tmp_path):
+    to_board = Ether(src="02:50:53:54:4b:fe", dst=BOARD_MAC)
+    request = Ether(src="02:50:53:54:4b:fe", dst="ff:ff:ff:ff:ff:ff") / ARP(
+        op=1, hwsrc="02:50:53:54:4b:fe", psrc=SERVER_IP, pdst=BOARD_IP
+    )
+    pings = [to_board / IP(src=SERVER_IP, dst=BOARD_IP) / ICMP(seq=n) / bytes(range(40 * n)) for n in range(4)]
+    given, answers = tmp_path / "given.pcapng", [tmp_path / f"answers{n}.pcapng" for n in range(2)]
+    writer = PcapNgWriter(str(given))
+    for number, frame in enumerate([request, *pings]):
+        frame.time = 1_700_000_000 + number * 20e-6
+        writer.write(frame)
+    writer.close()
+    for path in answers:
+        report = start("--replay", given, "--capture", path).end()
+        assert report["counters"]["icmp_echo_replies"] == 4 and report["counters"]["arp_requests"] == 1
+    with PcapNgReader(str(answers[0])) as frames:
+        seen = [(round(float(frame.time) * 1e6), frame) for frame in frames]
+    entered = [at for at, frame in seen if frame.dst != "02:50:53:54:4b:fe"]
+    assert all(abs(at - 20 * number) < 3 for number, at in enumerate(entered[-5:])), entered
+    replies = [frame for _, frame in seen if frame.dst == "02:50:53:54:4b:fe"]
+    assert replies[0][ARP].hwsrc == BOARD_MAC
+    assert [bytes(frame[ICMP].payload)[: 40 * n] for n, frame in enumerate(replies[1:])] == [
+        bytes(range(40 * n)) for n in range(4)
+    ]
+    assert answers[0].read_bytes() == answers[1].read_bytes()
+
+
+def refusal(penstock, *options: str, **how) -> str:
+    command = [str(penstock.binary), "board", "--ip", BOARD_IP, *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, cwd=ROOT, check=False, **how)
+    assert done.returncode == 2 and not done.stdout, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done.stderr
+
+
+def test_what_cannot_be_is_refused_with_its_value_and_a_remedy(penstock, tmp_path, machine):
+    cable, _ = machine
+    own = cable.socket.getsockname()
+    text, cut = tmp_path / "text.pcapng", tmp_path / "cut.pcapng"
+    text.write_text("not a capture")
+    cut.write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(40))
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    for options, words in [
+        (["--packet", "nosuch0"], ["nosuch0", "missing", "lo"]),
+        (["--unix", f"{own},{tmp_path}/x"], [own, "in use"]),
+        (["--unix", f"{plain},{tmp_path}/x"], ["plain", "no socket"]),
+        (["--unix", "/one/path"], ["/one/path", "comma"]),
+        (["--replay", text], ["text.pcapng", "not a pcapng file", "editcap"]),
+        (["--replay", cut], ["cut.pcapng", "not a pcapng file"]),
+        (["--replay", tmp_path / "none"], ["none", "cannot read"]),
+        (["--replay", text, "--mtu", "1500"], ["1500", "256, 512, 1024, 2048, 4096"]),
+        (["--replay", text, "--prbs", "0x1x4"], ["0x1x4"]),
+        (["--replay", text, "--prbs", "100x0"], ["0 messages"]),
+        (["--replay", text, "--qpn-base", "5"], ["0x5", "0x200"]),
+        (["--replay", text, "--connect", "qpn=1"], ["--peer-ip"]),
+        (["--replay", text, "--mac", "01:00:5e:00:00:01"], ["01:00:5e", "group"]),
+        (["--replay", text, "--counter", "100", "--slot-size", "64"], ["--slot-size 64", "100 bytes"]),
+        (["--replay", text, "--switch", plain, "--set", "switch.window=0ns"], ["switch.window", "more than 0"]),
+        ([], ["--tap", "--unix"]),
+    ]:
+        said = refusal(penstock, *options)
+        assert all(word in said for word in words), f"{options}: {said}"
+
+
+@tools
+def test_a_user_without_the_right_to_a_tap_device_is_told_the_commands(penstock, tmp_path):
+    binary = Path(shutil.copy(penstock.binary, tmp_path / "penstock"))
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    penstock = type(penstock)(binary)
+    said = refusal(penstock, "--tap", "pstk9", user=65534, group=65534, extra_groups=[])
+    assert "ip tuntap add dev pstk9 mode tap user" in said and "setcap cap_net_admin" in said
+    said = refusal(penstock, "--packet", "lo", user=65534, group=65534, extra_groups=[])
+    assert "cap_net_raw" in said and "lo" in said
+
+
+def test_a_peer_that_never_answers_arp_is_named(start, machine):
+    _, wire = machine
+    board = start(*wire, *connect(), "--prbs", "100x1")
+    _, err = board.process.communicate(timeout=DEADLINE_S)
+    assert board.process.returncode == 1 and SERVER_IP in err and "--peer-mac" in err
