@@ -12,10 +12,15 @@ module cc_engine
     parameter bit WITH_QCN = 1'b1,
     parameter int unsigned PacketCyclesLog2 = 9  // of 4096 bytes; the default at 8 bytes a cycle
 ) (
-    input logic                       clk,
-    input logic                       rst,
-    input cc_params_t  [CcGroups-1:0] params,
-    input qcn_params_t [CcGroups-1:0] qcn_params,
+    input logic clk,
+    input logic rst,
+
+    // parameters: the law of a group, and what each stage of a visit asks for (cc_step)
+    output group_t                     law_group,
+    input  law_e                       law,
+    output cc_ask_t     [CcStages-1:0] ask,
+    input  cc_params_t  [CcStages-1:0] params,
+    input  qcn_params_t [CcStages-1:0] qcn_params,
 
     // the law and the group of a queue pair, from its next visit; after reset its group 0 and its law
     input logic       choice_valid,
@@ -159,14 +164,13 @@ module cc_engine
   // ---- the visit --------------------------------------------------------------------------------
   cc_choice_t fetched_choice;
   happened_t  happened;
-  law_e       group_law;
   logic       early, done_unlimited, done_cnp_ignored;
   qp_t        early_qp;
 
   assign fetched_choice = fetched_chose_q ? '{group: chosen.group & group_t'(N_GROUPS - 1), law: chosen.law} : '0;
-  assign group_law = params[fetched_choice.group].law;
+  assign law_group = fetched_choice.group;
   assign happened = '{
-      qp: fetched_qp_q, group: fetched_choice.group, law: chosen_law(fetched_choice.law, group_law),
+      qp: fetched_qp_q, group: fetched_choice.group, law: chosen_law(fetched_choice.law, law),
       init: fetched_init_q, cnp: fetched_cnp_q, feedback: fetched_cnm_q ? feedback : '0,
       bytes: fetched_bytes, paused: fetched_paused_q
   };
@@ -176,7 +180,7 @@ module cc_engine
       .N_GROUPS(N_GROUPS),
       .WITH_QCN(WITH_QCN)
   ) u_step (
-      .clk, .rst, .params, .qcn_params,
+      .clk, .rst, .ask, .params, .qcn_params,
       .in_valid       (fetched_q),
       .in_happened    (happened),
       .in_state       (fetched_state),

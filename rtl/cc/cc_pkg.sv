@@ -48,6 +48,13 @@ package cc_pkg;
 
   typedef logic [$clog2(CcGroups)-1:0] group_t;
 
+  // Stages of a visit that look up parameters, and for whom each does.
+  localparam int unsigned CcStages = 5;
+  typedef struct packed {
+    logic   qcn;
+    group_t group;
+  } cc_ask_t;
+
   // What happened to a queue pair since its last visit.
   typedef struct packed {
     qp_t         qp;

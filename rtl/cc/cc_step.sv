@@ -23,8 +23,12 @@ module cc_step
 ) (
     input logic                       clk,
     input logic                       rst,
-    input cc_params_t  [CcGroups-1:0] params,  // may change at any time; a visit in flight may see old and new ones
-    input qcn_params_t [CcGroups-1:0] qcn_params,
+
+    // The parameters that each stage asks for, in the same cycle: those of the other law may be anything. They may
+    // change at any time; a visit in flight may see old and new ones.
+    output cc_ask_t     [CcStages-1:0] ask,
+    input  cc_params_t  [CcStages-1:0] params,
+    input  qcn_params_t [CcStages-1:0] qcn_params,
 
     input logic      in_valid,
     input happened_t in_happened,
@@ -82,14 +86,19 @@ module cc_step
   assign in_qcn = WITH_QCN && in_happened.law == LawQcn;
   assign in_fresh_law = in_happened.init || (!in_qcn && in_happened.law != LawDcqcn) || in_state.c.qcn != in_qcn;
   assign in_group = known(in_happened.group);
+  assign ask = '{
+      4: '{qcn: s4_qcn_q, group: s4_group_q}, 3: '{qcn: s3_qcn_q, group: s3_group_q},
+      2: '{qcn: s2_qcn_q, group: s2_group_q}, 1: '{qcn: s1_qcn_q, group: s1_group_q},
+      default: '{qcn: in_qcn, group: in_group}
+  };
 
   always_ff @(posedge clk) begin
     s1_valid_q <= in_valid && !rst;
     if (in_valid) begin
       automatic logic notified = in_qcn ? in_happened.feedback != '0 : in_happened.cnp;
-      automatic logic [3:0] g_shift = params[in_group].g_shift;
-      automatic logic [7:0] threshold = 8'(in_qcn ? qcn_params[in_group].stage_threshold
-                                                  : params[in_group].stage_threshold);
+      automatic logic [3:0] g_shift = params[0].g_shift;
+      automatic logic [7:0] threshold = 8'(in_qcn ? qcn_params[0].stage_threshold
+                                                  : params[0].stage_threshold);
       automatic logic [7:0] stage_timer = in_state.c.stage_timer;
       automatic logic [7:0] stage_bytes = in_state.c.stage_bytes;
 
@@ -106,20 +115,20 @@ module cc_step
       s1_bytes_q <= {1'b0, in_state.c.bytes_sent} + 33'(in_happened.bytes);
       s1_since_cut_q <= {1'b0, in_state.own.since_cut} + 33'(VisitCycles);
       s1_alpha_elapsed_q <= {1'b0, in_state.own.alpha_elapsed} + 33'(VisitCycles);
-      s1_timer_period_q <= in_qcn ? qcn_params[in_group].timer_period : params[in_group].increase_interval;
-      s1_byte_period_q <= in_qcn ? qcn_params[in_group].byte_limit : params[in_group].byte_threshold;
+      s1_timer_period_q <= in_qcn ? qcn_params[0].timer_period : params[0].increase_interval;
+      s1_byte_period_q <= in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold;
 
       s1_alpha_q <= in_state.own.alpha;
       s1_shifted_q <= in_state.own.alpha >> g_shift;
       s1_inexact_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
       s1_feedback_q <= in_happened.feedback;
-      s1_gd_shift_q <= qcn_params[in_group].gd_shift;
+      s1_gd_shift_q <= qcn_params[0].gd_shift;
 
       s1_timer_below_q <= stage_timer < threshold;
       s1_timer_at_q <= stage_timer == threshold;
       s1_bytes_below_q <= stage_bytes < threshold;
       s1_bytes_at_q <= stage_bytes == threshold;
-      s1_timer_hyper_q <= stage_timer >= params[in_group].hyper_threshold;
+      s1_timer_hyper_q <= stage_timer >= params[0].hyper_threshold;
       s1_timer_less_q <= stage_timer < stage_bytes;
       s1_bytes_less_q <= stage_bytes < stage_timer;
       s1_timer_beyond_q <= stage_timer - threshold;
@@ -185,8 +194,8 @@ module cc_step
   always_ff @(posedge clk) begin
     s2_valid_q <= s1_valid_q && !rst;
     if (s1_valid_q) begin
-      automatic logic two_counters = s1_qcn_q || params[s1_group_q].two_counters;
-      automatic logic cooled = s1_since_cut_q >= {1'b0, params[s1_group_q].decrease_interval};
+      automatic logic two_counters = s1_qcn_q || params[1].two_counters;
+      automatic logic cooled = s1_since_cut_q >= {1'b0, params[1].decrease_interval};
       automatic logic cut = s1_notified_q && (s1_qcn_q || cooled);
       automatic logic afresh = s1_idle_q || cut;
       automatic logic [32:0] timer_short = short_of(s1_timer_q, s1_timer_limit);
@@ -197,7 +206,7 @@ module cc_step
       automatic logic bytes = !bytes_short[32] && !bytes_off && !s1_byte_undrawn;
       automatic logic recover = !afresh && (timer || bytes);
       automatic logic fast, active, decay;
-      automatic logic [31:0] alpha_interval = params[s1_group_q].alpha_interval;
+      automatic logic [31:0] alpha_interval = params[1].alpha_interval;
       automatic logic [32:0] alpha_short = short_of(s1_alpha_elapsed_q, alpha_interval);
       automatic logic [7:0] beyond;
 
@@ -238,7 +247,7 @@ module cc_step
       end
       s2_reduce_q <= s1_qcn_q && recover && {s1_q.stage_timer, s1_q.stage_bytes} == '0
           && 36'(s1_q.rate_target) > {1'b0, s1_q.rate_current, 3'b0} + {3'b0, s1_q.rate_current, 1'b0};
-      s2_follow_q <= cut && (s1_qcn_q ? {s1_q.stage_timer, s1_q.stage_bytes} != '0 : params[s1_group_q].clamp_target);
+      s2_follow_q <= cut && (s1_qcn_q ? {s1_q.stage_timer, s1_q.stage_bytes} != '0 : params[1].clamp_target);
       if (!recover || fast) s2_increase_q <= IncreaseNone;
       else s2_increase_q <= active ? IncreaseActive : IncreaseHyper;
 
@@ -255,7 +264,7 @@ module cc_step
       else beyond = s1_bytes_less_q ? s1_bytes_beyond_q + 8'd1 : s1_timer_beyond_q;
       s2_rate_q <= s1_q.rate_current;
       if (WITH_QCN && !cut)
-        s2_rate_q <= s1_qcn_q ? qcn_params[s1_group_q].rate_hai : params[s1_group_q].rate_hai;
+        s2_rate_q <= s1_qcn_q ? qcn_params[1].rate_hai : params[1].rate_hai;
       if (s1_qcn_q) s2_factor_q <= cut ? decrease(s1_feedback_q, s1_gd_shift_q) : 17'(beyond);
       else s2_factor_q <= cut || !WITH_QCN ? s1_alpha_q[AlphaFullW-1:AlphaGuardBits] : 17'd1;
     end
@@ -292,7 +301,7 @@ module cc_step
       else if (s2_follow_q) s3_q.rate_target <= s2_q.rate_current;
       else if (s2_reduce_q) s3_q.rate_target <= s2_q.rate_target >> 3;
       s3_own_q <= s2_own_q;
-      s3_own_q.alpha <= s2_own_q.alpha + (s2_cut_q ? AlphaOneFull >> params[s2_group_q].g_shift : '0);
+      s3_own_q.alpha <= s2_own_q.alpha + (s2_cut_q ? AlphaOneFull >> params[2].g_shift : '0);
       s3_own_q.alpha_elapsed <= counted_on(s2_alpha_q, s2_own_q.alpha_elapsed);
       s3_product_high_q <= 33'(s2_rate_q[31:16]) * 33'(s2_factor_q);
       s3_product_low_q <= 33'(s2_rate_q[15:0]) * 33'(s2_factor_q);
@@ -315,10 +324,10 @@ module cc_step
     if (s3_valid_q) begin
       automatic logic [49:0] product = {1'b0, s3_product_high_q, 16'b0} + 50'(s3_product_low_q);
       automatic rate_t increment;
-      if (s3_increase_q == IncreaseActive) increment = s3_qcn_q ? qcn_params[s3_group_q].rate_ai : params[s3_group_q].rate_ai;
+      if (s3_increase_q == IncreaseActive) increment = s3_qcn_q ? qcn_params[3].rate_ai : params[3].rate_ai;
       else if (s3_increase_q == IncreaseNone) increment = '0;
       else if (WITH_QCN) increment = product[49:32] != '0 ? '1 : product[31:0];
-      else increment = params[s3_group_q].rate_hai;
+      else increment = params[3].rate_hai;
 
       s4_qp_q <= s3_qp_q;
       s4_group_q <= s3_group_q;
@@ -332,7 +341,7 @@ module cc_step
       s4_own_q <= s3_own_q;
       s4_raised_q <= {1'b0, s3_q.rate_target} + {1'b0, increment};
       s4_reduction_q <= product[48:17];
-      s4_line_q <= s3_qcn_q ? qcn_params[s3_group_q].rate_line : params[s3_group_q].rate_line;
+      s4_line_q <= s3_qcn_q ? qcn_params[3].rate_line : params[3].rate_line;
     end
   end
 
@@ -350,7 +359,7 @@ module cc_step
   always_ff @(posedge clk) begin
     s5_valid_q <= s4_valid_q && !rst;
     if (s4_valid_q) begin
-      automatic rate_t rate_min = s4_qcn_q ? qcn_params[s4_group_q].rate_min : params[s4_group_q].rate_min;
+      automatic rate_t rate_min = s4_qcn_q ? qcn_params[4].rate_min : params[4].rate_min;
       automatic logic above = s4_raised_q > {1'b0, s4_line_q};
       automatic rate_t towards, target;
       // verilator lint_off UNUSEDSIGNAL
@@ -404,9 +413,9 @@ module cc_step
     qcn_own_t s1_own;
     logic timer_undrawn, byte_undrawn;
     qcn_lengths u_lengths (
-        .clk, .qcn_params,
+        .clk,
         .in_valid, .in_qp(in_happened.qp), .in_fresh(in_fresh_law), .in_own(in_state.own),
-        .s1_valid(s1_valid_q), .s1_group(s1_group_q),
+        .s1_valid(s1_valid_q), .s1_seed(qcn_params[1].seed), .s1_jitter(qcn_params[1].jitter),
         .s1_live        (!s1_idle_q && !s1_notified_q),
         .s1_timer_period(s1_timer_period_q),
         .s1_byte_period (s1_byte_period_q),
@@ -431,8 +440,9 @@ module cc_step
     assign s1_timer_limit = s1_timer_period_q;
     assign s1_byte_limit = s1_byte_period_q;
     assign {s1_timer_undrawn, s1_byte_undrawn} = '0;
-    wire unused = &{1'b0, qcn_params};
   end
   assign out_state = {s6_q, s6_q.qcn ? qcn_own : s6_own_q};
+
+  wire unused_params = &{1'b0, params, qcn_params};  // a stage needs a few of them
 
 endmodule

@@ -101,6 +101,23 @@ module congestion_control
     .stat_refused
   );
 
+  // ---- parameters -----------------------------------------------------------------------------------------
+  cc_pkg::group_t law_group;
+  law_e law;
+  cc_pkg::cc_ask_t [cc_pkg::CcStages-1:0] ask;
+  cc_params_t [cc_pkg::CcStages-1:0] params;
+  qcn_params_t [cc_pkg::CcStages-1:0] qcn_params;
+
+  cc_parameters u_parameters (
+    .clk,
+    .write(settings.cc_write),
+    .law_group,
+    .law,
+    .ask,
+    .params,
+    .qcn_params
+  );
+
   // ---- the engine ---------------------------------------------------------------------------------------
   cc_engine #(
     .N_QP(N_QP),
@@ -108,8 +125,11 @@ module congestion_control
   ) u_cc_engine (
     .clk,
     .rst,
-    .params    (settings.cc),
-    .qcn_params(settings.qcn),
+    .law_group,
+    .law,
+    .ask,
+    .params,
+    .qcn_params,
     .choice_valid(cc_choice_valid),
     .choice_qp   (cmd_qp),
     .choice      (cc_choice),

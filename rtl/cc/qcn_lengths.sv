@@ -10,8 +10,7 @@ module qcn_lengths
   import penstock_pkg::*;
   import cc_pkg::*;
 (
-    input logic                       clk,
-    input qcn_params_t [CcGroups-1:0] qcn_params,
+    input logic       clk,
 
     input logic     in_valid,
     input qp_t      in_qp,
@@ -19,7 +18,8 @@ module qcn_lengths
     input qcn_own_t in_own,
 
     input  logic        s1_valid,
-    input  group_t      s1_group,
+    input  logic [31:0] s1_seed,  // parameters
+    input  logic [6:0]  s1_jitter,
     input  logic        s1_live,  // neither idle nor cut
     input  logic [31:0] s1_timer_period,
     input  logic [31:0] s1_byte_period,
@@ -82,7 +82,7 @@ module qcn_lengths
   always_ff @(posedge clk) begin
     if (s1_valid) begin
       automatic logic timer = s1_live && s1_timer_undrawn && s1_timer_period != '0;
-      automatic logic [31:0] start = qcn_params[s1_group].seed ^ s1_spread_q;
+      automatic logic [31:0] start = s1_seed ^ s1_spread_q;
       s2_q <= s1_own;
       if (s1_fresh_q) s2_q.lfsr <= {start[31:1], start[0] || start == '0};  // zero would stay zero
       // a period of 0 leaves a length undrawn
@@ -93,7 +93,7 @@ module qcn_lengths
       s2_behind_q <= s1_byte_undrawn && timer;
       s2_half_q <= timer ? s1_timer_half : s1_byte_half;
       s2_random_q <= 8'(drawn(s1_own.lfsr));
-      s2_jitter_q <= qcn_params[s1_group].jitter;
+      s2_jitter_q <= s1_jitter;
     end
   end
 

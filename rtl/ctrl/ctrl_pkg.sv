@@ -44,8 +44,7 @@ package ctrl_pkg;
     logic [15:0] cnp_interval;
     logic [7:0]  cnp_burst;
     cc_sampling_t sampling;
-    qcn_params_t [CcGroups-1:0] qcn;
-    cc_params_t  [CcGroups-1:0] cc;
+    cc_write_t   cc_write;
   } settings_t;
 
   // What slow_control counts, one pulse each.

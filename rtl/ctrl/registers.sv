@@ -6,6 +6,7 @@ module registers
   import penstock_pkg::*;
   import ctrl_pkg::*;
   import penstock_regs_pkg::qp_flow_t, penstock_regs_pkg::qp_transport_t;
+  import penstock_regs_pkg::CcRows, penstock_regs_pkg::QcnRows, penstock_regs_pkg::CcRowAddrW;
 #(
   parameter int unsigned DATA_W     = 64,
   parameter int unsigned N_QP       = 4,
@@ -244,36 +245,18 @@ module registers
   assign settings.sampling.first    = held.sampling.range.first;
   assign settings.sampling.last     = held.sampling.range.last;
 
-  for (genvar i = 0; i < int'(CcGroups); i++) begin : gen_group
-    assign settings.cc[i] = '{
-        law:               law_e'(held.cc[i].control.law),
-        clamp_target:      held.cc[i].control.clamp_target,
-        two_counters:      held.cc[i].control.two_counters,
-        g_shift:           held.cc[i].control.g_shift,
-        stage_threshold:   held.cc[i].control.stage_threshold,
-        hyper_threshold:   held.cc[i].control.hyper_threshold,
-        rate_ai:           held.cc[i].rate_ai.value,
-        rate_hai:          held.cc[i].rate_hai.value,
-        rate_min:          held.cc[i].rate_min.value,
-        rate_line:         held.cc[i].rate_line.value,
-        decrease_interval: held.cc[i].decrease_interval.value,
-        alpha_interval:    held.cc[i].alpha_interval.value,
-        increase_interval: held.cc[i].increase_interval.value,
-        byte_threshold:    held.cc[i].byte_threshold.value
-    };
-    assign settings.qcn[i] = '{
-        gd_shift:        held.qcn[i].control.gd_shift,
-        stage_threshold: held.qcn[i].control.stage_threshold,
-        jitter:          held.qcn[i].control.jitter,
-        rate_ai:         held.qcn[i].rate_ai.value,
-        rate_hai:        held.qcn[i].rate_hai.value,
-        rate_min:        held.qcn[i].rate_min.value,
-        rate_line:       held.qcn[i].rate_line.value,
-        timer_period:    held.qcn[i].timer_period.value,
-        byte_limit:      held.qcn[i].byte_limit.value,
-        seed:            held.qcn[i].seed.value
-    };
-  end
+  // A word that is filled in after reset goes the same way as one that software writes.
+  localparam int unsigned CcSetW = CcRowAddrW + $clog2(CcGroups);
+  logic of_cc, of_qcn;
+  assign of_cc  = 32'({index, 2'b00}) >> CcSetW == CcRows >> CcSetW;
+  assign of_qcn = 32'({index, 2'b00}) >> CcSetW == QcnRows >> CcSetW;
+  assign settings.cc_write = '{
+      valid: write && (of_cc || of_qcn),
+      qcn:   of_qcn,
+      group: index[CcRowAddrW-2+:$clog2(CcGroups)],
+      addr:  {index[CcRowAddrW-3:0], 2'b00},
+      word:  word
+  };
 
   // ---- blocks that answer for themselves ---------------------------------------------------------
   // The request as one block sees it: addresses from its own start.

@@ -20,8 +20,8 @@ module cc_step_props
 ) (
   input logic                       clk,
   input logic                       rst,
-  input cc_params_t  [CcGroups-1:0] params,
-  input qcn_params_t [CcGroups-1:0] qcn_params,
+  input cc_params_t  [CcStages-1:0] params,
+  input qcn_params_t [CcStages-1:0] qcn_params,
   input logic                       in_valid,
   input happened_t                  in_happened,
   input state_t                     in_state,
@@ -34,7 +34,7 @@ module cc_step_props
   input logic                       out_cnp_ignored
 );
   logic [3:0]  cycle_q = '0;
-  cc_params_t  law, law_q;  // of group 0, the only one here (N_GROUPS = 1)
+  cc_params_t  law, law_q;  // of group 0, the only one here (N_GROUPS = 1), whatever stage asks
   qcn_params_t qcn_law, qcn_law_q;
   logic        early_q;
   qp_t         early_qp_q;
@@ -47,6 +47,7 @@ module cc_step_props
   end
   always_comb assume (rst == (cycle_q == '0));
   always_comb if (cycle_q != '0) assume ({law, qcn_law} == {law_q, qcn_law_q});
+  always_comb assume (params == {CcStages{law}} && qcn_params == {CcStages{qcn_law}});
 
   // ---- the watched visit -----------------------------------------------------------------------------
   logic enters, watching_q, done_q, done;

@@ -179,6 +179,15 @@ package penstock_pkg;
     logic [31:0] seed;                // of the jitter
   } qcn_params_t;
 
+  // A word of one group's parameters, as software writes it; all are written after reset.
+  typedef struct packed {
+    logic                        valid;
+    logic                        qcn;    // of QCN's set, else of DCQCN's
+    logic [$clog2(CcGroups)-1:0] group;
+    logic [5:0]                  addr;   // byte address in the set
+    logic [31:0]                 word;
+  } cc_write_t;
+
   // What a queue pair's congestion control follows.
   typedef enum logic [1:0] {
     ChooseGroup = 2'd0,  // the law of its group

@@ -3,6 +3,7 @@
 
 import itertools
 import os
+from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
@@ -10,7 +11,11 @@ from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from cocotb.utils import get_sim_time
 from lib.runner import Bench, seed
 
-BENCH = Bench(top="cc_engine", configs=[{"N_QP": 1}, {"N_QP": 4}])
+BENCH = Bench(
+    top="cc_engine_harness",
+    configs=[{"N_QP": 1}, {"N_QP": 4}],
+    sources=[Path(__file__).parent / "cc_engine_harness.sv"],
+)
 
 N_QP = int(os.environ.get("PARAM_N_QP", "1"))
 LINE = 8 << 24  # 10 Gb/s at 156.25 MHz

@@ -150,8 +150,11 @@ module cc_replay
   ) dut (
       .clk,
       .rst,
-      .params    ({CcGroups{params}}),
-      .qcn_params({CcGroups{qcn_params}}),
+      .law_group(),
+      .law       (params.law),
+      .ask(),
+      .params    ({CcStages{params}}),
+      .qcn_params({CcStages{qcn_params}}),
       .choice_valid(init_valid),
       .choice_qp   (event_qp),
       .choice      ('{group: event_group, law: event_law}),

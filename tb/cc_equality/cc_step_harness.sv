@@ -47,6 +47,15 @@ module cc_step_harness
     end
   end
 
+  // What each stage asks for.
+  cc_ask_t [CcStages-1:0] ask;
+  cc_params_t [CcStages-1:0] found;
+  qcn_params_t [CcStages-1:0] qcn_found;
+  for (genvar s = 0; s < int'(CcStages); s++) begin : gen_stage
+    assign found[s] = params[ask[s].group];
+    assign qcn_found[s] = qcn_params[ask[s].group];
+  end
+
   happened_t happened;
   state_t state, answer;
   logic unlimited, ignored, early_valid;
@@ -76,7 +85,7 @@ module cc_step_harness
   assign out_flags = {ignored, unlimited};
 
   cc_step u_step (
-      .clk, .rst, .params, .qcn_params, .in_valid,
+      .clk, .rst, .ask, .params(found), .qcn_params(qcn_found), .in_valid,
       .in_happened    (happened),
       .in_state       (state),
       .early_valid,

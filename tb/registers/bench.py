@@ -5,7 +5,7 @@ from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ReadOnly, RisingEdge
 from lib.register_map import Registers, address, generated, unpack
 from lib.runner import Bench, seed
 
@@ -16,6 +16,7 @@ async def start(dut) -> Registers:
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
     dut.rst.value = 1
     dut.pulse.value = 0
+    dut.cc_group.value = 0
     dut.tx_paused.value = 0
     registers = Registers(dut)
     for _ in range(4):
@@ -96,9 +97,41 @@ async def settings_reach_the_gateware(dut):
     assert int(dut.local_mac.value) == 0x021122334455
     assert int(dut.local_ip.value) == 0x0A000005
     assert int(dut.qpn_base.value) == 0xABCD00
-    params = int(dut.cc.value)
     for group in range(4):
-        assert params >> group * cc_bits & (1 << cc_bits) - 1 == table_ii(cc_bits)
+        dut.cc_group.value = group
+        await ReadOnly()
+        assert int(dut.cc.value) == table_ii(cc_bits)
+        await RisingEdge(dut.clk)
+
+
+@cocotb.test()
+async def each_parameter_of_congestion_control_reaches_its_group_and_no_other(dut):
+    rng, registers = seed(), await start(dut)
+    names = [n for n in generated().REGISTERS if n.startswith(("cc.", "qcn."))]
+    wanted = {}
+    for name in names:
+        for group in range(4):
+            wanted[name, group] = rng.getrandbits(32)
+            await registers.write(name, wanted[name, group], group)
+    for group in range(4):
+        dut.cc_group.value = group
+        await ReadOnly()
+        for law, shown in (("cc", int(dut.cc.value)), ("qcn", int(dut.qcn.value))):
+            words = {n.partition(".")[2]: wanted[n, group] for n in names if n.startswith(f"{law}.")}
+            small = unpack(f"{law}.control", words.pop("control"))
+            order = CC_ORDER if law == "cc" else QCN_ORDER
+            widths = {name: width for name, (_, width) in generated().REGISTERS[f"{law}.control"][1].items()}
+            expected = 0
+            for name in order:
+                value = small[name] if name in small else words[name]
+                expected = expected << widths.get(name, 32) | value
+            assert shown == expected, f"{law} of group {group}"
+        await RisingEdge(dut.clk)
+
+
+# The fields of cc_params_t and qcn_params_t, most significant first.
+CC_ORDER = ["law", "clamp_target", "two_counters", "g_shift", "stage_threshold", "hyper_threshold", "rate_ai", "rate_hai", "rate_min", "rate_line", "decrease_interval", "alpha_interval", "increase_interval", "byte_threshold"]
+QCN_ORDER = ["gd_shift", "stage_threshold", "jitter", "rate_ai", "rate_hai", "rate_min", "rate_line", "timer_period", "byte_limit", "seed"]
 
 
 def table_ii(cc_bits: int) -> int:

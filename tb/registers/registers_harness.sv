@@ -35,7 +35,9 @@ module registers_harness
   output logic [47:0]          local_mac,
   output logic [31:0]          local_ip,
   output logic [23:0]          qpn_base,
-  output cc_params_t [CcGroups-1:0] cc,
+  input  logic [$clog2(CcGroups)-1:0] cc_group,  // whose parameters are shown
+  output cc_params_t           cc,
+  output qcn_params_t          qcn,
   output logic                 cmd_valid,
   output qp_t                  cmd_qp,
   output qp_state_e            cmd_state,
@@ -60,7 +62,19 @@ module registers_harness
   assign local_mac = settings.local_mac;
   assign local_ip  = settings.local_ip;
   assign qpn_base  = settings.qpn_base;
-  assign cc        = settings.cc;
+
+  law_e law;
+  cc_params_t [cc_pkg::CcStages-1:0] params;
+  qcn_params_t [cc_pkg::CcStages-1:0] qcn_params;
+  cc_parameters u_cc_parameters (
+    .clk, .write(settings.cc_write), .law_group(cc_group), .law, .params, .qcn_params,
+    .ask('{1: '{qcn: 1'b1, group: cc_group}, default: '{qcn: 1'b0, group: cc_group}})
+  );
+  always_comb begin
+    cc     = params[0];
+    cc.law = law;
+  end
+  assign qcn = qcn_params[1];
 
   registers #(.N_QP(N_QP)) u_registers (.mac('0), .cm_status('0), .source_status('0), .*);
 
@@ -109,6 +123,6 @@ module registers_harness
     .*
   );
 
-  wire unused = &{1'b0, settings, st_count};
+  wire unused = &{1'b0, settings, st_count, params, qcn_params};
 
 endmodule

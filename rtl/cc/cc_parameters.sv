@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: SHL-2.1
+// The parameters of all groups, in LUT RAM: written word by word, looked up by each stage of a visit.
+// Promise: a stage gets the words of the group and the law that it asks for; of what both laws have
+// there is one RAM, so the other law's parameters mean nothing (cc_step; regs/penstock.rdl).
+module cc_parameters
+  import penstock_pkg::*;
+  import cc_pkg::*;
+  import penstock_regs_pkg::*;
+(
+  input logic clk,
+
+  input cc_write_t write,
+
+  input  group_t law_group,
+  output law_e   law,
+
+  input  cc_ask_t     [CcStages-1:0] ask,
+  output cc_params_t  [CcStages-1:0] params,
+  output qcn_params_t [CcStages-1:0] qcn_params
+);
+  cc_control_t  control;
+  qcn_control_t qcn_control;
+  assign control     = write.word;
+  assign qcn_control = write.word;
+
+  logic to_control, to_qcn_control;
+  assign to_control     = write.valid && !write.qcn && write.addr == 6'(CcControl);
+  assign to_qcn_control = write.valid && write.qcn && write.addr == 6'(QcnControl);
+
+  // ---- what both laws have ------------------------------------------------------------------------------
+  localparam int unsigned Both = 6;
+  typedef logic [5:0] addr_t;
+  localparam addr_t [Both-1:0] CcAt = {
+    addr_t'(CcRateAi), addr_t'(CcRateHai), addr_t'(CcRateMin), addr_t'(CcRateLine), addr_t'(CcIncreaseInterval),
+    addr_t'(CcByteThreshold)
+  };
+  localparam addr_t [Both-1:0] QcnAt = {
+    addr_t'(QcnRateAi), addr_t'(QcnRateHai), addr_t'(QcnRateMin), addr_t'(QcnRateLine), addr_t'(QcnTimerPeriod),
+    addr_t'(QcnByteLimit)
+  };
+
+  logic [CcStages-1:0][Both-1:0][31:0] word;
+  logic [CcStages-1:0][3:0] threshold;
+
+  for (genvar i = 0; i < int'(Both); i++) begin : gen_both
+    logic [31:0] mem[2*CcGroups];
+    always_ff @(posedge clk)
+      if (write.valid && write.addr == (write.qcn ? QcnAt[i] : CcAt[i])) mem[{write.qcn, write.group}] <= write.word;
+    for (genvar s = 0; s < int'(CcStages); s++) begin : gen_stage
+      assign word[s][i] = mem[ask[s]];
+    end
+  end
+
+  logic [3:0] thresholds[2*CcGroups];
+  always_ff @(posedge clk)
+    if (to_control || to_qcn_control)
+      thresholds[{write.qcn, write.group}] <= write.qcn ? qcn_control.stage_threshold : control.stage_threshold;
+
+  // ---- what one of them has -------------------------------------------------------------------------------
+  logic [1:0]  laws[CcGroups];
+  logic [13:0] rules[CcGroups];
+  logic [31:0] cooldowns[CcGroups];
+  logic [31:0] alpha_intervals[CcGroups];
+  logic [10:0] qcn_rules[CcGroups];
+  logic [31:0] seeds[CcGroups];
+
+  always_ff @(posedge clk) begin
+    if (to_control) begin
+      laws[write.group] <= control.law;
+      rules[write.group] <= {control.clamp_target, control.two_counters, control.g_shift, control.hyper_threshold};
+    end
+    if (to_qcn_control) qcn_rules[write.group] <= {qcn_control.gd_shift, qcn_control.jitter};
+    if (write.valid && !write.qcn && write.addr == addr_t'(CcDecreaseInterval)) cooldowns[write.group] <= write.word;
+    if (write.valid && !write.qcn && write.addr == addr_t'(CcAlphaInterval)) alpha_intervals[write.group] <= write.word;
+    if (write.valid && write.qcn && write.addr == addr_t'(QcnSeed)) seeds[write.group] <= write.word;
+  end
+
+  assign law = law_e'(laws[law_group]);
+
+  for (genvar s = 0; s < int'(CcStages); s++) begin : gen_answer
+    logic clamp_target, two_counters;
+    logic [3:0] g_shift, gd_shift;
+    logic [7:0] hyper_threshold;
+    logic [6:0] jitter;
+    assign threshold[s] = thresholds[ask[s]];
+    assign {clamp_target, two_counters, g_shift, hyper_threshold} = rules[ask[s].group];
+    assign {gd_shift, jitter} = qcn_rules[ask[s].group];
+
+    assign params[s] = '{
+        law: LawOff,  // asked for by itself
+        clamp_target: clamp_target, two_counters: two_counters, g_shift: g_shift,
+        stage_threshold: threshold[s], hyper_threshold: hyper_threshold,
+        rate_ai: word[s][5], rate_hai: word[s][4], rate_min: word[s][3], rate_line: word[s][2],
+        decrease_interval: cooldowns[ask[s].group], alpha_interval: alpha_intervals[ask[s].group],
+        increase_interval: word[s][1], byte_threshold: word[s][0]
+    };
+    assign qcn_params[s] = '{
+        gd_shift: gd_shift, stage_threshold: threshold[s], jitter: jitter,
+        rate_ai: word[s][5], rate_hai: word[s][4], rate_min: word[s][3], rate_line: word[s][2],
+        timer_period: word[s][1], byte_limit: word[s][0], seed: seeds[ask[s].group]
+    };
+  end
+
+  // Bits of nobody.
+  wire unused = &{1'b0, control, qcn_control};
+endmodule
