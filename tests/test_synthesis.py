@@ -11,6 +11,7 @@ sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
 
 import levels  # noqa: E402
 import modules  # noqa: E402
+import sites  # noqa: E402
 import synth  # noqa: E402
 
 # The parity of a sum: LUTs feed a carry chain (1 level), whose 12 bits need two more LUTs in a row.
@@ -84,6 +85,28 @@ def test_columns_count_memories_in_their_own_units():
     kinds = {"LUT6": 10, "LUT2": 5, "SRL16E": 1, "RAM32M16": 2, "INV": 3, "FDRE": 7, "FDSE": 1}
     found = synth.cost(kinds | {"RAMB36E2": 2, "RAMB18E2": 1, "DSP48E2": 4, "CARRY4": 9})
     assert found == {"lut": 32, "ff": 8, "bram": 2.5, "uram": 0, "dsp": 4}
+
+
+def test_two_luts_share_a_site_when_they_read_five_nets_between_them_and_belong_together():
+    near = {"a": lut([1, 2, 3], 10), "b": lut([3, 4, 5], 11), "c": lut([1, 6], 12)}
+    assert sites.sites(near) == 2  # a and b
+    apart = {"a": lut([1, 2, 3], 10), "b": lut([4, 5], 11)}
+    assert sites.sites(apart) == 2  # nothing in common
+    full = {"a": lut([1, 2, 3, 4, 5, 6], 10), "b": lut([1, 2], 11), "c": lut([1, 2, 7, 8, 9], 12)}
+    assert sites.sites(full) == 2  # a LUT of six inputs has no room
+
+
+def test_a_lut_of_a_carry_chain_shares_its_site_with_its_own_bit_only():
+    pins = {
+        "CI": ["0"],
+        "S": [20, 21, "0", "0"],
+        "DI": [30, 1, "0", "0"],
+        "O": [40, 41, 42, 43],
+        "CO": [50, 51, 52, 53],
+    }
+    cells = {"carry": cell("CARRY4", pins, {"O", "CO"}), "s0": lut([1, 2], 20), "d0": lut([1, 2, 3], 30)}
+    assert sites.sites(cells) == 1
+    assert sites.sites(cells | {"s1": lut([1, 5], 21), "near": lut([1, 5], 60)}) == 3
 
 
 def test_a_memory_of_unknown_size_is_refused_by_name():

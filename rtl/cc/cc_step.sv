@@ -86,11 +86,6 @@ module cc_step
   assign in_qcn = WITH_QCN && in_happened.law == LawQcn;
   assign in_fresh_law = in_happened.init || (!in_qcn && in_happened.law != LawDcqcn) || in_state.c.qcn != in_qcn;
   assign in_group = known(in_happened.group);
-  assign ask = '{
-      4: '{qcn: s4_qcn_q, group: s4_group_q}, 3: '{qcn: s3_qcn_q, group: s3_group_q},
-      2: '{qcn: s2_qcn_q, group: s2_group_q}, 1: '{qcn: s1_qcn_q, group: s1_group_q},
-      default: '{qcn: in_qcn, group: in_group}
-  };
 
   always_ff @(posedge clk) begin
     s1_valid_q <= in_valid && !rst;
@@ -443,6 +438,12 @@ module cc_step
   end
   assign out_state = {s6_q, s6_q.qcn ? qcn_own : s6_own_q};
 
+  // ---- what the stages ask for -----------------------------------------------------------------
+  assign ask[0] = '{qcn: in_qcn, group: in_group};
+  assign ask[1] = '{qcn: s1_qcn_q, group: s1_group_q};
+  assign ask[2] = '{qcn: s2_qcn_q, group: s2_group_q};
+  assign ask[3] = '{qcn: s3_qcn_q, group: s3_group_q};
+  assign ask[4] = '{qcn: s4_qcn_q, group: s4_group_q};
   wire unused_params = &{1'b0, params, qcn_params};  // a stage needs a few of them
 
 endmodule

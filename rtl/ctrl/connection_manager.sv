@@ -399,9 +399,12 @@ module connection_manager
 
   always_ff @(posedge clk) begin
     if (state_q == StDecide) begin
-      if (opening ? move.todo.open : decision.todo.open) lost_q[index_q[QpW-1:0]] <= 1'b0;
       if (opening && move.step == StepDone) mine_q[index_q[QpW-1:0]] <= 1'b1;
-      if (occasion_q == OnClose || (!opening && decision.todo.open)) mine_q[index_q[QpW-1:0]] <= 1'b0;
+      if (occasion_q == OnClose) mine_q[index_q[QpW-1:0]] <= 1'b0;
+    end
+    if (state_q == StWork && todo_q.open) begin
+      lost_q[index_q[QpW-1:0]] <= 1'b0;
+      if (!opening) mine_q[index_q[QpW-1:0]] <= 1'b0;
     end
     if (qp_err_valid) lost_q[qp_err_qp[QpW-1:0]] <= 1'b1;
     // The next attempt has begun with OPEN_QP; where it fails there is another.

@@ -6,6 +6,7 @@ module register_access
   import ctrl_pkg::*;
 #(
   parameter  int unsigned WORDS  = 512,
+  parameter  int unsigned FILL   = WORDS,  // cycles after reset until anybody is answered, as many as words or more
   localparam int unsigned IndexW = $clog2(WORDS)
 ) (
   input logic clk,
@@ -81,7 +82,7 @@ module register_access
   assign index = index_q;
   assign biten = {{8{wstrb_q[3]}}, {8{wstrb_q[2]}}, {8{wstrb_q[1]}}, {8{wstrb_q[0]}}};
   assign error = !outside && !(known && (writable || !is_wr_q));
-  assign write = state_q == StFill || state_q == StKeep;
+  assign write = (state_q == StFill && 32'(index_q) < WORDS) || state_q == StKeep;
   assign word  = state_q == StFill ? reset_word : word_q;
 
   assign req   = '{
@@ -103,7 +104,7 @@ module register_access
     case (state_q)
       StFill: begin
         index_q <= index_q + 1'b1;
-        if (index_q == 16'(WORDS - 1)) state_q <= StIdle;
+        if (index_q == 16'(FILL - 1)) state_q <= StIdle;
       end
       StIdle: begin
         is_wr_q <= take_wr;

@@ -93,8 +93,12 @@ module registers
   reg_req_t req;
   reg_rsp_t rsp;
 
+  // No queue pair is opened before its counters are zero (qp_counters).
+  localparam int unsigned Fill = 16 * N_QP > penstock_regblock_pkg::Words ? 16 * N_QP : penstock_regblock_pkg::Words;
+
   register_access #(
-    .WORDS(penstock_regblock_pkg::Words)
+    .WORDS(penstock_regblock_pkg::Words),
+    .FILL (Fill)
   ) u_access (
     .outside(|block),
     .*
@@ -278,7 +282,8 @@ module registers
   assign rings_req    = request_to(req, block.rings, penstock_regblock_pkg::RingsAddrW);
   assign qp_req       = request_to(req, block.qp_table, penstock_regblock_pkg::QpTableAddrW);
 
-  assign rsp = answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(replay_rsp)
+  // Behind a register: the blocks answer out of their depth.
+  always_ff @(posedge clk) rsp <= answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(replay_rsp)
              | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp);
 
 endmodule

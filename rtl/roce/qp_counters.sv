@@ -203,6 +203,8 @@ module qp_counters
   a_one_kind : assert property (@(posedge clk) disable iff (rst)
     valid_q |-> $onehot0({outcome_q.send, outcome_q.packet_seq_err, outcome_q.rnr_nak, outcome_q.timeout,
                           outcome_q.stale_ack, outcome_q.complete}));
+  a_swept : assert property (@(posedge clk) disable iff (rst) resets_q |-> !(valid_q && counts))
+    else $error("%m: queue pair %0d counts before its words are zero", qp_q);
   a_apart : assert property (@(posedge clk) disable iff (rst) valid_q && valid2_q |-> qp_q != qp2_q);
 `endif
 endmodule

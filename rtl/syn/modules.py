@@ -20,7 +20,7 @@ import yosys
 
 import rtl
 
-COLUMNS = ("lut", "ff", "bram", "uram", "dsp")
+COLUMNS = ("lut", "sites", "ff", "bram", "uram", "dsp")
 MARK = "<!-- modules: made by rtl/syn/modules.py with --docs -->\n"
 NAMED = 25  # lines of the table; the rest is one line
 
@@ -30,7 +30,7 @@ def netlists(top: str, params: dict[str, int], source: Path | None = None) -> di
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "netlist.json")
         read = yosys.read(top, params, source or rtl.module(top)[0], "--best-effort-hierarchy")
-        yosys.run([read, f"synth_xilinx -family xcup -noiopad -noclkbuf -top {top}", f"write_json {file}"])
+        yosys.run([read, *yosys.synthesise(top), f"write_json {file}"])
         return json.loads(file.read_text())["modules"]
 
 
@@ -45,6 +45,7 @@ def shares(modules: dict[str, dict]) -> list[dict]:
         row["instances"] += 1
         for column, value in synth.cost(synth.kinds(module)).items():
             row[column] += value
+        row["sites"] += synth.sites_of(module)
         row["max_levels"] = max(row["max_levels"], levels.deepest(module).levels)
     return sorted(found.values(), key=lambda row: -row["lut"])
 
@@ -60,8 +61,8 @@ def table(rows: list[dict]) -> str:
     named, others = rows[:NAMED], rows[NAMED:]
     shown = [*named, *([merged(f"{len(others)} more", others)] if others else []), merged("**sum**", rows)]
     lines = [
-        "| module | instances | LUT | FF | BRAM (36k) | URAM | DSP | levels |",
-        "|---|---|---|---|---|---|---|---|",
+        "| module | instances | LUT | sites | FF | BRAM (36k) | URAM | DSP | levels |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in shown:
         lines.append("| " + " | ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in row.values()) + " |")

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make synth`: what the gateware costs on UltraScale+, out of context, and how deep its logic is.
 
-    python rtl/syn/synth.py [--out out] [--only cc_engine] [--n-qp 4] [--jobs 1] [--docs]
+    python rtl/syn/synth.py [--out out] [--only cc_engine] [--n-qp 4] [--jobs 1] [--saved] [--docs]
 
-Prints a table and writes `out/synth.json`, an array of {top, n_qp, params, lut, ff, bram, uram, dsp, max_levels};
-`params` are the parameters besides N_QP. `--docs` also puts the table into docs/synthesis.md and leaves the rest of the
-page as it is. A row takes minutes, so it is kept in build/synth/ and made again when a source has changed.
-modules.py beside this file shares one row out among its modules. Yosys 0.70, `synth_xilinx -family xcup`: for
-comparison, not a vendor's figures.
+Prints a table and writes `out/synth.json`, an array of {top, n_qp, params, lut, sites, ff, bram, uram, dsp,
+max_levels, rtl}: `params` are the parameters besides N_QP, `sites` is `lut` with two LUTs in one site where they fit
+(sites.py), `rtl` tells versions of gateware and programs apart. A row takes minutes, so each is kept in build/synth/
+as soon as it is there, and made again when a source has changed; `--saved` takes what is kept, of whatever version,
+and makes none. `--docs` puts the tables into docs/synthesis.md and leaves the rest of the page as it is. modules.py
+beside this file shares one row out among its modules. Yosys 0.70, family xcup: for comparison, not a vendor's
+figures.
 """
 
 import argparse
@@ -26,6 +28,7 @@ REPO = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO / "tb" / "lib"))
 
 import levels  # noqa: E402
+import sites  # noqa: E402
 import yosys  # noqa: E402
 
 import rtl  # noqa: E402
@@ -41,7 +44,7 @@ TOPS = [
     *(("cc_engine", n_qp, laws, params) for laws, params in LAWS for n_qp in (1, 16, 256)),
 ]
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
-PUBLISHED = "| AdvCam, Table I | | DCQCN alone | 1337 | 2557 | 18 | | 5 | | | | |"
+PUBLISHED = "| AdvCam, Table I | | DCQCN alone | | 1337 | 2557 | 18 | | 5 | | | | | |"
 DOCS = REPO / "docs" / "synthesis.md"
 KEPT = REPO / "build" / "synth"
 MARK = "<!-- table: made by `make synth` with --docs -->\n"
@@ -59,9 +62,7 @@ def netlist(top: str, params: dict[str, int], source: Path | None = None) -> dic
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "netlist.json")
         read = yosys.read(top, params, source or rtl.module(top)[0])
-        # -noiopad: out of context, so the ports get no pads
-        synthesis = f"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}"
-        yosys.run([read, synthesis, f"write_json {file}"])
+        yosys.run([read, *yosys.synthesise(top, "-flatten"), f"write_json {file}"])
         return json.loads(file.read_text())["modules"][top]
 
 
@@ -81,6 +82,13 @@ def cost(kinds: dict[str, int]) -> dict[str, float]:
     }
 
 
+def sites_of(module: dict) -> int:
+    """LUTs of a module with two in a site where they can share one; LUT RAM and shift registers stay as they are."""
+    found = kinds(module)
+    small = sum(count for kind, count in found.items() if re.fullmatch(r"LUT\d", kind))
+    return cost(found)["lut"] - small + sites.sites(module["cells"])
+
+
 def kinds(module: dict) -> dict[str, int]:
     """How many cells of each type a module has."""
     found: dict[str, int] = {}
@@ -96,18 +104,39 @@ def digest() -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def measure(job: tuple[str, int, str, dict[str, int]]) -> Row:
+Job = tuple[str, int, str, dict[str, int]]  # top, N_QP, name of the build, its other parameters
+
+
+def label(job: Job) -> str:
+    """What the files of a job's rows begin with."""
+    top, n_qp, _, params = job
+    return f"{top}_{n_qp}" + "".join(f"_{name}{value}" for name, value in params.items())
+
+
+def restored(job: Job, kept: Path) -> Row:
+    """A row as it was kept."""
+    row, depth = json.loads(kept.read_text())
+    return row, levels.Depth(**depth), job[2], 0.0
+
+
+def saved(jobs: list[Job]) -> list[Row]:
+    """The newest kept row of each job that has one."""
+    found = [(job, sorted(KEPT.glob(f"{label(job)}_{'?' * 16}.json"), key=os.path.getmtime)) for job in jobs]
+    return [restored(job, files[-1]) for job, files in found if files]
+
+
+def measure(job: Job) -> Row:
     """The row of synth.json for one top, its deepest way, what the build is called, and the seconds it took."""
     top, n_qp, build, params = job
     started = time.monotonic()
-    options = "".join(f"_{name}{value}" for name, value in params.items())
-    kept = KEPT / f"{top}_{n_qp}{options}_{digest()}.json"
+    version = digest()
+    kept = KEPT / f"{label(job)}_{version}.json"
     if kept.exists():
-        row, depth = json.loads(kept.read_text())
-        return row, levels.Depth(**depth), build, 0.0
+        return restored(job, kept)
     module = netlist(top, {"N_QP": n_qp, **params})
     depth = levels.deepest(module)
-    row = {"top": top, "n_qp": n_qp, "params": params, **cost(kinds(module)), "max_levels": depth.levels}
+    costs = {"lut": 0, "sites": sites_of(module)} | cost(kinds(module))
+    row = {"top": top, "n_qp": n_qp, "params": params, **costs, "max_levels": depth.levels, "rtl": version[:8]}
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps([row, asdict(depth)]))
     return row, depth, build, time.monotonic() - started
@@ -116,8 +145,9 @@ def measure(job: tuple[str, int, str, dict[str, int]]) -> Row:
 def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
     """Markdown; `what` heads the column that tells builds apart, `last` is one more row: the published module's."""
     lines = [
-        f"| top | N_QP | {what} | LUT | FF | BRAM (36k) | URAM | DSP | levels | chains, DSPs on that way | from | to |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| top | N_QP | {what} | LUT | sites | FF | BRAM (36k) | URAM | DSP | levels | RTL | chains, DSPs on that way"
+        " | from | to |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row, depth, build, _ in rows:
         figures = {**row, "params": build}.values()
@@ -149,6 +179,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="tops with this word in their name; no others are in synth.json")
     parser.add_argument("--n-qp", type=int, action="append", help="only rows with so many queue pairs; may be repeated")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="rows at a time")
+    parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
     parser.add_argument("--docs", action="store_true", help="put the table into docs/synthesis.md")
     options = parser.parse_args()
     jobs = [job for job in TOPS if options.only in job[0] and job[1] in (options.n_qp or [job[1]])]
@@ -159,7 +190,7 @@ def main() -> int:
     rtl.generate()
     with ThreadPoolExecutor(options.jobs) as pool:
         try:
-            rows = list(pool.map(measure, jobs))
+            rows = saved(jobs) if options.saved else list(pool.map(measure, jobs))
         except (yosys.YosysError, levels.CombinationalLoopError) as error:
             sys.exit(f"synth: {error}")
     options.out.mkdir(parents=True, exist_ok=True)

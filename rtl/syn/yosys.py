@@ -35,6 +35,26 @@ def run(commands: list[str]) -> str:
     return result.stdout
 
 
+# A LUT costs the same whatever its inputs, as the tables count it; `synth_xilinx` itself takes small ones for cheaper,
+# since two may share a site (sites.py). Seven and eight inputs are two and four LUTs and a MUXF.
+MAP_LUTS = """\
+opt_expr -mux_undef -noclkinv
+read_verilog -icells -lib -specify +/xilinx/abc9_model.v
+scratchpad -set abc9.W 300
+abc9 -luts 6:5,10,20
+clean
+xilinx_srl -fixed -minlen 3
+techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6
+xilinx_dffopt
+opt_lut_ins -tech xilinx"""
+
+
+def synthesise(top: str, *options: str) -> list[str]:
+    """The commands that map a design that has been read to UltraScale+, out of context: no pads, no clock buffers."""
+    flow = " ".join(["synth_xilinx -family xcup -noiopad -noclkbuf", *options, f"-top {top} -run"])
+    return [f"{flow} begin:map_luts", *MAP_LUTS.splitlines(), f"{flow} finalize:"]
+
+
 def read(top: str, params: dict[str, int], source: Path, *more: str) -> str:
     """The command that reads `top` from its file and finds all other modules by name."""
     rtl.generate()

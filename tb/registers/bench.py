@@ -130,8 +130,10 @@ async def each_parameter_of_congestion_control_reaches_its_group_and_no_other(du
 
 
 # The fields of cc_params_t and qcn_params_t, most significant first.
-CC_ORDER = ["law", "clamp_target", "two_counters", "g_shift", "stage_threshold", "hyper_threshold", "rate_ai", "rate_hai", "rate_min", "rate_line", "decrease_interval", "alpha_interval", "increase_interval", "byte_threshold"]
-QCN_ORDER = ["gd_shift", "stage_threshold", "jitter", "rate_ai", "rate_hai", "rate_min", "rate_line", "timer_period", "byte_limit", "seed"]
+RATES = ["rate_ai", "rate_hai", "rate_min", "rate_line"]
+CC_SMALL = ["law", "clamp_target", "two_counters", "g_shift", "stage_threshold", "hyper_threshold"]
+CC_ORDER = [*CC_SMALL, *RATES, "decrease_interval", "alpha_interval", "increase_interval", "byte_threshold"]
+QCN_ORDER = ["gd_shift", "stage_threshold", "jitter", *RATES, "timer_period", "byte_limit", "seed"]
 
 
 def table_ii(cc_bits: int) -> int:
