@@ -43,7 +43,7 @@ module cc_parameters
   logic [CcStages-1:0][3:0] threshold;
 
   for (genvar i = 0; i < int'(Both); i++) begin : gen_both
-    logic [31:0] mem[2*CcGroups];
+    (* ram_style = "distributed" *) logic [31:0] mem[2*CcGroups];
     always_ff @(posedge clk)
       if (write.valid && write.addr == (write.qcn ? QcnAt[i] : CcAt[i])) mem[{write.qcn, write.group}] <= write.word;
     for (genvar s = 0; s < int'(CcStages); s++) begin : gen_stage
@@ -51,18 +51,18 @@ module cc_parameters
     end
   end
 
-  logic [3:0] thresholds[2*CcGroups];
+  (* ram_style = "distributed" *) logic [3:0] thresholds[2*CcGroups];
   always_ff @(posedge clk)
     if (to_control || to_qcn_control)
       thresholds[{write.qcn, write.group}] <= write.qcn ? qcn_control.stage_threshold : control.stage_threshold;
 
   // ---- what one of them has -------------------------------------------------------------------------------
   logic [1:0]  laws[CcGroups];
-  logic [13:0] rules[CcGroups];
-  logic [31:0] cooldowns[CcGroups];
-  logic [31:0] alpha_intervals[CcGroups];
-  logic [10:0] qcn_rules[CcGroups];
-  logic [31:0] seeds[CcGroups];
+  (* ram_style = "distributed" *) logic [13:0] rules[CcGroups];
+  (* ram_style = "distributed" *) logic [31:0] cooldowns[CcGroups];
+  (* ram_style = "distributed" *) logic [31:0] alpha_intervals[CcGroups];
+  (* ram_style = "distributed" *) logic [10:0] qcn_rules[CcGroups];
+  (* ram_style = "distributed" *) logic [31:0] seeds[CcGroups];
 
   always_ff @(posedge clk) begin
     if (to_control) begin

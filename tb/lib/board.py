@@ -2,6 +2,8 @@
 """The gateware as its user has it: registers, work requests with their payloads, completions."""
 
 import logging
+import os
+import random
 
 import cocotb
 from cocotb.clock import Clock
@@ -9,6 +11,7 @@ from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 from lib import cable
+from lib.axi_memory import AxiMemory
 from lib.rc_peer import QPN_BASE, Peer
 from lib.register_map import Registers, unpack
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int, mac_int
@@ -84,6 +87,9 @@ async def start(dut, first_psn: dict[int, int], peer: type[Peer] = Peer) -> Boar
     cocotb.start_soon(Clock(dut.clk, cable.CLOCK_PS[dut._name], "ps").start())
     dut.rst.value = 1
     board = Board(dut, first_psn, peer)
+    if os.environ.get("PARAM_STORE") == "1":  # the send rings are in this memory, which takes its time
+        size = int(os.environ["PARAM_N_QP"]) * int(os.environ["PARAM_RING_BYTES"]) + (1 << 20)
+        board.memory = AxiMemory(dut, random.Random(1), size, lambda rng: rng.randrange(20, 60), clock_ns=6)
     for model in (
         "s_axil",
         "s_axis_desc",
