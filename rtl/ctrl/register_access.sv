@@ -66,7 +66,9 @@ module register_access
   logic [31:0] wdata_q, word_q, stored, biten;
   logic [3:0]  wstrb_q;
   logic [1:0]  resp_q;
-  logic        take_wr, take_rd, error;
+  logic        take_wr, take_rd;
+  logic        error_q, outside_q;  // facts of the cycle before, in which the word was fetched
+  logic [31:0] live_q;
 
   assign take_wr        = state_q == StIdle && s_axil_awvalid && s_axil_wvalid && !(turn_q && s_axil_arvalid);
   assign take_rd        = state_q == StIdle && s_axil_arvalid && !take_wr;
@@ -81,7 +83,6 @@ module register_access
 
   assign index = index_q;
   assign biten = {{8{wstrb_q[3]}}, {8{wstrb_q[2]}}, {8{wstrb_q[1]}}, {8{wstrb_q[0]}}};
-  assign error = !outside && !(known && (writable || !is_wr_q));
   assign write = (state_q == StFill && 32'(index_q) < WORDS) || state_q == StKeep;
   assign word  = state_q == StFill ? reset_word : word_q;
 
@@ -101,6 +102,12 @@ module register_access
   );
 
   always_ff @(posedge clk) begin
+    error_q   <= !outside && !(known && (writable || !is_wr_q));
+    outside_q <= outside;
+    live_q    <= live_word;
+  end
+
+  always_ff @(posedge clk) begin
     case (state_q)
       StFill: begin
         index_q <= index_q + 1'b1;
@@ -118,9 +125,9 @@ module register_access
       end
       StFetch: state_q <= StChange;
       StChange: begin
-        word_q  <= error ? '0 : is_wr_q ? (stored & ~biten) | (wdata_q & biten) : stored | live_word;
-        resp_q  <= error ? SlvErr : Okay;
-        state_q <= outside ? StOutside : is_wr_q && !error ? StKeep : StAnswer;
+        word_q  <= error_q ? '0 : is_wr_q ? (stored & ~biten) | (wdata_q & biten) : stored | live_q;
+        resp_q  <= error_q ? SlvErr : Okay;
+        state_q <= outside_q ? StOutside : is_wr_q && !error_q ? StKeep : StAnswer;
       end
       StKeep: state_q <= StAnswer;
       StOutside:

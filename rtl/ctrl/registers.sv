@@ -282,8 +282,7 @@ module registers
   assign rings_req    = request_to(req, block.rings, penstock_regblock_pkg::RingsAddrW);
   assign qp_req       = request_to(req, block.qp_table, penstock_regblock_pkg::QpTableAddrW);
 
-  // Behind a register: the blocks answer out of their depth.
-  always_ff @(posedge clk) rsp <= answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(replay_rsp)
+  assign rsp = answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(replay_rsp)
              | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp);
 
 endmodule
