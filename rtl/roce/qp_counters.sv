@@ -12,6 +12,7 @@ module qp_counters
 ) (
   input  logic            clk,
   input  logic            rst,
+  output logic            ready,           // all words are zero after reset: events may happen
   input  logic            clear,
   input  logic            op_valid,
   input  qp_t             op_qp,
@@ -56,6 +57,7 @@ module qp_counters
   event_t sweep_kind;
   qp_t sweep_qp;
 
+  assign ready      = !resets_q;
   assign sweep_kind = -sweep_q[EventW-1-:3];
   assign sweep_qp   = qp_t'(sweep_q) & qp_t'(N_QP - 1);
 

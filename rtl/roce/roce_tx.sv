@@ -187,13 +187,19 @@ module roce_tx
   cpl_t refused;
   ring_view_t view;
 
+  // No message before the counters are zero.
+  logic counting, takes_desc;
+  assign s_axis_desc_tready = takes_desc && counting;
+
   segmenter #(
     .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .SLOTS(SLOTS)
   ) u_segmenter (
     .clk, .rst,
     .cut_through(cut_through && STORE == StoreOnChip),
     .keep_valid, .keep_qp(op_qp), .keep_room,
-    .s_axis_desc_tdata, .s_axis_desc_tvalid, .s_axis_desc_tready,
+    .s_axis_desc_tdata,
+    .s_axis_desc_tvalid(s_axis_desc_tvalid && counting),
+    .s_axis_desc_tready(takes_desc),
     .s_axis_data_tdata, .s_axis_data_tkeep, .s_axis_data_tvalid, .s_axis_data_tready, .s_axis_data_tlast,
     .load_valid, .load_ready, .view,
     .commit_valid, .commit_qp, .commit_bad, .commit_ready,
@@ -326,6 +332,7 @@ module roce_tx
 
   qp_counters #(.N_QP(N_QP)) u_counters (
     .clk, .rst,
+    .ready(counting),
     .clear(clear_counters),
     .op_valid, .op_qp, .op_outcome, .op_acked_bytes, .stat_valid, .stat_status,
     .st_qp, .st_count, .st_state, .st_drained, .st_una, .st_nxt, .st_wr, .st_value

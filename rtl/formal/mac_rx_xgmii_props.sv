@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: SHL-2.1
+// What the receive MAC makes of the line, whatever stands there: each frame that begins gets one verdict, four words
+// later at most, and none is given without one. A frame is good exactly when it has its SFD, ends with /T/, has 64 to
+// MAX_BYTES octets and its CRC leaves the residue; then its octets leave as they came, once and in order, less the FCS.
+// All others leave marked bad, or not at all (IEEE 802.3 clauses 3.4 and 46.3.2).
+//
+// The line has no back-pressure, so what leaves follows from the last words that came. They are judged here once
+// more, from the pins. A frame that ends fewer than five octets in front of the next start counts as cut by it.
+// crc32_word may be any function (free/crc32_word): the module and its peer beside it agree on equal inputs.
+module mac_rx_xgmii_props
+  import xgmii_pkg::*;
+#(
+  parameter int unsigned MAX_BYTES = 9022
+) (
+  input logic        clk,
+  input logic        rst,
+  input logic [63:0] xgmii_rxd,
+  input logic [7:0]  xgmii_rxc,
+  input logic [63:0] m_axis_tdata,
+  input logic [7:0]  m_axis_tkeep,
+  input logic        m_axis_tvalid,
+  input logic        m_axis_tlast,
+  input logic        m_axis_tuser,
+  input logic        stat_good,
+  input logic        stat_bad_fcs,
+  input logic        stat_bad_frame,
+  // what the module remembers of words longer ago than its pipeline
+  input logic [63:0] rxd_q,
+  input logic [7:0]  rxc_q,
+  input logic        lane4_q,
+  input logic        in_frame_q,
+  input logic [12:0] index_q,
+  input logic        held_valid_q,
+  input logic [31:0] crc_q, crc_d,
+  input logic [63:0] a_word_q,
+  input logic [3:0]  a_count_q
+);
+  localparam logic [31:0] Residue = 32'hDEBB_20E3;
+
+  logic started_q = 1'b0;
+  always_ff @(posedge clk) started_q <= 1'b1;
+  always_comb assume (rst == !started_q);
+
+  // ---- the line, word by word as its frames lie ----------------------------------------------------
+  logic [63:0] last_q, word;
+  logic [7:0]  last_c_q, word_c;
+  logic        at0, at4, half, half_q;  // the word begins in lane 4
+  assign at0    = last_c_q[0] && last_q[7:0] == XgmiiStart;
+  assign at4    = last_c_q[4] && last_q[39:32] == XgmiiStart;
+  assign half   = at4 || (half_q && !at0);
+  assign word   = 64'({xgmii_rxd, last_q} >> (half ? 32 : 0));
+  assign word_c = 8'({xgmii_rxc, last_c_q} >> (half ? 4 : 0));
+
+  typedef enum logic [1:0] {
+    None,
+    Data,
+    Whole,  // ends a frame as it should, behind `count` octets of this word
+    Bad
+  } judged_e;
+
+  judged_e     judged, judged1_q, judged2_q, judged3_q, judged4_q;
+  logic        open, open_q, open1_q, starts, starts1_q;
+  logic [15:0] octets_q, octets;  // of the frame before this word, with it
+  logic [3:0]  count, count1_q, count2_q, count3_q;
+  logic [63:0] word1_q, word2_q, word3_q, word4_q;
+
+  assign starts = at0 || at4;
+  always_comb begin
+    count = 4'd8;
+    for (int i = 7; i >= 0; i--) if (word_c[i]) count = 4'(i);
+    if (starts || !open_q) count = 4'd8;
+    octets = octets_q + 16'(count);
+    judged = None;
+    open   = open_q;
+    if (starts) begin
+      open = word_c == 8'h01 && word[63:56] == OctetSfd;
+      if (open_q || !open) judged = Bad;
+    end else if (open_q) begin
+      open   = count == 4'd8 && 32'(octets) <= MAX_BYTES;
+      judged = open ? Data : Bad;
+      if (count != 4'd8 && word[8*count[2:0]+:8] == XgmiiTerm && octets >= 16'd64 && 32'(octets) <= MAX_BYTES)
+        judged = Whole;
+    end
+  end
+
+  logic [31:0] fcs, fcs1_q, fcs2_q;  // behind word1, word2
+  crc32_word #(.DATA_W(64)) u_crc (.crc_in(fcs1_q), .data(word1_q), .n_bytes(count1_q), .crc_out(fcs));
+  always_comb if ({fcs1_q, word1_q, count1_q} == {crc_q, a_word_q, a_count_q}) assume (fcs == crc_d);
+
+  always_ff @(posedge clk) begin
+    {last_q, last_c_q, half_q} <= {xgmii_rxd, xgmii_rxc, half};
+    open_q   <= open;
+    octets_q <= starts ? '0 : octets;
+    {open1_q, starts1_q} <= {open_q, starts};
+    {judged1_q, judged2_q, judged3_q, judged4_q} <= {judged, judged1_q, judged2_q, judged3_q};
+    {count1_q, count2_q, count3_q} <= {count, count1_q, count2_q};
+    {word1_q, word2_q, word3_q, word4_q} <= {word, word1_q, word2_q, word3_q};
+    if (starts1_q) fcs1_q <= '1;
+    else if (count1_q != '0) fcs1_q <= fcs;
+    fcs2_q <= fcs1_q;
+    if (rst) begin
+      {last_q, last_c_q, half_q} <= {{8{XgmiiIdle}}, 8'hFF, 1'b0};
+      {open_q, open1_q, starts1_q} <= '0;
+      {judged1_q, judged2_q, judged3_q, judged4_q} <= {4{None}};
+    end
+  end
+
+  // ---- what should leave now: the verdict on the word of three cycles ago, and the beat ------------------
+  logic ends, good, beat;
+  logic [63:0] data;
+  logic [7:0]  keep;
+  logic [3:0]  left;  // octets of the last beat
+  assign ends = judged3_q inside {Whole, Bad};
+  assign good = judged3_q == Whole && fcs2_q == Residue;
+  always_comb begin
+    beat = (judged3_q == Data && (judged2_q == Data || (judged2_q == Whole && count2_q > 4'd4)))
+           || judged3_q == Whole || (judged3_q == Bad && judged4_q == Data);
+    data = word3_q;
+    left = 4'd8;
+    if (judged3_q == Whole) left = count3_q > 4'd4 ? count3_q - 4'd4 : count3_q + 4'd4;
+    if (judged3_q == Bad || (judged3_q == Whole && count3_q <= 4'd4)) data = word4_q;
+    keep = 8'((9'd1 << left) - 9'd1);
+  end
+
+  always_comb if (started_q) begin
+    a_line : assert ({rxd_q, rxc_q, lane4_q} == {last_q, last_c_q, half_q});
+    a_open : assert (in_frame_q == open_q && (!open_q || ({index_q, 3'b000} == octets_q && octets_q <= 16'(MAX_BYTES))));
+    a_crc : assert (!open1_q || crc_q == fcs1_q);
+    a_held : assert (held_valid_q == (judged2_q == Data || (judged2_q inside {Whole, Bad} && judged3_q == Data)));
+    if (open_q) a_runs : assert (judged1_q == Data || starts1_q);
+
+    a_verdict : assert ({stat_good, stat_bad_fcs, stat_bad_frame}
+                        == {good, judged3_q == Whole && !good, judged3_q == Bad});
+    a_beat : assert (m_axis_tvalid == beat);
+    if (beat) a_last : assert (m_axis_tlast == ends && (!ends || m_axis_tuser == !good) && m_axis_tkeep == keep);
+    if (beat) a_octets : assert (m_axis_tdata == data);
+
+    c_good : cover (good && count3_q == 4'd5 && half_q);
+    c_short : cover (good && count3_q == 4'd2);
+    c_fcs : cover (judged3_q == Whole && !good);
+    c_cut : cover (judged3_q == Bad && judged4_q == Data && judged2_q == Data);
+  end
+endmodule
+
+bind mac_rx_xgmii mac_rx_xgmii_props #(.MAX_BYTES(MAX_BYTES)) u_props (.*);
