@@ -23,8 +23,9 @@ ADDRESS = "10.77.0.1"
 MAC = "52:54:00:77:00:01"
 OPTIONS = (
     "-M microvm,acpi=on,pcie=off,rtc=on,pit=on,pic=on,isa-serial=on -global virtio-mmio.force-legacy=false "
-    # Nehalem has SSE 4.2; with newer models TCG copies memory two to three times slower.
-    "-accel tcg,thread=multi -cpu Nehalem -smp 1 -m 512M -nodefaults -no-user-config -nographic -no-reboot "
+    # Nehalem has SSE 4.2; with newer models TCG copies memory two to three times slower. RDRAND, with random.trust_cpu,
+    # fills the kernel's pool at once: without it the first getrandom waits for as long as 20 s.
+    "-accel tcg,thread=multi -cpu Nehalem,+rdrand -smp 1 -m 512M -nodefaults -no-user-config -nographic -no-reboot "
     "-serial file:console.log -chardev socket,id=cmd,path=cmd.sock,server=on,wait=off -device isa-serial,chardev=cmd "
     "-qmp unix:qmp.sock,server=on,wait=off "
     "-netdev dgram,id=n0,local.type=unix,local.path=vm.sock,remote.type=unix,remote.path=host.sock "
