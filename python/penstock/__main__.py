@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m penstock sweep|tune|figures ...`: what the `penstock` commands of these names run."""
+"""`python -m penstock run|sweep|tune|figures ...`: what the commands of these names start; `run` needs no command."""
 
+import importlib
 import sys
 
-from penstock import figures, sweeping, tuning
-
-COMMANDS = {"sweep": sweeping.main, "tune": tuning.main, "figures": figures.main}
+COMMANDS = {"run": "lab", "sweep": "sweeping", "tune": "tuning", "figures": "figures"}
 
 
 def main() -> int:
-    command = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "")
-    if command is None:
+    module = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "")
+    if module is None:
         print(f"usage: python -m penstock {{{','.join(COMMANDS)}}} ...", file=sys.stderr)
         return 2
-    return command(sys.argv[2:])
+    return importlib.import_module(f"penstock.{module}").main(sys.argv[2:])  # figures need matplotlib, the others not
 
 
 if __name__ == "__main__":

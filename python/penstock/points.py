@@ -2,11 +2,13 @@
 """One point of a sweep: a scenario with some keys set, run in a process of its own and kept in a folder of its own."""
 
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,17 +26,21 @@ class RunError(RuntimeError):
         return self.args[0]
 
 
-def command() -> str:
-    """The `penstock` command: `$PENSTOCK`, else the one on the path, else the repository's.
+def command() -> tuple[str, ...]:
+    """What runs a scenario: `$PENSTOCK`, else the `penstock` on the path, else the repository's, else this package,
+    whose compiled half runs all laboratories without `sender = "gateware"`.
 
-    Raises FileNotFoundError, which names the three places, when there is none.
+    Raises FileNotFoundError, which names the four, when there is none.
     """
     built = REPOSITORY / "target" / "release" / "penstock"
     for candidate in (os.environ.get("PENSTOCK"), shutil.which("penstock"), str(built) if built.exists() else None):
         if candidate:
-            return os.path.abspath(candidate)
+            return (os.path.abspath(candidate),)
+    if importlib.util.find_spec("penstock._native") is not None:
+        return sys.executable, "-m", "penstock"
     raise FileNotFoundError(
-        f"no penstock command: set PENSTOCK to it, put it on the path, or build {built} with `make build`"
+        f"no penstock command: set PENSTOCK to it, put it on the path, build {built} with `make build`, "
+        "or install the package with `pip install .`"
     )
 
 
@@ -65,7 +71,7 @@ class Point:
         return ["run", self.scenario, "--out", str(out), "--no-plots", *sets]
 
 
-def run_point(point: Point, folder: str, penstock: str, keep: bool) -> dict:
+def run_point(point: Point, folder: str, penstock: Sequence[str], keep: bool) -> dict:
     """Runs a point into `folder/<name>` and returns its summary; a summary that is there already is taken as it is.
 
     A finished point is known by its summary.json, which is put in place last, so a point that was interrupted runs
@@ -77,7 +83,7 @@ def run_point(point: Point, folder: str, penstock: str, keep: bool) -> dict:
         return json.loads(kept.read_text())
     shutil.rmtree(home, ignore_errors=True)
     work.mkdir(parents=True)
-    done = subprocess.run([penstock, *point.arguments(work)], capture_output=True, text=True)
+    done = subprocess.run([*penstock, *point.arguments(work)], capture_output=True, text=True)
     # 1 is a run that went through and found a fault, which is a result like any other.
     if done.returncode not in (0, 1) or not (work / "summary.json").exists():
         said = done.stderr.strip() or "it said nothing"

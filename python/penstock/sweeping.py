@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from penstock.lab import Scenario
 from penstock.points import Point, RunError, as_text, command, run_point, settings
 
 
@@ -45,7 +46,7 @@ def grid(scenario: str, parameters: Mapping[str, Sequence]) -> list[Point]:
 
 
 def sweep(
-    scenario: str | os.PathLike,
+    scenario: str | os.PathLike | Scenario,
     parameters: Mapping[str, Iterable],
     *,
     out: str | os.PathLike = "out/sweep",
@@ -56,17 +57,19 @@ def sweep(
 ) -> pa.Table:
     """Runs the scenario at every point of the grid and returns `sweep.parquet` as a table, in the order of the grid.
 
-    `parameters` maps keys of the scenario ("cc.g", "switch.kmin", "flow.0.start") to their values; one value is a
-    setting, several are a dimension. `jobs` processes run at a time (default: one for each core); with `dask`, the
-    address of a scheduler, the cluster decides. `keep` leaves the traces of every point. Raises RunError at the first
-    point that `penstock run` refuses, with its message; points that are done stay done.
+    `scenario` is a file or a `penstock.Scenario` (one that is no file is written to `out`/scenario.toml; files that it
+    names are then looked for there). `parameters` maps keys of the scenario ("cc.g", "switch.kmin", "flow.0.start") to
+    their values; one value is a setting, several are a dimension. `jobs` processes run at a time (default: one for each
+    core); with `dask`, the address of a scheduler, the cluster decides. `keep` leaves the traces of every point. Raises
+    RunError at the first point that is refused, with its message; points that are done stay done.
     """
     lists = {
         key: [values] if isinstance(values, str | int | float) else list(values) for key, values in parameters.items()
     }
-    points = grid(os.fspath(scenario), lists)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
+    file, lists = _file(scenario, folder, lists)
+    points = grid(file, lists)
     order = {point: n for n, point in enumerate(points)}
     summaries: list[dict | None] = [None] * len(points)
     runs = _on_cluster(points, folder, keep, dask) if dask else _here(points, folder, keep, jobs)
@@ -75,6 +78,17 @@ def sweep(
             summaries[order[point]] = summary
             bar.update()
     return _write(folder, points, summaries)
+
+
+def _file(scenario: str | os.PathLike | Scenario, folder: Path, lists: dict[str, list]) -> tuple[str, dict[str, list]]:
+    """A scenario as a file, and what is set in it: a sweep's points are processes."""
+    if not isinstance(scenario, Scenario):
+        return os.fspath(scenario), lists
+    file = scenario.path
+    if not file.is_file():
+        file = folder / "scenario.toml"
+        file.write_text(scenario.text, encoding="utf-8")
+    return os.fspath(file), {**{key: [value] for key, value in scenario.sets.items()}, **lists}
 
 
 def _here(points: list[Point], folder: Path, keep: bool, jobs: int | None) -> Iterator[tuple[Point, dict]]:

@@ -9,7 +9,7 @@ use crate::Verdict;
 use crate::{lab_board, lab_report};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use penstock_netsim::lab::{Lab, LabScenario, RunError};
-use penstock_netsim::report::{self, End, LabSummary, Timing};
+use penstock_netsim::report::{self, End, Timing};
 use penstock_netsim::{CaptureError, CaptureSink, SimError, Time, TraceError, TraceSink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         true => println!("{json}"),
         false => println!("{}\nresults are in {}", lab_report::tables(&summary), arguments.out.display()),
     }
-    Ok(verdict(&summary, &end))
+    Ok(if summary.is_verified() { Verdict::Verified } else { Verdict::Fault })
 }
 
 fn timing(counted: Timing, started: Instant, before: Usage) -> Timing {
@@ -133,14 +133,4 @@ fn follow(lab: &mut Lab, scenario: &LabScenario, interrupted: &AtomicBool, quiet
     };
     bar.finish_and_clear();
     Ok(end)
-}
-
-/// Verified: the run came to its end, no sender gave up, and nothing of a lossless class was dropped by a switch.
-fn verdict(summary: &LabSummary, end: &End) -> Verdict {
-    let failed = summary.flows.iter().any(|flow| flow.failed.is_some());
-    let dropped = summary.switches.iter().any(|switch| switch.dropped_headroom > 0);
-    match *end == End::Done && !failed && !dropped {
-        true => Verdict::Verified,
-        false => Verdict::Fault,
-    }
 }

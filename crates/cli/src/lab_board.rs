@@ -27,8 +27,8 @@ pub enum BoardError {
     Endless(String),
     #[error("flow {flow} has messages of {bytes} bytes; a board sends at most 2147483648")]
     TooLong { flow: String, bytes: u64 },
-    #[error("law {0:?}; a board knows off and dcqcn here")]
-    Law(penstock_cc::Law),
+    #[error("flow {0} has cc.law = \"qcn\"; allowed for a board are \"off\" and \"dcqcn\"")]
+    Qcn(String),
 }
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -50,7 +50,7 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, AnyError> {
     let congestion = match spec.law {
         penstock_cc::Law::Off => DcqcnParams { law: spec.law, ..DcqcnParams::default() },
         penstock_cc::Law::Dcqcn => spec.dcqcn.at_clock(BOARD_CLOCK_HZ)?,
-        law @ penstock_cc::Law::Qcn => return Err(BoardError::Law(law).into()),
+        penstock_cc::Law::Qcn => return Err(BoardError::Qcn(spec.name.clone()).into()),
     };
     let endpoint = EndpointConfig {
         mac: own.mac,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trace file: long-format Parquet, one row per sampled value.
-//! Promise: written in row groups under a temporary name and renamed when finished or dropped, so an early end
-//! leaves a valid file; a sample hashes no string. Columns: time_ps u64, node string (dictionary), channel u16 (port
+//! The trace: one row per sampled value, in a Parquet file or in memory.
+//! Promise: a file is written in row groups under a temporary name and renamed when finished or dropped, so an early
+//! end leaves a valid file; a sample hashes no string. Columns: time_ps u64, node string (dictionary), channel u16 (port
 //! or queue pair), metric string (dictionary), value f64. docs/lab.md lists the metrics.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt16Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, UInt16Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -86,9 +86,8 @@ impl Names {
         Some(number)
     }
 
-    fn column(&self, keys: Vec<u16>) -> ArrayRef {
-        let values = Arc::new(StringArray::from_iter_values(&self.strings));
-        Arc::new(DictionaryArray::<UInt16Type>::new(UInt16Array::from(keys), values))
+    fn values(&self) -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(&self.strings))
     }
 }
 
@@ -101,12 +100,48 @@ struct Rows {
     value: Vec<f64>,
 }
 
+impl Rows {
+    /// As a batch; `names` are those that the numbers of nodes and metrics stand for.
+    fn into_batch(self, names: &ArrayRef) -> RecordBatch {
+        let words = |keys: Vec<u16>| DictionaryArray::<UInt16Type>::new(UInt16Array::from(keys), names.clone());
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(UInt64Array::from(self.time_ps)),
+            Arc::new(words(self.node)),
+            Arc::new(UInt16Array::from(self.channel)),
+            Arc::new(words(self.metric)),
+            Arc::new(Float64Array::from(self.value)),
+        ];
+        RecordBatch::try_new(schema(), columns).expect("columns of one length and of the schema's types")
+    }
+}
+
+/// The columns of a trace.
+fn schema() -> SchemaRef {
+    let names = || DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
+    Arc::new(Schema::new(vec![
+        Field::new("time_ps", DataType::UInt64, false),
+        Field::new("node", names(), false),
+        Field::new("channel", DataType::UInt16, false),
+        Field::new("metric", names(), false),
+        Field::new("value", DataType::Float64, false),
+    ]))
+}
+
+/// Where rows go that are complete.
+enum Store {
+    File {
+        path: PathBuf,
+        temporary: PathBuf,
+        writer: Box<ArrowWriter<File>>,
+    },
+    Memory(Vec<Rows>),
+    /// Nothing more is to come.
+    Closed,
+}
+
 /// Where nodes record their samples.
 pub struct TraceSink {
-    path: PathBuf,
-    temporary: PathBuf,
-    writer: Option<ArrowWriter<File>>,
-    schema: Arc<Schema>,
+    store: Store,
     names: Names,
     cache: MetricCache,
     /// Metrics asked for and whether one was recorded; empty: all are.
@@ -128,14 +163,6 @@ impl TraceSink {
         temporary.push(".part");
         let temporary = PathBuf::from(temporary);
         let file = File::create(&temporary).map_err(|source| TraceError::Io { path: temporary.clone(), source })?;
-        let names = || DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
-        let schema = Arc::new(Schema::new(vec![
-            Field::new("time_ps", DataType::UInt64, false),
-            Field::new("node", names(), false),
-            Field::new("channel", DataType::UInt16, false),
-            Field::new("metric", names(), false),
-            Field::new("value", DataType::Float64, false),
-        ]));
         let pairs = [("penstock.table", "trace"), ("penstock.version", "1")];
         let pairs = pairs.iter().chain(metadata);
         let properties = WriterProperties::builder()
@@ -148,13 +175,19 @@ impl TraceSink {
                 pairs.map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect(),
             ))
             .build();
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))
+        let writer = ArrowWriter::try_new(file, schema(), Some(properties))
             .map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
-        Ok(TraceSink {
-            path,
-            temporary,
-            writer: Some(writer),
-            schema,
+        Ok(Self::into_store(Store::File { path, temporary, writer: Box::new(writer) }))
+    }
+
+    /// Begins a trace that is kept, for `into_batches`: 22 bytes a row.
+    pub fn in_memory() -> Self {
+        Self::into_store(Store::Memory(Vec::new()))
+    }
+
+    fn into_store(store: Store) -> Self {
+        TraceSink {
+            store,
             names: Names::default(),
             cache: MetricCache([None; MetricCache::SIZE]),
             selected: Vec::new(),
@@ -163,7 +196,7 @@ impl TraceSink {
             node: 0,
             error: None,
             written: 0,
-        })
+        }
     }
 
     /// Keeps these metrics only; none: all.
@@ -236,7 +269,8 @@ impl TraceSink {
 
     fn number(&mut self, name: &str) -> u16 {
         self.names.number(name).unwrap_or_else(|| {
-            self.error.get_or_insert(TraceError::TooManyNames { path: self.path.clone() });
+            let path = if let Store::File { path, .. } = &self.store { path.clone() } else { "the trace".into() };
+            self.error.get_or_insert(TraceError::TooManyNames { path });
             0
         })
     }
@@ -249,21 +283,15 @@ impl TraceSink {
     fn flush(&mut self) {
         let rows = std::mem::take(&mut self.rows);
         self.written += rows.time_ps.len() as u64;
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt64Array::from(rows.time_ps)),
-            self.names.column(rows.node),
-            Arc::new(UInt16Array::from(rows.channel)),
-            self.names.column(rows.metric),
-            Arc::new(Float64Array::from(rows.value)),
-        ];
-        let written =
-            RecordBatch::try_new(self.schema.clone(), columns).map_err(ParquetError::from).and_then(|batch| {
-                let Some(writer) = &mut self.writer else { return Ok(()) };
-                writer.write(&batch)?;
-                writer.flush()
-            });
-        if let Err(source) = written {
-            self.error.get_or_insert(TraceError::Parquet { path: self.path.clone(), source });
+        match &mut self.store {
+            Store::File { path, writer, .. } => {
+                let batch = rows.into_batch(&self.names.values());
+                if let Err(source) = writer.write(&batch).and_then(|()| writer.flush()) {
+                    self.error.get_or_insert(TraceError::Parquet { path: path.clone(), source });
+                }
+            }
+            Store::Memory(kept) => kept.push(rows),
+            Store::Closed => {}
         }
     }
 
@@ -273,17 +301,31 @@ impl TraceSink {
         Ok(self.written)
     }
 
-    fn close(&mut self) -> Result<(), TraceError> {
-        if self.writer.is_none() {
-            return Ok(());
-        }
+    /// The rows of a trace in memory, with the names of all in each batch; at least one batch, without rows if there
+    /// were none. Of a trace in a file, whose rows are there, it has none.
+    pub fn into_batches(mut self) -> Result<Vec<RecordBatch>, TraceError> {
         self.flush();
         self.check()?;
-        if let Some(writer) = self.writer.take() {
-            writer.close().map_err(|source| TraceError::Parquet { path: self.path.clone(), source })?;
-        }
-        std::fs::rename(&self.temporary, &self.path)
-            .map_err(|source| TraceError::Io { path: self.path.clone(), source })
+        let names = self.names.values();
+        let kept = match std::mem::replace(&mut self.store, Store::Closed) {
+            Store::Memory(kept) => kept,
+            file => {
+                self.store = file;
+                self.close()?;
+                vec![Rows::default()]
+            }
+        };
+        Ok(kept.into_iter().map(|rows| rows.into_batch(&names)).collect())
+    }
+
+    fn close(&mut self) -> Result<(), TraceError> {
+        self.flush();
+        self.check()?;
+        let Store::File { path, temporary, writer } = std::mem::replace(&mut self.store, Store::Closed) else {
+            return Ok(());
+        };
+        writer.close().map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
+        std::fs::rename(temporary, &path).map_err(|source| TraceError::Io { path, source })
     }
 }
 

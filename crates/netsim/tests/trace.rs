@@ -8,7 +8,7 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
-use arrow_array::StringArray;
+use arrow_array::{RecordBatch, StringArray};
 use common::PORT;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use penstock_netsim::{Engine, Frame, Node, Outbox, PortId, RunEnd, Time, TraceError, TraceSink};
@@ -17,9 +17,12 @@ type Row = (u64, String, u16, String, f64);
 
 fn read(path: &Path) -> Vec<Row> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
+    rows(reader.map(Result::unwrap))
+}
+
+fn rows(batches: impl IntoIterator<Item = RecordBatch>) -> Vec<Row> {
     let mut rows = Vec::new();
-    for batch in reader {
-        let batch = batch.unwrap();
+    for batch in batches {
         let names = |column: usize, row: usize| {
             let dictionary = batch.column(column).as_dictionary::<UInt16Type>();
             let values = dictionary.downcast_dict::<StringArray>().unwrap();
@@ -113,4 +116,26 @@ fn a_trace_that_cannot_be_written_names_the_file() {
     let error = TraceSink::create("/no/such/folder/trace.parquet", &[]).err().unwrap();
     assert!(matches!(&error, TraceError::Io { .. }));
     assert!(error.to_string().starts_with("cannot write /no/such/folder/trace.parquet.part: "), "{error}");
+}
+
+#[test]
+fn a_trace_in_memory_has_the_rows_of_one_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let fill = |trace: &mut TraceSink| {
+        trace.select(&["kept".to_owned()]);
+        for n in 0..70_000 {
+            trace.begin(Time(n), if n < 65_536 { "early" } else { "late" });
+            trace.record(n as u16 % 3, "kept", n as f64);
+            trace.record(0, "left out", 1.0);
+        }
+    };
+    let (mut file, mut memory) = (TraceSink::create(&path, &[]).unwrap(), TraceSink::in_memory());
+    fill(&mut file);
+    fill(&mut memory);
+    assert_eq!(file.finish().unwrap(), 70_000);
+    let batches = memory.into_batches().unwrap();
+    assert!(batches.len() > 1);
+    assert_eq!(rows(batches), read(&path));
+    assert_eq!(TraceSink::in_memory().into_batches().unwrap()[0].num_rows(), 0, "without rows there are still columns");
 }

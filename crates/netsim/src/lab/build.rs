@@ -87,7 +87,7 @@ pub type BoardMaker<'m> =
     dyn FnMut(BoardRequest) -> Result<Box<dyn Node>, Box<dyn std::error::Error + Send + Sync>> + 'm;
 
 /// A flow in a simulation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct FlowInfo {
     pub id: FlowId,
     pub name: String,
@@ -97,6 +97,8 @@ pub struct FlowInfo {
     pub protocol: Protocol,
     pub law: Law,
     pub start: Time,
+    /// The sender's end of the connection; of an RC flow its queue pair.
+    pub ends: QueuePair,
     pub sender: NodeId,
     /// Which endpoint of the sending station it is, its channel in traces; `None`: the sender is a board.
     pub sender_index: Option<usize>,
@@ -397,6 +399,7 @@ impl<'a> Builder<'a> {
             protocol: flow.protocol,
             law: flow.law,
             start: flow.start(),
+            ends: self.ends[number].sender.clone(),
             sender: nodes[flow.from],
             sender_index: self.sender_index[number],
             receiver: nodes[flow.to],

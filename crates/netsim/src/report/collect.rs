@@ -32,7 +32,7 @@ pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End
         simulated_s: now.as_secs_f64(),
         end: end.word(),
         deadlock: if let End::Deadlock(cycle) = end { Some(cycle.to_string()) } else { None },
-        flows: lab.flows.iter().map(|flow| flow_summary(lab, ledger.flow(flow.id), flow, now)).collect(),
+        flows: lab.flows.iter().map(|flow| flow_summary(lab, scenario, ledger.flow(flow.id), flow)).collect(),
         jain: ledger.fairness.mean(),
         jain_min: ledger.fairness.min,
         aggregate_gbps: gbps(delivered_bytes, span(&ledger)),
@@ -95,6 +95,14 @@ struct Sent {
 }
 
 impl Sent {
+    /// What is known of a flow that a board sends; its counters are the board's.
+    fn by_board(flow: &FlowInfo, dscp: u8) -> Sent {
+        let ends = &flow.ends;
+        let mut config = RequesterConfig::new(ends.local, ends.peer, ends.first_psn, ends.mtu);
+        (config.marking.dscp, config.marking.udp_sport) = (dscp, ends.udp_sport);
+        Sent { probe: Some((probe(&config), dscp)), ..Sent::default() }
+    }
+
     fn of(station: &Station, index: usize) -> Option<Sent> {
         if let Some(sender) = station.sender(index) {
             let (stats, config) = (sender.stats(), sender.requester().config());
@@ -122,9 +130,12 @@ impl Sent {
     }
 }
 
-fn flow_summary(lab: &Lab, record: &FlowRecord, flow: &FlowInfo, now: Time) -> FlowSummary {
-    let station = lab.engine.node::<Station>(flow.sender);
-    let sent = station.zip(flow.sender_index).and_then(|(station, index)| Sent::of(station, index)).unwrap_or_default();
+fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &FlowInfo) -> FlowSummary {
+    let (now, station) = (lab.now(), lab.engine.node::<Station>(flow.sender));
+    let sent = match station.zip(flow.sender_index) {
+        Some((station, index)) => Sent::of(station, index).unwrap_or_default(),
+        None => Sent::by_board(flow, scenario.qp.dscp),
+    };
     let (path, held) = match &sent.probe {
         Some((packet, dscp)) => {
             let path = path_of(&lab.engine, flow.sender, packet);

@@ -46,6 +46,16 @@ pub struct LabSummary {
     pub timing: Timing,
 }
 
+impl LabSummary {
+    /// The run came to its end, no sender gave up, and nothing of a lossless class was dropped by a switch: what the
+    /// command's exit status 0 says.
+    pub fn is_verified(&self) -> bool {
+        let failed = self.flows.iter().any(|flow| flow.failed.is_some());
+        let dropped = self.switches.iter().any(|switch| switch.dropped_headroom > 0);
+        self.end == "done" && !failed && !dropped
+    }
+}
+
 /// What depends on the machine.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Timing {

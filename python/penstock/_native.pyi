@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled half of the package (crates/py). `penstock.lab` is what people use."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+class Stream:
+    """A table behind Arrow's C stream interface: `pyarrow.table(stream)` reads it without a copy."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
+    def __len__(self) -> int: ...
+
+class Outcome:
+    """What a run has left: summary.json as text, the tables."""
+
+    summary: str
+    verified: bool
+    flows: Stream
+    trace: Stream | None
+    never_recorded: list[str]
+
+def check(text: str, path: str | os.PathLike[str], sets: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Settings in force and warnings of a scenario; ValueError says all that is wrong."""
+
+def run(
+    text: str,
+    path: str | os.PathLike[str],
+    sets: list[str],
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable[[float, float, int, int], None] | None = None,
+) -> Outcome:
+    """Runs a scenario; `progress(simulated_s, limit_s, flows_over, flows)` is called several times a second."""

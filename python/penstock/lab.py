@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laboratories in this process: scenarios as objects, results as tables.
+
+    scenario = penstock.Scenario("scenarios/advcam-5.toml").set("cc.g", "1/64")
+    result = penstock.run(scenario, {"flow.0.size": "4MB"})
+    result.flows.to_pandas(), result.trace, result.summary["jain"]
+
+Scenarios are those of the command (docs/lab.md), checked by the same reader. Simulations run outside of the
+interpreter: other threads go on, and Ctrl-C ends a run.
+"""
+
+import argparse
+import copy
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tqdm.auto import tqdm
+
+from penstock.points import RunError, as_text
+from penstock.results import Series
+
+try:
+    from penstock import _native
+except ImportError:  # the sources alone, without the compiled half: everything but laboratories works
+    _native = None
+
+
+def compiled():
+    """The compiled half of the package; ImportError says how to get it."""
+    if _native is None:
+        raise ImportError("penstock's compiled module is missing: `pip install .` in Penstock's repository builds it")
+    return _native
+
+
+class Scenario:
+    """A checked scenario of the network laboratory, and what is set in it.
+
+    `source` is a file (str or PathLike) or a mapping with the tables of one, `{"topology": {"kind": "star"}, ...}`.
+    Raises ValueError with all that is wrong, each with place, key, value and what is allowed, also for a scenario of
+    the readout demo, which only the command runs; OSError when a file cannot be read.
+    """
+
+    def __init__(self, source: str | os.PathLike | Mapping, sets: Mapping[str, object] | None = None) -> None:
+        if isinstance(source, Mapping):
+            self._begin(to_toml(source), Path("scenario"), sets)
+        else:
+            self._begin(Path(source).read_text(encoding="utf-8"), Path(source), sets)
+
+    @classmethod
+    def from_text(
+        cls, text: str, *, folder: str | os.PathLike = ".", sets: Mapping[str, object] | None = None
+    ) -> "Scenario":
+        """A scenario from TOML text; files that it names are looked for in `folder`."""
+        scenario = cls.__new__(cls)
+        scenario._begin(text, Path(folder, "scenario"), sets)
+        return scenario
+
+    def _begin(self, text: str, path: Path, sets: Mapping[str, object] | None) -> None:
+        self._text, self._path = text, path
+        self._sets: dict[str, str] = {}
+        self.set(sets or {})
+
+    def set(self, key: str | Mapping[str, object], value: object = None) -> "Scenario":
+        """Sets a key, `set("cc.g", "1/64")`, or several at once, `set({"switch.kmin": "5KB", "switch.kmax": "9KB"})`.
+
+        Values are written as in the file; returns the scenario itself. ValueError leaves it as it was.
+        """
+        new = {name: to_set(item) for name, item in (key if isinstance(key, Mapping) else {key: value}).items()}
+        # A key that is set again counts from now: later ones may lie inside of it.
+        sets = {**{name: item for name, item in self._sets.items() if name not in new}, **new}
+        settings, warnings = compiled().check(self._text, self._path, _options(sets))
+        self._sets, self._settings, self._warnings = sets, dict(settings), warnings
+        return self
+
+    def copy(self) -> "Scenario":
+        """Another scenario that says the same."""
+        return copy.copy(self)  # what it holds is replaced by `set`, never changed
+
+    @property
+    def text(self) -> str:
+        """The scenario as TOML, without what was set."""
+        return self._text
+
+    @property
+    def path(self) -> Path:
+        """The file, or the name that stands for it in messages."""
+        return self._path
+
+    @property
+    def sets(self) -> dict[str, str]:
+        """What was set, as text."""
+        return dict(self._sets)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Every key with the value in force, defaults and computed values included."""
+        return dict(self._settings)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is allowed but will probably hurt."""
+        return list(self._warnings)
+
+    def __repr__(self) -> str:
+        return " ".join([f"<Scenario {self._path}", *_options(self._sets)]) + ">"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run has shown.
+
+    `summary` is summary.json (docs/lab.md has its keys), `flows` a table with a row for each flow, columns named as the
+    keys of the flows in the summary (`mct_p99_us` for mct_us.p99). `verified` is what the command's exit status 0 says:
+    the run came to its end, no sender gave up, no switch dropped a frame of a lossless class.
+    """
+
+    summary: dict
+    flows: pa.Table
+    verified: bool
+    _trace: pa.Table | Path | None
+
+    @cached_property
+    def trace(self) -> pa.Table | None:
+        """Samples: time_ps (ps), node, channel, metric, value; None when `trace.interval` is "0ps"."""
+        return pq.read_table(self._trace) if isinstance(self._trace, Path) else self._trace
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command: 0 done and verified, 1 ran and found a fault."""
+        return 0 if self.verified else 1
+
+    def check(self) -> "Result":
+        """The result itself; raises RunError, which says what was wrong, unless it is verified."""
+        if not self.verified:
+            raise RunError("; ".join(self._faults()), 1)
+        return self
+
+    def _faults(self) -> list[str]:
+        summary = self.summary
+        dropped = {s["name"]: s["dropped_headroom"] for s in summary["switches"] if s["dropped_headroom"]}
+        return [
+            *([f"the run ended by {summary['deadlock'] or summary['end']}"] if summary["end"] != "done" else []),
+            *(f"flow {flow['name']}: {flow['failed']}" for flow in summary["flows"] if flow["failed"]),
+            *(f"switch {name} dropped {count} frames of a lossless class" for name, count in dropped.items()),
+        ]
+
+    def series(self, node: str, metric: str, channel: int = 0) -> Series:
+        """One metric of the trace over time (ms); empty when it was not recorded."""
+        if self.trace is None:
+            raise ValueError('there is no trace: set "trace.interval"')
+        wanted = (pc.field("node") == node) & (pc.field("metric") == metric) & (pc.field("channel") == channel)
+        rows = self.trace.filter(wanted)
+        return Series(rows["time_ps"].to_numpy() / 1e9, rows["value"].to_numpy())
+
+    def __repr__(self) -> str:
+        summary = self.summary
+        end = f"{summary['end']} after {summary['simulated_s'] * 1e3:.3f} ms simulated"
+        rate = f"{self.flows.num_rows} flows, {summary['aggregate_gbps']:.3f} Gb/s"
+        return f"<Result of {summary['scenario']}: {end}, {rate}>"
+
+
+def run(
+    scenario: Scenario | str | os.PathLike | Mapping,
+    sets: Mapping[str, object] | None = None,
+    *,
+    out: str | os.PathLike | None = None,
+    progress: bool = False,
+) -> Result:
+    """Runs a scenario to its end, with `sets` on top of what it says.
+
+    Tables are the simulator's own memory (a trace has 22 bytes a row). With `out`, a folder, trace.parquet,
+    summary.json and capture.pcapng are written there, as `penstock run --out` does, and the trace is read when it is
+    asked for. Raises ValueError and OSError as `Scenario` does, RunError when the simulation itself breaks off, and
+    KeyboardInterrupt after Ctrl-C, which leaves whole files. A run that ends with a fault returns: see `Result.check`.
+    """
+    wanted = scenario.copy() if isinstance(scenario, Scenario) else Scenario(scenario)
+    wanted.set(sets or {})
+    folder = None if out is None else _prepared(Path(out))
+    before = time.perf_counter(), time.thread_time()
+    try:
+        with _bar(progress) as told:
+            done = compiled().run(wanted.text, wanted.path, _options(wanted.sets), folder, told)
+    except RuntimeError as error:
+        raise RunError(str(error), 1) from None
+    summary = json.loads(done.summary)
+    summary["timing"].update(_taken(before, summary["timing"]["traversals"]))
+    never = [f"trace.metrics: nothing recorded a metric `{metric}`" for metric in done.never_recorded]
+    summary["warnings"] += never
+    trace = pa.table(done.trace) if done.trace is not None else None
+    if folder is not None:
+        (folder / "summary.json").write_text(json.dumps(summary, indent=2))
+        written = folder / "trace.parquet"
+        trace = written if written.exists() else None
+    return Result(summary, pa.table(done.flows), done.verified, trace)
+
+
+def _prepared(folder: Path) -> Path:
+    """The folder, without what an earlier run has left there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("summary.json", "trace.parquet", "capture.pcapng", "events.parquet"):
+        (folder / name).unlink(missing_ok=True)
+    return folder
+
+
+def _taken(before: tuple[float, float], traversals: int) -> dict[str, float]:
+    """What the run took of the machine: times of this thread, memory of the process."""
+    wall_s, cpu_s = time.perf_counter() - before[0], time.thread_time() - before[1]
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+    peak_rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit * 1e-6
+    rate = traversals / max(cpu_s, sys.float_info.min)
+    return {"wall_s": wall_s, "cpu_s": cpu_s, "traversals_per_cpu_s": rate, "peak_rss_mb": peak_rss_mb}
+
+
+class _bar:
+    """A progress bar of simulated time; what `with` gives is called with where the run stands."""
+
+    def __init__(self, shown: bool) -> None:
+        self.bar = (
+            tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}{postfix}") if shown else None
+        )
+
+    def __enter__(self):
+        return None if self.bar is None else self.tell
+
+    def __exit__(self, *_) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def tell(self, now_s: float, limit_s: float, over: int, flows: int) -> None:
+        self.bar.n = round(100 * now_s / limit_s, 1)
+        self.bar.set_postfix_str(f"{now_s * 1e3:.2f} ms simulated, {over} of {flows} flows done")
+
+
+def _options(sets: Mapping[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in sets.items()]
+
+
+def to_set(value: object) -> str:
+    """A value as `--set` takes it: a string as it is, all else as TOML."""
+    return value if isinstance(value, str) else _value(value)
+
+
+def to_toml(tables: Mapping[str, object]) -> str:
+    """A mapping as TOML text, a line for each key of the top level. TypeError names a value that TOML has not."""
+    return "".join(f"{json.dumps(str(key))} = {_value(value)}\n" for key, value in tables.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(str(key))} = {_value(item)}" for key, item in value.items())
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, str | os.PathLike):
+        return json.dumps(os.fspath(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool | int | float) or hasattr(value, "item"):  # the last: NumPy's numbers
+        return as_text(value.item() if hasattr(value, "item") else value)
+    raise TypeError(f"{value!r}: a scenario has strings, numbers, truths, lists and tables")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`python -m penstock run`: a laboratory without the command, with the command's exit status."""
+    parser = argparse.ArgumentParser(prog="python -m penstock run", description="Run a scenario.", allow_abbrev=False)
+    parser.add_argument("scenario", help="scenario file")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a key of the scenario")
+    parser.add_argument("--out", default="out", help="folder for summary.json and trace.parquet (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument("--no-plots", action="store_true", help=argparse.SUPPRESS)  # the command's; none are drawn here
+    given = parser.parse_args(arguments)
+    try:
+        pairs = [option.partition("=") for option in given.set]
+        if wrong := [key for key, equals, _ in pairs if not equals]:
+            raise ValueError(f"--set {wrong[0]}: write --set section.key=value")
+        scenario = Scenario(given.scenario, {key.strip(): value for key, _, value in pairs})
+        for warning in scenario.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+        result = run(scenario, out=given.out, progress=not given.json and sys.stderr.isatty())
+    except RunError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.status
+    except (ValueError, OSError, ImportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 1
+    print(json.dumps(result.summary, indent=2) if given.json else result)
+    return result.status

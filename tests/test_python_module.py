@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package with its compiled half, as `pip install .` leaves it: in a folder away from the sources."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import tomllib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT, TIMEOUT_S, Penstock
+
+SCENARIO = ROOT / "scenarios/advcam-5.toml"
+SHORT = {"flow.0.size": "200KB", "trace.interval": "20us"}
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package beside the module that cargo has built with the rest: what a wheel holds.
+
+    `PENSTOCK_WHEEL=1` has pip make and install the wheel instead, which compiles the dependencies again, since cargo
+    chooses other features for one crate than for the workspace.
+    """
+    folder = tmp_path_factory.mktemp("site")
+    if not os.environ.get("PENSTOCK_WHEEL"):
+        shutil.copytree(ROOT / "python/penstock", folder / "penstock", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(built / "lib_native.so", folder / "penstock/_native.abi3.so")
+        return folder
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"]
+    options = ["--disable-pip-version-check", "--target", folder, str(ROOT)]
+    done = subprocess.run([*pip, *options], env=tools(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def tools() -> dict[str, str]:
+    """The environment in which maturin is found."""
+    return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+
+
+def test_pip_knows_how_to_make_the_wheel(tmp_path: Path) -> None:
+    """The hook that pip calls first reads pyproject.toml and the crate's manifest, and names what it will need."""
+    command = ["maturin", "pep517", "write-dist-info", "--metadata-directory", tmp_path]
+    done = subprocess.run(command, cwd=ROOT, env=tools(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    metadata = next(tmp_path.glob("penstock-*.dist-info/METADATA")).read_text()
+    assert "Requires-Dist: pyarrow" in metadata
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    assert f"\nVersion: {workspace['version']}\n" in metadata
+
+
+def environment(installed: Path) -> dict[str, str]:
+    """The package alone: no command on the path, none that is named."""
+    path = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "penstock").exists())
+    return {**{k: v for k, v in os.environ.items() if k != "PENSTOCK"}, "PYTHONPATH": str(installed), "PATH": path}
+
+
+def script(installed: Path, folder: Path, code: str) -> object:
+    """What a script prints as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import json, penstock\n{textwrap.dedent(code)}"],
+        env=environment(installed),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_run_in_python_is_the_run_of_the_command(installed: Path, penstock: Penstock, tmp_path: Path) -> None:
+    got = script(
+        installed,
+        tmp_path,
+        f"""
+        import pyarrow.parquet as pq
+        result = penstock.run({str(SCENARIO)!r}, {SHORT!r})
+        result.trace.validate(full=True); result.flows.validate(full=True)
+        other = penstock.run(penstock.Scenario({str(SCENARIO)!r}).set({SHORT!r}), out="files")
+        pq.write_table(result.trace, "trace.parquet")
+        same = other.trace.to_pylist() == result.trace.to_pylist()
+        jain = result.series("network", "jain").value.tolist()
+        print(json.dumps([result.summary, result.flows.to_pylist(), result.status, same, jain]))
+        """,
+    )
+    summary, flows, status, same_in_a_file, jain = got
+    run = penstock.run(tmp_path / "command", *(f"{k}={v}" for k, v in SHORT.items()), scenario=SCENARIO)
+    expected = run.summary()
+    for each in (summary, expected):
+        del each["timing"]
+    assert (summary, status) == (expected, run.status == 1)
+    assert same_in_a_file
+    trace = run.trace().to_pylist()
+    assert pq.read_table(tmp_path / "trace.parquet").to_pylist() == trace
+    assert jain == [row["value"] for row in trace if row["metric"] == "jain"]
+    assert [row["mct_p99_us"] for row in flows] == [flow["mct_us"]["p99"] for flow in expected["flows"]]
+    for row, flow in zip(flows, expected["flows"], strict=True):
+        assert {key: row[key] for key in row if key in flow} == {key: flow[key] for key in row if key in flow}
+        assert set(flow) - set(row) == {"mct_us"}
+
+
+def test_tables_are_the_simulators_memory(installed: Path, tmp_path: Path) -> None:
+    addresses = script(
+        installed,
+        tmp_path,
+        f"""
+        import pyarrow as pa
+        from penstock import _native
+        text = open({str(SCENARIO)!r}).read()
+        outcome = _native.run(text, "x", {[f"{k}={v}" for k, v in SHORT.items()]!r})
+        tables = [pa.table(outcome.trace) for _ in range(2)]
+        address = lambda table: [chunk.buffers()[1].address for chunk in table["value"].chunks]
+        print(json.dumps([address(table) for table in tables]))
+        """,
+    )
+    assert addresses[0] == addresses[1] and len(addresses[0]) >= 1
+
+
+def test_mistakes_are_value_errors_in_the_words_of_the_command(
+    installed: Path, penstock: Penstock, tmp_path: Path
+) -> None:
+    said = script(
+        installed,
+        tmp_path,
+        f"""
+        said = []
+        def refused(kind, call, *arguments):
+            try:
+                call(*arguments)
+            except kind as error:
+                said.append(str(error))
+            else:
+                said.append(None)
+        scenario = penstock.Scenario({str(SCENARIO)!r})
+        refused(ValueError, scenario.set, "cc.g", "3/2")
+        refused(ValueError, penstock.Scenario, {{"topology": {{"kind": "star", "bords": 3}}, "flow": [{{}}]}})
+        refused(ValueError, penstock.Scenario, {str(ROOT / "scenarios/incast-3.toml")!r})
+        refused(ValueError, penstock.run, scenario, {{"flow.0.sender": "gateware"}})
+        refused(FileNotFoundError, penstock.Scenario, "none.toml")
+        refused(ValueError, penstock.run, scenario, {{"capture.links": ["server0-root"]}})
+        refused(penstock.RunError, penstock.run(scenario, {{"run.time_limit": "1us"}}).check)
+        said.append(scenario.sets)
+        scenario.set("cc.g", "1/64")
+        said += [scenario.sets, scenario.settings["cc.g"], scenario.settings["qp.mtu"]]
+        print(json.dumps(said))
+        """,
+    )
+    g, star, demo, gateware, missing, capture, late, before, *after = said
+    alone = penstock.run(tmp_path / "run", "cc.g=3/2", scenario=SCENARIO)
+    assert g in alone.stderr
+    assert "topology.bords = 3" in star
+    assert "penstock run" in demo and "penstock run" in gateware
+    assert "none.toml" in missing and "out=" in capture and "time limit" in late
+    assert (before, after) == ({}, [{"cc.g": "1/64"}, "1/64", "4096"]), "a value that was refused is not kept"
+
+
+def test_other_threads_go_on_and_ctrl_c_ends_a_run(installed: Path, tmp_path: Path) -> None:
+    code = f"""
+    import threading, time, penstock
+    ticks = []
+    def tick():
+        while True:
+            ticks.append(time.monotonic())
+            time.sleep(0.01)
+    threading.Thread(target=tick, daemon=True).start()
+    print("ready", flush=True)
+    began = time.monotonic()
+    try:
+        penstock.run({str(SCENARIO)!r}, {{"flow.0.size": "100GB", "run.time_limit": "1000s"}}, out="files")
+    except KeyboardInterrupt:
+        print(len([t for t in ticks if t > began]), flush=True)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    process = subprocess.Popen(
+        command, env=environment(installed), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert int(out) > 5
+    assert pq.read_table(tmp_path / "files/trace.parquet").num_rows > 0
+
+
+def test_the_installed_package_sweeps_without_a_command(installed: Path, tmp_path: Path) -> None:
+    text = (ROOT / "scenarios/advcam-5.toml").read_text()
+    rows, direct = script(
+        installed,
+        tmp_path,
+        f"""
+        scenario = penstock.Scenario.from_text({text!r}, sets={SHORT!r})
+        table = penstock.sweep(scenario, {{"run.seed": [1, 2]}}, progress=False, jobs=2)
+        direct = [penstock.run(scenario, {{"run.seed": seed}}).summary["jain"] for seed in (1, 2)]
+        print(json.dumps([table.to_pylist(), direct]))
+        """,
+    )
+    assert [row["jain"] for row in rows] == direct
+    assert len(set(direct)) == 2 and [row["end"] for row in rows] == ["done", "done"]
+
+
+def test_the_example_notebook_runs(installed: Path, tmp_path: Path) -> None:
+    notebook = json.loads((ROOT / "examples/network_laboratory.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) > 3
+    code = "import matplotlib\nmatplotlib.use('Agg')\n" + "\n\n".join(cells)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(installed),
+        cwd=ROOT / "examples",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_package_tells_type_checkers_what_the_compiled_half_has(installed: Path, tmp_path: Path) -> None:
+    """Names and parameters of the stub are those of the module."""
+    assert (installed / "penstock/py.typed").exists()
+    import ast
+
+    stub = ast.parse((installed / "penstock/_native.pyi").read_text())
+    functions = {n.name: [a.arg for a in n.args.args] for n in stub.body if isinstance(n, ast.FunctionDef)}
+    classes = {
+        n.name: sorted(
+            item.name if isinstance(item, ast.FunctionDef) else item.target.id
+            for item in n.body
+            if isinstance(item, ast.FunctionDef | ast.AnnAssign)
+        )
+        for n in stub.body
+        if isinstance(n, ast.ClassDef)
+    }
+    real = script(
+        installed,
+        tmp_path,
+        """
+        import inspect
+        from penstock import _native
+        of = lambda f: list(inspect.signature(f).parameters)
+        own = lambda n: not n.startswith("__") or n in ("__len__", "__arrow_c_stream__")
+        names = lambda c: sorted(filter(own, vars(c)))
+        print(json.dumps([
+            {n: of(f) for n, f in vars(_native).items() if inspect.isbuiltin(f)},
+            {n: names(c) for n, c in vars(_native).items() if inspect.isclass(c)},
+        ]))
+        """,
+    )
+    assert real == [functions, classes]
