@@ -54,6 +54,11 @@ def _one(scenario: str, draw: Callable) -> Figure:
     return Figure((Job(scenario, scenario),), draw)
 
 
+def _cases(scenario: str, draw: Callable, cases: dict[str, tuple[str, ...]]) -> Figure:
+    """A run for each case: what its folder is called by, and the keys it sets."""
+    return Figure(tuple(Job(f"{scenario}-{name}", scenario, keys) for name, keys in cases.items()), draw)
+
+
 def _seeds(scenario: str, draw: Callable, seeds: int) -> Figure:
     jobs = (Job(f"{scenario}-seed{seed}", scenario, (f"run.seed={seed}",)) for seed in range(1, seeds + 1))
     return Figure(tuple(jobs), draw)
@@ -71,6 +76,12 @@ FIGURES = {
     "qcn-1-100us-pause": _seeds("qcn-1-100us-pause", qcn.recovery(165.0), 8),
     "qcn-8-500us": _one("qcn-8-500us", qcn.recovery(None)),
     "qcn-8-500us-pause": _one("qcn-8-500us-pause", qcn.recovery(None)),
+    "qcn-tcp": _cases("qcn-tcp", qcn.tcp, {"-".join(map(str, c)): qcn.tcp_settings(*c) for c in qcn.TCP_CASES}),
+    "cms-tcp-3": _cases(
+        "cms-tcp-3",
+        cms.fragment_sizes,
+        {f"{stack}-{size}": cms.size_settings(stack, size) for stack in cms.STACKS for size in cms.SIZES},
+    ),
     "cms-tcp-5": _one("cms-tcp-5", cms.collapse),
     "cms-tcp-6": _one("cms-tcp-6", cms.recovers),
 }

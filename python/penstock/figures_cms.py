@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CMS-TCP figures 5 and 6: one link's useful throughput before, while and after a fifth sender makes it congested.
+"""CMS-TCP figure 3: throughput against the size of fragments. Figures 5 and 6: one link's useful throughput before,
+while and after a fifth sender makes it congested.
 
 Useful is what is delivered in order. Means are over the last 0.5 s before the fifth sender starts, its own time, and
-the last 0.5 s of the run, when it has long stopped; all over the four senders. Source: CMS-TCP, section 3.3.
+the last 0.5 s of the run, when it has long stopped; all over the four senders. Source: CMS-TCP, section 3.
 """
 
 import matplotlib.pyplot as plt
@@ -54,3 +55,35 @@ def recovers(runs: list[Run]):
     """Figure 6: with the simplified congestion control the links recover."""
     picture = _draw(runs[0], "CMS-TCP 6: simplified congestion control; grey: the fifth sends; dashed: offered", 2.048)
     return picture, _compare(runs[0], "falls", 2.048)
+
+
+# Figure 3: sizes of fragments in bytes, and the two stacks; `penstock figures cms-tcp-3` runs each with each.
+SIZES = [64 << n for n in range(12)]
+STACKS = ("simple-tcp", "tcp")
+
+
+def size_settings(stack: str, size: int) -> tuple[str, ...]:
+    """The keys of a point of figure 3."""
+    return (f"flow.0.protocol={stack}", f"flow.0.message={size}B")
+
+
+def fragment_sizes(runs: list[Run]):
+    """Figure 3: throughput over the second half of each run; runs come stack by stack, size by size."""
+    rates = [mean(throughput(run, flows(run)[0]["name"]), 25.0, 50.0) for run in runs]
+    by_stack = dict(zip(STACKS, np.reshape(rates, (len(STACKS), len(SIZES))), strict=True))
+    figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    figure.suptitle("CMS-TCP 3: throughput against the size of fragments; dashed: the paper's highest")
+    for stack, series in by_stack.items():
+        axis.semilogx(SIZES, series, "o-", ms=3, label=stack, base=2)
+    for paper in (7.0, 9.89):
+        axis.axhline(paper, color="black", lw=1, ls="--")
+    axis.set_xlabel("fragment size [B]")
+    axis.set_ylabel("throughput [Gb/s]")
+    axis.legend()
+    simple, host = by_stack["simple-tcp"], by_stack["tcp"]
+    return figure, [
+        Compared("simplified TCP, highest", "7 Gb/s, by its processor", simple.max(), "Gb/s"),
+        Compared("simplified TCP, fragments of 64 B", None, simple[0], "Gb/s"),
+        Compared("a host's TCP, highest", 9.89, host.max(), "Gb/s"),
+        Compared("a host's TCP, fragments of 64 B", None, host[0], "Gb/s"),
+    ]

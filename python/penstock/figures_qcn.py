@@ -10,7 +10,7 @@ from collections.abc import Callable
 import matplotlib.pyplot as plt
 import numpy as np
 
-from penstock.comparison import Compared, flows, lost, register
+from penstock.comparison import Compared, flows, lost, mean, register, throughput
 from penstock.results import Run
 
 HOTSPOT_END_MS = 4500.0  # `change.0.until` of the scenarios
@@ -67,3 +67,38 @@ def recovery(paper_ms: float | None) -> Callable[[list[Run]], tuple]:
         return figure, compared
 
     return draw
+
+
+# What `penstock figures qcn-tcp` changes of its scenario, in the order of its runs: variant, round trip in us, QCN.
+TCP_CASES = [(variant, rtt, qcn) for qcn in (False, True) for variant in ("new-reno", "bic") for rtt in (200, 400)]
+SETTLED_MS = 1000.0  # slow start and the first recoveries are over
+
+
+def tcp_settings(variant: str, rtt_us: int, qcn: bool) -> tuple[str, ...]:
+    """The keys of a case."""
+    law = ("switch.qcn.enabled=true", "cc.law=qcn") if qcn else ("switch.qcn.enabled=false", "cc.law=off")
+    return (f"tcp.variant={variant}", f"link.delay={rtt_us // 4}us", *law)
+
+
+def tcp(runs: list[Run]):
+    """Queue length and throughput of TCP with and without QCN; the seed shows pictures, without numbers."""
+    figure, axes = plt.subplots(len(runs), 2, sharex=True, figsize=(11, 14), layout="constrained")
+    figure.suptitle("TCP through a link of 750 Mb/s: queue and throughput")
+    compared = []
+    for (variant, rtt, qcn), run, (left, right) in zip(TCP_CASES, runs, axes, strict=True):
+        name = f"{variant}, {rtt} us, {'QCN' if qcn else 'no QCN'}"
+        queue = run.series("switch", "queue_bytes", len(flows(run)))
+        rate = throughput(run, flows(run)[0]["name"])
+        left.plot(queue.time_ms, queue.value / 1e3, lw=0.6)
+        left.set_ylabel(f"{name}\nqueue [kB]", fontsize="small")
+        right.plot(rate.time_ms, rate.value * 1e3, lw=0.6)
+        right.set_ylabel("[Mb/s]", fontsize="small")
+        settled = queue.value[queue.time_ms >= SETTLED_MS] / 1e3
+        compared += [
+            Compared(f"{name}: throughput", None, 1e3 * mean(rate, SETTLED_MS, rate.time_ms[-1]), "Mb/s", 0),
+            Compared(f"{name}: queue, mean", None, settled.mean(), "kB", 0),
+            Compared(f"{name}: queue, standard deviation", None, settled.std(), "kB", 0),
+        ]
+    for axis in axes[-1]:
+        axis.set_xlabel("simulated time [ms]")
+    return figure, compared

@@ -59,14 +59,14 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, AnyError> {
         qpn_base: Qpn::new(own.qpn.value() & !0xff),
         obey_pause: true,
         obey_pfc: true,
-        traffic_class: qp.class(),
+        traffic_class: spec.dscp >> 3,
         congestion,
     };
     let connection = QpConfig {
         dst_mac: peer.mac,
         dst_ip: peer.ip,
         udp_sport: pair.udp_sport,
-        tos: qp.dscp << 2 | ECT0,
+        tos: spec.dscp << 2 | ECT0,
         dest_qpn: peer.qpn,
         rkey: 0,
         mtu: qp.mtu,

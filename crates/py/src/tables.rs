@@ -49,6 +49,7 @@ pub fn flows(flows: &[FlowSummary]) -> Result<RecordBatch, ArrowError> {
         ("timeouts", count(|flow| flow.timeouts), false),
         ("naks", count(|flow| flow.naks), false),
         ("rnr_naks", count(|flow| flow.rnr_naks), false),
+        ("refused", count(|flow| flow.refused), false),
         ("failed", Arc::new(failed), true),
         ("path", paths(flows), false),
         ("paused_s", real(|flow| flow.paused_s), false),

@@ -4,6 +4,7 @@
 //! Promise: nodes, links and flows have the numbers of the scenario; one scenario builds one simulation.
 //! Source: issue D.
 
+use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 use penstock_cc::{CcParams, Law, ParamError};
@@ -29,8 +30,8 @@ use crate::station::{
 };
 use crate::switch::Switch;
 use crate::topology::{NodeKind, Routes};
-use crate::units::Time;
-use crate::workload::{EventSource, EventTeller, SteadySource};
+use crate::units::{ByteSize, Time};
+use crate::workload::{EventSource, EventTeller, Pace, SteadyParams, SteadySource};
 
 /// UDP source ports of queue pairs begin here (IBTA A17.9.2: the dynamic range).
 const FIRST_UDP_SPORT: u16 = 0xc000;
@@ -118,6 +119,8 @@ struct Builder<'a> {
     mtu: Mtu,
     ledger: SharedLedger,
     teller: Rc<EventTeller>,
+    /// Addresses of all nodes; those of switches are nobody's.
+    addresses: Vec<Ipv4Addr>,
     /// By flow.
     ends: Vec<Ends>,
     /// Flows by sending and by receiving host.
@@ -145,11 +148,11 @@ impl Lab {
             };
             nodes.push(engine.add_node(node.name.clone(), made));
         }
-        let mut links = Vec::new();
+        let (mut links, mut names) = (Vec::new(), scenario.topology.link_names());
         for (number, link) in scenario.topology.links.iter().enumerate() {
             let end = |side: usize| (nodes[link.ends[side]], PortId(link.ports[side]));
             let id = engine.connect(end(0), end(1), link.params)?;
-            links.push((scenario.topology.link_name(number), id));
+            links.push((std::mem::take(&mut names[number]), id));
         }
         changes(scenario, &mut engine, &links)?;
         let flows = builder.infos(&nodes);
@@ -196,18 +199,19 @@ impl<'a> Builder<'a> {
             mtu,
             teller: EventTeller::new(Rc::clone(&ledger), fragments),
             ledger,
+            addresses: scenario.addresses(),
             ends: Vec::new(),
             sent_by: vec![Vec::new(); nodes],
             received_by: vec![Vec::new(); nodes],
             sender_index: vec![None; scenario.flows.len()],
             receiver_index: vec![0; scenario.flows.len()],
         };
-        let addresses: Vec<_> = (0..nodes).map(|node| scenario.ip_of(node)).collect();
         let mut psns = Stream::new(scenario.run.seed, "psn");
         for (number, flow) in scenario.flows.iter().enumerate() {
             let end = |node: usize| {
                 let qpn = FIRST_QPN + (builder.sent_by[node].len() + builder.received_by[node].len()) as u32;
-                Endpoint { mac: Scenario::mac_of(addresses[node]), ip: addresses[node], qpn: Qpn::new(qpn) }
+                let ip = builder.addresses[node];
+                Endpoint { mac: Scenario::mac_of(ip), ip, qpn: Qpn::new(qpn) }
             };
             let (local, peer) = (end(flow.from), end(flow.to));
             let first_psn = Psn::new(psns.next_u32());
@@ -245,7 +249,8 @@ impl<'a> Builder<'a> {
             return self.board(node, boards);
         }
         let scenario = self.scenario;
-        let (mac, ip) = (scenario.mac_of(node), scenario.ip_of(node));
+        let ip = self.addresses[node];
+        let mac = Scenario::mac_of(ip);
         let mut station = Station::new(StationConfig { mac, ip });
         let own = std::mem::take(&mut self.sent_by[node]);
         for (index, number) in own.iter().enumerate() {
@@ -316,7 +321,7 @@ impl<'a> Builder<'a> {
         request.limits =
             RetryLimits { ack_timeout: qp.ack_timeout_code, retry_cnt: qp.retry_cnt, rnr_retry: qp.rnr_retry };
         (request.ack_every, request.window) = (qp.ack_every, qp.window);
-        (request.marking.dscp, request.marking.udp_sport) = (qp.dscp, ends.udp_sport);
+        (request.marking.dscp, request.marking.udp_sport) = (self.scenario.flows[number].dscp, ends.udp_sport);
         let verb = match qp.verb {
             LabVerb::WriteImm => SenderVerb::WriteImm,
             LabVerb::Write => SenderVerb::Write,
@@ -351,7 +356,10 @@ impl<'a> Builder<'a> {
             Protocol::SimpleTcp => TcpStack::Simple(BackOff::Off),
             _ => TcpStack::Standard,
         };
-        TcpFlowConfig { flow: FlowId(number as u32), stack, tcp: self.tcp_settings(number), pacing }
+        // A source without a pace of its own waits for the network.
+        let paced = !matches!(flow.workload, Workload::Steady(SteadyParams { pace: Pace::Greedy, .. }));
+        let send_buffer = flow.tcp.send_buffer.filter(|_| paced).map(ByteSize::bytes);
+        TcpFlowConfig { flow: FlowId(number as u32), stack, tcp: self.tcp_settings(number), send_buffer, pacing }
     }
 
     fn receiver_config(&self, number: usize) -> RcReceiverConfig {
@@ -359,7 +367,7 @@ impl<'a> Builder<'a> {
         let mut responder = ResponderConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
         responder.cnp_interval_ps = qp.cnp_interval.as_ps();
         responder.rnr_timer = RnrTimer::at_least((qp.rnr_delay.as_ps() / 1_000_000) as u32);
-        (responder.marking.ack_dscp, responder.marking.cnp_dscp) = (qp.dscp, qp.cnp_dscp);
+        (responder.marking.ack_dscp, responder.marking.cnp_dscp) = (self.scenario.flows[number].dscp, qp.cnp_dscp);
         responder.marking.udp_sport = ends.udp_sport;
         let mut config = RcReceiverConfig::new(FlowId(number as u32), responder);
         config.ack_delay = qp.ack_delay;
@@ -385,7 +393,7 @@ impl<'a> Builder<'a> {
         }
         for host in topology.of_kind(NodeKind::Host) {
             let ports: Vec<PortId> = routes.next_ports(topology, node, host).into_iter().map(PortId).collect();
-            switch.add_route(scenario.ip_of(host), &ports);
+            switch.add_route(self.addresses[host], &ports);
         }
         switch
     }

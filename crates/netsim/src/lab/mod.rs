@@ -150,6 +150,8 @@ pub struct LabTcp {
     pub receive_buffer: ByteSize,
     /// The smallest timeout; of the simplified sender the only one, before it backs off.
     pub min_rto: Time,
+    /// What a source with a pace of its own may have unacknowledged; a message that finds no room is lost.
+    pub send_buffer: Option<ByteSize>,
     pub delayed_ack: Time,
     /// Whether the simplified sender has its congestion control.
     pub back_off: bool,
@@ -206,6 +208,8 @@ pub struct FlowSpec {
     pub to: usize,
     pub protocol: Protocol,
     pub sender: SenderKind,
+    /// Of data and acknowledgements; the traffic class is `dscp / 8`.
+    pub dscp: u8,
     pub law: Law,
     /// With the rate of the sender's link as line rate.
     pub dcqcn: DcqcnSettings,
@@ -297,6 +301,17 @@ impl LabScenario {
     pub fn ip_of(&self, host: usize) -> std::net::Ipv4Addr {
         let number = self.topology.nodes[..host].iter().filter(|node| node.kind == NodeKind::Host).count() as u32;
         std::net::Ipv4Addr::from_bits(0x0a00_0001 + number)
+    }
+
+    /// The addresses of all nodes, those of hosts as `ip_of` gives them.
+    pub(crate) fn addresses(&self) -> Vec<std::net::Ipv4Addr> {
+        let mut next = 0x0a00_0001;
+        let address = |node: &crate::topology::TopologyNode| {
+            let own = next;
+            next += u32::from(node.kind == NodeKind::Host);
+            std::net::Ipv4Addr::from_bits(own)
+        };
+        self.topology.nodes.iter().map(address).collect()
     }
 
     /// The MAC address of a host.

@@ -47,6 +47,7 @@ pub(super) fn scenario(
         folder,
         read_file,
         laws: &laws,
+        qp: &qp,
         tcp,
         flows: Vec::new(),
         events: None,

@@ -7,7 +7,7 @@
 use penstock_cc::QcnMarking;
 
 use super::read_transport::share_of_256;
-use super::{LabScenario, SwitchSpec};
+use super::{LabScenario, Protocol, SwitchSpec};
 use crate::link::LinkParams;
 use crate::scenario::document::{Document, Item};
 use crate::scenario::reader::{FromItem, Section};
@@ -229,6 +229,11 @@ impl Switches {
     ) -> Vec<SwitchSpec> {
         let mut specs = Vec::new();
         let mut notes = Notes { document, warnings: Vec::new(), problems, settings: Vec::new() };
+        let rc = scenario.flows.iter().filter(|flow| flow.protocol == Protocol::Rc);
+        let data_classes = match rc.fold(0, |classes, flow| classes | 1 << (flow.dscp >> 3)) {
+            0 => 1 << scenario.qp.class(),
+            classes => classes,
+        };
         for node in scenario.topology.of_kind(NodeKind::Switch) {
             let own = self.own.iter().find(|(other, ..)| *other == node);
             let (keys, path) = match own {
@@ -242,7 +247,7 @@ impl Switches {
                 keys,
                 links: links.collect(),
                 mtu: scenario.qp.mtu,
-                data_class: scenario.qp.class(),
+                data_classes,
             };
             specs.push(SwitchSpec { node, params: switch.params(&mut notes), ecn_rate: Some(keys.ecn_rate) });
         }
@@ -290,7 +295,8 @@ struct OneSwitch<'a> {
     keys: &'a Keys,
     links: Vec<LinkParams>,
     mtu: u16,
-    data_class: u8,
+    /// Those of RC flows, bit i for class i.
+    data_classes: u8,
 }
 
 impl OneSwitch<'_> {
@@ -304,7 +310,7 @@ impl OneSwitch<'_> {
     /// Bit i for lossless class i.
     fn lossless(&self) -> u8 {
         match self.keys.lossless.as_slice() {
-            [] => 1 << self.data_class,
+            [] => self.data_classes,
             classes => classes.iter().fold(0, |mask, class| mask | 1 << class),
         }
     }

@@ -12,7 +12,7 @@ use penstock_cc::Law;
 use super::read::ReadFile;
 use super::read_links::known_links;
 use super::read_transport::{self, Laws};
-use super::{Capture, Change, FlowSpec, LabTcp, Protocol, SenderKind, Workload};
+use super::{Capture, Change, FlowSpec, LabQp, LabTcp, Protocol, SenderKind, Workload};
 use crate::rng::Stream;
 use crate::scenario::document::Item;
 use crate::scenario::read::snap;
@@ -39,6 +39,7 @@ pub(super) struct Traffic<'a> {
     pub(super) folder: &'a Path,
     pub(super) read_file: ReadFile<'a>,
     pub(super) laws: &'a Laws,
+    pub(super) qp: &'a LabQp,
     pub(super) tcp: LabTcp,
     pub(super) flows: Vec<FlowSpec>,
     pub(super) events: Option<Rc<EventList>>,
@@ -121,6 +122,7 @@ impl Traffic<'_> {
                 format!("the gateware speaks \"rc\" only; allowed with {} is \"software\"", protocol.name()),
             );
         }
+        let (dscp, tcp) = self.marked(&mut section, protocol, tcp);
         let steady = steady(&mut section);
         let stagger = section.read("stagger", Time::ZERO);
         let mut random = Stream::new(self.seed, &format!("pairs {index}"));
@@ -150,9 +152,20 @@ impl Traffic<'_> {
             let Laws { law, dcqcn, qcn } = self.governed(from, &laws);
             // No CNP ever reaches a TCP sender: DCQCN is for queue pairs.
             let law = if protocol != Protocol::Rc && law == Law::Dcqcn { Law::Off } else { law };
-            self.flows.push(FlowSpec { name, from, to, protocol, sender, law, dcqcn, qcn, tcp, workload });
+            self.flows.push(FlowSpec { name, from, to, protocol, sender, dscp, law, dcqcn, qcn, tcp, workload });
         }
         section.finish();
+    }
+
+    /// `dscp` of a flow, which for TCP is that of its `tcp`.
+    fn marked(&self, section: &mut Section, protocol: Protocol, tcp: LabTcp) -> (u8, LabTcp) {
+        let default = if protocol == Protocol::Rc { self.qp.dscp } else { tcp.dscp };
+        let dscp = section.integer("dscp", default.into(), 0..=63) as u8;
+        if protocol == Protocol::Rc && section.has("dscp") && dscp >> 3 == self.qp.cnp_dscp >> 3 {
+            let message = format!("allowed is a class (DSCP / 8) other than that of CNPs, {}", self.qp.cnp_dscp >> 3);
+            section.refuse("dscp", message);
+        }
+        (dscp, LabTcp { dscp, ..tcp })
     }
 
     /// The laws of a flow from this host, whose link is the line.
@@ -165,8 +178,8 @@ impl Traffic<'_> {
     fn plain(&mut self, from: usize, to: usize, workload: Workload) {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
         let Laws { law, dcqcn, qcn } = self.governed(from, self.laws);
-        let (protocol, sender, tcp) = (Protocol::Rc, SenderKind::Software, self.tcp);
-        self.flows.push(FlowSpec { name, from, to, protocol, sender, law, dcqcn, qcn, tcp, workload });
+        let (protocol, sender, dscp, tcp) = (Protocol::Rc, SenderKind::Software, self.qp.dscp, self.tcp);
+        self.flows.push(FlowSpec { name, from, to, protocol, sender, dscp, law, dcqcn, qcn, tcp, workload });
     }
 
     /// The flows of an ns-3 flow file.

@@ -91,6 +91,7 @@ struct Sent {
     timeouts: u64,
     naks: u64,
     rnr_naks: u64,
+    refused: u64,
     probe: Option<(Packet, u8)>,
 }
 
@@ -114,6 +115,7 @@ impl Sent {
                 timeouts: stats.timeouts,
                 naks: stats.naks,
                 rnr_naks: stats.rnr_naks,
+                refused: 0,
                 probe: Some((probe(config), config.marking.dscp)),
             });
         }
@@ -124,6 +126,7 @@ impl Sent {
             retransmitted: counters.retransmitted,
             feedbacks: sender.feedbacks(),
             timeouts: counters.timeouts,
+            refused: sender.refused(),
             probe: Some((Packet::Tcp(sender.config().empty_segment()), sender.config().dscp)),
             ..Sent::default()
         })
@@ -134,7 +137,7 @@ fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &F
     let (now, station) = (lab.now(), lab.engine.node::<Station>(flow.sender));
     let sent = match station.zip(flow.sender_index) {
         Some((station, index)) => Sent::of(station, index).unwrap_or_default(),
-        None => Sent::by_board(flow, scenario.qp.dscp),
+        None => Sent::by_board(flow, scenario.flows[flow.id.0 as usize].dscp),
     };
     let (path, held) = match &sent.probe {
         Some((packet, dscp)) => {
@@ -166,6 +169,7 @@ fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &F
         timeouts: sent.timeouts,
         naks: sent.naks,
         rnr_naks: sent.rnr_naks,
+        refused: sent.refused,
         failed: record.failure.as_ref().map(|(at, why)| format!("{why} at {at}")),
         path,
         paused_s: held.paused.as_secs_f64(),

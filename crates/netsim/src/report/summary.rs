@@ -96,6 +96,8 @@ pub struct FlowSummary {
     pub timeouts: u64,
     pub naks: u64,
     pub rnr_naks: u64,
+    /// Messages that found no room in the send buffer and were never posted.
+    pub refused: u64,
     /// Why the sender gave up.
     pub failed: Option<String>,
     /// Names of the nodes on the way, both hosts included.

@@ -31,6 +31,9 @@ pub struct TcpFlowConfig {
     pub flow: FlowId,
     pub stack: TcpStack,
     pub tcp: TcpConfig,
+    /// Bytes that may be written and not yet acknowledged; a message that would exceed them is refused, as a front end
+    /// whose memory is full takes no trigger. `None`: messages wait for ever.
+    pub send_buffer: Option<u64>,
     /// The reaction point of the network card; law `Off` for a card without one.
     pub pacing: PacingConfig,
 }
@@ -54,6 +57,7 @@ macro_rules! stack {
 pub struct TcpFlowSender {
     flow: FlowId,
     config: TcpConfig,
+    send_buffer: Option<u64>,
     stack: Stack,
     limiter: Limiter,
     source: Box<dyn MessageSource>,
@@ -66,6 +70,8 @@ pub struct TcpFlowSender {
     start: Option<Time>,
     feedbacks: u64,
     tx_payload_bytes: u64,
+    written_bytes: u64,
+    refused: u64,
 }
 
 impl TcpFlowSender {
@@ -78,6 +84,7 @@ impl TcpFlowSender {
         TcpFlowSender {
             flow: config.flow,
             config: config.tcp,
+            send_buffer: config.send_buffer,
             stack,
             limiter: Limiter::new(&config.pacing),
             source,
@@ -88,6 +95,8 @@ impl TcpFlowSender {
             start: None,
             feedbacks: 0,
             tx_payload_bytes: 0,
+            written_bytes: 0,
+            refused: 0,
         }
     }
 
@@ -103,15 +112,31 @@ impl TcpFlowSender {
         stack!(&self.stack, tcp => tcp.counters())
     }
 
+    /// Messages that found no room in the send buffer.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// QCN notifications received.
     pub fn feedbacks(&self) -> u64 {
         self.feedbacks
     }
 
-    /// Writes what is there to be written, so that segments can be full; takes up the next segment.
-    fn settle(&mut self, now: Time) {
+    /// Whether the next message is to be looked at: without a send buffer only when segments could not be full
+    /// otherwise, with one at its time.
+    fn takes_messages(&self) -> bool {
         let full = 2 * u64::from(self.config.mss);
-        while !self.exhausted && stack!(&self.stack, tcp => tcp.unsent()) < full {
+        !self.exhausted && (self.send_buffer.is_some() || stack!(&self.stack, tcp => tcp.unsent()) < full)
+    }
+
+    fn has_room_for(&self, bytes: u64) -> bool {
+        let held = self.written_bytes - stack!(&self.stack, tcp => tcp.acknowledged());
+        self.send_buffer.is_none_or(|size| held + bytes <= size)
+    }
+
+    /// Writes what is there to be written; takes up the next segment.
+    fn settle(&mut self, now: Time) {
+        while self.takes_messages() {
             let Some(message) = self.next.take().or_else(|| self.source.next_message(now)) else {
                 self.exhausted = true;
                 self.ledger.borrow_mut().ended(self.flow);
@@ -121,7 +146,12 @@ impl TcpFlowSender {
                 self.next = Some(message);
                 break;
             }
+            if !self.has_room_for(message.bytes) {
+                self.refused += 1;
+                continue;
+            }
             self.ledger.borrow_mut().posted(self.flow, &message);
+            self.written_bytes += message.bytes;
             stack!(&mut self.stack, tcp => tcp.write(message.bytes));
         }
         if self.segment.is_none() {

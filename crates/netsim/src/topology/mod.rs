@@ -172,6 +172,19 @@ impl Topology {
         format!("{}-{}{suffix}", self.name(a), self.name(b))
     }
 
+    /// The names of all links, in their order.
+    pub fn link_names(&self) -> Vec<String> {
+        let mut copies: BTreeMap<[usize; 2], usize> = BTreeMap::new();
+        let name = |link: &TopologyLink| {
+            let [a, b] = link.ends;
+            let copy = copies.entry([a.min(b), a.max(b)]).or_default();
+            *copy += 1;
+            let suffix = if *copy == 1 { String::new() } else { format!("_{copy}") };
+            format!("{}-{}{suffix}", self.name(a), self.name(b))
+        };
+        self.links.iter().map(name).collect()
+    }
+
     /// The link called "a-b" or "b-a" ("a-b_2" is the second between the two), and whether it was named backwards.
     pub fn link(&self, name: &str) -> Option<(usize, bool)> {
         let (a, rest) = name.split_once('-')?;
