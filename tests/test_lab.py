@@ -65,3 +65,63 @@ def test_a_run_that_does_not_end_in_time_is_a_fault_and_a_wrong_key_is_refused(
     assert late.status == 1 and "time limit" in late.stdout
     refused = penstock.run(tmp_path, "run.time_limt=1ms", scenario=SCENARIO)
     assert refused.status == 2 and "time_limt" in refused.stderr
+
+
+BOARD = """
+[run]
+time_limit = "50ms"
+[topology]
+kind = "star"
+boards = 2
+[qp]
+ack_timeout = "100us"
+[[flow]]
+from = "board0"
+to = "server0"
+sender = "gateware"
+size = "100KB"
+message = "20KB"
+[[flow]]
+from = "board1"
+to = "server0"
+size = "100KB"
+message = "20KB"
+[trace]
+interval = "20us"
+"""
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    """A verilated board beside a software sender, into one server."""
+    scenario = tmp_path / "board.toml"
+    scenario.write_text(BOARD)
+    return scenario
+
+
+def test_a_verilated_board_stands_in_for_a_sender(penstock: Penstock, board: Path, tmp_path: Path) -> None:
+    run = penstock.run(tmp_path / "out", scenario=board)
+    assert run.status == 0, run.stderr
+    gateware, software = run.summary()["flows"]
+    assert gateware["path"] == ["board0", "switch", "server0"]
+    for flow in (gateware, software):
+        assert (flow["delivered_bytes"], flow["messages"], flow["packets"]) == (100_000, 5, 25)
+    assert gateware["goodput_gbps"] == pytest.approx(software["goodput_gbps"], rel=0.05)
+    rates = [row["value"] for row in run.trace().to_pylist() if row["metric"] == "rate_current"]
+    assert rates and set(rates) == {1e10}, "nothing was marked"
+    urgent, other = penstock.run(tmp_path / "urgent", "flow.0.dscp=34", scenario=board).summary()["flows"]
+    assert urgent["goodput_gbps"] > 1.5 * other["goodput_gbps"], "a higher class goes first"
+
+
+def test_a_verilated_board_repeats_what_links_lose(penstock: Penstock, board: Path, tmp_path: Path) -> None:
+    run = penstock.run(tmp_path / "out", "link.loss=0.03", "flow.0.size=400KB", scenario=board)
+    assert run.status == 0, run.stdout + run.stderr
+    gateware = run.summary()["flows"][0]
+    assert gateware["delivered_bytes"] == 400_000 and gateware["complete"]
+    assert gateware["retransmissions"] > 0 and gateware["naks"] + gateware["timeouts"] > 0
+
+
+def test_what_a_board_cannot_do_is_refused_by_name(penstock: Penstock, board: Path, tmp_path: Path) -> None:
+    for wrong, says in (("link.rate=25Gbps", "25Gbps"), ("cc.law=qcn", 'cc.law = "qcn"'), ("flow.1.from=board0", "2")):
+        run = penstock.run(tmp_path / "out", wrong, "flow.1.sender=gateware", scenario=board)
+        assert run.status == 2 and says in run.stderr, run.stderr

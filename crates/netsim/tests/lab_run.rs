@@ -2,7 +2,7 @@
 //! Scenarios of the laboratory as simulations: what is built is what was written, and it runs.
 
 use penstock_netsim::lab::{BoardRequest, Lab, LabProgress, LabScenario, RunError};
-use penstock_netsim::{FlowId, Node, Rate, Station, Switch, Time};
+use penstock_netsim::{FlowId, Node, PortId, Rate, Station, Switch, Time};
 
 fn scenario(text: &str, overrides: &[&str]) -> LabScenario {
     let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
@@ -154,4 +154,40 @@ fn tcp_flows_of_both_kinds_deliver_all_that_was_posted() {
     assert_eq!(names, ["tcp", "simple-tcp", "rc"]);
     let sender: &Station = lab.engine.node(lab.flows[0].sender).unwrap();
     assert!(sender.tcp_sender(lab.flows[0].sender_index.unwrap()).unwrap().counters().segments >= 1370);
+}
+
+#[test]
+fn a_flow_of_a_class_of_its_own_is_lossless_and_waits_for_no_other_class() {
+    let text = "[topology]\nkind = \"star\"\nboards = 4\n[cc]\nlaw = \"off\"\n[switch]\nbuffer = \"600KB\"\n\
+                [[flow]]\nfrom = \"board{0..2}\"\nsize = \"1MB\"\n\
+                [[flow]]\nname = \"urgent\"\nfrom = \"board3\"\nsize = \"40KB\"\nstart = \"300us\"\ndscp = 32\n";
+    let scenario = scenario(text, &[]);
+    assert_eq!(scenario.switches[0].params.pfc.unwrap().classes, 1 << 3 | 1 << 4);
+    let mut lab = build(&scenario);
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    assert_eq!(dropped(&lab), 0);
+    let stats = lab.engine.node::<Switch>(lab.switches[0].1).unwrap().port_stats(PortId(4), lab.now());
+    assert!(stats.classes[3].tx_frames >= 3 * 245 && stats.classes[4].tx_frames >= 10);
+    let ledger = lab.ledger.borrow();
+    let urgent = ledger.flow(FlowId(3));
+    // ten packets of 3.3 us by strict priority over the incast of class 3, of which one frame may be on the wire
+    assert!(urgent.last_delivery.unwrap() < Time::from_us(300 + 33 + 15), "{:?}", urgent.last_delivery);
+}
+
+#[test]
+fn a_front_end_whose_memory_is_full_loses_what_comes() {
+    let text = "[run]\ntime_limit = \"20ms\"\nstop = \"time\"\n[topology]\nkind = \"star\"\nboards = 1\n\
+                [link.server]\nrate = \"1Gbps\"\n[[flow]]\nprotocol = \"simple-tcp\"\nmessage = \"2500B\"\n\
+                interval = \"10us\"\n[switch]\nbuffer = \"2MB\"\npfc = false\necn = false\n";
+    // twice the link's rate for 20 ms is 2.5 MB too much
+    for (buffer, refused) in [("100KB", 900..1100), ("1MB", 550..750)] {
+        let scenario = scenario(text, &[&format!("tcp.send_buffer={buffer}")]);
+        let mut lab = build(&scenario);
+        lab.run().unwrap();
+        let info = &lab.flows[0];
+        let sender = lab.engine.node::<Station>(info.sender).unwrap().tcp_sender(info.sender_index.unwrap()).unwrap();
+        assert!(refused.contains(&sender.refused()), "{buffer}: {}", sender.refused());
+        let posted = lab.ledger.borrow().flow(FlowId(0)).posted_bytes;
+        assert_eq!(posted, (2001 - sender.refused()) * 2500, "one message every 10 us, at 0 and at 20 ms too");
+    }
 }

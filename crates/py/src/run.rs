@@ -69,15 +69,13 @@ fn no_board(request: BoardRequest) -> Result<Box<dyn Node>, Box<dyn std::error::
     Err(format!("flow {flow}: {message}").into())
 }
 
+/// Settings (key and value) and warnings.
+type Checked = (Vec<(String, String)>, Vec<String>);
+
 /// Reads and checks a scenario: its settings in force and its warnings. ValueError says all that is wrong.
 #[pyfunction]
 #[pyo3(signature = (text, path, sets))]
-pub fn check(
-    py: Python<'_>,
-    text: String,
-    path: PathBuf,
-    sets: Vec<String>,
-) -> PyResult<(Vec<(String, String)>, Vec<String>)> {
+pub fn check(py: Python<'_>, text: String, path: PathBuf, sets: Vec<String>) -> PyResult<Checked> {
     py.detach(|| {
         let scenario = scenario(&text, &path, &sets)?;
         Ok((scenario.settings, scenario.warnings.iter().map(ToString::to_string).collect()))
