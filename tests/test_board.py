@@ -190,6 +190,37 @@ def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s
     assert tap.interrupt()["messages"] == {"ok": 12, "failed": 0, "errors": {}, "first_error": None}
 
 
+@tools
+def test_a_board_opens_a_queue_pair_by_itself_on_a_tap_device_that_was_there_before(start, network):
+    import socket
+
+    network.run("ip", "tuntap", "add", "dev", "pstk1", "mode", "tap")
+    network.run("ip", "addr", "add", f"{SERVER_IP}/24", "dev", "pstk1")
+    network.run("ip", "link", "set", "pstk1", "mtu", "9000", "up")
+    with network.inside():
+        manager = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        roce = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    manager.bind((SERVER_IP, cm.REQUEST_PORT))
+    manager.settimeout(30)
+    roce.bind((SERVER_IP, 4791))
+    board = start("--tap", "pstk1", "--peer-ip", SERVER_IP, "--open", "--counter", "5000x4", network=network)
+    own = cm.Info(SERVER_QPN, PSN, RKEY, BASE, int.from_bytes(socket.inet_aton(SERVER_IP)))
+    server = Server(PacketCable(network, "pstk1"), rkey=RKEY, arp=False)
+    server.mac = network.run("cat", "/sys/class/net/pstk1/address").strip()
+    asked = []
+    while cm.MODIFY_QP_RTS not in asked:
+        request = cm.Message.unpack(manager.recv(2048))
+        asked.append(request.request)
+        server.responder.psn = request.sender.psn
+        manager.sendto(request.answered(cm.ACK, own).pack(), (BOARD_IP, cm.REPLY_PORT))
+    assert set(asked) == {cm.OPEN_QP, cm.SEND_QP_INFO, cm.MODIFY_QP_RTS}
+    server.serve(board.process)
+    assert board.end()["messages"]["ok"] == 4
+    assert [(message.va, len(message.data)) for message in server.messages] == [
+        (BASE + 8192 * n, 5000) for n in range(4)
+    ]
+
+
 def connect(psn: int = PSN) -> list[str]:
     return ["--peer-ip", SERVER_IP, "--connect", f"qpn={SERVER_QPN:#x},psn={psn},rkey={RKEY},va={BASE:#x}"]
 
