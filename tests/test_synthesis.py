@@ -9,6 +9,7 @@ import pytest
 REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
 
+import blocks  # noqa: E402
 import levels  # noqa: E402
 import modules  # noqa: E402
 import sites  # noqa: E402
@@ -148,3 +149,11 @@ def test_modules_are_summed_over_their_instances_and_ranked(tmp_path):
     assert (rows["half"]["instances"], rows["half"]["ff"]) == (2, 2 * 8)
     assert rows["half"]["max_levels"] == 1
     assert "| **sum** |" in modules.table(list(rows.values()))
+
+
+def test_the_table_of_blocks_names_what_each_does_and_ends_with_the_sum():
+    row = {"lut": 3, "sites": 2, "ff": 5, "bram": 0.5, "uram": 0, "dsp": 0, "max_levels": 4, "rtl": "01234567"}
+    *_, first, second, total = blocks.table([{"block": "icrc_append", **row}, {"block": "roce_rx", **row}]).splitlines()
+    assert first == "| `icrc_append` | ICRC | 3 | 2 | 5 | 0.5 | 0 | 0 | 4 | 01234567 |"
+    assert "ICRC check" in second
+    assert total == "| **sum** | | 6 | 4 | 10 | 1 | 0 | 0 | 4 | |"
