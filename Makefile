@@ -17,7 +17,7 @@ XDIST   := -n $(JOBS) --dist load --maxschedchunk 1
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
 
-setup:           ## tools: Debian packages (as root), .venv, configured Verilator
+setup:           ## tools: Debian packages (as root), .venv, configured Verilator, the live page
 	@sh tools/setup.sh
 
 build: setup     ## the `penstock` command, gateware included
@@ -36,6 +36,7 @@ lint: setup      ## formatters and linters, nothing is changed
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	$(PYTHON) tb/lib/lint.py
+	cd web && npx --no-install tsc && npx --no-install prettier --log-level warn --check . ../tests/browser
 
 formal: setup    ## proofs by k-induction, each with covers and planted faults; FORMAL=name for one
 	$(PYTHON) rtl/formal/check.py $(FORMAL)
@@ -56,6 +57,7 @@ fmt: setup       ## format everything
 	cargo fmt --all
 	.venv/bin/ruff check -q --fix .
 	.venv/bin/ruff format .
+	cd web && npx --no-install prettier --log-level warn --write . ../tests/browser
 
-clean:           ## remove what was built, keep .venv
+clean:           ## remove what was built, keep .venv and web/node_modules
 	rm -rf build target out

@@ -39,6 +39,8 @@ want rdma iproute2
 # The virtual board's tests let the kernel ping it.
 want ping iputils-ping
 [ -e /etc/libibverbs.d/rxe.driver ] || packages="$packages libibverbs1 ibverbs-providers"
+# The tests of the live page.
+want chromium chromium
 # Not needed, but it saves minutes: the benches compile Verilator's runtime again and again.
 [ "$(id -u)" != 0 ] || want ccache ccache
 if [ -n "$packages" ]; then
@@ -71,3 +73,4 @@ if [ "$(cat .venv/.penstock 2>/dev/null || true)" != "$wanted" ]; then
     echo "$wanted" > .venv/.penstock
 fi
 .venv/bin/python tb/lib/toolchain.py >/dev/null
+sh tools/web.sh

@@ -135,6 +135,11 @@ impl<T: Top> Board<T> {
         self.registers.read(address, tag);
     }
 
+    /// Queues a register write behind the accesses already queued; [`Board::poll_register`] tells of its end.
+    pub fn queue_write(&mut self, address: u32, value: u32) {
+        self.registers.write(address, value);
+    }
+
     pub fn poll_register(&mut self) -> Option<Answer> {
         self.registers.poll_answer()
     }

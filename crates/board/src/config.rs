@@ -75,6 +75,35 @@ fn mac_words(mac: MacAddr) -> (u32, u32) {
     (u32::from_be_bytes([0, 0, a, b]), u32::from_be_bytes([c, d, e, f]))
 }
 
+/// Address and value of every register that holds DCQCN's parameters of a group, in the order of writing.
+pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 9] {
+    use regs::cc as c;
+    let law = match params.law {
+        Law::Off => 0u32,
+        Law::Dcqcn => 1,
+        Law::Qcn => 2,
+    };
+    let two_counters = params.stage_counting == StageCounting::PerTrigger;
+    let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
+        | field(params.clamp_target, c::CONTROL_CLAMP_TARGET_SHIFT, c::CONTROL_CLAMP_TARGET_MASK)
+        | field(two_counters, c::CONTROL_TWO_COUNTERS_SHIFT, c::CONTROL_TWO_COUNTERS_MASK)
+        | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
+        | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
+        | field(params.hyper_threshold, c::CONTROL_HYPER_THRESHOLD_SHIFT, c::CONTROL_HYPER_THRESHOLD_MASK);
+    [
+        (c::RATE_AI, params.rate_ai.0),
+        (c::RATE_HAI, params.rate_hai.0),
+        (c::RATE_MIN, params.rate_min.0),
+        (c::RATE_LINE, params.rate_line.0),
+        (c::DECREASE_INTERVAL, params.decrease_interval),
+        (c::ALPHA_INTERVAL, params.alpha_interval),
+        (c::INCREASE_INTERVAL, params.increase_interval),
+        (c::BYTE_THRESHOLD, params.byte_threshold),
+        (c::CONTROL, control),
+    ]
+    .map(|(offset, value)| (c::BASE + u32::from(group) * c::STRIDE + offset, value))
+}
+
 /// Address of one register of queue pair `index`.
 pub fn qp_register(index: u8, offset: u32) -> u32 {
     regs::qp::BASE + u32::from(index) * regs::qp::STRIDE + offset
@@ -110,33 +139,7 @@ impl<T: Top> Board<T> {
 
     /// Writes DCQCN's parameters of one group of queue pairs, and the law of those that choose none.
     pub fn set_dcqcn(&mut self, group: u8, params: &DcqcnParams) -> Result<(), RegisterError> {
-        use regs::cc as c;
-        let law = match params.law {
-            Law::Off => 0u32,
-            Law::Dcqcn => 1,
-            Law::Qcn => 2,
-        };
-        let two_counters = params.stage_counting == StageCounting::PerTrigger;
-        let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
-            | field(params.clamp_target, c::CONTROL_CLAMP_TARGET_SHIFT, c::CONTROL_CLAMP_TARGET_MASK)
-            | field(two_counters, c::CONTROL_TWO_COUNTERS_SHIFT, c::CONTROL_TWO_COUNTERS_MASK)
-            | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
-            | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
-            | field(params.hyper_threshold, c::CONTROL_HYPER_THRESHOLD_SHIFT, c::CONTROL_HYPER_THRESHOLD_MASK);
-        for (address, value) in [
-            (c::RATE_AI, params.rate_ai.0),
-            (c::RATE_HAI, params.rate_hai.0),
-            (c::RATE_MIN, params.rate_min.0),
-            (c::RATE_LINE, params.rate_line.0),
-            (c::DECREASE_INTERVAL, params.decrease_interval),
-            (c::ALPHA_INTERVAL, params.alpha_interval),
-            (c::INCREASE_INTERVAL, params.increase_interval),
-            (c::BYTE_THRESHOLD, params.byte_threshold),
-            (c::CONTROL, control),
-        ] {
-            self.write(c::BASE + u32::from(group) * c::STRIDE + address, value)?;
-        }
-        Ok(())
+        dcqcn_words(group, params).into_iter().try_for_each(|(address, value)| self.write(address, value))
     }
 
     /// Writes QCN's parameters of one group of queue pairs.

@@ -27,7 +27,7 @@ mod xgmii;
 
 pub use axil::Answer;
 pub use board::{Board, RegisterError, CYCLE_PS, OCTET_PS};
-pub use config::{qp_register, regs, EndpointConfig, QpConfig, SetupError};
+pub use config::{dcqcn_words, qp_register, regs, EndpointConfig, QpConfig, SetupError};
 #[cfg(feature = "all-tops")]
 pub use measured::{Penstock100gX16, Penstock10gX16};
 pub use message::{Completion, Message, Verb, WcStatus};

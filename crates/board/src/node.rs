@@ -58,6 +58,8 @@ pub struct BoardNode {
     running: Option<u64>,
     /// Frames whose time has not come, in the order of arrival.
     ingress: VecDeque<Ingress>,
+    /// Register writes for the next window.
+    writes: Vec<(u32, u32)>,
     samples: Vec<Sample>,
     previous: Option<Sample>,
     tally: MessageTally,
@@ -92,6 +94,7 @@ impl BoardNode {
             window_cycles,
             running: None,
             ingress: VecDeque::new(),
+            writes: Vec::new(),
             samples: Vec::new(),
             previous: None,
             tally: MessageTally::default(),
@@ -101,6 +104,11 @@ impl BoardNode {
 
     /// Shortest link delay that a board can have: one clock cycle.
     pub const MIN_LINK_DELAY: Time = Time::from_ps(CYCLE_PS);
+
+    /// Writes a register when the next window begins; writes keep their order.
+    pub fn queue_write(&mut self, address: u32, value: u32) {
+        self.writes.push((address, value));
+    }
 
     pub fn tally(&self) -> &MessageTally {
         &self.tally
@@ -152,7 +160,8 @@ impl BoardNode {
         let until = begin + self.window_cycles;
         let count = self.ingress.iter().take_while(|frame| frame.cycle < until).count();
         let ingress = self.ingress.drain(..count).collect();
-        self.worker().start(until, ingress)?;
+        let writes = std::mem::take(&mut self.writes);
+        self.worker().start(until, ingress, writes)?;
         self.running = Some(until);
         Ok(())
     }

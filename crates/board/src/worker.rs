@@ -68,6 +68,8 @@ pub struct Outcome {
 struct Window {
     until: u64,
     ingress: Vec<Ingress>,
+    /// Address and value of each register to be written in it.
+    writes: Vec<(u32, u32)>,
 }
 
 /// A board and its thread.
@@ -105,9 +107,10 @@ impl Worker {
         Ok(Self { windows, outcomes, thread })
     }
 
-    /// Lets the clock run up to `until`; `ingress` holds every frame that enters before, in order.
-    pub fn start(&self, until: u64, ingress: Vec<Ingress>) -> Result<(), WorkerGone> {
-        self.windows.send(Window { until, ingress }).map_err(|_| self.gone())
+    /// Lets the clock run up to `until`; `ingress` holds every frame that enters before, in order; `writes` are made
+    /// to registers (address, value) first, one after the other.
+    pub fn start(&self, until: u64, ingress: Vec<Ingress>, writes: Vec<(u32, u32)>) -> Result<(), WorkerGone> {
+        self.windows.send(Window { until, ingress, writes }).map_err(|_| self.gone())
     }
 
     /// Waits for the window that [`Worker::start`] began.
@@ -147,6 +150,9 @@ impl Runner {
         let mut outcome = Outcome::default();
         for frame in window.ingress {
             self.board.receive(frame.cycle, frame.frame, frame.fcs_ok);
+        }
+        for (address, value) in window.writes {
+            self.board.queue_write(address, value);
         }
         while self.board.cycle() < window.until {
             let now = self.board.cycle();

@@ -2,15 +2,16 @@
 //! `penstock run` of a laboratory scenario: builds its network, runs it under a progress bar, writes what was found.
 //! Promise: files are whole whenever the run ends, also after Ctrl-C.
 
+use crate::live::{of_lab, Page};
 use crate::output;
 use crate::run::{on_interrupt, write, Arguments, Failure};
 use crate::usage::Usage;
 use crate::Verdict;
 use crate::{lab_board, lab_report};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use penstock_netsim::lab::{Lab, LabScenario, RunError};
+use penstock_netsim::lab::{Lab, LabScenario, RunError, SenderKind};
 use penstock_netsim::report::{self, End, Timing};
-use penstock_netsim::{CaptureError, CaptureSink, SimError, Time, TraceError, TraceSink};
+use penstock_netsim::{CaptureError, CaptureSink, SimError, Time, TraceError, TraceSink, TraceTee};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -45,23 +46,40 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;
     let (started, before) = (Instant::now(), Usage::now());
     let mut lab = Lab::build(&scenario, &mut lab_board::board).map_err(|error| refused(&error))?;
+    let listener = arguments.live.listen()?;
     output::prepare(&arguments.out).map_err(|error| refused(&error))?;
+    let name = arguments.scenario.display().to_string();
+    let (manifest, settings, plan) = of_lab(&name, &scenario, &lab);
+    let page = Page::open(&arguments.live, listener, manifest, settings, "flows")?;
     report::watch(&mut lab, &scenario);
-    open_files(&mut lab, &scenario, arguments)?;
-    let result = follow(&mut lab, &scenario, &interrupted, arguments.json);
+    let tee = page.tee(plan, scenario.trace.interval + longest_delay(&scenario));
+    open_files(&mut lab, &scenario, arguments, tee)?;
+    let result = follow(&mut lab, &scenario, &interrupted, arguments.json, &page);
     close_files(&mut lab)?;
     let end = result?;
 
-    let mut summary = report::summary(&lab, &arguments.scenario.display().to_string(), &scenario, &end);
+    let (now, done) = (lab.now(), (lab.ledger.borrow().flows_over() as u64, lab.flows.len() as u64));
+    let mut summary = report::summary(&lab, &name, &scenario, &end);
     summary.timing = timing(summary.timing, started, before);
     lab_board::add_counters(lab, &mut summary.flows)?;
+    page.end(end.word(), now, done, &summary);
     let json = serde_json::to_string_pretty(&summary).expect("a summary has only plain keys");
     write(&arguments.out.join(output::SUMMARY), &json)?;
+    if !arguments.no_plots {
+        page.report(&arguments.out);
+    }
     match arguments.json {
         true => println!("{json}"),
         false => println!("{}\nresults are in {}", lab_report::tables(&summary), arguments.out.display()),
     }
+    page.stay(&interrupted);
     Ok(if summary.is_verified() { Verdict::Verified } else { Verdict::Fault })
+}
+
+/// Boards look back by up to their link's delay.
+fn longest_delay(scenario: &LabScenario) -> Time {
+    let from_boards = scenario.flows.iter().filter(|flow| flow.sender == SenderKind::Gateware);
+    from_boards.map(|flow| scenario.link_of(flow.from).delay).max().unwrap_or_default()
 }
 
 fn timing(counted: Timing, started: Instant, before: Usage) -> Timing {
@@ -72,11 +90,12 @@ fn timing(counted: Timing, started: Instant, before: Usage) -> Timing {
     Timing { wall_s, cpu_s, traversals_per_cpu_s, peak_rss_mb: after.peak_rss_mb, ..counted }
 }
 
-fn open_files(lab: &mut Lab, scenario: &LabScenario, arguments: &Arguments) -> Result<(), Failure> {
+fn open_files(lab: &mut Lab, scenario: &LabScenario, arguments: &Arguments, tee: TraceTee) -> Result<(), Failure> {
     let interval = scenario.trace.interval;
     if interval > Time::ZERO {
         let mut sink = TraceSink::create(arguments.out.join(output::TRACE), &[("penstock.kind", "lab")])?;
         sink.select(&scenario.trace.metrics);
+        sink.set_tee(tee);
         lab.engine.set_trace(sink, interval);
     }
     let capture = &scenario.capture;
@@ -103,7 +122,13 @@ fn close_files(lab: &mut Lab) -> Result<(), Failure> {
 }
 
 /// Steps the simulation to its end, or to the user's Ctrl-C, under a progress bar of simulated time.
-fn follow(lab: &mut Lab, scenario: &LabScenario, interrupted: &AtomicBool, quiet: bool) -> Result<End, Failure> {
+fn follow(
+    lab: &mut Lab,
+    scenario: &LabScenario,
+    interrupted: &AtomicBool,
+    quiet: bool,
+    page: &Page,
+) -> Result<End, Failure> {
     let us = |time: Time| time.as_ps() / 1_000_000;
     let bar = ProgressBar::new(us(lab.time_limit())).with_style(
         ProgressStyle::with_template("{bar:40} {percent} % of the time limit, {msg}, {elapsed} elapsed, {eta} left")
@@ -129,6 +154,7 @@ fn follow(lab: &mut Lab, scenario: &LabScenario, interrupted: &AtomicBool, quiet
         }
         bar.set_position(us(lab.now()));
         let (now_ms, done) = (lab.now().as_secs_f64() * 1e3, lab.ledger.borrow().flows_over());
+        page.advance(lab.now(), done as u64, lab.flows.len() as u64, interrupted);
         bar.set_message(format!("{now_ms:.2} ms simulated, {done} of {} flows done", lab.flows.len()));
     };
     bar.finish_and_clear();

@@ -9,6 +9,7 @@ mod board_setup;
 mod lab;
 mod lab_board;
 mod lab_report;
+mod live;
 mod output;
 mod plots;
 mod python;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 pub const EVENTS: &str = "events.parquet";
 pub const TRACE: &str = "trace.parquet";
 pub const SUMMARY: &str = "summary.json";
+pub const REPORT: &str = "report.html";
 pub const CAPTURE: &str = "capture.pcapng";
 /// Written by `python/penstock/plots.py`.
 const PLOTS: [&str; 3] = ["throughput.png", "alpha.png", "queue.png"];
@@ -24,7 +25,7 @@ pub enum OutputError {
 /// Makes the folder and removes what an earlier run has left in it, nothing else.
 pub fn prepare(folder: &Path) -> Result<(), OutputError> {
     std::fs::create_dir_all(folder).map_err(|source| OutputError::Folder { folder: folder.into(), source })?;
-    for name in [EVENTS, TRACE, SUMMARY, CAPTURE].into_iter().chain(PLOTS) {
+    for name in [EVENTS, TRACE, SUMMARY, REPORT, CAPTURE].into_iter().chain(PLOTS) {
         let file = folder.join(name);
         match std::fs::remove_file(&file) {
             Err(source) if source.kind() != ErrorKind::NotFound => return Err(OutputError::Stale { file, source }),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock run`: one scenario, from its file to tables, Parquet files and plots.
 
+use crate::live::{BoardHelm, LiveOptions, Page};
 use crate::simulation::{Progress, Simulation, SimulationError};
 use crate::summary::{end_word, Summary};
 use crate::{lab, output, plots, report, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use penstock_netsim::lab::LabScenario;
-use penstock_netsim::Scenario;
+use penstock_netsim::{Scenario, Time};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -25,9 +26,11 @@ pub struct Arguments {
     /// Print the summary as JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Do not draw plots
+    /// Do not draw plots and do not write report.html
     #[arg(long)]
-    no_plots: bool,
+    pub(crate) no_plots: bool,
+    #[command(flatten)]
+    pub(crate) live: LiveOptions,
 }
 
 /// Runs a scenario; prints what went wrong itself.
@@ -78,24 +81,40 @@ impl From<SimulationError> for Failure {
 }
 
 fn simulate(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let scenario =
-        Scenario::load(&arguments.scenario, &arguments.set).map_err(|error| Failure::Refused(error.to_string()))?;
+    let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
+    let (path, sets) = (&arguments.scenario, &arguments.set);
+    let scenario = Scenario::load(path, sets).map_err(|error| refused(&error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
     for warning in &scenario.warnings {
         eprintln!("warning: {warning}");
     }
     let out = &arguments.out;
     let interrupted = on_interrupt()?;
 
+    let listener = arguments.live.listen()?;
+    let mut helm = BoardHelm::new(path.clone(), text, sets.clone(), scenario.boards.count);
+    let (manifest, plan) = helm.manifest(&scenario, listener.is_some());
+    let page = Page::open(&arguments.live, listener, manifest, helm.settings(&scenario), "events")?;
+
     let started = Instant::now();
-    let mut simulation = Simulation::build(&scenario, out).map_err(Failure::of_set_up)?;
-    let progress = follow(&mut simulation, &interrupted, arguments.json)?;
+    let tee = page.tee(plan, settle(&scenario));
+    let mut simulation = Simulation::build(&scenario, out, tee).map_err(Failure::of_set_up)?;
+    let progress = follow(&mut simulation, &interrupted, arguments.json, &page, |simulation| {
+        while let Some(request) = page.poll_request() {
+            helm.handle(request, simulation, &scenario, page.recording());
+        }
+    })?;
+    let (now, done) = (simulation.now(), (simulation.events_built(), simulation.events_wanted()));
     let result = simulation.finish()?;
 
-    let name = arguments.scenario.display().to_string();
-    let summary = Summary::new(&name, &scenario, end_word(progress), result, started.elapsed());
+    let name = path.display().to_string();
+    let mut summary = Summary::new(&name, &scenario, end_word(progress), result, started.elapsed());
+    summary.steered = page.applied();
+    page.end(summary.end, now, done, &summary);
     let json = serde_json::to_string_pretty(&summary).expect("a summary has only plain keys");
     write(&out.join(output::SUMMARY), &json)?;
     if !arguments.no_plots {
+        page.report(out);
         if let Err(message) = plots::draw(out) {
             eprintln!("warning: {message}");
         }
@@ -104,11 +123,25 @@ fn simulate(arguments: &Arguments) -> Result<Verdict, Failure> {
         true => println!("{json}"),
         false => println!("{}\nresults are in {}", report::tables(&summary), out.display()),
     }
+    page.stay(&interrupted);
     Ok(summary.verdict())
 }
 
-/// Steps the simulation to its end, or to the user's Ctrl-C, under a progress bar of events.
-fn follow(simulation: &mut Simulation, interrupted: &AtomicBool, quiet: bool) -> Result<Progress, Failure> {
+/// How far back in time boards record: they run ahead of the network and behind it by up to their link's delay.
+fn settle(scenario: &Scenario) -> Time {
+    let delays = (0..scenario.boards.count).map(|k| scenario.link_of(&Scenario::board_name(k)).delay);
+    scenario.trace.interval + delays.max().unwrap_or_default()
+}
+
+/// Steps the simulation to its end, or to the user's Ctrl-C, under a progress bar of events; `steer` is called
+/// between steps.
+fn follow(
+    simulation: &mut Simulation,
+    interrupted: &AtomicBool,
+    quiet: bool,
+    page: &Page,
+    mut steer: impl FnMut(&mut Simulation),
+) -> Result<Progress, Failure> {
     let bar = ProgressBar::new(simulation.events_wanted()).with_style(
         ProgressStyle::with_template("{bar:40} {pos}/{len} events, {msg}, {elapsed} elapsed, {eta} left")
             .expect("a valid template"),
@@ -118,13 +151,18 @@ fn follow(simulation: &mut Simulation, interrupted: &AtomicBool, quiet: bool) ->
     }
     let mut progress = Progress::Running;
     while progress == Progress::Running && !interrupted.load(Ordering::Relaxed) {
+        steer(simulation);
         progress = simulation.step()?;
+        page.advance(simulation.now(), simulation.events_built(), simulation.events_wanted(), interrupted);
         bar.set_position(simulation.events_built());
         bar.set_message(format!("{:.2} ms simulated", simulation.now().as_secs_f64() * 1e3));
     }
     bar.finish_and_clear();
     Ok(progress)
 }
+
+/// Nothing is left to be closed: Ctrl-C needs no words.
+pub(crate) static QUIET_INTERRUPT: AtomicBool = AtomicBool::new(false);
 
 /// A flag that Ctrl-C (or SIGTERM) raises; a second Ctrl-C ends the process at once.
 pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
@@ -134,7 +172,9 @@ pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
         if raised.swap(true, Ordering::Relaxed) {
             std::process::exit(1);
         }
-        eprintln!("\ninterrupted: closing the files; once more to stop at once");
+        if !QUIET_INTERRUPT.load(Ordering::Relaxed) {
+            eprintln!("\ninterrupted: closing the files; once more to stop at once");
+        }
     })
     .map_err(|error| Failure::Fault(format!("cannot watch for Ctrl-C: {error}")))?;
     Ok(flag)

@@ -7,8 +7,8 @@ use crate::source::BoardSource;
 use penstock_board::{regs, Board, BoardNode, EndpointConfig, QpConfig, SetupError, WorkerGone};
 use penstock_netsim::scenario::Trigger;
 use penstock_netsim::{
-    CaptureError, CaptureSink, Host, HostConfig, HostStats, Node, PortStats, RunEnd, Scenario, SimError, Star, Stream,
-    Switch, SwitchStats, Time, TraceError, TraceSink,
+    CaptureError, CaptureSink, EcnParams, Host, HostConfig, HostStats, Node, PortStats, RunEnd, Scenario, SimError,
+    Star, Stream, Switch, SwitchStats, Time, TraceError, TraceSink, TraceTee,
 };
 use penstock_readout::{
     BuilderConfig, Dataset, DatasetError, EventSource, EventWriter, Receiver, ReceiverConfig, ReceiverError,
@@ -126,7 +126,8 @@ impl Simulation {
     pub const STEP: Time = Time::from_us(100);
 
     /// Reads the data, sets the boards up by their registers and joins everything by the scenario's network.
-    pub fn build(scenario: &Scenario, out: &Path) -> Result<Self, SimulationError> {
+    /// `tee` is told what the trace records.
+    pub fn build(scenario: &Scenario, out: &Path, tee: TraceTee) -> Result<Self, SimulationError> {
         let count = scenario.boards.count;
         let dataset = Dataset::load(&scenario.data.file)?;
         let events = Arc::new(EventSource::new(&dataset, count)?);
@@ -150,7 +151,8 @@ impl Simulation {
 
         let mut star = Star::build(scenario, boards, Box::new(host))?;
         if scenario.trace.interval > Time::ZERO {
-            let sink = TraceSink::create(out.join(output::TRACE), &[])?;
+            let mut sink = TraceSink::create(out.join(output::TRACE), &[])?;
+            sink.set_tee(tee);
             star.engine.set_trace(sink, scenario.trace.interval);
         }
         let capture = &scenario.capture;
@@ -189,6 +191,21 @@ impl Simulation {
 
     pub fn events_wanted(&self) -> u64 {
         self.events
+    }
+
+    /// Writes registers (address, value) of board `k` when its next window begins.
+    pub fn write_registers(&mut self, k: u16, words: &[(u32, u32)]) {
+        let node: Option<&mut BoardNode> = self.star.engine.node_mut(self.star.boards[usize::from(k)]);
+        let node = node.expect("boards are board nodes");
+        for (address, value) in words {
+            node.queue_write(*address, *value);
+        }
+    }
+
+    /// Has the switch mark by other thresholds from now on.
+    pub fn set_ecn(&mut self, ecn: [Option<EcnParams>; 8]) {
+        let switch: Option<&mut Switch> = self.star.engine.node_mut(self.star.switch);
+        switch.expect("the switch is a switch").set_marking(ecn);
     }
 
     fn host(&self) -> &Host<App> {

@@ -5,6 +5,7 @@ use crate::simulation::{Progress, RunResult, Simulation};
 use crate::Verdict;
 use penstock_board::regs::counters;
 use penstock_board::CYCLE_PS;
+use penstock_dashboard::Applied;
 use penstock_netsim::{HostStats, PortStats, Scenario, SwitchStats, Time};
 use penstock_readout::ReceiverReport;
 use serde::Serialize;
@@ -25,6 +26,9 @@ pub struct Summary {
     pub boards: Vec<BoardSummary>,
     pub switch: SwitchSummary,
     pub server: ServerSummary,
+    /// What was changed from the live page: such a run cannot be repeated from its scenario alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steered: Vec<Applied>,
     /// Jain's fairness index of the boards' goodput, mean over windows of 1 ms in which all were sending.
     pub jain_index: Option<f64>,
     /// Payload stored per second of simulated time, bit/s.
@@ -102,6 +106,7 @@ impl Summary {
             end,
             boards,
             switch: switch_summary(&result.switch, &result.server_port, &result.board_ports),
+            steered: Vec::new(),
             jain_index,
             goodput_bps: server.bytes_stored as f64 * 8.0 / simulated_s.max(f64::MIN_POSITIVE),
             server,

@@ -58,5 +58,5 @@ pub use switch::{
     EcnParams, Headroom, PauseCycle, PausedPort, PfcParams, PfcThreshold, PortStats, QcnPoints, Scheduling, Switch,
     SwitchParams, SwitchPreset, SwitchStats, UnknownPreset, SWITCH_PRESETS,
 };
-pub use trace::{NameNumber, TraceError, TraceSink};
+pub use trace::{NameNumber, TraceError, TraceRow, TraceSink, TraceTee};
 pub use units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};

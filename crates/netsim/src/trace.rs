@@ -43,6 +43,19 @@ struct Names {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameNumber(u16);
 
+/// One recorded value, as a tee sees it. Equal numbers are equal names.
+#[derive(Debug, Clone, Copy)]
+pub struct TraceRow<'a> {
+    pub time: Time,
+    pub node: (u16, &'a str),
+    pub channel: u16,
+    pub metric: (u16, &'a str),
+    pub value: f64,
+}
+
+/// Who else is told of everything that a trace records, see `TraceSink::set_tee`.
+pub type TraceTee = Box<dyn FnMut(TraceRow) + Send>;
+
 /// A metric by the address of its name; names are literals, so an address stands for one name.
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -151,6 +164,7 @@ pub struct TraceSink {
     node: u16,
     error: Option<TraceError>,
     written: u64,
+    tee: Option<TraceTee>,
 }
 
 impl TraceSink {
@@ -196,7 +210,13 @@ impl TraceSink {
             node: 0,
             error: None,
             written: 0,
+            tee: None,
         }
+    }
+
+    /// Tells `tee` every value as it is recorded: the numbers of the file, while the run goes on.
+    pub fn set_tee(&mut self, tee: TraceTee) {
+        self.tee = Some(tee);
     }
 
     /// Keeps these metrics only; none: all.
@@ -240,11 +260,15 @@ impl TraceSink {
 
     /// Records a value of the current node at a time of its own (windowed nodes look back).
     pub fn record_at(&mut self, time: Time, channel: u16, metric: &'static str, value: f64) {
-        let Some(metric) = self.metric(metric) else { return };
+        let Some(number) = self.metric(metric) else { return };
+        if let Some(tee) = &mut self.tee {
+            let node = (self.node, self.names.strings[usize::from(self.node)].as_str());
+            tee(TraceRow { time, node, channel, metric: (number, metric), value });
+        }
         self.rows.time_ps.push(time.0);
         self.rows.node.push(self.node);
         self.rows.channel.push(channel);
-        self.rows.metric.push(metric);
+        self.rows.metric.push(number);
         self.rows.value.push(value);
         if self.rows.time_ps.len() >= Self::ROWS_PER_GROUP {
             self.flush();

@@ -133,6 +133,12 @@ impl Switch {
         }
     }
 
+    /// Marks by these thresholds from now on, at every port without ones of its own.
+    pub fn set_marking(&mut self, ecn: [Option<EcnParams>; CLASSES]) {
+        self.params.ecn = ecn;
+        self.markers[0] = markers(ecn);
+    }
+
     /// The address this switch sends PFC and QCN messages from.
     pub fn set_mac(&mut self, mac: MacAddr) {
         self.mac = mac;

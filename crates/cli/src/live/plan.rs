@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which of a trace's values a page shows, and in which column of the recording each goes.
+
+use penstock_dashboard::{Recorder, Shared};
+use penstock_netsim::{Time, TraceRow, TraceTee};
+use std::collections::HashMap;
+
+/// Columns by node, channel and metric of the trace.
+#[derive(Debug, Default)]
+pub struct Plan {
+    columns: HashMap<(String, u16), HashMap<&'static str, usize>>,
+    count: usize,
+}
+
+impl Plan {
+    /// The column of a value of the trace; a new one when it is asked for the first time.
+    pub fn column(&mut self, node: &str, channel: u16, metric: &'static str) -> usize {
+        let metrics = self.columns.entry((node.to_owned(), channel)).or_default();
+        *metrics.entry(metric).or_insert_with(|| {
+            self.count += 1;
+            self.count - 1
+        })
+    }
+
+    /// One column that has the greatest of several channels' values.
+    pub fn greatest(&mut self, node: &str, channels: impl IntoIterator<Item = u16>, metric: &'static str) -> usize {
+        let column = self.count;
+        self.count += 1;
+        for channel in channels {
+            self.columns.entry((node.to_owned(), channel)).or_default().insert(metric, column);
+        }
+        column
+    }
+
+    /// How many columns there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What a trace shall tell: it looks each value's column up by the numbers of its names, which it learns once.
+    pub(super) fn tee(self, recording: Shared, settle: Time) -> TraceTee {
+        let mut recorder = Recorder::new(recording, settle.as_ps());
+        let mut known: HashMap<(u16, u16, u16), Option<usize>> = HashMap::new();
+        Box::new(move |row: TraceRow| {
+            let key = (row.node.0, row.channel, row.metric.0);
+            let column = *known.entry(key).or_insert_with(|| {
+                let metrics = self.columns.get(&(row.node.1.to_owned(), row.channel))?;
+                metrics.get(row.metric.1).copied()
+            });
+            if let Some(column) = column {
+                recorder.record(row.time.as_ps(), column, row.value);
+            }
+        })
+    }
+}

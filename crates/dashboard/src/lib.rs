@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The live page of a run and the file that shows a stored one: what was recorded, the web server, `report.html`.
+//! Promise: the page's numbers are those that were recorded; nobody but pages that this server gave out can steer.
+//! Source: issue E; the protocol is in docs/live.md, the page itself in web/.
+//!
+//! ```text
+//! run -> Recorder -> Recording -> /feed (server-sent events) -> page
+//!  ^                     |                                       |
+//!  |                     +-> report.html (whole, after the run)  |
+//!  +------ Steering <------------ POST /control <----------------+
+//! ```
+
+mod assets;
+mod feed;
+mod guard;
+mod manifest;
+mod recording;
+mod report;
+mod server;
+mod steering;
+
+pub use manifest::{Choice, Manifest, Parameter, Queue, Scope, Sender, Series, Total};
+pub use recording::{Phase, Progress, Recorder, Recording, Shared};
+pub use report::write_report;
+pub use server::{BindError, Listener, Server};
+pub use steering::{Applied, Control, ControlError, Request, Settings, Steering};

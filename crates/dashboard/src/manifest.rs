@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a page shows of a run: senders, queues, totals, and the columns of the recording that hold their values.
+//! Promise: fixed for a run; the page knows no names of nodes or metrics but those it is told here.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Columns of a recording by the page's name of what they hold.
+pub type Series = BTreeMap<&'static str, usize>;
+
+/// Everything about a run that does not change while it runs.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Manifest {
+    /// What ran, as the user called it.
+    pub title: String,
+    /// Of the kind "boards", "lab" or "board".
+    pub kind: &'static str,
+    /// Simulated time from one row to the next, ps; 0: nothing is recorded.
+    pub interval_ps: u64,
+    pub senders: Vec<Sender>,
+    pub queues: Vec<Queue>,
+    pub totals: Vec<Total>,
+    /// What can be changed while the run goes on; empty: nothing.
+    pub parameters: Vec<Parameter>,
+    /// What the user should know, as that not everything is shown.
+    pub notes: Vec<String>,
+    /// Number of columns of the recording.
+    pub columns: usize,
+}
+
+/// A board or a flow. Its series: `throughput`, `rate_current`, `rate_target` (bit/s), `alpha`, `cnp_handled`, `paused`
+/// (fraction of time), those of them that there are.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Sender {
+    pub name: String,
+    pub series: Series,
+    /// Other values, by the kernel's names of counters.
+    pub counters: Series,
+    /// What its throughput is compared with: its own link, bit/s.
+    pub link_bps: f64,
+    /// The bottleneck that all senders share, bit/s, or the threshold of the emulated switch.
+    pub limit_bps: f64,
+}
+
+/// An egress queue. Its series: `depth` (bytes), `marked` (packets), `paused` (this port is held), `pausing` (the
+/// switch holds others).
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Queue {
+    pub name: String,
+    pub series: Series,
+}
+
+/// A value of the whole run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Total {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub column: usize,
+}
+
+/// Of what a parameter is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Each sender has its own.
+    Sender,
+    /// The run has one.
+    Run,
+}
+
+/// Something that can be changed while the run goes on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameter {
+    /// As in a scenario: `cc.rate_ai`.
+    pub key: &'static str,
+    pub label: &'static str,
+    /// One line: what it does.
+    pub help: &'static str,
+    pub scope: Scope,
+    /// The values that it can have; empty: any quantity.
+    pub choices: &'static [Choice],
+}
+
+/// A value of a parameter that has a few: as a scenario has it.
+pub type Choice = &'static str;

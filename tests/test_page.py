@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live page and report.html, in headless Chromium.
+
+Promises checked: the page's numbers are those of trace.parquet; a parameter changed on the page changes the board's
+registers and is noted; a lost connection and an ended run are said; a stored run opens from its file and loads nothing;
+pages of other origins and forged hosts get nothing; sixty boards stay smooth.
+"""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from conftest import ROOT, SCENARIO, Penstock, Run
+
+BROWSER = ROOT / "tests/browser"
+SERIES = ("throughput", "rate_current", "rate_target", "alpha", "cnp_handled", "paused")
+
+
+def browse(case: str, *arguments: object) -> dict:
+    """Runs one of tests/browser and returns what it found; the page itself must have had no errors."""
+    command = ["node", str(BROWSER / f"{case}.mjs"), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["errors"] == [], found["errors"]
+    return found
+
+
+@dataclass
+class Live:
+    """A run with its page."""
+
+    process: subprocess.Popen[str]
+    url: str
+    out: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1])
+
+
+@contextmanager
+def live(
+    penstock: Penstock, out: Path, *settings: str, scenario: Path = SCENARIO, pace: str | None = None
+) -> Iterator[Live]:
+    """Starts a run with a page on a free port; it is ended in any case."""
+    options = ("--no-plots", "--live", "127.0.0.1:0", *(("--pace", pace) if pace else ()))
+    command = penstock.command(out, *settings, scenario=scenario, options=options)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stderr.readline()
+        assert line.startswith("live page: http://127.0.0.1:"), line + process.stderr.read()
+        yield Live(process, line.split()[-1], out)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def at_sample(run: Run, node: str, metric: str, sample: int) -> float:
+    """The value of a trace at a sample, by pyarrow alone."""
+    trace = run.trace()
+    mine = trace.filter(pc.and_(pc.equal(trace["node"], node), pc.equal(trace["metric"], metric)))
+    interval = 20_000_000
+    values = [
+        value
+        for time, value in zip(mine["time_ps"].to_pylist(), mine["value"].to_pylist(), strict=True)
+        if time // interval == sample
+    ]
+    assert len(values) == 1, f"{node} {metric} {sample}: {values}"
+    return values[0]
+
+
+# ---- a stored run --------------------------------------------------------------------------------------------------
+
+
+def test_a_stored_run_opens_from_its_file_with_the_values_of_the_trace(
+    penstock: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_PYTHON", "/bin/false")  # other tests look at the plots, which take their time
+    run = penstock.run(tmp_path, "data.events=6", options=())
+    assert run.status == 0, run.stderr
+    report = tmp_path / "report.html"
+    samples = (3, 41, 60)
+    found = browse("stored", f"file://{report}", *samples)
+    assert found["asked"] == [], "a report loads nothing"
+    assert found["state"] == "stored run, done"
+    for sample in samples:
+        read = found["read"][str(sample)]
+        assert read["when"] == f"at {sample * 0.02:.2f} ms"
+        for board in ("board0", "board1", "board2"):
+            for metric in SERIES:
+                shown = float(read["values"][board][metric]["exact"].split()[0])
+                assert shown == at_sample(run, board, metric, sample), f"{board} {metric} at sample {sample}"
+        assert (
+            read["values"]["board0"]["rate_current"]["text"]
+            == f"{at_sample(run, 'board0', 'rate_current', sample) / 1e9:.3f}"
+        )
+    for chart in ("chart-throughput", "chart-rates", "chart-alpha"):
+        assert found["ink"][chart] > 500, f"{chart} is empty: {found['ink']}"
+    assert {"pause", "follow", "whole", "mean", "theme", "help", "none", "checkbox"} <= set(found["reached"]), found[
+        "reached"
+    ]
+    assert "unseen" not in found["reached"], "the focus must be seen"
+    assert {"space", "+", "?"} <= set(found["keys"])
+    assert min(found["contrast"].values()) >= 4.5, found["contrast"]
+
+
+def test_runs_without_plots_write_no_report(penstock: Penstock, tmp_path: Path) -> None:
+    assert penstock.run(tmp_path, "data.events=1").status == 0
+    assert not (tmp_path / "report.html").exists()
+
+
+# ---- a live run ----------------------------------------------------------------------------------------------------
+
+
+def test_a_parameter_changed_on_the_page_changes_the_rate_of_its_board(penstock: Penstock, tmp_path: Path) -> None:
+    with live(penstock, tmp_path, "data.events=2000") as run:
+        found = browse("steer", run.url, run.process.pid, "cc.rate_min", "7Gbps", "seven")
+    assert found["running"] == "running"
+    assert found["before"]["ink"]["chart-throughput"] > 100
+    assert "seven" in found["refused"], "the run's own words, with the value"
+    assert "board0: cc.rate_min = 7Gbps" in found["log"]
+    # The floor of R_C holds from the next cut or raise on: by Q8.24 bytes per cycle a little beside 7 Gb/s.
+    assert min(found["steered"]["board0"][-4:]) >= 6.99e9, found["steered"]
+    assert min(found["steered"]["board1"]) < 6.9e9, "the others are left alone"
+    assert found["lost"]["state"] == "connection lost"
+    assert "was lost at" in found["lost"]["banner"] and found["lost"]["rows"] > 0
+
+
+def test_a_run_that_ended_says_so_notes_its_steering_and_lets_no_other_origin_in(
+    penstock: Penstock, tmp_path: Path
+) -> None:
+    with live(penstock, tmp_path, "data.events=8", pace="0.0005") as run:
+        wish = {"senders": ["board1"], "set": {"cc.rate_ai": "80Mbps", "switch.kmin": "60KB"}}
+        assert ask(run.port, "POST", "/control", json.dumps(wish)) == (204, "")
+        found = browse("ended", run.url)
+        run.process.send_signal(signal.SIGINT)
+        assert run.process.wait(timeout=20) == 0
+    assert "has ended: everything was sent and answered" in found["banner"]
+    assert found["apply"] is True and found["late"]["status"] == 409 and "has ended" in found["late"]["text"]
+    assert found["counters"], "the gateware's counters are there at the end"
+    assert found["foreign"] == {"read": "refused", "post": "refused", "feed": "refused"}
+    of_board, of_switch = sorted(
+        json.loads((tmp_path / "summary.json").read_text())["steered"], key=lambda one: not one["senders"]
+    )
+    assert of_board["senders"] == ["board1"] and of_board["set"] == {"cc.rate_ai": "80Mbps"}
+    assert of_board["registers"], "the register writes are noted"
+    assert of_switch["senders"] == [] and of_switch["set"] == {"switch.kmin": "60KB"}
+
+
+def test_sixty_boards_stay_smooth(penstock: Penstock, tmp_path: Path) -> None:
+    scenario = tmp_path / "sixty.toml"
+    scenario.write_text(
+        """
+        [run]
+        time_limit = "1s"
+        [topology]
+        kind = "star"
+        boards = 60
+        [[flow]]
+        [trace]
+        interval = "20us"
+        """
+    )
+    with live(penstock, tmp_path / "out", scenario=scenario, pace="0.002") as run:
+        found = browse("sixty", run.url, 4)
+    assert found["senders"] == 60
+    assert found["rows"] > 20 and found["redraws"] > 3, found
+    # Twenty updates a second leave 50 ms for each.
+    assert found["cpu_ms"] < 50, found
+
+
+# ---- who may, and where --------------------------------------------------------------------------------------------
+
+
+def ask(port: int, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
+    """One request with chosen headers; its status and text."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=40)
+    chosen = {name.replace("_", "-"): value for name, value in headers.items()}
+    given = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", **chosen}
+    connection.putrequest(method, path, skip_host=True)
+    for name, value in given.items():
+        connection.putheader(name, value)
+    if body is not None:
+        connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders()
+    if body is not None:
+        connection.send(body.encode())
+    response = connection.getresponse()
+    text = "" if path.startswith("/feed") and response.status == 200 else response.read().decode()
+    connection.close()
+    return response.status, text
+
+
+def test_forged_hosts_and_other_origins_are_refused(penstock: Penstock, tmp_path: Path) -> None:
+    steer = json.dumps({"set": {"cc.law": "off"}})
+    with live(penstock, tmp_path, "data.events=2000") as run:
+        own = f"127.0.0.1:{run.port}"
+        for path in ("/", "/app.js", "/feed"):
+            assert ask(run.port, "GET", path)[0] == 200
+            assert ask(run.port, "GET", path, Host=f"localhost:{run.port}")[0] == 200
+            status, text = ask(run.port, "GET", path, Host="rebound.example")
+            assert status == 403 and "rebound.example" in text
+        for origin in ("http://evil.example", f"http://localhost:{run.port}", "null"):
+            assert ask(run.port, "GET", "/feed", Origin=origin)[0] == 403
+            assert ask(run.port, "POST", "/control", steer, Origin=origin)[0] == 403
+        assert ask(run.port, "GET", "/feed", Sec_Fetch_Site="cross-site")[0] == 403
+        assert ask(run.port, "POST", "/control", steer, Content_Type="text/plain")[0] == 415
+        assert ask(run.port, "POST", "/control", "{}", Origin=f"http://{own}")[0] == 400
+        for wish, status in (
+            ({"set": {"cc.law": "sometimes"}}, 422),
+            ({"set": {"run.seed": "2"}}, 422),
+            ({"senders": ["board9"], "set": {"cc.law": "off"}}, 404),
+        ):
+            assert ask(run.port, "POST", "/control", json.dumps(wish))[0] == status, wish
+    assert not (tmp_path / "summary.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("nonsense", "give ADDR:PORT"),
+        ("127.0.0.1:99999", "give ADDR:PORT"),
+        ("192.0.2.1:8080", "does not have that address"),
+        ("taken", "in use; give another"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_refused_before_anything_runs(
+    penstock: Penstock, tmp_path: Path, address: str, words: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        if address == "taken":
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+        run = penstock.run(tmp_path / "out", options=("--live", address))
+    assert run.status == 2 and words in run.stderr, run.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("pace", ["0", "-1", "fast", "inf"])
+def test_a_pace_that_is_none_is_refused(penstock: Penstock, tmp_path: Path, pace: str) -> None:
+    run = penstock.run(tmp_path, options=(f"--pace={pace}",))
+    assert run.status == 2 and "0.001" in run.stderr
+
+
+def test_the_logic_of_the_page_holds() -> None:
+    """web/test, by node's own test runner."""
+    environment = {**os.environ, "npm_config_loglevel": "error"}
+    done = subprocess.run(
+        ["npm", "test"], cwd=ROOT / "web", env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands beside the charts as text: tiles with the run at a glance, which queue, counters, settings, notes.
+
+import { byId, make, setText } from "./dom";
+import * as format from "./format";
+import type { Scene } from "./frames";
+
+/** Sum over all senders of their latest values; NaN if none has one. */
+function total({ model, view }: Scene, series: string): number {
+  const values = model.manifest.senders.map((sender) => model.latest(sender.series[series], view.row));
+  const there = values.filter((value) => !Number.isNaN(value));
+  return there.length ? there.reduce((sum, value) => sum + value, 0) : NaN;
+}
+
+/** Sum of all throughputs, each as a mean of 0.1 ms: single packets would make it flicker. */
+function throughput({ model, view }: Scene): number {
+  const rows = Math.max(1, Math.round(0.1 / (model.stepMs || 1)));
+  let sum = 0,
+    count = 0;
+  for (const sender of model.manifest.senders) {
+    const column = model.column(sender.series.throughput);
+    let own = 0,
+      seen = 0;
+    for (let row = view.row; row >= 0 && row > view.row - rows - 2 && seen < rows; row--) {
+      const value = column[row] ?? NaN;
+      if (value === value) {
+        own += value;
+        seen++;
+      }
+    }
+    if (seen) {
+      sum += own / seen;
+      count++;
+    }
+  }
+  return count ? sum : NaN;
+}
+
+interface Tile {
+  name: string;
+  value: (scene: Scene) => string;
+  of: (scene: Scene) => string;
+}
+
+const TILES: Tile[] = [
+  {
+    name: "Throughput",
+    value: (scene) => `${format.fixed(throughput(scene) / 1e9, 2)} Gb/s`,
+    of: ({ model }) => `${format.count(model.manifest.senders.length)} ${noun(model.manifest.kind)}`,
+  },
+  {
+    name: "Queue",
+    value: ({ model, view, queue }) => format.bytes(model.latest(model.manifest.queues[queue]?.series.depth, view.row)),
+    of: ({ model, queue }) => model.manifest.queues[queue]?.name ?? "",
+  },
+  {
+    name: "Packets marked",
+    value: ({ model, view, queue }) =>
+      format.count(model.latest(model.manifest.queues[queue]?.series.marked, view.row)),
+    of: () => "ECN, so far",
+  },
+  { name: "CNPs handled", value: (scene) => format.count(total(scene, "cnp_handled")), of: () => "by all, so far" },
+  {
+    name: "",
+    value: ({ model: { progress } }) => format.count(progress.done),
+    of: ({ model: { progress } }) => `of ${format.count(progress.total)} ${progress.unit}`,
+  },
+  {
+    name: "Simulated",
+    value: ({ model }) => format.time(model.progress.now_ps / 1e9, 0.01),
+    of: ({ model: { progress } }) =>
+      `${format.fixed(progress.wall_s, 1)} s of real time, ${format.slowdown(progress.wall_s, progress.now_ps)}`,
+  },
+];
+
+function noun(kind: string): string {
+  return kind === "lab" ? "flows" : "boards";
+}
+
+export class Details {
+  private tiles: { tile: Tile; value: HTMLElement; of: HTMLElement }[] = [];
+  private live: { cell: HTMLElement; column: number; unit: string }[] = [];
+  private counters = make("tbody");
+  private shownOf = "";
+
+  constructor(private readonly chooseQueue: (queue: number) => void) {}
+
+  build({ model, queue }: Scene): void {
+    const { manifest, summary } = model;
+    this.tiles = TILES.filter((tile) => manifest.kind !== "board" || tile.name !== "").map((tile) => ({
+      tile,
+      value: make("dd"),
+      of: make("dd", { className: "of" }),
+    }));
+    byId("tiles").replaceChildren(
+      ...this.tiles.map(({ tile, value, of }) =>
+        make(
+          "div",
+          {},
+          make("dt", { textContent: tile.name || (manifest.kind === "lab" ? "Flows done" : "Events built") }),
+          value,
+          of,
+        ),
+      ),
+    );
+    setText(byId("senders-title"), manifest.kind === "lab" ? "Flows" : "Boards");
+
+    const parts: HTMLElement[] = manifest.notes.map((note) => make("p", { className: "note", textContent: note }));
+    if (model.stride > 1)
+      parts.push(
+        make("p", {
+          className: "note",
+          textContent: `A long run: one sample in ${model.stride} is kept here, trace.parquet has all.`,
+        }),
+      );
+    if (manifest.queues.length > 1) {
+      const choice = make(
+        "select",
+        { id: "queue" },
+        ...manifest.queues.map(({ name }, n) =>
+          make("option", { value: String(n), textContent: name, selected: n === queue }),
+        ),
+      );
+      choice.addEventListener("change", () => this.chooseQueue(Number(choice.value)));
+      parts.push(make("label", { className: "line" }, make("span", { textContent: "Queue shown" }), choice));
+    }
+    this.live = manifest.totals.map(({ column, unit }) => ({ cell: make("td"), column, unit }));
+    const rows = manifest.totals.map(({ name }, n) =>
+      make("tr", {}, make("th", { scope: "row", textContent: name }), this.live[n]?.cell ?? ""),
+    );
+    parts.push(
+      make(
+        "table",
+        { className: "pairs" },
+        make("caption", { className: "hidden", textContent: "The whole run" }),
+        make("tbody", {}, ...rows),
+      ),
+    );
+    parts.push(
+      make("h2", { textContent: "Counters" }),
+      make(
+        "table",
+        { className: "pairs wide" },
+        make("caption", { className: "hidden", textContent: "Counters of the selected senders" }),
+        this.counters,
+      ),
+    );
+    if (summary?.settings) {
+      const all = Object.entries(summary.settings).map(([key, value]) =>
+        make("tr", {}, make("th", { scope: "row", textContent: key }), make("td", { textContent: value })),
+      );
+      parts.push(
+        make(
+          "details",
+          {},
+          make("summary", { textContent: "All settings" }),
+          make("table", { className: "pairs" }, make("tbody", {}, ...all)),
+        ),
+      );
+    }
+    byId("details").replaceChildren(...parts);
+    this.shownOf = "";
+  }
+
+  update(scene: Scene): void {
+    for (const { tile, value, of } of this.tiles) {
+      setText(value, tile.value(scene));
+      setText(of, tile.of(scene));
+    }
+    for (const { cell, column, unit } of this.live)
+      setText(cell, format.value(scene.model.latest(column, scene.view.row), unit));
+    this.count(scene);
+  }
+
+  /** Counters of the selected senders side by side: at the cursor, and the gateware's own when the run is over. */
+  private count(scene: Scene): void {
+    const { model, view, selection } = scene;
+    const chosen = selection.all
+      .slice(0, 4)
+      .map(({ sender, colour }) => ({ sender: model.manifest.senders[sender], colour }));
+    const finals = new Map((model.summary?.boards ?? []).map((board) => [board.name, board.counters ?? {}]));
+    const names = new Set(chosen.flatMap(({ sender }) => Object.keys(sender?.counters ?? {})));
+    const all = chosen.map(({ sender }) => finals.get(sender?.name ?? "") ?? {});
+    const last = new Set(all.flatMap((counters) => Object.keys(counters).filter((name) => counters[name] !== 0)));
+    const zeros = new Set(all.flatMap((counters) => Object.keys(counters))).size - last.size;
+    const shape = `${chosen.map(({ sender }) => sender?.name).join()} ${[...names].join()} ${[...last].join()}`;
+    if (shape !== this.shownOf) {
+      this.shownOf = shape;
+      const head = make(
+        "tr",
+        {},
+        make("td", { textContent: chosen.length ? "" : "Select a sender to see its counters." }),
+      );
+      for (const { sender, colour } of chosen) {
+        const cell = make("th", { scope: "col", textContent: sender?.name ?? "" });
+        cell.style.setProperty("--own", `var(--series-${colour + 1})`);
+        head.append(cell);
+      }
+      const row = (name: string) =>
+        make("tr", {}, make("th", { scope: "row", textContent: name }), ...chosen.map(() => make("td")));
+      const heading = make(
+        "tr",
+        { className: "heading" },
+        make("th", { textContent: `gateware, at the end (${zeros} more are 0)`, colSpan: chosen.length + 1 }),
+      );
+      this.counters.replaceChildren(
+        head,
+        ...[...names].map(row),
+        ...(last.size ? [heading, ...[...last].map(row)] : []),
+      );
+    }
+    const cells = [...this.counters.rows];
+    chosen.forEach(({ sender }, n) => {
+      [...names].forEach((name, at) => {
+        const cell = cells[1 + at]?.cells[n + 1];
+        if (cell) setText(cell, format.count(model.latest(sender?.counters[name], view.row)));
+      });
+      [...last].forEach((name, at) => {
+        const cell = cells[2 + names.size + at]?.cells[n + 1];
+        if (cell) setText(cell, format.count(finals.get(sender?.name ?? "")?.[name] ?? NaN));
+      });
+    });
+  }
+}

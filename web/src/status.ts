@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page says about itself: running, ended and how, stored, or cut off from the run.
+
+import { byId, setText } from "./dom";
+import type { Link } from "./feed";
+import type { Model } from "./model";
+
+export type Source = Link | "stored";
+
+const ENDS: Record<string, string> = {
+  done: "everything was sent and answered",
+  interrupted: "it was interrupted",
+  "time limit": "its time limit came first",
+  stopped: "storage failed",
+  idle: "nothing could happen any more",
+  deadlock: "ports paused each other in a circle",
+};
+
+let lostAt = "";
+
+export function showStatus(source: Source, model: Model): void {
+  const { progress } = model,
+    state = byId("state"),
+    banner = byId("banner");
+  const ended = progress.phase === "ended";
+  if (source !== "lost") lostAt = "";
+  else if (!lostAt) lostAt = new Date().toLocaleTimeString();
+  const name = source === "open" ? (ended ? "ended" : "running") : source;
+  state.dataset.state = name;
+  setText(
+    state,
+    name === "stored"
+      ? `stored run, ${progress.end || "ended"}`
+      : name === "ended"
+        ? `ended: ${progress.end}`
+        : name === "lost"
+          ? "connection lost"
+          : name,
+  );
+  const text =
+    source === "lost"
+      ? `The connection to the run was lost at ${lostAt}. What you see is the last that was received. Trying again every second.`
+      : source === "open" && ended
+        ? `The run has ended: ${ENDS[progress.end] ?? progress.end}. Its page stays until the command is stopped; report.html in the output folder keeps it.`
+        : "";
+  banner.hidden = text === "";
+  banner.dataset.state = name;
+  setText(banner, text);
+}
