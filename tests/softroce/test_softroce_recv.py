@@ -20,20 +20,9 @@ DATA = Path(__file__).resolve().parents[2] / "data/lst1_run2008/modules.npz"
 def test_camera_events_of_the_gateware_are_built_and_checked_by_the_receiver(machine, built, poll):
     machine.check(f"arp -d {HOST_IP} 2>/dev/null; true")  # the gateware answers ARP
     machine.host_socket.unlink(missing_ok=True)
-    board = [str(built / "penstock"), "board", "--unix", f"{machine.host_socket},{machine.vm_socket}"]
-    board += [
-        "--ip",
-        f"{HOST_IP}/24",
-        "--mac",
-        HOST_MAC,
-        "--events",
-        str(EVENTS),
-        "--data",
-        str(DATA),
-        "--share",
-        "0/3",
-    ]
-    board += ["--slots", "8", "--slot-size", "131072", "--wall", "60", "--json"]
+    board = [built / "penstock", "board", "--unix", f"{machine.host_socket},{machine.vm_socket}"]
+    board += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--slots", "8", "--slot-size", "131072"]
+    board += ["--events", str(EVENTS), "--share", "0/3", "--data", DATA, "--wall", "60", "--json"]
     receive = f"penstock recv --backend verbs --device rxe0 {HOST_IP} --events {EVENTS} --poll {poll} --state none"
     receive += f" --seconds 60 --keep-alive 0 --json {' '.join(RING)}"
     with subprocess.Popen(board, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sender:

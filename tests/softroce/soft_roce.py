@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Soft-RoCE machine of the tests: built if need be, restored once a session."""
+"""The Soft-RoCE machine as fixtures, which `tests/conftest.py` knows: built if need be, restored once a session."""
 
 import platform
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from kernel import ImageError
 from machine import Image, Machine, MachineError
 
