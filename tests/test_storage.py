@@ -4,6 +4,7 @@
 Promise checked: five readers that we did not write see the same events; `kill -9` at any moment leaves valid files.
 """
 
+import json
 import random
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import duckdb
 import numpy as np
 import pandas
 import polars
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -33,8 +35,8 @@ def runs(built: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     folders = {}
     for table in ("events", "fragments"):
         folders[table] = tmp_path_factory.mktemp(table) / "run"
-        subprocess.run(write(built, folders[table], str(EVENTS), table, "4000000"), check=True)
-        assert len(list(folders[table].glob("events-*.parquet"))) > 1
+        subprocess.run(write(built, folders[table], str(EVENTS), table, "2000000"), check=True)
+        assert len(list(folders[table].glob("events-*.parquet"))) > 2
     return folders
 
 
@@ -125,3 +127,59 @@ def test_killed_at_any_moment_closed_files_are_valid_and_the_open_one_is_recover
             assert row["fragments"] == expected(recorded, row["event_number"])
         assert numbers == [*range(len(numbers) - 1), 0], "events from 0 on without a gap, then those of the next life"
         stored = len(files)
+
+
+def check(built: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [built / "penstock", "check", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_check_proves_a_run_and_its_exit_status_says_so(built: Path, runs: dict[str, Path]) -> None:
+    for table, version in (("events", "events/2"), ("fragments", "fragments/1")):
+        done = check(built, runs[table])
+        assert done.returncode == 1, "a tenth of the events is incomplete\n" + done.stdout + done.stderr
+        done = check(built, runs[table], "--allow-incomplete", "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        report = json.loads(done.stdout)
+        assert report["verified"] and report["events_missing"] == report["events_twice"] == 0
+        assert {file["schema"] for file in report["files"]} == {version}
+        assert sum(file["events"] for file in report["files"]) == EVENTS
+        assert sum(file["fragments"] for file in report["files"]) == EVENTS * BOARDS - EVENTS // 10
+    assert check(built, "nowhere").returncode == 2
+    assert check(built).returncode == 2
+
+
+def test_check_names_the_row_of_a_damaged_fragment_and_the_events_of_a_lost_file(
+    built: Path, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    files = sorted(runs["events"].glob("*.parquet"))
+    table = pq.read_table(files[0])
+    crcs = table["crc32c"].to_pylist()
+    crcs[5][1] ^= 1
+    column = table.schema.get_field_index("crc32c")
+    field = table.schema.field(column)
+    damaged = table.set_column(column, field, pa.array(crcs, field.type))
+    damaged = damaged.replace_schema_metadata({"penstock.schema": "events/2"})
+    pq.write_table(damaged, tmp_path / "events-000000.parquet")
+    (tmp_path / "events-000002.parquet").write_bytes(files[2].read_bytes())
+    done = check(built, tmp_path, "--allow-incomplete")
+    assert done.returncode == 1
+    assert "events-000000.parquet, row group 0, row 5, event 5, source 1: CRC-32C of its payload is" in done.stdout
+    lost = pq.read_table(files[1])["event_number"].to_pylist()
+    assert f"events {lost[0]} to {lost[-1]} are in no file" in done.stdout
+
+
+def test_check_recovers_what_a_killed_writer_has_left(built: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(write(built, tmp_path, "1000000", "events", "1000000000"))
+    partial = tmp_path / "events-000000.parquet.partial"
+    deadline = time.monotonic() + 60
+    while not partial.exists() or partial.stat().st_size < 4_000_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    done = check(built, tmp_path)
+    assert done.returncode == 1 and "not closed; --recover completes it" in done.stdout
+    done = check(built, tmp_path, "--recover", "--allow-incomplete")
+    assert done.returncode == 0 and "recovered" in done.stdout, done.stdout + done.stderr
+    assert not partial.exists()

@@ -6,6 +6,7 @@ mod board;
 mod board_report;
 mod board_session;
 mod board_setup;
+mod check;
 mod lab;
 mod lab_board;
 mod lab_report;
@@ -44,6 +45,8 @@ enum Command {
     Recv(Box<recv::Arguments>),
     /// Send as software front ends with the gateware's protocol, hundreds in one process
     Send(Box<send::Arguments>),
+    /// Prove stored runs byte by byte, and complete what a killed receiver has left
+    Check(check::Arguments),
     /// Run a scenario over a grid of parameters, on this machine or a Dask cluster: a table out
     Sweep(python::Arguments),
     /// Look for congestion-control parameters that make a scenario fair, fast or free of pauses
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Board(arguments) => board::run(&arguments).into(),
         Command::Recv(arguments) => recv::run(&arguments).into(),
         Command::Send(arguments) => send::run(&arguments).into(),
+        Command::Check(arguments) => check::run(&arguments).into(),
         Command::Sweep(arguments) => python::become_python("sweep", &arguments).into(),
         Command::Tune(arguments) => python::become_python("tune", &arguments).into(),
         Command::Figures(arguments) => python::become_python("figures", &arguments).into(),

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How fast the readout is on this machine, one core, in memory: `cargo run --release -p penstock-readout --example
+//! How fast the readout is on this machine, per second of one core's time, in memory: `cargo run --release -p penstock-readout --example
 //! readout_speed`. Prints a JSON array of `{name, value, unit, target, better, command}`.
 //! Targets: issue F asks 2 million fragments of 1142 B per second of the builder with 265 sources.
 
 use std::num::NonZeroU16;
 use std::time::Instant;
+
+use nix::sys::resource::{getrusage, UsageWho};
+use nix::sys::time::TimeValLike;
 
 use bytes::Bytes;
 use penstock_readout::*;
@@ -19,36 +22,46 @@ struct Figure {
     unit: &'static str,
     /// None where a figure only explains another.
     target: Option<f64>,
+    better: &'static str,
+}
+
+/// Seconds of one core that this thread has had: other programs do not count.
+struct Core(f64);
+
+impl Core {
+    fn start() -> Core {
+        Core(Core::seconds())
+    }
+
+    fn elapsed(&self) -> f64 {
+        Core::seconds() - self.0
+    }
+
+    fn seconds() -> f64 {
+        let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("the kernel counts our time");
+        (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6
+    }
 }
 
 fn main() {
     let (memcpy, fragments_1142, bytes_100k) =
         (memcpy_rate(), receiver_rate(265, 1142, 4000).0, receiver_rate(3, 100_000, 6000).1);
+    let figure = |name, value, unit, target| Figure { name, value, unit, target, better: "higher" };
+    let latency = |name, value| Figure { name, value, unit: "us", target: Some(20.0), better: "lower" };
     let figures = [
-        Figure {
-            name: "event builder, 265 sources, handles only",
-            value: builder_rate(265, 40_000),
-            unit: "fragments/s",
-            target: Some(2e6),
-        },
-        Figure {
-            name: "receiver, 265 sources x 1142 B, CRC-32C checked",
-            value: fragments_1142,
-            unit: "fragments/s",
-            target: Some(2e6),
-        },
-        Figure {
-            name: "receiver, 3 sources x 100 kB, CRC-32C checked",
-            value: bytes_100k,
-            unit: "B/s",
-            target: Some(memcpy / 3.0),
-        },
-        Figure { name: "memcpy of 100 kB blocks", value: memcpy, unit: "B/s", target: None },
-        Figure { name: "Parquet writer, zstd 1, 300 kB events", value: writer_rate(), unit: "B/s", target: None },
+        figure("event builder, 265 sources, handles only", builder_rate(265, 40_000), "fragments/s", Some(2e6)),
+        figure("receiver, 265 sources x 1142 B, CRC-32C checked", fragments_1142, "fragments/s", Some(2e6)),
+        figure("receiver, 3 sources x 100 kB, CRC-32C checked", bytes_100k, "B/s", Some(memcpy / 3.0)),
+        figure("memcpy of 100 kB blocks", memcpy, "B/s", None),
+        latency("last fragment to event handed out, 265 x 1142 B, median", latency_us(265, 1142, 2000)),
+        latency("last fragment to event handed out, 3 x 100 kB, median", latency_us(3, 100_000, 2000)),
+        figure("PRBS-31 checked in 1142 B payloads", pattern_rate(), "B/s", None),
+        figure("Parquet writer, zstd 1, 300 kB events", writer_rate(), "B/s", None),
     ];
-    let objects = figures.iter().map(|Figure { name, value, unit, target }| {
+    let objects = figures.iter().map(|Figure { name, value, unit, target, better }| {
         let target = target.map_or("null".to_owned(), |target| format!("{target:.0}"));
-        format!(r#"  {{"name": "{name}", "value": {value:.0}, "unit": "{unit}", "target": {target}, "better": "higher", "command": "{COMMAND}"}}"#)
+        let digits = if *unit == "us" { 2 } else { 0 };
+        format!(r#"  {{"name": "{name}", "value": {value:.digits$}, "unit": "{unit}", "target": {target}, "better": "{better}", "command": "{COMMAND}"}}"#)
     });
     println!("[\n{}\n]", objects.collect::<Vec<_>>().join(",\n"));
 }
@@ -61,7 +74,7 @@ fn builder_config(sources: u16) -> BuilderConfig {
 fn builder_rate(sources: u16, events: u64) -> f64 {
     const INTERLEAVED: u64 = 8;
     let mut builder = EventBuilder::<u32>::new(builder_config(sources));
-    let start = Instant::now();
+    let start = Core::start();
     let mut handles = 0u64;
     for block in (0..events).step_by(INTERLEAVED as usize) {
         for i in 0..u64::from(sources) {
@@ -77,56 +90,125 @@ fn builder_rate(sources: u16, events: u64) -> f64 {
     }
     assert_eq!(builder.counters().events_complete, events);
     std::hint::black_box(handles);
-    (events * u64::from(sources)) as f64 / start.elapsed().as_secs_f64()
+    (events * u64::from(sources)) as f64 / start.elapsed()
 }
 
-/// Fragments per second and payload bytes per second from completion to sink. The slots are filled by packets outside
-/// the measured time, as a NIC would fill them.
-fn receiver_rate(sources: u16, payload_len: usize, events: u64) -> (f64, f64) {
+/// A receiver whose slots are filled as a NIC would fill them, outside the measured time.
+struct Filled<S> {
+    receiver: Receiver<S>,
+    rings: Vec<RingConfig>,
+    payload: Vec<u8>,
+}
+
+impl<S: EventSink> Filled<S> {
     const SLOTS: u64 = 64;
-    let ring = RingConfig { slots: SLOTS as u32, slot_bytes: payload_len as u32 + 64, ..RingConfig::default() };
-    let rings: Vec<RingConfig> = (0..sources).map(|board| ring.for_board(board)).collect();
-    let config = ReceiverConfig { rings: rings.clone(), builder: builder_config(sources), consumer_bytes_per_s: None };
-    let mut receiver = Receiver::new(config, Discard::default()).expect("rings of for_board do not overlap");
-    let payload: Vec<u8> = (0..payload_len).map(|i| (i * 31) as u8).collect();
-    let (mut seconds, mut event) = (0.0, 0);
-    while event < events {
-        let block = event..events.min(event + SLOTS / 2);
-        for number in block.clone() {
-            for board in 0..sources {
-                receiver.take_credits(board);
-                let mut message = FragmentHeader::for_payload(board, number, number, &payload).to_bytes().to_vec();
-                message.extend_from_slice(&payload);
-                let va = rings[usize::from(board)].va + number % SLOTS * u64::from(ring.slot_bytes);
-                receiver.write(va, &Payload::Bytes(Bytes::from(message)));
-            }
-        }
-        let start = Instant::now();
-        for number in block.clone() {
-            for board in 0..sources {
-                let slot = (number % SLOTS) as u32;
-                receiver.on_completion(number, board, slot, payload_len as u32 + 40).expect("nothing is written");
-                std::hint::black_box(receiver.take_credits(board));
-            }
-        }
-        seconds += start.elapsed().as_secs_f64();
-        event = block.end;
+
+    fn new(sources: u16, payload_len: usize, sink: S) -> Filled<S> {
+        let slot_bytes = payload_len as u32 + 64;
+        let ring = RingConfig { slots: Self::SLOTS as u32, slot_bytes, ..RingConfig::default() };
+        let rings: Vec<RingConfig> = (0..sources).map(|board| ring.for_board(board)).collect();
+        let builder = builder_config(sources);
+        let config = ReceiverConfig { rings: rings.clone(), builder, consumer_bytes_per_s: None };
+        let receiver = Receiver::new(config, sink).expect("rings of for_board do not overlap");
+        Filled { receiver, rings, payload: (0..payload_len).map(|i| (i * 31) as u8).collect() }
     }
-    assert_eq!(receiver.report().builder.events_complete, events);
+
+    /// Fragments of half a ring of events, board by board, lie in their slots.
+    fn fill(&mut self, events: std::ops::Range<u64>) {
+        for number in events {
+            for board in 0..self.rings.len() as u16 {
+                self.receiver.take_credits(board);
+                let header = FragmentHeader::for_payload(board, number, number, &self.payload);
+                let message = [&header.to_bytes()[..], &self.payload].concat();
+                let ring = self.rings[usize::from(board)];
+                let va = ring.va + number % Self::SLOTS * u64::from(ring.slot_bytes);
+                self.receiver.write(va, &Payload::Bytes(Bytes::from(message)));
+            }
+        }
+    }
+
+    fn complete(&mut self, number: u64, board: u16) {
+        let slot = (number % Self::SLOTS) as u32;
+        let byte_len = self.payload.len() as u32 + 40;
+        self.receiver.on_completion(number, board, slot, byte_len).expect("nothing is written");
+        std::hint::black_box(self.receiver.take_credits(board));
+    }
+}
+
+/// Fragments per second and payload bytes per second from completion to sink.
+fn receiver_rate(sources: u16, payload_len: usize, events: u64) -> (f64, f64) {
+    let mut filled = Filled::new(sources, payload_len, Discard::default());
+    let half = Filled::<Discard>::SLOTS / 2;
+    let mut seconds = 0.0;
+    for block in (0..events).step_by(half as usize).map(|first| first..events.min(first + half)) {
+        filled.fill(block.clone());
+        let start = Core::start();
+        for number in block {
+            (0..sources).for_each(|board| filled.complete(number, board));
+        }
+        seconds += start.elapsed();
+    }
+    assert_eq!(filled.receiver.report().builder.events_complete, events);
     let fragments = (events * u64::from(sources)) as f64;
     (fragments / seconds, fragments * payload_len as f64 / seconds)
+}
+
+/// Notes when it is given an event.
+struct Clocked(Instant);
+
+impl EventSink for Clocked {
+    fn store(&mut self, _: &Event<'_>) -> Result<(), StoreError> {
+        self.0 = Instant::now();
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Median time from the completion of an event's last fragment to the event in the sink's hands, in us of wall time.
+fn latency_us(sources: u16, payload_len: usize, events: u64) -> f64 {
+    let mut filled = Filled::new(sources, payload_len, Clocked(Instant::now()));
+    let mut taken: Vec<f64> = (0..events)
+        .map(|number| {
+            filled.fill(number..number + 1);
+            (0..sources - 1).for_each(|board| filled.complete(number, board));
+            let start = Instant::now();
+            filled.complete(number, sources - 1);
+            filled.receiver.sink().0.duration_since(start).as_secs_f64() * 1e6
+        })
+        .collect();
+    taken.sort_by(f64::total_cmp);
+    taken[taken.len() / 2]
+}
+
+/// Bytes per second of payloads whose PRBS-31 is followed.
+fn pattern_rate() -> f64 {
+    let mut prbs = penstock_wire::Prbs31::new(0, true);
+    let payloads: Vec<Vec<u8>> = (0..20_000)
+        .map(|_| {
+            let mut payload = vec![0; 1142];
+            prbs.fill(&mut payload);
+            payload
+        })
+        .collect();
+    let mut check = PatternCheck::new(Pattern::Prbs31 { invert: true });
+    let start = Core::start();
+    assert!(payloads.iter().all(|payload| check.check(0, payload) == Found::Right));
+    (payloads.len() * 1142) as f64 / start.elapsed()
 }
 
 fn memcpy_rate() -> f64 {
     const BLOCK: usize = 100_000;
     let (from, mut to) = (vec![1u8; BLOCK * 200], vec![0u8; BLOCK * 200]);
-    let start = Instant::now();
+    let start = Core::start();
     for _ in 0..20 {
         for (to, from) in to.chunks_mut(BLOCK).zip(from.chunks(BLOCK)) {
             std::hint::black_box(to).copy_from_slice(std::hint::black_box(from));
         }
     }
-    (20 * BLOCK * 200) as f64 / start.elapsed().as_secs_f64()
+    (20 * BLOCK * 200) as f64 / start.elapsed()
 }
 
 /// Payload bytes per second of recorded events into a Parquet file in the temporary folder.
@@ -135,7 +217,7 @@ fn writer_rate() -> f64 {
     let source = EventSource::new(&Dataset::load(path).expect("test data"), 3).expect("three boards");
     let out = std::env::temp_dir().join(format!("penstock-readout-speed-{}.parquet", std::process::id()));
     let mut writer = EventWriter::create(&out, &WriterOptions::default()).expect("temporary folder is writable");
-    let (start, mut bytes) = (Instant::now(), 0);
+    let (start, mut bytes) = (Core::start(), 0);
     for number in 0..500 {
         let fragment = |board| Fragment::of(board, number, source.payload(number, board));
         let fragments: Vec<Fragment<'_>> = (0..3).map(fragment).collect();
@@ -144,7 +226,7 @@ fn writer_rate() -> f64 {
         writer.store(&event).expect("room in the temporary folder");
     }
     writer.close().expect("room in the temporary folder");
-    let rate = bytes as f64 / start.elapsed().as_secs_f64();
+    let rate = bytes as f64 / start.elapsed();
     std::fs::remove_file(out).expect("own file");
     rate
 }

@@ -462,7 +462,12 @@ pub struct BuiltEvent<'a, H> {
 impl<'a, H: Copy> BuiltEvent<'a, H> {
     /// Source and handle of every fragment that is there, by source.
     pub fn fragments(&self) -> impl Iterator<Item = (u16, H)> + use<'a, H> {
-        handles(self.present, self.cells)
+        held(self.present, self.cells).map(|(source, cell)| (source, cell.handle))
+    }
+
+    /// Source, timestamp in ns and handle of every fragment that is there, by source.
+    pub fn timed_fragments(&self) -> impl Iterator<Item = (u16, u64, H)> + use<'a, H> {
+        held(self.present, self.cells).map(|(source, cell)| (source, cell.timestamp_ns, cell.handle))
     }
 
     /// The sources whose fragments are not there, or were rejected.
@@ -473,12 +478,16 @@ impl<'a, H: Copy> BuiltEvent<'a, H> {
 
     /// Source and handle of fragments that do not belong here: their timestamps contradict the event's.
     pub fn rejected(&self) -> impl Iterator<Item = (u16, H)> + use<'a, H> {
-        handles(self.rejected, self.cells)
+        held(self.rejected, self.cells).map(|(source, cell)| (source, cell.handle))
     }
 }
 
-fn handles<'a, H: Copy>(bits: &'a [u64], cells: &'a [Cell<H>]) -> impl Iterator<Item = (u16, H)> + use<'a, H> {
-    cells.iter().enumerate().filter(|(i, _)| is_present(bits, *i)).map(|(i, cell)| (i as u16, cell.handle))
+/// The cells whose bits are set, by source; word by word, since an event has hundreds of sources.
+fn held<'a, H: Copy>(bits: &'a [u64], cells: &'a [Cell<H>]) -> impl Iterator<Item = (u16, &'a Cell<H>)> + use<'a, H> {
+    bits.iter().zip(cells.chunks(64)).enumerate().flat_map(|(word, (&bits, cells))| {
+        let here = move |(bit, _): &(usize, _)| bits >> bit & 1 != 0;
+        cells.iter().enumerate().filter(here).map(move |(bit, cell)| ((word * 64 + bit) as u16, cell))
+    })
 }
 
 /// Whether a source has sent nothing from the head on, but something of the event that was given up or of a later one.

@@ -11,6 +11,7 @@
 //! | [`Servers`], [`Share`] | which server builds which event, as the farm changes |
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
 //! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
+//! | [`verify_file`], [`PatternCheck`] | a stored file proved; PRBS-31 and counter payloads |
 //! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
 //! | [`session`] | back end, connection manager and receiver in one loop |
@@ -26,6 +27,7 @@ mod check;
 mod dataset;
 mod medium;
 mod npz;
+mod pattern;
 mod poll;
 mod receiver;
 mod recover;
@@ -42,6 +44,7 @@ mod step_clock;
 #[allow(unsafe_code)]
 mod sys;
 mod triggers;
+mod verify;
 mod writer;
 
 pub use builder::{BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Pushed, Stray};
@@ -49,6 +52,7 @@ pub use check::{CheckReport, Difference, Reference};
 pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
 pub use medium::{create_file, CreateMedium, Medium};
 pub use npz::DatasetError;
+pub use pattern::{Found, Pattern, PatternCheck};
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverError, ReceiverReport};
 pub use recover::{recover_file, recover_folder, Recovered};
 pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError, NO_SLOT};
@@ -60,9 +64,10 @@ pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
 pub use source::{EventSource, SourceError};
 pub use sys::{Mapping, MemoryError, Pages, RingMemory};
 pub use triggers::Triggers;
+pub use verify::{verify_file, FileReport, Problem};
+pub use writer::{EventWriter, WriterOptions, PARTIAL};
 
 /// Packet sockets, for whoever sends to a [`backend`].
 pub mod link {
     pub use crate::sys::{drop_all, Interface, PacketSocket};
 }
-pub use writer::{EventWriter, WriterOptions, PARTIAL};

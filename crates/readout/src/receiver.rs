@@ -92,12 +92,19 @@ struct Stall {
     retry_at_ps: u64,
 }
 
+/// Where a fragment lies, and the CRC-32C it came with: what storing it needs beside its bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    slot: u32,
+    crc32c: u32,
+}
+
 /// Receives fragments of all boards, and stores the events they make in `S`.
 pub struct Receiver<S> {
     rings: Vec<Ring>,
     /// First address and board of every ring, by address.
     by_va: Vec<(u64, usize)>,
-    builder: EventBuilder<u32>,
+    builder: EventBuilder<Held>,
     reference: Option<Box<dyn Reference + Send>>,
     sink: S,
     consumer_bytes_per_s: Option<NonZeroU64>,
@@ -304,8 +311,8 @@ impl<S: EventSink> Receiver<S> {
 
     /// Checks the message in `slot` and gives it to the builder. False if the slot is not needed.
     fn take_fragment(&mut self, now_ps: u64, board: u16, slot: u32, byte_len: u32) -> bool {
-        let id = match read_fragment(self.rings[usize::from(board)].message(slot), byte_len) {
-            Ok(id) => id,
+        let (id, crc32c) = match read_fragment(self.rings[usize::from(board)].message(slot), byte_len) {
+            Ok(read) => read,
             Err(Refused::Malformed) => {
                 self.counters.fragments_malformed += 1;
                 return false;
@@ -321,7 +328,7 @@ impl<S: EventSink> Receiver<S> {
         }
         self.counters.fragments_good += 1;
         self.counters.bytes_good += u64::from(byte_len) - HEADER_LEN as u64;
-        self.builder.push(now_ps, id, slot) == Pushed::Accepted
+        self.builder.push(now_ps, id, Held { slot, crc32c }) == Pushed::Accepted
     }
 
     /// Stores what is ready, unless storage has to be waited for.
@@ -356,8 +363,11 @@ impl<S: EventSink> Receiver<S> {
     fn store_ready(&mut self, now_ps: u64) -> Result<(), StoreError> {
         while let Some(event) = self.builder.peek_event(now_ps) {
             let rings = &self.rings;
-            let fragment = |(source, slot): (u16, u32)| held_fragment(source, rings[usize::from(source)].message(slot));
-            let fragments: Vec<Fragment<'_>> = event.fragments().map(fragment).collect();
+            let fragment = |(source, timestamp_ns, Held { slot, crc32c }): (u16, u64, Held)| {
+                let payload = &rings[usize::from(source)].message(slot)[HEADER_LEN..];
+                Fragment { source, timestamp_ns, crc32c, payload }
+            };
+            let fragments: Vec<Fragment<'_>> = event.timed_fragments().map(fragment).collect();
             let missing: Vec<u16> = event.missing().collect();
             let (number, timestamp_ns, complete) = (event.number, event.timestamp_ns, event.complete);
             let whole = Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing };
@@ -372,10 +382,10 @@ impl<S: EventSink> Receiver<S> {
             }
             let until_ps = consumed_at(self.consumer_bytes_per_s, self.consumer_busy_until_ps.max(now_ps), bytes);
             self.consumer_busy_until_ps = until_ps;
-            for (board, slot) in event.rejected() {
+            for (board, Held { slot, .. }) in event.rejected() {
                 self.rings[usize::from(board)].release(slot);
             }
-            for (board, slot) in event.fragments() {
+            for (board, Held { slot, .. }) in event.fragments() {
                 if until_ps <= now_ps {
                     self.rings[usize::from(board)].release(slot);
                 } else {
@@ -402,7 +412,7 @@ enum Refused {
 }
 
 /// Header, length and CRC-32C of a message of `byte_len` bytes, of which the slot may hold fewer.
-fn read_fragment(message: &[u8], byte_len: u32) -> Result<FragmentId, Refused> {
+fn read_fragment(message: &[u8], byte_len: u32) -> Result<(FragmentId, u32), Refused> {
     let header = FragmentHeader::parse(message).map_err(|_| Refused::Malformed)?;
     if u64::from(byte_len) != HEADER_LEN as u64 + u64::from(header.payload_len) {
         return Err(Refused::Malformed);
@@ -412,15 +422,7 @@ fn read_fragment(message: &[u8], byte_len: u32) -> Result<FragmentId, Refused> {
         _ => Refused::Malformed,
     })?;
     let FragmentHeader { source_id: source, event_number: event, timestamp_ns, .. } = header;
-    Ok(FragmentId { event, source, timestamp_ns })
-}
-
-/// A message that `read_fragment` has found good, which nothing can have written since.
-fn held_fragment(source: u16, message: &[u8]) -> Fragment<'_> {
-    let (header, payload) = message.split_at(HEADER_LEN);
-    let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let timestamp_ns = u64::from(u32_at(24)) | u64::from(u32_at(28)) << 32;
-    Fragment { source, timestamp_ns, crc32c: u32_at(12), payload }
+    Ok((FragmentId { event, source, timestamp_ns }, header.payload_crc))
 }
 
 /// When a consumer that begins at `from_ps` has taken `bytes`.

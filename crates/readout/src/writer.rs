@@ -258,7 +258,7 @@ impl Drop for EventWriter {
     /// An early end (an error, Ctrl-C handled above us, a panic) leaves a valid file with what came so far.
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            tracing::error!(%error, "the event file could not be closed; what is in it can be recovered");
+            tracing::error!(%error, "the event file could not be closed; `penstock check --recover` completes it");
         }
     }
 }

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock check`: proves stored runs, and completes what a killed receiver has left.
+//! Promise: exit status 0 only if every byte that was stored is right and no event is missing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use comfy_table::{presets, CellAlignment, Table};
+use penstock_readout::{
+    recover_file, recover_folder, verify_file, FileReport, Pattern, Recovered, StoreError, PARTIAL,
+};
+use serde::Serialize;
+
+use crate::Verdict;
+
+/// So many gaps in the event numbers are listed.
+const GAPS_SHOWN: usize = 20;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Event files, or folders of them; folders of several servers are one run together
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// First complete files that a killed receiver has left open (*.partial)
+    #[arg(long)]
+    recover: bool,
+    /// What payloads must be, source by source
+    #[arg(long, value_enum)]
+    payload: Option<Payload>,
+    /// Events without all their sources are no fault
+    #[arg(long)]
+    allow_incomplete: bool,
+    /// Event numbers that are not there are no fault: a part of a run
+    #[arg(long)]
+    allow_gaps: bool,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Payload {
+    /// PRBS-31 as ITU-T O.150 has it, one sequence over all fragments
+    Prbs,
+    /// The same, not inverted
+    PrbsPlain,
+    /// 64-bit little-endian words that count up
+    Counter,
+}
+
+impl Payload {
+    fn pattern(self) -> Pattern {
+        match self {
+            Payload::Prbs => Pattern::Prbs31 { invert: true },
+            Payload::PrbsPlain => Pattern::Prbs31 { invert: false },
+            Payload::Counter => Pattern::Counter,
+        }
+    }
+}
+
+/// Numbers `from` to `to`, both included, that no file holds.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Gap {
+    from: u64,
+    to: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    verified: bool,
+    recovered: Vec<Recovered>,
+    /// Files that were not closed; `--recover` completes them.
+    unfinished: Vec<PathBuf>,
+    files: Vec<FileReport>,
+    /// Event numbers missing between the first and the last of all files.
+    events_missing: u64,
+    gaps: Vec<Gap>,
+    /// Events that more than one file holds.
+    events_twice: u64,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Verdict {
+    match check(arguments) {
+        Ok(report) => {
+            let json = || serde_json::to_string_pretty(&report).expect("a report has only plain keys");
+            println!("{}", if arguments.json { json() } else { text(&report) });
+            if report.verified {
+                Verdict::Verified
+            } else {
+                Verdict::Fault
+            }
+        }
+        Err(refusal) => {
+            eprintln!("error: {refusal}");
+            Verdict::Refused
+        }
+    }
+}
+
+fn check(arguments: &Arguments) -> Result<Report, String> {
+    let mut recovered = Vec::new();
+    let mut files = BTreeSet::new();
+    let mut unfinished = Vec::new();
+    for path in &arguments.paths {
+        if !path.exists() {
+            return Err(format!("{}: there is no such file or folder", path.display()));
+        }
+        if arguments.recover {
+            recovered.extend(recover(path).map_err(|error| error.to_string())?);
+        }
+        for file in event_files(path, &recovered)? {
+            match file.to_string_lossy().ends_with(PARTIAL) {
+                true => unfinished.push(file),
+                false => drop(files.insert(file)),
+            }
+        }
+    }
+    if files.is_empty() && unfinished.is_empty() && recovered.is_empty() {
+        return Err("no events*.parquet is there; name files, or folders that hold some".to_owned());
+    }
+    let pattern = arguments.payload.map(Payload::pattern);
+    let files: Vec<FileReport> = files.iter().map(|file| verify_file(file, pattern)).collect();
+    let mut numbers: Vec<u64> = files.iter().flat_map(|file| file.numbers.iter().copied()).collect();
+    numbers.sort_unstable();
+    let (gaps, events_missing, events_twice) = gaps(&numbers);
+    let sound = |file: &FileReport| file.problems == 0 && (arguments.allow_incomplete || file.events_incomplete == 0);
+    let whole = events_twice == 0 && (arguments.allow_gaps || events_missing == 0);
+    let verified = unfinished.is_empty() && whole && files.iter().all(sound);
+    Ok(Report { verified, recovered, unfinished, files, events_missing, gaps, events_twice })
+}
+
+fn recover(path: &Path) -> Result<Vec<Recovered>, StoreError> {
+    match (path.is_dir(), path.to_string_lossy().ends_with(PARTIAL)) {
+        (true, _) => recover_folder(path),
+        (false, true) => Ok(vec![recover_file(path)?]),
+        (false, false) => Ok(Vec::new()),
+    }
+}
+
+/// The files that a path stands for; a `.partial` that was recovered is the file that it became.
+fn event_files(path: &Path, recovered: &[Recovered]) -> Result<Vec<PathBuf>, String> {
+    if !path.is_dir() {
+        let became = recovered.iter().find(|recovered| recovered.partial == path);
+        return Ok(became.map_or_else(|| vec![path.into()], |became| became.file.iter().cloned().collect()));
+    }
+    let fail = |error: std::io::Error| format!("{}: cannot be listed: {error}", path.display());
+    let entries = std::fs::read_dir(path).map_err(fail)?.collect::<Result<Vec<_>, _>>().map_err(fail)?;
+    let is_event_file = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("events") && (name.ends_with(".parquet") || name.ends_with(&format!(".parquet{PARTIAL}")))
+    };
+    Ok(entries.into_iter().map(|entry| entry.path()).filter(is_event_file).collect())
+}
+
+/// What lies between ascending numbers: the first gaps, how many numbers are missing, how many come twice.
+fn gaps(numbers: &[u64]) -> (Vec<Gap>, u64, u64) {
+    let (mut gaps, mut missing, mut twice) = (Vec::new(), 0, 0);
+    for pair in numbers.windows(2) {
+        match pair[1] - pair[0] {
+            0 => twice += 1,
+            1 => {}
+            step => {
+                missing += step - 1;
+                if gaps.len() < GAPS_SHOWN {
+                    gaps.push(Gap { from: pair[0] + 1, to: pair[1] - 1 });
+                }
+            }
+        }
+    }
+    (gaps, missing, twice)
+}
+
+fn text(report: &Report) -> String {
+    let mut lines = Vec::new();
+    for Recovered { file, partial, row_groups, rows, bytes_dropped } in &report.recovered {
+        lines.push(match file {
+            Some(file) => format!(
+                "recovered {}: {row_groups} row groups, {rows} rows; {bytes_dropped} bytes behind them dropped",
+                file.display()
+            ),
+            None => format!("removed {}: no row group had been written", partial.display()),
+        });
+    }
+    if !report.files.is_empty() {
+        lines.push(table(&report.files).to_string());
+    }
+    for file in &report.files {
+        for problem in &file.described {
+            let place = [
+                problem.row_group.map(|group| format!("row group {group}")),
+                problem.row.map(|row| format!("row {row}")),
+                problem.event.map(|event| format!("event {event}")),
+                problem.source.map(|source| format!("source {source}")),
+            ];
+            let place: Vec<String> =
+                std::iter::once(file.file.display().to_string()).chain(place.into_iter().flatten()).collect();
+            lines.push(format!("{}: {}", place.join(", "), problem.what));
+        }
+        if file.problems > file.described.len() as u64 {
+            lines.push(format!("{}: {} problems in all", file.file.display(), file.problems));
+        }
+    }
+    lines
+        .extend(report.unfinished.iter().map(|file| format!("{}: not closed; --recover completes it", file.display())));
+    lines.extend(report.gaps.iter().map(|Gap { from, to }| format!("events {from} to {to} are in no file")));
+    if report.events_twice > 0 {
+        lines.push(format!("{} events are in more than one file", report.events_twice));
+    }
+    lines.push(if report.verified { "verified".to_owned() } else { "NOT verified".to_owned() });
+    lines.join("\n")
+}
+
+fn table(files: &[FileReport]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["file", "schema", "row groups", "events", "incomplete", "fragments", "payload [MB]", "problems"]);
+    for file in files {
+        table.add_row([
+            file.file.display().to_string(),
+            file.schema.clone().unwrap_or_else(|| "-".to_owned()),
+            file.row_groups.to_string(),
+            file.events.to_string(),
+            file.events_incomplete.to_string(),
+            file.fragments.to_string(),
+            format!("{:.3}", file.payload_bytes as f64 / 1e6),
+            file.problems.to_string(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_and_doubles_of_event_numbers_are_counted() {
+        let gap = |from, to| Gap { from, to };
+        assert_eq!(gaps(&[3, 4, 4, 5, 8, 10]), (vec![gap(6, 7), gap(9, 9)], 3, 1));
+        assert_eq!(gaps(&[]), (vec![], 0, 0));
+    }
+}
