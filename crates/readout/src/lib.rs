@@ -11,6 +11,7 @@
 //! | [`Servers`], [`Share`] | which server builds which event, as the farm changes |
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
 //! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
+//! | [`Serving`] | events to consumers as an Arrow IPC stream, while they are stored |
 //! | [`verify_file`], [`PatternCheck`] | a stored file proved; PRBS-31 and counter payloads |
 //! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
@@ -36,6 +37,7 @@ mod rotate;
 mod schema;
 mod segment;
 mod sequence;
+mod serve;
 mod servers;
 pub mod session;
 mod sink;
@@ -59,6 +61,7 @@ pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingErro
 pub use rotate::{RunOptions, RunWriter};
 pub use schema::{Table, SCHEMA_KEY};
 pub use sequence::{Share, ShareError};
+pub use serve::{stream_schema, ServeAt, ServeOptions, Serving, SlowConsumer};
 pub use servers::{Servers, ServersError};
 pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
 pub use source::{EventSource, SourceError};
