@@ -25,8 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for number in 0..events.parse()? {
         let fragments: Vec<Fragment<'_>> =
             (0..BOARDS).map(|board| Fragment::of(board, number, source.payload(number, board))).collect();
-        let event =
-            Event { number, timestamp_ns: Some(number), complete: true, fragments: &fragments, missing: &[] };
+        let event = Event { number, timestamp_ns: Some(number), complete: true, fragments: &fragments, missing: &[] };
         while let Err(error) = serving.store(&event) {
             if !error.is_retriable() {
                 return Err(error.into());
