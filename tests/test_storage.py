@@ -160,7 +160,7 @@ def test_check_names_the_row_of_a_damaged_fragment_and_the_events_of_a_lost_file
     field = table.schema.field(column)
     damaged = table.set_column(column, field, pa.array(crcs, field.type))
     damaged = damaged.replace_schema_metadata({"penstock.schema": "events/2"})
-    pq.write_table(damaged, tmp_path / "events-000000.parquet")
+    pq.write_table(damaged, tmp_path / "events-000000.parquet", compression="zstd")
     (tmp_path / "events-000002.parquet").write_bytes(files[2].read_bytes())
     done = check(built, tmp_path, "--allow-incomplete")
     assert done.returncode == 1

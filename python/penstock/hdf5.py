@@ -34,7 +34,9 @@ def convert(run: Path, out: Path) -> int:
             file.create_dataset(name, (0,), kind, maxshape=(None,), chunks=(CHUNK_ROWS,))
         for name in ("fragment", "offset"):
             file.create_dataset(name, (1,), "u8", maxshape=(None,), chunks=(CHUNK_ROWS,))
-        file.create_dataset("payload", (0,), "u1", maxshape=(None,), chunks=(CHUNK_BYTES,), compression="gzip")
+        file.create_dataset(
+            "payload", (0,), "u1", maxshape=(None,), chunks=(CHUNK_BYTES,), compression="gzip", compression_opts=1
+        )
         events, waiting = 0, []
         for row in read_events(run):
             waiting.append(row)
