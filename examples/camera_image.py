@@ -16,6 +16,7 @@ from types import ModuleType
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import RegularPolyCollection
+from matplotlib.colors import SymLogNorm
 from penstock.camera import camera_event, pixel_positions
 from penstock.events import read_events
 
@@ -46,6 +47,7 @@ def draw(samples: np.ndarray, charge: np.ndarray, pixel_id: np.ndarray, title: s
     position = pixel_positions()[pixel_id]
     figure, (image, wave) = plt.subplots(1, 2, figsize=(11, 5), width_ratios=(3, 2))
     shown = RegularPolyCollection(6, rotation=0, sizes=(28,), offsets=position, offset_transform=image.transData)
+    shown.set_norm(SymLogNorm(50))
     shown.set_array(charge.reshape(-1))
     image.add_collection(shown)
     image.set(xlim=(-26, 26), ylim=(-26, 26), aspect="equal", title=title, xlabel="pixel diameters (orientation free)")

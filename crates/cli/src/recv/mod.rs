@@ -58,7 +58,7 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let backend = open_backend(arguments, clock)?;
     let address = backend.address();
     let told = settings.session.clone();
-    let sink = Sink::open(arguments.out.as_deref()).map_err(refused)?;
+    let sink = Sink::open(arguments).map_err(refused)?;
     let mut session = Session::new(settings.session, backend, clock, sink).map_err(refused)?;
     if let Some(file) = &arguments.reference {
         let dataset = Dataset::load(file).map_err(refused)?;

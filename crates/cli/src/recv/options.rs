@@ -4,6 +4,7 @@
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
 use super::boards::{read_boards, Boards};
+use super::sink::Rows;
 use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
 use penstock_readout::{BuilderConfig, Pages, RingConfig};
@@ -77,6 +78,21 @@ pub struct Arguments {
     /// Folder for the events (Parquet); otherwise they are checked and forgotten
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+    /// What a row of the files is
+    #[arg(long, value_enum, default_value = "events")]
+    pub rows: Rows,
+    /// Megabytes after which a file is closed and another begun
+    #[arg(long, default_value_t = 4000, value_name = "MB")]
+    pub file_mb: u64,
+    /// Seconds after which a file is closed and another begun
+    #[arg(long, default_value_t = 600, value_name = "S")]
+    pub file_seconds: u64,
+    /// Serve events as an Arrow IPC stream at this address and port, or Unix socket (docs/storage.md)
+    #[arg(long, value_name = "ADDRESS:PORT|PATH")]
+    pub serve: Option<String>,
+    /// Consumers get all events: boards wait for slow ones; otherwise these miss some, and are told how many
+    #[arg(long, requires = "serve")]
+    pub serve_all: bool,
     /// Compare payloads with these recorded events (npz)
     #[arg(long, value_name = "FILE")]
     pub reference: Option<PathBuf>,

@@ -1,19 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where `penstock recv` puts events: a folder of Parquet files, or nowhere.
-//! Promise: that of `RunWriter`.
+//! Where `penstock recv` puts events: a folder of Parquet files, or nowhere; and to whoever connects, if asked to.
+//! Promise: those of `RunWriter` and `Serving`.
 
-use penstock_readout::{Discard, Event, EventSink, RunOptions, RunWriter, StoreError};
-use std::path::Path;
+use super::options::Arguments;
+use penstock_readout::{
+    Discard, Event, EventSink, RunOptions, RunWriter, ServeAt, ServeOptions, Serving, SlowConsumer, StoreError, Table,
+    WriterOptions,
+};
+
+const PS_PER_S: u64 = 1_000_000_000_000;
 
 pub struct Sink(Box<dyn EventSink>);
 
+/// What a row of the files is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Rows {
+    /// An event
+    Events,
+    /// A fragment
+    Fragments,
+}
+
 impl Sink {
-    pub fn open(folder: Option<&Path>) -> Result<Sink, StoreError> {
-        Ok(Sink(match folder {
-            Some(folder) => Box::new(RunWriter::open(folder, RunOptions::default())?),
+    pub fn open(arguments: &Arguments) -> Result<Sink, StoreError> {
+        let stored: Box<dyn EventSink> = match &arguments.out {
+            Some(folder) => Box::new(RunWriter::open(folder, run_options(arguments))?),
             None => Box::new(Discard::default()),
-        }))
+        };
+        let Some(at) = &arguments.serve else {
+            return Ok(Sink(stored));
+        };
+        let slow = if arguments.serve_all { SlowConsumer::HoldsBack } else { SlowConsumer::Misses };
+        let options = ServeOptions { slow, ..ServeOptions::default() };
+        Ok(Sink(Box::new(Serving::listen(Sink(stored), serve_at(at), options)?)))
     }
+}
+
+fn run_options(arguments: &Arguments) -> RunOptions {
+    let default = RunOptions::default();
+    let table = match arguments.rows {
+        Rows::Events => Table::Events,
+        Rows::Fragments => Table::Fragments,
+    };
+    RunOptions {
+        writer: WriterOptions { table, ..default.writer },
+        file_bytes: arguments.file_mb.saturating_mul(1_000_000),
+        file_ps: Some(arguments.file_seconds.saturating_mul(PS_PER_S)),
+    }
+}
+
+/// An address with a port, or else the path of a Unix socket.
+fn serve_at(at: &str) -> ServeAt {
+    at.parse().map_or_else(|_| ServeAt::Unix(at.into()), ServeAt::Tcp)
 }
 
 impl EventSink for Sink {
@@ -31,5 +69,39 @@ impl EventSink for Sink {
 
     fn close(&mut self) -> Result<(), StoreError> {
         self.0.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn files_and_consumers_are_as_the_command_line_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, socket) = (folder.path().join("run"), folder.path().join("socket"));
+        let words = ["recv", "10.0.0.2", "--rows", "fragments", "--file-mb", "7", "--file-seconds", "3"];
+        let paths = [("--out", &run), ("--serve", &socket)];
+        let paths = paths.iter().flat_map(|(name, path)| [(*name).to_owned(), path.display().to_string()]);
+        let words = words.iter().map(|word| (*word).to_owned()).chain(paths);
+        let arguments = Command::parse_from(words).arguments;
+        let options = run_options(&arguments);
+        assert_eq!((options.writer.table, options.file_bytes), (Table::Fragments, 7_000_000));
+        assert_eq!(options.file_ps, Some(3 * PS_PER_S));
+
+        let mut sink = Sink::open(&arguments).unwrap();
+        assert!(socket.exists());
+        let event = Event { number: 0, timestamp_ns: None, complete: false, fragments: &[], missing: &[0] };
+        sink.store(&event).unwrap();
+        sink.close().unwrap();
+        assert!(run.join("events-000000.parquet").exists());
+        assert_eq!(serve_at("127.0.0.1:9000"), ServeAt::Tcp(([127, 0, 0, 1], 9000).into()));
     }
 }
