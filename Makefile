@@ -6,6 +6,7 @@ SCENARIO ?= scenarios/incast-3.toml
 OUT     ?= out
 SOAK    ?= 1000000000
 SEED    ?= 1
+FUZZ_S  ?= 60
 JOBS    ?= $(shell nproc)
 
 FORMAL  ?=
@@ -47,7 +48,9 @@ synth: setup     ## cost and depth of logic on UltraScale+: front ends and conge
 bench: build     ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)
 
-soak: setup      ## a billion random events under each congestion-control law, gateware against model (hours; SOAK=... for fewer)
+soak: setup      ## fuzz targets 60 s each, a long fault campaign, a billion random events per law against the gateware (hours)
+	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
+	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
 
 regs: setup      ## register map: RTL, Rust constants, Python table into build/gen

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the fuzzer has found worth keeping keeps its promises: the inputs of `fuzz/corpus` through the fuzz targets' bodies.
+
+#[path = "../../../fuzz/src/cm.rs"]
+mod cm;
+#[path = "../../../fuzz/src/corpus.rs"]
+mod corpus;
+#[path = "../../../fuzz/src/input.rs"]
+#[allow(dead_code, reason = "each target takes its own part")]
+mod input;
+#[path = "../../../fuzz/src/requester.rs"]
+mod requester;
+#[path = "../../../fuzz/src/responder.rs"]
+mod responder;
+
+#[test]
+fn the_corpus_of_responder_breaks_no_promise() {
+    corpus::replay("responder", responder::run);
+}
+
+#[test]
+fn the_corpus_of_requester_breaks_no_promise() {
+    corpus::replay("requester", requester::run);
+}
+
+#[test]
+fn the_corpus_of_cm_breaks_no_promise() {
+    corpus::replay("cm", cm::run);
+}

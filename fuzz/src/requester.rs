@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The requester against any acknowledgements, its peer's and forged ones, and any timing.
+//! Promise: no panic; messages end once and in the order they were posted; a message succeeds only when its last packet
+//! was sent; nothing leaves outside the window; a stranger's packet changes nothing.
+
+use crate::input::Input;
+use penstock_transport::{
+    Endpoint, Mtu, Requester, RequesterConfig, RequesterState, Response, RetryLimits, SendStatus, SendWr, Verb,
+    VirtualPayload,
+};
+use penstock_wire::{AethRepr, BthRepr, Ecn, Ipv4Addr, MacAddr, Opcode, Payload, Psn, Qpn, RocePacket, Syndrome};
+
+const LOCAL: Endpoint = end(1);
+const PEER: Endpoint = end(2);
+const MTU: Mtu = Mtu::B256;
+
+const fn end(n: u8) -> Endpoint {
+    Endpoint { mac: MacAddr([2, 0, 0, 0, 0, n]), ip: Ipv4Addr::new(10, 0, 0, n), qpn: Qpn::new(n as u32) }
+}
+
+pub fn run(data: &[u8]) {
+    let mut input = Input(data);
+    let mut bench = Bench::new(&mut input);
+    while !input.is_empty() {
+        match input.u8() % 8 {
+            0 | 1 => bench.post(&mut input),
+            2 | 3 => bench.send(1 + input.u8() % 8),
+            4 => {
+                bench.now += u64::from(input.u16()) << (input.u8() % 24);
+                bench.requester.handle_timeout(bench.now);
+            }
+            5 => bench.stranger(&mut input),
+            _ => {
+                let packet = bench.answer(&mut input);
+                bench.requester.handle_packet(bench.now, &packet);
+            }
+        }
+        bench.check();
+    }
+}
+
+struct Bench {
+    requester: Requester,
+    window: u32,
+    now: u64,
+    /// Number of packets up to the end of each message that was posted.
+    ends: Vec<u64>,
+    /// PSNs are numbered from 0 without wrapping.
+    sent: u64,
+    init: Psn,
+    completed: usize,
+}
+
+impl Bench {
+    fn new(input: &mut Input) -> Self {
+        let (init, window) = (Psn::new(input.u32()), 1 + u32::from(input.u8()));
+        let mut config = RequesterConfig::new(LOCAL, PEER, init, MTU);
+        config.limits = RetryLimits { ack_timeout: input.u8(), retry_cnt: input.u8(), rnr_retry: input.u8() };
+        config.ack_every = u32::from(input.u8() % 20);
+        config.window = window;
+        let requester = Requester::new(config);
+        Bench { requester, window, now: 0, ends: Vec::new(), sent: 0, init, completed: 0 }
+    }
+
+    fn post(&mut self, input: &mut Input) {
+        let (kind, len) = (input.u8(), u32::from(input.u16()) % 2000);
+        let verb = [Verb::Write, Verb::WriteImm(1), Verb::Send, Verb::SendImm(2)][usize::from(kind) % 4];
+        let wr = SendWr { wr_id: self.ends.len() as u64, verb, va: 0, len, remote_va: 0, rkey: 1, solicited: false };
+        self.requester.post_send(wr).expect("short messages are taken");
+        let packets = u64::from(len).div_ceil(MTU.bytes() as u64).max(1);
+        self.ends.push(self.ends.last().copied().unwrap_or(0) + packets);
+    }
+
+    fn send(&mut self, most: u8) {
+        for _ in 0..most {
+            let una = self.requester.una();
+            let Some(packet) = self.requester.poll_transmit(self.now, &mut VirtualPayload) else { break };
+            assert_eq!(packet.validate(), Ok(()));
+            let ahead = packet.bth.psn.distance_from(una);
+            assert!((0..self.window as i32).contains(&ahead), "{ahead} ahead of the first without an ACK");
+            let number = self.number(packet.bth.psn);
+            assert!(number <= self.sent, "packets are sent in order");
+            self.sent = self.sent.max(number + 1);
+        }
+    }
+
+    /// Inputs are too short for 2^23 packets.
+    fn number(&self, psn: Psn) -> u64 {
+        u64::try_from(psn.distance_from(self.init)).expect("PSNs move forward")
+    }
+
+    fn answer(&self, input: &mut Input) -> RocePacket {
+        let (kind, flags) = (input.u8(), input.u8());
+        let psn = if flags & 1 == 0 {
+            self.requester.una().add(i32::from(input.near()) as u32)
+        } else {
+            Psn::new(input.u32())
+        };
+        let opcode = if flags & 0x70 == 0 { Opcode::from(input.u8()) } else { Opcode::Acknowledge };
+        let aeth = AethRepr { syndrome: Syndrome::from(kind), msn: u32::from(input.u8()) };
+        RocePacket {
+            eth_dst: LOCAL.mac,
+            eth_src: PEER.mac,
+            ip_src: PEER.ip,
+            ip_dst: LOCAL.ip,
+            dscp: 26,
+            ecn: Ecn::Ect0,
+            ttl: 64,
+            udp_sport: 0xC000,
+            bth: BthRepr::new(opcode, LOCAL.qpn, psn),
+            reth: None,
+            aeth: (flags & 2 == 0).then_some(aeth),
+            imm: None,
+            payload: Payload::EMPTY,
+        }
+    }
+
+    /// An answer that is right but for who sends it or whom it is for.
+    fn stranger(&mut self, input: &mut Input) {
+        let mut packet = self.answer(input);
+        match input.u8() % 3 {
+            0 => packet.ip_src = Ipv4Addr::from(!u32::from(PEER.ip)),
+            1 => packet.ip_dst = Ipv4Addr::from(!u32::from(LOCAL.ip)),
+            _ => packet.bth.dest_qpn = PEER.qpn,
+        }
+        let before = (self.requester.una(), self.requester.state(), self.requester.next_timeout());
+        let open = self.requester.outstanding_messages();
+        let counters = *self.requester.counters();
+        assert_eq!(self.requester.handle_packet(self.now, &packet), Response::Dropped);
+        let after = (self.requester.una(), self.requester.state(), self.requester.next_timeout());
+        assert_eq!((before, open), (after, self.requester.outstanding_messages()));
+        assert_ne!(self.requester.counters(), &counters, "it is counted");
+    }
+
+    fn check(&mut self) {
+        let una = self.number(self.requester.una());
+        assert!(una <= self.sent, "only what was sent is acknowledged");
+        while let Some(end) = self.requester.poll_completion() {
+            assert_eq!(end.wr_id, self.completed as u64, "each message once, in order");
+            let done = self.ends[self.completed] <= una;
+            match end.status {
+                SendStatus::Success => assert!(done),
+                _ => assert!(matches!(self.requester.state(), RequesterState::Error(_))),
+            }
+            self.completed += 1;
+        }
+        assert_eq!(self.ends.len() - self.completed, self.requester.outstanding_messages());
+    }
+}

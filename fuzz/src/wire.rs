@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every parser of `penstock-wire` against any bytes, and against bytes whose checksums are right.
+//! Promise: no panic; what is read and written again is read as the same.
+
+use crate::input::Input;
+use bytes::Bytes;
+use penstock_wire::{crc32c, icrc, FragmentHeader, Packet, RocePacket, TcpPacket};
+
+const ETHERNET: usize = 14;
+const IPV4: usize = 20;
+const UDP: u8 = 17;
+const TCP: u8 = 6;
+const ROCE_PORT: [u8; 2] = 4791u16.to_be_bytes();
+
+/// The first byte chooses the parser and whether checksums are put right.
+pub fn run(data: &[u8]) {
+    let mut input = Input(data);
+    let mode = input.u8();
+    match mode % 6 {
+        0 => frame(Bytes::copy_from_slice(input.0)),
+        1 => frame(roce(input.0)),
+        2 => frame(Bytes::from([&[0; 12], input.0].concat())),
+        3 => tcp(&Bytes::copy_from_slice(input.0)),
+        4 => tcp(&with_tcp_checksum(input.0)),
+        _ => fragment(input.0, mode >= 0x80),
+    }
+}
+
+fn frame(bytes: Bytes) {
+    let len = bytes.len();
+    let Ok(packet) = Packet::parse(bytes) else { return };
+    if matches!(&packet, Packet::Roce(roce) if roce.validate().is_err()) {
+        return;
+    }
+    assert!(packet.wire_len() >= 84 && packet.frame_len() <= len.max(64));
+    let again = packet.emit();
+    assert_eq!(again.len(), packet.frame_len());
+    assert_eq!(Packet::parse(again).as_ref(), Ok(&packet));
+}
+
+/// An Ethernet frame around IPv4 of `protocol` whose fixed fields and header checksum are right.
+fn ipv4(protocol: u8, body: &[u8], tos_and_ttl: [u8; 2]) -> Vec<u8> {
+    let mut frame = vec![2; ETHERNET - 2];
+    frame.extend([0x08, 0x00]);
+    let len = u16::try_from(IPV4 + body.len()).unwrap_or(u16::MAX).to_be_bytes();
+    let [tos, ttl] = tos_and_ttl;
+    let mut header = [0x45, tos, len[0], len[1], 0, 0, 0x40, 0, ttl, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    let sum = internet_checksum(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(header);
+    frame.extend(body);
+    frame
+}
+
+/// RFC 1071.
+fn internet_checksum(data: &[u8]) -> u16 {
+    let words = data.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0)));
+    let mut sum: u64 = words.sum();
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// A RoCEv2 frame of the bytes from the BTH on, its ICRC computed.
+fn roce(body: &[u8]) -> Bytes {
+    let mut input = Input(body);
+    let marks = [input.u8(), input.u8()];
+    let body = &input.0[..input.0.len().min(9000)];
+    let len = (8 + body.len() as u16 + 4).to_be_bytes();
+    let datagram = [&[0xC0, 0x00], &ROCE_PORT[..], &len[..], &[0, 0], body, &[0; 4]].concat();
+    let mut frame = ipv4(UDP, &datagram, marks);
+    let icrc_at = frame.len() - 4;
+    if icrc_at - ETHERNET >= 40 {
+        let icrc = icrc(&frame[ETHERNET..icrc_at]);
+        frame[icrc_at..].copy_from_slice(&icrc.to_le_bytes());
+    }
+    let frame = Bytes::from(frame);
+    if let Err(error) = RocePacket::parse(&frame) {
+        assert!(!matches!(error, penstock_wire::ParseError::BadIcrc { .. }), "the ICRC was right: {error}");
+    }
+    frame
+}
+
+fn tcp(bytes: &Bytes) {
+    if let Ok(packet) = TcpPacket::parse(bytes) {
+        let again = packet.emit();
+        assert_eq!(again.len(), packet.frame_len());
+        assert_eq!(TcpPacket::parse(&again).as_ref(), Ok(&packet));
+    }
+}
+
+/// A TCP frame of a segment, its checksum computed.
+fn with_tcp_checksum(segment: &[u8]) -> Bytes {
+    let mut segment = segment[..segment.len().min(9000)].to_vec();
+    if let Some(field) = segment.get_mut(16..18) {
+        field.fill(0);
+        let len = (segment.len() as u16).to_be_bytes();
+        let pseudo = [&[10, 0, 0, 1, 10, 0, 0, 2, 0, TCP], &len[..], &segment].concat();
+        let sum = internet_checksum(&pseudo);
+        segment[16..18].copy_from_slice(&sum.to_be_bytes());
+    }
+    Bytes::from(ipv4(TCP, &segment, [0, 64]))
+}
+
+fn fragment(data: &[u8], make_right: bool) {
+    let mut data = data.to_vec();
+    if make_right && data.len() >= 40 {
+        data[..6].copy_from_slice(b"PSTF\x01\0");
+        let payload_crc = crc32c(&data[40..]);
+        data[12..16].copy_from_slice(&payload_crc.to_le_bytes());
+        let header_crc = crc32c(&data[..36]);
+        data[36..40].copy_from_slice(&header_crc.to_le_bytes());
+    }
+    let parsed = FragmentHeader::parse(&data);
+    assert!(!make_right || data.len() < 40 || parsed.is_ok());
+    if let Ok(header) = parsed {
+        if let Ok(payload) = header.check_payload(&data[40..]) {
+            assert_eq!(payload.len(), header.payload_len as usize);
+        }
+    }
+}
