@@ -13,12 +13,16 @@ import sys
 import time
 from pathlib import Path
 
+import packet_bench
+
 REPO = Path(__file__).resolve().parents[1]
 LINE_RATE = "cargo run --release -q -p penstock-board --features all-tops --example line_rate"
 MODEL = "cargo run --release -q -p penstock-cc --example speed"
 READOUT = "cargo run --release -q -p penstock-readout --example readout_speed"
 LABORATORY = "cargo run --release -q -p penstock-netsim --example lab_speed"
 SOFT_ROCE = ".venv/bin/python tests/softroce/speed.py --json"
+COMMAND_BUILD = "cargo build --release -q -p penstock-cli"
+PACKET = "make bench (tests/packet_bench.py)"
 DEMO = "target/release/penstock run scenarios/incast-3.toml --out out/bench"
 
 
@@ -63,6 +67,21 @@ def soft_roce_rows() -> list[dict]:
     return json.loads(shell(SOFT_ROCE))
 
 
+def packet_rows() -> list[dict]:
+    """The packet back end over a veth pair, against iperf3 UDP in the same namespaces."""
+    shell(COMMAND_BUILD)
+    found = packet_bench.rates(REPO / "target/release/penstock")
+    if found is None:
+        print("bench: no packet back end against iperf3: it needs root and iperf3", file=sys.stderr)
+        return []
+    ours, iperf3 = found
+    return [
+        row("packet back end over veth, one core, of iperf3 UDP's", 100 * ours / iperf3, "%", 70, "higher", PACKET),
+        row("packet back end over veth, one core", ours / 1e9, "Gb/s", None, "higher", PACKET),
+        row("iperf3 UDP over the same veth, same frames", iperf3 / 1e9, "Gb/s", None, "higher", PACKET),
+    ]
+
+
 def demo_rows() -> list[dict]:
     """The whole way of the data, with plots, as a user starts it the second time."""
     started = time.monotonic()
@@ -92,7 +111,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for bench.json")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    rows = [*board_rows(), *model_rows(), *readout_rows(), *laboratory_rows(), *soft_roce_rows(), *demo_rows()]
+    readout = [*readout_rows(), *packet_rows(), *soft_roce_rows()]
+    rows = [*board_rows(), *model_rows(), *readout, *laboratory_rows(), *demo_rows()]
     (out / "bench.json").write_text(json.dumps(rows, indent=2) + "\n")
     width = max(len(entry["name"]) for entry in rows)
     print(f"{'':{width}}  {'measured':>12}  {'target':>12}")

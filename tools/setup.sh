@@ -29,6 +29,8 @@ PY
 fi
 want ghdl ghdl
 want tshark tshark
+# What `make bench` compares the packet back end with.
+want iperf3 iperf3
 # For the verbs back end: bindings to libibverbs, which itself is loaded at run time.
 want cmake cmake
 /sbin/ldconfig -p | grep -qE 'libclang(-[0-9]+)?\.so' || packages="$packages libclang-dev"

@@ -236,6 +236,18 @@ fn keep_alive_tells_a_living_board_from_one_that_began_again_and_from_a_dead_one
 }
 
 #[test]
+fn a_connection_that_we_have_opened_can_be_asked_after_and_closed_by_its_peer() {
+    let mut board = board(1);
+    let own = CmInfo { qpn: Qpn::new(0xBEEF00), ip: BOARD, ..CmInfo::default() };
+    assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, own), CmAnswer::NoQp);
+    board.0.adopt(0, own, server());
+    assert_eq!(answer(&mut board, STRANGER, CmRequest::CloseQp, own), CmAnswer::Nak);
+    assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, own), CmAnswer::Ack);
+    assert_eq!(answer(&mut board, SERVER, CmRequest::CloseQp, own), CmAnswer::Ack);
+    assert_eq!(board.1.log, ["close 0 false"]);
+}
+
+#[test]
 fn a_failure_names_the_board_and_the_last_step_that_worked() {
     let mut opener = opener(None);
     opener.open(0, server());

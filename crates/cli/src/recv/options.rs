@@ -9,7 +9,7 @@ use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
 use penstock_readout::{BuilderConfig, Pages, RingConfig};
 use penstock_transport::{CmOpenerConfig, Mtu};
-use penstock_wire::{CmTransmit, RnrTimer};
+use penstock_wire::RnrTimer;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -105,15 +105,6 @@ pub struct Arguments {
     /// MB/s that the consumer of events takes, to see what a slow one does
     #[arg(long, value_name = "MBPS")]
     pub consumer_rate: Option<f64>,
-    /// Ask the boards' message sources for messages of so many bytes, RDMA WRITE with immediate
-    #[arg(long, value_name = "BYTES")]
-    pub transmit: Option<u32>,
-    /// Messages that each board's source is asked for; 0 is without end
-    #[arg(long, default_value_t = 0, requires = "transmit")]
-    pub transmit_count: u32,
-    /// Messages per second of each board's source; 0 is as fast as they go
-    #[arg(long, default_value_t = 0, requires = "transmit")]
-    pub transmit_rate: u32,
     /// Seconds after which boards that are not up are reported
     #[arg(long, default_value_t = 5, value_name = "S")]
     pub bring_up: u32,
@@ -146,14 +137,6 @@ impl Settings {
             .ok_or_else(|| format!("--mtu {}: allowed are 256, 512, 1024, 2048, 4096", arguments.mtu))?;
         let slots = slots(arguments)?;
         check_memory(boards.len() as u64, slots, arguments.slot_bytes)?;
-        let transmit = arguments.transmit.map(|length| CmTransmit {
-            start: true,
-            with_imm: true,
-            is_send: false,
-            length,
-            count: arguments.transmit_count,
-            rate: arguments.transmit_rate,
-        });
         let keep_alive_ps = (arguments.keep_alive > 0).then(|| arguments.keep_alive.saturating_mul(PS_PER_MS));
         let timeout_ps = arguments.event_timeout.saturating_mul(PS_PER_MS);
         let consumer = positive("--consumer-rate", arguments.consumer_rate)?;
@@ -173,7 +156,7 @@ impl Settings {
                 poll: arguments.poll,
                 mtu,
                 rnr_timer: RnrTimer::at_least(arguments.rnr_timer),
-                cm: CmOpenerConfig { keep_alive_ps, transmit, ..CmOpenerConfig::default() },
+                cm: CmOpenerConfig { keep_alive_ps, ..CmOpenerConfig::default() },
                 ..SessionConfig::default()
             },
         })

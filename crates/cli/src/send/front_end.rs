@@ -178,7 +178,10 @@ impl FrontEnd {
                     opener.close(now);
                 }
             }
-            Some(CmEvent::Open) => self.side.up(),
+            Some(CmEvent::Open) => {
+                self.side.up();
+                self.listener.adopt(0, self.side.own(), self.side.peer);
+            }
             Some(CmEvent::Closed) => self.open_at = now + REOPEN_PS,
             Some(CmEvent::Failed(failure)) => {
                 self.side.trouble = Some(failure.to_string());

@@ -86,7 +86,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 10.0, value_name = "GBPS")]
     pub line_rate: f64,
     /// Code of the ACK timer, 4.096 us * 2^code
-    #[arg(long, default_value_t = 12)]
+    #[arg(long, default_value_t = 14)]
     pub ack_timeout: u8,
     /// Timeouts and NAKs in a row until a queue pair gives up, 0 to 7
     #[arg(long, default_value_t = 7)]

@@ -109,6 +109,13 @@ impl CmListener {
         self.entries.get(entry).filter(|e| e.phase == Phase::Rts).map(|e| (e.own, e.peer))
     }
 
+    /// The owner has opened this connection itself: from now on its peer may ask here whether it lives, and close it.
+    pub fn adopt(&mut self, entry: usize, own: CmInfo, peer: CmInfo) {
+        if let Some(entry) = self.entries.get_mut(entry) {
+            *entry = Entry { phase: Phase::Rts, peer, own };
+        }
+    }
+
     /// The owner has ended it.
     pub fn forget(&mut self, entry: usize) {
         if let Some(entry) = self.entries.get_mut(entry) {

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packet back end against iperf3 UDP: the same veth pair, the same frame size, one core for the receiver.
+
+iperf3 counts as what its receiver gets at the better of two offered rates: as fast as it goes, and half of that.
+"""
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+from veth import SERVER_IP, Network, allowed, ended, first_board
+
+# Behind UDP a packet of ours has BTH (12), 4096 bytes and ICRC (4).
+DATAGRAM = 4112
+SECONDS = 3
+BOARDS = 4
+
+
+def pinned(core: int) -> tuple[str, ...]:
+    return ("taskset", "-c", str(core % os.cpu_count()))
+
+
+def iperf3(network: Network, offered: str) -> tuple[float, float]:
+    """Sent and received bit/s."""
+    network.start("s", *pinned(0), "iperf3", "-s", "-1")
+    time.sleep(0.3)
+    options = ("-u", "-b", offered, "-l", str(DATAGRAM), "-t", str(SECONDS), "--json")
+    end = ended(network.start("b", *pinned(1), "iperf3", "-c", SERVER_IP, *options)).json()["end"]
+    return end["sum_sent"]["bits_per_second"], end["sum_received"]["bits_per_second"]
+
+
+def packet(network: Network) -> float:
+    """Received bit/s of messages."""
+    command = str(network.binary)
+    ends = ("--boards", str(BOARDS), "-l", "100000", "--payload", "counter", "--cc", "off", "--ack-timeout", "16")
+    sender = network.start("b", *pinned(1), command, "send", "--iface", "veth1", "--ip", first_board(), *ends)
+    boards = [first_board(k) for k in range(BOARDS)]
+    options = ("--seconds", str(SECONDS + 1), "--event-timeout", "5000", "--state", "none", "--json")
+    ours = ("--backend", "packet", "--iface", "veth0", "--poll", "hybrid", *options)
+    report = ended(network.start("s", *pinned(0), command, "recv", *boards, *ours)).json()
+    sender.send_signal(signal.SIGINT)
+    ended(sender)
+    return sum(board["bytes"] for board in report["boards"]) * 8 / report["readout_seconds"]
+
+
+def rates(binary: Path) -> tuple[float, float] | None:
+    """Ours and iperf3's in bit/s; none where there is no iperf3 or no namespace can be made."""
+    if not allowed() or not shutil.which("iperf3"):
+        return None
+    with tempfile.TemporaryDirectory() as state:
+        network = Network(binary, Path(state))
+        try:
+            network.make(BOARDS)
+            sent, received = iperf3(network, "0")
+            _, at_half = iperf3(network, f"{sent / 2:.0f}")
+            return packet(network), max(received, at_half)
+        finally:
+            network.delete()
