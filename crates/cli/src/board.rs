@@ -4,8 +4,10 @@
 
 use crate::board_report::{self, BoardReport};
 use crate::board_session::{Progress, Session};
+use crate::live::{threshold, BoardPage, LiveOptions, Page};
 use crate::run::{on_interrupt, Failure};
 use crate::{board_setup, Verdict};
+use penstock_dashboard::Listener;
 use penstock_netsim::Time;
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::path::PathBuf;
@@ -61,6 +63,8 @@ pub struct Arguments {
     /// Real cycles to one of the board's while it waits for its peer: a timer of 4 ms gives the peer 4 s with 1000
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) patience: u32,
+    #[command(flatten)]
+    pub(crate) live: LiveOptions,
     /// Print the summary as JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -333,30 +337,73 @@ pub fn run(arguments: &Arguments) -> Verdict {
 }
 
 fn live(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let listener = arguments.live.listen()?;
     let interrupted = on_interrupt()?;
     let mut session = board_setup::session(arguments)?;
+    let mut watched = match listener {
+        Some(listener) => Some(watch(arguments, listener, &session)?),
+        None => None,
+    };
     if !arguments.json {
         eprintln!("{}; Ctrl-C ends it", board_setup::greeting(arguments));
     }
-    let end = follow(&mut session, arguments, &interrupted);
+    let end = follow(&mut session, arguments, &interrupted, watched.as_mut());
     let frames = session.board.finish_capture().map_err(|error| Failure::Fault(error.to_string()))?;
-    let report = BoardReport::new(session, end?, frames)?;
+    let (now, progress) = (Time::from_ps(session.board.now_ps()), session.progress());
+    let mut report = BoardReport::new(session, end?, frames)?;
+    if let Some((page, _)) = &watched {
+        report.steered = page.applied();
+        page.end(report.end(), now, progress, &report);
+    }
     match arguments.json {
         true => println!("{}", serde_json::to_string_pretty(&report).expect("a report has only plain keys")),
         false => println!("{}", board_report::text(&report)),
     }
+    if let Some((page, _)) = &watched {
+        page.stay(&interrupted);
+    }
     Ok(report.verdict())
 }
 
+/// The page of a board.
+fn watch(arguments: &Arguments, listener: Listener, session: &Session) -> Result<(Page, BoardPage), Failure> {
+    let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
+    let text = arguments.switch.as_ref().map(std::fs::read_to_string).transpose().map_err(|error| refused(&error))?;
+    let scenario = arguments.switch.as_deref().zip(text);
+    let law = arguments.transport.law.as_deref();
+    let mut given = arguments.set.clone();
+    given.extend(law.filter(|law| *law != "qcn").map(|law| format!("cc.law={law}")));
+    let mut board = BoardPage::new(scenario, given, arguments.transport.qp, law != Some("qcn"));
+    let limit = threshold(session);
+    let manifest = board.manifest(&format!("board {}", arguments.ip.ip), limit.is_some());
+    let settings = board.settings(limit).map_err(|error| refused(&error))?;
+    let page = Page::open(&arguments.live, Some(listener), manifest, settings, "messages")?;
+    board.record_into(page.recording().clone());
+    Ok((page, board))
+}
+
 /// Turns until the session is over; says how.
-fn follow(session: &mut Session, arguments: &Arguments, interrupted: &AtomicBool) -> Result<&'static str, Failure> {
-    /// How long Ctrl-C may have to wait.
+fn follow(
+    session: &mut Session,
+    arguments: &Arguments,
+    interrupted: &AtomicBool,
+    mut watched: Option<&mut (Page, BoardPage)>,
+) -> Result<&'static str, Failure> {
+    /// How long Ctrl-C, or a control of the page, may have to wait.
     const LONGEST_SLEEP: Duration = Duration::from_millis(100);
     let begun = Instant::now();
     loop {
         match session.turn(LONGEST_SLEEP)? {
             Progress::Done if !arguments.messages.stay => return Ok("done"),
             _ => {}
+        }
+        if let Some((page, board)) = watched.as_deref_mut() {
+            board.look(session, page)?;
+            while let Some(request) = page.poll_request() {
+                board.handle(request, session, page);
+            }
+            let (done, total) = session.progress();
+            page.advance(Time::from_ps(session.board.now_ps()), done, total, interrupted);
         }
         if interrupted.load(Ordering::Relaxed) {
             return Ok("interrupted");

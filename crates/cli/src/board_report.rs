@@ -5,6 +5,7 @@ use crate::board_session::{Measured, Session};
 use crate::run::Failure;
 use crate::Verdict;
 use penstock_board::{qp_register, regs, CYCLE_PS};
+use penstock_dashboard::Applied;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,6 +32,9 @@ pub struct BoardReport {
     /// R_C, R_T and alpha of the sampled queue pair, wherever they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rates: Vec<Rates>,
+    /// What was changed from the live page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) steered: Vec<Applied>,
     /// Counters of the gateware.
     counters: BTreeMap<&'static str, u32>,
     time: BoardTime,
@@ -167,6 +171,7 @@ impl BoardReport {
             captured,
             switch: switch(&session),
             rates: session.rates.iter().map(rates).collect(),
+            steered: Vec::new(),
             counters,
             time: BoardTime {
                 simulated_s: session.board.now_ps() as f64 * 1e-12,
@@ -182,6 +187,11 @@ impl BoardReport {
                 cycles_per_s: stats.running_cycles as f64 / seconds(stats.running).max(f64::MIN_POSITIVE),
             },
         })
+    }
+
+    /// How it ended.
+    pub fn end(&self) -> &'static str {
+        self.end
     }
 
     /// A fault: a message failed, a frame was cut, or a queue pair is in error.

@@ -145,6 +145,13 @@ impl Session {
         Ok(Progress::Going)
     }
 
+    /// Messages that have ended, and how many there are to be; 0 while nobody knows.
+    pub fn progress(&self) -> (u64, u64) {
+        let messages = &self.board.stats().messages;
+        let total = if let Phase::Sending(Some(total)) = self.phase { total } else { 0 };
+        (messages.ok + messages.failed(), total)
+    }
+
     /// Takes what has been sampled and measured meanwhile.
     fn look(&mut self) {
         while self.board.poll_completion().is_some() {} // counted by the board

@@ -18,6 +18,8 @@ use std::time::Duration;
 const UDP_SPORT: u16 = 0xc000;
 /// DSCP 26, as the connection manager's default has it.
 const DSCP: u8 = 26;
+/// From one sample of the rate limiter to the next, for a page without a scenario: 5 us.
+const SAMPLE_CYCLES: u64 = 781;
 /// How long a peer may take to answer ARP.
 const ARP_PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of the gateware's replay memory.
@@ -86,9 +88,12 @@ pub fn session(arguments: &Arguments) -> Result<Session, Failure> {
     if let Some(capture) = capture {
         live.set_capture(capture);
     }
-    if let Some(scenario) = scenario {
-        let (qp, interval) = (arguments.transport.qp, cycles(scenario.sample_interval));
+    let sampled = scenario.as_ref().map(|scenario| cycles(scenario.sample_interval));
+    if let Some(interval) = sampled.or(arguments.live.is_on().then_some(SAMPLE_CYCLES)) {
+        let qp = arguments.transport.qp;
         live.sample_rates(qp, qp, u32::try_from(interval).unwrap_or(u32::MAX))?;
+    }
+    if let Some(scenario) = scenario {
         live.set_switch(EmulatedSwitch::new(scenario.switch));
     }
     Ok(Session::new(live, start, arguments))

@@ -94,11 +94,16 @@ impl Recording {
         self.steered
     }
 
+    /// Settings that changed by themselves, as a script has it.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.steered += 1;
+    }
+
     /// Notes what a control has done.
     pub fn steer(&mut self, settings: Settings, applied: Applied) {
-        self.settings = settings;
         self.applied.push(applied);
-        self.steered += 1;
+        self.set(settings);
     }
 
     /// Row number `index`, counted in intervals from the beginning of the run; rows come in their order.

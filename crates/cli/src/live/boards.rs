@@ -26,7 +26,7 @@ const fn choice(parameter: Parameter, choices: &'static [&'static str]) -> Param
 }
 
 /// What can be changed while boards run: what their registers hold, and the switch's marking.
-const PARAMETERS: [Parameter; 16] = [
+pub(super) const PARAMETERS: [Parameter; 16] = [
     choice(of_board("cc.law", "Law", "Who decides the rate: DCQCN, or nobody"), &["dcqcn", "off"]),
     of_board("cc.g", "g", "Weight of a new CNP in alpha, an inverse power of two: 1/256"),
     of_board("cc.rate_ai", "R_AI", "Additive increase of R_T: 40Mbps"),

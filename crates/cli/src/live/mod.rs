@@ -3,10 +3,12 @@
 //! Promise: the page gets what the trace gets; without `--live` nothing listens; a run that nobody steers is the same
 //! with and without a page.
 
+mod board;
 mod boards;
 mod lab;
 mod plan;
 
+pub use board::{threshold, BoardPage};
 pub use boards::BoardHelm;
 pub use lab::of_lab;
 pub use plan::Plan;
@@ -43,6 +45,11 @@ fn pace(text: &str) -> Result<f64, String> {
 }
 
 impl LiveOptions {
+    /// Whether there is to be a page.
+    pub fn is_on(&self) -> bool {
+        self.live.is_some()
+    }
+
     /// Takes the port, before anything is built.
     pub fn listen(&self) -> Result<Option<Listener>, Failure> {
         let bound = self.live.as_deref().map(Listener::bind).transpose();
