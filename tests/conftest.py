@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/softroce"))
 
 from soft_roce import image, machine  # noqa: E402, F401
+from veth import allowed  # noqa: E402
 
 SCENARIO = ROOT / "scenarios/incast-3.toml"
 DATA = ROOT / "data/lst1_run2008/modules.npz"
@@ -87,6 +89,16 @@ def built() -> Path:
     if result.returncode:
         pytest.fail(f"`{' '.join(cargo)}` ended with {result.returncode}:\n{result.stderr[-4000:]}", pytrace=False)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+
+
+@pytest.fixture(scope="session")
+def namespaces() -> None:
+    """This machine lets the tests make network namespaces."""
+    missing = [name for name in ("ip", "ping") if not shutil.which(name)]
+    if missing:
+        pytest.fail(f"no {' and no '.join(missing)} here: `make setup` gets iproute2 and iputils-ping", pytrace=False)
+    if not allowed():
+        pytest.fail("network namespaces need root, on a machine that allows them", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from veth import SERVER_IP, Network, allowed, ended, first_board
+from veth import SERVER_IP, Network, ended, first_board
 
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
-pytestmark = pytest.mark.skipif(not allowed(), reason="network namespaces need root")
+pytestmark = pytest.mark.usefixtures("namespaces")
 
 
 @pytest.fixture
