@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the logic of one configuration is: cost and depth of each module, its submodules not counted in.
 
-    python rtl/syn/modules.py [penstock_10g] [--n-qp 4] [--docs]
+    python rtl/syn/modules.py [penstock_10g] [--n-qp 4]
 
 Synthesised with the hierarchy kept, so that every cell belongs to a module; the sum is a little above the flat figure
 of synth.py, where logic is shared across modules. A way through several modules is cut at their ports, which count as
@@ -21,7 +21,6 @@ import yosys
 import rtl
 
 COLUMNS = ("lut", "sites", "ff", "bram", "uram", "dsp")
-MARK = "<!-- modules: made by rtl/syn/modules.py with --docs -->\n"
 NAMED = 25  # lines of the table; the rest is one line
 
 
@@ -74,7 +73,6 @@ def main() -> int:
     parser.add_argument("top", nargs="?", default="penstock_10g")
     parser.add_argument("--n-qp", type=int, default=4)
     parser.add_argument("--out", type=Path, default=synth.REPO / "out", help="folder for synth_modules.json")
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/synthesis.md")
     options = parser.parse_args()
     rtl.generate()
     try:
@@ -84,8 +82,6 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "synth_modules.json").write_text(json.dumps(rows, indent=2) + "\n")
     print(table(rows))
-    if options.docs:
-        synth.DOCS.write_text(synth.with_table(synth.DOCS.read_text(), table(rows), MARK))
     return 0
 
 
