@@ -5,7 +5,7 @@
 use crate::board_report::{self, BoardReport};
 use crate::board_session::{Progress, Session};
 use crate::live::{threshold, BoardPage, LiveOptions, Page};
-use crate::run::{on_interrupt, Failure};
+use crate::run::{on_interrupt, told, Failure};
 use crate::{board_setup, Verdict};
 use penstock_dashboard::Listener;
 use penstock_netsim::Time;
@@ -327,13 +327,7 @@ fn mac(text: &str) -> Result<MacAddr, String> {
 
 /// Runs the board; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    let (message, verdict) = match live(arguments) {
-        Ok(verdict) => return verdict,
-        Err(Failure::Refused(message)) => (message, Verdict::Refused),
-        Err(Failure::Fault(message)) => (message, Verdict::Fault),
-    };
-    eprintln!("error: {message}");
-    verdict
+    told(live(arguments))
 }
 
 fn live(arguments: &Arguments) -> Result<Verdict, Failure> {

@@ -35,21 +35,21 @@ pub struct Arguments {
 
 /// Runs a scenario; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    let result = match is_lab(&arguments.scenario) {
+    told(match is_lab(&arguments.scenario) {
         true => lab::run(arguments),
         false => simulate(arguments),
+    })
+}
+
+/// The verdict of a command; prints what kept it from one of its own.
+pub(crate) fn told(result: Result<Verdict, Failure>) -> Verdict {
+    let (message, verdict) = match result {
+        Ok(verdict) => return verdict,
+        Err(Failure::Refused(message)) => (message, Verdict::Refused),
+        Err(Failure::Fault(message)) => (message, Verdict::Fault),
     };
-    match result {
-        Ok(verdict) => verdict,
-        Err(Failure::Refused(message)) => {
-            eprintln!("error: {message}");
-            Verdict::Refused
-        }
-        Err(Failure::Fault(message)) => {
-            eprintln!("error: {message}");
-            Verdict::Fault
-        }
-    }
+    eprintln!("error: {message}");
+    verdict
 }
 
 /// Whether a file is a scenario of the network laboratory; one that cannot be read is refused by whoever reads it next.

@@ -165,7 +165,7 @@ async fn control(State(page): State<Arc<Page>>, headers: HeaderMap, body: Bytes)
 
 fn status_of(error: &ControlError) -> StatusCode {
     match error {
-        ControlError::Ended | ControlError::NoControls(_) => StatusCode::CONFLICT,
+        ControlError::Ended | ControlError::NoControls => StatusCode::CONFLICT,
         ControlError::UnknownSender(_) => StatusCode::NOT_FOUND,
         ControlError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
         ControlError::NoAnswer(_) => StatusCode::GATEWAY_TIMEOUT,

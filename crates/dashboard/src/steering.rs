@@ -52,8 +52,8 @@ pub struct Applied {
 pub enum ControlError {
     #[error("the run has ended: nothing can be changed any more")]
     Ended,
-    #[error("this run has no controls: {0}")]
-    NoControls(&'static str),
+    #[error("this run has no controls: nothing in it can be changed while it goes on")]
+    NoControls,
     #[error("no sender is called {0:?}")]
     UnknownSender(String),
     #[error("{0}")]
@@ -109,7 +109,7 @@ impl Helm {
                 return Err(ControlError::Ended);
             }
             if recording.manifest.parameters.is_empty() {
-                return Err(ControlError::NoControls("its senders are software"));
+                return Err(ControlError::NoControls);
             }
         }
         let (reply, answer) = oneshot::channel();

@@ -215,13 +215,5 @@ fn sender(scenario: &Scenario, k: u16, plan: &mut Plan) -> Sender {
 fn queue(scenario: &Scenario, port: u16, pausing: usize, plan: &mut Plan) -> Queue {
     let count = scenario.boards.count;
     let to = if port == count { Scenario::SERVER.to_owned() } else { Scenario::board_name(port) };
-    let mut column = |metric| plan.column(Scenario::SWITCH, port, metric);
-    let series: Series = [
-        ("depth", column("queue_bytes")),
-        ("marked", column("ecn_marked")),
-        ("paused", column("pfc_paused")),
-        ("pausing", pausing),
-    ]
-    .into();
-    Queue { name: format!("{} > {to}", Scenario::SWITCH), series }
+    Queue { name: format!("{} > {to}", Scenario::SWITCH), series: plan.queue(Scenario::SWITCH, port, pausing) }
 }

@@ -116,13 +116,5 @@ fn queue(
     let (name, port) = (&nodes[switch].name, port as u16);
     let ports = 0..nodes[switch].ports.len() as u16;
     let pausing = *pausing.entry(switch).or_insert_with(|| plan.greatest(name, ports, "pfc_pausing"));
-    let mut column = |metric| plan.column(name, port, metric);
-    let series: Series = [
-        ("depth", column("queue_bytes")),
-        ("marked", column("ecn_marked")),
-        ("paused", column("pfc_paused")),
-        ("pausing", pausing),
-    ]
-    .into();
-    Queue { name: format!("{name} > {}", nodes[other].name), series }
+    Queue { name: format!("{name} > {}", nodes[other].name), series: plan.queue(name, port, pausing) }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which of a trace's values a page shows, and in which column of the recording each goes.
 
-use penstock_dashboard::{Recorder, Shared};
+use penstock_dashboard::{Recorder, Series, Shared};
 use penstock_netsim::{Time, TraceRow, TraceTee};
 use std::collections::HashMap;
 
@@ -30,6 +30,18 @@ impl Plan {
             self.columns.entry((node.to_owned(), channel)).or_default().insert(metric, column);
         }
         column
+    }
+
+    /// The series of a switch's egress queue; `pausing`: the column that says whether the switch pauses anyone.
+    pub fn queue(&mut self, switch: &str, port: u16, pausing: usize) -> Series {
+        let mut column = |metric| self.column(switch, port, metric);
+        [
+            ("depth", column("queue_bytes")),
+            ("marked", column("ecn_marked")),
+            ("paused", column("pfc_paused")),
+            ("pausing", pausing),
+        ]
+        .into()
     }
 
     /// How many columns there are.

@@ -10,7 +10,7 @@ mod sink;
 mod state;
 mod tables;
 
-use crate::run::{on_interrupt, Failure};
+use crate::run::{on_interrupt, told, Failure};
 use crate::Verdict;
 use indicatif::{ProgressBar, ProgressStyle};
 use options::Settings;
@@ -29,17 +29,7 @@ const TURN_PS: u64 = PS_PER_S / 10;
 
 /// Receives; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    match receive(arguments) {
-        Ok(verdict) => verdict,
-        Err(Failure::Refused(message)) => {
-            eprintln!("error: {message}");
-            Verdict::Refused
-        }
-        Err(Failure::Fault(message)) => {
-            eprintln!("error: {message}");
-            Verdict::Fault
-        }
-    }
+    told(receive(arguments))
 }
 
 /// Of errors before the first message: another request would do.

@@ -13,7 +13,7 @@ mod pacing;
 mod payload;
 mod tables;
 
-use crate::run::{on_interrupt, Failure};
+use crate::run::{on_interrupt, told, Failure};
 use crate::Verdict;
 use front_end::FrontEnd;
 use link::Link;
@@ -29,17 +29,7 @@ const PS_PER_MS: u64 = 1_000_000_000;
 
 /// Sends; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    match send(arguments) {
-        Ok(verdict) => verdict,
-        Err(Failure::Refused(message)) => {
-            eprintln!("error: {message}");
-            Verdict::Refused
-        }
-        Err(Failure::Fault(message)) => {
-            eprintln!("error: {message}");
-            Verdict::Fault
-        }
-    }
+    told(send(arguments))
 }
 
 fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
