@@ -15,6 +15,7 @@ from typing import Any
 import qemu
 from machine import Machine
 
+HELD_UNTIL = "/tmp/sent"  # in the machine: our requester is done
 HOST_IP, HOST_MAC = "10.77.0.2", "02:50:53:54:4b:02"
 VERBS = ("write", "write_imm", "send", "send_imm")
 
@@ -82,13 +83,15 @@ def _completion(message: Message) -> tuple:
 
 def run(machine: Machine, source: Path, folder: Path, case: Case) -> Outcome:
     """Runs a case. Raises MachineError if the machine's side does not end."""
-    machine.check(f"arp -s {HOST_IP} {HOST_MAC}; rm -f /tmp/ring*")
-    machine.start("sink", f"verbs_sink '{json.dumps(sink_plan(case))}'")
+    machine.check(f"arp -s {HOST_IP} {HOST_MAC}; rm -f /tmp/ring* {HELD_UNTIL}")
+    plan = sink_plan(case) | {"hold_until": HELD_UNTIL}
+    machine.start("sink", f"verbs_sink '{json.dumps(plan)}'")
     opened = json.loads(machine.check("job line sink 1 20"))
     payload = folder / "payload"
     data = random.Random(case.seed).randbytes(sum(message.length for message in case.messages))
     payload.write_bytes(data)
     sent = send(machine, source, source_plan(machine, payload, case, opened["qps"]))
+    machine.check(f"touch {HELD_UNTIL}")
     result = machine.wait("sink", case.timeout_s + 10)
     assert result.status == 0, machine.run("job err sink").output
     received = json.loads(result.output.splitlines()[-1])

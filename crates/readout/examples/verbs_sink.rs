@@ -4,6 +4,7 @@
 //! each life of the queue pairs. Usage: `verbs_sink '{"qps": [{"ip": "10.0.0.2", "qpn": 17, ...}], ...}'`, see `Plan`.
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use penstock_readout::backend::{Backend, Completion, PeerQp, PollMode, QpSpec, SessionClock, Verbs, VerbsConfig};
@@ -32,6 +33,9 @@ struct Plan {
     timeout_s: f64,
     /// How often the queue pairs are opened, with `messages` each time, and closed.
     lives: u32,
+    /// The queue pairs stay open until this file exists: the last acknowledgement may be lost on its way, and then the
+    /// peer needs it once more. `timeout_s` at most.
+    hold_until: Option<PathBuf>,
     /// Files that get the memory of the rings at the end: this name and the number of the queue pair.
     dump: Option<String>,
 }
@@ -50,6 +54,7 @@ impl Default for Plan {
             delay_us: 0,
             timeout_s: 20.0,
             lives: 1,
+            hold_until: None,
             dump: None,
         }
     }
@@ -98,6 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             (0..).zip(&rings).map(|(at, ring)| open(&plan, &mut verbs, at, ring)).collect::<Result<_, _>>()?;
         println!("{}", json!({"found": verbs.found().to_string(), "qps": ends}));
         let report = receive_all(&plan, &mut verbs, clock, &rings)?;
+        hold(&plan);
         if let Some(name) = &plan.dump {
             for (number, ring) in rings.iter().enumerate() {
                 std::fs::write(format!("{name}{number}"), ring.bytes())?;
@@ -165,6 +171,15 @@ fn receive_all(
     let counters: serde_json::Map<_, _> =
         verbs.counters().into_iter().map(|(name, value)| (name.into_owned(), value.into())).collect();
     Ok(json!({"completions": all, "faults": faults, "counters": counters, "seconds": seconds, "cpu_s": cpu}))
+}
+
+/// Leaves the queue pairs open as long as the plan wants it.
+fn hold(plan: &Plan) {
+    let Some(path) = &plan.hold_until else { return };
+    let deadline = Instant::now() + Duration::from_secs_f64(plan.timeout_s);
+    while !path.exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn told(completion: &Completion) -> Value {
