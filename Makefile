@@ -29,6 +29,7 @@ demo: build      ## camera events through three boards, a congested switch and a
 
 test: setup      ## every test: Rust crates, gateware benches, end to end
 	cargo test --release --locked --workspace
+	cargo build --release --locked --workspace --all-targets
 	COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST) tb tests
 
 lint: setup      ## formatters and linters, nothing is changed

@@ -2,7 +2,7 @@
 """AdvCam section VI A, as the paper did it: cocotb runs the gateware, its frames go to a real Soft-RoCE responder, and
 the emulated switch sits in between. The responder is the kernel's rdma_rxe in the machine of `tests/softroce`.
 
-The machine needs the receiver that `cargo test --release` builds (or `cargo build --release --examples`).
+The machine needs the programs that `cargo build --release --workspace --all-targets` makes, as `make test` does.
 """
 
 import hashlib
