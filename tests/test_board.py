@@ -3,8 +3,10 @@
 
 import json
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -118,6 +120,23 @@ def test_the_kernel_pings_the_board_with_every_class_of_size_and_resolves_it(tap
     assert report["end"] == "interrupted" and report["timing"]["slowdown"] > 1
 
 
+@tools
+def test_an_echo_of_every_size_comes_back_byte_for_byte(tap, network):
+    """0 to 255 and each 61st up to a jumbo frame's 8972; `PENSTOCK_ALL_SIZES=1` for all 8973, some minutes."""
+    with network.inside():
+        Path("/proc/sys/net/ipv4/ping_group_range").write_text("0 2147483647")
+        echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)
+    data = random.Random(1).randbytes(8972)
+    step = 1 if os.environ.get("PENSTOCK_ALL_SIZES") else 61
+    with echo:
+        echo.settimeout(20)
+        echo.connect((BOARD_IP, 0))
+        for size in [*range(256), *range(256, 8972, step), 8972]:
+            sequence = size.to_bytes(2)  # identifier and checksum are the kernel's, which drops a reply with a wrong one
+            echo.send(bytes([8, 0, 0, 0, 0, 0]) + sequence + data[:size])
+            assert echo.recv(10_000)[6:] == sequence + data[:size], size
+
+
 UHAL = """
 import sys, uhal
 uhal.disableLogging()
@@ -154,8 +173,6 @@ def test_uhal_works_across_a_veth_pair_that_leaves_checksums_to_hardware(start, 
 
 @tools
 def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s_data(tap, network):
-    import socket
-
     with network.inside():
         manager = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         roce = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)  # or the kernel answers that nobody is at the port
@@ -190,8 +207,6 @@ def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s
 
 @tools
 def test_a_board_opens_a_queue_pair_by_itself_on_a_tap_device_that_was_there_before(start, network):
-    import socket
-
     network.run("ip", "tuntap", "add", "dev", "pstk1", "mode", "tap")
     network.run("ip", "addr", "add", f"{SERVER_IP}/24", "dev", "pstk1")
     network.run("ip", "link", "set", "pstk1", "mtu", "9000", "up")
