@@ -132,7 +132,7 @@ def test_an_echo_of_every_size_comes_back_byte_for_byte(tap, network):
         echo.settimeout(20)
         echo.connect((BOARD_IP, 0))
         for size in [*range(256), *range(256, 8972, step), 8972]:
-            sequence = size.to_bytes(2)  # identifier and checksum are the kernel's, which drops a reply with a wrong one
+            sequence = size.to_bytes(2)  # identifier and checksum are the kernel's, which drops what is wrong
             echo.send(bytes([8, 0, 0, 0, 0, 0]) + sequence + data[:size])
             assert echo.recv(10_000)[6:] == sequence + data[:size], size
 
