@@ -132,6 +132,8 @@ def test_a_parameter_changed_on_the_page_changes_the_rate_of_its_board(penstock:
     # The floor of R_C holds from the next cut or raise on: by Q8.24 bytes per cycle a little beside 7 Gb/s.
     assert min(found["steered"]["board0"][-4:]) >= 6.99e9, found["steered"]
     assert min(found["steered"]["board1"]) < 6.9e9, "the others are left alone"
+    assert found["back"]["rows"] >= 5 and found["back"]["same"], "taken up where it broke off"
+    assert found["back"]["gaps"] == 0, "no row is missing"
     assert found["lost"]["state"] == "connection lost"
     assert "was lost at" in found["lost"]["banner"] and found["lost"]["rows"] > 0
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches a live run, changes a parameter of one board on the page, then has the run end under it.
+// Watches a live run, changes a parameter of one board on the page, has the run fall silent and speak again, then die.
 
 import { inBrowser, ink, rows, table } from "./browser.mjs";
 
@@ -34,6 +34,25 @@ await inBrowser(async (page) => {
     return { board0: of(0), board1: of(1), from };
   }, from);
 
+  const told = () =>
+    page.evaluate(() => {
+      const { model } = window.penstock;
+      const column = model.manifest.senders[0].series.rate_current;
+      return Array.from(model.column(column).subarray(0, model.rows));
+    });
+  process.kill(Number(pid), "SIGSTOP");
+  await page.waitForSelector('#state[data-state="lost"]');
+  const until = await told();
+  process.kill(Number(pid), "SIGCONT");
+  await page.waitForSelector('#state[data-state="running"]');
+  await rows(page, until.length + 5);
+  const since = await told();
+  const back = {
+    rows: since.length - until.length,
+    same: until.every((value, row) => Object.is(value, since[row])),
+    gaps: since.slice(1).filter(Number.isNaN).length,
+  };
+
   process.kill(Number(pid), "SIGKILL");
   await page.waitForSelector('#state[data-state="lost"]');
   const lost = {
@@ -41,5 +60,5 @@ await inBrowser(async (page) => {
     banner: await page.textContent("#banner"),
     rows: await page.evaluate(() => window.penstock.model.rows),
   };
-  return { running, before, refused, log, steered, lost };
+  return { running, before, refused, log, steered, back, lost };
 });
