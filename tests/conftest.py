@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/softroce"))
 
 from soft_roce import image, machine  # noqa: E402, F401
-from veth import allowed  # noqa: E402
+from veth import Network, allowed  # noqa: E402
 
 SCENARIO = ROOT / "scenarios/incast-3.toml"
 DATA = ROOT / "data/lst1_run2008/modules.npz"
@@ -113,3 +113,14 @@ def recorded() -> np.ndarray:
     arrays = np.load(DATA)
     counters, samples = arrays["counters"], arrays["frag"]
     return np.concatenate([counters, samples.reshape(*counters.shape[:2], -1).view(np.uint8)], axis=2)
+
+
+@pytest.fixture
+def network(namespaces: None, built: Path, tmp_path: Path):
+    """A server and 64 boards' addresses, in two namespaces."""
+    network = Network(built / "penstock", tmp_path / "state")
+    try:
+        network.make(64)
+        yield network
+    finally:
+        network.delete()

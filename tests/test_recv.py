@@ -11,20 +11,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from veth import SERVER_IP, Network, ended, first_board
+from veth import SERVER_IP, ended, first_board
 
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
 pytestmark = pytest.mark.usefixtures("namespaces")
-
-
-@pytest.fixture
-def network(built: Path, tmp_path: Path):
-    network = Network(built / "penstock", tmp_path / "state")
-    try:
-        network.make(64)
-        yield network
-    finally:
-        network.delete()
 
 
 # Machines that run tests may stand still for a while; what is checked is not how fast they are.
@@ -93,6 +83,45 @@ def test_a_slow_consumer_stalls_boards_by_rnr_and_loses_nothing(network):
     assert sums(received, "out_of_buffer") > 0
     assert all(board["rnr_nak"] > 0 for board in sent["boards"])
     assert received["seconds"] > 60 * 2 * 20000 / 4e6 * 0.9, "no faster than the consumer"
+
+
+def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_room(network, built, tmp_path):
+    """A real disk: a tmpfs of 40 MB with 28 MB of ballast, which goes overboard when the board has been stopped."""
+    disk, kept, events = tmp_path / "disk", tmp_path / "kept", 2500
+    disk.mkdir()
+    # `ip netns exec` gives a process mounts of its own: nobody else sees this disk, and it goes with the process.
+    script = (
+        'mount -t tmpfs -o size=40m none "$0" && head -c 28000000 /dev/zero > "$0/ballast" && "$@";'
+        f" status=$?; cp -r {disk}/run {kept}; exit $status"
+    )
+    ring = ("--slots", 8, "--slot-bytes", 16384)
+    command = (
+        "sh",
+        "-c",
+        script,
+        disk,
+        built / "penstock",
+        "recv",
+        "--backend",
+        "packet",
+        "--iface",
+        "veth0",
+        "--json",
+    )
+    receiver = network.start("s", *map(str, (*command, *boards(1), "--events", events, "--out", disk / "run", *ring)))
+    sender = network.send("-n", events, "-l", 10_000, "--rate", 1000, *ring)
+    said = next((line for line in receiver.stderr if "storage waits" in line), "nothing")
+    assert "No space left on device" in said, said
+    time.sleep(0.5)
+    assert sender.poll() is None, "the board waits"
+    Path(f"/proc/{receiver.pid}/root{disk}/ballast").unlink()
+    received, sent = verified(receiver, sender)
+    readout = received["readout"]
+    assert (readout["receiver"]["store_stalls"], readout["builder"]["events_complete"]) == (1, events)
+    assert sums(received, "out_of_buffer") > 0 and sent["boards"][0]["rnr_nak"] > 0
+    assert pq.read_table(kept)["event_number"].to_pylist() == list(range(events))
+    proof = subprocess.run([built / "penstock", "check", kept, "--payload", "prbs"], capture_output=True, text=True)
+    assert proof.returncode == 0, proof.stdout
 
 
 @pytest.mark.parametrize("victim", ["receiver", "sender"])

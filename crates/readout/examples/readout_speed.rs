@@ -3,7 +3,7 @@
 //! readout_speed`. Prints a JSON array of `{name, value, unit, target, better, command}`.
 //! Targets: issue F asks 2 million fragments of 1142 B per second of the builder with 265 sources.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::time::Instant;
 
 use nix::sys::resource::{getrusage, UsageWho};
@@ -46,6 +46,7 @@ impl Core {
 fn main() {
     let (memcpy, fragments_1142, bytes_100k) =
         (memcpy_rate(), receiver_rate(265, 1142, 4000).0, receiver_rate(3, 100_000, 6000).1);
+    let behind = run_writer_rate(2);
     let figure = |name, value, unit, target| Figure { name, value, unit, target, better: "higher" };
     let latency = |name, value| Figure { name, value, unit: "us", target: Some(20.0), better: "lower" };
     let figures = [
@@ -56,7 +57,9 @@ fn main() {
         latency("last fragment to event handed out, 265 x 1142 B, median", latency_us(265, 1142, 2000)),
         latency("last fragment to event handed out, 3 x 100 kB, median", latency_us(3, 100_000, 2000)),
         figure("PRBS-31 checked in 1142 B payloads", pattern_rate(), "B/s", None),
-        figure("Parquet writer, zstd 1, 300 kB events", writer_rate(), "B/s", None),
+        figure("Parquet writer in the caller's thread, zstd 1, 300 kB events", writer_rate(), "B/s", None),
+        figure("Parquet writer behind threads, 300 kB events, of the receiving thread's time", behind.0, "B/s", None),
+        figure("Parquet writer behind threads, 300 kB events, 2 encoders, of real time", behind.1, "B/s", None),
     ];
     let objects = figures.iter().map(|Figure { name, value, unit, target, better }| {
         let target = target.map_or("null".to_owned(), |target| format!("{target:.0}"));
@@ -211,22 +214,58 @@ fn memcpy_rate() -> f64 {
     (20 * BLOCK * 200) as f64 / start.elapsed()
 }
 
-/// Payload bytes per second of recorded events into a Parquet file in the temporary folder.
-fn writer_rate() -> f64 {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/lst1_run2008/modules.npz");
-    let source = EventSource::new(&Dataset::load(path).expect("test data"), 3).expect("three boards");
-    let out = std::env::temp_dir().join(format!("penstock-readout-speed-{}.parquet", std::process::id()));
-    let mut writer = EventWriter::create(&out, &WriterOptions::default()).expect("temporary folder is writable");
-    let (start, mut bytes) = (Core::start(), 0);
-    for number in 0..500 {
-        let fragment = |board| Fragment::of(board, number, source.payload(number, board));
+/// Recorded events, `use_it` for each; the payload bytes of all.
+fn recorded_events(source: &EventSource, count: u64, mut use_it: impl FnMut(&Event<'_>)) -> usize {
+    let mut bytes = 0;
+    // Their CRC-32C comes with the boards' fragments, and is no work of the writer's.
+    for number in 0..count {
+        let fragment = |source_id| Fragment {
+            source: source_id,
+            timestamp_ns: number,
+            crc32c: number as u32,
+            payload: source.payload(number, source_id),
+        };
         let fragments: Vec<Fragment<'_>> = (0..3).map(fragment).collect();
         let event = Event { number, timestamp_ns: Some(number), complete: true, fragments: &fragments, missing: &[] };
         bytes += event.payload_bytes();
-        writer.store(&event).expect("room in the temporary folder");
+        use_it(&event);
     }
+    bytes
+}
+
+fn recorded() -> EventSource {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/lst1_run2008/modules.npz");
+    EventSource::new(&Dataset::load(path).expect("test data"), 3).expect("three boards")
+}
+
+fn scratch() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("penstock-readout-speed-{}", std::process::id()))
+}
+
+/// Payload bytes per second of recorded events into a Parquet file in the temporary folder.
+fn writer_rate() -> f64 {
+    let (source, out) = (recorded(), scratch());
+    let mut writer = EventWriter::create(&out, &WriterOptions::default()).expect("temporary folder is writable");
+    let start = Core::start();
+    let bytes = recorded_events(&source, 500, |event| writer.store(event).expect("room in the temporary folder"));
     writer.close().expect("room in the temporary folder");
     let rate = bytes as f64 / start.elapsed();
     std::fs::remove_file(out).expect("own file");
     rate
+}
+
+/// The same by a run's writer, per second of the storing thread and per second of real time.
+fn run_writer_rate(encoders: usize) -> (f64, f64) {
+    let source = recorded();
+    let encoders = NonZeroUsize::new(encoders).expect("at least one");
+    let options = RunOptions { encoders, ..RunOptions::default() };
+    let mut run = RunWriter::open(scratch(), options).expect("temporary folder is writable");
+    let (core, clock) = (Core::start(), Instant::now());
+    let bytes =
+        recorded_events(&source, 500, |event| run.store_waiting(event).expect("room in the temporary folder")) as f64;
+    let storing = core.elapsed();
+    run.close().expect("room in the temporary folder");
+    let rates = (bytes / storing, bytes / clock.elapsed().as_secs_f64());
+    std::fs::remove_dir_all(scratch()).expect("own folder");
+    rates
 }

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         let writer = WriterOptions { table, row_group_bytes: 1 << 20, ..WriterOptions::default() };
         let file_bytes = options.get(1).map_or(Ok(1 << 30), |bytes| bytes.parse())?;
-        Box::new(RunWriter::open(out, RunOptions { writer, file_bytes, file_ps: None })?)
+        Box::new(RunWriter::open(out, RunOptions { writer, file_bytes, file_ps: None, ..RunOptions::default() })?)
     };
     for (number, time_ps) in (0..events.parse()?).zip(Triggers::new(SEED, MEAN_INTERVAL_PS)) {
         let (here, missing): (Vec<u16>, Vec<u16>) = (0..BOARDS).partition(|&board| board != 1 || number % 10 != 9);
@@ -37,7 +37,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let fragment = |&board: &u16| Fragment::of(board, time_ns, source.payload(number, board));
         let fragments: Vec<Fragment<'_>> = here.iter().map(fragment).collect();
         let (timestamp_ns, complete) = (Some(time_ns), missing.is_empty());
-        sink.store(&Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing })?;
+        let event = Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing };
+        sink.store_waiting(&event)?;
     }
     sink.close()?;
     Ok(())

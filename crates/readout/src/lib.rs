@@ -26,6 +26,7 @@ pub mod backend;
 mod builder;
 mod check;
 mod dataset;
+mod event_file;
 mod medium;
 mod npz;
 mod pattern;
@@ -47,6 +48,7 @@ mod step_clock;
 mod sys;
 mod triggers;
 mod verify;
+mod write_behind;
 mod writer;
 
 pub use builder::{BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Pushed, Stray};

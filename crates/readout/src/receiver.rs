@@ -61,6 +61,8 @@ pub struct ReceiverCounters {
     pub bytes_stored: u64,
     /// How often storage could not go on, and had to be waited for.
     pub store_stalls: u64,
+    /// How often storage or a consumer was slower than the boards, and was waited for.
+    pub store_waits: u64,
 }
 
 /// Everything a receiver can say about a run.
@@ -74,8 +76,9 @@ pub struct ReceiverReport {
     pub check: Option<CheckReport>,
 }
 
-/// How long storage is left alone before it is asked again.
+/// How long storage is left alone before it is asked again; and if it is only slow.
 const RETRY_PS: u64 = 100_000_000_000;
+const RETRY_BUSY_PS: u64 = 1_000_000_000;
 
 /// A slot that is stored, and waits for the consumer.
 #[derive(Debug, Clone, Copy)]
@@ -262,17 +265,21 @@ impl<S: EventSink> Receiver<S> {
     }
 
     /// The run is over (or interrupted): stores what is there, as incomplete events where need be, and closes the sink.
+    /// Waits for a sink that is slow.
     ///
     /// # Errors
     /// As [`Self::on_completion`]; or the sink cannot be closed. If the error is retriable nothing is lost yet: call it
     /// again when there is room.
     pub fn finish(&mut self, now_ps: u64) -> Result<(), StoreError> {
         self.builder.flush();
-        self.stalled = None;
-        self.store_events(now_ps)?;
-        match self.stalled.take() {
-            Some(stall) => Err(stall.error),
-            None => self.sink.close(),
+        loop {
+            self.stalled = None;
+            self.store_events(now_ps)?;
+            match self.stalled.take() {
+                Some(stall) if stall.error.is_busy() => self.sink.wait()?,
+                Some(stall) => return Err(stall.error),
+                None => return self.sink.close(),
+            }
         }
     }
 
@@ -342,22 +349,32 @@ impl<S: EventSink> Receiver<S> {
         let stored = self.sink.handle_timeout(now_ps).and_then(|()| self.store_ready(now_ps));
         match stored {
             Err(error) if error.is_retriable() => {
-                if self.stalled.is_none() {
-                    self.counters.store_stalls += 1;
-                    tracing::error!(%error, "storage waits; boards get no credits until it goes on");
-                }
-                let retry_at_ps = now_ps.saturating_add(RETRY_PS);
-                self.stalled = Some(Stall { error, retry_at_ps });
+                self.stall(now_ps, error);
                 Ok(())
             }
             Ok(()) => {
-                if self.stalled.take().is_some() {
+                if self.stalled.take().is_some_and(|stall| !stall.error.is_busy()) {
                     tracing::warn!("storage goes on");
                 }
                 Ok(())
             }
             other => other,
         }
+    }
+
+    fn stall(&mut self, now_ps: u64, error: StoreError) {
+        let earlier = self.stalled.take().map(|stall| stall.error);
+        if error.is_busy() {
+            self.counters.store_waits += u64::from(earlier.is_none());
+            if earlier.is_some_and(|earlier| !earlier.is_busy()) {
+                tracing::warn!("storage goes on");
+            }
+        } else if earlier.is_none_or(|earlier| earlier.is_busy()) {
+            self.counters.store_stalls += 1;
+            tracing::error!(%error, "storage waits; boards get no credits until it goes on");
+        }
+        let wait_ps = if error.is_busy() { RETRY_BUSY_PS } else { RETRY_PS };
+        self.stalled = Some(Stall { error, retry_at_ps: now_ps.saturating_add(wait_ps) });
     }
 
     fn store_ready(&mut self, now_ps: u64) -> Result<(), StoreError> {

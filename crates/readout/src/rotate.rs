@@ -1,31 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run as a folder of files that are closed by size and by time.
+//! A run as a folder of files that are closed by size and by time, written by threads behind the caller.
 //! Promise: files are numbered in the order of their events; what an earlier process has left open is recovered first,
-//! and its numbers are not used again.
+//! and its numbers are not used again. No call but `close` waits for a disk; row groups on their way are bounded.
 //! Source: issue F ("rotated by size and time, written to a temporary name and renamed when valid").
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+
+use crate::event_file::{Encoder, EventFile};
 use crate::medium::{create_file, CreateMedium};
 use crate::recover::{list, recover_folder, Recovered};
+use crate::schema::Rows;
 use crate::sink::{Event, EventSink, StoreError};
-use crate::writer::{EventWriter, WriterOptions};
+use crate::write_behind::{Files, WriteBehind};
+use crate::writer::{payload_of_one_row, WriterOptions, MAX_BATCH_BYTES};
 
-/// When files end. The default is 4 GiB or ten minutes.
+/// Time after which rows are tried again for which the writing threads had no room, in ps.
+const NO_ROOM_PS: u64 = 1_000_000_000;
+
+/// When files end, and how many threads write them. The default is 4 GiB or ten minutes, by one encoder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOptions {
     pub writer: WriterOptions,
     /// Bytes on disk after which a file is closed; it may be longer by one row group.
     pub file_bytes: u64,
-    /// Time after which a file is closed, from its first event, in ps; none is never.
+    /// Time after which a file is closed, from its first event, in ps; none is never. A file that follows one of full
+    /// size may be closed earlier: the time is that of the row groups, whose size is known later.
     pub file_ps: Option<u64>,
+    /// Threads that encode and compress; beside them one writes and syncs. Files do not depend on their number.
+    pub encoders: NonZeroUsize,
+    /// Row groups at most between the caller and the disk. A killed process loses these and the one being filled.
+    pub row_groups_waiting: NonZeroUsize,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         const S: u64 = 1_000_000_000_000;
         let writer = WriterOptions { row_group_ps: Some(S), sync_row_groups: true, ..WriterOptions::default() };
-        RunOptions { writer, file_bytes: 4 << 30, file_ps: Some(600 * S) }
+        let (encoders, row_groups_waiting) = (NonZeroUsize::MIN, NonZeroUsize::MIN.saturating_add(3));
+        RunOptions { writer, file_bytes: 4 << 30, file_ps: Some(600 * S), encoders, row_groups_waiting }
     }
 }
 
@@ -34,13 +50,16 @@ impl Default for RunOptions {
 pub struct RunWriter {
     folder: PathBuf,
     options: RunOptions,
-    create: CreateMedium,
     recovered: Vec<Recovered>,
-    next_file: u32,
-    /// The file that is open, and when its first event came.
-    open: Option<(EventWriter, u64)>,
-    closed: Vec<PathBuf>,
+    rows: Rows,
+    /// When the first of `rows` came.
+    rows_since_ps: Option<u64>,
+    /// When the first event came since files were last told to end.
+    file_since_ps: Option<u64>,
     now_ps: u64,
+    /// Nothing that is due is tried before: there was no room.
+    not_before_ps: u64,
+    behind: WriteBehind,
 }
 
 impl RunWriter {
@@ -62,19 +81,44 @@ impl RunWriter {
         create: CreateMedium,
     ) -> Result<RunWriter, StoreError> {
         let folder = folder.into();
-        std::fs::create_dir_all(&folder).map_err(|source| StoreError::Io {
-            file: folder.clone(),
-            action: "made",
-            source,
-        })?;
+        let fail = |action| {
+            let file = folder.clone();
+            move |source| StoreError::Io { file, action, source }
+        };
+        std::fs::create_dir_all(&folder).map_err(fail("made"))?;
         let recovered = recover_folder(&folder)?;
         if !list(&folder, ".parquet.partial")?.is_empty() {
             return Err(StoreError::Locked { folder });
         }
+        let options = RunOptions { writer: options.writer.checked(), ..options };
         let numbers = list(&folder, ".parquet")?.into_iter().filter_map(|path| number_of(&path));
-        let next_file = numbers.max().map_or(0, |last| last + 1);
-        let closed = Vec::new();
-        Ok(RunWriter { folder, options, create, recovered, next_file, open: None, closed, now_ps: 0 })
+        let next = numbers.max().map_or(0, |last| last + 1);
+        let encoder =
+            Encoder::new(&options.writer).map_err(|source| StoreError::Parquet { file: folder.clone(), source })?;
+        let (file_bytes, sync_row_groups) = (options.file_bytes, options.writer.sync_row_groups);
+        let files = Folder {
+            folder: folder.clone(),
+            file_bytes,
+            sync_row_groups,
+            encoder: encoder.clone(),
+            create,
+            next,
+            open: None,
+            closed: Vec::new(),
+        };
+        let behind = WriteBehind::start(files, &encoder, options.encoders, options.row_groups_waiting)
+            .map_err(fail("written by threads of its own"))?;
+        Ok(RunWriter {
+            rows: Rows::expecting(options.writer.table, options.writer.row_group_bytes),
+            folder,
+            options,
+            recovered,
+            rows_since_ps: None,
+            file_since_ps: None,
+            now_ps: 0,
+            not_before_ps: 0,
+            behind,
+        })
     }
 
     /// What was recovered when the folder was opened.
@@ -82,68 +126,157 @@ impl RunWriter {
         &self.recovered
     }
 
-    /// The files of this process that are valid by now.
-    pub fn closed(&self) -> &[PathBuf] {
-        &self.closed
+    /// The files of this process that are valid by now; all of them behind [`EventSink::close`].
+    pub fn closed(&self) -> Vec<PathBuf> {
+        self.behind.closed()
     }
 
-    /// Closes the file that is open; the next event opens another.
-    fn close_file(&mut self) -> Result<(), StoreError> {
-        if let Some((writer, _)) = &mut self.open {
-            writer.close()?;
-            self.closed.push(writer.path().into());
-            self.open = None;
-        }
-        Ok(())
+    /// Row groups on their way to the disk.
+    pub fn row_groups_waiting(&self) -> usize {
+        self.behind.row_groups()
     }
 
-    /// The open file, or a new one.
-    fn file(&mut self) -> Result<&mut EventWriter, StoreError> {
-        if self.open.is_none() {
-            let path = self.folder.join(format!("events-{:06}.parquet", self.next_file));
-            let writer = EventWriter::create_on(path, &self.options.writer, self.create)?;
-            self.next_file += 1;
-            self.open = Some((writer, self.now_ps));
+    /// Gives the rows to the threads; false if these have no room.
+    fn push_rows(&mut self) -> Result<bool, StoreError> {
+        if self.rows.events() == 0 {
+            return Ok(true);
         }
-        let (writer, _) = self.open.as_mut().expect("opened above");
-        Ok(writer)
+        if !self.behind.has_room() {
+            return Ok(false);
+        }
+        let fail =
+            |error: arrow_schema::ArrowError| StoreError::Parquet { file: self.folder.clone(), source: error.into() };
+        let batch = self.rows.take().map_err(fail)?;
+        self.rows_since_ps = None;
+        self.behind.push(batch);
+        Ok(true)
+    }
+
+    fn end_file(&mut self) {
+        if self.file_since_ps.take().is_some() {
+            self.behind.end_file();
+        }
+    }
+
+    fn rows_due(&self) -> Option<u64> {
+        Some(self.rows_since_ps?.saturating_add(self.options.writer.row_group_ps?))
     }
 
     fn file_due(&self) -> Option<u64> {
-        let (_, since) = self.open.as_ref()?;
-        Some(since.saturating_add(self.options.file_ps?))
+        Some(self.file_since_ps?.saturating_add(self.options.file_ps?))
     }
 }
 
 impl EventSink for RunWriter {
     fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
-        if self.open.as_ref().is_some_and(|(writer, _)| writer.bytes_written() >= self.options.file_bytes) {
-            self.close_file()?;
+        if let Some(error) = self.behind.error() {
+            return Err(error);
         }
-        let now_ps = self.now_ps;
-        let writer = self.file()?;
-        writer.handle_timeout(now_ps)?;
-        writer.store(event)
+        let bytes = payload_of_one_row(event)?;
+        let (waiting, limit) = (self.rows.payload_bytes(), self.options.writer.row_group_bytes);
+        if (waiting >= limit || waiting + bytes > MAX_BATCH_BYTES) && !self.push_rows()? {
+            return Err(StoreError::WriterBusy { folder: self.folder.clone(), row_groups: self.behind.row_groups() });
+        }
+        self.rows.push(event);
+        self.rows_since_ps.get_or_insert(self.now_ps);
+        self.file_since_ps.get_or_insert(self.now_ps);
+        if self.rows.payload_bytes() >= limit {
+            // The event is taken already: if there is no room, the next one will be told.
+            self.push_rows()?;
+        }
+        Ok(())
     }
 
     fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
         self.now_ps = now_ps;
-        if self.file_due().is_some_and(|due| due <= now_ps) {
-            self.close_file()?;
+        if let Some(error) = self.behind.error() {
+            return Err(error);
         }
-        match &mut self.open {
-            Some((writer, _)) => writer.handle_timeout(now_ps),
-            None => Ok(()),
+        if self.poll_timeout().is_none_or(|due| now_ps < due) {
+            return Ok(());
         }
+        if !self.push_rows()? {
+            self.not_before_ps = now_ps.saturating_add(NO_ROOM_PS);
+        } else if self.file_due().is_some_and(|due| due <= now_ps) {
+            self.end_file();
+        }
+        Ok(())
     }
 
     fn poll_timeout(&self) -> Option<u64> {
-        let rows = self.open.as_ref().and_then(|(writer, _)| writer.poll_timeout());
-        [rows, self.file_due()].into_iter().flatten().min()
+        let due = [self.rows_due(), self.file_due()].into_iter().flatten().min();
+        due.map(|due| due.max(self.not_before_ps))
+    }
+
+    fn wait(&mut self) -> Result<(), StoreError> {
+        self.behind.wait_for_room()
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
-        self.close_file()
+        self.behind.wait_for_room()?;
+        self.push_rows()?;
+        self.end_file();
+        self.behind.wait_for_all()
+    }
+}
+
+impl Drop for RunWriter {
+    /// An early end (an error, Ctrl-C handled above us, a panic) leaves valid files with what came so far.
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the run could not be closed; `penstock check --recover` completes it");
+        }
+    }
+}
+
+/// The files of the folder, as the writing thread makes them.
+struct Folder {
+    folder: PathBuf,
+    file_bytes: u64,
+    sync_row_groups: bool,
+    encoder: Encoder,
+    create: CreateMedium,
+    /// Number of the next file.
+    next: u32,
+    open: Option<EventFile>,
+    closed: Vec<PathBuf>,
+}
+
+impl Folder {
+    fn file(&mut self) -> Result<&mut EventFile, StoreError> {
+        if self.open.is_none() {
+            let path = self.folder.join(format!("events-{:06}.parquet", self.next));
+            self.open = Some(EventFile::create(path, self.sync_row_groups, self.create)?);
+            self.next += 1;
+        }
+        Ok(self.open.as_mut().expect("opened above"))
+    }
+}
+
+impl Files for Folder {
+    fn write(&mut self, segment: &Bytes) -> Result<(), StoreError> {
+        if self.open.as_ref().is_some_and(|file| file.bytes_written() >= self.file_bytes) {
+            self.end_file()?;
+        }
+        self.file()?.write(segment)
+    }
+
+    fn end_file(&mut self) -> Result<(), StoreError> {
+        if let Some(file) = &mut self.open {
+            file.complete(&self.encoder)?;
+            self.closed.push(file.path().into());
+            self.open = None;
+        }
+        Ok(())
+    }
+
+    fn take_closed(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.closed)
+    }
+
+    fn broken(&self, source: ParquetError) -> StoreError {
+        let file = self.open.as_ref().map_or(&self.folder, |file| file.partial());
+        StoreError::Parquet { file: file.clone(), source }
     }
 }
 

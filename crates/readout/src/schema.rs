@@ -98,6 +98,17 @@ enum Columns {
     Fragments(Box<FragmentColumns>),
 }
 
+impl Columns {
+    /// The builders of payloads, which must be empty, get memory for so many bytes.
+    fn reserve(&mut self, bytes: usize) {
+        let payloads = BinaryBuilder::with_capacity(0, bytes);
+        match self {
+            Columns::Events(columns) => columns.fragments = ListBuilder::new(payloads),
+            Columns::Fragments(columns) => columns.payload = payloads,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct EventColumns {
     event_number: UInt64Builder,
@@ -122,6 +133,8 @@ struct FragmentColumns {
 #[derive(Debug)]
 pub(crate) struct Rows {
     table: Table,
+    /// Payload bytes for which memory is taken at once: growing would copy them.
+    expected_bytes: usize,
     columns: Columns,
     payload_bytes: usize,
     events: u64,
@@ -133,7 +146,12 @@ impl Rows {
             Table::Events => Columns::Events(Box::default()),
             Table::Fragments => Columns::Fragments(Box::default()),
         };
-        Rows { table, columns, payload_bytes: 0, events: 0 }
+        Rows { table, columns, expected_bytes: 0, payload_bytes: 0, events: 0 }
+    }
+
+    /// With memory for row groups of so many payload bytes, taken with the first row of each.
+    pub fn expecting(table: Table, bytes: usize) -> Rows {
+        Rows { expected_bytes: bytes, ..Rows::new(table) }
     }
 
     pub fn payload_bytes(&self) -> usize {
@@ -145,6 +163,9 @@ impl Rows {
     }
 
     pub fn push(&mut self, event: &Event<'_>) {
+        if self.events == 0 && self.expected_bytes > 0 {
+            self.columns.reserve(self.expected_bytes + event.payload_bytes());
+        }
         self.payload_bytes += event.payload_bytes();
         self.events += 1;
         match &mut self.columns {

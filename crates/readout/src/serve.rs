@@ -24,6 +24,9 @@ use crate::sink::{Event, EventSink, StoreError};
 /// How long the listener sleeps when nobody knocks.
 const ACCEPT_EVERY: Duration = Duration::from_millis(20);
 
+/// How long somebody sleeps who waits for slow consumers.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
 /// What happens to events for which a consumer has no room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SlowConsumer {
@@ -139,6 +142,14 @@ impl<S: EventSink> Serving<S> {
         &self.inner
     }
 
+    fn some_queue_is_full(&self) -> bool {
+        let full = |queue: &Arc<Mutex<Queue>>| {
+            let queue = lock(queue);
+            !queue.gone && queue.events.len() >= self.options.queue_events
+        };
+        lock(&self.shared.state).queues.iter().any(full)
+    }
+
     fn hand_out(&mut self, event: &Event<'_>) -> Result<(), ArrowError> {
         let mut state = lock(&self.shared.state);
         state.queues.retain(|queue| !lock(queue).gone);
@@ -175,15 +186,9 @@ impl<S: EventSink> Serving<S> {
 
 impl<S: EventSink> EventSink for Serving<S> {
     fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
-        if self.options.slow == SlowConsumer::HoldsBack {
+        if self.options.slow == SlowConsumer::HoldsBack && self.some_queue_is_full() {
             let events = self.options.queue_events;
-            let full = |queue: &Arc<Mutex<Queue>>| {
-                let queue = lock(queue);
-                !queue.gone && queue.events.len() >= events
-            };
-            if lock(&self.shared.state).queues.iter().any(full) {
-                return Err(StoreError::ConsumerBusy { at: self.at.to_string(), events });
-            }
+            return Err(StoreError::ConsumerBusy { at: self.at.to_string(), events });
         }
         self.inner.store(event)?;
         if let Err(error) = self.hand_out(event) {
@@ -198,6 +203,14 @@ impl<S: EventSink> EventSink for Serving<S> {
 
     fn poll_timeout(&self) -> Option<u64> {
         self.inner.poll_timeout()
+    }
+
+    /// A consumer that takes nothing is dropped after its patience, so this ends.
+    fn wait(&mut self) -> Result<(), StoreError> {
+        while self.options.slow == SlowConsumer::HoldsBack && self.some_queue_is_full() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        self.inner.wait()
     }
 
     /// Consumers get what is queued for them, and the end of their stream.

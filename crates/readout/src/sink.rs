@@ -61,6 +61,8 @@ pub enum StoreError {
     Locked { folder: PathBuf },
     #[error("a consumer of events at {at} is slow and its queue of {events} is full; it is waited for")]
     ConsumerBusy { at: String, events: usize },
+    #[error("{folder}: {row_groups} row groups wait for the disk or their compression; boards wait for these")]
+    WriterBusy { folder: PathBuf, row_groups: usize },
 }
 
 impl StoreError {
@@ -77,8 +79,38 @@ impl StoreError {
                 let no_descriptors = matches!(source.raw_os_error(), Some(ENFILE | EMFILE));
                 full || no_descriptors || matches!(source.kind(), Interrupted | TimedOut | WouldBlock)
             }
-            StoreError::ConsumerBusy { .. } => true,
-            _ => false,
+            other => other.is_busy(),
+        }
+    }
+
+    /// Whether nothing is wrong: whoever takes the events is slower than they come.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, StoreError::ConsumerBusy { .. } | StoreError::WriterBusy { .. })
+    }
+
+    /// The same for another reader: the errors of the operating system and of the encoder cannot be cloned.
+    pub(crate) fn told_again(&self) -> StoreError {
+        match self {
+            StoreError::Io { file, action, source } => {
+                let again = match source.raw_os_error() {
+                    Some(code) => std::io::Error::from_raw_os_error(code),
+                    None => std::io::Error::new(source.kind(), source.to_string()),
+                };
+                StoreError::Io { file: file.clone(), action, source: again }
+            }
+            StoreError::Parquet { file, source } => {
+                let source = parquet::errors::ParquetError::General(source.to_string());
+                StoreError::Parquet { file: file.clone(), source }
+            }
+            StoreError::TooLarge { event, bytes, limit } => {
+                StoreError::TooLarge { event: *event, bytes: *bytes, limit: *limit }
+            }
+            StoreError::Closed { file, event } => StoreError::Closed { file: file.clone(), event: *event },
+            StoreError::Locked { folder } => StoreError::Locked { folder: folder.clone() },
+            StoreError::ConsumerBusy { at, events } => StoreError::ConsumerBusy { at: at.clone(), events: *events },
+            StoreError::WriterBusy { folder, row_groups } => {
+                StoreError::WriterBusy { folder: folder.clone(), row_groups: *row_groups }
+            }
         }
     }
 }
@@ -101,6 +133,28 @@ pub trait EventSink {
     /// When [`Self::handle_timeout`] has something to do, in ps.
     fn poll_timeout(&self) -> Option<u64> {
         None
+    }
+
+    /// Waits until a sink that has answered an error of being [busy](StoreError::is_busy) can be asked again. Only for
+    /// callers that have nothing else to do; a sink that never answers so need not have it.
+    ///
+    /// # Errors
+    /// As [`Self::store`].
+    fn wait(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// [`Self::store`] for callers that have nothing else to do: waits for a sink that is busy.
+    ///
+    /// # Errors
+    /// As [`Self::store`], but for those of being busy.
+    fn store_waiting(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
+        loop {
+            match self.store(event) {
+                Err(error) if error.is_busy() => self.wait()?,
+                other => return other,
+            }
+        }
     }
 
     /// Makes everything stored so far permanent. Later calls of `store` may fail. May be called again if it failed.

@@ -7,18 +7,14 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use crate::medium::{create_file, sync_folder_of, CreateMedium, Medium};
-use crate::schema::{Rows, Table, SCHEMA_KEY};
-use crate::segment::{encode, Footer, Frame, FRAME_LEN, PARQUET_MAGIC};
+use crate::event_file::{Encoder, EventFile};
+use crate::medium::{create_file, CreateMedium};
+use crate::schema::{Rows, Table};
 use crate::sink::{Event, EventSink, StoreError};
 
 /// Largest sum of the payloads in one row group: Arrow's 32-bit offsets, with room to spare.
-const MAX_BATCH_BYTES: usize = 1 << 30;
+pub(crate) const MAX_BATCH_BYTES: usize = 1 << 30;
 
 /// What a file is called before it is closed: its name and this.
 pub const PARTIAL: &str = ".partial";
@@ -52,26 +48,39 @@ impl Default for WriterOptions {
     }
 }
 
-/// Writes `<path>.partial`, and renames it to `path` when it is closed (also by being dropped).
+impl WriterOptions {
+    /// With row groups of a size that can be.
+    pub(crate) fn checked(self) -> WriterOptions {
+        WriterOptions { row_group_bytes: self.row_group_bytes.clamp(1, MAX_BATCH_BYTES), ..self }
+    }
+}
+
+/// Payload bytes of an event, if one row can hold them.
+pub(crate) fn payload_of_one_row(event: &Event<'_>) -> Result<usize, StoreError> {
+    match event.payload_bytes() {
+        bytes if bytes > MAX_BATCH_BYTES => {
+            Err(StoreError::TooLarge { event: event.number, bytes, limit: MAX_BATCH_BYTES })
+        }
+        bytes => Ok(bytes),
+    }
+}
+
+/// Writes `<path>.partial`, and renames it to `path` when it is closed (also by being dropped). All of it happens in the
+/// calls of its owner: [`crate::RunWriter`] is for those who cannot wait.
 #[derive(Debug)]
 pub struct EventWriter {
     path: PathBuf,
-    partial: PathBuf,
     options: WriterOptions,
-    properties: WriterProperties,
+    encoder: Encoder,
     rows: Rows,
     /// When the first of `rows` came, as far as is known.
     rows_since_ps: Option<u64>,
     now_ps: u64,
     /// A row group that is encoded and not yet on disk.
     unwritten: Option<Bytes>,
-    footer: Footer,
-    /// Bytes of the file that are right: where the next frame goes.
-    end: u64,
-    /// The file has its name, but maybe its folder does not know it for good.
-    renamed: bool,
+    bytes_written: u64,
     /// None once closed.
-    medium: Option<Box<dyn Medium>>,
+    file: Option<EventFile>,
 }
 
 impl EventWriter {
@@ -93,29 +102,19 @@ impl EventWriter {
         create: CreateMedium,
     ) -> Result<EventWriter, StoreError> {
         let path = path.into();
-        let mut partial = path.clone().into_os_string();
-        partial.push(PARTIAL);
-        let partial = PathBuf::from(partial);
-        let fail = |action, source| StoreError::Io { file: partial.clone(), action, source };
-        let mut medium = create(&partial).map_err(|source| fail("created", source))?;
-        medium.write_at(&PARQUET_MAGIC, 0).map_err(|source| fail("written", source))?;
-        let properties = properties(options).map_err(|source| StoreError::Parquet { file: partial.clone(), source })?;
+        let encoder = Encoder::new(options).map_err(|source| StoreError::Parquet { file: path.clone(), source })?;
+        let file = EventFile::create(path.clone(), options.sync_row_groups, create)?;
+        let options = options.clone().checked();
         Ok(EventWriter {
             rows: Rows::new(options.table),
-            options: WriterOptions {
-                row_group_bytes: options.row_group_bytes.clamp(1, MAX_BATCH_BYTES),
-                ..options.clone()
-            },
-            properties,
+            options,
+            encoder,
             path,
-            partial,
             rows_since_ps: None,
             now_ps: 0,
             unwritten: None,
-            footer: Footer::default(),
-            end: PARQUET_MAGIC.len() as u64,
-            renamed: false,
-            medium: Some(medium),
+            bytes_written: file.bytes_written(),
+            file: Some(file),
         })
     }
 
@@ -126,7 +125,7 @@ impl EventWriter {
 
     /// Bytes on disk, without the rows that wait for their row group.
     pub fn bytes_written(&self) -> u64 {
-        self.end
+        self.bytes_written
     }
 
     /// Events that are in memory only.
@@ -138,84 +137,31 @@ impl EventWriter {
     fn write_row_group(&mut self) -> Result<(), StoreError> {
         self.write_unwritten()?;
         self.rows_since_ps = None;
-        let parquet = |source| StoreError::Parquet { file: self.partial.clone(), source };
+        let parquet = |source| StoreError::Parquet { file: self.path.clone(), source };
         let batch = self.rows.take().map_err(|error| parquet(error.into()))?;
         if batch.num_rows() > 0 {
-            self.unwritten = Some(encode(&batch, &self.properties).map_err(parquet)?.into());
+            self.unwritten = Some(self.encoder.encode(&batch).map_err(parquet)?);
         }
         self.write_unwritten()
     }
 
-    /// Writes the encoded row group, if there is one. If that fails it is kept, and the file is as it was.
+    /// Writes the encoded row group, if there is one. If that fails it is kept.
     fn write_unwritten(&mut self) -> Result<(), StoreError> {
-        let (Some(segment), Some(medium)) = (&self.unwritten, &mut self.medium) else {
-            return Ok(());
-        };
-        let frame = Frame::of(self.footer.row_groups() as u32, segment).to_bytes();
-        let begin = self.end + FRAME_LEN as u64;
-        // The frame goes last: nobody takes a segment for whole that is not.
-        let mut written = medium.write_at(segment, begin).and_then(|()| medium.write_at(&frame, self.end));
-        if self.options.sync_row_groups {
-            written = written.and_then(|()| medium.sync());
+        if let (Some(segment), Some(file)) = (&self.unwritten, &mut self.file) {
+            file.write(segment)?;
+            self.bytes_written = file.bytes_written();
+            self.unwritten = None;
         }
-        if let Err(source) = written {
-            // The room that the torn bytes take may be what is missing; where they stay they are harmless.
-            let _ = medium.truncate(self.end);
-            return Err(StoreError::Io { file: self.partial.clone(), action: "written", source });
-        }
-        let added = self.footer.add(segment.clone(), begin);
-        added.map_err(|source| StoreError::Parquet { file: self.partial.clone(), source })?;
-        self.end = begin + segment.len() as u64;
-        self.unwritten = None;
         Ok(())
-    }
-
-    /// Footer, fsync, the name. What has failed can be asked for again.
-    fn complete_file(&mut self) -> Result<(), StoreError> {
-        if !self.renamed {
-            self.write_footer()?;
-            std::fs::rename(&self.partial, &self.path).map_err(|source| StoreError::Io {
-                file: self.path.clone(),
-                action: "renamed from its .partial",
-                source,
-            })?;
-            self.renamed = true;
-        }
-        let fail = |source| StoreError::Io { file: self.path.clone(), action: "synced in its folder", source };
-        sync_folder_of(&self.path).map_err(fail)
-    }
-
-    fn write_footer(&mut self) -> Result<(), StoreError> {
-        let parquet = |source| StoreError::Parquet { file: self.partial.clone(), source };
-        let fail = |action, source| StoreError::Io { file: self.partial.clone(), action, source };
-        if self.footer.row_groups() == 0 {
-            // A file of no events is the footer of an empty batch, at its place.
-            let batch = arrow_array::RecordBatch::new_empty(self.options.table.schema());
-            self.footer.add(encode(&batch, &self.properties).map_err(parquet)?.into(), 0).map_err(parquet)?;
-        }
-        let footer = self.footer.to_bytes().map_err(parquet)?.unwrap_or_default();
-        let Some(medium) = &mut self.medium else {
-            return Ok(());
-        };
-        let whole = self.end + footer.len() as u64;
-        let written = medium.write_at(&footer, self.end).and_then(|()| medium.truncate(whole));
-        if let Err(source) = written {
-            let _ = medium.truncate(self.end);
-            return Err(fail("completed with its footer", source));
-        }
-        medium.sync().map_err(|source| fail("synced", source))
     }
 }
 
 impl EventSink for EventWriter {
     fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
-        if self.medium.is_none() {
+        if self.file.is_none() {
             return Err(StoreError::Closed { file: self.path.clone(), event: event.number });
         }
-        let bytes = event.payload_bytes();
-        if bytes > MAX_BATCH_BYTES {
-            return Err(StoreError::TooLarge { event: event.number, bytes, limit: MAX_BATCH_BYTES });
-        }
+        let bytes = payload_of_one_row(event)?;
         self.write_unwritten()?;
         if self.rows.payload_bytes() + bytes > MAX_BATCH_BYTES {
             self.write_row_group()?;
@@ -245,11 +191,13 @@ impl EventSink for EventWriter {
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
-        if self.medium.is_some() {
+        if self.file.is_some() {
             self.write_row_group()?;
-            self.complete_file()?;
-            self.medium = None;
         }
+        if let Some(file) = &mut self.file {
+            file.complete(&self.encoder)?;
+        }
+        self.file = None;
         Ok(())
     }
 }
@@ -261,26 +209,4 @@ impl Drop for EventWriter {
             tracing::error!(%error, "the event file could not be closed; `penstock check --recover` completes it");
         }
     }
-}
-
-/// Payloads are noise to a dictionary and to minimum and maximum: both are off for them. Row groups carry no page
-/// index: it would lie outside the segments.
-fn properties(options: &WriterOptions) -> Result<WriterProperties, ParquetError> {
-    let keys = std::iter::once((SCHEMA_KEY.to_owned(), options.table.version().to_owned()))
-        .chain(options.metadata.iter().cloned())
-        .map(|(key, value)| KeyValue::new(key, value));
-    let mut builder = WriterProperties::builder()
-        .set_created_by(concat!("penstock ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(options.zstd_level.clamp(1, 22))?))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_offset_index_disabled(true)
-        .set_max_row_group_row_count(None)
-        .set_max_row_group_bytes(None)
-        .set_key_value_metadata(Some(keys.collect()));
-    for leaf in options.table.noise() {
-        builder = builder
-            .set_column_dictionary_enabled(leaf.clone(), false)
-            .set_column_statistics_enabled(leaf, EnabledStatistics::None);
-    }
-    Ok(builder.build())
 }

@@ -13,11 +13,11 @@ use penstock_transport::Memory;
 use penstock_wire::{FragmentHeader, Payload};
 
 const CHILD: &str = "in_a_process_of_few_descriptors";
-const EVENTS: u64 = 12;
+const EVENTS: u64 = 40;
 const SLOTS: u32 = 4;
 const SLOT_BYTES: u32 = 256;
 /// Longer than the receiver leaves a stalled sink alone.
-const LATER_PS: u64 = 1_000_000_000_000;
+const TURN_PS: u64 = 200_000_000_000;
 
 #[test]
 fn a_run_without_descriptors_for_its_next_file_waits_and_loses_nothing() {
@@ -48,39 +48,50 @@ fn send(receiver: &mut Receiver<RunWriter>, credits: &mut u32, now_ps: u64, even
     true
 }
 
+/// Time goes on; and the thread that writes has some.
+fn turn(receiver: &mut Receiver<RunWriter>, now_ps: u64) -> u64 {
+    std::thread::sleep(std::time::Duration::from_millis(1));
+    receiver.handle_timeout(now_ps + TURN_PS).expect("an error that passes is no error of the run");
+    now_ps + TURN_PS
+}
+
 #[test]
 #[ignore = "run by the test above, in a process of its own"]
 fn in_a_process_of_few_descriptors() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = RunOptions { file_bytes: 1, ..RunOptions::default() };
-    let options =
-        RunOptions { writer: WriterOptions { row_group_ps: None, row_group_bytes: 1, ..options.writer }, ..options };
+    let writer = WriterOptions { row_group_ps: None, row_group_bytes: 1, ..options.writer };
+    let options = RunOptions { writer, ..options };
     let sink = RunWriter::open(folder.path(), options).expect("an empty folder");
     let ring = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
     let builder = BuilderConfig { sources: NonZeroU16::MIN, ..BuilderConfig::default() };
     let config = ReceiverConfig { rings: vec![ring], builder, consumer_bytes_per_s: None };
     let mut receiver = Receiver::new(config, sink).expect("a ring that fits");
     let (mut credits, mut event) = (0, 0);
-    while event < 4 {
-        assert!(send(&mut receiver, &mut credits, 0, event));
-        event += 1;
+    // Each event is a file; the thread that writes them is waited for.
+    let mut now_ps = 0;
+    while event < 4 || receiver.sink().closed().len() < 3 {
+        event += u64::from(event < 4 && send(&mut receiver, &mut credits, now_ps, event));
+        now_ps = turn(&mut receiver, now_ps);
     }
     let held: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     assert!(!held.is_empty());
-    while send(&mut receiver, &mut credits, 1, event) {
-        event += 1;
+    while receiver.stalled().is_none_or(StoreError::is_busy) {
+        event += u64::from(send(&mut receiver, &mut credits, now_ps, event));
+        now_ps = turn(&mut receiver, now_ps);
     }
     let why = receiver.stalled().expect("no descriptor, no file").to_string();
     assert!(why.contains("open files"), "{why}");
-    assert!(event < EVENTS, "a board without credits waits");
-    drop(held);
-    receiver.handle_timeout(LATER_PS).expect("storage goes on");
-    assert!(receiver.stalled().is_none());
-    while event < EVENTS {
-        assert!(send(&mut receiver, &mut credits, LATER_PS, event), "credits are back");
+    while send(&mut receiver, &mut credits, now_ps, event) {
         event += 1;
     }
-    receiver.finish(LATER_PS).expect("all is closed");
+    assert!(event < EVENTS, "a board without credits waits");
+    drop(held);
+    while event < EVENTS {
+        event += u64::from(send(&mut receiver, &mut credits, now_ps, event));
+        now_ps = turn(&mut receiver, now_ps);
+    }
+    receiver.finish(now_ps).expect("all is closed");
     assert_eq!(receiver.report().receiver.store_stalls, 1);
     let rows = |path: &std::path::PathBuf| {
         let reader = SerializedFileReader::new(File::open(path).expect("a closed file")).expect("a valid file");

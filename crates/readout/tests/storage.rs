@@ -15,9 +15,18 @@ use penstock_readout::*;
 const SECOND: u64 = 1_000_000_000_000;
 
 fn store(sink: &mut impl EventSink, number: u64) -> Result<(), StoreError> {
+    with_event(number, |event| sink.store(event))
+}
+
+/// The same, however slow the disk is.
+fn store_run(run: &mut RunWriter, number: u64) {
+    with_event(number, |event| run.store_waiting(event)).unwrap();
+}
+
+fn with_event<T>(number: u64, use_it: impl FnOnce(&Event<'_>) -> T) -> T {
     let payload = payload(number);
     let fragments = [Fragment::of(0, number, &payload), Fragment::of(2, number, b"")];
-    sink.store(&Event { number, timestamp_ns: Some(number), complete: false, fragments: &fragments, missing: &[1] })
+    use_it(&Event { number, timestamp_ns: Some(number), complete: false, fragments: &fragments, missing: &[1] })
 }
 
 /// A thousand bytes that zstd cannot make fewer, and that tell their event.
@@ -131,7 +140,7 @@ fn a_run_goes_on_behind_what_was_recovered() {
 
     let mut run = RunWriter::open(folder.path(), RunOptions::default()).unwrap();
     assert_eq!(run.recovered().iter().map(|file| file.rows).collect::<Vec<_>>(), [3]);
-    store(&mut run, 7).unwrap();
+    store_run(&mut run, 7);
     run.close().unwrap();
     assert_eq!(events(&folder.path().join("events-000004.parquet")), [0, 1, 2]);
     assert_eq!(run.closed(), [folder.path().join("events-000005.parquet")]);
@@ -141,11 +150,12 @@ fn a_run_goes_on_behind_what_was_recovered() {
 #[test]
 fn files_end_by_size_and_by_time() {
     let folder = tempfile::tempdir().unwrap();
-    let options = RunOptions { writer: small(), file_bytes: u64::MAX, file_ps: Some(10 * SECOND) };
+    let options =
+        RunOptions { writer: small(), file_bytes: u64::MAX, file_ps: Some(10 * SECOND), ..RunOptions::default() };
     let mut run = RunWriter::open(folder.path(), options).unwrap();
     for number in 0..12 {
         run.handle_timeout(number * 3 * SECOND).unwrap();
-        store(&mut run, number).unwrap();
+        store_run(&mut run, number);
         assert!(run.poll_timeout().is_some_and(|due| due > number * 3 * SECOND));
     }
     run.close().unwrap();
@@ -153,9 +163,9 @@ fn files_end_by_size_and_by_time() {
     assert_eq!(files, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10, 11]], "ten seconds are over after four");
 
     let folder = tempfile::tempdir().unwrap();
-    let mut run =
-        RunWriter::open(folder.path(), RunOptions { writer: small(), file_bytes: 8000, file_ps: None }).unwrap();
-    (0..12).for_each(|number| store(&mut run, number).unwrap());
+    let options = RunOptions { writer: small(), file_bytes: 8000, file_ps: None, ..RunOptions::default() };
+    let mut run = RunWriter::open(folder.path(), options).unwrap();
+    (0..12).for_each(|number| store_run(&mut run, number));
     run.close().unwrap();
     let files: Vec<Vec<u64>> = run.closed().iter().map(|file| events(file)).collect();
     assert_eq!(files, [vec![0, 1, 2, 3, 4, 5], vec![6, 7, 8, 9, 10, 11]], "two row groups pass 8000 bytes");

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
-use std::num::{NonZeroU16, NonZeroU64};
+use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -209,7 +209,8 @@ fn the_unfinished_events_of_a_dead_server_are_accounted_for_one_by_one() {
     let mut farms: Vec<Option<Farm<RunWriter>>> = Vec::new();
     for (server, folder) in (0..).zip(&folders) {
         let writer = WriterOptions { row_group_bytes: 5000, ..WriterOptions::default() };
-        let options = RunOptions { writer, file_bytes: 20_000, file_ps: None };
+        let row_groups_waiting = NonZeroUsize::new(100).unwrap(); // no time passes in which a slow disk could catch up
+        let options = RunOptions { writer, file_bytes: 20_000, row_groups_waiting, ..RunOptions::default() };
         let share = servers.shares(server).next().unwrap();
         let builder = BuilderConfig { first_event: share.index.unwrap(), stride: share.servers, ..config().builder };
         let sink = RunWriter::open(folder.path(), options).unwrap();
@@ -220,6 +221,9 @@ fn the_unfinished_events_of_a_dead_server_are_accounted_for_one_by_one() {
         for board in 0..BOARDS {
             if event == 49 && board == 1 {
                 // The process is killed between two fragments: nothing is closed, nothing is dropped.
+                while farms[1].as_ref().is_some_and(|farm| farm.receiver.sink().row_groups_waiting() > 0) {
+                    std::thread::yield_now();
+                }
                 let killed = copy_of_open_file(folders[1].path());
                 drop(farms[1].take());
                 restore(folders[1].path(), killed);

@@ -11,6 +11,7 @@ use penstock_readout::{BuilderConfig, Pages, RingConfig};
 use penstock_transport::{CmOpenerConfig, Mtu};
 use penstock_wire::RnrTimer;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -87,6 +88,9 @@ pub struct Arguments {
     /// Seconds after which a file is closed and another begun
     #[arg(long, default_value_t = 600, value_name = "S")]
     pub file_seconds: u64,
+    /// Threads that encode and compress files [default: half of the cores, at most 8]
+    #[arg(long, value_name = "N", requires = "out")]
+    pub encoders: Option<NonZeroUsize>,
     /// Serve events as an Arrow IPC stream at this address and port, or Unix socket (docs/storage.md)
     #[arg(long, value_name = "ADDRESS:PORT|PATH")]
     pub serve: Option<String>,

@@ -7,6 +7,7 @@ use penstock_readout::{
     Discard, Event, EventSink, RunOptions, RunWriter, ServeAt, ServeOptions, Serving, SlowConsumer, StoreError, Table,
     WriterOptions,
 };
+use std::num::NonZeroUsize;
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
@@ -42,11 +43,21 @@ fn run_options(arguments: &Arguments) -> RunOptions {
         Rows::Events => Table::Events,
         Rows::Fragments => Table::Fragments,
     };
+    let encoders = arguments.encoders.unwrap_or_else(encoders);
     RunOptions {
         writer: WriterOptions { table, ..default.writer },
         file_bytes: arguments.file_mb.saturating_mul(1_000_000),
         file_ps: Some(arguments.file_seconds.saturating_mul(PS_PER_S)),
+        encoders,
+        // One for each encoder, one that is written, two that wait.
+        row_groups_waiting: encoders.saturating_add(3),
     }
+}
+
+/// Half of the cores, at most eight: the others are for the receiving loop, the network and who reads the files.
+fn encoders() -> NonZeroUsize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    NonZeroUsize::new((cores / 2).min(8)).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// An address with a port, or else the path of a Unix socket.
@@ -65,6 +76,10 @@ impl EventSink for Sink {
 
     fn poll_timeout(&self) -> Option<u64> {
         self.0.poll_timeout()
+    }
+
+    fn wait(&mut self) -> Result<(), StoreError> {
+        self.0.wait()
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
@@ -87,7 +102,8 @@ mod tests {
     fn files_and_consumers_are_as_the_command_line_says() {
         let folder = tempfile::tempdir().unwrap();
         let (run, socket) = (folder.path().join("run"), folder.path().join("socket"));
-        let words = ["recv", "10.0.0.2", "--rows", "fragments", "--file-mb", "7", "--file-seconds", "3"];
+        let words =
+            ["recv", "10.0.0.2", "--rows", "fragments", "--file-mb", "7", "--file-seconds", "3", "--encoders", "3"];
         let paths = [("--out", &run), ("--serve", &socket)];
         let paths = paths.iter().flat_map(|(name, path)| [(*name).to_owned(), path.display().to_string()]);
         let words = words.iter().map(|word| (*word).to_owned()).chain(paths);
@@ -95,6 +111,7 @@ mod tests {
         let options = run_options(&arguments);
         assert_eq!((options.writer.table, options.file_bytes), (Table::Fragments, 7_000_000));
         assert_eq!(options.file_ps, Some(3 * PS_PER_S));
+        assert_eq!((options.encoders.get(), options.row_groups_waiting.get()), (3, 6));
 
         let mut sink = Sink::open(&arguments).unwrap();
         assert!(socket.exists());

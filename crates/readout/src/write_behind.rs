@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Storage behind the receiving loop: threads that encode row groups, and one that writes them in order and syncs.
+//! Promise: row groups reach the disk in the order they were pushed, however many threads encode; what was pushed is
+//! kept until it is on disk. An error of the disk is told to the pushing side, and tried again when that side asks.
+//! Source: issue F (storage); no clock is read here.
+//!
+//! ```text
+//! push -> | batch | batch | being encoded | segment | <- writer: write, sync, rename
+//!         +---- encoders take batches from here ----+
+//! ```
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+
+use crate::event_file::Encoder;
+use crate::sink::StoreError;
+
+/// What the writing thread works on.
+pub(crate) trait Files: Send + 'static {
+    /// Writes a row group. What has failed is asked for again.
+    fn write(&mut self, segment: &Bytes) -> Result<(), StoreError>;
+
+    /// Closes the file that is open, if there is one. What has failed is asked for again.
+    fn end_file(&mut self) -> Result<(), StoreError>;
+
+    /// Files that were closed since this was asked.
+    fn take_closed(&mut self) -> Vec<PathBuf>;
+
+    /// What a failure that is not the disk's is called.
+    fn broken(&self, source: ParquetError) -> StoreError;
+}
+
+#[derive(Debug)]
+enum Work {
+    Batch(RecordBatch),
+    /// An encoder has it.
+    Encoding,
+    /// Encoded, or why it cannot be.
+    Segment(Result<Bytes, String>),
+    EndFile,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// In the order in which it is to be written; what is being written is still in front.
+    work: VecDeque<Work>,
+    /// Number of the front of `work` since the start.
+    front: u64,
+    /// Why the writer waits.
+    error: Option<StoreError>,
+    /// Errors so far.
+    errors: u64,
+    ask_again: bool,
+    closed: Vec<PathBuf>,
+    ended: bool,
+}
+
+impl Queue {
+    fn row_groups(&self) -> usize {
+        self.work.iter().filter(|work| !matches!(work, Work::EndFile)).count()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    news: Condvar,
+    /// `queue.error` is there: what a receiving loop looks at in each turn.
+    trouble: AtomicBool,
+}
+
+/// The pushing side. Dropped, it stops the threads, and what is not on disk is lost.
+#[derive(Debug)]
+pub(crate) struct WriteBehind {
+    shared: Arc<Shared>,
+    room: usize,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl WriteBehind {
+    /// Starts `encoders` threads and a writer. `room` row groups at most are on their way.
+    ///
+    /// # Errors
+    /// Those of the operating system, which has no more threads.
+    pub fn start(
+        files: impl Files,
+        encoder: &Encoder,
+        encoders: NonZeroUsize,
+        room: NonZeroUsize,
+    ) -> std::io::Result<WriteBehind> {
+        let shared = Arc::new(Shared::default());
+        let mut behind = WriteBehind { shared: shared.clone(), room: room.get(), threads: Vec::new() };
+        for _ in 0..encoders.get() {
+            let (shared, encoder) = (shared.clone(), encoder.clone());
+            let encode = move || shared.encode_all(&encoder);
+            behind.threads.push(std::thread::Builder::new().name("encoder".into()).spawn(encode)?);
+        }
+        let write = move || shared.write_all(files);
+        behind.threads.push(std::thread::Builder::new().name("writer".into()).spawn(write)?);
+        Ok(behind)
+    }
+
+    /// Row groups on their way to the disk.
+    pub fn row_groups(&self) -> usize {
+        self.shared.lock().row_groups()
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.row_groups() < self.room
+    }
+
+    pub fn push(&self, batch: RecordBatch) {
+        self.shared.add(Work::Batch(batch));
+    }
+
+    /// What is pushed from now on goes into another file.
+    pub fn end_file(&self) {
+        self.shared.add(Work::EndFile);
+    }
+
+    /// Files that are valid by now.
+    pub fn closed(&self) -> Vec<PathBuf> {
+        self.shared.lock().closed.clone()
+    }
+
+    /// Why the writer waits, if it does; asking makes it try again.
+    pub fn error(&self) -> Option<StoreError> {
+        if !self.shared.trouble.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut queue = self.shared.lock();
+        queue.ask_again = true;
+        self.shared.news.notify_all();
+        queue.error.as_ref().map(StoreError::told_again)
+    }
+
+    /// Waits until another row group can be pushed.
+    pub fn wait_for_room(&self) -> Result<(), StoreError> {
+        self.wait_until(|queue| queue.row_groups() < self.room)
+    }
+
+    /// Waits until everything that was pushed is on disk.
+    pub fn wait_for_all(&self) -> Result<(), StoreError> {
+        self.wait_until(|queue| queue.work.is_empty())
+    }
+
+    /// The error is that of a new attempt.
+    fn wait_until(&self, reached: impl Fn(&Queue) -> bool) -> Result<(), StoreError> {
+        let mut queue = self.shared.lock();
+        let earlier = queue.errors;
+        queue.ask_again = queue.error.is_some();
+        self.shared.news.notify_all();
+        loop {
+            if reached(&queue) {
+                return Ok(());
+            }
+            if let Some(error) = queue.error.as_ref().filter(|_| queue.errors > earlier) {
+                return Err(error.told_again());
+            }
+            queue = self.shared.wait(queue);
+        }
+    }
+}
+
+impl Drop for WriteBehind {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.news.notify_all();
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Shared {
+    /// A thread that panicked has left nothing half done here.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        self.news.wait(queue).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, work: Work) {
+        self.lock().work.push_back(work);
+        self.news.notify_all();
+    }
+
+    fn encode_all(&self, encoder: &Encoder) {
+        let mut queue = self.lock();
+        while !queue.ended {
+            let Some(at) = queue.work.iter().position(|work| matches!(work, Work::Batch(_))) else {
+                queue = self.wait(queue);
+                continue;
+            };
+            let number = queue.front + at as u64;
+            let Work::Batch(batch) = std::mem::replace(&mut queue.work[at], Work::Encoding) else {
+                unreachable!("found above, under the same lock");
+            };
+            drop(queue);
+            let encoded = without_panic("encoder", || encoder.encode(&batch).map_err(|error| error.to_string()));
+            drop(batch);
+            queue = self.lock();
+            let at = (number - queue.front) as usize; // what is being encoded is never popped
+            queue.work[at] = Work::Segment(encoded.and_then(|encoded| encoded));
+            self.news.notify_all();
+        }
+    }
+
+    /// Writes until the end; what is in the queue then stays there.
+    fn write_all(&self, mut files: impl Files) {
+        let mut queue = self.lock();
+        while !queue.ended {
+            let segment = match queue.work.front() {
+                Some(Work::Segment(segment)) => Some(segment.clone()),
+                Some(Work::EndFile) => None,
+                Some(Work::Batch(_) | Work::Encoding) | None => {
+                    queue = self.wait(queue);
+                    continue;
+                }
+            };
+            drop(queue);
+            let done = without_panic("writer", || match &segment {
+                Some(Ok(segment)) => files.write(segment),
+                Some(Err(error)) => Err(files.broken(ParquetError::General(error.clone()))),
+                None => files.end_file(),
+            });
+            let done = done.unwrap_or_else(|what| Err(files.broken(ParquetError::General(what))));
+            queue = self.lock();
+            queue.closed.extend(files.take_closed());
+            match done {
+                Ok(()) => {
+                    queue.work.pop_front();
+                    queue.front += 1;
+                    self.clear(&mut queue);
+                }
+                Err(error) => queue = self.wait_to_try_again(queue, error),
+            }
+        }
+    }
+
+    fn clear(&self, queue: &mut Queue) {
+        queue.error = None;
+        self.trouble.store(false, Ordering::Release);
+        self.news.notify_all();
+    }
+
+    fn wait_to_try_again<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, error: StoreError) -> MutexGuard<'a, Queue> {
+        queue.error = Some(error);
+        queue.errors += 1;
+        queue.ask_again = false;
+        self.trouble.store(true, Ordering::Release);
+        self.news.notify_all();
+        while !queue.ask_again && !queue.ended {
+            queue = self.wait(queue);
+        }
+        queue
+    }
+}
+
+/// A panic must end the run with a sentence, and not leave it waiting for a thread that is gone.
+fn without_panic<T>(thread: &str, work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| format!("the {thread} thread panicked"))
+}
