@@ -23,7 +23,7 @@ package cc_pkg;
     logic        qcn;            // the law that wrote this word
     rate_t       rate_current;   // R_C
     rate_t       rate_target;    // R_T
-    logic [31:0] timer_elapsed;  // cycles of the timer since the last cut or event
+    logic [31:0] timer_elapsed;  // cycles since the timer's last event, or since a cut that restarts it
     logic [31:0] bytes_sent;     // bytes since the last cut or event of the byte counter
     logic [31:0] cnp_handled;
   } common_t;

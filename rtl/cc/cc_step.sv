@@ -193,6 +193,7 @@ module cc_step
       automatic logic cooled = s1_since_cut_q >= {1'b0, params[1].decrease_interval};
       automatic logic cut = s1_notified_q && (s1_qcn_q || cooled);
       automatic logic afresh = s1_idle_q || cut;
+      automatic logic timer_afresh = s1_idle_q || (cut && (s1_qcn_q || params[1].restart_timer));
       automatic logic [32:0] timer_short = short_of(s1_timer_q, s1_timer_limit);
       automatic logic [32:0] bytes_short = short_of(s1_bytes_q, s1_byte_limit);
       automatic logic timer_off = s1_timer_period_q == '0;
@@ -219,7 +220,7 @@ module cc_step
       // a counter starts again at zero.
       s2_q.timer_elapsed <= held(s1_timer_q);
       s2_q.bytes_sent <= held(s1_bytes_q);
-      s2_timer_q <= judged(timer_short[31:0], afresh || timer_off || (timer && s1_qcn_q), timer, VisitCyclesLog2);
+      s2_timer_q <= judged(timer_short[31:0], timer_afresh || timer_off || (timer && s1_qcn_q), timer, VisitCyclesLog2);
       s2_bytes_q <= judged(bytes_short[31:0], afresh || bytes_off || (bytes && !timer && s1_qcn_q), bytes && !timer,
                           ByteSlackLog2);
 

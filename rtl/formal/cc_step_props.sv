@@ -86,6 +86,9 @@ module cc_step_props
   assign fast = was_q.c.stage_timer < 8'(threshold)
     && ((!qcn && !law.two_counters) || was_q.c.stage_bytes < 8'(threshold));
 
+  logic [32:0] runs_on;  // the timer, which a cut need not restart
+  assign runs_on = 33'(was_q.c.timer_elapsed) + (33'd1 << VisitCyclesLog2);
+
   function automatic rate_t raised(input rate_t by);
     logic [32:0] sum;
     sum = {1'b0, was_q.c.rate_target} + {1'b0, by};
@@ -126,6 +129,9 @@ module cc_step_props
     if (cut) begin
       a_restart : assert (out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
       if (!qcn) a_cooldown : assert (out_state.own.since_cut == '0);
+      if (!qcn && law.restart_timer) a_timer : assert (out_state.c.timer_elapsed == '0);
+      if (!qcn && !law.restart_timer && runs_on < 33'(law.increase_interval))
+        a_runs_on : assert (33'(out_state.c.timer_elapsed) == runs_on);
       a_counted : assert (out_state.c.cnp_handled == (what_q.init ? 32'd0 : was_q.c.cnp_handled) + 32'd1);
     end
     if (cut && sane) begin
@@ -142,6 +148,7 @@ module cc_step_props
       if (!qcn) a_decays : assert (out_state.own.alpha <= was_q.own.alpha);
     end
     c_cut : cover (sane && cut && rate < was_q.c.rate_current && rate > low && !qcn && !law.clamp_target);
+    c_runs_on : cover (cut && !qcn && !law.restart_timer && out_state.c.timer_elapsed != '0);
     c_recovers : cover (sane && !idle && !cut && !qcn && rate > was_q.c.rate_current && target > was_q.c.rate_target);
     c_qcn : cover (!WITH_QCN || (qcn && sane && cut && rate < was_q.c.rate_current && target < was_q.c.rate_target));
     c_cools : cover (sane && !idle && notified && !cut);

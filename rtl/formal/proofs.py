@@ -143,6 +143,7 @@ PROOFS = [
             Mutant("else if (s2_follow_q) s3_q.rate_target", "else if (0) s3_q.rate_target", "a_clamp"),
             Mutant("out_unlimited <= line;", "out_unlimited <= s5_fixed_q;", "a_unlimited"),
             Mutant("product[48:17]", "product[47:16]", "a_half"),
+            Mutant("(s1_qcn_q || params[1].restart_timer)", "1'b1", "a_runs_on"),
             Mutant(
                 "s4_cut_q ? ~s4_reduction_q : above && !s4_reduce_q ? s4_line_q : s4_raised_q[31:0]",
                 "s4_cut_q ? ~s4_reduction_q : s4_raised_q[31:0]",

@@ -28,6 +28,7 @@ LATENCY = 40  # cycles within which a CNP has surely been acted upon
 PARAMS = [
     ("law", 2, 1),
     ("clamp_target", 1, 1),
+    ("restart_timer", 1, 1),
     ("two_counters", 1, 0),
     ("g_shift", 4, 8),
     ("stage_threshold", 4, 5),

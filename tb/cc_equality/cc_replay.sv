@@ -54,6 +54,7 @@ module cc_replay
     cc_params_t p;
     p.law = law_e'(2'(word()));
     p.clamp_target = 1'(word());
+    p.restart_timer = 1'(word());
     p.two_counters = 1'(word());
     p.g_shift = 4'(word());
     p.stage_threshold = 4'(word());

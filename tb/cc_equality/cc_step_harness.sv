@@ -10,7 +10,7 @@ module cc_step_harness
 
     input logic              params_valid,
     input logic [1:0]        params_group,
-    input logic [23:0][31:0] params_words,
+    input logic [24:0][31:0] params_words,
 
     input logic             in_valid,
     input logic [31:0]      in_what,
@@ -32,17 +32,18 @@ module cc_step_harness
   always_ff @(posedge clk) begin
     if (params_valid) begin
       params[params_group] <= '{
-          law: law_e'(params_words[0][1:0]), clamp_target: params_words[1][0], two_counters: params_words[2][0],
-          g_shift: params_words[3][3:0], stage_threshold: params_words[4][3:0], hyper_threshold: params_words[5][7:0],
-          rate_ai: params_words[6], rate_hai: params_words[7], rate_min: params_words[8], rate_line: params_words[9],
-          decrease_interval: params_words[10], alpha_interval: params_words[11],
-          increase_interval: params_words[12], byte_threshold: params_words[13]
+          law: law_e'(params_words[0][1:0]), clamp_target: params_words[1][0],
+          restart_timer: params_words[2][0], two_counters: params_words[3][0], g_shift: params_words[4][3:0],
+          stage_threshold: params_words[5][3:0], hyper_threshold: params_words[6][7:0],
+          rate_ai: params_words[7], rate_hai: params_words[8], rate_min: params_words[9], rate_line: params_words[10],
+          decrease_interval: params_words[11], alpha_interval: params_words[12],
+          increase_interval: params_words[13], byte_threshold: params_words[14]
       };
       qcn_params[params_group] <= '{
-          gd_shift: params_words[14][3:0], stage_threshold: params_words[15][3:0], jitter: params_words[16][6:0],
-          rate_ai: params_words[17], rate_hai: params_words[18], rate_min: params_words[19],
-          rate_line: params_words[20], timer_period: params_words[21], byte_limit: params_words[22],
-          seed: params_words[23]
+          gd_shift: params_words[15][3:0], stage_threshold: params_words[16][3:0], jitter: params_words[17][6:0],
+          rate_ai: params_words[18], rate_hai: params_words[19], rate_min: params_words[20],
+          rate_line: params_words[21], timer_period: params_words[22], byte_limit: params_words[23],
+          seed: params_words[24]
       };
     end
   end

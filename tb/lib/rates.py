@@ -47,7 +47,8 @@ async def sample_rates(board: Board, qp: int, cycles: int) -> list[Sample]:
 
 
 async def set_dcqcn(board: Board, group: int = 0, law: int = DCQCN, g_shift: int = 8, **registers: int) -> None:
-    control = {"law": law, "clamp_target": 1, "g_shift": g_shift, "stage_threshold": 5, "hyper_threshold": 10}
+    control = {"law": law, "clamp_target": 1, "restart_timer": 1, "g_shift": g_shift}
+    control |= {"stage_threshold": 5, "hyper_threshold": 10}
     await board.registers.write_fields("cc.control", group, **control)
     for name, value in registers.items():
         await board.registers.write(f"cc.{name}", value, group)

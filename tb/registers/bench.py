@@ -131,7 +131,7 @@ async def each_parameter_of_congestion_control_reaches_its_group_and_no_other(du
 
 # The fields of cc_params_t and qcn_params_t, most significant first.
 RATES = ["rate_ai", "rate_hai", "rate_min", "rate_line"]
-CC_SMALL = ["law", "clamp_target", "two_counters", "g_shift", "stage_threshold", "hyper_threshold"]
+CC_SMALL = ["law", "clamp_target", "restart_timer", "two_counters", "g_shift", "stage_threshold", "hyper_threshold"]
 CC_ORDER = [*CC_SMALL, *RATES, "decrease_interval", "alpha_interval", "increase_interval", "byte_threshold"]
 QCN_ORDER = ["gd_shift", "stage_threshold", "jitter", *RATES, "timer_period", "byte_limit", "seed"]
 
@@ -154,7 +154,7 @@ def table_ii(cc_bits: int) -> int:
         None,
     ]
     registers = ["rate_ai", "rate_hai", "rate_min", "rate_line", "", "", "", "byte_threshold"]
-    value = 1 << 18 | 1 << 17 | 0 << 16 | 8 << 12 | 5 << 8 | RESET_HYPER
+    value = 1 << 19 | 1 << 18 | 1 << 17 | 0 << 16 | 8 << 12 | 5 << 8 | RESET_HYPER
     for word, name in zip(words, registers, strict=True):
         value = value << 32 | (RESET_FREE[name] if word is None else word)
     assert value < 1 << cc_bits

@@ -86,6 +86,7 @@ pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 9] {
     let two_counters = params.stage_counting == StageCounting::PerTrigger;
     let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
         | field(params.clamp_target, c::CONTROL_CLAMP_TARGET_SHIFT, c::CONTROL_CLAMP_TARGET_MASK)
+        | field(params.restart_timer, c::CONTROL_RESTART_TIMER_SHIFT, c::CONTROL_RESTART_TIMER_MASK)
         | field(two_counters, c::CONTROL_TWO_COUNTERS_SHIFT, c::CONTROL_TWO_COUNTERS_MASK)
         | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
         | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)

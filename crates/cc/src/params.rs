@@ -37,6 +37,8 @@ pub struct DcqcnParams {
     pub law: Law,
     /// ClampTargetRate: a cut sets R_T to the R_C before it.
     pub clamp_target: bool,
+    /// A cut restarts the timer (Zhu et al.); otherwise it fires periodically, cuts or not (AdvCam).
+    pub restart_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,
     /// g = 2^-g_shift, 0 ..= 15.
@@ -68,6 +70,7 @@ impl Default for DcqcnParams {
         Self {
             law: Law::Dcqcn,
             clamp_target: true,
+            restart_timer: true,
             stage_counting: StageCounting::Single,
             g_shift: 8,
             stage_threshold: 5,
@@ -87,13 +90,15 @@ impl Default for DcqcnParams {
 /// The parameters in physical units, before a clock is chosen.
 ///
 /// `Default` is AdvCam Table II at 10 Gb/s. What the table leaves open is taken from Zhu et al.
-/// (byte counter of 10 MB) or chosen: R_min 10 Mb/s, hyper increase after 2 F stages.
+/// (byte counter of 10 MB, a timer that cuts restart) or chosen: R_min 10 Mb/s, hyper increase after 2 F stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DcqcnSettings {
     /// The control law.
     pub law: Law,
     /// ClampTargetRate.
     pub clamp_target: bool,
+    /// A cut restarts the timer.
+    pub restart_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,
     /// g = 2^-g_shift, 0 ..= 15.
@@ -125,6 +130,7 @@ impl Default for DcqcnSettings {
         Self {
             law: Law::Dcqcn,
             clamp_target: true,
+            restart_timer: true,
             stage_counting: StageCounting::Single,
             g_shift: 8,
             stage_threshold: 5,
@@ -152,6 +158,7 @@ impl DcqcnSettings {
         let params = DcqcnParams {
             law: self.law,
             clamp_target: self.clamp_target,
+            restart_timer: self.restart_timer,
             stage_counting: self.stage_counting,
             g_shift: nibble("g_shift", self.g_shift)?,
             stage_threshold: nibble("stage_threshold", self.stage_threshold)?,

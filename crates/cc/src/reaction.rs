@@ -30,7 +30,7 @@ pub struct State {
     pub since_cut: u32,
     /// Cycles since the last CNP or alpha update.
     pub alpha_elapsed: u32,
-    /// Cycles since the last cut or recovery event of the timer.
+    /// Cycles since the last recovery event of the timer, or the last cut if cuts restart it.
     pub increase_elapsed: u32,
     /// Bytes since the last cut or recovery event of the byte counter.
     pub bytes_sent: u32,
@@ -165,8 +165,8 @@ pub struct Outcome {
 
 /// One visit under the law that `params` name: all rules of the reaction point in one function.
 ///
-/// A CNP outside the cooldown cuts and restarts everything. A CNP inside it only restarts the
-/// alpha interval. Otherwise alpha decays when its interval is over, and at most one recovery
+/// A CNP outside the cooldown cuts and restarts everything, or all but the timer, of which an event in
+/// the very visit of a cut is lost. A CNP inside the cooldown only restarts the alpha interval. Otherwise alpha decays when its interval is over, and at most one recovery
 /// event is served: the timer's before the byte counter's, which then waits for the next visit.
 pub fn step(state: &State, happened: Happened, params: &DcqcnParams) -> Outcome {
     let mut state = *state;
@@ -187,7 +187,7 @@ impl State {
         self.since_cut = self.since_cut.saturating_add(happened.cycles);
         let cut = happened.cnp && self.since_cut >= params.decrease_interval;
         if cut {
-            self.cut_rate(params);
+            self.cut_rate(happened.cycles, params);
         } else {
             self.recover(happened, params);
         }
@@ -198,19 +198,20 @@ impl State {
 
     /// AdvCam equations 1, 3 and 4.
     #[cold]
-    fn cut_rate(&mut self, params: &DcqcnParams) {
+    fn cut_rate(&mut self, cycles: u32, params: &DcqcnParams) {
         let Rate(rate) = self.rate_current;
         let reduction = (u64::from(rate) * u64::from(self.alpha())) >> 17;
         if params.clamp_target {
             self.rate_target = self.rate_current;
         }
+        let (running, _) = advance(self.increase_elapsed, cycles, params.increase_interval, cycles);
         *self = Self {
             rate_current: Rate(rate - reduction as u32),
             rate_target: self.rate_target,
             alpha_full: decayed(self.alpha_full, params.g_shift) + (ALPHA_ONE_FULL >> params.g_shift),
             since_cut: 0,
             alpha_elapsed: 0,
-            increase_elapsed: 0,
+            increase_elapsed: if params.restart_timer { 0 } else { running },
             bytes_sent: 0,
             stage_timer: 0,
             stage_bytes: 0,

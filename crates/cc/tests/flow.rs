@@ -28,13 +28,14 @@ fn any_law() -> impl Strategy<Value = Law> {
 }
 
 fn any_params() -> impl Strategy<Value = CcParams> {
-    (any::<[u32; 12]>(), prop::array::uniform12(0u32..32), any::<[bool; 2]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
+    (any::<[u32; 12]>(), prop::array::uniform12(0u32..32), any::<[bool; 3]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
         |(words, shifts, flags, (shift, stage_threshold, jitter))| {
             let word = |i: usize| words[i] >> shifts[i];
             let counting = if flags[1] { StageCounting::Single } else { StageCounting::PerTrigger };
             CcParams {
                 dcqcn: DcqcnParams {
                     clamp_target: flags[0],
+                    restart_timer: flags[2],
                     stage_counting: counting,
                     g_shift: shift,
                     stage_threshold,

@@ -113,6 +113,29 @@ fn the_clamp_decides_whether_the_target_is_forgotten() {
 }
 
 #[test]
+fn a_timer_that_cuts_do_not_restart_fires_at_its_period_whatever_the_cnps() {
+    let interval = 1000 * VISIT;
+    for restart_timer in [true, false] {
+        let params = DcqcnParams { restart_timer, clamp_target: false, increase_interval: interval, ..timer_only() };
+        let mut flow = ReactionPoint::new(&params);
+        flow.visit(CNP, &params);
+        let mut events = Vec::new();
+        for visit in 2..=10_000u32 {
+            let before = flow.state;
+            flow.visit(Happened { cnp: visit % 300 == 1, ..NOTHING }, &params);
+            if flow.state.rate_current > before.rate_current {
+                let half_way = (u64::from(before.rate_current.0) + u64::from(before.rate_target.0)).div_ceil(2);
+                assert_eq!(u64::from(flow.state.rate_current.0), half_way, "visit {visit}");
+                assert_eq!(flow.state.stage(), 1, "a cut has reset the stage");
+                events.push(visit);
+            }
+        }
+        let periodic: Vec<u32> = (1..=10).map(|n| 1000 * n).collect();
+        assert_eq!(events, if restart_timer { Vec::new() } else { periodic }, "restart_timer = {restart_timer}");
+    }
+}
+
+#[test]
 fn alpha_follows_its_power_law_down_to_zero() {
     for g_shift in [1, 4, 8, 12] {
         let params = DcqcnParams { g_shift, alpha_interval: VISIT, increase_interval: 0, ..timer_only() };
@@ -250,7 +273,7 @@ fn lowered_thresholds_act_at_once_and_do_not_fire_in_a_row() {
 prop_compose! {
     fn any_params()(
         law in prop_oneof![9 => Just(Law::Dcqcn), 1 => Just(Law::Off)],
-        clamp_target in any::<bool>(),
+        (clamp_target, restart_timer) in any::<(bool, bool)>(),
         single in any::<bool>(),
         (g_shift, stage_threshold, hyper_threshold) in (0u8..16, 0u8..16, any::<u8>()),
         rates in any::<[u32; 4]>(),
@@ -260,6 +283,7 @@ prop_compose! {
         DcqcnParams {
             law,
             clamp_target,
+            restart_timer,
             stage_counting: if single { StageCounting::Single } else { StageCounting::PerTrigger },
             g_shift,
             stage_threshold,

@@ -40,6 +40,7 @@ impl Random {
         let mut dcqcn = DcqcnParams {
             law: self.pick(&[Law::Dcqcn, Law::Dcqcn, Law::Qcn, Law::Off]),
             clamp_target: self.one_in(2),
+            restart_timer: self.one_in(2),
             stage_counting: self.pick(&[StageCounting::Single, StageCounting::PerTrigger]),
             g_shift: self.below(16) as u8,
             stage_threshold: self.below(16) as u8,
@@ -83,11 +84,12 @@ pub fn law_code(law: Law) -> u32 {
 }
 
 /// The fields of cc_params_t and qcn_params_t, a word each, in their order.
-pub fn param_words(params: &CcParams) -> [u32; 24] {
+pub fn param_words(params: &CcParams) -> [u32; 25] {
     let (d, q) = (&params.dcqcn, &params.qcn);
     [
         law_code(d.law),
         d.clamp_target.into(),
+        d.restart_timer.into(),
         (d.stage_counting == StageCounting::PerTrigger).into(),
         d.g_shift.into(),
         d.stage_threshold.into(),

@@ -26,7 +26,7 @@ const fn choice(parameter: Parameter, choices: &'static [&'static str]) -> Param
 }
 
 /// What can be changed while boards run: what their registers hold, and the switch's marking.
-pub(super) const PARAMETERS: [Parameter; 16] = [
+pub(super) const PARAMETERS: [Parameter; 17] = [
     choice(of_board("cc.law", "Law", "Who decides the rate: DCQCN, or nobody"), &["dcqcn", "off"]),
     of_board("cc.g", "g", "Weight of a new CNP in alpha, an inverse power of two: 1/256"),
     of_board("cc.rate_ai", "R_AI", "Additive increase of R_T: 40Mbps"),
@@ -43,6 +43,7 @@ pub(super) const PARAMETERS: [Parameter; 16] = [
         &["single", "per-trigger"],
     ),
     choice(of_board("cc.clamp_target", "Clamp R_T", "A cut lowers the target rate too"), &["true", "false"]),
+    choice(of_board("cc.restart_timer", "Restart timer", "A cut restarts the increase interval"), &["true", "false"]),
     of_switch("switch.kmin", "K_min", "The switch never marks below this queue: 50KB"),
     of_switch("switch.kmax", "K_max", "It marks every packet above this queue: 200KB"),
     of_switch("switch.pmax", "P_max", "Between them with a probability up to this, 0 to 1"),

@@ -240,6 +240,7 @@ pub(crate) fn dcqcn_keys(section: &mut Section, default: DcqcnSettings) -> Dcqcn
         hyper_threshold: section.integer("hyper_threshold", default.hyper_threshold.into(), 0..=255) as u8,
         stage_counting: section.choice("stage_counting", default.stage_counting, &countings),
         clamp_target: section.read("clamp_target", default.clamp_target),
+        restart_timer: section.read("restart_timer", default.restart_timer),
     }
 }
 
