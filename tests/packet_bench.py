@@ -15,8 +15,9 @@ from veth import SERVER_IP, Network, allowed, ended, first_board
 
 # Behind UDP a packet of ours has BTH (12), 4096 bytes and ICRC (4).
 DATAGRAM = 4112
-SECONDS = 3
-BOARDS = 4
+SECONDS = 2
+# Each shares one receiver, one veth and one sending process.
+BOARDS = (4, 16, 32)
 
 
 def pinned(core: int) -> tuple[str, ...]:
@@ -32,12 +33,12 @@ def iperf3(network: Network, offered: str) -> tuple[float, float]:
     return end["sum_sent"]["bits_per_second"], end["sum_received"]["bits_per_second"]
 
 
-def packet(network: Network) -> float:
-    """Received bit/s of messages."""
+def packet(network: Network, count: int) -> float:
+    """Received bit/s of messages of so many boards, none of which has congestion control."""
     command = str(network.binary)
-    ends = ("--boards", str(BOARDS), "-l", "100000", "--payload", "counter", "--cc", "off", "--ack-timeout", "16")
+    ends = ("--boards", str(count), "-l", "100000", "--payload", "counter", "--cc", "off", "--ack-timeout", "16")
     sender = network.start("b", *pinned(1), command, "send", "--iface", "veth1", "--ip", first_board(), *ends)
-    boards = [first_board(k) for k in range(BOARDS)]
+    boards = [first_board(k) for k in range(count)]
     options = ("--seconds", str(SECONDS + 1), "--event-timeout", "5000", "--state", "none", "--json")
     ours = ("--backend", "packet", "--iface", "veth0", "--poll", "hybrid", *options)
     report = ended(network.start("s", *pinned(0), command, "recv", *boards, *ours)).json()
@@ -46,16 +47,16 @@ def packet(network: Network) -> float:
     return sum(board["bytes"] for board in report["boards"]) * 8 / report["readout_seconds"]
 
 
-def rates(binary: Path) -> tuple[float, float] | None:
-    """Ours and iperf3's in bit/s; none where there is no iperf3 or no namespace can be made."""
+def rates(binary: Path) -> tuple[dict[int, float], float] | None:
+    """Ours by the number of boards and iperf3's, in bit/s; none without iperf3 or the right to make namespaces."""
     if not allowed() or not shutil.which("iperf3"):
         return None
     with tempfile.TemporaryDirectory() as state:
         network = Network(binary, Path(state))
         try:
-            network.make(BOARDS)
+            network.make(max(BOARDS))
             sent, received = iperf3(network, "0")
             _, at_half = iperf3(network, f"{sent / 2:.0f}")
-            return packet(network), max(received, at_half)
+            return {count: packet(network, count) for count in BOARDS}, max(received, at_half)
         finally:
             network.delete()

@@ -74,5 +74,5 @@ pub use writer::{EventWriter, WriterOptions, PARTIAL};
 
 /// Packet sockets, for whoever sends to a [`backend`].
 pub mod link {
-    pub use crate::sys::{drop_all, Interface, PacketSocket};
+    pub use crate::sys::{drop_all, Gather, Interface, PacketSocket};
 }

@@ -4,6 +4,7 @@
 //! computes the real ICRC. Which extension headers exist is the opcode's to say.
 //! Source: IBTA vol. 1, clause 9 and annex A17.
 
+use crate::frame_parts::{FrameParts, HEAD_MAX, ICRC_LEN};
 use crate::ipv4::{Ipv4Repr, Ipv4View};
 use crate::opcode::CNP_RESERVED_LEN;
 use crate::udp::UdpView;
@@ -14,7 +15,6 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use core::net::Ipv4Addr;
 
-const ICRC_LEN: usize = 4;
 const BTH_AT: usize = ethernet::LEN + ipv4::LEN + udp::LEN;
 
 /// The largest payload of one packet: path MTU 4096 (IBTA 9.4).
@@ -137,16 +137,9 @@ impl RocePacket {
     /// The opcode decides which extension headers appear. An invalid packet ([`Self::validate`]) is a
     /// bug of the caller: it stops a debug build; otherwise a missing header is sent as zeros.
     pub fn emit(&self) -> Bytes {
-        debug_assert_eq!(self.validate(), Ok(()));
         let mut frame = BytesMut::zeroed(self.frame_len());
         let icrc_at = frame.len() - ICRC_LEN;
-        ethernet::write(&mut frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
-        let ip_len = frame.len() - ethernet::LEN;
-        let ip = Ipv4Repr { src: self.ip_src, dst: self.ip_dst, dscp: self.dscp, ecn: self.ecn, ttl: self.ttl };
-        ip.write(&mut frame[ethernet::LEN..], udp::PROTOCOL, ip_len as u16);
-        udp::write(&mut frame[ethernet::LEN + ipv4::LEN..], self.udp_sport, (ip_len - ipv4::LEN) as u16);
-        self.bth.write(&mut frame[BTH_AT..], self.pad() as u8);
-        self.write_extensions(&mut frame[BTH_AT + bth::LEN..]);
+        self.write_headers(&mut frame);
         if let Payload::Bytes(bytes) = &self.payload {
             let at = icrc_at - self.pad() - bytes.len();
             frame[at..at + bytes.len()].copy_from_slice(bytes);
@@ -154,6 +147,34 @@ impl RocePacket {
         let icrc = crc::icrc(&frame[ethernet::LEN..icrc_at]);
         frame[icrc_at..].copy_from_slice(&icrc.to_le_bytes());
         frame.freeze()
+    }
+
+    /// The same frame in pieces, the payload not copied: for a send that gathers.
+    pub fn emit_parts(&self) -> FrameParts {
+        let mut head = [0; HEAD_MAX];
+        let head_len = BTH_AT + bth::LEN + self.bth.opcode.extension_len();
+        self.write_headers(&mut head[..head_len]);
+        let payload = match &self.payload {
+            Payload::Bytes(bytes) => bytes.clone(),
+            Payload::Virtual(len) => Bytes::from(alloc::vec![0; *len as usize]),
+        };
+        let (covered, rest) = head[ethernet::LEN..head_len].split_at(ipv4::LEN + udp::LEN + bth::LEN);
+        let mut icrc = crc::icrc_start(covered);
+        icrc.update(rest);
+        icrc.update(&payload);
+        FrameParts::new(head, head_len, payload, self.pad(), icrc)
+    }
+
+    /// Everything in front of the payload, over zeros.
+    fn write_headers(&self, frame: &mut [u8]) {
+        debug_assert_eq!(self.validate(), Ok(()));
+        ethernet::write(frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
+        let ip_len = self.frame_len() - ethernet::LEN;
+        let ip = Ipv4Repr { src: self.ip_src, dst: self.ip_dst, dscp: self.dscp, ecn: self.ecn, ttl: self.ttl };
+        ip.write(&mut frame[ethernet::LEN..], udp::PROTOCOL, ip_len as u16);
+        udp::write(&mut frame[ethernet::LEN + ipv4::LEN..], self.udp_sport, (ip_len - ipv4::LEN) as u16);
+        self.bth.write(&mut frame[BTH_AT..], self.pad() as u8);
+        self.write_extensions(&mut frame[BTH_AT + bth::LEN..]);
     }
 
     fn write_extensions(&self, ext: &mut [u8]) {
@@ -196,3 +217,4 @@ fn check_icrc(packet: &[u8]) -> Result<(), ParseError> {
 }
 
 const _: () = assert!(Opcode::Cnp.extension_len() == CNP_RESERVED_LEN && aeth::LEN == 4);
+const _: () = assert!(BTH_AT + bth::LEN + Opcode::WriteOnlyImm.extension_len() == HEAD_MAX);

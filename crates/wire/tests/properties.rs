@@ -66,10 +66,12 @@ const VARIANT: [usize; 7] = [15, 22, 24, 25, 40, 41, 46];
 
 proptest! {
     #[test]
-    fn what_is_emitted_parses_back(packet in roce(), padding in 0..32usize) {
+    fn what_is_emitted_whole_or_in_parts_parses_back(packet in roce(), padding in 0..32usize) {
+        let parts = packet.emit_parts();
         let packet = Packet::Roce(packet);
         let frame = packet.emit();
         prop_assert_eq!(frame.len(), packet.frame_len());
+        prop_assert_eq!(parts.pieces().concat(), frame.to_vec());
         let padded = [&frame[..], &vec![0xA5; padding]].concat();
         prop_assert_eq!(Packet::parse(Bytes::from(padded)), Ok(packet));
     }

@@ -23,7 +23,7 @@ impl FaultRates {
         }
     }
 
-    fn any(&self) -> bool {
+    pub fn any(&self) -> bool {
         self.loss + self.duplicate + self.reorder + self.corrupt > 0.0
     }
 }
@@ -52,12 +52,8 @@ impl Faults {
         share > 0.0 && (self.word() >> 11) as f64 * (0.5f64).powi(53) < share
     }
 
-    /// Appends to `out` what becomes of a frame.
-    pub fn pass(&mut self, frame: Bytes, out: &mut Vec<Bytes>) {
-        if !self.rates.any() {
-            out.push(frame);
-            return;
-        }
+    /// Hands to `out` what becomes of a frame.
+    pub fn pass(&mut self, frame: Bytes, mut out: impl FnMut(Bytes)) {
         let FaultRates { loss, duplicate, reorder, corrupt } = self.rates;
         if self.happens(loss) {
             return;
@@ -68,10 +64,10 @@ impl Faults {
             return;
         }
         if self.happens(duplicate) {
-            out.push(frame.clone());
+            out(frame.clone());
         }
-        out.push(frame);
-        out.extend(self.held.take());
+        out(frame);
+        self.held.take().into_iter().for_each(out);
     }
 
     /// One bit behind the Ethernet header is another.

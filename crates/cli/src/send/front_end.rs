@@ -15,9 +15,11 @@ use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, MacAddr, Psn, Qpn, 
 
 /// As the gateware numbers its queue pairs: the second digit is the source.
 const QPN_BASE: u32 = 0x20_0000;
-/// Messages under way at a time, at least, and bytes that are enough.
+/// Messages under way at a time, at least, and bytes that are enough: of one front end, and of all together, which
+/// must fit into the socket of a server in software.
 const MESSAGES_AHEAD: usize = 2;
 const BYTES_AHEAD: u64 = 1 << 20;
+const ALL_BYTES_AHEAD: u64 = 8 << 20;
 /// Packets of one front end before the next one has its turn.
 const BURST: usize = 32;
 /// Wait before an opened connection that failed is opened again.
@@ -304,7 +306,8 @@ impl Side {
     /// When the next message is due; the end of time if there is none, or enough are under way.
     fn next_message_ps(&self) -> u64 {
         let under_way = self.requester.as_ref().map_or(0, Requester::outstanding_messages);
-        let enough = under_way >= MESSAGES_AHEAD && self.bytes_ahead >= BYTES_AHEAD;
+        let bytes_enough = BYTES_AHEAD.min(ALL_BYTES_AHEAD / u64::from(self.settings.boards));
+        let enough = under_way >= MESSAGES_AHEAD && self.bytes_ahead >= bytes_enough;
         let none = self.stopped || (self.settings.events > 0 && self.posted >= self.settings.events);
         if enough || none || self.has_failed() {
             return u64::MAX;

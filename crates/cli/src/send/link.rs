@@ -6,22 +6,43 @@
 use super::faults::Faults;
 use super::options::Settings;
 use bytes::{Bytes, BytesMut};
-use penstock_readout::link::{drop_all, Interface, PacketSocket};
-use penstock_wire::{MacAddr, RocePacket, UDP_PORT_ROCE};
+use penstock_readout::link::{drop_all, Gather, Interface, PacketSocket};
+use penstock_wire::{FrameParts, MacAddr, RocePacket, UDP_PORT_ROCE};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 /// Frames that wait for the interface; behind so many no front end gets a turn.
 const FULL: usize = 256;
+/// Received frames are copied into pieces of one such block.
+const BLOCK: usize = 1 << 16;
+
+/// A frame on its way out.
+enum Frame {
+    /// Its payload still lies in its message.
+    Parts(FrameParts),
+    /// One that faults have passed.
+    Whole(Bytes),
+}
+
+impl Gather for Frame {
+    fn pieces(&self) -> [&[u8]; 3] {
+        match self {
+            Frame::Parts(parts) => parts.pieces(),
+            Frame::Whole(bytes) => bytes.pieces(),
+        }
+    }
+}
 
 pub struct Link {
     socket: PacketSocket,
     mac: MacAddr,
     /// Keep the kernel from refusing our port.
     _ports: Vec<UdpSocket>,
-    faults: Faults,
-    out: Vec<Bytes>,
+    /// None: the link is left alone.
+    faults: Option<Faults>,
+    out: Vec<Frame>,
+    block: BytesMut,
 }
 
 impl Link {
@@ -47,8 +68,9 @@ impl Link {
             .collect();
         let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, None);
         let socket = socket.map_err(|e| fail("packet socket (it needs root or CAP_NET_RAW)", e))?;
-        let (faults, mac) = (Faults::new(settings.faults, settings.seed), MacAddr(interface.mac));
-        Ok(Link { socket, mac, _ports: ports?, faults, out: Vec::new() })
+        let faults = settings.faults.any().then(|| Faults::new(settings.faults, settings.seed));
+        let (mac, block) = (MacAddr(interface.mac), BytesMut::new());
+        Ok(Link { socket, mac, _ports: ports?, faults, out: Vec::new(), block })
     }
 
     pub fn mac(&self) -> MacAddr {
@@ -57,8 +79,11 @@ impl Link {
 
     /// Hands every packet that is there to `take`; whether there was one.
     pub fn receive(&mut self, mut take: impl FnMut(&RocePacket)) -> bool {
-        let mut block = BytesMut::with_capacity(4096);
+        let block = &mut self.block;
         let frames = self.socket.receive(FULL, |frame, _| {
+            if block.capacity() < frame.len() {
+                block.reserve(BLOCK);
+            }
             block.extend_from_slice(frame);
             if let Ok(packet) = RocePacket::parse(&block.split().freeze()) {
                 take(&packet);
@@ -74,7 +99,11 @@ impl Link {
     }
 
     pub fn queue(&mut self, packet: &RocePacket) {
-        self.faults.pass(packet.emit(), &mut self.out);
+        let out = &mut self.out;
+        match &mut self.faults {
+            None => out.push(Frame::Parts(packet.emit_parts())),
+            Some(faults) => faults.pass(packet.emit(), |frame| out.push(Frame::Whole(frame))),
+        }
     }
 
     /// Sends what is queued, as far as the interface takes it.

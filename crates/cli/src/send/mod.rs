@@ -40,7 +40,7 @@ fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
     let ips: Vec<_> = settings.ips().collect();
     let front_ends = ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(&settings, k as u16, ip, link.mac()));
     let mut crowd =
-        Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, done_ps: None };
+        Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, turn: 0, done_ps: None };
     let mut sockets = connect::Sockets::bind(&ips, settings.server.is_some()).map_err(Failure::Refused)?;
     if !arguments.json {
         eprintln!("{}", tables::opening(&settings, link.mac()));
@@ -76,6 +76,8 @@ fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
 /// All front ends of the process.
 struct Crowd {
     front_ends: Vec<FrontEnd>,
+    /// Who sends first.
+    turn: usize,
     /// When the last message was acknowledged.
     done_ps: Option<u64>,
 }
@@ -103,11 +105,10 @@ impl Crowd {
     }
 
     fn transmit(&mut self, now: u64, link: &mut Link) -> bool {
-        let mut busy = false;
-        for front_end in &mut self.front_ends {
-            busy |= front_end.turn(now, link);
-        }
-        busy
+        // The link fills up before all have had their turn: each time another one is first.
+        self.turn = (self.turn + 1) % self.front_ends.len();
+        let (later, first) = self.front_ends.split_at_mut(self.turn);
+        first.iter_mut().chain(later).fold(false, |busy, front_end| front_end.turn(now, link) | busy)
     }
 
     fn next_ps(&self) -> u64 {

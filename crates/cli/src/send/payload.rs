@@ -32,7 +32,12 @@ pub struct Messages {
     /// Number of the first message in `held`.
     first: u64,
     held: VecDeque<Bytes>,
+    /// Memory of messages that are done, for the next ones.
+    spare: Vec<BytesMut>,
 }
+
+/// As many as are acknowledged at a time.
+const SPARE: usize = 32;
 
 impl Messages {
     pub fn new(settings: &Settings, source: u16) -> Messages {
@@ -44,7 +49,7 @@ impl Messages {
         };
         let (length, first_event) = (settings.length as usize, settings.first_event);
         let interval_ns = if settings.interval_ps > 0 { settings.interval_ps / 1000 } else { DEFAULT_INTERVAL_NS };
-        Messages { kind, source, first_event, length, interval_ns, first: 0, held: VecDeque::new() }
+        Messages { kind, source, first_event, length, interval_ns, first: 0, held: VecDeque::new(), spare: Vec::new() }
     }
 
     /// Messages made so far.
@@ -68,21 +73,36 @@ impl Messages {
 
     /// The oldest message is acknowledged.
     pub fn acknowledged(&mut self) {
-        self.held.pop_front();
+        let done = self.held.pop_front();
         self.first += 1;
+        // A packet of it may still wait for the interface.
+        if let Some(memory) = done.and_then(|message| message.try_into_mut().ok()) {
+            if self.spare.len() < SPARE {
+                self.spare.push(memory);
+            }
+        }
     }
 
     fn make(&mut self, event: u64) -> Bytes {
         let timestamp_ns = event.wrapping_mul(self.interval_ns);
-        let mut message = BytesMut::zeroed(HEADER_LEN + self.length);
+        if let Kind::Recorded(events) = &self.kind {
+            return events.message(event, self.source, timestamp_ns);
+        }
+        let mut message = self.spare.pop().unwrap_or_default();
+        message.resize(HEADER_LEN + self.length, 0);
         match &mut self.kind {
-            Kind::Recorded(events) => return events.message(event, self.source, timestamp_ns),
+            Kind::Recorded(_) => {}
             Kind::Prbs(prbs) => prbs.fill(&mut message[HEADER_LEN..]),
             Kind::Counter(count) => {
-                for word in message[HEADER_LEN..].chunks_mut(4) {
-                    word.copy_from_slice(&count.to_le_bytes()[..word.len()]);
-                    *count = count.wrapping_add(1);
+                let mut words = message[HEADER_LEN..].chunks_exact_mut(4);
+                let mut next = *count;
+                for word in &mut words {
+                    word.copy_from_slice(&next.to_le_bytes());
+                    next = next.wrapping_add(1);
                 }
+                let rest = words.into_remainder();
+                rest.copy_from_slice(&next.to_le_bytes()[..rest.len()]);
+                *count = next.wrapping_add(u32::from(!rest.is_empty()));
             }
         }
         let header = FragmentHeader::for_payload(self.source, event, timestamp_ns, &message[HEADER_LEN..]);

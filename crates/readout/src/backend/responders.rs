@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use penstock_transport::{
-    Access, Endpoint, Memory, MemoryRegion, QpState, RecvWr, Responder, ResponderConfig, ResponderCounters,
+    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvWr, Responder, ResponderConfig,
+    ResponderCounters,
 };
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
 
@@ -84,6 +85,8 @@ impl Responders {
         let remote = Endpoint { mac: slot.peer_mac, ip: peer.ip, qpn: peer.qpn };
         let mut config = ResponderConfig::new(local, remote, peer.psn, peer.mtu);
         config.rnr_timer = peer.rnr_timer;
+        // A board that is told of its slots does not send into a full ring, again and again.
+        config.credits = CreditPolicy::Posted;
         let LocalQp { base: va, rkey, .. } = slot.local;
         let region = MemoryRegion { va, rkey, len: slot.len, access: Access::RemoteWrite };
         let mut responder = Responder::new(config.with_region(region));

@@ -9,4 +9,4 @@ mod packet_socket;
 pub(crate) mod verbs;
 
 pub use mapping::{Mapping, MemoryError, Pages, RingMemory};
-pub use packet_socket::{drop_all, thread_cpu_time, Interface, PacketSocket};
+pub use packet_socket::{drop_all, thread_cpu_time, Gather, Interface, PacketSocket};

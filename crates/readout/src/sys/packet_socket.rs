@@ -12,7 +12,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use libc::{c_int, c_void, socklen_t};
+use penstock_wire::FrameParts;
 
 /// An Ethernet interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +71,24 @@ const RING_BYTES: usize = 32 << 20;
 const BLOCK_BYTES: usize = 1 << 18;
 /// What lies in front of a frame: its header, its address and alignment.
 const HEADROOM: usize = 128;
+
+/// A frame in pieces, so that a payload is sent from where it lies.
+pub trait Gather {
+    /// The pieces in order; any may be empty.
+    fn pieces(&self) -> [&[u8]; 3];
+}
+
+impl Gather for Bytes {
+    fn pieces(&self) -> [&[u8]; 3] {
+        [self, &[], &[]]
+    }
+}
+
+impl Gather for FrameParts {
+    fn pieces(&self) -> [&[u8]; 3] {
+        self.pieces()
+    }
+}
 
 /// A socket bound to one interface, that receives what its filter passes.
 #[derive(Debug)]
@@ -194,22 +214,25 @@ impl PacketSocket {
     ///
     /// # Errors
     /// As the kernel says it for the first frame; a full queue is no error.
-    pub fn send(&self, frames: &[impl AsRef<[u8]>]) -> io::Result<usize> {
+    pub fn send(&self, frames: &[impl Gather]) -> io::Result<usize> {
         const BATCH: usize = 64;
+        const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let mut sent = 0;
         while sent < frames.len() {
             let batch = &frames[sent..frames.len().min(sent + BATCH)];
-            let mut parts: [libc::iovec; BATCH] = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
+            let mut parts = [[NOTHING; 3]; BATCH];
             // SAFETY: all-zero is a valid mmsghdr.
             let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
-            for (i, frame) in batch.iter().enumerate() {
-                let frame = frame.as_ref();
-                parts[i] = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast::<c_void>(), iov_len: frame.len() };
-                headers[i].msg_hdr.msg_iov = &raw mut parts[i];
-                headers[i].msg_hdr.msg_iovlen = 1;
+            for (frame, (parts, header)) in batch.iter().zip(parts.iter_mut().zip(&mut headers)) {
+                *parts = frame.pieces().map(|piece| libc::iovec {
+                    iov_base: piece.as_ptr().cast_mut().cast::<c_void>(),
+                    iov_len: piece.len(),
+                });
+                header.msg_hdr.msg_iov = parts.as_mut_ptr();
+                header.msg_hdr.msg_iovlen = parts.len();
             }
             let (fd, len) = (self.fd.as_raw_fd(), batch.len() as libc::c_uint);
-            // SAFETY: `len` headers, each with one part that points to a frame; all live over the call, which only reads.
+            // SAFETY: `len` headers, each with the parts of one frame; all live over the call, which only reads.
             match check(unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), len, libc::MSG_DONTWAIT) }) {
                 Ok(0) => return Ok(sent),
                 Ok(n) => sent += n as usize,

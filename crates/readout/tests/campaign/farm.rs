@@ -258,7 +258,7 @@ pub struct Server {
 }
 
 impl Server {
-    fn new(boards: u16, first_event: u64, seed: u64) -> (Server, Vec<LocalQp>) {
+    fn new(boards: u16, seed: u64) -> (Server, Vec<LocalQp>) {
         let mut random = Random(seed);
         let entropy = Box::new(move || random.next() as u32);
         let mut backend = InProcess::new(OURS, OUR_MAC, SessionClock::start(), entropy);
@@ -275,7 +275,6 @@ impl Server {
         }
         let builder = BuilderConfig {
             sources: NonZeroU16::new(boards).expect("boards"),
-            first_event,
             timeout_ps: 20_000 * TICK_PS,
             ..BuilderConfig::default()
         };
@@ -324,7 +323,7 @@ pub struct Farm {
 impl Farm {
     pub fn new(boards: u16, faults: Faults, seed: u64) -> Farm {
         println!("seed {seed}");
-        let (mut server, locals) = Server::new(boards, 0, seed);
+        let (mut server, locals) = Server::new(boards, seed);
         let mut random = Random(seed);
         let join = |(board, local): (u16, LocalQp)| {
             let psn = Psn::new(random.next() as u32);
@@ -381,8 +380,7 @@ impl Farm {
 
     /// The process dies and another one takes its place; boards find out by themselves. Returns the first server.
     pub fn replace_server(&mut self) -> Server {
-        let first_event = self.boards.iter().map(BoardEnd::first_unacknowledged).min().unwrap_or(0);
-        let (mut server, locals) = Server::new(self.boards.len() as u16, first_event, self.seed + 1);
+        let (mut server, locals) = Server::new(self.boards.len() as u16, self.seed + 1);
         std::mem::swap(&mut self.server, &mut server);
         let mut waited = 0;
         while self.boards.iter().any(|board| !board.is_dead()) {
@@ -390,6 +388,9 @@ impl Farm {
             waited += 1;
             assert!(waited < 20_000, "a board goes on sending to a server that is dead");
         }
+        // Only now: what the dead server had acknowledged was still on its way.
+        let first_event = self.boards.iter().map(BoardEnd::first_unacknowledged).min().unwrap_or(0);
+        self.server.receiver.begin_at(first_event);
         for (id, local) in (0..).zip(locals) {
             self.reopen(id, local, self.boards[usize::from(id)].first_unacknowledged());
         }
