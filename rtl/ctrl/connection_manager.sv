@@ -129,36 +129,39 @@ module connection_manager
   end
 
   // ---- the table ----------------------------------------------------------------------------------
-  // The peer is written when it is decided on, the rest when all is done.
+  // The peer is written when it is decided on, the rest when all is done. What is written of it, but for its
+  // address, is always the sender's of the message at hand: `heard` says that there was one.
   decision_t decision;  // of a request
   move_t     move;      // of ours
   change_t   change;
-  info_t     claimed;
-  logic      clears;
+  info_t     peer;
+  logic      clears, heard;
+  logic [31:0] claimed_ip;
   assign clears = state_q == StClear;
   assign change = opening ? move.change : decision.change;
 
   always_comb begin
-    claimed          = msg_q.sender;  // with the address that it really has
-    claimed.reserved = '0;
-    claimed.ip       = from_ip_q;
-    if (clears || change.open) begin
-      claimed    = '0;
-      claimed.ip = clears ? '0 : occasion_q == OnReopen ? entry.peer.ip : cfg.server_ip;
-    end
+    claimed_ip = from_ip_q;  // the address that the sender really has
+    if (clears) claimed_ip = '0;
+    else if (change.open) claimed_ip = occasion_q == OnReopen ? entry.peer.ip : cfg.server_ip;
   end
 
-  ram_sdp #(.W($bits(info_t)), .DEPTH(1 << QpW)) u_peers (
+  ram_sdp #(.W(1 + $bits(info_t)), .DEPTH(1 << QpW), .BLOCK(1'b1)) u_peers (
     .clk,
     .wr_en  (clears || (state_q == StDecide && (change.claim || change.open))),
     .wr_addr(index_q[QpW-1:0]),
-    .wr_data(claimed),
+    .wr_data({!clears && !change.open, msg_q.sender.qpn, 8'b0, msg_q.sender.psn, msg_q.sender.rkey,
+              msg_q.sender.base, claimed_ip}),
     .rd_en  (1'b1),
     .rd_addr(index_q[QpW-1:0]),
-    .rd_data(entry.peer)
+    .rd_data({heard, peer})
   );
+  always_comb begin
+    entry.peer    = heard ? peer : '0;
+    entry.peer.ip = peer.ip;
+  end
 
-  ram_sdp #(.W($bits(phase_e) + 24), .DEPTH(1 << QpW)) u_phases (
+  ram_sdp #(.W($bits(phase_e) + 24), .DEPTH(1 << QpW), .BLOCK(1'b1)) u_phases (
     .clk,
     .wr_en  (clears || state_q == StStore),
     .wr_addr(index_q[QpW-1:0]),
@@ -382,7 +385,7 @@ module connection_manager
       waiting_q   <= move.waiting;
       own_qp_q    <= index_q;
       retries_q   <= occasion_q == OnResend ? retries_q - 1'b1 : cfg.retries;
-      server_ip_q <= change.open ? claimed.ip : change.claim ? from_ip_q : entry.peer.ip;
+      server_ip_q <= change.open || change.claim ? claimed_ip : entry.peer.ip;
       if (occasion_q == OnOpen) ask_open_q <= 1'b0;
       if (occasion_q == OnClose) ask_close_q <= 1'b0;
     end

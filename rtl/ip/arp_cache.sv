@@ -58,7 +58,8 @@ module arp_cache #(
 
   ram_sdp #(
     .W    ($bits(entry_t)),
-    .DEPTH(ENTRIES)
+    .DEPTH(ENTRIES),
+    .BLOCK(1'b1)
   ) u_ram (
     .clk,
     .wr_en  (write),

@@ -2,9 +2,15 @@
 // Simple dual-port RAM: one write port, one read port, read data one cycle after `rd_en`.
 // `rd_data` keeps its value while `rd_en` is low, so it serves as the output register of a stream.
 // A read of the address being written returns the old word. Contents are not reset.
+// BLOCK: block RAM however few the words are, for tables that are read at leisure; a front end has more of it to
+// spare than LUTs. More than 256 words are always block RAM: left to itself Yosys takes LUT RAM where both ports
+// share an address, of a depth that there is none of.
 module ram_sdp #(
   parameter  int unsigned W     = 64,
   parameter  int unsigned DEPTH = 512,
+  // verilator lint_off UNUSEDPARAM
+  parameter  bit          BLOCK = 1'b0,  // in an attribute, which Verilator does not look at
+  // verilator lint_on UNUSEDPARAM
   localparam int unsigned AddrW = DEPTH > 1 ? $clog2(DEPTH) : 1
 ) (
   input  logic             clk,
@@ -15,7 +21,7 @@ module ram_sdp #(
   input  logic [AddrW-1:0] rd_addr,
   output logic [W-1:0]     rd_data
 );
-  logic [W-1:0] mem[DEPTH];
+  (* ram_style = BLOCK || DEPTH > 256 ? "block" : "auto" *) logic [W-1:0] mem[DEPTH];
 
   always_ff @(posedge clk) begin
     if (wr_en) mem[wr_addr] <= wr_data;

@@ -35,7 +35,7 @@ module destination
     $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
   end
 
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     StInit,      // after reset: no queue pair has a ring
     StIdle,      // plain descriptors pass, one a cycle
     StEvent,     // which table is it of?
@@ -48,7 +48,9 @@ module destination
     StEmit,      // what needs no ring, or was refused
     StFetch,     // software reads or writes a word
     StMerge,
-    StCheck,     // is the next slot in the ring?
+    StWord,      // it is written
+    StRefetch,   // the ring as it is now
+    StCheck,     // is the next slot in it?
     StMultiply,  // next_slot * slot_size, one bit a cycle
     StStore
   } state_e;
@@ -104,10 +106,14 @@ module destination
     if (once >= 9'(divisor_q)) once = once - 9'(divisor_q);
   end
 
+  // From the last event to this one: 0 or 1, and no borrow, where it is near.
+  logic [64:0] distance;
+  assign distance = 65'(desc_q.raddr) - 65'(last_event_q);
+
   always_ff @(posedge clk) begin
     is_new_q  <= desc_q.raddr >= switch_event;
-    is_last_q <= desc_q.raddr == last_event_q;
-    follows_q <= desc_q.raddr == last_event_q + 64'd1 && desc_q.raddr != '0;
+    is_last_q <= distance[64:1] == '0 && !distance[0];
+    follows_q <= distance[64:1] == '0 && distance[0];
     if (changed) seen_q <= 1'b0;
     if (state_q == StChoose) begin
       bank_q     <= bank;
@@ -147,39 +153,54 @@ module destination
   );
 
   // ---- slot of a ring ------------------------------------------------------------------------------
-  ring_t ring, advanced, changed_row, edited;
-  logic [15:0] next_slot_q;  // of the edited row
-  logic [47:0] offset_q;
-  logic fits, wraps, row_wr;
+  ring_t ring;
+  place_t place, edited, advanced;
+  logic fits, wraps, row_rd, word_wr, place_wr;
   logic [QpW-1:0] init_q, row_index;
 
   assign fits  = ring.slots != '0 && desc_q.length <= ring.slot_size;
-  assign wraps = 17'(ring.next_slot) + 17'd1 == ring.slots;
+  assign wraps = 17'(place.next_slot) + 17'd1 == ring.slots;
 
   always_comb begin
-    advanced           = ring;
-    advanced.next_slot = wraps ? '0 : ring.next_slot + 1'b1;
-    advanced.offset    = wraps ? '0 : ring.offset + 48'(ring.slot_size);
+    advanced.next_slot = wraps ? '0 : place.next_slot + 1'b1;
+    advanced.offset    = wraps ? '0 : place.offset + 48'(ring.slot_size);
   end
 
-  assign row_wr = state_q == StInit || (state_q == StRing && fits)
-                  || (state_q == StStore && !access_servers_q && access.is_wr && exists(access_qp));
   always_comb begin
     unique case (state_q)
-      StInit:          row_index = init_q;
-      StFetch, StStore: row_index = QpW'(access_qp);
-      default:         row_index = QpW'(desc_q.qp);
+      StInit:        row_index = init_q;
+      StRow, StRing: row_index = QpW'(desc_q.qp);
+      default:       row_index = QpW'(access_qp);
     endcase
   end
 
-  ram_sdp #(.W($bits(ring_t)), .DEPTH(N_QP)) u_rings (
+  // Software writes a word at a time, so each of its words is a memory of its own and no row is put together. What is
+  // written behind a reset is what `word_q` and `edited` hold then: zeros.
+  assign row_rd   = state_q == StRow || ((state_q == StFetch || state_q == StRefetch) && exists(access_qp));
+  assign word_wr  = state_q == StWord && exists(access_qp);
+  assign place_wr = state_q == StInit || (state_q == StRing && fits)
+                    || (state_q == StStore && !access_servers_q && access.is_wr && exists(access_qp));
+
+  for (genvar w = 0; w < 4; w++) begin : gen_word
+    ram_sdp #(.W(32), .DEPTH(N_QP), .BLOCK(1'b1)) u_words (
+      .clk,
+      .wr_en  (state_q == StInit || (word_wr && access.addr[RingRowAddrW-1:0] == RingRowAddrW'(4 * w))),
+      .wr_addr(row_index),
+      .wr_data(word_q),
+      .rd_en  (row_rd),
+      .rd_addr(row_index),
+      .rd_data(ring[32*w+:32])
+    );
+  end
+
+  ram_sdp #(.W($bits(place_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_places (
     .clk,
-    .wr_en  (row_wr),
+    .wr_en  (place_wr),
     .wr_addr(row_index),
-    .wr_data(state_q == StInit ? '0 : state_q == StRing ? advanced : edited),
-    .rd_en  (state_q == StRow || (state_q == StFetch && exists(access_qp))),
+    .wr_data(state_q == StRing ? advanced : edited),
+    .rd_en  (row_rd),
     .rd_addr(row_index),
-    .rd_data(ring)
+    .rd_data(place)
   );
 
   // ---- descriptors out -----------------------------------------------------------------------------
@@ -198,8 +219,8 @@ module destination
     if (emit) desc_q.in_ring <= 1'b0;
     if (state_q == StRing) begin
       desc_q.with_imm <= 1'b1;
-      desc_q.imm      <= 32'(ring.next_slot);
-      desc_q.raddr    <= ring.base + 64'(ring.offset);
+      desc_q.imm      <= 32'(place.next_slot);
+      desc_q.raddr    <= ring.base + 64'(place.offset);
       if (!fits) desc_q.length <= LengthRefused;
     end
     if (direct || emit) known_q <= 1'b1;
@@ -221,27 +242,17 @@ module destination
       RingRowAddrW'(RingBaseHi):   ring_word = ring.base[63:32];
       RingRowAddrW'(RingSlots):    ring_word = 32'(ring.slots);
       RingRowAddrW'(RingSlotSize): ring_word = ring.slot_size;
-      RingRowAddrW'(RingNextSlot): ring_word = 32'(ring.next_slot);
+      RingRowAddrW'(RingNextSlot): ring_word = 32'(place.next_slot);
       default:      ring_word = '0;
     endcase
   end
   assign word = access_servers_q ? {23'b0, edited_live, edited_qp} : exists(access_qp) ? ring_word : '0;
 
-  // The row with the written word in it; a next slot outside of the ring becomes 0.
-  function automatic ring_t with_word(ring_t row, logic [RingRowAddrW-1:0] addr, logic [31:0] value);
-    with_word = row;
-    unique case (addr)
-      RingRowAddrW'(RingBaseLo):   with_word.base[31:0] = value;
-      RingRowAddrW'(RingBaseHi):   with_word.base[63:32] = value;
-      RingRowAddrW'(RingSlots):    with_word.slots = value[16:0];
-      RingRowAddrW'(RingSlotSize): with_word.slot_size = value;
-      RingRowAddrW'(RingNextSlot): with_word.next_slot = value[15:0];
-      default: ;
-    endcase
-    if (with_word.slots != '0 && 17'(with_word.next_slot) >= with_word.slots) with_word.next_slot = '0;
-  endfunction
-
   wire [31:0] merged = (word & ~access.wr_biten) | (access.wr_data & access.wr_biten);
+
+  // A next slot outside of the ring becomes 0.
+  logic [15:0] wanted_slot;
+  assign wanted_slot = access.addr[RingRowAddrW-1:0] == RingRowAddrW'(RingNextSlot) ? word_q[15:0] : place.next_slot;
 
   always_ff @(posedge clk) begin
     if (rings_req.valid || servers_req.valid) begin
@@ -250,23 +261,24 @@ module destination
     end else if (answer) access_valid_q <= 1'b0;
     if (state_q == StMerge) begin
       word_q <= access.is_wr ? merged : word;
-      offset_q <= '0;
-      bit_q    <= '1;
     end
-    if (state_q == StCheck) next_slot_q <= changed_row.next_slot;
+    if (state_q == StCheck) begin
+      edited <= '{next_slot: ring.slots != '0 && 17'(wanted_slot) >= ring.slots ? '0 : wanted_slot, offset: '0};
+      bit_q  <= '1;
+    end
     if (state_q == StMultiply) begin
-      offset_q <= (offset_q << 1) + (next_slot_q[bit_q] ? 48'(changed_row.slot_size) : '0);
-      bit_q    <= bit_q - 1'b1;
+      edited.offset <= (edited.offset << 1) + (edited.next_slot[bit_q] ? 48'(ring.slot_size) : '0);
+      bit_q         <= bit_q - 1'b1;
     end
     answered_q <= answer && !rst;
-    if (rst) access_valid_q <= 1'b0;
+    if (rst) begin
+      access_valid_q <= 1'b0;
+      word_q         <= '0;
+      edited         <= '0;
+    end
   end
 
   always_comb begin
-    changed_row      = with_word(ring, access.addr[RingRowAddrW-1:0], word_q);
-    edited           = changed_row;
-    edited.next_slot = next_slot_q;
-    edited.offset    = offset_q;
     rings_rsp     = '{rd_ack: answered_q && !access_servers_q && !access.is_wr,
                       wr_ack: answered_q && !access_servers_q && access.is_wr, rd_data: word_q};
     servers_rsp   = '{rd_ack: answered_q && access_servers_q && !access.is_wr,
@@ -289,7 +301,9 @@ module destination
       StRow: state_d = StRing;
       StRing, StEmit: state_d = StIdle;
       StFetch: state_d = StMerge;
-      StMerge: state_d = access.is_wr && !access_servers_q ? StCheck : StStore;
+      StMerge: state_d = access.is_wr && !access_servers_q ? StWord : StStore;
+      StWord: state_d = StRefetch;
+      StRefetch: state_d = StCheck;
       StCheck: state_d = StMultiply;
       StMultiply: if (bit_q == '0) state_d = StStore;
       default: state_d = StIdle;  // StStore
@@ -305,7 +319,7 @@ module destination
     end
   end
 
-  wire unused = &{1'b0, access.addr, access.valid};
+  wire unused = &{1'b0, access.addr, access.valid, ring.reserved};
 
 `ifndef SYNTHESIS
   a_hold : assert property (@(posedge clk) disable iff (rst)

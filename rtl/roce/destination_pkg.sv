@@ -8,13 +8,19 @@ package destination_pkg;
 
   localparam int unsigned RingRowAddrW = 5;  // bytes of one row: 2^5; the words in it are penstock_regs_pkg::Ring*
 
+  // What software says of a ring, word by word.
   typedef struct packed {
-    logic [63:0] base;       // remote address of slot 0
-    logic [16:0] slots;      // 0: there is no ring
     logic [31:0] slot_size;  // bytes
+    logic [14:0] reserved;
+    logic [16:0] slots;      // 0: there is no ring
+    logic [63:0] base;       // remote address of slot 0
+  } ring_t;
+
+  // Where its next message goes.
+  typedef struct packed {
     logic [15:0] next_slot;
     logic [47:0] offset;     // next_slot * slot_size
-  } ring_t;
+  } place_t;
 
   typedef struct packed {
     logic        commit;        // pulse: the table as it is now holds from switch_event on

@@ -32,47 +32,53 @@ module destination_table
   input  logic [ServerW-1:0]  get_index,
   output qp_t                 get_qp
 );
-  logic [Servers-1:0] live_q;
-  logic asked_q, busy_q, target_q, newer_q, pending_q, found_en_q, start, finish;
+  typedef struct packed {
+    logic live;
+    qp_t  qp;
+  } server_t;
+
+  server_t edited;
+  // After reset every server is dead: `clears_q` while that is written, and like a commit it keeps software waiting.
+  logic clears_q, asked_q, busy_q, walks, walked_q, found, target_q, newer_q, pending_q, start, finish;
   logic [63:0] asked_event_q, next_event_q, switch_event_q;
   logic [ServerW:0] index_q, found_q;
   logic [1:0][6:0] count_q;
-  qp_t edited_qp;
 
-  assign start  = asked_q && !busy_q && may_start;
-  assign finish = busy_q && index_q[ServerW] && !found_en_q && may_finish;
+  assign start  = asked_q && !busy_q && !clears_q && may_start;
+  assign walks  = busy_q && !index_q[ServerW];
+  assign found  = walked_q && edited.live;
+  assign finish = busy_q && index_q[ServerW] && !walked_q && may_finish;
 
-  ram_sdp #(.W(8), .DEPTH(Servers)) u_edited (
+  ram_sdp #(.W($bits(server_t)), .DEPTH(Servers)) u_edited (
     .clk,
-    .wr_en,
-    .wr_addr(index),
-    .wr_data(wr_qp),
-    .rd_en  (busy_q ? !index_q[ServerW] : rd_en),
+    .wr_en  (wr_en || clears_q),
+    .wr_addr(clears_q ? index_q[ServerW-1:0] : index),
+    .wr_data({wr_live && !clears_q, wr_qp}),
+    .rd_en  (walks || rd_en),
     .rd_addr(busy_q ? index_q[ServerW-1:0] : index),
-    .rd_data(edited_qp)
+    .rd_data(edited)
   );
   ram_sdp #(.W(8), .DEPTH(2 * Servers)) u_banks (
     .clk,
-    .wr_en  (found_en_q),
+    .wr_en  (found),
     .wr_addr({target_q, found_q[ServerW-1:0]}),
-    .wr_data(edited_qp),
+    .wr_data(edited.qp),
     .rd_en  (get_en),
     .rd_addr({get_bank, get_index}),
     .rd_data(get_qp)
   );
 
   always_ff @(posedge clk) begin
-    if (wr_en) live_q[index] <= wr_live;
-    if (rd_en) rd_live <= live_q[index];
     if (cfg.commit) begin
       asked_q       <= 1'b1;
       asked_event_q <= cfg.switch_event;
     end else if (start) asked_q <= 1'b0;
     if (newer_used) pending_q <= 1'b0;
     // The number of live servers so far is the place of the next one.
-    found_en_q <= busy_q && !index_q[ServerW] && live_q[index_q[ServerW-1:0]];
-    if (found_en_q) found_q <= found_q + 1'b1;
-    if (busy_q && !index_q[ServerW]) index_q <= index_q + 1'b1;
+    walked_q <= walks;
+    if (found) found_q <= found_q + 1'b1;
+    if (walks || clears_q) index_q <= index_q + 1'b1;
+    if (index_q == (ServerW + 1)'(Servers - 1)) clears_q <= 1'b0;
     if (start) begin
       busy_q       <= 1'b1;
       target_q     <= newer_q ^ !pending_q;
@@ -88,22 +94,24 @@ module destination_table
       pending_q         <= 1'b1;
     end
     if (rst) begin
-      live_q         <= '0;
+      clears_q       <= 1'b1;
+      index_q        <= '0;
       asked_q        <= 1'b0;
       busy_q         <= 1'b0;
       pending_q      <= 1'b0;
       newer_q        <= 1'b0;
-      found_en_q     <= 1'b0;
+      walked_q       <= 1'b0;
       count_q        <= '0;
       switch_event_q <= '0;
     end
   end
 
-  assign rd_qp        = edited_qp;
+  assign rd_qp        = edited.qp;
+  assign rd_live      = edited.live;
   assign switch_event = switch_event_q;
   assign newer        = newer_q;
   assign live         = count_q;
   assign locked       = busy_q ? 2'b01 << target_q : 2'b00;
   assign changed      = finish;
-  assign status       = '{busy: busy_q || asked_q, pending: pending_q, bank: newer_q, live: count_q[newer_q]};
+  assign status       = '{busy: busy_q || asked_q || clears_q, pending: pending_q, bank: newer_q, live: count_q[newer_q]};
 endmodule

@@ -70,7 +70,7 @@ module latency_histogram
   measurement_t measured, measured_next;
   sample_t sample, sample_q, counted_q;
 
-  ram_sdp #(.W($bits(measurement_t)), .DEPTH(N_QP)) u_measurements (
+  ram_sdp #(.W($bits(measurement_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_measurements (
     .clk,
     .wr_en  (valid_q),
     .wr_addr(index_t'(qp_q)),
@@ -213,7 +213,7 @@ module latency_histogram
     .rd_addr(BinAddrW'(sample_q.valid ? {sample_q.qp, bin} : {index_t'(access_qp_q), word_q})),
     .rd_data(count)
   );
-  ram_sdp #(.W($bits(summary_t)), .DEPTH(N_QP)) u_summaries (
+  ram_sdp #(.W($bits(summary_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_summaries (
     .clk,
     .wr_en  (counted_q.valid || (sweep_q && quiet && sweep_at_q[BinW-1:0] == '0)),
     .wr_addr(counted_q.valid ? counted_q.qp : sweep_at_q[BinW+:QpW]),

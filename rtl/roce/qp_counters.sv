@@ -135,7 +135,7 @@ module qp_counters
   end
 
   // Two copies of each: one to count in, one to look at.
-  ram_sdp #(.W($bits(event_word_t)), .DEPTH(8 * N_QP)) u_events (
+  ram_sdp #(.W($bits(event_word_t)), .DEPTH(8 * N_QP), .BLOCK(1'b1)) u_events (
     .clk,
     .wr_en  (write_q),
     .wr_addr(event_address(qp2_q, kind2_q)),
@@ -144,7 +144,7 @@ module qp_counters
     .rd_addr(event_address(qp1, kind1)),
     .rd_data(event_old)
   );
-  ram_sdp #(.W($bits(event_word_t)), .DEPTH(8 * N_QP)) u_events_look (
+  ram_sdp #(.W($bits(event_word_t)), .DEPTH(8 * N_QP), .BLOCK(1'b1)) u_events_look (
     .clk,
     .wr_en  (write_q),
     .wr_addr(event_address(qp2_q, kind2_q)),
@@ -153,7 +153,7 @@ module qp_counters
     .rd_addr(event_address(st_qp, event_t'(st_count))),
     .rd_data(event_look)
   );
-  ram_sdp #(.W($bits(bytes_word_t)), .DEPTH(N_QP)) u_bytes (
+  ram_sdp #(.W($bits(bytes_word_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_bytes (
     .clk,
     .wr_en  (write_q && (valid2_q || first_q)),
     .wr_addr(QpW'(qp2_q)),
@@ -162,7 +162,7 @@ module qp_counters
     .rd_addr(QpW'(qp1)),
     .rd_data(bytes_old)
   );
-  ram_sdp #(.W($bits(bytes_word_t)), .DEPTH(N_QP)) u_bytes_look (
+  ram_sdp #(.W($bits(bytes_word_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_bytes_look (
     .clk,
     .wr_en  (write_q && (valid2_q || first_q)),
     .wr_addr(QpW'(qp2_q)),
@@ -188,7 +188,7 @@ module qp_counters
     if (resets_q || (of_bytes ? bytes_look.epoch : event_look.epoch) != epoch_q) st_value = '0;
   end
 
-  ram_sdp #(.W($bits(ring_status_t)), .DEPTH(N_QP)) u_ring (
+  ram_sdp #(.W($bits(ring_status_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_ring (
     .clk,
     .wr_en  (stat_valid),
     .wr_addr(QpW'(qp_q)),

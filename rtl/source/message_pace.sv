@@ -11,17 +11,19 @@ module message_pace (
   input  logic        take
 );
   logic [31:0] elapsed_q;
+  logic [32:0] elapsed;
   logic [15:0] credit_q, credit_left;
   logic [16:0] sum;
   logic tick;
 
-  assign tick        = elapsed_q >= interval - 32'd1;
+  assign elapsed     = 33'(elapsed_q) + 33'd1;  // with this cycle
+  assign tick        = elapsed >= 33'(interval) && interval != '0;
   assign credit_left = credit_q - 16'(take && credit_q != '0);
   assign sum         = 17'(credit_left) + 17'(burst == '0 ? 16'd1 : burst);
   assign allowed     = interval == '0 || credit_q != '0;
 
   always_ff @(posedge clk) begin
-    elapsed_q <= tick ? '0 : elapsed_q + 32'd1;
+    elapsed_q <= tick ? '0 : elapsed[31:0];
     credit_q  <= !tick ? credit_left : sum[16] ? '1 : sum[15:0];
     if (load || rst) begin
       elapsed_q <= '0;

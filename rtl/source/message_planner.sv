@@ -42,6 +42,8 @@ module message_planner
 
   // ---- where to -------------------------------------------------------------------------------------
   logic round_ends;
+  logic [31:0] next_slot;
+  assign next_slot  = slot_q + 32'd1;
   assign qp         = qp_q < cfg.qp_first || qp_q > cfg.qp_last ? cfg.qp_first : qp_q;
   assign round_ends = qp >= cfg.qp_last;
 
@@ -52,9 +54,9 @@ module message_planner
       qp_q    <= round_ends ? cfg.qp_first : qp + 8'd1;
       // Every queue pair has its own memory: the address moves on once all have had it.
       if (round_ends) begin
-        slot_q  <= slot_q + 32'd1;
+        slot_q  <= next_slot;
         raddr_q <= raddr_q + 64'(cfg.raddr_stride);
-        if (cfg.raddr_slots != '0 && slot_q >= cfg.raddr_slots - 32'd1) begin
+        if (cfg.raddr_slots != '0 && next_slot >= cfg.raddr_slots) begin
           slot_q  <= '0;
           raddr_q <= cfg.raddr;
         end

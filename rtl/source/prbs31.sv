@@ -49,10 +49,12 @@ module prbs31 #(
     else next = moved_on({word, state_q}, n_bytes);
   end
 
-  always_ff @(posedge clk) begin
-    if (load || take) begin
-      state_q <= next;
-      word    <= DATA_W'(following(next));
-    end
+  always_ff @(posedge clk) if (load || take) state_q <= next;
+
+  // A word of 64 bits is two XORs behind the state; a longer one has registers of its own.
+  if (DATA_W == 64) begin : g_short
+    assign word = DATA_W'(following(state_q));
+  end else begin : g_long
+    always_ff @(posedge clk) if (load || take) word <= DATA_W'(following(next));
   end
 endmodule
