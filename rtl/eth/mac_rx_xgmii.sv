@@ -31,7 +31,13 @@ module mac_rx_xgmii
 
   localparam logic [15:0] MinLength  = 16'd64;
   localparam logic [15:0] MaxLength  = 16'(MAX_BYTES);
-  localparam logic [31:0] CrcResidue = 32'hDEBB_20E3;  // state behind any frame and its own FCS
+
+  // The CRC runs over whole words, the last one filled up with zeros: the state behind a good frame that has i octets
+  // in that word.
+  function automatic logic [7:0][31:0] residues();
+    for (int unsigned i = 0; i < 8; i++) residues[i] = crc32_pkg::after_zeros(crc32_pkg::Residue, (8 - i) % 8);
+  endfunction
+  localparam logic [7:0][31:0] ResidueBehind = residues();
 
   typedef enum logic [1:0] {
     KindNone,
@@ -43,6 +49,7 @@ module mac_rx_xgmii
   // ---- alignment: present word and half of the next --------------------------------------------
   logic [63:0] rxd_q, word;
   logic [7:0]  rxc_q, word_c;
+  logic [7:0]  below;    // lanes in front of the first control character
   logic        start0, start4, lane4_d, lane4_q;
 
   assign start0  = rxc_q[0] && rxd_q[7:0] == XgmiiStart;
@@ -50,6 +57,7 @@ module mac_rx_xgmii
   assign lane4_d = start4 || (lane4_q && !start0);
   assign word    = lane4_d ? {xgmii_rxd[31:0], rxd_q[63:32]} : rxd_q;
   assign word_c  = lane4_d ? {xgmii_rxc[3:0], rxc_q[7:4]} : rxc_q;
+  assign below   = ~word_c & (word_c - 8'd1);
 
   // ---- what the aligned word is ------------------------------------------------------------------
   kind_e       kind_d, a_kind_q;
@@ -77,7 +85,7 @@ module mac_rx_xgmii
     end else if (in_frame_q) begin
       kind_d = KindData;
       if (word_c != '0) begin
-        count_d    = 4'($countones(~word_c & (word_c - 8'd1)));  // lanes below the first character
+        count_d    = 4'($countones(below));
         length     = {index_q, 3'b000} + 16'(count_d);
         under_d    = word[{count_d[2:0], 3'b000}+:8] == XgmiiTerm && length < MinLength;
         kind_d     = word[{count_d[2:0], 3'b000}+:8] == XgmiiTerm && !under_d ? KindLast : KindAbort;
@@ -96,16 +104,18 @@ module mac_rx_xgmii
   // rest; otherwise the held word ends the frame, four octets shorter than it would be.
   logic [31:0] crc_d, crc_q;
   logic [63:0] held_q;
-  logic        held_valid_q, push, tail_q, tail_bad_q, tail_under_q, tail_over_q;
+  logic        held_valid_q, push, tail_q, tail_bad_q, tail_under_q, tail_over_q, fcs_right;
+  logic [2:0]  tail_count_q;
   logic [7:0]  tail_keep_q;
 
   crc32_word #(.DATA_W(64)) u_crc (
     .crc_in  (crc_q),
     .data    (a_word_q),
-    .n_bytes (a_count_q),
+    .n_bytes (4'd8),
     .crc_out (crc_d)
   );
 
+  assign fcs_right = crc_q == ResidueBehind[tail_count_q];
   assign push = a_kind_q == KindData || (a_kind_q == KindLast && a_count_q > 4'd4);
 
   always_ff @(posedge clk) begin
@@ -117,7 +127,7 @@ module mac_rx_xgmii
 
     a_kind_q  <= kind_d;
     a_start_q <= start0 || start4;
-    a_word_q  <= word;
+    for (int i = 0; i < 8; i++) a_word_q[8*i+:8] <= word[8*i+:8] & {8{below[i]}};
     a_count_q <= count_d;
     a_under_q <= under_d;
     a_over_q  <= over_d;
@@ -129,6 +139,7 @@ module mac_rx_xgmii
     else if (tail_q) held_valid_q <= 1'b0;
     tail_q      <= a_kind_q == KindLast || a_kind_q == KindAbort;
     tail_bad_q  <= a_kind_q == KindAbort;
+    tail_count_q <= a_count_q[2:0];
     {tail_under_q, tail_over_q} <= {a_under_q, a_over_q};
     tail_keep_q <= a_kind_q == KindAbort ? '1 :
                    a_count_q > 4'd4 ? 8'h0F >> (4'd8 - a_count_q) : 8'hFF >> (4'd4 - a_count_q);
@@ -137,10 +148,10 @@ module mac_rx_xgmii
     m_axis_tkeep  <= tail_q ? tail_keep_q : '1;
     m_axis_tvalid <= held_valid_q && (tail_q || push);
     m_axis_tlast  <= tail_q;
-    m_axis_tuser  <= tail_q && (tail_bad_q || crc_q != CrcResidue);
+    m_axis_tuser  <= tail_q && (tail_bad_q || !fcs_right);
 
-    stat_good      <= tail_q && !tail_bad_q && crc_q == CrcResidue;
-    stat_bad_fcs   <= tail_q && !tail_bad_q && crc_q != CrcResidue;
+    stat_good      <= tail_q && !tail_bad_q && fcs_right;
+    stat_bad_fcs   <= tail_q && !tail_bad_q && !fcs_right;
     stat_bad_frame <= tail_q && tail_bad_q;
     stat_undersize <= tail_q && tail_under_q;
     stat_oversize  <= tail_q && tail_over_q;

@@ -32,10 +32,15 @@ module mac_rx_xgmii_props
   input logic [12:0] index_q,
   input logic        held_valid_q,
   input logic [31:0] crc_q, crc_d,
-  input logic [63:0] a_word_q,
-  input logic [3:0]  a_count_q
+  input logic [63:0] a_word_q
 );
+  // The state behind a good frame with its FCS, and behind zeros that fill its last word up from i octets.
   localparam logic [31:0] Residue = 32'hDEBB_20E3;
+  function automatic logic [31:0] residue_behind(logic [2:0] octets);
+    residue_behind = Residue;
+    for (int i = 0; i < 64; i++)
+      if (octets != '0 && i >= 8 * int'(octets)) residue_behind = (residue_behind >> 1) ^ (residue_behind[0] ? 32'hEDB8_8320 : 32'h0);
+  endfunction
 
   logic started_q = 1'b0;
   always_ff @(posedge clk) started_q <= 1'b1;
@@ -84,8 +89,10 @@ module mac_rx_xgmii_props
   end
 
   logic [31:0] fcs, fcs1_q, fcs2_q;  // behind word1, word2
-  crc32_word #(.DATA_W(64)) u_crc (.crc_in(fcs1_q), .data(word1_q), .n_bytes(count1_q), .crc_out(fcs));
-  always_comb if ({fcs1_q, word1_q, count1_q} == {crc_q, a_word_q, a_count_q}) assume (fcs == crc_d);
+  logic [63:0] filled1;  // with zeros behind the frame
+  assign filled1 = word1_q & 64'((65'd1 << {count1_q, 3'b000}) - 65'd1);
+  crc32_word #(.DATA_W(64)) u_crc (.crc_in(fcs1_q), .data(filled1), .n_bytes(4'd8), .crc_out(fcs));
+  always_comb if ({fcs1_q, filled1} == {crc_q, a_word_q}) assume (fcs == crc_d);
 
   always_ff @(posedge clk) begin
     {last_q, last_c_q, half_q} <= {xgmii_rxd, xgmii_rxc, half};
@@ -109,9 +116,10 @@ module mac_rx_xgmii_props
   logic ends, good, beat;
   logic [63:0] data;
   logic [7:0]  keep;
+  logic [63:0] kept;
   logic [3:0]  left;  // octets of the last beat
   assign ends = judged3_q inside {Whole, Bad};
-  assign good = judged3_q == Whole && fcs2_q == Residue;
+  assign good = judged3_q == Whole && fcs2_q == residue_behind(count3_q[2:0]);
   always_comb begin
     beat = (judged3_q == Data && (judged2_q == Data || (judged2_q == Whole && count2_q > 4'd4)))
            || judged3_q == Whole || (judged3_q == Bad && judged4_q == Data);
@@ -120,6 +128,7 @@ module mac_rx_xgmii_props
     if (judged3_q == Whole) left = count3_q > 4'd4 ? count3_q - 4'd4 : count3_q + 4'd4;
     if (judged3_q == Bad || (judged3_q == Whole && count3_q <= 4'd4)) data = word4_q;
     keep = 8'((9'd1 << left) - 9'd1);
+    kept = ends ? 64'((65'd1 << {left, 3'b000}) - 65'd1) : '1;
   end
 
   always_comb if (started_q) begin
@@ -133,7 +142,7 @@ module mac_rx_xgmii_props
                         == {good, judged3_q == Whole && !good, judged3_q == Bad});
     a_beat : assert (m_axis_tvalid == beat);
     if (beat) a_last : assert (m_axis_tlast == ends && (!ends || m_axis_tuser == !good) && m_axis_tkeep == keep);
-    if (beat) a_octets : assert (m_axis_tdata == data);
+    if (beat) a_octets : assert ((m_axis_tdata & kept) == (data & kept));
 
     c_good : cover (good && count3_q == 4'd5 && half_q);
     c_short : cover (good && count3_q == 4'd2);

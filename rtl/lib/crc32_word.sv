@@ -28,7 +28,7 @@ module crc32_word #(
     $fatal(1, "%m: DATA_W is %0d; it must be a power of two, 32 or more", DATA_W);
   end
 
-  localparam logic [31:0] Polynomial = 32'hEDB8_8320;  // 0x04C11DB7, bits reversed
+  import crc32_pkg::Polynomial;
 
   // Which bits of the word make bit `index` of the new state: a one at word bit j passes the feedback
   // once and then moves on with the DATA_W-1-j bits behind it.

@@ -18,6 +18,7 @@ module icrc_check #(
   output logic done,
   output logic ok
 );
+  import crc32_pkg::*;
   import icrc_pkg::*;
 
   localparam int unsigned EthBytes   = ip_pkg::EthBytes;

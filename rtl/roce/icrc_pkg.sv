@@ -13,9 +13,7 @@
 // verilator lint_off UNUSEDPARAM
 package icrc_pkg;
 
-  localparam logic [31:0] Polynomial = 32'hEDB8_8320;  // 0x04C11DB7, bits reversed
-  // State behind any message that is followed by its own CRC.
-  localparam logic [31:0] Residue = 32'hDEBB_20E3;
+  import crc32_pkg::*;
 
   // The mutable bytes all lie in the first 48 of the frame; 64 make whole beats.
   localparam int unsigned MaskedBytes = 64;
@@ -32,12 +30,6 @@ package icrc_pkg;
 
   // Row i says which bits of the old state make bit i of the new one.
   typedef logic [31:0][31:0] matrix_t;
-
-  function automatic logic [31:0] after_zeros(logic [31:0] state, int unsigned n_bytes);
-    after_zeros = state;
-    for (int unsigned i = 0; i < 8 * n_bytes; i++)
-      after_zeros = (after_zeros >> 1) ^ (after_zeros[0] ? Polynomial : 32'h0);
-  endfunction
 
   // The state from which n_bytes zeros led to this one. The polynomial's top bit is one, so the
   // state's top bit tells whether it was applied.
