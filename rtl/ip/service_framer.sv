@@ -97,6 +97,11 @@ module service_framer
     endcase
   end
 
+  // One adder: the carry of the word before goes in where a carry goes in.
+  function automatic logic [16:0] with_carry(logic [16:0] sum, logic [15:0] word);
+    return 17'(({1'b0, sum[15:0], sum[16]} + {1'b0, word, sum[16]}) >> 1);
+  endfunction
+
   assign ip_checksum  = ~ip_sum_q[15:0];
   assign udp_checksum = udp_sum_q[15:0] == '1 ? 16'hFFFF : ~udp_sum_q[15:0];  // 0 would mean that there is none
 
@@ -105,8 +110,8 @@ module service_framer
       ip_sum_q  <= 17'(Ipv4DontFragment);
       udp_sum_q <= 17'(req[choice[IndexW-1:0]].l4[15:0]);
     end else if (state_q == StSum) begin
-      if (of_ip) ip_sum_q <= 17'(ip_sum_q[15:0]) + 17'(addend) + 17'(ip_sum_q[16]);
-      if (of_udp) udp_sum_q <= 17'(udp_sum_q[15:0]) + 17'(addend) + 17'(udp_sum_q[16]);
+      if (of_ip) ip_sum_q <= with_carry(ip_sum_q, addend);
+      if (of_udp) udp_sum_q <= with_carry(udp_sum_q, addend);
     end
   end
 

@@ -37,7 +37,6 @@ module latency_histogram
   typedef logic [31:0] cycles_t;
 
   typedef struct packed {
-    logic    running;
     psn_t    psn;
     cycles_t since;
   } measurement_t;
@@ -57,6 +56,15 @@ module latency_histogram
     cycles_t     last;
   } summary_t;
 
+  // One flag for each word of it.
+  typedef struct packed {
+    logic [1:0] sum;
+    logic       discarded;
+    logic       longest;
+    logic       shortest;
+    logic       last;
+  } summary_words_t;
+
   if (N_QP < 1 || N_QP > 256) begin : g_bad_n_qp
     $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
   end
@@ -67,14 +75,24 @@ module latency_histogram
   qp_t qp_q;
   psn_t psn_q, beyond;
   ring_status_t status_q;
-  measurement_t measured, measured_next;
+  logic running, running_next, starts;
+  measurement_t measured;
   sample_t sample, sample_q, counted_q;
 
-  ram_sdp #(.W($bits(measurement_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_measurements (
+  ram_sdp #(.W(1), .DEPTH(N_QP)) u_running (
     .clk,
     .wr_en  (valid_q),
     .wr_addr(index_t'(qp_q)),
-    .wr_data(measured_next),
+    .wr_data(running_next),
+    .rd_en  (stat_valid),
+    .rd_addr(index_t'(stat_qp)),
+    .rd_data(running)
+  );
+  ram_sdp #(.W($bits(measurement_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_measurements (
+    .clk,
+    .wr_en  (valid_q && starts),
+    .wr_addr(index_t'(qp_q)),
+    .wr_data({psn_q, now_q}),
     .rd_en  (stat_valid),
     .rd_addr(index_t'(stat_qp)),
     .rd_data(measured)
@@ -87,13 +105,14 @@ module latency_histogram
   assign over    = status_q.state == QpReset || status_q.state == QpErr;
 
   always_comb begin
-    measured_next = measured;
-    sample        = '{valid: 1'b0, discarded: rewound || over, qp: index_t'(qp_q), latency: now_q - measured.since};
-    if (measured.running && (covered || rewound || over)) begin
-      sample.valid          = valid_q && !init_q;
-      measured_next.running = 1'b0;
-    end else if (!measured.running && begins_q) measured_next = '{running: 1'b1, psn: psn_q, since: now_q};
-    if (init_q) measured_next.running = 1'b0;
+    running_next = running;
+    starts       = !running && begins_q;
+    sample       = '{valid: 1'b0, discarded: rewound || over, qp: index_t'(qp_q), latency: now_q - measured.since};
+    if (running && (covered || rewound || over)) begin
+      sample.valid = valid_q && !init_q;
+      running_next = 1'b0;
+    end else if (starts) running_next = 1'b1;
+    if (init_q) running_next = 1'b0;
   end
 
   always_ff @(posedge clk) begin
@@ -105,7 +124,7 @@ module latency_histogram
     psn_q    <= stat_psn;
     status_q <= stat_status;
     sample_q <= sample;
-    counted_q <= sample_q;
+    counted_q <= sample_q.valid ? sample_q : '0;  // zeros are what the sweep writes
     if (rst) begin
       now_q           <= '0;
       valid_q         <= 1'b0;
@@ -126,19 +145,31 @@ module latency_histogram
   logic [BinW-1:0] bin, bin_q;
   logic [31:0] count;
   summary_t summary, updated;
+  logic sample_counts, discard_counts, longer, shorter, sweeps_summary;
+  summary_words_t write_words;
   assign bin = bin_of(sample_q.latency);
   always_ff @(posedge clk) bin_q <= bin;
 
-  always_comb begin
-    updated = summary;
-    if (counted_q.discarded) updated.discarded = summary.discarded + 32'd1;
-    else begin
-      updated.last = counted_q.latency;
-      updated.sum  = summary.sum + 64'(counted_q.latency);
-      if (counted_q.latency > summary.longest) updated.longest = counted_q.latency;
-      if (summary.shortest == '0 || counted_q.latency < summary.shortest) updated.shortest = counted_q.latency;
-    end
-  end
+  // Each word of the summary is a memory of its own, written where it changes.
+  assign longer  = counted_q.latency > summary.longest;
+  assign shorter = summary.shortest == '0 || counted_q.latency < summary.shortest;
+  assign sample_counts  = counted_q.valid && !counted_q.discarded;
+  assign discard_counts = counted_q.valid && counted_q.discarded;
+
+  assign updated = '{
+      sum:       64'(counted_q.latency) + (counted_q.valid ? summary.sum : '0),
+      discarded: counted_q.valid ? summary.discarded + 32'd1 : '0,
+      longest:   counted_q.latency,
+      shortest:  counted_q.latency,
+      last:      counted_q.latency
+  };
+  assign write_words = '{
+      sum:       {2{sweeps_summary || sample_counts}},
+      discarded: sweeps_summary || discard_counts,
+      longest:   sweeps_summary || (sample_counts && longer),
+      shortest:  sweeps_summary || (sample_counts && shorter),
+      last:      sweeps_summary || sample_counts
+  };
 
   // ---- software: reads wait for a cycle without a sample, a write clears its queue pair -----------------
   typedef enum logic [1:0] {StIdle, StWait, StAnswer, StSweep} access_e;
@@ -151,6 +182,7 @@ module latency_histogram
 
   assign known = 32'(access_qp_q) < N_QP;
   assign quiet = !sample_q.valid && !counted_q.valid;
+  assign sweeps_summary = sweep_q && quiet && sweep_at_q[BinW-1:0] == '0;
   assign read  = access_q == StWait && quiet && !sweep_q && !all_due_q;
 
   always_ff @(posedge clk) begin
@@ -206,22 +238,24 @@ module latency_histogram
 
   ram_sdp #(.W(32), .DEPTH(N_QP * 32)) u_bins (
     .clk,
-    .wr_en  ((counted_q.valid && !counted_q.discarded) || (sweep_q && quiet)),
+    .wr_en  (sample_counts || (sweep_q && quiet)),
     .wr_addr(BinAddrW'(counted_q.valid ? {counted_q.qp, bin_q} : sweep_at_q)),
     .wr_data(counted_q.valid ? count + 32'd1 : '0),
     .rd_en  (sample_q.valid || (read && known)),
     .rd_addr(BinAddrW'(sample_q.valid ? {sample_q.qp, bin} : {index_t'(access_qp_q), word_q})),
     .rd_data(count)
   );
-  ram_sdp #(.W($bits(summary_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_summaries (
-    .clk,
-    .wr_en  (counted_q.valid || (sweep_q && quiet && sweep_at_q[BinW-1:0] == '0)),
-    .wr_addr(counted_q.valid ? counted_q.qp : sweep_at_q[BinW+:QpW]),
-    .wr_data(counted_q.valid ? updated : '0),
-    .rd_en  (sample_q.valid || (read && known)),
-    .rd_addr(sample_q.valid ? sample_q.qp : index_t'(access_qp_q)),
-    .rd_data(summary)
-  );
+  for (genvar w = 0; w < $bits(summary_words_t); w++) begin : gen_word
+    ram_sdp #(.W(32), .DEPTH(N_QP), .BLOCK(1'b1)) u_summaries (
+      .clk,
+      .wr_en  (write_words[w]),
+      .wr_addr(counted_q.valid ? counted_q.qp : sweep_at_q[BinW+:QpW]),
+      .wr_data(updated[32*w+:32]),
+      .rd_en  (sample_q.valid || (read && known)),
+      .rd_addr(sample_q.valid ? sample_q.qp : index_t'(access_qp_q)),
+      .rd_data(summary[32*w+:32])
+    );
+  end
 
   wire unused = &{1'b0, req, stat, status_q, qp_q};
 

@@ -17,6 +17,7 @@ module random_lengths
 );
   logic [31:0] state_q, drawn_now, span_q, drawn_length;
   logic [63:0] product_q;
+  logic [32:0] range;  // max - min, its highest bit the borrow
   logic [1:0] valid_q;
   logic step;
 
@@ -24,6 +25,7 @@ module random_lengths
   assign valid        = valid_q[1];
   assign drawn_now    = drawn(state_q);
   assign drawn_length = min + product_q[63:32];
+  assign range        = 33'(max) - 33'(min);
 
   always_ff @(posedge clk) begin
     if (step) begin
@@ -33,7 +35,7 @@ module random_lengths
       valid_q   <= {valid_q[0], 1'b1};
     end
     if (load) begin
-      span_q  <= max > min ? max - min + 32'd1 : '0;
+      span_q  <= range[32] ? '0 : range[31:0] + 32'd1;  // a span of one gives min, as none does
       state_q <= seed == '0 ? 32'd1 : seed;
       valid_q <= '0;
     end
