@@ -225,7 +225,7 @@ module cc_engine
       .rd_en(early), .rd_addr(index(early_qp)), .rd_data(done_choice)
   );
   if (N_QP > 1) begin : gen_status
-    ram_sdp #(.W($bits(cc_status_t)), .DEPTH(N_QP)) u_status (
+    ram_sdp #(.W($bits(cc_status_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_status (
         .clk,
         .wr_en(done), .wr_addr(index(done_qp)), .wr_data(done_status),
         .rd_en(1'b1), .rd_addr(index(st_qp)), .rd_data(st)

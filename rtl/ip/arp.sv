@@ -66,6 +66,7 @@ module arp
 
   // ---- what a received packet means ---------------------------------------------------------------------
   typedef struct packed {
+    logic        teaches;    // where its sender is
     logic        request;    // to us: answer it
     logic        reply;      // to us
     logic        insert;     // its sender may enter the cache
@@ -77,7 +78,6 @@ module arp
   logic   have_ip, to_us, sender_ok, conflict, oper_ok;
   heard_t heard, told;
   logic   heard_valid, heard_room, told_valid, told_take, told_start;
-  logic [31:0] told_spa;  // where the answer goes, also when the packet teaches nothing
 
   function automatic logic on_link(logic [31:0] ip, logic [31:0] own, logic [31:0] mask);
     return ((ip ^ own) & mask) == '0;
@@ -94,23 +94,24 @@ module arp
   assign teaches     = rx.spa != '0 && on_link(rx.spa, local_ip, cfg.netmask);
   assign heard_valid = rx_valid && sender_ok && !conflict;
   assign heard       = '{
+    teaches: teaches,
     request: to_us && rx.oper == ArpRequest[15:0],
     reply:   to_us && rx.oper == ArpReply[15:0] && teaches,
     insert:  to_us && rx.oper == ArpRequest[15:0] && teaches,
     unasked: rx.oper == ArpReply[15:0],
     mac:     rx.sha,
-    ip:      teaches ? rx.spa : '0
+    ip:      rx.spa
   };
 
   sync_fifo #(
-    .W    ($bits(heard_t) + 32),
+    .W    ($bits(heard_t)),
     .DEPTH(4)
   ) u_heard (
     .clk, .rst,
-    .s_data ({heard, rx.spa}),
+    .s_data (heard),
     .s_valid(heard_valid),
     .s_ready(heard_room),
-    .m_data ({told, told_spa}),
+    .m_data (told),
     .m_valid(told_valid),
     .m_ready(told_take),
     .level  ()
@@ -158,7 +159,7 @@ module arp
     .flush     (changed_q),
     .op_valid  (op_for_told || op_for_lookup),
     .op_ready  (op_ready),
-    .op_confirm(op_for_told && told.ip != '0),
+    .op_confirm(op_for_told && told.teaches),
     .op_insert (told.insert || asked_for),
     .op_ip     (for_told ? told.ip : hop_q),
     .op_mac    (told.mac),
@@ -293,7 +294,7 @@ module arp
     if (reply_pending_q) begin
       asked       = '{oper: ArpReply[15:0], tha: told.mac};
       req.dst_mac = told.mac;
-      req.ip      = told_spa;
+      req.ip      = told.ip;
     end
     req.l4 = asked;
   end
@@ -309,7 +310,7 @@ module arp
     stat_requests      <= told_start && told.request;
     stat_replies       <= op_done && !op_lookup_q && told.reply && (op_hit || !told_unasked_q);
     stat_refused       <= (rx_valid && !sender_ok) || (heard_valid && !heard_room)
-                       || (op_done && !op_lookup_q && told_unasked_q && !op_hit);
+                       || (op_done && !op_lookup_q && told_unasked_q && !(op_hit && told.teaches));
     stat_conflicts     <= conflict_q;
     stat_requests_sent <= ask_sent;
     if (rst) {stat_requests, stat_replies, stat_refused, stat_conflicts, stat_requests_sent} <= '0;

@@ -161,7 +161,8 @@ module qp_table
   // The bus reads one word at a time, a port all of them.
   ram_sdp #(
     .W    (32),
-    .DEPTH(Words << QpW)
+    .DEPTH(Words << QpW),
+    .BLOCK(1'b1)
   ) u_words (
     .clk,
     .wr_en  (write && in_row),
@@ -176,9 +177,12 @@ module qp_table
     row_t row;
     assign cfg[p] = cfg_of(row);
     for (genvar w = 0; w < Words; w++) begin : gen_word
+      // The rules of a queue pair are decided by in the cycle in which they are read; the rest is only sent or compared.
+      localparam bit Rules = w == (QpTransport >> 2) || w == (QpInitPsn >> 2);
       ram_sdp #(
         .W    (32),
-        .DEPTH(1 << QpW)
+        .DEPTH(1 << QpW),
+        .BLOCK(!Rules)
       ) u_row (
         .clk,
         .wr_en  (write && addr == QpRowAddrW'(4 * w)),
