@@ -67,7 +67,7 @@ def _seeds(scenario: str, draw: Callable, seeds: int) -> Figure:
 FIGURES = {
     "advcam-4": _one("advcam-4", advcam.parking_lot),
     "advcam-5": _seeds("advcam-5", advcam.fair_share, 5),
-    "advcam-6": _one("advcam-5", advcam.one_sender),
+    "advcam-6": _one("advcam-6", advcam.one_sender),
     "advcam-11": _one("advcam-11", advcam.on_off),
     "advcam-12": _one("advcam-12", advcam.plateaus),
     "advcam-13": _one("advcam-13", advcam.saw_tooth),

@@ -13,6 +13,7 @@ from penstock.comparison import Compared, flows, jain, lost, mean, register, thr
 from penstock.results import Run
 
 PAPER = {"color": "black", "lw": 1, "ls": "--"}
+LINE_GBPS = 10.0
 PAYLOAD_SHARE = 4096 / 4178  # of the line, for MTU 4096: R_C counts the bytes on the wire
 
 
@@ -85,19 +86,26 @@ def fair_share(runs: list[Run]):
 
 
 def one_sender(runs: list[Run]):
-    """Figure 6: the sender of figure 5 that ends last: it oscillates, then climbs to the line rate."""
+    """Figure 6: node 12 (the last flow of the scenario) oscillates, and climbs to the line rate once the others end."""
     (run,) = runs
-    last = max(flows(run), key=lambda flow: flow["end_s"])
-    series, end = throughput(run, last["name"]), _contention_ms(run)
+    sender = flows(run)[-1]
+    series, end = throughput(run, sender["name"]), _contention_ms(run)
     inside = (series.time_ms > 20) & (series.time_ms <= end)
-    figure, (axis,) = _axes(f"AdvCam 6: {last['name']}, the last to end; dashed: first end in the paper")
+    alone = max(flow["end_s"] for flow in flows(run)[:-1]) * 1e3
+    climbed = series.time_ms[series.value >= 0.9 * LINE_GBPS * PAYLOAD_SHARE]
+    figure, (axis,) = _axes(f"AdvCam 6: node 12 ({sender['name']}); dashed: the climb begins in the paper")
     axis.plot(series.time_ms, series.value, lw=0.6)
     axis.axvline(280, **PAPER)
     return figure, [
         Compared("first flow ends, the climb begins", 280.0, end, "ms", 0),
         Compared("standard deviation of 100 us windows in contention", "small", series.value[inside].std(), "Gb/s"),
-        Compared("highest rate of the last flow", "line rate", series.value.max(), "Gb/s"),
+        Compared("from the last other flow's end to 90 % of the line", "sharp", _first(climbed) - alone, "ms", 0),
+        Compared("highest rate", "line rate", series.value.max(), "Gb/s"),
     ]
+
+
+def _first(values: np.ndarray) -> float:
+    return float(values[0]) if len(values) else float("nan")
 
 
 def on_off(runs: list[Run]):
@@ -162,53 +170,58 @@ def plateaus(runs: list[Run]):
 
 
 def saw_tooth(runs: list[Run]):
-    """Figure 13: R_C of flow_a; climbs (a rise of more than 20 % in 1 ms), cuts between them, shape of the decay."""
+    """Figure 13: R_C of flow_a, from 200 ms on while all contend: its climbs, and the decay behind each.
+
+    A climb is a rise of more than 20 % from one sample to the next. A decay runs from a climb to where R_C is within
+    5 % of its lowest before the next.
+    """
     (run,) = runs
-    flow = flows(run)[0]
-    end = flow["end_s"] * 1e3
+    flow, end = flows(run)[0], _contention_ms(run)
     current, cuts = register(run, flow, "rate_current_bps"), register(run, flow, "cnp_handled")
-    inside = (current.time_ms > 200) & (current.time_ms < min(end, _contention_ms(run)))
+    inside = (current.time_ms > 199) & (current.time_ms < end)
     time, rate, count = current.time_ms[inside], current.value[inside] / 1e9, cuts.value[inside]
     climbs = np.flatnonzero((np.diff(rate) > 0.2 * rate[:-1]) & (np.diff(rate) > 0.05))
-    factors = rate[climbs + 1] / rate[climbs]
-    decays = [_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]
-    good = np.array([decay for decay in decays if decay is not None]).reshape(-1, 2)
-    figure, axes = _axes("AdvCam 13: flow_a with a timer of 200 ms and no clamp of R_T", 2)
-    _curves(axes[0], run)
+    teeth = np.array([_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]).reshape(-1, 4)
+    figure, axes = _axes(
+        "AdvCam 13: flow_a with a timer of 200 ms and no clamp of R_T; throughput in windows of 2 ms", 2
+    )
+    for each in flows(run):
+        series = throughput(run, each["name"])
+        windows = [_coarser(values[:, None], 20)[:, 0] for values in (series.time_ms, series.value)]
+        axes[0].plot(*windows, lw=0.8, label=each["name"])
+    axes[0].legend(fontsize="x-small", ncols=3)
     axes[1].step(current.time_ms, current.value / 1e9, where="post", lw=0.8, color="#d62728", label="$R_C$ of flow_a")
     axes[1].legend(fontsize="x-small")
-    period = float(np.median(np.diff(time[climbs]))) if len(climbs) > 1 else float("nan")
-    between = float(np.median(np.diff(count[climbs]))) if len(climbs) > 1 else float("nan")
-    others = min(mean(throughput(run, other["name"]), 200, min(end, _contention_ms(run))) for other in flows(run)[1:])
+    shares = [mean(throughput(run, each["name"]), 200, end) for each in flows(run)]
     return figure, [
         Compared("climbs of flow_a", "sharp", len(climbs), digits=0),
-        Compared("time between climbs, median", "200 ms timer", period, "ms", 0),
-        Compared(
-            "R_C after a climb over before, median", "sharp", float(np.median(factors)) if len(factors) else np.nan
-        ),
-        Compared("cuts per recovery, median", "many", between, digits=0),
-        Compared(
-            "time constant of the decay, median",
-            "exponential",
-            float(np.median(good[:, 0])) if len(good) else np.nan,
-            "ms",
-            0,
-        ),
-        Compared(
-            "R2 of an exponential fit, median", "exponential", float(np.median(good[:, 1])) if len(good) else np.nan
-        ),
-        Compared("slower of the other two senders", "take what is free", others, "Gb/s"),
+        Compared("time between climbs, median", 200.0, _median(np.diff(time[climbs])), "ms", 0),
+        Compared("R_C before a climb, median", "toward zero", _median(rate[climbs]), "Gb/s"),
+        Compared("R_C behind a climb, median", "the bottleneck rate", _median(rate[climbs + 1]), "Gb/s"),
+        Compared("cuts per recovery, median", "many", _median(np.diff(count[climbs])), digits=0),
+        Compared("length of the decay, median", "over many CNPs", _median(teeth[:, 0]), "ms", 1),
+        Compared("its time constant, median", "exponential", _median(teeth[:, 1]), "ms", 1),
+        Compared("R2 of an exponential through it, median", "exponential", _median(teeth[:, 2])),
+        Compared("fall of R_C from there to the next climb, median", "", _median(teeth[:, 3]), "%", 0),
+        Compared("flow_a, mean", "", shares[0], "Gb/s"),
+        Compared("slower of the other two senders", "take what is free", min(shares[1:]), "Gb/s"),
     ]
 
 
-def _decay(time: np.ndarray, rate: np.ndarray) -> tuple[float, float] | None:
-    """Time constant in ms and R2 of an exponential through a decay; None when it is too short or does not fall."""
-    if len(time) < 5 or rate[-1] >= rate[0]:
-        return None
-    logs = np.log(rate)
-    slope, offset = np.polyfit(time, logs, 1)
-    left = ((logs - slope * time - offset) ** 2).sum()
-    return -1 / slope, 1 - left / ((logs - logs.mean()) ** 2).sum()
+def _median(values: np.ndarray) -> float:
+    return float(np.median(values)) if len(values) else float("nan")
+
+
+def _decay(time: np.ndarray, rate: np.ndarray) -> tuple[float, float, float, float]:
+    """Length and time constant in ms, R2 of an exponential, and fall in % behind it; nan for what is too short."""
+    low = int(np.flatnonzero(rate <= 1.05 * rate.min())[0]) + 1
+    behind = 100 * (1 - rate[-1] / rate[low - 1])
+    if low < 4:
+        return time[low - 1] - time[0], np.nan, np.nan, behind
+    times, logs = time[:low], np.log(rate[:low])
+    slope, offset = np.polyfit(times, logs, 1)
+    left = ((logs - slope * times - offset) ** 2).sum()
+    return time[low - 1] - time[0], -1 / slope, 1 - left / ((logs - logs.mean()) ** 2).sum(), behind
 
 
 def limiter(runs: list[Run]):

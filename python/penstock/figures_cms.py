@@ -9,7 +9,7 @@ the last 0.5 s of the run, when it has long stopped; all over the four senders. 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from penstock.comparison import Compared, flows, mean, throughput
+from penstock.comparison import Compared, flows, mean, register, throughput
 from penstock.results import Run
 
 START_MS, STOP_MS, END_MS = 1000.0, 1900.0, 3000.0  # `flow.1.start`, `flow.1.stop`, `run.time_limit` of the scenarios
@@ -18,6 +18,18 @@ START_MS, STOP_MS, END_MS = 1000.0, 1900.0, 3000.0  # `flow.1.start`, `flow.1.st
 def _useful(run: Run, begin_ms: float, end_ms: float) -> float:
     """Mean useful throughput of one of the four senders."""
     return float(np.mean([mean(throughput(run, flow["name"]), begin_ms, end_ms) for flow in flows(run)[:4]]))
+
+
+def _attempted(run: Run, begin_ms: float, end_ms: float) -> float:
+    """Mean rate at which one of the four senders sends, retransmissions included."""
+
+    def rate(flow: dict) -> float:
+        sent = register(run, flow, "tx_payload_bytes")
+        return (
+            float(np.diff(np.interp((begin_ms, end_ms), sent.time_ms, sent.value))[0]) * 8 / (end_ms - begin_ms) / 1e6
+        )
+
+    return float(np.mean([rate(flow) for flow in flows(run)[:4]]))
 
 
 def _draw(run: Run, title: str, paper: float | None):
@@ -35,12 +47,14 @@ def _draw(run: Run, title: str, paper: float | None):
     return figure
 
 
-def _compare(run: Run, during: float | str, after: float | str) -> list[Compared]:
+def _compare(run: Run, during: float | str, after: float | str, attempted: str = "") -> list[Compared]:
     repeated = sum(flow["retransmissions"] for flow in flows(run)[:4]) / sum(flow["packets"] for flow in flows(run)[:4])
     return [
         Compared("one link before the fifth sender", 2.048, _useful(run, START_MS - 500, START_MS), "Gb/s"),
         Compared("one link while it sends", during, _useful(run, START_MS, STOP_MS), "Gb/s"),
         Compared("one link long after it stopped", after, _useful(run, END_MS - 500, END_MS), "Gb/s"),
+        Compared("attempted by one link while it sends", attempted, _attempted(run, START_MS, STOP_MS), "Gb/s"),
+        Compared("attempted by one link long after", attempted, _attempted(run, END_MS - 500, END_MS), "Gb/s"),
         Compared("retransmissions in all segments of the four", "", 100 * repeated, "%", 0),
     ]
 
@@ -48,7 +62,7 @@ def _compare(run: Run, during: float | str, after: float | str) -> list[Compared
 def collapse(runs: list[Run]):
     """Figure 5: without congestion control the collapse stays."""
     picture = _draw(runs[0], "CMS-TCP 5: no congestion control; grey: the fifth sends; dashed: the paper", 0.69)
-    return picture, _compare(runs[0], 0.69, 0.69)
+    return picture, _compare(runs[0], 0.69, 0.69, "up to 5 Gb/s")
 
 
 def recovers(runs: list[Run]):
