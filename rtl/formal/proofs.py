@@ -240,7 +240,7 @@ PROOFS = [
         mutants=(
             Mutant("|| facts.last_ready\n", "\n", "a_asks"),
             Mutant("|| (facts.again && facts.last_again)", "", "a_asks"),
-            Mutant("|| row.nxt[3:0] == '1 ", "", "a_never_rises"),
+            Mutant("|| row.nxt[2:0] == '1 ", "", "a_never_rises"),
             Mutant("(sends && asks && !row.timer_on)", "(sends && asks)", "a_deadline_stays"),
             Mutant("!credited && !rewinds &&", "!credited &&", "a_credit"),
             Mutant(

@@ -97,11 +97,11 @@ module requester_progress_props
   typedef struct packed {
     logic [2:0] retries;
     phase_e     phase;
-    logic [3:0] unasked;
+    logic [2:0] unasked;
   } rank_t;
 
   function automatic rank_t rank(input qp_row_t r);
-    rank = '{retries: r.retry_left, phase: phase(r), unasked: phase(r) == PhSending ? ~r.nxt[3:0] : '0};
+    rank = '{retries: r.retry_left, phase: phase(r), unasked: phase(r) == PhSending ? ~r.nxt[2:0] : '0};
   endfunction
 
   logic stays, moves, expired, lost_now;

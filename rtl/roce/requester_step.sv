@@ -51,7 +51,7 @@ module requester_step
   assign limited = nxt_consumes && !row.unlimited && facts.beyond;
   assign blocked = limited && !facts.at_una && facts.asked_all;
   // Ask whenever no later packet is sure to ask; and often enough that the ring frees early.
-  assign asks    = nxt_is_last || limited || row.nxt[3:0] == '1 || facts.last_ready
+  assign asks    = nxt_is_last || limited || row.nxt[2:0] == '1 || facts.last_ready
                    || (facts.again && facts.last_again);
 
   always_comb begin
