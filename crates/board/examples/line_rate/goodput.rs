@@ -2,18 +2,18 @@
 //! How much of its line a front end fills, by the packets that its messages need and nothing else.
 
 use crate::station::{Failure, Station, REGION};
+use crate::stopwatch::Stopwatch;
 use penstock_board::{regs::source, Top};
 use penstock_wire::{Position, RocePacket};
 use std::collections::HashMap;
-use std::time::Instant;
 
 /// On the wire with every packet of a WRITE: preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12.
 const PACKET_OVERHEAD: u64 = 82;
 /// The first packet of a WRITE carries a RETH, too.
 const RETH: u64 = 16;
-const WARM_UP_CYCLES: u64 = 20_000;
-const MEASURED_US: f64 = 1000.0;
-const SERVER_ANSWERS_AFTER_US: f64 = 1.0;
+const WARM_UP_CYCLES: u64 = 80_000;
+/// Counted is from the start of the first packet to that of the last, and that is to be at least 1 ms: two packets more.
+const MEASURED_US: f64 = 1010.0;
 
 /// A link, and the clock of the front end on it.
 pub struct Line {
@@ -28,6 +28,8 @@ pub struct Load {
     pub message_bytes: u32,
     pub mtu: u16,
     pub queue_pairs: u8,
+    /// How long a server takes to answer: what has been sent by then waits in the rings.
+    pub answer_us: f64,
 }
 
 impl Load {
@@ -53,13 +55,13 @@ impl Load {
 pub struct Goodput {
     /// Goodput by its physical limit.
     pub share: f64,
-    /// Simulated clock cycles in a second of this machine.
+    /// Simulated clock cycles in a second of this machine's processor.
     pub cycles_per_second: f64,
 }
 
 /// Has the front end's own source send for [`MEASURED_US`].
 pub fn measure<T: Top>(line: &Line, load: Load) -> Result<Goodput, Failure> {
-    let answer_cycles = (SERVER_ANSWERS_AFTER_US * line.cycles_per_us).ceil() as u64;
+    let answer_cycles = (load.answer_us * line.cycles_per_us).ceil() as u64;
     let mut station = Station::<T>::open(load.queue_pairs, load.mtu, answer_cycles)?;
     start_source(&mut station, load)?;
 
@@ -68,9 +70,9 @@ pub fn measure<T: Top>(line: &Line, load: Load) -> Result<Goodput, Failure> {
     station.run_until(WARM_UP_CYCLES, |_, packet| {
         meter.follow(packet);
     })?;
-    let (started, cycles) = (Instant::now(), (MEASURED_US * line.cycles_per_us).ceil());
+    let (started, cycles) = (Stopwatch::start(), (MEASURED_US * line.cycles_per_us).ceil());
     station.run_until(WARM_UP_CYCLES + cycles as u64, |start_octet, packet| meter.see(start_octet, packet))?;
-    let cycles_per_second = cycles / started.elapsed().as_secs_f64();
+    let cycles_per_second = cycles / started.seconds();
 
     match station.repeated_packets() {
         0 => Ok(Goodput { share: meter.share(), cycles_per_second }),

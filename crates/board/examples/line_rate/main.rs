@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures verilated front ends against servers that answer after 1 us, and prints rows of `make bench` as JSON:
-//! goodput on the wire as a share of what the packets of its messages allow, latency, and speed of simulation.
+//! Measures verilated front ends against servers that answer after 1 us, some after 160 us, and prints rows of `make
+//! bench` as JSON: goodput on the wire as a share of what the packets of its messages allow, latency, and speed of
+//! simulation.
 //!
 //! An argument picks the rows with this text in their name: `line_rate "100G, 5 kB"`.
 
@@ -8,6 +9,7 @@ mod goodput;
 mod latency;
 mod row;
 mod station;
+mod stopwatch;
 
 use goodput::{Line, Load};
 use penstock_board::{Penstock100gX16, Penstock10g, Penstock10gX16, Top};
@@ -22,16 +24,21 @@ const LINE_512_BIT: Line = Line { name: "100G", gbps: 100.0, cycles_per_us: 322.
 const MESSAGES: [(&str, u32); 3] = [("5 kB", 5000), ("64 kB", 1 << 16), ("1 MB", 1 << 20)];
 const MTUS: [u16; 2] = [4096, 1024];
 const QUEUE_PAIRS: [u8; 2] = [1, 16];
+/// The goodput in Gb/s that the demo's front end must reach, and with what.
+const FIRST: (Load, f64) = (Load { message_bytes: 100_000, ..BUSY }, 9.79);
 /// What the speed of simulation is measured with.
-const BUSY: Load = Load { message_bytes: 1 << 16, mtu: 4096, queue_pairs: 1 };
+const BUSY: Load = Load { message_bytes: 1 << 16, mtu: 4096, queue_pairs: 1, answer_us: 1.0 };
+/// What stays in flight before the rings fill: of one queue pair at 10G, of several at the other rates.
+const FAR_US: f64 = 160.0;
 
 fn main() -> Result<(), Failure> {
     let wanted = Wanted(std::env::args().nth(1));
     let mut rows = Vec::new();
-    for line in &LINES_64_BIT {
-        rows.extend(goodput_rows::<Penstock10gX16>(line, &wanted)?);
+    for (line, far_queue_pairs) in LINES_64_BIT.iter().zip([1, 4]) {
+        rows.extend(goodput_rows::<Penstock10gX16>(line, far_queue_pairs, &wanted)?);
     }
-    rows.extend(goodput_rows::<Penstock100gX16>(&LINE_512_BIT, &wanted)?);
+    rows.extend(goodput_rows::<Penstock100gX16>(&LINE_512_BIT, 16, &wanted)?);
+    rows.extend(first_row::<Penstock10g>(&wanted)?);
     rows.extend(latency_rows::<Penstock10gX16>("64 bits", &wanted)?);
     rows.extend(latency_rows::<Penstock100gX16>("512 bits", &wanted)?);
     rows.extend(speed_row::<Penstock10g>("verilated 10G board, one core", &LINES_64_BIT[0], Some(3e5), &wanted)?);
@@ -49,25 +56,54 @@ impl Wanted {
     }
 }
 
-/// All messages, MTUs and numbers of queue pairs on one line.
-fn goodput_rows<T: Top>(line: &Line, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+/// All messages, MTUs and numbers of queue pairs on one line, and servers far away.
+fn goodput_rows<T: Top>(line: &Line, far_queue_pairs: u8, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for (message, message_bytes) in MESSAGES {
         for (mtu, queue_pairs) in MTUS.iter().flat_map(|mtu| QUEUE_PAIRS.map(|qps| (*mtu, qps))) {
-            let load = Load { message_bytes, mtu, queue_pairs };
-            let limit = line.gbps * load.payload_share();
-            let plural = if queue_pairs == 1 { "" } else { "s" };
-            let name = format!(
-                "{}, {message} messages, MTU {mtu}, {queue_pairs} QP{plural}: share of {limit:.3} Gb/s possible",
-                line.name
-            );
-            if wanted.has(&name) {
-                let value = round(100.0 * goodput::measure::<T>(line, load)?.share);
-                rows.push(Row { name, value, unit: "%", target: Some(99.9), better: "higher" });
-            }
+            let load = Load { message_bytes, mtu, queue_pairs, ..BUSY };
+            rows.extend(share_row::<T>(line, message, load, "", wanted)?);
         }
     }
+    let far = Load { queue_pairs: far_queue_pairs, answer_us: FAR_US, ..BUSY };
+    let how = format!(", answers after {FAR_US} us");
+    rows.extend(share_row::<T>(line, "64 kB", far, &how, wanted)?);
     Ok(rows)
+}
+
+fn share_row<T: Top>(
+    line: &Line,
+    message: &str,
+    load: Load,
+    how: &str,
+    wanted: &Wanted,
+) -> Result<Option<Row>, Failure> {
+    let limit = line.gbps * load.payload_share();
+    let (mtu, queue_pairs) = (load.mtu, load.queue_pairs);
+    let plural = if queue_pairs == 1 { "" } else { "s" };
+    let name = format!(
+        "{}, {message} messages, MTU {mtu}, {queue_pairs} QP{plural}{how}: share of {limit:.3} Gb/s possible",
+        line.name
+    );
+    if !wanted.has(&name) {
+        return Ok(None);
+    }
+    let share = goodput::measure::<T>(line, load)?.share;
+    let (value, gbps) = (round(100.0 * share), Some((share * limit, limit)));
+    Ok(Some(Row { name, value, unit: "%", target: Some(99.9), better: "higher", gbps }))
+}
+
+/// Goodput itself, of the 10G front end as the demo has it.
+fn first_row<T: Top>(wanted: &Wanted) -> Result<Option<Row>, Failure> {
+    let ((load, target), line) = (FIRST, &LINES_64_BIT[0]);
+    let limit = line.gbps * load.payload_share();
+    let name = format!("10G, 100 kB messages, MTU 4096, 1 QP: goodput of {limit:.3} Gb/s possible");
+    if !wanted.has(&name) {
+        return Ok(None);
+    }
+    let goodput = goodput::measure::<T>(line, load)?.share * limit;
+    let gbps = Some((goodput, limit));
+    Ok(Some(Row { name, value: round(goodput), unit: "Gb/s", target: Some(target), better: "higher", gbps }))
 }
 
 fn latency_rows<T: Top>(width: &str, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
@@ -78,7 +114,7 @@ fn latency_rows<T: Top>(width: &str, wanted: &Wanted) -> Result<Vec<Row>, Failur
         let name = format!("first payload beat in to first byte on the wire, {width}, {how}");
         if wanted.has(&name) {
             let value = latency::worst_case::<T>(cut_through)?;
-            rows.push(Row { name, value, unit: "cycles", target, better: "lower" });
+            rows.push(Row { name, value, unit: "cycles", target, better: "lower", gbps: None });
         }
     }
     Ok(rows)
@@ -89,7 +125,7 @@ fn speed_row<T: Top>(name: &str, line: &Line, target: Option<f64>, wanted: &Want
         return Ok(None);
     }
     let value = goodput::measure::<T>(line, BUSY)?.cycles_per_second.round();
-    Ok(Some(Row { name: name.to_owned(), value, unit: "cycles/s", target, better: "higher" }))
+    Ok(Some(Row { name: name.to_owned(), value, unit: "cycles/s", target, better: "higher", gbps: None }))
 }
 
 /// To a thousandth: the start of a frame is known to a lane.

@@ -11,16 +11,22 @@ pub struct Row {
     pub target: Option<f64>,
     /// "higher" or "lower".
     pub better: &'static str,
+    /// Of a share of a line: what was measured and what is possible.
+    pub gbps: Option<(f64, f64)>,
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { name, value, unit, target, better } = self;
+        let Row { name, value, unit, target, better, gbps } = self;
         let target = target.map_or("null".to_owned(), |target| target.to_string());
         write!(
             f,
-            r#"{{"name": {name:?}, "value": {value}, "unit": {unit:?}, "target": {target}, "better": {better:?}}}"#
-        )
+            r#"{{"name": {name:?}, "value": {value}, "unit": {unit:?}, "target": {target}, "better": {better:?}"#
+        )?;
+        if let Some((goodput, limit)) = gbps {
+            write!(f, r#", "goodput_gbps": {goodput:.5}, "limit_gbps": {limit:.5}"#)?;
+        }
+        f.write_str("}")
     }
 }
 
