@@ -57,7 +57,7 @@ module cc_sampler
   logic room;
   logic [$clog2(FifoDepth):0] level;
 
-  sync_fifo #(.W(128), .DEPTH(FifoDepth)) u_samples (
+  block_fifo #(.W(128), .DEPTH(FifoDepth)) u_samples (
       .clk, .rst,
       .s_data (sample),
       .s_valid(take),

@@ -96,7 +96,7 @@ module icmp_echo
     .rd_ready(m_axis_tready)
   );
 
-  sync_fifo #(
+  block_fifo #(
     .W    ($bits(echo_t)),
     .DEPTH(REQUESTS)
   ) u_echoes (

@@ -95,7 +95,7 @@ module udp_rx
     .rd_ready(m_axis_ipbus_tready)
   );
 
-  sync_fifo #(
+  block_fifo #(
     .W    ($bits(udp_peer_t)),
     .DEPTH(DATAGRAMS)
   ) u_peers (
@@ -133,7 +133,7 @@ module udp_rx
     .rd_ready(m_axis_cm_tready)
   );
 
-  sync_fifo #(
+  block_fifo #(
     .W    (32 + 16 + 16),
     .DEPTH(MESSAGES)
   ) u_cm_peers (

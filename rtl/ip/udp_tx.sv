@@ -94,7 +94,7 @@ module udp_tx
   );
 
   // The way is there a cycle before the sum, which says that the datagram is whole.
-  sync_fifo #(
+  block_fifo #(
     .W    ($bits(way_t)),
     .DEPTH(DATAGRAMS)
   ) u_ways (
@@ -108,7 +108,7 @@ module udp_tx
     .level  ()
   );
 
-  sync_fifo #(
+  block_fifo #(
     .W    ($bits(payload_t)),
     .DEPTH(DATAGRAMS)
   ) u_payloads (

@@ -23,7 +23,7 @@ module completions
   assign cpl_room      = level <= 5'd8;
   assign refused_ready = cpl_room && !cpl_valid;
 
-  sync_fifo #(.W($bits(cpl_t)), .DEPTH(16)) u_queue (
+  block_fifo #(.W($bits(cpl_t)), .DEPTH(16)) u_queue (
     .clk, .rst,
     .s_data (cpl_valid ? cpl : refused),
     .s_valid(cpl_valid || (refused_valid && cpl_room)),
