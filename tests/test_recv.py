@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from veth import SERVER_IP, ended, first_board
+from veth import SERVER_IP, Network, ended, first_board
 
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
 pytestmark = pytest.mark.usefixtures("namespaces")
@@ -124,6 +124,16 @@ def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_r
     assert proof.returncode == 0, proof.stdout
 
 
+def test_a_last_acknowledgement_that_is_lost_is_asked_for_again_and_given(network):
+    # A board that never hears that its last message was taken waits for ever for another server.
+    sender = network.send("--boards", 8, "-n", 20, "-l", 3000, "--ack-loss", 0.4, "--ack-timeout", 13)
+    receiver = network.recv(*boards(8), "--events", 20, "--linger", 300, *PATIENT)
+    received, sent = verified(receiver, sender)
+    assert received["readout"]["builder"]["events_complete"] == 20
+    assert [board["messages"] for board in sent["boards"]] == [20] * 8
+    assert sums(received, "duplicate_request") > 0 and sum(b["local_ack_timeout_err"] for b in sent["boards"]) > 0
+
+
 @pytest.mark.parametrize("victim", ["receiver", "sender"])
 def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(network, victim):
     sending = ("--boards", 2, "-l", 3000, "--rate", 500, "--ack-timeout", 13, "--retry-cnt", 5)
@@ -211,6 +221,47 @@ def test_forged_frames_of_strangers_change_nothing(network):
     assert sums(received, "resp_invalid_requests") + sums(received, "resp_remote_access_errors") == 0
 
 
+def test_an_interface_too_small_for_the_packets_is_warned_of(network):
+    subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", "mtu", "1500"], check=True)
+    said = ended(network.recv(first_board(), "--seconds", 0.1)).stderr
+    assert "WARNING: veth0 has MTU 1500, a path MTU of 4096 needs 4176" in said and "--mtu 1024" in said
+    assert "WARNING" not in ended(network.recv(first_board(), "--seconds", 0.1, "--mtu", 1024)).stderr
+
+
+def limited(network: Network, descriptors: int, *options: object) -> subprocess.Popen:
+    limit = ("prlimit", f"--nofile={descriptors}", str(network.binary))
+    return network.start("s", *limit, "recv", "--iface", "veth0", "--json", "--linger", "50", *map(str, options))
+
+
+def test_without_descriptors_boards_wait_or_go_on_and_the_reason_is_named(network, tmp_path):
+    result = ended(limited(network, 5, first_board(), "--state", "none"))
+    assert result.status == 2 and "Too many open files" in result.stderr and "ulimit -n" in result.stderr, result.stderr
+
+    # Consumers take all that are left; then a file is full, and there is none for the next.
+    socket = tmp_path / "events"
+    out = ("--out", tmp_path / "run", "--file-mb", 1, "--serve", socket)
+    receiver = limited(network, 40, *boards(2), "--events", 400, *out, *PATIENT)
+    network.sees("12B7")
+    holder = (
+        "import socket, sys, time\nheld = []\n"
+        "for _ in range(60):\n"
+        "    held.append(socket.socket(socket.AF_UNIX)); held[-1].connect(sys.argv[1])\n"
+        "print('held', flush=True); sys.stdin.read()\n"
+    )
+    consumers = network.start("s", "python3", "-c", holder, str(socket), stdin=subprocess.PIPE)
+    assert consumers.stdout.readline() == "held\n"
+    time.sleep(0.3)
+    sender = network.send("--boards", 2, "-n", 400, "-l", 10_000, "--ack-timeout", 16)
+    assert [board["messages"] for board in verified(sender)[0]["boards"]] == [400, 400], "boards that are open go on"
+    time.sleep(0.5)
+    assert receiver.poll() is None, "what is acknowledged is not given up"
+    consumers.communicate()
+    result = ended(receiver)
+    assert result.status == 0 and "Too many open files" in result.stderr and "events are held" in result.stderr, result
+    assert result.json()["readout"]["builder"]["events_complete"] == 400
+    assert pq.read_table(tmp_path / "run").num_rows == 400
+
+
 def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
     receiver = network.recv(first_board(), "--metrics", f"{SERVER_IP}:9100", *PATIENT)
     network.sees("12B7")
@@ -238,6 +289,8 @@ def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
         (["recv", "10.0.0.2", "--iface", "lo", "--rate", "10", "--latency", "100", "--slots", "4"], "955 slots"),
         (["recv", "10.0.0.2", "--iface", "lo", "--slots", "4000000", "--slot-bytes", "1000000"], "are free"),
         (["recv", "10.0.0.2", "--iface", "lo", "--mtu", "1000"], "allowed are 256"),
+        (["recv", "10.0.0.2", "--iface", "lo", "--numa", "77"], "no NUMA node 77; it has: "),
+        (["recv", "10.0.0.2", "--iface", "lo", "--numa", "nic"], "lo does not say at which NUMA node it is"),
         (["send", "--iface", "lo", "--ip", "127.0.0.1", "-l", "200000"], "must fit"),
         (["send", "--iface", "lo", "--ip", "127.0.0.1", "--loss", "2"], "a share of frames of 2"),
     ],

@@ -66,16 +66,19 @@ class Network:
         for end in "sb":
             subprocess.run(["ip", "netns", "del", f"{self.name}-{end}"], capture_output=True)
 
-    def start(self, end: str, *command: str) -> subprocess.Popen:
+    def start(self, end: str, *command: str, stdin: int | None = None) -> subprocess.Popen:
         """A process at the server's (s) or the boards' (b) end."""
         full = ["ip", "netns", "exec", f"{self.name}-{end}", *command]
         env = {**os.environ, "XDG_STATE_HOME": str(self.state)}
-        process = subprocess.Popen(full, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(full, text=True, env=env, **pipes)
         self.running.append(process)
         return process
 
     def recv(self, *options: str, poll: str = "event") -> subprocess.Popen:
         fixed = ["--backend", "packet", "--iface", "veth0", "--poll", poll, "--json"]
+        if "--linger" not in options:
+            fixed += ["--linger", "50"]
         return self.start("s", str(self.binary), "recv", *fixed, *map(str, options))
 
     def send(self, *options: str) -> subprocess.Popen:

@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan: Plan = serde_json::from_str(&plan)?;
     let clock = SessionClock::start();
     let gid = plan.gid.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-    let mut verbs = Verbs::open(&VerbsConfig { device: plan.device.clone(), gid }, clock)?;
+    let mut verbs = Verbs::open(&VerbsConfig { device: plan.device.clone(), gid, mtu: None }, clock)?;
     let len = plan.slots as usize * plan.slot_bytes as usize;
     let rings: Vec<_> = plan.qps.iter().map(|_| RingMemory::allocate(len, Pages::Normal)).collect::<Result<_, _>>()?;
     for _ in 0..plan.lives {

@@ -87,6 +87,8 @@ pub enum Pushed {
 pub struct BuilderCounters {
     pub fragments_accepted: u64,
     pub duplicates: u64,
+    /// Had come before the source connected again: it had not heard the acknowledgement. No fault.
+    pub resent_after_reconnect: u64,
     pub strays_unknown_source: u64,
     pub strays_late: u64,
     pub strays_ahead: u64,
@@ -155,6 +157,8 @@ pub struct EventBuilder<H> {
     patient_since_ps: u64,
     /// By source: the place behind its latest fragment.
     reached: Vec<u64>,
+    /// By source: what `reached` was when it connected again.
+    reached_before: Vec<u64>,
     /// Place of the latest event that was given up, and when. Until then it may have held back sources: while the head
     /// waits its other fragments keep their slots, and a source whose ring is full of such sends nothing.
     gave_up: Option<(u64, u64)>,
@@ -184,6 +188,7 @@ impl<H: Copy + Default> EventBuilder<H> {
             head_since_ps: None,
             patient_since_ps: 0,
             reached: vec![0; sources],
+            reached_before: vec![0; sources],
             gave_up: None,
             flushing: false,
             counters: BuilderCounters::default(),
@@ -204,6 +209,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         let now_ps = self.clock.step(now_ps);
         let seq = match self.place(id) {
             Ok(seq) => seq,
+            Err(Stray::Late) if self.is_resent(id) => return self.count_resent(),
             Err(stray) => return self.count_stray(stray),
         };
         let row = (seq & self.mask) as usize;
@@ -214,6 +220,9 @@ impl<H: Copy + Default> EventBuilder<H> {
         let (word, bit) = (row * self.words + source / 64, 1 << (source % 64));
         let event = &mut self.events[row];
         if self.present[word] & bit != 0 {
+            if self.is_resent(id) {
+                return self.count_resent();
+            }
             self.counters.duplicates += 1;
             return Pushed::Duplicate;
         }
@@ -229,6 +238,15 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.cells[row * usize::from(self.config.sources.get()) + source] = cell;
         self.counters.fragments_accepted += 1;
         Pushed::Accepted
+    }
+
+    /// A source has a new connection, over which it sends again what was not acknowledged over the last one. Sources
+    /// send in order, so what lies before their latest fragment was here; how far back that can be the window bounds.
+    pub fn reconnected(&mut self, source: u16) {
+        let source = usize::from(source);
+        if let (Some(before), Some(reached)) = (self.reached_before.get_mut(source), self.reached.get(source)) {
+            *before = *reached;
+        }
     }
 
     /// [`Self::peek_event`] and [`Self::pop_event`] in one.
@@ -432,6 +450,17 @@ impl<H: Copy + Default> EventBuilder<H> {
             return None;
         }
         self.events.iter().filter(|event| event.open).map(|event| event.opened_at_ps).min()
+    }
+
+    /// Whether a fragment had come over its source's last connection.
+    fn is_resent(&self, id: FragmentId) -> bool {
+        let before = self.reached_before[usize::from(id.source)];
+        self.sequence.place(id.event).is_some_and(|seq| seq < before && before - seq <= self.mask + 1)
+    }
+
+    fn count_resent(&mut self) -> Pushed {
+        self.counters.resent_after_reconnect += 1;
+        Pushed::Duplicate
     }
 
     fn count_stray(&mut self, stray: Stray) -> Pushed {

@@ -67,12 +67,12 @@ pub use serve::{stream_schema, ServeAt, ServeOptions, Serving, SlowConsumer};
 pub use servers::{Servers, ServersError};
 pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
 pub use source::{EventSource, SourceError};
-pub use sys::{Mapping, MemoryError, Pages, RingMemory};
+pub use sys::{node_of_device, stay_on_node, Mapping, MemoryError, NumaError, Pages, RingMemory};
 pub use triggers::Triggers;
 pub use verify::{verify_file, FileReport, Problem};
 pub use writer::{EventWriter, WriterOptions, PARTIAL};
 
 /// Packet sockets, for whoever sends to a [`backend`].
 pub mod link {
-    pub use crate::sys::{drop_all, Gather, Interface, PacketSocket};
+    pub use crate::sys::{drop_all, Frames, Gather, Interface, PacketSocket};
 }

@@ -208,7 +208,11 @@ impl<S: EventSink> Receiver<S> {
     /// The ring of `board` begins again for a new queue pair: see [`Ring::restart`].
     #[must_use = "a ring that holds fragments has not begun again"]
     pub fn restart_ring(&mut self, board: u16, rkey: u32) -> bool {
-        self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey))
+        let again = self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey));
+        if again {
+            self.builder.reconnected(board);
+        }
+        again
     }
 
     /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no fragment.

@@ -160,6 +160,30 @@ fn strays_are_named_by_their_kind() {
     assert_eq!((builder.counters().strays(), builder.counters().duplicates), (4, 1));
 }
 
+#[test]
+fn only_what_had_come_over_the_last_connection_counts_as_sent_again() {
+    let mut builder = EventBuilder::new(config(2, 4));
+    let mut out = Vec::new();
+    let mut push = |event, source, out: &mut Vec<Out>, builder: &mut EventBuilder<u32>| {
+        let pushed = builder.push(0, id(event, source), 0);
+        drain(builder, 0, out);
+        pushed
+    };
+    for event in 0..10 {
+        for source in 0..2 {
+            assert_eq!(push(event, source, &mut out, &mut builder), Pushed::Accepted);
+        }
+    }
+    assert_eq!(push(9, 1, &mut out, &mut builder), Pushed::Stray(Stray::Late), "nothing has connected again");
+    builder.reconnected(1);
+    builder.reconnected(77);
+    assert_eq!(push(9, 1, &mut out, &mut builder), Pushed::Duplicate);
+    assert_eq!(push(9, 0, &mut out, &mut builder), Pushed::Stray(Stray::Late), "another source");
+    assert_eq!(push(5, 1, &mut out, &mut builder), Pushed::Stray(Stray::Late), "farther back than a window");
+    let counters = builder.counters();
+    assert_eq!((counters.resent_after_reconnect, counters.strays_late, out.len()), (1, 3, 10));
+}
+
 /// Timestamps of the fragments of one event, and the sources that must be rejected.
 fn rejected_of(timestamps_ns: &[u64]) -> (Option<u64>, Vec<u16>) {
     let mut builder = EventBuilder::new(config(timestamps_ns.len() as u16, 4));

@@ -90,6 +90,20 @@ fn a_board_that_is_restarted_in_mid_event_costs_the_events_it_missed_and_no_othe
 }
 
 #[test]
+fn what_a_board_sends_again_after_a_reconnect_is_no_fault() {
+    let (victim, heard) = (5u16, 97);
+    let mut farm = Farm::new(8, Faults::default(), 16);
+    farm.run(100);
+    // The server has all of them, but the acknowledgements of the last three were lost with the connection.
+    farm.restart_board(victim, heard, 160);
+    farm.run(160);
+    let done = farm.finish();
+    assert_eq!((done.complete, done.incomplete.len()), (160, 0));
+    let builder = farm.server.receiver.report().builder;
+    assert_eq!((builder.resent_after_reconnect, builder.duplicates, builder.strays()), (100 - heard, 0, 0));
+}
+
+#[test]
 fn a_server_clock_that_jumps_costs_at_most_the_events_that_are_open() {
     for jump_ps in [3_600_000_000_000_000, -50_000_000_000i64] {
         let mut farm = Farm::new(16, FAULTS, 13);

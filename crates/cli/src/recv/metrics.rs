@@ -21,9 +21,15 @@ impl Metrics {
         let text = Arc::new(Mutex::new(String::new()));
         let latest = text.clone();
         let serve = move || {
-            for stream in listener.incoming().flatten() {
-                // Who goes away before the end has had enough.
-                let _ = answer(stream, &latest.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            for stream in listener.incoming() {
+                match stream {
+                    // Who goes away before the end has had enough.
+                    Ok(stream) => {
+                        let _ = answer(stream, &latest.lock().unwrap_or_else(PoisonError::into_inner).clone());
+                    }
+                    // No descriptor is left for it: it waits, and the receiver needs the core.
+                    Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                }
             }
         };
         std::thread::Builder::new().name("metrics".into()).spawn(serve).map_err(|error| error.to_string())?;

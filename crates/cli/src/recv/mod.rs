@@ -13,10 +13,10 @@ mod tables;
 use crate::run::{on_interrupt, told, Failure};
 use crate::Verdict;
 use indicatif::{ProgressBar, ProgressStyle};
-use options::Settings;
-use penstock_readout::backend::{Backend, GidChoice, PacketBackend, SessionClock, Verbs, VerbsConfig};
-use penstock_readout::session::{Session, SessionReport};
-use penstock_readout::{Dataset, EventSource};
+use options::{NumaChoice, Settings};
+use penstock_readout::backend::{Backend, GidChoice, PacketBackend, PacketConfig, SessionClock, Verbs, VerbsConfig};
+use penstock_readout::session::{Session, SessionError, SessionReport};
+use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError};
 use sink::Sink;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -44,8 +44,12 @@ fn fault(error: impl std::fmt::Display) -> Failure {
 fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let settings = Settings::read(arguments).map_err(Failure::Refused)?;
     let interrupted = on_interrupt()?;
+    stay(arguments).map_err(refused)?;
     let clock = SessionClock::start();
-    let backend = open_backend(arguments, clock)?;
+    let backend = open_backend(arguments, &settings, clock)?;
+    if let Some(warning) = backend.warning() {
+        eprintln!("WARNING: {warning}");
+    }
     let address = backend.address();
     let told = settings.session.clone();
     let sink = Sink::open(arguments).map_err(refused)?;
@@ -90,9 +94,36 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     bar.finish_and_clear();
     let report = session.report();
-    session.finish(2 * PS_PER_S).map_err(fault)?;
+    finish(&mut session)?;
     memory.keep(&session.remembered());
     Ok(conclude(arguments, report, session.report()))
+}
+
+/// Closes all. What was acknowledged is not given up for a full disk or want of file descriptors: it waits for them.
+fn finish(session: &mut Session<Sink>) -> Result<(), Failure> {
+    let mut told = false;
+    loop {
+        match session.finish(2 * PS_PER_S) {
+            Err(SessionError::Store(error)) if error.is_retriable() => {
+                if !told {
+                    eprintln!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up");
+                }
+                told = true;
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            result => return result.map_err(fault),
+        }
+    }
+}
+
+/// Before any memory is touched and any thread started.
+fn stay(arguments: &Arguments) -> Result<(), NumaError> {
+    let nic = || arguments.device.as_deref().or(arguments.iface.as_deref()).unwrap_or("the RDMA device");
+    match arguments.numa {
+        None => Ok(()),
+        Some(NumaChoice::Node(node)) => stay_on_node(node),
+        Some(NumaChoice::Nic) => stay_on_node(node_of_device(nic())?),
+    }
 }
 
 /// Boards as they were before they were closed, all else as it is now.
@@ -131,12 +162,13 @@ fn progress_bar(arguments: &Arguments) -> ProgressBar {
     bar.with_style(ProgressStyle::with_template(template).expect("a valid template"))
 }
 
-fn open_backend(arguments: &Arguments, clock: SessionClock) -> Result<Box<dyn Backend>, Failure> {
+fn open_backend(arguments: &Arguments, settings: &Settings, clock: SessionClock) -> Result<Box<dyn Backend>, Failure> {
+    let mtu = settings.session.mtu;
     match arguments.backend {
         options::BackendName::Verbs => {
             let by_ip = arguments.ip.map(GidChoice::Address);
             let gid = arguments.gid.or(by_ip).unwrap_or_default();
-            let config = VerbsConfig { device: arguments.device.clone(), gid };
+            let config = VerbsConfig { device: arguments.device.clone(), gid, mtu: Some(mtu) };
             let verbs = Verbs::open(&config, clock).map_err(refused)?;
             if !arguments.json {
                 eprintln!("{}", verbs.found());
@@ -145,8 +177,9 @@ fn open_backend(arguments: &Arguments, clock: SessionClock) -> Result<Box<dyn Ba
         }
         options::BackendName::Packet => {
             let missing = || Failure::Refused("--backend packet needs --iface, an Ethernet interface".to_owned());
-            let name = arguments.iface.as_deref().ok_or_else(missing)?;
-            Ok(Box::new(PacketBackend::open(name, arguments.ip, clock).map_err(refused)?))
+            let (iface, boards) = (arguments.iface.clone().ok_or_else(missing)?, settings.session.boards.len());
+            let config = PacketConfig { iface, ip: arguments.ip, boards, mtu };
+            Ok(Box::new(PacketBackend::open(&config, clock).map_err(refused)?))
         }
     }
 }

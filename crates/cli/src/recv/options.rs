@@ -13,6 +13,7 @@ use penstock_wire::RnrTimer;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum BackendName {
@@ -20,6 +21,24 @@ pub enum BackendName {
     Verbs,
     /// Any Ethernet interface, by a packet socket; needs CAP_NET_RAW
     Packet,
+}
+
+/// Where to stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumaChoice {
+    Node(u32),
+    Nic,
+}
+
+impl FromStr for NumaChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "nic" => Ok(NumaChoice::Nic),
+            _ => text.parse().map(NumaChoice::Node).map_err(|_| format!("{text}: a node's number, or nic")),
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -61,6 +80,9 @@ pub struct Arguments {
     /// Rings on huge pages
     #[arg(long)]
     pub huge_pages: bool,
+    /// Stay on the CPUs and the memory of this NUMA node: its number, or "nic" for that of the interface or device
+    #[arg(long, value_name = "NODE|nic")]
+    pub numa: Option<NumaChoice>,
     /// busy, event, or hybrid[:microseconds to spin]
     #[arg(long, default_value = "hybrid")]
     pub poll: PollMode,
@@ -115,6 +137,10 @@ pub struct Arguments {
     /// Milliseconds of silence after which a board is asked whether it lives; 0 is never
     #[arg(long, default_value_t = 1000, value_name = "MS")]
     pub keep_alive: u64,
+    /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost asks again.
+    /// Longer than the boards' ACK timers
+    #[arg(long, default_value_t = 300, value_name = "MS")]
+    pub linger: u64,
     /// File that remembers open connections, so that they can be closed after a crash; "none" for no such file
     /// [default: ~/.local/state/penstock/recv-<address>]
     #[arg(long, value_name = "FILE")]
@@ -161,6 +187,7 @@ impl Settings {
                 mtu,
                 rnr_timer: RnrTimer::at_least(arguments.rnr_timer),
                 cm: CmOpenerConfig { keep_alive_ps, ..CmOpenerConfig::default() },
+                linger_ps: arguments.linger.saturating_mul(PS_PER_MS),
                 ..SessionConfig::default()
             },
         })

@@ -11,6 +11,7 @@ pub struct State {
     /// None: nothing is remembered.
     file: Option<PathBuf>,
     written: Option<Vec<Remembered>>,
+    warned: bool,
 }
 
 impl State {
@@ -20,7 +21,7 @@ impl State {
             Some(file) => Some(file.to_owned()),
             None => folder().map(|folder| folder.join(format!("recv-{ip}"))),
         };
-        State { file, written: None }
+        State { file, written: None, warned: false }
     }
 
     /// What the last receiver has left open.
@@ -40,11 +41,15 @@ impl State {
         let parent = file.parent().map_or(Ok(()), std::fs::create_dir_all);
         let written =
             parent.and_then(|()| std::fs::write(&partial, text)).and_then(|()| std::fs::rename(&partial, file));
-        if let Err(error) = written {
-            eprintln!("warning: {}: {error}; after a crash boards may have no free queue pair", file.display());
-            self.file = None;
+        match written {
+            Ok(()) => self.written = Some(open.to_vec()),
+            // Tried again the next time: what stands in the way may be gone.
+            Err(error) if !self.warned => {
+                self.warned = true;
+                eprintln!("warning: {}: {error}; after a crash boards may have no free queue pair", file.display());
+            }
+            Err(_) => {}
         }
-        self.written = Some(open.to_vec());
     }
 }
 

@@ -12,11 +12,13 @@ pub struct FaultRates {
     pub duplicate: f64,
     pub reorder: f64,
     pub corrupt: f64,
+    /// Of frames that come to us.
+    pub ack_loss: f64,
 }
 
 impl FaultRates {
     pub fn checked(self) -> Result<FaultRates, String> {
-        let all = [self.loss, self.duplicate, self.reorder, self.corrupt];
+        let all = [self.loss, self.duplicate, self.reorder, self.corrupt, self.ack_loss];
         match all.into_iter().find(|rate| !(0.0..1.0).contains(rate)) {
             Some(rate) => Err(format!("a share of frames of {rate}: allowed are 0 to below 1")),
             None => Ok(self),
@@ -24,7 +26,7 @@ impl FaultRates {
     }
 
     pub fn any(&self) -> bool {
-        self.loss + self.duplicate + self.reorder + self.corrupt > 0.0
+        self.loss + self.duplicate + self.reorder + self.corrupt + self.ack_loss > 0.0
     }
 }
 
@@ -54,7 +56,7 @@ impl Faults {
 
     /// Hands to `out` what becomes of a frame.
     pub fn pass(&mut self, frame: Bytes, mut out: impl FnMut(Bytes)) {
-        let FaultRates { loss, duplicate, reorder, corrupt } = self.rates;
+        let FaultRates { loss, duplicate, reorder, corrupt, .. } = self.rates;
         if self.happens(loss) {
             return;
         }
@@ -68,6 +70,11 @@ impl Faults {
         }
         out(frame);
         self.held.take().into_iter().for_each(out);
+    }
+
+    /// Whether a frame that has come is lost.
+    pub fn loses_received(&mut self) -> bool {
+        self.happens(self.rates.ack_loss)
     }
 
     /// One bit behind the Ethernet header is another.

@@ -6,7 +6,7 @@
 use super::faults::Faults;
 use super::options::Settings;
 use bytes::{Bytes, BytesMut};
-use penstock_readout::link::{drop_all, Gather, Interface, PacketSocket};
+use penstock_readout::link::{drop_all, Frames, Gather, Interface, PacketSocket};
 use penstock_wire::{FrameParts, MacAddr, RocePacket, UDP_PORT_ROCE};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Frames that wait for the interface; behind so many no front end gets a turn.
 const FULL: usize = 256;
+/// Acknowledgements and CNPs that may wait.
+const ANSWERS: Frames = Frames { longest: 128, count: 4096 };
 /// Received frames are copied into pieces of one such block.
 const BLOCK: usize = 1 << 16;
 
@@ -66,7 +68,7 @@ impl Link {
                     .map_err(|e| format!("{ip}: {e}; give the interface this address: ip addr add {ip}/16 dev {iface}"))
             })
             .collect();
-        let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, None);
+        let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, None, ANSWERS);
         let socket = socket.map_err(|e| fail("packet socket (it needs root or CAP_NET_RAW)", e))?;
         let faults = settings.faults.any().then(|| Faults::new(settings.faults, settings.seed));
         let (mac, block) = (MacAddr(interface.mac), BytesMut::new());
@@ -79,8 +81,11 @@ impl Link {
 
     /// Hands every packet that is there to `take`; whether there was one.
     pub fn receive(&mut self, mut take: impl FnMut(&RocePacket)) -> bool {
-        let block = &mut self.block;
+        let (block, faults) = (&mut self.block, &mut self.faults);
         let frames = self.socket.receive(FULL, |frame, _| {
+            if faults.as_mut().is_some_and(Faults::loses_received) {
+                return true;
+            }
             if block.capacity() < frame.len() {
                 block.reserve(BLOCK);
             }

@@ -103,6 +103,9 @@ pub struct Arguments {
     /// Share of frames to damage in one bit
     #[arg(long, default_value_t = 0.0)]
     pub corrupt: f64,
+    /// Share of received frames, acknowledgements most of all, to lose
+    #[arg(long, default_value_t = 0.0)]
+    pub ack_loss: f64,
     /// Seed of these faults
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -177,8 +180,14 @@ impl Settings {
             mtu,
             cc: congestion_control(a)?,
             limits: RetryLimits { ack_timeout: a.ack_timeout, retry_cnt: a.retry_cnt, ..RetryLimits::default() },
-            faults: FaultRates { loss: a.loss, duplicate: a.duplicate, reorder: a.reorder, corrupt: a.corrupt }
-                .checked()?,
+            faults: FaultRates {
+                loss: a.loss,
+                duplicate: a.duplicate,
+                reorder: a.reorder,
+                corrupt: a.corrupt,
+                ack_loss: a.ack_loss,
+            }
+            .checked()?,
             seed: a.seed,
             linger_ps: a.linger.saturating_mul(super::PS_PER_MS),
         };

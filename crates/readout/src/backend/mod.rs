@@ -26,7 +26,7 @@ use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
 pub use crate::poll::{Latencies, PollMode, SessionClock};
 use crate::sys::Mapping;
 pub use in_process::InProcess;
-pub use packet::PacketBackend;
+pub use packet::{PacketBackend, PacketConfig};
 #[cfg(feature = "verbs")]
 pub use verbs::{Found, GidChoice, Verbs, VerbsConfig};
 
@@ -142,6 +142,11 @@ pub trait Backend {
 
     /// Who we are.
     fn address(&self) -> LocalAddress;
+
+    /// What the user should know before anything is received, as a sentence: an interface too small for the packets.
+    fn warning(&self) -> Option<String> {
+        None
+    }
 
     /// Makes the queue pair of a board, not connected yet, over the ring's memory. Number, first PSN and key cannot be
     /// guessed.

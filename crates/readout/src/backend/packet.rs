@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
-use penstock_transport::{Memory, RecvWr};
+use penstock_transport::{Memory, Mtu, RecvWr};
 use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
 
 use super::responders::Responders;
@@ -18,7 +18,7 @@ use super::{
     Backend, BackendError, Completion, Counters, Latencies, LocalAddress, LocalQp, PeerQp, PollMode, QpSpec,
     SessionClock,
 };
-use crate::sys::{drop_all, Interface, PacketSocket};
+use crate::sys::{drop_all, Frames, Interface, PacketSocket};
 
 /// Frames between two looks at what else there is to do.
 const BATCH: usize = 256;
@@ -27,9 +27,39 @@ const ENOUGH: usize = 16;
 /// Frames are copied out of the shared ring into pieces of one such block, which is used again when all are gone.
 const BLOCK: usize = 1 << 20;
 
+/// Headers, padding and ICRC around the payload of a packet, at most.
+const AROUND: usize = 81;
+/// The same without the Ethernet header, and some room for what the network adds.
+const BESIDE: usize = 80;
+/// What one board may have under way while this process is not looking, and bounds of all together: kernel memory.
+const BYTES_A_BOARD: usize = 1 << 20;
+const BYTES: std::ops::RangeInclusive<usize> = 32 << 20..=512 << 20;
+
+/// What to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketConfig {
+    /// Name of the interface.
+    pub iface: String,
+    /// Our address; none: the interface's first.
+    pub ip: Option<Ipv4Addr>,
+    /// Boards that will send, and the path MTU they use: they give the size of the socket's ring, 1 MiB a board, 32 MiB
+    /// at least and 512 MiB at most.
+    pub boards: usize,
+    pub mtu: Mtu,
+}
+
+impl PacketConfig {
+    fn ring(&self) -> Frames {
+        let bytes = self.boards.saturating_mul(BYTES_A_BOARD).clamp(*BYTES.start(), *BYTES.end());
+        // Small packets are many.
+        Frames { longest: self.mtu.bytes() + AROUND, count: bytes / self.mtu.bytes() }
+    }
+}
+
 /// The RC responders of one address on one interface.
 pub struct PacketBackend {
     address: LocalAddress,
+    warning: Option<String>,
     clock: SessionClock,
     socket: PacketSocket,
     /// Holds the port.
@@ -47,16 +77,18 @@ pub struct PacketBackend {
 }
 
 impl PacketBackend {
-    /// Opens interface `name`; `ip` is the interface's first address unless given.
+    /// Opens an interface.
     ///
     /// # Errors
     /// `Unavailable`, with what to do.
-    pub fn open(name: &str, ip: Option<Ipv4Addr>, clock: SessionClock) -> Result<PacketBackend, BackendError> {
+    pub fn open(config: &PacketConfig, clock: SessionClock) -> Result<PacketBackend, BackendError> {
+        let name = &config.iface;
         let unavailable = |what: &str, error: io::Error| {
             let hint = match error.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => "; run as root or give the command CAP_NET_RAW",
                 Some(libc::ENODEV | libc::ENXIO) => "; `ip link` lists the interfaces",
                 Some(libc::EADDRINUSE) => "; another receiver or rdma_rxe has it: `ss -ulnp | grep 4791`, `rdma link`",
+                Some(libc::EMFILE) => "; the process may open no more files: `ulimit -n 1024`",
                 Some(libc::EADDRNOTAVAIL) => "; the interface must have this address: `ip addr`",
                 _ => "",
             };
@@ -65,13 +97,14 @@ impl PacketBackend {
         let interface = Interface::find(name).map_err(|e| unavailable("no such interface", e))?;
         let missing =
             || BackendError::Unavailable(format!("{name} has no IPv4 address: ip addr add A.B.C.D/24 dev {name}"));
-        let ip = ip.or(interface.ip).ok_or_else(missing)?;
+        let ip = config.ip.or(interface.ip).ok_or_else(missing)?;
         let port = UdpSocket::bind((ip, UDP_PORT_ROCE)).and_then(|socket| drop_all(&socket).map(|()| socket));
         let port = port.map_err(|e| unavailable(&format!("UDP port {UDP_PORT_ROCE} of {ip}"), e))?;
-        let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, Some(ip));
+        let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, Some(ip), config.ring());
         let socket = socket.map_err(|e| unavailable("packet socket", e))?;
         let mac = MacAddr(interface.mac);
         Ok(PacketBackend {
+            warning: mtu_warning(name, interface.mtu, config.mtu),
             address: LocalAddress::of_ip(ip, mac),
             clock,
             socket,
@@ -123,6 +156,21 @@ impl PacketBackend {
     }
 }
 
+/// Frames that an interface cannot hold are dropped by its NIC, which nobody is told.
+fn mtu_warning(name: &str, has: usize, mtu: Mtu) -> Option<String> {
+    let needs = mtu.bytes() + BESIDE;
+    (has < needs).then(|| {
+        let fits = Mtu::ALL.into_iter().rev().find(|mtu| mtu.bytes() + BESIDE <= has).unwrap_or(Mtu::B256);
+        format!(
+            "{name} has MTU {has}, a path MTU of {} needs {needs}: full packets will be lost; ip link set {name} mtu \
+             {}, or --mtu {} here and at the boards",
+            mtu.bytes(),
+            if needs <= 1500 { 1500 } else { 9000 },
+            fits.bytes()
+        )
+    })
+}
+
 /// Words of the kernel's random source.
 fn secrets() -> Result<Box<dyn FnMut() -> u32 + Send>, BackendError> {
     let error = |e: getrandom::Error| BackendError::Unavailable(format!("the kernel gives no random numbers: {e}"));
@@ -147,6 +195,10 @@ impl Backend for PacketBackend {
 
     fn address(&self) -> LocalAddress {
         self.address
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.warning.clone()
     }
 
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {

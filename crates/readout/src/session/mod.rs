@@ -49,10 +49,14 @@ pub struct SessionConfig {
     pub cm: CmOpenerConfig,
     /// Wait before a board that failed is opened again, ps.
     pub reopen_ps: u64,
+    /// How long boards must have been silent at the end, ps: the last acknowledgement may be lost, and a board asks for
+    /// it again when its ACK timer expires.
+    pub linger_ps: u64,
 }
 
 impl Default for SessionConfig {
-    /// No boards; rings of 64 slots of 128 KiB, hybrid polling, MTU 4096, RNR after 0.64 ms, boards opened every second.
+    /// No boards; rings of 64 slots of 128 KiB, hybrid polling, MTU 4096, RNR after 0.64 ms, boards opened every second,
+    /// and 0.3 s of silence at the end (ACK timers of 268 ms, code 16).
     fn default() -> Self {
         let RingConfig { slots, slot_bytes, .. } = RingConfig::default();
         SessionConfig {
@@ -68,6 +72,7 @@ impl Default for SessionConfig {
             rnr_timer: RnrTimer::from_code(12),
             cm: CmOpenerConfig::default(),
             reopen_ps: 1000 * PS_PER_MS,
+            linger_ps: 300 * PS_PER_MS,
         }
     }
 }
@@ -83,10 +88,20 @@ pub enum SessionError {
     Receiver(#[from] ReceiverError),
     #[error(transparent)]
     Backend(#[from] BackendError),
-    #[error("UDP port {port} of {ip}: {source}; is another receiver running there, has this machine that address?")]
+    #[error("UDP port {port} of {ip}: {source}; {}", port_hint(source))]
     Port { ip: Ipv4Addr, port: u16, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// What to do about a port that cannot be had.
+fn port_hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => "another receiver has it: `ss -ulnp`",
+        std::io::ErrorKind::AddrNotAvailable => "this machine has no such address: `ip addr`",
+        _ if error.raw_os_error() == Some(libc::EMFILE) => "the process may open no more files: `ulimit -n 1024`",
+        _ => "is the interface up?",
+    }
 }
 
 /// What the connection manager works on; apart from the listener, which calls it.
@@ -100,6 +115,8 @@ struct Core<S> {
     mtu: Mtu,
     rnr_timer: RnrTimer,
     reopen_ps: u64,
+    /// No receives are posted any more.
+    ending: bool,
     /// Of messages.
     first_ps: Option<u64>,
     last_ps: u64,
@@ -111,6 +128,7 @@ pub struct Session<S> {
     listener: CmListener,
     sockets: CmSockets,
     poll: PollMode,
+    linger_ps: u64,
     /// When the sockets of the connection manager are looked at next.
     cm_due_ps: u64,
     completions: Vec<Completion>,
@@ -165,11 +183,21 @@ impl<S: EventSink> Session<S> {
             mtu,
             rnr_timer,
             reopen_ps,
+            ending: false,
             first_ps: None,
             last_ps: 0,
         };
-        let (poll, cpu_at_start) = (config.poll, thread_cpu_time());
-        Ok(Session { core, listener, sockets, poll, cm_due_ps: 0, completions: Vec::new(), first_event, cpu_at_start })
+        Ok(Session {
+            core,
+            listener,
+            sockets,
+            poll: config.poll,
+            linger_ps: config.linger_ps,
+            cm_due_ps: 0,
+            completions: Vec::new(),
+            first_event,
+            cpu_at_start: thread_cpu_time(),
+        })
     }
 
     /// Compares every fragment with `reference` before it is stored.
@@ -236,11 +264,13 @@ impl<S: EventSink> Session<S> {
         Ok(())
     }
 
-    /// The run is over: closes the queue pairs, for at most `limit_ps`, and stores what is there.
+    /// The run is over: waits for boards that have not heard the last acknowledgement, closes the queue pairs, for at
+    /// most `limit_ps` each, and stores what is there.
     ///
     /// # Errors
     /// As [`Self::step`].
     pub fn finish(&mut self, limit_ps: u64) -> Result<(), SessionError> {
+        self.linger(limit_ps)?;
         let end = self.core.clock.now_ps().saturating_add(limit_ps);
         self.core.now_ps = self.core.clock.now_ps();
         let now_ps = self.core.now_ps;
@@ -254,6 +284,28 @@ impl<S: EventSink> Session<S> {
         }
         self.core.receiver.finish(self.core.now_ps)?;
         Ok(())
+    }
+
+    /// Goes on answering until nobody has asked again for a while. Boards that go on with new messages are not waited
+    /// for: they have heard of the ones before.
+    fn linger(&mut self, limit_ps: u64) -> Result<(), SessionError> {
+        let begun = self.core.clock.now_ps();
+        let messages: Vec<u64> = self.core.boards.iter().map(|board| board.messages).collect();
+        let (mut asked, mut silent_since) = (self.core.asked_again(), begun);
+        self.core.ending = true;
+        loop {
+            let now = self.core.clock.now_ps();
+            let rests = |(board, before): (&Board, &u64)| board.is_up() && board.messages == *before;
+            let waits = self.core.boards.iter().zip(&messages).any(rests);
+            if !waits || now >= silent_since + self.linger_ps || now >= begun + limit_ps {
+                return Ok(());
+            }
+            self.step(PS_PER_MS)?;
+            let still = self.core.asked_again();
+            if still != asked {
+                (asked, silent_since) = (still, now);
+            }
+        }
     }
 
     /// Connections to be told of to the next session, should this one be killed.
@@ -329,7 +381,19 @@ impl<S: EventSink> Session<S> {
 }
 
 impl<S: EventSink> Core<S> {
+    /// Requests that came again, of all boards, where the back end can tell.
+    fn asked_again(&mut self) -> u64 {
+        const AGAIN: &str = "duplicate_request";
+        let boards = (0..self.boards.len()).flat_map(|board| self.backend.board_counters(board as u16));
+        let of_boards: u64 = boards.filter(|(name, _)| name == AGAIN).map(|(_, count)| count).sum();
+        let of_device = self.backend.counters().into_iter().find(|(name, _)| name == AGAIN);
+        of_boards + of_device.map_or(0, |(_, count)| count)
+    }
+
     fn post_receives(&mut self) -> Result<(), BackendError> {
+        if self.ending {
+            return Ok(());
+        }
         let mut receives = Vec::new();
         for board in 0..self.boards.len() as u16 {
             self.receiver.take_receives(board, |wr| receives.push(wr));

@@ -4,9 +4,11 @@
 //! Source: mmap(2), madvise(2), packet(7); libibverbs.
 
 mod mapping;
+mod numa;
 mod packet_socket;
 #[cfg(feature = "verbs")]
 pub(crate) mod verbs;
 
 pub use mapping::{Mapping, MemoryError, Pages, RingMemory};
-pub use packet_socket::{drop_all, thread_cpu_time, Gather, Interface, PacketSocket};
+pub use numa::{node_of_device, stay_on_node, NumaError};
+pub use packet_socket::{drop_all, thread_cpu_time, Frames, Gather, Interface, PacketSocket};

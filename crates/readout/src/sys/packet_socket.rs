@@ -65,10 +65,16 @@ impl Interface {
     }
 }
 
-/// Bytes of the ring of received frames.
-const RING_BYTES: usize = 32 << 20;
 /// The kernel allocates the ring in pieces of this size; no frame crosses from one to the next.
 const BLOCK_BYTES: usize = 1 << 18;
+/// The ring of received frames: each takes the place of the longest, whose rest is cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frames {
+    pub longest: usize,
+    /// How many may wait; rounded up to whole blocks.
+    pub count: usize,
+}
+
 /// What lies in front of a frame: its header, its address and alignment.
 const HEADROOM: usize = 128;
 
@@ -111,7 +117,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// As the kernel says it; `EPERM` without the capability `CAP_NET_RAW`.
-    pub fn open(interface: &Interface, port: u16, ip: Option<Ipv4Addr>) -> io::Result<PacketSocket> {
+    pub fn open(interface: &Interface, port: u16, ip: Option<Ipv4Addr>, ring: Frames) -> io::Result<PacketSocket> {
         // Protocol 0 receives nothing before the filter is there and bind names it.
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
@@ -120,8 +126,9 @@ impl PacketSocket {
         attach_filter(&fd, &udp_filter(port, ip))?;
         set_option(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &libc::tpacket_versions::TPACKET_V2)?;
 
-        let frame_bytes = (interface.mtu + 18 + HEADROOM).next_multiple_of(libc::TPACKET_ALIGNMENT);
-        let (frames_per_block, blocks) = (BLOCK_BYTES / frame_bytes, RING_BYTES / BLOCK_BYTES);
+        let frame_bytes = (ring.longest.min(BLOCK_BYTES / 2) + HEADROOM).next_multiple_of(libc::TPACKET_ALIGNMENT);
+        let frames_per_block = BLOCK_BYTES / frame_bytes;
+        let blocks = ring.count.div_ceil(frames_per_block).max(1);
         let frames = frames_per_block * blocks;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES as u32,

@@ -45,6 +45,8 @@ pub struct VerbsConfig {
     /// Name as in `rdma link`: `mlx5_0`, `rxe0`. None: the only device that can be used.
     pub device: Option<String>,
     pub gid: GidChoice,
+    /// Path MTU that boards will use.
+    pub mtu: Option<Mtu>,
 }
 
 /// Where a back end stands: what it opened and who that makes it.

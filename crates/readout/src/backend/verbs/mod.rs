@@ -39,6 +39,7 @@ struct Board {
 pub struct Verbs {
     clock: SessionClock,
     found: Found,
+    warning: Option<String>,
     source: Source,
     boards: BTreeMap<u16, Board>,
     /// Lives that each board has begun.
@@ -60,7 +61,15 @@ impl Verbs {
         let completions = CompletionQueue::new(&context, FIRST_DEPTH).map_err(failed("creating a completion queue"))?;
         let source = Source { port: found.entry.port, gid_index: found.entry.index };
         let (boards, lives) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Verbs { clock, found, source, boards, lives, completions, depth: FIRST_DEPTH, domain, context })
+        let warning = config.mtu.filter(|mtu| *mtu > found.mtu).map(|mtu| {
+            let (device, interface, limit) = (&found.device, &found.interface, found.mtu.bytes());
+            format!(
+                "{device} takes a path MTU of {limit} at most, {} is asked for: boards will not come up; ip link set \
+                 {interface} mtu 4200 or more, or --mtu {limit} here and at the boards",
+                mtu.bytes()
+            )
+        });
+        Ok(Verbs { clock, found, warning, source, boards, lives, completions, depth: FIRST_DEPTH, domain, context })
     }
 
     /// The device, port and GID in use; its `Display` is one line for people.
@@ -108,6 +117,10 @@ impl Backend for Verbs {
 
     fn address(&self) -> LocalAddress {
         self.found.address
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.warning.clone()
     }
 
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
