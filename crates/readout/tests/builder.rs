@@ -164,7 +164,7 @@ fn strays_are_named_by_their_kind() {
 fn only_what_had_come_over_the_last_connection_counts_as_sent_again() {
     let mut builder = EventBuilder::new(config(2, 4));
     let mut out = Vec::new();
-    let mut push = |event, source, out: &mut Vec<Out>, builder: &mut EventBuilder<u32>| {
+    let push = |event, source, out: &mut Vec<Out>, builder: &mut EventBuilder<u32>| {
         let pushed = builder.push(0, id(event, source), 0);
         drain(builder, 0, out);
         pushed
