@@ -37,11 +37,13 @@ pub enum Position {
 
 impl Position {
     /// Whether the packet opens a message.
+    #[inline]
     pub const fn is_start(self) -> bool {
         matches!(self, Position::First | Position::Only)
     }
 
     /// Whether the packet closes a message.
+    #[inline]
     pub const fn is_end(self) -> bool {
         matches!(self, Position::Last | Position::Only)
     }
@@ -74,17 +76,20 @@ macro_rules! opcodes {
             pub const KNOWN: &'static [Opcode] = &[$(Opcode::$name),*];
 
             /// What the packet asks for or answers.
-            pub const fn operation(self) -> Operation {
+            #[inline]
+    pub const fn operation(self) -> Operation {
                 match self { $(Opcode::$name => Operation::$op,)* Opcode::Unknown(_) => Operation::Unknown }
             }
 
             /// Place of the packet in its message.
-            pub const fn position(self) -> Position {
+            #[inline]
+    pub const fn position(self) -> Position {
                 match self { $(Opcode::$name => Position::$pos,)* Opcode::Unknown(_) => Position::Only }
             }
 
             /// Whether four bytes of immediate data follow.
-            pub const fn has_imm(self) -> bool {
+            #[inline]
+    pub const fn has_imm(self) -> bool {
                 match self { $(Opcode::$name => $imm,)* Opcode::Unknown(_) => false }
             }
         }
@@ -134,6 +139,7 @@ opcodes! {
 
 impl Opcode {
     /// Whether a RETH follows the BTH.
+    #[inline]
     pub const fn has_reth(self) -> bool {
         match self.operation() {
             Operation::Write => self.position().is_start(),
@@ -143,6 +149,7 @@ impl Opcode {
     }
 
     /// Whether an AETH follows the BTH.
+    #[inline]
     pub const fn has_aeth(self) -> bool {
         match self.operation() {
             Operation::Acknowledge => true,
@@ -153,12 +160,14 @@ impl Opcode {
 
     /// Whether the packet is a request of the reliable connection service, known to us or not:
     /// the three high bits name the service, 000 being RC, and 0x0D .. 0x12 are responses.
+    #[inline]
     pub fn is_rc_request(self) -> bool {
         let code = u8::from(self);
         code >> 5 == 0 && !(0x0D..=0x12).contains(&code)
     }
 
     /// Bytes between the BTH and the payload. A CNP carries 16 reserved bytes (annex A17.9).
+    #[inline]
     pub const fn extension_len(self) -> usize {
         let mut len = 0;
         if self.has_reth() {
