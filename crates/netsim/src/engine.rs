@@ -7,7 +7,7 @@ use std::any::Any;
 
 use crate::agenda::{Agenda, Due, LinkChange, Observer, Recurring, Way};
 use crate::capture::{CaptureError, CaptureSink};
-use crate::link::{Direction, LinkParams, LinkStats};
+use crate::link::{Direction, LinkParams, LinkStats, Wire};
 use crate::node::{Frame, Node, NodeId, Outbox, PortId};
 use crate::queue::{EventQueue, Key};
 use crate::rng::Stream;
@@ -79,17 +79,34 @@ impl Kind {
     }
 }
 
-/// One end of a link: the direction that leaves the port, and where it leads.
+/// One end of a link: the direction that leaves the port, and where it leads. One cache line.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Port {
+    out: Direction,
     node: u32,
-    number: PortId,
     peer: u32,
-    peer_lookahead: Time,
+    number: PortId,
     wants_tx_done: bool,
+    /// Nothing of `Side` matters to a frame that leaves.
+    is_plain: bool,
+    /// Frames are handed over to this port before they are in.
+    looks_ahead: bool,
+}
+
+/// What few frames ask of a port.
+#[derive(Debug)]
+struct Side {
+    wire: Wire,
+    peer_lookahead: Time,
     /// Interface of the capture, `NO_TAP` where frames are not captured.
     tap: u32,
-    out: Direction,
+}
+
+impl Side {
+    fn is_plain(&self) -> bool {
+        self.wire.is_perfect && self.peer_lookahead == Time::ZERO && self.tap == NO_TAP
+    }
 }
 
 /// Everything but the nodes, so that a node can be called with all the rest in its hands.
@@ -99,9 +116,13 @@ pub(crate) struct Core {
     queue: EventQueue<u64>,
     sequence: u64,
     ports: Vec<Port>,
-    /// Global port number by node and port, `NO_PORT` where nothing is connected.
+    /// By port.
+    sides: Vec<Side>,
+    /// Global port number by node and port, `NO_PORT` where nothing is connected; that of each node's port 0 also in an
+    /// array of its own.
     port_of: Vec<Vec<u32>>,
-    /// Frames on their way, and when their last bits arrive.
+    port_zero: Vec<u32>,
+    /// Frames on their way, and when the last bits arrive of those that are handed over before.
     in_flight: Vec<Option<Frame>>,
     arrivals: Vec<Time>,
     free_slots: Vec<u32>,
@@ -122,12 +143,15 @@ impl Core {
     }
 
     fn port_index(&self, node: NodeId, port: PortId) -> Option<u32> {
-        let index = *self.port_of[node.0 as usize].get(usize::from(port.0))?;
+        let index = match port.0 {
+            0 => self.port_zero[node.0 as usize],
+            port => *self.port_of[node.0 as usize].get(usize::from(port))?,
+        };
         (index != NO_PORT).then_some(index)
     }
 
     pub(crate) fn link_of(&self, node: NodeId, port: PortId) -> Option<&LinkParams> {
-        self.port_index(node, port).map(|index| &self.ports[index as usize].out.params)
+        self.port_index(node, port).map(|index| &self.sides[index as usize].wire.params)
     }
 
     pub(crate) fn set_timer(&mut self, node: NodeId, at: Time, token: u64) {
@@ -152,24 +176,37 @@ impl Core {
         self.stopped = true;
     }
 
-    pub(crate) fn transmit(&mut self, node: NodeId, port: PortId, start: Time, mut frame: Frame) -> Time {
+    pub(crate) fn transmit(&mut self, node: NodeId, port: PortId, start: Time, frame: Frame) -> Time {
         let Some(index) = self.port_index(node, port) else {
             let node = self.names[node.0 as usize].clone();
             self.set_error(SimError::NoLink { node, port: port.0 });
             return start;
         };
-        let sender = &mut self.ports[index as usize];
-        let captured = (sender.tap != NO_TAP).then(|| frame.packet.emit());
-        let passage = sender.out.pass(start, &mut frame);
-        if let (Some(bytes), Some(capture)) = (captured, &mut self.capture) {
-            let settled = self.now.saturating_sub(self.longest_lag);
-            capture.record(sender.tap, sender.out.busy_until, settled, bytes);
-        }
-        let (peer, lookahead, free_at) = (sender.peer, sender.peer_lookahead, sender.out.busy_until);
+        let (sender, side) = (&mut self.ports[index as usize], &mut self.sides[index as usize]);
+        let serialisation = sender.out.occupy(&mut side.wire, start, &frame.packet);
+        let (peer, free_at, arrival) = (sender.peer, sender.out.busy_until, sender.out.arrival());
+        let is_plain = sender.is_plain;
         if sender.wants_tx_done {
             self.schedule(free_at.max(self.now), Kind::TxDone, index, 0);
         }
-        let warning = if lookahead > Time::ZERO { lookahead + passage.serialisation } else { Time::ZERO };
+        if is_plain {
+            self.deliver(node, peer, arrival, Time::ZERO, frame);
+        } else {
+            self.transmit_aside(node, index, serialisation, arrival, frame);
+        }
+        free_at
+    }
+
+    /// The rest of `transmit` for a port that is not plain: capture, faults, hand-over ahead of time.
+    fn transmit_aside(&mut self, node: NodeId, index: u32, serialisation: Time, arrival: Time, mut frame: Frame) {
+        let (sender, side) = (&self.ports[index as usize], &mut self.sides[index as usize]);
+        if let (true, Some(capture)) = (side.tap != NO_TAP, &mut self.capture) {
+            let settled = self.now.saturating_sub(self.longest_lag);
+            capture.record(side.tap, sender.out.busy_until, settled, frame.packet.emit());
+        }
+        let passage = side.wire.pass(serialisation, arrival, &mut frame);
+        let (peer, lookahead) = (sender.peer, side.peer_lookahead);
+        let warning = if lookahead > Time::ZERO { lookahead + serialisation } else { Time::ZERO };
         let copy = passage.duplicate.map(|arrival| (arrival, frame.clone()));
         if let Some(arrival) = passage.arrival {
             self.deliver(node, peer, arrival, warning, frame);
@@ -177,28 +214,30 @@ impl Core {
         if let Some((arrival, frame)) = copy {
             self.deliver(node, peer, arrival, warning, frame);
         }
-        free_at
     }
 
     /// Schedules the hand-over of a frame to global port `port`, `warning` before its last bit is in.
     fn deliver(&mut self, sender: NodeId, port: u32, arrival: Time, warning: Time, frame: Frame) {
         if arrival < self.now + warning {
             let node = self.names[sender.0 as usize].clone();
-            let left = arrival.saturating_sub(self.ports[port as usize].out.params.delay);
+            let left = arrival.saturating_sub(self.sides[port as usize].wire.params.delay);
             return self.set_error(SimError::LateFrame { node, left, now: self.now });
         }
         let slot = match self.free_slots.pop() {
             Some(slot) => {
                 self.in_flight[slot as usize] = Some(frame);
-                self.arrivals[slot as usize] = arrival;
                 slot
             }
             None => {
                 self.in_flight.push(Some(frame));
-                self.arrivals.push(arrival);
                 self.in_flight.len() as u32 - 1
             }
         };
+        if warning > Time::ZERO {
+            let needed = (slot as usize + 1).max(self.arrivals.len());
+            self.arrivals.resize(needed, Time::ZERO);
+            self.arrivals[slot as usize] = arrival;
+        }
         self.schedule(arrival - warning, Kind::Deliver, port, slot.into());
     }
 }
@@ -227,7 +266,9 @@ impl Engine {
             queue: EventQueue::new(),
             sequence: 0,
             ports: Vec::new(),
+            sides: Vec::new(),
             port_of: Vec::new(),
+            port_zero: Vec::new(),
             in_flight: Vec::new(),
             arrivals: Vec::new(),
             free_slots: Vec::new(),
@@ -256,6 +297,7 @@ impl Engine {
         self.nodes.push(node);
         self.core.names.push(name.into());
         self.core.port_of.push(Vec::new());
+        self.core.port_zero.push(NO_PORT);
         NodeId(self.nodes.len() as u32 - 1)
     }
 
@@ -312,20 +354,32 @@ impl Engine {
         let random = Stream::new(self.seed, &self.link_name(from, to));
         let (node, number) = from;
         let index = self.core.ports.len() as u32;
+        let (out, wire) = Direction::new(params, random);
+        let [lookahead, peer_lookahead] = [from, to].map(|end| self.nodes[end.0 .0 as usize].ingress_lookahead());
+        let side = Side { wire, peer_lookahead, tap: NO_TAP };
         self.core.ports.push(Port {
+            out,
             node: node.0,
-            number,
             peer,
-            peer_lookahead: self.nodes[to.0 .0 as usize].ingress_lookahead(),
+            number,
             wants_tx_done: self.nodes[node.0 as usize].wants_tx_done(),
-            tap: NO_TAP,
-            out: Direction::new(params, random),
+            is_plain: side.is_plain(),
+            looks_ahead: lookahead > Time::ZERO,
         });
+        self.core.sides.push(side);
         let table = &mut self.core.port_of[node.0 as usize];
         if table.len() <= usize::from(number.0) {
             table.resize(usize::from(number.0) + 1, NO_PORT);
         }
         table[usize::from(number.0)] = index;
+        if number.0 == 0 {
+            self.core.port_zero[node.0 as usize] = index;
+        }
+    }
+
+    /// Something of a port's `Side` has changed.
+    fn settle_side(&mut self, index: u32) {
+        self.core.ports[index as usize].is_plain = self.core.sides[index as usize].is_plain();
     }
 
     /// Samples every node into `sink` at 0, `interval`, 2 `interval`, ... (a zero interval never samples).
@@ -366,8 +420,9 @@ impl Engine {
         for link in links {
             for index in self.links[link.0 as usize] {
                 let name = self.direction_name(index);
-                let port = &mut self.core.ports[index as usize];
-                port.tap = sink.add_interface(&name, port.out.params.rate);
+                let side = &mut self.core.sides[index as usize];
+                side.tap = sink.add_interface(&name, side.wire.params.rate);
+                self.settle_side(index);
             }
         }
         self.core.capture = Some(sink);
@@ -375,7 +430,8 @@ impl Engine {
 
     /// Takes the capture back, to finish its file.
     pub fn take_capture(&mut self) -> Option<CaptureSink> {
-        self.core.ports.iter_mut().for_each(|port| port.tap = NO_TAP);
+        self.core.sides.iter_mut().for_each(|side| side.tap = NO_TAP);
+        (0..self.core.sides.len() as u32).for_each(|index| self.settle_side(index));
         self.core.capture.take()
     }
 
@@ -391,6 +447,13 @@ impl Engine {
     pub fn run_until(&mut self, limit: Time) -> Result<RunEnd, SimError> {
         self.start();
         while !self.core.stopped {
+            let last = self.agenda.bound().0.checked_sub(1).map(|before| before.min(limit.0));
+            if let Some((key, number)) = last.and_then(|last| self.core.queue.pop_until(last)) {
+                self.core.now = Time(key.time_ps());
+                self.events += 1;
+                self.dispatch(key.rank(), number);
+                continue;
+            }
             let Some(at) = self.core.queue.peek().map(|key| Time(key.time_ps())) else {
                 return self.end(RunEnd::Idle);
             };
@@ -399,13 +462,7 @@ impl Engine {
                 self.core.now = limit.max(self.core.now);
                 return self.end(RunEnd::Limit);
             }
-            if at >= self.agenda.bound() {
-                self.attend(at)?;
-            }
-            let Some((key, number)) = self.core.queue.pop() else { break };
-            self.core.now = at;
-            self.events += 1;
-            self.dispatch(key.rank(), number);
+            self.attend(at)?;
         }
         self.core.stopped = false;
         self.end(RunEnd::Stopped)
@@ -436,13 +493,12 @@ impl Engine {
             let node = &mut self.nodes[index as usize];
             return node.on_timer(now, number, &mut Outbox { core, node: NodeId(index) });
         }
-        let port = &core.ports[index as usize];
-        let (node, port) = (port.node, port.number);
+        let Port { node, number: port, looks_ahead, .. } = core.ports[index as usize];
         if kind == Kind::TxDone {
             return self.nodes[node as usize].on_tx_done(now, port, &mut Outbox { core, node: NodeId(node) });
         }
         core.free_slots.push(number as u32);
-        let arrival = core.arrivals[number as usize];
+        let arrival = if looks_ahead { core.arrivals[number as usize] } else { now };
         let Some(frame) = core.in_flight[number as usize].take() else { return };
         self.nodes[node as usize].on_frame(arrival, port, frame, &mut Outbox { core, node: NodeId(node) });
     }
@@ -453,8 +509,11 @@ impl Engine {
             match due {
                 Due::Change(number) => {
                     let (link, way, change) = self.changes[number as usize];
-                    for port in &self.links[link.0 as usize][way.directions()] {
-                        self.core.ports[*port as usize].out.change(change);
+                    let ports = self.links[link.0 as usize];
+                    for port in &ports[way.directions()] {
+                        let side = &mut self.core.sides[*port as usize];
+                        self.core.ports[*port as usize].out.change(&mut side.wire, change);
+                        self.settle_side(*port);
                     }
                 }
                 Due::Recurring(now, Recurring::Observer(observer)) => observer(now, self.trace.as_mut()),
@@ -487,12 +546,12 @@ impl Engine {
 
     /// Data packets that have crossed a link, each counted once a link.
     pub fn traversals(&self) -> u64 {
-        self.core.ports.iter().map(|port| port.out.stats.data_frames).sum()
+        self.core.ports.iter().map(|port| port.out.data_frames).sum()
     }
 
     /// The two directions of a link as they are now: first from `a` to `b` as given to `connect`.
     pub fn link_params(&self, link: LinkId) -> [LinkParams; 2] {
-        self.links[link.0 as usize].map(|port| self.core.ports[port as usize].out.params)
+        self.links[link.0 as usize].map(|port| self.core.sides[port as usize].wire.params)
     }
 
     pub fn node_name(&self, id: NodeId) -> &str {
@@ -525,6 +584,7 @@ impl Engine {
 
     /// What the two directions of a link have seen: first from `a` to `b` as given to `connect`.
     pub fn link_stats(&self, link: LinkId) -> [LinkStats; 2] {
-        self.links[link.0 as usize].map(|port| self.core.ports[port as usize].out.stats)
+        self.links[link.0 as usize]
+            .map(|port| self.core.ports[port as usize].out.stats(&self.core.sides[port as usize].wire))
     }
 }

@@ -83,73 +83,114 @@ pub struct LinkStats {
     pub corrupted_undetected: u64,
 }
 
-/// When a transmitted frame occupies the wire and what arrives of it.
+/// What arrives of a transmitted frame.
 pub(crate) struct Passage {
-    /// Time of the frame on the wire.
-    pub(crate) serialisation: Time,
     /// Last bit at the other end; `None` if the frame is lost.
     pub(crate) arrival: Option<Time>,
     /// Last bit of a duplicate.
     pub(crate) duplicate: Option<Time>,
 }
 
-/// The state of one direction of a link.
+/// What every frame touches of one direction of a link; the rest of it is a [`Wire`].
 #[derive(Debug)]
 pub(crate) struct Direction {
-    pub(crate) params: LinkParams,
-    pub(crate) stats: LinkStats,
-    perfect: bool,
-    ps_per_byte: Option<u64>,
     pub(crate) busy_until: Time,
+    delay: Time,
+    /// 0 where the time of a byte is no whole number.
+    ps_per_byte: u64,
+    frames: u64,
+    pub(crate) data_frames: u64,
+    wire_bytes: u64,
+}
+
+/// The rest of one direction of a link.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) params: LinkParams,
+    pub(crate) is_perfect: bool,
+    /// Without what `Direction` counts.
+    stats: LinkStats,
+    /// Bytes whose time is in `stats.busy`.
+    timed_bytes: u64,
     last_arrival: Time,
     random: Stream,
 }
 
 impl Direction {
-    pub(crate) fn new(params: LinkParams, random: Stream) -> Self {
-        let bits = 8_000_000_000_000;
-        let rate = params.rate.bits_per_second();
-        Direction {
-            params,
-            stats: LinkStats::default(),
-            perfect: params.faults.is_perfect(),
-            ps_per_byte: (rate > 0 && bits % rate == 0).then(|| bits / rate),
-            busy_until: Time::ZERO,
-            last_arrival: Time::ZERO,
-            random,
-        }
+    pub(crate) fn new(params: LinkParams, random: Stream) -> (Self, Wire) {
+        let (busy_until, last_arrival) = (Time::ZERO, Time::ZERO);
+        let (stats, is_perfect) = (LinkStats::default(), params.faults.is_perfect());
+        let (delay, ps_per_byte) = (params.delay, whole_ps_per_byte(params.rate));
+        let out = Direction { busy_until, delay, ps_per_byte, frames: 0, data_frames: 0, wire_bytes: 0 };
+        (out, Wire { params, is_perfect, stats, timed_bytes: 0, last_arrival, random })
     }
 
     /// Changes the link for the frames that begin from now on.
-    pub(crate) fn change(&mut self, change: LinkChange) {
-        let mut params = self.params;
-        params.rate = change.rate.unwrap_or(params.rate);
-        params.faults.loss = change.loss.unwrap_or(params.faults.loss);
-        let changed = Direction::new(params, self.random.clone());
-        let Direction { perfect, ps_per_byte, .. } = changed;
-        (self.params, self.perfect, self.ps_per_byte) = (params, perfect, ps_per_byte);
+    pub(crate) fn change(&mut self, wire: &mut Wire, change: LinkChange) {
+        wire.stats = self.stats(wire);
+        wire.timed_bytes = self.wire_bytes;
+        wire.params.rate = change.rate.unwrap_or(wire.params.rate);
+        wire.params.faults.loss = change.loss.unwrap_or(wire.params.faults.loss);
+        wire.is_perfect = wire.params.faults.is_perfect();
+        self.ps_per_byte = whole_ps_per_byte(wire.params.rate);
     }
 
-    fn serialisation(&self, wire_bytes: u64) -> Time {
-        match self.ps_per_byte {
-            Some(ps) => Time(ps * wire_bytes),
-            None => self.params.rate.time_for(wire_bytes),
+    pub(crate) fn stats(&self, wire: &Wire) -> LinkStats {
+        let untimed = self.wire_bytes - wire.timed_bytes;
+        LinkStats {
+            frames: self.frames,
+            data_frames: self.data_frames,
+            wire_bytes: self.wire_bytes,
+            busy: wire.stats.busy + Time(self.ps_per_byte * untimed),
+            ..wire.stats
         }
     }
 
-    /// Sends `frame` at `start` or when the wire is free, and applies the faults to it.
-    pub(crate) fn pass(&mut self, start: Time, frame: &mut Frame) -> Passage {
-        let wire_bytes = frame.packet.wire_len() as u64;
-        let serialisation = self.serialisation(wire_bytes);
-        let end = start.max(self.busy_until) + serialisation;
-        self.busy_until = end;
-        self.stats.frames += 1;
-        self.stats.data_frames += u64::from(carries_data(&frame.packet));
-        self.stats.wire_bytes += wire_bytes;
-        self.stats.busy += serialisation;
-        let arrival = end + self.params.delay;
-        if self.perfect {
-            return Passage { serialisation, arrival: Some(arrival), duplicate: None };
+    /// Sends a frame at `start` or when the wire is free. Returns its time on the wire.
+    #[inline]
+    pub(crate) fn occupy(&mut self, wire: &mut Wire, start: Time, packet: &Packet) -> Time {
+        let bytes = packet.wire_len() as u64;
+        self.frames += 1;
+        self.data_frames += u64::from(carries_data(packet));
+        self.wire_bytes += bytes;
+        let serialisation = match self.ps_per_byte {
+            0 => self.time_uneven(wire, bytes),
+            ps => Time(ps * bytes),
+        };
+        self.busy_until = start.max(self.busy_until) + serialisation;
+        serialisation
+    }
+
+    #[cold]
+    fn time_uneven(&self, wire: &mut Wire, bytes: u64) -> Time {
+        let time = wire.params.rate.time_for(bytes);
+        wire.stats.busy += time;
+        wire.timed_bytes = self.wire_bytes;
+        time
+    }
+
+    /// When the last bit of the frame that was given to `occupy` is at the other end.
+    #[inline]
+    pub(crate) fn arrival(&self) -> Time {
+        self.busy_until + self.delay
+    }
+}
+
+fn whole_ps_per_byte(rate: Rate) -> u64 {
+    const BITS: u64 = 8_000_000_000_000;
+    let rate = rate.bits_per_second();
+    if rate > 0 && BITS.is_multiple_of(rate) {
+        BITS / rate
+    } else {
+        0
+    }
+}
+
+impl Wire {
+    /// Applies the faults to a frame that would arrive at `arrival`.
+    pub(crate) fn pass(&mut self, serialisation: Time, arrival: Time, frame: &mut Frame) -> Passage {
+        if self.is_perfect {
+            return Passage { arrival: Some(arrival), duplicate: None };
         }
         self.pass_with_faults(serialisation, arrival, frame)
     }
@@ -160,7 +201,7 @@ impl Direction {
         let mut arrival = (arrival + Time(jitter)).max(self.last_arrival);
         if self.random.happens(faults.loss) {
             self.stats.lost += 1;
-            return Passage { serialisation, arrival: None, duplicate: None };
+            return Passage { arrival: None, duplicate: None };
         }
         self.last_arrival = arrival;
         if self.random.happens(faults.reorder) {
@@ -179,7 +220,7 @@ impl Direction {
             self.stats.duplicated += 1;
             arrival + serialisation
         });
-        Passage { serialisation, arrival: Some(arrival), duplicate }
+        Passage { arrival: Some(arrival), duplicate }
     }
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The event queue: a wheel of time slots for what is near, heaps for what is now and what is far.
+//! The event queue: a fine wheel of time slots for what is near, a coarse one behind it, and a heap for the rest.
 //! Promise: events leave in key order; no allocation once the queue has reached its working size; the cost of an event
 //! hardly depends on how many wait.
-//! Source: calendar queues (Brown 1988) with slots of fixed width, found by a bitmap; d-ary heaps (Johnson 1975).
+//! Source: calendar queues (Brown 1988) and hierarchical wheels (Varghese and Lauck 1987), slots found by a bitmap; d-ary
+//! heaps (Johnson 1975).
 //!
 //! ```text
-//! time:    ... now |  slot  |  slot  |  slot  | ... 4096 slots ... |  later ...
-//!          `now`: heap      `wheel`: unordered lists                 `far`: heap
+//! time:    ... now | 4096 slots of 131 ns | 4096 slots of 537 us | later ...
+//!          `due`     `fine`                `coarse`               `far`
+//!          sorted    unordered lists through one array            heap
 //! ```
 
 /// When and in which order an event happens: time, then rank, then sequence number.
@@ -40,7 +42,7 @@ impl Key {
     }
 
     fn slot(self) -> u64 {
-        self.time_ps >> Wheel::<()>::WIDTH_BITS
+        self.time_ps >> WIDTH_BITS
     }
 }
 
@@ -108,6 +110,12 @@ impl<T: Copy> Heap<T> {
 
 const NONE: u32 = u32::MAX;
 
+/// A fine slot is 2^17 ps: of ten to twenty events where a hundred senders share 100 Gb/s, of less than one at 10 Gb/s.
+const WIDTH_BITS: u32 = 17;
+/// Slots of a wheel. All fine ones together are one coarse one.
+const SLOT_BITS: u32 = 12;
+const SLOTS: usize = 1 << SLOT_BITS;
+
 /// An entry of a slot's list.
 #[derive(Debug, Clone, Copy)]
 struct Place<T> {
@@ -115,42 +123,52 @@ struct Place<T> {
     next: u32,
 }
 
-/// The slots ahead, each a list through one array.
+/// The entries of all slots in one array.
 #[derive(Debug)]
-struct Wheel<T> {
-    heads: Box<[u32; Wheel::<()>::SLOTS]>,
-    /// Bit i of word w: slot 64 w + i is not empty. Bit w of `words`: word w is not 0.
-    occupied: [u64; Wheel::<()>::SLOTS / 64],
-    words: u64,
+struct Places<T> {
     places: Vec<Place<T>>,
     free: u32,
 }
 
-impl<T> Wheel<T> {
-    const SLOTS: usize = 64 * 64;
-    /// A slot is 2^19 ps or 0.52 us: of some twenty events where a thousand senders share 100 Gb/s. All are 2.15 ms, so
-    /// that pauses are renewed at 10 Gb/s without a way through the heap behind.
-    const WIDTH_BITS: u32 = 19;
-}
-
-impl<T: Copy> Wheel<T> {
-    fn new() -> Self {
-        let heads = Box::new([NONE; Wheel::<()>::SLOTS]);
-        Wheel { heads, occupied: [0; Wheel::<()>::SLOTS / 64], words: 0, places: Vec::new(), free: NONE }
+impl<T: Copy> Places<T> {
+    fn take(&mut self, entry: (Key, T)) -> u32 {
+        let at = self.free;
+        let place = Place { entry, next: NONE };
+        if at == NONE {
+            self.places.push(place);
+            return self.places.len() as u32 - 1;
+        }
+        let free = &mut self.places[at as usize];
+        self.free = free.next;
+        *free = place;
+        at
     }
 
-    fn push(&mut self, slot: u64, entry: (Key, T)) {
-        let slot = slot as usize % Wheel::<()>::SLOTS;
-        let place = Place { entry, next: self.heads[slot] };
-        let at = self.free;
-        self.heads[slot] = if at == NONE {
-            self.places.push(place);
-            self.places.len() as u32 - 1
-        } else {
-            self.free = self.places[at as usize].next;
-            self.places[at as usize] = place;
-            at
-        };
+    /// Makes `next` the one behind the place `at`; returns what was.
+    fn link(&mut self, at: u32, next: u32) -> u32 {
+        std::mem::replace(&mut self.places[at as usize].next, next)
+    }
+}
+
+/// The slots ahead, each a list.
+#[derive(Debug)]
+struct Wheel {
+    heads: Box<[u32; SLOTS]>,
+    /// Bit i of word w: slot 64 w + i is not empty. Bit w of `words`: word w is not 0.
+    occupied: [u64; SLOTS / 64],
+    words: u64,
+}
+
+impl Wheel {
+    fn new() -> Self {
+        Wheel { heads: Box::new([NONE; SLOTS]), occupied: [0; SLOTS / 64], words: 0 }
+    }
+
+    /// Puts the place `at` into a slot.
+    fn push<T: Copy>(&mut self, slot: u64, at: u32, places: &mut Places<T>) {
+        let slot = slot as usize % SLOTS;
+        places.link(at, self.heads[slot]);
+        self.heads[slot] = at;
         self.occupied[slot / 64] |= 1 << (slot % 64);
         self.words |= 1 << (slot / 64);
     }
@@ -161,7 +179,7 @@ impl<T: Copy> Wheel<T> {
             return None;
         }
         let begin = current.wrapping_add(1);
-        let (word, bit) = (begin as usize % Wheel::<()>::SLOTS / 64, begin as u32 % 64);
+        let (word, bit) = (begin as usize % SLOTS / 64, begin as u32 % 64);
         let rest = self.occupied[word] >> bit;
         if rest != 0 {
             return Some(begin + u64::from(rest.trailing_zeros()));
@@ -173,84 +191,166 @@ impl<T: Copy> Wheel<T> {
         Some(begin - u64::from(bit) + 64 * steps as u64 + u64::from(first))
     }
 
-    /// Moves a slot's entries into a heap.
-    fn drain(&mut self, slot: u64, heap: &mut Heap<T>) {
-        let slot = slot as usize % Wheel::<()>::SLOTS;
-        let mut at = std::mem::replace(&mut self.heads[slot], NONE);
-        while at != NONE {
-            let place = self.places[at as usize];
-            heap.push(place.entry);
-            self.places[at as usize].next = self.free;
-            self.free = at;
-            at = place.next;
-        }
+    /// Empties a slot and gives its list.
+    fn take(&mut self, slot: u64) -> u32 {
+        let slot = slot as usize % SLOTS;
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         if self.occupied[slot / 64] == 0 {
             self.words &= !(1 << (slot / 64));
         }
+        std::mem::replace(&mut self.heads[slot], NONE)
     }
 }
 
 /// A priority queue of `T`, smallest key first.
 #[derive(Debug)]
 pub(crate) struct EventQueue<T> {
-    /// All entries of slots up to `current`.
-    now: Heap<T>,
+    /// The entries of slot `current` when it was reached, the first one last.
+    due: Vec<(Key, T)>,
+    /// What was pushed into slots up to `current` since.
+    early: Heap<T>,
     current: u64,
-    /// Those of the `SLOTS - 1` slots behind it.
-    wheel: Wheel<T>,
+    places: Places<T>,
+    /// Slots above `current`, up to `current + SLOTS`.
+    fine: Wheel,
+    /// Slots of SLOTS fine ones each, above that of `current`.
+    coarse: Wheel,
     /// Those that were later still when they were pushed.
     far: Heap<T>,
+    /// No entry of `coarse` or `far` is in a slot below this one.
+    late_from: u64,
 }
 
 impl<T: Copy> EventQueue<T> {
     pub(crate) fn new() -> Self {
         let heap = || Heap { entries: Vec::with_capacity(64) };
-        EventQueue { now: heap(), current: 0, wheel: Wheel::new(), far: heap() }
+        EventQueue {
+            due: Vec::with_capacity(64),
+            early: heap(),
+            current: 0,
+            places: Places { places: Vec::new(), free: NONE },
+            fine: Wheel::new(),
+            coarse: Wheel::new(),
+            far: heap(),
+            late_from: u64::MAX,
+        }
     }
 
     /// The first key.
-    #[inline]
     pub(crate) fn peek(&mut self) -> Option<Key> {
-        if self.now.entries.is_empty() {
+        if self.due.is_empty() && self.early.entries.is_empty() {
             self.advance();
         }
-        self.now.first()
+        let due = self.due.last().map(|(key, _)| *key);
+        due.into_iter().chain(self.early.first()).min()
     }
 
     #[inline]
     pub(crate) fn push(&mut self, key: Key, item: T) {
         let slot = key.slot();
         if slot <= self.current {
-            self.now.push((key, item));
-        } else if slot - self.current < Wheel::<()>::SLOTS as u64 {
-            self.wheel.push(slot, (key, item));
+            return self.early.push((key, item));
+        }
+        if slot - self.current < SLOTS as u64 {
+            let at = self.places.take((key, item));
+            return self.fine.push(slot, at, &mut self.places);
+        }
+        self.push_late(key, item);
+    }
+
+    fn push_late(&mut self, key: Key, item: T) {
+        let slot = key.slot() >> SLOT_BITS;
+        self.late_from = self.late_from.min(slot << SLOT_BITS);
+        if slot - (self.current >> SLOT_BITS) < SLOTS as u64 {
+            let at = self.places.take((key, item));
+            self.coarse.push(slot, at, &mut self.places);
         } else {
             self.far.push((key, item));
         }
     }
 
+    /// Takes the first entry, if its time is not after `last_ps`.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(Key, T)> {
-        if self.now.entries.is_empty() {
+    pub(crate) fn pop_until(&mut self, last_ps: u64) -> Option<(Key, T)> {
+        if !self.early.entries.is_empty() {
+            return self.pop_merged(last_ps);
+        }
+        if self.due.is_empty() {
             self.advance();
         }
-        self.now.pop()
+        if self.due.last()?.0.time_ps > last_ps {
+            return None;
+        }
+        self.due.pop()
     }
 
-    /// Goes on to the next slot that is not empty.
-    fn advance(&mut self) {
-        let in_wheel = self.wheel.next_slot(self.current);
-        let in_far = self.far.first().map(Key::slot);
-        let Some(next) = in_wheel.into_iter().chain(in_far).min() else { return };
-        self.current = next;
-        if in_wheel == Some(next) {
-            self.wheel.drain(next, &mut self.now);
+    /// The same from `due` and `early`.
+    fn pop_merged(&mut self, last_ps: u64) -> Option<(Key, T)> {
+        let early = self.early.first()?;
+        let due = self.due.last().map(|(key, _)| *key).filter(|due| due.whole() < early.whole());
+        if due.unwrap_or(early).time_ps > last_ps {
+            return None;
         }
-        while self.far.first().is_some_and(|key| key.slot() == next) {
-            if let Some(entry) = self.far.pop() {
-                self.now.push(entry);
+        if due.is_some() {
+            self.due.pop()
+        } else {
+            self.early.pop()
+        }
+    }
+
+    /// Goes on to the next slot that is not empty; `due` and `early` are.
+    fn advance(&mut self) {
+        match self.fine.next_slot(self.current) {
+            Some(next) if next < self.late_from => self.drain(next),
+            in_fine => self.advance_late(in_fine),
+        }
+    }
+
+    /// The same, where something of `coarse` or `far` may come first.
+    fn advance_late(&mut self, mut in_fine: Option<u64>) {
+        let in_far = self.far.first().map(Key::slot);
+        if let Some(coarse) = self.coarse.next_slot(self.current >> SLOT_BITS) {
+            let begin = coarse << SLOT_BITS;
+            if in_fine.into_iter().chain(in_far).all(|slot| begin <= slot) {
+                // nothing lies before it, so that all of it is within the reach of the fine wheel
+                self.current = begin - 1;
+                self.spill(coarse);
+                in_fine = self.fine.next_slot(self.current);
             }
+        }
+        if let Some(next) = in_fine.into_iter().chain(in_far).min() {
+            while self.far.first().is_some_and(|key| key.slot() == next) {
+                self.due.extend(self.far.pop());
+            }
+            self.drain(next);
+        }
+        let coarse = self.coarse.next_slot(self.current >> SLOT_BITS).map(|slot| slot << SLOT_BITS);
+        self.late_from = coarse.into_iter().chain(self.far.first().map(Key::slot)).min().unwrap_or(u64::MAX);
+    }
+
+    /// Spreads a coarse slot over the fine wheel.
+    fn spill(&mut self, slot: u64) {
+        let mut at = self.coarse.take(slot);
+        while at != NONE {
+            let place = self.places.places[at as usize];
+            self.fine.push(place.entry.0.slot(), at, &mut self.places);
+            at = place.next;
+        }
+    }
+
+    /// Goes on to a fine slot, perhaps an empty one, and moves its entries to `due`.
+    fn drain(&mut self, slot: u64) {
+        self.current = slot;
+        let mut at = self.fine.take(slot);
+        while at != NONE {
+            let place = &mut self.places.places[at as usize];
+            self.due.push(place.entry);
+            let next = std::mem::replace(&mut place.next, self.places.free);
+            self.places.free = at;
+            at = next;
+        }
+        if self.due.len() > 1 {
+            self.due.sort_unstable_by_key(|(key, _)| std::cmp::Reverse(key.whole()));
         }
     }
 }
@@ -262,9 +362,10 @@ mod tests {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
 
-    /// A step in time: within a slot, within the wheel, or beyond it; in units that make equal times likely.
+    /// A step in time: within a slot, within either wheel, or beyond them; in units that make equal times likely.
     fn delay() -> impl Strategy<Value = u64> {
-        prop_oneof![0u64..4, (0u64..40).prop_map(|n| n << 16), (0u64..40).prop_map(|n| n << 27)]
+        let steps = |bits: u32| (0u64..40).prop_map(move |n| n << bits);
+        prop_oneof![0u64..4, steps(WIDTH_BITS - 3), steps(WIDTH_BITS + 8), steps(WIDTH_BITS + SLOT_BITS), steps(35)]
     }
 
     proptest! {
@@ -286,16 +387,18 @@ mod tests {
                         let expected = model.pop().map(|Reverse(entry)| entry);
                         let first = queue.peek().map(|key| (key.time_ps(), key.rank()));
                         prop_assert_eq!(first, expected.map(|(time, rank, _)| (time, rank)));
-                        let got = queue.pop().map(|(key, sequence)| (key.time_ps(), key.rank(), sequence));
+                        let too_early = first.is_some_and(|(time, _)| time > 0 && queue.pop_until(time - 1).is_some());
+                        prop_assert!(!too_early);
+                        let got = queue.pop_until(u64::MAX).map(|(key, sequence)| (key.time_ps(), key.rank(), sequence));
                         prop_assert_eq!(got, expected);
                         now = expected.map_or(now, |(time, ..)| time);
                     }
                 }
             }
             while let Some(Reverse((time, rank, sequence))) = model.pop() {
-                prop_assert_eq!(queue.pop(), Some((Key::new(time, rank, sequence as u64), sequence)));
+                prop_assert_eq!(queue.pop_until(time), Some((Key::new(time, rank, sequence as u64), sequence)));
             }
-            prop_assert_eq!(queue.pop(), None);
+            prop_assert_eq!(queue.pop_until(u64::MAX), None);
         }
     }
 }
