@@ -19,39 +19,57 @@ pub(crate) fn quanta_time(quanta: u16, rate: Rate) -> Time {
 
 /// Pause received at one port.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub(crate) struct PauseState {
-    until: [Time; CLASSES],
-    /// The last of `until`, so that a port which nobody pauses asks one question only.
+    /// The last of all `until`, so that a port which nobody pauses asks one question only.
     latest: Time,
-    /// Since when a class that is paused has been so without a gap.
-    since: [Time; CLASSES],
-    /// Up to where the pause has been added to `total`.
-    settled: [Time; CLASSES],
-    total: [Time; CLASSES],
     /// When the caller's timer for the next end of a pause will fire.
     armed: Option<Time>,
     /// Pause and PFC frames received.
     pub(crate) frames: u64,
+    /// The classes that have ever been named, bit i for class i: mostly one.
+    named: u8,
+    classes: [Paused; CLASSES],
+}
+
+/// Pause of one class.
+#[derive(Debug, Clone, Copy, Default)]
+struct Paused {
+    until: Time,
+    /// Since when a class that is paused has been so without a gap.
+    since: Time,
+    /// Up to where the pause has been added to `total`.
+    settled: Time,
+    total: Time,
+}
+
+/// The classes of a mask, lowest first.
+pub(crate) fn classes_in(mut mask: u8) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let class = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (class < CLASSES).then_some(class)
+    })
 }
 
 impl PauseState {
     /// Takes a control frame in. `Some`: the caller shall set a timer for this time and call `wake` when it fires.
     pub(crate) fn receive(&mut self, now: Time, control: &MacControl, rate: Rate) -> Option<Time> {
         self.frames += 1;
-        let (mut named, quanta) = match control {
+        let (named, quanta) = match control {
             MacControl::Pause { quanta } => (u8::MAX, [*quanta; CLASSES]),
             MacControl::Pfc { enabled, quanta } => (*enabled, *quanta),
         };
-        while named != 0 {
-            let class = named.trailing_zeros() as usize;
-            named &= named - 1;
+        self.named |= named;
+        for class in classes_in(named) {
             self.settle(class, now);
-            if !self.is_paused(class, now) {
-                self.since[class] = now;
+            let paused = &mut self.classes[class];
+            if now >= paused.until {
+                paused.since = now;
             }
-            self.until[class] = now + quanta_time(quanta[class], rate);
+            paused.until = now + quanta_time(quanta[class], rate);
         }
-        self.latest = self.until.into_iter().max().unwrap_or_default();
+        self.latest = self.ends().max().unwrap_or_default();
         self.arm(now)
     }
 
@@ -65,7 +83,10 @@ impl PauseState {
 
     /// One timer at a time, at the first end of a pause, however many frames arrive.
     fn arm(&mut self, now: Time) -> Option<Time> {
-        let end = self.until.iter().copied().filter(|until| *until > now).min()?;
+        if now >= self.latest {
+            return None;
+        }
+        let end = self.ends().filter(|until| *until > now).min()?;
         if self.armed.is_some_and(|armed| armed <= end) {
             return None;
         }
@@ -73,8 +94,12 @@ impl PauseState {
         self.armed
     }
 
+    fn ends(&self) -> impl Iterator<Item = Time> + '_ {
+        classes_in(self.named).map(|class| self.classes[class].until)
+    }
+
     pub(crate) fn is_paused(&self, class: usize, now: Time) -> bool {
-        self.any_paused(now) && now < self.until[class]
+        self.any_paused(now) && now < self.classes[class].until
     }
 
     pub(crate) fn any_paused(&self, now: Time) -> bool {
@@ -86,7 +111,7 @@ impl PauseState {
         if !self.any_paused(now) {
             return 0;
         }
-        (0..CLASSES).fold(0, |mask, class| mask | u8::from(self.is_paused(class, now)) << class)
+        classes_in(self.named).fold(0, |mask, class| mask | u8::from(self.is_paused(class, now)) << class)
     }
 
     /// When the last pause of any class ends or has ended.
@@ -96,25 +121,26 @@ impl PauseState {
 
     /// When the pause of a class ends or has ended.
     pub(crate) fn until(&self, class: usize) -> Time {
-        self.until[class]
+        self.classes[class].until
     }
 
     /// Since when a class has been paused without a gap; `None` if it is not.
     pub(crate) fn paused_since(&self, class: usize, now: Time) -> Option<Time> {
-        self.is_paused(class, now).then(|| self.since[class])
+        self.is_paused(class, now).then(|| self.classes[class].since)
     }
 
     fn settle(&mut self, class: usize, now: Time) {
-        let end = self.until[class].min(now);
-        self.total[class] += end.saturating_sub(self.settled[class]);
-        self.settled[class] = now;
+        let paused = &mut self.classes[class];
+        let end = paused.until.min(now);
+        paused.total += end.saturating_sub(paused.settled);
+        paused.settled = now;
     }
 
     /// How long each class has been paused so far.
     pub(crate) fn paused_for(&self, now: Time) -> [Time; CLASSES] {
         let mut state = self.clone();
         (0..CLASSES).for_each(|class| state.settle(class, now));
-        state.total
+        state.classes.map(|paused| paused.total)
     }
 }
 

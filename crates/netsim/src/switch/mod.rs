@@ -242,9 +242,9 @@ impl Switch {
         let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
         let admitted = match self.ports.get_mut(usize::from(ingress)) {
             Some(port) => {
-                let from = &mut port.classes[class];
+                let from = port.ingress(class);
                 let admitted = self.buffer.admit(&mut from.share, class, queue_bytes, bytes);
-                from.stats.peak_ingress_bytes = from.stats.peak_ingress_bytes.max(from.share.bytes);
+                from.peak_bytes = from.peak_bytes.max(from.share.bytes);
                 admitted
             }
             None => self.buffer.admit(&mut self.own, class, queue_bytes, bytes).map(|_| false),
@@ -258,7 +258,7 @@ impl Switch {
             Err(Refusal::Threshold) => self.stats.dropped_threshold += 1,
             Err(Refusal::Headroom) => self.stats.dropped_headroom += 1,
         }
-        self.ports[usize::from(egress.0)].classes[class].stats.dropped += 1;
+        self.ports[usize::from(egress.0)].count_drop(class);
         None
     }
 
@@ -268,7 +268,7 @@ impl Switch {
         let Some(ecn) = classify::ecn_capable(&mut frame.packet) else { return };
         if marker.mark(port.class_bytes(class), self.random.next_u32()) {
             *ecn = Ecn::Ce;
-            port.classes[class].stats.ecn_marked += 1;
+            port.count_mark(class);
         }
     }
 
@@ -282,7 +282,7 @@ impl Switch {
         let q_eq = u64::from(qcn.marking.q_eq);
         let at = Congestion { mac: self.mac, port: egress.0, class, feedback, q_eq, queue_bytes, queue_old };
         let notification = classify::notification(&frame.packet, &at)?;
-        port.classes[class].stats.cnm_sent += 1;
+        port.count_cnm(class);
         Some(notification.into())
     }
 
@@ -304,7 +304,7 @@ impl Switch {
         let (class, bytes) = (usize::from(held.class), u64::from(held.bytes));
         match self.ports.get_mut(usize::from(held.ingress)) {
             Some(port) => {
-                self.buffer.release(&mut port.classes[class].share, bytes);
+                self.buffer.release(&mut port.ingress(class).share, bytes);
                 self.resume_if_possible(held.ingress, class, out);
             }
             None => self.buffer.release(&mut self.own, bytes),
@@ -315,14 +315,14 @@ impl Switch {
     /// all others: none would be left to end the pause.
     fn pause(&mut self, ingress: u16, class: usize, out: &mut Outbox) {
         let port = &mut self.ports[usize::from(ingress)];
-        if port.classes[class].share.bytes > 0 && port.begin_pausing(class, out.now()) {
+        if port.ingress(class).share.bytes > 0 && port.begin_pausing(class, out.now()) {
             self.send_next(PortId(ingress), out);
         }
     }
 
     fn resume_if_possible(&mut self, ingress: u16, class: usize, out: &mut Outbox) {
         let port = &mut self.ports[usize::from(ingress)];
-        if port.is_pausing_class(class) && self.buffer.is_under(&port.classes[class].share) {
+        if port.is_pausing_class(class) && self.buffer.is_under(&port.ingress(class).share) {
             port.end_pausing(class, out.now());
             self.send_next(PortId(ingress), out);
         }
@@ -377,8 +377,8 @@ impl Node for Switch {
                 || self.buffer.headroom(|mtu| lossless_headroom(link, mtu).bytes()),
                 |(_, headroom)| headroom.bytes(),
             );
-            for (class, state) in port.classes.iter_mut().enumerate() {
-                self.buffer.set_headroom(&mut state.share, class, bytes);
+            for class in 0..CLASSES {
+                self.buffer.set_headroom(&mut port.ingress(class).share, class, bytes);
             }
         }
     }

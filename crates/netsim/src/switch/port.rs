@@ -13,21 +13,44 @@ use crate::node::Frame;
 use crate::pause::{PauseState, CLASSES};
 use crate::units::{Rate, Time};
 
-/// One class of a port. What a frame touches lies together.
+/// One class of what leaves by a port: all that a frame touches on its way out. One cache line.
 #[derive(Debug, Default)]
-pub(super) struct Class {
+#[repr(align(64))]
+struct Egress {
     queue: List,
     /// Bytes in the queue.
     bytes: u64,
-    /// What came in here and is still in the buffer.
-    pub(super) share: Share,
-    pub(super) stats: ClassStats,
-    pausing_since: Time,
     /// Up to where bytes held by a pause have been counted.
     held_until: Time,
+    peak_bytes: u64,
+    tx_frames: u64,
+    tx_bytes: u64,
+    ecn_marked: u64,
+    dropped: u64,
 }
 
+/// One class of what came in by a port. One cache line.
 #[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Ingress {
+    /// What is still in the buffer.
+    pub(super) share: Share,
+    pub(super) peak_bytes: u64,
+    pausing_since: Time,
+    /// Time for which the other side was paused before.
+    pausing: Time,
+}
+
+/// What is seldom counted of a class.
+#[derive(Debug, Default)]
+struct Rare {
+    cnm_sent: u64,
+    held_byte_ps: u128,
+}
+
+/// The first line has what every frame asks of a port.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(super) struct Port {
     /// Until when the wire has a frame, if `busy`. At that very time it has it still: frames that arrive then see the
     /// same port, whichever of them comes first.
@@ -47,11 +70,13 @@ pub(super) struct Port {
     pub(super) markers: u16,
     queued_bytes: u64,
     peak_queue_bytes: u64,
-    round_robin: RoundRobin,
-    pub(super) pause: PauseState,
     refresh_due: Time,
     pause_frames_sent: u64,
-    pub(super) classes: [Class; CLASSES],
+    pub(super) pause: PauseState,
+    egress: [Egress; CLASSES],
+    ingress: [Ingress; CLASSES],
+    round_robin: RoundRobin,
+    rare: [Rare; CLASSES],
 }
 
 impl Port {
@@ -60,17 +85,33 @@ impl Port {
     }
 
     pub(super) fn class_bytes(&self, class: usize) -> u64 {
-        self.classes[class].bytes
+        self.egress[class].bytes
+    }
+
+    pub(super) fn ingress(&mut self, class: usize) -> &mut Ingress {
+        &mut self.ingress[class]
+    }
+
+    pub(super) fn count_drop(&mut self, class: usize) {
+        self.egress[class].dropped += 1;
+    }
+
+    pub(super) fn count_mark(&mut self, class: usize) {
+        self.egress[class].ecn_marked += 1;
+    }
+
+    pub(super) fn count_cnm(&mut self, class: usize) {
+        self.rare[class].cnm_sent += 1;
     }
 
     pub(super) fn ecn_marked(&self) -> u64 {
-        self.classes.iter().map(|class| class.stats.ecn_marked).sum()
+        self.egress.iter().map(|class| class.ecn_marked).sum()
     }
 
     /// Whether this class has ever sent, dropped or held anything here.
     pub(super) fn is_in_use(&self, class: usize) -> bool {
-        let stats = &self.classes[class].stats;
-        stats.peak_queue_bytes > 0 || stats.dropped > 0 || stats.peak_ingress_bytes > 0
+        let egress = &self.egress[class];
+        egress.peak_bytes > 0 || egress.dropped > 0 || self.ingress[class].peak_bytes > 0
     }
 
     /// Puts a frame at the end of its queue.
@@ -78,16 +119,16 @@ impl Port {
         let class = usize::from(held.class);
         self.settle_held(class, now);
         self.add_bytes(class, u64::from(held.bytes));
-        pool.push(&mut self.classes[class].queue, frame, held);
+        pool.push(&mut self.egress[class].queue, frame, held);
         self.waiting |= 1 << class;
     }
 
     fn add_bytes(&mut self, class: usize, bytes: u64) {
         self.queued_bytes += bytes;
         self.peak_queue_bytes = self.peak_queue_bytes.max(self.queued_bytes);
-        let class = &mut self.classes[class];
+        let class = &mut self.egress[class];
         class.bytes += bytes;
-        class.stats.peak_queue_bytes = class.stats.peak_queue_bytes.max(class.bytes);
+        class.peak_bytes = class.peak_bytes.max(class.bytes);
     }
 
     pub(super) fn is_sending(&self, now: Time) -> bool {
@@ -116,16 +157,16 @@ impl Port {
         if ready == 0 {
             return None;
         }
-        let classes = &self.classes;
-        let class = self.round_robin.choose(discipline, ready, |class| pool.head_bytes(classes[class].queue));
+        let egress = &self.egress;
+        let class = self.round_robin.choose(discipline, ready, |class| pool.head_bytes(egress[class].queue));
         self.settle_held(class, now);
-        let state = &mut self.classes[class];
+        let state = &mut self.egress[class];
         let (frame, held) = pool.pop(&mut state.queue)?;
         state.bytes -= u64::from(held.bytes);
         self.queued_bytes -= u64::from(held.bytes);
         if state.queue.is_empty() {
             self.waiting &= !(1 << class);
-            self.round_robin.emptied(class);
+            self.round_robin.emptied(discipline, class);
         }
         self.count(held);
         Some((frame, held))
@@ -140,20 +181,20 @@ impl Port {
     pub(super) fn pass(&mut self, held: Held) {
         let (class, bytes) = (usize::from(held.class), u64::from(held.bytes));
         self.add_bytes(class, bytes);
-        self.classes[class].bytes = 0;
+        self.egress[class].bytes = 0;
         self.queued_bytes = 0;
         self.count(held);
     }
 
     fn count(&mut self, held: Held) {
-        let stats = &mut self.classes[usize::from(held.class)].stats;
-        stats.tx_frames += 1;
-        stats.tx_bytes += u64::from(held.bytes);
+        let class = &mut self.egress[usize::from(held.class)];
+        class.tx_frames += 1;
+        class.tx_bytes += u64::from(held.bytes);
     }
 
     /// What waits in the queue of a class, first to last.
     pub(super) fn queue<'a>(&self, pool: &'a Pool, class: usize) -> impl Iterator<Item = Held> + 'a {
-        pool.iter(self.classes[class].queue)
+        pool.iter(self.egress[class].queue)
     }
 
     // ---- pauses received --------------------------------------------------------------------------------------------
@@ -172,19 +213,17 @@ impl Port {
 
     /// Adds what the pause of a class has held since this was last asked. Called before the queue or the pause changes.
     fn settle_held(&mut self, class: usize, now: Time) {
-        if self.classes[class].held_until >= self.pause.latest() {
+        if self.egress[class].held_until >= self.pause.latest() {
             return;
         }
-        let held = self.held_in(class, now);
-        let class = &mut self.classes[class];
-        class.stats.held_byte_ps += held;
-        class.held_until = now;
+        self.rare[class].held_byte_ps += self.held_in(class, now);
+        self.egress[class].held_until = now;
     }
 
     fn held_in(&self, class: usize, now: Time) -> u128 {
         let end = now.min(self.pause.until(class));
-        let span = end.saturating_sub(self.classes[class].held_until);
-        u128::from(self.classes[class].bytes) * u128::from(span.0)
+        let class = &self.egress[class];
+        u128::from(class.bytes) * u128::from(end.saturating_sub(class.held_until).0)
     }
 
     // ---- pauses sent ------------------------------------------------------------------------------------------------
@@ -204,7 +243,7 @@ impl Port {
         }
         self.pausing |= 1 << class;
         self.untold |= 1 << class;
-        self.classes[class].pausing_since = now;
+        self.ingress[class].pausing_since = now;
         true
     }
 
@@ -212,8 +251,8 @@ impl Port {
     pub(super) fn end_pausing(&mut self, class: usize, now: Time) {
         self.pausing &= !(1 << class);
         self.untold |= 1 << class;
-        let class = &mut self.classes[class];
-        class.stats.pausing += now - class.pausing_since;
+        let class = &mut self.ingress[class];
+        class.pausing += now - class.pausing_since;
     }
 
     /// A PFC frame that pauses has been sent and must be repeated at `due`. `Some`: set a timer for it.
@@ -247,13 +286,20 @@ impl Port {
     pub(super) fn stats_at(&self, now: Time) -> PortStats {
         let paused = self.pause.paused_for(now);
         let classes = std::array::from_fn(|class| {
-            let mut stats = self.classes[class].stats;
-            stats.paused = paused[class];
-            stats.held_byte_ps += self.held_in(class, now);
-            if self.is_pausing_class(class) {
-                stats.pausing += now - self.classes[class].pausing_since;
+            let (egress, ingress, rare) = (&self.egress[class], &self.ingress[class], &self.rare[class]);
+            let pausing = if self.is_pausing_class(class) { now - ingress.pausing_since } else { Time::ZERO };
+            ClassStats {
+                tx_frames: egress.tx_frames,
+                tx_bytes: egress.tx_bytes,
+                dropped: egress.dropped,
+                ecn_marked: egress.ecn_marked,
+                cnm_sent: rare.cnm_sent,
+                peak_queue_bytes: egress.peak_bytes,
+                peak_ingress_bytes: ingress.peak_bytes,
+                paused: paused[class],
+                pausing: ingress.pausing + pausing,
+                held_byte_ps: rare.held_byte_ps + self.held_in(class, now),
             }
-            stats
         });
         let stats = PortStats {
             peak_queue_bytes: self.peak_queue_bytes,

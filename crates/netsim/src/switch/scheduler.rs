@@ -61,8 +61,10 @@ impl RoundRobin {
     }
 
     /// The queue of `class` is empty: it saves nothing up for later.
-    pub(super) fn emptied(&mut self, class: usize) {
-        self.deficits[class] = 0;
+    pub(super) fn emptied(&mut self, discipline: &Discipline, class: usize) {
+        if discipline.strict >> class & 1 == 0 {
+            self.deficits[class] = 0;
+        }
     }
 }
 
