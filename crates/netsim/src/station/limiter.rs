@@ -62,8 +62,19 @@ impl VisitClock {
         }
     }
 
+    /// Whether this visit is still to come at `now`.
+    fn is_to_come(&self, visit: u64, now: Time) -> bool {
+        match self.denominator {
+            1 => now.0 < visit.saturating_mul(self.numerator),
+            _ => self.visits(now) < visit,
+        }
+    }
+
     /// When a visit happens; `None` beyond the end of time.
     fn time_of(&self, visit: u64) -> Option<Time> {
+        if self.denominator == 1 {
+            return visit.checked_mul(self.numerator).map(Time);
+        }
         let scaled = u128::from(visit) * u128::from(self.numerator);
         u64::try_from(scaled.div_ceil(u128::from(self.denominator))).ok().map(Time)
     }
@@ -74,6 +85,14 @@ fn gcd(a: u64, b: u64) -> u64 {
         0 => a,
         b => gcd(b, a % b),
     }
+}
+
+/// What flow and pacer will be after visit `at`, if nothing happens before.
+#[derive(Debug, Clone, Copy)]
+struct Foreseen {
+    at: u64,
+    flow: Flow,
+    pacer: Pacer,
 }
 
 /// Reaction point and pacer of one sender.
@@ -98,18 +117,22 @@ pub(super) struct Limiter {
     at_rest: bool,
     /// No packet may start before, unless something happens to the flow. Where nothing is known it lies in the past.
     blocked_until: Time,
+    /// How far `blocked_until` was worked out, so that those visits are made once; at the end of time if nothing is known.
+    foreseen: Foreseen,
 }
 
 impl Limiter {
     pub(super) fn new(config: &PacingConfig) -> Self {
         let clock = VisitClock::new(config.clock_hz, config.n_qp);
+        let flow = Flow::new(config.law, config.index, &config.cc);
+        let pacer = Pacer::new(turn(config, clock.cycles));
         let mut limiter = Limiter {
             law: config.law,
             cc: config.cc,
             clock_hz: config.clock_hz,
             clock,
-            flow: Flow::new(config.law, config.index, &config.cc),
-            pacer: Pacer::new(turn(config, clock.cycles)),
+            flow,
+            pacer,
             visits: 0,
             cnp: false,
             feedback: 0,
@@ -118,6 +141,7 @@ impl Limiter {
             waits: false,
             at_rest: false,
             blocked_until: Time::ZERO,
+            foreseen: Foreseen { at: u64::MAX, flow, pacer },
         };
         limiter.visit();
         limiter.at_rest = !limiter.is_limited();
@@ -153,14 +177,20 @@ impl Limiter {
 
     fn disturbed(&mut self) {
         self.at_rest = false;
+        self.forget();
+    }
+
+    /// What was foreseen will not come.
+    fn forget(&mut self) {
         self.blocked_until = Time::ZERO;
+        self.foreseen.at = u64::MAX;
     }
 
     /// Pause or PFC holds the transmitter from now on, or no longer. Only QCN's timer stands still then.
     pub(super) fn set_paused(&mut self, now: Time, paused: bool) {
         if self.law == Law::Qcn {
             self.catch_up(now);
-            self.blocked_until = Time::ZERO;
+            self.forget();
         }
         self.paused = paused;
     }
@@ -172,7 +202,7 @@ impl Limiter {
                 self.catch_up(now);
             }
             self.waits = waits;
-            self.blocked_until = Time::ZERO;
+            self.forget();
         }
     }
 
@@ -192,7 +222,7 @@ impl Limiter {
         self.catch_up(now);
         self.pacer.charge(wire_bytes);
         self.bytes = self.bytes.saturating_add(wire_bytes);
-        self.blocked_until = Time::ZERO;
+        self.forget();
     }
 
     /// When a packet may start, if it may not at `now`, as far as can be foreseen: perhaps not then, but not before.
@@ -205,7 +235,8 @@ impl Limiter {
         }
         let (flow, pacer) = (self.flow, self.pacer);
         let told = (self.cnp, self.feedback, self.bytes);
-        let ahead = self.visits_ahead();
+        let (made, ahead) = self.visits_ahead();
+        self.foreseen = Foreseen { at: self.visits + made, flow: self.flow, pacer: self.pacer };
         (self.flow, self.pacer) = (flow, pacer);
         (self.cnp, self.feedback, self.bytes) = told;
         let start = self.clock.time_of(self.visits.saturating_add(ahead));
@@ -213,9 +244,9 @@ impl Limiter {
         start
     }
 
-    /// How many visits from here the pacer lets a packet start, or at least does not before. It makes them: state must
-    /// be put back.
-    fn visits_ahead(&mut self) -> u64 {
+    /// How many visits from here the pacer lets a packet start, or at least does not before; in front of it, how many of
+    /// them have been made: state must be put back.
+    fn visits_ahead(&mut self) -> (u64, u64) {
         let mut ahead = 0;
         if self.cnp || self.feedback != 0 || self.bytes != 0 {
             self.visit();
@@ -224,21 +255,22 @@ impl Limiter {
         let cycles = self.clock.cycles;
         for _ in 0..RATE_CHANGES_AHEAD {
             if self.pacer.eligible() {
-                return ahead;
+                return (ahead, ahead);
             }
-            let grant = u128::from(self.flow.rate_current().0) * u128::from(cycles);
-            let owed = u128::from(self.pacer.credit().unsigned_abs());
-            let needed = owed.checked_div(grant).map_or(u64::MAX, |_| owed.div_ceil(grant) as u64);
+            let grant = u64::from(self.flow.rate_current().0) * u64::from(cycles);
+            let owed = self.pacer.credit().unsigned_abs();
             // Behind the steady visits comes one that may change the rate.
             let steady = self.flow.steady_visits(cycles, self.paused, self.law, &self.cc);
-            if needed <= steady || steady == u64::MAX {
-                return ahead.saturating_add(needed);
+            // A division only where there will be no rate to change.
+            if steady == u64::MAX || grant.checked_mul(steady).is_none_or(|earned| earned >= owed) {
+                let needed = if grant == 0 { u64::MAX } else { owed.div_ceil(grant) };
+                return (ahead, ahead.saturating_add(needed));
             }
             self.skip_steady(steady);
             self.visit();
             ahead += steady + 1;
         }
-        ahead
+        (ahead, ahead)
     }
 
     /// Visits in which nothing happens and the rate stays.
@@ -253,11 +285,17 @@ impl Limiter {
 
     /// Makes the visits that are due.
     pub(super) fn catch_up(&mut self, now: Time) {
-        let due = self.clock.visits(now);
-        let mut left = due.saturating_sub(self.visits);
-        if left == 0 {
+        if self.clock.is_to_come(self.visits + 1, now) {
             return;
         }
+        let due = self.clock.visits(now);
+        if due >= self.foreseen.at {
+            self.adopt_foreseen();
+            if due == self.visits {
+                return;
+            }
+        }
+        let mut left = due - self.visits;
         self.visits = due;
         let cycles = self.clock.cycles;
         if self.at_rest {
@@ -278,6 +316,14 @@ impl Limiter {
             }
         }
         self.at_rest = rests;
+    }
+
+    /// The visits that `next_start` has made are due.
+    fn adopt_foreseen(&mut self) {
+        let Foreseen { at, flow, pacer } = self.foreseen;
+        (self.visits, self.flow, self.pacer) = (at, flow, pacer);
+        (self.cnp, self.feedback, self.bytes) = (false, 0, 0);
+        self.foreseen.at = u64::MAX;
     }
 
     fn visit(&mut self) {
