@@ -5,6 +5,8 @@
 
 use std::any::Any;
 
+use penstock_wire::Packet;
+
 use crate::agenda::{Agenda, Due, LinkChange, Observer, Recurring, Way};
 use crate::capture::{CaptureError, CaptureSink};
 use crate::link::{Direction, LinkParams, LinkStats, Wire};
@@ -109,6 +111,15 @@ impl Side {
     }
 }
 
+/// A frame for `Node::on_control_ahead`.
+struct Ahead {
+    sender: NodeId,
+    /// Of the receiver.
+    port: u32,
+    arrival: Time,
+    frame: Frame,
+}
+
 /// Everything but the nodes, so that a node can be called with all the rest in its hands.
 pub(crate) struct Core {
     pub(crate) now: Time,
@@ -126,6 +137,8 @@ pub(crate) struct Core {
     in_flight: Vec<Option<Frame>>,
     arrivals: Vec<Time>,
     free_slots: Vec<u32>,
+    /// MAC control frames that their receivers are asked about when the node that sends them is done.
+    ahead: Vec<Ahead>,
     names: Vec<String>,
     error: Option<SimError>,
     capture: Option<CaptureSink>,
@@ -152,6 +165,11 @@ impl Core {
 
     pub(crate) fn link_of(&self, node: NodeId, port: PortId) -> Option<&LinkParams> {
         self.port_index(node, port).map(|index| &self.sides[index as usize].wire.params)
+    }
+
+    pub(crate) fn time_on_link(&self, node: NodeId, port: PortId, bytes: u64) -> Option<Time> {
+        let index = self.port_index(node, port)? as usize;
+        Some(self.ports[index].out.time_for(&self.sides[index].wire, bytes))
     }
 
     pub(crate) fn set_timer(&mut self, node: NodeId, at: Time, token: u64) {
@@ -189,7 +207,9 @@ impl Core {
         if sender.wants_tx_done {
             self.schedule(free_at.max(self.now), Kind::TxDone, index, 0);
         }
-        if is_plain {
+        if is_plain && arrival > self.now && matches!(frame.packet, Packet::MacControl { .. }) {
+            self.ahead.push(Ahead { sender: node, port: peer, arrival, frame });
+        } else if is_plain {
             self.deliver(node, peer, arrival, Time::ZERO, frame);
         } else {
             self.transmit_aside(node, index, serialisation, arrival, frame);
@@ -272,6 +292,7 @@ impl Engine {
             in_flight: Vec::new(),
             arrivals: Vec::new(),
             free_slots: Vec::new(),
+            ahead: Vec::new(),
             names: Vec::new(),
             error: None,
             capture: None,
@@ -452,6 +473,9 @@ impl Engine {
                 self.core.now = Time(key.time_ps());
                 self.events += 1;
                 self.dispatch(key.rank(), number);
+                if !self.core.ahead.is_empty() {
+                    self.offer_ahead();
+                }
                 continue;
             }
             let Some(at) = self.core.queue.peek().map(|key| Time(key.time_ps())) else {
@@ -481,6 +505,19 @@ impl Engine {
         }
         for (index, node) in self.nodes.iter_mut().enumerate() {
             node.on_start(&mut Outbox { core: &mut self.core, node: NodeId(index as u32) });
+        }
+        self.offer_ahead();
+    }
+
+    /// Asks receivers of MAC control frames whether they take them now; schedules the others.
+    fn offer_ahead(&mut self) {
+        while let Some(Ahead { sender, port: index, arrival, frame }) = self.core.ahead.pop() {
+            let Packet::MacControl { control, .. } = &frame.packet else { continue };
+            let Port { node, number, .. } = self.core.ports[index as usize];
+            let mut out = Outbox { core: &mut self.core, node: NodeId(node) };
+            if !self.nodes[node as usize].on_control_ahead(arrival, number, control, &mut out) {
+                self.core.deliver(sender, index, arrival, Time::ZERO, frame);
+            }
         }
     }
 

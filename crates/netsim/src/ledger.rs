@@ -15,13 +15,21 @@ use crate::units::Time;
 /// The ledger as all endpoints of one simulation share it.
 pub type SharedLedger = Rc<RefCell<Ledger>>;
 
-/// What one flow has done.
+/// What one flow has done. The first cache line is what a packet and a window ask for.
 #[derive(Debug, Clone, Default)]
+#[repr(C, align(64))]
 pub struct FlowRecord {
-    pub posted_messages: u64,
-    pub posted_bytes: u64,
     /// Payload that arrived in order at the receiver.
     pub delivered_bytes: u64,
+    /// At the last window's end: bytes delivered, and whether something was outstanding.
+    window_bytes: u64,
+    outstanding: VecDeque<Outstanding>,
+    was_busy: bool,
+    carries_events: bool,
+    ended: bool,
+    closed: bool,
+    pub posted_messages: u64,
+    pub posted_bytes: u64,
     pub delivered_messages: u64,
     /// When its first message was there to be sent.
     pub first_post: Option<Time>,
@@ -31,13 +39,6 @@ pub struct FlowRecord {
     pub completion: Distribution,
     /// Why the sender gave up, and when.
     pub failure: Option<(Time, String)>,
-    outstanding: VecDeque<Outstanding>,
-    carries_events: bool,
-    ended: bool,
-    closed: bool,
-    /// At the last window's end: bytes delivered, and whether something was outstanding.
-    window_bytes: u64,
-    was_busy: bool,
 }
 
 impl FlowRecord {

@@ -153,20 +153,22 @@ impl Direction {
         self.frames += 1;
         self.data_frames += u64::from(carries_data(packet));
         self.wire_bytes += bytes;
-        let serialisation = match self.ps_per_byte {
-            0 => self.time_uneven(wire, bytes),
-            ps => Time(ps * bytes),
-        };
+        let serialisation = self.time_for(wire, bytes);
+        if self.ps_per_byte == 0 {
+            wire.stats.busy += serialisation;
+            wire.timed_bytes = self.wire_bytes;
+        }
         self.busy_until = start.max(self.busy_until) + serialisation;
         serialisation
     }
 
-    #[cold]
-    fn time_uneven(&self, wire: &mut Wire, bytes: u64) -> Time {
-        let time = wire.params.rate.time_for(bytes);
-        wire.stats.busy += time;
-        wire.timed_bytes = self.wire_bytes;
-        time
+    /// How long so many bytes take.
+    #[inline]
+    pub(crate) fn time_for(&self, wire: &Wire, bytes: u64) -> Time {
+        match self.ps_per_byte {
+            0 => wire.params.rate.time_for(bytes),
+            ps => Time(ps * bytes),
+        }
     }
 
     /// When the last bit of the frame that was given to `occupy` is at the other end.

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 
-use penstock_wire::Packet;
+use penstock_wire::{MacControl, Packet};
 
 use crate::engine::Core;
 use crate::link::LinkParams;
@@ -77,6 +77,13 @@ pub trait Node: Any {
     /// still `L` away: `out.now() == at - (time of the frame on the wire) - L`.
     fn on_frame(&mut self, at: Time, port: PortId, frame: Frame, out: &mut Outbox);
 
+    /// A MAC control frame has begun to leave the other end of the link and will be in at `at`. A node to which it will
+    /// make no difference before `at` may take it now, count it, and answer true: most pause frames only renew a pause, and
+    /// this saves an event for each. Otherwise `on_frame` comes at `at`. Only asked where nothing can happen to the frame.
+    fn on_control_ahead(&mut self, _at: Time, _port: PortId, _control: &MacControl, _out: &mut Outbox) -> bool {
+        false
+    }
+
     /// A timer set by [`Outbox::timer_at`] is due. Timers cannot be taken back: a node that changes its mind ignores
     /// stale tokens.
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox);
@@ -145,6 +152,11 @@ impl Outbox<'_> {
     /// The link that leaves `port`, if one is connected.
     pub fn link(&self, port: PortId) -> Option<&LinkParams> {
         self.core.link_of(self.node, port)
+    }
+
+    /// How long so many bytes take on the link that leaves `port`, if one is connected.
+    pub(crate) fn time_on_link(&self, port: PortId, bytes: u64) -> Option<Time> {
+        self.core.time_on_link(self.node, port, bytes)
     }
 
     /// Ends the run after this event: `Engine::run_until` returns `RunEnd::Stopped`.

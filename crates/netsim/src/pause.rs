@@ -12,9 +12,14 @@ pub(crate) const CLASSES: usize = 8;
 /// Bits of one pause quantum.
 const QUANTUM_BITS: u64 = 512;
 
+/// Bytes in whose time `quanta` pass.
+pub(crate) fn quanta_bytes(quanta: u16) -> u64 {
+    u64::from(quanta) * QUANTUM_BITS / 8
+}
+
 /// How long `quanta` last on a link of this rate.
 pub(crate) fn quanta_time(quanta: u16, rate: Rate) -> Time {
-    rate.time_for(u64::from(quanta) * QUANTUM_BITS / 8)
+    rate.time_for(quanta_bytes(quanta))
 }
 
 /// Pause received at one port.
@@ -71,6 +76,26 @@ impl PauseState {
         }
         self.latest = self.ends().max().unwrap_or_default();
         self.arm(now)
+    }
+
+    /// Takes a PFC frame in before it arrives at `at`, if all that it does is to prolong pauses that last until then; says
+    /// whether it did. Nobody can tell the difference, and the timer that is set is early enough.
+    pub(crate) fn renew(&mut self, at: Time, control: &MacControl, time_of: impl Fn(u16) -> Option<Time>) -> bool {
+        let MacControl::Pfc { enabled, quanta } = control else { return false };
+        let renewed = |class: usize, paused: &Paused| {
+            let until = at.saturating_add(time_of(quanta[class])?);
+            (at < paused.until && paused.until <= until).then_some(until)
+        };
+        if !classes_in(*enabled).all(|class| renewed(class, &self.classes[class]).is_some()) {
+            return false;
+        }
+        for class in classes_in(*enabled) {
+            let paused = &mut self.classes[class];
+            paused.until = renewed(class, paused).unwrap_or(paused.until);
+            self.latest = self.latest.max(paused.until);
+        }
+        self.frames += 1;
+        true
     }
 
     /// The timer fired. `Some`: set it again for this time.
@@ -165,6 +190,27 @@ mod tests {
         assert!(!state.is_paused(3, Time(1_512_000)));
         assert!(!state.is_paused(4, Time::from_us(1)));
         assert_eq!(state.paused_for(Time::from_us(9))[3], Time::from_ns(512));
+    }
+
+    #[test]
+    fn a_renewal_taken_ahead_ends_as_one_taken_on_time() {
+        let time_of = |quanta| Some(quanta_time(quanta, RATE));
+        let (first, again, at) = (Time::from_us(1), Time::from_us(2), Time::from_us(3));
+        let (mut ahead, mut on_time) = (PauseState::default(), PauseState::default());
+        assert!(!ahead.renew(first, &pfc(3, 0xFFFF), time_of), "there is nothing to renew");
+        for state in [&mut ahead, &mut on_time] {
+            state.receive(first, &pfc(3, 0xFFFF), RATE);
+        }
+        assert!(!ahead.renew(at, &pfc(3, 0), time_of) && !ahead.renew(at, &pfc(4, 0xFFFF), time_of));
+        assert!(ahead.renew(at, &pfc(3, 0xFFFF), time_of));
+        assert_eq!(ahead.paused_for(again), on_time.paused_for(again));
+        assert_eq!(on_time.receive(at, &pfc(3, 0xFFFF), RATE), None, "one timer is set");
+        for now in [at, first + quanta_time(0xFFFF, RATE), at + quanta_time(0xFFFF, RATE), Time::from_ms(9)] {
+            assert_eq!(ahead.paused_mask(now), on_time.paused_mask(now));
+            assert_eq!(ahead.paused_since(3, now), on_time.paused_since(3, now));
+            assert_eq!(ahead.paused_for(now), on_time.paused_for(now));
+            assert_eq!(ahead.wake(now), on_time.wake(now));
+        }
     }
 
     #[test]

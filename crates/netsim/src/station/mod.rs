@@ -19,7 +19,7 @@ use penstock_wire::{MacAddr, MacControl, Packet, ParseError, Qpn};
 
 use crate::flow::Endpoint;
 use crate::node::{Frame, Node, Outbox, PortId};
-use crate::pause::{PauseState, CLASSES};
+use crate::pause::{quanta_bytes, PauseState, CLASSES};
 use crate::trace::TraceSink;
 use crate::units::Time;
 use endpoint_table::{EndpointTable, Key};
@@ -102,25 +102,26 @@ impl Slot {
     }
 }
 
-/// The station node. Its only port is 0.
+/// The station node. Its only port is 0. The first cache lines have what every frame asks of it.
+#[repr(C)]
 pub struct Station {
-    config: StationConfig,
     slots: Vec<Slot>,
+    /// Until when the port sends what it was given.
+    busy_until: Time,
+    /// The SEND timer that is set.
+    send_at: Option<Time>,
+    /// The classes with endpoints in `ready`, bit i for class i.
+    ready_classes: u8,
+    /// Bit i: class i is paused, and its senders know.
+    paused: u8,
+    pause: PauseState,
+    stats: StationStats,
     by_key: EndpointTable,
     /// Who hears of pauses.
     senders: Vec<u32>,
     /// Endpoints that may have something to send, in turn, by class.
     ready: [VecDeque<u32>; CLASSES],
-    /// The classes with such endpoints, bit i for class i.
-    ready_classes: u8,
-    /// Until when the port sends what it was given.
-    busy_until: Time,
-    /// The SEND timer that is set.
-    send_at: Option<Time>,
-    pause: PauseState,
-    /// Bit i: class i is paused, and its senders know.
-    paused: u8,
-    stats: StationStats,
+    config: StationConfig,
 }
 
 impl Station {
@@ -421,6 +422,12 @@ impl Node for Station {
         } else {
             self.stats.fcs_errors += 1;
         }
+    }
+
+    fn on_control_ahead(&mut self, at: Time, port: PortId, control: &MacControl, out: &mut Outbox) -> bool {
+        let taken = self.pause.renew(at, control, |quanta| out.time_on_link(port, quanta_bytes(quanta)));
+        self.stats.rx_frames += u64::from(taken);
+        taken
     }
 
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox) {

@@ -121,6 +121,14 @@ impl PausedClock {
     }
 }
 
+/// The earlier of two times that may never come.
+fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
 /// What a trace is told of the reaction point.
 const RATE_METRICS: [&str; 4] = ["rate_current_bps", "rate_target_bps", "alpha", "cnp_handled"];
 
@@ -146,6 +154,10 @@ pub struct RcSender {
     failure_told: bool,
     ready: bool,
     timeout: Option<Time>,
+    /// A packet waits for the limiter only.
+    waits_for_limiter: bool,
+    /// What of `timeout` is not the limiter's.
+    other_timeout: Option<Time>,
 }
 
 impl RcSender {
@@ -170,6 +182,8 @@ impl RcSender {
             failure_told: false,
             ready: false,
             timeout: Some(Time::ZERO),
+            waits_for_limiter: false,
+            other_timeout: None,
         }
     }
 
@@ -238,10 +252,17 @@ impl RcSender {
         let waits_for_message = self.post(now);
         let has_packet = self.requester.can_transmit();
         self.limiter.set_waiting(now, has_packet);
-        let start = if has_packet { self.limiter.next_start(now) } else { None };
-        self.ready = has_packet && start.is_none();
         let retry = self.requester.next_timeout().and_then(|at| self.clock.time_of(at));
-        self.timeout = [start, retry, waits_for_message].into_iter().flatten().min();
+        self.other_timeout = earlier(retry, waits_for_message);
+        self.settle_start(now, has_packet);
+    }
+
+    /// The part of `settle` that depends on the limiter.
+    fn settle_start(&mut self, now: Time, has_packet: bool) {
+        let start = if has_packet { self.limiter.next_start(now) } else { None };
+        self.waits_for_limiter = start.is_some();
+        self.ready = has_packet && start.is_none();
+        self.timeout = earlier(start, self.other_timeout);
     }
 
     /// Posts what is there to be posted; returns when there will be more.
@@ -323,6 +344,9 @@ impl Endpoint for RcSender {
     }
 
     fn on_timeout(&mut self, now: Time) {
+        if self.waits_for_limiter && self.other_timeout.is_none_or(|at| now < at) {
+            return self.settle_start(now, true);
+        }
         self.requester.handle_timeout(self.clock.read(now));
         self.settle(now);
     }
