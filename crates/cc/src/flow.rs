@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One queue pair under whichever law, equal to `rtl/cc/cc_step.sv` to the bit.
 
-use crate::{DcqcnParams, Happened, Law, QcnParams, QcnState, Rate, State};
+use crate::{DcqcnParams, Happened, Law, Pacer, QcnParams, QcnState, Rate, State};
 
 /// The parameters of one group of queue pairs, for either law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,24 @@ impl Flow {
             (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip(visits, cycles, &params.dcqcn),
             (FlowState::Qcn(state), Law::Qcn) => state.skip(visits, cycles, paused, &params.qcn),
             _ => {}
+        }
+    }
+
+    /// What [`skip_settled`](Self::skip_settled) does, and what as many grants do to the flow's pacer: the same as going
+    /// from one change of rate to the next by [`steady_visits`](Self::steady_visits). False, and nothing is done, for
+    /// states in which that is the only way.
+    pub fn skip_paced(
+        &mut self,
+        visits: u64,
+        cycles: u32,
+        law: Law,
+        params: &CcParams,
+        pacer: &mut Pacer,
+        waits: bool,
+    ) -> bool {
+        match (&mut self.state, law) {
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip_paced(visits, cycles, &params.dcqcn, pacer, waits),
+            _ => false,
         }
     }
 

@@ -5,7 +5,7 @@
 //! alpha; alpha decays to `floor(alpha * (1 - g))` on its 32 internal bits, so it reaches zero;
 //! recovery goes to `ceil((R_C + R_T) / 2)`, so R_C arrives at R_T exactly.
 
-use crate::{DcqcnParams, Law, Rate, StageCounting};
+use crate::{DcqcnParams, Law, Pacer, Rate, StageCounting};
 
 /// alpha = 1 as software sees it.
 pub const ALPHA_ONE: u32 = 1 << 16;
@@ -114,8 +114,50 @@ impl State {
         }
     }
 
+    /// What [`skip`](Self::skip) does, and what the pacer's grants do in between; false, and nothing is done, where only
+    /// visiting will do. The same numbers, cheaper where the rate climbs at every few visits.
+    pub(crate) fn skip_paced(
+        &mut self,
+        visits: u64,
+        cycles: u32,
+        params: &DcqcnParams,
+        pacer: &mut Pacer,
+        waits: bool,
+    ) -> bool {
+        let interval = params.increase_interval;
+        let loses = interval < cycles || (params.alpha_interval != 0 && params.alpha_interval < cycles);
+        if !self.limited || loses || self.byte_counter_is_due(params) {
+            return false;
+        }
+        let mut left = visits;
+        while left > 0 && !self.is_at_line(params) {
+            let is_line = self.rate_current >= params.rate_line;
+            let quiet = until(self.increase_elapsed, interval, cycles).min(left);
+            pacer.skip(self.rate_current, cycles, quiet, is_line, waits);
+            self.increase_elapsed += quiet as u32 * cycles;
+            left -= quiet;
+            if left > 0 {
+                self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
+                self.raise_rate(true, params);
+                self.clamp_rates(params);
+                pacer.grant(self.rate_current, cycles, self.rate_current >= params.rate_line, waits);
+                left -= 1;
+            }
+        }
+        pacer.skip(self.rate_current, cycles, left, self.rate_current >= params.rate_line, waits);
+        let span = |visits: u64| visits.saturating_mul(u64::from(cycles));
+        self.run_alpha(span(visits), params);
+        self.run_increase(span(left), params);
+        true
+    }
+
     /// Lets the timers run for `span` cycles. Alpha and rates do not touch each other, so each may go ahead alone.
     fn run_timers(&mut self, span: u64, params: &DcqcnParams) {
+        self.run_alpha(span, params);
+        self.run_increase(span, params);
+    }
+
+    fn run_alpha(&mut self, span: u64, params: &DcqcnParams) {
         self.since_cut = self.since_cut.saturating_add(u32::try_from(span).unwrap_or(u32::MAX));
         let (elapsed, mut decays) = rounds(self.alpha_elapsed, span, params.alpha_interval);
         self.alpha_elapsed = elapsed;
@@ -123,6 +165,9 @@ impl State {
             self.alpha_full = decayed(self.alpha_full, params.g_shift);
             decays -= 1;
         }
+    }
+
+    fn run_increase(&mut self, span: u64, params: &DcqcnParams) {
         let (elapsed, mut raises) = rounds(self.increase_elapsed, span, params.increase_interval);
         self.increase_elapsed = elapsed;
         while raises > 0 && !self.is_at_line(params) {

@@ -306,6 +306,9 @@ impl Limiter {
         let rests = !self.is_limited() && !self.cnp && self.feedback == 0;
         self.visit();
         left -= 1;
+        if left > 0 && self.flow.skip_paced(left, cycles, self.law, &self.cc, &mut self.pacer, self.waits) {
+            left = 0;
+        }
         while left > 0 {
             let steady = self.flow.steady_visits(cycles, self.paused, self.law, &self.cc).min(left);
             self.skip_steady(steady);
