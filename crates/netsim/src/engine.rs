@@ -9,8 +9,9 @@ use penstock_wire::Packet;
 
 use crate::agenda::{Agenda, Due, LinkChange, Observer, Recurring, Way};
 use crate::capture::{CaptureError, CaptureSink};
-use crate::link::{Direction, LinkParams, LinkStats, Wire};
+use crate::link::{Direction, LinkParams, LinkStats};
 use crate::node::{Frame, Node, NodeId, Outbox, PortId};
+use crate::port::{Ahead, Port, Side, NO_TAP};
 use crate::queue::{EventQueue, Key};
 use crate::rng::Stream;
 use crate::trace::{NameNumber, TraceError, TraceSink};
@@ -81,45 +82,6 @@ impl Kind {
     }
 }
 
-/// One end of a link: the direction that leaves the port, and where it leads. One cache line.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Port {
-    out: Direction,
-    node: u32,
-    peer: u32,
-    number: PortId,
-    wants_tx_done: bool,
-    /// Nothing of `Side` matters to a frame that leaves.
-    is_plain: bool,
-    /// Frames are handed over to this port before they are in.
-    looks_ahead: bool,
-}
-
-/// What few frames ask of a port.
-#[derive(Debug)]
-struct Side {
-    wire: Wire,
-    peer_lookahead: Time,
-    /// Interface of the capture, `NO_TAP` where frames are not captured.
-    tap: u32,
-}
-
-impl Side {
-    fn is_plain(&self) -> bool {
-        self.wire.is_perfect && self.peer_lookahead == Time::ZERO && self.tap == NO_TAP
-    }
-}
-
-/// A frame for `Node::on_control_ahead`.
-struct Ahead {
-    sender: NodeId,
-    /// Of the receiver.
-    port: u32,
-    arrival: Time,
-    frame: Frame,
-}
-
 /// Everything but the nodes, so that a node can be called with all the rest in its hands.
 pub(crate) struct Core {
     pub(crate) now: Time,
@@ -147,7 +109,6 @@ pub(crate) struct Core {
 }
 
 const NO_PORT: u32 = u32::MAX;
-const NO_TAP: u32 = u32::MAX;
 
 impl Core {
     fn schedule(&mut self, at: Time, kind: Kind, index: u32, number: u64) {

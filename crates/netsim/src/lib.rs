@@ -22,6 +22,7 @@ mod ledger;
 mod link;
 mod node;
 mod pause;
+mod port;
 mod queue;
 pub mod report;
 mod rng;
