@@ -32,6 +32,8 @@ pub(crate) struct PauseState {
     armed: Option<Time>,
     /// Pause and PFC frames received.
     pub(crate) frames: u64,
+    /// Of these, taken by `renew`.
+    pub(crate) renewals: u64,
     /// The classes that have ever been named, bit i for class i: mostly one.
     named: u8,
     classes: [Paused; CLASSES],
@@ -95,6 +97,7 @@ impl PauseState {
             self.latest = self.latest.max(paused.until);
         }
         self.frames += 1;
+        self.renewals += 1;
         true
     }
 

@@ -254,7 +254,8 @@ impl Station {
     /// The counters of the port, pause times up to `now`.
     pub fn stats(&self, now: Time) -> StationStats {
         let (pause_frames_received, paused_for) = (self.pause.frames, self.pause.paused_for(now));
-        StationStats { pause_frames_received, paused_for, ..self.stats }
+        let rx_frames = self.stats.rx_frames + self.pause.renewals;
+        StationStats { rx_frames, pause_frames_received, paused_for, ..self.stats }
     }
 
     /// Puts an endpoint where `send_next` finds it, if it has something, and sets its timer.
@@ -425,9 +426,7 @@ impl Node for Station {
     }
 
     fn on_control_ahead(&mut self, at: Time, port: PortId, control: &MacControl, out: &mut Outbox) -> bool {
-        let taken = self.pause.renew(at, control, |quanta| out.time_on_link(port, quanta_bytes(quanta)));
-        self.stats.rx_frames += u64::from(taken);
-        taken
+        self.pause.renew(at, control, |quanta| out.time_on_link(port, quanta_bytes(quanta)))
     }
 
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox) {

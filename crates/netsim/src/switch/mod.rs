@@ -29,7 +29,7 @@ use penstock_cc::{QcnCongestionPoint, RedMarker};
 use penstock_wire::{Ecn, MacAddr, MacControl, Packet};
 
 use crate::node::{Frame, Node, Outbox, PortId};
-use crate::pause::{quanta_time, CLASSES};
+use crate::pause::{quanta_bytes, CLASSES};
 use crate::rng::Stream;
 use crate::trace::TraceSink;
 use crate::units::{ByteSize, Time};
@@ -337,8 +337,8 @@ impl Switch {
         }
         if let Some(control) = port.take_pfc_frame(SwitchParams::PAUSE_QUANTA) {
             port.set_busy(out.transmit(id, Frame::new(Packet::MacControl { src: mac, control })));
-            if let (true, Some(link)) = (port.is_pausing(), out.link(id)) {
-                let pause = quanta_time(SwitchParams::PAUSE_QUANTA, link.rate);
+            let pause = out.time_on_link(id, quanta_bytes(SwitchParams::PAUSE_QUANTA));
+            if let (true, Some(pause)) = (port.is_pausing(), pause) {
                 let due = port.plan_refresh(now + SwitchParams::refresh_after(pause));
                 set_timer(out, due, Wake::Refresh(id.0));
             }
