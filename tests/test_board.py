@@ -172,6 +172,21 @@ def test_uhal_works_across_a_veth_pair_that_leaves_checksums_to_hardware(start, 
 
 
 @tools
+def test_a_change_of_servers_is_announced_and_one_that_cannot_be_is_refused(tap, network):
+    def change(*options: str) -> subprocess.CompletedProcess[str]:
+        command = network.command(sys.executable, str(ROOT / "examples/change_servers.py"), *options, BOARD_IP)
+        return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+    beyond = change("--live", "0,4", "--first", "100")
+    assert beyond.returncode == 1 and "has 4 queue pairs, and no 4" in beyond.stderr
+    announced = change("--live", "0,2,3", "--first", "5000000000")
+    assert announced.returncode == 0 and announced.stdout.startswith(f"{BOARD_IP}: 3 servers from event 5000000000 on")
+    again = change("--live", "0,2", "--first", "6000000000")
+    assert again.returncode == 1 and "no event of the last change has come yet" in again.stderr
+    assert change("--live", "1,1", "--first", "0").returncode == 2
+
+
+@tools
 def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s_data(tap, network):
     with network.inside():
         manager = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
