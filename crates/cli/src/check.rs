@@ -5,13 +5,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use comfy_table::{presets, CellAlignment, Table};
-use penstock_readout::{
-    recover_file, recover_folder, verify_file, FileReport, Pattern, Recovered, StoreError, PARTIAL,
-};
+use penstock_readout::{recover_file, recover_folder, verify_file, FileReport, Recovered, StoreError, PARTIAL};
 use serde::Serialize;
 
+use crate::pattern::PatternName;
 use crate::Verdict;
 
 /// So many gaps in the event numbers are listed.
@@ -27,7 +25,7 @@ pub struct Arguments {
     recover: bool,
     /// What payloads must be, source by source
     #[arg(long, value_enum)]
-    payload: Option<Payload>,
+    payload: Option<PatternName>,
     /// Events without all their sources are no fault
     #[arg(long)]
     allow_incomplete: bool,
@@ -37,26 +35,6 @@ pub struct Arguments {
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Payload {
-    /// PRBS-31 as ITU-T O.150 has it, one sequence over all fragments
-    Prbs,
-    /// The same, not inverted
-    PrbsPlain,
-    /// 64-bit little-endian words that count up
-    Counter,
-}
-
-impl Payload {
-    fn pattern(self) -> Pattern {
-        match self {
-            Payload::Prbs => Pattern::Prbs31 { invert: true },
-            Payload::PrbsPlain => Pattern::Prbs31 { invert: false },
-            Payload::Counter => Pattern::Counter,
-        }
-    }
 }
 
 /// Numbers `from` to `to`, both included, that no file holds.
@@ -120,7 +98,7 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
     if files.is_empty() && unfinished.is_empty() && recovered.is_empty() {
         return Err("no events*.parquet is there; name files, or folders that hold some".to_owned());
     }
-    let pattern = arguments.payload.map(Payload::pattern);
+    let pattern = arguments.payload.map(PatternName::pattern);
     let files: Vec<FileReport> = files.iter().map(|file| verify_file(file, pattern)).collect();
     let mut numbers: Vec<u64> = files.iter().flat_map(|file| file.numbers.iter().copied()).collect();
     numbers.sort_unstable();

@@ -12,11 +12,13 @@ mod lab_board;
 mod lab_report;
 mod live;
 mod output;
+mod pattern;
 mod plots;
 mod python;
 mod recv;
 mod report;
 mod run;
+mod screen;
 mod send;
 mod simulation;
 mod source;
@@ -24,6 +26,7 @@ mod summary;
 mod usage;
 
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -78,7 +81,12 @@ impl From<Verdict> for ExitCode {
 
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("PENSTOCK_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| screen::Log)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .init();
     match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments).into(),
         Command::Board(arguments) => board::run(&arguments).into(),

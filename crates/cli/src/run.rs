@@ -170,10 +170,11 @@ pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     let raised = flag.clone();
     ctrlc::set_handler(move || {
         if raised.swap(true, Ordering::Relaxed) {
+            crate::screen::leave();
             std::process::exit(1);
         }
         if !QUIET_INTERRUPT.load(Ordering::Relaxed) {
-            eprintln!("\ninterrupted: closing the files; once more to stop at once");
+            crate::screen::say("\ninterrupted: closing the files; once more to stop at once");
         }
     })
     .map_err(|error| Failure::Fault(format!("cannot watch for Ctrl-C: {error}")))?;

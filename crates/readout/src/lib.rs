@@ -12,7 +12,7 @@
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
 //! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
 //! | [`Serving`] | events to consumers as an Arrow IPC stream, while they are stored |
-//! | [`verify_file`], [`PatternCheck`] | a stored file proved; PRBS-31 and counter payloads |
+//! | [`verify_file`], [`PatternCheck`], [`PatternReport`] | a stored file proved; PRBS-31 and counter payloads, stored or arriving |
 //! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
 //! | [`session`] | back end, connection manager and receiver in one loop |
@@ -28,6 +28,7 @@ mod check;
 mod dataset;
 mod event_file;
 mod medium;
+mod monitor;
 mod npz;
 mod pattern;
 mod poll;
@@ -55,6 +56,7 @@ pub use builder::{BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, Frag
 pub use check::{CheckReport, Difference, Reference};
 pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
 pub use medium::{create_file, CreateMedium, Medium};
+pub use monitor::{PatternPlace, PatternReport};
 pub use npz::DatasetError;
 pub use pattern::{Found, Pattern, PatternCheck};
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverError, ReceiverReport};

@@ -22,10 +22,11 @@ pub enum Pattern {
 pub enum Found {
     /// It goes on where the payload before it ended; or it is the first, and right in itself.
     Right,
-    /// Right in itself, but not what should follow.
-    Jump,
-    /// So many bits (PRBS-31) or bytes (counter) are wrong.
-    Wrong(u64),
+    /// Right in itself, but not what should follow: so many bytes of the pattern are missing before it, or were there
+    /// already if the number is below 0. None: there were so many jumps that they are no longer measured.
+    Jump { bytes: Option<i64> },
+    /// So many bits (PRBS-31) or bytes (counter) are wrong, the first of them in byte `first`.
+    Wrong { errors: u64, first: usize },
 }
 
 /// Where one source is in its pattern.
@@ -41,11 +42,15 @@ pub struct PatternCheck {
     pattern: Pattern,
     /// By source; none before its first payload and behind a gap.
     places: Vec<Option<Place>>,
+    jumps: u32,
 }
+
+/// So many jumps are measured: with PRBS-31 that takes milliseconds each.
+const MEASURED: u32 = 100;
 
 impl PatternCheck {
     pub fn new(pattern: Pattern) -> PatternCheck {
-        PatternCheck { pattern, places: Vec::new() }
+        PatternCheck { pattern, places: Vec::new(), jumps: 0 }
     }
 
     /// Sources seen so far: those below this number.
@@ -66,8 +71,8 @@ impl PatternCheck {
         if self.places.len() <= at {
             self.places.resize(at + 1, None);
         }
-        let place = self.places[at].take();
-        let expected = place.map(|mut place| {
+        let before = self.places[at].take();
+        let expected = before.clone().map(|mut place| {
             let errors = errors(&mut place, payload);
             (place, errors)
         });
@@ -75,16 +80,22 @@ impl PatternCheck {
             self.places[at] = Some(place);
             return Found::Right;
         }
-        let anew = self.join(payload).map(|mut place| {
+        let wrong = |errors, place: &Option<Place>| Found::Wrong { errors, first: first_error(place, payload) };
+        let start = self.join(payload);
+        let anew = start.clone().map(|mut place| {
             let errors = errors(&mut place, payload);
             (place, errors)
         });
         let (place, found) = match (expected, anew) {
             (None, Some((place, 0))) => (Some(place), Found::Right),
-            (Some(_), Some((place, 0))) => (Some(place), Found::Jump),
-            (Some((place, wrong)), _) => (Some(place), Found::Wrong(wrong)),
-            (None, Some((_, wrong))) => (None, Found::Wrong(wrong)),
-            (None, None) => (None, Found::Wrong(payload.len() as u64 * 8)),
+            (Some(_), Some((place, 0))) => {
+                self.jumps = self.jumps.saturating_add(1);
+                let bytes = (self.jumps <= MEASURED).then(|| way(&before, &start));
+                (Some(place), Found::Jump { bytes })
+            }
+            (Some((place, errors)), _) => (Some(place), wrong(errors, &before)),
+            (None, Some((_, errors))) => (None, wrong(errors, &start)),
+            (None, None) => (None, Found::Wrong { errors: payload.len() as u64 * 8, first: 0 }),
         };
         self.places[at] = place;
         found
@@ -113,16 +124,49 @@ fn errors(place: &mut Place, payload: &[u8]) -> u64 {
     match place {
         Place::Prbs31(prbs) => prbs.errors(payload),
         Place::Counter(next) => {
-            let mut wrong = 0;
-            for word in payload.chunks(8) {
-                let expected = next.to_le_bytes();
-                if *word != expected[..word.len()] {
-                    wrong += word.iter().zip(expected).filter(|(found, expected)| *found != expected).count() as u64;
-                }
-                *next = next.wrapping_add(1);
+            let (words, rest) = payload.as_chunks::<8>();
+            let first = *next;
+            let expected = |i: usize| first.wrapping_add(i as u64);
+            let differ = |(i, word): (usize, &[u8; 8])| u64::from_le_bytes(*word) ^ expected(i);
+            let differing = words.iter().enumerate().map(differ).fold(0, |all, bits| all | bits);
+            *next = expected(words.len() + usize::from(!rest.is_empty()));
+            if differing == 0 && *rest == expected(words.len()).to_le_bytes()[..rest.len()] {
+                return 0;
             }
-            wrong
+            wrong_of_counter(first, payload).count() as u64
         }
+    }
+}
+
+/// Places of the wrong bytes of a payload that should count up from `first`.
+fn wrong_of_counter(first: u64, payload: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    let right = move |at: usize| first.wrapping_add(at as u64 / 8).to_le_bytes()[at % 8];
+    payload.iter().enumerate().filter(move |(at, byte)| **byte != right(*at)).map(|(at, _)| at)
+}
+
+/// The first wrong byte of a payload that should begin at `place`.
+fn first_error(place: &Option<Place>, payload: &[u8]) -> usize {
+    let first = match place {
+        Some(Place::Prbs31(prbs)) => prbs.first_error(payload),
+        Some(Place::Counter(first)) => wrong_of_counter(*first, payload).next(),
+        None => None,
+    };
+    first.unwrap_or(0)
+}
+
+/// Bytes from one place on to another, the shorter way round.
+fn way(from: &Option<Place>, to: &Option<Place>) -> i64 {
+    match (from, to) {
+        (Some(Place::Prbs31(from)), Some(Place::Prbs31(to))) => {
+            let bytes = from.bytes_to(to) as i64;
+            if bytes > PRBS_BYTES as i64 / 2 {
+                bytes - PRBS_BYTES as i64
+            } else {
+                bytes
+            }
+        }
+        (Some(Place::Counter(from)), Some(Place::Counter(to))) => (to.wrapping_sub(*from) as i64).saturating_mul(8),
+        _ => 0,
     }
 }
 
@@ -161,7 +205,11 @@ mod tests {
             messages[2][100] ^= 1;
             let mut check = PatternCheck::new(pattern);
             let found: Vec<Found> = messages.iter().map(|message| check.check(3, message)).collect();
-            assert_eq!(found, [Found::Right, Found::Right, Found::Wrong(1), Found::Right, Found::Right], "{pattern:?}");
+            assert_eq!(
+                found,
+                [Found::Right, Found::Right, Found::Wrong { errors: 1, first: 100 }, Found::Right, Found::Right],
+                "{pattern:?}"
+            );
         }
     }
 
@@ -172,7 +220,7 @@ mod tests {
         {
             let mut check = PatternCheck::new(pattern);
             assert_eq!(check.check(0, &messages[0]), Found::Right);
-            assert_eq!(check.check(0, &messages[2]), Found::Jump, "{pattern:?}");
+            assert_eq!(check.check(0, &messages[2]), Found::Jump { bytes: Some(8) }, "{pattern:?}");
             check.skip(0);
             assert_eq!(check.check(0, &messages[4]), Found::Right, "{pattern:?}");
             assert_eq!(check.check(1, &messages[3]), Found::Right, "another source is elsewhere");
@@ -180,10 +228,23 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_begins_again_goes_back() {
+        for (pattern, messages) in
+            [(Pattern::Prbs31 { invert: true }, prbs(&LENGTHS)), (Pattern::Counter, counter(&LENGTHS))]
+        {
+            let mut check = PatternCheck::new(pattern);
+            assert_eq!([0, 1].map(|i| check.check(0, &messages[i])), [Found::Right; 2]);
+            let back = if pattern == Pattern::Counter { 1144 + 8 } else { 1142 + 8 };
+            assert_eq!(check.check(0, &messages[0]), Found::Jump { bytes: Some(-back) });
+            assert_eq!(check.check(0, &messages[1]), Found::Right);
+        }
+    }
+
+    #[test]
     fn what_is_no_pattern_is_wrong() {
         let mut check = PatternCheck::new(Pattern::Prbs31 { invert: false });
-        assert!(matches!(check.check(0, &[0; 64]), Found::Wrong(_)));
-        assert!(matches!(check.check(0, &[1; 64]), Found::Wrong(_)));
-        assert!(matches!(PatternCheck::new(Pattern::Counter).check(0, &[1; 64]), Found::Wrong(_)));
+        assert!(matches!(check.check(0, &[0; 64]), Found::Wrong { .. }));
+        assert!(matches!(check.check(0, &[1; 64]), Found::Wrong { .. }));
+        assert!(matches!(PatternCheck::new(Pattern::Counter).check(0, &[1; 64]), Found::Wrong { .. }));
     }
 }

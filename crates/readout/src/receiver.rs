@@ -19,6 +19,8 @@ use serde::Serialize;
 
 use crate::builder::{BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Pushed};
 use crate::check::{CheckReport, Reference};
+use crate::monitor::{PatternMonitor, PatternReport};
+use crate::pattern::Pattern;
 use crate::ring::{Region, Ring, RingConfig, RingConfigError, RingCounters};
 use crate::sequence::{Share, ShareError};
 use crate::sink::{Event, EventSink, Fragment, StoreError};
@@ -74,6 +76,8 @@ pub struct ReceiverReport {
     pub rings: Vec<RingCounters>,
     /// None if there is no reference to compare with.
     pub check: Option<CheckReport>,
+    /// By board; none if no pattern is looked for.
+    pub pattern: Option<Vec<PatternReport>>,
 }
 
 /// How long storage is left alone before it is asked again; and if it is only slow.
@@ -117,6 +121,9 @@ pub struct Receiver<S> {
     stalled: Option<Stall>,
     counters: ReceiverCounters,
     check: CheckReport,
+    pattern: Option<PatternMonitor>,
+    /// Messages are nothing but the pattern: no fragments, no events.
+    bare: bool,
 }
 
 impl<S: EventSink> Receiver<S> {
@@ -173,6 +180,8 @@ impl<S: EventSink> Receiver<S> {
             stalled: None,
             counters: ReceiverCounters::default(),
             check: CheckReport::default(),
+            pattern: None,
+            bare: false,
         })
     }
 
@@ -181,6 +190,20 @@ impl<S: EventSink> Receiver<S> {
     pub fn with_reference(mut self, reference: impl Reference + Send + 'static) -> Self {
         self.reference = Some(Box::new(reference));
         self
+    }
+
+    /// Compares the payloads of every board with a test pattern, in order of event, when they are stored.
+    #[must_use]
+    pub fn with_pattern(mut self, pattern: Pattern) -> Self {
+        self.pattern = Some(PatternMonitor::new(pattern, self.rings.len()));
+        self
+    }
+
+    /// Messages are no fragments but nothing but a test pattern, as the gateware's message source makes them: they are
+    /// compared with it, and their slots are free again at once. There are no events.
+    #[must_use]
+    pub fn with_bare_pattern(self, pattern: Pattern) -> Self {
+        Receiver { bare: true, ..self.with_pattern(pattern) }
     }
 
     /// The memory region of `board`; none if there is no such board.
@@ -205,12 +228,20 @@ impl<S: EventSink> Receiver<S> {
         }
     }
 
+    /// Receives of `board` that are posted now; 0 if there is no such board.
+    pub fn credits(&self, board: u16) -> u32 {
+        self.rings.get(usize::from(board)).map_or(0, Ring::posted)
+    }
+
     /// The ring of `board` begins again for a new queue pair: see [`Ring::restart`].
     #[must_use = "a ring that holds fragments has not begun again"]
     pub fn restart_ring(&mut self, board: u16, rkey: u32) -> bool {
         let again = self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey));
         if again {
             self.builder.reconnected(board);
+            if let Some(pattern) = &mut self.pattern {
+                pattern.begin_anew(board);
+            }
         }
         again
     }
@@ -238,6 +269,11 @@ impl<S: EventSink> Receiver<S> {
         };
         if let Err(error) = ring.complete(imm, byte_len) {
             tracing::warn!(board, %error, "completion refused");
+            return Ok(());
+        }
+        if let Some(pattern) = self.pattern.as_mut().filter(|_| self.bare) {
+            pattern.payload(board, None, ring.message(imm));
+            ring.release(imm);
             return Ok(());
         }
         if !self.take_fragment(now_ps, board, imm, byte_len) {
@@ -300,6 +336,11 @@ impl<S: EventSink> Receiver<S> {
         self.builder.change_share(share)
     }
 
+    /// Payloads compared with a test pattern so far.
+    pub fn messages_compared(&self) -> u64 {
+        self.pattern.as_ref().map_or(0, |pattern| pattern.reports().iter().map(|board| board.messages).sum())
+    }
+
     /// Events handed to the sink so far, complete or not.
     pub fn events_stored(&self) -> u64 {
         let BuilderCounters { events_complete, events_incomplete, .. } = self.builder.counters();
@@ -313,6 +354,7 @@ impl<S: EventSink> Receiver<S> {
             builder: self.builder.counters().clone(),
             rings: self.rings.iter().map(|ring| *ring.counters()).collect(),
             check: self.reference.is_some().then(|| self.check.clone()),
+            pattern: self.pattern.as_ref().map(|pattern| pattern.reports().to_vec()),
         }
     }
 
@@ -400,6 +442,10 @@ impl<S: EventSink> Receiver<S> {
                 for &Fragment { source, payload, .. } in &fragments {
                     self.check.compare(&**reference, number, source, payload);
                 }
+            }
+            if let Some(pattern) = &mut self.pattern {
+                pattern.event(number, &missing);
+                fragments.iter().for_each(|part| pattern.payload(part.source, Some(number), part.payload));
             }
             let until_ps = consumed_at(self.consumer_bytes_per_s, self.consumer_busy_until_ps.max(now_ps), bytes);
             self.consumer_busy_until_ps = until_ps;

@@ -184,6 +184,11 @@ impl Ring {
         credits
     }
 
+    /// Slots that have a receive and wait for a message.
+    pub fn posted(&self) -> u32 {
+        self.slots.iter().filter(|slot| **slot == Slot::Posted).count() as u32
+    }
+
     /// Hands out the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or [`NO_SLOT`].
     pub fn take_receives(&mut self, mut post: impl FnMut(RecvWr)) {
         for _ in 0..std::mem::take(&mut self.spent_receives) {

@@ -262,9 +262,14 @@ impl Verifier {
         }
         match self.pattern.as_mut().map(|pattern| pattern.check(source, payload)) {
             None | Some(Found::Right) => {}
-            Some(Found::Jump) => self.problem(Some((event, source)), "its pattern does not follow the fragment before"),
-            Some(Found::Wrong(errors)) => {
-                self.problem(Some((event, source)), format!("its pattern has {errors} errors"));
+            Some(Found::Jump { bytes }) => {
+                let mut what = "its pattern does not follow the fragment before".to_owned();
+                what += &bytes.map_or(String::new(), |bytes| format!(", but is {bytes} bytes further on"));
+                self.problem(Some((event, source)), what);
+            }
+            Some(Found::Wrong { errors, first }) => {
+                let what = format!("its pattern has {errors} errors, the first in byte {first}");
+                self.problem(Some((event, source)), what);
             }
         }
     }

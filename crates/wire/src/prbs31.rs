@@ -7,7 +7,11 @@
 //! bits n-31f and n-28f with every power of two f. With f = 64 each 224 bytes are the sum of those 248
 //! and 224 bytes before them, which is how long stretches are made.
 
+use alloc::vec::Vec;
+
 const STATE_MASK: u32 = 0x7FFF_FFFF;
+/// Bytes after which the bytes repeat: the period in bits, since that is odd.
+const PERIOD: u64 = (1 << 31) - 1;
 /// Bytes that are made from others, 31 f and 28 f bits back with f = 64.
 const FAR: usize = 31 * 8;
 const NEAR: usize = 28 * 8;
@@ -74,35 +78,105 @@ impl Prbs31 {
     /// Compares `data` with the next bytes of the sequence and returns the number of wrong bits.
     /// The sequence moves on as if all had been right, so one error is counted once.
     pub fn errors(&mut self, data: &[u8]) -> u64 {
+        if self.agrees(data) {
+            return 0;
+        }
         let mut errors = 0;
+        self.compare(data, |_, wrong| errors += u64::from(wrong.count_ones()));
+        errors
+    }
+
+    /// Where the first wrong byte of `data` is; none if all are right. The sequence does not move on.
+    pub fn first_error(&self, data: &[u8]) -> Option<usize> {
+        let mut first = None;
+        self.clone().compare(data, |at, _| first = first.or(Some(at)));
+        first
+    }
+
+    /// Whether `data` goes on as the sequence does, which then moves on. The first bytes are compared with the sequence,
+    /// each of the others with the sum of two before it, 31 and 28 bytes back, which are right by then.
+    fn agrees(&mut self, data: &[u8]) -> bool {
+        const FAR: usize = 31;
+        const NEAR: usize = 28;
+        let (mut expected, mut behind) = ([0; FAR], self.clone());
+        let head = data.len().min(FAR);
+        behind.fill(&mut expected[..head]);
+        if expected[..head] != data[..head] {
+            return false;
+        }
+        if data.len() > FAR {
+            let flip = self.flip as u8;
+            let sums = data.iter().zip(&data[FAR - NEAR..]).map(|(far, near)| far ^ near ^ flip);
+            let wrong = data[FAR..].iter().zip(sums).fold(0, |wrong, (byte, sum)| wrong | (byte ^ sum));
+            if wrong != 0 {
+                return false;
+            }
+            let last = [4, 3, 2, 1].map(|back| data[data.len() - back] ^ flip);
+            behind.state = u32::from_le_bytes(last) >> 1;
+        }
+        *self = behind;
+        true
+    }
+
+    /// Tells of every wrong byte of `data`: its place, and its wrong bits. The sequence moves on.
+    fn compare(&mut self, data: &[u8], mut wrong: impl FnMut(usize, u8)) {
         let mut expected = [0; FAR + 64 * NEAR];
-        for piece in data.chunks(expected.len()) {
+        let whole = expected.len();
+        for (piece, from) in data.chunks(whole).zip((0..).step_by(whole)) {
             let expected = &mut expected[..piece.len()];
             self.fill(expected);
-            if expected != piece {
-                errors += expected.iter().zip(piece).map(|(a, b)| u64::from((a ^ b).count_ones())).sum::<u64>();
-            }
+            let differing = expected.iter().zip(piece).enumerate().filter(|(_, (a, b))| a != b);
+            differing.for_each(|(at, (a, b))| wrong(from + at, a ^ b));
         }
-        errors
+    }
+
+    /// How many bytes of the sequence lie between here and `there`, which is a place of the same one: below the period,
+    /// 2^31 - 1. Shanks' giant steps; takes milliseconds and a megabyte.
+    pub fn bytes_to(&self, there: &Prbs31) -> u64 {
+        const STEP: u32 = 46_341; // its square exceeds the period
+        let (byte, giant) = (bytes_on(1), bytes_on(STEP.into()));
+        let mut near: Vec<(u32, u32)> = Vec::with_capacity(STEP as usize);
+        let mut state = there.state;
+        for back in 0..STEP {
+            near.push((state, back));
+            state = apply(&byte, state);
+        }
+        near.sort_unstable();
+        let mut state = self.state;
+        for steps in 0..=u64::from(STEP) {
+            if let Ok(found) = near.binary_search_by_key(&state, |(state, _)| *state) {
+                // Where several are equal the sequence has gone round; which of them is found does not matter.
+                let (ahead, back) = (steps * u64::from(STEP), u64::from(near[found].1));
+                return (ahead + PERIOD - back) % PERIOD;
+            }
+            state = apply(&giant, state);
+        }
+        0
     }
 
     /// Moves on by `bytes` without making them: over messages that went elsewhere, or were lost.
     pub fn skip(&mut self, bytes: u64) {
-        // The state is linear in itself: square the step of one byte as often as `bytes` has bits.
-        let mut columns: [u32; 31] = core::array::from_fn(|i| {
-            let mut unit = Prbs31 { state: 1 << i, flip: 0 };
-            unit.step(8);
-            unit.state
-        });
-        let mut left = bytes;
-        while left != 0 {
-            if left & 1 == 1 {
-                self.state = apply(&columns, self.state);
-            }
-            columns = columns.map(|column| apply(&columns, column));
-            left >>= 1;
-        }
+        self.state = apply(&bytes_on(bytes), self.state);
     }
+}
+
+/// The step over so many bytes. The state is linear in itself: square the step of one byte as often as they have bits.
+fn bytes_on(bytes: u64) -> [u32; 31] {
+    let mut columns: [u32; 31] = core::array::from_fn(|i| {
+        let mut unit = Prbs31 { state: 1 << i, flip: 0 };
+        unit.step(8);
+        unit.state
+    });
+    let mut all = core::array::from_fn(|i| 1 << i);
+    let mut left = bytes;
+    while left != 0 {
+        if left & 1 == 1 {
+            all = all.map(|column| apply(&columns, column));
+        }
+        columns = columns.map(|column| apply(&columns, column));
+        left >>= 1;
+    }
+    all
 }
 
 /// The state that a linear step, given by what it makes of each single bit, makes of `state`.
@@ -115,7 +189,6 @@ fn apply(columns: &[u32; 31], state: u32) -> u32 {
 mod tests {
     use super::*;
     use alloc::vec;
-    use alloc::vec::Vec;
 
     /// O.150 as it is drawn: 31 stages, the sum of stages 28 and 31 goes into stage 1 and is the next bit.
     fn shift_register(seed: u32, invert: bool, len: usize) -> Vec<u8> {
@@ -171,6 +244,28 @@ mod tests {
         let mut prbs = Prbs31::new(5, true);
         assert_eq!(prbs.errors(&data), 1 + 1 + 2 + 8 + 1);
         assert_eq!(prbs.errors(&stream(Prbs31::new(5, true), 40_010)[40_000..]), 0);
+    }
+
+    #[test]
+    fn the_first_wrong_byte_is_found_wherever_it_is() {
+        let data = stream(Prbs31::new(5, true), 40_000);
+        assert_eq!(Prbs31::new(5, true).first_error(&data), None);
+        for at in [0, 30, 31, 32, 58, 59, 247, 14_583, 14_584, 39_999] {
+            let mut wrong = data.clone();
+            wrong[at] ^= 0x10;
+            wrong[39_999] ^= 0x80;
+            assert_eq!(Prbs31::new(5, true).first_error(&wrong), Some(at));
+        }
+    }
+
+    #[test]
+    fn the_way_between_two_places_is_measured() {
+        let here = Prbs31::new(0x2A5C_91D3, true);
+        for bytes in [0, 1, 31, 46_340, 46_341, 1_000_000, PERIOD - 46_341, PERIOD - 1] {
+            let mut there = here.clone();
+            there.skip(bytes);
+            assert_eq!(here.bytes_to(&there), bytes);
+        }
     }
 
     #[test]

@@ -9,10 +9,11 @@ mod options;
 mod sink;
 mod state;
 mod tables;
+mod view;
 
 use crate::run::{on_interrupt, told, Failure};
+use crate::screen::say;
 use crate::Verdict;
-use indicatif::{ProgressBar, ProgressStyle};
 use options::{NumaChoice, Settings};
 use penstock_readout::backend::{Backend, GidChoice, PacketBackend, PacketConfig, SessionClock, Verbs, VerbsConfig};
 use penstock_readout::session::{Session, SessionError, SessionReport};
@@ -20,6 +21,7 @@ use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaE
 use sink::Sink;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use view::View;
 
 pub use options::Arguments;
 
@@ -59,18 +61,25 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
         let boards = u16::try_from(told.boards.len()).map_err(refused)?;
         session = session.with_reference(EventSource::new(&dataset, boards).map_err(refused)?);
     }
+    if let Some(name) = arguments.payload {
+        session = session.with_pattern(name.pattern(), arguments.bare);
+    }
     let mut memory = state::State::open(arguments.state.as_deref(), address.ip);
     session.forget_earlier(&memory.earlier());
     let metrics = arguments.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
+    let title = tables::opening(arguments, &told, &address);
     if !arguments.json {
-        eprintln!("{}", tables::opening(arguments, &told, &address));
+        eprintln!("{title}");
     }
+    let mut view = (!arguments.json).then(|| View::open(title, arguments.events.or(arguments.messages))).flatten();
 
-    let bar = progress_bar(arguments);
     let (mut told_of_missing, mut next_turn) = (false, 0);
     let bring_up_ps = u64::from(arguments.bring_up) * PS_PER_S;
     let end_ps = arguments.seconds.map_or(u64::MAX, |s| (s * PS_PER_S as f64) as u64);
-    let enough = |session: &Session<Sink>| arguments.events.is_some_and(|n| session.events_stored() >= n);
+    let enough = |session: &Session<Sink>| {
+        arguments.events.is_some_and(|n| session.events_stored() >= n)
+            || arguments.messages.is_some_and(|n| session.receiver().messages_compared() >= n)
+    };
     while !interrupted.load(Ordering::Relaxed) && !enough(&session) && session.now_ps() < end_ps {
         session.step(TURN_PS).map_err(fault)?;
         let now = session.now_ps();
@@ -79,21 +88,20 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
         }
         next_turn = now + TURN_PS;
         memory.keep(&session.remembered());
-        bar.set_position(session.events_stored());
-        bar.set_message(format!("{} of {} boards up", session.boards_up(), told.boards.len()));
-        if let Some(error) = session.receiver().stalled() {
-            bar.set_message(format!("waiting: {error}"));
+        if let Some(view) = view.as_mut().filter(|view| view.is_due()) {
+            let stalled = session.receiver().stalled().map(ToString::to_string);
+            view.draw(session.report(), stalled);
         }
         if let Some(metrics) = &metrics {
             metrics.tell(&session.report());
         }
         if !told_of_missing && now > bring_up_ps {
             told_of_missing = true;
-            bar.suspend(|| tables::missing(&session.report()).iter().for_each(|line| eprintln!("{line}")));
+            tables::missing(&session.report()).iter().for_each(|line| say(line));
         }
     }
-    bar.finish_and_clear();
     let report = session.report();
+    drop(view);
     finish(&mut session)?;
     memory.keep(&session.remembered());
     Ok(conclude(arguments, report, session.report()))
@@ -148,18 +156,6 @@ fn conclude(arguments: &Arguments, before: SessionReport, after: SessionReport) 
     } else {
         Verdict::Fault
     }
-}
-
-fn progress_bar(arguments: &Arguments) -> ProgressBar {
-    if arguments.json {
-        return ProgressBar::hidden();
-    }
-    let (bar, template) = match arguments.events {
-        Some(events) => (ProgressBar::new(events), "{bar:40} {pos}/{len} events, {msg}, {elapsed} elapsed, {eta} left"),
-        None => (ProgressBar::no_length(), "{spinner} {pos} events, {msg}, {elapsed} elapsed"),
-    };
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar.with_style(ProgressStyle::with_template(template).expect("a valid template"))
 }
 
 fn open_backend(arguments: &Arguments, settings: &Settings, clock: SessionClock) -> Result<Box<dyn Backend>, Failure> {

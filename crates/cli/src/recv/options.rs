@@ -5,6 +5,7 @@
 
 use super::boards::{read_boards, Boards};
 use super::sink::Rows;
+use crate::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
 use penstock_readout::{BuilderConfig, Pages, RingConfig};
@@ -122,6 +123,15 @@ pub struct Arguments {
     /// Compare payloads with these recorded events (npz)
     #[arg(long, value_name = "FILE")]
     pub reference: Option<PathBuf>,
+    /// Compare payloads with a test pattern, board by board
+    #[arg(long, value_enum)]
+    pub payload: Option<PatternName>,
+    /// Messages are nothing but the --payload, without fragment headers: those of the gateware's own source
+    #[arg(long, requires = "payload", conflicts_with_all = ["events", "out", "serve", "reference", "consumer_rate"])]
+    pub bare: bool,
+    /// End after so many messages of all boards together, with --bare
+    #[arg(long, requires = "bare", value_name = "N")]
+    pub messages: Option<u64>,
     /// End after so many events
     #[arg(long)]
     pub events: Option<u64>,

@@ -46,7 +46,8 @@ impl State {
             // Tried again the next time: what stands in the way may be gone.
             Err(error) if !self.warned => {
                 self.warned = true;
-                eprintln!("warning: {}: {error}; after a crash boards may have no free queue pair", file.display());
+                let what = "after a crash boards may have no free queue pair";
+                crate::screen::say(&format!("warning: {}: {error}; {what}", file.display()));
             }
             Err(_) => {}
         }

@@ -6,6 +6,7 @@ use super::options::Arguments;
 use comfy_table::{presets, CellAlignment, Table};
 use penstock_readout::backend::LocalAddress;
 use penstock_readout::session::{BoardReport, BoardState, SessionConfig, SessionReport};
+use penstock_readout::{PatternPlace, PatternReport};
 
 /// More boards than this are not listed one by one.
 const LISTED: usize = 32;
@@ -32,7 +33,7 @@ pub fn missing(report: &SessionReport) -> Vec<String> {
     missing.map(|board| format!("not up: {}: {}", board.name, why(board))).collect()
 }
 
-fn why(board: &BoardReport) -> String {
+pub fn why(board: &BoardReport) -> String {
     let waited = || format!("{}: has not asked for a queue pair", board.ip);
     board.trouble.clone().unwrap_or_else(waited)
 }
@@ -43,7 +44,8 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     let mut faults: Vec<String> = report
         .boards
         .iter()
-        .filter(|board| board.lives == 0)
+        // A message may overtake the last answer of the connection manager.
+        .filter(|board| board.lives == 0 && board.messages == 0)
         .map(|board| format!("{} never came up: {}", board.name, why(board)))
         .collect();
     let mut count = |n: u64, what: &str| {
@@ -57,9 +59,45 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     count(readout.fragments_wrong_source, "fragments with another board's number");
     count(builder.duplicates, "fragments came twice");
     count(builder.strays(), "fragments belong to no event");
+    faults.extend(pattern_faults(report));
+    let mut count = |n: u64, what: &str| {
+        if n > 0 {
+            faults.push(format!("{n} {what}"));
+        }
+    };
     if let Some(check) = &report.readout.check {
         count(check.fragments_differing, "fragments differ from the reference");
         faults.extend(check.first_difference.map(|difference| format!("first difference: {difference}")));
+    }
+    faults
+}
+
+/// Of test patterns; a run in which nothing was compared proves nothing.
+fn pattern_faults(report: &SessionReport) -> Vec<String> {
+    let Some(patterns) = &report.readout.pattern else { return Vec::new() };
+    let mut faults = Vec::new();
+    for (board, found) in report.boards.iter().zip(patterns) {
+        let name = &board.name;
+        let place = |place: &PatternPlace| {
+            let event = place.event.map_or(String::new(), |event| format!(" (event {event})"));
+            format!("message {}{event}", place.message)
+        };
+        if found.messages == 0 {
+            faults.push(format!("{name}: no message came to compare with the pattern"));
+        }
+        if let Some(first) = &found.first_error {
+            let (errors, wrong, all) = (found.errors, found.messages_wrong, found.messages);
+            let at = format!("{}, byte {}", place(first), first.byte);
+            faults.push(format!("{name}: {errors} errors in the pattern of {wrong} of {all} messages, first in {at}"));
+        }
+        if let Some(first) = &found.first_gap {
+            let bytes = match found.first_gap_bytes {
+                Some(bytes) if bytes < 0 => format!(", where it goes back by {} bytes", bytes.unsigned_abs()),
+                Some(bytes) => format!(", where {bytes} bytes are missing"),
+                None => String::new(),
+            };
+            faults.push(format!("{name}: {} gaps in the pattern, first before {}{bytes}", found.gaps, place(first)));
+        }
     }
     faults
 }
@@ -123,6 +161,14 @@ fn totals(report: &SessionReport) -> String {
         readout.bytes_stored as f64 / 1e6,
         report.poll,
     );
+    if let Some(patterns) = &report.readout.pattern {
+        let sum = |of: &dyn Fn(&PatternReport) -> u64| patterns.iter().map(of).sum::<u64>();
+        let (messages, bytes) = (sum(&|board| board.messages), sum(&|board| board.bytes));
+        let (errors, gaps) = (sum(&|board| board.errors), sum(&|board| board.gaps));
+        let megabytes = bytes as f64 / 1e6;
+        text =
+            format!("pattern: {messages} messages, {megabytes:.1} MB compared, {errors} errors, {gaps} gaps\n{text}");
+    }
     if let Some(latency) = &report.latency {
         let us = |ns: u64| ns as f64 / 1e3;
         let (median, p99) = (us(latency.median_ns), us(latency.p99_ns));

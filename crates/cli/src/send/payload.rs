@@ -17,7 +17,7 @@ const DEFAULT_INTERVAL_NS: u64 = 100_000;
 
 enum Kind {
     Prbs(Prbs31),
-    Counter(u32),
+    Counter(u64),
     Recorded(Arc<EventSource>),
 }
 
@@ -94,7 +94,7 @@ impl Messages {
             Kind::Recorded(_) => {}
             Kind::Prbs(prbs) => prbs.fill(&mut message[HEADER_LEN..]),
             Kind::Counter(count) => {
-                let mut words = message[HEADER_LEN..].chunks_exact_mut(4);
+                let mut words = message[HEADER_LEN..].chunks_exact_mut(8);
                 let mut next = *count;
                 for word in &mut words {
                     word.copy_from_slice(&next.to_le_bytes());
@@ -102,7 +102,7 @@ impl Messages {
                 }
                 let rest = words.into_remainder();
                 rest.copy_from_slice(&next.to_le_bytes()[..rest.len()]);
-                *count = next.wrapping_add(u32::from(!rest.is_empty()));
+                *count = next.wrapping_add(u64::from(!rest.is_empty()));
             }
         }
         let header = FragmentHeader::for_payload(self.source, event, timestamp_ns, &message[HEADER_LEN..]);

@@ -20,7 +20,8 @@ pub use report::{BoardReport, SessionReport};
 use crate::backend::{Backend, BackendError, Completion, PollMode, QpSpec, SessionClock};
 use crate::sys::{thread_cpu_time, Pages, RingMemory};
 use crate::{
-    BuilderConfig, EventSink, MemoryError, Receiver, ReceiverConfig, ReceiverError, Reference, RingConfig, StoreError,
+    BuilderConfig, EventSink, MemoryError, Pattern, Receiver, ReceiverConfig, ReceiverError, Reference, RingConfig,
+    StoreError,
 };
 use board::Board;
 use first_event::FirstEvent;
@@ -204,6 +205,19 @@ impl<S: EventSink> Session<S> {
     #[must_use]
     pub fn with_reference(mut self, reference: impl Reference + Send + 'static) -> Self {
         self.core.receiver = self.core.receiver.with_reference(reference);
+        self
+    }
+
+    /// Compares payloads with a test pattern; `bare` messages are nothing but the pattern, and there are no events.
+    #[must_use]
+    pub fn with_pattern(mut self, pattern: Pattern, bare: bool) -> Self {
+        self.core.receiver = match bare {
+            true => self.core.receiver.with_bare_pattern(pattern),
+            false => self.core.receiver.with_pattern(pattern),
+        };
+        if bare {
+            self.first_event = None;
+        }
         self
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use penstock_transport::CmListenerCounters;
+use penstock_transport::{CmListenerCounters, CmState};
 use serde::Serialize;
 
 use super::{BoardState, Core};
@@ -20,8 +20,12 @@ pub struct BoardReport {
     pub name: String,
     pub ip: String,
     pub state: BoardState,
+    /// Of the connection manager, that is asked for and not yet answered.
+    pub step: Option<String>,
     /// How often it came up.
     pub lives: u32,
+    /// Receives that are posted: messages that it may send.
+    pub credits: u32,
     pub messages: u64,
     /// Of all messages, fragment headers included.
     pub bytes: u64,
@@ -78,7 +82,12 @@ pub(super) fn of<S: EventSink>(
         name: board.spec.name.clone(),
         ip: board.spec.ip.to_string(),
         state: board.state,
+        step: match board.opener.state() {
+            CmState::Asking(request) => Some(request.to_string()),
+            _ => None,
+        },
         lives: board.lives,
+        credits: core.receiver.credits(i as u16),
         messages: board.messages,
         bytes: board.bytes,
         trouble: board.trouble.clone(),

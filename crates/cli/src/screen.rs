@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The terminal as a page that is drawn again and again, and what is said meanwhile.
+//! Promise: however the process ends, but by SIGKILL, the terminal is as it was; what was logged meanwhile is told then.
+//! Source: ECMA-48 and xterm's control sequences (alternate screen 1049, cursor 25, line wrap 7).
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+/// So many messages are kept.
+const KEPT: usize = 1000;
+
+/// What was said while a page is shown; none while none is.
+static SAID: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+fn said() -> MutexGuard<'static, Option<Vec<String>>> {
+    SAID.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A page on standard error.
+pub struct Screen(());
+
+impl Screen {
+    /// None where standard error is no terminal, or one that cannot do it.
+    pub fn enter() -> Option<Screen> {
+        let capable = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+        if !capable || !io::stderr().is_terminal() {
+            return None;
+        }
+        *said() = Some(Vec::new());
+        let screen = Screen(());
+        io::stderr().write_all(ENTER.as_bytes()).ok()?;
+        Some(screen)
+    }
+
+    /// Columns and rows, as they are now.
+    pub fn size() -> (usize, usize) {
+        let (rows, columns) = console::Term::stderr().size();
+        (usize::from(columns).max(1), usize::from(rows).max(1))
+    }
+
+    /// The last messages, newest last.
+    pub fn messages(&self, count: usize) -> Vec<String> {
+        let said = said();
+        let all = said.as_deref().unwrap_or_default();
+        all[all.len().saturating_sub(count)..].to_vec()
+    }
+
+    /// Draws the lines over what is there; each fits the width, all fit the height.
+    pub fn draw(&self, lines: &[String]) {
+        let mut page = String::from("\x1b[H");
+        for (i, line) in lines.iter().enumerate() {
+            page += if i > 0 { "\r\n" } else { "" };
+            page += line;
+            page += "\x1b[0m\x1b[K";
+        }
+        page += "\x1b[J";
+        // A terminal that is gone is no reason to end a run.
+        let _ = io::stderr().write_all(page.as_bytes());
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Gives the terminal back, if a page is shown; also for a process that ends at once.
+pub fn leave() {
+    let Some(messages) = said().take() else { return };
+    let _ = io::stderr().write_all(LEAVE.as_bytes());
+    messages.iter().for_each(|message| eprintln!("{message}"));
+}
+
+/// Says something on standard error: now, or when the page is gone.
+pub fn say(message: &str) {
+    match said().as_mut() {
+        Some(messages) => {
+            if messages.len() == KEPT {
+                messages.remove(0);
+            }
+            messages.push(message.to_owned());
+        }
+        None => eprintln!("{message}"),
+    }
+}
+
+/// Where the log goes: each event is one write.
+pub struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        say(String::from_utf8_lossy(bytes).trim_end_matches('\n'));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

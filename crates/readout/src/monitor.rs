@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Test patterns as they arrive, board by board: how much was right, what was wrong and where it began, what is missing.
+//! Promise: every byte is compared; the first error and the first gap of every board are kept with their place.
+//! Source: issue F (PRBS-31 and counter verification at speed, sequence gaps); the patterns are those of `pattern.rs`.
+
+use serde::Serialize;
+
+use crate::pattern::{Found, Pattern, PatternCheck};
+
+/// Where something was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PatternPlace {
+    /// Of this board, from 0: the payloads seen before it.
+    pub message: u64,
+    /// None where messages are no fragments.
+    pub event: Option<u64>,
+    /// Byte of the payload, from 0. A gap lies in front of its message: 0.
+    pub byte: usize,
+}
+
+/// What one board has sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PatternReport {
+    pub messages: u64,
+    pub bytes: u64,
+    pub messages_wrong: u64,
+    /// Bits (PRBS-31) or bytes (counter).
+    pub errors: u64,
+    pub first_error: Option<PatternPlace>,
+    /// Messages that are right in themselves and do not follow the one before.
+    pub gaps: u64,
+    pub first_gap: Option<PatternPlace>,
+    /// Bytes of the pattern missing in the first gap; below 0 if it went back. None if there is none.
+    pub first_gap_bytes: Option<i64>,
+}
+
+/// Follows the patterns of all boards.
+#[derive(Debug)]
+pub(crate) struct PatternMonitor {
+    check: PatternCheck,
+    boards: Vec<PatternReport>,
+    next_event: Option<u64>,
+}
+
+impl PatternMonitor {
+    pub fn new(pattern: Pattern, boards: usize) -> PatternMonitor {
+        let reports = vec![PatternReport::default(); boards];
+        PatternMonitor { check: PatternCheck::new(pattern), boards: reports, next_event: None }
+    }
+
+    /// By board.
+    pub fn reports(&self) -> &[PatternReport] {
+        &self.boards
+    }
+
+    /// The next payload of a board that exists.
+    pub fn payload(&mut self, board: u16, event: Option<u64>, payload: &[u8]) {
+        let report = &mut self.boards[usize::from(board)];
+        let place = |byte| PatternPlace { message: report.messages, event, byte };
+        match self.check.check(board, payload) {
+            Found::Right => {}
+            Found::Jump { bytes } => {
+                if report.first_gap.is_none() {
+                    (report.first_gap, report.first_gap_bytes) = (Some(place(0)), bytes);
+                }
+                report.gaps += 1;
+            }
+            Found::Wrong { errors, first } => {
+                report.first_error = report.first_error.or(Some(place(first)));
+                report.errors += errors;
+                report.messages_wrong += 1;
+            }
+        }
+        report.messages += 1;
+        report.bytes += payload.len() as u64;
+    }
+
+    /// The event that comes next. Those between it and the last one went to other servers, and their payloads with them.
+    pub fn event(&mut self, event: u64, missing: &[u16]) {
+        if self.next_event.is_some_and(|next| next != event) {
+            (0..self.boards.len() as u16).for_each(|board| self.check.skip(board));
+        }
+        missing.iter().for_each(|&board| self.check.skip(board));
+        self.next_event = event.checked_add(1);
+    }
+
+    /// A board begins anew, wherever in its pattern.
+    pub fn begin_anew(&mut self, board: u16) {
+        self.check.skip(board);
+    }
+}
