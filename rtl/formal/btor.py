@@ -5,6 +5,7 @@ Niemetz et al., "BTOR2, BtorMC and Boolector 3.0", CAV 2018, figure 1; only what
 vectors without arrays (memories are mapped to registers before).
 """
 
+import re
 from dataclasses import dataclass, field
 
 from bitwuzla import Kind, Term, TermManager
@@ -17,7 +18,9 @@ BINARY |= {"sll": Kind.BV_SHL, "srl": Kind.BV_SHR, "sra": Kind.BV_ASHR, "concat"
 COMPARE = {"eq": Kind.EQUAL, "neq": Kind.DISTINCT, "iff": Kind.EQUAL}
 COMPARE |= {"ult": Kind.BV_ULT, "ulte": Kind.BV_ULE, "ugt": Kind.BV_UGT, "ugte": Kind.BV_UGE}
 COMPARE |= {"slt": Kind.BV_SLT, "slte": Kind.BV_SLE, "sgt": Kind.BV_SGT, "sgte": Kind.BV_SGE}
-LEAVES = ("input", "state", "const", "constd", "consth", "zero", "one", "ones")
+CONSTANTS = ("const", "constd", "consth")
+LEAVES = ("input", "state", "zero", "one", "ones", *CONSTANTS)
+NUMBER = re.compile("-?[0-9]+")
 DICTIONARIES = ("widths", "lines", "names", "inits", "nexts")  # of System, by line number
 
 
@@ -58,7 +61,7 @@ class System:
 
 
 def parse(text: str) -> System:
-    """Reads BTOR2. Raises ValueError with the line for what it does not know."""
+    """Reads BTOR2, all of it. Raises ValueError with the line for what it does not know."""
     system, sorts = System(), {}
     for line in text.splitlines():
         words, _, _ = line.partition(" ;")
@@ -67,11 +70,13 @@ def parse(text: str) -> System:
                 continue
             case [number, "sort", "bitvec", width]:
                 sorts[number] = int(width)
-            case [_, "init", _, state, value]:
+            case [_, "init", _, state, value, *_]:
                 system.inits[int(state)] = int(value)
-            case [_, "next", _, state, value]:
+            case [_, "next", _, state, value, *name]:
                 system.nexts[int(state)] = int(value)
-            case [_, "constraint", value]:
+                if name:
+                    system.names.setdefault(int(state), name[0])
+            case [_, "constraint", value, *_]:
                 system.constraints.append(int(value))
             case [_, "bad", value, *name]:
                 system.bads[name[0] if name else f"property at line {value}"] = int(value)
@@ -79,19 +84,23 @@ def parse(text: str) -> System:
                 system.names[int(value)] = name
             case [number, operator, sort, *rest] if sort in sorts:
                 system.widths[int(number)] = sorts[sort]
+                name = rest.pop() if rest and not NUMBER.fullmatch(rest[-1]) and operator not in CONSTANTS else ""
                 system.lines[int(number)] = [operator, *rest]
-                if operator in ("input", "state") and rest:
-                    system.names[int(number)] = rest[0]
+                if name and operator in ("input", "state"):
+                    system.names[int(number)] = name
             case _:
                 raise ValueError(f"BTOR2 line is not understood: {line!r}")
-    return system.cone()
+    return system
 
 
 class Unrolled:
-    """The values of a system in cycles 0, 1, 2 ... as solver terms. `first`: cycle 0 is the initial one."""
+    """The values of a system in cycles 0, 1, 2 ... as solver terms. `first`: cycle 0 is the initial one.
 
-    def __init__(self, system: System, terms: TermManager, first: bool) -> None:
-        self.system, self.terms, self.first = system, terms, first
+    With `start`, values of registers by name, cycle 0 is the one in which they have these.
+    """
+
+    def __init__(self, system: System, terms: TermManager, first: bool, start: dict[str, int] | None = None) -> None:
+        self.system, self.terms, self.first, self.start = system, terms, first, start
         self.cycles: list[dict[int, Term]] = []
 
     def extend(self) -> None:
@@ -117,6 +126,8 @@ class Unrolled:
         width = self.system.widths[number]
         if operator == "state" and before is not None and number in self.system.nexts:
             return self.at(before, self.system.nexts[number])
+        if operator == "state" and before is None and self.start and number in self.system.nexts:
+            return self.terms.mk_bv_value(self._sort(width), self.start[self.system.names[number]])
         if operator == "state" and before is None and self.first and number in self.system.inits:
             return self._initial(self.system.inits[number], now)
         if operator in ("input", "state"):  # a state without `next` is free in each cycle, as an input

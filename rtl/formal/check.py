@@ -49,12 +49,38 @@ def prove(proof: Proof, built: model.Model) -> Finding:
     return Finding(f"induction, k = {proof.depth}", True)
 
 
+def short(name: str) -> str:
+    """A property's name without the instance that it is in."""
+    return name.split(".")[-1]
+
+
+class Covers:
+    """The runs that reach the covers of a model, each found once."""
+
+    def __init__(self, proof: Proof, built: model.Model) -> None:
+        self.proof, self.built = proof, built
+        self.runs: dict[str, engine.Trace | None] = {}
+        self.names = {short(name): name for name in built.covers.bads}
+
+    def reach(self, name: str) -> engine.Trace | None:
+        """The run to a cover from the start, or from the end of the run to the one that it is listed after."""
+        if name not in self.runs:
+            found, start = True, None
+            if before := self.proof.after.get(name):
+                found = self.reach(before)
+                start = found and found.state
+            # Where another run goes on from, all registers must be known.
+            system = self.built.whole if self.proof.after else self.built.covers
+            self.runs[name] = engine.search(system, self.proof.cycles, self.names[name], start) if found else None
+        return self.runs[name]
+
+
 def cover(proof: Proof, built: model.Model) -> list[Finding]:
     """Each cover must be reached, or the proof says nothing about where it matters."""
-    found = []
-    for name in built.covers.bads:
-        reached = engine.search(built.covers, proof.cycles, name)
-        found.append(Finding(name, reached is not None, "" if reached else f"not reached in {proof.cycles} cycles"))
+    covers, found = Covers(proof, built), []
+    for name in covers.names:
+        reached = covers.reach(name) is not None
+        found.append(Finding(name, reached, "" if reached else f"not reached in {proof.cycles} cycles"))
     return found
 
 
@@ -69,10 +95,16 @@ def mutate(proof: Proof, mutant: Mutant) -> Finding:
         changed = Path(folder, original.name)
         changed.write_text(text.replace(mutant.old, mutant.new))
         built = model.build(proof.top, proof.params, proof.props or proof.top, proof.free, changed)
-    names = [name for name in built.asserts.bads if name.split(".")[-1] == mutant.breaks]
+    names = [name for name in built.asserts.bads if short(name) == mutant.breaks]
     if len(names) != 1:
         return Finding(what, False, f"there is no property {mutant.breaks}; there are {', '.join(built.asserts.bads)}")
-    broken = engine.search(built.asserts, max(proof.cycles, proof.depth), names[0])
+    start = None
+    if mutant.after:
+        reached = Covers(proof, built).reach(mutant.after)
+        if reached is None:
+            return Finding(what, False, f"{mutant.after} is not reached")
+        start = reached.state
+    broken = engine.search(built.asserts, max(proof.cycles, proof.depth), names[0], start)
     return Finding(what, broken is not None, "" if broken else f"{mutant.breaks} holds all the same")
 
 
@@ -98,7 +130,7 @@ def main(words: list[str]) -> int:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for proof, findings, seconds in pool.map(check, chosen):
             verdict = "proved" if all(finding.good for finding in findings) else "FAILED"
-            covers = sum(finding.what.split(".")[-1].startswith("c_") for finding in findings)
+            covers = sum(finding.what.startswith("c_") for finding in findings)
             about = f"{findings[0].what}; {covers} covers, {len(proof.mutants)} mutants"
             print(f"{proof.name:32} {verdict}  {seconds:6.1f} s  {about}", flush=True)
             for finding in findings:

@@ -17,20 +17,24 @@ class Trace:
 
     reached: str
     rows: list[dict[str, int]]
+    state: dict[str, int]  # of the registers in the last cycle, where another search may start
 
     def __str__(self) -> str:
-        """Cycle by cycle, what changed; hexadecimal."""
+        """Cycle by cycle, what changed; hexadecimal. Names that begin with $ are Yosys' own."""
         lines, last = [], {}
         for cycle, row in enumerate(self.rows):
-            changed = [f"{name}={value:x}" for name, value in row.items() if last.get(name) != value]
+            changed = [f"{name}={value:x}" for name, value in row.items() if last.get(name) != value and name[0] != "$"]
             lines.append(f"    cycle {cycle:2}: {' '.join(changed)}")
             last = row
         return "\n".join(lines)
 
 
-def search(system: System, cycles: int, only: str | None = None) -> Trace | None:
-    """The shortest run from the initial state, of at most `cycles` cycles, that makes a bad value (or `only` it) 1."""
-    return _search(system, Unrolled(system, TermManager(), first=True), cycles, only)
+def search(system: System, cycles: int, only: str | None = None, start: dict[str, int] | None = None) -> Trace | None:
+    """The shortest run of at most `cycles` cycles that makes a bad value (or `only` it) 1.
+
+    From the initial state, or from where another run ended: its `Trace.state`.
+    """
+    return _search(system, Unrolled(system, TermManager(), first=True, start=start), cycles, only)
 
 
 def step(system: System, depth: int) -> Trace | None:
@@ -71,5 +75,7 @@ def _trace(solver: Bitwuzla, run: Unrolled, reached: str) -> Trace:
     def value(term) -> int:
         return int(solver.get_value(term).value(10))
 
-    rows = [{name: value(now[number]) for number, name in run.system.names.items()} for now in run.cycles]
-    return Trace(reached, rows)
+    names, last = run.system.names, run.cycles[-1]
+    rows = [{name: value(now[number]) for number, name in names.items()} for now in run.cycles]
+    state = {names[number]: value(last[number]) for number in run.system.nexts if number in names}
+    return Trace(reached, rows, state)

@@ -30,8 +30,8 @@ PASSES = [
     "async2sync",
     "chformal -lower",
     "opt_clean",
-    "write_btor {folder}/asserts.btor",
-    "write_btor -c {folder}/covers.btor",
+    "write_btor -x {folder}/asserts.btor",
+    "write_btor -x -c {folder}/covers.btor",
 ]
 
 
@@ -41,6 +41,7 @@ class Model:
 
     asserts: btor.System
     covers: btor.System
+    whole: btor.System  # the covers', with all registers
 
 
 def build(
@@ -61,4 +62,5 @@ def build(
         read = yosys.read(root, params, sources.pop(root), f"-y {FORMAL}", *sources.values())
         yosys.run([command.format(top=root, folder=folder) for command in (read, *PASSES)])
         asserts, covers = (Path(folder, f"{name}.btor").read_text() for name in ("asserts", "covers"))
-    return Model(btor.parse(asserts), btor.parse(covers))
+    whole = btor.parse(covers)
+    return Model(btor.parse(asserts).cone(), whole.cone(), whole)

@@ -5,7 +5,7 @@ Every proof carries its own doubt: covers that must be reached, and mutants, fau
 must break the property that it names.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Mutant:
     new: str
     breaks: str  # the property
     file: str = ""  # the module whose text it is, if not the proof's own
+    after: str = ""  # searched from the end of the run that reaches this cover
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Proof:
     cycles: int = 12  # covers are reached and mutants are caught within as many
     mutants: tuple[Mutant, ...] = ()
     props: str = ""
+    # Of a cover that lies deep: the one from the end of whose run it is searched.
+    after: dict[str, str] = field(default_factory=dict)
     free: tuple[str, ...] = ()  # modules for which their stand-ins are read, with outputs that may be anything
 
     @property
@@ -77,6 +80,22 @@ OPERATIONS: dict[int, tuple[Mutant, ...]] = {
         Mutant("next.una      = frees && !facts.acked ? after_tail : base;", "next.una      = base;", "a_una"),
         Mutant("facts.can_release && !tail_in_use", "facts.can_release", "a_in_use_stays"),
     ),
+}
+
+# roce_tx: from which cover the next one is reached.
+STORE_PATHS = {
+    "c_asks": "c_open",
+    "c_fills": "c_asks",
+    "c_begun": "c_fills",
+    "c_cut_through": "c_begun",
+    "c_filled": "c_fills",
+    "c_sent": "c_filled",
+    "c_read": "c_sent",
+    "c_back": "c_sent",
+    "c_again": "c_back",
+    "c_freed": "c_sent",
+    "c_next": "c_freed",
+    "c_wraps": "c_next",
 }
 
 PROOFS = [
@@ -143,7 +162,6 @@ PROOFS = [
             Mutant("else if (s2_follow_q) s3_q.rate_target", "else if (0) s3_q.rate_target", "a_clamp"),
             Mutant("out_unlimited <= line;", "out_unlimited <= s5_fixed_q;", "a_unlimited"),
             Mutant("product[48:17]", "product[47:16]", "a_half"),
-            Mutant("(s1_qcn_q || params[1].restart_timer)", "1'b1", "a_runs_on"),
             Mutant(
                 "s4_cut_q ? ~s4_reduction_q : above && !s4_reduce_q ? s4_line_q : s4_raised_q[31:0]",
                 "s4_cut_q ? ~s4_reduction_q : s4_raised_q[31:0]",
@@ -197,7 +215,7 @@ PROOFS = [
             Mutant("if (in_frame_q || !has_sfd)", "if (!has_sfd)", "a_verdict"),  # a frame that is cut goes unnoticed
             Mutant("MinLength  = 16'd64", "MinLength  = 16'd60", "a_verdict"),
             Mutant("== XgmiiTerm && !under_d ?", "!= XgmiiIdle && !under_d ?", "a_verdict"),  # /E/ ends a good frame
-            Mutant("tail_q && (tail_bad_q || !fcs_right)", "tail_q && tail_bad_q", "a_last"),
+            Mutant("tail_q && (tail_bad_q || crc_q != CrcResidue)", "tail_q && tail_bad_q", "a_last"),
             Mutant("8'h0F >> (4'd8 - a_count_q)", "8'hFF >> (4'd8 - a_count_q)", "a_last"),  # the FCS stays
             Mutant("held_valid_q && (tail_q || push)", "tail_q || push", "a_beat"),
             Mutant("if (push) held_q", "if (a_kind_q == KindData) held_q", "a_octets"),
@@ -229,6 +247,39 @@ PROOFS = [
             Mutant("valid_q[tail_q] <= 1'b0;", "valid_q[head_q] <= 1'b0;", "a_in_use"),
             Mutant("&& qp_q[i] == qp ", "", "a_no_other"),
             Mutant("room = !valid_q[head_q]", "room = 1'b1", "a_room"),
+        ),
+    ),
+    Proof(
+        "roce_tx",
+        {"N_QP": 1, "RING_BYTES": 8192, "SLOTS": 2},
+        depth=4,
+        cycles=24,
+        free=("ram_sdp", "requester_step"),
+        after=STORE_PATHS,
+        mutants=(
+            Mutant("!= ring_packets(mtu_q) &&", "!= '1 &&", "a_not_overwritten", "segmenter", "c_filled"),
+            Mutant(
+                "tail_in_use  = tail_read || tail_filling",
+                "tail_in_use  = tail_read",
+                "a_03_committed",
+                "requester",
+                "c_begun",
+            ),
+            Mutant(
+                "tail_in_use  = tail_read || tail_filling",
+                "tail_in_use  = tail_filling",
+                "a_04_read",
+                "requester",
+                "c_sent",
+            ),
+            Mutant("row1 = follows_q ? row3_q : ram_row", "row1 = ram_row", "a_00_row", "requester", "c_open"),
+            Mutant(
+                "= slot_address(job_qp, job_slot, job_mtu)",
+                "= slot_address(job_qp, job_slot + 1'b1, job_mtu)",
+                "a_05_job",
+                "packet_store",
+                "c_filled",
+            ),
         ),
     ),
     Proof(

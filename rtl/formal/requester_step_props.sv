@@ -18,7 +18,7 @@ module requester_step_props
   input psn_t    una, req_end, nxt, sent_end, poison, wr,  // from the tail
   input psn_t    ack_psn,  // from una
   input qp_cfg_t cfg,
-  input tick_t   now,
+  input tick_t   now, now_step,
   input logic [31:0] keep_alive_ticks,
   input logic    keep_room, nxt_is_first, nxt_consumes,
   input logic    nxt_is_last, tail_is_last, tail_in_use, in_message
@@ -42,7 +42,7 @@ module requester_step_props
 
   facts_t facts;
   requester_facts u_facts (.*);
-  requester_step dut (.*);
+  requester_step dut (.now(now_step), .*);  // a cycle behind the facts
 
   always_comb begin
     assume (op.kind == DoInit || row_checks(row) == '1);

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: SHL-2.1
+// What segmenter, requester and packet store promise together about the send ring (one queue pair, two slots):
+//   no slot is written while it holds a packet that has not been released, so nothing unacknowledged is overwritten;
+//   what is read for a PSN is what was written for it in this life of the queue pair, also while it is being
+//   filled (cut-through); no packet is sent twice unless a NAK came or a timer expired between. IBTA volume 1, 9.7.
+//
+// One word of the store and one slot's header are followed, any of them (free/ram_sdp); `owner_q` is the PSN that
+// the word was written for last. The rules of the requester are those that requester_step_props proves
+// (free/requester_step). Assumed of the FIFOs in front: what leaves is what entered (sync_fifo_props).
+module roce_tx_props
+  import penstock_pkg::*;
+  import roce_tx_pkg::*;
+  import requester_rules_pkg::*;
+#(
+  parameter int unsigned SLOTS = 2
+) (
+  input logic      clk,
+  input logic      rst,
+  input qp_t       ack_qp, command_qp,  // in front of the requester
+  input qp_state_e command,
+  // requester
+  input logic      init_q,
+  input logic      grant_valid,
+  input logic [1:0] grant_gap,
+  input qp_t       visit_qp_q, grant_qp, release_qp,
+  input logic      valid1_q, valid2_q,
+  input op_t       op1_q, op2_q,
+  input qp_row_t   row, row2_q, next,
+  input logic      row_place,
+  input outcome_t  outcome,
+  input logic      expired,
+  input ring_view_t view,
+  input logic [3:0] reads,
+  input logic [1:0] reads_head, reads_tail,
+  input psn_t [3:0] reads_psn,
+  input qp_t [3:0] reads_qp,
+  input tx_meta_t  header_read, header,   // of the slots of one parity
+  input logic      header_place,
+  // segmenter
+  input logic [3:0] segmenter_state,
+  input desc_t     desc_q,
+  input qp_t       kept_qp,
+  input logic      for_keep, wrong, cut, waits,
+  input logic      s_axis_desc_tvalid, s_axis_data_tvalid,
+  input desc_t     message,
+  input logic [31:0] left_q,
+  input psn_t      tail_q, wr_q,
+  input mtu_e      mtu_q,
+  input logic      cached_q, committed_q,
+  input logic [8:0] beat_q,
+  input logic [PayloadLenW-1:0] len,
+  input logic [2:0] commits,
+  input logic [1:0] commits_tail,
+  input logic [3:0][8:0] commits_held,
+  input logic      write,
+  input logic [9:0] write_addr,
+  // store
+  input logic      fetch,
+  input logic [2:0] jobs,
+  input logic [1:0] jobs_head, jobs_tail,
+  input logic [3:0][21:0] jobs_held,  // address, last beat, last lane
+  input logic [8:0] read_beat,
+  input logic [9:0] place, read_addr,
+  input logic [63:0] word, data, m_axis_tdata
+);
+  logic started_q = 1'b0;
+  always_ff @(posedge clk) started_q <= 1'b1;
+  // The segmenter's states, as it numbers them.
+  typedef enum logic [3:0] {
+    StIdle, StLoad, StWait, StData, StFill, StBadLength, StDrain, StForeign, StRefuse, StKeep
+  } state_e;
+  logic fills, at_work, asks;
+  assign fills   = segmenter_state inside {StData, StFill};
+  assign at_work = segmenter_state inside {StData, StFill, StBadLength, StDrain, StKeep};
+  assign asks    = segmenter_state inside {StLoad, StWait};
+
+  always_comb begin
+    assume (rst == !started_q);
+    assume (ack_qp == '0 && command_qp == '0);
+    assume (command inside {QpReset, QpInit, QpRtr, QpRts, QpSqd, QpErr});
+    assume (!row_place);
+    // Messages that are as long as their descriptors say; the others are left to the benches.
+    if (s_axis_desc_tvalid) assume (message.length != '0 && message.length <= 32'h8000_0000);
+    if (asks && !for_keep) assume (desc_q.length != '0 && desc_q.length <= 32'h8000_0000);
+    if (fills && s_axis_data_tvalid) assume (!wrong);
+    assume (segmenter_state != StBadLength);
+  end
+
+  // ---- the ring as it is -----------------------------------------------------------------------------
+  logic bound;  // the segmenter knows the ring
+  psn_t last, filled, held;
+  logic [2:0] waiting;  // commits that the row does not show yet
+  psn_t tail_seen;
+  assign bound     = at_work || cached_q;
+  assign waiting   = commits + 3'(valid1_q && op1_q.kind == DoCommit) + 3'(valid2_q && op2_q.kind == DoCommit);
+  assign last      = row.wr + psn_t'(waiting);  // behind the last slot that is committed
+  assign held      = last - row.tail;
+  assign filled    = wr_q - row.tail;
+  assign tail_seen = view.freed ? view.tail : tail_q;
+
+  // ---- the word that is followed: which PSN's it would be, and whose it is -----------------------------
+  logic [3:0] shift;
+  logic [9:0] slot_mask, beat;
+  psn_t ahead, psn_here, owner_q;
+  logic here, owned_q;
+  logic [63:0] word_q;
+  logic back_q;  // nxt has gone back
+  function automatic logic [9:0] address(input psn_t psn, input mtu_e mtu);
+    return 10'(psn[4:0]) << (4'd4 + 4'(mtu));
+  endfunction
+  function automatic logic [8:0] last_beat(input logic [PayloadLenW-1:0] length);
+    logic [PayloadLenW-1:0] last_byte;
+    last_byte = length - 1'b1;
+    return last_byte[11:3];
+  endfunction
+  always_comb begin
+    shift     = 4'd4 + 4'(row.mtu);
+    slot_mask = 10'h3FF >> shift;
+    beat      = place & ~(10'h3FF << shift);
+    ahead     = psn_t'(((place >> shift) - 10'(row.tail)) & slot_mask);
+    psn_here  = row.tail + ahead;
+    here      = ahead < held;
+  end
+
+  logic opened;
+  assign opened = valid2_q && (op2_q.kind == DoInit || (!is_live(row.state) && is_live(next.state)));
+  always_ff @(posedge clk) begin
+    if (write && write_addr == place) {owned_q, owner_q, word_q} <= {1'b1, wr_q, data};
+    if (opened || rst) owned_q <= 1'b0;
+    if (valid2_q && next.nxt - row.tail < row.nxt - row.tail) back_q <= 1'b1;
+    if (opened || rst) back_q <= 1'b0;
+  end
+
+  // ---- the packet that is followed: sent, and since then neither a NAK nor an expired timer --------------
+  logic choose, sent_q, sends;
+  psn_t sent_psn_q;
+  anything u_choose (.value(choose));
+  assign sends = valid2_q && outcome.send;
+  always_ff @(posedge clk) begin
+    if (sends && choose && !sent_q) {sent_q, sent_psn_q} <= {1'b1, row.nxt};
+    if (valid2_q && (outcome.packet_seq_err || outcome.rnr_nak || expired || !is_live(next.state))) sent_q <= 1'b0;
+    if (valid2_q && outcome.freed && row.tail == sent_psn_q) sent_q <= 1'b0;  // its PSN may come again
+    if (rst || opened) sent_q <= 1'b0;
+  end
+
+  // ---- reads under way -------------------------------------------------------------------------------
+  logic [3:0] good_read, good_job, good_commit, taken;
+  psn_t reading;
+  assign reading = reads_psn[reads_tail];
+  for (genvar i = 0; i < 4; i++) begin : g_read
+    logic [1:0] behind, commit_behind;
+    assign behind         = 2'(i) - reads_tail;
+    assign taken[i]       = 3'(behind) < jobs;
+    assign good_read[i]   = !taken[i] || (reads_qp[i] == '0 && reads_psn[i] - row.tail < row.wr - row.tail);
+    assign good_job[i]    = !taken[i] || (jobs_held[i][21:12] == address(reads_psn[i], row.mtu)
+      && (reads_psn[i][0] != header_place || (jobs_held[i][11:3] == last_beat(header.len) && header.len != '0)));
+    assign commit_behind  = 2'(i) - commits_tail;
+    assign good_commit[i] = 3'(commit_behind) >= commits || commits_held[i][8:1] == '0;
+  end
+
+  logic up;  // the row has been written
+  assign up = !init_q && !(valid1_q && op1_q.kind == DoInit) && !(valid2_q && op2_q.kind == DoInit);
+
+  psn_t psn_header;  // the PSN in [tail, tail + 2) whose header is followed
+  logic has_header;
+  assign psn_header = row.tail + psn_t'(row.tail[0] ^ header_place);
+  assign has_header = psn_header - row.tail < held;
+
+  always_comb if (started_q) begin
+    // The pipeline.
+    a_00_alone : assert (!(valid1_q && valid2_q) && (!valid1_q || op1_q.qp == '0) && (!valid2_q || op2_q.qp == '0)
+                         && visit_qp_q == '0 && grant_qp == '0 && release_qp == '0
+                         && (view.qp == '0 || !(|{view.loaded, view.again, view.freed, view.left_rts})));
+    a_00_command : assert ((!valid1_q || may_do(op1_q, row) || op1_q.kind != DoCmd)
+                           && (!valid2_q || may_do(op2_q, row) || op2_q.kind != DoCmd));
+    if (valid2_q) a_00_row : assert (row2_q == row);
+    if (init_q) a_00_first : assert (!valid1_q && !valid2_q);
+    if (!up) a_00_down : assert (!bound && waiting == '0 && jobs == '0 && !(|{view.loaded, view.again, view.freed,
+                                 view.left_rts}) && segmenter_state != StWait);
+  end
+  always_comb if (started_q && up) begin
+    a_00_checks : assert (row_checks(row) == '1 && row.mtu >= Mtu256 && row.mtu <= Mtu4096);
+    // The segmenter.
+    if (bound || asks) a_01_qp : assert (desc_q.qp == '0);
+    a_01_keep : assert (kept_qp == '0);
+    a_01_commits : assert (good_commit == '1 && commits <= 3'd4);
+    if (asks) a_01_begins : assert (!cached_q && beat_q == '0 && left_q == (for_keep ? '0 : desc_q.length));
+    if (segmenter_state == StKeep) a_01_empty : assert (left_q == '0 && beat_q == '0);
+    if (committed_q) a_01_fills : assert (fills && beat_q != '0);
+    if (segmenter_state == StFill) a_01_fill : assert (committed_q);
+    a_01_asks : assert ((view.loaded || view.again || (valid1_q && op1_q.kind == DoLoad)
+                         || (valid2_q && op2_q.kind == DoLoad)) == (segmenter_state == StWait));
+    if (segmenter_state == StWait) a_01_waits : assert (waiting == '0);
+    if (view.loaded) a_01_view : assert (view.tail == row.tail && view.wr == row.wr && view.mtu == row.mtu);
+    if (cached_q && !view.left_rts) a_01_live : assert (is_live(row.state));
+    if (view.loaded && view.rts) a_01_loaded : assert (is_live(row.state));
+    if (is_live(row.state)) a_01_not_pending : assert (!row.open_pending);
+    // The segmenter's pointers and the ring's.
+    if (bound) begin
+      a_02_wr : assert (wr_q + psn_t'(committed_q) == last);
+      a_02_tail : assert (tail_seen == row.tail && wr_q - tail_q <= (fills && beat_q != '0 ? 24'd1 : 24'd2));
+      a_02_mtu : assert (mtu_q == row.mtu);
+    end
+    if (waiting == '0 || bound) a_02_held : assert (held <= 24'd2);
+    a_03_held : assert (held <= 24'd2 && row.wr - row.tail <= 24'd2);
+    if (committed_q) a_03_committed : assert (filled < held);
+    // The reads.
+    a_04_jobs : assert (jobs <= 3'd4 && jobs_head == reads_head && jobs_tail == reads_tail && taken == reads
+                        && jobs_head == jobs_tail + 2'(jobs));
+    if (valid1_q && op1_q.kind == DoSend) a_04_gap1 : assert (grant_gap == 2'd3 && !grant_valid);
+    if (valid2_q && op2_q.kind == DoSend) a_04_gap2 : assert (grant_gap == 2'd2 && !grant_valid);
+    if (grant_valid || grant_gap >= 2'd2) a_04_room : assert (jobs <= 3'd3 || grant_gap == 2'd2);
+    if (valid2_q && op2_q.kind == DoSend) a_04_job_room : assert (jobs <= 3'd3);
+    a_04_read : assert (good_read == '1);
+    a_05_job : assert (good_job == '1);
+    a_05_beat : assert (read_beat <= (jobs == '0 ? '0 : jobs_held[jobs_tail][11:3]));
+    // The headers.
+    if (has_header) begin
+      a_05_length : assert (header.len <= mtu_bytes(row.mtu));
+      if (committed_q && psn_header == wr_q) a_05_at_hand : assert (header.len == len && len != '0);
+      if (valid2_q && op2_q.kind == DoSend && is_live(row.state) && row.nxt == psn_header && row.nxt != row.wr)
+        a_05_read : assert (header_read.len == header.len);
+    end
+    if (fills) a_05_fills : assert (len != '0 && beat_q <= last_beat(len));
+    // The words.
+    if (fills && psn_here == wr_q && beat < 10'(beat_q)) a_06_filled : assert (owned_q && owner_q == wr_q);
+    if (here && psn_here == psn_header && header.len != '0 && beat <= 10'(last_beat(header.len))
+        && !(committed_q && psn_here == wr_q))
+      a_06_whole : assert (owned_q && owner_q == psn_here);
+    if (owned_q) a_06_word : assert (word == word_q);
+
+    // What is promised.
+    if (write && write_addr == place) a_not_overwritten : assert (!here || (committed_q && psn_here == wr_q));
+    if (fetch && read_addr == place && reading[0] == header_place)
+      a_read_as_written : assert (owned_q && owner_q == reading && word == word_q);
+    if (sends && sent_q) a_not_twice : assert (row.nxt != sent_psn_q);
+    if (sent_q) a_06_sent : assert (sent_psn_q - row.tail < row.nxt - row.tail && is_live(row.state));
+
+    // On the way to those below, each from the one before it (proofs.py).
+    c_open : cover (!waits && is_live(row.state) && row.mtu == Mtu4096 && row.tail == '1 && beat == '0
+                    && psn_here == row.tail && psn_header == row.tail && segmenter_state == StIdle);
+    c_asks : cover (!waits && segmenter_state == StWait && !for_keep && is_live(row.state) && held == '0 && cut
+                    && desc_q.length > 32'd16 && desc_q.length <= 32'd24);
+    c_fills : cover (!waits && fills && is_live(row.state) && cached_q && held == '0 && beat_q == '0);
+    c_begun : cover (!waits && committed_q && here && psn_here == wr_q && owned_q && is_live(row.state)
+                     && row.wr != row.tail && row.nxt == row.tail);
+    c_filled : cover (!waits && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
+                      && !committed_q && row.nxt == row.tail && row.wr != row.tail);
+    c_sent : cover (!waits && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);
+    c_back : cover (back_q && row.nxt == psn_here && jobs != '0 && is_live(row.state));
+    c_freed : cover (!waits && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state));
+    c_next : cover (!waits && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state) && cached_q
+                     && segmenter_state == StIdle && held == 24'd1);
+    // A packet is read that has been acknowledged; one that is still being filled; a slot is filled again, the
+    // ring being full with it; a packet is sent again while its first read is under way.
+    c_read : cover (fetch && read_addr == place && reading[0] == header_place && row.tail != row.una);
+    c_cut_through : cover (fetch && read_addr == place && committed_q && reading == wr_q);
+    c_wraps : cover (write && write_addr == place && filled == 24'd1 && owned_q && owner_q == wr_q - 24'd2);
+    c_again : cover (sends && back_q && row.nxt == psn_here && jobs != '0);
+  end
+endmodule
+
+bind roce_tx roce_tx_props u_props (
+  .ack_qp(ack_head.qp), .command_qp(cmd.qp), .command(cmd.state),
+  .init_q(u_requester.init_q), .visit_qp_q(u_requester.visit_qp_q),
+  .grant_valid(u_requester.grant_valid), .grant_gap(u_requester.u_scheduler.gap_q),
+  .grant_qp(u_requester.grant_valid ? u_requester.grant_qp : '0),
+  .release_qp(u_requester.release_valid ? u_requester.release_qp : '0),
+  .valid1_q(u_requester.valid1_q), .valid2_q(u_requester.valid2_q), .op1_q(u_requester.op1_q), .op2_q(u_requester.op2_q),
+  .row(u_requester.u_rows.word_q), .row2_q(u_requester.row2_q), .next(u_requester.next),
+  .row_place(u_requester.u_rows.place_q), .outcome(u_requester.outcome), .expired(u_requester.u_step.expired),
+  .view(u_requester.view),
+  .reads(u_requester.u_in_use.valid_q), .reads_head(u_requester.u_in_use.head_q), .reads_tail(u_requester.u_in_use.tail_q),
+  .reads_psn({u_requester.u_in_use.psn_q[3], u_requester.u_in_use.psn_q[2], u_requester.u_in_use.psn_q[1],
+              u_requester.u_in_use.psn_q[0]}),
+  .reads_qp({u_requester.u_in_use.qp_q[3], u_requester.u_in_use.qp_q[2], u_requester.u_in_use.qp_q[1],
+             u_requester.u_in_use.qp_q[0]}),
+  .header_read(u_requester.tx_meta), .header(u_requester.u_tx_meta.word_q), .header_place(u_requester.u_tx_meta.place_q),
+  .segmenter_state(u_segmenter.state_q),
+  .wrong(u_segmenter.wrong), .cut(u_segmenter.cut_q), .waits(cmd_pending || ack_pending), .message(s_axis_desc_tdata),
+  .for_keep(u_segmenter.keep_q), .left_q(u_segmenter.left_q),
+  .kept_qp(u_segmenter.keep_pending_q ? u_segmenter.keep_qp_q : '0),
+  .desc_q(u_segmenter.desc_q), .tail_q(u_segmenter.tail_q), .wr_q(u_segmenter.wr_q), .mtu_q(u_segmenter.mtu_q),
+  .cached_q(u_segmenter.cached_q), .committed_q(u_segmenter.committed_q), .beat_q(u_segmenter.beat_q),
+  .len(u_segmenter.len), .commits(u_segmenter.commits), .commits_tail(u_segmenter.u_commits.tail_q[1:0]),
+  .commits_held({u_segmenter.u_commits.mem[3], u_segmenter.u_commits.mem[2], u_segmenter.u_commits.mem[1],
+                 u_segmenter.u_commits.mem[0]}),
+  .write(store_wr_en), .write_addr(g_on_chip.u_store.u_ram.wr_addr), .data(store_wr_data),
+  .fetch(g_on_chip.u_store.fetch), .jobs(g_on_chip.u_store.u_jobs.level),
+  .jobs_head(g_on_chip.u_store.u_jobs.head_q[1:0]), .jobs_tail(g_on_chip.u_store.u_jobs.tail_q[1:0]),
+  .jobs_held({g_on_chip.u_store.u_jobs.mem[3], g_on_chip.u_store.u_jobs.mem[2], g_on_chip.u_store.u_jobs.mem[1],
+              g_on_chip.u_store.u_jobs.mem[0]}),
+  .read_beat(g_on_chip.u_store.beat_q), .place(g_on_chip.u_store.u_ram.place_q),
+  .read_addr(g_on_chip.u_store.u_ram.rd_addr), .word(g_on_chip.u_store.u_ram.word_q),
+  .*
+);
