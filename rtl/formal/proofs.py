@@ -215,7 +215,7 @@ PROOFS = [
             Mutant("if (in_frame_q || !has_sfd)", "if (!has_sfd)", "a_verdict"),  # a frame that is cut goes unnoticed
             Mutant("MinLength  = 16'd64", "MinLength  = 16'd60", "a_verdict"),
             Mutant("== XgmiiTerm && !under_d ?", "!= XgmiiIdle && !under_d ?", "a_verdict"),  # /E/ ends a good frame
-            Mutant("tail_q && (tail_bad_q || crc_q != CrcResidue)", "tail_q && tail_bad_q", "a_last"),
+            Mutant("tail_q && (tail_bad_q || !fcs_right)", "tail_q && tail_bad_q", "a_last"),
             Mutant("8'h0F >> (4'd8 - a_count_q)", "8'hFF >> (4'd8 - a_count_q)", "a_last"),  # the FCS stays
             Mutant("held_valid_q && (tail_q || push)", "tail_q || push", "a_beat"),
             Mutant("if (push) held_q", "if (a_kind_q == KindData) held_q", "a_octets"),
