@@ -23,7 +23,9 @@ pub fn run(data: &[u8]) {
     match mode % 4 {
         0 => refused_with_words(Scenario::parse("scenarios/fuzz.toml", first, &options(second)).err()),
         1 | 2 => {
-            let read = |_: &Path| third.map(str::to_owned).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+            let read = |_: &Path| {
+                third.map(|text| text.as_bytes().to_vec()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+            };
             let parsed = LabScenario::parse("scenarios/fuzz.toml", first, &options(second), &read);
             refused_with_words(parsed.err());
         }

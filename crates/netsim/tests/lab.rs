@@ -15,15 +15,19 @@ fn root() -> PathBuf {
 }
 
 /// Files that test scenarios name.
-fn file(path: &Path) -> io::Result<String> {
+fn file(path: &Path) -> io::Result<Vec<u8>> {
+    if path.extension().is_some_and(|end| end == "npz") && path != Path::new("damaged.npz") {
+        return std::fs::read(path);
+    }
     let text = match path.to_str() {
         Some("scenarios/topology.txt") => "4 1 3\n3\n0 3 10Gbps 1us 0\n1 3 10Gbps 1us 0\n2 3 10Gbps 1us 0\n",
         Some("scenarios/flow.txt") => "2\n0 2 3 100 200000 0\n1 2 3 100 5000 0.5\n",
         Some("scenarios/config.txt") => "RATE_AI 7Mb/s\nRATE_HAI 8Mb/s\nFANCY 1\n",
+        Some("damaged.npz") => "no archive",
         Some("scenarios/events.csv") => "time_us,board0,board2\n10,100,200\n20,300,400\n",
         _ => return Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
     };
-    Ok(text.to_owned())
+    Ok(text.as_bytes().to_vec())
 }
 
 fn parse(text: &str, overrides: &[&str]) -> Result<LabScenario, String> {
@@ -173,6 +177,9 @@ fn mistakes_are_refused_with_place_key_value_and_what_is_allowed() {
         (STAR, &["triggers.rate=0Hz", "triggers.burst=4", "triggers.fragment=0B", "triggers.from=server0"]),
         (STAR, &["triggers.rate=1GHz"]),
         (STAR, &["replay.file=none.csv"]),
+        (STAR, &["replay.file=none.npz"]),
+        (STAR, &["replay.file=damaged.npz"]),
+        (STAR, &["replay.from=board0"]),
         (STAR, &["triggers.rate=1kHz", "replay.to=server0"]),
         ("[topology]\nkind = \"star\"\n[[change]]\nrate = \"1kbps\"\n[[change]]\nlink = \"a-b\"\nat = \"2s\"\nuntil = \"1s\"\n", &[]),
         (STAR, &["topology.kind.deep=1", "flow.zero.size=1MB", "flow=3"]),
@@ -300,6 +307,25 @@ fn recorded_events_are_flows_of_their_boards() {
     assert_eq!(names, ["board0>server0", "board0>server1", "board2>server0", "board2>server1"]);
     assert_eq!(scenario.flows[3].workload, Workload::Events { board: 1, server: 1, servers: 2 });
     assert_eq!(scenario.events.unwrap().bytes(1, 1), 400);
+}
+
+#[test]
+fn recorded_camera_events_are_flows_of_the_hosts_that_they_are_dealt_to() {
+    let text = "[topology]\nkind = \"star\"\nboards = 4\n[replay]\nfile = \"../data/lst1_run2008/modules.npz\"\n";
+    let run = |from: &str| {
+        let path = root().join("scenarios/test.toml");
+        let overrides = [format!("replay.from={from}")];
+        LabScenario::parse(path, text, &overrides, &file).map_err(|error| error.to_string())
+    };
+    let scenario = run("board{1..2}").unwrap();
+    let names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["board1>server0", "board2>server0"]);
+    let events = scenario.events.unwrap();
+    assert_eq!((events.times.len(), events.times[49]), (50, Time::from_ns(18_709_800)));
+    assert_eq!((events.bytes(7, 0), events.bytes(7, 1)), (40 + 133 * 1142, 40 + 132 * 1142));
+    let error =
+        parse(&text.replace("boards = 4", "boards = 266"), &["replay.file=../../data/lst1_run2008/modules.npz"]);
+    assert!(error.unwrap_err().ends_with("265 modules cannot be dealt out to 266 hosts; name 1 to 265"));
 }
 
 #[test]

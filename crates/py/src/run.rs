@@ -57,7 +57,7 @@ fn scenario(text: &str, path: &Path, sets: &[String]) -> PyResult<LabScenario> {
                        it with the command `penstock run`";
         return Err(PyValueError::new_err(format!("{}: {message}", path.display())));
     }
-    let read = |path: &Path| std::fs::read_to_string(path);
+    let read = |path: &Path| std::fs::read(path);
     LabScenario::parse(path, text, sets, &read).map_err(refused)
 }
 

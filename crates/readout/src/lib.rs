@@ -25,11 +25,9 @@
 pub mod backend;
 mod builder;
 mod check;
-mod dataset;
 mod event_file;
 mod medium;
 mod monitor;
-mod npz;
 mod pattern;
 mod poll;
 mod receiver;
@@ -54,11 +52,10 @@ mod writer;
 
 pub use builder::{BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Pushed, Stray};
 pub use check::{CheckReport, Difference, Reference};
-pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
 pub use medium::{create_file, CreateMedium, Medium};
 pub use monitor::{PatternPlace, PatternReport};
-pub use npz::DatasetError;
 pub use pattern::{Found, Pattern, PatternCheck};
+pub use penstock_recorded::{Dataset, DatasetError, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverError, ReceiverReport};
 pub use recover::{recover_file, recover_folder, Recovered};
 pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError, NO_SLOT};

@@ -5,10 +5,10 @@
 //! Source: issue A, "Data".
 
 use bytes::{BufMut, Bytes, BytesMut};
+use penstock_recorded::{Dataset, MODULE_BYTES};
 use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
 
 use crate::check::Reference;
-use crate::dataset::{Dataset, MODULE_BYTES};
 
 /// Why events cannot be dealt out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -271,18 +271,19 @@ impl LabScenario {
     /// Reads and checks a scenario file and the files that it names, `overrides` ("flow.0.start=1ms") laid over it.
     pub fn load(path: impl AsRef<Path>, overrides: &[String]) -> Result<Self, ScenarioError> {
         let path = path.as_ref();
-        let read = |path: &Path| std::fs::read_to_string(path);
-        let text = read(path).map_err(|source| ScenarioError::Io { path: path.to_owned(), source })?;
+        let read = |path: &Path| std::fs::read(path);
+        let text =
+            read::read_text(&read, path).map_err(|source| ScenarioError::Io { path: path.to_owned(), source })?;
         Self::parse(path, &text, overrides, &read)
     }
 
     /// Like `load`, for a text that is in memory; `path` is used in messages and to resolve relative paths, `read_file`
-    /// gives the text of the files that the scenario names.
+    /// gives the bytes of the files that the scenario names.
     pub fn parse(
         path: impl AsRef<Path>,
         text: &str,
         overrides: &[String],
-        read_file: &dyn Fn(&Path) -> io::Result<String>,
+        read_file: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Self, ScenarioError> {
         let path = path.as_ref();
         let mut document = Document::parse(path, text)?;

@@ -14,8 +14,14 @@ use crate::scenario::{Problem, ScenarioError};
 use crate::topology::Topology;
 use crate::units::Time;
 
-/// Gives the text of a file.
-pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
+/// Gives the bytes of a file.
+pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
+
+/// A file as text.
+pub(super) fn read_text(read_file: ReadFile, path: &Path) -> io::Result<String> {
+    let kind = io::ErrorKind::InvalidData;
+    String::from_utf8(read_file(path)?).map_err(|_| io::Error::new(kind, "it is no UTF-8 text"))
+}
 
 /// `folder` is where the scenario lies.
 pub(super) fn scenario(

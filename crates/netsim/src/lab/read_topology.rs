@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::read::ReadFile;
+use super::read::{read_text, ReadFile};
 use super::read_links::checked_link;
 use crate::scenario::document::{Document, Item, Origin, Value};
 use crate::scenario::reader::Section;
@@ -59,7 +59,7 @@ pub(super) fn import(
             Origin::Set(_) => PathBuf::from(&name),
             Origin::File { .. } => folder.join(&name),
         };
-        let text = read_file(&path).map_err(|source| ScenarioError::Io { path: path.clone(), source })?;
+        let text = read_text(read_file, &path).map_err(|source| ScenarioError::Io { path: path.clone(), source })?;
         Ok(Some((path.display().to_string(), text)))
     };
     let Some(topology) = load("file")? else {

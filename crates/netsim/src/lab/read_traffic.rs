@@ -8,8 +8,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use penstock_cc::Law;
+use penstock_recorded::Dataset;
 
-use super::read::ReadFile;
+use super::read::{read_text, ReadFile};
 use super::read_links::known_links;
 use super::read_transport::{self, Laws};
 use super::{Capture, Change, FlowSpec, LabQp, LabTcp, Protocol, SenderKind, Workload};
@@ -261,9 +262,25 @@ impl Traffic<'_> {
             section.refuse_whole("there is a [triggers] already; events come from one of the two");
         }
         debug_assert!(path.starts_with(self.folder) || section.has("file"));
-        let text = (self.read_file)(&path).map_err(|error| format!("cannot read {}: {error}", path.display()));
-        let events = text
-            .and_then(|text| RecordedEvents::from_csv(&text).map_err(|error| format!("{}, {error}", path.display())));
+        let events = match path.extension().is_some_and(|end| end.eq_ignore_ascii_case("npz")) {
+            true => {
+                let from = self.hosts(&mut section, "from", "board*");
+                if from.is_empty() {
+                    section.finish();
+                    return;
+                }
+                self.camera_events(&path, &from)
+            }
+            false => {
+                let from: Vec<String> = section.list("from");
+                if !from.is_empty() {
+                    section.refuse("from", "leave it out: the columns of a table name its boards");
+                }
+                read_text(self.read_file, &path)
+                    .map_err(|error| format!("cannot read {}: {error}", path.display()))
+                    .and_then(|text| RecordedEvents::from_csv(&text).map_err(|e| format!("{}, {e}", path.display())))
+            }
+        };
         match events {
             Ok(events) if !self.topology.nodes.is_empty() => {
                 let nodes: Result<Vec<usize>, _> =
@@ -281,6 +298,14 @@ impl Traffic<'_> {
             Err(message) => section.refuse("file", message),
         }
         section.finish();
+    }
+
+    /// Recorded camera events of an `.npz`, dealt out to these hosts.
+    fn camera_events(&self, path: &Path, from: &[usize]) -> Result<RecordedEvents, String> {
+        let bytes = (self.read_file)(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let camera = Dataset::read(path, bytes).map_err(|error| error.to_string())?;
+        let boards = from.iter().map(|host| self.topology.name(*host).to_owned()).collect();
+        RecordedEvents::from_camera(&camera, boards).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// One flow from every board to every server; event n belongs to server n modulo the servers.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events as they were recorded: a time, and for every board the size of its fragment.
 //! Promise: what is read is complete and in order of time, or refused with the line.
-//! Source: issue D (replay of recorded events); RFC 4180 for the table.
+//! Source: issue D (replay of recorded events); RFC 4180 for the table; `penstock_recorded` for camera events.
+
+use penstock_recorded::{Dataset, MODULE_BYTES};
+use penstock_wire::fragment::HEADER_LEN;
 
 use crate::units::Time;
 
@@ -27,6 +30,12 @@ pub enum RecordedError {
     Number { line: usize, column: String, value: String, unit: &'static str, low: u64, high: u64 },
     #[error("line {line}: the event at {at} comes before that at {last}; sort the table by time")]
     Order { line: usize, at: Time, last: Time },
+    #[error(
+        "event {event}, by its module's counters at {at_ns} ns, comes before the one ahead of it, at {last_ns} ns"
+    )]
+    Backwards { event: usize, at_ns: u64, last_ns: u64 },
+    #[error("{modules} modules cannot be dealt out to {boards} hosts; name 1 to {modules}")]
+    Boards { boards: usize, modules: usize },
     #[error("there are no events in the table")]
     Empty,
 }
@@ -61,6 +70,30 @@ impl RecordedEvents {
             return Err(RecordedError::Empty);
         }
         Ok(events)
+    }
+
+    /// Takes recorded camera events: the first at 0, the others as long after it as their modules counted; of each, every
+    /// board sends a fragment header and the modules that the demo would deal to it (its index modulo the boards).
+    ///
+    /// # Errors
+    /// [`RecordedError::Boards`], [`RecordedError::Backwards`].
+    pub fn from_camera(camera: &Dataset, boards: Vec<String>) -> Result<Self, RecordedError> {
+        let modules = camera.modules();
+        if boards.is_empty() || boards.len() > modules {
+            return Err(RecordedError::Boards { boards: boards.len(), modules });
+        }
+        let dealt = |board: usize| (HEADER_LEN + (board..modules).step_by(boards.len()).count() * MODULE_BYTES) as u32;
+        let sizes: Vec<u32> = (0..boards.len()).map(dealt).collect();
+        let mut times = Vec::with_capacity(camera.events());
+        for event in 0..camera.events() {
+            let (at_ns, last_ns) = (camera.time_ns(event), camera.time_ns(event.saturating_sub(1)));
+            if at_ns < last_ns {
+                return Err(RecordedError::Backwards { event, at_ns, last_ns });
+            }
+            times.push(Time::from_ns(at_ns - camera.time_ns(0)));
+        }
+        let bytes = sizes.repeat(times.len());
+        Ok(RecordedEvents { boards, times, bytes })
     }
 
     fn add_line(&mut self, line: usize, text: &str, scale: u64) -> Result<(), RecordedError> {
@@ -110,6 +143,34 @@ mod tests {
         assert_eq!(events.boards(), ["board1", "board0"]);
         assert_eq!(events.times(), [Time::from_us(3), Time::from_us(7)]);
         assert_eq!((events.bytes(0, 1), events.bytes(1, 0)), (20, 30));
+    }
+
+    /// Recorded camera events, as the repository holds them.
+    fn camera() -> Dataset {
+        Dataset::load(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/lst1_run2008/modules.npz")).unwrap()
+    }
+
+    #[test]
+    fn camera_events_come_when_their_modules_counted_and_every_module_is_sent_once() {
+        let boards: Vec<String> = (0..3).map(|n| format!("board{n}")).collect();
+        let events = RecordedEvents::from_camera(&camera(), boards).unwrap();
+        // NumPy: counters[:, 0, 2:6].view("<u4") is 5163516, 5169111, ... and 5350614 at last, in ticks of 100 ns
+        let [first, second, last] = [0, 1, 49].map(|event| events.times()[event]);
+        assert_eq!(
+            [first, second, last],
+            [Time(0), Time::from_us(559) + Time::from_ns(500), Time::from_ns(18_709_800)]
+        );
+        for event in [0, 49] {
+            assert_eq!([0, 1, 2].map(|board| events.bytes(event, board)), [89, 88, 88].map(|n| 40 + n * 1142));
+        }
+    }
+
+    #[test]
+    fn camera_events_are_refused_where_there_is_not_a_module_for_each_board() {
+        for boards in [0, 266] {
+            let error = RecordedEvents::from_camera(&camera(), vec![String::new(); boards]).unwrap_err();
+            assert_eq!(error, RecordedError::Boards { boards, modules: 265 });
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Promise: `module(event, module)` is the module's bytes exactly as recorded, 22 counter bytes and then the samples.
 //! Source: `data/lst1_run2008/README.md` (LST-1 run 2008, protozfits 2.13.1, BSD-3-Clause).
 
+use std::io::Cursor;
 use std::path::Path;
 
 use crate::npz::{DatasetError, Npz};
@@ -32,7 +33,18 @@ impl Dataset {
     /// [`DatasetError`], with the file's name and what was expected, when the file is absent, truncated, corrupt or
     /// holds something else.
     pub fn load(path: impl AsRef<Path>) -> Result<Dataset, DatasetError> {
-        let mut npz = Npz::open(path.as_ref())?;
+        Dataset::from_archive(Npz::open(path.as_ref())?)
+    }
+
+    /// The same of a file whose bytes are in memory; `path` names it in messages.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`], but for an absent file.
+    pub fn read(path: impl AsRef<Path>, bytes: Vec<u8>) -> Result<Dataset, DatasetError> {
+        Dataset::from_archive(Npz::new(path.as_ref(), Cursor::new(bytes))?)
+    }
+
+    fn from_archive(mut npz: Npz) -> Result<Dataset, DatasetError> {
         let samples = npz.array("frag", "<u2")?;
         let counters = npz.array("counters", "|u1")?;
         let ids = npz.array("event_id", "<i8")?;
@@ -62,7 +74,6 @@ impl Dataset {
             bytes.extend_from_slice(counters);
             bytes.extend_from_slice(samples);
         }
-        tracing::debug!(file = %npz.path().display(), events, modules, "data loaded");
         Ok(Dataset { event_ids, modules: modules as usize, bytes })
     }
 
@@ -82,6 +93,17 @@ impl Dataset {
     /// If `event >= self.events()`.
     pub fn event_id(&self, event: usize) -> i64 {
         self.event_ids[event]
+    }
+
+    /// When event `event` was recorded, ns: the first module's pulses per second and its ticks of 10 MHz since then.
+    ///
+    /// # Panics
+    /// If `event >= self.events()`.
+    pub fn time_ns(&self, event: usize) -> u64 {
+        let counters = self.module(event, 0);
+        let seconds = u16::from_le_bytes([counters[0], counters[1]]);
+        let ticks = u32::from_le_bytes([counters[2], counters[3], counters[4], counters[5]]);
+        u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * 100
     }
 
     /// The [`MODULE_BYTES`] of one module in recorded event `event`.

@@ -4,7 +4,7 @@
 //! Source: NEP 1 (the `.npy` format); an `.npz` is a zip archive of `.npy` members, each with its CRC-32.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use npyz::{DType, NpyHeader, Order};
@@ -28,10 +28,14 @@ pub enum DatasetError {
     WrongShape { file: PathBuf, array: String, found: String, expected: String },
 }
 
+/// Where an archive is read from.
+pub(crate) trait Source: Read + Seek {}
+impl<S: Read + Seek> Source for S {}
+
 /// An open archive; remembers its path for the error messages.
 pub(crate) struct Npz {
     path: PathBuf,
-    archive: ZipArchive<BufReader<File>>,
+    archive: ZipArchive<Box<dyn Source>>,
 }
 
 /// One array as stored: C order, elements in the file's little-endian bytes.
@@ -43,13 +47,14 @@ pub(crate) struct RawArray {
 impl Npz {
     pub fn open(path: &Path) -> Result<Npz, DatasetError> {
         let file = File::open(path).map_err(|source| DatasetError::Open { file: path.into(), source })?;
-        let archive = ZipArchive::new(BufReader::new(file))
-            .map_err(|e| DatasetError::NotAnArchive { file: path.into(), reason: e.to_string() })?;
-        Ok(Npz { path: path.into(), archive })
+        Npz::new(path, BufReader::new(file))
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// An archive that is open already; `path` names it in messages.
+    pub fn new(path: &Path, source: impl Source + 'static) -> Result<Npz, DatasetError> {
+        let archive = ZipArchive::new(Box::new(source) as Box<dyn Source>)
+            .map_err(|e| DatasetError::NotAnArchive { file: path.into(), reason: e.to_string() })?;
+        Ok(Npz { path: path.into(), archive })
     }
 
     /// Reads array `name`, whose NumPy type must be `descr` (`<u2`, `|u1`, `<i8`).

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recorded camera events, as the readout sends them and the network laboratory replays them.
+//! Promise: a file is read exactly as NumPy reads it, or refused with its name and what was expected; never a panic.
+//! Source: `data/lst1_run2008/README.md`.
+//!
+//! Only [`Dataset::load`] touches a file; [`Dataset::read`] takes what somebody else has opened.
+#![forbid(unsafe_code)]
+
+mod dataset;
+mod npz;
+
+pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
+pub use npz::DatasetError;
