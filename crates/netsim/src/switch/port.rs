@@ -201,7 +201,11 @@ impl Port {
 
     /// Takes a control frame in. `Some`: set a timer for this time.
     pub(super) fn receive_pause(&mut self, now: Time, control: &MacControl, rate: Rate) -> Option<Time> {
-        (0..CLASSES).for_each(|class| self.settle_held(class, now));
+        for class in 0..CLASSES {
+            self.settle_held(class, now);
+            // What waits without a pause is not settled: a pause that begins now must not be charged with it.
+            self.egress[class].held_until = now;
+        }
         self.pause.receive(now, control, rate)
     }
 

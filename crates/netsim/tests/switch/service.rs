@@ -171,3 +171,30 @@ fn bytes_held_by_a_pause_are_counted_for_as_long_as_they_are_held() {
         assert_eq!(stats.classes[2].held_byte_ps, 0, "nothing waited in this class");
     }
 }
+
+#[test]
+fn a_queue_that_is_there_before_a_pause_is_held_from_its_beginning_only() {
+    let faults = Faults::default;
+    let (fast, slow) = (link(10, Time::from_us(1)), link(1, Time::from_us(1)));
+    let mut engine = Engine::new(1);
+    let mut switch = Switch::new(plain(10_000_000), 2, Stream::new(1, "switch"));
+    switch.add_route(ip(SINK), &[PortId(1)]);
+    let switch = engine.add_node("switch", Box::new(switch));
+    let sender = engine.add_node("sender", Box::new(Sender::new(0, SINK, 20, 1024, Time::ZERO)));
+    let pauser = engine.add_node("pauser", Box::new(Pauser { at: Time::from_us(100), quanta: 1000, log: Vec::new() }));
+    engine.connect((sender, PORT), (switch, PortId(0)), LinkParams { faults: faults(), ..fast }).unwrap();
+    engine.connect((pauser, PORT), (switch, PortId(1)), LinkParams { faults: faults(), ..slow }).unwrap();
+    let begin = Time::from_us(101) + Time::from_ps(84 * 8000);
+    let end = begin + Time::from_us(512);
+    // Frames leave one behind the other from the first arrival on; all 20 are there long before the pause.
+    let (arrival, leaving) = ((FRAME + 24) * 800, (FRAME + 24) * 8000);
+    let first = Time::from_us(1) + Time(arrival);
+    let gone = (begin - first).0.div_ceil(leaving);
+    let waiting = u128::from((20 - gone) * FRAME);
+    assert!(Time::from_us(1) + Time(20 * arrival) < begin && waiting > 0);
+    for at in [Time::from_us(200), Time::from_ms(10)] {
+        engine.run_until(at).unwrap();
+        let stats = engine.node::<Switch>(switch).unwrap().port_stats(PortId(1), at);
+        assert_eq!(stats.classes[3].held_byte_ps, waiting * u128::from((end.min(at) - begin).0));
+    }
+}
