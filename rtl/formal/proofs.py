@@ -119,12 +119,12 @@ PROOFS = [
         ),
     ),
     Proof(
-        "axis_fifo",
-        {"DATA_W": 8, "DEPTH": 4},
+        "block_fifo",
+        {"W": 8, "DEPTH": 4},
         mutants=(
-            Mutant("s_axis_tready = !level[PtrW]", "s_axis_tready = 1'b1", "a_level"),
-            Mutant("(m_axis_tready || !valid_q)", "1'b1", "a_hold"),
-            Mutant("(m_axis_tready || !valid_q)", "!valid_q", "a_no_bubble"),
+            Mutant("s_ready = !level[PtrW]", "s_ready = 1'b1", "a_level"),
+            Mutant("(m_ready || !valid_q)", "1'b1", "a_hold"),
+            Mutant("(m_ready || !valid_q)", "!valid_q", "a_no_bubble"),
             Mutant(".rd_addr(tail_q[PtrW-1:0])", ".rd_addr(head_q[PtrW-1:0])", "a_data"),
         ),
     ),

@@ -2,7 +2,7 @@
 
 A bench is a folder `tb/<name>/` with a `bench.py`: cocotb tests and one line
 
-    BENCH = Bench(top="axis_fifo", configs=[{"DATA_W": 64}, {"DATA_W": 512}])
+    BENCH = Bench(top="axis_register", configs=[{"W": 64}, {"W": 512}])
 
 `tb/test_benches.py` finds them all. Random tests take their generator from `seed()`; a failure is
 replayed with `PENSTOCK_SEED=<n> pytest tb -k <name>`.

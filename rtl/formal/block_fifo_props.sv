@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the block-RAM FIFO promises: beats leave unchanged and in order with all their side bits,
-// none lost, none made up; a beat at the output waits unchanged; what is in RAM is at the output
-// one cycle later if there is room; never over-full (AMBA AXI-Stream 2.2.1).
-module axis_fifo_props #(
+// What the block-RAM FIFO promises: words leave unchanged and in order, none lost, none made up; a word at the output
+// waits unchanged; what is in RAM is at the output one cycle later if there is room; never over-full.
+module block_fifo_props #(
   parameter int unsigned W = 8,
   parameter int unsigned DEPTH = 4,
   parameter int unsigned PtrW = 2
 ) (
   input logic                    clk,
   input logic                    rst,
-  input logic [W-1:0]            s_beat,
+  input logic [W-1:0]            s_data,
   input logic                    s_valid,
   input logic                    s_ready,
-  input logic [W-1:0]            m_beat,
+  input logic [W-1:0]            m_data,
   input logic                    m_valid,
   input logic                    m_ready,
   input logic [PtrW:0]           level,
@@ -32,20 +31,20 @@ module axis_fifo_props #(
 
   logic watching_q, held_q, waited_q;
   logic [W-1:0] watched_q, last_q;
-  logic [PtrW:0] ahead_q;  // beats in front of the watched one, the output register counted
+  logic [PtrW:0] ahead_q;  // words in front of the watched one, the output register counted
   logic [PtrW-1:0] place;
   assign place = tail + PtrW'(ahead_q) - PtrW'(m_valid);
 
   always_ff @(posedge clk) begin
     held_q   <= m_valid && !m_ready;
     waited_q <= level != '0;
-    last_q   <= m_beat;
+    last_q   <= m_data;
     if (watching_q) begin
       ahead_q <= ahead_q - (PtrW + 1)'(pop);
       if (pop && ahead_q == '0) watching_q <= 1'b0;
     end else if (push && choose) begin
       watching_q <= 1'b1;
-      watched_q  <= s_beat;
+      watched_q  <= s_data;
       ahead_q    <= level + (PtrW + 1)'(m_valid) - (PtrW + 1)'(pop);
     end
     if (rst) begin
@@ -58,24 +57,18 @@ module axis_fifo_props #(
   always_comb if (started_q && !rst) begin
     a_level : assert (32'(level) <= DEPTH);
     a_ready : assert (s_ready == (32'(level) < DEPTH));
-    if (held_q) a_hold : assert (m_valid && m_beat == last_q);
+    if (held_q) a_hold : assert (m_valid && m_data == last_q);
     if (waited_q) a_no_bubble : assert (m_valid);
     if (watching_q) begin
       a_inside : assert ({1'b0, ahead_q} < {1'b0, level} + (PtrW + 2)'(m_valid));
-      a_data : assert ((ahead_q == '0 && m_valid ? m_beat : stored[place]) == watched_q);
+      a_data : assert ((ahead_q == '0 && m_valid ? m_data : stored[place]) == watched_q);
     end
     c_full_and_moving : cover (32'(level) == DEPTH && pop && watching_q);
   end
 endmodule
 
-bind axis_fifo axis_fifo_props #(.W(DATA_W + DATA_W / 8 + 1 + USER_W), .DEPTH(DEPTH), .PtrW(PtrW)) u_props (
-  .s_beat ({s_axis_tdata, s_axis_tkeep, s_axis_tlast, s_axis_tuser}),
-  .s_valid(s_axis_tvalid),
-  .s_ready(s_axis_tready),
-  .m_beat ({m_axis_tdata, m_axis_tkeep, m_axis_tlast, m_axis_tuser}),
-  .m_valid(m_axis_tvalid),
-  .m_ready(m_axis_tready),
-  .tail   (tail_q[PtrW-1:0]),
-  .stored ({u_ram.mem[3], u_ram.mem[2], u_ram.mem[1], u_ram.mem[0]}),  // proved at DEPTH 4
+bind block_fifo block_fifo_props #(.W(W), .DEPTH(DEPTH), .PtrW(PtrW)) u_props (
+  .tail  (tail_q[PtrW-1:0]),
+  .stored({u_ram.mem[3], u_ram.mem[2], u_ram.mem[1], u_ram.mem[0]}),  // proved at DEPTH 4
   .*
 );
