@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trace: one row per sampled value, in a Parquet file or in memory.
-//! Promise: a file is written in row groups under a temporary name and renamed when finished or dropped, so an early
-//! end leaves a valid file; a sample hashes no string. Columns: time_ps u64, node string (dictionary), channel u16 (port
-//! or queue pair), metric string (dictionary), value f64. docs/lab.md lists the metrics.
+//! Promise: a file is finished when dropped, so an early end leaves a valid one; a sample hashes no string, nor does the
+//! writing of it. Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric string
+//! (dictionary), value f64. docs/lab.md lists the metrics.
+
+mod file;
+mod keys;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +15,9 @@ use std::sync::Arc;
 use arrow_array::types::UInt16Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, UInt16Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
 
+use self::file::TraceFile;
 use crate::units::Time;
 
 /// Why a trace could not be written.
@@ -142,11 +141,7 @@ fn schema() -> SchemaRef {
 
 /// Where rows go that are complete.
 enum Store {
-    File {
-        path: PathBuf,
-        temporary: PathBuf,
-        writer: Box<ArrowWriter<File>>,
-    },
+    File(Box<TraceFile>),
     Memory(Vec<Rows>),
     /// Nothing more is to come.
     Closed,
@@ -172,26 +167,7 @@ impl TraceSink {
 
     /// Begins a trace at `path`; `metadata` goes into the file's key-value metadata.
     pub fn create(path: impl AsRef<Path>, metadata: &[(&str, &str)]) -> Result<Self, TraceError> {
-        let path = path.as_ref().to_owned();
-        let mut temporary = path.clone().into_os_string();
-        temporary.push(".part");
-        let temporary = PathBuf::from(temporary);
-        let file = File::create(&temporary).map_err(|source| TraceError::Io { path: temporary.clone(), source })?;
-        let pairs = [("penstock.table", "trace"), ("penstock.version", "1")];
-        let pairs = pairs.iter().chain(metadata);
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            // Times grow and values seldom repeat: to look each up in a dictionary costs more than all else here.
-            .set_column_dictionary_enabled("time_ps".into(), false)
-            .set_column_encoding("time_ps".into(), Encoding::DELTA_BINARY_PACKED)
-            .set_column_dictionary_enabled("value".into(), false)
-            .set_key_value_metadata(Some(
-                pairs.map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect(),
-            ))
-            .build();
-        let writer = ArrowWriter::try_new(file, schema(), Some(properties))
-            .map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
-        Ok(Self::into_store(Store::File { path, temporary, writer: Box::new(writer) }))
+        Ok(Self::into_store(Store::File(Box::new(TraceFile::create(path.as_ref(), metadata)?))))
     }
 
     /// Begins a trace that is kept, for `into_batches`: 22 bytes a row.
@@ -275,10 +251,16 @@ impl TraceSink {
         }
     }
 
+    #[inline]
     fn metric(&mut self, metric: &'static str) -> Option<u16> {
-        if let Some(known) = self.cache.find(metric) {
-            return known;
+        match self.cache.find(metric) {
+            Some(known) => known,
+            None => self.new_metric(metric),
         }
+    }
+
+    #[cold]
+    fn new_metric(&mut self, metric: &'static str) -> Option<u16> {
         let kept = match self.selected.iter_mut().find(|(name, _)| name == metric) {
             Some((_, seen)) => {
                 *seen = true;
@@ -293,7 +275,7 @@ impl TraceSink {
 
     fn number(&mut self, name: &str) -> u16 {
         self.names.number(name).unwrap_or_else(|| {
-            let path = if let Store::File { path, .. } = &self.store { path.clone() } else { "the trace".into() };
+            let path = if let Store::File(file) = &self.store { file.path().to_owned() } else { "the trace".into() };
             self.error.get_or_insert(TraceError::TooManyNames { path });
             0
         })
@@ -308,14 +290,13 @@ impl TraceSink {
         let rows = std::mem::take(&mut self.rows);
         self.written += rows.time_ps.len() as u64;
         match &mut self.store {
-            Store::File { path, writer, .. } => {
-                let batch = rows.into_batch(&self.names.values());
-                if let Err(source) = writer.write(&batch).and_then(|()| writer.flush()) {
-                    self.error.get_or_insert(TraceError::Parquet { path: path.clone(), source });
+            Store::File(file) if !rows.time_ps.is_empty() => {
+                if let Err(error) = file.write(&rows, &self.names.strings) {
+                    self.error.get_or_insert(error);
                 }
             }
             Store::Memory(kept) => kept.push(rows),
-            Store::Closed => {}
+            Store::File(_) | Store::Closed => {}
         }
     }
 
@@ -345,11 +326,10 @@ impl TraceSink {
     fn close(&mut self) -> Result<(), TraceError> {
         self.flush();
         self.check()?;
-        let Store::File { path, temporary, writer } = std::mem::replace(&mut self.store, Store::Closed) else {
-            return Ok(());
-        };
-        writer.close().map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
-        std::fs::rename(temporary, &path).map_err(|source| TraceError::Io { path, source })
+        match std::mem::replace(&mut self.store, Store::Closed) {
+            Store::File(file) => file.close(),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ fn rows(batches: impl IntoIterator<Item = RecordBatch>) -> Vec<Row> {
         let names = |column: usize, row: usize| {
             let dictionary = batch.column(column).as_dictionary::<UInt16Type>();
             let values = dictionary.downcast_dict::<StringArray>().unwrap();
-            values.into_iter().nth(row).flatten().unwrap().to_owned()
+            arrow_array::ArrayAccessor::value(&values, row).to_owned()
         };
         for row in 0..batch.num_rows() {
             rows.push((
@@ -92,6 +92,28 @@ fn a_trace_that_is_dropped_is_still_whole() {
     let rows = read(&path);
     assert_eq!(rows.len(), 200_000);
     assert_eq!(rows[199_999], (5, "node".to_owned(), (199_999 % 7) as u16, "n".to_owned(), 199_999.0));
+}
+
+#[test]
+fn any_number_of_names_and_channels_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for count in [1u16, 2, 3, 255, 256, 257, 9000] {
+        let path = folder.path().join(format!("{count}.parquet"));
+        let mut trace = TraceSink::create(&path, &[]).unwrap();
+        let mut expected = Vec::new();
+        // Not a multiple of the eight rows that the file packs together.
+        for n in 0..u64::from(count) * 3 + 1 {
+            let number = u16::try_from(n * 7 % u64::from(count)).unwrap();
+            trace.begin(Time(n), &format!("node {number}"));
+            trace.record(u16::MAX - number, "value", n as f64);
+            expected.push((n, format!("node {number}"), u16::MAX - number, "value".to_owned(), n as f64));
+        }
+        trace.finish().unwrap();
+        assert_eq!(read(&path), expected, "{count} names");
+    }
+    let path = folder.path().join("none.parquet");
+    assert_eq!(TraceSink::create(&path, &[]).unwrap().finish().unwrap(), 0);
+    assert_eq!(read(&path), []);
 }
 
 #[test]
