@@ -70,8 +70,26 @@ def test_64_boards_from_a_file_and_a_dead_one_is_named_with_the_step_it_did_not_
     sender.send_signal(signal.SIGINT)
     assert result.status == 1
     faults = [fault for fault in result.json()["faults"] if "gone" in fault]
-    assert len(faults) == 1 and "no answer to OPEN_QP" in faults[0] and "nothing worked before" in faults[0]
+    assert len(faults) == 1 and faults[0].startswith("gone (10.77.2.1) never came up: no answer to OPEN_QP")
+    assert "nothing worked before" in faults[0]
     assert ended(sender).status == 0
+
+
+@pytest.mark.parametrize("by", ["--seconds", "--events", "Ctrl-C"])
+def test_a_run_ends_between_events_while_boards_go_on(network, by):
+    sender = network.send("--boards", 3, "-l", 20000, "--cc", "off", "--ack-timeout", 14, "--loss", 0.002)
+    limit = {"--seconds": ("--seconds", 1), "--events": ("--events", 100)}.get(by, ())
+    receiver = network.recv(*boards(3), *limit, *PATIENT)
+    network.sees("12B7")
+    if by == "Ctrl-C":
+        time.sleep(0.7)
+        receiver.send_signal(signal.SIGINT)
+    report = verified(receiver)[0]
+    sender.send_signal(signal.SIGINT)
+    builder = report["readout"]["builder"]
+    assert builder["events_complete"] > 0 and builder["events_incomplete"] == 0 and report["faults"] == []
+    assert by != "--events" or builder["events_complete"] == 100, "neither fewer nor more"
+    assert verified(sender)[0]["faults"] == []
 
 
 def test_a_slow_consumer_stalls_boards_by_rnr_and_loses_nothing(network):

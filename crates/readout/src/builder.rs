@@ -70,6 +70,8 @@ pub enum Stray {
     Ahead,
     /// Its event is another server's.
     OffSequence,
+    /// The run ends with an earlier event.
+    AfterEnd,
 }
 
 /// What became of a pushed fragment. The builder has kept the handle only if `Accepted`.
@@ -95,6 +97,8 @@ pub struct BuilderCounters {
     pub strays_off_sequence: u64,
     /// Accepted first, and then rejected because its timestamp contradicts that of the event's other fragments.
     pub strays_timestamp: u64,
+    /// Of events behind the last one of the run. No fault.
+    pub after_end: u64,
     pub events_complete: u64,
     /// Handed out with some, but not all fragments, or with none.
     pub events_incomplete: u64,
@@ -163,6 +167,8 @@ pub struct EventBuilder<H> {
     /// waits its other fragments keep their slots, and a source whose ring is full of such sends nothing.
     gave_up: Option<(u64, u64)>,
     flushing: bool,
+    /// Place behind the last event of the run.
+    end: u64,
     counters: BuilderCounters,
 }
 
@@ -191,6 +197,7 @@ impl<H: Copy + Default> EventBuilder<H> {
             reached_before: vec![0; sources],
             gave_up: None,
             flushing: false,
+            end: u64::MAX,
             counters: BuilderCounters::default(),
             config,
         }
@@ -210,6 +217,10 @@ impl<H: Copy + Default> EventBuilder<H> {
         let seq = match self.place(id) {
             Ok(seq) => seq,
             Err(Stray::Late) if self.is_resent(id) => return self.count_resent(),
+            Err(Stray::AfterEnd) => {
+                self.reached[usize::from(id.source)] = self.end;
+                return self.count_stray(Stray::AfterEnd);
+            }
             Err(stray) => return self.count_stray(stray),
         };
         let row = (seq & self.mask) as usize;
@@ -306,6 +317,27 @@ impl<H: Copy + Default> EventBuilder<H> {
     /// [`ShareError`] if events that have begun would move, or changes are not announced in order.
     pub fn change_share(&mut self, share: Share) -> Result<(), ShareError> {
         self.sequence.change(share, self.taken)
+    }
+
+    /// The run has so many events, those handed out included. Fragments of later ones are refused; what is held of them
+    /// already comes out with [`Self::flush`].
+    pub fn end_after(&mut self, events: u64) {
+        self.end = self.end.min(events);
+    }
+
+    /// The run ends with the last event that has begun.
+    pub fn end_now(&mut self) {
+        self.end_after(self.taken);
+    }
+
+    /// The run has an end, and the last event before it was handed out.
+    pub fn is_over(&self) -> bool {
+        self.head >= self.end
+    }
+
+    /// Whether a source has still something to send before the run's end. Sources send in order.
+    pub fn wants(&self, source: u16) -> bool {
+        self.reached.get(usize::from(source)).is_some_and(|reached| *reached < self.end)
     }
 
     /// The run is over: from now on events are handed out as they are. Takes further fragments none the less.
@@ -413,6 +445,9 @@ impl<H: Copy + Default> EventBuilder<H> {
             return Err(Stray::Late);
         }
         let seq = self.sequence.place(id.event).ok_or(Stray::OffSequence)?;
+        if seq >= self.end {
+            return Err(Stray::AfterEnd);
+        }
         let ahead = seq.checked_sub(self.head).ok_or(Stray::Late)?;
         if ahead > self.mask {
             return Err(Stray::Ahead);
@@ -469,6 +504,7 @@ impl<H: Copy + Default> EventBuilder<H> {
             Stray::Late => &mut self.counters.strays_late,
             Stray::Ahead => &mut self.counters.strays_ahead,
             Stray::OffSequence => &mut self.counters.strays_off_sequence,
+            Stray::AfterEnd => &mut self.counters.after_end,
         };
         *counter += 1;
         Pushed::Stray(stray)

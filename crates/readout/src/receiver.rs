@@ -223,6 +223,9 @@ impl<S: EventSink> Receiver<S> {
         if self.stalled.is_some() {
             return; // what is posted may still come and is held; nothing is added to it
         }
+        if !self.bare && !self.builder.wants(board) {
+            return; // what it sends next is not this run's: it keeps it
+        }
         if let Some(ring) = self.rings.get_mut(usize::from(board)) {
             ring.take_receives(post);
         }
@@ -334,6 +337,21 @@ impl<S: EventSink> Receiver<S> {
     /// [`ShareError`] if events that have begun would move, or changes are not announced in order.
     pub fn change_share(&mut self, share: Share) -> Result<(), ShareError> {
         self.builder.change_share(share)
+    }
+
+    /// See [`EventBuilder::end_after`].
+    pub fn end_after(&mut self, events: u64) {
+        self.builder.end_after(events);
+    }
+
+    /// See [`EventBuilder::end_now`].
+    pub fn end_now(&mut self) {
+        self.builder.end_now();
+    }
+
+    /// Every event before the run's end was handed to the sink.
+    pub fn is_over(&self) -> bool {
+        self.builder.is_over()
     }
 
     /// Payloads compared with a test pattern so far.

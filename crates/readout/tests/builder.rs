@@ -119,6 +119,32 @@ proptest! {
 }
 
 #[test]
+fn at_the_end_events_that_have_begun_are_finished_and_no_other_begins() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 8) });
+    let mut out = Vec::new();
+    for (event, source) in [(0, 0), (0, 1), (1, 0), (2, 0)] {
+        assert_eq!(builder.push(0, id(event, source), 0), Pushed::Accepted);
+    }
+    drain(&mut builder, 0, &mut out);
+    builder.end_now();
+    assert!(!builder.is_over() && !builder.wants(0) && builder.wants(1));
+    assert_eq!(builder.push(1, id(3, 0), 0), Pushed::Stray(Stray::AfterEnd));
+    for event in [1, 2] {
+        assert_eq!(builder.push(1, id(event, 1), 0), Pushed::Accepted);
+    }
+    assert!(!builder.wants(1));
+    drain(&mut builder, 1, &mut out);
+    assert!(builder.is_over() && builder.open_events() == 0);
+    assert_eq!(out.iter().map(|event| (event.0, event.1)).collect::<Vec<_>>(), [(0, true), (1, true), (2, true)]);
+    assert_eq!((builder.counters().after_end, builder.counters().strays()), (1, 0));
+
+    let mut counted = EventBuilder::new(config(1, 8));
+    counted.end_after(1);
+    assert_eq!(counted.push(0, id(1, 0), 0), Pushed::Stray(Stray::AfterEnd), "the end is known from the beginning");
+    assert!(!counted.wants(0) && !counted.is_over());
+}
+
+#[test]
 fn an_incomplete_event_leaves_after_its_timeout_and_not_before() {
     let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
     let mut out = Vec::new();

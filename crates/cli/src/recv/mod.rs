@@ -17,9 +17,10 @@ use crate::Verdict;
 use options::{NumaChoice, Settings};
 use penstock_readout::backend::{Backend, GidChoice, PacketBackend, PacketConfig, SessionClock, Verbs, VerbsConfig};
 use penstock_readout::session::{Session, SessionError, SessionReport};
-use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError};
+use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, StoreError};
 use sink::Sink;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 use view::View;
 
@@ -75,16 +76,16 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
 
     let (mut told_of_missing, mut next_turn) = (false, 0);
     let bring_up_ps = u64::from(arguments.bring_up) * PS_PER_S;
-    let end_ps = arguments.seconds.map_or(u64::MAX, |s| (s * PS_PER_S as f64) as u64);
-    let enough = |session: &Session<Sink>| {
-        arguments.events.is_some_and(|n| session.events_stored() >= n)
-            || arguments.messages.is_some_and(|n| session.receiver().messages_compared() >= n)
-    };
-    while !interrupted.load(Ordering::Relaxed) && !enough(&session) && session.now_ps() < end_ps {
+    arguments.events.iter().for_each(|events| session.end_after(*events));
+    let (mut waiting, mut end) = (Waiting::default(), End::new(arguments, interrupted));
+    while !end.has_come(&mut session)? {
         session.step(TURN_PS).map_err(fault)?;
         let now = session.now_ps();
         if now < next_turn {
             continue;
+        }
+        if let Some(error) = session.receiver().stalled().filter(|error| end.is_near && !error.is_busy()) {
+            waiting.tell(error);
         }
         next_turn = now + TURN_PS;
         memory.keep(&session.remembered());
@@ -102,21 +103,57 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     let report = session.report();
     drop(view);
-    finish(&mut session)?;
+    finish(&mut session, &mut waiting)?;
     memory.keep(&session.remembered());
     Ok(conclude(arguments, report, session.report()))
 }
 
+/// When a run is over. What has begun is finished: an event of which some fragments are here waits for the others.
+struct End<'a> {
+    arguments: &'a Arguments,
+    interrupted: Arc<AtomicBool>,
+    /// The run goes on only for events that have begun.
+    is_near: bool,
+}
+
+impl<'a> End<'a> {
+    fn new(arguments: &'a Arguments, interrupted: Arc<AtomicBool>) -> Self {
+        End { arguments, interrupted, is_near: false }
+    }
+
+    fn has_come(&mut self, session: &mut Session<Sink>) -> Result<bool, Failure> {
+        let deadline_ps = self.arguments.seconds.map_or(u64::MAX, |s| (s * PS_PER_S as f64) as u64);
+        let is_time = session.now_ps() >= deadline_ps || self.interrupted.load(Ordering::Relaxed);
+        if is_time && !self.is_near {
+            self.is_near = true;
+            session.end_now().map_err(fault)?;
+        }
+        let messages = session.receiver().messages_compared();
+        let enough = self.arguments.messages.is_some_and(|n| messages >= n) || (self.arguments.bare && is_time);
+        Ok(enough || session.is_over())
+    }
+}
+
+/// Events that wait for a disk at the end of a run.
+#[derive(Default)]
+struct Waiting {
+    told: bool,
+}
+
+impl Waiting {
+    fn tell(&mut self, error: &StoreError) {
+        if !std::mem::replace(&mut self.told, true) {
+            say(&format!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up"));
+        }
+    }
+}
+
 /// Closes all. What was acknowledged is not given up for a full disk or want of file descriptors: it waits for them.
-fn finish(session: &mut Session<Sink>) -> Result<(), Failure> {
-    let mut told = false;
+fn finish(session: &mut Session<Sink>, waiting: &mut Waiting) -> Result<(), Failure> {
     loop {
         match session.finish(2 * PS_PER_S) {
             Err(SessionError::Store(error)) if error.is_retriable() => {
-                if !told {
-                    eprintln!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up");
-                }
-                told = true;
+                waiting.tell(&error);
                 std::thread::sleep(Duration::from_millis(100));
             }
             result => return result.map_err(fault),

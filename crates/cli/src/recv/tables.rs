@@ -30,12 +30,21 @@ pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAdd
 /// One line for each board that is not up.
 pub fn missing(report: &SessionReport) -> Vec<String> {
     let missing = report.boards.iter().filter(|board| board.state != BoardState::Up);
-    missing.map(|board| format!("not up: {}: {}", board.name, why(board))).collect()
+    missing.map(|board| format!("not up: {}: {}", called(board), why(board))).collect()
 }
 
-pub fn why(board: &BoardReport) -> String {
-    let waited = || format!("{}: has not asked for a queue pair", board.ip);
-    board.trouble.clone().unwrap_or_else(waited)
+/// A board by its name, and by its address where that is another.
+fn called(board: &BoardReport) -> String {
+    if board.name == board.ip {
+        return board.ip.clone();
+    }
+    format!("{} ({})", board.name, board.ip)
+}
+
+/// Why a board is not up; what is said of it without its address.
+pub fn why(board: &BoardReport) -> &str {
+    let trouble = board.trouble.as_deref().unwrap_or("has not asked for a queue pair");
+    trouble.strip_prefix(&board.ip).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(trouble)
 }
 
 /// Everything that keeps a run from being good; a sentence each.
@@ -46,7 +55,7 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
         .iter()
         // A message may overtake the last answer of the connection manager.
         .filter(|board| board.lives == 0 && board.messages == 0)
-        .map(|board| format!("{} never came up: {}", board.name, why(board)))
+        .map(|board| format!("{} never came up: {}", called(board), why(board)))
         .collect();
     let mut count = |n: u64, what: &str| {
         if n > 0 {
@@ -161,6 +170,9 @@ fn totals(report: &SessionReport) -> String {
         readout.bytes_stored as f64 / 1e6,
         report.poll,
     );
+    if builder.after_end > 0 {
+        text += &format!("\n{} fragments came after the end", builder.after_end);
+    }
     if let Some(patterns) = &report.readout.pattern {
         let sum = |of: &dyn Fn(&PatternReport) -> u64| patterns.iter().map(of).sum::<u64>();
         let (messages, bytes) = (sum(&|board| board.messages), sum(&|board| board.bytes));

@@ -265,10 +265,7 @@ impl<S: EventSink> Session<S> {
         }
         if let Some((event, held)) = self.first_event.as_mut().and_then(|search| search.found(core.now_ps)) {
             self.first_event = None;
-            core.receiver.begin_at(event);
-            for done in held {
-                core.receiver.on_completion(core.now_ps, done.board, done.slot(), done.byte_len)?;
-            }
+            core.begin(event, held)?;
         }
         core.receiver.handle_timeout(core.now_ps)?;
         core.post_receives()?;
@@ -276,6 +273,28 @@ impl<S: EventSink> Session<S> {
             self.cm_due_ps = 0; // a queue pair is in error: look after it at once
         }
         Ok(())
+    }
+
+    /// The run has so many events; boards that have sent theirs get no more credits.
+    pub fn end_after(&mut self, events: u64) {
+        self.core.receiver.end_after(events);
+    }
+
+    /// The run ends with the last event that has begun: step on until [`Self::is_over`].
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn end_now(&mut self) -> Result<(), SessionError> {
+        if let Some((event, held)) = self.first_event.take().and_then(|mut search| search.found(u64::MAX)) {
+            self.core.begin(event, held)?;
+        }
+        self.core.receiver.end_now();
+        Ok(())
+    }
+
+    /// The run has an end, and all its events are stored.
+    pub fn is_over(&self) -> bool {
+        self.core.receiver.is_over()
     }
 
     /// The run is over: waits for boards that have not heard the last acknowledgement, closes the queue pairs, for at
@@ -395,6 +414,13 @@ impl<S: EventSink> Session<S> {
 }
 
 impl<S: EventSink> Core<S> {
+    /// The first event is known, and what has come of it and of others.
+    fn begin(&mut self, event: u64, held: Vec<Completion>) -> Result<(), StoreError> {
+        self.receiver.begin_at(event);
+        let mut held = held.into_iter();
+        held.try_for_each(|done| self.receiver.on_completion(self.now_ps, done.board, done.slot(), done.byte_len))
+    }
+
     /// Requests that came again, of all boards, where the back end can tell.
     fn asked_again(&mut self) -> u64 {
         const AGAIN: &str = "duplicate_request";
