@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock figures`: pictures and numbers from the papers' scenarios, as docs/results.md has them."""
+"""`penstock figures`: pictures and numbers from the papers' scenarios, as docs/results.md has them.
+
+The shapes of AdvCam 11 and 13 are computed here from the traces alone, by other means than the figures' own.
+"""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas
+import pytest
 from conftest import ROOT, TIMEOUT_S, Penstock
 
-QUICK = ["advcam-4", "advcam-5"]
+QUICK = ["advcam-4", "advcam-5", "advcam-11", "advcam-13"]
+LINE_BPS = 10e9
 
 
 def figures(penstock: Penstock, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -21,14 +28,61 @@ def rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(tuple(f"| {name} |" for name in QUICK))]
 
 
-def test_the_page_of_results_has_the_numbers_that_the_figures_give(penstock: Penstock, tmp_path: Path) -> None:
-    done = figures(penstock, *QUICK, "--out", tmp_path)
+@pytest.fixture(scope="module")
+def drawn(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What the command printed, and its folder."""
+    out = tmp_path_factory.mktemp("figures")
+    done = figures(penstock, *QUICK, "--out", out)
     assert done.returncode == 0, done.stderr
-    measured = rows(done.stdout)
-    assert len(measured) > 8
+    return done.stdout, out
+
+
+def samples(out: Path, figure: str, node: str, metric: str) -> np.ndarray:
+    """All samples of one metric of one node, in time."""
+    trace = pandas.read_parquet(out / figure / "trace.parquet")
+    return trace[(trace.node == node) & (trace.metric == metric)].value.to_numpy()
+
+
+def test_the_page_of_results_has_the_numbers_that_the_figures_give(drawn: tuple[str, Path]) -> None:
+    text, out = drawn
+    measured = rows(text)
+    assert len(measured) > 25
     assert measured == rows((ROOT / "docs/results.md").read_text())
     for name in QUICK:
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG"), name
+        assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG"), name
+
+
+def test_advcam_13_flow_a_alone_climbs_every_200_ms_and_is_cut_many_times_behind_each(drawn: tuple[str, Path]) -> None:
+    """One sample each 100 us: a timer of 200 ms is 2000 of them. R_T stays at the line, so R_C climbs halfway to it."""
+    _, out = drawn
+    rate, cuts = (samples(out, "advcam-13", "board0", metric) for metric in ("rate_current_bps", "cnp_handled"))
+    contention = slice(2000, int(np.flatnonzero(samples(out, "advcam-13", "flow_b", "throughput_bps"))[-1]))
+    climbs = 2000 + np.flatnonzero(rate[contention][1:] > 1.5 * rate[contention][:-1])
+    assert 15 <= len(climbs) <= 19
+    assert set(np.diff(climbs)) <= {1999, 2000, 2001}
+    below, above = rate[climbs], rate[climbs + 1]
+    assert np.median(below) < 0.2 * LINE_BPS
+    assert above == pytest.approx((below + LINE_BPS) / 2, rel=0.05)
+    assert np.diff(cuts[climbs]).min() >= 20
+    fallen = rate[climbs[:-1] + 1 + 50]
+    assert (fallen < 1.5 * below[1:]).all(), "after 5 ms it is down again"
+    for other in ("board1", "board2"):
+        rate = samples(out, "advcam-13", other, "rate_current_bps")[contention]
+        assert not (rate[1:] > 1.5 * rate[:-1]).any(), other
+
+
+def test_advcam_11_without_dcqcn_a_sender_has_all_of_the_line_or_nothing(drawn: tuple[str, Path]) -> None:
+    """Windows of 1 ms until the first flow ends: on and off by turns, for many windows each, and the line is full."""
+    _, out = drawn
+    rates = np.stack([samples(out, "advcam-11", f"flow_{x}", "throughput_bps") for x in "abc"]) / LINE_BPS
+    rates = rates[:, : min(int(np.flatnonzero(flow)[-1]) for flow in rates)]
+    on, off = rates > 0.88, rates < 0.05
+    assert (on.mean(axis=1) > 0.15).all() and (off.mean(axis=1) > 0.4).all()
+    assert (on | off).mean() > 0.75, "hardly ever anything between"
+    begins = (np.diff(off.astype(int), axis=1) == 1).sum(axis=1)
+    assert (begins >= 5).all() and 8 < off.sum() / begins.sum() < 20, "silences of some 10 ms, again and again"
+    assert rates[:, 1:].sum(axis=0).mean() > 0.95
+    assert (rates.sum(axis=0) ** 2 / (3 * (rates**2).sum(axis=0)))[1:].mean() < 0.5, "Jain's index"
 
 
 def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(penstock: Penstock) -> None:
