@@ -12,11 +12,13 @@ import time
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from conftest import ROOT, TIMEOUT_S, Penstock
+from conftest import DATA, ROOT, TIMEOUT_S, Penstock
 
 SCENARIO = ROOT / "scenarios/advcam-5.toml"
+SECONDS_AND_TICKS = (slice(0, 2), "<u2"), (slice(2, 6), "<u4")  # of a module's counters
 SHORT = {"flow.0.size": "200KB", "trace.interval": "20us"}
 
 
@@ -207,6 +209,47 @@ def test_the_installed_package_sweeps_without_a_command(installed: Path, tmp_pat
     )
     assert [row["jain"] for row in rows] == direct
     assert len(set(direct)) == 2 and [row["end"] for row in rows] == ["done", "done"]
+
+
+def test_recorded_camera_events_are_replayed_with_their_times_and_sizes(
+    installed: Path, recorded: np.ndarray, tmp_path: Path
+) -> None:
+    """Three boards, two servers: each event as the modules' counters time it, each fragment as large as its modules."""
+    sent, completed, windows = script(
+        installed,
+        tmp_path,
+        f"""
+        scenario = penstock.Scenario({{
+            "topology": {{"kind": "star", "boards": 3, "servers": 2}},
+            "replay": {{"file": {str(DATA)!r}}},
+            "trace": {{"interval": "100us", "metrics": ["throughput_bps"]}},
+        }})
+        result = penstock.run(scenario).check()
+        keys = ("name", "messages", "delivered_bytes", "start_s")
+        sent = [[row[key] for key in keys] for row in result.flows.to_pylist()]
+        series = result.series("network", "throughput_bps")
+        windows = [series.time_ms.tolist(), series.value.tolist()]
+        print(json.dumps([sent, result.summary["events"]["complete"], windows]))
+        """,
+    )
+    events, modules, size = recorded.shape
+    pps, ticks = (recorded[:, 0, span].copy().view(kind)[:, 0].astype(float) for span, kind in SECONDS_AND_TICKS)
+    times_s = pps + ticks / 10e6
+    times_s -= times_s[0]
+    expected = []
+    for board in range(3):
+        fragment = 40 + len(range(board, modules, 3)) * size
+        for server in range(2):
+            mine = times_s[server::2]
+            expected.append([f"board{board}>server{server}", len(mine), fragment * len(mine), mine[0]])
+    assert completed == events
+    assert [row[:3] for row in sent] == [row[:3] for row in expected]
+    assert [row[3] for row in sent] == pytest.approx([row[3] for row in expected], abs=1e-9)
+    # What arrives in a window of the trace began at most a window before.
+    begins = set(np.floor(times_s * 1e4).astype(int))
+    busy = {round(time * 10) - 1 for time, value in zip(*windows, strict=True) if value > 0}
+    assert begins <= busy | {window - 1 for window in busy}
+    assert len(busy) < 5 * len(begins), "silence between the events"
 
 
 def test_the_example_notebook_runs(installed: Path, tmp_path: Path) -> None:
