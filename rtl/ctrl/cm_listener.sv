@@ -5,77 +5,65 @@
 module cm_listener
   import cm_pkg::*;
 (
-  input  message_t    request,
-  input  logic [31:0] from_ip,
+  input  heard_t      request,
   input  phase_e      phase,      // of the queue pair it names; for OPEN_QP the sender's, or a closed one
-  input  info_t       peer,
+  input  match_t      match,      // its peer is the sender
   input  logic        dead,       // that queue pair has failed since it was opened
   output decision_t   decision
 );
+  logic owner, same;
+  assign owner = match.ip && phase != PhClosed;
+  assign same  = match.ip && match.qpn && match.rest;
 
-  info_t claimed;  // the sender, with the address it really has
   always_comb begin
-    claimed          = request.sender;
-    claimed.reserved = '0;
-    claimed.ip       = from_ip;
-  end
-
-  function automatic change_t kept(input phase_e from);
-    return '{phase: from, default: 1'b0};
-  endfunction
-
-  // OPEN_QP, with the entry of its sender or a closed one.
-  function automatic decision_t opened(input phase_e from, input info_t old);
-    opened        = '{answer: AckAck, todo: '0, change: kept(from)};
-    if (from != PhClosed && !dead && old == claimed) return opened;  // heard before
-    opened.change = '{phase: request.info_valid ? PhRtr : PhInit, claim: 1'b1, open: 1'b0, fresh: 1'b1};
-    opened.todo.open = 1'b1;
-    opened.todo.info = request.info_valid;
-  endfunction
-
-  function automatic decision_t decided(input phase_e from, input info_t old);
-    logic owner;
-    owner   = old.ip == from_ip && from != PhClosed;
-    decided = '{answer: AckNak, todo: '0, change: kept(from)};
+    decision = '{answer: AckNak, phase: phase, todo: '0};
     unique case (request.request)
-      ReqNone: if (owner && request.transmit.valid) decided.answer = AckAck;
-      ReqOpen: decided = opened(from, old);
+      ReqNone: if (owner && request.transmit.valid) decision.answer = AckAck;
+      ReqOpen: begin
+        decision.answer = AckAck;
+        if (phase == PhClosed || dead || !same) begin  // not heard before
+          decision.phase      = request.info_valid ? PhRtr : PhInit;
+          decision.todo.claim = 1'b1;
+          decision.todo.fresh = 1'b1;
+          decision.todo.open  = 1'b1;
+          decision.todo.info  = request.info_valid;
+        end
+      end
       ReqInfo:
         if (owner && !dead && request.info_valid) begin
-          if (from != PhInit && old == claimed) decided.answer = AckAck;
-          else if (from != PhRts) begin
-            decided.answer      = AckAck;
-            decided.todo.info   = 1'b1;
-            decided.change      = '{phase: PhRtr, claim: 1'b1, default: 1'b0};
+          if (phase != PhInit && same) decision.answer = AckAck;
+          else if (phase != PhRts) begin
+            decision.answer     = AckAck;
+            decision.phase      = PhRtr;
+            decision.todo.claim = 1'b1;
+            decision.todo.info  = 1'b1;
           end
         end
       ReqRts:
-        if (owner && !dead && from != PhInit) begin
-          decided.answer      = AckAck;
-          decided.todo.rts    = from == PhRtr;
-          decided.change.phase = PhRts;
+        if (owner && !dead && phase != PhInit) begin
+          decision.answer   = AckAck;
+          decision.phase    = PhRts;
+          decision.todo.rts = phase == PhRtr;
         end
       ReqClose, ReqError:
-        if (owner || (from == PhClosed && old.ip == from_ip && old.qpn == request.sender.qpn)) begin
-          decided.answer      = AckAck;
-          decided.todo.close  = owner && request.request == ReqClose;
-          decided.todo.error  = owner && request.request == ReqError;
-          decided.change.phase = PhClosed;
+        if (owner || (match.ip && match.qpn)) begin
+          decision.answer     = AckAck;
+          decision.phase      = PhClosed;
+          decision.todo.close = owner && request.request == ReqClose;
+          decision.todo.error = owner && request.request == ReqError;
         end
-      default: decided.answer = AckError;
+      default: decision.answer = AckError;
     endcase
-    if (decided.answer == AckNak && from == PhClosed) decided.answer = AckNoQp;
-    if (decided.answer == AckAck && request.transmit.valid) begin
+    if (decision.answer == AckNak && phase == PhClosed) decision.answer = AckNoQp;
+    if (decision.answer == AckAck && request.transmit.valid) begin
       // Only an open queue pair can send; stopping is always right.
-      if (!request.transmit.start) decided.todo.stop = 1'b1;
-      else if (decided.change.phase == PhRts) decided.todo.start = 1'b1;
-      else decided = '{answer: AckNak, todo: '0, change: kept(from)};
+      if (!request.transmit.start) decision.todo.stop = 1'b1;
+      else if (decision.phase == PhRts) decision.todo.start = 1'b1;
+      else decision = '{answer: AckNak, phase: phase, todo: '0};
     end
-  endfunction
+  end
 
-  always_comb decision = decided(phase, peer);
-
-  // Reserved fields, and the other side's as the sender knows it.
-  wire unused = &{1'b0, request};
+  // Fields that other modules look at.
+  wire unused = &{1'b0, request, match};
 
 endmodule

@@ -6,7 +6,7 @@ module cm_opener
   import cm_pkg::*;
 (
   input  occasion_e   occasion,
-  input  message_t    answer,     // OnAnswer
+  input  heard_t      answer,     // OnAnswer
   input  phase_e      phase,      // of our queue pair
   input  step_e       step,       // where it stands
   input  fail_e       fail,
@@ -19,16 +19,19 @@ module cm_opener
     failed.fail        = why;
     failed.waiting     = 1'b0;
     failed.send        = 1'b0;
-    failed.change.phase = PhClosed;
-    failed.todo        = m.change.phase == PhClosed ? '0 : JustClose;
+    failed.phase       = PhClosed;
+    failed.todo        = m.phase == PhClosed ? '0 : JustClose;
   endfunction
 
   function automatic move_t begun(input move_t m);
     begun         = m;
     begun.step    = StepOpen;
     begun.fail    = FailNone;
-    begun.todo    = '{open: 1'b1, default: 1'b0};
-    begun.change  = '{phase: PhInit, claim: 1'b0, open: 1'b1, fresh: 1'b1};
+    begun.phase   = PhInit;
+    begun.todo.forget = 1'b1;
+    begun.todo.server = occasion == OnOpen;
+    begun.todo.fresh  = 1'b1;
+    begun.todo.open   = 1'b1;
     begun.waiting = 1'b1;
     begun.send    = 1'b1;
   endfunction
@@ -43,8 +46,9 @@ module cm_opener
         if (!answer.info_valid) agreed = failed(m, FailServer);
         else begin
           agreed.step        = StepInfo;
+          agreed.phase       = PhRtr;
+          agreed.todo.claim  = 1'b1;
           agreed.todo.info   = 1'b1;
-          agreed.change      = '{phase: PhRtr, claim: 1'b1, default: 1'b0};
         end
       StepInfo: agreed.step = StepRts;
       default: begin
@@ -52,25 +56,25 @@ module cm_opener
         agreed.send    = 1'b0;
         if (m.step == StepRts) begin
           agreed.step        = StepDone;
+          agreed.phase       = PhRts;
           agreed.todo.rts    = 1'b1;
-          agreed.change.phase = PhRts;
         end else agreed.step = StepNone;
       end
     endcase
   endfunction
 
-  function automatic move_t moved(input phase_e from);
-    moved = '{step: step, fail: fail, waiting: waiting, send: 1'b0, todo: '0, change: '{phase: from, default: 1'b0}};
+  function automatic move_t moved();
+    moved = '{step: step, fail: fail, waiting: waiting, send: 1'b0, phase: phase, todo: '{aim: 1'b1, default: 1'b0}};
     unique case (occasion)
       OnOpen, OnReopen: moved = begun(moved);
       OnClose:
-        if (from != PhClosed) begin
-          moved.step        = StepShut;
-          moved.fail        = FailNone;
-          moved.todo        = JustClose;
-          moved.change.phase = PhClosed;
-          moved.waiting     = 1'b1;
-          moved.send        = 1'b1;
+        if (phase != PhClosed) begin
+          moved.step       = StepShut;
+          moved.fail       = FailNone;
+          moved.phase      = PhClosed;
+          moved.todo.close = 1'b1;
+          moved.waiting    = 1'b1;
+          moved.send       = 1'b1;
         end
       OnResend: moved.send = 1'b1;
       OnGiveUp: moved = failed(moved, FailSilent);
@@ -84,8 +88,7 @@ module cm_opener
     endcase
   endfunction
 
-
-  assign move = moved(phase);
+  assign move = moved();
 
   wire unused = &{1'b0, answer};
 

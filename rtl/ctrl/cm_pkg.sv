@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// The connection manager's messages: one 64-byte UDP payload, big-endian, first byte in the highest bits.
+// The connection manager's messages: one 64-byte UDP payload, big-endian; and what the manager makes of them.
 // Layout of the FEROCE connection manager, so that its host software and firmware work with ours.
 //
 //    0            1  2..24          25  26..48            49..50  51        52..55  56..59  60..63
@@ -29,15 +29,6 @@ package cm_pkg;
   } answer_e;
 
   typedef struct packed {
-    logic [23:0] qpn;
-    logic [7:0]  reserved;
-    logic [23:0] psn;
-    logic [31:0] rkey;
-    logic [63:0] base;  // remote address of the ring
-    logic [31:0] ip;
-  } info_t;
-
-  typedef struct packed {
     logic [3:0] reserved;
     logic       is_send;    // SEND, else WRITE
     logic       with_imm;
@@ -45,21 +36,17 @@ package cm_pkg;
     logic       valid;
   } transmit_t;
 
+  // What the rules look at in a message that came; all else stays in the message's memory.
   typedef struct packed {
     answer_e     answer;
     logic        answer_valid;
     request_e    request;
     logic        info_valid;
-    logic [7:0]  reserved_1;
-    info_t       sender;
-    logic [7:0]  reserved_25;
-    info_t       other;
-    logic [15:0] port;      // where replies go; 0 = ReplyPort
     transmit_t   transmit;
-    logic [31:0] length;    // bytes of a message
-    logic [31:0] count;     // messages, 0 = forever
-    logic [31:0] rate;      // messages a second, 0 = as fast as they go
-  } message_t;  // 512 bits
+    logic [23:0] qpn;       // the other side's, as the sender knows it: ours
+    logic [15:0] port;      // where replies go; 0 = ReplyPort
+    logic [31:0] ip;        // UDP source address
+  } heard_t;
 
   // ---- settings and status: regs/connection.rdl -------------------------------------------------
   typedef struct packed {
@@ -103,6 +90,10 @@ package cm_pkg;
   } cm_status_t;
 
   // ---- what is known of a queue pair, and what is to be done to it --------------------------------
+  // Its entry has 32 bytes. A closed one keeps its last peer, whose repeated CLOSE_QP gets the same answer.
+  //
+  //    0      2..24                             25..28                 29..31
+  //   | phase | the peer, as in a message's 2..24 | address we have asked | our first PSN |
   typedef enum logic [1:0] {
     PhClosed = 2'd0,
     PhInit   = 2'd1,
@@ -110,23 +101,21 @@ package cm_pkg;
     PhRts    = 2'd3
   } phase_e;
 
-  // One queue pair. A closed one keeps its last peer, whose repeated CLOSE_QP gets the same answer.
+  // Where the entry agrees with the message at hand.
   typedef struct packed {
-    phase_e      phase;
-    info_t       peer;
-    logic [23:0] own_psn;
-  } entry_t;
+    logic ip;      // the peer's address is the sender's
+    logic qpn;
+    logic rest;    // PSN, key, base address
+    logic server;  // the sender is whom we have asked
+  } match_t;
 
-  // What becomes of an entry.
+  // Scripts still to be run, in this order; script_e has them at ScrForget and following.
   typedef struct packed {
-    phase_e phase;
-    logic   claim;   // its peer is the sender of the message
-    logic   open;    // its peer is the server, of whom only the address is known
-    logic   fresh;   // a new first PSN of ours
-  } change_t;
-
-  // Programs still to be run, in this order.
-  typedef struct packed {
+    logic forget;  // the peer is not known yet
+    logic claim;   // the peer is the sender of the message
+    logic server;  // the peer has the address of the server that is set
+    logic fresh;   // a new first PSN of ours
+    logic aim;     // what is sent goes to the server
     logic open;
     logic info;
     logic rts;
@@ -152,8 +141,8 @@ package cm_pkg;
   // The answer to a request, and what it changes.
   typedef struct packed {
     answer_e answer;
+    phase_e  phase;
     todo_t   todo;
-    change_t change;
   } decision_t;
 
   // What the opening side does next.
@@ -162,19 +151,90 @@ package cm_pkg;
     fail_e  fail;
     logic   waiting;  // for an answer, after this
     logic   send;
+    phase_e phase;
     todo_t  todo;
-    change_t change;
   } move_t;
 
-  // ---- what a program of register accesses does to a queue pair -------------------------------------
-  typedef enum logic [2:0] {
-    ProgOpen  = 3'd0,
-    ProgInfo  = 3'd1,
-    ProgRts   = 3'd2,
-    ProgClose = 3'd3,
-    ProgError = 3'd4,
-    ProgStart = 3'd5,  // the message source begins
-    ProgStop  = 3'd6
-  } program_e;
+  // ---- scripts: what cm_engine does, operation by operation ------------------------------------------
+  typedef enum logic [4:0] {
+    ScrReceive,
+    ScrHeard,     // what heard_t holds
+    ScrMatch,     // compares an entry with the sender; ends with the phase
+    ScrFetch,     // the same, all of it
+    ScrClear,     // a closed queue pair that has had no peer
+    ScrPhase,     // keeps the phase
+    ScrAccept,    // messages
+    ScrRefuse,
+    ScrAsk,
+    ScrForget = 5'd16,  // as in todo_t; the last are steps in the life of a queue pair
+    ScrClaim,
+    ScrServer,
+    ScrFresh,
+    ScrAim,
+    ScrOpen,
+    ScrInfo,
+    ScrRts,
+    ScrClose,
+    ScrError,
+    ScrStart,     // the message source begins
+    ScrStop
+  } script_e;
+
+  typedef enum logic [3:0] {
+    DoNothing,
+    DoReceive,      // a byte of the stream into the message
+    DoEmit,         // a byte to the stream
+    DoSet,          // the word is the byte
+    DoWord,         // the byte comes into the word from below
+    DoTake,         // and into heard_t
+    DoStore,        // into the entry
+    DoRemember,     // into the entry, four bytes on
+    DoMatchIp,      // the byte against that of the entry
+    DoMatchQpn,
+    DoMatchRest,
+    DoMatchServer,
+    DoWrite,        // the word into a register
+    DoAwait,        // until a register's low three bits are those of the word
+    DoLookup,       // the MAC address of heard_t's address
+    DoDivide        // the clock rate by the word
+  } kind_e;
+
+  // Where a byte comes from. Of words those at 1, 2, 3, 4 modulo 4 are the highest to the lowest, as in messages.
+  typedef enum logic [4:0] {
+    SrcZero,
+    SrcConst,       // `addr` itself
+    SrcMessage,
+    SrcEntry,
+    SrcFromIp,
+    SrcLocalIp,
+    SrcServerIp,
+    SrcServerPort,
+    SrcQpn,         // our number of the queue pair
+    SrcQp,          // its index
+    SrcFlow,
+    SrcTransport,
+    SrcMac,         // the last that was found
+    SrcMacHigh,
+    SrcInterval,    // what DoDivide has found
+    SrcVerb,        // of byte 51: with_imm, is_send
+    SrcHead,        // first byte of a message of ours
+    SrcPhase,
+    SrcRandom
+  } source_e;
+
+  // Which registers: in the place of the source.
+  typedef enum logic [1:0] {
+    GroupQp,
+    GroupRing,
+    GroupSource,
+    GroupSourceVerb  // of the message source, bits 15:8 alone
+  } group_e;
+
+  typedef struct packed {
+    logic       last;
+    kind_e      kind;
+    source_e    source;
+    logic [6:0] addr;   // of a byte of message, entry or word; of a register, in words
+  } op_t;
 
 endpackage

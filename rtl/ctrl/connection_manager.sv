@@ -21,13 +21,13 @@ module connection_manager
   input logic qp_err_valid,
   input qp_t  qp_err_qp,
 
-  // 64-byte UDP payloads, eight beats each, with the other side's address during all of them
-  input  logic [63:0] s_axis_cm_tdata,
+  // 64-byte UDP payloads, 32 beats each, with the other side's address during all of them
+  input  logic [15:0] s_axis_cm_tdata,
   input  logic        s_axis_cm_tvalid,
   output logic        s_axis_cm_tready,
   input  logic        s_axis_cm_tlast,
   input  logic [31:0] cm_rx_ip,
-  output logic [63:0] m_axis_cm_tdata,
+  output logic [15:0] m_axis_cm_tdata,
   output logic        m_axis_cm_tvalid,
   input  logic        m_axis_cm_tready,
   output logic        m_axis_cm_tlast,
@@ -79,40 +79,90 @@ module connection_manager
   typedef enum logic [3:0] {
     StClear,    // after reset: every entry closed
     StIdle,
-    StLoad,     // a message comes
+    StReceive,  // a message comes
+    StHeard,
     StSort,     // what it is
     StScan,     // OPEN_QP: look for its sender, or a free queue pair
-    StPick,
-    StFetch,    // the entry of a queue pair that was named
+    StJudge,
+    StFetch,    // the entry of the queue pair
     StDecide,
-    StWork,     // run what is to do
-    StLookup,
-    StFound,
-    StRunning,
+    StWork,     // which script comes next
+    StRun,
     StStore,
-    StSend
+    StSend,
+    StRelease   // the message may go
   } state_e;
+
+  typedef logic [QpW-1:0] index_t;  // of a queue pair
 
   state_e    state_q, state_d;
   occasion_e occasion_q;
-  qp_t       index_q;      // entry being read or worked on
-  entry_t    entry;        // as the table has it
+  index_t    index_q;      // entry being read or worked on
   phase_e    phase_q;      // what becomes of it
-  logic [23:0] own_psn_q;
   todo_t     todo_q;
-  message_t  msg_q;
-  logic [31:0] from_ip_q;
-  logic [2:0] beat_q;      // of the message that comes or goes
-  logic      sent;         // its last beat
+  logic [3:0] next_q;      // the script that the highest bit of todo_q stands for
   logic      send_q;       // a message follows the work
   answer_e   answer_q;
   logic      opening;
   assign opening = occasion_q != OnRequest;
 
-  // ---- time and chance --------------------------------------------------------------------------
+  // ---- scripts ------------------------------------------------------------------------------------------
+  logic    run, done, failed, no_address;
+  script_e script;
+  heard_t  heard;
+  match_t  match;
+  phase_e  phase;      // of the entry that was fetched
+  logic    accepted;
+  logic [7:0] head;
+  request_e   asked;
+
+  always_comb begin
+    run = 1'b1;
+    unique case (state_q)
+      StClear:   script = ScrClear;
+      StReceive: script = ScrReceive;
+      StHeard:   script = ScrHeard;
+      StScan:    script = ScrMatch;
+      StFetch:   script = ScrFetch;
+      StRun:     script = script_e'({1'b1, next_q});
+      StStore:   script = ScrPhase;
+      StSend:    script = opening ? ScrAsk : accepted ? ScrAccept : ScrRefuse;
+      default:   {run, script} = {1'b0, ScrClear};
+    endcase
+  end
+
+  assign accepted = answer_q == AckAck;
+  assign head     = opening ? {4'b0, asked, 1'b1} : {answer_q, 1'b1, heard.request, accepted};
+
+  cm_engine #(
+    .N_QP   (N_QP),
+    .CLK_KHZ(CLK_KHZ)
+  ) u_engine (
+    .clk, .rst,
+    .run, .script,
+    .index(qp_t'(index_q)),
+    .head, .phase(phase_q), .cfg, .local_ip, .qpn_base,
+    .done, .failed, .no_address, .heard, .match,
+    .found_phase(phase),
+    .let_go(state_q == StRelease),
+    .s_axis_cm_tdata, .s_axis_cm_tvalid, .s_axis_cm_tready, .cm_rx_ip,
+    .m_axis_cm_tdata, .m_axis_cm_tvalid, .m_axis_cm_tready, .m_axis_cm_tlast,
+    .lookup_valid, .lookup_ready, .found_valid, .found, .found_mac,
+    .m_axil_awaddr, .m_axil_awprot, .m_axil_awvalid, .m_axil_awready,
+    .m_axil_wdata, .m_axil_wstrb, .m_axil_wvalid, .m_axil_wready,
+    .m_axil_bresp, .m_axil_bvalid, .m_axil_bready,
+    .m_axil_araddr, .m_axil_arprot, .m_axil_arvalid, .m_axil_arready,
+    .m_axil_rdata, .m_axil_rresp, .m_axil_rvalid, .m_axil_rready
+  );
+
+  assign lookup_ip   = heard.ip;
+  assign cm_tx_ip    = heard.ip;
+  assign cm_tx_sport = opening ? ReplyPort : RequestPort;
+  assign cm_tx_dport = opening || heard.port != '0 ? heard.port : ReplyPort;
+
+  // ---- time -----------------------------------------------------------------------------------------------
   logic [$clog2(CLK_KHZ)-1:0] prescale_q;
   logic [15:0] timer_q;    // milliseconds until the opening side acts again
-  logic [31:0] lfsr_q;
   logic expired, arm;
 
   assign expired = timer_q == '0;
@@ -120,63 +170,10 @@ module connection_manager
     prescale_q <= prescale_q == '0 ? $bits(prescale_q)'(CLK_KHZ - 1) : prescale_q - 1'b1;
     if (prescale_q == '0 && !expired) timer_q <= timer_q - 1'b1;
     if (arm) timer_q <= cfg.timeout_ms;
-    lfsr_q <= {lfsr_q[30:0], lfsr_q[31] ^ lfsr_q[21] ^ lfsr_q[1] ^ lfsr_q[0]};
     if (rst) begin
       prescale_q <= '0;
       timer_q    <= '0;
-      lfsr_q     <= 32'h5053544B;
     end
-  end
-
-  // ---- the table ----------------------------------------------------------------------------------
-  // The peer is written when it is decided on, the rest when all is done. What is written of it, but for its
-  // address, is always the sender's of the message at hand: `heard` says that there was one.
-  decision_t decision;  // of a request
-  move_t     move;      // of ours
-  change_t   change;
-  info_t     peer;
-  logic      clears, heard;
-  logic [31:0] claimed_ip;
-  assign clears = state_q == StClear;
-  assign change = opening ? move.change : decision.change;
-
-  always_comb begin
-    claimed_ip = from_ip_q;  // the address that the sender really has
-    if (clears) claimed_ip = '0;
-    else if (change.open) claimed_ip = occasion_q == OnReopen ? entry.peer.ip : cfg.server_ip;
-  end
-
-  ram_sdp #(.W(1 + $bits(info_t)), .DEPTH(1 << QpW), .BLOCK(1'b1)) u_peers (
-    .clk,
-    .wr_en  (clears || (state_q == StDecide && (change.claim || change.open))),
-    .wr_addr(index_q[QpW-1:0]),
-    .wr_data({!clears && !change.open, msg_q.sender.qpn, 8'b0, msg_q.sender.psn, msg_q.sender.rkey,
-              msg_q.sender.base, claimed_ip}),
-    .rd_en  (1'b1),
-    .rd_addr(index_q[QpW-1:0]),
-    .rd_data({heard, peer})
-  );
-  always_comb begin
-    entry.peer    = heard ? peer : '0;
-    entry.peer.ip = peer.ip;
-  end
-
-  ram_sdp #(.W($bits(phase_e) + 24), .DEPTH(1 << QpW), .BLOCK(1'b1)) u_phases (
-    .clk,
-    .wr_en  (clears || state_q == StStore),
-    .wr_addr(index_q[QpW-1:0]),
-    .wr_data(clears ? '0 : {phase_q, own_psn_q}),
-    .rd_en  (1'b1),
-    .rd_addr(index_q[QpW-1:0]),
-    .rd_data({entry.phase, entry.own_psn})
-  );
-
-  logic read_q, fetched_q;  // `entry` is that of read_index_q; of index_q
-  qp_t  read_index_q;
-  always_ff @(posedge clk) begin
-    read_q       <= state_q == StScan;
-    read_index_q <= index_q;
-    fetched_q    <= state_q == StFetch;
   end
 
   // ---- what the opening side waits for ---------------------------------------------------------------
@@ -184,11 +181,9 @@ module connection_manager
   fail_e fail_q;
   logic  waiting_q, ask_open_q, ask_close_q;
   logic [3:0] retries_q;
-  qp_t   ask_qp_q, own_qp_q, sweep_q;
-  logic [31:0] server_ip_q;
+  index_t ask_qp_q, own_qp_q, sweep_q;
   logic [N_QP-1:0] mine_q, lost_q;  // opened by us; failed since it was opened
 
-  request_e asked;
   always_comb begin
     unique case (step_q)
       StepOpen: asked = ReqOpen;
@@ -198,143 +193,100 @@ module connection_manager
     endcase
   end
 
-  logic is_ours, ask, again;
+  logic named;          // the other side's number is one of ours
+  logic may_be_ours, is_ours, ask, again;
+  assign named = heard.qpn[23:8] == qpn_base[23:8] && 32'(heard.qpn[7:0]) < N_QP;
   // The server says whom it answers: our queue-pair number comes back as the other side's.
-  assign is_ours = waiting_q && from_ip_q == server_ip_q && msg_q.request == asked
-                   && msg_q.other.qpn == (qpn_base | 24'(own_qp_q));
-  assign ask     = !waiting_q && (ask_open_q || ask_close_q);
-  assign again   = !waiting_q && expired && cfg.reopen && mine_q[sweep_q[QpW-1:0]]
-                   && lost_q[sweep_q[QpW-1:0]];
+  assign may_be_ours = waiting_q && heard.request == asked && named && heard.qpn[QpW-1:0] == own_qp_q;
+  assign is_ours     = occasion_q != OnAnswer || match.server;
+  assign ask         = !waiting_q && (ask_open_q || ask_close_q);
+  assign again       = !waiting_q && expired && cfg.reopen && mine_q[sweep_q]
+                       && lost_q[sweep_q];
 
   // ---- what a request or an occasion means -----------------------------------------------------------------------
-  logic hit_q, free_q;  // StScan found its sender, a closed entry
-  qp_t  hit_index_q, free_index_q;
-  logic named;          // the other side's number is one of ours
-  assign named = msg_q.other.qpn[23:8] == qpn_base[23:8] && 32'(msg_q.other.qpn[7:0]) < N_QP;
+  decision_t decision;  // of a request
+  move_t     move;      // of ours
+  logic      free_q;    // StScan has found a closed entry
+  index_t    free_index_q;
+  logic      is_hit, is_free, is_last;
+  logic      dead;      // this queue pair has failed since it was opened
+  assign dead    = lost_q[index_q];
+  assign is_hit  = phase != PhClosed && match.ip && match.qpn;
+  assign is_free = phase == PhClosed;
+  assign is_last = index_q == index_t'(N_QP - 1);
 
-  logic dead;           // this queue pair has failed since it was opened
-  assign dead = lost_q[index_q[QpW-1:0]];
-
-
-  cm_listener u_listener (
-    .request(msg_q), .from_ip(from_ip_q), .phase(entry.phase), .peer(entry.peer), .dead, .decision
-  );
+  cm_listener u_listener (.request(heard), .phase, .match, .dead, .decision);
   cm_opener u_opener (
-    .occasion(occasion_q), .answer(msg_q), .phase(entry.phase),
+    .occasion(occasion_q), .answer(heard), .phase,
     .step(step_q), .fail(fail_q), .waiting(waiting_q), .move
   );
 
-  // ---- programs ----------------------------------------------------------------------------------------
-  logic prog_start, prog_done, prog_ok, no_address, no_success;
-  program_e prog;
-  logic [47:0] mac_q;
-
-  todo_t rest;  // when `prog` is done
-  always_comb begin
-    rest = todo_q;
-    if (todo_q.open) {prog, rest.open} = {ProgOpen, 1'b0};
-    else if (todo_q.info) {prog, rest.info} = {ProgInfo, 1'b0};
-    else if (todo_q.rts) {prog, rest.rts} = {ProgRts, 1'b0};
-    else if (todo_q.close) {prog, rest.close} = {ProgClose, 1'b0};
-    else if (todo_q.error) {prog, rest.error} = {ProgError, 1'b0};
-    else if (todo_q.start) {prog, rest.start} = {ProgStart, 1'b0};
-    else {prog, rest.stop} = {ProgStop, 1'b0};
-  end
-  assign prog_start = state_q != StRunning && state_d == StRunning;
-  assign no_address = state_q == StFound && found_valid && !found;
-  assign no_success = state_q == StRunning && prog_done && !prog_ok;
-
-  always_ff @(posedge clk) if (found_valid) mac_q <= found_mac;
-
-  cm_program #(.CLK_KHZ(CLK_KHZ)) u_program (
-    .clk, .rst,
-    .start(prog_start), .program_id(prog), .qp(index_q),
-    .peer(entry.peer), .peer_mac(mac_q), .own_psn(own_psn_q),
-    .flow(cfg.flow), .transport(cfg.transport), .request(msg_q),
-    .done(prog_done), .ok(prog_ok),
-    .m_axil_awaddr, .m_axil_awprot, .m_axil_awvalid, .m_axil_awready,
-    .m_axil_wdata, .m_axil_wstrb, .m_axil_wvalid, .m_axil_wready,
-    .m_axil_bresp, .m_axil_bvalid, .m_axil_bready,
-    .m_axil_araddr, .m_axil_arprot, .m_axil_arvalid, .m_axil_arready,
-    .m_axil_rdata, .m_axil_rresp, .m_axil_rvalid, .m_axil_rready
-  );
-
-  assign lookup_valid = state_q == StLookup;
-  assign lookup_ip    = entry.peer.ip;
-
   // ---- states -----------------------------------------------------------------------------------------
-  logic take_request, take_answer;
-  assign take_request = state_q == StSort && !msg_q.answer_valid && cfg.listen;
-  assign take_answer  = state_q == StSort && msg_q.answer_valid && is_ours;
-  assign s_axis_cm_tready = state_q == StLoad;
+  logic take_request, take_answer, decides, opens, sent;
+  assign take_request = state_q == StSort && !heard.answer_valid && cfg.listen;
+  assign take_answer  = state_q == StSort && heard.answer_valid && may_be_ours;
+  assign decides      = state_q == StDecide && is_ours;
+  assign opens        = state_q == StWork && state_d == StRun && next_q == 4'(ScrOpen);
+  assign sent         = state_q == StSend && done;
+
+  function automatic state_e ended(input occasion_e occasion);
+    return occasion == OnRequest || occasion == OnAnswer ? StRelease : StIdle;
+  endfunction
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StClear: if (index_q == qp_t'(N_QP - 1)) state_d = StIdle;
+      StClear: if (done && is_last) state_d = StIdle;
       StIdle:
-        if (s_axis_cm_tvalid) state_d = StLoad;
+        if (s_axis_cm_tvalid) state_d = StReceive;
         else if (ask || again || (waiting_q && expired)) state_d = StFetch;
-      StLoad: if (s_axis_cm_tvalid && s_axis_cm_tlast) state_d = StSort;
+      StReceive: if (done) state_d = StHeard;
+      StHeard: if (done) state_d = StSort;
       StSort:
         if (take_request) begin
-          if (msg_q.request == ReqOpen) state_d = StScan;
+          if (heard.request == ReqOpen) state_d = StScan;
           else state_d = named ? StFetch : StSend;
-        end else state_d = take_answer ? StFetch : StIdle;
-      StScan: if (read_q && read_index_q == qp_t'(N_QP - 1)) state_d = StPick;
-      StPick: state_d = hit_q || free_q ? StFetch : StSend;
-      StFetch: if (fetched_q) state_d = StDecide;
-      StDecide: state_d = StWork;
+        end else state_d = take_answer ? StFetch : StRelease;
+      StScan: if (done) state_d = StJudge;
+      StJudge:
+        if (is_hit) state_d = StFetch;
+        else if (!is_last) state_d = StScan;
+        else state_d = free_q || is_free ? StFetch : StSend;
+      StFetch: if (done) state_d = StDecide;
+      StDecide: state_d = is_ours ? StWork : StRelease;
       StWork:
         if (todo_q == '0) state_d = StStore;
-        else state_d = prog == ProgInfo ? StLookup : StRunning;
-      StLookup: if (lookup_ready) state_d = StFound;
-      StFound: if (found_valid) state_d = found ? StRunning : StWork;
-      StRunning: if (prog_done) state_d = StWork;
-      StStore: state_d = send_q ? StSend : StIdle;
-      default: if (sent) state_d = StIdle;  // StSend
+        else if (todo_q[$high(todo_q)]) state_d = StRun;
+      StRun: if (done) state_d = StWork;
+      StStore: if (done) state_d = send_q ? StSend : ended(occasion_q);
+      StSend: if (done) state_d = ended(occasion_q);
+      default: state_d = StIdle;
     endcase
-  end
-
-  // The message: its first byte is in the lowest lane of the first beat.
-  always_ff @(posedge clk) begin
-    for (int unsigned i = 0; i < 8; i++)
-      if (state_q == StLoad && beat_q == 3'(i)) msg_q[64*(7-i)+:64] <= {<<8{s_axis_cm_tdata}};
-    if (state_q == StIdle) beat_q <= '0;
-    else if ((s_axis_cm_tvalid && s_axis_cm_tready) || (m_axis_cm_tvalid && m_axis_cm_tready)) beat_q <= beat_q + 1'b1;
   end
 
   // Which entry is looked at.
   always_ff @(posedge clk) begin
     unique case (state_q)
-      StClear: index_q <= index_q + 1'b1;
-      StScan: index_q <= index_q == qp_t'(N_QP - 1) ? index_q : index_q + 1'b1;
-      StPick: index_q <= hit_q ? hit_index_q : free_index_q;
+      StClear: if (done) index_q <= index_q + 1'b1;
+      // The sender's own entry goes before a free one.
+      StJudge:
+        if (!is_hit) begin
+          if (!is_last) index_q <= index_q + 1'b1;
+          else if (free_q) index_q <= free_index_q;
+        end
       StIdle: index_q <= waiting_q ? own_qp_q : ask ? ask_qp_q : sweep_q;
-      StSort:
-        if (take_request) index_q <= msg_q.request == ReqOpen ? '0 : msg_q.other.qpn[7:0];
-        else index_q <= own_qp_q;
+      StSort: index_q <= take_request && heard.request == ReqOpen ? '0 : heard.qpn[QpW-1:0];
       default: ;
     endcase
-    if (state_q == StIdle) sweep_q <= sweep_q == qp_t'(N_QP - 1) ? '0 : sweep_q + 1'b1;
+    if (state_q == StIdle) free_q <= 1'b0;
+    if (state_q == StJudge && is_free && !free_q) begin
+      free_q       <= 1'b1;
+      free_index_q <= index_q;
+    end
+    if (state_q == StIdle) sweep_q <= sweep_q == index_t'(N_QP - 1) ? '0 : sweep_q + 1'b1;
     if (rst) begin
       index_q <= '0;
       sweep_q <= '0;
-    end
-  end
-
-  // The sender's own entry goes before a free one.
-  always_ff @(posedge clk) begin
-    if (state_q == StIdle) {hit_q, free_q} <= 2'b00;
-    if (read_q) begin
-      if (entry.phase != PhClosed && entry.peer.ip == from_ip_q && entry.peer.qpn == msg_q.sender.qpn) begin
-        hit_q       <= 1'b1;
-        hit_index_q <= read_index_q;
-      end
-      if (entry.phase == PhClosed && !free_q) begin
-        free_q       <= 1'b1;
-        free_index_q <= read_index_q;
-      end
     end
   end
 
@@ -348,25 +300,30 @@ module connection_manager
       else if (ask_close_q) occasion_q <= OnClose;
       else occasion_q <= OnReopen;
     end
-    if (state_q == StLoad) from_ip_q <= cm_rx_ip;
     if (take_answer) occasion_q <= OnAnswer;
-    if (state_q == StDecide) begin
-      phase_q  <= change.phase;
-      if (change.fresh) own_psn_q <= lfsr_q[23:0];
-      else own_psn_q <= entry.own_psn;
+    if (decides) begin
+      phase_q  <= opening ? move.phase : decision.phase;
       todo_q   <= opening ? move.todo : decision.todo;
+      next_q   <= '0;
       send_q   <= opening ? move.send : 1'b1;
       answer_q <= decision.answer;
     end
-    if (state_q == StRunning && prog_done) todo_q <= rest;
-    if (no_address || no_success) begin
+    if ((state_q == StWork && state_d == StWork) || (state_q == StRun && done)) begin
+      todo_q <= todo_q << 1;
+      next_q <= next_q + 1'b1;
+    end
+    if (state_q == StRun && failed) begin
       // What was begun is undone; a failure to undo it is the end of it.
-      todo_q        <= prog == ProgClose ? '0 : JustClose;
-      phase_q       <= PhClosed;
-      answer_q      <= AckError;
+      todo_q   <= script == ScrClose ? '0 : JustClose;
+      next_q   <= '0;
+      phase_q  <= PhClosed;
+      answer_q <= AckError;
       if (opening) send_q <= 1'b0;
     end
-    if (rst) state_q <= StClear;
+    if (rst) begin
+      state_q    <= StClear;
+      occasion_q <= OnRequest;
+    end
   end
 
   // ---- the opening side's standing ------------------------------------------------------------------------
@@ -376,20 +333,19 @@ module connection_manager
       else if (!ask_open_q && !ask_close_q) begin
         ask_open_q  <= cfg.open;
         ask_close_q <= !cfg.open;
-        ask_qp_q    <= cfg.qp;
+        ask_qp_q    <= cfg.qp[QpW-1:0];
       end
     end
-    if (state_q == StDecide && opening) begin
+    if (decides && opening) begin
       step_q      <= move.step;
       fail_q      <= move.fail;
       waiting_q   <= move.waiting;
       own_qp_q    <= index_q;
       retries_q   <= occasion_q == OnResend ? retries_q - 1'b1 : cfg.retries;
-      server_ip_q <= change.open || change.claim ? claimed_ip : entry.peer.ip;
       if (occasion_q == OnOpen) ask_open_q <= 1'b0;
       if (occasion_q == OnClose) ask_close_q <= 1'b0;
     end
-    if (opening && (no_address || no_success)) begin
+    if (opening && state_q == StRun && failed) begin
       waiting_q <= 1'b0;
       fail_q    <= no_address ? FailAddress : FailState;
     end
@@ -401,18 +357,18 @@ module connection_manager
   end
 
   always_ff @(posedge clk) begin
-    if (state_q == StDecide) begin
-      if (opening && move.step == StepDone) mine_q[index_q[QpW-1:0]] <= 1'b1;
-      if (occasion_q == OnClose) mine_q[index_q[QpW-1:0]] <= 1'b0;
+    if (decides) begin
+      if (opening && move.step == StepDone) mine_q[index_q] <= 1'b1;
+      if (occasion_q == OnClose) mine_q[index_q] <= 1'b0;
     end
-    if (state_q == StWork && todo_q.open) begin
-      lost_q[index_q[QpW-1:0]] <= 1'b0;
-      if (!opening) mine_q[index_q[QpW-1:0]] <= 1'b0;
+    if (opens) begin
+      lost_q[index_q] <= 1'b0;
+      if (!opening) mine_q[index_q] <= 1'b0;
     end
     if (qp_err_valid) lost_q[qp_err_qp[QpW-1:0]] <= 1'b1;
     // The next attempt has begun with OPEN_QP; where it fails there is another.
-    if (opening && state_q == StStore && fail_q != FailNone && mine_q[index_q[QpW-1:0]])
-      lost_q[index_q[QpW-1:0]] <= 1'b1;
+    if (opening && state_q == StStore && fail_q != FailNone && mine_q[index_q])
+      lost_q[index_q] <= 1'b1;
     if (rst) begin
       mine_q <= '0;
       lost_q <= '0;
@@ -421,50 +377,15 @@ module connection_manager
 
   assign arm    = opening && (state_q == StStore || sent);
   assign status = '{busy: waiting_q || ask_open_q || ask_close_q || (opening && state_q != StIdle),
-                    step: step_q, fail: fail_q, qp: own_qp_q};
-
-  // ---- what is sent ------------------------------------------------------------------------------------------
-  info_t own;
-  logic accepted;
-  message_t reply;
-  assign own      = '{qpn: qpn_base | 24'(index_q), psn: own_psn_q, ip: local_ip, default: '0};
-  assign accepted = answer_q == AckAck;
-
-  assign m_axis_cm_tvalid = state_q == StSend;
-  assign m_axis_cm_tlast  = beat_q == '1;
-  assign sent             = m_axis_cm_tvalid && m_axis_cm_tready && m_axis_cm_tlast;
-  assign cm_tx_ip    = opening ? entry.peer.ip : from_ip_q;
-  assign cm_tx_sport = opening ? ReplyPort : RequestPort;
-  assign cm_tx_dport = opening ? cfg.server_port : msg_q.port != '0 ? msg_q.port : ReplyPort;
-
-  always_comb begin
-    reply            = '0;
-    reply.info_valid = 1'b1;
-    reply.sender     = own;
-    if (opening) begin
-      reply.request = asked;
-      reply.other   = entry.peer;
-      reply.port    = ReplyPort;
-    end else begin
-      reply.request      = msg_q.request;
-      reply.answer       = answer_q;
-      reply.answer_valid = 1'b1;
-      reply.other        = msg_q.sender;
-      reply.info_valid   = accepted;
-      if (!accepted) reply.sender = '0;
-    end
-    m_axis_cm_tdata = '0;
-    for (int unsigned i = 0; i < 8; i++) if (beat_q == 3'(i)) m_axis_cm_tdata = {<<8{reply[64*(7-i)+:64]}};
-  end
+                    step: step_q, fail: fail_q, qp: qp_t'(own_qp_q)};
 
   // ---- what is counted ---------------------------------------------------------------------------------------
   assign stat_request   = take_request;
   assign stat_refused   = sent && !opening && !accepted;
-  assign stat_ignored   = state_q == StSort && !take_request && !take_answer;
+  assign stat_ignored   = (state_q == StSort && !take_request && !take_answer) || (state_q == StDecide && !is_ours);
   assign stat_timeout   = state_q == StDecide && (occasion_q == OnResend || occasion_q == OnGiveUp);
   assign stat_peer_lost = qp_err_valid && mine_q[qp_err_qp[QpW-1:0]];
 
-  // Reserved fields are read by nobody.
-  wire unused = &{1'b0, msg_q, qp_err_qp, cfg};
+  wire unused = &{1'b0, heard, match, s_axis_cm_tlast, qp_err_qp, cfg};
 
 endmodule

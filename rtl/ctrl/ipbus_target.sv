@@ -13,15 +13,15 @@ module ipbus_target
   input  logic clk,
   input  logic rst,
 
-  // UDP payloads; tuser is the other side, with every beat
-  input  logic [63:0] s_axis_tdata,
-  input  logic [7:0]  s_axis_tkeep,
+  // UDP payloads; tuser is the other side, with every beat. The last beat of a request stays until it is answered.
+  input  logic [15:0] s_axis_tdata,
+  input  logic [1:0]  s_axis_tkeep,
   input  logic        s_axis_tvalid,
   output logic        s_axis_tready,
   input  logic        s_axis_tlast,
   input  udp_peer_t   s_axis_tuser,
-  output logic [63:0] m_axis_tdata,
-  output logic [7:0]  m_axis_tkeep,
+  output logic [15:0] m_axis_tdata,
+  output logic [1:0]  m_axis_tkeep,
   output logic        m_axis_tvalid,
   input  logic        m_axis_tready,
   output logic        m_axis_tlast,
@@ -52,154 +52,208 @@ module ipbus_target
   if (BUFFERS < 4 || (BUFFERS & (BUFFERS - 1)) != 0) begin : g_bad_buffers
     $fatal(1, "%m: BUFFERS = %0d, must be a power of two; IPbus clients count on 4", BUFFERS);
   end
-  if (PACKET_WORDS < 64 || PACKET_WORDS > 512) begin : g_bad_packet
-    $fatal(1, "%m: PACKET_WORDS = %0d, must be 64 .. 512", PACKET_WORDS);
+  if (PACKET_WORDS < 64 || PACKET_WORDS > 384 || PACKET_WORDS > 3 * 2 ** ($clog2(PACKET_WORDS) - 2)) begin : g_bad_packet
+    $fatal(1, "%m: PACKET_WORDS = %0d, must be 64 .. 96, 128 .. 192 or 256 .. 384", PACKET_WORDS);
   end
 
   localparam int unsigned PtrW        = $clog2(PACKET_WORDS + 1);
   localparam int unsigned IndexW      = $clog2(PACKET_WORDS);
-  localparam int unsigned SlotW       = $clog2(BUFFERS + 1);
+  localparam int unsigned RingW       = $clog2(BUFFERS);
   localparam int unsigned StatusWords = 16;
-  localparam logic [SlotW-1:0] Scratch = SlotW'(BUFFERS);  // slot of replies that are not kept
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     StClear,     // after reset: nothing has been heard
     StLoad,
-    StFetch,
     StJudge,
+    StHeard,     // its header goes into the history, and into the reply
     StExecute,
+    StKeep,      // where the reply is found again
+    StSearch,    // for the reply that is asked for again
+    StCompare,
+    StFound,
     StStatus,
-    StSend,
-    StSendWord
+    StSent,      // the reply's header goes into the history
+    StRead,
+    StShow,
+    StRelease
   } state_e;
 
-  state_e state_q;
+  state_e     state_q, state_d;
 
-  function automatic logic [31:0] swap(logic [31:0] word, logic big);
-    return big ? {word[7:0], word[15:8], word[23:16], word[31:24]} : word;
+  // How far a state is: half after half, four cycles for each. A status packet has 32 halves; all packets that are
+  // answered begin with the header that they were asked with, as it does.
+  logic [PtrW:0] at_q;
+  logic [3:0]    word;
+  logic          high, word_done;
+  assign {word, high} = at_q[6:2];
+  assign word_done    = at_q[2:0] == '1;
+
+  // Words lie in the memories of this module as numbers, the low half at the even address; on the wire a packet in
+  // big-endian order has the high half first, and the high byte of it.
+  function automatic logic [15:0] swap(logic [15:0] half, logic big);
+    return big ? {half[7:0], half[15:8]} : half;
   endfunction
 
   // ---- the request, whole --------------------------------------------------------------------------------
-  logic            half_q;           // of the beat
-  logic [PtrW-1:0] words_q;          // stored
+  logic [PtrW:0]   halves_q;         // stored
   logic            broken_q;         // too long, or not whole words
-  logic            next_is_load;     // the packet is done with
-  logic            word_here, loading, start;
-  logic [PtrW-1:0] request_addr;
-  logic [31:0]     raw;
-  logic            big_q;            // byte order of the packet
+  logic            big, big_q;       // byte order of the packet, as its first byte tells
+  logic            loading, room, start;
+  logic [15:0]     loaded;
+  packet_hdr_t     hdr_q;
+  logic [PtrW:0]   request_addr;
+  logic [15:0]     request_half;
 
-  assign loading       = state_q == StLoad && s_axis_tvalid;
-  assign word_here     = half_q ? s_axis_tkeep[7] : s_axis_tkeep[3];
-  assign s_axis_tready = state_q == StLoad && (half_q || s_axis_tkeep[7:4] == '0);
+  assign big     = halves_q == '0 ? s_axis_tdata[7:4] != 4'hF : big_q;
+  assign loading = state_q == StLoad && s_axis_tvalid;
+  assign loaded  = swap(s_axis_tdata, big);
+  assign room    = 32'(halves_q) != 2 * PACKET_WORDS;
+  assign s_axis_tready = (state_q == StLoad && !s_axis_tlast) || state_q == StRelease;
 
   ram_sdp #(
-    .W    (32),
-    .DEPTH(PACKET_WORDS)
+    .W    (16),
+    .DEPTH(2 ** (IndexW + 1)),
+    .BLOCK(1'b1)
   ) u_request (
     .clk,
-    .wr_en  (loading && word_here && 32'(words_q) < PACKET_WORDS),
-    .wr_addr(words_q[IndexW-1:0]),
-    .wr_data(half_q ? s_axis_tdata[63:32] : s_axis_tdata[31:0]),
-    .rd_en  (state_q == StFetch || ((start || state_q == StExecute) && 32'(request_addr) < PACKET_WORDS)),
-    .rd_addr(state_q == StFetch ? '0 : request_addr[IndexW-1:0]),
-    .rd_data(raw)
+    .wr_en  (loading && room),
+    .wr_addr({halves_q[IndexW:1], halves_q[0] ^ big}),
+    .wr_data(loaded),
+    .rd_en  (1'b1),
+    .rd_addr(request_addr[IndexW:0]),
+    .rd_data(request_half)
   );
 
   always_ff @(posedge clk) begin
     if (loading) begin
-      half_q <= !s_axis_tready;
-      if (word_here) begin
-        if (32'(words_q) < PACKET_WORDS) words_q <= words_q + 1'b1;
-        else broken_q <= 1'b1;
+      big_q <= big;
+      if (room) halves_q <= halves_q + 1'b1;
+      if (!room || s_axis_tkeep != '1 || (s_axis_tlast && !halves_q[0])) broken_q <= 1'b1;
+      if (halves_q[PtrW:1] == '0) begin
+        if (halves_q[0] ^ big) hdr_q[31:16] <= loaded;
+        else hdr_q[15:0] <= loaded;
       end
-      if (s_axis_tready && s_axis_tkeep != 8'h0F && s_axis_tkeep != 8'hFF) broken_q <= 1'b1;
-      m_axis_tuser <= s_axis_tuser;
     end
-    if (rst || next_is_load) {half_q, broken_q, words_q} <= '0;
+    if (rst || state_q == StRelease) {broken_q, halves_q} <= '0;
   end
 
   // ---- what it is --------------------------------------------------------------------------------------------
-  packet_hdr_t hdr, big_hdr, little_hdr;
-  packet_hdr_t hdr_q;   // of the packet that is being answered
-  logic        big, readable, is_control, is_status, is_resend, reliable, accept, found;
-  logic [15:0] next_id_q;
+  logic readable, is_control, is_status, is_resend, reliable, accept;
+  logic [15:0]     next_id_q;
+  logic [PtrW-1:0] words;
 
-  assign little_hdr = raw;
-  assign big_hdr    = swap(raw, 1'b1);
-  assign big        = big_hdr.version == Version && big_hdr.order == 4'hF;
-  assign hdr        = big ? big_hdr : little_hdr;
-  assign readable   = hdr.version == Version && hdr.order == 4'hF && hdr.reserved == '0 && !broken_q
-                   && words_q != '0;
-  assign is_control = readable && hdr.kind == PacketControl;
-  assign is_status  = readable && hdr.kind == PacketStatus && hdr.id == '0 && words_q == PtrW'(StatusWords);
-  assign is_resend  = readable && hdr.kind == PacketResend && hdr.id != '0 && words_q == PtrW'(1);
-  assign reliable   = hdr.id != '0;
-  assign accept     = is_control && (!reliable || hdr.id == next_id_q);
-  assign start      = state_q == StJudge && accept;
+  assign words      = halves_q[PtrW:1];
+  assign readable   = hdr_q.version == Version && hdr_q.order == 4'hF && hdr_q.reserved == '0 && !broken_q;
+  assign is_control = readable && hdr_q.kind == PacketControl;
+  assign is_status  = readable && hdr_q.kind == PacketStatus && !reliable && words == PtrW'(StatusWords);
+  assign is_resend  = readable && hdr_q.kind == PacketResend && reliable && words == PtrW'(1);
+  assign reliable   = hdr_q.id != '0;
+  assign accept     = is_control && (!reliable || hdr_q.id == next_id_q);
+  assign start      = state_q == StHeard && word_done;
 
-  // ---- replies kept: those of the last ids, whose slots follow each other -----------------------------------------
-  localparam int unsigned RingW = $clog2(BUFFERS);
+  // ---- what is remembered: the replies that are kept, and the history -------------------------------------------
+  //
+  //    0, slot, which             of a reply: its packet id; its length and byte order
+  //    1, 0, number               an event of the traffic, the newest sixteen
+  //    1, 1, sent, number, high   a header, of the newest four heard and four sent
+  localparam int unsigned PlaceW = RingW + 1 > 5 ? RingW + 1 : 5;
 
-  logic [PtrW-1:0]  kept_words[BUFFERS];
-  logic [SlotW-1:0] kept_q;                // so many, below next_id_q and next_slot_q
-  logic [RingW-1:0] next_slot_q, found_slot;
-  logic [SlotW-1:0] slot_q;
-  logic [PtrW-1:0]  found_words;
-  logic [15:0]      back;                  // ids that the packet's lies behind the next; there is no id 0
+  logic [RingW:0]    kept_q, left_q;        // replies kept; of these not compared yet
+  logic [RingW-1:0]  next_slot_q, slot_q;
+  logic [3:0]        event_at_q;            // where the next comes: that of the oldest
+  logic [1:0]        heard_at_q, sent_at_q;
+  logic              found, not_found, remember, is_event;
+  logic [PlaceW:0]   remember_at, recall_at;
+  logic [15:0]       remembered, recalled, status_half;
+  logic [1:0]        number;
+  logic [PtrW-1:0]   reply_words_q;
+  logic [7:0]        event_code;
+  logic [PtrW-1:0]   trans_words;
 
-  assign back        = next_id_q - hdr.id - 16'(hdr.id > next_id_q);
-  assign found       = reliable && back != '0 && back <= 16'(kept_q);
-  assign found_slot  = next_slot_q - back[RingW-1:0];
-  assign found_words = kept_words[found_slot];
-
-  // ---- history -----------------------------------------------------------------------------------------------------
-  logic [127:0] events_q;                   // newest lowest
-  logic [31:0]  headers[8];                 // of packets: four heard, four sent
-  logic [1:0]   heard_at_q, sent_at_q;      // where the next comes: that of the oldest
-  logic         hears, sends;
-  logic [31:0]  status_word;
-  packet_hdr_t  next_hdr;
-  logic [3:0]   index_q;
-
-  assign hears    = start;
-  assign sends    = state_q == StSend && hdr_q.kind != PacketStatus;
-  assign next_hdr = '{version: Version, reserved: '0, id: next_id_q, order: 4'hF, kind: PacketControl};
+  assign found     = state_q == StCompare && recalled == hdr_q.id;
+  assign not_found = state_q == StSearch && left_q == '0;
+  assign is_event  = (state_q == StJudge && !is_resend) || not_found || state_q == StFound;
 
   always_comb begin
-    unique casez (index_q)
-      4'b0000: status_word = hdr_q;
-      4'b0001: status_word = 32'(4 * PACKET_WORDS);
-      4'b0010: status_word = 32'(BUFFERS);
-      4'b0011: status_word = next_hdr;
-      4'b01??: status_word = events_q[{~index_q[1:0], 5'd0}+:32];
-      default: status_word = headers[{index_q[2], (index_q[2] ? sent_at_q : heard_at_q) + index_q[1:0]}];
+    event_code = EventOther;
+    if (accept) event_code = EventControl;
+    else if (is_status) event_code = EventStatus;
+    else if (is_resend) event_code = not_found ? EventResend | EventDropped : EventResend;
+  end
+
+  always_comb begin
+    remember    = is_event;
+    remember_at = {1'b1, PlaceW'({1'b0, event_at_q})};
+    remembered  = {8'h0, event_code};
+    case (state_q)
+      StClear: begin
+        remember    = 1'b1;
+        remember_at = {1'b1, PlaceW'(at_q[4:0])};
+        remembered  = '0;
+      end
+      StHeard, StSent: begin  // both as headers of control packets
+        remember    = 1'b1;
+        remember_at = {1'b1, PlaceW'({1'b1, state_q == StSent, state_q == StSent ? sent_at_q : heard_at_q, high})};
+        remembered  = high ? status_half : {status_half[15:4], PacketControl};
+      end
+      StKeep: begin
+        remember    = reliable;
+        remember_at = {1'b0, PlaceW'({slot_q, high})};
+        remembered  = high ? {big_q, 15'(reply_words_q)} : hdr_q.id;
+      end
+      default: ;
     endcase
   end
 
-  always_ff @(posedge clk) begin
-    if (state_q == StClear) headers[index_q[2:0]] <= '0;
-    else if (sends) headers[{1'b1, sent_at_q}] <= {hdr_q[31:4], PacketControl};
-    else if (hears) headers[{1'b0, heard_at_q}] <= hdr;
-    if (hears) heard_at_q <= heard_at_q + 1'b1;
-    if (sends) sent_at_q <= sent_at_q + 1'b1;
-    if (rst) {heard_at_q, sent_at_q} <= '0;
+  assign number = word[1:0] + (word[2] ? sent_at_q : heard_at_q);
+
+  always_comb begin
+    recall_at = {1'b0, PlaceW'({slot_q, state_q == StCompare})};
+    if (state_q == StStatus && word[3]) recall_at = {1'b1, PlaceW'({1'b1, word[2], number, high})};
+    else if (state_q == StStatus) recall_at = {1'b1, PlaceW'({1'b0, event_at_q + {word[1:0], !high, at_q[0]}})};
+  end
+
+  ram_sdp #(
+    .W    (16),
+    .DEPTH(2 ** (PlaceW + 1)),
+    .BLOCK(1'b1)
+  ) u_memory (
+    .clk,
+    .wr_en  (remember),
+    .wr_addr(remember_at),
+    .wr_data(remembered),
+    .rd_en  (1'b1),
+    .rd_addr(recall_at),
+    .rd_data(recalled)
+  );
+
+  logic [7:0]  earlier_q;   // the other event of a half
+
+  always_comb begin
+    unique casez (word)
+      4'd0: status_half = high ? hdr_q[31:16] : hdr_q[15:0];
+      4'd1: status_half = high ? '0 : 16'(4 * PACKET_WORDS);
+      4'd2: status_half = high ? '0 : 16'(BUFFERS);
+      4'd3: status_half = high ? {Version, 4'h0, next_id_q[15:8]} : {next_id_q[7:0], 4'hF, PacketControl};
+      4'b01??: status_half = {earlier_q, recalled[7:0]};
+      default: status_half = recalled;
+    endcase
   end
 
   // ---- transactions ------------------------------------------------------------------------------------------------
-  logic            executed, trans_write;
-  logic [PtrW-1:0] trans_addr, trans_words;
-  logic [31:0]     trans_word;
+  logic          executed, trans_write;
+  logic [PtrW:0] trans_addr;
+  logic [15:0]   trans_half;
 
   ipbus_transactor #(.PACKET_WORDS(PACKET_WORDS)) u_transactor (
     .clk, .rst,
     .start        (start),
-    .request_words(words_q),
+    .request_words(words),
     .request_addr (request_addr),
-    .request_word (swap(raw, big_q)),
+    .request_half (request_half),
     .reply_write  (trans_write),
     .reply_addr   (trans_addr),
-    .reply_word   (trans_word),
+    .reply_half   (trans_half),
     .done         (executed),
     .reply_words  (trans_words),
     .stat_bus_error (stat.bus_errors),
@@ -216,55 +270,62 @@ module ipbus_target
   assign m_axil_wstrb  = '1;
 
   // ---- the packet's way ---------------------------------------------------------------------------------------------
-  logic [PtrW-1:0] reply_words_q, send_q;   // of the reply; the word that is read
-  logic            sent_all;
+  logic reply_big_q, scratch_q, last, begins, counts;
 
-  assign sent_all     = state_q == StSendWord && m_axis_tvalid && m_axis_tready && m_axis_tlast;
-  assign next_is_load = sent_all || (state_q == StJudge && !accept && !is_status && !(is_resend && found));
-
-  always_ff @(posedge clk) begin
+  always_comb begin
+    state_d = state_q;
     case (state_q)
-      StClear: begin
-        index_q <= index_q + 1'b1;
-        if (index_q == '1) state_q <= StLoad;
-      end
-      StLoad: if (loading && s_axis_tready && s_axis_tlast) state_q <= StFetch;
-      StFetch: state_q <= StJudge;
-      StJudge: begin
-        hdr_q   <= hdr;
-        big_q   <= big;
-        index_q <= '0;
-        slot_q  <= accept && reliable ? SlotW'(next_slot_q) : is_resend ? SlotW'(found_slot) : Scratch;
-        reply_words_q <= is_status ? PtrW'(StatusWords) : found_words;
-        if (accept) state_q <= StExecute;
-        else if (is_status) state_q <= StStatus;
-        else if (is_resend && found) state_q <= StSend;
-        else state_q <= StLoad;
-      end
-      StExecute:
-        if (executed) begin
-          reply_words_q <= trans_words;
-          state_q       <= StSend;
-        end
-      StStatus: begin
-        index_q <= index_q + 1'b1;
-        if (index_q == '1) state_q <= StSend;
-      end
-      StSend: state_q <= StSendWord;
-      default: if (next_is_load) state_q <= StLoad;
+      StClear:  if (at_q[4:0] == '1) state_d = StLoad;
+      StLoad:   if (loading && s_axis_tlast) state_d = StJudge;
+      StJudge:
+        if (accept) state_d = StHeard;
+        else if (is_status) state_d = StStatus;
+        else state_d = is_resend ? StSearch : StRelease;
+      StHeard:   if (word_done) state_d = StExecute;
+      StExecute: if (executed) state_d = StKeep;
+      StKeep:    if (word_done) state_d = StSent;
+      StSearch:  state_d = not_found ? StRelease : StCompare;
+      StCompare: state_d = found ? StFound : StSearch;
+      StFound:   state_d = StSent;
+      StStatus:  if (at_q[6:0] == '1) state_d = StRead;
+      StSent:    if (word_done) state_d = StRead;
+      StRead:    state_d = StShow;
+      StShow:    if (m_axis_tready) state_d = last ? StRelease : StRead;
+      default: state_d = StLoad;
     endcase
-    if (rst) begin
-      state_q <= StClear;
-      index_q <= '0;
-    end
   end
 
+  // Of a reply at_q counts what was sent, else the cycles of a state.
+  assign counts = state_q == StShow ? m_axis_tready : state_q != StRead;
+  assign begins = state_d != state_q && state_q != StRead && state_q != StShow;
+
   always_ff @(posedge clk) begin
-    if (state_q == StJudge)
-      events_q <= {events_q[119:0], accept ? EventControl : is_status ? EventStatus
-                   : is_resend ? (found ? EventResend : EventResend | EventDropped) : EventOther};
-    if (executed && hdr_q.id != '0) begin
-      kept_words[next_slot_q] <= trans_words;
+    state_q   <= state_d;
+    earlier_q <= recalled[7:0];
+    if (begins) at_q <= '0;
+    else if (counts) at_q <= at_q + 1'b1;
+
+    case (state_q)
+      StJudge: begin
+        slot_q        <= is_resend ? next_slot_q - 1'b1 : next_slot_q;
+        scratch_q     <= !reliable;
+        left_q        <= kept_q;
+        reply_big_q   <= big_q;
+        reply_words_q <= PtrW'(StatusWords);
+      end
+      StExecute: reply_words_q <= trans_words;
+      StCompare: begin
+        left_q <= left_q - 1'b1;
+        if (!found) slot_q <= slot_q - 1'b1;
+      end
+      StFound: {reply_big_q, reply_words_q} <= {recalled[15], recalled[PtrW-1:0]};
+      default: ;
+    endcase
+
+    if (is_event) event_at_q <= event_at_q + 1'b1;
+    if (start) heard_at_q <= heard_at_q + 1'b1;
+    if (state_q == StSent && word_done) sent_at_q <= sent_at_q + 1'b1;
+    if (state_q == StKeep && word_done && reliable) begin
       if (32'(kept_q) != BUFFERS) kept_q <= kept_q + 1'b1;
       next_slot_q <= next_slot_q + 1'b1;
       next_id_q   <= next_id_q == '1 ? 16'd1 : next_id_q + 16'd1;
@@ -272,75 +333,55 @@ module ipbus_target
     stat.packets      <= executed;
     stat.malformed    <= state_q == StJudge && !is_control && !is_status && !is_resend;
     stat.out_of_order <= state_q == StJudge && is_control && !accept;
-    stat.resent       <= state_q == StJudge && is_resend && found;
+    stat.resent       <= state_q == StFound;
     if (rst) begin
-      {kept_q, next_slot_q, events_q} <= '0;
+      state_q <= StClear;
+      at_q    <= '0;
+      {kept_q, next_slot_q, event_at_q, heard_at_q, sent_at_q} <= '0;
       next_id_q <= 16'd1;
       {stat.packets, stat.malformed, stat.out_of_order, stat.resent} <= '0;
     end
   end
 
-  // ---- the reply's words, as they lie on the wire ---------------------------------------------------------------------
-  logic              reply_write, read;
-  logic [SlotW-1:0]  write_slot;
-  logic [PtrW-1:0]   write_index;
-  logic [31:0]       write_word, sent_word;
+  // ---- replies: every slot one, with its header --------------------------------------------------------------------
+  // A packet fills three quarters of its slot at most. What is left of the first three has room for one more reply,
+  // one that is not kept.
+  logic            reply_write;
+  logic [IndexW:0] reply_at;
+  logic [15:0]     reply_half, sent_half;
+
+  function automatic logic [RingW+IndexW:0] place(logic scratch, logic [RingW-1:0] slot, logic [IndexW:0] at);
+    return scratch ? {RingW'(at[IndexW-:2]), 2'b11, at[IndexW-2:0]} : {slot, at};
+  endfunction
 
   always_comb begin
     reply_write = trans_write;
-    write_slot  = slot_q;
-    write_index = trans_addr;
-    write_word  = swap(trans_word, big_q);
-    if (start) begin  // the reply begins with the request's header
-      reply_write = 1'b1;
-      write_slot  = reliable ? SlotW'(next_slot_q) : Scratch;
-      write_index = '0;
-      write_word  = raw;
-    end else if (state_q == StStatus) begin
-      reply_write = 1'b1;
-      write_index = PtrW'(index_q);
-      write_word  = swap(status_word, big_q);
+    reply_at    = trans_addr[IndexW:0];
+    reply_half  = trans_half;
+    if (state_q == StHeard || state_q == StStatus) begin
+      reply_write = at_q[1:0] == 2'd2;
+      reply_at    = (IndexW + 1)'({word, high});
+      reply_half  = status_half;
     end
   end
 
   ram_sdp #(
-    .W    (32),
-    .DEPTH((BUFFERS + 1) * 2 ** IndexW)
+    .W    (16),
+    .DEPTH(BUFFERS * 2 ** (IndexW + 1))
   ) u_replies (
     .clk,
     .wr_en  (reply_write),
-    .wr_addr({write_slot, write_index[IndexW-1:0]}),
-    .wr_data(write_word),
-    .rd_en  (read),
-    .rd_addr({slot_q, send_q[IndexW-1:0]}),
-    .rd_data(sent_word)
+    .wr_addr(place(scratch_q, slot_q, reply_at)),
+    .wr_data(reply_half),
+    .rd_en  (state_q == StRead),
+    .rd_addr(place(scratch_q, slot_q, {at_q[IndexW:1], at_q[0] ^ reply_big_q})),
+    .rd_data(sent_half)
   );
 
-  // A word is read in one cycle and placed into the beat in the next.
-  logic            placed_q;         // the word that was read is in the beat
-  logic            high_q, last_q;   // its half; it is the packet's last
-
-  assign read = state_q == StSend || (state_q == StSendWord && placed_q && !m_axis_tvalid && send_q != reply_words_q);
-
-  always_ff @(posedge clk) begin
-    if (state_q == StJudge || state_q == StExecute || state_q == StStatus) send_q <= '0;
-    else if (read) send_q <= send_q + 1'b1;
-    if (read) begin
-      placed_q <= 1'b0;
-      high_q   <= send_q[0];
-      last_q   <= send_q + 1'b1 == reply_words_q;
-    end else if (state_q == StSendWord && !placed_q) begin
-      placed_q <= 1'b1;
-      if (high_q) m_axis_tdata[63:32] <= sent_word;
-      else m_axis_tdata <= {32'h0, sent_word};
-      m_axis_tkeep  <= high_q ? 8'hFF : 8'h0F;
-      m_axis_tvalid <= high_q || last_q;
-      m_axis_tlast  <= last_q;
-    end
-    if (m_axis_tvalid && m_axis_tready) m_axis_tvalid <= 1'b0;
-    if (rst) begin
-      placed_q      <= 1'b1;
-      m_axis_tvalid <= 1'b0;
-    end
-  end
+  assign last          = at_q[0] && at_q[PtrW:1] + 1'b1 == reply_words_q;
+  assign m_axis_tdata  = swap(sent_half, reply_big_q);
+  assign m_axis_tkeep  = '1;
+  assign m_axis_tvalid = state_q == StShow;
+  assign m_axis_tlast  = last;
+  assign m_axis_tuser  = s_axis_tuser;
 endmodule

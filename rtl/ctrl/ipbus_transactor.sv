@@ -4,7 +4,8 @@
 // answer; at a bus error or an unreadable header the reply ends there (info 4, 5, 1) with the number of words
 // that were done, and the rest of the packet changes nothing (IPbus 2.0, transaction headers and info codes).
 //
-// Request and reply are words 0 .. PACKET_WORDS-1; word 0, the packet header, is the caller's affair.
+// Request and reply are words 0 .. PACKET_WORDS-1 in memories of 16 bits, the low half of a word at the even address;
+// word 0, the packet header, is the caller's affair. Words move by halves, the low one first.
 module ipbus_transactor
   import ipbus_pkg::*;
 #(
@@ -16,12 +17,12 @@ module ipbus_transactor
 
   input  logic            start,
   input  logic [PtrW-1:0] request_words,
-  output logic [PtrW-1:0] request_addr,   // of the word wanted in the next cycle
-  input  logic [31:0]     request_word,
+  output logic [PtrW:0]   request_addr,
+  input  logic [15:0]     request_half,   // of the address of the cycle before
 
   output logic            reply_write,
-  output logic [PtrW-1:0] reply_addr,
-  output logic [31:0]     reply_word,
+  output logic [PtrW:0]   reply_addr,
+  output logic [15:0]     reply_half,
 
   output logic            done,
   output logic [PtrW-1:0] reply_words,
@@ -47,35 +48,43 @@ module ipbus_transactor
 );
   typedef enum logic [3:0] {
     StIdle,
-    StHeader,
+    StHeader,     // a word of the request: its header,
     StAddress,
-    StAndTerm,
+    StWord,       // what is written, AND term or addend
+    StOrTerm,
+    StCheck,      // the header, whole
     StRead,
-    StReadData,
+    StReadWord,
     StWrite,
-    StWriteDone,
-    StClose,
+    StWritten,
+    StClose,      // the reply's header
     StDone
   } state_e;
 
   state_e          state_d, state_q;
-  logic [PtrW-1:0] ptr_d, ptr_q;         // the request's word that is shown
-  logic [PtrW-1:0] reply_d, reply_q;     // the reply's next word
-  logic [PtrW-1:0] header_at_d, header_at_q;
-  trans_hdr_t      hdr_d, hdr_q;
-  info_e           info_d, info_q;
-  logic [31:0]     addr_d, addr_q;
-  logic [7:0]      words_d, words_q;     // done
-  logic [31:0]     old_d, old_q;         // what a read-modify-write has read
-  logic [31:0]     and_term_d, and_term_q;
-  logic            aw_sent_d, aw_sent_q, w_sent_d, w_sent_q;
+  logic            ready_q;              // the half that the address names is there
+  logic            high_q;               // which half
+  logic            step;                 // one half is done
+  logic            stepped;              // and it was the second
+  logic [PtrW-1:0] ptr_q;                // the request's word at hand
+  logic [PtrW-1:0] reply_q;              // the reply's next word
+  logic [PtrW-1:0] header_at_q;
+  logic [3:0]      version_q;
+  logic [11:0]     id_q;
+  logic [7:0]      words_q, done_q;      // asked for; done
+  trans_e          kind_q;
+  info_e           info_q, info_d;
+  logic [15:0]     addr_q;
+  logic            beyond_q;             // of our address space
+  logic            aw_sent_q, w_sent_q;
+  logic [31:0]     word_q;
 
-  // ---- the header shown --------------------------------------------------------------------------------
+  // ---- the header, when it is in word_q ------------------------------------------------------------------
   trans_hdr_t shown;
   logic       shown_ok;
   logic [8:0] needs, answers;  // words behind the header, of request and reply
 
-  assign shown = request_word;
+  assign shown = word_q;
 
   always_comb begin
     needs   = 9'd1;
@@ -93,176 +102,150 @@ module ipbus_transactor
       end
       default: ;
     endcase
+    // The header itself is counted in ptr_q, and not yet in reply_q.
     shown_ok = shown.version == Version && shown.info == InfoRequest && shown.kind <= TransRmwSum
             && (shown.kind < TransRmwBits || shown.words == 8'd1)
-            && 32'(ptr_q) + 32'd1 + 32'(needs) <= 32'(request_words)
+            && 32'(ptr_q) + 32'(needs) <= 32'(request_words)
             && 32'(reply_q) + 32'd1 + 32'(answers) <= PACKET_WORDS;
   end
 
   // ---- the transaction under way -------------------------------------------------------------------------
-  logic rmw, is_write, fifo, in_range, last_word;
-  assign rmw       = hdr_q.kind == TransRmwBits || hdr_q.kind == TransRmwSum;
-  assign is_write  = hdr_q.kind == TransWrite || hdr_q.kind == TransWriteFifo;
-  assign fifo      = hdr_q.kind == TransReadFifo || hdr_q.kind == TransWriteFifo;
-  assign in_range  = addr_q[31:16] == '0;
-  assign last_word = words_q + 8'd1 == hdr_q.words;
+  logic rmw, is_write, fifo, last_word, takes, reads, answered, again;
+  assign rmw       = kind_q == TransRmwBits || kind_q == TransRmwSum;
+  assign is_write  = kind_q == TransWrite || kind_q == TransWriteFifo;
+  assign fifo      = kind_q == TransReadFifo || kind_q == TransWriteFifo;
+  assign last_word = done_q + 8'd1 == words_q;
 
-  assign m_axil_araddr  = {addr_q[15:0], 2'b00};
-  assign m_axil_awaddr  = {addr_q[15:0], 2'b00};
-  assign m_axil_arvalid = state_q == StRead && in_range;
-  assign m_axil_awvalid = state_q == StWrite && in_range && !aw_sent_q;
-  assign m_axil_wvalid  = state_q == StWrite && in_range && !w_sent_q;
-  assign m_axil_rready  = state_q == StReadData;
-  assign m_axil_bready  = state_q == StWriteDone;
+  assign m_axil_araddr  = {addr_q, 2'b00};
+  assign m_axil_awaddr  = {addr_q, 2'b00};
+  assign m_axil_wdata   = word_q;
+  assign m_axil_arvalid = state_q == StRead && !beyond_q;
+  assign m_axil_awvalid = state_q == StWrite && !beyond_q && !aw_sent_q;
+  assign m_axil_wvalid  = state_q == StWrite && !beyond_q && !w_sent_q;
+  assign m_axil_rready  = state_q == StReadWord && (high_q || m_axil_rresp != '0);
+  assign m_axil_bready  = state_q == StWritten;
+
+  // ---- halves: what comes, and what it makes of the word -------------------------------------------------
+  logic [15:0] half, made;
+  logic        carry_q, carry;
+
+  assign takes   = state_q == StHeader || state_q == StAddress || state_q == StWord || state_q == StOrTerm;
+  assign reads   = state_q == StReadWord && m_axil_rvalid && m_axil_rresp == '0;
+  assign step    = (takes && ready_q) || reads || state_q == StClose;
+  assign stepped = step && high_q;
+  assign half    = state_q != StReadWord ? request_half : high_q ? m_axil_rdata[31:16] : m_axil_rdata[15:0];
 
   always_comb begin
-    case (trans_e'(hdr_q.kind))
-      TransRmwBits: m_axil_wdata = (old_q & and_term_q) | request_word;
-      TransRmwSum:  m_axil_wdata = old_q + request_word;
-      default:      m_axil_wdata = request_word;
-    endcase
+    carry = 1'b0;
+    made  = half;
+    if (state_q == StOrTerm) made = word_q[15:0] | half;
+    else if (state_q == StReadWord && kind_q == TransRmwBits) made = word_q[15:0] & half;
+    else if (state_q == StReadWord) {carry, made} = 17'(word_q[15:0]) + 17'(half) + 17'(carry_q && high_q);
   end
 
-  always_comb begin
-    state_d     = state_q;
-    ptr_d       = ptr_q;
-    reply_d     = reply_q;
-    header_at_d = header_at_q;
-    hdr_d       = hdr_q;
-    info_d      = info_q;
-    addr_d      = addr_q;
-    words_d     = words_q;
-    old_d       = old_q;
-    and_term_d  = and_term_q;
-    aw_sent_d   = aw_sent_q;
-    w_sent_d    = w_sent_q;
-    reply_write = 1'b0;
-    reply_addr  = reply_q;
-    reply_word  = m_axil_rdata;
+  assign request_addr = {ptr_q, high_q};
+  assign reply_write  = reads || state_q == StClose;
+  assign reply_addr   = {state_q == StClose ? header_at_q : reply_q, high_q};
+  assign reply_half   = state_q != StClose ? half : high_q ? {version_q, id_q} : {done_q, kind_q, info_q};
 
+  // ---- steps -------------------------------------------------------------------------------------------------
+  assign answered = (reads && high_q && !rmw) || (state_q == StWritten && m_axil_bvalid && m_axil_bresp == '0);
+  assign again    = answered && !last_word;
+
+  always_comb begin
+    state_d = state_q;
+    info_d  = info_q;
     case (state_q)
-      StIdle:
-        if (start) begin
-          state_d = StHeader;
-          reply_d = PtrW'(1);
-          info_d  = InfoSuccess;
-        end
+      StIdle: begin
+        info_d = InfoSuccess;
+        if (start) state_d = StHeader;
+      end
       StHeader:
-        if (ptr_q == request_words || 32'(reply_q) == PACKET_WORDS) begin
-          state_d = StDone;
-        end else begin
-          hdr_d       = shown;
-          header_at_d = reply_q;
-          reply_d     = reply_q + 1'b1;
-          ptr_d       = ptr_q + 1'b1;
-          words_d     = '0;
-          info_d      = shown_ok ? InfoSuccess : InfoBadHeader;
-          state_d     = shown_ok ? StAddress : StClose;
+        if (ptr_q == request_words || 32'(reply_q) == PACKET_WORDS) state_d = StDone;
+        else if (stepped) state_d = StCheck;
+      StCheck: begin
+        info_d  = shown_ok ? InfoSuccess : InfoBadHeader;
+        state_d = shown_ok ? StAddress : StClose;
+      end
+      StAddress:
+        if (stepped) begin
+          if (words_q == '0) state_d = StClose;
+          else state_d = is_write || rmw ? StWord : StRead;
         end
-      StAddress: begin
-        addr_d    = request_word;
-        ptr_d     = ptr_q + 1'b1;
-        aw_sent_d = 1'b0;
-        w_sent_d  = 1'b0;
-        if (hdr_q.words == '0) state_d = StClose;
-        else if (hdr_q.kind == TransRmwBits) state_d = StAndTerm;
-        else state_d = is_write ? StWrite : StRead;
-      end
-      StAndTerm: begin
-        and_term_d = request_word;
-        ptr_d      = ptr_q + 1'b1;
-        state_d    = StRead;
-      end
+      StWord: if (stepped) state_d = rmw ? StRead : StWrite;
+      StOrTerm: if (stepped) state_d = StWrite;
       StRead:
-        if (!in_range) begin
+        if (beyond_q) begin
           info_d  = InfoReadError;
           state_d = StClose;
         end else if (m_axil_arready) begin
-          state_d = StReadData;
+          state_d = StReadWord;
         end
-      StReadData:
-        if (m_axil_rvalid) begin
-          old_d = m_axil_rdata;
-          if (m_axil_rresp != '0) begin
-            info_d  = InfoReadError;
-            state_d = StClose;
-          end else if (rmw) begin
-            state_d = StWrite;
-          end else begin
-            reply_write = 1'b1;
-            reply_d     = reply_q + 1'b1;
-            words_d     = words_q + 1'b1;
-            addr_d      = fifo ? addr_q : addr_q + 1'b1;
-            state_d     = last_word ? StClose : StRead;
-          end
+      StReadWord:
+        if (m_axil_rvalid && m_axil_rresp != '0) begin
+          info_d  = InfoReadError;
+          state_d = StClose;
+        end else if (stepped) begin
+          if (rmw) state_d = kind_q == TransRmwBits ? StOrTerm : StWrite;
+          else state_d = again ? StRead : StClose;
         end
       StWrite:
-        if (!in_range) begin
+        if (beyond_q) begin
           info_d  = InfoWriteError;
           state_d = StClose;
-        end else begin
-          aw_sent_d = aw_sent_q || m_axil_awready;
-          w_sent_d  = w_sent_q || m_axil_wready;
-          if (aw_sent_d && w_sent_d) state_d = StWriteDone;
+        end else if ((aw_sent_q || m_axil_awready) && (w_sent_q || m_axil_wready)) begin
+          state_d = StWritten;
         end
-      StWriteDone:
+      StWritten:
         if (m_axil_bvalid) begin
-          aw_sent_d = 1'b0;
-          w_sent_d  = 1'b0;
-          ptr_d     = ptr_q + 1'b1;
-          if (m_axil_bresp != '0) begin
-            info_d  = InfoWriteError;
-            state_d = StClose;
-          end else begin
-            words_d = words_q + 1'b1;
-            addr_d  = fifo ? addr_q : addr_q + 1'b1;
-            state_d = last_word ? StClose : StWrite;
-            if (rmw) begin
-              reply_write = 1'b1;
-              reply_word  = old_q;
-              reply_d     = reply_q + 1'b1;
-            end
-          end
+          if (m_axil_bresp != '0) info_d = InfoWriteError;
+          state_d = again ? StWord : StClose;
         end
-      StClose: begin
-        reply_write = 1'b1;
-        reply_addr  = header_at_q;
-        reply_word  = {hdr_q.version, hdr_q.id, words_q, hdr_q.kind, info_q};
-        state_d     = info_q == InfoSuccess ? StHeader : StDone;
-      end
-      default: begin
-        state_d = StIdle;
-      end
+      StClose: if (stepped) state_d = info_q == InfoSuccess ? StHeader : StDone;
+      default: state_d = StIdle;
     endcase
-    if (state_q == StIdle || state_q == StDone) ptr_d = PtrW'(1);
   end
 
-  assign request_addr = ptr_d;
-  assign done         = state_q == StDone;
-  assign reply_words  = reply_q;
+  assign done        = state_q == StDone;
+  assign reply_words = reply_q;
 
   always_ff @(posedge clk) begin
-    state_q     <= state_d;
-    ptr_q       <= ptr_d;
-    reply_q     <= reply_d;
-    header_at_q <= header_at_d;
-    hdr_q       <= hdr_d;
-    info_q      <= info_d;
-    addr_q      <= addr_d;
-    words_q     <= words_d;
-    old_q       <= old_d;
-    and_term_q  <= and_term_d;
-    aw_sent_q   <= aw_sent_d;
-    w_sent_q    <= w_sent_d;
-    stat_bus_error  <= state_q == StClose && (info_q == InfoReadError || info_q == InfoWriteError) && !rst;
-    stat_bad_header <= state_q == StClose && info_q == InfoBadHeader && !rst;
+    state_q <= state_d;
+    info_q  <= info_d;
+    ready_q <= takes && !ready_q;
+    if (step) begin
+      high_q  <= !high_q;
+      carry_q <= carry;
+      word_q  <= {made, word_q[31:16]};
+    end
+    if (state_q == StIdle) ptr_q <= PtrW'(1);
+    else if (takes && stepped) ptr_q <= ptr_q + 1'b1;
+    if (state_q == StCheck) begin
+      {version_q, id_q, words_q} <= {shown.version, shown.id, shown.words};
+      kind_q                     <= trans_e'(shown.kind);
+    end
+    if (state_q == StAddress && step) begin
+      if (!high_q) addr_q <= half;
+      else beyond_q <= half != '0;
+    end else if (answered && !fifo) {beyond_q, addr_q} <= {beyond_q, addr_q} + 17'(!beyond_q);
+
+    if (state_q == StCheck) done_q <= '0;
+    else if (answered) done_q <= done_q + 1'b1;
+    if (state_q == StCheck) header_at_q <= reply_q;
+    if (state_q == StIdle) reply_q <= PtrW'(1);
+    else if (state_q == StCheck || (answered && !is_write)) reply_q <= reply_q + 1'b1;
+
+    aw_sent_q <= state_q == StWrite && (aw_sent_q || m_axil_awready);
+    w_sent_q  <= state_q == StWrite && (w_sent_q || m_axil_wready);
+    stat_bus_error  <= stepped && state_q == StClose && (info_q == InfoReadError || info_q == InfoWriteError) && !rst;
+    stat_bad_header <= stepped && state_q == StClose && info_q == InfoBadHeader && !rst;
     if (rst) begin
       state_q <= StIdle;
-      ptr_q   <= PtrW'(1);
+      high_q  <= 1'b0;
     end
   end
 
 `ifndef SYNTHESIS
-  a_reply_fits : assert property (@(posedge clk) disable iff (rst) reply_write |-> 32'(reply_addr) < PACKET_WORDS);
+  a_reply_fits : assert property (@(posedge clk) disable iff (rst) reply_write |-> 32'(reply_addr) < 2 * PACKET_WORDS);
 `endif
 endmodule

@@ -192,19 +192,53 @@ module slow_control
   logic [N-1:0][1:0]  bresp, rresp;
   logic [N-1:0] awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
 
-  ipbus_target u_ipbus (
+  // IPbus and the connection manager work on 16 bits.
+  logic [15:0] ipbus16_rx_tdata, ipbus16_tx_tdata, cm16_rx_tdata, cm16_tx_tdata;
+  logic [1:0]  ipbus16_rx_tkeep, ipbus16_tx_tkeep;
+  logic ipbus16_rx_tvalid, ipbus16_rx_tready, ipbus16_rx_tlast, ipbus16_tx_tvalid, ipbus16_tx_tready, ipbus16_tx_tlast;
+  logic cm16_rx_tvalid, cm16_rx_tready, cm16_rx_tlast, cm16_tx_tvalid, cm16_tx_tready, cm16_tx_tlast;
+
+  axis_narrow u_ipbus_narrow (
     .clk, .rst,
     .s_axis_tdata (ipbus_rx_tdata),
     .s_axis_tkeep (ipbus_rx_tkeep),
     .s_axis_tvalid(ipbus_rx_tvalid),
     .s_axis_tready(ipbus_rx_tready),
     .s_axis_tlast (ipbus_rx_tlast),
-    .s_axis_tuser (ipbus_rx_tuser),
+    .m_axis_tdata (ipbus16_rx_tdata),
+    .m_axis_tkeep (ipbus16_rx_tkeep),
+    .m_axis_tvalid(ipbus16_rx_tvalid),
+    .m_axis_tready(ipbus16_rx_tready),
+    .m_axis_tlast (ipbus16_rx_tlast)
+  );
+
+  axis_widen u_ipbus_widen (
+    .clk, .rst,
+    .s_axis_tdata (ipbus16_tx_tdata),
+    .s_axis_tkeep (ipbus16_tx_tkeep),
+    .s_axis_tvalid(ipbus16_tx_tvalid),
+    .s_axis_tready(ipbus16_tx_tready),
+    .s_axis_tlast (ipbus16_tx_tlast),
     .m_axis_tdata (ipbus_tx_tdata),
     .m_axis_tkeep (ipbus_tx_tkeep),
     .m_axis_tvalid(ipbus_tx_tvalid),
     .m_axis_tready(ipbus_tx_tready),
-    .m_axis_tlast (ipbus_tx_tlast),
+    .m_axis_tlast (ipbus_tx_tlast)
+  );
+
+  ipbus_target u_ipbus (
+    .clk, .rst,
+    .s_axis_tdata (ipbus16_rx_tdata),
+    .s_axis_tkeep (ipbus16_rx_tkeep),
+    .s_axis_tvalid(ipbus16_rx_tvalid),
+    .s_axis_tready(ipbus16_rx_tready),
+    .s_axis_tlast (ipbus16_rx_tlast),
+    .s_axis_tuser (ipbus_rx_tuser),
+    .m_axis_tdata (ipbus16_tx_tdata),
+    .m_axis_tkeep (ipbus16_tx_tkeep),
+    .m_axis_tvalid(ipbus16_tx_tvalid),
+    .m_axis_tready(ipbus16_tx_tready),
+    .m_axis_tlast (ipbus16_tx_tlast),
     .m_axis_tuser (ipbus_tx_tuser),
     .m_axil_awaddr(awaddr[Ipbus]),
     .m_axil_awprot(awprot[Ipbus]),
@@ -228,6 +262,34 @@ module slow_control
     .stat(stat.ipbus)
   );
 
+  axis_narrow u_cm_narrow (
+    .clk, .rst,
+    .s_axis_tdata (cm_rx_tdata),
+    .s_axis_tkeep ('1),
+    .s_axis_tvalid(cm_rx_tvalid),
+    .s_axis_tready(cm_rx_tready),
+    .s_axis_tlast (cm_rx_tlast),
+    .m_axis_tdata (cm16_rx_tdata),
+    .m_axis_tkeep (),
+    .m_axis_tvalid(cm16_rx_tvalid),
+    .m_axis_tready(cm16_rx_tready),
+    .m_axis_tlast (cm16_rx_tlast)
+  );
+
+  axis_widen u_cm_widen (
+    .clk, .rst,
+    .s_axis_tdata (cm16_tx_tdata),
+    .s_axis_tkeep ('1),
+    .s_axis_tvalid(cm16_tx_tvalid),
+    .s_axis_tready(cm16_tx_tready),
+    .s_axis_tlast (cm16_tx_tlast),
+    .m_axis_tdata (cm_tx_tdata),
+    .m_axis_tkeep (),
+    .m_axis_tvalid(cm_tx_tvalid),
+    .m_axis_tready(cm_tx_tready),
+    .m_axis_tlast (cm_tx_tlast)
+  );
+
   connection_manager #(
     .N_QP   (N_QP),
     .CLK_KHZ(CLK_KHZ)
@@ -238,15 +300,15 @@ module slow_control
     .local_ip(settings.local_ip),
     .qpn_base(settings.qpn_base),
     .qp_err_valid, .qp_err_qp,
-    .s_axis_cm_tdata (cm_rx_tdata),
-    .s_axis_cm_tvalid(cm_rx_tvalid),
-    .s_axis_cm_tready(cm_rx_tready),
-    .s_axis_cm_tlast (cm_rx_tlast),
+    .s_axis_cm_tdata (cm16_rx_tdata),
+    .s_axis_cm_tvalid(cm16_rx_tvalid),
+    .s_axis_cm_tready(cm16_rx_tready),
+    .s_axis_cm_tlast (cm16_rx_tlast),
     .cm_rx_ip,
-    .m_axis_cm_tdata (cm_tx_tdata),
-    .m_axis_cm_tvalid(cm_tx_tvalid),
-    .m_axis_cm_tready(cm_tx_tready),
-    .m_axis_cm_tlast (cm_tx_tlast),
+    .m_axis_cm_tdata (cm16_tx_tdata),
+    .m_axis_cm_tvalid(cm16_tx_tvalid),
+    .m_axis_cm_tready(cm16_tx_tready),
+    .m_axis_cm_tlast (cm16_tx_tlast),
     .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
     .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
     .m_axil_awaddr(awaddr[Cm]),

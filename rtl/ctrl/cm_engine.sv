@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: SHL-2.1
+// Runs the scripts of cm_scripts, an operation in two cycles: read its byte, do it. Message and entries of
+// the queue pairs lie in memories of bytes. Promise: `done` once for each script that was begun, with `failed` where an
+// access was not answered OKAY, a queue pair did not come to its state within PollLimit reads, or no MAC address was
+// found; what comes after that in the script is not done.
+module cm_engine
+  import penstock_pkg::*;
+  import cm_pkg::*;
+  import penstock_regs_pkg::*;
+#(
+  parameter int unsigned N_QP      = 4,
+  parameter int unsigned CLK_KHZ   = 156250,
+  parameter int unsigned PollLimit = 4096
+) (
+  input logic clk,
+  input logic rst,
+
+  // one script after the other while `run`; all of these stay until `done`
+  input  logic        run,
+  input  script_e     script,
+  input  qp_t         index,      // of the entry
+  input  logic [7:0]  head,
+  input  phase_e      phase,
+  input  cm_cfg_t     cfg,
+  input  logic [31:0] local_ip,
+  input  logic [23:0] qpn_base,
+  output logic        done,
+  output logic        failed,
+  output logic        no_address,  // that is why
+  // what the last script has found
+  output heard_t      heard,
+  output match_t      match,
+  output phase_e      found_phase,
+
+  // The last beat of a message stays until `let_go`, for the address that comes with it.
+  input  logic        let_go,
+  input  logic [15:0] s_axis_cm_tdata,
+  input  logic        s_axis_cm_tvalid,
+  output logic        s_axis_cm_tready,
+  input  logic [31:0] cm_rx_ip,
+  output logic [15:0] m_axis_cm_tdata,
+  output logic        m_axis_cm_tvalid,
+  input  logic        m_axis_cm_tready,
+  output logic        m_axis_cm_tlast,
+
+  output logic        lookup_valid,
+  input  logic        lookup_ready,
+  input  logic        found_valid,
+  input  logic        found,
+  input  logic [47:0] found_mac,
+
+  output logic [17:0] m_axil_awaddr,
+  output logic [2:0]  m_axil_awprot,
+  output logic        m_axil_awvalid,
+  input  logic        m_axil_awready,
+  output logic [31:0] m_axil_wdata,
+  output logic [3:0]  m_axil_wstrb,
+  output logic        m_axil_wvalid,
+  input  logic        m_axil_wready,
+  input  logic [1:0]  m_axil_bresp,
+  input  logic        m_axil_bvalid,
+  output logic        m_axil_bready,
+  output logic [17:0] m_axil_araddr,
+  output logic [2:0]  m_axil_arprot,
+  output logic        m_axil_arvalid,
+  input  logic        m_axil_arready,
+  input  logic [31:0] m_axil_rdata,
+  input  logic [1:0]  m_axil_rresp,
+  input  logic        m_axil_rvalid,
+  output logic        m_axil_rready
+);
+  localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
+
+  typedef enum logic [1:0] {
+    StIdle,
+    StRead,
+    StDo,
+    StAnswer    // of an access, a lookup, a division
+  } state_e;
+
+  state_e      state_q, state_d;
+  logic [5:0]  at_d, at_q;
+  op_t         op;
+  logic        doing, advance;   // the operation is done, and well
+  logic        taken;            // what it asks is taken
+  logic [7:0]  data;             // its byte
+
+  cm_scripts u_scripts (.clk, .script, .at(at_d), .op);
+
+  assign doing = state_q == StDo;
+
+  function automatic logic is_long(input kind_e kind);
+    return kind == DoWrite || kind == DoAwait || kind == DoLookup || kind == DoDivide;
+  endfunction
+
+  // ---- bytes ---------------------------------------------------------------------------------------------
+  logic [7:0]  message_byte, entry_byte;
+  logic [31:0] word_q, interval;
+  logic [47:0] mac_q;
+  logic [31:0] lfsr_q;
+
+  function automatic logic [7:0] part(input logic [31:0] word, input logic [1:0] place);
+    unique case (place)
+      2'd1: return word[31:24];
+      2'd2: return word[23:16];
+      2'd3: return word[15:8];
+      default: return word[7:0];
+    endcase
+  endfunction
+
+  always_comb begin
+    unique case (op.source)
+      SrcConst:      data = {1'b0, op.addr};
+      SrcMessage:    data = message_byte;
+      SrcEntry:      data = entry_byte;
+      SrcFromIp:     data = part(cm_rx_ip, op.addr[1:0]);
+      SrcLocalIp:    data = part(local_ip, op.addr[1:0]);
+      SrcServerIp:   data = part(cfg.server_ip, op.addr[1:0]);
+      SrcServerPort: data = part(32'(cfg.server_port), op.addr[1:0]);
+      SrcQpn:        data = part({8'h0, qpn_base[23:8], index}, op.addr[1:0]);
+      SrcQp:         data = index;
+      SrcFlow:       data = part(cfg.flow, op.addr[1:0]);
+      SrcTransport:  data = part(cfg.transport, op.addr[1:0]);
+      SrcMac:        data = part(mac_q[31:0], op.addr[1:0]);
+      SrcMacHigh:    data = part(32'(mac_q[47:32]), op.addr[1:0]);
+      SrcInterval:   data = part(interval, op.addr[1:0]);
+      SrcVerb:       data = {6'h0, message_byte[2], message_byte[3]};
+      SrcHead:       data = head;
+      SrcPhase:      data = {6'h0, phase};
+      SrcRandom:     data = lfsr_q[7:0];
+      default:       data = '0;
+    endcase
+  end
+
+  ram_sdp #(.W(8), .DEPTH(64), .BLOCK(1'b1)) u_message (
+    .clk,
+    .wr_en  (doing && op.kind == DoReceive),
+    .wr_addr(op.addr[5:0]),
+    .wr_data(op.addr[0] ? s_axis_cm_tdata[15:8] : s_axis_cm_tdata[7:0]),
+    .rd_en  (1'b1),
+    .rd_addr(op.addr[5:0]),
+    .rd_data(message_byte)
+  );
+
+  logic [4:0] store_addr;
+  assign store_addr = op.kind == DoRemember ? op.addr[4:0] + 5'd4 : op.addr[4:0];
+
+  ram_sdp #(.W(8), .DEPTH(32 << QpW), .BLOCK(1'b1)) u_entries (
+    .clk,
+    .wr_en  (doing && (op.kind == DoStore || op.kind == DoRemember)),
+    .wr_addr({index[QpW-1:0], store_addr}),
+    .wr_data(data),
+    .rd_en  (1'b1),
+    .rd_addr({index[QpW-1:0], op.addr[4:0]}),
+    .rd_data(entry_byte)
+  );
+
+  // ---- what a byte does ------------------------------------------------------------------------------------
+  logic       differs, odd_q;
+  logic [7:0] even_q;       // of the two bytes of a beat
+  assign differs     = data != entry_byte;
+  assign found_phase = phase_e'(word_q[1:0]);
+
+  always_ff @(posedge clk) begin
+    lfsr_q <= {lfsr_q[30:0], lfsr_q[31] ^ lfsr_q[21] ^ lfsr_q[1] ^ lfsr_q[0]};
+    if (rst) lfsr_q <= 32'h5053544B;
+    if (found_valid) mac_q <= found_mac;
+    if (doing) begin
+      unique case (op.kind)
+        DoSet:         word_q <= {24'h0, data};
+        DoWord:        word_q <= {word_q[23:0], data};
+        DoTake:        heard <= {heard[$bits(heard_t)-9:0], data};
+        DoMatchIp:     if (differs) match.ip <= 1'b0;
+        DoMatchQpn:    if (differs) match.qpn <= 1'b0;
+        DoMatchRest:   if (differs) match.rest <= 1'b0;
+        DoMatchServer: if (differs) match.server <= 1'b0;
+        default: ;
+      endcase
+      if (op.kind == DoEmit && advance) odd_q <= !odd_q;
+      if (!odd_q) even_q <= data;
+    end
+    if (state_q == StIdle) begin
+      match <= '1;
+      odd_q <= 1'b0;
+    end
+  end
+
+  assign m_axis_cm_tdata  = {data, even_q};
+  assign m_axis_cm_tvalid = doing && op.kind == DoEmit && odd_q;
+  assign m_axis_cm_tlast  = op.last;
+  assign s_axis_cm_tready = (doing && op.kind == DoReceive && op.addr[0] && !op.last) || let_go;
+
+  // ---- what takes longer -------------------------------------------------------------------------------------
+  logic awvalid_q, wvalid_q;   // not taken yet
+  logic [$clog2(PollLimit)-1:0] polls_q;
+  logic is_write, is_await, is_lookup, is_divide, divided, reached, answered;
+  logic [17:0] register;
+
+  assign is_write  = op.kind == DoWrite;
+  assign is_await  = op.kind == DoAwait;
+  assign is_lookup = op.kind == DoLookup;
+  assign is_divide = op.kind == DoDivide;
+  assign no_address = is_lookup;
+
+  cm_divider #(.CLK_KHZ(CLK_KHZ)) u_divider (
+    .clk, .run(state_q == StAnswer && is_divide), .rate(word_q), .done(divided), .cycles(interval)
+  );
+
+  always_comb begin
+    unique case (group_e'(op.source[1:0]))
+      GroupQp:   register = 18'(QpRows) + {2'b0, index, op.addr[5:0], 2'b0};
+      GroupRing: register = 18'(RingRows) + 18'({index, op.addr[2:0], 2'b0});
+      default:   register = {10'(SourceControl >> 8), op.addr[5:0], 2'b0};
+    endcase
+  end
+
+  assign reached = m_axil_rresp == 2'b00 && m_axil_rdata[2:0] == word_q[2:0];
+
+  always_comb begin
+    unique case (op.kind)
+      DoReceive: taken = s_axis_cm_tvalid;
+      DoEmit:    taken = !odd_q || m_axis_cm_tready;
+      DoWrite:   taken = (m_axil_awready || !awvalid_q) && (m_axil_wready || !wvalid_q);
+      DoAwait:   taken = m_axil_arready;
+      DoLookup:  taken = lookup_ready;
+      default:   taken = 1'b1;
+    endcase
+    answered = state_q == StAnswer && ((is_write && m_axil_bvalid) || (is_await && m_axil_rvalid)
+                                       || (is_lookup && found_valid) || (is_divide && divided));
+    failed   = answered && ((is_write && m_axil_bresp != 2'b00) || (is_lookup && !found)
+                            || (is_await && !reached && (m_axil_rresp != 2'b00 || polls_q == '1)));
+    advance  = (doing && taken && !is_long(op.kind)) || (answered && !(is_await && !reached));
+    done     = failed || (advance && op.last);
+  end
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StIdle:  if (run) state_d = StRead;
+      StRead:  state_d = StDo;
+      StDo:    if (taken && is_long(op.kind)) state_d = StAnswer;
+      default: if (answered) state_d = StDo;  // ask again
+    endcase
+    if (advance) state_d = StRead;
+    if (done) state_d = StIdle;
+    at_d = state_q == StIdle ? '0 : at_q + 6'(advance);
+  end
+
+  always_ff @(posedge clk) begin
+    state_q <= state_d;
+    at_q    <= at_d;
+    if (state_q == StIdle) polls_q <= '0;
+    else if (is_await && answered) polls_q <= polls_q + 1'b1;
+    if (state_q == StRead) {awvalid_q, wvalid_q} <= {2{is_write}};
+    if (m_axil_awready && doing) awvalid_q <= 1'b0;
+    if (m_axil_wready && doing) wvalid_q <= 1'b0;
+    if (rst) begin
+      state_q <= StIdle;
+      {awvalid_q, wvalid_q} <= 2'b00;
+    end
+  end
+
+  assign lookup_valid   = doing && is_lookup;
+  assign m_axil_awaddr  = register;
+  assign m_axil_awprot  = '0;
+  assign m_axil_awvalid = awvalid_q;
+  assign m_axil_wdata   = word_q;
+  assign m_axil_wstrb   = op.source[1:0] == GroupSourceVerb ? 4'b0010 : '1;
+  assign m_axil_wvalid  = wvalid_q;
+  assign m_axil_bready  = state_q == StAnswer && is_write;
+  assign m_axil_araddr  = register;
+  assign m_axil_arprot  = '0;
+  assign m_axil_arvalid = doing && is_await;
+  assign m_axil_rready  = state_q == StAnswer && is_await;
+
+  wire unused = &{1'b0, cfg, m_axil_rdata[31:3], qpn_base[7:0]};
+endmodule
