@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
 // Accesses of AXI4-Lite to the register block, one at a time: fetch the old word, change its bytes, keep the new one.
 // What software wrote is read back from a RAM, so that settings need no read multiplexer; after reset its words are
-// filled in, which takes one cycle each. Blocks outside answer for themselves (AMBA AXI4-Lite, ARM IHI 0022).
+// filled in, which takes two cycles each. Blocks outside answer for themselves (AMBA AXI4-Lite, ARM IHI 0022).
 module register_access
   import ctrl_pkg::*;
+  import penstock_regblock_pkg::facts_t;
 #(
   parameter  int unsigned WORDS  = 512,
-  parameter  int unsigned FILL   = WORDS,  // cycles after reset until anybody is answered, as many as words or more
+  parameter  int unsigned FILL   = WORDS,  // cycles after reset until anybody is answered, at least
   localparam int unsigned IndexW = $clog2(WORDS)
 ) (
   input logic clk,
@@ -32,12 +33,9 @@ module register_access
   output logic        s_axil_rvalid,
   input  logic        s_axil_rready,
 
-  // the register block: facts about the word in hand, and its write
+  // the register block: facts about the word in hand, a cycle after it was named, and its write
   output logic [15:0] index,
-  input  logic        known,
-  input  logic        writable,
-  input  logic [31:0] keep,
-  input  logic [31:0] reset_word,
+  input  facts_t      facts,
   input  logic [31:0] live_word,
   output logic        write,
   output logic [31:0] word,
@@ -57,6 +55,7 @@ module register_access
     StAnswer
   } state_e;
 
+  localparam int unsigned Last = FILL > 2 * WORDS ? (FILL + 1) / 2 - 1 : WORDS - 1;
   localparam logic [1:0] Okay = 2'b00;
   localparam logic [1:0] SlvErr = 2'b10;
 
@@ -67,8 +66,9 @@ module register_access
   logic [3:0]  wstrb_q;
   logic [1:0]  resp_q;
   logic        take_wr, take_rd;
-  logic        error_q, outside_q;  // facts of the cycle before, in which the word was fetched
+  logic        error, outside_q;    // outside_q, live_q: of the cycle before, in which the word was fetched
   logic [31:0] live_q;
+  logic        filled_q;            // the facts are there; the word is written
 
   assign take_wr        = state_q == StIdle && s_axil_awvalid && s_axil_wvalid && !(turn_q && s_axil_arvalid);
   assign take_rd        = state_q == StIdle && s_axil_arvalid && !take_wr;
@@ -83,8 +83,8 @@ module register_access
 
   assign index = index_q;
   assign biten = {{8{wstrb_q[3]}}, {8{wstrb_q[2]}}, {8{wstrb_q[1]}}, {8{wstrb_q[0]}}};
-  assign write = (state_q == StFill && 32'(index_q) < WORDS) || state_q == StKeep;
-  assign word  = state_q == StFill ? reset_word : word_q;
+  assign write = (state_q == StFill && filled_q && 32'(index_q) < WORDS) || state_q == StKeep;
+  assign word  = state_q == StFill ? facts.reset_word : word_q;
 
   assign req   = '{
       valid: state_q == StChange, is_wr: is_wr_q, addr: {index_q[13:0], 2'b00}, wr_data: wdata_q, wr_biten: biten
@@ -95,23 +95,26 @@ module register_access
     .clk,
     .wr_en  (write),
     .wr_addr(index_q[IndexW-1:0]),
-    .wr_data(word & (keep | {32{state_q == StFill}})),
+    .wr_data(word & (facts.keep | {32{state_q == StFill}})),
     .rd_en  (state_q == StFetch),
     .rd_addr(index_q[IndexW-1:0]),
     .rd_data(stored)
   );
 
   always_ff @(posedge clk) begin
-    error_q   <= !outside && !(known && (writable || !is_wr_q));
     outside_q <= outside;
     live_q    <= live_word;
+    filled_q  <= state_q == StFill && !filled_q && !rst;
   end
+  assign error = !outside_q && !(facts.known && (facts.writable || !is_wr_q));
 
   always_ff @(posedge clk) begin
     case (state_q)
       StFill: begin
-        index_q <= index_q + 1'b1;
-        if (index_q == 16'(FILL - 1)) state_q <= StIdle;
+        if (filled_q) begin
+          index_q <= index_q + 1'b1;
+          if (index_q == 16'(Last)) state_q <= StIdle;
+        end
       end
       StIdle: begin
         is_wr_q <= take_wr;
@@ -125,9 +128,9 @@ module register_access
       end
       StFetch: state_q <= StChange;
       StChange: begin
-        word_q  <= error_q ? '0 : is_wr_q ? (stored & ~biten) | (wdata_q & biten) : stored | live_q;
-        resp_q  <= error_q ? SlvErr : Okay;
-        state_q <= outside_q ? StOutside : is_wr_q && !error_q ? StKeep : StAnswer;
+        word_q  <= error ? '0 : is_wr_q ? (stored & ~biten) | (wdata_q & biten) : stored | live_q;
+        resp_q  <= error ? SlvErr : Okay;
+        state_q <= outside_q ? StOutside : is_wr_q && !error ? StKeep : StAnswer;
       end
       StKeep: state_q <= StAnswer;
       StOutside:

@@ -87,8 +87,9 @@ module registers
 
   // ---- the words, and who has them ---------------------------------------------------------------
   logic [15:0] index;
-  logic [31:0] keep, reset_word, live_word, word;
-  logic known, writable, write;
+  logic [31:0] live_word, word;
+  logic write;
+  penstock_regblock_pkg::facts_t facts;
   penstock_regblock_pkg::blocks_t block;
   reg_req_t req;
   reg_rsp_t rsp;
