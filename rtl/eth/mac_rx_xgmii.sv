@@ -32,12 +32,14 @@ module mac_rx_xgmii
   localparam logic [15:0] MinLength  = 16'd64;
   localparam logic [15:0] MaxLength  = 16'(MAX_BYTES);
 
-  // The CRC runs over whole words, the last one filled up with zeros: the state behind a good frame that has i octets
-  // in that word.
+  // The CRC runs over whole words, the last one filled up with zeros: the root of the state behind a good frame that
+  // has i octets in that word.
   function automatic logic [7:0][31:0] residues();
-    for (int unsigned i = 0; i < 8; i++) residues[i] = crc32_pkg::after_zeros(crc32_pkg::Residue, (8 - i) % 8);
+    for (int unsigned i = 0; i < 8; i++)
+      residues[i] = crc32_pkg::root(crc32_pkg::after_zeros(crc32_pkg::Residue, (8 - i) % 8), 64);
   endfunction
   localparam logic [7:0][31:0] ResidueBehind = residues();
+  localparam logic [31:0] StartRoot = crc32_pkg::root('1, 64);
 
   typedef enum logic [1:0] {
     KindNone,
@@ -62,7 +64,7 @@ module mac_rx_xgmii
   // ---- what the aligned word is ------------------------------------------------------------------
   kind_e       kind_d, a_kind_q;
   logic        in_frame_d, in_frame_q, has_sfd, a_start_q;
-  logic [63:0] a_word_q;
+  logic [63:0] received, a_word_q;  // with zeros behind the frame
   logic [3:0]  count_d, a_count_q;
   logic [12:0] index_d, index_q;  // words of the frame so far
   logic [15:0] length;
@@ -102,20 +104,24 @@ module mac_rx_xgmii
   // ---- FCS, and the word that may turn out to be the last ------------------------------------------
   // Four of the octets received last are the FCS. With more than four in the final word it keeps the
   // rest; otherwise the held word ends the frame, four octets shorter than it would be.
-  logic [31:0] crc_d, crc_q;
+  logic [31:0] added, root_d, root_q;  // of the CRC: what a_word_q adds, behind it, in front of it
   logic [63:0] held_q;
   logic        held_valid_q, push, tail_q, tail_bad_q, tail_under_q, tail_over_q, fcs_right;
   logic [2:0]  tail_count_q;
   logic [7:0]  tail_keep_q;
 
+  for (genvar i = 0; i < 8; i++) begin : g_received
+    assign received[8*i+:8] = word[8*i+:8] & {8{below[i]}};
+  end
+
   crc32_word #(.DATA_W(64)) u_crc (
-    .crc_in  (crc_q),
-    .data    (a_word_q),
-    .n_bytes (4'd8),
-    .crc_out (crc_d)
+    .clk,
+    .data (received),
+    .added(added)
   );
 
-  assign fcs_right = crc_q == ResidueBehind[tail_count_q];
+  assign root_d    = crc32_pkg::next_bit(root_q) ^ added;
+  assign fcs_right = root_q == ResidueBehind[tail_count_q];
   assign push = a_kind_q == KindData || (a_kind_q == KindLast && a_count_q > 4'd4);
 
   always_ff @(posedge clk) begin
@@ -127,13 +133,13 @@ module mac_rx_xgmii
 
     a_kind_q  <= kind_d;
     a_start_q <= start0 || start4;
-    for (int i = 0; i < 8; i++) a_word_q[8*i+:8] <= word[8*i+:8] & {8{below[i]}};
+    a_word_q  <= received;
     a_count_q <= count_d;
     a_under_q <= under_d;
     a_over_q  <= over_d;
 
-    if (a_start_q) crc_q <= '1;
-    else if (a_count_q != '0) crc_q <= crc_d;
+    if (a_start_q) root_q <= StartRoot;
+    else if (a_count_q != '0) root_q <= root_d;
     if (push) held_q <= a_word_q;
     if (a_kind_q == KindData) held_valid_q <= 1'b1;
     else if (tail_q) held_valid_q <= 1'b0;

@@ -32,6 +32,7 @@ module mac_tx_xgmii
   localparam logic [63:0] PreambleWord = {OctetSfd, {6{OctetPreamble}}, XgmiiStart};
   localparam logic [63:0] ErrorWord    = {XgmiiTerm, {7{XgmiiError}}};
   localparam logic [63:0] FaultWord    = {2{8'h02, 16'h0, XgmiiSequence}};
+  localparam logic [31:0] StartRoot    = crc32_pkg::root('1, 64);  // of the CRC's start value
   localparam logic [12:0] LastMinWord  = 13'd7;  // 60 octets are 7 words and 4 octets
   localparam logic [3:0]  LastMinCount = 4'd4;
 
@@ -160,7 +161,8 @@ module mac_tx_xgmii
   end
 
   // ---- FCS and end of frame -------------------------------------------------------------------
-  logic [31:0]  crc_d, crc_q;  // crc_q covers the words up to b_word_q
+  logic [31:0]  added, root_d, root_q;  // of the CRC: what a_word_q adds, behind it, in front of it
+  logic [31:0]  crc;                    // behind b_word_q
   logic         a_lane4_q, b_lane4_q;
   logic [127:0] tail;
   logic [15:0]  tail_c;
@@ -168,14 +170,22 @@ module mac_tx_xgmii
   logic [7:0]   line_c, spill_c_q;
 
   crc32_word #(.DATA_W(64)) u_crc (
-    .crc_in  (crc_q),
-    .data    (a_word_q),
-    .n_bytes (a_count_q),
-    .crc_out (crc_d)
+    .clk,
+    .data (word_d),
+    .added(added)
+  );
+
+  // What is no octet of the last word is zeros.
+  assign root_d = crc32_pkg::next_bit(root_q) ^ added;
+  crc32_end #(.DATA_W(64)) u_end (
+    .clk,
+    .root (root_d),
+    .steps(3'd0 - a_count_q[2:0]),
+    .state(crc)
   );
 
   // The last word, the FCS behind its octets, /T/ and idle; the upper half is sent a cycle later.
-  assign tail   = 128'({{11{XgmiiIdle}}, XgmiiTerm, ~crc_q}) << {b_count_q, 3'b000};
+  assign tail   = 128'({{11{XgmiiIdle}}, XgmiiTerm, ~crc}) << {b_count_q, 3'b000};
   assign tail_c = 16'hFFF0 << b_count_q;
 
   always_comb begin
@@ -209,8 +219,7 @@ module mac_tx_xgmii
     b_word_q  <= a_word_q;
     b_count_q <= a_count_q;
     b_lane4_q <= a_lane4_q;
-    if (a_kind_q == KindPreamble) crc_q <= '1;
-    else if (a_kind_q == KindData || a_kind_q == KindLast) crc_q <= crc_d;
+    root_q    <= a_kind_q == KindPreamble ? StartRoot : root_d;
 
     spill_q   <= b_kind_q == KindLast ? tail[127:64] : IdleWord;
     spill_c_q <= b_kind_q == KindLast ? tail_c[15:8] : 8'hFF;

@@ -6,7 +6,7 @@
 //
 // The line has no back-pressure, so what leaves follows from the last words that came. They are judged here once
 // more, from the pins. A frame that ends fewer than five octets in front of the next start counts as cut by it.
-// crc32_word may be any function (free/crc32_word): the module and its peer beside it agree on equal inputs.
+// crc32_word may be any function (free/crc32_word): the module and its peer beside it agree on equal words.
 module mac_rx_xgmii_props
   import xgmii_pkg::*;
 #(
@@ -31,16 +31,22 @@ module mac_rx_xgmii_props
   input logic        in_frame_q,
   input logic [12:0] index_q,
   input logic        held_valid_q,
-  input logic [31:0] crc_q, crc_d,
+  input logic [31:0] root_q, added,
   input logic [63:0] a_word_q
 );
-  // The state behind a good frame with its FCS, and behind zeros that fill its last word up from i octets.
+  // The root of the state behind a good frame with its FCS, and behind zeros that fill its last word up from i octets.
   localparam logic [31:0] Residue = 32'hDEBB_20E3;
-  function automatic logic [31:0] residue_behind(logic [2:0] octets);
-    residue_behind = Residue;
-    for (int i = 0; i < 64; i++)
-      if (octets != '0 && i >= 8 * int'(octets)) residue_behind = (residue_behind >> 1) ^ (residue_behind[0] ? 32'hEDB8_8320 : 32'h0);
+  function automatic logic [7:0][31:0] residues();
+    for (int n = 0; n < 8; n++) begin
+      logic [31:0] state;
+      state = Residue;
+      for (int i = 0; i < 64; i++)
+        if (n != 0 && i >= 8 * n) state = (state >> 1) ^ (state[0] ? 32'hEDB8_8320 : 32'h0);
+      residues[n] = crc32_pkg::root(state, 64);
+    end
   endfunction
+  localparam logic [7:0][31:0] ResidueBehind = residues();
+  localparam logic [31:0] StartRoot = crc32_pkg::root('1, 64);
 
   logic started_q = 1'b0;
   always_ff @(posedge clk) started_q <= 1'b1;
@@ -88,11 +94,12 @@ module mac_rx_xgmii_props
     end
   end
 
-  logic [31:0] fcs, fcs1_q, fcs2_q;  // behind word1, word2
+  logic [31:0] adds, fcs, fcs1_q, fcs2_q;  // roots: what word1 adds; behind word1, in front of it, in front of word2
   logic [63:0] filled1;  // with zeros behind the frame
   assign filled1 = word1_q & 64'((65'd1 << {count1_q, 3'b000}) - 65'd1);
-  crc32_word #(.DATA_W(64)) u_crc (.crc_in(fcs1_q), .data(filled1), .n_bytes(4'd8), .crc_out(fcs));
-  always_comb if ({fcs1_q, filled1} == {crc_q, a_word_q}) assume (fcs == crc_d);
+  anything #(.W(32)) u_adds (.value(adds));
+  always_comb if (filled1 == a_word_q) assume (adds == added);
+  assign fcs = crc32_pkg::next_bit(fcs1_q) ^ adds;
 
   always_ff @(posedge clk) begin
     {last_q, last_c_q, half_q} <= {xgmii_rxd, xgmii_rxc, half};
@@ -102,7 +109,7 @@ module mac_rx_xgmii_props
     {judged1_q, judged2_q, judged3_q, judged4_q} <= {judged, judged1_q, judged2_q, judged3_q};
     {count1_q, count2_q, count3_q} <= {count, count1_q, count2_q};
     {word1_q, word2_q, word3_q, word4_q} <= {word, word1_q, word2_q, word3_q};
-    if (starts1_q) fcs1_q <= '1;
+    if (starts1_q) fcs1_q <= StartRoot;
     else if (count1_q != '0) fcs1_q <= fcs;
     fcs2_q <= fcs1_q;
     if (rst) begin
@@ -119,7 +126,7 @@ module mac_rx_xgmii_props
   logic [63:0] kept;
   logic [3:0]  left;  // octets of the last beat
   assign ends = judged3_q inside {Whole, Bad};
-  assign good = judged3_q == Whole && fcs2_q == residue_behind(count3_q[2:0]);
+  assign good = judged3_q == Whole && fcs2_q == ResidueBehind[count3_q[2:0]];
   always_comb begin
     beat = (judged3_q == Data && (judged2_q == Data || (judged2_q == Whole && count2_q > 4'd4)))
            || judged3_q == Whole || (judged3_q == Bad && judged4_q == Data);
@@ -134,7 +141,7 @@ module mac_rx_xgmii_props
   always_comb if (started_q) begin
     a_line : assert ({rxd_q, rxc_q, lane4_q} == {last_q, last_c_q, half_q});
     a_open : assert (in_frame_q == open_q && (!open_q || ({index_q, 3'b000} == octets_q && octets_q <= 16'(MAX_BYTES))));
-    a_crc : assert (!open1_q || crc_q == fcs1_q);
+    a_crc : assert (!open1_q || root_q == fcs1_q);
     a_held : assert (held_valid_q == (judged2_q == Data || (judged2_q inside {Whole, Bad} && judged3_q == Data)));
     if (open_q) a_runs : assert (judged1_q == Data || starts1_q);
 

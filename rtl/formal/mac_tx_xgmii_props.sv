@@ -7,8 +7,8 @@
 //
 // `line_q` reads what leaves. Beside it goes `plan`, the same seen where a word enters; three cycles later, and
 // half a word more in lane 4, both must agree: this makes the proof inductive. A fault lasts 4 cycles at least
-// (link_fault: 128 columns) and begins the account of the gaps anew. crc32_word may be any function: what
-// it covers is shown here, not its arithmetic.
+// (link_fault: 128 columns) and begins the account of the gaps anew. crc32_word and crc32_end may be any functions:
+// what they cover is shown here, not their arithmetic.
 module mac_tx_xgmii_props
   import xgmii_pkg::*;
 (
@@ -33,9 +33,9 @@ module mac_tx_xgmii_props
   input logic [12:0] index_q,
   input logic [1:0]  gap_q, deficit_q,
   input logic        lane4_q, a_lane4_q, b_lane4_q,
-  input logic [31:0] crc_q, crc_d,
+  input logic [31:0] root_q, added, crc,
   input logic [63:0] a_word_q,
-  input logic [3:0]  a_count_q
+  input logic [3:0]  b_count_q
 );
   logic started_q = 1'b0;
   always_ff @(posedge clk) started_q <= 1'b1;
@@ -195,16 +195,22 @@ module mac_tx_xgmii_props
     {word1_q, word2_q, word3_q, word4_q} <= rst ? '0 : {word, word1_q, word2_q, word3_q};
   end
 
-  logic [31:0] crc, fcs1_q, fcs2_q, fcs3_q;  // behind word1, 2, 3 and 4
-  crc32_word #(.DATA_W(64)) u_crc (.crc_in(fcs1_q), .data(word1_q.data), .n_bytes(word1_q.count), .crc_out(crc));
+  logic [31:0] adds, root1_q;              // roots: what word1 adds, in front of it
+  logic [31:0] tail, tail2_q, tail3_q;  // the CRC behind word2, 3 and 4
+  anything #(.W(32)) u_adds (.value(adds));
+  anything #(.W(32)) u_tail (.value(tail));
   always_ff @(posedge clk) begin
-    if (plan_q.length == '0 && plan_q.in_frame) fcs1_q <= '1;
-    else if (word1_q.valid) fcs1_q <= crc;
-    {fcs2_q, fcs3_q} <= {fcs1_q, fcs2_q};
+    if (plan_q.length == '0 && plan_q.in_frame) root1_q <= crc32_pkg::root('1, 64);
+    else if (word1_q.valid) root1_q <= crc32_pkg::next_bit(root1_q) ^ adds;
+    {tail2_q, tail3_q} <= {tail, tail2_q};
   end
 
-  // crc32_word may be any function here: the module and its peer beside it agree where they are asked the same.
-  always_comb if ({fcs1_q, word1_q.data, word1_q.count} == {crc_q, a_word_q, a_count_q}) assume (crc == crc_d);
+  // crc32_word and crc32_end may be any functions here: the module and its peer beside it agree where they are asked
+  // the same. What crc32_end was asked a cycle ago is here now.
+  always_comb begin
+    if (word1_q.data == a_word_q) assume (adds == added);
+    if ({root1_q, word2_q.count} == {root_q, b_count_q}) assume (tail == crc);
+  end
 
   // The word that entered four cycles ago and what comes behind it, as they left.
   logic [63:0] last_txd_q;
@@ -260,7 +266,7 @@ module mac_tx_xgmii_props
     if (exact_q) a_0_exact : assert (plan_q.in_frame ? 9'(plan_q.debt) == 9'(deficit_q)
       : debt == 9'(deficit_q) || (debt <= 0 && deficit_q == '0 && !waited_q && !lane4_q && gap_q == '0));
     if (down_q == '0) a_1_line : assert (seen == due);
-    if (word1_q.valid || word2_q.valid) a_1_crc : assert (fcs1_q == crc_q);
+    if (word1_q.valid || word2_q.valid) a_1_crc : assert (root1_q == root_q);
     // The line.
     if (!down_q[0]) begin
       a_idle : assert (!any_fault.idle);
@@ -274,7 +280,7 @@ module mac_tx_xgmii_props
     if (sends_preamble && waited_q && exact_q) a_no_waste : assert (debt >= 0);
     if (word4_q.valid && down_q == '0) begin
       a_octets : assert (wrong == '0);
-      if (word4_q.last) a_fcs : assert (fcs == ~fcs3_q);
+      if (word4_q.last) a_fcs : assert (fcs == ~tail3_q);
     end
     // The frames.
     if (verdict) a_one_verdict : assert (!judged_q && $onehot({sends_last, sends_error, drops}));

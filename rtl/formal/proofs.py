@@ -226,7 +226,7 @@ PROOFS = [
         {},
         depth=5,
         cycles=22,
-        free=("crc32_word",),
+        free=("crc32_word", "crc32_end"),
         mutants=(
             Mutant("columns = 3'd2 + 3'(extra_column)", "columns = 3'd1 + 3'(extra_column)", "a_start"),
             Mutant("{extra_column, deficit_d} =", "{deficit_d, extra_column} =", "a_no_waste"),
@@ -236,7 +236,7 @@ PROOFS = [
             Mutant("{XgmiiTerm, {7{XgmiiError}}}", "{8{XgmiiError}}", "a_abort"),
             Mutant("kind_d  = KindError;", "kind_d  = KindIdle;", "a_control"),
             Mutant("? {line[31:0], upper_q} : line", "? line : line", "a_preamble"),
-            Mutant("XgmiiTerm, ~crc_q}", "XgmiiTerm, crc_q}", "a_fcs"),
+            Mutant("XgmiiTerm, ~crc}", "XgmiiTerm, crc}", "a_fcs"),
             Mutant("StDrop: if (s_axis_tvalid && s_axis_tlast)", "StDrop: if (s_axis_tvalid)", "a_not_merged"),
         ),
     ),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // CRC-32 of Ethernet (IEEE 802.3 clause 3.2.9) with its state in reflected form: constants, and what zeros do to it.
+// A state is an element of GF(2^32) and a zero bit multiplies it by x, so w zero bits multiply it by x^w. Where w is
+// a power of two, raising to the w-th power is linear, and takes x to x^w: of the w-th root of a state (`root`) a whole
+// word of w bits is one multiplication by x (`next_bit`), one XOR. Modules that go by words keep roots.
 // A user of a few of them leaves the other constants unused.
 // verilator lint_off UNUSEDPARAM
 package crc32_pkg;
@@ -8,10 +11,42 @@ package crc32_pkg;
   // State behind any message that is followed by its own CRC.
   localparam logic [31:0] Residue = 32'hDEBB_20E3;
 
+  function automatic logic [31:0] next_bit(logic [31:0] state);
+    return (state >> 1) ^ (state[0] ? Polynomial : 32'h0);
+  endfunction
+
   function automatic logic [31:0] after_zeros(logic [31:0] state, int unsigned n_bytes);
     after_zeros = state;
+    for (int unsigned i = 0; i < 8 * n_bytes; i++) after_zeros = next_bit(after_zeros);
+  endfunction
+
+  // The state from which n_bytes zeros led to this one. The polynomial's top bit is one, so the
+  // state's top bit tells whether it was applied.
+  function automatic logic [31:0] before_zeros(logic [31:0] state, int unsigned n_bytes);
+    before_zeros = state;
     for (int unsigned i = 0; i < 8 * n_bytes; i++)
-      after_zeros = (after_zeros >> 1) ^ (after_zeros[0] ? Polynomial : 32'h0);
+      before_zeros = ((before_zeros ^ (before_zeros[31] ? Polynomial : 32'h0)) << 1)
+                   | 32'(before_zeros[31]);
+  endfunction
+
+  // Bit 31 is the coefficient of 1, bit 0 that of x^31.
+  function automatic logic [31:0] squared(logic [31:0] state);
+    squared = '0;
+    for (int i = 0; i < 32; i++) begin
+      squared = next_bit(next_bit(squared));
+      if (state[i]) squared[31] = !squared[31];
+    end
+  endfunction
+
+  // The word_bits-th power and root of a state; the 2^32-nd power is the state itself.
+  function automatic logic [31:0] power(logic [31:0] state, int unsigned word_bits);
+    power = state;
+    for (int unsigned i = 0; i < $clog2(word_bits); i++) power = squared(power);
+  endfunction
+
+  function automatic logic [31:0] root(logic [31:0] state, int unsigned word_bits);
+    root = state;
+    for (int unsigned i = $clog2(word_bits); i < 32; i++) root = squared(root);
   endfunction
 
 endpackage

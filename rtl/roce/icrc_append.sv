@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
 // Writes the ICRC into the last four bytes of every RoCEv2 frame that passes.
 // Promise: one beat a cycle, no gap inside a frame that was not there, what the four bytes held
-// does not matter, a whole frame never waits for the next one. Latency 8 cycles at 64 bit, 9 at 512
+// does not matter, a whole frame never waits for the next one. Latency 8 cycles
 // (IBTA volume 1, 7.8.1; annex A17.3.3).
 //
 //   s_axis -> 0 -> queue of beats, each for Age cycles --------> m_axis
-//              \-> mask, beat, state, undo -> queue of ICRCs -^        icrc_core; zeros taken back
+//              \-> mask, beat, state, undo -> queue of ICRCs -^        icrc_core; crc32_end
 //
-// The CRC also runs over the zeros behind the covered bytes, up to the end of the last beat; `undo`
+// The CRC also runs over the zeros behind the covered bytes, up to the end of the last beat; crc32_end
 // takes those back. A frame has 2 modulo 4 bytes (Ethernet 14, all the rest fours), so their number
 // is 6 + 4 i, and the ICRC lies in the lanes 4 j + 2 .. 4 j + 5: one mux for every position. It may
 // begin in the beat before the last, which is therefore as old as the last one's ICRC needs.
@@ -36,10 +36,9 @@ module icrc_append #(
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
   end
 
-  localparam int unsigned UndoStages = DATA_W == 64 ? 1 : 2;
-  localparam int unsigned CrcStage   = 3;                          // cycles from a beat to the state behind it
-  localparam int unsigned Age        = CrcStage + UndoStages + 2;  // and to its ICRC, for the beat in front of it
-  localparam int unsigned Depth      = 16;
+  localparam int unsigned CrcStage = 4;             // cycles from a beat to the state in front of its zeros
+  localparam int unsigned Age      = CrcStage + 2;  // and to its ICRC, for the beat in front of it
+  localparam int unsigned Depth    = 16;
 
   typedef struct packed {
     logic [DATA_W-1:0] data;
@@ -98,46 +97,40 @@ module icrc_append #(
 
   // ---- the CRC state, and the zeros behind the last covered byte taken back ---------------------
   // Nothing stands still here: what is in flight has its place in the queue.
-  logic [31:0] state_q [0:UndoStages];
+  logic [31:0] root, state;
   icrc_core #(.DATA_W(DATA_W)) u_core (
     .clk, .rst,
-    .move    ({went_q[2:1], go}),
+    .move    (go),
     .last    (last_q),
     .data    (data_q),
     .covered (covered),
-    .crc     (state_q[0])
+    .root    (root)
   );
 
   // Whether it was the last beat, and its four-byte groups that the frame does not fill, less the one it ends in.
-  logic [CrcStage+UndoStages:1]      ended_q;
-  logic [3:0] spare_q [1:CrcStage+UndoStages-1];
+  localparam int unsigned Groups = Bytes / 4;
+  localparam int unsigned SpareW = $clog2(Groups);
+  logic [CrcStage:1] ended_q;
+  logic [SpareW-1:0] spare_q [1:CrcStage-1];
   always_ff @(posedge clk) begin
-    ended_q    <= {ended_q[CrcStage+UndoStages-1:1], go && last_q};
+    ended_q    <= {ended_q[CrcStage-1:1], go && last_q};
     spare_q[1] <= spare_groups(keep_q);
-    for (int i = 2; i < int'(CrcStage + UndoStages); i++) spare_q[i] <= spare_q[i-1];
+    for (int i = 2; i < int'(CrcStage); i++) spare_q[i] <= spare_q[i-1];
     if (rst) ended_q <= '0;
   end
 
-  function automatic logic [3:0] spare_groups(logic [Bytes-1:0] keep);
-    spare_groups = 4'(Bytes / 4 - 1);
-    for (int i = 0; i < int'(Bytes) / 4; i++)
-      if (keep[4*i+3]) spare_groups = 4'(int'(Bytes) / 4 - 2 - i);
+  function automatic logic [SpareW-1:0] spare_groups(logic [Bytes-1:0] keep);
+    spare_groups = SpareW'(Groups - 1);
+    for (int i = 0; i < int'(Groups) - 1; i++)
+      if (keep[4*i+3]) spare_groups = SpareW'(int'(Groups) - 2 - i);
   endfunction
 
-  for (genvar g = 0; g < UndoStages; g++) begin : g_undo
-    localparam int unsigned Always = g == 0 ? 6 : 0;
-    localparam int unsigned Step   = g == 0 ? 4 : 16;
-    localparam matrix_t UndoNone = undo_zeros_matrix(Always);
-    localparam matrix_t UndoOne  = undo_zeros_matrix(Always + Step);
-    localparam matrix_t UndoTwo  = undo_zeros_matrix(2 * Step);
-
-    function automatic logic [31:0] undo(logic [31:0] state, logic [1:0] steps);
-      undo = steps[0] ? apply(UndoOne, state) : apply(UndoNone, state);
-      if (steps[1]) undo = apply(UndoTwo, undo);
-    endfunction
-
-    always_ff @(posedge clk) state_q[g+1] <= undo(state_q[g], spare_q[CrcStage+g][2*g+:2]);
-  end
+  crc32_end #(.DATA_W(DATA_W), .ALWAYS(6), .STEP(4), .STEPS(Groups)) u_end (
+    .clk,
+    .root (root),
+    .steps(spare_q[CrcStage-1]),
+    .state(state)
+  );
 
   // ---- the ICRC goes where that ends -----------------------------------------------------------
   logic [31:0]       last_state, icrc;
@@ -147,8 +140,8 @@ module icrc_append #(
 
   sync_fifo #(.W(32), .DEPTH(Depth)) u_icrcs (
     .clk, .rst,
-    .s_data (state_q[UndoStages]),
-    .s_valid(ended_q[CrcStage+UndoStages]),
+    .s_data (state),
+    .s_valid(ended_q[CrcStage]),
     .s_ready(icrc_room),
     .m_data (last_state),
     .m_valid(icrc_valid),
@@ -177,7 +170,7 @@ module icrc_append #(
   end
 
 `ifndef SYNTHESIS
-  a_icrc_room : assert property (@(posedge clk) disable iff (rst) ended_q[CrcStage+UndoStages] |-> icrc_room);
+  a_icrc_room : assert property (@(posedge clk) disable iff (rst) ended_q[CrcStage] |-> icrc_room);
   // A valid beat waits unchanged until it is taken (AMBA AXI-Stream 2.2.1).
   a_hold : assert property (@(posedge clk) disable iff (rst)
     m_axis_tvalid && !m_axis_tready

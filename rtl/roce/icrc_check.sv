@@ -18,7 +18,6 @@ module icrc_check #(
   output logic done,
   output logic ok
 );
-  import crc32_pkg::*;
   import icrc_pkg::*;
 
   localparam int unsigned EthBytes   = ip_pkg::EthBytes;
@@ -63,19 +62,20 @@ module icrc_check #(
   end
 
   // ---- the CRC ----------------------------------------------------------------------------------
-  logic [31:0] crc;
+  logic [31:0] root;
   icrc_core #(.DATA_W(DATA_W)) u_core (
     .clk, .rst,
-    .move    (valid_q[2:0]),
+    .move    (valid_q[0]),
     .last    (last_q[0]),
     .data    (data_q),
     .covered (covered),
-    .crc     (crc)
+    .root    (root)
   );
 
   // The packet ends in lane 4 group + 1 of its last beat; the residue has moved over the zeros behind.
   function automatic logic [Bytes/4-1:0][31:0] residues();
-    for (int unsigned i = 0; i < Bytes / 4; i++) residues[i] = after_zeros(Residue, Bytes - 2 - 4 * i);
+    for (int unsigned i = 0; i < Bytes / 4; i++)
+      residues[i] = crc32_pkg::root(crc32_pkg::after_zeros(crc32_pkg::Residue, Bytes - 2 - 4 * i), DATA_W);
   endfunction
   localparam logic [Bytes/4-1:0][31:0] ResidueBehind = residues();
 
@@ -83,7 +83,7 @@ module icrc_check #(
   logic [GroupW-1:0] group_q [1:3];
   logic              right, right_q;
 
-  assign right = ends_q[3] ? crc == ResidueBehind[group_q[3]] : right_q;
+  assign right = ends_q[3] ? root == ResidueBehind[group_q[3]] : right_q;
 
   always_ff @(posedge clk) begin
     ends_q     <= {ends_q[2:1], ends_here};

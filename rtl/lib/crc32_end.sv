@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: SHL-2.1
+// The state that a message left, from the root of the state behind zeros that filled up its last word: these are
+// taken back, ALWAYS + steps * STEP bytes of them. One cycle behind its inputs (crc32_pkg, crc32_word).
+module crc32_end #(
+  parameter  int unsigned DATA_W = 64,
+  parameter  int unsigned ALWAYS = 0,
+  parameter  int unsigned STEP   = 1,
+  parameter  int unsigned STEPS  = 8,  // 0 .. STEPS - 1; a power of two
+  localparam int unsigned StepW  = $clog2(STEPS)
+) (
+  input  logic             clk,
+  input  logic [31:0]      root,
+  input  logic [StepW-1:0] steps,
+  output logic [31:0]      state
+);
+  function automatic logic [STEPS-1:0][31:0][31:0] columns();
+    for (int unsigned m = 0; m < STEPS; m++)
+      for (int unsigned i = 0; i < 32; i++)
+        columns[m][i] = crc32_pkg::before_zeros(crc32_pkg::power(32'h1 << i, DATA_W), ALWAYS + m * STEP);
+  endfunction
+
+  linear_tables #(.IN_W(32), .MAPS(STEPS), .COLUMNS(columns())) u_tables (
+    .clk,
+    .data (root),
+    .map  (steps),
+    .value(state)
+  );
+endmodule

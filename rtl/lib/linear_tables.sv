@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: SHL-2.1
+// A linear map of IN_W bits onto 32 (XORs of columns), one of MAPS chosen every cycle, from tables in block RAM of 512
+// words each: `value` is that of the last cycle's inputs. It takes half a block for every 9 - $clog2(MAPS) bits, and
+// XORs no wider than there are tables, where XORs alone take some LUTs for each output.
+module linear_tables #(
+  parameter  int unsigned IN_W    = 64,
+  parameter  int unsigned MAPS    = 1,   // a power of two up to 32
+  parameter  logic [MAPS-1:0][IN_W-1:0][31:0] COLUMNS = '0,
+  localparam int unsigned SelectW = MAPS > 1 ? $clog2(MAPS) : 1
+) (
+  input  logic               clk,
+  input  logic [IN_W-1:0]    data,
+  input  logic [SelectW-1:0] map,
+  output logic [31:0]        value
+);
+  localparam int unsigned TableW = 9 - $clog2(MAPS);  // bits of `data` that one table looks at
+  localparam int unsigned Tables = (IN_W + TableW - 1) / TableW;
+
+  if (MAPS > 32 || MAPS != 2 ** $clog2(MAPS)) begin : g_bad_maps
+    $fatal(1, "%m: MAPS %0d is not a power of two up to 32", MAPS);
+  end
+
+  // What bit b of the place in table t adds to the word there; the place's upper bits are the map.
+  function automatic logic [31:0] column(int unsigned t, int unsigned place, int unsigned b);
+    return b < TableW && t * TableW + b < IN_W && 1'(place >> b) ? COLUMNS[place >> TableW][t*TableW+b] : '0;
+  endfunction
+
+  logic [Tables-1:0][31:0] found;
+  wire [Tables*TableW-1:0] filled = (Tables * TableW)'(data);
+
+  for (genvar t = 0; t < Tables; t++) begin : g_table
+    (* ram_style = "block" *) logic [31:0] words[512];
+    initial begin
+      for (int unsigned i = 0; i < 512; i++)
+        words[i] = column(t, i, 0) ^ column(t, i, 1) ^ column(t, i, 2) ^ column(t, i, 3) ^ column(t, i, 4)
+                 ^ column(t, i, 5) ^ column(t, i, 6) ^ column(t, i, 7) ^ column(t, i, 8);
+    end
+
+    logic [8:0] at;
+    if (MAPS > 1) begin : g_chosen
+      assign at = {map, filled[t*TableW+:TableW]};
+    end else begin : g_only
+      assign at = filled[t*TableW+:TableW];
+    end
+    always_ff @(posedge clk) found[t] <= words[at];
+  end
+
+  always_comb begin
+    value = '0;
+    for (int t = 0; t < int'(Tables); t++) value ^= found[t];
+  end
+
+  wire unused = &{1'b0, map};
+endmodule

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: SHL-2.1
+// crc32_word and crc32_end around the register that holds the root between words, as their users have it.
+module crc32_bench #(
+  parameter  int unsigned DATA_W = 64,
+  parameter  int unsigned STEP   = 1,  // bytes of a short word are its multiples
+  localparam int unsigned Steps  = DATA_W / 8 / STEP,
+  localparam int unsigned StepW  = $clog2(Steps)
+) (
+  input  logic              clk,
+  input  logic              start,
+  input  logic              move,
+  input  logic [DATA_W-1:0] data,
+  input  logic [StepW-1:0]  spare,  // steps of zeros behind the last word's bytes
+  output logic [31:0]       state
+);
+  logic [31:0] added, root_q;
+  logic move_q;
+
+  crc32_word #(.DATA_W(DATA_W)) u_word (.clk, .data, .added);
+  crc32_end #(.DATA_W(DATA_W), .STEP(STEP), .STEPS(Steps)) u_end (.clk, .root(root_q), .steps(spare), .state);
+
+  always_ff @(posedge clk) begin
+    move_q <= move;
+    if (start) root_q <= crc32_pkg::root('1, DATA_W);
+    else if (move_q) root_q <= crc32_pkg::next_bit(root_q) ^ added;
+  end
+endmodule
