@@ -14,12 +14,13 @@ module penstock_100g #(
   input logic rst,
 
   // Frames from destination MAC to the last octet before the FCS, at least 60 octets. A frame that has
-  // begun comes without a gap. Receive cannot be stalled; tuser at tlast: bad frame.
+  // begun comes without a gap. Receive cannot be stalled. tuser at tlast: bad frame, either way.
   output logic [511:0] m_axis_tx_tdata,
   output logic [63:0]  m_axis_tx_tkeep,
   output logic         m_axis_tx_tvalid,
   input  logic         m_axis_tx_tready,
   output logic         m_axis_tx_tlast,
+  output logic         m_axis_tx_tuser,
   input  logic [511:0] s_axis_rx_tdata,
   input  logic [63:0]  s_axis_rx_tkeep,
   input  logic         s_axis_rx_tvalid,
@@ -114,6 +115,7 @@ module penstock_100g #(
   eth_pkg::mac_status_t mac;
   logic [DATA_W-1:0]    tx_tdata;
   logic [DATA_W/8-1:0]  tx_tkeep;
+  logic                 tx_tvalid, tx_tready, tx_tlast;
 
   penstock_core #(
     .DATA_W(DATA_W),
@@ -127,12 +129,18 @@ module penstock_100g #(
   ) u_core (
     .m_axis_tx_tdata(tx_tdata),
     .m_axis_tx_tkeep(tx_tkeep),
+    .m_axis_tx_tvalid(tx_tvalid),
+    .m_axis_tx_tready(tx_tready),
+    .m_axis_tx_tlast(tx_tlast),
     .*
   );
 
   hard_mac_port u_hard_mac_port (
     .s_axis_tx_tdata (tx_tdata),
     .s_axis_tx_tkeep (tx_tkeep),
+    .s_axis_tx_tvalid(tx_tvalid),
+    .s_axis_tx_tready(tx_tready),
+    .s_axis_tx_tlast (tx_tlast),
     .status          (mac),
     .*
   );

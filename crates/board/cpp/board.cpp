@@ -48,6 +48,7 @@ template <typename Top> void get_port(const Top &top, PenstockPins &pins) {
         pins.tx_mask = top.m_axis_tx_tkeep;
         pins.tx_valid = top.m_axis_tx_tvalid;
         pins.tx_last = top.m_axis_tx_tlast;
+        pins.tx_error = top.m_axis_tx_tuser;
     }
 }
 

@@ -25,7 +25,7 @@ struct PenstockPins {
     uint64_t cpl_tdata;
     uint32_t sample_tdata[4];  // cc_sample_t, least significant word first
     uint32_t rdata;
-    uint8_t tx_valid, tx_last;  // AXI-Stream only
+    uint8_t tx_valid, tx_last, tx_error;  // AXI-Stream only
     uint8_t data_tready, desc_tready, cpl_tvalid, sample_tvalid;
     uint8_t awready, wready, bvalid, arready, rvalid;
     uint8_t bresp, rresp, tx_paused;

@@ -41,6 +41,7 @@ pub struct Pins {
     pub rdata: u32,
     pub tx_valid: u8,
     pub tx_last: u8,
+    pub tx_error: u8,
     pub data_tready: u8,
     pub desc_tready: u8,
     pub cpl_tvalid: u8,

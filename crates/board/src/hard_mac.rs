@@ -98,7 +98,7 @@ impl HardMac {
         }
         self.backlog += line_time(FCS_AND_GAP);
         let Frame { start_octet, bytes, underrun } = self.sending.take()?;
-        Some(Received { start_octet, frame: bytes.freeze(), fcs_ok: !underrun })
+        Some(Received { start_octet, frame: bytes.freeze(), fcs_ok: !underrun && pins.tx_error == 0 })
     }
 }
 
@@ -139,6 +139,17 @@ mod tests {
             }
         }
         seen
+    }
+
+    #[test]
+    fn a_frame_that_ends_marked_is_spoilt() {
+        let (mut mac, mut pins) = (HardMac::default(), Pins { tx_mask: u64::MAX, ..Pins::default() });
+        let mut end = |error: u8| {
+            mac.drive(&mut pins);
+            (pins.tx_valid, pins.tx_last, pins.tx_error) = (1, 1, error);
+            mac.observe(0, &pins).map(|frame| frame.fcs_ok)
+        };
+        assert_eq!([end(0), end(1)], [Some(true), Some(false)]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ module vcu118 #(
   logic [3:0] switches;
   logic [511:0] tx_tdata, rx_tdata;
   logic [63:0] tx_tkeep, rx_tkeep;
-  logic tx_tvalid, tx_tready, tx_tlast, rx_tvalid, rx_tlast, rx_tuser, mac_tready;
+  logic tx_tvalid, tx_tready, tx_tlast, tx_tuser, rx_tvalid, rx_tlast, rx_tuser, mac_tready;
   logic carry, carry_q, in_frame_q;
 
   logic [31:0] jtag_awaddr, jtag_araddr;
@@ -73,7 +73,7 @@ module vcu118 #(
     .tx_axis_tvalid (tx_tvalid && carry),
     .tx_axis_tready (mac_tready),
     .tx_axis_tlast  (tx_tlast),
-    .tx_axis_tuser  (1'b0),
+    .tx_axis_tuser  (tx_tuser),
     .tx_ovfout      (),
     .tx_unfout      (),
     .tx_preamblein  ('0),
@@ -182,6 +182,7 @@ module vcu118 #(
     .m_axis_tx_tvalid(tx_tvalid),
     .m_axis_tx_tready(tx_tready),
     .m_axis_tx_tlast (tx_tlast),
+    .m_axis_tx_tuser (tx_tuser),
     .s_axis_rx_tdata (rx_tdata),
     .s_axis_rx_tkeep (rx_tkeep),
     .s_axis_rx_tvalid(rx_tvalid),
