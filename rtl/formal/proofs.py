@@ -241,6 +241,32 @@ PROOFS = [
         ),
     ),
     Proof(
+        "hard_mac_port",
+        {"DATA_W": 512},
+        mutants=(
+            Mutant("inside_q || (s_axis_tx_tvalid && !rest_q)", "s_axis_tx_tvalid && !rest_q", "a_no_gap"),
+            Mutant("(!s_axis_tx_tvalid || late_q)", "!s_axis_tx_tvalid", "a_kept"),
+            Mutant("(m_axis_tx_tready && !late_q)", "m_axis_tx_tready", "a_marked"),
+            Mutant("(s_axis_tx_tvalid && !rest_q)", "s_axis_tx_tvalid", "a_rest"),
+            Mutant("m_axis_tx_tdata[7:0] = '0;", "", "a_kept"),
+            Mutant("m_axis_tx_tkeep[i] = 1'b1;", "", "a_padded"),
+            Mutant("m_axis_tx_tlast && !late,", "m_axis_tx_tlast,", "a_counted"),
+        ),
+    ),
+    Proof(
+        "packet_store_commits",
+        {"N_QP": 2, "DEPTH": 4},
+        cycles=16,
+        mutants=(
+            Mutant("m_commit_valid = waits && answered", "m_commit_valid = waits", "a_commit"),
+            Mutant("m_commit_bad   = bad || answer_bad", "m_commit_bad   = bad", "a_commit"),
+            Mutant("head_q - 1'b1 - number < waiting", "head_q - number < waiting", "a_load_waits"),
+            Mutant("load_waits   = s_commit_valid || among", "load_waits   = among", "a_load_after"),
+            Mutant("(s_commit_valid && s_commit_qp == op_qp) || among", "1'b0 && among", "a_op_waits"),
+            Mutant(".s_valid(written)", ".s_valid(written && waits)", "a_lead"),
+        ),
+    ),
+    Proof(
         "slots_in_use",
         {"N": 4},
         mutants=(
@@ -273,6 +299,8 @@ PROOFS = [
                 "c_sent",
             ),
             Mutant("row1 = follows_q ? row3_q : ram_row", "row1 = ram_row", "a_00_row", "requester", "c_open"),
+            # A row that is read before the operation in front of it has written it sends the same packet again.
+            Mutant("row1 = follows_q ? row3_q : ram_row", "row1 = ram_row", "a_not_twice", "requester", "c_sent"),
             Mutant(
                 "= slot_address(job_qp, job_slot, job_mtu)",
                 "= slot_address(job_qp, job_slot + 1'b1, job_mtu)",
