@@ -4,13 +4,14 @@
 import itertools
 import logging
 import random
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.queue import Queue
-from cocotb.triggers import ClockCycles, Event, RisingEdge, Timer, with_timeout
+from cocotb.triggers import ClockCycles, Event, FallingEdge, RisingEdge, Timer, with_timeout
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
@@ -18,6 +19,7 @@ from lib.responder import CREDITS, OPCODES, UNLIMITED, Ack, Faults, FaultyNetwor
 from lib.runner import seed
 
 CLOCK_NS = 10
+HEARD = 60  # cycles from an acknowledgement's arrival until the requester surely knows of it
 RESET, INIT, RTR, RTS, SQD, ERR = 0, 1, 2, 3, 4, 6  # enum ibv_qp_state
 QPN_BASE = 0x5A1700
 SUCCESS, LOC_LEN, FLUSH, REM_INV, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 0, 1, 5, 9, 10, 11, 12, 13
@@ -120,7 +122,7 @@ class CreditCheck:
             self.ssns[psn] = self.ssn
             self.ssn += last
         ssn, self.asked[psn] = self.ssns[psn], hdr["ack_req"]
-        decided_before = hdr["cycle"] < self.limited_at + 400  # it may have waited behind others
+        decided_before = hdr["decided"] < self.limited_at + HEARD
         if self.limit is None or ssn <= self.limit or not consumes(ssn) or decided_before:
             return
         where = f"psn {psn:#x} of message {ssn}, limit {self.limit}"
@@ -168,6 +170,7 @@ class Harness:
         self.completions: list[tuple[int, int, int]] = []  # (qp, tag, status) of all, as they came
         self.sent_bytes = 0
         self.wire_bytes = 0
+        self.decided: deque[int] = deque()  # cycles in which packets were chosen whose headers have not left
         self.acks: Queue[tuple[int, Reply]] = Queue()
         self.moved = Event()
         self.broken: AssertionError | None = None
@@ -203,7 +206,14 @@ class Harness:
             logging.getLogger(f"cocotb.{dut._name}.{stream}").setLevel(logging.WARNING)
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0
-        for task in (self._packets, self._completions, self._drive_acks, self._watch_sent, self._watch_failed):
+        for task in (
+            self._packets,
+            self._completions,
+            self._drive_acks,
+            self._watch_sent,
+            self._watch_unread,
+            self._watch_failed,
+        ):
             cocotb.start_soon(task())
         return self
 
@@ -321,7 +331,8 @@ class Harness:
                 assert hdr["udp_sport"] == (peer.row["udp_sport"] or hashed_port(QPN_BASE + peer.qp, hdr["dest_qpn"]))
                 assert len(payload) == hdr["payload_len"]
                 self.wire_bytes += 82 + 16 * hdr["has_reth"] + 4 * hdr["has_imm"] + (len(payload) + 3) // 4 * 4
-                peer.headers.append(hdr | {"cycle": get_sim_time("ns") // CLOCK_NS})
+                now = get_sim_time("ns") // CLOCK_NS
+                peer.headers.append(hdr | {"cycle": now, "decided": self.decided.popleft()})
                 peer.check.sent(
                     peer.headers[-1], lambda ssn, p=peer: ssn <= len(p.posted) and p.posted[ssn - 1].consumes
                 )
@@ -380,8 +391,18 @@ class Harness:
     async def _watch_sent(self) -> None:
         while True:
             await RisingEdge(self.dut.sent_valid)
+            self.decided.append(get_sim_time("ns") // CLOCK_NS)
             await RisingEdge(self.dut.clk)
             self.sent_bytes += int(self.dut.sent_bytes.value)
+
+    async def _watch_unread(self) -> None:
+        """Packets whose memory answered with an error: their headers do not leave."""
+        while True:
+            await RisingEdge(self.dut.store_read_error)
+            await FallingEdge(self.dut.clk)
+            while self.dut.store_read_error.value == 1:
+                self.decided.popleft()
+                await FallingEdge(self.dut.clk)
 
     async def _watch_failed(self) -> None:
         while True:
