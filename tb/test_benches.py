@@ -13,10 +13,12 @@ def benches() -> list:
         spec = importlib.util.spec_from_file_location(f"bench_{path.parent.name}", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        bench: Bench = module.BENCH
-        for config in bench.configs:
-            label = "-".join([path.parent.name, *(f"{k}{v}" for k, v in config.items())])
-            found.append(pytest.param(path.parent.name, bench, config, id=label))
+        several: list[Bench] = getattr(module, "BENCHES", [])
+        for bench in several or [module.BENCH]:
+            for config in bench.configs:
+                name = [path.parent.name, *([bench.top] if several else [])]
+                label = "-".join([*name, *(f"{k}{v}" for k, v in config.items())])
+                found.append(pytest.param(path.parent.name, bench, config, id=label))
     return found
 
 

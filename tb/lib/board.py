@@ -16,7 +16,6 @@ from lib.rc_peer import QPN_BASE, Peer
 from lib.register_map import Registers, unpack
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int, mac_int
 
-CLOCK_PS = cable.CLOCK_PS["penstock_10g"]
 RESET, INIT, RTR, RTS, SQD, ERR = 0, 1, 2, 3, 4, 6  # enum ibv_qp_state
 SUCCESS, FLUSH_ERR, REM_ACCESS, RETRY_EXC = 0, 5, 10, 12
 MTU_4096 = 5
@@ -32,6 +31,7 @@ class Board:
         self.data = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_data"), dut.clk, dut.rst)
         self.completions = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_cpl"), dut.clk, dut.rst)
         self.peer = peer(dut, first_psn)
+        self.line = cable.LINES[dut._name]
 
     async def set_up(self) -> None:
         write = self.registers.write
@@ -84,7 +84,7 @@ class Board:
 
 async def start(dut, first_psn: dict[int, int], peer: type[Peer] = Peer) -> Board:
     """Clock, reset, addresses, and the named queue pairs opened at their first PSN."""
-    cocotb.start_soon(Clock(dut.clk, cable.CLOCK_PS[dut._name], "ps").start())
+    cocotb.start_soon(Clock(dut.clk, cable.LINES[dut._name].clock_ps, "ps").start())
     dut.rst.value = 1
     board = Board(dut, first_psn, peer)
     if os.environ.get("PARAM_STORE") == "1":  # the send rings are in this memory, which takes its time

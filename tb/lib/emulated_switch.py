@@ -6,27 +6,25 @@ from dataclasses import dataclass, field
 
 import cocotb
 
-from lib.board import CLOCK_PS
+from lib.cable import Line
 from lib.rc_peer import Peer, Seen
-
-CYCLE_NS = CLOCK_PS / 1000
-OCTET_NS = CYCLE_NS / 8
-LINE_GBPS = 10
 
 
 @dataclass
 class EmulatedSwitch:
-    """Watches one queue pair's packets on XGMII, in a window that slides with every packet.
+    """Watches one queue pair's packets on the line, in a window that slides with every packet.
 
-    A CNP goes out when the payload of the last `window` cycles exceeds `threshold_gbps` and the cooldown behind the
-    last one is over; `cooldowns` gives them in cycles, and no CNP follows once it ends.
+    A CNP goes out when the payload of the last `window` exceeds `threshold` of the line's rate and the cooldown behind
+    the last one is over; `cooldowns` gives them, and no CNP follows once it ends. All times are those in which the
+    line carries so many octets.
     """
 
     peer: Peer
+    line: Line
     qp: int
-    threshold_gbps: float
+    threshold: float
     cooldowns: Iterator[int]
-    window: int = 5000  # cycles: 32 us
+    window: int = 40_000  # at 10 Gb/s: 5000 cycles, 32 us
     notified_ns: list[float] = field(default_factory=list)
     measured: list[tuple[float, float]] = field(default_factory=list)  # end of the window in ns, payload in Gb/s
     cooled_ns: float | None = 0.0
@@ -35,27 +33,26 @@ class EmulatedSwitch:
         self.peer.verdict = self.observe
 
     def observe(self, packet: Seen) -> None:
-        now = end_ns(packet)
+        now = self.end_ns(packet)
         self.measured.append((now, self.throughput_gbps(now, lambda p: len(p.payload))))
-        if self.cooled_ns is None or now < self.cooled_ns or self.measured[-1][1] <= self.threshold_gbps:
+        if self.cooled_ns is None or now < self.cooled_ns or self.measured[-1][1] <= self.threshold * self.line.gbps:
             return
         self.notified_ns.append(now)
         cocotb.start_soon(self.peer.notify(self.qp))
         cooldown = next(self.cooldowns, None)
-        self.cooled_ns = None if cooldown is None else now + cooldown * CYCLE_NS
+        self.cooled_ns = None if cooldown is None else now + cooldown * self.line.octet_ns
 
     def throughput_gbps(self, end: float, octets=lambda packet: packet.wire_bytes) -> float:
         """What the packets weigh by `octets` in the window up to `end`, each spread evenly over its time."""
-        begin, total = end - self.window * CYCLE_NS, 0.0
+        begin, total = end - self.window * self.line.octet_ns, 0.0
         for packet in reversed(self.peer.seen):
-            if end_ns(packet) <= begin:
+            if self.end_ns(packet) <= begin:
                 break
-            inside = min(end, end_ns(packet)) - max(begin, packet.start_ns)
+            inside = min(end, self.end_ns(packet)) - max(begin, packet.start_ns)
             if packet.qp == self.qp and inside > 0:
-                total += octets(packet) * inside / (end_ns(packet) - packet.start_ns)
+                total += octets(packet) * inside / (self.end_ns(packet) - packet.start_ns)
         return 8 * total / (end - begin)
 
-
-def end_ns(packet: Seen) -> float:
-    """When the packet has left the wire free again."""
-    return packet.start_ns + packet.wire_bytes * OCTET_NS
+    def end_ns(self, packet: Seen) -> float:
+        """When the packet has left the wire free again."""
+        return packet.start_ns + packet.wire_bytes * self.line.octet_ns

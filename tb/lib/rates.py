@@ -13,8 +13,6 @@ from cocotb.utils import get_sim_time
 
 from lib.board import Board
 
-LINE = 8 << 24  # 10 Gb/s in Q8.24 bytes a cycle
-GBPS = LINE / 10
 DCQCN, QCN = 1, 2
 
 
@@ -37,21 +35,26 @@ async def collect_samples(dut, samples: list[Sample]) -> None:
         samples.append(Sample(get_sim_time("ns"), *rates, (word >> 64 & 0x1FFFF) / 65536))
 
 
-async def sample_rates(board: Board, qp: int, cycles: int) -> list[Sample]:
-    """Has the sampling port stream one queue pair's rates from now on; the list grows."""
+async def sample_rates(board: Board, qp: int, octets: int) -> list[Sample]:
+    """Has the sampling port stream one queue pair's rates from now on, once for so many of the line; the list grows."""
     samples: list[Sample] = []
     cocotb.start_soon(collect_samples(board.dut, samples))
     await board.registers.write_fields("sampling.range", first=qp, last=qp)
-    await board.registers.write("sampling.interval", cycles)
+    await board.registers.write("sampling.interval", board.line.cycles(octets))
     return samples
 
 
-async def set_dcqcn(board: Board, group: int = 0, law: int = DCQCN, g_shift: int = 8, **registers: int) -> None:
+async def set_dcqcn(
+    board: Board, group: int = 0, law: int = DCQCN, g_shift: int = 8, rate_min: int | None = None, **intervals: int
+) -> None:
+    """Intervals are times in which the line carries so many octets; `rate_min` is in Q8.24 bytes a cycle."""
     control = {"law": law, "clamp_target": 1, "restart_timer": 1, "g_shift": g_shift}
     control |= {"stage_threshold": 5, "hyper_threshold": 10}
     await board.registers.write_fields("cc.control", group, **control)
-    for name, value in registers.items():
-        await board.registers.write(f"cc.{name}", value, group)
+    for name, octets in intervals.items():
+        await board.registers.write(f"cc.{name}", board.line.cycles(octets), group)
+    if rate_min is not None:
+        await board.registers.write("cc.rate_min", rate_min, group)
 
 
 def cuts_of(samples: list[Sample]) -> list[tuple[Sample, Sample]]:

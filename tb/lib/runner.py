@@ -4,6 +4,8 @@ A bench is a folder `tb/<name>/` with a `bench.py`: cocotb tests and one line
 
     BENCH = Bench(top="axis_register", configs=[{"W": 64}, {"W": 512}])
 
+or `BENCHES`, a list, where the same tests run on several tops.
+
 `tb/test_benches.py` finds them all. Random tests take their generator from `seed()`; a failure is
 replayed with `PENSTOCK_SEED=<n> pytest tb -k <name>`.
 
@@ -55,6 +57,10 @@ class Bench:
         signals = [name.split(".")[-1] for name in self.inside]
         return TB / "models" / tag("_".join([self.top, *wrapped, *signals, *(["waves"] if waves() else [])]), config)
 
+    def label(self, name: str, config: dict[str, int]) -> str:
+        """Of one run of the bench in the folder `name`, told apart from those on other tops."""
+        return tag(name if name in self.top else f"{name}_{self.top}", config)
+
 
 class BenchError(Exception):
     """A model that could not be built or a cocotb test that failed; says which, and how to try again."""
@@ -87,7 +93,7 @@ def run(name: str, bench: Bench, config: dict[str, int]) -> None:
     build_dir = bench.build(config)
     with alone(build_dir):
         build(runner, bench, config, build_dir)
-    run_dir = TB / tag(name, config)
+    run_dir = TB / bench.label(name, config)
     run_dir.mkdir(parents=True, exist_ok=True)
     log, results = run_dir / "run.log", run_dir / "results.xml"
     results.unlink(missing_ok=True)
@@ -113,7 +119,7 @@ def run(name: str, bench: Bench, config: dict[str, int]) -> None:
     if crash or failed or not ran:
         what = ", ".join(failures(results)) or crash or "no cocotb test ran"
         again = f"`PENSTOCK_SEED={number} .venv/bin/pytest tb -k {name}`"
-        raise BenchError(f"seed {number}: {what}\n{told(log)}\n{tag(name, config)}: {what}; {again}; all of it: {log}")
+        raise BenchError(f"seed {number}: {what}\n{told(log)}\n{run_dir.name}: {what}; {again}; all of it: {log}")
 
 
 def build(runner, bench: Bench, config: dict[str, int], build_dir: Path) -> None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest and the largest number of queue pairs carry data from the first and the last; so do rings in memory."""
+"""The smallest and the largest number of queue pairs carry data from the first and the last; so do rings in memory.
+
+At 10 Gb/s; with `PENSTOCK_ALL_SIZES=1` (`make soak`) every front end is built in all sizes.
+"""
 
 import os
 
@@ -7,15 +10,14 @@ import cocotb
 from lib.board import SUCCESS, start
 from lib.front_end import SHORT
 from lib.runner import Bench, seed
+from lib.tops import TOPS
 
-BENCH = Bench(
-    top="penstock_10g",
-    configs=[
-        {"N_QP": 1, "RING_BYTES": 65536, "SLOTS": 64},
-        {"N_QP": 256, "RING_BYTES": 16384, "SLOTS": 16},
-        {"N_QP": 16, "RING_BYTES": 65536, "SLOTS": 64, "STORE": 1},
-    ],
-)
+SIZES = [
+    {"N_QP": 1, "RING_BYTES": 65536, "SLOTS": 64},
+    {"N_QP": 256, "RING_BYTES": 16384, "SLOTS": 16},
+    {"N_QP": 16, "RING_BYTES": 65536, "SLOTS": 64, "STORE": 1},
+]
+BENCHES = [Bench(bench.top, SIZES) for bench in (TOPS if os.environ.get("PENSTOCK_ALL_SIZES") else TOPS[:1])]
 
 globals().update({test.name: test for test in SHORT})
 

@@ -11,13 +11,15 @@ import sys
 
 import cocotb
 from cocotb.triggers import ClockCycles
+from lib import cable
 from lib.board import RESET, RTS, SUCCESS, Board, start
 from lib.emulated_switch import EmulatedSwitch
-from lib.rates import LINE, cuts_of, sample_rates, set_dcqcn
+from lib.rates import cuts_of, sample_rates, set_dcqcn
 from lib.rc_peer import QPN_BASE, Peer, Seen
 from lib.roce import LOCAL_IP, LOCAL_MAC, has_imm, has_reth, ip_int, mac_int
 from lib.rtl import REPO
-from lib.runner import Bench, seed
+from lib.runner import seed
+from lib.tops import TOPS
 from scapy.contrib.roce import AETH, BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
@@ -29,7 +31,7 @@ from machine import Machine, frames
 
 import build
 
-BENCH = Bench(top="penstock_10g", configs=[{"N_QP": 4, "RING_BYTES": 65536, "SLOTS": 64}])
+BENCHES = TOPS
 
 QP, PSN, MTU_1024, ACTED = 0, 0xFFFF80, 3, 300
 ANSWER_S = 20  # real time; an answer takes 0.3 ms on an idle host
@@ -93,8 +95,8 @@ async def transfer(dut, settle: dict, slots: int, slot_bytes: int, switch: dict)
         board = await start(dut, {QP: PSN}, SoftRoce)
         await connect(board, end)
         await set_dcqcn(board, **settle)
-        watched = EmulatedSwitch(board.peer, QP, **switch)
-        samples = await sample_rates(board, QP, cycles=64)
+        watched = EmulatedSwitch(board.peer, board.line, QP, **switch)
+        samples = await sample_rates(board, QP, octets=512)
         for slot in range(slots):
             at = slot * slot_bytes
             await board.post(QP, payload[at : at + slot_bytes], slot, end["base"] + at, imm=slot)
@@ -110,26 +112,28 @@ async def transfer(dut, settle: dict, slots: int, slot_bytes: int, switch: dict)
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
 async def figure_9_against_a_real_soft_roce_responder(dut):
-    """Threshold 5 Gb/s, window 5000 cycles: the first CNP halves R_C (alpha = 1), later ones cut by less."""
-    settle = {"g_shift": 4, "alpha_interval": 2_800, "increase_interval": 8_500, "decrease_interval": 500}
-    switch = {"threshold_gbps": 5, "cooldowns": iter([8_000, 47_000])}
-    _, samples, watched = await transfer(dut, settle, slots=6, slot_bytes=57_000, switch=switch)
+    """Threshold half the line, window 5000 words of 8 octets: the first CNP halves R_C, later ones cut by less."""
+    settle = {"g_shift": 4, "alpha_interval": 22_400, "increase_interval": 68_000, "decrease_interval": 4_000}
+    switch = {"threshold": 0.5, "cooldowns": iter([64_000, 376_000])}
+    board, samples, watched = await transfer(dut, settle, slots=6, slot_bytes=57_000, switch=switch)
     cuts = cuts_of(samples)
     assert len(cuts) == len(watched.notified_ns) == 3
     for before, after in cuts:
         dut._log.info(f"alpha {before.alpha:.3f}: R_C {before.rate_current} to {after.rate_current}")
         assert abs(1 - after.rate_current / before.rate_current - before.alpha / 2) < 1e-4
     first, second, third = (before.alpha for before, _ in cuts)
-    assert (first, cuts[0][0].rate_current, cuts[0][1].rate_current) == (1, LINE, LINE // 2)
+    rate = board.line.rate
+    assert (first, cuts[0][0].rate_current, cuts[0][1].rate_current) == (1, rate, rate - rate // 2)
     assert 0.7 < second < 0.9 and 0.2 < third < 0.4
 
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
 async def a_storm_of_cnps_loses_no_work_request(dut):
     """AdvCam VI B: none lost "even when the threshold was lowered aggressively"."""
-    settle = {"increase_interval": 700, "decrease_interval": 200, "rate_min": LINE // 10}
-    switch = {"threshold_gbps": 0.5, "cooldowns": iter(lambda: 400, None), "window": 1_000}
+    lowest = cable.LINES[dut._name].rate // 10
+    settle = {"increase_interval": 5_600, "decrease_interval": 1_600, "rate_min": lowest}
+    switch = {"threshold": 0.05, "cooldowns": iter(lambda: 3_200, None), "window": 8_000}
     board, samples, watched = await transfer(dut, settle, slots=8, slot_bytes=5_000, switch=switch)
     assert len(watched.notified_ns) > 20
     assert await board.registers.read("qp.rp_cnp_handled", QP) == len(watched.notified_ns)
-    assert min(sample.rate_current for sample in samples) == LINE // 10
+    assert min(sample.rate_current for sample in samples) == lowest
