@@ -89,21 +89,32 @@ impl Flow {
         }
     }
 
-    /// What [`skip_settled`](Self::skip_settled) does, and what as many grants do to the flow's pacer: the same as going
-    /// from one change of rate to the next by [`steady_visits`](Self::steady_visits). False, and nothing is done, for
-    /// states in which that is the only way.
+    /// What `visits` visits do of which the first is told `first` and the others nothing, and what as many grants do to the
+    /// flow's pacer. False, and nothing is done, for states and news with which only visiting will do. Only right for a
+    /// state that a visit with these parameters has made.
+    #[inline]
     pub fn skip_paced(
         &mut self,
         visits: u64,
-        cycles: u32,
+        first: Happened,
         law: Law,
         params: &CcParams,
         pacer: &mut Pacer,
         waits: bool,
     ) -> bool {
         match (&mut self.state, law) {
-            (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip_paced(visits, cycles, &params.dcqcn, pacer, waits),
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip_paced(visits, first, &params.dcqcn, pacer, waits),
             _ => false,
+        }
+    }
+
+    /// How often a visit that is told of `bytes` sent, or one after it, leaves R_C as it is: [`Self::steady_visits`], or 0
+    /// where only visiting can say.
+    #[inline]
+    pub fn steady_visits_behind(&self, bytes: u32, cycles: u32, law: Law, params: &CcParams) -> u64 {
+        match (&self.state, law) {
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits_behind(bytes, cycles, &params.dcqcn),
+            _ => 0,
         }
     }
 

@@ -87,12 +87,22 @@ impl State {
         until(self.increase_elapsed, params.increase_interval, cycles)
     }
 
+    /// The same for visits of which the first is told of `bytes` sent; 0 where it must be made to know.
+    #[inline]
+    pub(crate) fn steady_visits_behind(&self, bytes: u32, cycles: u32, params: &DcqcnParams) -> u64 {
+        match advance(self.bytes_sent, bytes, params.byte_threshold, BYTE_SLACK) {
+            (_, false) if self.limited => self.steady_visits(cycles, params),
+            _ => 0,
+        }
+    }
+
     /// The byte counter has yielded to the timer in the last visit.
     fn byte_counter_is_due(&self, params: &DcqcnParams) -> bool {
         params.byte_threshold != 0 && self.bytes_sent >= params.byte_threshold
     }
 
     /// No recovery event changes the rates any more.
+    #[inline]
     fn is_at_line(&self, params: &DcqcnParams) -> bool {
         self.rate_current == params.rate_line && self.rate_target == params.rate_line
     }
@@ -114,40 +124,46 @@ impl State {
         }
     }
 
-    /// What [`skip`](Self::skip) does, and what the pacer's grants do in between; false, and nothing is done, where only
-    /// visiting will do. The same numbers, cheaper where the rate climbs at every few visits.
+    /// What `visits` visits do, of which the first is told `first` and the others nothing, and what the pacer's grants do in
+    /// between; false, and nothing is done, where only visiting will do.
     pub(crate) fn skip_paced(
         &mut self,
         visits: u64,
-        cycles: u32,
+        first: Happened,
         params: &DcqcnParams,
         pacer: &mut Pacer,
         waits: bool,
     ) -> bool {
-        let interval = params.increase_interval;
+        let (cycles, interval) = (first.cycles, params.increase_interval);
         let loses = interval < cycles || (params.alpha_interval != 0 && params.alpha_interval < cycles);
-        if !self.limited || loses || self.byte_counter_is_due(params) {
+        let (bytes_sent, counter) = advance(self.bytes_sent, first.bytes, params.byte_threshold, BYTE_SLACK);
+        if !self.limited || loses || counter || first.cnp || visits == 0 {
             return false;
         }
+        self.bytes_sent = bytes_sent;
+        let span = |visits: u64| visits.saturating_mul(u64::from(cycles));
         let mut left = visits;
         while left > 0 && !self.is_at_line(params) {
             let is_line = self.rate_current >= params.rate_line;
-            let quiet = until(self.increase_elapsed, interval, cycles).min(left);
+            let room = interval.saturating_sub(1).saturating_sub(self.increase_elapsed);
+            // a division only where the timer fires
+            let quiet = if span(left) <= u64::from(room) { left } else { u64::from(room / cycles) };
             pacer.skip(self.rate_current, cycles, quiet, is_line, waits);
             self.increase_elapsed += quiet as u32 * cycles;
             left -= quiet;
             if left > 0 {
                 self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
-                self.raise_rate(true, params);
+                self.raise(true, params);
                 self.clamp_rates(params);
                 pacer.grant(self.rate_current, cycles, self.rate_current >= params.rate_line, waits);
                 left -= 1;
             }
         }
-        pacer.skip(self.rate_current, cycles, left, self.rate_current >= params.rate_line, waits);
-        let span = |visits: u64| visits.saturating_mul(u64::from(cycles));
         self.run_alpha(span(visits), params);
-        self.run_increase(span(left), params);
+        if left > 0 {
+            pacer.skip(self.rate_current, cycles, left, self.rate_current >= params.rate_line, waits);
+            self.run_increase(span(left), params);
+        }
         true
     }
 
@@ -171,13 +187,14 @@ impl State {
         let (elapsed, mut raises) = rounds(self.increase_elapsed, span, params.increase_interval);
         self.increase_elapsed = elapsed;
         while raises > 0 && !self.is_at_line(params) {
-            self.raise_rate(true, params);
+            self.raise(true, params);
             self.clamp_rates(params);
             raises -= 1;
         }
         self.stage_timer = self.stage_timer.saturating_add(u8::try_from(raises).unwrap_or(u8::MAX));
     }
 
+    #[inline]
     fn clamp_rates(&mut self, params: &DcqcnParams) {
         self.rate_current = self.rate_current.max(params.rate_min).min(params.rate_line);
         self.rate_target = self.rate_target.max(params.rate_min).min(params.rate_line);
@@ -285,10 +302,16 @@ impl State {
         }
     }
 
-    /// One recovery event, of the timer or of the byte counter; the phase is judged by the stages
-    /// before it, so F = 5 gives five steps of fast recovery.
+    /// [`raise`](Self::raise) aside.
     #[cold]
     fn raise_rate(&mut self, timer: bool, params: &DcqcnParams) {
+        self.raise(timer, params);
+    }
+
+    /// One recovery event, of the timer or of the byte counter; the phase is judged by the stages
+    /// before it, so F = 5 gives five steps of fast recovery.
+    #[inline]
+    fn raise(&mut self, timer: bool, params: &DcqcnParams) {
         let (first, last) = (self.stage_timer.max(self.stage_bytes), self.stage_timer.min(self.stage_bytes));
         let (fast, hyper) = match params.stage_counting {
             StageCounting::Single => {
@@ -332,6 +355,7 @@ fn rounds(count: u32, span: u64, interval: u32) -> (u32, u64) {
 }
 
 /// `floor(alpha * (1 - 2^-shift))`.
+#[inline]
 fn decayed(alpha_full: u32, shift: u8) -> u32 {
     let scaled = (u64::from(alpha_full) << shift) - u64::from(alpha_full);
     (scaled >> shift) as u32

@@ -90,20 +90,23 @@ proptest! {
     #[test]
     fn flow_and_pacer_leap_exactly_together(
         params in any_params(), waits: bool, turn in 1u32..100,
-        history in prop::collection::vec((any::<bool>(), 0u32..70_000, 0u32..3000, 1u32..64), 1..12)
+        history in prop::collection::vec((any::<bool>(), 0u32..70_000, 0u32..3000, 1u32..64, 0u32..20_000), 1..12)
     ) {
         let (mut flow, mut pacer, law) = (Flow::new(Law::Dcqcn, 3, &params), Pacer::new(turn), Law::Dcqcn);
-        for (cnp, bytes, drought, cycles) in history {
+        for (cnp, bytes, drought, cycles, sent) in history {
             pacer.charge(bytes);
             flow.visit(Happened { cnp, bytes, cycles, ..NOTHING }, law, &params);
             pacer.grant(flow.rate_current(), cycles, flow.unlimited(&params), waits);
             let (mut leapt, mut paid) = (flow, pacer);
-            let has_leapt = leapt.skip_paced(drought.into(), cycles, law, &params, &mut paid, waits);
+            let first = Happened { bytes: sent, cycles, ..NOTHING };
+            let has_leapt = leapt.skip_paced(drought.into(), first, law, &params, &mut paid, waits);
             if !has_leapt {
                 prop_assert_eq!((leapt, paid), (flow, pacer));
             }
-            for _ in 0..drought {
-                flow.visit(Happened { cycles, ..NOTHING }, law, &params);
+            let (steady, rate) = (flow.steady_visits_behind(sent, cycles, law, &params), flow.rate_current());
+            for n in 0..drought {
+                flow.visit(if n == 0 { first } else { Happened { cycles, ..NOTHING } }, law, &params);
+                prop_assert!(u64::from(n) >= steady || flow.rate_current() == rate, "visit {} of {}", n, steady);
                 pacer.grant(flow.rate_current(), cycles, flow.unlimited(&params), waits);
             }
             prop_assert!(!has_leapt || (leapt, paid) == (flow, pacer), "{leapt:?} {paid:?} {flow:?} {pacer:?}");

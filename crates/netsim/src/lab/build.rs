@@ -391,9 +391,13 @@ impl<'a> Builder<'a> {
                 switch.set_ecn(PortId(port as u16), ecn);
             }
         }
+        let mut last: Option<(usize, Vec<PortId>)> = None;
         for host in topology.of_kind(NodeKind::Host) {
-            let ports: Vec<PortId> = routes.next_ports(topology, node, host).into_iter().map(PortId).collect();
+            let known = last.take().filter(|(before, _)| routes.share_ways(node, *before, host));
+            let found = || routes.next_ports(topology, node, host).into_iter().map(PortId).collect();
+            let ports = known.map_or_else(found, |(_, ports)| ports);
             switch.add_route(self.addresses[host], &ports);
+            last = Some((host, ports));
         }
         switch
     }

@@ -233,15 +233,35 @@ impl Limiter {
         if self.may_start(now) {
             return None;
         }
+        let ahead = self.steady_ahead().unwrap_or_else(|| self.foresee());
+        let start = self.clock.time_of(self.visits.saturating_add(ahead));
+        self.blocked_until = start.unwrap_or(Time::ZERO);
+        start
+    }
+
+    /// How many visits from here the pacer lets a packet start, if the rate stays until then.
+    #[inline]
+    fn steady_ahead(&self) -> Option<u64> {
+        if self.cnp || self.feedback != 0 {
+            return None;
+        }
+        let cycles = self.clock.cycles;
+        let steady = self.flow.steady_visits_behind(self.bytes, cycles, self.law, &self.cc);
+        let grant = u64::from(self.flow.rate_current().0) * u64::from(cycles);
+        let owed = self.pacer.credit().unsigned_abs();
+        let is_earned = grant > 0 && grant.checked_mul(steady).is_none_or(|earned| earned >= owed);
+        is_earned.then(|| owed.div_ceil(grant))
+    }
+
+    /// The same, or at least not before, whatever changes: makes the visits up to there and keeps what they have made.
+    fn foresee(&mut self) -> u64 {
         let (flow, pacer) = (self.flow, self.pacer);
         let told = (self.cnp, self.feedback, self.bytes);
         let (made, ahead) = self.visits_ahead();
         self.foreseen = Foreseen { at: self.visits + made, flow: self.flow, pacer: self.pacer };
         (self.flow, self.pacer) = (flow, pacer);
         (self.cnp, self.feedback, self.bytes) = told;
-        let start = self.clock.time_of(self.visits.saturating_add(ahead));
-        self.blocked_until = start.unwrap_or(Time::ZERO);
-        start
+        ahead
     }
 
     /// How many visits from here the pacer lets a packet start, or at least does not before; in front of it, how many of
@@ -303,10 +323,16 @@ impl Limiter {
             self.bytes = 0;
             return self.pacer.grant(self.flow.rate_current(), cycles, true, self.waits);
         }
+        let first = self.happened();
+        if self.flow.skip_paced(left, first, self.law, &self.cc, &mut self.pacer, self.waits) {
+            (self.feedback, self.bytes) = (0, 0);
+            return;
+        }
         let rests = !self.is_limited() && !self.cnp && self.feedback == 0;
         self.visit();
         left -= 1;
-        if left > 0 && self.flow.skip_paced(left, cycles, self.law, &self.cc, &mut self.pacer, self.waits) {
+        let first = self.happened();
+        if self.flow.skip_paced(left, first, self.law, &self.cc, &mut self.pacer, self.waits) {
             left = 0;
         }
         while left > 0 {
@@ -329,10 +355,15 @@ impl Limiter {
         self.foreseen.at = u64::MAX;
     }
 
-    fn visit(&mut self) {
+    /// What the next visit will be told.
+    #[inline]
+    fn happened(&self) -> Happened {
         let (cnp, feedback, bytes) = (self.cnp, self.feedback, self.bytes);
-        let happened = Happened { cnp, feedback, bytes, cycles: self.clock.cycles, paused: self.paused };
-        self.flow.visit(happened, self.law, &self.cc);
+        Happened { cnp, feedback, bytes, cycles: self.clock.cycles, paused: self.paused }
+    }
+
+    fn visit(&mut self) {
+        self.flow.visit(self.happened(), self.law, &self.cc);
         let (rate, unlimited) = (self.flow.rate_current(), self.flow.unlimited(&self.cc));
         self.pacer.grant(rate, self.clock.cycles, unlimited, self.waits);
         (self.cnp, self.feedback, self.bytes) = (false, 0, 0);

@@ -63,6 +63,13 @@ impl Routes {
         ports.filter(|(_, link)| nearer(link)).map(|(port, _)| port as u16).collect()
     }
 
+    /// Whether the next hops of `node` towards hosts `a` and `b` are the same for sure: both lie behind one switch, another
+    /// than `node`.
+    pub fn share_ways(&self, node: usize, a: usize, b: usize) -> bool {
+        let root = self.root[a];
+        root == self.root[b] && ![node, a, b].contains(&root) && ![a, b].contains(&node)
+    }
+
     /// Links between two hosts on a shortest path.
     pub fn hops(&self, topology: &Topology, from: usize, to: usize) -> Result<u32, Unreachable> {
         match self.links(from, to) {
@@ -155,6 +162,8 @@ mod tests {
         assert_eq!(ports("s4", "b"), [1]);
         assert_eq!(ports("s0", "a"), [3]);
         assert_eq!(ports("a", "b"), [0]);
+        let share = |at: &str, a: &str, b: &str| routes.share_ways(node(at), node(a), node(b));
+        assert!(share("s4", "a", "a") && !share("s4", "a", "b") && !share("s0", "a", "a") && !share("a", "a", "a"));
         assert_eq!(routes.hops(&topology, node("a"), node("b")), Ok(4));
     }
 
