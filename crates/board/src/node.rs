@@ -145,7 +145,7 @@ impl BoardNode {
                 true => Packet::parse(received.frame.clone()).unwrap_or(Packet::Raw(received.frame)),
                 false => Packet::Raw(received.frame),
             };
-            out.transmit_at(start, PORT, Frame { packet, fcs_ok: received.fcs_ok });
+            out.transmit_at(start, PORT, Frame::new(packet).with_fcs(received.fcs_ok));
         }
         for completion in outcome.completions {
             self.tally.add(completion);
@@ -189,7 +189,7 @@ impl Node for BoardNode {
     }
 
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
-        let frame_bytes = frame.packet.emit();
+        let frame_bytes = frame.packet().emit();
         let first_octet = at.as_ps().saturating_sub(wire_octets(frame_bytes.len()) * OCTET_PS);
         // Frames on one link arrive in order but for those that a fault delayed: those go behind.
         let earliest = self.ingress.back().map_or(0, |last| last.cycle);

@@ -10,7 +10,7 @@ use penstock_wire::Packet;
 use crate::agenda::{Agenda, Due, LinkChange, Observer, Recurring, Way};
 use crate::capture::{CaptureError, CaptureSink};
 use crate::link::{Direction, LinkParams, LinkStats};
-use crate::node::{Frame, Node, NodeId, Outbox, PortId};
+use crate::node::{Frame, Node, NodeId, Outbox, PortId, Spare};
 use crate::port::{Ahead, Port, Side, NO_TAP};
 use crate::queue::{EventQueue, Key};
 use crate::rng::Stream;
@@ -99,6 +99,8 @@ pub(crate) struct Core {
     in_flight: Vec<Option<Frame>>,
     arrivals: Vec<Time>,
     free_slots: Vec<u32>,
+    /// See `Outbox::recycle`.
+    pub(crate) spare: Spare,
     /// MAC control frames that their receivers are asked about when the node that sends them is done.
     ahead: Vec<Ahead>,
     names: Vec<String>,
@@ -111,6 +113,7 @@ pub(crate) struct Core {
 const NO_PORT: u32 = u32::MAX;
 
 impl Core {
+    #[inline]
     fn schedule(&mut self, at: Time, kind: Kind, index: u32, number: u64) {
         self.queue.push(Key::new(at.0, kind.rank(index), self.sequence), number);
         self.sequence += 1;
@@ -162,16 +165,16 @@ impl Core {
             return start;
         };
         let (sender, side) = (&mut self.ports[index as usize], &mut self.sides[index as usize]);
-        let serialisation = sender.out.occupy(&mut side.wire, start, &frame.packet);
+        let serialisation = sender.out.occupy(&mut side.wire, start, &frame);
         let (peer, free_at, arrival) = (sender.peer, sender.out.busy_until, sender.out.arrival());
         let is_plain = sender.is_plain;
         if sender.wants_tx_done {
             self.schedule(free_at.max(self.now), Kind::TxDone, index, 0);
         }
-        if is_plain && arrival > self.now && matches!(frame.packet, Packet::MacControl { .. }) {
+        if is_plain && arrival > self.now && matches!(frame.packet(), Packet::MacControl { .. }) {
             self.ahead.push(Ahead { sender: node, port: peer, arrival, frame });
-        } else if is_plain {
-            self.deliver(node, peer, arrival, Time::ZERO, frame);
+        } else if is_plain && arrival >= self.now {
+            self.hand_over(peer, arrival, frame);
         } else {
             self.transmit_aside(node, index, serialisation, arrival, frame);
         }
@@ -183,7 +186,7 @@ impl Core {
         let (sender, side) = (&self.ports[index as usize], &mut self.sides[index as usize]);
         if let (true, Some(capture)) = (side.tap != NO_TAP, &mut self.capture) {
             let settled = self.now.saturating_sub(self.longest_lag);
-            capture.record(side.tap, sender.out.busy_until, settled, frame.packet.emit());
+            capture.record(side.tap, sender.out.busy_until, settled, frame.packet().emit());
         }
         let passage = side.wire.pass(serialisation, arrival, &mut frame);
         let (peer, lookahead) = (sender.peer, side.peer_lookahead);
@@ -204,6 +207,17 @@ impl Core {
             let left = arrival.saturating_sub(self.sides[port as usize].wire.params.delay);
             return self.set_error(SimError::LateFrame { node, left, now: self.now });
         }
+        let slot = self.hand_over(port, arrival - warning, frame) as usize;
+        if warning > Time::ZERO {
+            let needed = (slot + 1).max(self.arrivals.len());
+            self.arrivals.resize(needed, Time::ZERO);
+            self.arrivals[slot] = arrival;
+        }
+    }
+
+    /// Schedules the hand-over of a frame; returns its place among those in flight.
+    #[inline]
+    fn hand_over(&mut self, port: u32, at: Time, frame: Frame) -> u32 {
         let slot = match self.free_slots.pop() {
             Some(slot) => {
                 self.in_flight[slot as usize] = Some(frame);
@@ -214,12 +228,8 @@ impl Core {
                 self.in_flight.len() as u32 - 1
             }
         };
-        if warning > Time::ZERO {
-            let needed = (slot as usize + 1).max(self.arrivals.len());
-            self.arrivals.resize(needed, Time::ZERO);
-            self.arrivals[slot as usize] = arrival;
-        }
-        self.schedule(arrival - warning, Kind::Deliver, port, slot.into());
+        self.schedule(at, Kind::Deliver, port, slot.into());
+        slot
     }
 }
 
@@ -253,6 +263,7 @@ impl Engine {
             in_flight: Vec::new(),
             arrivals: Vec::new(),
             free_slots: Vec::new(),
+            spare: Spare::default(),
             ahead: Vec::new(),
             names: Vec::new(),
             error: None,
@@ -429,15 +440,11 @@ impl Engine {
     pub fn run_until(&mut self, limit: Time) -> Result<RunEnd, SimError> {
         self.start();
         while !self.core.stopped {
-            let last = self.agenda.bound().0.checked_sub(1).map(|before| before.min(limit.0));
-            if let Some((key, number)) = last.and_then(|last| self.core.queue.pop_until(last)) {
-                self.core.now = Time(key.time_ps());
-                self.events += 1;
-                self.dispatch(key.rank(), number);
-                if !self.core.ahead.is_empty() {
-                    self.offer_ahead();
+            if let Some(before) = self.agenda.bound().0.checked_sub(1) {
+                self.run_events(before.min(limit.0));
+                if self.core.stopped {
+                    break;
                 }
-                continue;
             }
             let Some(at) = self.core.queue.peek().map(|key| Time(key.time_ps())) else {
                 return self.end(RunEnd::Idle);
@@ -451,6 +458,21 @@ impl Engine {
         }
         self.core.stopped = false;
         self.end(RunEnd::Stopped)
+    }
+
+    /// Runs the events up to and including `last`, or until a node stops the run.
+    fn run_events(&mut self, last: u64) {
+        while let Some((key, number)) = self.core.queue.pop_until(last) {
+            self.core.now = Time(key.time_ps());
+            self.events += 1;
+            self.dispatch(key.rank(), number);
+            if !self.core.ahead.is_empty() {
+                self.offer_ahead();
+            }
+            if self.core.stopped {
+                return;
+            }
+        }
     }
 
     fn end(&mut self, end: RunEnd) -> Result<RunEnd, SimError> {
@@ -473,11 +495,13 @@ impl Engine {
     /// Asks receivers of MAC control frames whether they take them now; schedules the others.
     fn offer_ahead(&mut self) {
         while let Some(Ahead { sender, port: index, arrival, frame }) = self.core.ahead.pop() {
-            let Packet::MacControl { control, .. } = &frame.packet else { continue };
+            let Packet::MacControl { control, .. } = frame.packet() else { continue };
             let Port { node, number, .. } = self.core.ports[index as usize];
             let mut out = Outbox { core: &mut self.core, node: NodeId(node) };
             if !self.nodes[node as usize].on_control_ahead(arrival, number, control, &mut out) {
                 self.core.deliver(sender, index, arrival, Time::ZERO, frame);
+            } else {
+                self.core.spare.keep(frame);
             }
         }
     }

@@ -35,7 +35,7 @@ pub trait MessageSource {
 /// One end of one flow, as a host's port drives it.
 pub trait Endpoint: 'static {
     /// A packet for this endpoint has arrived whole.
-    fn on_packet(&mut self, now: Time, packet: Packet);
+    fn on_packet(&mut self, now: Time, packet: &Packet);
 
     /// When `on_timeout` is wanted: retransmission, the next message, the moment the pacer lets a packet start. May
     /// change after every call; `None` while only a packet can change anything.

@@ -201,7 +201,7 @@ impl<A: HostApp> Host<A> {
     fn release_replies(&mut self, out: &mut Outbox) {
         while self.delayed.front().is_some_and(|(ready, _)| *ready <= out.now()) {
             if let Some((_, frame)) = self.delayed.pop_front() {
-                let class = match &frame.packet {
+                let class = match frame.packet() {
                     Packet::Roce(packet) => usize::from(packet.dscp >> 3) % CLASSES,
                     _ => 0,
                 };
@@ -263,7 +263,7 @@ impl<A: HostApp> Node for Host<A> {
         }
         self.stats.rx_frames += 1;
         if frame.fcs_ok {
-            self.handle_frame(frame.packet, out);
+            self.handle_frame(frame.into_packet(), out);
         } else {
             self.stats.fcs_errors += 1;
         }

@@ -148,10 +148,10 @@ impl Direction {
 
     /// Sends a frame at `start` or when the wire is free. Returns its time on the wire.
     #[inline]
-    pub(crate) fn occupy(&mut self, wire: &mut Wire, start: Time, packet: &Packet) -> Time {
-        let bytes = packet.wire_len() as u64;
+    pub(crate) fn occupy(&mut self, wire: &mut Wire, start: Time, frame: &Frame) -> Time {
+        let bytes = frame.wire_len() as u64;
         self.frames += 1;
-        self.data_frames += u64::from(carries_data(packet));
+        self.data_frames += u64::from(frame.carries_data());
         self.wire_bytes += bytes;
         let serialisation = self.time_for(wire, bytes);
         if self.ps_per_byte == 0 {
@@ -214,7 +214,7 @@ impl Wire {
             self.stats.corrupted += 1;
             frame.fcs_ok = false;
         }
-        if self.random.happens(faults.corrupt_undetected) && !matches!(frame.packet, Packet::MacControl { .. }) {
+        if self.random.happens(faults.corrupt_undetected) && !matches!(frame.packet(), Packet::MacControl { .. }) {
             self.stats.corrupted_undetected += 1;
             flip_a_bit(frame, &mut self.random);
         }
@@ -226,22 +226,13 @@ impl Wire {
     }
 }
 
-/// Whether a frame counts as a data packet.
-fn carries_data(packet: &Packet) -> bool {
-    match packet {
-        Packet::Roce(packet) => !packet.payload.is_empty(),
-        Packet::Tcp(packet) => !packet.payload.is_empty(),
-        _ => false,
-    }
-}
-
 /// Flips one bit behind the Ethernet header and leaves the frame as bytes, since its fields can no longer be trusted.
 fn flip_a_bit(frame: &mut Frame, random: &mut Stream) {
     const ETHERNET_HEADER: usize = 14;
-    let mut bytes = frame.packet.emit().to_vec();
+    let mut bytes = frame.packet().emit().to_vec();
     if bytes.len() > ETHERNET_HEADER {
         let at = ETHERNET_HEADER + random.below((bytes.len() - ETHERNET_HEADER) as u64) as usize;
         bytes[at] ^= 1 << random.below(8);
     }
-    frame.packet = Packet::Raw(Bytes::from(bytes));
+    *frame = Frame::new(Packet::Raw(Bytes::from(bytes))).with_fcs(frame.fcs_ok);
 }

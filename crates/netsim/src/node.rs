@@ -5,7 +5,7 @@
 
 use std::any::Any;
 
-use penstock_wire::{MacControl, Packet};
+use penstock_wire::{Ecn, MacControl, Packet, MIN_FRAME_LEN, WIRE_OVERHEAD};
 
 use crate::engine::Core;
 use crate::link::LinkParams;
@@ -27,17 +27,98 @@ impl NodeId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
 
-/// What travels on a link: the packet, and whether the frame check sequence will be right on arrival.
+/// What travels on a link: the packet, and whether the frame check sequence will be right on arrival. It is handed from
+/// node to node by value, so the packet lies elsewhere and what every hop asks of it is kept here.
 #[derive(Debug, Clone)]
 pub struct Frame {
-    pub packet: Packet,
+    packet: Box<Packet>,
+    frame_len: u32,
+    carries_data: bool,
     /// False after bit errors that the Ethernet FCS catches; a receiver counts such a frame and drops it.
     pub fcs_ok: bool,
 }
 
+/// So many places are kept of frames that were received.
+const SPARE: usize = 4096;
+
 impl Frame {
     pub fn new(packet: Packet) -> Self {
-        Frame { packet, fcs_ok: true }
+        Frame::boxed(Box::new(packet))
+    }
+
+    #[inline]
+    fn boxed(packet: Box<Packet>) -> Self {
+        let carries_data = match &*packet {
+            Packet::Roce(packet) => !packet.payload.is_empty(),
+            Packet::Tcp(packet) => !packet.payload.is_empty(),
+            _ => false,
+        };
+        Frame { frame_len: packet.frame_len() as u32, carries_data, packet, fcs_ok: true }
+    }
+
+    /// With a frame check sequence that is right or not.
+    pub fn with_fcs(self, fcs_ok: bool) -> Self {
+        Frame { fcs_ok, ..self }
+    }
+
+    pub fn packet(&self) -> &Packet {
+        &self.packet
+    }
+
+    pub fn into_packet(self) -> Packet {
+        *self.packet
+    }
+
+    /// Where a switch marks: nothing may change that `frame_len` or `carries_data` tell.
+    pub(crate) fn ecn_mut(&mut self) -> Option<&mut Ecn> {
+        match &mut *self.packet {
+            Packet::Roce(packet) => Some(&mut packet.ecn),
+            Packet::Tcp(packet) => Some(&mut packet.ecn),
+            Packet::Cnm(_) | Packet::MacControl { .. } | Packet::Raw(_) => None,
+        }
+    }
+
+    /// `Packet::frame_len`.
+    #[inline]
+    pub fn frame_len(&self) -> usize {
+        self.frame_len as usize
+    }
+
+    /// `Packet::wire_len`.
+    #[inline]
+    pub fn wire_len(&self) -> usize {
+        self.frame_len().max(MIN_FRAME_LEN) + WIRE_OVERHEAD
+    }
+
+    /// Whether it counts as a data packet.
+    #[inline]
+    pub(crate) fn carries_data(&self) -> bool {
+        self.carries_data
+    }
+}
+
+/// What received frames lay in, for those that will be sent.
+#[derive(Default)]
+pub(crate) struct Spare(#[allow(clippy::vec_box)] Vec<Box<Packet>>);
+
+impl Spare {
+    #[inline]
+    fn frame(&mut self, packet: Packet) -> Frame {
+        match self.0.pop() {
+            Some(mut place) => {
+                *place = packet;
+                Frame::boxed(place)
+            }
+            None => Frame::new(packet),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn keep(&mut self, frame: Frame) {
+        // Some nodes only send and others only receive.
+        if self.0.len() < SPARE {
+            self.0.push(frame.packet);
+        }
     }
 }
 
@@ -123,6 +204,18 @@ impl Outbox<'_> {
     /// The engine's time.
     pub fn now(&self) -> Time {
         self.core.now
+    }
+
+    /// A frame in the memory of one that was given to [`Outbox::recycle`].
+    #[inline]
+    pub fn frame(&mut self, packet: Packet) -> Frame {
+        self.core.spare.frame(packet)
+    }
+
+    /// Takes back what a frame lay in, so that sending one does not allocate.
+    #[inline]
+    pub fn recycle(&mut self, frame: Frame) {
+        self.core.spare.keep(frame);
     }
 
     /// Sends a frame now, or as soon as the port has sent what it was given before. Returns when the port is free again

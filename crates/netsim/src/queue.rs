@@ -131,6 +131,7 @@ struct Places<T> {
 }
 
 impl<T: Copy> Places<T> {
+    #[inline]
     fn take(&mut self, entry: (Key, T)) -> u32 {
         let at = self.free;
         let place = Place { entry, next: NONE };
@@ -165,6 +166,7 @@ impl Wheel {
     }
 
     /// Puts the place `at` into a slot.
+    #[inline]
     fn push<T: Copy>(&mut self, slot: u64, at: u32, places: &mut Places<T>) {
         let slot = slot as usize % SLOTS;
         places.link(at, self.heads[slot]);
@@ -174,6 +176,7 @@ impl Wheel {
     }
 
     /// The first slot after `current` that is not empty, counted from time 0.
+    #[inline]
     fn next_slot(&self, current: u64) -> Option<u64> {
         if self.words == 0 {
             return None;
@@ -191,7 +194,14 @@ impl Wheel {
         Some(begin - u64::from(bit) + 64 * steps as u64 + u64::from(first))
     }
 
+    /// The first place of a slot's list.
+    #[inline]
+    fn head(&self, slot: u64) -> u32 {
+        self.heads[slot as usize % SLOTS]
+    }
+
     /// Empties a slot and gives its list.
+    #[inline]
     fn take(&mut self, slot: u64) -> u32 {
         let slot = slot as usize % SLOTS;
         self.occupied[slot / 64] &= !(1 << (slot % 64));
@@ -276,12 +286,36 @@ impl<T: Copy> EventQueue<T> {
             return self.pop_merged(last_ps);
         }
         if self.due.is_empty() {
-            self.advance();
+            match self.fine.next_slot(self.current) {
+                Some(next) if next < self.late_from => match self.alone_in(next) {
+                    Some(key) if key.time_ps > last_ps => return None,
+                    Some(_) => return Some(self.take_alone(next)),
+                    None => self.drain(next),
+                },
+                in_fine => self.advance_late(in_fine),
+            }
         }
         if self.due.last()?.0.time_ps > last_ps {
             return None;
         }
         self.due.pop()
+    }
+
+    /// The key of the only entry of a fine slot that is not empty; `None` if there are more.
+    #[inline]
+    fn alone_in(&self, slot: u64) -> Option<Key> {
+        let place = &self.places.places[self.fine.head(slot) as usize];
+        (place.next == NONE).then_some(place.entry.0)
+    }
+
+    /// Goes on to a fine slot with one entry and takes it.
+    #[inline]
+    fn take_alone(&mut self, slot: u64) -> (Key, T) {
+        self.current = slot;
+        let at = self.fine.take(slot);
+        let place = &mut self.places.places[at as usize];
+        place.next = std::mem::replace(&mut self.places.free, at);
+        place.entry
     }
 
     /// The same from `due` and `early`.

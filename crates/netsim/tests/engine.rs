@@ -73,7 +73,7 @@ fn an_undetected_error_is_one_bit_and_the_icrc_finds_it() {
     impl Node for Judge {
         fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
             assert!(frame.fcs_ok);
-            let Packet::Raw(bytes) = frame.packet else { panic!("still trusted: {:?}", frame.packet) };
+            let Packet::Raw(bytes) = frame.into_packet() else { panic!("still trusted") };
             let clean = Packet::from(packet(1, 2, self.0, 512)).emit();
             let bits: u32 = bytes.iter().zip(&clean).map(|(a, b)| (a ^ b).count_ones()).sum();
             assert_eq!((bytes.len(), bits), (clean.len(), 1));
@@ -132,7 +132,7 @@ struct Reflector {
 }
 
 fn answer(me: u16, frame: &Frame) -> Option<Frame> {
-    let Packet::Roce(request) = &frame.packet else { return None };
+    let Packet::Roce(request) = frame.packet() else { return None };
     let peer = u16::from_be_bytes([request.ip_src.octets()[2], request.ip_src.octets()[3]]);
     let psn = request.bth.psn.value();
     frame.fcs_ok.then(|| Frame::new(packet(me, peer, psn, 64 * (psn % 40)).into()))
@@ -167,7 +167,7 @@ impl Node for WindowedReflector {
     }
 
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
-        let first_bit = at - Time(frame.packet.wire_len() as u64 * 800);
+        let first_bit = at - Time(frame.wire_len() as u64 * 800);
         assert!(out.now() <= first_bit, "known before its first bit");
         assert!(out.now() + self.window >= first_bit, "and not earlier than agreed");
         self.arriving.push_back((at, frame));
@@ -179,7 +179,7 @@ impl Node for WindowedReflector {
             let (at, frame) = self.arriving.pop_front().unwrap();
             if let Some(frame) = answer(self.me, &frame) {
                 let start = (at + TURNAROUND).max(self.mac_free);
-                self.mac_free = start + Time(frame.packet.wire_len() as u64 * 800);
+                self.mac_free = start + Time(frame.wire_len() as u64 * 800);
                 self.sending.push_back((start, self.mac_free, frame));
             }
         }

@@ -78,11 +78,11 @@ struct Peer {
 impl Node for Peer {
     fn on_start(&mut self, out: &mut Outbox) {
         for (at, packet, fcs_ok) in self.frames.drain(..) {
-            out.transmit_at(at, PORT, Frame { packet, fcs_ok });
+            out.transmit_at(at, PORT, Frame::new(packet).with_fcs(fcs_ok));
         }
     }
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
-        let Packet::Roce(packet) = frame.packet else { panic!("the host sends RoCE only") };
+        let Packet::Roce(packet) = frame.into_packet() else { panic!("the host sends RoCE only") };
         self.answers.push((at, packet));
     }
     fn on_timer(&mut self, _now: Time, _token: u64, _out: &mut Outbox) {}

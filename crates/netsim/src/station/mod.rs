@@ -292,7 +292,8 @@ impl Station {
         if now >= self.busy_until {
             if let Some(packet) = self.next_packet(now, out) {
                 self.stats.tx_frames += 1;
-                self.busy_until = out.transmit(PORT, Frame::new(packet));
+                let frame = out.frame(packet);
+                self.busy_until = out.transmit(PORT, frame);
             }
         }
         if self.ready_classes & !self.paused != 0 && self.send_at.is_none() {
@@ -360,8 +361,8 @@ impl Station {
         self.send_next(out);
     }
 
-    fn handle_packet(&mut self, packet: Packet, out: &mut Outbox) {
-        let index = match &packet {
+    fn handle_packet(&mut self, packet: &Packet, out: &mut Outbox) {
+        let index = match packet {
             Packet::Roce(roce) => {
                 let (qpn, is_request) = (roce.bth.dest_qpn, roce.bth.opcode.is_rc_request());
                 self.by_key.get(if is_request { Key::Receiver(qpn) } else { Key::Sender(qpn) })
@@ -389,7 +390,7 @@ impl Station {
     fn handle_bytes(&mut self, bytes: bytes::Bytes, out: &mut Outbox) {
         match Packet::parse(bytes) {
             Ok(Packet::Raw(_)) => self.stats.unclaimed += 1,
-            Ok(packet) => self.handle_packet(packet, out),
+            Ok(packet) => self.handle_packet(&packet, out),
             Err(ParseError::BadIcrc { .. }) => self.stats.icrc_errors += 1,
             Err(_) => self.stats.malformed += 1,
         }
@@ -419,10 +420,11 @@ impl Node for Station {
     fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
         self.stats.rx_frames += 1;
         if frame.fcs_ok {
-            self.handle_packet(frame.packet, out);
+            self.handle_packet(frame.packet(), out);
         } else {
             self.stats.fcs_errors += 1;
         }
+        out.recycle(frame);
     }
 
     fn on_control_ahead(&mut self, at: Time, port: PortId, control: &MacControl, out: &mut Outbox) -> bool {

@@ -204,9 +204,9 @@ impl Consumer {
 }
 
 impl Endpoint for RcReceiver {
-    fn on_packet(&mut self, now: Time, packet: Packet) {
+    fn on_packet(&mut self, now: Time, packet: &Packet) {
         self.release_delayed(now);
-        if let Packet::Roce(packet) = &packet {
+        if let Packet::Roce(packet) = packet {
             self.handle_request(now, packet);
         }
     }

@@ -154,10 +154,11 @@ pub struct RcSender {
     failure_told: bool,
     ready: bool,
     timeout: Option<Time>,
-    /// A packet waits for the limiter only.
-    waits_for_limiter: bool,
-    /// What of `timeout` is not the limiter's.
+    /// What of `timeout` is the limiter's, and what is not.
+    start: Option<Time>,
     other_timeout: Option<Time>,
+    /// When there will be more to post; a part of `other_timeout`.
+    message_at: Option<Time>,
 }
 
 impl RcSender {
@@ -182,8 +183,9 @@ impl RcSender {
             failure_told: false,
             ready: false,
             timeout: Some(Time::ZERO),
-            waits_for_limiter: false,
+            start: None,
             other_timeout: None,
+            message_at: None,
         }
     }
 
@@ -249,20 +251,26 @@ impl RcSender {
             self.failure_told = true;
             self.ledger.borrow_mut().failed(self.flow, now, &fault.to_string());
         }
-        let waits_for_message = self.post(now);
+        self.message_at = self.post(now);
         let has_packet = self.requester.can_transmit();
         self.limiter.set_waiting(now, has_packet);
-        let retry = self.requester.next_timeout().and_then(|at| self.clock.time_of(at));
-        self.other_timeout = earlier(retry, waits_for_message);
+        self.settle_timeout();
         self.settle_start(now, has_packet);
+    }
+
+    /// The part of `settle` that depends on the transport's clock.
+    #[inline]
+    fn settle_timeout(&mut self) {
+        let retry = self.requester.next_timeout().and_then(|at| self.clock.time_of(at));
+        self.other_timeout = earlier(retry, self.message_at);
+        self.timeout = earlier(self.start, self.other_timeout);
     }
 
     /// The part of `settle` that depends on the limiter.
     fn settle_start(&mut self, now: Time, has_packet: bool) {
-        let start = if has_packet { self.limiter.next_start(now) } else { None };
-        self.waits_for_limiter = start.is_some();
-        self.ready = has_packet && start.is_none();
-        self.timeout = earlier(start, self.other_timeout);
+        self.start = if has_packet { self.limiter.next_start(now) } else { None };
+        self.ready = has_packet && self.start.is_none();
+        self.timeout = earlier(self.start, self.other_timeout);
     }
 
     /// Posts what is there to be posted; returns when there will be more.
@@ -322,8 +330,8 @@ impl RcSender {
 }
 
 impl Endpoint for RcSender {
-    fn on_packet(&mut self, now: Time, packet: Packet) {
-        match &packet {
+    fn on_packet(&mut self, now: Time, packet: &Packet) {
+        match packet {
             Packet::Roce(packet) => {
                 let response = self.requester.handle_packet(self.clock.read(now), packet);
                 if response == Response::Cnp {
@@ -344,7 +352,7 @@ impl Endpoint for RcSender {
     }
 
     fn on_timeout(&mut self, now: Time) {
-        if self.waits_for_limiter && self.other_timeout.is_none_or(|at| now < at) {
+        if self.start.is_some() && self.other_timeout.is_none_or(|at| now < at) {
             return self.settle_start(now, true);
         }
         self.requester.handle_timeout(self.clock.read(now));
@@ -375,7 +383,11 @@ impl Endpoint for RcSender {
     fn on_pause(&mut self, now: Time, paused: bool) {
         self.limiter.set_paused(now, paused);
         self.clock.set_paused(now, paused);
-        self.settle(now);
+        match self.limiter.law() {
+            Law::Qcn => self.settle(now),
+            // A pause changes nothing of the limiter.
+            Law::Off | Law::Dcqcn => self.settle_timeout(),
+        }
     }
 
     fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {

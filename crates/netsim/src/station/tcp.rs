@@ -163,8 +163,8 @@ impl TcpFlowSender {
 }
 
 impl Endpoint for TcpFlowSender {
-    fn on_packet(&mut self, now: Time, packet: Packet) {
-        match &packet {
+    fn on_packet(&mut self, now: Time, packet: &Packet) {
+        match packet {
             Packet::Tcp(packet) => stack!(&mut self.stack, tcp => tcp.handle_packet(now.0, packet)),
             Packet::Cnm(cnm) => {
                 self.feedbacks += 1;
@@ -267,8 +267,8 @@ impl TcpFlowReceiver {
 }
 
 impl Endpoint for TcpFlowReceiver {
-    fn on_packet(&mut self, now: Time, packet: Packet) {
-        if let Packet::Tcp(packet) = &packet {
+    fn on_packet(&mut self, now: Time, packet: &Packet) {
+        if let Packet::Tcp(packet) = packet {
             let bytes = self.tcp.handle_packet(now.0, packet);
             if bytes > 0 {
                 self.ledger.borrow_mut().streamed(self.flow, now, bytes);

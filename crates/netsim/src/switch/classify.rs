@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use penstock_wire::{Cnm, Ecn, EthernetView, FiveTuple, Ipv4View, MacAddr, Packet, ETHERTYPE_IPV4};
 
 use super::params::SwitchParams;
+use crate::node::Frame;
 use crate::pause::CLASSES;
 
 /// Where a frame wants to go and in which class; `None`: it is not to be forwarded.
@@ -44,12 +45,8 @@ pub(super) fn flow(packet: &Packet) -> Option<FiveTuple> {
 }
 
 /// The ECN bits that may be marked.
-pub(super) fn ecn_capable(packet: &mut Packet) -> Option<&mut Ecn> {
-    match packet {
-        Packet::Roce(packet) => Some(&mut packet.ecn).filter(|ecn| ecn.is_capable()),
-        Packet::Tcp(packet) => Some(&mut packet.ecn).filter(|ecn| ecn.is_capable()),
-        Packet::Cnm(_) | Packet::MacControl { .. } | Packet::Raw(_) => None,
-    }
+pub(super) fn ecn_capable(frame: &mut Frame) -> Option<&mut Ecn> {
+    frame.ecn_mut().filter(|ecn| ecn.is_capable())
 }
 
 /// What a congestion point says about itself and its queue.

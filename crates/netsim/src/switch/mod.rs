@@ -215,15 +215,15 @@ impl Switch {
 
 impl Switch {
     fn forward(&mut self, ingress: u16, mut frame: Frame, out: &mut Outbox) {
-        let route = classify::destination_and_class(&frame.packet).and_then(|(destination, class)| {
-            let port = self.routes.port(destination, || classify::flow(&frame.packet))?;
+        let route = classify::destination_and_class(frame.packet()).and_then(|(destination, class)| {
+            let port = self.routes.port(destination, || classify::flow(frame.packet()))?;
             (usize::from(port.0) < self.ports.len()).then_some((port, class))
         });
         let Some((egress, class)) = route else {
             self.stats.no_route += 1;
             return;
         };
-        let bytes = frame.packet.frame_len() as u64;
+        let bytes = frame.frame_len() as u64;
         let Some(over) = self.admit(ingress, egress, class, bytes) else { return };
         self.mark(egress, class, &mut frame);
         let notification = self.feedback(egress, class, bytes, &frame);
@@ -233,7 +233,8 @@ impl Switch {
         }
         if let Some(notification) = notification {
             self.stats.cnm_sent += 1;
-            self.forward(OWN, Frame::new(notification), out);
+            let frame = out.frame(notification);
+            self.forward(OWN, frame, out);
         }
     }
 
@@ -265,7 +266,7 @@ impl Switch {
     fn mark(&mut self, egress: PortId, class: usize, frame: &mut Frame) {
         let port = &mut self.ports[usize::from(egress.0)];
         let Some(marker) = &self.markers[usize::from(port.markers)][class] else { return };
-        let Some(ecn) = classify::ecn_capable(&mut frame.packet) else { return };
+        let Some(ecn) = classify::ecn_capable(frame) else { return };
         if marker.mark(port.class_bytes(class), self.random.next_u32()) {
             *ecn = Ecn::Ce;
             port.count_mark(class);
@@ -281,7 +282,7 @@ impl Switch {
         let feedback = point.on_arrival(bytes as u32, queue_bytes)?;
         let q_eq = u64::from(qcn.marking.q_eq);
         let at = Congestion { mac: self.mac, port: egress.0, class, feedback, q_eq, queue_bytes, queue_old };
-        let notification = classify::notification(&frame.packet, &at)?;
+        let notification = classify::notification(frame.packet(), &at)?;
         port.count_cnm(class);
         Some(notification.into())
     }
@@ -336,7 +337,8 @@ impl Switch {
             return self.await_free(id, out);
         }
         if let Some(control) = port.take_pfc_frame(SwitchParams::PAUSE_QUANTA) {
-            port.set_busy(out.transmit(id, Frame::new(Packet::MacControl { src: mac, control })));
+            let frame = out.frame(Packet::MacControl { src: mac, control });
+            port.set_busy(out.transmit(id, frame));
             let pause = out.time_on_link(id, quanta_bytes(SwitchParams::PAUSE_QUANTA));
             if let (true, Some(pause)) = (port.is_pausing(), pause) {
                 let due = port.plan_refresh(now + SwitchParams::refresh_after(pause));
@@ -386,8 +388,9 @@ impl Node for Switch {
     fn on_frame(&mut self, _at: Time, port: PortId, frame: Frame, out: &mut Outbox) {
         if !frame.fcs_ok {
             self.stats.fcs_errors += 1;
-        } else if let Packet::MacControl { control, .. } = &frame.packet {
+        } else if let Packet::MacControl { control, .. } = frame.packet() {
             self.receive_pause(port, control, out);
+            out.recycle(frame);
         } else {
             self.forward(port.0, frame, out);
         }

@@ -123,7 +123,7 @@ mod tests {
                         let bytes = got.as_ref().map(|(_, held)| held.bytes);
                         prop_assert_eq!(bytes, models[queue].pop_front());
                         let right = got.is_none_or(|(frame, held)| {
-                            matches!(frame.packet, Packet::Raw(bytes) if bytes[0] == held.bytes as u8)
+                            matches!(frame.packet(), Packet::Raw(bytes) if bytes[0] == held.bytes as u8)
                         });
                         prop_assert!(right);
                     }

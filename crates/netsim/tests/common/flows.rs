@@ -244,8 +244,8 @@ impl Node for Probe {
     }
 
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
-        if let Packet::Roce(packet) = &frame.packet {
-            let (class, wire) = (usize::from(packet.dscp >> 3), frame.packet.wire_len() as u64);
+        if let Packet::Roce(packet) = frame.packet() {
+            let (class, wire) = (usize::from(packet.dscp >> 3), frame.wire_len() as u64);
             self.log.push(Arrival { at, class, wire });
         }
     }

@@ -69,7 +69,7 @@ impl Node for Sender {
     }
 
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
-        let Packet::MacControl { control: MacControl::Pfc { enabled, quanta }, .. } = frame.packet else { return };
+        let Packet::MacControl { control: MacControl::Pfc { enabled, quanta }, .. } = *frame.packet() else { return };
         if self.obeys && enabled >> CLASS & 1 == 1 {
             self.pauses += u32::from(quanta[CLASS] > 0);
             let rate = out.link(PORT).unwrap().rate;
@@ -109,7 +109,7 @@ impl Node for Flood {
     }
 
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
-        self.received.push((at, frame.packet));
+        self.received.push((at, frame.into_packet()));
     }
 
     fn on_timer(&mut self, _now: Time, _token: u64, _out: &mut Outbox) {}
@@ -133,7 +133,7 @@ pub struct Sink {
 
 impl Node for Sink {
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
-        let roce = match &frame.packet {
+        let roce = match frame.packet() {
             Packet::Roce(packet) => Some((packet.ip_src, packet.bth.psn.value(), packet.ecn)),
             _ => None,
         };
