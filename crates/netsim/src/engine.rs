@@ -11,7 +11,7 @@ use crate::agenda::{Agenda, Due, LinkChange, Observer, Recurring, Way};
 use crate::capture::{CaptureError, CaptureSink};
 use crate::link::{Direction, LinkParams, LinkStats};
 use crate::node::{Frame, Node, NodeId, Outbox, PortId, Spare};
-use crate::port::{Ahead, Port, Side, NO_TAP};
+use crate::port::{Ahead, Owner, Port, Side, NO_TAP};
 use crate::queue::{EventQueue, Key};
 use crate::rng::Stream;
 use crate::trace::{NameNumber, TraceError, TraceSink};
@@ -90,6 +90,7 @@ pub(crate) struct Core {
     sequence: u64,
     ports: Vec<Port>,
     /// By port.
+    owners: Vec<Owner>,
     sides: Vec<Side>,
     /// Global port number by node and port, `NO_PORT` where nothing is connected; that of each node's port 0 also in an
     /// array of its own.
@@ -113,7 +114,7 @@ pub(crate) struct Core {
 const NO_PORT: u32 = u32::MAX;
 
 impl Core {
-    #[inline]
+    #[inline(always)]
     fn schedule(&mut self, at: Time, kind: Kind, index: u32, number: u64) {
         self.queue.push(Key::new(at.0, kind.rank(index), self.sequence), number);
         self.sequence += 1;
@@ -216,7 +217,7 @@ impl Core {
     }
 
     /// Schedules the hand-over of a frame; returns its place among those in flight.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&mut self, port: u32, at: Time, frame: Frame) -> u32 {
         let slot = match self.free_slots.pop() {
             Some(slot) => {
@@ -257,6 +258,7 @@ impl Engine {
             queue: EventQueue::new(),
             sequence: 0,
             ports: Vec::new(),
+            owners: Vec::new(),
             sides: Vec::new(),
             port_of: Vec::new(),
             port_zero: Vec::new(),
@@ -352,13 +354,11 @@ impl Engine {
         let side = Side { wire, peer_lookahead, tap: NO_TAP };
         self.core.ports.push(Port {
             out,
-            node: node.0,
             peer,
-            number,
             wants_tx_done: self.nodes[node.0 as usize].wants_tx_done(),
             is_plain: side.is_plain(),
-            looks_ahead: lookahead > Time::ZERO,
         });
+        self.core.owners.push(Owner { node: node.0, number, looks_ahead: lookahead > Time::ZERO });
         self.core.sides.push(side);
         let table = &mut self.core.port_of[node.0 as usize];
         if table.len() <= usize::from(number.0) {
@@ -430,9 +430,11 @@ impl Engine {
 
     /// The direction of a link that leaves a port, as `node:port>node:port`.
     fn direction_name(&self, port: u32) -> String {
-        let end = |port: &Port| (NodeId(port.node), port.number);
-        let from = &self.core.ports[port as usize];
-        self.link_name(end(from), end(&self.core.ports[from.peer as usize]))
+        let end = |port: u32| {
+            let owner = self.core.owners[port as usize];
+            (NodeId(owner.node), owner.number)
+        };
+        self.link_name(end(port), end(self.core.ports[port as usize].peer))
     }
 
     /// Lets the simulation run until `limit` (events at `limit` included), until nothing is left to do, or until a
@@ -496,7 +498,7 @@ impl Engine {
     fn offer_ahead(&mut self) {
         while let Some(Ahead { sender, port: index, arrival, frame }) = self.core.ahead.pop() {
             let Packet::MacControl { control, .. } = frame.packet() else { continue };
-            let Port { node, number, .. } = self.core.ports[index as usize];
+            let Owner { node, number, .. } = self.core.owners[index as usize];
             let mut out = Outbox { core: &mut self.core, node: NodeId(node) };
             if !self.nodes[node as usize].on_control_ahead(arrival, number, control, &mut out) {
                 self.core.deliver(sender, index, arrival, Time::ZERO, frame);
@@ -515,7 +517,7 @@ impl Engine {
             let node = &mut self.nodes[index as usize];
             return node.on_timer(now, number, &mut Outbox { core, node: NodeId(index) });
         }
-        let Port { node, number: port, looks_ahead, .. } = core.ports[index as usize];
+        let Owner { node, number: port, looks_ahead } = core.owners[index as usize];
         if kind == Kind::TxDone {
             return self.nodes[node as usize].on_tx_done(now, port, &mut Outbox { core, node: NodeId(node) });
         }
@@ -583,7 +585,7 @@ impl Engine {
     /// The node and port at the other end of a port's link; `None` if none is connected.
     pub fn peer(&self, node: NodeId, port: PortId) -> Option<(NodeId, PortId)> {
         let here = &self.core.ports[self.core.port_index(node, port)? as usize];
-        let there = &self.core.ports[here.peer as usize];
+        let there = &self.core.owners[here.peer as usize];
         Some((NodeId(there.node), there.number))
     }
 

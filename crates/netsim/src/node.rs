@@ -39,7 +39,7 @@ pub struct Frame {
 }
 
 /// So many places are kept of frames that were received.
-const SPARE: usize = 4096;
+const SPARE: usize = 1 << 16;
 
 impl Frame {
     pub fn new(packet: Packet) -> Self {

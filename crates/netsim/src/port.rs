@@ -15,12 +15,17 @@ pub(crate) const NO_TAP: u32 = u32::MAX;
 #[repr(align(64))]
 pub(crate) struct Port {
     pub(crate) out: Direction,
-    pub(crate) node: u32,
     pub(crate) peer: u32,
-    pub(crate) number: PortId,
     pub(crate) wants_tx_done: bool,
     /// Nothing of `Side` matters to a frame that leaves.
     pub(crate) is_plain: bool,
+}
+
+/// Whose a port is: all that an event asks. Many to a cache line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owner {
+    pub(crate) node: u32,
+    pub(crate) number: PortId,
     /// Frames are handed over to this port before they are in.
     pub(crate) looks_ahead: bool,
 }

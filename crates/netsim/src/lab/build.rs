@@ -126,6 +126,8 @@ struct Builder<'a> {
     /// Flows by sending and by receiving host.
     sent_by: Vec<Vec<usize>>,
     received_by: Vec<Vec<usize>>,
+    /// What the senders' laws are told, each different one once.
+    parameters: Vec<Rc<CcParams>>,
     /// Which endpoint of its station each flow is.
     sender_index: Vec<Option<usize>>,
     receiver_index: Vec<usize>,
@@ -203,6 +205,7 @@ impl<'a> Builder<'a> {
             ends: Vec::new(),
             sent_by: vec![Vec::new(); nodes],
             received_by: vec![Vec::new(); nodes],
+            parameters: Vec::new(),
             sender_index: vec![None; scenario.flows.len()],
             receiver_index: vec![0; scenario.flows.len()],
         };
@@ -258,7 +261,9 @@ impl<'a> Builder<'a> {
             let pacing = self.pacing(*number, index, own.len())?;
             let added = match scenario.flows[*number].protocol {
                 Protocol::Rc => {
-                    station.add_rc_sender(RcSender::new(self.sender_config(*number, pacing), source, ledger))
+                    let mut sender = RcSender::new(self.sender_config(*number, pacing), source, ledger);
+                    sender.share_parameters(&mut self.parameters);
+                    station.add_rc_sender(sender)
                 }
                 Protocol::Tcp | Protocol::SimpleTcp => {
                     station.add_tcp_sender(TcpFlowSender::new(self.tcp_config(*number, pacing), source, ledger))

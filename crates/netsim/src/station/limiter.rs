@@ -4,6 +4,8 @@
 //! that has seen no congestion costs nothing at all.
 //! Source: `rtl/cc/cc_engine.sv` (a visit per queue pair and round of max(N_QP, 16) cycles), `rtl/cc/pacer.sv`.
 
+use std::rc::Rc;
+
 use penstock_cc::{CcParams, Flow, FlowState, Happened, Law, Pacer, Rate};
 
 use crate::units::Time;
@@ -63,6 +65,7 @@ impl VisitClock {
     }
 
     /// Whether this visit is still to come at `now`.
+    #[inline]
     fn is_to_come(&self, visit: u64, now: Time) -> bool {
         match self.denominator {
             1 => now.0 < visit.saturating_mul(self.numerator),
@@ -87,10 +90,9 @@ fn gcd(a: u64, b: u64) -> u64 {
     }
 }
 
-/// What flow and pacer will be after visit `at`, if nothing happens before.
+/// What flow and pacer will be after a visit, if nothing happens before.
 #[derive(Debug, Clone, Copy)]
 struct Foreseen {
-    at: u64,
     flow: Flow,
     pacer: Pacer,
 }
@@ -99,7 +101,7 @@ struct Foreseen {
 #[derive(Debug, Clone)]
 pub(super) struct Limiter {
     law: Law,
-    cc: CcParams,
+    cc: Rc<CcParams>,
     clock_hz: u64,
     clock: VisitClock,
     flow: Flow,
@@ -117,8 +119,10 @@ pub(super) struct Limiter {
     at_rest: bool,
     /// No packet may start before, unless something happens to the flow. Where nothing is known it lies in the past.
     blocked_until: Time,
-    /// How far `blocked_until` was worked out, so that those visits are made once; at the end of time if nothing is known.
-    foreseen: Foreseen,
+    /// How far `blocked_until` was worked out, so that those visits are made once: up to this one, at the end of time if
+    /// nothing is known, and what they have made.
+    foreseen_at: u64,
+    foreseen: Box<Foreseen>,
 }
 
 impl Limiter {
@@ -128,7 +132,7 @@ impl Limiter {
         let pacer = Pacer::new(turn(config, clock.cycles));
         let mut limiter = Limiter {
             law: config.law,
-            cc: config.cc,
+            cc: Rc::new(config.cc),
             clock_hz: config.clock_hz,
             clock,
             flow,
@@ -141,11 +145,20 @@ impl Limiter {
             waits: false,
             at_rest: false,
             blocked_until: Time::ZERO,
-            foreseen: Foreseen { at: u64::MAX, flow, pacer },
+            foreseen_at: u64::MAX,
+            foreseen: Box::new(Foreseen { flow, pacer }),
         };
         limiter.visit();
         limiter.at_rest = !limiter.is_limited();
         limiter
+    }
+
+    /// Keeps its parameters where others of the same have theirs.
+    pub(super) fn share_parameters(&mut self, known: &mut Vec<Rc<CcParams>>) {
+        match known.iter().find(|known| **known == self.cc) {
+            Some(same) => self.cc = Rc::clone(same),
+            None => known.push(Rc::clone(&self.cc)),
+        }
     }
 
     pub(super) fn law(&self) -> Law {
@@ -183,7 +196,7 @@ impl Limiter {
     /// What was foreseen will not come.
     fn forget(&mut self) {
         self.blocked_until = Time::ZERO;
-        self.foreseen.at = u64::MAX;
+        self.foreseen_at = u64::MAX;
     }
 
     /// Pause or PFC holds the transmitter from now on, or no longer. Only QCN's timer stands still then.
@@ -196,6 +209,7 @@ impl Limiter {
     }
 
     /// From now on a packet waits that could start, or none.
+    #[inline]
     pub(super) fn set_waiting(&mut self, now: Time, waits: bool) {
         if self.waits != waits {
             if !self.at_rest {
@@ -207,6 +221,7 @@ impl Limiter {
     }
 
     /// Whether a packet may start now.
+    #[inline]
     pub(super) fn may_start(&mut self, now: Time) -> bool {
         if now < self.blocked_until {
             return false;
@@ -258,7 +273,8 @@ impl Limiter {
         let (flow, pacer) = (self.flow, self.pacer);
         let told = (self.cnp, self.feedback, self.bytes);
         let (made, ahead) = self.visits_ahead();
-        self.foreseen = Foreseen { at: self.visits + made, flow: self.flow, pacer: self.pacer };
+        self.foreseen_at = self.visits + made;
+        *self.foreseen = Foreseen { flow: self.flow, pacer: self.pacer };
         (self.flow, self.pacer) = (flow, pacer);
         (self.cnp, self.feedback, self.bytes) = told;
         ahead
@@ -268,7 +284,7 @@ impl Limiter {
     /// them have been made: state must be put back.
     fn visits_ahead(&mut self) -> (u64, u64) {
         let mut ahead = 0;
-        if self.cnp || self.feedback != 0 || self.bytes != 0 {
+        if self.cnp || self.feedback != 0 {
             self.visit();
             ahead = 1;
         }
@@ -276,6 +292,22 @@ impl Limiter {
         for _ in 0..RATE_CHANGES_AHEAD {
             if self.pacer.eligible() {
                 return (ahead, ahead);
+            }
+            if let Some(more) = self.steady_ahead() {
+                return (ahead, ahead.saturating_add(more));
+            }
+            // What lies before the next change of rate, and the change, in one leap; where that cannot be, visit by visit.
+            let steady = self.flow.steady_visits_behind(self.bytes, cycles, self.law, &self.cc);
+            let (first, leap) = (self.happened(), steady.saturating_add(1));
+            if self.flow.skip_paced(leap, first, self.law, &self.cc, &mut self.pacer, self.waits) {
+                self.bytes = 0;
+                ahead += leap;
+                continue;
+            }
+            if self.bytes != 0 {
+                self.visit();
+                ahead += 1;
+                continue;
             }
             let grant = u64::from(self.flow.rate_current().0) * u64::from(cycles);
             let owed = self.pacer.credit().unsigned_abs();
@@ -304,12 +336,16 @@ impl Limiter {
     }
 
     /// Makes the visits that are due.
+    #[inline]
     pub(super) fn catch_up(&mut self, now: Time) {
-        if self.clock.is_to_come(self.visits + 1, now) {
-            return;
+        if !self.clock.is_to_come(self.visits + 1, now) {
+            self.make_visits(now);
         }
+    }
+
+    fn make_visits(&mut self, now: Time) {
         let due = self.clock.visits(now);
-        if due >= self.foreseen.at {
+        if due >= self.foreseen_at {
             self.adopt_foreseen();
             if due == self.visits {
                 return;
@@ -349,10 +385,9 @@ impl Limiter {
 
     /// The visits that `next_start` has made are due.
     fn adopt_foreseen(&mut self) {
-        let Foreseen { at, flow, pacer } = self.foreseen;
-        (self.visits, self.flow, self.pacer) = (at, flow, pacer);
+        (self.visits, self.flow, self.pacer) = (self.foreseen_at, self.foreseen.flow, self.foreseen.pacer);
         (self.cnp, self.feedback, self.bytes) = (false, 0, 0);
-        self.foreseen.at = u64::MAX;
+        self.foreseen_at = u64::MAX;
     }
 
     /// What the next visit will be told.

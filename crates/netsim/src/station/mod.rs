@@ -91,14 +91,41 @@ struct Slot {
     armed: Vec<Time>,
 }
 
+/// Calls a method of whichever endpoint it is.
+macro_rules! endpoint {
+    ($slot:expr, $inner:ident => $call:expr) => {
+        match &mut $slot.kind {
+            Kind::Sender($inner) => $call,
+            Kind::Receiver($inner) => $call,
+            Kind::TcpSender($inner) => $call,
+            Kind::TcpReceiver($inner) => $call,
+        }
+    };
+}
+
 impl Slot {
     fn endpoint(&mut self) -> &mut dyn Endpoint {
-        match &mut self.kind {
-            Kind::Sender(sender) => sender,
-            Kind::Receiver(receiver) => receiver,
-            Kind::TcpSender(sender) => sender,
-            Kind::TcpReceiver(receiver) => receiver,
-        }
+        endpoint!(self, inner => inner)
+    }
+
+    #[inline]
+    fn is_ready(&mut self) -> bool {
+        endpoint!(self, inner => inner.is_ready())
+    }
+
+    #[inline]
+    fn next_timeout(&mut self) -> Option<Time> {
+        endpoint!(self, inner => inner.next_timeout())
+    }
+
+    #[inline]
+    fn class(&mut self) -> usize {
+        endpoint!(self, inner => inner.class()) % CLASSES
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        endpoint!(self, inner => inner.poll_transmit(now))
     }
 }
 
@@ -266,9 +293,8 @@ impl Station {
 
     fn list(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        let endpoint = slot.endpoint();
-        if endpoint.is_ready() {
-            let class = endpoint.class() % CLASSES;
+        if slot.is_ready() {
+            let class = slot.class();
             if slot.listed >> class & 1 == 0 {
                 slot.listed |= 1 << class;
                 self.ready[class].push_back(index);
@@ -279,7 +305,7 @@ impl Station {
 
     fn arm(&mut self, index: u32, out: &mut Outbox) {
         let slot = &mut self.slots[index as usize];
-        let timeout = slot.endpoint().next_timeout();
+        let timeout = slot.next_timeout();
         if let Some(at) = timeout.filter(|at| slot.armed.last().is_none_or(|armed| at < armed)) {
             slot.armed.push(at);
             out.timer_at(at, u64::from(index));
@@ -291,11 +317,36 @@ impl Station {
         let now = out.now();
         if now >= self.busy_until {
             if let Some(packet) = self.next_packet(now, out) {
-                self.stats.tx_frames += 1;
-                let frame = out.frame(packet);
-                self.busy_until = out.transmit(PORT, frame);
+                self.send(packet, out);
             }
         }
+        self.call_again(out);
+    }
+
+    /// Lets the endpoint of this index send, if it has something: at once, without a queue, where no other waits.
+    fn serve(&mut self, index: u32, out: &mut Outbox) {
+        let (now, slot) = (out.now(), &mut self.slots[index as usize]);
+        if self.ready_classes == 0 && now >= self.busy_until && slot.is_ready() && self.paused >> slot.class() & 1 == 0
+        {
+            if let Some(packet) = slot.poll_transmit(now) {
+                self.after(index, out);
+                self.send(packet, out);
+                return self.call_again(out);
+            }
+        }
+        self.after(index, out);
+        self.send_next(out);
+    }
+
+    fn send(&mut self, packet: Packet, out: &mut Outbox) {
+        self.stats.tx_frames += 1;
+        let frame = out.frame(packet);
+        self.busy_until = out.transmit(PORT, frame);
+    }
+
+    /// Sees to it that `send_next` is called when the port is free, if something will be there to send.
+    #[inline]
+    fn call_again(&mut self, out: &mut Outbox) {
         if self.ready_classes & !self.paused != 0 && self.send_at.is_none() {
             self.send_at = Some(self.busy_until);
             out.timer_at(self.busy_until, SEND);
@@ -317,11 +368,10 @@ impl Station {
             }
             let slot = &mut self.slots[index as usize];
             slot.listed &= !(1 << class);
-            let endpoint = slot.endpoint();
-            if endpoint.class() % CLASSES != class {
+            if slot.class() != class {
                 // What it has to send has become of another class since it was listed.
                 self.list(index);
-            } else if let Some(packet) = endpoint.poll_transmit(now) {
+            } else if let Some(packet) = slot.poll_transmit(now) {
                 self.after(index, out);
                 return Some(packet);
             } else {
@@ -382,9 +432,9 @@ impl Station {
             self.stats.unknown_qpn += 1;
             return;
         };
-        self.slots[index as usize].endpoint().on_packet(out.now(), packet);
-        self.after(index, out);
-        self.send_next(out);
+        let (now, slot) = (out.now(), &mut self.slots[index as usize]);
+        endpoint!(slot, inner => inner.on_packet(now, packet));
+        self.serve(index, out);
     }
 
     fn handle_bytes(&mut self, bytes: bytes::Bytes, out: &mut Outbox) {
@@ -399,12 +449,10 @@ impl Station {
     fn wake(&mut self, now: Time, index: u32, out: &mut Outbox) {
         let slot = &mut self.slots[index as usize];
         slot.armed.pop();
-        let endpoint = slot.endpoint();
-        if endpoint.next_timeout().is_some_and(|at| at <= now) {
-            endpoint.on_timeout(now);
+        if slot.next_timeout().is_some_and(|at| at <= now) {
+            slot.endpoint().on_timeout(now);
         }
-        self.after(index, out);
-        self.send_next(out);
+        self.serve(index, out);
     }
 }
 

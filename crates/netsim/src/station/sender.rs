@@ -3,6 +3,8 @@
 //! Promise: sends what its source has, as fast as law, pause and peer allow; what fails, fails with a reason.
 //! Source: IBTA vol. 1 clause 9.7 through the requester; the gateware's timers, which stand still during a pause.
 
+use std::rc::Rc;
+
 use penstock_cc::{CcParams, FlowState, Law, ALPHA_ONE};
 use penstock_transport::{
     RequestFault, Requester, RequesterConfig, RequesterState, Response, RetryLimits, SendStatus, SendWr, Verb,
@@ -187,6 +189,11 @@ impl RcSender {
             other_timeout: None,
             message_at: None,
         }
+    }
+
+    /// Keeps the parameters of its law where other senders with the same have theirs: a thousand copies fill a cache.
+    pub fn share_parameters(&mut self, known: &mut Vec<Rc<CcParams>>) {
+        self.limiter.share_parameters(known);
     }
 
     /// The flow it carries.
