@@ -16,6 +16,7 @@
 //! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
 //! | [`session`] | back end, connection manager and receiver in one loop |
+//! | [`gpu`] | events on an NVIDIA GPU while they are stored: PRBS-31 compared, charges computed |
 //! | [`backend`] | where messages come from: verbs, a packet socket, or packets in process |
 //!
 //! Only [`backend`] and [`session`] read a clock and open sockets; to the rest time is passed in as `u64` picoseconds. Only
@@ -26,6 +27,7 @@ pub mod backend;
 mod builder;
 mod check;
 mod event_file;
+pub mod gpu;
 mod medium;
 mod monitor;
 mod pattern;

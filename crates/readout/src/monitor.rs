@@ -55,9 +55,22 @@ impl PatternMonitor {
 
     /// The next payload of a board that exists.
     pub fn payload(&mut self, board: u16, event: Option<u64>, payload: &[u8]) {
+        let found = self.check.check(board, payload);
+        self.note(board, event, payload, found);
+    }
+
+    /// The same of a payload that is known to be right in itself. False if it could not be used so; tell it by
+    /// [`Self::payload`] then.
+    #[must_use]
+    pub fn right_payload(&mut self, board: u16, event: u64, payload: &[u8]) -> bool {
+        let found = self.check.follow(board, payload);
+        found.map(|found| self.note(board, Some(event), payload, found)).is_some()
+    }
+
+    fn note(&mut self, board: u16, event: Option<u64>, payload: &[u8], found: Found) {
         let report = &mut self.boards[usize::from(board)];
         let place = |byte| PatternPlace { message: report.messages, event, byte };
-        match self.check.check(board, payload) {
+        match found {
             Found::Right => {}
             Found::Jump { bytes } => {
                 if report.first_gap.is_none() {

@@ -88,17 +88,35 @@ impl PatternCheck {
         });
         let (place, found) = match (expected, anew) {
             (None, Some((place, 0))) => (Some(place), Found::Right),
-            (Some(_), Some((place, 0))) => {
-                self.jumps = self.jumps.saturating_add(1);
-                let bytes = (self.jumps <= MEASURED).then(|| way(&before, &start));
-                (Some(place), Found::Jump { bytes })
-            }
+            (Some(_), Some((place, 0))) => (Some(place), self.jump(&before, &start)),
             (Some((place, errors)), _) => (Some(place), wrong(errors, &before)),
             (None, Some((_, errors))) => (None, wrong(errors, &start)),
             (None, None) => (None, Found::Wrong { errors: payload.len() as u64 * 8, first: 0 }),
         };
         self.places[at] = place;
         found
+    }
+
+    /// The next payload of `source`, which somebody else has found to be PRBS-31 from its first byte to its last: only
+    /// whether it goes on where the one before it ended is looked at. None if it is too short, or is not that pattern;
+    /// then nothing has happened.
+    pub(crate) fn follow(&mut self, source: u16, payload: &[u8]) -> Option<Found> {
+        let Pattern::Prbs31 { invert } = self.pattern else { return None };
+        let (first, last) = (payload.first_chunk::<4>()?, payload.last_chunk::<4>()?);
+        let place = Place::Prbs31(Prbs31::behind(*last, invert)?);
+        let at = usize::from(source);
+        if self.places.len() <= at {
+            self.places.resize(at + 1, None);
+        }
+        let before = self.places[at].replace(place);
+        // Any 31 bits of the sequence are one place of it.
+        let goes_on = before.clone().is_none_or(|mut before| errors(&mut before, first) == 0);
+        Some(if goes_on { Found::Right } else { self.jump(&before, &self.join(payload)) })
+    }
+
+    fn jump(&mut self, before: &Option<Place>, start: &Option<Place>) -> Found {
+        self.jumps = self.jumps.saturating_add(1);
+        Found::Jump { bytes: (self.jumps <= MEASURED).then(|| way(before, start)) }
     }
 
     /// The place of a payload that begins anywhere in the pattern; none if it begins nowhere in it.

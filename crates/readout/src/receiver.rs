@@ -242,6 +242,7 @@ impl<S: EventSink> Receiver<S> {
         let again = self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey));
         if again {
             self.builder.reconnected(board);
+            self.sink.reconnected(board);
             if let Some(pattern) = &mut self.pattern {
                 pattern.begin_anew(board);
             }

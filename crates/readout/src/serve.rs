@@ -201,6 +201,10 @@ impl<S: EventSink> EventSink for Serving<S> {
         self.inner.handle_timeout(now_ps)
     }
 
+    fn reconnected(&mut self, board: u16) {
+        self.inner.reconnected(board);
+    }
+
     fn poll_timeout(&self) -> Option<u64> {
         self.inner.poll_timeout()
     }

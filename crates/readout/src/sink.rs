@@ -63,6 +63,10 @@ pub enum StoreError {
     ConsumerBusy { at: String, events: usize },
     #[error("{folder}: {row_groups} row groups wait for the disk or their compression; boards wait for these")]
     WriterBusy { folder: PathBuf, row_groups: usize },
+    #[error("all {batches} batches are on their way through the GPU; boards wait for them")]
+    GpuBusy { batches: usize },
+    #[error("the GPU's work ended before event {event}: {reason}; what else the run stores goes on")]
+    Gpu { event: u64, reason: String },
 }
 
 impl StoreError {
@@ -85,7 +89,7 @@ impl StoreError {
 
     /// Whether nothing is wrong: whoever takes the events is slower than they come.
     pub fn is_busy(&self) -> bool {
-        matches!(self, StoreError::ConsumerBusy { .. } | StoreError::WriterBusy { .. })
+        matches!(self, StoreError::ConsumerBusy { .. } | StoreError::WriterBusy { .. } | StoreError::GpuBusy { .. })
     }
 
     /// The same for another reader: the errors of the operating system and of the encoder cannot be cloned.
@@ -111,6 +115,8 @@ impl StoreError {
             StoreError::WriterBusy { folder, row_groups } => {
                 StoreError::WriterBusy { folder: folder.clone(), row_groups: *row_groups }
             }
+            StoreError::GpuBusy { batches } => StoreError::GpuBusy { batches: *batches },
+            StoreError::Gpu { event, reason } => StoreError::Gpu { event: *event, reason: reason.clone() },
         }
     }
 }
@@ -129,6 +135,9 @@ pub trait EventSink {
     fn handle_timeout(&mut self, _now_ps: u64) -> Result<(), StoreError> {
         Ok(())
     }
+
+    /// A board has begun again, from the next event on: its test pattern need not go on where it was.
+    fn reconnected(&mut self, _board: u16) {}
 
     /// When [`Self::handle_timeout`] has something to do, in ps.
     fn poll_timeout(&self) -> Option<u64> {

@@ -44,6 +44,17 @@ impl Prbs31 {
         }
     }
 
+    /// The 31 bits before the next one, the oldest in bit 0, as in a generator that complements nothing.
+    pub const fn state(&self) -> u32 {
+        self.state
+    }
+
+    /// What so many bytes make of each single bit of a state: the state behind them is the sum of those of its bits.
+    /// For those who compare long stretches side by side.
+    pub fn jump(bytes: u64) -> [u32; 31] {
+        bytes_on(bytes)
+    }
+
     /// The next 64 bits, not complemented, least significant first; the sequence moves on by `bits` of them.
     fn step(&mut self, bits: u32) -> u64 {
         // Three times 28 bits, each from the 31 before them.

@@ -74,6 +74,10 @@ impl EventSink for Sink {
         self.0.handle_timeout(now_ps)
     }
 
+    fn reconnected(&mut self, board: u16) {
+        self.0.reconnected(board);
+    }
+
     fn poll_timeout(&self) -> Option<u64> {
         self.0.poll_timeout()
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, packet sockets, RDMA NICs.
+//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, packet sockets, RDMA NICs, GPUs.
 //! Promise: the only module of this crate with `unsafe`; what it exports is safe to use.
-//! Source: mmap(2), madvise(2), packet(7); libibverbs.
+//! Source: mmap(2), madvise(2), packet(7); libibverbs; libcuda.
 
+pub mod cuda;
 mod mapping;
 mod numa;
 mod packet_socket;

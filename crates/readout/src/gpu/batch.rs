@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A batch of events for the GPU: their fragments side by side in one lane's memory, with tables of what to do.
+//! Promise: an event lies in a batch whole; fragments come back in the order in which they went in.
+//! Source: the layout that kernels.cu reads; PRBS-31 in pieces of 4 KiB, so that long fragments keep many threads busy.
+//!
+//! ```text
+//! input   |  fragments, each on a boundary of 16 bytes  |  jumps  |  pieces  |  modules  |
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use penstock_recorded::MODULE_BYTES;
+use penstock_wire::Prbs31;
+
+use crate::sink::{Event, Fragment};
+use crate::sys::cuda::{ChargeWork, CudaError, Gpu, Lane, PrbsWork, Work, CHARGES_BYTES, FOUND_BYTES, PIECE_BYTES};
+
+/// Where fragments may begin: more than the widest load of a kernel.
+const ALIGNMENT: usize = 16;
+/// Bytes that one warp compares.
+const PIECE_LEN: usize = 4096;
+/// Bytes of the table of jumps: 32 rows of 31 states.
+const JUMPS_BYTES: usize = 32 * 31 * 4;
+/// The first bytes of a payload tell where in the sequence it begins.
+const HEAD: usize = 4;
+
+/// How much a batch holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchSize {
+    /// Bytes of its fragments, each rounded up to 16; below 2^31.
+    pub bytes: usize,
+    /// Fragments.
+    pub fragments: usize,
+}
+
+impl BatchSize {
+    /// A batch that holds events of `sources` fragments of at most `fragment_bytes`, and at least `bytes` of them.
+    pub fn holding(sources: usize, fragment_bytes: usize, bytes: usize) -> BatchSize {
+        let event = sources.saturating_mul(fragment_bytes.next_multiple_of(ALIGNMENT));
+        let bytes = bytes.max(event).clamp(PIECE_LEN, (1 << 31) - ALIGNMENT);
+        BatchSize { bytes, fragments: (bytes / 256).max(sources) }
+    }
+
+    fn pieces(&self) -> usize {
+        self.fragments + self.bytes / PIECE_LEN
+    }
+
+    fn modules(&self) -> usize {
+        self.bytes / MODULE_BYTES
+    }
+
+    fn jumps_at(&self) -> usize {
+        self.bytes.next_multiple_of(ALIGNMENT)
+    }
+
+    fn pieces_at(&self) -> usize {
+        self.jumps_at() + JUMPS_BYTES
+    }
+
+    fn modules_at(&self) -> usize {
+        self.pieces_at() + self.pieces() * PIECE_BYTES
+    }
+
+    fn input_bytes(&self) -> usize {
+        self.modules_at() + self.modules() * 4
+    }
+
+    fn output_bytes(&self) -> usize {
+        (self.pieces() * FOUND_BYTES).max(self.modules() * CHARGES_BYTES)
+    }
+}
+
+/// Which kernel a batch is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kernel {
+    Prbs31 { invert: bool },
+    Charges,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    timestamp_ns: Option<u64>,
+    complete: bool,
+    fragments: Range<usize>,
+    missing: Range<usize>,
+    restarted: Range<usize>,
+}
+
+/// A fragment and what the GPU has to say about it.
+#[derive(Debug, Clone)]
+struct Part {
+    source: u16,
+    timestamp_ns: u64,
+    data: Range<usize>,
+    /// Of the pieces, or of the modules; empty if it is none of the GPU's business.
+    units: Range<usize>,
+}
+
+/// An event that has come back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done<'a> {
+    batch: &'a Batch,
+    entry: &'a Entry,
+}
+
+/// What the GPU found of a PRBS-31 payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Errors {
+    /// Wrong bits, if its first four bytes are right.
+    pub bits: u64,
+    /// Byte of the first.
+    pub first: Option<usize>,
+}
+
+/// One lane and what is in it.
+#[derive(Debug)]
+pub(super) struct Batch {
+    kernel: Kernel,
+    size: BatchSize,
+    lane: Lane,
+    used: usize,
+    units: usize,
+    entries: Vec<Entry>,
+    parts: Vec<Part>,
+    missing: Vec<u16>,
+    restarted: Vec<u16>,
+}
+
+impl Batch {
+    pub fn new(gpu: &Arc<Gpu>, size: BatchSize, kernel: Kernel) -> Result<Batch, CudaError> {
+        let mut lane = Lane::new(gpu, size.input_bytes(), size.output_bytes())?;
+        if let (Kernel::Prbs31 { .. }, Some(input)) = (kernel, lane.input_mut()) {
+            let rows = input[size.jumps_at()..][..JUMPS_BYTES].chunks_exact_mut(31 * 4);
+            for (row, k) in rows.zip(0..) {
+                let states = Prbs31::jump(1 << k);
+                row.chunks_exact_mut(4).zip(states).for_each(|(at, state)| at.copy_from_slice(&state.to_ne_bytes()));
+            }
+        }
+        let (entries, parts, missing, restarted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Ok(Batch { kernel, size, lane, used: 0, units: 0, entries, parts, missing, restarted })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether an event still goes in.
+    pub fn has_room_for(&self, event: &Event<'_>) -> bool {
+        let padded = |fragment: &Fragment<'_>| fragment.payload.len().next_multiple_of(ALIGNMENT);
+        let bytes: usize = event.fragments.iter().map(padded).sum();
+        self.used + bytes <= self.size.bytes && self.parts.len() + event.fragments.len() <= self.size.fragments
+    }
+
+    /// Takes an event for which there is room. `restarted` are boards that began anew before it.
+    ///
+    /// # Panics
+    /// If there is no room, or the batch is under way.
+    pub fn push(&mut self, event: &Event<'_>, restarted: &[u16]) {
+        let Batch { kernel, size, lane, used, units, parts, .. } = self;
+        let input = lane.input_mut().expect("a batch that is filled is not under way");
+        let first_part = parts.len();
+        for &Fragment { source, timestamp_ns, payload, .. } in event.fragments {
+            let data = *used..*used + payload.len();
+            input[data.clone()].copy_from_slice(payload);
+            let first = *units;
+            match kernel {
+                Kernel::Prbs31 { invert } => *units += write_pieces(input, size, first, &data, *invert),
+                Kernel::Charges => *units += write_modules(input, size, first, &data),
+            }
+            *used = data.end.next_multiple_of(ALIGNMENT);
+            parts.push(Part { source, timestamp_ns, data, units: first..*units });
+        }
+        let (first_missing, first_restarted) = (self.missing.len(), self.restarted.len());
+        self.missing.extend_from_slice(event.missing);
+        self.restarted.extend_from_slice(restarted);
+        self.entries.push(Entry {
+            number: event.number,
+            timestamp_ns: event.timestamp_ns,
+            complete: event.complete,
+            fragments: first_part..self.parts.len(),
+            missing: first_missing..self.missing.len(),
+            restarted: first_restarted..self.restarted.len(),
+        });
+    }
+
+    /// Sends it to the GPU.
+    pub fn start(&mut self) -> Result<(), CudaError> {
+        let &mut Batch { kernel, size, used, units, .. } = self;
+        let (pieces_at, modules_at) = (size.pieces_at(), size.modules_at());
+        match kernel {
+            Kernel::Prbs31 { invert } => {
+                let upload = [0..used, size.jumps_at()..pieces_at + units * PIECE_BYTES];
+                let jumps_at = size.jumps_at();
+                let work = PrbsWork { pieces_at, pieces: units, jumps_at, invert, found_at: 0 };
+                self.lane.start(&upload, &Work::Prbs31(work))
+            }
+            Kernel::Charges => {
+                let work = ChargeWork { modules_at, modules: units, charges_at: 0 };
+                self.lane.start(&[0..used, modules_at..modules_at + units * 4], &Work::Charges(work))
+            }
+        }
+    }
+
+    pub fn is_done(&mut self) -> Result<bool, CudaError> {
+        self.lane.is_done()
+    }
+
+    pub fn wait(&mut self) -> Result<(), CudaError> {
+        self.lane.wait()
+    }
+
+    /// Events in it.
+    pub fn events(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes of its fragments, those between them included.
+    pub fn bytes(&self) -> usize {
+        self.used
+    }
+
+    /// An event that has come back.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn event(&self, at: usize) -> Done<'_> {
+        Done { batch: self, entry: &self.entries[at] }
+    }
+
+    /// Ready to be filled again.
+    pub fn clear(&mut self) {
+        (self.used, self.units) = (0, 0);
+        self.entries.clear();
+        self.parts.clear();
+        self.missing.clear();
+        self.restarted.clear();
+    }
+}
+
+/// Tables of a payload whose first bytes are PRBS-31; the pieces go on behind them. Returns how many there are.
+fn write_pieces(input: &mut [u8], size: &BatchSize, first: usize, data: &Range<usize>, invert: bool) -> usize {
+    let Some(state) = state_behind(&input[data.clone()], invert) else { return 0 };
+    let body = data.start + HEAD..data.end;
+    let table = &mut input[size.pieces_at() + first * PIECE_BYTES..];
+    let mut pieces = 0;
+    for (row, at) in table.chunks_exact_mut(PIECE_BYTES).zip(body.clone().step_by(PIECE_LEN)) {
+        let words = [at, at - body.start, PIECE_LEN.min(body.end - at)].map(|word| word as u32);
+        let words = [words[0], words[1], words[2], state];
+        row.chunks_exact_mut(4).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_ne_bytes()));
+        pieces += 1;
+    }
+    pieces
+}
+
+/// The state behind a payload's first four bytes; none if they are not of the sequence, or nothing is behind them.
+fn state_behind(payload: &[u8], invert: bool) -> Option<u32> {
+    let head = payload.first_chunk::<HEAD>().filter(|_| payload.len() > HEAD)?;
+    let plain = u32::from_le_bytes(*head) ^ if invert { u32::MAX } else { 0 };
+    // Bit 31 is the sum of bits 0 and 3; all other bits may be anything.
+    let goes_on = (plain >> 31 ^ plain ^ plain >> 3) & 1 == 0;
+    Prbs31::behind(*head, invert).filter(|_| goes_on).map(|prbs| prbs.state())
+}
+
+/// Table of a payload that is nothing but modules of the camera. Returns how many there are.
+fn write_modules(input: &mut [u8], size: &BatchSize, first: usize, data: &Range<usize>) -> usize {
+    if !data.len().is_multiple_of(MODULE_BYTES) {
+        return 0;
+    }
+    let table = &mut input[size.modules_at() + first * 4..];
+    let rows = table.chunks_exact_mut(4).zip(data.clone().step_by(MODULE_BYTES));
+    rows.for_each(|(row, at)| row.copy_from_slice(&(at as u32).to_ne_bytes()));
+    data.len() / MODULE_BYTES
+}
+
+impl<'a> Done<'a> {
+    pub fn number(&self) -> u64 {
+        self.entry.number
+    }
+
+    pub fn missing(&self) -> &'a [u16] {
+        &self.batch.missing[self.entry.missing.clone()]
+    }
+
+    /// Boards that began anew before it.
+    pub fn restarted(&self) -> &'a [u16] {
+        &self.batch.restarted[self.entry.restarted.clone()]
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &'a Part> + 'a {
+        self.batch.parts[self.entry.fragments.clone()].iter()
+    }
+
+    /// The source of every fragment, its payload, and what the GPU found: none if it was not asked.
+    pub fn compared(&self) -> impl Iterator<Item = (u16, &'a [u8], Option<Errors>)> + 'a {
+        let batch = self.batch;
+        self.parts()
+            .map(move |part| (part.source, &batch.lane.input()[part.data.clone()], batch.errors(part.units.clone())))
+    }
+
+    /// The event with the charges of its fragments as payloads, 32-bit words each; that of a fragment which is no
+    /// camera's is empty. Calls `with` with it.
+    pub fn with_charges<R>(&self, with: impl FnOnce(&Event<'_>) -> R) -> R {
+        let charges = |part: &Part| {
+            let bytes = self.batch.lane.output().unwrap_or_default();
+            let payload = &bytes[part.units.start * CHARGES_BYTES..part.units.end * CHARGES_BYTES];
+            Fragment::of(part.source, part.timestamp_ns, payload)
+        };
+        let fragments: Vec<Fragment<'_>> = self.parts().map(charges).collect();
+        let &Entry { number, timestamp_ns, complete, .. } = self.entry;
+        with(&Event { number, timestamp_ns, complete, fragments: &fragments, missing: self.missing() })
+    }
+
+    /// Fragments that are no modules of the camera.
+    pub fn not_of_the_camera(&self) -> usize {
+        self.parts().filter(|part| part.units.is_empty()).count()
+    }
+}
+
+impl Batch {
+    fn errors(&self, pieces: Range<usize>) -> Option<Errors> {
+        let output = self.lane.output().filter(|_| !pieces.is_empty())?;
+        let found = output[pieces.start * FOUND_BYTES..pieces.end * FOUND_BYTES].chunks_exact(FOUND_BYTES);
+        let word =
+            |found: &[u8], at: usize| u32::from_ne_bytes([found[at], found[at + 1], found[at + 2], found[at + 3]]);
+        let mut errors = Errors { bits: 0, first: None };
+        for found in found {
+            let bits = word(found, 0);
+            if bits > 0 {
+                errors.bits += u64::from(bits);
+                errors.first = errors.first.or(Some(HEAD + !word(found, 4) as usize));
+            }
+        }
+        Some(errors)
+    }
+}

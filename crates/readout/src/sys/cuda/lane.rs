@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One batch's way through the GPU: pinned memory, a copy to the device, kernels, a copy back, on a stream of its own.
+//! Promise: while work is under way its memory can be neither written nor, where results come, read; dropping waits.
+//! Source: CUDA Driver API, "Stream Management", "Execution Control"; the kernels' parameters are those of kernels.cu.
+//!
+//! ```text
+//! input   |  data of any kind  |  tables: jumps, pieces, modules  |     (pinned, and the same on the device)
+//! output  |  found: 8 bytes a piece  |  charges: 56 bytes a module  |   (on the device, and the same pinned)
+//! ```
+
+use std::ffi::{c_uint, c_void};
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use super::api::{CudaError, DeviceAddress, NOT_READY};
+use super::memory::{DeviceMemory, PinnedMemory, Stream};
+use super::Gpu;
+
+/// Bytes of `Piece` and of `Found` in kernels.cu, and of a module's charges.
+pub const PIECE_BYTES: usize = 16;
+pub const FOUND_BYTES: usize = 8;
+pub const CHARGES_BYTES: usize = 14 * 4;
+/// Threads for a piece, and for a module.
+const PIECE_THREADS: usize = 32;
+const MODULE_THREADS: usize = 14;
+const BLOCK_THREADS: usize = 128;
+
+/// PRBS-31 to be compared. Places are bytes of input and output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrbsWork {
+    pub pieces_at: usize,
+    pub pieces: usize,
+    pub jumps_at: usize,
+    /// The sequence is sent complemented.
+    pub invert: bool,
+    pub found_at: usize,
+}
+
+/// Charges to be computed. Places are bytes of input and output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChargeWork {
+    pub modules_at: usize,
+    pub modules: usize,
+    pub charges_at: usize,
+}
+
+/// What to do with a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    Prbs31(PrbsWork),
+    Charges(ChargeWork),
+}
+
+/// One of several batches that are under way side by side.
+#[derive(Debug)]
+pub struct Lane {
+    /// Something was queued that nobody has waited for.
+    busy: bool,
+    input: PinnedMemory,
+    output: PinnedMemory,
+    device_input: DeviceMemory,
+    device_output: DeviceMemory,
+    stream: Stream,
+    gpu: Arc<Gpu>,
+}
+
+impl Lane {
+    /// # Errors
+    /// The driver's: no room.
+    pub fn new(gpu: &Arc<Gpu>, input_bytes: usize, output_bytes: usize) -> Result<Lane, CudaError> {
+        let (input_bytes, output_bytes) = (input_bytes.max(16), output_bytes.max(16));
+        Ok(Lane {
+            busy: false,
+            input: PinnedMemory::allocate(gpu, input_bytes)?,
+            output: PinnedMemory::allocate(gpu, output_bytes)?,
+            device_input: DeviceMemory::allocate(gpu, input_bytes)?,
+            device_output: DeviceMemory::allocate(gpu, output_bytes)?,
+            stream: Stream::new(gpu)?,
+            gpu: gpu.clone(),
+        })
+    }
+
+    /// What was put in. A GPU that is at work only reads it.
+    pub fn input(&self) -> &[u8] {
+        self.input.bytes()
+    }
+
+    /// The input, to be filled; none while work is under way.
+    pub fn input_mut(&mut self) -> Option<&mut [u8]> {
+        (!self.busy).then(|| self.input.bytes_mut())
+    }
+
+    /// What the last work has left; none while work is under way.
+    pub fn output(&self) -> Option<&[u8]> {
+        (!self.busy).then(|| self.output.bytes())
+    }
+
+    /// Queues the copies of these parts of the input, then the work, and returns at once.
+    ///
+    /// # Errors
+    /// The driver's. What was queued before it may still run: the lane stays busy, and is good for nothing but [`Self::wait`].
+    ///
+    /// # Panics
+    /// If the lane is busy, or a part lies outside input or output.
+    pub fn start(&mut self, upload: &[Range<usize>], work: &Work) -> Result<(), CudaError> {
+        assert!(!self.busy, "a lane takes work when the last is done");
+        let gpu = self.gpu.clone();
+        let api = gpu.enter()?;
+        self.busy = true;
+        for part in upload.iter().filter(|part| !part.is_empty()) {
+            let from = &self.input.bytes()[part.clone()];
+            let to = self.device_input.address + part.start as u64;
+            // SAFETY: `from` lies in pinned memory that stays as it is while `busy`; the device's has the same length.
+            let status = unsafe { (api.copy_in)(to, from.as_ptr().cast(), from.len(), self.stream.raw) };
+            api.check("cuMemcpyHtoDAsync", status)?;
+        }
+        match work {
+            Work::Prbs31(work) if work.pieces > 0 => self.compare(work),
+            Work::Charges(work) if work.modules > 0 => self.add_up(work),
+            _ => Ok(()),
+        }
+    }
+
+    fn compare(&mut self, work: &PrbsWork) -> Result<(), CudaError> {
+        let pieces = self.input_part(work.pieces_at, work.pieces * PIECE_BYTES);
+        let jumps = self.input_part(work.jumps_at, 32 * 31 * 4);
+        let (found_at, found_bytes) = (work.found_at, work.pieces * FOUND_BYTES);
+        let found = self.output_part(found_at, found_bytes);
+        let api = self.gpu.enter()?;
+        // SAFETY: the words lie in the device's output, on a boundary of four bytes.
+        let status = unsafe { (api.set_words)(found, 0, found_bytes / 4, self.stream.raw) };
+        api.check("cuMemsetD32Async", status)?;
+        let (mut data, mut pieces, mut count) = (self.device_input.address, pieces, work.pieces as u32);
+        let (mut jumps, mut flip, mut found) = (jumps, if work.invert { u32::MAX } else { 0 }, found);
+        let mut parameters = [
+            (&raw mut data).cast(),
+            (&raw mut pieces).cast(),
+            (&raw mut count).cast(),
+            (&raw mut jumps).cast(),
+            (&raw mut flip).cast(),
+            (&raw mut found).cast(),
+        ];
+        let function = self.gpu.prbs31_errors;
+        // SAFETY: the parameters of `prbs31_errors` in kernels.cu, in order and of its types; it writes no more than
+        // `count` elements of `found`.
+        unsafe { self.launch(function, work.pieces * PIECE_THREADS, &mut parameters) }?;
+        self.fetch(found_at, found_bytes)
+    }
+
+    fn add_up(&mut self, work: &ChargeWork) -> Result<(), CudaError> {
+        let modules = self.input_part(work.modules_at, work.modules * 4);
+        let (charges_at, charges_bytes) = (work.charges_at, work.modules * CHARGES_BYTES);
+        let charges = self.output_part(charges_at, charges_bytes);
+        let (mut data, mut modules, mut count) = (self.device_input.address, modules, work.modules as u32);
+        let mut charges = charges;
+        let mut parameters =
+            [(&raw mut data).cast(), (&raw mut modules).cast(), (&raw mut count).cast(), (&raw mut charges).cast()];
+        let function = self.gpu.charges;
+        // SAFETY: the parameters of `charges` in kernels.cu, in order and of its types; it writes 14 words for each of
+        // `count` modules.
+        unsafe { self.launch(function, work.modules * MODULE_THREADS, &mut parameters) }?;
+        self.fetch(charges_at, charges_bytes)
+    }
+
+    /// # Safety
+    /// The parameters are those of the function, which writes only to the device's output.
+    unsafe fn launch(
+        &self,
+        function: *mut c_void,
+        threads: usize,
+        parameters: &mut [*mut c_void],
+    ) -> Result<(), CudaError> {
+        let api = self.gpu.enter()?;
+        let (blocks, block) = (threads.div_ceil(BLOCK_THREADS) as c_uint, BLOCK_THREADS as c_uint);
+        let (stream, parameters) = (self.stream.raw, parameters.as_mut_ptr());
+        // SAFETY: by the caller's promise; the driver copies the parameters before it returns.
+        let status =
+            unsafe { (api.launch)(function, blocks, 1, 1, block, 1, 1, 0, stream, parameters, ptr::null_mut()) };
+        api.check("cuLaunchKernel", status)
+    }
+
+    /// Copies a part of the device's output into ours.
+    fn fetch(&mut self, at: usize, bytes: usize) -> Result<(), CudaError> {
+        let from = self.output_part(at, bytes);
+        let api = self.gpu.enter()?;
+        let to = self.output.bytes_mut()[at..at + bytes].as_mut_ptr();
+        // SAFETY: `to` has room for `bytes` in pinned memory that nobody reads or writes while `busy`.
+        let status = unsafe { (api.copy_out)(to.cast(), from, bytes, self.stream.raw) };
+        api.check("cuMemcpyDtoHAsync", status)
+    }
+
+    /// Where a part of the input lies on the device. Checked: kernels read what they are told.
+    fn input_part(&self, at: usize, bytes: usize) -> DeviceAddress {
+        assert!(
+            at.is_multiple_of(4) && at + bytes <= self.input.bytes().len(),
+            "{bytes} bytes at {at} of a lane's input"
+        );
+        self.device_input.address + at as u64
+    }
+
+    /// The same of the output, which kernels write.
+    fn output_part(&self, at: usize, bytes: usize) -> DeviceAddress {
+        assert!(
+            at.is_multiple_of(4) && at + bytes <= self.output.bytes().len(),
+            "{bytes} bytes at {at} of a lane's output"
+        );
+        self.device_output.address + at as u64
+    }
+
+    /// Whether the work is done, without waiting.
+    ///
+    /// # Errors
+    /// The driver's: what has gone wrong in the work.
+    pub fn is_done(&mut self) -> Result<bool, CudaError> {
+        let api = self.gpu.enter()?;
+        // SAFETY: the stream is alive.
+        match unsafe { (api.stream_query)(self.stream.raw) } {
+            NOT_READY => return Ok(false),
+            status => api.check("cuStreamQuery", status)?,
+        }
+        self.busy = false;
+        Ok(true)
+    }
+
+    /// Waits for the work.
+    ///
+    /// # Errors
+    /// As [`Self::is_done`].
+    pub fn wait(&mut self) -> Result<(), CudaError> {
+        let api = self.gpu.enter()?;
+        // SAFETY: the stream is alive.
+        api.check("cuStreamSynchronize", unsafe { (api.stream_synchronize)(self.stream.raw) })?;
+        self.busy = false;
+        Ok(())
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // If that fails the device is lost, and writes nothing any more.
+        if self.busy && self.wait().is_err() {
+            tracing::debug!("GPU {}: a lane ends with its work unfinished", self.gpu.index());
+        }
+    }
+}
