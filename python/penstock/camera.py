@@ -52,6 +52,14 @@ def split_modules(payload: bytes) -> tuple[np.ndarray, np.ndarray]:
     return modules[:, :COUNTER_BYTES], samples.reshape(-1, GAINS, PIXELS, TIMES)
 
 
+def split_charges(payload: bytes) -> np.ndarray:
+    """Charges of a fragment, as `penstock recv --gpu-charges` stores them: (module, gain, pixel), in ADC counts.
+
+    Each is the sum of a waveform's 40 samples less 40 times their median.
+    """
+    return np.frombuffer(payload, "<i4").reshape(-1, GAINS, PIXELS)
+
+
 def camera_event(sources: list[int], fragments: list[bytes], boards: int) -> np.ndarray:
     """Samples of a whole camera, (modules, gain, pixel, time), nan where a board's fragment is missing.
 

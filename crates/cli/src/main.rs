@@ -7,6 +7,7 @@ mod board_report;
 mod board_session;
 mod board_setup;
 mod check;
+mod gpu_check;
 mod lab;
 mod lab_board;
 mod lab_report;
@@ -50,6 +51,8 @@ enum Command {
     Send(Box<send::Arguments>),
     /// Prove stored runs byte by byte, and complete what a killed receiver has left
     Check(check::Arguments),
+    /// Whether an NVIDIA GPU computes what the processor computes, and how fast events go through it
+    GpuCheck(gpu_check::Arguments),
     /// Run a scenario over a grid of parameters, on this machine or a Dask cluster: a table out
     Sweep(python::Arguments),
     /// Look for congestion-control parameters that make a scenario fair, fast or free of pauses
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Command::Recv(arguments) => recv::run(&arguments).into(),
         Command::Send(arguments) => send::run(&arguments).into(),
         Command::Check(arguments) => check::run(&arguments).into(),
+        Command::GpuCheck(arguments) => gpu_check::run(&arguments).into(),
         Command::Sweep(arguments) => python::become_python("sweep", &arguments).into(),
         Command::Tune(arguments) => python::become_python("tune", &arguments).into(),
         Command::Figures(arguments) => python::become_python("figures", &arguments).into(),

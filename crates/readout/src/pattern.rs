@@ -88,7 +88,7 @@ impl PatternCheck {
         });
         let (place, found) = match (expected, anew) {
             (None, Some((place, 0))) => (Some(place), Found::Right),
-            (Some(_), Some((place, 0))) => (Some(place), self.jump(&before, &start)),
+            (Some(_), Some((place, 0))) => (Some(place), self.jump(&before, payload)),
             (Some((place, errors)), _) => (Some(place), wrong(errors, &before)),
             (None, Some((_, errors))) => (None, wrong(errors, &start)),
             (None, None) => (None, Found::Wrong { errors: payload.len() as u64 * 8, first: 0 }),
@@ -111,12 +111,12 @@ impl PatternCheck {
         let before = self.places[at].replace(place);
         // Any 31 bits of the sequence are one place of it.
         let goes_on = before.clone().is_none_or(|mut before| errors(&mut before, first) == 0);
-        Some(if goes_on { Found::Right } else { self.jump(&before, &self.join(payload)) })
+        Some(if goes_on { Found::Right } else { self.jump(&before, payload) })
     }
 
-    fn jump(&mut self, before: &Option<Place>, start: &Option<Place>) -> Found {
+    fn jump(&mut self, before: &Option<Place>, payload: &[u8]) -> Found {
         self.jumps = self.jumps.saturating_add(1);
-        Found::Jump { bytes: (self.jumps <= MEASURED).then(|| way(before, start)) }
+        Found::Jump { bytes: (self.jumps <= MEASURED).then(|| way(before, &self.join(payload))) }
     }
 
     /// The place of a payload that begins anywhere in the pattern; none if it begins nowhere in it.

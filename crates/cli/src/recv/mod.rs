@@ -4,6 +4,7 @@
 //! Source: issue F; the loop is `penstock_readout::session`.
 
 mod boards;
+mod gpu;
 mod metrics;
 mod options;
 mod sink;
@@ -16,6 +17,7 @@ use crate::screen::say;
 use crate::Verdict;
 use options::{NumaChoice, Settings};
 use penstock_readout::backend::{Backend, GidChoice, PacketBackend, PacketConfig, SessionClock, Verbs, VerbsConfig};
+use penstock_readout::gpu::GpuReport;
 use penstock_readout::session::{Session, SessionError, SessionReport};
 use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, StoreError};
 use sink::Sink;
@@ -55,14 +57,14 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     let address = backend.address();
     let told = settings.session.clone();
-    let sink = Sink::open(arguments).map_err(refused)?;
+    let sink = Sink::open(arguments, told.boards.len()).map_err(refused)?;
     let mut session = Session::new(settings.session, backend, clock, sink).map_err(refused)?;
     if let Some(file) = &arguments.reference {
         let dataset = Dataset::load(file).map_err(refused)?;
         let boards = u16::try_from(told.boards.len()).map_err(refused)?;
         session = session.with_reference(EventSource::new(&dataset, boards).map_err(refused)?);
     }
-    if let Some(name) = arguments.payload {
+    if let Some(name) = arguments.payload.filter(|_| arguments.gpu.is_none()) {
         session = session.with_pattern(name.pattern(), arguments.bare);
     }
     let mut memory = state::State::open(arguments.state.as_deref(), address.ip);
@@ -105,7 +107,8 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     drop(view);
     finish(&mut session, &mut waiting)?;
     memory.keep(&session.remembered());
-    Ok(conclude(arguments, report, session.report()))
+    let gpu = session.receiver().sink().gpu.as_ref().map(gpu::now);
+    Ok(conclude(arguments, report, session.report(), gpu))
 }
 
 /// When a run is over. What has begun is finished: an event of which some fragments are here waits for the others.
@@ -172,21 +175,35 @@ fn stay(arguments: &Arguments) -> Result<(), NumaError> {
 }
 
 /// Boards as they were before they were closed, all else as it is now.
-fn conclude(arguments: &Arguments, before: SessionReport, after: SessionReport) -> Verdict {
+fn conclude(
+    arguments: &Arguments,
+    before: SessionReport,
+    mut after: SessionReport,
+    mut gpu: Option<GpuReport>,
+) -> Verdict {
+    // A pattern is reported in the same place whoever has compared it.
+    after.readout.pattern = gpu.as_mut().and_then(|gpu| gpu.pattern.take()).or(after.readout.pattern);
     let states = before.boards.into_iter().zip(after.boards).map(|(before, mut after)| {
         (after.state, after.trouble) = (before.state, before.trouble);
         after
     });
     let boards = states.collect();
     let report = SessionReport { boards, seconds: before.seconds, cpu_seconds: before.cpu_seconds, ..after };
-    let faults = tables::faults(&report);
+    let mut faults = tables::faults(&report);
+    faults.extend(gpu.iter().flat_map(gpu::faults));
     match arguments.json {
         true => {
             let mut json = serde_json::to_value(&report).expect("a report has only plain keys");
             json["faults"] = serde_json::json!(faults);
+            if let Some(gpu) = &gpu {
+                json["gpu"] = serde_json::json!(gpu);
+            }
             println!("{json:#}");
         }
-        false => println!("{}", tables::closing(&report, &faults)),
+        false => {
+            let gpu = gpu.as_ref().map(|gpu| gpu::line(gpu, arguments.gpu_charges.as_deref()));
+            println!("{}", tables::closing(&report, gpu, &faults));
+        }
     }
     if faults.is_empty() {
         Verdict::Verified

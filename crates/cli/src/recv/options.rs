@@ -129,6 +129,15 @@ pub struct Arguments {
     /// Messages are nothing but the --payload, without fragment headers: those of the gateware's own source
     #[arg(long, requires = "payload", conflicts_with_all = ["events", "out", "serve", "reference", "consumer_rate"])]
     pub bare: bool,
+    /// Have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/readout.md)
+    #[arg(long, value_name = "N", conflicts_with = "bare")]
+    pub gpu: Option<u32>,
+    /// Folder for the charges of the LST camera's waveforms, computed on the GPU
+    #[arg(long, value_name = "FOLDER", requires = "gpu", conflicts_with = "payload")]
+    pub gpu_charges: Option<PathBuf>,
+    /// Megabytes that go to the GPU at a time; three times as much memory is pinned. At least an event
+    #[arg(long, value_name = "MB", requires = "gpu", default_value = "16")]
+    pub gpu_batch_mb: NonZeroUsize,
     /// End after so many messages of all boards together, with --bare
     #[arg(long, requires = "bare", value_name = "N")]
     pub messages: Option<u64>,

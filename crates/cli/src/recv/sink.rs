@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where `penstock recv` puts events: a folder of Parquet files, or nowhere; and to whoever connects, if asked to.
-//! Promise: those of `RunWriter` and `Serving`.
+//! Where `penstock recv` puts events: a folder of Parquet files, or nowhere; to whoever connects, and to a GPU, if asked to.
+//! Promise: those of `RunWriter`, `Serving` and `OnGpu`.
 
+use super::gpu;
 use super::options::Arguments;
 use penstock_readout::{
     Discard, Event, EventSink, RunOptions, RunWriter, ServeAt, ServeOptions, Serving, SlowConsumer, StoreError, Table,
@@ -11,7 +12,11 @@ use std::num::NonZeroUsize;
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-pub struct Sink(Box<dyn EventSink>);
+pub struct Sink {
+    sink: Box<dyn EventSink>,
+    /// What the GPU has done; none without one.
+    pub gpu: Option<gpu::Report>,
+}
 
 /// What a row of the files is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -23,21 +28,31 @@ pub enum Rows {
 }
 
 impl Sink {
-    pub fn open(arguments: &Arguments) -> Result<Sink, StoreError> {
-        let stored: Box<dyn EventSink> = match &arguments.out {
-            Some(folder) => Box::new(RunWriter::open(folder, run_options(arguments))?),
-            None => Box::new(Discard::default()),
+    /// All that the command line asks for, for so many boards.
+    pub fn open(arguments: &Arguments, boards: usize) -> Result<Sink, String> {
+        let told = |error: StoreError| error.to_string();
+        let mut sink = match &arguments.out {
+            Some(folder) => Sink::of(RunWriter::open(folder, run_options(arguments)).map_err(told)?),
+            None => Sink::of(Discard::default()),
         };
-        let Some(at) = &arguments.serve else {
-            return Ok(Sink(stored));
-        };
-        let slow = if arguments.serve_all { SlowConsumer::HoldsBack } else { SlowConsumer::Misses };
-        let options = ServeOptions { slow, ..ServeOptions::default() };
-        Ok(Sink(Box::new(Serving::listen(Sink(stored), serve_at(at), options)?)))
+        if let Some(at) = &arguments.serve {
+            let slow = if arguments.serve_all { SlowConsumer::HoldsBack } else { SlowConsumer::Misses };
+            let options = ServeOptions { slow, ..ServeOptions::default() };
+            sink = Sink::of(Serving::listen(sink, serve_at(at), options).map_err(told)?);
+        }
+        if let Some(index) = arguments.gpu {
+            let (beside, report) = gpu::beside(sink, index, arguments, boards)?;
+            sink = Sink { gpu: Some(report), ..beside };
+        }
+        Ok(sink)
+    }
+
+    pub fn of(sink: impl EventSink + 'static) -> Sink {
+        Sink { sink: Box::new(sink), gpu: None }
     }
 }
 
-fn run_options(arguments: &Arguments) -> RunOptions {
+pub fn run_options(arguments: &Arguments) -> RunOptions {
     let default = RunOptions::default();
     let table = match arguments.rows {
         Rows::Events => Table::Events,
@@ -67,27 +82,31 @@ fn serve_at(at: &str) -> ServeAt {
 
 impl EventSink for Sink {
     fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
-        self.0.store(event)
+        self.sink.store(event)
     }
 
     fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        self.0.handle_timeout(now_ps)
+        self.sink.handle_timeout(now_ps)
     }
 
     fn reconnected(&mut self, board: u16) {
-        self.0.reconnected(board);
+        self.sink.reconnected(board);
     }
 
     fn poll_timeout(&self) -> Option<u64> {
-        self.0.poll_timeout()
+        self.sink.poll_timeout()
     }
 
     fn wait(&mut self) -> Result<(), StoreError> {
-        self.0.wait()
+        self.sink.wait()
     }
 
+    /// That the GPU has failed is told with the other faults.
     fn close(&mut self) -> Result<(), StoreError> {
-        self.0.close()
+        match self.sink.close() {
+            Err(StoreError::Gpu { .. }) => Ok(()),
+            result => result,
+        }
     }
 }
 
@@ -117,7 +136,7 @@ mod tests {
         assert_eq!(options.file_ps, Some(3 * PS_PER_S));
         assert_eq!((options.encoders.get(), options.row_groups_waiting.get()), (3, 6));
 
-        let mut sink = Sink::open(&arguments).unwrap();
+        let mut sink = Sink::open(&arguments, 1).unwrap();
         assert!(socket.exists());
         let event = Event { number: 0, timestamp_ns: None, complete: false, fragments: &[], missing: &[0] };
         sink.store(&event).unwrap();

@@ -111,8 +111,9 @@ fn pattern_faults(report: &SessionReport) -> Vec<String> {
     faults
 }
 
-pub fn closing(report: &SessionReport, faults: &[String]) -> String {
+pub fn closing(report: &SessionReport, gpu: Option<String>, faults: &[String]) -> String {
     let mut lines = vec![rates(report).to_string(), totals(report)];
+    lines.extend(gpu);
     lines.extend(faults.iter().map(|fault| format!("fault: {fault}")));
     lines.join("\n")
 }

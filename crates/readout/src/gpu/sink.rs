@@ -51,6 +51,7 @@ pub struct GpuReport {
     pub failure: Option<String>,
     pub first_event_without: Option<u64>,
     /// By board; none if no pattern was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Vec<PatternReport>>,
 }
 

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock gpu-check`: whether a GPU computes what the processor computes, and how fast events go through it.
+//! Promise: exit status 0 only if every result is the processor's, to the bit; 2 if there is no GPU to ask.
+//! Source: `penstock_readout::gpu`; the rates are those of one thread that stores events as `penstock recv` does.
+
+use std::time::{Duration, Instant};
+
+use comfy_table::{presets, CellAlignment, Table};
+use penstock_readout::gpu::{prove, BatchSize, Gpu, GpuConfig, GpuError, GpuWork, OnGpu, Proof};
+use penstock_readout::{Discard, Event, EventSink, Fragment, StoreError, MODULE_BYTES};
+use penstock_wire::Prbs31;
+use serde::Serialize;
+
+use crate::Verdict;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Which one, as the driver counts
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    gpu: u32,
+    /// Of the payloads that are compared
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Seconds for each rate
+    #[arg(long, default_value_t = 1.0, value_name = "S")]
+    seconds: f64,
+    /// Megabytes that go to the GPU at a time
+    #[arg(long, default_value_t = 16, value_name = "MB")]
+    batch_mb: usize,
+    /// Print JSON instead of a table
+    #[arg(short = 'J', long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Rate {
+    work: &'static str,
+    fragment_bytes: usize,
+    sources: usize,
+    gigabytes_per_s: f64,
+    /// How often all batches were under way: 0 if the processor's copy into pinned memory is what limits.
+    waits: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    gpu: String,
+    verified: bool,
+    proof: Proof,
+    rates: Vec<Rate>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Verdict {
+    let gpu = match Gpu::open(arguments.gpu) {
+        Ok(gpu) => gpu,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return if matches!(error, GpuError::Driver(_)) { Verdict::Fault } else { Verdict::Refused };
+        }
+    };
+    let report = match check(&gpu, arguments) {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("error: GPU {}: {error}", arguments.gpu);
+            return Verdict::Fault;
+        }
+    };
+    match arguments.json {
+        true => println!("{}", serde_json::to_string_pretty(&report).expect("a report has only plain keys")),
+        false => println!("{}", text(&report)),
+    }
+    if report.verified {
+        Verdict::Verified
+    } else {
+        Verdict::Fault
+    }
+}
+
+fn check(gpu: &std::sync::Arc<Gpu>, arguments: &Arguments) -> Result<Report, Box<dyn std::error::Error>> {
+    let proof = prove(gpu, arguments.seed)?;
+    let mut rates = Vec::new();
+    for (sources, fragment_bytes) in [(265, MODULE_BYTES), (3, 88 * MODULE_BYTES)] {
+        for prbs in [true, false] {
+            let work = match prbs {
+                true => GpuWork::Prbs31 { invert: true, boards: sources },
+                false => GpuWork::Charges(Box::new(Discard::default())),
+            };
+            let batch = BatchSize::holding(sources, fragment_bytes, arguments.batch_mb.saturating_mul(1_000_000));
+            let config = GpuConfig { batch, batches: 3, patience_ps: 0 };
+            let sink = OnGpu::new(Discard::default(), gpu, work, config)?;
+            let (gigabytes_per_s, waits) = rate(sink, sources, fragment_bytes, arguments.seconds)?;
+            let work = if prbs { "PRBS-31 compared" } else { "charges" };
+            rates.push(Rate { work, fragment_bytes, sources, gigabytes_per_s, waits });
+        }
+    }
+    Ok(Report { gpu: gpu.description()?, verified: proof.holds(), proof, rates })
+}
+
+/// GB/s of payload, and how often the GPU was waited for.
+fn rate(
+    mut sink: OnGpu<Discard>,
+    sources: usize,
+    fragment_bytes: usize,
+    seconds: f64,
+) -> Result<(f64, u64), StoreError> {
+    const EVENTS: usize = 40;
+    let sources = sources as u16;
+    let mut sequences: Vec<Prbs31> = (0..sources).map(|source| Prbs31::new(u32::from(source) + 1, true)).collect();
+    let mut payload = |source: usize| {
+        let mut payload = vec![0; fragment_bytes];
+        sequences[source].fill(&mut payload);
+        payload
+    };
+    let events: Vec<Vec<Vec<u8>>> =
+        (0..EVENTS).map(|_| (0..usize::from(sources)).map(&mut payload).collect()).collect();
+    let of = |(source, payload)| Fragment { source, timestamp_ns: 0, crc32c: 0, payload };
+    let events: Vec<Vec<Fragment<'_>>> =
+        events.iter().map(|payloads| (0..).zip(payloads.iter().map(|p| &p[..])).map(of).collect()).collect();
+    let (begun, limit, mut number) = (Instant::now(), Duration::from_secs_f64(seconds.clamp(0.0, 3600.0)), 0);
+    while number == 0 || begun.elapsed() < limit {
+        // The same payloads again: every board begins anew.
+        (0..sources).for_each(|source| sink.reconnected(source));
+        for fragments in &events {
+            sink.store_waiting(&Event { number, timestamp_ns: None, complete: true, fragments, missing: &[] })?;
+            number += 1;
+        }
+    }
+    sink.close()?;
+    let bytes = number as f64 * f64::from(sources) * fragment_bytes as f64;
+    let report = sink.report();
+    let waits = report.lock().map_or(0, |report| report.waits);
+    Ok((bytes / begun.elapsed().as_secs_f64() * 1e-9, waits))
+}
+
+fn text(report: &Report) -> String {
+    let Proof { payloads, payload_bytes, payloads_damaged, payloads_differing, waveforms, charges_differing } =
+        report.proof;
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["work", "fragments", "[GB/s]", "waited for the GPU"]);
+    for Rate { work, fragment_bytes, sources, gigabytes_per_s, waits } in &report.rates {
+        let fragments = format!("{sources} x {fragment_bytes} B");
+        table.add_row([(*work).to_owned(), fragments, format!("{gigabytes_per_s:.2}"), waits.to_string()]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "{}\nPRBS-31: {payloads} payloads, {:.1} MB, errors in {payloads_damaged}: {payloads_differing} differ from the \
+         processor's\ncharges: {waveforms} waveforms: {charges_differing} differ from the processor's\n{table}\n{}",
+        report.gpu,
+        payload_bytes as f64 / 1e6,
+        if report.verified { "verified" } else { "NOT verified" },
+    )
+}

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU's kernels and the commands that use them, on a machine without a GPU.
+
+Promise checked: charges are NumPy's to the bit over all recorded events; kernels.ptx is made of kernels.cu; the
+commands work with a driver (the stand-in of crates/readout/kernels) and say what is missing without one.
+"""
+
+import ctypes
+import ctypes.util
+import importlib.util
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from veth import ended, first_board
+
+ROOT = Path(__file__).resolve().parents[1]
+KERNELS = ROOT / "crates/readout/kernels"
+DATA = ROOT / "data/lst1_run2008/modules.npz"
+COMPILE = ("c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-include", "on_cpu.h")
+LAUNCHER = """
+#include "kernels.cu"
+extern "C" void launch(const u8 *data, const u32 *modules, u32 count, int *out) {
+    on_cpu((count * kWaveforms + 127) / 128, 128, [=] { charges(data, modules, count, out); });
+}
+"""
+
+
+def expected_charges(samples: np.ndarray) -> np.ndarray:
+    """As examples/camera_image.py has them, for both gains: (..., time) to (...)."""
+    return (samples - np.median(samples, axis=-1, keepdims=True)).sum(axis=-1)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a libcuda.so.1 that needs no GPU; its work is done late."""
+    folder = tmp_path_factory.mktemp("driver")
+    subprocess.run([*COMPILE, "driver_standin.cpp", "-o", folder / "libcuda.so.1"], cwd=KERNELS, check=True)
+    (folder / "standin.conf").write_text("late 3\n")
+    return folder
+
+
+def test_charges_are_those_of_numpy_for_every_recorded_waveform(tmp_path: Path, recorded: np.ndarray) -> None:
+    library = tmp_path / "kernels.so"
+    command = [*COMPILE, "-I", KERNELS, "-x", "c++", "-", "-o", library]
+    subprocess.run(command, cwd=KERNELS, input=LAUNCHER, text=True, check=True)
+    launch = ctypes.CDLL(str(library)).launch
+    samples = np.load(DATA)["frag"]
+    modules = recorded.reshape(-1, recorded.shape[-1])
+    offsets = (np.arange(len(modules)) * modules.shape[1]).astype(np.uint32)
+    found = np.full(samples.shape[:-1], -1, np.int32)
+    pointers = (ctypes.c_void_p(array.ctypes.data) for array in (modules, offsets, found))
+    data, table, out = pointers
+    launch(data, table, ctypes.c_uint(len(modules)), out)
+    np.testing.assert_array_equal(found, expected_charges(samples.astype(float)))
+
+
+def test_the_ptx_is_made_of_the_kernels() -> None:
+    spec = importlib.util.spec_from_file_location("make_ptx", KERNELS / "make_ptx.py")
+    make_ptx = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_ptx)
+    text = make_ptx.PTX.read_text()
+    assert text.startswith(make_ptx.header()), "kernels.cu has changed: run crates/readout/kernels/make_ptx.py"
+    if library := make_ptx.nvrtc():
+        assert text == make_ptx.header() + make_ptx.compiled(library)
+
+
+def test_gpu_check_proves_a_driver_and_says_what_is_missing_without_one(built: Path, driver: Path) -> None:
+    def gpu_check(*options: str, folder: Path | None = driver) -> subprocess.CompletedProcess:
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+        command = [built / "penstock", "gpu-check", "--seconds", "0.01", *options]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+
+    report = json.loads(gpu_check("--json").stdout)
+    assert report["verified"] and report["gpu"].startswith("GPU 0: stand-in")
+    assert report["proof"]["payloads_damaged"] > 0 and len(report["rates"]) == 4
+    assert (done := gpu_check()).returncode == 0 and done.stdout.endswith("verified\n")
+    absent = gpu_check("--gpu", "1")
+    assert absent.returncode == 2 and "there is no GPU 1: the driver sees 1" in absent.stderr
+    if ctypes.util.find_library("cuda") is None:
+        missing = gpu_check(folder="/nowhere")
+        assert missing.returncode == 2 and "libcuda.so.1" in missing.stderr and "install it" in missing.stderr
+
+
+def test_recorded_events_get_their_charges_while_they_are_stored(network, driver, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
+    boards, events = 3, 30
+    sender = network.send("--boards", boards, "--payload", "recorded", "--events-file", DATA, "-n", events)
+    folders = ("--out", tmp_path / "run", "--gpu-charges", tmp_path / "charges", "--gpu", 0)
+    addresses = [first_board(k) for k in range(boards)]
+    receiver = network.recv(*addresses, "--events", events, "--reference", DATA, *folders, "--event-timeout", 5000)
+    received, sent = ended(receiver), ended(sender)
+    assert (received.status, sent.status) == (0, 0), received.stdout + received.stderr + sent.stderr
+    assert received.json()["gpu"]["events"] == events
+    samples = np.load(DATA)["frag"].astype(float)
+    table = pq.read_table(tmp_path / "charges")
+    assert table["event_number"].to_pylist() == pq.read_table(tmp_path / "run")["event_number"].to_pylist()
+    for event, payloads in zip(table["event_number"].to_pylist(), table["fragments"].to_pylist(), strict=True):
+        for board, payload in enumerate(payloads):
+            expected = expected_charges(samples[event % len(samples), board::boards])
+            np.testing.assert_array_equal(np.frombuffer(payload, "<i4"), expected.ravel())
+
+
+def test_prbs_is_compared_on_the_gpu_and_a_gpu_that_dies_is_a_fault(network, driver, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
+    recv = (first_board(), "--events", 40, "--payload", "prbs", "--gpu", 0, "--event-timeout", 5000)
+    sender = network.send("-l", 30_000, "-n", 40)
+    good = ended(network.recv(*recv))
+    assert (good.status, ended(sender).status) == (0, 0), good.stdout + good.stderr
+    pattern = good.json()["readout"]["pattern"][0]
+    assert (pattern["messages"], pattern["bytes"], pattern["errors"]) == (40, 40 * 30_000, 0)
+    assert good.json()["gpu"]["compared_again"] == 0
+
+    (driver / "standin.conf").write_text("fail cuLaunchKernel 1 719\n")
+    sender = network.send("-l", 30_000, "-n", 40)
+    dead = ended(network.recv(*recv, "--out", tmp_path / "run"))
+    (driver / "standin.conf").write_text("late 3\n")
+    assert dead.status == 1 and any("CUDA_ERROR_LAUNCH_FAILED (719)" in fault for fault in dead.json()["faults"])
+    assert len(pq.read_table(tmp_path / "run")) == 40
