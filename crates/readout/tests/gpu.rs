@@ -34,14 +34,17 @@ fn config(bytes: usize) -> GpuConfig {
     GpuConfig { batch, batches: 2, patience_ps: PATIENCE_PS }
 }
 
+/// Number, and payloads by source.
+type Stored = (u64, Vec<Vec<u8>>);
+
 /// A sink that others may look into.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<(u64, Vec<u16>, Vec<Vec<u8>>)>>>);
+struct Kept(Arc<Mutex<Vec<Stored>>>);
 
 impl EventSink for Kept {
     fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
         let payloads = event.fragments.iter().map(|fragment| fragment.payload.to_vec()).collect();
-        self.0.lock().unwrap().push((event.number, event.missing.to_vec(), payloads));
+        self.0.lock().unwrap().push((event.number, payloads));
         Ok(())
     }
 
@@ -52,7 +55,7 @@ impl EventSink for Kept {
 
 impl Kept {
     fn numbers(&self) -> Vec<u64> {
-        self.0.lock().unwrap().iter().map(|(number, ..)| *number).collect()
+        self.0.lock().unwrap().iter().map(|(number, _)| *number).collect()
     }
 }
 
@@ -199,7 +202,7 @@ fn charges_of_recorded_events_come_in_order_while_the_events_are_stored() {
     }
     sink.close().unwrap();
     assert_eq!((sink.inner().numbers(), results.numbers()), ((0..20).collect(), (0..20).collect()));
-    for (event, _, found) in results.0.lock().unwrap().iter() {
+    for (event, found) in results.0.lock().unwrap().iter() {
         for (board, (found, payload)) in found.iter().zip(payloads(*event)).enumerate() {
             let expected = if (*event, board) == (7, 1) { Vec::new() } else { charges(payload) };
             assert_eq!(*found, expected, "event {event}, board {board}");

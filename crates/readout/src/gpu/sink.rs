@@ -50,7 +50,7 @@ pub struct GpuReport {
     /// Why its work ended early, and the first event without results.
     pub failure: Option<String>,
     pub first_event_without: Option<u64>,
-    /// By board; none if no pattern was compared.
+    /// By board, once the sink is closed; none if no pattern was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Vec<PatternReport>>,
 }
@@ -77,6 +77,8 @@ pub struct OnGpu<S> {
     /// Boards that began anew since the last event.
     restarted: Vec<u16>,
     now_ps: u64,
+    /// When results are looked for again.
+    next_look_ps: u64,
     filling_since_ps: u64,
     waiting: bool,
     report: Arc<Mutex<GpuReport>>,
@@ -105,6 +107,7 @@ impl<S: EventSink> OnGpu<S> {
             handed_on: 0,
             restarted: Vec::new(),
             now_ps: 0,
+            next_look_ps: 0,
             filling_since_ps: 0,
             waiting: false,
             report: Arc::default(),
@@ -200,8 +203,12 @@ impl<S: EventSink> OnGpu<S> {
 
     /// A batch with room for an event is in front of `free` when this is `Ok`, unless the GPU's work is over.
     fn make_room(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
+        if self.free.front().is_some_and(|batch| batch.has_room_for(event)) {
+            self.waiting = false;
+            return Ok(());
+        }
         self.collect(false)?;
-        if self.free.front().is_some_and(|batch| !batch.is_empty() && !batch.has_room_for(event)) {
+        if self.free.front().is_some_and(|batch| !batch.is_empty()) {
             if let Err(error) = self.send() {
                 self.fail(Some(event.number), error.to_string());
             }
@@ -274,16 +281,15 @@ impl<S: EventSink> EventSink for OnGpu<S> {
         if let Results::Charges(sink) = &mut self.results {
             sink.handle_timeout(now_ps)?;
         }
-        self.collect(false)?;
+        if now_ps >= self.next_look_ps {
+            self.next_look_ps = now_ps.saturating_add(LOOK_PS);
+            self.collect(false)?;
+        }
         let due = now_ps >= self.filling_since_ps.saturating_add(self.config.patience_ps);
         if due && self.free.front().is_some_and(|batch| !batch.is_empty()) {
             if let Err(error) = self.send() {
                 self.fail(None, error.to_string());
             }
-        }
-        if let Results::Pattern(monitor) = &self.results {
-            let reports = monitor.reports().to_vec();
-            self.noted().pattern = Some(reports);
         }
         Ok(())
     }
@@ -294,7 +300,7 @@ impl<S: EventSink> EventSink for OnGpu<S> {
     }
 
     fn poll_timeout(&self) -> Option<u64> {
-        let under_way = (!self.under_way.is_empty()).then(|| self.now_ps.saturating_add(LOOK_PS));
+        let under_way = (!self.under_way.is_empty()).then_some(self.next_look_ps);
         let filling = self.free.front().filter(|batch| !batch.is_empty());
         let filling = filling.map(|_| self.filling_since_ps.saturating_add(self.config.patience_ps));
         let results = match &self.results {
