@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GPU's kernels and the commands that use them, on a machine without a GPU.
 
-Promise checked: charges are NumPy's to the bit over all recorded events; kernels.ptx is made of kernels.cu; the
-commands work with a driver (the stand-in of crates/readout/kernels) and say what is missing without one.
+Promise checked: charges are NumPy's to the bit over all recorded events; kernels.ptx is made of kernels.cu, and its
+instructions, executed one by one, give the same; the commands work with a driver (the stand-in of
+crates/readout/kernels) and say what is missing without one.
 """
 
 import ctypes
@@ -11,14 +12,21 @@ import importlib.util
 import json
 import os
 import subprocess
+import sys
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from ptx import Kernel
 from veth import ended, first_board
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tb/lib"))
+
+from source_model import prbs31_bytes  # noqa: E402
+
 KERNELS = ROOT / "crates/readout/kernels"
 DATA = ROOT / "data/lst1_run2008/modules.npz"
 COMPILE = ("c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-include", "on_cpu.h")
@@ -67,6 +75,47 @@ def test_the_ptx_is_made_of_the_kernels() -> None:
     assert text.startswith(make_ptx.header()), "kernels.cu has changed: run crates/readout/kernels/make_ptx.py"
     if library := make_ptx.nvrtc():
         assert text == make_ptx.header() + make_ptx.compiled(library)
+
+
+def test_the_ptx_computes_the_charges_of_recorded_waveforms(recorded: np.ndarray) -> None:
+    modules, samples = recorded[44, 100:102], np.load(DATA)["frag"][44, 100:102].astype(float)
+    memory = bytearray(modules.tobytes() + bytes(-modules.size % 16))
+    table = len(memory)
+    memory += np.array([0, modules.shape[1]], np.uint32).tobytes()
+    out = len(memory)
+    memory += bytes(4 * 28)
+    Kernel((KERNELS / "kernels.ptx").read_text(), "charges").launch(1, 32, memory, 0, table, 2, out)
+    np.testing.assert_array_equal(np.frombuffer(memory[out:], "<i4"), expected_charges(samples).ravel())
+
+
+def step(state: int, bits: int) -> int:
+    """Stages of O.150's register, the oldest in bit 0, so many bits on."""
+    for _ in range(bits):
+        state = state >> 1 | ((state ^ state >> 3) & 1) << 30
+    return state
+
+
+def test_the_ptx_counts_the_wrong_bits_of_prbs_31() -> None:
+    seed, begin = 0x1234_5678, 5000
+    sequence = np.fromiter(islice(prbs31_bytes(seed, True), begin + 133), np.uint8)
+    jumps = np.zeros((32, 31), np.uint32)
+    jumps[0] = [step(1 << bit, 8) for bit in range(31)]
+    for k in range(1, 32):
+        for bit, state in enumerate(jumps[k - 1]):
+            jumps[k, bit] = np.bitwise_xor.reduce(jumps[k - 1][[int(state) >> i & 1 == 1 for i in range(31)]])
+    first, second = sequence[:200].copy(), sequence[begin:].copy()
+    first[[77, 78, 199]] ^= np.array([0x10, 0xFF, 0x81], np.uint8)
+    second[[131, 132]] ^= 1
+    memory = bytearray(first.tobytes() + second.tobytes() + bytes(3))
+    places = [len(memory)]
+    for part in (np.array([[0, 0, 200, seed], [200, begin, 133, seed]], np.uint32), jumps, np.zeros(4, np.uint32)):
+        memory += part.tobytes()
+        places.append(len(memory))
+    pieces, table, found, _ = places
+    kernel = Kernel((KERNELS / "kernels.ptx").read_text(), "prbs31_errors")
+    kernel.launch(2, 32, memory, 0, pieces, 2, table, 0xFFFFFFFF, found)
+    errors = np.frombuffer(memory[found:], np.uint32).reshape(2, 2)
+    assert errors[:, 0].tolist() == [1 + 8 + 2, 2] and (~errors[:, 1]).tolist() == [77, begin + 131]
 
 
 def test_gpu_check_proves_a_driver_and_says_what_is_missing_without_one(built: Path, driver: Path) -> None:
