@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // All ways to the registers: the pins of the chip, IPbus over UDP, and the connection manager; with the network
-// services that carry the last two. Frames in and out are DATA_W wide, inside everything is 64 bits.
+// services that carry the last two. Frames in and out are DATA_W wide, inside everything is 16 bits.
 // Joins the modules and holds no logic of its own.
 //
 //   frames -> service_rx -> services <-> ipbus_target ------+
@@ -80,9 +80,10 @@ module slow_control
   import services_pkg::udp_peer_t;
 
   // ---- frames ---------------------------------------------------------------------------------------
-  logic [63:0] rx_tdata, tx_tdata;
-  logic [7:0]  rx_tkeep, tx_tkeep;
-  logic rx_tvalid, rx_tready, rx_tlast, tx_tvalid, tx_tready, tx_tlast;
+  logic [15:0] rx_tdata, tx_data;
+  logic [1:0]  rx_tkeep;
+  logic [12:0] tx_index;
+  logic rx_tvalid, rx_tready, rx_tlast, tx_room, tx_valid, tx_body, tx_last, tx_odd, tx_commit;
 
   service_rx #(
     .DATA_W(DATA_W)
@@ -107,11 +108,14 @@ module slow_control
     .DATA_W(DATA_W)
   ) u_tx (
     .clk, .rst,
-    .s_axis_tdata (tx_tdata),
-    .s_axis_tkeep (tx_tkeep),
-    .s_axis_tvalid(tx_tvalid),
-    .s_axis_tready(tx_tready),
-    .s_axis_tlast (tx_tlast),
+    .room     (tx_room),
+    .wr_valid (tx_valid),
+    .wr_index (tx_index),
+    .wr_data  (tx_data),
+    .wr_body  (tx_body),
+    .wr_last  (tx_last),
+    .wr_odd   (tx_odd),
+    .wr_commit(tx_commit),
     .m_axis_tdata (m_axis_tx_tdata),
     .m_axis_tkeep (m_axis_tx_tkeep),
     .m_axis_tvalid(m_axis_tx_tvalid),
@@ -120,14 +124,14 @@ module slow_control
   );
 
   // ---- services -------------------------------------------------------------------------------------
-  logic [63:0] ipbus_rx_tdata, ipbus_tx_tdata;
-  logic [7:0]  ipbus_rx_tkeep, ipbus_tx_tkeep;
+  logic [15:0] ipbus_rx_tdata, ipbus_tx_tdata;
+  logic [1:0]  ipbus_rx_tkeep, ipbus_tx_tkeep;
   logic ipbus_rx_tvalid, ipbus_rx_tready, ipbus_rx_tlast, ipbus_tx_tvalid, ipbus_tx_tready, ipbus_tx_tlast;
   udp_peer_t ipbus_rx_tuser, ipbus_tx_tuser;
 
   logic cm_rx_tvalid, cm_rx_tready, cm_rx_tlast, cm_tx_tvalid, cm_tx_tready, cm_tx_tlast;
   logic lookup_valid, lookup_ready, found_valid, found;
-  logic [63:0] cm_rx_tdata, cm_tx_tdata;
+  logic [15:0] cm_rx_tdata, cm_tx_tdata;
   logic [31:0] cm_rx_ip, cm_tx_ip, lookup_ip;
   logic [15:0] unused_cm_rx_sport, unused_cm_rx_dport, cm_tx_dport, cm_tx_sport;
   logic [47:0] found_mac;
@@ -146,11 +150,7 @@ module slow_control
     .s_axis_rx_tvalid(rx_tvalid),
     .s_axis_rx_tready(rx_tready),
     .s_axis_rx_tlast (rx_tlast),
-    .m_axis_tx_tdata (tx_tdata),
-    .m_axis_tx_tkeep (tx_tkeep),
-    .m_axis_tx_tvalid(tx_tvalid),
-    .m_axis_tx_tready(tx_tready),
-    .m_axis_tx_tlast (tx_tlast),
+    .tx_room, .tx_valid, .tx_index, .tx_data, .tx_body, .tx_last, .tx_odd, .tx_commit,
     .m_axis_ipbus_tdata (ipbus_rx_tdata),
     .m_axis_ipbus_tkeep (ipbus_rx_tkeep),
     .m_axis_ipbus_tvalid(ipbus_rx_tvalid),
@@ -192,53 +192,19 @@ module slow_control
   logic [N-1:0][1:0]  bresp, rresp;
   logic [N-1:0] awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
 
-  // IPbus and the connection manager work on 16 bits.
-  logic [15:0] ipbus16_rx_tdata, ipbus16_tx_tdata, cm16_rx_tdata, cm16_tx_tdata;
-  logic [1:0]  ipbus16_rx_tkeep, ipbus16_tx_tkeep;
-  logic ipbus16_rx_tvalid, ipbus16_rx_tready, ipbus16_rx_tlast, ipbus16_tx_tvalid, ipbus16_tx_tready, ipbus16_tx_tlast;
-  logic cm16_rx_tvalid, cm16_rx_tready, cm16_rx_tlast, cm16_tx_tvalid, cm16_tx_tready, cm16_tx_tlast;
-
-  axis_narrow u_ipbus_narrow (
+  ipbus_target u_ipbus (
     .clk, .rst,
     .s_axis_tdata (ipbus_rx_tdata),
     .s_axis_tkeep (ipbus_rx_tkeep),
     .s_axis_tvalid(ipbus_rx_tvalid),
     .s_axis_tready(ipbus_rx_tready),
     .s_axis_tlast (ipbus_rx_tlast),
-    .m_axis_tdata (ipbus16_rx_tdata),
-    .m_axis_tkeep (ipbus16_rx_tkeep),
-    .m_axis_tvalid(ipbus16_rx_tvalid),
-    .m_axis_tready(ipbus16_rx_tready),
-    .m_axis_tlast (ipbus16_rx_tlast)
-  );
-
-  axis_widen u_ipbus_widen (
-    .clk, .rst,
-    .s_axis_tdata (ipbus16_tx_tdata),
-    .s_axis_tkeep (ipbus16_tx_tkeep),
-    .s_axis_tvalid(ipbus16_tx_tvalid),
-    .s_axis_tready(ipbus16_tx_tready),
-    .s_axis_tlast (ipbus16_tx_tlast),
+    .s_axis_tuser (ipbus_rx_tuser),
     .m_axis_tdata (ipbus_tx_tdata),
     .m_axis_tkeep (ipbus_tx_tkeep),
     .m_axis_tvalid(ipbus_tx_tvalid),
     .m_axis_tready(ipbus_tx_tready),
-    .m_axis_tlast (ipbus_tx_tlast)
-  );
-
-  ipbus_target u_ipbus (
-    .clk, .rst,
-    .s_axis_tdata (ipbus16_rx_tdata),
-    .s_axis_tkeep (ipbus16_rx_tkeep),
-    .s_axis_tvalid(ipbus16_rx_tvalid),
-    .s_axis_tready(ipbus16_rx_tready),
-    .s_axis_tlast (ipbus16_rx_tlast),
-    .s_axis_tuser (ipbus_rx_tuser),
-    .m_axis_tdata (ipbus16_tx_tdata),
-    .m_axis_tkeep (ipbus16_tx_tkeep),
-    .m_axis_tvalid(ipbus16_tx_tvalid),
-    .m_axis_tready(ipbus16_tx_tready),
-    .m_axis_tlast (ipbus16_tx_tlast),
+    .m_axis_tlast (ipbus_tx_tlast),
     .m_axis_tuser (ipbus_tx_tuser),
     .m_axil_awaddr(awaddr[Ipbus]),
     .m_axil_awprot(awprot[Ipbus]),
@@ -262,34 +228,6 @@ module slow_control
     .stat(stat.ipbus)
   );
 
-  axis_narrow u_cm_narrow (
-    .clk, .rst,
-    .s_axis_tdata (cm_rx_tdata),
-    .s_axis_tkeep ('1),
-    .s_axis_tvalid(cm_rx_tvalid),
-    .s_axis_tready(cm_rx_tready),
-    .s_axis_tlast (cm_rx_tlast),
-    .m_axis_tdata (cm16_rx_tdata),
-    .m_axis_tkeep (),
-    .m_axis_tvalid(cm16_rx_tvalid),
-    .m_axis_tready(cm16_rx_tready),
-    .m_axis_tlast (cm16_rx_tlast)
-  );
-
-  axis_widen u_cm_widen (
-    .clk, .rst,
-    .s_axis_tdata (cm16_tx_tdata),
-    .s_axis_tkeep ('1),
-    .s_axis_tvalid(cm16_tx_tvalid),
-    .s_axis_tready(cm16_tx_tready),
-    .s_axis_tlast (cm16_tx_tlast),
-    .m_axis_tdata (cm_tx_tdata),
-    .m_axis_tkeep (),
-    .m_axis_tvalid(cm_tx_tvalid),
-    .m_axis_tready(cm_tx_tready),
-    .m_axis_tlast (cm_tx_tlast)
-  );
-
   connection_manager #(
     .N_QP   (N_QP),
     .CLK_KHZ(CLK_KHZ)
@@ -300,15 +238,15 @@ module slow_control
     .local_ip(settings.local_ip),
     .qpn_base(settings.qpn_base),
     .qp_err_valid, .qp_err_qp,
-    .s_axis_cm_tdata (cm16_rx_tdata),
-    .s_axis_cm_tvalid(cm16_rx_tvalid),
-    .s_axis_cm_tready(cm16_rx_tready),
-    .s_axis_cm_tlast (cm16_rx_tlast),
+    .s_axis_cm_tdata (cm_rx_tdata),
+    .s_axis_cm_tvalid(cm_rx_tvalid),
+    .s_axis_cm_tready(cm_rx_tready),
+    .s_axis_cm_tlast (cm_rx_tlast),
     .cm_rx_ip,
-    .m_axis_cm_tdata (cm16_tx_tdata),
-    .m_axis_cm_tvalid(cm16_tx_tvalid),
-    .m_axis_cm_tready(cm16_tx_tready),
-    .m_axis_cm_tlast (cm16_tx_tlast),
+    .m_axis_cm_tdata (cm_tx_tdata),
+    .m_axis_cm_tvalid(cm_tx_tvalid),
+    .m_axis_cm_tready(cm_tx_tready),
+    .m_axis_cm_tlast (cm_tx_tlast),
     .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
     .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
     .m_axil_awaddr(awaddr[Cm]),

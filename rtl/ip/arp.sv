@@ -18,10 +18,8 @@ module arp
   // verilator lint_on UNUSEDSIGNAL
   input  logic          link_up,
 
-  // An ARP packet for Ethernet and IPv4 has come.
-  input  logic rx_valid,
   // verilator lint_off UNUSEDSIGNAL
-  input  arp_t rx,
+  input  heard_t heard,
   // verilator lint_on UNUSEDSIGNAL
 
   // One lookup at a time: ready when a new one may come; its answer is a pulse of found_valid.
@@ -30,12 +28,14 @@ module arp
   input  logic [31:0] lookup_ip,
   output logic        found_valid,
   output logic        found,
-  output logic [47:0] found_mac,
+  output logic [47:0] found_mac,    // while found_valid
 
   // to service_framer
-  output tx_req_t req,
-  output logic    req_valid,
-  input  logic    req_ready,
+  output logic        wanted,
+  input  logic        granted,
+  input  logic        sent,
+  input  word_index_t index,
+  output sent_t       word,
 
   output logic stat_requests,
   output logic stat_replies,
@@ -64,58 +64,95 @@ module arp
     end
   end
 
-  // ---- what a received packet means ---------------------------------------------------------------------
-  typedef struct packed {
-    logic        teaches;    // where its sender is
-    logic        request;    // to us: answer it
-    logic        reply;      // to us
-    logic        insert;     // its sender may enter the cache
-    logic        unasked;    // a reply that may refresh an entry at most
-    logic [47:0] mac;
-    logic [31:0] ip;
-  } heard_t;
+  logic have_ip_q;
+  always_ff @(posedge clk) have_ip_q <= local_ip != '0;
 
-  logic   have_ip, to_us, sender_ok, conflict, oper_ok;
-  heard_t heard, told;
-  logic   heard_valid, heard_room, told_valid, told_take, told_start;
+  // ---- what a received packet means, found out while it passes ------------------------------------------------
+  logic request_q, reply_q;               // its operation
+  logic group_q, mac_zero_q, mac_own_q;   // its sender
+  logic ip_zero_q, ip_own_q, on_link_q;
+  logic to_us_q;
+  logic is_arp, sender_ok, conflict, teaches, keep, lost;
 
-  function automatic logic on_link(logic [31:0] ip, logic [31:0] own, logic [31:0] mask);
-    return ((ip ^ own) & mask) == '0;
-  endfunction
+  always_ff @(posedge clk) begin
+    if (heard.valid) begin
+      case (heard.index)
+        WordOper: begin
+          request_q <= heard.data == ArpRequest;
+          reply_q   <= heard.data == ArpReply;
+        end
+        WordSha: {group_q, mac_zero_q, mac_own_q} <= {heard.data[8], heard.zero, heard.same};
+        WordSha + 5'd1, WordSha + 5'd2:
+          {mac_zero_q, mac_own_q} <= {mac_zero_q && heard.zero, mac_own_q && heard.same};
+        WordSpa: begin
+          {ip_zero_q, ip_own_q} <= {heard.zero, heard.same};
+          on_link_q             <= (heard.differs & cfg.netmask[31:16]) == '0;
+        end
+        WordSpa + 5'd1: begin
+          {ip_zero_q, ip_own_q} <= {ip_zero_q && heard.zero, ip_own_q && heard.same};
+          on_link_q             <= on_link_q && (heard.differs & cfg.netmask[15:0]) == '0;
+        end
+        WordTpa: to_us_q <= have_ip_q && heard.same;
+        WordTpa + 5'd1: to_us_q <= to_us_q && heard.same;
+        default: ;
+      endcase
+    end
+  end
 
-  assign have_ip   = local_ip != '0;
-  assign to_us     = have_ip && rx.tpa == local_ip;
-  assign oper_ok   = rx.oper == ArpRequest[15:0] || rx.oper == ArpReply[15:0];
-  assign sender_ok = !rx.sha[40] && rx.sha != '0 && rx.sha != local_mac && oper_ok;
-  assign conflict  = sender_ok && have_ip && rx.spa == local_ip;
-
+  assign is_arp    = heard.done && heard.kind == KindArp;
+  assign sender_ok = !group_q && !mac_zero_q && !mac_own_q && (request_q || reply_q);
+  assign conflict  = is_arp && sender_ok && have_ip_q && ip_own_q;
+  assign keep      = is_arp && sender_ok && !conflict;
   // A probe (RFC 5227) has no sender address: it is answered and teaches nothing.
-  logic teaches;
-  assign teaches     = rx.spa != '0 && on_link(rx.spa, local_ip, cfg.netmask);
-  assign heard_valid = rx_valid && sender_ok && !conflict;
-  assign heard       = '{
-    teaches: teaches,
-    request: to_us && rx.oper == ArpRequest[15:0],
-    reply:   to_us && rx.oper == ArpReply[15:0] && teaches,
-    insert:  to_us && rx.oper == ArpRequest[15:0] && teaches,
-    unasked: rx.oper == ArpReply[15:0],
-    mac:     rx.sha,
-    ip:      rx.spa
-  };
+  assign teaches   = !ip_zero_q && on_link_q;
 
-  sync_fifo #(
-    .W    ($bits(heard_t)),
-    .DEPTH(4)
+  // ---- those that wait: the sender's addresses, and behind them what was found out ----------------------------
+  localparam words_t      Sender      = span(WordSha, 3) | span(WordSpa, 2);
+  localparam int unsigned SenderWords = 5;
+
+  typedef struct packed {
+    logic to_us;
+    logic reply;
+    logic teaches;
+  } meaning_t;
+
+  // What is told from here on: its sender is shown word by word.
+  meaning_t    told;
+  logic [47:0] told_mac;
+  logic [31:0] told_ip;
+  logic [2:0]  shown_q;
+  logic [15:0] stored;
+  logic        stored_valid, told_valid, told_take, told_start, told_request, told_reply;
+
+  frame_store #(
+    .W    (16),
+    .DEPTH(64)
   ) u_heard (
     .clk, .rst,
-    .s_data (heard),
-    .s_valid(heard_valid),
-    .s_ready(heard_room),
-    .m_data (told),
-    .m_valid(told_valid),
-    .m_ready(told_take),
-    .level  ()
+    .wr_data (heard.done ? 16'({to_us_q, reply_q, teaches}) : heard.data),
+    .wr_valid(keep || (heard.valid && Sender[heard.index])),
+    .commit  (keep),
+    .drop    (heard.done && !keep),
+    .lost    (lost),
+    .level   (),
+    .rd_data (stored),
+    .rd_valid(stored_valid),
+    .rd_ready(told_take || shown_q != 3'(SenderWords))
   );
+
+  assign told         = stored[2:0];
+  assign told_valid   = stored_valid && shown_q == 3'(SenderWords);
+  assign told_request = told.to_us && !told.reply;
+  assign told_reply   = told.to_us && told.reply && told.teaches;
+
+  always_ff @(posedge clk) begin
+    if (told_take) shown_q <= '0;
+    else if (stored_valid && shown_q != 3'(SenderWords)) begin
+      {told_mac, told_ip} <= {told_mac[31:0], told_ip, stored};
+      shown_q             <= shown_q + 1'b1;
+    end
+    if (rst) shown_q <= '0;
+  end
 
   // ---- lookups ------------------------------------------------------------------------------------------
   typedef enum logic [2:0] {
@@ -127,6 +164,16 @@ module arp
     StWait      // for its reply
   } state_e;
 
+  // What is being sent, once the framer has begun.
+  typedef enum logic [1:0] {
+    AsReply,
+    AsQuestion,
+    AsAnnouncement
+  } frame_e;
+
+  frame_e frame_q;
+  logic   sending_q;
+
   state_e      state_q;
   logic [31:0] hop, hop_q;  // hop_q is the address itself in StHop
   logic        hop_ok;
@@ -134,17 +181,20 @@ module arp
   logic [15:0] wait_ms_q;
   logic        ask_sent, asking, answered;
 
+  function automatic logic on_link(logic [31:0] ip, logic [31:0] own, logic [31:0] mask);
+    return ((ip ^ own) & mask) == '0;
+  endfunction
+
   assign hop    = on_link(hop_q, local_ip, cfg.netmask) ? hop_q : cfg.gateway;
-  assign hop_ok = have_ip && hop_q != '0 && hop_q[31:28] < 4'hE && hop != '0 && hop != local_ip;
+  assign hop_ok = have_ip_q && hop_q != '0 && hop_q[31:28] < 4'hE && hop != '0 && hop != local_ip;
   assign asking = state_q == StAsk || state_q == StWait;
 
   // ---- the cache, shared by what was heard and by the lookup ----------------------------------------------
   logic op_ready, op_done, op_hit, op_busy_q, op_lookup_q, op_for_told, op_for_lookup;
-  logic [47:0] op_mac;
   logic started_q, told_unasked_q, reply_pending_q, asked_for, for_told;
   logic changed_q;  // an own address: what the cache holds may be of another network
 
-  assign asked_for     = asking && told.reply && told.ip == hop_q;
+  assign asked_for     = asking && told_reply && told_ip == hop_q;
   assign op_for_told   = told_valid && !op_busy_q && !started_q;
   assign op_for_lookup = !told_valid && !op_busy_q && state_q == StSearch;
   assign for_told      = op_busy_q ? !op_lookup_q : told_valid;
@@ -160,12 +210,12 @@ module arp
     .op_valid  (op_for_told || op_for_lookup),
     .op_ready  (op_ready),
     .op_confirm(op_for_told && told.teaches),
-    .op_insert (told.insert || asked_for),
-    .op_ip     (for_told ? told.ip : hop_q),
-    .op_mac    (told.mac),
+    .op_insert ((told_request && told.teaches) || asked_for),
+    .op_ip     (for_told ? told_ip : hop_q),
+    .op_mac    (told_mac),
     .done      (op_done),
     .hit       (op_hit),
-    .mac       (op_mac)
+    .mac       (found_mac)
   );
 
   assign answered = told_start && asked_for;
@@ -176,14 +226,15 @@ module arp
     if (told_start || (op_for_lookup && op_ready)) begin
       op_busy_q      <= 1'b1;
       op_lookup_q    <= !told_valid;
-      told_unasked_q <= told.unasked && !asked_for;
+      told_unasked_q <= told.reply && !asked_for;
     end else if (op_done) begin
       op_busy_q <= 1'b0;
     end
     if (rst) {op_busy_q, started_q} <= '0;
   end
 
-  assign lookup_ready = state_q == StReady;
+  // An address that is being asked for stays until the frame has gone.
+  assign lookup_ready = state_q == StReady && !sending_q;
 
   always_ff @(posedge clk) begin
     found_valid     <= 1'b0;
@@ -191,7 +242,7 @@ module arp
     if (ms_tick_q && wait_ms_q != '0) wait_ms_q <= wait_ms_q - 1'b1;
     case (state_q)
       StReady:
-        if (lookup_valid) begin
+        if (lookup_valid && lookup_ready) begin
           hop_q   <= lookup_ip;
           tries_q <= cfg.arp_tries;
           state_q <= StHop;
@@ -207,8 +258,7 @@ module arp
       StSearch: if (op_for_lookup && op_ready) state_q <= StAnswer;
       StAnswer:
         if (op_done && op_lookup_q) begin
-          state_q   <= op_hit ? StReady : StAsk;
-          found_mac <= op_mac;
+          state_q <= op_hit ? StReady : StAsk;
           {found_valid, found} <= {op_hit, op_hit};
         end
       StAsk:
@@ -227,11 +277,11 @@ module arp
           end
         end
     endcase
-    if (answered) begin
-      state_q              <= StReady;
-      found_mac            <= told.mac;
-      {found_valid, found} <= 2'b11;
-      stat_unresolved      <= 1'b0;
+    if (answered) begin  // the cache will know it when it is asked again
+      state_q         <= StSearch;
+      tries_q         <= cfg.arp_tries;
+      found_valid     <= 1'b0;
+      stat_unresolved <= 1'b0;
     end
     if (rst) begin
       state_q         <= StReady;
@@ -248,14 +298,14 @@ module arp
   logic [3:0]  defend_s_q;
   logic        defend_q;
 
-  assign announce = cfg.gratuitous && have_ip && link_up
+  assign announce = cfg.gratuitous && have_ip_q && link_up
                  && (defend_q || (announce_left_q != '0 && announce_ms_q == '0));
 
   always_ff @(posedge clk) begin
     address_q  <= {local_mac, local_ip};
     link_q     <= link_up;
     changed_q  <= address_q != {local_mac, local_ip};
-    conflict_q <= rx_valid && conflict;
+    conflict_q <= conflict;
     if (ms_tick_q && announce_ms_q != '0) announce_ms_q <= announce_ms_q - 1'b1;
     if (second_q && defend_s_q != '0) defend_s_q <= defend_s_q - 1'b1;
     if (conflict_q && defend_s_q == '0 && cfg.gratuitous) begin
@@ -281,38 +331,65 @@ module arp
   end
 
   // ---- what is sent: replies first ------------------------------------------------------------------------------
-  // What is offered may still change; what the framer takes is what counts as sent.
-  arp_l4_t asked;
+  // What is wanted may still change; what the framer grants is what counts as sent.
+  frame_e      next;
+  logic [31:0] target;
+  logic [15:0] mac_word;
 
-  assign req_valid = reply_pending_q || state_q == StAsk || announce;
-  assign ask_sent  = req_ready && !reply_pending_q && state_q == StAsk;
-  assign announced = req_ready && !reply_pending_q && state_q != StAsk && announce;
-
-  always_comb begin
-    asked = '{oper: ArpRequest[15:0], tha: '0};
-    req   = '{kind: SendArp, dst_mac: MacBroadcast, ip: state_q == StAsk ? hop_q : local_ip, default: '0};
-    if (reply_pending_q) begin
-      asked       = '{oper: ArpReply[15:0], tha: told.mac};
-      req.dst_mac = told.mac;
-      req.ip      = told.ip;
-    end
-    req.l4 = asked;
-  end
+  assign wanted    = reply_pending_q || state_q == StAsk || announce;
+  assign next      = reply_pending_q ? AsReply : state_q == StAsk ? AsQuestion : AsAnnouncement;
+  assign ask_sent  = granted && next == AsQuestion;
+  assign announced = granted && next == AsAnnouncement;
 
   always_ff @(posedge clk) begin
-    if (told_start && told.request) reply_pending_q <= 1'b1;
-    else if (req_ready) reply_pending_q <= 1'b0;
-    if (rst) reply_pending_q <= 1'b0;
+    if (granted) begin
+      frame_q   <= next;
+      sending_q <= 1'b1;
+    end else if (sent) begin
+      sending_q <= 1'b0;
+    end
+    if (told_start && told_request) reply_pending_q <= 1'b1;
+    else if (sent && frame_q == AsReply) reply_pending_q <= 1'b0;
+    if (rst) {sending_q, reply_pending_q} <= '0;
+  end
+
+  assign target     = frame_q == AsReply ? told_ip : frame_q == AsQuestion ? hop_q : local_ip;
+  assign word.valid = 1'b1;
+  assign word.odd   = 1'b0;
+  assign word.last  = 1'b1;
+
+  always_comb begin
+    unique case (index)
+      WordDst, WordTha:               mac_word = told_mac[47:32];
+      WordDst + 5'd1, WordTha + 5'd1: mac_word = told_mac[31:16];
+      default:                        mac_word = told_mac[15:0];
+    endcase
+    case (index)
+      WordDst, WordDst + 5'd1, WordDst + 5'd2: word.data = frame_q == AsReply ? mac_word : MacBroadcast[15:0];
+      WordHtype:      word.data = ArpHtype;
+      WordPtype:      word.data = ArpPtype;
+      WordLengths:    word.data = ArpLengths;
+      WordOper:       word.data = frame_q == AsReply ? ArpReply : ArpRequest;
+      WordTpa:        word.data = target[31:16];
+      WordTpa + 5'd1: word.data = target[15:0];
+      default:        word.data = frame_q == AsReply ? mac_word : '0;
+    endcase
   end
 
   // ---- counts ---------------------------------------------------------------------------------------------------
+  // A packet may be refused as it comes while the cache refuses what an earlier one taught: one of them waits.
+  logic refused_here, refused_there, refused_too_q;
+
+  assign refused_here  = (is_arp && !sender_ok) || (keep && lost);
+  assign refused_there = op_done && !op_lookup_q && told_unasked_q && !(op_hit && told.teaches);
+
   always_ff @(posedge clk) begin
-    stat_requests      <= told_start && told.request;
-    stat_replies       <= op_done && !op_lookup_q && told.reply && (op_hit || !told_unasked_q);
-    stat_refused       <= (rx_valid && !sender_ok) || (heard_valid && !heard_room)
-                       || (op_done && !op_lookup_q && told_unasked_q && !(op_hit && told.teaches));
+    stat_requests      <= told_start && told_request;
+    stat_replies       <= op_done && !op_lookup_q && told_reply && (op_hit || !told_unasked_q);
+    stat_refused       <= refused_here || refused_there || refused_too_q;
+    refused_too_q      <= refused_too_q ? refused_here || refused_there : refused_here && refused_there;
     stat_conflicts     <= conflict_q;
     stat_requests_sent <= ask_sent;
-    if (rst) {stat_requests, stat_replies, stat_refused, stat_conflicts, stat_requests_sent} <= '0;
+    if (rst) {stat_requests, stat_replies, stat_refused, refused_too_q, stat_conflicts, stat_requests_sent} <= '0;
   end
 endmodule

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Lets the connection manager's messages through to udp_tx once the next hop of each is found.
+// Lets the connection manager's messages through to udp_send once the next hop of each is found.
 // Promise: one datagram for each message whose address can be found, in their order; a message for an
 // address that nobody answers for is dropped (the manager's peers ask again).
 module cm_port
@@ -8,11 +8,10 @@ module cm_port
   input  logic clk,
   input  logic rst,
 
-  input  logic [63:0] s_axis_tdata,
   input  logic        s_axis_tvalid,
   output logic        s_axis_tready,
   input  logic        s_axis_tlast,
-  input  logic [31:0] ip,               // with every beat of a message
+  input  logic [31:0] ip,               // with every word of a message
   input  logic [15:0] dport,
 
   output logic        lookup_valid,
@@ -23,11 +22,8 @@ module cm_port
   input  logic [47:0] found_mac,
 
   output udp_peer_t   peer,
-  output logic [63:0] m_axis_tdata,
-  output logic [7:0]  m_axis_tkeep,
-  output logic        m_axis_tvalid,
-  input  logic        m_axis_tready,
-  output logic        m_axis_tlast
+  output logic        m_axis_tvalid,    // the words themselves pass by
+  input  logic        m_axis_tready
 );
   typedef enum logic [2:0] {
     StIdle,
@@ -43,10 +39,7 @@ module cm_port
   assign lookup_valid  = state_q == StLookup;
   assign lookup_ip     = ip;
   assign peer          = '{mac: mac_q, ip: ip, port: dport};
-  assign m_axis_tdata  = s_axis_tdata;
-  assign m_axis_tkeep  = '1;
   assign m_axis_tvalid = s_axis_tvalid && state_q == StSend;
-  assign m_axis_tlast  = s_axis_tlast;
   assign s_axis_tready = (m_axis_tready && state_q == StSend) || state_q == StDrop;
 
   always_ff @(posedge clk) begin

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Queue of words in block RAM that shows a frame to its reader only when the writer has settled it.
 // Promise: words of a dropped or lost frame are never read; a committed frame can be read one word a
-// cycle without a gap. `commit` and `drop` concern the words written before their own cycle, so the
-// next frame may begin in it. A frame that met a full store is lost: its commit is a drop.
+// cycle without a gap. `commit` and `drop` concern the words written up to their own cycle, that one
+// included. A frame that met a full store is lost: its commit is a drop.
 module frame_store #(
   parameter  int unsigned W     = 64,
   parameter  int unsigned DEPTH = 1024,
@@ -14,8 +14,7 @@ module frame_store #(
   input  logic         wr_valid,
   input  logic         commit,
   input  logic         drop,
-  output logic         full,      // no word can be written now
-  output logic         lost,      // the frame in front of `commit` is incomplete
+  output logic         lost,      // the frame is incomplete
   output logic [PtrW:0] level,    // words of whole frames that wait
   output logic [W-1:0] rd_data,
   output logic         rd_valid,
@@ -25,29 +24,27 @@ module frame_store #(
     $fatal(1, "%m: DEPTH %0d is not a power of two above 1", DEPTH);
   end
 
-  logic [PtrW:0] head_q;       // behind the last word written
-  logic [PtrW:0] committed_q;  // behind the last word that may be read
-  logic [PtrW:0] tail_q;       // the next word to read
+  logic [PtrW:0] head_q, head;  // behind the last word written, before and with this cycle's
+  logic [PtrW:0] committed_q;   // behind the last word that may be read
+  logic [PtrW:0] tail_q;        // the next word to read
   logic          lost_q;
+  logic          full, write, fetch;
 
-  logic [PtrW:0] start;
-  logic settled, write, fetch;
-
-  assign settled = commit || drop;
-  assign start   = !settled || (commit && !lost_q) ? head_q : committed_q;
-  assign full    = start - tail_q == (PtrW + 1)'(DEPTH);
-  assign lost    = lost_q;
-  assign level   = committed_q - tail_q;
-  assign write   = wr_valid && !full && (settled || !lost_q);
-  assign fetch   = tail_q != committed_q && (rd_ready || !rd_valid);
+  assign full  = head_q == {~tail_q[PtrW], tail_q[PtrW-1:0]};
+  assign lost  = lost_q || (wr_valid && full);
+  assign write = wr_valid && !lost;
+  assign head  = head_q + (PtrW + 1)'(write);
+  assign level = committed_q - tail_q;
+  assign fetch = tail_q != committed_q && (rd_ready || !rd_valid);
 
   ram_sdp #(
     .W    (W),
-    .DEPTH(DEPTH)
+    .DEPTH(DEPTH),
+    .BLOCK(1'b1)
   ) u_ram (
     .clk,
     .wr_en  (write),
-    .wr_addr(start[PtrW-1:0]),
+    .wr_addr(head_q[PtrW-1:0]),
     .wr_data(wr_data),
     .rd_en  (fetch),
     .rd_addr(tail_q[PtrW-1:0]),
@@ -55,9 +52,9 @@ module frame_store #(
   );
 
   always_ff @(posedge clk) begin
-    head_q <= start + (PtrW + 1)'(write);
-    lost_q <= (wr_valid && full) || (lost_q && !settled);
-    if (commit && !lost_q) committed_q <= head_q;
+    head_q <= drop || (commit && lost) ? committed_q : head;
+    lost_q <= lost && !commit && !drop;
+    if (commit && !lost) committed_q <= head;
     if (fetch) tail_q <= tail_q + 1'b1;
     if (fetch) rd_valid <= 1'b1;
     else if (rd_ready) rd_valid <= 1'b0;

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
-// Makes the frames of N services one stream: in turn, each whole, padded to the Ethernet minimum.
-// Promise: a frame's bytes are its request's head and then its own payload stream; requests of one
-// service keep their order (RFC 894; RFC 791 and RFC 768 checksums; IEEE 802.3 3.2.8 padding).
+// Makes the frames of the services, one at a time, in turn: head, payload, zeros up to the Ethernet minimum, and
+// then what depends on all of it. Promise: a frame's bytes are its sender's; every length and checksum is right,
+// since it is made of the words that went (RFC 894, RFC 791, RFC 768, RFC 792; IEEE 802.3 3.2.8 padding).
 //
-//   | head 42 bytes: five words and two lanes | payload from lane 2 on | zeros up to 60 bytes |
+//   head: 21 words, without lengths and checksums -> payload, padding -> seal: lengths, sums, the end
 //
-// Checksums are added up one 16-bit word a cycle before the head goes, so that they need one adder each.
+// A sender shows the word at `index`, see services_pkg; own addresses and what all frames share come from here.
 module service_framer
   import services_pkg::*;
-#(
-  parameter int unsigned N = 4
-) (
+(
   input  logic clk,
   input  logic rst,
 
@@ -18,213 +16,178 @@ module service_framer
   input  logic [31:0] local_ip,
   input  logic [7:0]  ttl,
 
-  input  tx_req_t [N-1:0]      req,
-  input  logic   [N-1:0]       req_valid,
-  output logic   [N-1:0]       req_ready,
-  input  logic   [N-1:0][63:0] s_axis_tdata,
-  input  logic   [N-1:0][7:0]  s_axis_tkeep,
-  input  logic   [N-1:0]       s_axis_tvalid,
-  output logic   [N-1:0]       s_axis_tready,
-  input  logic   [N-1:0]       s_axis_tlast,
+  // senders, numbered as sender_e
+  input  logic  [Senders-1:0] wanted,   // a frame is to be sent
+  output logic  [Senders-1:0] granted,  // it is begun, a pulse
+  output logic  [Senders-1:0] sent,     // and done, a pulse
+  output word_index_t         index,
+  input  sent_t [Senders-1:0] word,
+  output logic  [Senders-1:0] take,     // the sender's word is taken if it is valid
 
-  output logic [63:0] m_axis_tdata,
-  output logic [7:0]  m_axis_tkeep,
-  output logic        m_axis_tvalid,
-  input  logic        m_axis_tready,
-  output logic        m_axis_tlast,
+  // to service_tx
+  input  logic        room,
+  output logic        wr_valid,
+  output logic [12:0] wr_index,
+  output logic [15:0] wr_data,
+  output logic        wr_body,
+  output logic        wr_last,
+  output logic        wr_odd,
+  output logic        wr_commit,
 
   output logic stat_frame
 );
   import ip_pkg::*;
 
-  localparam int unsigned MinFrame  = 60;
-  localparam int unsigned HeadWords = HeadBytes / 8;  // whole ones
-  localparam int unsigned IndexW    = N > 1 ? $clog2(N) : 1;
+  localparam logic [12:0] LastOfMinimum = 13'd29;  // of 60 bytes
 
   typedef enum logic [1:0] {
     StIdle,
-    StSum,
     StHead,
-    StBody
+    StBody,
+    StSeal
   } state_e;
 
-  state_e            state_q;
-  logic [3:0]        step_q;  // of the sum; of the head
-  logic [IndexW-1:0] chosen_q;
-  tx_req_t           req_q;
-  logic              any, beat;
+  // What is written behind the payload, in this order.
+  typedef enum logic [2:0] {
+    SealUdpLength,
+    SealPseudoLength,  // for the sum only
+    SealLength,
+    SealCarry,         // the sums' last
+    SealIpSum,
+    SealL4Sum,
+    SealCommit
+  } seal_e;
+
+  state_e      state_q;
+  seal_e       seal_q;
+  sender_e     sender_q;
+  logic [12:0] index_q;    // of the word; in the end of the last one
+  logic [13:0] length_q;   // of what is behind the IP header, then of the datagram
+  logic        more_q;     // of the payload
+  logic        any, step, udp, is_arp;
+  sent_t       shown;
   // verilator lint_off UNUSEDSIGNAL
-  logic [7:0]        choice;
+  logic [7:0]  choice;
   // verilator lint_on UNUSEDSIGNAL
 
-  arbiter_rr #(.N(N)) u_arbiter (
+  arbiter_rr #(.N(Senders)) u_arbiter (
     .clk, .rst,
-    .req  (req_valid),
-    .take (state_q == StIdle),
+    .req  (wanted),
+    .take (state_q == StIdle && room),
     .valid(any),
     .index(choice)
   );
 
-  // ---- sums: of the IPv4 header, and of UDP with its pseudo header over that of its payload -------------
-  localparam logic [3:0] LastStep = 4'd12;  // the last carry
-
-  // verilator lint_off UNUSEDSIGNAL
-  udp_l4_t     ports;
-  // verilator lint_on UNUSEDSIGNAL
-  logic [15:0] l4_length, addend, ip_checksum, udp_checksum;
-  logic [16:0] ip_sum_q, udp_sum_q;  // the carry comes back in with the next word
-  logic        of_ip, of_udp;
-  logic [7:0]  protocol;
-
-  assign ports     = req_q.l4;
-  assign protocol  = req_q.kind == SendUdp ? ProtocolUdp : ProtocolIcmp;
-  assign l4_length = 16'(req_q.payload_bytes) + 16'(UdpBytes);
+  assign is_arp = sender_q == SendArp;
+  assign udp    = sender_q == SendIpbus || sender_q == SendCm;
+  assign shown  = word[sender_q];
+  assign step   = state_q == StHead || (state_q == StBody && (!more_q || shown.valid));
 
   always_comb begin
-    unique case (step_q)
-      4'd0:         {of_ip, of_udp, addend} = {2'b11, local_ip[31:16]};
-      4'd1:         {of_ip, of_udp, addend} = {2'b11, local_ip[15:0]};
-      4'd2:         {of_ip, of_udp, addend} = {2'b11, req_q.ip[31:16]};
-      4'd3:         {of_ip, of_udp, addend} = {2'b11, req_q.ip[15:0]};
-      4'd4:         {of_ip, of_udp, addend} = {2'b10, ttl, protocol};
-      4'd5:         {of_ip, of_udp, addend} = {2'b10, 8'h45, req_q.tos};
-      4'd6:         {of_ip, of_udp, addend} = {2'b10, l4_length + 16'(Ipv4Bytes)};
-      4'd7:         {of_ip, of_udp, addend} = {2'b01, 16'(ProtocolUdp)};
-      4'd8:         {of_ip, of_udp, addend} = {2'b01, ports.sport};
-      4'd9:         {of_ip, of_udp, addend} = {2'b01, ports.dport};
-      4'd10, 4'd11: {of_ip, of_udp, addend} = {2'b01, l4_length};  // of the pseudo header, of the header
-      default:      {of_ip, of_udp, addend} = {2'b11, 16'h0};
+    {granted, take, sent} = '0;
+    if (state_q == StIdle && room && any) granted[choice[1:0]] = 1'b1;
+    if (state_q == StHead || (state_q == StBody && more_q)) take[sender_q] = 1'b1;
+    if (wr_commit) sent[sender_q] = 1'b1;
+  end
+
+  // ---- the words ------------------------------------------------------------------------------------------
+  logic [15:0] head, value, ip_sum, l4_sum;
+
+  assign index = state_q == StBody ? WordPayload : index_q[4:0];
+
+  // Own addresses lie at one place of an IPv4 head and at another of ARP; all that is not here is the sender's.
+  always_comb begin
+    head = shown.data;
+    case (index_q[4:0])
+      WordSrc:          head = local_mac[47:32];
+      WordSrc + 5'd1:   head = local_mac[31:16];
+      WordSrc + 5'd2:   head = local_mac[15:0];
+      WordEthertype:    head = is_arp ? EtherTypeArp : EtherTypeIpv4;
+      WordFragment:     if (!is_arp) head = Ipv4DontFragment;
+      WordProtocol:     head = is_arp ? local_mac[47:32] : {ttl, udp ? ProtocolUdp : ProtocolIcmp};
+      WordSha + 5'd1:   if (is_arp) head = local_mac[31:16];
+      WordIpSrc:        head = is_arp ? local_mac[15:0] : local_ip[31:16];
+      WordIpSrc + 5'd1: head = is_arp ? local_ip[31:16] : local_ip[15:0];
+      WordIpDst:        if (is_arp) head = local_ip[15:0];
+      default: ;
     endcase
   end
 
-  // One adder: the carry of the word before goes in where a carry goes in.
-  function automatic logic [16:0] with_carry(logic [16:0] sum, logic [15:0] word);
-    return 17'(({1'b0, sum[15:0], sum[16]} + {1'b0, word, sum[16]}) >> 1);
-  endfunction
-
-  assign ip_checksum  = ~ip_sum_q[15:0];
-  assign udp_checksum = udp_sum_q[15:0] == '1 ? 16'hFFFF : ~udp_sum_q[15:0];  // 0 would mean that there is none
-
-  always_ff @(posedge clk) begin
-    if (state_q == StIdle) begin
-      ip_sum_q  <= 17'(Ipv4DontFragment);
-      udp_sum_q <= 17'(req[choice[IndexW-1:0]].l4[15:0]);
-    end else if (state_q == StSum) begin
-      if (of_ip) ip_sum_q <= with_carry(ip_sum_q, addend);
-      if (of_udp) udp_sum_q <= with_carry(udp_sum_q, addend);
+  always_comb begin
+    value    = head;
+    wr_valid = step;
+    wr_index = index_q;
+    if (state_q == StBody) value = more_q ? shown.data : '0;
+    if (state_q == StSeal) begin
+      value = 16'(length_q);
+      case (seal_q)
+        SealUdpLength, SealPseudoLength: wr_index = 13'(WordUdpLength);
+        SealLength:                      wr_index = 13'(WordLength);
+        SealIpSum: begin
+          wr_index = 13'(WordIpSum);
+          value    = ~ip_sum;
+        end
+        SealL4Sum: begin
+          wr_index = udp ? 13'(WordUdpSum) : 13'(WordIcmpSum);
+          value    = l4_sum == '1 ? l4_sum : ~l4_sum;  // 0 would mean that UDP has none
+        end
+        default: ;
+      endcase
+      wr_valid = !is_arp && seal_q != SealCarry && seal_q != SealCommit
+              && (udp || (seal_q != SealUdpLength && seal_q != SealPseudoLength));
     end
   end
 
-  // ---- the head -------------------------------------------------------------------------------------------
-  eth_hdr_t     eth;
-  ipv4_hdr_t    ip;
-  arp_t         arp;
-  udp_hdr_t     udp;
-  arp_l4_t      asked;
-  logic [8*HeadBytes-1:0] head_fields, head;
-  logic [63:0]  head_word;
-  logic [13:0]  payload_left_q;  // bytes of it still to be taken
-  logic [13:0]  left_q;          // bytes of the frame from this beat on, behind the head's whole words
-  logic [15:0]  carry_q;         // of the word before, for the first two lanes
+  assign wr_data   = swap_bytes(value);
+  assign wr_body   = state_q == StBody;
+  assign wr_last   = state_q == StBody && index_q >= LastOfMinimum && (!more_q || shown.last);
+  assign wr_odd    = more_q && shown.odd && index_q != LastOfMinimum;  // an odd payload that is padded
+  assign wr_commit = state_q == StSeal && seal_q == SealCommit;
 
-  assign asked = req_q.l4;
-  assign eth   = '{dst: req_q.dst_mac, src: local_mac, ethertype: req_q.kind == SendArp ? EtherTypeArp : EtherTypeIpv4};
-  assign ip    = '{version: 4'd4, ihl: 4'd5, tos: req_q.tos, total_length: l4_length + 16'(Ipv4Bytes), id: '0,
-                   fragment: Ipv4DontFragment, ttl: ttl, protocol: protocol, checksum: ip_checksum,
-                   src: local_ip, dst: req_q.ip};
-  assign udp   = '{sport: ports.sport, dport: ports.dport, length: l4_length, checksum: udp_checksum};
+  datagram_sums u_sums (
+    .clk,
+    .valid((wr_valid && seal_q != SealIpSum && seal_q != SealL4Sum)),
+    .index(state_q == StBody ? WordPayload : wr_index[4:0]),
+    .word (value),
+    .udp, .ip_sum, .l4_sum
+  );
+
+  // ---- the frame's way --------------------------------------------------------------------------------------
+  logic [13:0] added;  // to the length
 
   always_comb begin
-    arp = '{oper: asked.oper, sha: local_mac, spa: local_ip, tha: asked.tha, tpa: req_q.ip, default: '0};
-    {arp.htype, arp.ptype, arp.hlen, arp.plen} = ArpRequest[63:16];
-  end
-
-  always_comb begin
-    if (req_q.kind == SendArp) head_fields = {eth, arp};
-    else head_fields = {eth, ip, req_q.kind == SendUdp ? udp : req_q.l4};
-  end
-
-  // Byte by byte: a streaming operator of this width is simulated bit by bit, once for each field that is used.
-  for (genvar i = 0; i < HeadBytes; i++) begin : g_head
-    assign head[8*(HeadBytes-1-i)+:8] = head_fields[8*i+:8];
-  end
-
-  always_comb begin
-    head_word = '0;
-    for (int unsigned i = 0; i < HeadWords; i++) if (step_q == 4'(i)) head_word = head[64*i+:64];
-  end
-
-  // ---- the payload, moved up by two lanes -----------------------------------------------------------------
-  logic [63:0] payload;
-  logic [7:0]  payload_tkeep;
-  logic        has_payload;
-
-  assign has_payload   = payload_left_q != '0;
-  assign payload_tkeep = s_axis_tkeep[chosen_q];
-
-  always_comb begin
-    payload = '0;
-    for (int i = 0; i < 8; i++)
-      if (has_payload && payload_tkeep[i]) payload[8*i+:8] = s_axis_tdata[chosen_q][8*i+:8];
-  end
-
-  assign m_axis_tvalid = state_q == StHead || (state_q == StBody && (!has_payload || s_axis_tvalid[chosen_q]));
-  assign m_axis_tdata  = state_q == StHead ? head_word : {payload[47:0], carry_q};
-  assign m_axis_tlast  = state_q == StBody && left_q <= 14'd8;
-  assign m_axis_tkeep  = m_axis_tlast ? lanes(left_q[2:0]) : '1;
-  assign beat          = m_axis_tvalid && m_axis_tready;
-
-  always_comb begin
-    req_ready     = '0;
-    s_axis_tready = '0;
-    if (state_q == StIdle && any) req_ready[choice[IndexW-1:0]] = 1'b1;
-    if (state_q == StBody && has_payload) s_axis_tready[chosen_q] = m_axis_tready;
+    added = '0;
+    if (state_q == StBody && more_q && shown.valid) added = shown.odd ? 14'd1 : 14'd2;
+    if (state_q == StSeal && seal_q == SealPseudoLength) added = 14'(Ipv4Bytes);
   end
 
   always_ff @(posedge clk) begin
+    length_q <= length_q + added;
     case (state_q)
       StIdle: begin
-        step_q   <= '0;
-        chosen_q <= choice[IndexW-1:0];
-        req_q    <= req[choice[IndexW-1:0]];
-        if (any) state_q <= StSum;
+        sender_q <= sender_e'(choice[1:0]);
+        index_q  <= '0;
+        length_q <= 14'(UdpBytes);
+        seal_q   <= SealUdpLength;
+        if (any && room) state_q <= StHead;
       end
-      StSum: begin
-        step_q <= step_q + 1'b1;
-        if (step_q == LastStep) begin
-          step_q  <= '0;
-          state_q <= StHead;
-        end
-        payload_left_q <= req_q.payload_bytes;
-        left_q <= req_q.payload_bytes < 14'(MinFrame - HeadBytes) ? 14'(MinFrame - 8 * HeadWords)
-                  : req_q.payload_bytes + 14'(HeadBytes - 8 * HeadWords);
+      StHead: begin
+        index_q <= index_q + 1'b1;
+        more_q  <= udp || (!is_arp && !shown.last);
+        if (index_q[4:0] == WordPayload - 5'd1) state_q <= StBody;
       end
-      StHead:
-        if (beat) begin
-          step_q  <= step_q + 1'b1;
-          carry_q <= head[64*HeadWords+:16];
-          if (step_q == 4'(HeadWords - 1)) state_q <= StBody;
+      StBody:
+        if (step) begin
+          if (shown.last) more_q <= 1'b0;
+          if (wr_last) state_q <= StSeal;
+          else index_q <= index_q + 1'b1;
         end
-      default:
-        if (beat) begin
-          carry_q        <= payload[63:48];
-          payload_left_q <= payload_left_q <= 14'd8 ? '0 : payload_left_q - 14'd8;
-          left_q         <= left_q - 14'd8;
-          if (m_axis_tlast) state_q <= StIdle;
-        end
+      default: begin
+        seal_q <= seal_e'(seal_q + 1'b1);
+        if (wr_commit) state_q <= StIdle;
+      end
     endcase
-    stat_frame <= beat && m_axis_tlast && !rst;
+    stat_frame <= wr_commit && !rst;
     if (rst) state_q <= StIdle;
   end
-
-`ifndef SYNTHESIS
-  a_payload_length : assert property (@(posedge clk) disable iff (rst)
-    |(s_axis_tvalid & s_axis_tready) |-> s_axis_tlast[chosen_q] == (payload_left_q <= 14'd8))
-    else $error("%m: payload stream and payload_bytes disagree, %0d bytes left", payload_left_q);
-  a_hold : assert property (@(posedge clk) disable iff (rst)
-    m_axis_tvalid && !m_axis_tready
-    |=> m_axis_tvalid && $stable({m_axis_tdata, m_axis_tkeep, m_axis_tlast}));
-`endif
-
-  wire unused = &{1'b0, s_axis_tlast};
 endmodule

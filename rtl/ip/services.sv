@@ -3,18 +3,20 @@
 // Joins their modules. Promise: a frame that is not for us, broken, or cut short changes no state and is
 // counted; every frame that leaves is whole and has right checksums (RFC 826, 791, 792, 768, 1122, 5227).
 //
-//   service_rx -> service_parser -+-> arp --------+
-//                                 +-> icmp_echo --+-> service_framer -> service_tx
-//                                 +-> udp_rx      |
-//        ipbus_target <- -> udp_tx ---------------+
-//        connection manager <- -> cm_port, udp_tx +
+//   service_rx -> service_parser -+-> arp ----------+
+//                                 +-> icmp_echo ----+-> service_framer -> service_tx
+//                                 +-> udp_rx        |
+//        ipbus_target <- -> udp_send ---------------+
+//        connection manager <- -> cm_port, udp_send +
+//
+// All of it is 16 bits wide: at 156.25 MHz 2.5 Gb/s. Bursts wait in service_rx.
 module services
   import services_pkg::*;
 #(
   parameter int unsigned CLK_KHZ     = 156250,
   parameter int unsigned ARP_ENTRIES = 16,
-  parameter int unsigned ECHO_BYTES  = 16384,  // payloads of echo requests that wait
-  parameter int unsigned IPBUS_BYTES = 16384   // payloads of IPbus requests that wait
+  parameter int unsigned ECHO_BYTES  = 16384,  // echo requests that wait
+  parameter int unsigned IPBUS_BYTES = 16384   // IPbus requests that wait
 ) (
   input  logic clk,
   input  logic rst,
@@ -25,41 +27,46 @@ module services
   input  services_cfg_t cfg,
   input  logic          link_up,
 
-  // whole frames from service_rx, and to service_tx
-  input  logic [63:0] s_axis_rx_tdata,
-  input  logic [7:0]  s_axis_rx_tkeep,
+  // whole frames from service_rx
+  input  logic [15:0] s_axis_rx_tdata,
+  input  logic [1:0]  s_axis_rx_tkeep,
   input  logic        s_axis_rx_tvalid,
   output logic        s_axis_rx_tready,
   input  logic        s_axis_rx_tlast,
-  output logic [63:0] m_axis_tx_tdata,
-  output logic [7:0]  m_axis_tx_tkeep,
-  output logic        m_axis_tx_tvalid,
-  input  logic        m_axis_tx_tready,
-  output logic        m_axis_tx_tlast,
 
-  // payloads to and from ipbus_target; tuser is the other side, with every beat
-  output logic [63:0] m_axis_ipbus_tdata,
-  output logic [7:0]  m_axis_ipbus_tkeep,
+  // to service_tx
+  input  logic        tx_room,
+  output logic        tx_valid,
+  output logic [12:0] tx_index,
+  output logic [15:0] tx_data,
+  output logic        tx_body,
+  output logic        tx_last,
+  output logic        tx_odd,
+  output logic        tx_commit,
+
+  // payloads to and from ipbus_target; tuser is the other side, with every word
+  output logic [15:0] m_axis_ipbus_tdata,
+  output logic [1:0]  m_axis_ipbus_tkeep,
   output logic        m_axis_ipbus_tvalid,
   input  logic        m_axis_ipbus_tready,
   output logic        m_axis_ipbus_tlast,
   output udp_peer_t   m_axis_ipbus_tuser,
-  input  logic [63:0] s_axis_ipbus_tdata,
-  input  logic [7:0]  s_axis_ipbus_tkeep,
+  input  logic [15:0] s_axis_ipbus_tdata,
+  input  logic [1:0]  s_axis_ipbus_tkeep,
   input  logic        s_axis_ipbus_tvalid,
   output logic        s_axis_ipbus_tready,
   input  logic        s_axis_ipbus_tlast,
   input  udp_peer_t   s_axis_ipbus_tuser,
 
-  // the connection manager: messages of eight beats, with the other side's address and ports during all of them
-  output logic [63:0] m_axis_cm_tdata,
+  // the connection manager: messages of 32 words, with the other side's address and ports during all of them
+  output logic [15:0] m_axis_cm_tdata,
   output logic        m_axis_cm_tvalid,
   input  logic        m_axis_cm_tready,
   output logic        m_axis_cm_tlast,
   output logic [31:0] cm_rx_ip,
   output logic [15:0] cm_rx_sport,
   output logic [15:0] cm_rx_dport,
-  input  logic [63:0] s_axis_cm_tdata,
+  input  logic [15:0] s_axis_cm_tdata,
   input  logic        s_axis_cm_tvalid,
   output logic        s_axis_cm_tready,
   input  logic        s_axis_cm_tlast,
@@ -78,13 +85,8 @@ module services
   output services_stat_t stat
 );
   // ---- receive ------------------------------------------------------------------------------------------
-  logic [63:0] payload_data;
-  logic        payload_valid, payload_last, done;
-  logic [2:0]  payload_tail;
-  kind_e       kind;
-  ip_head_t    head;
-  logic [13:0] payload_bytes;
-  logic        port_unserved;
+  heard_t heard;
+  logic   port_unserved;
 
   service_parser u_parser (
     .clk, .rst, .local_mac, .local_ip,
@@ -93,14 +95,11 @@ module services
     .s_axis_tvalid(s_axis_rx_tvalid),
     .s_axis_tready(s_axis_rx_tready),
     .s_axis_tlast (s_axis_rx_tlast),
-    .payload_data, .payload_valid, .payload_last, .payload_tail,
-    .done, .kind, .head, .payload_bytes
+    .heard
   );
 
   udp_rx #(.STORE_BYTES(IPBUS_BYTES)) u_udp_rx (
-    .clk, .rst,
-    .payload_data, .payload_valid, .payload_last, .payload_tail,
-    .done, .kind, .head, .payload_bytes,
+    .clk, .rst, .heard,
     .m_axis_ipbus_tdata, .m_axis_ipbus_tkeep, .m_axis_ipbus_tvalid,
     .m_axis_ipbus_tready, .m_axis_ipbus_tlast, .m_axis_ipbus_tuser,
     .m_axis_cm_tdata, .m_axis_cm_tvalid, .m_axis_cm_tready, .m_axis_cm_tlast,
@@ -111,107 +110,80 @@ module services
   );
 
   always_ff @(posedge clk) begin
-    stat.malformed  <= done && kind == KindMalformed && !rst;
-    stat.fragments  <= done && kind == KindFragment && !rst;
-    stat.not_for_us <= done && kind == KindNotForUs && !rst;
-    stat.checksum   <= done && kind == KindChecksum && !rst;
-    stat.unserved   <= ((done && kind == KindUnserved) || port_unserved) && !rst;
+    stat.malformed  <= heard.done && heard.kind == KindMalformed && !rst;
+    stat.fragments  <= heard.done && heard.kind == KindFragment && !rst;
+    stat.not_for_us <= heard.done && heard.kind == KindNotForUs && !rst;
+    stat.checksum   <= heard.done && heard.kind == KindChecksum && !rst;
+    stat.unserved   <= ((heard.done && heard.kind == KindUnserved) || port_unserved) && !rst;
   end
 
-  // ---- what is sent: a request and a payload stream each ----------------------------------------------------
-  localparam int unsigned N    = 3;
-  localparam int unsigned Arp  = 0;
-  localparam int unsigned Echo = 1;
-  localparam int unsigned Udp  = 2;
+  // ---- what is sent -----------------------------------------------------------------------------------------
+  logic  [Senders-1:0] wanted, granted, sent, take;
+  sent_t [Senders-1:0] word;
+  word_index_t         index;
+  udp_peer_t           cm_peer;
+  logic                cm_tvalid, cm_tready;
 
-  tx_req_t [N-1:0]       req;
-  logic    [N-1:0]       req_valid, req_ready, tvalid, tready, tlast;
-  logic    [N-1:0][63:0] tdata;
-  logic    [N-1:0][7:0]  tkeep;
+  service_framer u_framer (
+    .clk, .rst, .local_mac, .local_ip, .ttl,
+    .wanted, .granted, .sent, .index, .word, .take,
+    .room      (tx_room),
+    .wr_valid  (tx_valid),
+    .wr_index  (tx_index),
+    .wr_data   (tx_data),
+    .wr_body   (tx_body),
+    .wr_last   (tx_last),
+    .wr_odd    (tx_odd),
+    .wr_commit (tx_commit),
+    .stat_frame(stat.tx_frames)
+  );
 
   icmp_echo #(.STORE_BYTES(ECHO_BYTES)) u_icmp_echo (
     .clk, .rst,
-    .enable(cfg.echo),
-    .payload_data, .payload_valid, .payload_last, .payload_tail,
-    .done, .kind, .head, .payload_bytes,
-    .req          (req[Echo]),
-    .req_valid    (req_valid[Echo]),
-    .req_ready    (req_ready[Echo]),
-    .m_axis_tdata (tdata[Echo]),
-    .m_axis_tkeep (tkeep[Echo]),
-    .m_axis_tvalid(tvalid[Echo]),
-    .m_axis_tready(tready[Echo]),
-    .m_axis_tlast (tlast[Echo]),
-    .stat_replies (stat.echo_replies),
-    .stat_dropped (stat.echo_dropped)
+    .enable (cfg.echo),
+    .heard,
+    .wanted (wanted[SendEcho]),
+    .granted(granted[SendEcho]),
+    .index,
+    .word   (word[SendEcho]),
+    .take   (take[SendEcho]),
+    .stat_replies(stat.echo_replies),
+    .stat_dropped(stat.echo_dropped)
   );
 
-  udp_peer_t   cm_peer, udp_peer;
-  logic [15:0] udp_sport;
-  logic [63:0] cm_tdata, udp_tdata;
-  logic [7:0]  cm_tkeep, udp_tkeep;
-  logic cm_tvalid, cm_tready, cm_tlast, udp_tvalid, udp_tready, udp_tlast;
-
-  udp_join u_udp_join (
-    .clk, .rst,
-    .s_peer       ({cm_peer, s_axis_ipbus_tuser}),
-    .s_sport      ({cm_tx_sport, PortIpbus}),
-    .s_axis_tdata ({cm_tdata, s_axis_ipbus_tdata}),
-    .s_axis_tkeep ({cm_tkeep, s_axis_ipbus_tkeep}),
-    .s_axis_tvalid({cm_tvalid, s_axis_ipbus_tvalid}),
-    .s_axis_tready({cm_tready, s_axis_ipbus_tready}),
-    .s_axis_tlast ({cm_tlast, s_axis_ipbus_tlast}),
-    .m_peer       (udp_peer),
-    .m_sport      (udp_sport),
-    .m_axis_tdata (udp_tdata),
-    .m_axis_tkeep (udp_tkeep),
-    .m_axis_tvalid(udp_tvalid),
-    .m_axis_tready(udp_tready),
-    .m_axis_tlast (udp_tlast)
+  udp_send u_ipbus_send (
+    .peer  (s_axis_ipbus_tuser),
+    .sport (PortIpbus),
+    .s_axis_tdata (s_axis_ipbus_tdata),
+    .s_axis_tkeep (s_axis_ipbus_tkeep),
+    .s_axis_tvalid(s_axis_ipbus_tvalid),
+    .s_axis_tready(s_axis_ipbus_tready),
+    .s_axis_tlast (s_axis_ipbus_tlast),
+    .wanted(wanted[SendIpbus]),
+    .index,
+    .word  (word[SendIpbus]),
+    .take  (take[SendIpbus])
   );
 
-  udp_tx #(.STORE_BYTES(4096)) u_udp_tx (
-    .clk, .rst,
-    .peer         (udp_peer),
-    .sport        (udp_sport),
-    .s_axis_tdata (udp_tdata),
-    .s_axis_tkeep (udp_tkeep),
-    .s_axis_tvalid(udp_tvalid),
-    .s_axis_tready(udp_tready),
-    .s_axis_tlast (udp_tlast),
-    .req          (req[Udp]),
-    .req_valid    (req_valid[Udp]),
-    .req_ready    (req_ready[Udp]),
-    .m_axis_tdata (tdata[Udp]),
-    .m_axis_tkeep (tkeep[Udp]),
-    .m_axis_tvalid(tvalid[Udp]),
-    .m_axis_tready(tready[Udp]),
-    .m_axis_tlast (tlast[Udp])
-  );
-
-  service_framer #(.N(N)) u_framer (
-    .clk, .rst, .local_mac, .local_ip, .ttl,
-    .req, .req_valid, .req_ready,
-    .s_axis_tdata (tdata),
-    .s_axis_tkeep (tkeep),
-    .s_axis_tvalid(tvalid),
-    .s_axis_tready(tready),
-    .s_axis_tlast (tlast),
-    .m_axis_tdata (m_axis_tx_tdata),
-    .m_axis_tkeep (m_axis_tx_tkeep),
-    .m_axis_tvalid(m_axis_tx_tvalid),
-    .m_axis_tready(m_axis_tx_tready),
-    .m_axis_tlast (m_axis_tx_tlast),
-    .stat_frame   (stat.tx_frames)
+  udp_send u_cm_send (
+    .peer  (cm_peer),
+    .sport (cm_tx_sport),
+    .s_axis_tdata (s_axis_cm_tdata),
+    .s_axis_tkeep ('1),
+    .s_axis_tvalid(cm_tvalid),
+    .s_axis_tready(cm_tready),
+    .s_axis_tlast (s_axis_cm_tlast),
+    .wanted(wanted[SendCm]),
+    .index,
+    .word  (word[SendCm]),
+    .take  (take[SendCm])
   );
 
   // ---- ARP, asked by the connection manager's messages and by the lookup port in turn -------------------------
   logic        cm_lookup_valid, cm_lookup_ready, arp_lookup_valid, arp_lookup_ready, arp_found_valid;
   logic [31:0] cm_lookup_ip, arp_lookup_ip;
   logic        for_cm, for_cm_q;  // whose turn; whose lookup is under way
-  logic [335:0] head_bits;
 
-  assign head_bits        = head;
   assign for_cm           = cm_lookup_valid && !(lookup_valid && for_cm_q);
   assign arp_lookup_valid = cm_lookup_valid || lookup_valid;
   assign arp_lookup_ip    = for_cm ? cm_lookup_ip : lookup_ip;
@@ -229,16 +201,17 @@ module services
     .ENTRIES(ARP_ENTRIES)
   ) u_arp (
     .clk, .rst, .local_mac, .local_ip, .cfg, .link_up,
-    .rx_valid(done && kind == KindArp),
-    .rx      (head_bits[223:0]),
+    .heard,
     .lookup_valid(arp_lookup_valid),
     .lookup_ready(arp_lookup_ready),
     .lookup_ip   (arp_lookup_ip),
     .found_valid (arp_found_valid),
     .found, .found_mac,
-    .req      (req[Arp]),
-    .req_valid(req_valid[Arp]),
-    .req_ready(req_ready[Arp]),
+    .wanted (wanted[SendArp]),
+    .granted(granted[SendArp]),
+    .sent   (sent[SendArp]),
+    .index,
+    .word   (word[SendArp]),
     .stat_requests     (stat.arp_requests),
     .stat_replies      (stat.arp_replies),
     .stat_refused      (stat.arp_refused),
@@ -247,14 +220,8 @@ module services
     .stat_unresolved   (stat.arp_unresolved)
   );
 
-  assign tdata[Arp]  = '0;
-  assign tkeep[Arp]  = '0;
-  assign tvalid[Arp] = 1'b0;
-  assign tlast[Arp]  = 1'b0;
-
   cm_port u_cm_port (
     .clk, .rst,
-    .s_axis_tdata (s_axis_cm_tdata),
     .s_axis_tvalid(s_axis_cm_tvalid),
     .s_axis_tready(s_axis_cm_tready),
     .s_axis_tlast (s_axis_cm_tlast),
@@ -266,12 +233,9 @@ module services
     .found_valid (arp_found_valid && for_cm_q),
     .found, .found_mac,
     .peer         (cm_peer),
-    .m_axis_tdata (cm_tdata),
-    .m_axis_tkeep (cm_tkeep),
     .m_axis_tvalid(cm_tvalid),
-    .m_axis_tready(cm_tready),
-    .m_axis_tlast (cm_tlast)
+    .m_axis_tready(cm_tready)
   );
 
-  wire unused = &{1'b0, head_bits[335:224], tready[Arp]};
+  wire unused = &{1'b0, granted[SendCm:SendIpbus], sent[SendCm:SendEcho], take[SendArp]};
 endmodule

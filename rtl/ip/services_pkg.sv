@@ -23,38 +23,61 @@ package services_pkg;
     logic        echo;         // answer ICMP echo requests
   } services_cfg_t;
 
-  // RFC 826 for Ethernet and IPv4.
-  typedef struct packed {
-    logic [15:0] htype;
-    logic [15:0] ptype;
-    logic [7:0]  hlen;
-    logic [7:0]  plen;
-    logic [15:0] oper;
-    logic [47:0] sha;
-    logic [31:0] spa;
-    logic [47:0] tha;
-    logic [31:0] tpa;
-  } arp_t;
+  // ---- words of a head: number k is bytes 2 k and 2 k + 1, the first one on the wire in [15:8] ----
+  typedef logic [4:0] word_index_t;
 
-  localparam logic [63:0] ArpRequest = 64'h0001_0800_0604_0001;  // htype to oper
-  localparam logic [63:0] ArpReply   = 64'h0001_0800_0604_0002;
-  localparam logic [47:0] MacBroadcast = '1;
+  localparam word_index_t WordDst       = 5'd0;   // three
+  localparam word_index_t WordSrc       = 5'd3;   // three
+  localparam word_index_t WordEthertype = 5'd6;
+  // IPv4 (RFC 791)
+  localparam word_index_t WordVersion   = 5'd7;   // with header length and TOS
+  localparam word_index_t WordLength    = 5'd8;   // of the datagram
+  localparam word_index_t WordFragment  = 5'd10;
+  localparam word_index_t WordProtocol  = 5'd11;  // in [7:0], behind the TTL
+  localparam word_index_t WordIpSum     = 5'd12;
+  localparam word_index_t WordIpSrc     = 5'd13;  // two
+  localparam word_index_t WordIpDst     = 5'd15;  // two
+  // UDP (RFC 768)
+  localparam word_index_t WordSport     = 5'd17;
+  localparam word_index_t WordDport     = 5'd18;
+  localparam word_index_t WordUdpLength = 5'd19;
+  localparam word_index_t WordUdpSum    = 5'd20;
+  // ICMP echo (RFC 792)
+  localparam word_index_t WordIcmpKind  = 5'd17;  // with code
+  localparam word_index_t WordIcmpSum   = 5'd18;
+  localparam word_index_t WordIcmpId    = 5'd19;  // and sequence
+  // ARP for Ethernet and IPv4 (RFC 826)
+  localparam word_index_t WordHtype     = 5'd7;
+  localparam word_index_t WordPtype     = 5'd8;
+  localparam word_index_t WordLengths   = 5'd9;   // of hardware and protocol addresses
+  localparam word_index_t WordOper      = 5'd10;
+  localparam word_index_t WordSha       = 5'd11;  // three
+  localparam word_index_t WordSpa       = 5'd14;  // two
+  localparam word_index_t WordTha       = 5'd16;  // three
+  localparam word_index_t WordTpa       = 5'd19;  // two
+  // behind the head, however many
+  localparam word_index_t WordPayload   = 5'd21;
 
-  typedef struct packed {
-    logic [7:0]  kind;         // 8 echo request, 0 echo reply
-    logic [7:0]  code;
-    logic [15:0] checksum;
-    logic [31:0] id_sequence;
-  } icmp_t;
+  localparam logic [15:0] ArpHtype   = 16'h0001;
+  localparam logic [15:0] ArpPtype   = 16'h0800;
+  localparam logic [15:0] ArpLengths = 16'h0604;
+  localparam logic [15:0] ArpRequest = 16'h0001;
+  localparam logic [15:0] ArpReply   = 16'h0002;
+  localparam logic [47:0] MacBroadcast    = '1;
+  localparam logic [15:0] Ipv4Version     = 16'h4500;  // without options; TOS 0
+  localparam logic [15:0] IcmpEchoRequest = 16'h0800;  // kind 8, code 0
 
-  localparam logic [7:0] IcmpEchoRequest = 8'd8;
+  // A choice of words: bit k is word k.
+  typedef logic [31:0] words_t;
 
-  // The head of an IPv4 frame; `l4` is a udp_hdr_t or an icmp_t.
-  typedef struct packed {
-    eth_hdr_t    eth;
-    ipv4_hdr_t   ip;
-    logic [63:0] l4;
-  } ip_head_t;
+  function automatic words_t span(word_index_t first, int unsigned count);
+    return ((32'd1 << count) - 32'd1) << first;
+  endfunction
+
+  // Words of streams have their first byte in [7:0], words of heads in [15:8].
+  function automatic logic [15:0] swap_bytes(logic [15:0] word);
+    return {word[7:0], word[15:8]};
+  endfunction
 
   // ---- what the parser found a frame to be --------------------------------------------------
   typedef enum logic [2:0] {
@@ -68,6 +91,20 @@ package services_pkg;
     KindUnserved  = 3'd7    // another protocol or ICMP message
   } kind_e;
 
+  // ---- a received frame, word by word, and the verdict behind its last one ---------------------
+  typedef struct packed {
+    logic        valid;
+    word_index_t index;
+    logic [15:0] data;      // of the payload's last byte if `odd`: in [15:8], and zeros
+    logic        odd;
+    logic        last;      // of the datagram: padding behind it is not shown
+    logic        zero;      // data is 0
+    logic [15:0] differs;   // from what is of our own at this place: addresses, and fields with one right value
+    logic        same;      // nothing differs
+    logic        done;      // the frame is over, and `kind` says what it was
+    kind_e       kind;
+  } heard_t;
+
   // One side of a UDP flow.
   typedef struct packed {
     logic [47:0] mac;
@@ -75,51 +112,22 @@ package services_pkg;
     logic [15:0] port;
   } udp_peer_t;
 
-  // ---- what a service wants to send -----------------------------------------------------------
+  // ---- who has frames to send -------------------------------------------------------------------
+  localparam int unsigned Senders = 4;
   typedef enum logic [1:0] {
-    SendArp  = 2'd0,
-    SendEcho = 2'd1,
-    SendUdp  = 2'd2
-  } send_e;
+    SendArp   = 2'd0,
+    SendEcho  = 2'd1,
+    SendIpbus = 2'd2,
+    SendCm    = 2'd3
+  } sender_e;
 
+  // The word that a sender shows for the index at which the framer is.
   typedef struct packed {
-    send_e        kind;
-    logic [47:0]  dst_mac;
-    logic [31:0]  ip;             // destination; of ARP the target protocol address
-    logic [7:0]   tos;
-    logic [63:0]  l4;             // ARP: arp_l4_t; ICMP: icmp_t; UDP: udp_l4_t
-    logic [13:0]  payload_bytes;  // of the stream that follows; 0 = none
-  } tx_req_t;
-
-  typedef struct packed {
-    logic [15:0] oper;
-    logic [47:0] tha;
-  } arp_l4_t;
-
-  typedef struct packed {
-    logic [15:0] sport;
-    logic [15:0] dport;
-    logic [15:0] reserved;
-    logic [15:0] payload_sum;     // one's complement
-  } udp_l4_t;
-
-  // The sum of a beat's four words (first byte on the wire in [7:0]).
-  function automatic logic [17:0] beat_sum(logic [63:0] data);
-    return 18'({data[7:0], data[15:8]}) + 18'({data[23:16], data[31:24]})
-         + 18'({data[39:32], data[47:40]}) + 18'({data[55:48], data[63:56]});
-  endfunction
-
-  // One's-complement sum of RFC 1071 from a sum with up to 16 bits of carries.
-  function automatic logic [15:0] fold32(logic [31:0] sum);
-    logic [16:0] once;
-    once = 17'(sum[15:0]) + 17'(sum[31:16]);
-    return once[15:0] + 16'(once[16]);
-  endfunction
-
-  // The mask of the first `bytes` lanes, 0 meaning all of them.
-  function automatic logic [7:0] lanes(logic [2:0] bytes);
-    return bytes == '0 ? 8'hFF : ~(8'hFF << bytes);
-  endfunction
+    logic        valid;     // words of a head always are
+    logic [15:0] data;      // zeros in [7:0] if `odd`
+    logic        odd;       // half of it counts
+    logic        last;      // of the payload; with the head's last word: there is none
+  } sent_t;
 
   // ---- counts: one pulse each -------------------------------------------------------------------
   typedef struct packed {

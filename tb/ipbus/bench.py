@@ -201,7 +201,7 @@ async def malformed_packets_are_dropped_and_counted(dut):
         resend(0),
     ]
     await target.ignored(*cases)
-    await target.host.silence(8000)
+    await target.host.silence(12000)
     assert target.counts == {**dict.fromkeys(STATS, 0), "malformed": len(cases)}
     assert target.slave.writes == 0
     assert await target.words(transaction(WRITE, 1, 0, 1)) == answer(WRITE, 1)

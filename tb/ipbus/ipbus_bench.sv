@@ -48,8 +48,8 @@ module ipbus_bench
   output services_stat_t   stat,
   output ipbus_stat_t      stat_ipbus
 );
-  logic [63:0] request_tdata, reply_tdata;
-  logic [7:0] request_tkeep, reply_tkeep;
+  logic [15:0] request_tdata, reply_tdata;
+  logic [1:0] request_tkeep, reply_tkeep;
   logic request_tvalid, request_tready, request_tlast, reply_tvalid, reply_tready, reply_tlast;
   udp_peer_t request_tuser, reply_tuser;
 
@@ -77,50 +77,18 @@ module ipbus_bench
     .*
   );
 
-  logic [15:0] half_request_tdata, half_reply_tdata;
-  logic [1:0] half_request_tkeep, half_reply_tkeep;
-  logic half_request_tvalid, half_request_tready, half_request_tlast, half_reply_tvalid, half_reply_tready, half_reply_tlast;
-
-  axis_narrow u_narrow (
-    .clk, .rst,
+  ipbus_target u_ipbus_target (
     .s_axis_tdata (request_tdata),
     .s_axis_tkeep (request_tkeep),
     .s_axis_tvalid(request_tvalid),
     .s_axis_tready(request_tready),
     .s_axis_tlast (request_tlast),
-    .m_axis_tdata (half_request_tdata),
-    .m_axis_tkeep (half_request_tkeep),
-    .m_axis_tvalid(half_request_tvalid),
-    .m_axis_tready(half_request_tready),
-    .m_axis_tlast (half_request_tlast)
-  );
-
-  axis_widen u_widen (
-    .clk, .rst,
-    .s_axis_tdata (half_reply_tdata),
-    .s_axis_tkeep (half_reply_tkeep),
-    .s_axis_tvalid(half_reply_tvalid),
-    .s_axis_tready(half_reply_tready),
-    .s_axis_tlast (half_reply_tlast),
+    .s_axis_tuser (request_tuser),
     .m_axis_tdata (reply_tdata),
     .m_axis_tkeep (reply_tkeep),
     .m_axis_tvalid(reply_tvalid),
     .m_axis_tready(reply_tready),
-    .m_axis_tlast (reply_tlast)
-  );
-
-  ipbus_target u_ipbus_target (
-    .s_axis_tdata (half_request_tdata),
-    .s_axis_tkeep (half_request_tkeep),
-    .s_axis_tvalid(half_request_tvalid),
-    .s_axis_tready(half_request_tready),
-    .s_axis_tlast (half_request_tlast),
-    .s_axis_tuser (request_tuser),
-    .m_axis_tdata (half_reply_tdata),
-    .m_axis_tkeep (half_reply_tkeep),
-    .m_axis_tvalid(half_reply_tvalid),
-    .m_axis_tready(half_reply_tready),
-    .m_axis_tlast (half_reply_tlast),
+    .m_axis_tlast (reply_tlast),
     .m_axis_tuser (reply_tuser),
     .stat         (stat_ipbus),
     .*

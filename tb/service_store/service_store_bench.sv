@@ -25,28 +25,42 @@ module service_store_bench
   input  logic                m_axis_tready,
   output logic                m_axis_tlast
 );
-  logic [63:0] tdata;
-  logic [7:0] tkeep;
-  logic rx_tvalid, tx_tready, tlast;
+  logic [15:0] tdata;
+  logic [1:0] tkeep;
+  logic tvalid, tready, tlast, room;
+  logic [12:0] index_q;  // of the word
+  logic begun_q, ended_q;
 
   service_rx #(.DATA_W(DATA_W)) u_rx (
     .clk, .rst, .local_mac,
     .s_axis_tdata, .s_axis_tkeep, .s_axis_tvalid, .s_axis_tlast, .s_axis_tuser,
     .m_axis_tdata (tdata),
     .m_axis_tkeep (tkeep),
-    .m_axis_tvalid(rx_tvalid),
-    .m_axis_tready(tx_tready && !hold),
+    .m_axis_tvalid(tvalid),
+    .m_axis_tready(tready),
     .m_axis_tlast (tlast),
     .level_bytes, .stat
   );
 
+  assign tready = begun_q && !hold && !ended_q;
+
+  always_ff @(posedge clk) begin
+    begun_q <= (begun_q || (room && !ended_q)) && !(tvalid && tready && tlast);
+    ended_q <= tvalid && tready && tlast;
+    if (ended_q) index_q <= '0;
+    else if (tvalid && tready && !tlast) index_q <= index_q + 1'b1;
+    if (rst) {begun_q, ended_q, index_q} <= '0;
+  end
+
   service_tx #(.DATA_W(DATA_W)) u_tx (
-    .clk, .rst,
-    .s_axis_tdata (tdata),
-    .s_axis_tkeep (tkeep),
-    .s_axis_tvalid(rx_tvalid && !hold),
-    .s_axis_tready(tx_tready),
-    .s_axis_tlast (tlast),
+    .clk, .rst, .room,
+    .wr_valid (tvalid && tready),
+    .wr_index (index_q),
+    .wr_data  (tdata),
+    .wr_body  (32'(index_q) >= 21),
+    .wr_last  (tlast),
+    .wr_odd   (!tkeep[1]),
+    .wr_commit(ended_q),
     .m_axis_tdata, .m_axis_tkeep, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast
   );
 endmodule

@@ -26,27 +26,27 @@ module services_bench
   input  logic                m_axis_tx_tready,
   output logic                m_axis_tx_tlast,
 
-  output logic [63:0] m_axis_ipbus_tdata,
-  output logic [7:0]  m_axis_ipbus_tkeep,
+  output logic [15:0] m_axis_ipbus_tdata,
+  output logic [1:0]  m_axis_ipbus_tkeep,
   output logic        m_axis_ipbus_tvalid,
   input  logic        m_axis_ipbus_tready,
   output logic        m_axis_ipbus_tlast,
   output udp_peer_t   m_axis_ipbus_tuser,
-  input  logic [63:0] s_axis_ipbus_tdata,
-  input  logic [7:0]  s_axis_ipbus_tkeep,
+  input  logic [15:0] s_axis_ipbus_tdata,
+  input  logic [1:0]  s_axis_ipbus_tkeep,
   input  logic        s_axis_ipbus_tvalid,
   output logic        s_axis_ipbus_tready,
   input  logic        s_axis_ipbus_tlast,
   input  udp_peer_t   s_axis_ipbus_tuser,
 
-  output logic [63:0] m_axis_cm_tdata,
+  output logic [15:0] m_axis_cm_tdata,
   output logic        m_axis_cm_tvalid,
   input  logic        m_axis_cm_tready,
   output logic        m_axis_cm_tlast,
   output logic [31:0] cm_rx_ip,
   output logic [15:0] cm_rx_sport,
   output logic [15:0] cm_rx_dport,
-  input  logic [63:0] s_axis_cm_tdata,
+  input  logic [15:0] s_axis_cm_tdata,
   input  logic        s_axis_cm_tvalid,
   output logic        s_axis_cm_tready,
   input  logic        s_axis_cm_tlast,
@@ -65,9 +65,10 @@ module services_bench
   output service_rx_stat_t stat_rx,
   output services_stat_t   stat
 );
-  logic [63:0] rx_tdata, tx_tdata;
-  logic [7:0] rx_tkeep, tx_tkeep;
-  logic rx_tvalid, rx_tready, rx_tlast, tx_tvalid, tx_tready, tx_tlast;
+  logic [15:0] rx_tdata, tx_data;
+  logic [1:0] rx_tkeep;
+  logic [12:0] tx_index;
+  logic rx_tvalid, rx_tready, rx_tlast, tx_room, tx_valid, tx_body, tx_last, tx_odd, tx_commit;
 
   service_rx #(.DATA_W(DATA_W)) u_rx (
     .clk, .rst, .local_mac,
@@ -91,21 +92,19 @@ module services_bench
     .s_axis_rx_tvalid(rx_tvalid),
     .s_axis_rx_tready(rx_tready),
     .s_axis_rx_tlast (rx_tlast),
-    .m_axis_tx_tdata (tx_tdata),
-    .m_axis_tx_tkeep (tx_tkeep),
-    .m_axis_tx_tvalid(tx_tvalid),
-    .m_axis_tx_tready(tx_tready),
-    .m_axis_tx_tlast (tx_tlast),
     .*
   );
 
   service_tx #(.DATA_W(DATA_W)) u_tx (
     .clk, .rst,
-    .s_axis_tdata (tx_tdata),
-    .s_axis_tkeep (tx_tkeep),
-    .s_axis_tvalid(tx_tvalid),
-    .s_axis_tready(tx_tready),
-    .s_axis_tlast (tx_tlast),
+    .room     (tx_room),
+    .wr_valid (tx_valid),
+    .wr_index (tx_index),
+    .wr_data  (tx_data),
+    .wr_body  (tx_body),
+    .wr_last  (tx_last),
+    .wr_odd   (tx_odd),
+    .wr_commit(tx_commit),
     .m_axis_tdata (m_axis_tx_tdata),
     .m_axis_tkeep (m_axis_tx_tkeep),
     .m_axis_tvalid(m_axis_tx_tvalid),

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: SHL-2.1
+// Keeps of each received frame that its service accepts the words that the service needs, in their order.
+// Promise: a frame's words are handed on all or none; `lost` says at its end that there was no room for it.
+module record_store
+  import services_pkg::*;
+#(
+  parameter words_t      KEEP  = '1,   // words of the head, and that of the payload for all of it
+  parameter int unsigned DEPTH = 1024  // words
+) (
+  input  logic        clk,
+  input  logic        rst,
+
+  // verilator lint_off UNUSEDSIGNAL
+  input  heard_t      heard,
+  // verilator lint_on UNUSEDSIGNAL
+  input  logic        accept,  // with heard.done
+  output logic        lost,
+
+  output sent_t       word,
+  input  logic        take
+);
+  frame_store #(
+    .W    (18),
+    .DEPTH(DEPTH)
+  ) u_store (
+    .clk, .rst,
+    .wr_data ({heard.last, heard.odd, heard.data}),
+    .wr_valid(heard.valid && KEEP[heard.index]),
+    .commit  (heard.done && accept),
+    .drop    (heard.done && !accept),
+    .lost    (lost),
+    .level   (),
+    .rd_data ({word.last, word.odd, word.data}),
+    .rd_valid(word.valid),
+    .rd_ready(take)
+  );
+endmodule
