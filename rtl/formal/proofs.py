@@ -119,26 +119,6 @@ PROOFS = [
         ),
     ),
     Proof(
-        "axis_narrow",
-        {},
-        mutants=(
-            Mutant("|| !behind[2]", "|| !behind[1]", "a_whole"),
-            Mutant("m_axis_tready && ends", "m_axis_tready", "a_whole"),
-            Mutant("s_axis_tlast && ends", "s_axis_tlast", "a_last"),
-            Mutant("if (m_axis_tvalid && m_axis_tready) part_q", "if (m_axis_tvalid) part_q", "a_kept"),
-        ),
-    ),
-    Proof(
-        "axis_widen",
-        {},
-        mutants=(
-            Mutant("|| s_axis_tlast;", ";", "a_shown"),
-            Mutant("m_axis_tready || !ends", "m_axis_tready", "a_room"),
-            Mutant("m_axis_tvalid = s_axis_tvalid && ends", "m_axis_tvalid = s_axis_tvalid", "a_full"),
-            Mutant("6'h3F >> (6'd6", "6'h3F >> (6'd4", "a_whole"),
-        ),
-    ),
-    Proof(
         "block_fifo",
         {"W": 8, "DEPTH": 4},
         mutants=(
