@@ -158,6 +158,7 @@ module arp
   typedef enum logic [2:0] {
     StReady,
     StHop,      // who is the next hop?
+    StCheck,    // can it be one?
     StSearch,   // the cache is to be asked
     StAnswer,   // the cache is searching
     StAsk,      // a request is to be sent
@@ -175,8 +176,8 @@ module arp
   logic   sending_q;
 
   state_e      state_q;
-  logic [31:0] hop, hop_q;  // hop_q is the address itself in StHop
-  logic        hop_ok;
+  logic [31:0] hop_q;  // the address itself in StHop
+  logic        hop_ok, some;
   logic [3:0]  tries_q;
   logic [15:0] wait_ms_q;
   logic        ask_sent, asking, answered;
@@ -185,8 +186,8 @@ module arp
     return ((ip ^ own) & mask) == '0;
   endfunction
 
-  assign hop    = on_link(hop_q, local_ip, cfg.netmask) ? hop_q : cfg.gateway;
-  assign hop_ok = have_ip_q && hop_q != '0 && hop_q[31:28] < 4'hE && hop != '0 && hop != local_ip;
+  assign some   = hop_q != '0;
+  assign hop_ok = state_q == StHop ? have_ip_q && some && hop_q[31:28] < 4'hE : some && hop_q != local_ip;
   assign asking = state_q == StAsk || state_q == StWait;
 
   // ---- the cache, shared by what was heard and by the lookup ----------------------------------------------
@@ -247,9 +248,9 @@ module arp
           tries_q <= cfg.arp_tries;
           state_q <= StHop;
         end
-      StHop: begin
-        hop_q   <= hop;
-        state_q <= hop_ok ? StSearch : StReady;
+      StHop, StCheck: begin
+        if (state_q == StHop && !on_link(hop_q, local_ip, cfg.netmask)) hop_q <= cfg.gateway;
+        state_q <= !hop_ok ? StReady : state_q == StHop ? StCheck : StSearch;
         if (!hop_ok) begin
           {found_valid, found} <= 2'b10;
           stat_unresolved      <= 1'b1;
@@ -334,7 +335,10 @@ module arp
   // What is wanted may still change; what the framer grants is what counts as sent.
   frame_e      next;
   logic [31:0] target;
-  logic [15:0] mac_word;
+  logic [15:0] oper, nobody;
+
+  logic [7:0][15:0] words;
+  logic [2:0]       place;
 
   assign wanted    = reply_pending_q || state_q == StAsk || announce;
   assign next      = reply_pending_q ? AsReply : state_q == StAsk ? AsQuestion : AsAnnouncement;
@@ -354,25 +358,22 @@ module arp
   end
 
   assign target     = frame_q == AsReply ? told_ip : frame_q == AsQuestion ? hop_q : local_ip;
+  assign oper       = frame_q == AsReply ? ArpReply : ArpRequest;
+  assign nobody     = {16{index < WordSrc}};  // to all, and asking for an address
+  assign words      = {16'h0, oper, target[15:0], target[31:16], nobody, told_mac[15:0], told_mac[31:16], told_mac[47:32]};
   assign word.valid = 1'b1;
   assign word.odd   = 1'b0;
   assign word.last  = 1'b1;
+  assign word.data  = words[place];
 
   always_comb begin
     unique case (index)
-      WordDst, WordTha:               mac_word = told_mac[47:32];
-      WordDst + 5'd1, WordTha + 5'd1: mac_word = told_mac[31:16];
-      default:                        mac_word = told_mac[15:0];
-    endcase
-    case (index)
-      WordDst, WordDst + 5'd1, WordDst + 5'd2: word.data = frame_q == AsReply ? mac_word : MacBroadcast[15:0];
-      WordHtype:      word.data = ArpHtype;
-      WordPtype:      word.data = ArpPtype;
-      WordLengths:    word.data = ArpLengths;
-      WordOper:       word.data = frame_q == AsReply ? ArpReply : ArpRequest;
-      WordTpa:        word.data = target[31:16];
-      WordTpa + 5'd1: word.data = target[15:0];
-      default:        word.data = frame_q == AsReply ? mac_word : '0;
+      WordDst, WordTha:               place = frame_q == AsReply ? 3'd0 : 3'd3;
+      WordDst + 5'd1, WordTha + 5'd1: place = frame_q == AsReply ? 3'd1 : 3'd3;
+      WordDst + 5'd2, WordTha + 5'd2: place = frame_q == AsReply ? 3'd2 : 3'd3;
+      WordTpa:                        place = 3'd4;
+      WordTpa + 5'd1:                 place = 3'd5;
+      default:                        place = 3'd6;  // WordOper; all else is the framer's
     endcase
   end
 

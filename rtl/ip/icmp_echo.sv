@@ -29,8 +29,7 @@ module icmp_echo
   localparam words_t Told = span(WordDst, 3) | span(WordVersion, 1) | span(WordIpDst, 2) | span(WordIcmpId, 2)
                           | span(WordPayload, 1);
 
-  sent_t kept;
-  logic  asked, lost;
+  logic asked, lost;
 
   assign asked = heard.done && heard.kind == KindEcho && enable;
 
@@ -41,16 +40,11 @@ module icmp_echo
     .clk, .rst, .heard,
     .accept(asked && !lost),
     .lost  (lost),
-    .word  (kept),
+    .word  (word),
     .take  (take && Told[index])
   );
 
-  // All else is zero: kind and code of a reply, and what the framer fills in.
-  assign wanted = kept.valid;
-  always_comb begin
-    word = kept;
-    if (!Told[index]) word.data = '0;
-  end
+  assign wanted = word.valid;
 
   always_ff @(posedge clk) begin
     stat_replies <= granted && !rst;

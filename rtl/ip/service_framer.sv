@@ -95,20 +95,44 @@ module service_framer
 
   assign index = state_q == StBody ? WordPayload : index_q[4:0];
 
-  // Own addresses lie at one place of an IPv4 head and at another of ARP; all that is not here is the sender's.
+  // Own addresses lie at one place of an IPv4 head and at another of ARP.
+  typedef enum logic [1:0] {
+    FromSender,
+    FromOwn,
+    FromHere
+  } from_e;
+
+  localparam logic [2:0] OwnMac = 3'd0;
+  localparam logic [2:0] OwnIp  = 3'd3;
+
+  logic [7:0][15:0] own;
+  logic [2:0]       own_at;
+  from_e            from;
+  logic [15:0]      here;
+
+  assign own  = {48'h0, local_ip[15:0], local_ip[31:16], local_mac[15:0], local_mac[31:16], local_mac[47:32]};
+  assign head = from == FromSender ? shown.data : from == FromOwn ? own[own_at] : here;
+
   always_comb begin
-    head = shown.data;
-    case (index_q[4:0])
-      WordSrc:          head = local_mac[47:32];
-      WordSrc + 5'd1:   head = local_mac[31:16];
-      WordSrc + 5'd2:   head = local_mac[15:0];
-      WordEthertype:    head = is_arp ? EtherTypeArp : EtherTypeIpv4;
-      WordFragment:     if (!is_arp) head = Ipv4DontFragment;
-      WordProtocol:     head = is_arp ? local_mac[47:32] : {ttl, udp ? ProtocolUdp : ProtocolIcmp};
-      WordSha + 5'd1:   if (is_arp) head = local_mac[31:16];
-      WordIpSrc:        head = is_arp ? local_mac[15:0] : local_ip[31:16];
-      WordIpSrc + 5'd1: head = is_arp ? local_ip[31:16] : local_ip[15:0];
-      WordIpDst:        if (is_arp) head = local_ip[15:0];
+    from   = FromSender;
+    own_at = OwnMac;
+    here   = '0;
+    unique case (index_q[4:0])
+      WordSrc:          from = FromOwn;
+      WordSrc + 5'd1:   {from, own_at} = {FromOwn, OwnMac + 3'd1};
+      WordSrc + 5'd2:   {from, own_at} = {FromOwn, OwnMac + 3'd2};
+      WordEthertype:    {from, here} = {FromHere, is_arp ? EtherTypeArp : EtherTypeIpv4};
+      WordVersion:      {from, here} = {udp || is_arp ? FromHere : FromSender, is_arp ? ArpHtype : Ipv4Version};
+      WordLength:       {from, here} = {FromHere, is_arp ? ArpPtype : 16'h0};
+      WordLengths:      {from, here} = {FromHere, is_arp ? ArpLengths : 16'h0};
+      WordFragment:     {from, here} = {is_arp ? FromSender : FromHere, Ipv4DontFragment};
+      WordProtocol:     {from, here} = {is_arp ? FromOwn : FromHere, ttl, udp ? ProtocolUdp : ProtocolIcmp};
+      WordIpSum:        {from, own_at} = {is_arp ? FromOwn : FromHere, OwnMac + 3'd1};
+      WordIpSrc:        {from, own_at} = {FromOwn, is_arp ? OwnMac + 3'd2 : OwnIp};
+      WordIpSrc + 5'd1: {from, own_at} = {FromOwn, is_arp ? OwnIp : OwnIp + 3'd1};
+      WordIpDst:        {from, own_at} = {is_arp ? FromOwn : FromSender, OwnIp + 3'd1};
+      WordIcmpKind, WordIcmpSum: if (!udp && !is_arp) from = FromHere;
+      WordUdpLength, WordUdpSum: if (udp) from = FromHere;
       default: ;
     endcase
   end

@@ -84,24 +84,32 @@ module service_parser
   end
 
   // ---- compared with what is of our own there --------------------------------------------------------------
-  logic [15:0] expected;
+  localparam logic [2:0] OwnMac  = 3'd0;
+  localparam logic [2:0] OwnIp   = 3'd3;
+  localparam logic [2:0] Left    = 3'd5;
+  localparam logic [2:0] ArpForm = 3'd6;
+
+  logic [7:0][15:0] own;
+  logic [2:0]       own_at;
+  logic [15:0]      arp_form;
+
+  assign arp_form = index_q == WordHtype ? ArpHtype : index_q == WordPtype ? ArpPtype : ArpLengths;
+  assign own = {
+    16'h0, arp_form, left_q,
+    local_ip[15:0], local_ip[31:16], local_mac[15:0], local_mac[31:16], local_mac[47:32]
+  };
 
   always_comb begin
     unique case (index_q)
-      WordDst:             expected = local_mac[47:32];
-      WordDst + 5'd1:      expected = local_mac[31:16];
-      WordDst + 5'd2:      expected = local_mac[15:0];
-      WordHtype:           expected = ArpHtype;
-      WordPtype:           expected = ArpPtype;
-      WordLengths:         expected = ArpLengths;
-      WordSha:             expected = local_mac[47:32];
-      WordSha + 5'd1:      expected = local_mac[31:16];
-      WordIpSrc:           expected = arp_q ? local_mac[15:0] : local_ip[31:16];
-      WordIpSrc + 5'd1:    expected = arp_q ? local_ip[31:16] : local_ip[15:0];
-      WordIpDst:           expected = arp_q ? local_ip[15:0] : local_ip[31:16];
-      WordIpDst + 5'd1:    expected = local_ip[15:0];
-      WordUdpLength:       expected = arp_q ? local_ip[31:16] : left_q;
-      default:             expected = local_ip[15:0];
+      WordDst, WordSha:               own_at = OwnMac;
+      WordDst + 5'd1, WordSha + 5'd1: own_at = OwnMac + 3'd1;
+      WordDst + 5'd2:                 own_at = OwnMac + 3'd2;
+      WordIpSrc:                      own_at = arp_q ? OwnMac + 3'd2 : OwnIp;
+      WordIpSrc + 5'd1:               own_at = arp_q ? OwnIp : OwnIp + 3'd1;
+      WordIpDst:                      own_at = arp_q ? OwnIp + 3'd1 : OwnIp;
+      WordUdpLength:                  own_at = arp_q ? OwnIp : Left;
+      WordIpDst + 5'd1, WordTpa + 5'd1: own_at = OwnIp + 3'd1;
+      default:                        own_at = ArpForm;
     endcase
   end
 
@@ -111,7 +119,7 @@ module service_parser
   assign heard.odd     = odd;
   assign heard.last    = last;
   assign heard.zero    = word == '0;
-  assign heard.differs = word ^ expected;
+  assign heard.differs = word ^ own[own_at];
   assign heard.same    = heard.differs == '0;
 
   // Not this network, not loopback, not multicast or reserved (RFC 1122 3.2.1.3).

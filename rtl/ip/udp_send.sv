@@ -26,18 +26,26 @@ module udp_send
   assign word.odd      = !s_axis_tkeep[1];
   assign word.last     = s_axis_tlast;
 
+  // Words of the head that are not here are the framer's.
+  logic [7:0][15:0] words;
+  logic [2:0]       place;
+
+  assign words = {
+    s_axis_tdata[7:0], s_axis_tdata[15:8] & {8{s_axis_tkeep[1]}},
+    peer.port, sport, peer.ip[15:0], peer.ip[31:16], peer.mac[15:0], peer.mac[31:16], peer.mac[47:32]
+  };
+  assign word.data = words[place];
+
   always_comb begin
     case (index)
-      WordDst:          word.data = peer.mac[47:32];
-      WordDst + 5'd1:   word.data = peer.mac[31:16];
-      WordDst + 5'd2:   word.data = peer.mac[15:0];
-      WordVersion:      word.data = Ipv4Version;
-      WordIpDst:        word.data = peer.ip[31:16];
-      WordIpDst + 5'd1: word.data = peer.ip[15:0];
-      WordSport:        word.data = sport;
-      WordDport:        word.data = peer.port;
-      WordPayload:      word.data = {s_axis_tdata[7:0], s_axis_tdata[15:8] & {8{s_axis_tkeep[1]}}};
-      default:          word.data = '0;
+      WordDst:          place = 3'd0;
+      WordDst + 5'd1:   place = 3'd1;
+      WordDst + 5'd2:   place = 3'd2;
+      WordIpDst:        place = 3'd3;
+      WordIpDst + 5'd1: place = 3'd4;
+      WordSport:        place = 3'd5;
+      WordDport:        place = 3'd6;
+      default:          place = 3'd7;
     endcase
   end
 endmodule
