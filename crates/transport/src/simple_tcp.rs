@@ -15,8 +15,8 @@ const MAX_BACKOFF: u32 = 12;
 /// What a loss does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BackOff {
-    /// No congestion control: after a loss everything that is outstanding is sent again, as fast as the link takes it;
-    /// the timeout never grows.
+    /// No congestion control: new data goes on behind a loss, at a timeout everything that is outstanding is sent again
+    /// as fast as the link takes it, and the timeout never grows.
     Off,
     /// The simplified congestion control: one segment is sent again, nothing else until it is acknowledged, and each
     /// timeout without an acknowledgement doubles the next.
@@ -132,13 +132,10 @@ impl SimpleTcpSender {
         self.deadline = (self.una < self.sent).then(|| now + self.timeout());
     }
 
-    /// A loss was noticed.
+    /// A loss was noticed: what the peer lacks is sent at once.
     fn repair(&mut self, now: u64) {
         self.repairing = Some(self.sent);
-        match self.back_off {
-            BackOff::Off => self.next = self.una,
-            BackOff::Exponential => self.resend = true,
-        }
+        self.resend = true;
         self.deadline = Some(now + self.timeout());
     }
 
@@ -154,6 +151,9 @@ impl SimpleTcpSender {
             self.duplicates = 0;
             self.expiries += 1;
             self.repair(now);
+            if self.back_off == BackOff::Off {
+                self.next = self.una;
+            }
         }
     }
 

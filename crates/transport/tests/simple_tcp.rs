@@ -40,16 +40,22 @@ fn deliver(sender: &mut SimpleTcpSender, receiver: &mut TcpReceiver, packets: &[
 }
 
 #[test]
-fn without_congestion_control_everything_outstanding_is_sent_again() {
+fn without_congestion_control_one_loss_costs_one_segment_and_a_timeout_all_that_is_outstanding() {
     let (mut sender, mut receiver) = pair(BackOff::Off);
     let first = send_all(&mut sender, 0);
     assert_eq!(offsets(&first), (0..20).collect::<Vec<_>>());
-    deliver(&mut sender, &mut receiver, &first, &[5], MS);
+    deliver(&mut sender, &mut receiver, &first, &[5, 9], MS);
+    sender.write(3 * MSS);
     let again = send_all(&mut sender, MS);
-    assert_eq!(offsets(&again), (5..20).collect::<Vec<_>>());
-    assert_eq!((sender.counters().recoveries, sender.counters().retransmitted), (1, 15));
+    assert_eq!(offsets(&again), [5, 20, 21, 22], "and new data goes on");
+    assert_eq!((sender.counters().recoveries, sender.counters().retransmitted), (1, 1));
     deliver(&mut sender, &mut receiver, &again, &[], 2 * MS);
-    assert_eq!((sender.acknowledged(), receiver.delivered()), (20 * MSS, 20 * MSS));
+    assert_eq!(offsets(&send_all(&mut sender, 2 * MS)), [], "the second hole waits for the timeout");
+    sender.handle_timeout(12 * MS);
+    let again = send_all(&mut sender, 12 * MS);
+    assert_eq!(offsets(&again), (9..23).collect::<Vec<_>>());
+    deliver(&mut sender, &mut receiver, &again, &[], 13 * MS);
+    assert_eq!((sender.acknowledged(), receiver.delivered()), (23 * MSS, 23 * MSS));
 }
 
 #[test]
