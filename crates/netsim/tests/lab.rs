@@ -168,6 +168,8 @@ fn mistakes_are_refused_with_place_key_value_and_what_is_allowed() {
         (STAR, &["switch.kmin=300KB", "switch.xoff=20KB", "switch.xon=30KB", "switch.weights=[1, 2]"]),
         (STAR, &["switch.lossless=[9]", "switch.alpha=0", "switch.qcn.q_eq=1B", "switch.ecn_rate=1bps"]),
         (STAR, &["switch.buffer=20KB"]),
+        (STAR, &["switch.xon=2MB"]),
+        (STAR, &["switch.buffer=18000000000GB", "switch.headroom=9000000000GB", "switch.xoff=9000000000GB"]),
         (STAR, &["switch.at.swich.pfc=false", "link.at.board0-board1.delay=2us", "link.uplink.rate=1kbps"]),
         (STAR, &["link.delay=1ns", "link.at.board0-switch.loss=2", "qp.mtu=9000", "qp.clock=1Hz"]),
         (STAR, &["qp.cnp_dscp=26", "cc.rate_min=20Gbps"]),

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scenarios of the laboratory as simulations: what is built is what was written, and it runs.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
 use penstock_netsim::lab::{BoardRequest, Lab, LabProgress, LabScenario, RunError};
-use penstock_netsim::{FlowId, Node, PortId, Rate, Station, Switch, Time};
+use penstock_netsim::{FlowId, Node, PortId, Rate, Station, Switch, Time, TraceSink};
 
 fn scenario(text: &str, overrides: &[&str]) -> LabScenario {
     let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
@@ -172,6 +174,49 @@ fn a_flow_of_a_class_of_its_own_is_lossless_and_waits_for_no_other_class() {
     let urgent = ledger.flow(FlowId(3));
     // ten packets of 3.3 us by strict priority over the incast of class 3, of which one frame may be on the wire
     assert!(urgent.last_delivery.unwrap() < Time::from_us(300 + 33 + 15), "{:?}", urgent.last_delivery);
+}
+
+/// What the server's port of the switch shows: times in ps, metrics and values.
+fn samples_of_the_server_port(overrides: &[&str]) -> Vec<(u64, String, f64)> {
+    let text = "[topology]\nkind = \"star\"\nboards = 4\n[[flow]]\nfrom = \"board{0..1}\"\nsize = \"1MB\"\n\
+                [[flow]]\nname = \"urgent\"\nfrom = \"board{2..3}\"\nsize = \"200KB\"\nstart = \"300us\"\ndscp = 32\n";
+    let mut lab = build(&scenario(text, overrides));
+    lab.engine.set_trace(TraceSink::in_memory(), Time::from_us(20));
+    lab.run().unwrap();
+    let mut samples = Vec::new();
+    for batch in lab.engine.take_trace().unwrap().into_batches().unwrap() {
+        let names = |column: usize, row: usize| {
+            let keys = batch.column(column).as_dictionary::<UInt16Type>();
+            keys.values().as_string::<i32>().value(usize::from(keys.keys().value(row))).to_owned()
+        };
+        for row in 0..batch.num_rows() {
+            if names(1, row) == "switch" && batch.column(2).as_primitive::<UInt16Type>().value(row) == 4 {
+                let time = batch.column(0).as_primitive::<UInt64Type>().value(row);
+                samples.push((time, names(3, row), batch.column(4).as_primitive::<Float64Type>().value(row)));
+            }
+        }
+    }
+    samples
+}
+
+#[test]
+fn queues_and_pauses_are_traced_by_port_or_by_class_of_each_port() {
+    let by_port = samples_of_the_server_port(&[]);
+    let by_class = samples_of_the_server_port(&["trace.classes=true"]);
+    let queue = |samples: &[(u64, String, f64)], time: u64, name: &str| -> f64 {
+        let mine = samples.iter().filter(|(at, metric, _)| *at == time && metric.starts_with(name));
+        mine.map(|(_, _, value)| value).sum()
+    };
+    let mut both = 0;
+    for (time, _, bytes) in by_port.iter().filter(|(_, metric, _)| metric == "queue_bytes") {
+        assert_eq!(queue(&by_class, *time, "queue_bytes_class"), *bytes, "at {time} ps");
+        let [low, high] = ["queue_bytes_class3", "queue_bytes_class4"].map(|class| queue(&by_class, *time, class));
+        both += usize::from(low > 0.0 && high > 0.0);
+    }
+    assert!(both > 3, "both classes wait in {both} samples");
+    assert!(!by_port.iter().any(|(_, metric, _)| metric.contains("class")));
+    assert!(!by_class.iter().any(|(_, metric, _)| metric == "queue_bytes"));
+    assert!(by_class.iter().any(|(_, metric, _)| metric == "pfc_paused_class4"));
 }
 
 #[test]

@@ -251,6 +251,8 @@ pub struct LabTrace {
     pub interval: Time,
     /// Only these are recorded; empty: all.
     pub metrics: Vec<String>,
+    /// Queues and pauses of switches class by class, in place of whole ports.
+    pub classes: bool,
 }
 
 /// `[capture]`

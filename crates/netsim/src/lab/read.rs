@@ -89,6 +89,9 @@ pub(super) fn scenario(
         warnings,
     };
     scenario.switches = switches.finish(&mut scenario, &document, &mut problems);
+    for switch in &mut scenario.switches {
+        switch.params.trace_classes = scenario.trace.classes;
+    }
     check::scenario(&mut scenario, &document, &mut problems);
     if problems.is_empty() {
         Ok(scenario)
@@ -116,6 +119,7 @@ fn trace(mut section: Section) -> LabTrace {
         section.refuse("interval", "allowed is 0us for no trace, or 100ns and more");
     }
     let metrics = section.list("metrics");
+    let classes = section.read("classes", false);
     section.finish();
-    LabTrace { interval, metrics }
+    LabTrace { interval, metrics, classes }
 }

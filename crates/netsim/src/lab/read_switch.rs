@@ -90,6 +90,9 @@ impl FromItem for Alpha {
     }
 }
 
+/// Beyond every switch's memory.
+const MOST_MEMORY: ByteSize = ByteSize(1_000_000_000_000);
+
 impl Keys {
     /// The keys of a section; what is not there is as in `default`.
     fn read(section: &mut Section, default: &Keys) -> Self {
@@ -131,6 +134,19 @@ impl Keys {
         if let (Some(xon), Some(xoff)) = (keys.xon, keys.xoff) {
             if xon >= xoff {
                 section.refuse("xon", format!("allowed is less than xoff, {xoff}"));
+            }
+        }
+        // Sums over all ports and classes must stay within 64 bits.
+        let sizes = [
+            ("buffer", keys.buffer),
+            ("kmax", Some(ecn.kmax)),
+            ("xoff", keys.xoff),
+            ("hysteresis", keys.hysteresis),
+            ("headroom", keys.headroom),
+        ];
+        for (key, size) in sizes {
+            if size.is_some_and(|size| size > MOST_MEMORY) {
+                section.refuse(key, format!("allowed is up to {MOST_MEMORY}"));
             }
         }
         keys
@@ -415,7 +431,7 @@ impl OneSwitch<'_> {
             notes.warn(&self.key("xoff"), xoff, message);
         }
         if xon >= xoff {
-            notes.refuse(&self.key("xon"), xon, format!("allowed is less than xoff, {xoff}"));
+            notes.refuse(&self.key("xon"), xon, format!("allowed is less than xoff, which is {xoff} at {}", self.name));
         }
         notes.note(self.name, "xoff", xoff);
         notes.note(self.name, "xon", xon);
