@@ -140,10 +140,13 @@ FACTS_TAIL = """\
   facts_t shown;
   logic   here;
   always_ff @(posedge clk) begin
-    shown  <= rom[index[IndexW-1:0]];
+    shown <= rom[index[IndexW-1:0]];
     here  <= 32'(index) < 2 ** IndexW;
   end
-  assign facts = here ? shown : '0;
+  always_comb begin
+    facts       = shown;
+    facts.known = shown.known && here;  // else nobody looks at the rest
+  end
 """
 
 

@@ -100,6 +100,16 @@ module axil_mux #(
     end
   end
 
+  // A master's own two addresses first: those that have one for both need no multiplexer.
+  logic [N-1:0][ADDR_W-1:0] addr;
+  logic [N-1:0][2:0]        prot;
+  always_comb begin
+    for (int unsigned i = 0; i < N; i++) begin
+      addr[i] = is_read ? s_axil_araddr[i] : s_axil_awaddr[i];
+      prot[i] = is_read ? s_axil_arprot[i] : s_axil_awprot[i];
+    end
+  end
+
   // ---- the access under way -----------------------------------------------------------------------------------
   logic [1:0]  resp_q;
   logic [31:0] rdata_q;
@@ -122,8 +132,8 @@ module axil_mux #(
           state_q        <= is_read ? StRead : StWrite;
           who_q          <= master[IndexW-1:0];
           write_q        <= !is_read;
-          m_axil_awaddr  <= is_read ? s_axil_araddr[master[IndexW-1:0]] : s_axil_awaddr[master[IndexW-1:0]];
-          m_axil_awprot  <= is_read ? s_axil_arprot[master[IndexW-1:0]] : s_axil_awprot[master[IndexW-1:0]];
+          m_axil_awaddr  <= addr[master[IndexW-1:0]];
+          m_axil_awprot  <= prot[master[IndexW-1:0]];
           m_axil_wdata   <= s_axil_wdata[master[IndexW-1:0]];
           m_axil_wstrb   <= s_axil_wstrb[master[IndexW-1:0]];
           m_axil_awvalid <= !is_read;

@@ -208,8 +208,8 @@ module cm_engine
 
   always_comb begin
     unique case (group_e'(op.source[1:0]))
-      GroupQp:   register = 18'(QpRows) + {2'b0, index, op.addr[5:0], 2'b0};
-      GroupRing: register = 18'(RingRows) + 18'({index, op.addr[2:0], 2'b0});
+      GroupQp:   register = 18'(QpRows) | {2'b0, index, op.addr[5:0], 2'b0};
+      GroupRing: register = 18'(RingRows) | 18'({index, op.addr[2:0], 2'b0});
       default:   register = {10'(SourceControl >> 8), op.addr[5:0], 2'b0};
     endcase
   end

@@ -158,7 +158,7 @@ module connection_manager
   assign lookup_ip   = heard.ip;
   assign cm_tx_ip    = heard.ip;
   assign cm_tx_sport = opening ? ReplyPort : RequestPort;
-  assign cm_tx_dport = opening || heard.port != '0 ? heard.port : ReplyPort;
+  assign cm_tx_dport = heard.port | (opening || heard.port != '0 ? '0 : ReplyPort);
 
   // ---- time -----------------------------------------------------------------------------------------------
   logic [$clog2(CLK_KHZ)-1:0] prescale_q;

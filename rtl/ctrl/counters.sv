@@ -3,9 +3,10 @@
 // Every pulse counts, also when all come in one cycle; counts are modulo 2^32; writes do nothing.
 // The order of the pulses is that of regs/penstock.rdl (penstock_regs_pkg::Cnt*).
 //
-// Counts live in RAM. What has come since a counter's last turn waits in a few bits, as the state of a shift
-// register with feedback, which counts without carries; turns go round, one a cycle, and a read is answered at
-// its counter's turn, at most CntNumber + 3 cycles later.
+// Counts live in RAM. Each counter has a few bits beside it, a shift register with feedback that goes on one state
+// with each pulse: it counts without carries. Turns go round, one a cycle: how far the register is ahead of where it
+// was at the last turn (its mark) is added to the count. A read is answered at its counter's turn, at most
+// CntNumber + 3 cycles later.
 module counters
   import ctrl_pkg::*;
   import penstock_regs_pkg::CntNumber;
@@ -47,7 +48,7 @@ module counters
   endfunction
   localparam steps_t Steps = steps_of_all();
 
-  // ---- since the last turn --------------------------------------------------------------------------
+  // ---- how far each is --------------------------------------------------------------------------
   logic [CntNumber-1:0] pulse_q;  // cuts the paths from every corner of the chip
   recent_t recent_q[CntNumber];
   index_t turn_q;
@@ -56,7 +57,7 @@ module counters
     pulse_q <= pulse;
     turn_q  <= turn_q == index_t'(CntNumber - 1) ? '0 : turn_q + 1'b1;
     for (int unsigned i = 0; i < CntNumber; i++) begin
-      if (turn_q == index_t'(i) || rst || clear) recent_q[i] <= '0;
+      if (rst || clear) recent_q[i] <= '0;
       else if (pulse_q[i]) recent_q[i] <= following(recent_q[i]);
     end
     if (rst) begin
@@ -65,18 +66,36 @@ module counters
     end
   end
 
-  // ---- a turn: what it holds; how many that is, and the count; add and write ---------------------------
+  // ---- a turn: where the register is; how far from its mark; add and write ------------------------------
   index_t taken_q, added_q;  // whose turn it was one and two cycles ago
-  recent_t state_q, delta_q;
+  recent_t state_q, steps, mark, delta_q;
+  logic [RecentW:0] ahead;
   recent_t fresh_q;  // turns until every count has begun anew
-  logic now_q, fresh_added_q, fresh_taken_q;
+  logic fresh_added_q, fresh_taken_q;
   logic [31:0] stored, sum;
 
-  assign sum = (fresh_added_q ? '0 : stored) + 32'(delta_q);
+  assign steps = Steps[state_q];
+  assign ahead = {1'b0, steps} - {1'b0, fresh_taken_q ? recent_t'(0) : mark};
+  assign sum   = (fresh_added_q ? '0 : stored) + 32'(delta_q);
+
+  ram_sdp #(
+    .W    (RecentW),
+    .DEPTH(2 ** IndexW),
+    .BLOCK(1'b1)
+  ) u_marks (
+    .clk,
+    .wr_en  (1'b1),
+    .wr_addr(taken_q),
+    .wr_data(steps),
+    .rd_en  (1'b1),
+    .rd_addr(turn_q),
+    .rd_data(mark)
+  );
 
   ram_sdp #(
     .W    (32),
-    .DEPTH(2 ** IndexW)
+    .DEPTH(2 ** IndexW),
+    .BLOCK(1'b1)
   ) u_counts (
     .clk,
     .wr_en  (1'b1),
@@ -90,14 +109,13 @@ module counters
   always_ff @(posedge clk) begin
     taken_q       <= turn_q;
     state_q       <= recent_q[turn_q];
-    now_q         <= pulse_q[turn_q];
     fresh_taken_q <= fresh_q != '0;
     added_q       <= taken_q;
-    delta_q       <= Steps[state_q] + recent_t'(now_q);
+    delta_q       <= ahead[RecentW-1:0] - recent_t'(ahead[RecentW]);  // modulo the number of states, 2^7 - 1
     fresh_added_q <= fresh_taken_q;
     if (fresh_q != '0) fresh_q <= fresh_q - 1'b1;
     if (rst || clear) begin
-      {state_q, now_q, delta_q} <= '0;
+      {state_q, delta_q} <= '0;
       {fresh_taken_q, fresh_added_q} <= 2'b11;
       fresh_q       <= recent_t'(CntNumber);
     end
