@@ -159,7 +159,8 @@ impl Core {
         self.stopped = true;
     }
 
-    pub(crate) fn transmit(&mut self, node: NodeId, port: PortId, start: Time, frame: Frame) -> Time {
+    /// Puts a frame on a link; `tell` asks for `Node::on_tx_done` from nodes that do not always get it.
+    pub(crate) fn transmit(&mut self, node: NodeId, port: PortId, start: Time, frame: Frame, tell: bool) -> Time {
         let Some(index) = self.port_index(node, port) else {
             let node = self.names[node.0 as usize].clone();
             self.set_error(SimError::NoLink { node, port: port.0 });
@@ -169,7 +170,7 @@ impl Core {
         let serialisation = sender.out.occupy(&mut side.wire, start, &frame);
         let (peer, free_at, arrival) = (sender.peer, sender.out.busy_until, sender.out.arrival());
         let is_plain = sender.is_plain;
-        if sender.wants_tx_done {
+        if sender.wants_tx_done || tell {
             self.schedule(free_at.max(self.now), Kind::TxDone, index, 0);
         }
         if is_plain && arrival > self.now && matches!(frame.packet(), Packet::MacControl { .. }) {

@@ -221,14 +221,20 @@ impl Outbox<'_> {
     /// Sends a frame now, or as soon as the port has sent what it was given before. Returns when the port is free again
     /// (preamble, FCS and gap included).
     pub fn transmit(&mut self, port: PortId, frame: Frame) -> Time {
-        self.core.transmit(self.node, port, self.core.now, frame)
+        self.core.transmit(self.node, port, self.core.now, frame, false)
+    }
+
+    /// [`Self::transmit`], and [`Self::tx_done_when_free`] if `tell`.
+    #[inline]
+    pub(crate) fn transmit_and(&mut self, port: PortId, frame: Frame, tell: bool) -> Time {
+        self.core.transmit(self.node, port, self.core.now, frame, tell)
     }
 
     /// Sends a frame whose preamble begins at `start`, which may lie in the past for a windowed node (see [`Node`])
     /// or in the future; delayed if the port is busy then. Starts on one port must not go backwards. Returns when
     /// the port is free again.
     pub fn transmit_at(&mut self, start: Time, port: PortId, frame: Frame) -> Time {
-        self.core.transmit(self.node, port, start, frame)
+        self.core.transmit(self.node, port, start, frame, false)
     }
 
     /// Asks for one `on_tx_done(port)` when the port has sent what it was given so far. For nodes whose

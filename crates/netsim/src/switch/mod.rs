@@ -346,8 +346,8 @@ impl Switch {
             }
             self.await_free(id, out);
         } else if let Some((frame, held)) = port.take_next(&mut self.pool, &self.discipline, now) {
-            port.set_busy(out.transmit(id, frame));
-            self.await_free(id, out);
+            let tell = port.must_await_free(now);
+            port.set_busy(out.transmit_and(id, frame, tell));
             self.release(held, out);
         }
     }
