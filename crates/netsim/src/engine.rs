@@ -173,7 +173,7 @@ impl Core {
         if sender.wants_tx_done || tell {
             self.schedule(free_at.max(self.now), Kind::TxDone, index, 0);
         }
-        if is_plain && arrival > self.now && matches!(frame.packet(), Packet::MacControl { .. }) {
+        if is_plain && arrival > self.now && frame.is_control() {
             self.ahead.push(Ahead { sender: node, port: peer, arrival, frame });
         } else if is_plain && arrival >= self.now {
             self.hand_over(peer, arrival, frame);

@@ -4,6 +4,7 @@
 //! Source: design.md section 4 (Nodes); sans-IO style of quinn-proto and smoltcp.
 
 use std::any::Any;
+use std::net::Ipv4Addr;
 
 use penstock_wire::{Ecn, MacControl, Packet, MIN_FRAME_LEN, WIRE_OVERHEAD};
 
@@ -33,9 +34,23 @@ pub struct PortId(pub u16);
 pub struct Frame {
     packet: Box<Packet>,
     frame_len: u32,
+    /// Of what a station has sent: where to and in which class.
+    ip_dst: Ipv4Addr,
+    dscp: u8,
+    kind: FrameKind,
     carries_data: bool,
+    is_ecn_capable: bool,
     /// False after bit errors that the Ethernet FCS catches; a receiver counts such a frame and drops it.
     pub fcs_ok: bool,
+}
+
+/// What a frame is, as far as a hop asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FrameKind {
+    /// RoCE or TCP: `ip_dst` and `dscp` hold.
+    Addressed,
+    Control,
+    Other,
 }
 
 /// So many places are kept of frames that were received.
@@ -48,12 +63,20 @@ impl Frame {
 
     #[inline]
     fn boxed(packet: Box<Packet>) -> Self {
-        let carries_data = match &*packet {
-            Packet::Roce(packet) => !packet.payload.is_empty(),
-            Packet::Tcp(packet) => !packet.payload.is_empty(),
-            _ => false,
+        let (ip_dst, dscp, kind, carries_data, is_ecn_capable) = match &*packet {
+            Packet::Roce(packet) => {
+                let carries_data = !packet.payload.is_empty();
+                (packet.ip_dst, packet.dscp, FrameKind::Addressed, carries_data, packet.ecn.is_capable())
+            }
+            Packet::Tcp(packet) => {
+                let carries_data = !packet.payload.is_empty();
+                (packet.ip_dst, packet.dscp, FrameKind::Addressed, carries_data, packet.ecn.is_capable())
+            }
+            Packet::MacControl { .. } => (Ipv4Addr::UNSPECIFIED, 0, FrameKind::Control, false, false),
+            Packet::Cnm(_) | Packet::Raw(_) => (Ipv4Addr::UNSPECIFIED, 0, FrameKind::Other, false, false),
         };
-        Frame { frame_len: packet.frame_len() as u32, carries_data, packet, fcs_ok: true }
+        let frame_len = packet.frame_len() as u32;
+        Frame { packet, frame_len, ip_dst, dscp, kind, carries_data, is_ecn_capable, fcs_ok: true }
     }
 
     /// With a frame check sequence that is right or not.
@@ -69,12 +92,29 @@ impl Frame {
         *self.packet
     }
 
-    /// Where a switch marks: nothing may change that `frame_len` or `carries_data` tell.
-    pub(crate) fn ecn_mut(&mut self) -> Option<&mut Ecn> {
+    /// Whether it is a pause or PFC frame.
+    #[inline]
+    pub(crate) fn is_control(&self) -> bool {
+        self.kind == FrameKind::Control
+    }
+
+    /// Destination and DSCP of what a station has sent, without a look at the packet.
+    #[inline]
+    pub(crate) fn addressed(&self) -> Option<(Ipv4Addr, u8)> {
+        (self.kind == FrameKind::Addressed).then_some((self.ip_dst, self.dscp))
+    }
+
+    #[inline]
+    pub(crate) fn is_ecn_capable(&self) -> bool {
+        self.is_ecn_capable
+    }
+
+    /// Says congestion experienced, of a frame that is capable of it.
+    pub(crate) fn mark(&mut self) {
         match &mut *self.packet {
-            Packet::Roce(packet) => Some(&mut packet.ecn),
-            Packet::Tcp(packet) => Some(&mut packet.ecn),
-            Packet::Cnm(_) | Packet::MacControl { .. } | Packet::Raw(_) => None,
+            Packet::Roce(packet) => packet.ecn = Ecn::Ce,
+            Packet::Tcp(packet) => packet.ecn = Ecn::Ce,
+            Packet::Cnm(_) | Packet::MacControl { .. } | Packet::Raw(_) => {}
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::net::Ipv4Addr;
 
-use penstock_wire::{Cnm, Ecn, EthernetView, FiveTuple, Ipv4View, MacAddr, Packet, ETHERTYPE_IPV4};
+use penstock_wire::{Cnm, EthernetView, FiveTuple, Ipv4View, MacAddr, Packet, ETHERTYPE_IPV4};
 
 use super::params::SwitchParams;
 use crate::node::Frame;
@@ -15,6 +15,15 @@ use crate::pause::CLASSES;
 ///
 /// The tables are by IPv4 address, so a QCN message goes to the IPv4 source of the frame it quotes, which is the owner
 /// of the MAC address it is sent to.
+#[inline]
+pub(super) fn route_of(frame: &Frame) -> Option<(Ipv4Addr, usize)> {
+    match frame.addressed() {
+        Some((destination, dscp)) => Some((destination, usize::from(dscp >> 3) % CLASSES)),
+        None => destination_and_class(frame.packet()),
+    }
+}
+
+/// The same of a packet.
 pub(super) fn destination_and_class(packet: &Packet) -> Option<(Ipv4Addr, usize)> {
     match packet {
         Packet::Roce(packet) => Some((packet.ip_dst, usize::from(packet.dscp >> 3) % CLASSES)),
@@ -42,11 +51,6 @@ pub(super) fn flow(packet: &Packet) -> Option<FiveTuple> {
         }
         packet => FiveTuple::of(packet),
     }
-}
-
-/// The ECN bits that may be marked.
-pub(super) fn ecn_capable(frame: &mut Frame) -> Option<&mut Ecn> {
-    frame.ecn_mut().filter(|ecn| ecn.is_capable())
 }
 
 /// What a congestion point says about itself and its queue.

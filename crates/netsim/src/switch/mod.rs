@@ -26,7 +26,7 @@ mod stats;
 use std::net::Ipv4Addr;
 
 use penstock_cc::{QcnCongestionPoint, RedMarker};
-use penstock_wire::{Ecn, MacAddr, MacControl, Packet};
+use penstock_wire::{MacAddr, MacControl, Packet};
 
 use crate::node::{Frame, Node, Outbox, PortId};
 use crate::pause::{quanta_bytes, CLASSES};
@@ -215,7 +215,7 @@ impl Switch {
 
 impl Switch {
     fn forward(&mut self, ingress: u16, mut frame: Frame, out: &mut Outbox) {
-        let route = classify::destination_and_class(frame.packet()).and_then(|(destination, class)| {
+        let route = classify::route_of(&frame).and_then(|(destination, class)| {
             let port = self.routes.port(destination, || classify::flow(frame.packet()))?;
             (usize::from(port.0) < self.ports.len()).then_some((port, class))
         });
@@ -266,9 +266,11 @@ impl Switch {
     fn mark(&mut self, egress: PortId, class: usize, frame: &mut Frame) {
         let port = &mut self.ports[usize::from(egress.0)];
         let Some(marker) = &self.markers[usize::from(port.markers)][class] else { return };
-        let Some(ecn) = classify::ecn_capable(frame) else { return };
+        if !frame.is_ecn_capable() {
+            return;
+        }
         if marker.mark(port.class_bytes(class), self.random.next_u32()) {
-            *ecn = Ecn::Ce;
+            frame.mark();
             port.count_mark(class);
         }
     }
@@ -388,8 +390,10 @@ impl Node for Switch {
     fn on_frame(&mut self, _at: Time, port: PortId, frame: Frame, out: &mut Outbox) {
         if !frame.fcs_ok {
             self.stats.fcs_errors += 1;
-        } else if let Packet::MacControl { control, .. } = frame.packet() {
-            self.receive_pause(port, control, out);
+        } else if frame.is_control() {
+            if let Packet::MacControl { control, .. } = frame.packet() {
+                self.receive_pause(port, control, out);
+            }
             out.recycle(frame);
         } else {
             self.forward(port.0, frame, out);
