@@ -2,24 +2,26 @@
 """A server that knows a board's address and nothing more finds it, opens a queue pair and takes its data, all over
 the one cable: ARP, ping, IPbus by uHAL, the connection manager, RDMA."""
 
+import os
 from collections import Counter
 
 import cocotb
 from cocotb.queue import Queue
-from cocotb.triggers import ClockCycles, with_timeout
+from cocotb.triggers import ClockCycles, Timer, with_timeout
 from lib import connection as cm
 from lib.board import ERR, RESET, RTS, start
 from lib.connection import Info, Message, Transmit
 from lib.rc_peer import Flow
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int
-from lib.runner import Bench, seed
+from lib.runner import seed
 from lib.services_peer import HOST_IP, arp_request, checked, ping, wire
+from lib.tops import TOPS
 from lib.uhal_bridge import UhalBridge
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-BENCH = Bench(top="penstock_10g", configs=[{"N_QP": 4, "RING_BYTES": 65536, "SLOTS": 64}])
+BENCHES = TOPS
 
 BASE = 0x2000
 PEER = Info(qpn=0, psn=0x123, rkey=0xBEEF, base=BASE, ip=ip_int(PEER_IP))
@@ -102,8 +104,8 @@ async def uhal_reads_and_writes_the_register_map_of_the_gateware(dut):
     printed = await UhalBridge(dut, Server(board)).run("front_end")
     assert printed == [  # a dispatch is a packet at least
         "id 5053544b",
-        "data_w 64",
-        "n_qp 4",
+        f"data_w {len(dut.s_axis_data_tdata)}",
+        f"n_qp {os.environ['PARAM_N_QP']}",
         "replay ok",
         "rkey 00001234",
         "field 5",
@@ -161,14 +163,14 @@ async def a_server_that_dies_is_found_by_keep_alive_and_opens_again(dut):
     await board.registers.write_fields("connection.transport", mtu=5, ack_timeout=2, retry_cnt=2, rnr_retry=7)
     await board.registers.write("keep_alive", 50)
     await server.open()
-    await ClockCycles(dut.clk, 40_000)
+    await Timer(256, "us")
     alive = len(board.peer.seen)
     assert alive >= 3 and await board.state(0) == RTS
     assert all(packet.payload == b"" for packet in board.peer.seen)
 
     board.peer.verdict = lambda packet: "drop"
     for _ in range(60):
-        await ClockCycles(dut.clk, 1000)
+        await Timer(6.4, "us")
         if await board.state(0) == ERR:
             break
     assert await board.state(0) == ERR
