@@ -10,6 +10,7 @@ module cc_engine
     // sets of parameters, a power of two: never more than queue pairs; the low bits of a choice's group count
     parameter int unsigned N_GROUPS = N_QP < CcGroups ? N_QP : CcGroups,
     parameter bit WITH_QCN = 1'b1,
+    parameter bit BLOCK = 1'b0,  // rows in block RAM, for slow clocks
     parameter int unsigned PacketCyclesLog2 = 9  // of 4096 bytes; the default at 8 bytes a cycle
 ) (
     input logic clk,
@@ -135,7 +136,7 @@ module cc_engine
   qp_t         done_qp;
 
   if (N_QP > 1) begin : gen_states
-    ram_sdp #(.W(ByteCountW + $bits(state_t)), .DEPTH(N_QP)) u_states (
+    ram_sdp #(.W(ByteCountW + $bits(state_t)), .DEPTH(N_QP), .BLOCK(BLOCK)) u_states (
         .clk,
         .wr_en(done), .wr_addr(index(done_qp)), .wr_data({done_bytes, done_state}),
         .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data({fetched_bytes, fetched_state})
@@ -198,6 +199,7 @@ module cc_engine
   // ---- the pacer --------------------------------------------------------------------------------
   pacer #(
       .N_QP     (N_QP),
+      .BLOCK    (BLOCK),
       .RoundLog2(RoundLog2),
       .TurnLog2 (PacketCyclesLog2 + $clog2(N_QP))
   ) u_pacer (

@@ -6,8 +6,9 @@ module congestion_control
   import penstock_pkg::*;
   import ctrl_pkg::*;
 #(
-  parameter int unsigned DATA_W = 64,
-  parameter int unsigned N_QP   = 4
+  parameter int unsigned DATA_W  = 64,
+  parameter int unsigned N_QP    = 4,
+  parameter int unsigned CLK_KHZ = 156250
 ) (
   input logic clk,
   input logic rst,
@@ -121,6 +122,7 @@ module congestion_control
   // ---- the engine ---------------------------------------------------------------------------------------
   cc_engine #(
     .N_QP(N_QP),
+    .BLOCK(CLK_KHZ <= BlockRowKhz),
     .PacketCyclesLog2($clog2(4096 / (DATA_W / 8)))
   ) u_cc_engine (
     .clk,

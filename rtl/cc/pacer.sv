@@ -17,6 +17,7 @@ module pacer
   import cc_pkg::*;
 #(
     parameter int unsigned N_QP = 4,
+    parameter bit BLOCK = 1'b0,  // accounts in block RAM, for slow clocks
     parameter int unsigned RoundLog2 = 4,
     parameter int unsigned TurnLog2 = 9 + $clog2(N_QP)  // cycles of a turn; the default at 8 bytes a cycle
 ) (
@@ -81,22 +82,22 @@ module pacer
 
   assign grant_index = index(grant_qp);
 
-  ram_sdp #(.W($bits(account_t)), .DEPTH(N_QP)) u_accounts (
+  ram_sdp #(.W($bits(account_t)), .DEPTH(N_QP), .BLOCK(BLOCK)) u_accounts (
       .clk,
       .wr_en(grant_valid), .wr_addr(grant_index), .wr_data(grant_next),
       .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(grant_account)
   );
-  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP)) u_spent_for_grant (
+  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP), .BLOCK(BLOCK)) u_spent_for_grant (
       .clk,
       .wr_en(paid_q), .wr_addr(paid_index_q), .wr_data(paid_spent),
       .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(spent_for_grant)
   );
-  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP)) u_spent_for_packet (
+  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP), .BLOCK(BLOCK)) u_spent_for_packet (
       .clk,
       .wr_en(paid_q), .wr_addr(paid_index_q), .wr_data(paid_spent),
       .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(spent_for_packet)
   );
-  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP)) u_granted_for_packet (
+  ram_sdp #(.W(ByteCountW), .DEPTH(N_QP), .BLOCK(BLOCK)) u_granted_for_packet (
       .clk,
       .wr_en(grant_valid), .wr_addr(grant_index), .wr_data(grant_next.granted.bytes),
       .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(granted_for_packet)

@@ -3,6 +3,9 @@
 // Field names are those of the IBTA specification (volume 1, chapter 9) and of the verbs.
 package penstock_pkg;
 
+  // A clock at which a row may come from block RAM, a nanosecond later in its cycle than from LUT RAM.
+  localparam int unsigned BlockRowKhz = 200_000;
+
   // ---- queue pairs --------------------------------------------------------------------------
   // A queue-pair index is always 8 bits wide on the inside; a build with N_QP queue pairs uses
   // the low $clog2(N_QP) bits of it.

@@ -49,7 +49,7 @@ module destination_table
   assign found  = walked_q && edited.live;
   assign finish = busy_q && index_q[ServerW] && !walked_q && may_finish;
 
-  ram_sdp #(.W($bits(server_t)), .DEPTH(Servers)) u_edited (
+  ram_sdp #(.W($bits(server_t)), .DEPTH(Servers), .BLOCK(1'b1)) u_edited (
     .clk,
     .wr_en  (wr_en || clears_q),
     .wr_addr(clears_q ? index_q[ServerW-1:0] : index),
@@ -58,7 +58,7 @@ module destination_table
     .rd_addr(busy_q ? index_q[ServerW-1:0] : index),
     .rd_data(edited)
   );
-  ram_sdp #(.W(8), .DEPTH(2 * Servers)) u_banks (
+  ram_sdp #(.W(8), .DEPTH(2 * Servers), .BLOCK(1'b1)) u_banks (
     .clk,
     .wr_en  (found),
     .wr_addr({target_q, found_q[ServerW-1:0]}),

@@ -75,7 +75,7 @@ module icrc_append #(
 
   assign beat = '{data: data_q, keep: keep_q, covered: covered, last: last_q};
 
-  sync_fifo #(.W($bits(beat_t)), .DEPTH(Depth)) u_beats (
+  block_fifo #(.W($bits(beat_t)), .DEPTH(Depth)) u_beats (
     .clk, .rst,
     .s_data (beat),
     .s_valid(go),

@@ -172,7 +172,7 @@ module requester
   tx_meta_t tx_meta;
   cpl_meta_t cpl_meta;
 
-  ram_sdp #(.W($bits(qp_row_t)), .DEPTH(N_QP)) u_rows (
+  ram_sdp #(.W($bits(qp_row_t)), .DEPTH(N_QP), .BLOCK(CLK_KHZ <= BlockRowKhz)) u_rows (
     .clk,
     .wr_en  (valid2_q),
     .wr_addr(QpW'(op2_q.qp)),

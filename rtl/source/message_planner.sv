@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Decides the messages of the source one after another: length, queue pair, address, event number, time.
-// One message a cycle when nothing holds it. It looks at most two messages ahead of the payload.
+// One message a cycle when nothing holds it. It looks at most two messages ahead of the payload; one that it has
+// shown stays until it is taken, also behind a stop.
 module message_planner
   import penstock_pkg::*;
   import source_pkg::*;
@@ -9,23 +10,25 @@ module message_planner
   input  logic        rst,
   input  source_cfg_t cfg,
   input  logic        start,    // only while nothing runs
-  input  logic        stop,     // after the messages that are already planned
+  input  logic        stop,     // after the message that is shown
   output logic        running,  // more messages are to be planned
   output logic [63:0] event_number,
 
-  // one message: its descriptor and its length, taken together
+  // one message, when its length has room
+  input  logic        room,
   output desc_t       desc,
   output logic        valid,
   input  logic        ready
 );
-  logic run_q, length_valid, allowed, take, last_of_run;
+  logic run_q, stops_q, stops, length_valid, allowed, take, last_of_run;
   logic [31:0] length, left_q, slot_q;
   logic [63:0] event_q, raddr_q;
   qp_t qp_q, qp;
 
   assign running      = run_q;
   assign event_number = event_q;
-  assign valid        = run_q && length_valid && allowed;
+  assign valid        = run_q && length_valid && allowed && room;
+  assign stops        = stop || stops_q;
   assign take         = valid && ready;
   assign last_of_run  = cfg.count != '0 && left_q <= 32'd1;
 
@@ -63,7 +66,8 @@ module message_planner
       end
       if (last_of_run) run_q <= 1'b0;
     end
-    if (stop) run_q <= 1'b0;
+    stops_q <= stops && run_q;
+    if (stops && (take || !valid)) run_q <= 1'b0;
     if (start) begin
       run_q  <= 1'b1;
       left_q <= cfg.count;
@@ -74,7 +78,10 @@ module message_planner
       raddr_q <= cfg.raddr;
       slot_q  <= '0;
     end
-    if (rst) run_q <= 1'b0;
+    if (rst) begin
+      run_q   <= 1'b0;
+      stops_q <= 1'b0;
+    end
   end
 
   assign desc = '{

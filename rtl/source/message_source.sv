@@ -33,35 +33,28 @@ module message_source
   localparam int unsigned LaneW = $clog2(Lanes);
 
   // ---- messages -------------------------------------------------------------------------------------
-  logic begins, plans, plan_valid, desc_room, length_room, length_valid, length_ready;
-  logic [1:0] unused_desc_level, unused_length_level;
+  logic begins, plans, length_room, length_valid, length_ready;
+  logic [1:0] unused_length_level;
   logic [31:0] length;
   logic active_q;
   desc_t plan;
 
-  assign status.running = plans || length_valid || active_q || m_axis_desc_tvalid;
+  assign status.running = plans || length_valid || active_q;
   assign begins         = start && !status.running;
 
   message_planner u_planner (
     .clk, .rst, .cfg,
     .start(begins), .stop,
     .running(plans), .event_number(status.event_number),
-    .desc(plan), .valid(plan_valid), .ready(desc_room && length_room)
+    .room(length_room),
+    .desc(plan), .valid(m_axis_desc_tvalid), .ready(m_axis_desc_tready)
   );
-  sync_fifo #(.W($bits(desc_t)), .DEPTH(2)) u_descriptors (
-    .clk, .rst,
-    .s_data (plan),
-    .s_valid(plan_valid && length_room),
-    .s_ready(desc_room),
-    .m_data (m_axis_desc_tdata),
-    .m_valid(m_axis_desc_tvalid),
-    .m_ready(m_axis_desc_tready),
-    .level  (unused_desc_level)
-  );
+  assign m_axis_desc_tdata = plan;
+
   sync_fifo #(.W(32), .DEPTH(2)) u_lengths (
     .clk, .rst,
     .s_data (plan.length),
-    .s_valid(plan_valid && desc_room),
+    .s_valid(m_axis_desc_tvalid && m_axis_desc_tready),
     .s_ready(length_room),
     .m_data (length),
     .m_valid(length_valid),

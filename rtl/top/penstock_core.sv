@@ -547,7 +547,8 @@ module penstock_core
 
   congestion_control #(
     .DATA_W(DATA_W),
-    .N_QP(N_QP)
+    .N_QP(N_QP),
+    .CLK_KHZ(CLK_KHZ)
   ) u_congestion_control (
     .stat_cnm           (receive_stat.cnm),
     .stat_cnm_not_ready (receive_stat.cnm_not_ready),
