@@ -14,9 +14,10 @@ module crc32_end #(
   output logic [31:0]      state
 );
   function automatic logic [STEPS-1:0][31:0][31:0] columns();
-    for (int unsigned m = 0; m < STEPS; m++)
-      for (int unsigned i = 0; i < 32; i++)
-        columns[m][i] = crc32_pkg::before_zeros(crc32_pkg::power(32'h1 << i, DATA_W), ALWAYS + m * STEP);
+    for (int unsigned i = 0; i < 32; i++) begin
+      columns[0][i] = crc32_pkg::before_zeros(crc32_pkg::power(32'h1 << i, DATA_W), ALWAYS);
+      for (int unsigned m = 1; m < STEPS; m++) columns[m][i] = crc32_pkg::before_zeros(columns[m-1][i], STEP);
+    end
   endfunction
 
   linear_tables #(.IN_W(32), .MAPS(STEPS), .COLUMNS(columns())) u_tables (

@@ -18,10 +18,13 @@ module crc32_word #(
   // A one at bit j passes the feedback once and then moves on with the DATA_W-1-j bits behind it.
   function automatic logic [DATA_W-1:0][31:0] columns();
     logic [31:0] moved;
+    logic [31:0][31:0] roots;  // of single bits: a root costs a reader of constant functions many steps
+    for (int i = 0; i < 32; i++) roots[i] = root(32'h1 << i, DATA_W);
     moved = Polynomial;
     for (int j = DATA_W - 1; j >= 0; j--) begin
-      columns[j] = root(moved, DATA_W);
-      moved      = next_bit(moved);
+      columns[j] = '0;
+      for (int i = 0; i < 32; i++) if (moved[i]) columns[j] ^= roots[i];
+      moved = next_bit(moved);
     end
   endfunction
 

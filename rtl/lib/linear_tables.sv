@@ -20,29 +20,29 @@ module linear_tables #(
     $fatal(1, "%m: MAPS %0d is not a power of two up to 32", MAPS);
   end
 
-  // What bit b of the place in table t adds to the word there; the place's upper bits are the map.
-  function automatic logic [31:0] column(int unsigned t, int unsigned place, int unsigned b);
-    return b < TableW && t * TableW + b < IN_W && 1'(place >> b) ? COLUMNS[place >> TableW][t*TableW+b] : '0;
+  // The columns of table t: zeros where there is no bit.
+  function automatic logic [MAPS-1:0][TableW-1:0][31:0] part(int unsigned t);
+    part = '0;
+    for (int unsigned m = 0; m < MAPS; m++)
+      for (int unsigned b = 0; b < TableW; b++)
+        if (t * TableW + b < IN_W) part[m][b] = COLUMNS[m][t*TableW+b];
   endfunction
 
   logic [Tables-1:0][31:0] found;
   wire [Tables*TableW-1:0] filled = (Tables * TableW)'(data);
 
   for (genvar t = 0; t < Tables; t++) begin : g_table
-    (* ram_style = "block" *) logic [31:0] words[512];
-    initial begin
-      for (int unsigned i = 0; i < 512; i++)
-        words[i] = column(t, i, 0) ^ column(t, i, 1) ^ column(t, i, 2) ^ column(t, i, 3) ^ column(t, i, 4)
-                 ^ column(t, i, 5) ^ column(t, i, 6) ^ column(t, i, 7) ^ column(t, i, 8);
-    end
-
     logic [8:0] at;
     if (MAPS > 1) begin : g_chosen
       assign at = {map, filled[t*TableW+:TableW]};
     end else begin : g_only
       assign at = filled[t*TableW+:TableW];
     end
-    always_ff @(posedge clk) found[t] <= words[at];
+    linear_table #(.MAPS(MAPS), .WIDTH(TableW), .COLUMNS(part(t))) u_table (
+      .clk,
+      .place(at),
+      .value(found[t])
+    );
   end
 
   always_comb begin

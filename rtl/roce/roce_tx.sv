@@ -159,7 +159,7 @@ module roce_tx
     .m_ready(cmd_ready),
     .level  (unused_cmd_level)
   );
-  block_fifo #(.W($bits(ack_event_t)), .DEPTH(32)) u_acks (
+  sync_fifo #(.W($bits(ack_event_t)), .DEPTH(32)) u_acks (
     .clk, .rst,
     .s_data (ack),
     .s_valid(ack_known),
