@@ -108,6 +108,10 @@ pub struct ResponderConfig {
     pub cnp_interval_ps: u64,
     /// Credits in ACKs.
     pub credits: CreditPolicy,
+    /// Says NAK once more when a peer has gone back and the packet asked for was lost again, so that the peer need not
+    /// wait for its ACK timer. Default false: the standard has one NAK for each gap, as NICs do. A network that reorders
+    /// makes a peer go back more often by it.
+    pub nak_again: bool,
     /// IP marking of replies.
     pub marking: ReplyMarking,
 }
@@ -126,6 +130,7 @@ impl ResponderConfig {
             rnr_timer: RnrTimer::from_code(12),
             cnp_interval_ps: NotificationPoint::DEFAULT_INTERVAL_PS,
             credits: CreditPolicy::default(),
+            nak_again: false,
             marking: ReplyMarking::default(),
         }
     }

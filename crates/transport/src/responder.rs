@@ -6,13 +6,15 @@
 
 use crate::config::pkeys_match;
 use crate::memory::check_write;
+use crate::receive::Receives;
 use crate::reply::Replies;
 use crate::{
     CreditPolicy, Fault, Memory, RecvCompletion, RecvOpcode, RecvStatus, RecvWr, ResponderConfig, ResponderCounters,
+    SharedReceives,
 };
 use penstock_cc::NotificationPoint;
 use penstock_wire::{
-    AethRepr, Credits, Ecn, NakCode, Opcode, Operation, Position, Psn, RethRepr, RocePacket, Syndrome,
+    AethRepr, Credits, Ecn, NakCode, Opcode, Operation, Position, Psn, RethRepr, RnrTimer, RocePacket, Syndrome,
 };
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -64,8 +66,10 @@ pub struct Responder {
     /// A NAK or RNR NAK for `expected` is out: whatever lies ahead of it arrives for nothing and is
     /// answered with silence until `expected` comes (IBTA 9.7.5.2; one NAK per gap).
     refused: bool,
+    /// PSN of the last packet that came ahead of its turn, since `expected` was there or another asked for it.
+    last_ahead: Option<Psn>,
     message: Option<Message>,
-    receives: VecDeque<RecvWr>,
+    receives: Receives,
     completions: VecDeque<RecvCompletion>,
     replies: Replies,
     notification: NotificationPoint,
@@ -80,14 +84,27 @@ impl Responder {
             expected: config.expected_psn,
             msn: 0,
             refused: false,
+            last_ahead: None,
             message: None,
-            receives: VecDeque::new(),
+            receives: Receives::Own(VecDeque::new()),
             completions: VecDeque::new(),
             replies: Replies::default(),
             notification: NotificationPoint::new(config.cnp_interval_ps),
             counters: ResponderCounters::default(),
             config,
         }
+    }
+
+    /// The same with the receives of a shared queue: where it is empty, all its queue pairs answer RNR NAK. Such a queue
+    /// pair tells no credits, since others may take what is posted (IBTA 9.7.7.2).
+    pub fn sharing(config: ResponderConfig, receives: SharedReceives) -> Self {
+        let config = ResponderConfig { credits: CreditPolicy::Unlimited, ..config };
+        Responder { receives: Receives::Shared(receives), ..Responder::new(config) }
+    }
+
+    /// The wait that RNR NAKs ask for from now on.
+    pub fn set_rnr_timer(&mut self, timer: RnrTimer) {
+        self.config.rnr_timer = timer;
     }
 
     /// Takes one packet at `now`, in picoseconds. Packets that are not the peer's for this queue pair
@@ -104,7 +121,7 @@ impl Responder {
         }
         match packet.bth.psn.cmp_window(self.expected) {
             Ordering::Less => self.duplicate(packet),
-            Ordering::Greater => self.gap(),
+            Ordering::Greater => self.gap(packet.bth.psn),
             Ordering::Equal => self.in_order(packet, mem),
         }
     }
@@ -122,7 +139,7 @@ impl Responder {
     /// Posts a receive. In the error state it is flushed at once.
     pub fn post_receive(&mut self, wr: RecvWr) {
         match self.state {
-            QpState::Ready => self.receives.push_back(wr),
+            QpState::Ready => self.receives.push(wr),
             QpState::Error(_) => self.complete_failed(&wr, RecvStatus::WrFlushErr),
         }
     }
@@ -193,10 +210,13 @@ impl Responder {
         }
     }
 
-    /// A packet ahead of its turn: one NAK, then silence until the expected one arrives.
-    fn gap(&mut self) {
+    /// A packet ahead of its turn: one NAK, then silence until the expected one arrives. Where `nak_again` is set, packets
+    /// that begin anew without the expected one are a gap of their own: what was sent again for the NAK was lost too.
+    fn gap(&mut self, psn: Psn) {
         self.counters.out_of_sequence += 1;
-        if !self.refused {
+        let anew = self.config.nak_again && self.last_ahead.is_some_and(|last| psn.cmp_window(last) == Ordering::Less);
+        self.last_ahead = Some(psn);
+        if !self.refused || anew {
             self.refused = true;
             self.counters.nak_sequence_sent += 1;
             self.reply(self.expected, Syndrome::Nak(NakCode::PsnSequenceError));
@@ -207,6 +227,7 @@ impl Responder {
         match self.execute(packet, mem) {
             Ok(()) => {
                 self.refused = false;
+                self.last_ahead = None;
                 self.expected = self.expected.next();
                 if packet.bth.opcode.position().is_end() {
                     self.finish(packet);
@@ -217,6 +238,7 @@ impl Responder {
             }
             Err(Refusal::NotReady) => {
                 self.refused = true;
+                self.last_ahead = None;
                 self.counters.out_of_buffer += 1;
                 self.reply(self.expected, Syndrome::RnrNak(self.config.rnr_timer));
             }
@@ -277,7 +299,7 @@ impl Responder {
     /// posted (IBTA 9.7.4.1): a SEND takes one at its start, a WRITE with immediate at its end.
     fn message_of(&self, packet: &RocePacket) -> Result<Message, Refusal> {
         let opcode = packet.bth.opcode;
-        let next_receive = self.receives.front().copied().ok_or(Refusal::NotReady);
+        let next_receive = self.receives.front().ok_or(Refusal::NotReady);
         if opcode.operation() == Operation::Write && opcode.has_imm() {
             next_receive.as_ref().map_err(|_| Refusal::NotReady)?;
         }
@@ -306,7 +328,7 @@ impl Responder {
     /// A SEND holds its receive from its first packet on.
     fn take_receive(&mut self, message: &Message, position: Position) {
         if matches!(message, Message::Send { .. }) && position.is_start() {
-            self.receives.pop_front();
+            self.receives.pop();
         }
     }
 
@@ -318,7 +340,7 @@ impl Responder {
             Some(Message::Write { reth, .. }) => {
                 self.counters.rx_write_requests += 1;
                 // Without an immediate nobody is told, and no receive is spent (IBTA 9.4.3).
-                let Some(wr) = imm.and_then(|_| self.receives.pop_front()) else {
+                let Some(wr) = imm.and_then(|_| self.receives.pop()) else {
                     return;
                 };
                 (RecvOpcode::WriteImm, wr.wr_id, reth.va, reth.dma_len)
@@ -353,7 +375,7 @@ impl Responder {
         if let Fault::ReceiveTooSmall { .. } = fault {
             self.counters.resp_local_length_error += 1;
             // Too long in its first packet: the receive is still the first of the queue.
-            if let Some(wr) = in_use.or_else(|| self.receives.pop_front()) {
+            if let Some(wr) = in_use.or_else(|| self.receives.pop()) {
                 self.complete_failed(&wr, RecvStatus::LocLenErr);
             }
         } else if let Some(wr) = in_use {
@@ -361,7 +383,7 @@ impl Responder {
             let status = if closed { RecvStatus::WrFlushErr } else { RecvStatus::RemInvReqErr };
             self.complete_failed(&wr, status);
         }
-        for wr in std::mem::take(&mut self.receives) {
+        for wr in self.receives.take_own() {
             self.complete_failed(&wr, RecvStatus::WrFlushErr);
         }
     }

@@ -98,6 +98,22 @@ fn reply(psn: u32, syndrome: Syndrome, msn: u32) -> RocePacket {
 }
 
 #[test]
+fn a_window_that_shrinks_takes_nothing_back_and_leaves_an_ack_to_come() {
+    let mut sender = Sender::with(RequesterConfig { ack_every: 4, ..config() }, Verb::Write, &[40]);
+    while sender.0.outstanding_packets() < 21 {
+        assert!(sender.0.poll_transmit(0, &mut VirtualPayload).is_some());
+    }
+    sender.0.set_window(1);
+    assert_eq!(sender.send(0), [], "more are under way than the window has");
+    sender.ack(1, 119, 0);
+    assert_eq!(sender.send(1), [(121, false), (122, false), (123, true)], "not below what asks for an ACK");
+    sender.nak(2, 120);
+    assert_eq!(sender.psns(2), [120, 121, 122, 123]);
+    sender.0.set_window(6);
+    assert_eq!(sender.psns(2), [124, 125]);
+}
+
+#[test]
 fn a_packet_asks_for_an_ack_at_its_turn_at_a_messages_end_and_at_the_windows_end() {
     let mut by_turn = Sender::with(RequesterConfig { ack_every: 16, ..config() }, Verb::Write, &[30]);
     let asking: Vec<u32> = by_turn.send(0).into_iter().filter(|(_, asks)| *asks).map(|(psn, _)| psn).collect();

@@ -5,7 +5,9 @@
 mod common;
 
 use common::*;
-use penstock_transport::{CreditPolicy, Mtu, QpState, RecvOpcode, RecvStatus};
+use penstock_transport::{
+    CreditPolicy, Mtu, QpState, RecvOpcode, RecvStatus, Responder, ResponderConfig, SharedReceives,
+};
 use penstock_wire::{Ecn, Opcode, Packet, Psn, RnrTimer};
 
 fn bench() -> Bench {
@@ -69,6 +71,50 @@ fn a_gap_is_answered_by_one_nak_and_then_silence() {
     assert_eq!(b.responder.counters().out_of_sequence, 4);
     assert_eq!(b.responder.counters().nak_sequence_sent, 2);
     assert_eq!(b.memory.writes, 1);
+}
+
+#[test]
+fn what_is_sent_again_and_lost_again_is_asked_for_again_if_so_configured() {
+    let mut b = Bench::new(ResponderConfig { nak_again: true, ..config(100, Mtu::B256) });
+    assert_eq!(b.handle(&write_only(101)).replies(), [(100, NAK_SEQUENCE, 0)]);
+    assert_eq!(b.handle(&write_only(102)).handle(&write_only(103)).replies(), []);
+    // It has gone back, and 100 was lost on its way once more; then all is well.
+    assert_eq!(b.handle(&write_only(101)).replies(), [(100, NAK_SEQUENCE, 0)]);
+    assert_eq!(b.handle(&write_only(102)).replies(), []);
+    assert_eq!(b.handle(&write_only(100)).replies(), [(100, ACK, 1)]);
+    assert_eq!(b.handle(&write_only(102)).replies(), [(101, NAK_SEQUENCE, 1)]);
+
+    // Behind an RNR NAK the peer waits and comes back by itself.
+    let mut full = Bench::new(ResponderConfig { nak_again: true, ..config(100, Mtu::B256) });
+    let send = packet(Opcode::SendOnly, 100, vec![1; 8]);
+    for _ in 0..2 {
+        assert_eq!(full.handle(&send).replies(), [(100, rnr(12), 0)]);
+        assert_eq!(full.handle(&write_only(101)).handle(&write_only(102)).replies(), []);
+    }
+}
+
+#[test]
+fn queue_pairs_of_a_shared_queue_take_what_is_there_tell_no_credits_and_leave_the_rest_to_others() {
+    let queue = SharedReceives::default();
+    let config = || ResponderConfig { credits: CreditPolicy::Posted, ..config(100, Mtu::B256) };
+    let mut qps: Vec<Bench> = (0..2).map(|_| Bench::new(config())).collect();
+    qps.iter_mut().for_each(|qp| qp.responder = Responder::sharing(config(), queue.clone()));
+    queue.post(receive(1, BASE, 512));
+    queue.post(receive(2, BASE + 512, 512));
+    let send = |psn: u32| ack_requested(packet(Opcode::SendOnly, psn, vec![psn as u8; 8]));
+    assert_eq!(qps[1].handle(&send(100)).replies(), [(100, ACK, 1)], "no credits are told");
+    assert_eq!(qps[0].handle(&packet(Opcode::SendFirst, 100, vec![5; 256])).replies(), []);
+    assert_eq!(qps[1].handle(&send(101)).replies(), [(101, rnr(12), 1)], "the queue is empty for all");
+    qps[1].responder.set_rnr_timer(RnrTimer::from_code(20));
+    assert_eq!(qps[1].handle(&send(101)).replies(), [(101, rnr(20), 1)]);
+    assert_eq!(qps[1].responder.poll_completion().map(|done| done.wr_id), Some(1));
+
+    queue.post(receive(3, BASE, 512));
+    qps[0].responder.close();
+    let flushed = qps[0].responder.poll_completion().map(|done| (done.wr_id, done.status));
+    assert_eq!(flushed, Some((2, RecvStatus::WrFlushErr)), "what it had begun to fill comes back");
+    assert_eq!((qps[0].responder.poll_completion(), queue.posted()), (None, 1), "and nothing else");
+    assert_eq!(qps[1].handle(&send(101)).replies(), [(101, ACK, 2)]);
 }
 
 #[test]

@@ -241,6 +241,19 @@ impl Requester {
         self.queue.len()
     }
 
+    /// Packets sent and not acknowledged, those of before a rewind included.
+    pub fn outstanding_packets(&self) -> u64 {
+        self.sent_end - self.una
+    }
+
+    /// Most packets without an ACK from now on; see [`RequesterConfig::window`]. What is under way stays so. At least
+    /// `ack_every`, so that one of those under way has asked for an ACK; if that is 0 the window stays as it is.
+    pub fn set_window(&mut self, packets: u32) {
+        if self.config.ack_every != 0 {
+            self.config.window = packets.max(self.config.ack_every).min(MAX_WINDOW);
+        }
+    }
+
     /// PSN of the first packet without an ACK.
     pub fn una(&self) -> Psn {
         self.psn_of(self.una)
