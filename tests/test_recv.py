@@ -103,6 +103,22 @@ def test_a_slow_consumer_stalls_boards_by_rnr_and_loses_nothing(network):
     assert received["seconds"] > 60 * 2 * 20000 / 4e6 * 0.9, "no faster than the consumer"
 
 
+def test_boards_send_into_one_pool_and_one_that_writes_is_told_why_it_cannot(network):
+    sender = network.send("--boards", 8, "-n", 60, "-l", 6000, "--send-verb", "--rate", 100)
+    received, sent = verified(network.recv(*boards(8), "--events", 60, "--srq", 128, *PATIENT), sender)
+    builder = received["readout"]["builder"]
+    assert (builder["events_complete"], builder["events_incomplete"]) == (60, 0)
+    assert [board["messages"] for board in sent["boards"]] == [60] * 8
+    assert sums(received, "rx_send_requests") == 480
+
+    sender = network.send("--boards", 1, "-l", 3000)
+    result = ended(network.recv(first_board(), "--srq", 8, "--seconds", 3))
+    sender.send_signal(signal.SIGINT)
+    assert "boards must SEND into a shared pool" in result.stderr, result
+    assert result.status == 1 and "times and sent nothing" in result.json()["faults"][0]
+    assert ended(sender).json()["boards"][0]["messages"] == 0
+
+
 def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_room(network, built, tmp_path):
     """A real disk: a tmpfs of 40 MB with 28 MB of ballast, which goes overboard when the board has been stopped."""
     disk, kept, events = tmp_path / "disk", tmp_path / "kept", 2500
@@ -306,6 +322,7 @@ def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
         (["recv", "10.0.0.2", "--iface", "nosuch0"], "nosuch0: no such interface"),
         (["recv", "10.0.0.2", "--iface", "lo", "--rate", "10", "--latency", "100", "--slots", "4"], "955 slots"),
         (["recv", "10.0.0.2", "--iface", "lo", "--slots", "4000000", "--slot-bytes", "1000000"], "are free"),
+        (["recv", "10.0.0.2", "--iface", "lo", "--srq", "3"], "1 boards need at least 4 slots"),
         (["recv", "10.0.0.2", "--iface", "lo", "--mtu", "1000"], "allowed are 256"),
         (["recv", "10.0.0.2", "--iface", "lo", "--numa", "77"], "no NUMA node 77; it has: "),
         (["recv", "10.0.0.2", "--iface", "lo", "--numa", "nic"], "lo does not say at which NUMA node it is"),

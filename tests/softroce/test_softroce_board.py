@@ -10,7 +10,6 @@ from board_case import BoardCase, expected_hash, run
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {
     "write_imm, PSNs that wrap": BoardCase(),
-    "send": BoardCase(options=("--verb", "send")),
     "messages of many packets": BoardCase(length=100_000, messages=3, slots=4),
     "small packets": BoardCase(length=4000, messages=8, slots=8, mtu=256),
     "a slow consumer": BoardCase(length=4096, messages=12, slots=4, sink={"delay_us": 5000, "receives": 2}),

@@ -80,6 +80,28 @@ def test_a_slow_consumer_holds_the_sender_by_rnr_and_loses_nothing(transfer, ver
     assert [end[2] for end in outcome.sent["completions"]] == ["Success"] * 12
 
 
+def test_many_queue_pairs_send_into_one_pool_that_is_smaller_than_what_they_send(transfer):
+    qps = 24
+    messages = [Message("send_imm", 2000 + 100 * qp + n, qp=qp, imm=n) for n in range(6) for qp in range(qps)]
+    sink = {"shared": True, "receives": 8, "delay_us": 500}
+    case = Case(messages, qps=qps, slots=8, slot_bytes=8192, faults={"loss": 0.01}, seed=11, sink=sink, timeout_s=40)
+    outcome = transfer(case)
+    outcome.assert_clean(case)
+    assert not all("rnr_nak: 0," in counters for counters in outcome.sent["counters"]), "the pool was empty at times"
+    assert outcome.received["srq_limit_reached"] > 0, "and the device has said so"
+    ends = [completion[1] for completion in outcome.received["completions"]]
+    assert set(ends) == set(range(8)), "every receive was posted again"
+
+
+def test_a_write_into_a_pool_is_refused_and_ends_no_other_queue_pair(transfer):
+    messages = [Message("write_imm", 100, arrives=False), Message("send", 100, qp=1)]
+    sink = {"shared": True, "messages": 1}
+    outcome = transfer(Case(messages, qps=2, sink=sink, dump=False, timeout_s=10))
+    ends = sorted(end[2] for end in outcome.sent["completions"])
+    assert ends == ["RemAccessErr", "Success"], outcome.sent
+    assert [c[0] for c in outcome.received["completions"] if c[2] == "Success"] == [1]
+
+
 REFUSED = {
     "a wrong key": Message("write_imm", 100, rkey_xor=0x100, arrives=False),
     "an address behind the ring": Message("write_imm", 100, slot=15, offset=(1 << 16) - 50, arrives=False),

@@ -7,9 +7,11 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use penstock_readout::backend::{Backend, Completion, PeerQp, PollMode, QpSpec, SessionClock, Verbs, VerbsConfig};
+use penstock_readout::backend::{
+    Backend, Completion, PeerQp, PollMode, PoolSpec, QpSpec, SessionClock, Verbs, VerbsConfig,
+};
 use penstock_readout::{Pages, RingMemory};
-use penstock_transport::{Memory, Mtu, RecvOpcode, RecvStatus, RecvWr};
+use penstock_transport::{Mtu, RecvOpcode, RecvStatus, RecvWr};
 use penstock_wire::{Ipv4Addr, Payload, Psn, Qpn, RnrTimer};
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -26,6 +28,8 @@ struct Plan {
     slot_bytes: u32,
     /// Receives posted at first; one more for each completion.
     receives: u32,
+    /// All queue pairs take their receives from one pool (SRQ) of `slots`; what came is dumped one behind the other.
+    shared: bool,
     /// Successful completions to wait for, of all queue pairs together.
     messages: usize,
     /// Wait before a receive is posted again: the slow consumer.
@@ -50,6 +54,7 @@ impl Default for Plan {
             slots: 16,
             slot_bytes: 4096,
             receives: 16,
+            shared: false,
             messages: 1,
             delay_us: 0,
             timeout_s: 20.0,
@@ -86,7 +91,7 @@ impl Peer {
 /// The NIC writes the rings.
 struct Nothing;
 
-impl Memory for Nothing {
+impl penstock_transport::Memory for Nothing {
     fn write(&mut self, _va: u64, _data: &Payload) {}
 }
 
@@ -97,32 +102,73 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gid = plan.gid.as_deref().map(str::parse).transpose()?.unwrap_or_default();
     let mut verbs = Verbs::open(&VerbsConfig { device: plan.device.clone(), gid, mtu: None }, clock)?;
     let len = plan.slots as usize * plan.slot_bytes as usize;
-    let rings: Vec<_> = plan.qps.iter().map(|_| RingMemory::allocate(len, Pages::Normal)).collect::<Result<_, _>>()?;
+    let mut memory = Memory { rings: Vec::new(), came: vec![Vec::new(); plan.qps.len()], shared: plan.shared };
+    for _ in 0..if plan.shared { 1 } else { plan.qps.len() } {
+        memory.rings.push(RingMemory::allocate(len, Pages::Normal)?);
+    }
+    if plan.shared {
+        let (pool, max_receives) = (memory.rings[0].mapping().clone(), plan.slots.max(plan.receives));
+        let base = verbs.share_receives(&PoolSpec { memory: pool, len, max_receives, low: plan.slots / 4 })?;
+        let receives: Vec<_> = (0..plan.receives).map(|slot| receive(&plan, base, slot % plan.slots)).collect();
+        verbs.post_shared(&receives)?;
+    }
     for _ in 0..plan.lives {
-        let ends: Vec<_> =
-            (0..).zip(&rings).map(|(at, ring)| open(&plan, &mut verbs, at, ring)).collect::<Result<_, _>>()?;
+        let ends: Vec<_> = (0..plan.qps.len())
+            .map(|at| open(&plan, &mut verbs, at as u16, memory.ring(at)))
+            .collect::<Result<_, _>>()?;
         println!("{}", json!({"found": verbs.found().to_string(), "qps": ends}));
-        let report = receive_all(&plan, &mut verbs, clock, &rings)?;
+        let report = receive_all(&plan, &mut verbs, clock, &mut memory)?;
         hold(&plan);
         if let Some(name) = &plan.dump {
-            for (number, ring) in rings.iter().enumerate() {
-                std::fs::write(format!("{name}{number}"), ring.bytes())?;
+            for number in 0..plan.qps.len() {
+                std::fs::write(format!("{name}{number}"), memory.of(number))?;
             }
         }
         println!("{report}");
-        for board in 0..rings.len() {
+        for board in 0..plan.qps.len() {
             verbs.close_qp(board as u16)?;
         }
     }
     Ok(())
 }
 
+/// What the NIC writes into: a ring for each queue pair, or one pool.
+struct Memory {
+    rings: Vec<RingMemory>,
+    shared: bool,
+    /// By queue pair, messages that came into the pool.
+    came: Vec<Vec<u8>>,
+}
+
+impl Memory {
+    fn ring(&self, qp: usize) -> &RingMemory {
+        &self.rings[if self.shared { 0 } else { qp }]
+    }
+
+    /// What a queue pair has brought.
+    fn of(&self, qp: usize) -> &[u8] {
+        if self.shared {
+            &self.came[qp]
+        } else {
+            self.rings[qp].bytes()
+        }
+    }
+
+    fn keep(&mut self, slot_bytes: u32, done: &Completion) {
+        let start = done.wr_id as usize * slot_bytes as usize;
+        let message = &self.rings[0].bytes()[start..][..done.byte_len as usize];
+        self.came[usize::from(done.board)].extend_from_slice(message);
+    }
+}
+
 /// Opens one queue pair; our end, for the peer.
 fn open(plan: &Plan, verbs: &mut Verbs, board: u16, ring: &RingMemory) -> Result<Value, Box<dyn Error>> {
     let (memory, len) = (ring.mapping().clone(), ring.bytes().len());
     let local = verbs.create_qp(&QpSpec { board, memory, len, max_receives: plan.slots.max(plan.receives) })?;
-    let receives: Vec<_> = (0..plan.receives).map(|slot| receive(plan, local.base, slot % plan.slots)).collect();
-    verbs.post_receives(board, &receives)?;
+    if !plan.shared {
+        let receives: Vec<_> = (0..plan.receives).map(|slot| receive(plan, local.base, slot % plan.slots)).collect();
+        verbs.post_receives(board, &receives)?;
+    }
     verbs.connect(board, &plan.qps[usize::from(board)].as_qp()?)?;
     Ok(json!({"qpn": local.qpn.value(), "psn": local.psn.value(), "rkey": local.rkey, "base": local.base}))
 }
@@ -137,7 +183,7 @@ fn receive_all(
     plan: &Plan,
     verbs: &mut Verbs,
     clock: SessionClock,
-    rings: &[RingMemory],
+    memory: &mut Memory,
 ) -> Result<Value, Box<dyn Error>> {
     let mode: PollMode = plan.poll.parse()?;
     let deadline = Duration::from_secs_f64(plan.timeout_s);
@@ -145,12 +191,14 @@ fn receive_all(
     let mut first = None;
     let (mut all, mut batch) = (Vec::new(), Vec::new());
     let mut received = 0;
-    let mut faults: Vec<_> = vec![None; rings.len()];
+    let mut faults: Vec<_> = vec![None; plan.qps.len()];
+    let mut ran_low = 0;
     while received < plan.messages && began.elapsed() < deadline && faults.iter().all(Option::is_none) {
         batch.clear();
+        ran_low += verbs.ran_low();
         verbs.poll(&mut Nothing, mode, clock.now_ps() + 20_000_000_000, &mut batch)?;
         if batch.is_empty() {
-            faults = (0..rings.len()).map(|board| verbs.fault(board as u16)).collect();
+            faults = (0..plan.qps.len()).map(|board| verbs.fault(board as u16)).collect();
         } else {
             first.get_or_insert_with(Instant::now);
         }
@@ -161,8 +209,14 @@ fn receive_all(
                 std::thread::sleep(Duration::from_micros(plan.delay_us));
             }
             if completion.status == RecvStatus::Success {
-                let base = rings[usize::from(completion.board)].mapping().addr();
-                verbs.post_receives(completion.board, &[receive(plan, base, completion.wr_id as u32)])?;
+                let base = memory.ring(completion.board.into()).mapping().addr();
+                let again = [receive(plan, base, completion.wr_id as u32)];
+                if plan.shared {
+                    memory.keep(plan.slot_bytes, completion);
+                    verbs.post_shared(&again)?;
+                } else {
+                    verbs.post_receives(completion.board, &again)?;
+                }
             }
         }
     }
@@ -170,7 +224,14 @@ fn receive_all(
     let cpu = cpu_seconds()? - cpu;
     let counters: serde_json::Map<_, _> =
         verbs.counters().into_iter().map(|(name, value)| (name.into_owned(), value.into())).collect();
-    Ok(json!({"completions": all, "faults": faults, "counters": counters, "seconds": seconds, "cpu_s": cpu}))
+    Ok(json!({
+        "completions": all,
+        "faults": faults,
+        "counters": counters,
+        "srq_limit_reached": ran_low,
+        "seconds": seconds,
+        "cpu_s": cpu,
+    }))
 }
 
 /// Leaves the queue pairs open as long as the plan wants it.

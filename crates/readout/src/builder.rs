@@ -350,6 +350,13 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.open_events
     }
 
+    /// The sources of which the next event has no fragment.
+    pub fn missing_now(&self) -> Vec<u16> {
+        let row = (self.head & self.mask) as usize;
+        let present = if self.events[row].open { &self.present[row * self.words..][..self.words] } else { &[] };
+        (0..self.config.sources.get()).filter(|source| !is_present(present, usize::from(*source))).collect()
+    }
+
     /// Number of the next event that will be handed out; the largest one if no event is ours any more.
     pub fn next_event(&self) -> u64 {
         self.sequence.number(self.head)

@@ -108,7 +108,9 @@ struct Held {
 
 /// Receives fragments of all boards, and stores the events they make in `S`.
 pub struct Receiver<S> {
+    /// By board; one pool if they share it.
     rings: Vec<Ring>,
+    shared: bool,
     /// First address and board of every ring, by address.
     by_va: Vec<(u64, usize)>,
     builder: EventBuilder<Held>,
@@ -149,12 +151,35 @@ impl<S: EventSink> Receiver<S> {
         memories: Vec<RingMemory>,
         sink: S,
     ) -> Result<Receiver<S>, ReceiverError> {
+        Receiver::make(config, memories, sink, false)
+    }
+
+    /// Boards SEND into the slots of one pool, whose memory this is; `config` has one ring.
+    ///
+    /// # Errors
+    /// As [`Self::with_memories`].
+    pub fn with_pool(config: ReceiverConfig, memory: RingMemory, sink: S) -> Result<Receiver<S>, ReceiverError> {
+        Receiver::make(config, vec![memory], sink, true)
+    }
+
+    fn make(
+        config: ReceiverConfig,
+        memories: Vec<RingMemory>,
+        sink: S,
+        shared: bool,
+    ) -> Result<Receiver<S>, ReceiverError> {
         let sources = config.builder.sources.get();
-        if config.rings.len() != usize::from(sources) || memories.len() != config.rings.len() {
+        let wanted = if shared { 1 } else { usize::from(sources) };
+        if config.rings.len() != wanted || memories.len() != wanted {
             return Err(ReceiverError::RingCount { rings: config.rings.len().min(memories.len()), sources });
         }
         let ring = |(board, (ring, memory)): (usize, (&RingConfig, RingMemory))| {
-            Ring::with_memory(*ring, memory).map_err(|reason| ReceiverError::Ring { board, reason })
+            let made = match shared {
+                // What one event needs of the boards is always left, and a quarter of a large pool.
+                true => Ring::pool(*ring, memory, usize::from(sources).max(ring.slots as usize / 4)),
+                false => Ring::with_memory(*ring, memory),
+            };
+            made.map_err(|reason| ReceiverError::Ring { board, reason })
         };
         let rings = config.rings.iter().zip(memories).enumerate().map(ring).collect::<Result<Vec<Ring>, _>>()?;
         let mut by_va: Vec<_> = rings.iter().enumerate().map(|(board, ring)| (ring.region().va, board)).collect();
@@ -170,6 +195,7 @@ impl<S: EventSink> Receiver<S> {
         let builder = BuilderConfig { window: config.builder.window.max(slots), ..config.builder };
         Ok(Receiver {
             rings,
+            shared,
             by_va,
             builder: EventBuilder::new(builder),
             reference: None,
@@ -208,7 +234,16 @@ impl<S: EventSink> Receiver<S> {
 
     /// The memory region of `board`; none if there is no such board.
     pub fn region(&self, board: u16) -> Option<Region> {
-        self.rings.get(usize::from(board)).map(Ring::region)
+        self.rings.get(self.at(board)).map(Ring::region)
+    }
+
+    /// Where a board's slots are.
+    fn at(&self, board: u16) -> usize {
+        if self.shared {
+            0
+        } else {
+            usize::from(board)
+        }
     }
 
     /// Receives that must be posted now on the queue pair of `board`.
@@ -223,23 +258,52 @@ impl<S: EventSink> Receiver<S> {
         if self.stalled.is_some() {
             return; // what is posted may still come and is held; nothing is added to it
         }
-        if !self.bare && !self.builder.wants(board) {
+        if !self.bare && !self.shared && !self.builder.wants(board) {
             return; // what it sends next is not this run's: it keeps it
         }
-        if let Some(ring) = self.rings.get_mut(usize::from(board)) {
+        let at = self.at(board);
+        if let Some(ring) = self.rings.get_mut(at) {
             ring.take_receives(post);
         }
     }
 
+    /// Receives of so many slots of the pool's reserve at most.
+    pub fn draw_reserve(&mut self, most: usize, post: impl FnMut(RecvWr)) {
+        if self.stalled.is_none() {
+            self.rings[0].draw_reserve(most, post);
+        }
+    }
+
+    /// Boards are held back by a dry pool: events wait their whole time from here on, as long as the reserve can still
+    /// let in what they miss. Behind that they must be given up, or nothing would ever move again.
+    pub fn wait_for_pool(&mut self, now_ps: u64) {
+        if self.rings[0].free() > 0 {
+            self.builder.restart_patience(now_ps);
+        }
+    }
+
+    /// A receive of the pool has ended without a message.
+    pub fn unfilled(&mut self, slot: u32) {
+        self.rings[0].unfilled(slot);
+    }
+
+    /// The boards that the next event waits for, if nothing but they is in its way: what is here cannot be stored
+    /// without them. None while there are no fragments, or storage is what is waited for.
+    pub fn waits_for(&self) -> Option<Vec<u16>> {
+        let waits = self.stalled.is_none() && self.draining.is_empty() && self.builder.open_events() > 0;
+        waits.then(|| self.builder.missing_now())
+    }
+
     /// Receives of `board` that are posted now; 0 if there is no such board.
     pub fn credits(&self, board: u16) -> u32 {
-        self.rings.get(usize::from(board)).map_or(0, Ring::posted)
+        self.rings.get(self.at(board)).map_or(0, Ring::posted)
     }
 
     /// The ring of `board` begins again for a new queue pair: see [`Ring::restart`].
     #[must_use = "a ring that holds fragments has not begun again"]
     pub fn restart_ring(&mut self, board: u16, rkey: u32) -> bool {
-        let again = self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey));
+        // Of a pool nothing is this board's alone.
+        let again = self.shared || self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey));
         if again {
             self.builder.reconnected(board);
             self.sink.reconnected(board);
@@ -252,7 +316,7 @@ impl<S: EventSink> Receiver<S> {
 
     /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no fragment.
     pub fn event_in(&self, board: u16, slot: u32) -> Option<u64> {
-        let slot = self.rings.get(usize::from(board))?.slot(slot)?;
+        let slot = self.rings.get(self.at(board))?.slot(slot)?;
         FragmentHeader::parse(slot).ok().map(|header| header.event_number)
     }
 
@@ -267,7 +331,8 @@ impl<S: EventSink> Receiver<S> {
     /// [`StoreError`] if an event that became due cannot be stored, now or later; the run should end. An error that can
     /// be retried is not returned: the event stays, see [`Self::stalled`].
     pub fn on_completion(&mut self, now_ps: u64, board: u16, imm: u32, byte_len: u32) -> Result<(), StoreError> {
-        let Some(ring) = self.rings.get_mut(usize::from(board)) else {
+        let at = self.at(board);
+        let Some(ring) = self.rings.get_mut(at) else {
             self.counters.fragments_wrong_source += 1;
             return Ok(());
         };
@@ -281,7 +346,7 @@ impl<S: EventSink> Receiver<S> {
             return Ok(());
         }
         if !self.take_fragment(now_ps, board, imm, byte_len) {
-            self.rings[usize::from(board)].release(imm);
+            self.rings[at].release(imm);
         }
         self.store_events(now_ps)
     }
@@ -292,7 +357,8 @@ impl<S: EventSink> Receiver<S> {
     /// As [`Self::on_completion`].
     pub fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
         while let Some(&Draining { board, slot, .. }) = self.draining.front().filter(|d| d.until_ps <= now_ps) {
-            self.rings[usize::from(board)].release(slot);
+            let at = self.at(board);
+            self.rings[at].release(slot);
             self.draining.pop_front();
         }
         self.store_events(now_ps)
@@ -383,7 +449,7 @@ impl<S: EventSink> Receiver<S> {
 
     /// Checks the message in `slot` and gives it to the builder. False if the slot is not needed.
     fn take_fragment(&mut self, now_ps: u64, board: u16, slot: u32, byte_len: u32) -> bool {
-        let (id, crc32c) = match read_fragment(self.rings[usize::from(board)].message(slot), byte_len) {
+        let (id, crc32c) = match read_fragment(self.rings[self.at(board)].message(slot), byte_len) {
             Ok(read) => read,
             Err(Refused::Malformed) => {
                 self.counters.fragments_malformed += 1;
@@ -443,10 +509,12 @@ impl<S: EventSink> Receiver<S> {
     }
 
     fn store_ready(&mut self, now_ps: u64) -> Result<(), StoreError> {
+        let shared = self.shared;
+        let at = |board: u16| if shared { 0 } else { usize::from(board) };
         while let Some(event) = self.builder.peek_event(now_ps) {
             let rings = &self.rings;
             let fragment = |(source, timestamp_ns, Held { slot, crc32c }): (u16, u64, Held)| {
-                let payload = &rings[usize::from(source)].message(slot)[HEADER_LEN..];
+                let payload = &rings[at(source)].message(slot)[HEADER_LEN..];
                 Fragment { source, timestamp_ns, crc32c, payload }
             };
             let fragments: Vec<Fragment<'_>> = event.timed_fragments().map(fragment).collect();
@@ -469,11 +537,11 @@ impl<S: EventSink> Receiver<S> {
             let until_ps = consumed_at(self.consumer_bytes_per_s, self.consumer_busy_until_ps.max(now_ps), bytes);
             self.consumer_busy_until_ps = until_ps;
             for (board, Held { slot, .. }) in event.rejected() {
-                self.rings[usize::from(board)].release(slot);
+                self.rings[at(board)].release(slot);
             }
             for (board, Held { slot, .. }) in event.fragments() {
                 if until_ps <= now_ps {
-                    self.rings[usize::from(board)].release(slot);
+                    self.rings[at(board)].release(slot);
                 } else {
                     self.draining.push_back(Draining { until_ps, board, slot });
                 }

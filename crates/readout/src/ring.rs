@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One board's ring of slots: the memory that its RDMA WRITEs land in, and the credits that let it write.
-//! Promise: a slot whose fragment is still needed is never overwritten; a slot is posted again only in ring order.
+//! One board's ring of slots: the memory that its RDMA WRITEs land in, and the credits that let it write. Or a pool of
+//! slots for the SENDs of all boards, which a shared receive queue hands out.
+//! Promise: a slot whose fragment is still needed is never overwritten; a ring's is posted again only in ring order.
 //! Source: design.md section 2 (a full ring answers RNR NAK); IBTA 9.7.5.1: of a WRITE WITH IMMEDIATE only the last
 //! packet needs a receive, so when it gets an RNR NAK the packets before it have been written already. Hence one free
 //! slot, the next one, always stays without a receive: those packets land there, and never on a fragment still held.
@@ -9,6 +10,8 @@
 //!            take_credits          complete              release
 //! Released --------------> Posted ----------> Held -----------------> Released
 //! ```
+
+use std::collections::VecDeque;
 
 use penstock_transport::RecvWr;
 use penstock_wire::Payload;
@@ -119,7 +122,16 @@ pub struct RingCounters {
     pub completions_refused: u64,
 }
 
-/// The ring of one board.
+/// A pool's slots that are free, in the order in which they came free; a ring has none of this.
+#[derive(Debug)]
+struct Pool {
+    free: VecDeque<u32>,
+    /// So many stay free until [`Ring::draw_reserve`].
+    reserve: usize,
+    posted: u32,
+}
+
+/// The ring of one board, or the pool of all.
 #[derive(Debug)]
 pub struct Ring {
     config: RingConfig,
@@ -131,6 +143,7 @@ pub struct Ring {
     next_post: u32,
     /// Receives used up by completions that filled no slot.
     spent_receives: u32,
+    pool: Option<Pool>,
     counters: RingCounters,
 }
 
@@ -161,8 +174,20 @@ impl Ring {
             next_fill: 0,
             next_post: 0,
             spent_receives: 0,
+            pool: None,
             counters: RingCounters::default(),
         })
+    }
+
+    /// Slots in no order, for SENDs: every receive is a free slot's, and whoever is served first fills it. So many of them
+    /// are a reserve.
+    ///
+    /// # Errors
+    /// As [`Self::with_memory`].
+    pub fn pool(config: RingConfig, memory: RingMemory, reserve: usize) -> Result<Ring, RingConfigError> {
+        let free = VecDeque::from_iter(0..config.slots);
+        let pool = Some(Pool { free, reserve, posted: 0 });
+        Ok(Ring { pool, ..Ring::with_memory(config, memory)? })
     }
 
     pub fn region(&self) -> Region {
@@ -186,11 +211,17 @@ impl Ring {
 
     /// Slots that have a receive and wait for a message.
     pub fn posted(&self) -> u32 {
+        if let Some(pool) = &self.pool {
+            return pool.posted;
+        }
         self.slots.iter().filter(|slot| **slot == Slot::Posted).count() as u32
     }
 
     /// Hands out the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or [`NO_SLOT`].
     pub fn take_receives(&mut self, mut post: impl FnMut(RecvWr)) {
+        if let Some(kept) = self.pool.as_ref().map(|pool| pool.reserve) {
+            return self.take_pool(kept, usize::MAX, post);
+        }
         for _ in 0..std::mem::take(&mut self.spent_receives) {
             post(RecvWr { wr_id: NO_SLOT, va: self.config.va, len: 0 });
         }
@@ -201,6 +232,36 @@ impl Ring {
             self.next_post = self.after(slot);
             let va = self.config.va + self.offset(slot) as u64;
             post(RecvWr { wr_id: slot.into(), va, len: self.config.slot_bytes });
+        }
+    }
+
+    /// The same of so many slots of a pool's reserve at most.
+    pub fn draw_reserve(&mut self, most: usize, post: impl FnMut(RecvWr)) {
+        self.take_pool(0, most, post);
+    }
+
+    /// Slots of a pool that neither hold a message nor have a receive.
+    pub fn free(&self) -> usize {
+        self.pool.as_ref().map_or(0, |pool| pool.free.len())
+    }
+
+    fn take_pool(&mut self, kept: usize, most: usize, mut post: impl FnMut(RecvWr)) {
+        let Some(pool) = &mut self.pool else { return };
+        let count = pool.free.len().saturating_sub(kept).min(most);
+        for slot in pool.free.drain(..count) {
+            self.slots[slot as usize] = Slot::Posted;
+            pool.posted += 1;
+            let va = self.config.va + u64::from(slot) * u64::from(self.config.slot_bytes);
+            post(RecvWr { wr_id: slot.into(), va, len: self.config.slot_bytes });
+        }
+    }
+
+    /// The receive of a pool's slot has ended without a message: its queue pair was closed.
+    pub fn unfilled(&mut self, slot: u32) {
+        if let (Some(pool), Some(state @ Slot::Posted)) = (&mut self.pool, self.slots.get_mut(slot as usize)) {
+            *state = Slot::Released;
+            pool.posted -= 1;
+            pool.free.push_back(slot);
         }
     }
 
@@ -220,8 +281,18 @@ impl Ring {
     /// The board has filled `slot` with a message of `byte_len` bytes (at most the slot's are held).
     ///
     /// # Errors
-    /// [`RingError`] if the slot is not the one that must come next.
+    /// [`RingError`] if the slot is not the one that must come next, or a pool's that has no receive.
     pub fn complete(&mut self, slot: u32, byte_len: u32) -> Result<(), RingError> {
+        if let Some(pool) = &mut self.pool {
+            let Some(state @ Slot::Posted) = self.slots.get_mut(slot as usize) else {
+                self.counters.completions_refused += 1;
+                return Err(RingError::NotPosted { slot });
+            };
+            *state = Slot::Held(byte_len.min(self.config.slot_bytes));
+            pool.posted -= 1;
+            self.counters.completions += 1;
+            return Ok(());
+        }
         let expected = self.next_fill;
         let refusal = if slot != expected {
             RingError::UnexpectedSlot { slot, expected }
@@ -255,6 +326,9 @@ impl Ring {
     pub fn release(&mut self, slot: u32) {
         if let Some(state @ Slot::Held(_)) = self.slots.get_mut(slot as usize) {
             *state = Slot::Released;
+            if let Some(pool) = &mut self.pool {
+                pool.free.push_back(slot);
+            }
         }
     }
 
@@ -291,6 +365,7 @@ impl Ring {
         let slot_bytes = self.config.slot_bytes as usize;
         let fits = offset < self.config.len() && offset % slot_bytes + len <= slot_bytes;
         let slot = offset / slot_bytes;
-        (fits && (self.slots[slot] == Slot::Posted || slot == self.next_post as usize)).then_some(offset)
+        let next = self.pool.is_none() && slot == self.next_post as usize;
+        (fits && (self.slots[slot] == Slot::Posted || next)).then_some(offset)
     }
 }

@@ -4,7 +4,7 @@
 //! Source: IBTA 9.7.5.1 for the packets of a WRITE that precede an RNR NAK.
 
 use bytes::Bytes;
-use penstock_readout::{Ring, RingConfig, RingConfigError, RingError};
+use penstock_readout::{Pages, Ring, RingConfig, RingConfigError, RingError, RingMemory};
 use penstock_wire::Payload;
 use proptest::prelude::*;
 
@@ -44,6 +44,37 @@ fn the_packets_before_an_rnr_nak_land_in_a_free_slot_and_stay() {
     assert_eq!(ring.take_credits(), 1);
     ring.complete(3, SLOT).unwrap();
     assert_eq!(ring.message(3), [9; SLOT as usize]);
+}
+
+#[test]
+fn a_pool_hands_slots_to_whoever_comes_first_and_keeps_a_reserve() {
+    let config = RingConfig { va: VA, rkey: 0, slots: 8, slot_bytes: SLOT };
+    let memory = RingMemory::allocate(config.len(), Pages::Normal).unwrap();
+    let mut pool = Ring::pool(config, memory, 2).unwrap();
+    let taken = |pool: &mut Ring| {
+        let mut slots = Vec::new();
+        pool.take_receives(|wr| slots.push(wr.wr_id));
+        slots
+    };
+    assert_eq!((taken(&mut pool), pool.posted()), ((0..6).collect(), 6));
+    fill(&mut pool, 4, 9);
+    fill(&mut pool, 6, 9); // has no receive: nobody may write there
+    assert_eq!(pool.counters().writes_refused, 1);
+    for slot in [4, 1] {
+        pool.complete(slot, SLOT).unwrap();
+    }
+    assert_eq!(pool.message(4), [9; SLOT as usize]);
+    assert_eq!(pool.complete(4, 1), Err(RingError::NotPosted { slot: 4 }), "it is held");
+    assert_eq!(pool.complete(u32::MAX, 1), Err(RingError::NotPosted { slot: u32::MAX }));
+    assert_eq!(taken(&mut pool), [], "the reserve stays");
+    let mut drawn = Vec::new();
+    pool.draw_reserve(1, |wr| drawn.push(wr.wr_id));
+    assert_eq!((drawn, pool.posted()), (vec![6], 5));
+    pool.release(4);
+    pool.unfilled(2);
+    assert_eq!((taken(&mut pool), pool.posted()), (vec![7], 5), "first the reserve is filled up again");
+    pool.unfilled(1); // is held, and stays so
+    assert_eq!(pool.message(1).len(), SLOT as usize);
 }
 
 #[test]

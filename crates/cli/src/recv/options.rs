@@ -69,6 +69,9 @@ pub struct Arguments {
     /// Slots of each board's ring [default: 64, or what --rate and --latency ask for]
     #[arg(long)]
     pub slots: Option<u32>,
+    /// Slots that all boards share, which must SEND: one pool (a shared receive queue) in place of rings
+    #[arg(long, value_name = "N", conflicts_with_all = ["slots", "rate", "latency"])]
+    pub srq: Option<u32>,
     /// Bytes of a slot: the largest fragment with its header of 40 bytes
     #[arg(long, default_value_t = 128 * 1024)]
     pub slot_bytes: u32,
@@ -111,6 +114,10 @@ pub struct Arguments {
     /// Seconds after which a file is closed and another begun
     #[arg(long, default_value_t = 600, value_name = "S")]
     pub file_seconds: u64,
+    /// Milliseconds after which rows are written at the latest, full row group (16 MiB) or not: a killed process loses what
+    /// is younger, and what the disk has not taken
+    #[arg(long, default_value_t = 1000, value_name = "MS", requires = "out")]
+    pub flush: u64,
     /// Threads that encode and compress files [default: half of the cores, at most 8]
     #[arg(long, value_name = "N", requires = "out")]
     pub encoders: Option<NonZeroUsize>,
@@ -185,7 +192,10 @@ impl Settings {
         let mtu = Mtu::from_bytes(arguments.mtu)
             .ok_or_else(|| format!("--mtu {}: allowed are 256, 512, 1024, 2048, 4096", arguments.mtu))?;
         let slots = slots(arguments)?;
-        check_memory(boards.len() as u64, slots, arguments.slot_bytes)?;
+        match arguments.srq {
+            Some(pool) => check_pool(boards.len(), pool).and_then(|()| check_memory(1, pool, arguments.slot_bytes))?,
+            None => check_memory(boards.len() as u64, slots, arguments.slot_bytes)?,
+        }
         let keep_alive_ps = (arguments.keep_alive > 0).then(|| arguments.keep_alive.saturating_mul(PS_PER_MS));
         let timeout_ps = arguments.event_timeout.saturating_mul(PS_PER_MS);
         let consumer = positive("--consumer-rate", arguments.consumer_rate)?;
@@ -194,6 +204,7 @@ impl Settings {
                 boards,
                 slots,
                 slot_bytes: arguments.slot_bytes,
+                pool_slots: arguments.srq,
                 pages: if arguments.huge_pages { Pages::Huge } else { Pages::Normal },
                 builder: BuilderConfig {
                     timeout_ps,
@@ -254,6 +265,17 @@ fn slots(arguments: &Arguments) -> Result<u32, String> {
         None if needed > f64::from(u32::MAX) => Err(format!("{gbps} Gb/s for {ms} ms: {needed} slots are too many")),
         None => Ok((needed as u32).max(2)),
     }
+}
+
+/// A slot a board is a reserve; as many must be left.
+fn check_pool(boards: usize, pool: u32) -> Result<(), String> {
+    if pool as usize >= 2 * boards.max(2) {
+        return Ok(());
+    }
+    Err(format!(
+        "--srq {pool}: {boards} boards need at least {} slots, and more for events under way",
+        2 * boards.max(2)
+    ))
 }
 
 /// Rings must leave the machine a quarter of its memory.

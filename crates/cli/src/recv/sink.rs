@@ -11,6 +11,7 @@ use penstock_readout::{
 use std::num::NonZeroUsize;
 
 const PS_PER_S: u64 = 1_000_000_000_000;
+const PS_PER_MS: u64 = 1_000_000_000;
 
 pub struct Sink {
     sink: Box<dyn EventSink>,
@@ -60,7 +61,11 @@ pub fn run_options(arguments: &Arguments) -> RunOptions {
     };
     let encoders = arguments.encoders.unwrap_or_else(encoders);
     RunOptions {
-        writer: WriterOptions { table, ..default.writer },
+        writer: WriterOptions {
+            table,
+            row_group_ps: Some(arguments.flush.saturating_mul(PS_PER_MS)),
+            ..default.writer
+        },
         file_bytes: arguments.file_mb.saturating_mul(1_000_000),
         file_ps: Some(arguments.file_seconds.saturating_mul(PS_PER_S)),
         encoders,
@@ -125,8 +130,20 @@ mod tests {
     fn files_and_consumers_are_as_the_command_line_says() {
         let folder = tempfile::tempdir().unwrap();
         let (run, socket) = (folder.path().join("run"), folder.path().join("socket"));
-        let words =
-            ["recv", "10.0.0.2", "--rows", "fragments", "--file-mb", "7", "--file-seconds", "3", "--encoders", "3"];
+        let words = [
+            "recv",
+            "10.0.0.2",
+            "--rows",
+            "fragments",
+            "--file-mb",
+            "7",
+            "--file-seconds",
+            "3",
+            "--encoders",
+            "3",
+            "--flush",
+            "50",
+        ];
         let paths = [("--out", &run), ("--serve", &socket)];
         let paths = paths.iter().flat_map(|(name, path)| [(*name).to_owned(), path.display().to_string()]);
         let words = words.iter().map(|word| (*word).to_owned()).chain(paths);
@@ -134,6 +151,7 @@ mod tests {
         let options = run_options(&arguments);
         assert_eq!((options.writer.table, options.file_bytes), (Table::Fragments, 7_000_000));
         assert_eq!(options.file_ps, Some(3 * PS_PER_S));
+        assert_eq!(options.writer.row_group_ps, Some(50 * PS_PER_MS));
         assert_eq!((options.encoders.get(), options.row_groups_waiting.get()), (3, 6));
 
         let mut sink = Sink::open(&arguments, 1).unwrap();

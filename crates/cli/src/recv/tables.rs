@@ -13,17 +13,23 @@ const LISTED: usize = 32;
 
 pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAddress) -> String {
     let gid = std::net::Ipv6Addr::from(address.gid);
-    let ring = f64::from(config.slots) * f64::from(config.slot_bytes) / 1e6;
+    let (count, slot_bytes) = (config.boards.len(), config.slot_bytes);
+    let megabytes = |slots: f64| slots * f64::from(slot_bytes) / 1e6;
+    let memory = match config.pool_slots {
+        Some(slots) => {
+            format!("one pool of {slots} x {slot_bytes} bytes ({:.1} MB)", megabytes(f64::from(slots)))
+        }
+        None => {
+            let all = megabytes(f64::from(config.slots) * count as f64);
+            format!("rings of {} x {slot_bytes} bytes ({all:.1} MB in all)", config.slots)
+        }
+    };
     let device = arguments.device.as_deref().or(arguments.iface.as_deref()).unwrap_or("RDMA device");
     format!(
-        "{device}: address {}, GID {gid} (RoCEv2), MTU {}, polling {}; {} boards with rings of {} x {} bytes ({:.1} MB in all)",
+        "{device}: address {}, GID {gid} (RoCEv2), MTU {}, polling {}; {count} boards with {memory}",
         address.ip,
         config.mtu.bytes(),
         config.poll,
-        config.boards.len(),
-        config.slots,
-        config.slot_bytes,
-        ring * config.boards.len() as f64,
     )
 }
 
@@ -57,6 +63,8 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
         .filter(|board| board.lives == 0 && board.messages == 0)
         .map(|board| format!("{} never came up: {}", called(board), why(board)))
         .collect();
+    let fruitless = report.boards.iter().filter(|board| board.lives > 1 && board.messages == 0);
+    faults.extend(fruitless.map(|board| format!("{} came up {} times and sent nothing", called(board), board.lives)));
     let mut count = |n: u64, what: &str| {
         if n > 0 {
             faults.push(format!("{n} {what}"));

@@ -7,6 +7,7 @@ use super::link::{next_hop, Link};
 use super::options::Settings;
 use super::pacing::Pacing;
 use super::payload::Messages;
+use super::window::Window;
 use penstock_transport::{
     CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Endpoint, Refusal, Requester, RequesterConfig,
     RequesterCounters, RequesterState, Response, SendStatus, SendWr, Verb,
@@ -36,6 +37,7 @@ struct Side {
     peer: CmInfo,
     requester: Option<Requester>,
     pacing: Option<Pacing>,
+    window: Window,
     messages: Messages,
     /// Messages of this connection: the first one goes to slot 0.
     first: u64,
@@ -75,6 +77,7 @@ impl FrontEnd {
             peer: CmInfo::default(),
             requester: None,
             pacing: None,
+            window: Window::new(),
             messages: Messages::new(settings, source),
             first: 0,
             posted: 0,
@@ -196,7 +199,10 @@ impl FrontEnd {
     pub fn handle_packet(&mut self, now: u64, packet: &RocePacket) {
         let side = &mut self.side;
         let Some(requester) = &mut side.requester else { return };
-        match requester.handle_packet(now, packet) {
+        side.window.before(requester);
+        let response = requester.handle_packet(now, packet);
+        side.window.after(requester);
+        match response {
             Response::Cnp => side.pacing.iter_mut().for_each(|pacing| pacing.on_cnp(now)),
             Response::Acknowledgement => {
                 // Data that is acknowledged is a sign of life.
@@ -218,7 +224,9 @@ impl FrontEnd {
         }
         side.post(now);
         let Some(requester) = &mut side.requester else { return false };
+        side.window.before(requester);
         requester.handle_timeout(now);
+        side.window.after(requester);
         let mut sent = 0;
         while sent < BURST && link.has_room() && requester.can_transmit() {
             if side.pacing.as_mut().is_some_and(|pacing| !pacing.may_start(now)) {
@@ -269,6 +277,7 @@ impl Side {
         config.marking.udp_sport = 0xC000 | (self.qpn.value() as u16 & 0x3FFF);
         self.pacing = self.settings.cc.map(|params| Pacing::new(params, self.now));
         (self.requester, self.peer) = (Some(Requester::new(config)), *peer);
+        self.window = Window::new();
         (self.first, self.posted, self.bytes_ahead) = (self.messages.done(), self.messages.done(), 0);
         Ok(())
     }

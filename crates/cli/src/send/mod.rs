@@ -12,6 +12,7 @@ mod options;
 mod pacing;
 mod payload;
 mod tables;
+mod window;
 
 use crate::run::{on_interrupt, told, Failure};
 use crate::Verdict;

@@ -18,7 +18,7 @@ pub const CLOCK_HZ: u64 = 156_250_000;
 pub enum PayloadName {
     /// PRBS-31, one sequence over all messages of a board
     Prbs,
-    /// 32-bit words that count on over all messages of a board
+    /// 64-bit words that count on over all messages of a board
     Counter,
     /// Recorded camera events, by --events-file
     Recorded,

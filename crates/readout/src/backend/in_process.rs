@@ -6,11 +6,12 @@
 use std::collections::VecDeque;
 
 use penstock_transport::{Memory, RecvWr};
-use penstock_wire::{Ipv4Addr, MacAddr, RocePacket};
+use penstock_wire::{Ipv4Addr, MacAddr, RnrTimer, RocePacket};
 
 use super::responders::{Entropy, Responders};
 use super::{
-    Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, QpSpec, SessionClock,
+    Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
+    SessionClock,
 };
 
 /// Packets in, packets out.
@@ -50,6 +51,22 @@ impl Backend for InProcess {
         self.address
     }
 
+    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
+        Ok(self.responders.share(pool))
+    }
+
+    fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError> {
+        self.responders.post_shared(receives)
+    }
+
+    fn ran_low(&mut self) -> u64 {
+        self.responders.ran_low()
+    }
+
+    fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError> {
+        self.responders.set_rnr_timer(board, timer)
+    }
+
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
         self.responders.create(spec)
     }
@@ -71,6 +88,7 @@ impl Backend for InProcess {
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
         let now_ps = self.clock.now_ps();
+        self.responders.take_flushed(out);
         while let Some(packet) = self.arrived.pop_front() {
             self.responders.handle(now_ps, &packet, memory, out);
             self.responders.take_replies(|reply| self.replies.push_back(reply));

@@ -61,6 +61,17 @@ pub struct QpSpec {
     pub max_receives: u32,
 }
 
+/// Slots that all boards SEND into, by receives of one queue.
+#[derive(Debug, Clone)]
+pub struct PoolSpec {
+    pub memory: Arc<Mapping>,
+    /// Bytes from the first of `memory`.
+    pub len: usize,
+    pub max_receives: u32,
+    /// With fewer receives left the pool is said to run low.
+    pub low: u32,
+}
+
 /// Our end, to be told to the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalQp {
@@ -106,8 +117,13 @@ impl Completion {
     pub fn slot(&self) -> u32 {
         match self.opcode {
             RecvOpcode::WriteImm => self.imm.unwrap_or(u32::MAX),
-            RecvOpcode::Send => u32::try_from(self.wr_id).unwrap_or(u32::MAX),
+            RecvOpcode::Send => self.receive(),
         }
+    }
+
+    /// The slot of the receive, whatever has used it up: of a pool, where no board may name a slot.
+    pub fn receive(&self) -> u32 {
+        u32::try_from(self.wr_id).unwrap_or(u32::MAX)
     }
 }
 
@@ -124,6 +140,8 @@ pub enum BackendError {
     NoQp { board: u16 },
     #[error("board {board} has a queue pair already: close it first")]
     HasQp { board: u16 },
+    #[error("there is no pool of receives: share them first")]
+    NoPool,
     #[error("{action}: {source}")]
     Io { action: Cow<'static, str>, source: io::Error },
 }
@@ -147,6 +165,28 @@ pub trait Backend {
     fn warning(&self) -> Option<String> {
         None
     }
+
+    /// From now on queue pairs are made that take their receives from one queue (SRQ) and their peers may write no memory;
+    /// `memory` and `max_receives` of their [`QpSpec`] are not looked at. The first address of the pool.
+    ///
+    /// # Errors
+    /// The device has no such queues, or not of this size.
+    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError>;
+
+    /// Posts receives of the pool.
+    ///
+    /// # Errors
+    /// There is no pool; or the device refuses.
+    fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError>;
+
+    /// How often the pool has run low since this was asked.
+    fn ran_low(&mut self) -> u64;
+
+    /// The wait that RNR NAKs to a connected board ask for from now on.
+    ///
+    /// # Errors
+    /// `NoQp`; or the device refuses.
+    fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError>;
 
     /// Makes the queue pair of a board, not connected yet, over the ring's memory. Number, first PSN and key cannot be
     /// guessed.

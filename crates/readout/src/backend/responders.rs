@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use penstock_transport::{
-    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvWr, Responder, ResponderConfig,
-    ResponderCounters,
+    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvCompletion, RecvWr, Responder, ResponderConfig,
+    ResponderCounters, SharedReceives,
 };
-use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer, RocePacket};
 
-use super::{BackendError, Completion, Counters, LocalQp, PeerQp, QpSpec};
+use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec};
 
 /// Random bits that nobody can guess; in tests, those of a seed.
 pub type Entropy = Box<dyn FnMut() -> u32 + Send>;
@@ -34,6 +34,15 @@ struct Slot {
     before: ResponderCounters,
 }
 
+/// The receives that all queue pairs share.
+struct Pool {
+    receives: SharedReceives,
+    low: usize,
+    is_low: bool,
+    /// How often, since somebody asked.
+    ran_low: u64,
+}
+
 /// All queue pairs, by board.
 pub(super) struct Responders {
     ip: Ipv4Addr,
@@ -48,12 +57,45 @@ pub(super) struct Responders {
     to_reply: Vec<u16>,
     /// Packets to a queue pair number that nobody has, or that is not connected.
     unknown_qpn: u64,
+    pool: Option<Pool>,
+    /// Of queue pairs that were closed: receives of the pool that a message had begun to fill.
+    flushed: Vec<Completion>,
 }
 
 impl Responders {
     pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
         let (boards, by_qpn, closed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Responders { ip, mac, entropy, boards, by_qpn, closed, to_reply: Vec::new(), unknown_qpn: 0 }
+        let (to_reply, flushed) = (Vec::new(), Vec::new());
+        Responders { ip, mac, entropy, boards, by_qpn, closed, to_reply, unknown_qpn: 0, pool: None, flushed }
+    }
+
+    pub(super) fn share(&mut self, spec: &PoolSpec) -> u64 {
+        let (receives, low) = (SharedReceives::default(), spec.low as usize);
+        self.pool = Some(Pool { receives, low, is_low: true, ran_low: 0 });
+        FIRST_VA
+    }
+
+    pub(super) fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError> {
+        let pool = self.pool.as_mut().ok_or(BackendError::NoPool)?;
+        receives.iter().for_each(|wr| pool.receives.post(*wr));
+        pool.is_low &= pool.receives.posted() < pool.low;
+        Ok(())
+    }
+
+    pub(super) fn ran_low(&mut self) -> u64 {
+        self.pool.as_mut().map_or(0, |pool| std::mem::take(&mut pool.ran_low))
+    }
+
+    pub(super) fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError> {
+        if let Some(responder) = &mut self.slot(board)?.responder {
+            responder.set_rnr_timer(timer);
+        }
+        Ok(())
+    }
+
+    /// What closed queue pairs have left behind.
+    pub(super) fn take_flushed(&mut self, out: &mut Vec<Completion>) {
+        out.append(&mut self.flushed);
     }
 
     pub(super) fn create(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
@@ -68,8 +110,10 @@ impl Responders {
                 break qpn;
             }
         };
-        let (psn, rkey) = (Psn::new((self.entropy)()), (self.entropy)());
+        let (psn, key) = (Psn::new((self.entropy)()), (self.entropy)());
+        // Who shares receives writes nowhere by itself.
         let base = FIRST_VA + u64::from(board) * VA_STEP;
+        let (rkey, base) = if self.pool.is_some() { (0, 0) } else { (key, base) };
         let local = LocalQp { qpn: Qpn::new(qpn), psn, rkey, base, ip: self.ip };
         let before = self.closed.remove(&board).unwrap_or_default();
         let (waiting, peer_mac) = (Vec::new(), MacAddr([0; 6]));
@@ -80,6 +124,7 @@ impl Responders {
 
     pub(super) fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let mac = self.mac;
+        let shared = self.pool.as_ref().map(|pool| pool.receives.clone());
         let slot = self.slot(board)?;
         let local = Endpoint { mac, ip: slot.local.ip, qpn: slot.local.qpn };
         let remote = Endpoint { mac: slot.peer_mac, ip: peer.ip, qpn: peer.qpn };
@@ -87,9 +132,14 @@ impl Responders {
         config.rnr_timer = peer.rnr_timer;
         // A board that is told of its slots does not send into a full ring, again and again.
         config.credits = CreditPolicy::Posted;
+        // Frames of one packet socket come in the order in which they were sent, but for what the network does.
+        config.nak_again = true;
         let LocalQp { base: va, rkey, .. } = slot.local;
         let region = MemoryRegion { va, rkey, len: slot.len, access: Access::RemoteWrite };
-        let mut responder = Responder::new(config.with_region(region));
+        let mut responder = match shared {
+            Some(receives) => Responder::sharing(config, receives),
+            None => Responder::new(config.with_region(region)),
+        };
         slot.waiting.drain(..).for_each(|wr| responder.post_receive(wr));
         slot.responder = Some(responder);
         Ok(())
@@ -126,11 +176,14 @@ impl Responders {
         }
         *peer_mac = packet.eth_src;
         while let Some(done) = responder.poll_completion() {
-            let (wr_id, status, opcode) = (done.wr_id, done.status, done.opcode);
-            out.push(Completion { board, wr_id, status, opcode, imm: done.imm, byte_len: done.byte_len });
+            out.push(completion(board, &done));
         }
         if self.to_reply.last() != Some(&board) {
             self.to_reply.push(board);
+        }
+        if let Some(pool) = self.pool.as_mut().filter(|pool| !pool.is_low && pool.receives.posted() < pool.low) {
+            pool.is_low = true;
+            pool.ran_low += 1;
         }
     }
 
@@ -148,9 +201,15 @@ impl Responders {
     }
 
     pub(super) fn close(&mut self, board: u16) {
-        if let Some(slot) = self.boards.remove(&board) {
+        if let Some(mut slot) = self.boards.remove(&board) {
             self.by_qpn.remove(&slot.local.qpn.value());
             self.closed.insert(board, slot.counters());
+            if let Some(responder) = slot.responder.as_mut().filter(|_| self.pool.is_some()) {
+                responder.close();
+                while let Some(done) = responder.poll_completion() {
+                    self.flushed.push(completion(board, &done));
+                }
+            }
         }
     }
 
@@ -175,6 +234,11 @@ impl Responders {
     fn slot(&mut self, board: u16) -> Result<&mut Slot, BackendError> {
         self.boards.get_mut(&board).ok_or(BackendError::NoQp { board })
     }
+}
+
+fn completion(board: u16, done: &RecvCompletion) -> Completion {
+    let RecvCompletion { wr_id, status, opcode, imm, byte_len, .. } = *done;
+    Completion { board, wr_id, status, opcode, imm, byte_len }
 }
 
 impl Slot {

@@ -6,12 +6,13 @@
 
 mod board;
 mod first_event;
+mod pool;
 mod report;
 mod sockets;
 
 use std::num::NonZeroU64;
 
-use penstock_transport::{CmEvent, CmListener, CmOpenerConfig, Mtu, RecvStatus};
+use penstock_transport::{CmEvent, CmListener, CmOpenerConfig, Mtu, RecvOpcode, RecvStatus};
 use penstock_wire::{CmInfo, CmMessage, Ipv4Addr, RnrTimer};
 
 pub use board::{BoardSpec, BoardState, Opens, Remembered};
@@ -25,9 +26,12 @@ use crate::{
 };
 use board::Board;
 use first_event::FirstEvent;
+use pool::Pool;
 use sockets::CmSockets;
 
 const PS_PER_MS: u64 = 1_000_000_000;
+/// Said with faults of boards that share a pool.
+const SEND_ONLY: &str = "; boards must SEND into a shared pool: a WRITE needs a ring of the board's own";
 
 /// What a session is made of.
 #[derive(Debug, Clone)]
@@ -37,6 +41,8 @@ pub struct SessionConfig {
     /// Slots of each board's ring, and bytes of a slot.
     pub slots: u32,
     pub slot_bytes: u32,
+    /// Boards SEND into so many slots in all, and have no rings: memory for what is under way and not for what might be.
+    pub pool_slots: Option<u32>,
     pub pages: Pages,
     /// `sources` is set to the number of boards, `window` to at least the slots.
     pub builder: BuilderConfig,
@@ -64,6 +70,7 @@ impl Default for SessionConfig {
             boards: Vec::new(),
             slots,
             slot_bytes,
+            pool_slots: None,
             pages: Pages::Normal,
             builder: BuilderConfig::default(),
             find_first_event: true,
@@ -116,6 +123,8 @@ struct Core<S> {
     mtu: Mtu,
     rnr_timer: RnrTimer,
     reopen_ps: u64,
+    /// All boards share one pool.
+    shared: bool,
     /// No receives are posted any more.
     ending: bool,
     /// Of messages.
@@ -135,6 +144,8 @@ pub struct Session<S> {
     completions: Vec<Completion>,
     /// None once the first event is known.
     first_event: Option<FirstEvent>,
+    /// None: each board has a ring.
+    pool: Option<Pool>,
     cpu_at_start: std::time::Duration,
 }
 
@@ -151,16 +162,26 @@ impl<S: EventSink> Session<S> {
     ) -> Result<Session<S>, SessionError> {
         let count = u16::try_from(config.boards.len()).ok().and_then(std::num::NonZeroU16::new);
         let sources = count.ok_or(SessionError::Boards(config.boards.len()))?;
-        let shape = RingConfig { slots: config.slots, slot_bytes: config.slot_bytes, ..RingConfig::default() };
+        let slots = config.pool_slots.unwrap_or(config.slots);
+        let shape = RingConfig { slots, slot_bytes: config.slot_bytes, ..RingConfig::default() };
         let (mut rings, mut memories, mut boards, mut specs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (spec, board) in config.boards.into_iter().zip(0..) {
-            let memory = RingMemory::allocate(shape.len(), config.pages);
-            let memory = memory.map_err(|source| SessionError::Memory { board: spec.name.clone(), source })?;
-            let mapping = memory.mapping().clone();
-            let qp = QpSpec { board, memory: mapping, len: shape.len(), max_receives: shape.slots };
-            let local = backend.create_qp(&qp)?;
-            rings.push(RingConfig { va: local.base, rkey: local.rkey, ..shape });
+        if config.pool_slots.is_some() {
+            let (pool, memory) = pool::share(&mut *backend, shape, config.pages)?;
+            rings.push(pool);
             memories.push(memory);
+        }
+        let shared = config.pool_slots.is_some();
+        for (spec, board) in config.boards.into_iter().zip(0..) {
+            if !shared {
+                let memory = RingMemory::allocate(shape.len(), config.pages);
+                memories.push(memory.map_err(|source| SessionError::Memory { board: spec.name.clone(), source })?);
+            }
+            let memory = memories[memories.len() - 1].mapping().clone();
+            let qp = QpSpec { board, memory, len: shape.len(), max_receives: shape.slots };
+            let local = backend.create_qp(&qp)?;
+            if !shared {
+                rings.push(RingConfig { va: local.base, rkey: local.rkey, ..shape });
+            }
             specs.push(qp);
             boards.push(Board::new(spec, config.cm, local));
         }
@@ -169,7 +190,10 @@ impl<S: EventSink> Session<S> {
         let first_event = config.find_first_event.then_some(first_event);
         let builder = BuilderConfig { sources, window, ..config.builder };
         let receiver_config = ReceiverConfig { rings, builder, consumer_bytes_per_s: config.consumer_bytes_per_s };
-        let receiver = Receiver::with_memories(receiver_config, memories, sink)?;
+        let receiver = match shared {
+            true => Receiver::with_pool(receiver_config, memories.remove(0), sink)?,
+            false => Receiver::with_memories(receiver_config, memories, sink)?,
+        };
         let sockets = CmSockets::bind(backend.address().ip)?;
         let listener = CmListener::new(boards.len());
         let (mtu, rnr_timer, reopen_ps) = (config.mtu, config.rnr_timer, config.reopen_ps);
@@ -184,6 +208,7 @@ impl<S: EventSink> Session<S> {
             mtu,
             rnr_timer,
             reopen_ps,
+            shared,
             ending: false,
             first_ps: None,
             last_ps: 0,
@@ -197,6 +222,7 @@ impl<S: EventSink> Session<S> {
             cm_due_ps: 0,
             completions: Vec::new(),
             first_event,
+            pool: shared.then(Pool::default),
             cpu_at_start: thread_cpu_time(),
         })
     }
@@ -245,14 +271,19 @@ impl<S: EventSink> Session<S> {
         let core = &mut self.core;
         let due = core.receiver.poll_timeout().unwrap_or(u64::MAX);
         let due = due.min(self.first_event.as_ref().map_or(u64::MAX, FirstEvent::due_ps));
+        let limit_ps = if core.shared && Pool::is_dry(core) { limit_ps.min(pool::LOOK_PS) } else { limit_ps };
         let deadline = due.min(self.cm_due_ps).min(core.now_ps.saturating_add(limit_ps));
         core.backend.poll(&mut core.receiver, self.poll, deadline, &mut self.completions)?;
         core.now_ps = core.clock.now_ps();
         let mut failed = false;
         for done in self.completions.drain(..) {
+            let done = if core.shared { into_pool(done) } else { done };
             let board = &mut core.boards[usize::from(done.board)];
             if done.status != RecvStatus::Success {
                 failed = true;
+                if core.shared {
+                    core.receiver.unfilled(done.receive());
+                }
                 continue;
             }
             board.message(core.now_ps, done.byte_len);
@@ -268,7 +299,16 @@ impl<S: EventSink> Session<S> {
             core.begin(event, held)?;
         }
         core.receiver.handle_timeout(core.now_ps)?;
-        core.post_receives()?;
+        if self.pool.as_mut().is_none_or(|pool| pool.is_open(core)) {
+            core.post_receives()?;
+        }
+        if let Some(pool) = &mut self.pool {
+            let held = self.first_event.take_if(|_| Pool::is_stuck(core)).and_then(|mut search| search.found(u64::MAX));
+            if let Some((event, held)) = held {
+                core.begin(event, held)?; // there is no room for the boards that are silent yet
+            }
+            pool.turn(core)?;
+        }
         if failed {
             self.cm_due_ps = 0; // a queue pair is in error: look after it at once
         }
@@ -369,7 +409,7 @@ impl<S: EventSink> Session<S> {
     /// Everything that can be told.
     pub fn report(&mut self) -> SessionReport {
         let cpu = thread_cpu_time().saturating_sub(self.cpu_at_start);
-        report::of(&mut self.core, self.poll, cpu, *self.listener.counters())
+        report::of(&mut self.core, self.pool.as_ref(), self.poll, cpu, *self.listener.counters())
     }
 
     /// Takes and sends what the connection manager has, and looks after queue pairs in error.
@@ -391,6 +431,9 @@ impl<S: EventSink> Session<S> {
             }
             all_up &= board.is_up();
         }
+        if let Some(pool) = &mut self.pool {
+            pool.listen(core);
+        }
         self.cm_due_ps = now_ps + if all_up { 20 * PS_PER_MS } else { 2 * PS_PER_MS };
         Ok(())
     }
@@ -411,6 +454,13 @@ impl<S: EventSink> Session<S> {
             }
         }
     }
+}
+
+/// A completion of a pool: where it lies the receive says. A WRITE WITH IMMEDIATE of no bytes, which needs no key, has
+/// put nothing there, whatever it says.
+fn into_pool(done: Completion) -> Completion {
+    let byte_len = if done.opcode == RecvOpcode::Send { done.byte_len } else { 0 };
+    Completion { opcode: RecvOpcode::Send, byte_len, ..done }
 }
 
 impl<S: EventSink> Core<S> {
@@ -435,6 +485,10 @@ impl<S: EventSink> Core<S> {
             return Ok(());
         }
         let mut receives = Vec::new();
+        if self.shared {
+            self.receiver.take_receives(0, |wr| receives.push(wr));
+            return if receives.is_empty() { Ok(()) } else { self.backend.post_shared(&receives) };
+        }
         for board in 0..self.boards.len() as u16 {
             self.receiver.take_receives(board, |wr| receives.push(wr));
             if !receives.is_empty() && self.boards[usize::from(board)].has_qp() {
@@ -475,7 +529,8 @@ impl<S: EventSink> Core<S> {
         if self.boards[i].is_up() {
             if let Some(fault) = self.backend.fault(i as u16) {
                 listener.forget(i);
-                let trouble = format!("{}: queue pair in error: {fault}", self.boards[i].spec.ip);
+                let hint = if self.shared { SEND_ONLY } else { "" };
+                let trouble = format!("{}: queue pair in error: {fault}{hint}", self.boards[i].spec.ip);
                 self.boards[i].fail(now_ps, trouble);
             }
         }
@@ -500,7 +555,9 @@ impl<S: EventSink> Core<S> {
         let restarted = self.receiver.restart_ring(board, local.rkey);
         debug_assert!(restarted, "nothing was received in between");
         self.boards[i].qp_made(local);
-        self.post_receives()?;
+        if !self.shared {
+            self.post_receives()?;
+        }
         Ok(true)
     }
 }

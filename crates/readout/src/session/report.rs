@@ -9,6 +9,7 @@ use std::time::Duration;
 use penstock_transport::{CmListenerCounters, CmState};
 use serde::Serialize;
 
+use super::pool::Pool;
 use super::{BoardState, Core};
 use crate::backend::{Counters, PollMode};
 use crate::poll::Latencies;
@@ -24,7 +25,7 @@ pub struct BoardReport {
     pub step: Option<String>,
     /// How often it came up.
     pub lives: u32,
-    /// Receives that are posted: messages that it may send.
+    /// Receives that are posted: messages that it may send, or any board where all share a pool.
     pub credits: u32,
     pub messages: u64,
     /// Of all messages, fragment headers included.
@@ -74,6 +75,7 @@ fn latency(latencies: &Latencies) -> Option<LatencyReport> {
 
 pub(super) fn of<S: EventSink>(
     core: &mut Core<S>,
+    pool: Option<&Pool>,
     poll: PollMode,
     cpu: Duration,
     cm: CmListenerCounters,
@@ -94,6 +96,11 @@ pub(super) fn of<S: EventSink>(
         counters: by_name(core.backend.board_counters(i as u16)),
     });
     let boards = boards.collect();
+    let mut counters = core.backend.counters();
+    if let Some(pool) = pool {
+        counters.push(("srq_limit_reached".into(), pool.ran_low));
+        counters.push(("srq_reserve_drawn".into(), pool.drawn));
+    }
     SessionReport {
         backend: core.backend.name(),
         poll: poll.to_string(),
@@ -103,7 +110,7 @@ pub(super) fn of<S: EventSink>(
         latency: core.backend.latencies().and_then(latency),
         boards,
         readout: core.receiver.report(),
-        counters: by_name(core.backend.counters()),
+        counters: by_name(counters),
         cm_requests: cm.requests,
         cm_refused: cm.refused,
         cm_ignored: cm.ignored,

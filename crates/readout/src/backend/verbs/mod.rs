@@ -11,13 +11,15 @@ use std::io;
 use std::sync::Arc;
 
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
-use penstock_wire::{Psn, Qpn};
+use penstock_wire::{Psn, Qpn, RnrTimer};
 
 use super::{
-    Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, QpSpec, SessionClock,
+    Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
+    SessionClock,
 };
 use crate::sys::verbs::{
-    status_name, CompletionQueue, Context, Domain, QueuePair, Registration, Remote, Source, WorkCompletion,
+    status_name, CompletionQueue, Context, Domain, QueuePair, Receives, Registration, Remote, SharedQueue, Source,
+    WorkCompletion,
 };
 pub use device::{Found, GidChoice, VerbsConfig};
 
@@ -35,6 +37,19 @@ struct Board {
     fault: Option<&'static str>,
 }
 
+/// The receives that all queue pairs share.
+struct Pool {
+    queue: Arc<SharedQueue>,
+    max_receives: u32,
+    low: u32,
+    /// Boards of the queue pairs that are there or were not long ago.
+    by_qpn: BTreeMap<u32, u16>,
+    /// Queue pairs that were closed, and until when the receive comes back that a message had begun to fill.
+    closed: Vec<(u64, QueuePair)>,
+    /// The device was asked to tell when receives run low, and has not.
+    armed: bool,
+}
+
 /// Queue pairs of one device, over one completion queue.
 pub struct Verbs {
     clock: SessionClock,
@@ -42,6 +57,7 @@ pub struct Verbs {
     warning: Option<String>,
     source: Source,
     boards: BTreeMap<u16, Board>,
+    pool: Option<Pool>,
     /// Lives that each board has begun.
     lives: BTreeMap<u16, u16>,
     completions: Arc<CompletionQueue>,
@@ -69,7 +85,8 @@ impl Verbs {
                 mtu.bytes()
             )
         });
-        Ok(Verbs { clock, found, warning, source, boards, lives, completions, depth: FIRST_DEPTH, domain, context })
+        let (pool, depth) = (None, FIRST_DEPTH);
+        Ok(Verbs { clock, found, warning, source, boards, pool, lives, completions, depth, domain, context })
     }
 
     /// The device, port and GID in use; its `Display` is one line for people.
@@ -79,7 +96,8 @@ impl Verbs {
 
     /// Makes room for all receives of all boards: a completion queue that overflows is lost, with all queue pairs.
     fn make_room(&mut self, more: u32) -> Result<(), BackendError> {
-        let posted: u32 = self.boards.values().map(|board| board.max_receives).sum();
+        let of_boards: u32 = self.boards.values().map(|board| board.max_receives).sum();
+        let posted = of_boards + self.pool.as_ref().map_or(0, |pool| pool.max_receives);
         let needed = (posted + more).next_power_of_two();
         if needed <= self.depth {
             return Ok(());
@@ -102,9 +120,12 @@ impl Verbs {
 
     /// Takes all completions that are there. Returns whether there was one.
     fn take(&mut self, out: &mut Vec<Completion>) -> Result<bool, BackendError> {
-        let boards = &mut self.boards;
+        let (boards, pool) = (&mut self.boards, &mut self.pool);
         let before = out.len();
-        let taken = self.completions.poll(|wc| out.extend(completion(boards, &wc)));
+        let taken = self.completions.poll(|wc| match pool {
+            Some(pool) => out.extend(of_pool(boards, pool, &wc)),
+            None => out.extend(completion(boards, &wc)),
+        });
         taken.map_err(failed("polling the completion queue"))?;
         Ok(out.len() > before)
     }
@@ -123,29 +144,62 @@ impl Backend for Verbs {
         self.warning.clone()
     }
 
+    fn share_receives(&mut self, spec: &PoolSpec) -> Result<u64, BackendError> {
+        let (max_receives, low) = (spec.max_receives, spec.low);
+        self.make_room(max_receives)?;
+        let registration =
+            Registration::local(&self.domain, &spec.memory, spec.len).map_err(failed(registering("pool", spec.len)))?;
+        let queue = SharedQueue::new(registration, max_receives)
+            .map_err(failed(format!("creating a shared receive queue (SRQ) of {max_receives} receives")))?;
+        let (by_qpn, closed) = (BTreeMap::new(), Vec::new());
+        self.pool = Some(Pool { queue, max_receives, low, by_qpn, closed, armed: false });
+        Ok(spec.memory.addr())
+    }
+
+    fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError> {
+        let pool = self.pool.as_ref().ok_or(BackendError::NoPool)?;
+        pool.queue.post(receives).map_err(failed(format!("posting {} receives of the pool", receives.len())))
+    }
+
+    /// None where the driver has no such event.
+    fn ran_low(&mut self) -> u64 {
+        let Some(pool) = &mut self.pool else { return 0 };
+        let reached = self.context.limits_reached().unwrap_or(0);
+        pool.armed = (pool.armed && reached == 0) || pool.queue.tell_below(pool.low).is_ok();
+        let now_ps = self.clock.now_ps();
+        pool.forget_closed(now_ps);
+        reached
+    }
+
+    fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError> {
+        let set = self.board(board)?.qp.set_rnr_timer(timer.code());
+        set.map_err(failed(format!("board {board}: setting the wait of its RNR NAKs")))
+    }
+
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
-        let QpSpec { board, max_receives, .. } = *spec;
+        let QpSpec { board, .. } = *spec;
         if self.boards.contains_key(&board) {
             return Err(BackendError::HasQp { board });
         }
-        self.make_room(max_receives)?;
-        let registration = Registration::new(&self.domain, &spec.memory, spec.len).map_err(failed(format!(
-            "board {board}: registering {} bytes (if it is the limit of locked memory: `ulimit -l unlimited`)",
-            spec.len
-        )))?;
-        let qp = QueuePair::new(registration, &self.completions, max_receives, self.source)
+        let (receives, max_receives, base) = match &self.pool {
+            Some(pool) => (Receives::Shared(pool.queue.clone()), 0, 0),
+            None => {
+                self.make_room(spec.max_receives)?;
+                let registration = Registration::new(&self.domain, &spec.memory, spec.len)
+                    .map_err(failed(registering(&format!("board {board}"), spec.len)))?;
+                (Receives::Own(registration), spec.max_receives, spec.memory.addr())
+            }
+        };
+        let qp = QueuePair::new(receives, &self.completions, max_receives, self.source)
             .map_err(failed(format!("board {board}: creating a queue pair with {max_receives} receives")))?;
         let psn = getrandom::u32().map_err(io::Error::other).map_err(failed("drawing a PSN"))?;
         let psn = Psn::new(psn);
-        let local = LocalQp {
-            qpn: Qpn::new(qp.number()),
-            psn,
-            rkey: qp.rkey(),
-            base: spec.memory.addr(),
-            ip: self.found.address.ip,
-        };
+        let local = LocalQp { qpn: Qpn::new(qp.number()), psn, rkey: qp.rkey(), base, ip: self.found.address.ip };
         let life = self.lives.entry(board).or_default();
         *life = life.wrapping_add(1);
+        if let Some(pool) = &mut self.pool {
+            pool.by_qpn.insert(qp.number(), board);
+        }
         self.boards.insert(board, Board { qp, max_receives, life: *life, psn, fault: None });
         Ok(local)
     }
@@ -216,7 +270,11 @@ impl Backend for Verbs {
     }
 
     fn close_qp(&mut self, board: u16) -> Result<(), BackendError> {
-        self.boards.remove(&board);
+        let closed = self.boards.remove(&board);
+        if let (Some(Board { qp, .. }), Some(pool)) = (closed, &mut self.pool) {
+            qp.give_up().map_err(failed(format!("board {board}: ending its queue pair")))?;
+            pool.closed.push((self.clock.now_ps().saturating_add(COMES_BACK_PS), qp));
+        }
         Ok(())
     }
 
@@ -252,6 +310,54 @@ impl Backend for Verbs {
     }
 }
 
+/// Within this a driver has flushed a queue pair that was put into ERR.
+const COMES_BACK_PS: u64 = 100_000_000_000;
+
+impl Pool {
+    fn forget_closed(&mut self, now_ps: u64) {
+        let by_qpn = &mut self.by_qpn;
+        self.closed.retain(|(until_ps, qp)| {
+            let stays = *until_ps > now_ps;
+            if !stays {
+                by_qpn.remove(&qp.number());
+            }
+            stays
+        });
+    }
+}
+
+/// A completion of the pool: whichever life its queue pair belongs to, its slot is its own.
+fn of_pool(boards: &mut BTreeMap<u16, Board>, pool: &Pool, wc: &WorkCompletion) -> Option<Completion> {
+    let board = *pool.by_qpn.get(&wc.qpn)?;
+    let status = status_of(wc.status);
+    if let Some(of) = boards.get_mut(&board).filter(|of| of.qp.number() == wc.qpn && status != RecvStatus::Success) {
+        of.fault.get_or_insert(status_name(wc.status));
+    }
+    let opcode = opcode_of(wc);
+    Some(Completion { board, wr_id: wc.wr_id, status, opcode, imm: wc.imm, byte_len: wc.byte_len })
+}
+
+fn status_of(status: u32) -> RecvStatus {
+    match status_name(status) {
+        "IBV_WC_SUCCESS" => RecvStatus::Success,
+        "IBV_WC_LOC_LEN_ERR" => RecvStatus::LocLenErr,
+        FLUSHED => RecvStatus::WrFlushErr,
+        _ => RecvStatus::RemInvReqErr,
+    }
+}
+
+fn opcode_of(wc: &WorkCompletion) -> RecvOpcode {
+    if wc.is_write {
+        RecvOpcode::WriteImm
+    } else {
+        RecvOpcode::Send
+    }
+}
+
+fn registering(what: &str, len: usize) -> String {
+    format!("{what}: registering {len} bytes (if it is the limit of locked memory: `ulimit -l unlimited`)")
+}
+
 /// Slots are 32 bits of a work request's number; `NO_SLOT` has all of them set.
 const SLOT_MASK: u64 = u32::MAX as u64;
 const FLUSHED: &str = "IBV_WC_WR_FLUSH_ERR";
@@ -261,12 +367,7 @@ fn completion(boards: &mut BTreeMap<u16, Board>, wc: &WorkCompletion) -> Option<
     let (board, life) = ((wc.wr_id >> 48) as u16, (wc.wr_id >> 32) as u16);
     let of = boards.get_mut(&board).filter(|of| of.life == life)?;
     let slot = wc.wr_id & SLOT_MASK;
-    let status = match status_name(wc.status) {
-        "IBV_WC_SUCCESS" => RecvStatus::Success,
-        "IBV_WC_LOC_LEN_ERR" => RecvStatus::LocLenErr,
-        FLUSHED => RecvStatus::WrFlushErr,
-        _ => RecvStatus::RemInvReqErr,
-    };
+    let status = status_of(wc.status);
     if status != RecvStatus::Success {
         of.fault.get_or_insert(status_name(wc.status));
     }
@@ -274,7 +375,7 @@ fn completion(boards: &mut BTreeMap<u16, Board>, wc: &WorkCompletion) -> Option<
         board,
         wr_id: if slot == SLOT_MASK { crate::NO_SLOT } else { slot },
         status,
-        opcode: if wc.is_write { RecvOpcode::WriteImm } else { RecvOpcode::Send },
+        opcode: opcode_of(wc),
         imm: wc.imm,
         byte_len: wc.byte_len,
     })

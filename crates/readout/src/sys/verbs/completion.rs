@@ -18,6 +18,8 @@ use super::{done, owned, Context};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkCompletion {
     pub wr_id: u64,
+    /// Number of its queue pair, whatever the status.
+    pub qpn: u32,
     /// `enum ibv_wc_status`; the fields below hold only if it is 0.
     pub status: u32,
     /// Of a WRITE WITH IMMEDIATE, not of a SEND.
@@ -94,7 +96,14 @@ impl CompletionQueue {
             // SAFETY: both variants of the union are one integer.
             let imm = has_imm.then(|| u32::from_be(unsafe { wc.imm_data_invalidated_rkey_union.imm_data }));
             let is_write = wc.opcode == ffi::ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM;
-            each(WorkCompletion { wr_id: wc.wr_id, status: wc.status, is_write, imm, byte_len: wc.byte_len });
+            each(WorkCompletion {
+                wr_id: wc.wr_id,
+                qpn: wc.qp_num,
+                status: wc.status,
+                is_write,
+                imm,
+                byte_len: wc.byte_len,
+            });
         }
         Ok(count)
     }

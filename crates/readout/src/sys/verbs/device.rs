@@ -127,6 +127,33 @@ impl Context {
     }
 }
 
+impl Context {
+    /// Takes the events that the device has told, without waiting: how often a shared queue has reached its limit.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn limits_reached(&self) -> io::Result<u64> {
+        // SAFETY: the device is open.
+        let fd = unsafe { self.0.as_ref().async_fd };
+        // SAFETY: a valid descriptor; the flag makes ibv_get_async_event return instead of sleeping.
+        if unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut reached = 0;
+        // SAFETY: a plain C struct of integers and pointers.
+        let mut event: ffi::ibv_async_event = unsafe { std::mem::zeroed() };
+        // SAFETY: the device is open and `event` is large enough; each event taken is acknowledged at once, without which
+        // destroying what it tells of would wait for ever.
+        unsafe {
+            while ffi::ibv_get_async_event(self.0.as_ptr(), &mut event) == 0 {
+                reached += u64::from(event.event_type == ffi::ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED);
+                ffi::ibv_ack_async_event(&mut event);
+            }
+        }
+        Ok(reached)
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: opened once, closed once; what was made of it holds an `Arc` and is gone.
@@ -183,10 +210,27 @@ impl Registration {
     /// # Errors
     /// The mapping is shorter; the limit of locked memory; the driver's.
     pub fn new(domain: &Arc<Domain>, memory: &Arc<Mapping>, len: usize) -> io::Result<Registration> {
+        use ffi::ibv_access_flags as Access;
+        Registration::with_access(domain, memory, len, Access::IBV_ACCESS_LOCAL_WRITE | Access::IBV_ACCESS_REMOTE_WRITE)
+    }
+
+    /// The same for local writes alone: SENDs land there, and no peer's WRITE.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn local(domain: &Arc<Domain>, memory: &Arc<Mapping>, len: usize) -> io::Result<Registration> {
+        Registration::with_access(domain, memory, len, ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE)
+    }
+
+    fn with_access(
+        domain: &Arc<Domain>,
+        memory: &Arc<Mapping>,
+        len: usize,
+        access: ffi::ibv_access_flags,
+    ) -> io::Result<Registration> {
         if len > memory.len() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let access = ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE;
         let start = memory.addr() as *mut libc::c_void;
         // SAFETY: the range is mapped, and stays so: the registration holds the mapping until after it is undone.
         let raw = owned(unsafe { ffi::ibv_reg_mr(domain.raw.as_ptr(), start, len, access.0 as c_int) })?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use penstock_transport::{Mtu, RecvWr};
 use rdma_mummy_sys as ffi;
 
-use super::{done, owned, CompletionQueue, Registration};
+use super::{done, owned, CompletionQueue, Registration, SharedQueue};
 
 /// Where a queue pair's packets leave: the port, and the line of its table of GIDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +32,20 @@ pub struct Remote {
     pub rnr_timer: u8,
 }
 
-/// A reliable connection that receives into one registration.
+/// Where a queue pair's receives come from.
+#[derive(Debug)]
+pub enum Receives {
+    /// Its own, in memory that its peer may also write.
+    Own(Registration),
+    /// Those of all.
+    Shared(Arc<SharedQueue>),
+}
+
+/// A reliable connection that only receives.
 #[derive(Debug)]
 pub struct QueuePair {
     raw: NonNull<ffi::ibv_qp>,
-    registration: Registration,
+    receives: Receives,
     _completions: Arc<CompletionQueue>,
 }
 
@@ -46,12 +55,12 @@ unsafe impl Send for QueuePair {}
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// Makes one in INIT: receives may be posted, peers may not write yet.
+    /// Makes one in INIT: receives may be posted, peers may not write yet. `max_receives` are its own.
     ///
     /// # Errors
     /// The driver's; among them more receives than it can hold.
     pub fn new(
-        registration: Registration,
+        receives: Receives,
         completions: &Arc<CompletionQueue>,
         max_receives: u32,
         source: Source,
@@ -61,13 +70,21 @@ impl QueuePair {
         init.send_cq = completions.raw.as_ptr();
         init.recv_cq = completions.raw.as_ptr();
         init.qp_type = ffi::ibv_qp_type::IBV_QPT_RC;
-        init.cap.max_recv_wr = max_receives;
-        init.cap.max_recv_sge = 1;
+        let domain = match &receives {
+            Receives::Own(registration) => {
+                (init.cap.max_recv_wr, init.cap.max_recv_sge) = (max_receives, 1);
+                &*registration.domain
+            }
+            Receives::Shared(queue) => {
+                init.srq = queue.raw.as_ptr();
+                queue.domain()
+            }
+        };
         init.cap.max_send_wr = 1;
         init.cap.max_send_sge = 1;
         // SAFETY: domain and queue are valid, and held by the queue pair.
-        let raw = owned(unsafe { ffi::ibv_create_qp(registration.domain.raw.as_ptr(), &mut init) })?;
-        let qp = QueuePair { raw, registration, _completions: completions.clone() };
+        let raw = owned(unsafe { ffi::ibv_create_qp(domain.raw.as_ptr(), &mut init) })?;
+        let qp = QueuePair { raw, receives, _completions: completions.clone() };
         let mut attr = blank();
         attr.qp_state = ffi::ibv_qp_state::IBV_QPS_INIT;
         attr.port_num = source.port;
@@ -85,8 +102,12 @@ impl QueuePair {
         unsafe { self.raw.as_ref().qp_num }
     }
 
+    /// The key of its own memory; 0 where it has none.
     pub fn rkey(&self) -> u32 {
-        self.registration.rkey()
+        match &self.receives {
+            Receives::Own(registration) => registration.rkey(),
+            Receives::Shared(_) => 0,
+        }
     }
 
     /// RTR: takes what `remote` sends. The kernel resolves its MAC for this.
@@ -151,33 +172,39 @@ impl QueuePair {
         Ok(attr.qp_state == ffi::ibv_qp_state::IBV_QPS_ERR)
     }
 
-    /// Posts receives, in this order.
+    /// The wait that RNR NAKs ask for from now on.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn set_rnr_timer(&self, code: u8) -> io::Result<()> {
+        let mut attr = blank();
+        attr.min_rnr_timer = code;
+        self.modify(&mut attr, ffi::ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER)
+    }
+
+    /// ERR: nothing is received any more, and receives that were taken end with a completion.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn give_up(&self) -> io::Result<()> {
+        let mut attr = blank();
+        attr.qp_state = ffi::ibv_qp_state::IBV_QPS_ERR;
+        self.modify(&mut attr, ffi::ibv_qp_attr_mask::IBV_QP_STATE)
+    }
+
+    /// Posts receives of its own, in this order.
     ///
     /// # Errors
     /// `InvalidInput`: one lies outside the registration, and none is posted; `OutOfMemory`: more than `max_receives`.
     pub fn post(&self, receives: &[RecvWr]) -> io::Result<()> {
-        if !receives.iter().all(|wr| wr.len == 0 || self.registration.holds(wr)) {
+        let Receives::Own(registration) = &self.receives else {
             return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let lkey = self.registration.lkey();
-        let mut places: Vec<_> = receives.iter().map(|wr| ffi::ibv_sge { addr: wr.va, length: wr.len, lkey }).collect();
-        let mut requests: Vec<_> = receives
-            .iter()
-            .zip(&mut places)
-            .map(|(wr, place)| ffi::ibv_recv_wr {
-                wr_id: wr.wr_id,
-                next: ptr::null_mut(),
-                sg_list: place,
-                num_sge: c_int::from(wr.len > 0),
-            })
-            .collect();
-        for at in (1..requests.len()).rev() {
-            requests[at - 1].next = &mut requests[at];
-        }
-        let Some(first) = requests.first_mut() else { return Ok(()) };
-        let mut refused = ptr::null_mut();
-        // SAFETY: a list whose elements and places live until the call returns; the memory named is registered and owned.
-        done(unsafe { ffi::ibv_post_recv(self.raw.as_ptr(), first, &mut refused) })
+        };
+        in_list(registration, receives, |first| {
+            let mut refused = ptr::null_mut();
+            // SAFETY: the list lives until the call returns; the memory that it names is registered and owned.
+            unsafe { ffi::ibv_post_recv(self.raw.as_ptr(), first, &mut refused) }
+        })
     }
 
     fn modify(&self, attr: &mut ffi::ibv_qp_attr, mask: ffi::ibv_qp_attr_mask) -> io::Result<()> {
@@ -191,6 +218,33 @@ impl Drop for QueuePair {
         // SAFETY: made once, destroyed once, before its registration; nothing is written any more when this returns.
         unsafe { ffi::ibv_destroy_qp(self.raw.as_ptr()) };
     }
+}
+
+/// Hands receives to `post` as the linked list that verbs take, unless one lies outside the registration.
+pub(super) fn in_list(
+    registration: &Registration,
+    receives: &[RecvWr],
+    post: impl FnOnce(*mut ffi::ibv_recv_wr) -> c_int,
+) -> io::Result<()> {
+    if !receives.iter().all(|wr| wr.len == 0 || registration.holds(wr)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let lkey = registration.lkey();
+    let mut places: Vec<_> = receives.iter().map(|wr| ffi::ibv_sge { addr: wr.va, length: wr.len, lkey }).collect();
+    let mut requests: Vec<_> = receives
+        .iter()
+        .zip(&mut places)
+        .map(|(wr, place)| ffi::ibv_recv_wr {
+            wr_id: wr.wr_id,
+            next: ptr::null_mut(),
+            sg_list: place,
+            num_sge: c_int::from(wr.len > 0),
+        })
+        .collect();
+    for at in (1..requests.len()).rev() {
+        requests[at - 1].next = &mut requests[at];
+    }
+    requests.first_mut().map_or(Ok(()), |first| done(post(first)))
 }
 
 fn blank() -> ffi::ibv_qp_attr {
