@@ -19,11 +19,11 @@ module crc32_word #(
   function automatic logic [DATA_W-1:0][31:0] columns();
     logic [31:0] moved;
     logic [31:0][31:0] roots;  // of single bits: a root costs a reader of constant functions many steps
-    for (int i = 0; i < 32; i++) roots[i] = root(32'h1 << i, DATA_W);
+    for (int r = 0; r < 32; r++) roots[r] = root(32'h1 << r, DATA_W);
     moved = Polynomial;
     for (int j = DATA_W - 1; j >= 0; j--) begin
       columns[j] = '0;
-      for (int i = 0; i < 32; i++) if (moved[i]) columns[j] ^= roots[i];
+      for (int r = 0; r < 32; r++) if (moved[r]) columns[j] ^= roots[r];
       moved = next_bit(moved);
     end
   endfunction
