@@ -11,8 +11,8 @@ FUZZ_S  ?= 60
 JOBS    ?= $(shell nproc)
 
 FORMAL  ?=
-# One test at a time for each process, in the order of tb/conftest.py.
-XDIST   := -n $(JOBS) --dist load --maxschedchunk 1
+# One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
+XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo test lint formal synth bench soak fmt regs setup build clean help
 

@@ -24,6 +24,9 @@ SCENARIO = ROOT / "scenarios/incast-3.toml"
 DATA = ROOT / "data/lst1_run2008/modules.npz"
 TIMEOUT_S = 300  # a run that hangs fails its test instead of the whole session
 
+# Module-wide fixtures that cost a run of the command: their tests go to one process.
+RUNS = ("captured", "demo", "drawn", "run", "runs")
+
 # At the line rate an event takes 0.25 ms of simulated time; with the limiter's slow recovery it takes ten times that.
 FAST = ("cc.law=off",)
 
@@ -75,6 +78,13 @@ class Penstock:
         """Starts a scenario and leaves it running."""
         command = self.command(out, *settings, options=("--no-plots",))
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in RUNS:
+            if name in item.fixturenames:
+                item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{name}"))
 
 
 @pytest.fixture(scope="session")
