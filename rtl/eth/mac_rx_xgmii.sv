@@ -29,8 +29,9 @@ module mac_rx_xgmii
     $fatal(1, "%m: MAX_BYTES is %0d; it must lie between 1518 and 65535", MAX_BYTES);
   end
 
-  localparam logic [15:0] MinLength  = 16'd64;
-  localparam logic [15:0] MaxLength  = 16'(MAX_BYTES);
+  localparam int unsigned MinWords = 64 / 8;         // of a good frame
+  localparam int unsigned MaxWords = MAX_BYTES / 8;  // whole ones
+  localparam int unsigned MaxRest  = MAX_BYTES % 8;  // octets behind them
 
   // The CRC runs over whole words, the last one filled up with zeros: the root of the state behind a good frame that
   // has i octets in that word.
@@ -52,53 +53,71 @@ module mac_rx_xgmii
   logic [63:0] rxd_q, word;
   logic [7:0]  rxc_q, word_c;
   logic [7:0]  below;    // lanes in front of the first control character
-  logic        start0, start4, lane4_d, lane4_q;
+  logic [7:0]  first;    // that of the first control character
+  logic        lane4_d, lane4_q;
 
-  assign start0  = rxc_q[0] && rxd_q[7:0] == XgmiiStart;
-  assign start4  = rxc_q[4] && rxd_q[39:32] == XgmiiStart;
-  assign lane4_d = start4 || (lane4_q && !start0);
-  assign word    = lane4_d ? {xgmii_rxd[31:0], rxd_q[63:32]} : rxd_q;
-  assign word_c  = lane4_d ? {xgmii_rxc[3:0], rxc_q[7:4]} : rxc_q;
-  assign below   = ~word_c & (word_c - 8'd1);
+  // What octets are is found out as they come.
+  logic [7:0]  term, term_q, word_term;      // lanes of a /T/
+  logic        start0_q, start4_q, starts;   // /S/ in lane 0, in lane 4, in either
+  logic        sfd3, sfd7_q, word_sfd;       // an SFD in lane 3, in lane 7, in the aligned word's lane 7
+
+  for (genvar i = 0; i < 8; i++) begin : g_term
+    assign term[i] = xgmii_rxd[8*i+:8] == XgmiiTerm;
+  end
+  assign sfd3      = xgmii_rxd[31:24] == OctetSfd;
+  assign starts    = start0_q || start4_q;
+  assign lane4_d   = start4_q || (lane4_q && !start0_q);
+  assign word      = lane4_d ? {xgmii_rxd[31:0], rxd_q[63:32]} : rxd_q;
+  assign word_c    = lane4_d ? {xgmii_rxc[3:0], rxc_q[7:4]} : rxc_q;
+  assign word_term = lane4_d ? {term[3:0], term_q[7:4]} : term_q;
+  assign word_sfd  = lane4_d ? sfd3 : sfd7_q;
+  for (genvar i = 0; i < 8; i++) begin : g_below
+    assign below[i] = word_c[i:0] == '0;
+    assign first[i] = word_c[i:0] == (i + 1)'(1 << i);
+  end
+
+  always_ff @(posedge clk) begin
+    term_q   <= term;
+    sfd7_q   <= xgmii_rxd[63:56] == OctetSfd;
+    start0_q <= xgmii_rxc[0] && xgmii_rxd[7:0] == XgmiiStart && !rst;
+    start4_q <= xgmii_rxc[4] && xgmii_rxd[39:32] == XgmiiStart && !rst;
+  end
 
   // ---- what the aligned word is ------------------------------------------------------------------
   kind_e       kind_d, a_kind_q;
   logic        in_frame_d, in_frame_q, has_sfd, a_start_q;
   logic [63:0] received, a_word_q;  // with zeros behind the frame
   logic [3:0]  count_d, a_count_q;
-  logic [12:0] index_d, index_q;  // words of the frame so far
-  logic [15:0] length;
-  logic        under_d, over_d, a_under_q, a_over_q;
+  logic [12:0] index_q;                         // words of the frame so far
+  logic        short_q, full_q;                 // they are less than MinWords; they are MaxWords
+  logic        ends, under_d, over_d, a_under_q, a_over_q;
 
-  assign has_sfd = word_c == 8'h01 && word[63:56] == OctetSfd;
+  assign has_sfd = word_c == 8'h01 && word_sfd;
+  assign ends    = (first & word_term) != '0;
 
   always_comb begin
     kind_d     = KindNone;
     in_frame_d = in_frame_q;
     count_d    = 4'd8;
-    index_d    = index_q + 13'd1;
-    length     = {index_q, 3'b000} + 16'd8;
     under_d    = 1'b0;
     over_d     = 1'b0;
-    if (start0 || start4) begin
+    if (starts) begin
       if (in_frame_q || !has_sfd) kind_d = KindAbort;
       in_frame_d = has_sfd;
-      index_d    = '0;
     end else if (in_frame_q) begin
-      kind_d = KindData;
-      if (word_c != '0) begin
-        count_d    = 4'($countones(below));
-        length     = {index_q, 3'b000} + 16'(count_d);
-        under_d    = word[{count_d[2:0], 3'b000}+:8] == XgmiiTerm && length < MinLength;
-        kind_d     = word[{count_d[2:0], 3'b000}+:8] == XgmiiTerm && !under_d ? KindLast : KindAbort;
-        in_frame_d = 1'b0;
-      end
-      if (length > MaxLength) begin
-        kind_d     = KindAbort;
-        in_frame_d = 1'b0;
-        over_d     = 1'b1;
-      end
+      for (int i = 7; i >= 0; i--) if (word_c[i]) count_d = 4'(i);
+      over_d     = full_q && below[MaxRest];
+      under_d    = ends && short_q;
+      in_frame_d = word_c == '0 && !over_d;
+      if (in_frame_d) kind_d = KindData;
+      else kind_d = ends && !short_q && !over_d ? KindLast : KindAbort;
     end
+  end
+
+  always_ff @(posedge clk) begin
+    index_q <= starts ? '0 : index_q + 13'd1;
+    short_q <= starts || (short_q && index_q != 13'(MinWords - 1));
+    full_q  <= !starts && index_q == 13'(MaxWords - 1);
   end
 
   // ---- FCS, and the word that may turn out to be the last ------------------------------------------
@@ -129,10 +148,9 @@ module mac_rx_xgmii
     rxc_q      <= xgmii_rxc;
     lane4_q    <= lane4_d;
     in_frame_q <= in_frame_d;
-    index_q    <= index_d;
 
     a_kind_q  <= kind_d;
-    a_start_q <= start0 || start4;
+    a_start_q <= starts;
     a_word_q  <= received;
     a_count_q <= count_d;
     a_under_q <= under_d;

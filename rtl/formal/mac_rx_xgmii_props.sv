@@ -30,6 +30,9 @@ module mac_rx_xgmii_props
   input logic        lane4_q,
   input logic        in_frame_q,
   input logic [12:0] index_q,
+  input logic        short_q, full_q,
+  input logic        start0_q, start4_q, sfd7_q,
+  input logic [7:0]  term_q,
   input logic        held_valid_q,
   input logic [31:0] root_q, added,
   input logic [63:0] a_word_q
@@ -119,6 +122,11 @@ module mac_rx_xgmii_props
     end
   end
 
+  logic [7:0] terms;
+  for (genvar i = 0; i < 8; i++) begin : g_terms
+    assign terms[i] = last_q[8*i+:8] == XgmiiTerm;
+  end
+
   // ---- what should leave now: the verdict on the word of three cycles ago, and the beat ------------------
   logic ends, good, beat;
   logic [63:0] data;
@@ -140,6 +148,13 @@ module mac_rx_xgmii_props
 
   always_comb if (started_q) begin
     a_line : assert ({rxd_q, rxc_q, lane4_q} == {last_q, last_c_q, half_q});
+    a_starts : assert ({start0_q, start4_q} == {at0, at4});
+    // reset leaves these of what stood on the line, in which no frame is open
+    if (open_q || starts) begin
+      a_sfd : assert (sfd7_q == (last_q[63:56] == OctetSfd));
+      a_term : assert (term_q == terms);
+    end
+    if (open_q) a_sizes : assert ({short_q, full_q} == {index_q < 13'd8, index_q == 13'(MAX_BYTES / 8)});
     a_open : assert (in_frame_q == open_q && (!open_q || ({index_q, 3'b000} == octets_q && octets_q <= 16'(MAX_BYTES))));
     a_crc : assert (!open1_q || root_q == fcs1_q);
     a_held : assert (held_valid_q == (judged2_q == Data || (judged2_q inside {Whole, Bad} && judged3_q == Data)));
