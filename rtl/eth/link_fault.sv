@@ -35,15 +35,14 @@ module link_fault
     endcase
   endfunction
 
-  function automatic state_t step(state_t was, fault_e seen);
+  // One column; `stale`: ClearColumns have gone by in front of it. All but `columns`, which moves by two at once.
+  function automatic state_t step(state_t was, fault_e seen, logic stale);
     step = was;
     if (seen == FaultNone) begin
-      if (was.columns != ClearColumns) step.columns = was.columns + 8'd1;
-      else step.fault = FaultNone;
+      if (stale) step.fault = FaultNone;
     end else begin
-      step.columns = '0;
-      step.last    = seen;
-      if (seen != was.last || was.columns == ClearColumns) step.count = '0;
+      step.last = seen;
+      if (seen != was.last || stale) step.count = '0;
       else if (was.count != RaiseAfter) step.count = was.count + 2'd1;
       if (step.count == RaiseAfter) step.fault = seen;
     end
@@ -51,12 +50,20 @@ module link_fault
 
   state_t state_q, state_d;
   fault_e low_q, high_q, reported_q;
-  logic   quiet;
+  logic   quiet, stale_low, stale_high;
 
-  assign state_d = step(step(state_q, low_q), high_q);
+  assign stale_low  = state_q.columns == ClearColumns;
+  assign stale_high = low_q == FaultNone && state_q.columns >= ClearColumns - 8'd1;
+
+  always_comb begin
+    state_d = step(step(state_q, low_q, stale_low), high_q, stale_high);
+    if (high_q != FaultNone) state_d.columns = '0;
+    else if (low_q != FaultNone) state_d.columns = 8'd1;
+    else state_d.columns = stale_high ? ClearColumns : state_q.columns + 8'd2;
+  end
+
   // Nothing moves on a healthy link.
-  assign quiet = low_q == FaultNone && high_q == FaultNone && state_q.columns == ClearColumns
-              && state_q.fault == FaultNone;
+  assign quiet = low_q == FaultNone && high_q == FaultNone && stale_low && state_q.fault == FaultNone;
 
   assign local_fault  = state_q.fault == FaultLocal;
   assign remote_fault = state_q.fault == FaultRemote;
