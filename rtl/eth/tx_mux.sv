@@ -42,9 +42,11 @@ module tx_mux
   output logic              m_axis_tlast,
   output logic [1:0]        m_axis_tuser    // frame_kind_e, in every beat
 );
-  logic hold_service;
-  assign hold_service = cfg.pause_en && paused_global;
-  assign tx_paused    = hold_service || (cfg.pfc_en && paused_class[cfg.traffic_class]);
+  logic hold_service_q;
+  always_ff @(posedge clk) begin
+    hold_service_q <= cfg.pause_en && paused_global && !rst;
+    tx_paused      <= ((cfg.pause_en && paused_global) || (cfg.pfc_en && paused_class[cfg.traffic_class])) && !rst;
+  end
 
   // ---- whose turn it is ------------------------------------------------------------------------
   frame_kind_e kind, kind_q;
@@ -53,7 +55,7 @@ module tx_mux
   logic        roce_asks, service_asks;
 
   assign roce_asks    = s_axis_roce_tvalid && !tx_paused;
-  assign service_asks = s_axis_service_tvalid && !hold_service;
+  assign service_asks = s_axis_service_tvalid && !hold_service_q;
 
   always_comb begin
     kind = kind_q;

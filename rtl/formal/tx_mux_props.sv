@@ -14,6 +14,7 @@ module tx_mux_props
   input logic              paused_global,
   input logic [7:0]        paused_class,
   input logic              tx_paused,
+  input logic              hold_service_q,
   input logic [2:0]        s_valid,  // by frame_kind_e: RoCE, service, control
   input logic [2:0]        s_ready,
   input logic [2:0]        s_last,
@@ -38,10 +39,12 @@ module tx_mux_props
   assign who   = taken[2] ? 2'd2 : 2'(taken[1]);
   assign free  = m_axis_tready || !m_axis_tvalid;
 
-  // Who may not start: 802.3x pause holds all but control frames, PFC the class of RoCE.
-  assign held[FrameControl] = 1'b0;
-  assign held[FrameService] = cfg.pause_en && paused_global;
-  assign held[FrameRoce]    = held[FrameService] || (cfg.pfc_en && paused_class[cfg.traffic_class]);
+  // Who may not start, a cycle later: 802.3x pause holds all but control frames, PFC the class of RoCE.
+  always_ff @(posedge clk) begin
+    held[FrameControl] <= 1'b0;
+    held[FrameService] <= !rst && cfg.pause_en && paused_global;
+    held[FrameRoce]    <= !rst && ((cfg.pause_en && paused_global) || (cfg.pfc_en && paused_class[cfg.traffic_class]));
+  end
   assign asks = s_valid & ~held;
 
   // What entered: whose frame is under way, and the beat that must come out now.
@@ -75,6 +78,7 @@ module tx_mux_props
   always_comb if (started_q && !rst) begin
     a_0_state : assert (inside_q == busy_q && (!inside_q || (owner_q == kind_q && owner_q != 2'd3)));
     if (inside_q && owner_q != FrameControl) a_0_last_kind : assert (roce_was_last_q == (owner_q == FrameRoce));
+    a_0_held : assert (held[FrameService] == hold_service_q);
     a_0_last : assert (!m_axis_tvalid || (m_axis_tuser == owner_q && m_axis_tlast != inside_q));
     a_0_turn : assert ((passed_q[FrameRoce] == '0 || !roce_was_last_q)
                        && (passed_q[FrameService] == '0 || roce_was_last_q));
