@@ -31,9 +31,10 @@ module cnp_limiter
   wire earn = elapsed_q >= interval;
   wire open = interval == '0;
   wire cnp = in_cnp_valid && (open || tokens_q != '0);
-  wire cnm = in_cnm_valid && (open || tokens_q > 8'(cnp));
+  wire cnm = in_cnm_valid && (open || tokens_q[7:1] != '0 || (tokens_q[0] && !in_cnp_valid));
   wire [7:0] left = tokens_q - 8'(cnp) - 8'(cnm);
-  wire [3:0] refused = owed_q + 4'(in_cnp_valid && !cnp) + 4'(in_cnm_valid && !cnm);
+  wire cnp_refused = in_cnp_valid && !cnp;
+  wire cnm_refused = in_cnm_valid && !cnm;
 
   always_ff @(posedge clk) begin
     elapsed_q <= earn ? 16'd1 : elapsed_q + 16'd1;
@@ -41,8 +42,9 @@ module cnp_limiter
     else tokens_q <= earn && left < burst ? left + 8'd1 : left;
     cnp_valid <= cnp && !rst;
     cnm_valid <= cnm && !rst;
-    stat_refused <= refused != '0 && !rst;
-    owed_q <= refused == '0 ? '0 : refused - 4'd1;
+    stat_refused <= (cnp_refused || cnm_refused || owed_q != '0) && !rst;
+    if (cnp_refused && cnm_refused) owed_q <= owed_q + 4'd1;
+    else if (!cnp_refused && !cnm_refused && owed_q != '0) owed_q <= owed_q - 4'd1;
     cnp_qp <= in_cnp_qp;
     cnm_qp <= in_cnm_qp;
     cnm_feedback <= in_cnm_feedback;
