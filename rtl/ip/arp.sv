@@ -177,7 +177,8 @@ module arp
 
   state_e      state_q;
   logic [31:0] hop_q;  // the address itself in StHop
-  logic        hop_ok, some;
+  logic        looked_q;             // in StHop and StCheck: these two are of hop_q
+  logic        linked_q, hop_ok_q;   // it is on the link; it can be asked for
   logic [3:0]  tries_q;
   logic [15:0] wait_ms_q;
   logic        ask_sent, asking, answered;
@@ -186,13 +187,17 @@ module arp
     return ((ip ^ own) & mask) == '0;
   endfunction
 
-  assign some   = hop_q != '0;
-  assign hop_ok = state_q == StHop ? have_ip_q && some && hop_q[31:28] < 4'hE : some && hop_q != local_ip;
   assign asking = state_q == StAsk || state_q == StWait;
+
+  always_ff @(posedge clk) begin
+    looked_q <= (state_q == StHop || state_q == StCheck) && !looked_q;
+    linked_q <= on_link(hop_q, local_ip, cfg.netmask);
+    hop_ok_q <= hop_q != '0 && (state_q == StHop ? have_ip_q && hop_q[31:28] < 4'hE : hop_q != local_ip);
+  end
 
   // ---- the cache, shared by what was heard and by the lookup ----------------------------------------------
   logic op_ready, op_done, op_hit, op_busy_q, op_lookup_q, op_for_told, op_for_lookup;
-  logic started_q, told_unasked_q, reply_pending_q, asked_for, for_told;
+  logic started_q, told_unasked_q, reply_pending_q, asked_for, for_told, for_told_q;
   logic changed_q;  // an own address: what the cache holds may be of another network
 
   assign asked_for     = asking && told_reply && told_ip == hop_q;
@@ -212,12 +217,14 @@ module arp
     .op_ready  (op_ready),
     .op_confirm(op_for_told && told.teaches),
     .op_insert ((told_request && told.teaches) || asked_for),
-    .op_ip     (for_told ? told_ip : hop_q),
+    .op_ip     (for_told_q ? told_ip : hop_q),  // which is looked at from the next cycle on
     .op_mac    (told_mac),
     .done      (op_done),
     .hit       (op_hit),
     .mac       (found_mac)
   );
+
+  always_ff @(posedge clk) for_told_q <= for_told;
 
   assign answered = told_start && asked_for;
 
@@ -248,14 +255,15 @@ module arp
           tries_q <= cfg.arp_tries;
           state_q <= StHop;
         end
-      StHop, StCheck: begin
-        if (state_q == StHop && !on_link(hop_q, local_ip, cfg.netmask)) hop_q <= cfg.gateway;
-        state_q <= !hop_ok ? StReady : state_q == StHop ? StCheck : StSearch;
-        if (!hop_ok) begin
-          {found_valid, found} <= 2'b10;
-          stat_unresolved      <= 1'b1;
+      StHop, StCheck:
+        if (looked_q) begin
+          if (state_q == StHop && !linked_q) hop_q <= cfg.gateway;
+          state_q <= !hop_ok_q ? StReady : state_q == StHop ? StCheck : StSearch;
+          if (!hop_ok_q) begin
+            {found_valid, found} <= 2'b10;
+            stat_unresolved      <= 1'b1;
+          end
         end
-      end
       StSearch: if (op_for_lookup && op_ready) state_q <= StAnswer;
       StAnswer:
         if (op_done && op_lookup_q) begin

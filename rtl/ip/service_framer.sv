@@ -52,6 +52,7 @@ module service_framer
     SealUdpLength,
     SealPseudoLength,  // for the sum only
     SealLength,
+    SealSum,           // takes it in
     SealCarry,         // the sums' last
     SealIpSum,
     SealL4Sum,
@@ -65,6 +66,8 @@ module service_framer
   logic [13:0] length_q;   // of what is behind the IP header, then of the datagram
   logic        more_q;     // of the payload
   logic        any, step, udp, is_arp;
+  logic        free;       // a frame may begin
+  logic        ends, commit;
   sent_t       shown;
   // verilator lint_off UNUSEDSIGNAL
   logic [7:0]  choice;
@@ -73,11 +76,12 @@ module service_framer
   arbiter_rr #(.N(Senders)) u_arbiter (
     .clk, .rst,
     .req  (wanted),
-    .take (state_q == StIdle && room),
+    .take (state_q == StIdle && free),
     .valid(any),
     .index(choice)
   );
 
+  assign free   = room && !wr_commit;  // which `room` does not know of yet
   assign is_arp = sender_q == SendArp;
   assign udp    = sender_q == SendIpbus || sender_q == SendCm;
   assign shown  = word[sender_q];
@@ -85,15 +89,15 @@ module service_framer
 
   always_comb begin
     {granted, take, sent} = '0;
-    if (state_q == StIdle && room && any) granted[choice[1:0]] = 1'b1;
+    if (state_q == StIdle && free && any) granted[choice[1:0]] = 1'b1;
     if (state_q == StHead || (state_q == StBody && more_q)) take[sender_q] = 1'b1;
-    if (wr_commit) sent[sender_q] = 1'b1;
+    if (commit) sent[sender_q] = 1'b1;
   end
 
   // ---- the words ------------------------------------------------------------------------------------------
   logic [15:0] head, value, ip_sum, l4_sum;
-
-  assign index = state_q == StBody ? WordPayload : index_q[4:0];
+  logic [12:0] value_at;
+  logic        writes, sums;
 
   // Own addresses lie at one place of an IPv4 head and at another of ARP.
   typedef enum logic [1:0] {
@@ -117,7 +121,7 @@ module service_framer
     from   = FromSender;
     own_at = OwnMac;
     here   = '0;
-    unique case (index_q[4:0])
+    unique case (index)
       WordSrc:          from = FromOwn;
       WordSrc + 5'd1:   {from, own_at} = {FromOwn, OwnMac + 3'd1};
       WordSrc + 5'd2:   {from, own_at} = {FromOwn, OwnMac + 3'd2};
@@ -139,40 +143,48 @@ module service_framer
 
   always_comb begin
     value    = head;
-    wr_valid = step;
-    wr_index = index_q;
-    if (state_q == StBody) value = more_q ? shown.data : '0;
+    writes   = step;
+    value_at = index_q;
+    if (state_q == StBody && !more_q) value = '0;
     if (state_q == StSeal) begin
       value = 16'(length_q);
       case (seal_q)
-        SealUdpLength, SealPseudoLength: wr_index = 13'(WordUdpLength);
-        SealLength:                      wr_index = 13'(WordLength);
+        SealUdpLength, SealPseudoLength: value_at = 13'(WordUdpLength);
+        SealLength:                      value_at = 13'(WordLength);
         SealIpSum: begin
-          wr_index = 13'(WordIpSum);
+          value_at = 13'(WordIpSum);
           value    = ~ip_sum;
         end
         SealL4Sum: begin
-          wr_index = udp ? 13'(WordUdpSum) : 13'(WordIcmpSum);
+          value_at = udp ? 13'(WordUdpSum) : 13'(WordIcmpSum);
           value    = l4_sum == '1 ? l4_sum : ~l4_sum;  // 0 would mean that UDP has none
         end
         default: ;
       endcase
-      wr_valid = !is_arp && seal_q != SealCarry && seal_q != SealCommit
-              && (udp || (seal_q != SealUdpLength && seal_q != SealPseudoLength));
+      writes = !is_arp && seal_q != SealSum && seal_q != SealCarry && seal_q != SealCommit
+            && (udp || (seal_q != SealUdpLength && seal_q != SealPseudoLength));
     end
   end
 
-  assign wr_data   = swap_bytes(value);
-  assign wr_body   = state_q == StBody;
-  assign wr_last   = state_q == StBody && index_q >= LastOfMinimum && (!more_q || shown.last);
-  assign wr_odd    = more_q && shown.odd && index_q != LastOfMinimum;  // an odd payload that is padded
-  assign wr_commit = state_q == StSeal && seal_q == SealCommit;
+  assign ends   = state_q == StBody && index_q >= LastOfMinimum && (!more_q || shown.last);
+  assign commit = state_q == StSeal && seal_q == SealCommit;
+
+  always_ff @(posedge clk) begin
+    wr_valid  <= writes && !rst;
+    wr_index  <= value_at;
+    wr_data   <= swap_bytes(value);
+    wr_body   <= state_q == StBody;
+    wr_last   <= ends;
+    wr_odd    <= more_q && shown.odd && index_q != LastOfMinimum;  // an odd payload that is padded
+    wr_commit <= commit && !rst;
+    sums      <= writes && (state_q != StSeal || (seal_q != SealIpSum && seal_q != SealL4Sum));
+  end
 
   datagram_sums u_sums (
     .clk,
-    .valid((wr_valid && seal_q != SealIpSum && seal_q != SealL4Sum)),
-    .index(state_q == StBody ? WordPayload : wr_index[4:0]),
-    .word (value),
+    .valid(sums),
+    .index(wr_body ? WordPayload : wr_index[4:0]),
+    .word (swap_bytes(wr_data)),
     .udp, .ip_sum, .l4_sum
   );
 
@@ -191,27 +203,29 @@ module service_framer
       StIdle: begin
         sender_q <= sender_e'(choice[1:0]);
         index_q  <= '0;
+        index    <= '0;
         length_q <= 14'(UdpBytes);
         seal_q   <= SealUdpLength;
-        if (any && room) state_q <= StHead;
+        if (any && free) state_q <= StHead;
       end
       StHead: begin
         index_q <= index_q + 1'b1;
+        index   <= index + 1'b1;  // up to WordPayload
         more_q  <= udp || (!is_arp && !shown.last);
         if (index_q[4:0] == WordPayload - 5'd1) state_q <= StBody;
       end
       StBody:
         if (step) begin
           if (shown.last) more_q <= 1'b0;
-          if (wr_last) state_q <= StSeal;
+          if (ends) state_q <= StSeal;
           else index_q <= index_q + 1'b1;
         end
       default: begin
         seal_q <= seal_e'(seal_q + 1'b1);
-        if (wr_commit) state_q <= StIdle;
+        if (commit) state_q <= StIdle;
       end
     endcase
-    stat_frame <= wr_commit && !rst;
+    stat_frame <= commit && !rst;
     if (rst) state_q <= StIdle;
   end
 endmodule

@@ -33,6 +33,7 @@ module service_parser
   typedef enum logic [1:0] {
     StFrame,  // takes words
     StFold,   // the sums' last carry
+    StCheck,  // whether they are right
     StJudge
   } state_e;
 
@@ -40,6 +41,8 @@ module service_parser
   word_index_t index_q;
   logic        take, twice_q;
   logic [15:0] word;
+
+  heard_t now;  // what `heard` is in the next cycle
 
   // ---- what passed -----------------------------------------------------------------------------------
   logic arp_q, ipv4_q, udp_q, icmp_q;
@@ -54,7 +57,8 @@ module service_parser
   always_ff @(posedge clk) begin
     case (state_q)
       StFrame: if (take && s_axis_tlast) state_q <= StFold;
-      StFold:  state_q <= StJudge;
+      StFold:  state_q <= StCheck;
+      StCheck: state_q <= StJudge;
       default: state_q <= StFrame;
     endcase
     twice_q <= s_axis_tvalid && index_q == WordUdpLength && !take;
@@ -113,14 +117,14 @@ module service_parser
     endcase
   end
 
-  assign heard.valid   = take && (index_q != WordPayload || more);
-  assign heard.index   = index_q;
-  assign heard.data    = word;
-  assign heard.odd     = odd;
-  assign heard.last    = last;
-  assign heard.zero    = word == '0;
-  assign heard.differs = word ^ own[own_at];
-  assign heard.same    = heard.differs == '0;
+  assign now.valid   = take && (index_q != WordPayload || more);
+  assign now.index   = index_q;
+  assign now.data    = word;
+  assign now.odd     = odd;
+  assign now.last    = last;
+  assign now.zero    = word == '0;
+  assign now.differs = word ^ own[own_at];
+  assign now.same    = now.differs == '0;
 
   // Not this network, not loopback, not multicast or reserved (RFC 1122 3.2.1.3).
   function automatic logic host_address(logic [7:0] first_octet);
@@ -131,10 +135,10 @@ module service_parser
     if (take) begin
       unique case (index_q)
         WordDst: begin
-          mac_ours_q <= heard.same;
+          mac_ours_q <= now.same;
           {arp_q, ipv4_q, arp_whole_q, length_ok_q} <= '0;
         end
-        WordDst + 5'd1, WordDst + 5'd2: mac_ours_q <= mac_ours_q && heard.same;
+        WordDst + 5'd1, WordDst + 5'd2: mac_ours_q <= mac_ours_q && now.same;
         WordSrc: group_source_q <= word[8];
         WordEthertype: begin
           arp_q  <= word == EtherTypeArp;
@@ -142,14 +146,14 @@ module service_parser
         end
         WordVersion: begin
           plain_q    <= word[15:8] == Ipv4Version[15:8];
-          arp_form_q <= heard.same;
+          arp_form_q <= now.same;
         end
         WordLength: begin
           length_ok_q <= word >= 16'(Ipv4Bytes) && word <= 16'(JumboBytes - EthBytes);
           has_l4_q    <= word >= HeadLength;
-          arp_form_q  <= arp_form_q && heard.same;
+          arp_form_q  <= arp_form_q && now.same;
         end
-        WordLengths: arp_form_q <= arp_form_q && heard.same;
+        WordLengths: arp_form_q <= arp_form_q && now.same;
         WordFragment: fragment_q <= word[13:0] != '0;
         WordProtocol: begin
           udp_q  <= word[7:0] == ProtocolUdp;
@@ -157,15 +161,15 @@ module service_parser
         end
         WordIpSrc: begin
           host_source_q <= host_address(word[15:8]);
-          own_source_q  <= heard.same;
+          own_source_q  <= now.same;
         end
-        WordIpSrc + 5'd1: own_source_q <= own_source_q && heard.same;
-        WordIpDst: ours_q <= heard.same;
-        WordIpDst + 5'd1: ours_q <= ours_q && heard.same;
+        WordIpSrc + 5'd1: own_source_q <= own_source_q && now.same;
+        WordIpDst: ours_q <= now.same;
+        WordIpDst + 5'd1: ours_q <= ours_q && now.same;
         WordIcmpKind: echo_q <= word == IcmpEchoRequest;
-        WordUdpLength: udp_length_ok_q <= heard.same;
+        WordUdpLength: udp_length_ok_q <= now.same;
         WordUdpSum: begin
-          unsummed_q  <= heard.zero;
+          unsummed_q  <= now.zero;
           arp_whole_q <= s_axis_tkeep[1];
         end
         default: ;
@@ -175,6 +179,7 @@ module service_parser
   end
 
   logic [15:0] ip_sum, l4_sum;
+  logic        ip_sum_ok_q, l4_sum_ok_q;
 
   datagram_sums u_sums (
     .clk,
@@ -183,23 +188,33 @@ module service_parser
     .word, .udp(udp_q), .ip_sum, .l4_sum
   );
 
+  always_ff @(posedge clk) begin
+    ip_sum_ok_q <= ip_sum == '1;
+    l4_sum_ok_q <= l4_sum == '1;
+  end
+
   // ---- the verdict ------------------------------------------------------------------------------------
   // In this order: what a short frame has not shown is not asked for.
   always_comb begin
-    if (arp_q) heard.kind = arp_form_q && arp_whole_q ? KindArp : KindMalformed;
-    else if (!ipv4_q) heard.kind = KindUnserved;
-    else if (!length_ok_q || more || !plain_q) heard.kind = KindMalformed;
-    else if (ip_sum != 16'hFFFF) heard.kind = KindChecksum;
-    else if (!ours_q || !mac_ours_q) heard.kind = KindNotForUs;
-    else if (!host_source_q || own_source_q || group_source_q) heard.kind = KindMalformed;
-    else if (fragment_q) heard.kind = KindFragment;
-    else if (!udp_q && !icmp_q) heard.kind = KindUnserved;
-    else if (!has_l4_q || (udp_q && !udp_length_ok_q)) heard.kind = KindMalformed;
-    else if (udp_q && unsummed_q) heard.kind = KindUdp;
-    else if (l4_sum != 16'hFFFF) heard.kind = KindChecksum;
-    else if (udp_q) heard.kind = KindUdp;
-    else heard.kind = echo_q ? KindEcho : KindUnserved;
+    if (arp_q) now.kind = arp_form_q && arp_whole_q ? KindArp : KindMalformed;
+    else if (!ipv4_q) now.kind = KindUnserved;
+    else if (!length_ok_q || more || !plain_q) now.kind = KindMalformed;
+    else if (!ip_sum_ok_q) now.kind = KindChecksum;
+    else if (!ours_q || !mac_ours_q) now.kind = KindNotForUs;
+    else if (!host_source_q || own_source_q || group_source_q) now.kind = KindMalformed;
+    else if (fragment_q) now.kind = KindFragment;
+    else if (!udp_q && !icmp_q) now.kind = KindUnserved;
+    else if (!has_l4_q || (udp_q && !udp_length_ok_q)) now.kind = KindMalformed;
+    else if (udp_q && unsummed_q) now.kind = KindUdp;
+    else if (!l4_sum_ok_q) now.kind = KindChecksum;
+    else if (udp_q) now.kind = KindUdp;
+    else now.kind = echo_q ? KindEcho : KindUnserved;
   end
 
-  assign heard.done = state_q == StJudge;
+  assign now.done = state_q == StJudge;
+
+  always_ff @(posedge clk) begin
+    heard <= now;
+    if (rst) {heard.valid, heard.done} <= '0;
+  end
 endmodule
