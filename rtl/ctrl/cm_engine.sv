@@ -156,9 +156,10 @@ module cm_engine
   );
 
   // ---- what a byte does ------------------------------------------------------------------------------------
-  logic       differs, odd_q;
-  logic [7:0] even_q;       // of the two bytes of a beat
-  assign differs     = data != entry_byte;
+  logic        differs_q, odd_q;
+  kind_e       compared_q;    // which operation that is of
+  logic [15:0] beat_q;
+  logic        beat_valid_q, emitted_q;  // it is shown; it was taken
   assign found_phase = phase_e'(word_q[1:0]);
 
   always_ff @(posedge clk) begin
@@ -170,28 +171,42 @@ module cm_engine
         DoSet:         word_q <= {24'h0, data};
         DoWord:        word_q <= {word_q[23:0], data};
         DoTake:        heard <= {heard[$bits(heard_t)-9:0], data};
-        DoMatchIp:     if (differs) match.ip <= 1'b0;
-        DoMatchQpn:    if (differs) match.qpn <= 1'b0;
-        DoMatchRest:   if (differs) match.rest <= 1'b0;
-        DoMatchServer: if (differs) match.server <= 1'b0;
         default: ;
       endcase
       if (op.kind == DoEmit && advance) odd_q <= !odd_q;
-      if (!odd_q) even_q <= data;
+      if (odd_q) beat_q[15:8] <= data;
+      else beat_q[7:0] <= data;
+    end
+    beat_valid_q <= doing && op.kind == DoEmit && odd_q && !emitted_q && !(beat_valid_q && m_axis_cm_tready);
+    emitted_q    <= doing && (emitted_q || (beat_valid_q && m_axis_cm_tready));
+    // A cycle later; no script ends with it.
+    differs_q  <= data != entry_byte;
+    compared_q <= doing ? op.kind : DoNothing;
+    if (differs_q) begin
+      unique case (compared_q)
+        DoMatchIp:     match.ip <= 1'b0;
+        DoMatchQpn:    match.qpn <= 1'b0;
+        DoMatchRest:   match.rest <= 1'b0;
+        DoMatchServer: match.server <= 1'b0;
+        default: ;
+      endcase
     end
     if (state_q == StIdle) begin
       match <= '1;
       odd_q <= 1'b0;
     end
+    if (rst) beat_valid_q <= 1'b0;
   end
 
-  assign m_axis_cm_tdata  = {data, even_q};
-  assign m_axis_cm_tvalid = doing && op.kind == DoEmit && odd_q;
+  assign m_axis_cm_tdata  = beat_q;
+  assign m_axis_cm_tvalid = beat_valid_q;
   assign m_axis_cm_tlast  = op.last;
   assign s_axis_cm_tready = (doing && op.kind == DoReceive && op.addr[0] && !op.last) || let_go;
 
   // ---- what takes longer -------------------------------------------------------------------------------------
-  logic awvalid_q, wvalid_q;   // not taken yet
+  logic awvalid_q, wvalid_q, arvalid_q, lookup_q;   // not taken yet
+  logic answered_q, again_q, failing_q;             // there is an answer; it is to be asked again; or never
+  logic looked_up_q, found_q;
   logic [$clog2(PollLimit)-1:0] polls_q;
   logic is_write, is_await, is_lookup, is_divide, divided, reached, answered;
   logic [17:0] register;
@@ -219,18 +234,27 @@ module cm_engine
   always_comb begin
     unique case (op.kind)
       DoReceive: taken = s_axis_cm_tvalid;
-      DoEmit:    taken = !odd_q || m_axis_cm_tready;
-      DoWrite:   taken = (m_axil_awready || !awvalid_q) && (m_axil_wready || !wvalid_q);
-      DoAwait:   taken = m_axil_arready;
-      DoLookup:  taken = lookup_ready;
+      DoEmit:    taken = !odd_q || emitted_q;
+      DoWrite:   taken = !awvalid_q && !wvalid_q;
+      DoAwait:   taken = !arvalid_q;
+      DoLookup:  taken = !lookup_q;
       default:   taken = 1'b1;
     endcase
-    answered = state_q == StAnswer && ((is_write && m_axil_bvalid) || (is_await && m_axil_rvalid)
-                                       || (is_lookup && found_valid) || (is_divide && divided));
-    failed   = answered && ((is_write && m_axil_bresp != 2'b00) || (is_lookup && !found)
-                            || (is_await && !reached && (m_axil_rresp != 2'b00 || polls_q == '1)));
-    advance  = (doing && taken && !is_long(op.kind)) || (answered && !(is_await && !reached));
+    answered = state_q == StAnswer && !answered_q
+               && ((is_write && m_axil_bvalid) || (is_await && m_axil_rvalid)
+                   || (is_lookup && looked_up_q) || (is_divide && divided));
+    failed   = answered_q && failing_q;
+    advance  = (doing && taken && !is_long(op.kind)) || (answered_q && !again_q);
     done     = failed || (advance && op.last);
+  end
+
+  always_ff @(posedge clk) begin
+    answered_q <= answered && !rst;
+    again_q    <= is_await && !reached;
+    failing_q  <= (is_write && m_axil_bresp != 2'b00) || (is_lookup && !found_q)
+                  || (is_await && !reached && (m_axil_rresp != 2'b00 || polls_q == '1));
+    if (state_q == StRead) looked_up_q <= 1'b0;
+    else if (found_valid) {looked_up_q, found_q} <= {1'b1, found};
   end
 
   always_comb begin
@@ -239,7 +263,7 @@ module cm_engine
       StIdle:  if (run) state_d = StRead;
       StRead:  state_d = StDo;
       StDo:    if (taken && is_long(op.kind)) state_d = StAnswer;
-      default: if (answered) state_d = StDo;  // ask again
+      default: if (answered_q) state_d = StDo;  // ask again
     endcase
     if (advance) state_d = StRead;
     if (done) state_d = StIdle;
@@ -250,28 +274,31 @@ module cm_engine
     state_q <= state_d;
     at_q    <= at_d;
     if (state_q == StIdle) polls_q <= '0;
-    else if (is_await && answered) polls_q <= polls_q + 1'b1;
-    if (state_q == StRead) {awvalid_q, wvalid_q} <= {2{is_write}};
-    if (m_axil_awready && doing) awvalid_q <= 1'b0;
-    if (m_axil_wready && doing) wvalid_q <= 1'b0;
+    else if (is_await && answered_q) polls_q <= polls_q + 1'b1;
+    if (m_axil_awready) awvalid_q <= 1'b0;
+    if (m_axil_wready) wvalid_q <= 1'b0;
+    if (m_axil_arready) arvalid_q <= 1'b0;
+    if (lookup_ready) lookup_q <= 1'b0;
+    if (state_q == StRead) {awvalid_q, wvalid_q, lookup_q} <= {is_write, is_write, is_lookup};
+    if (state_q == StRead || answered_q) arvalid_q <= is_await && (state_q == StRead || (again_q && !failing_q));
     if (rst) begin
       state_q <= StIdle;
-      {awvalid_q, wvalid_q} <= 2'b00;
+      {awvalid_q, wvalid_q, arvalid_q, lookup_q} <= '0;
     end
   end
 
-  assign lookup_valid   = doing && is_lookup;
+  assign lookup_valid   = lookup_q;
   assign m_axil_awaddr  = register;
   assign m_axil_awprot  = '0;
   assign m_axil_awvalid = awvalid_q;
   assign m_axil_wdata   = word_q;
   assign m_axil_wstrb   = op.source[1:0] == GroupSourceVerb ? 4'b0010 : '1;
   assign m_axil_wvalid  = wvalid_q;
-  assign m_axil_bready  = state_q == StAnswer && is_write;
+  assign m_axil_bready  = state_q == StAnswer && is_write && !answered_q;
   assign m_axil_araddr  = register;
   assign m_axil_arprot  = '0;
-  assign m_axil_arvalid = doing && is_await;
-  assign m_axil_rready  = state_q == StAnswer && is_await;
+  assign m_axil_arvalid = arvalid_q;
+  assign m_axil_rready  = state_q == StAnswer && is_await && !answered_q;
 
   wire unused = &{1'b0, cfg, m_axil_rdata[31:3], qpn_base[7:0]};
 endmodule

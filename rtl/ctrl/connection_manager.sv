@@ -81,10 +81,12 @@ module connection_manager
     StIdle,
     StReceive,  // a message comes
     StHeard,
+    StRead,     // whom it names, for StSort
     StSort,     // what it is
     StScan,     // OPEN_QP: look for its sender, or a free queue pair
     StJudge,
     StFetch,    // the entry of the queue pair
+    StWeigh,    // the rules, for StDecide
     StDecide,
     StWork,     // which script comes next
     StRun,
@@ -158,7 +160,7 @@ module connection_manager
   assign lookup_ip   = heard.ip;
   assign cm_tx_ip    = heard.ip;
   assign cm_tx_sport = opening ? ReplyPort : RequestPort;
-  assign cm_tx_dport = heard.port | (opening || heard.port != '0 ? '0 : ReplyPort);
+  always_ff @(posedge clk) cm_tx_dport <= heard.port | (opening || heard.port != '0 ? '0 : ReplyPort);
 
   // ---- time -----------------------------------------------------------------------------------------------
   logic [$clog2(CLK_KHZ)-1:0] prescale_q;
@@ -193,40 +195,48 @@ module connection_manager
     endcase
   end
 
-  logic named;          // the other side's number is one of ours
-  logic may_be_ours, is_ours, ask, again;
+  logic named, named_q;  // the other side's number is one of ours
+  logic may_be_ours_q, is_ours_q, ask, again;
   assign named = heard.qpn[23:8] == qpn_base[23:8] && 32'(heard.qpn[7:0]) < N_QP;
-  // The server says whom it answers: our queue-pair number comes back as the other side's.
-  assign may_be_ours = waiting_q && heard.request == asked && named && heard.qpn[QpW-1:0] == own_qp_q;
-  assign is_ours     = occasion_q != OnAnswer || match.server;
+  always_ff @(posedge clk) begin
+    named_q       <= named;
+    // The server says whom it answers: our queue-pair number comes back as the other side's.
+    may_be_ours_q <= waiting_q && heard.request == asked && named && heard.qpn[QpW-1:0] == own_qp_q;
+    is_ours_q     <= occasion_q != OnAnswer || match.server;
+  end
   assign ask         = !waiting_q && (ask_open_q || ask_close_q);
   assign again       = !waiting_q && expired && cfg.reopen && mine_q[sweep_q]
                        && lost_q[sweep_q];
 
   // ---- what a request or an occasion means -----------------------------------------------------------------------
-  decision_t decision;  // of a request
-  move_t     move;      // of ours
+  decision_t decision, decision_q;  // of a request
+  move_t     move, move_q;          // of ours
   logic      free_q;    // StScan has found a closed entry
   index_t    free_index_q;
   logic      is_hit, is_free, is_last;
-  logic      dead;      // this queue pair has failed since it was opened
-  assign dead    = lost_q[index_q];
+  logic      dead_q;    // this queue pair has failed since it was opened
+  always_ff @(posedge clk) dead_q <= lost_q[index_q];
   assign is_hit  = phase != PhClosed && match.ip && match.qpn;
   assign is_free = phase == PhClosed;
   assign is_last = index_q == index_t'(N_QP - 1);
 
-  cm_listener u_listener (.request(heard), .phase, .match, .dead, .decision);
+  cm_listener u_listener (.request(heard), .phase, .match, .dead(dead_q), .decision);
   cm_opener u_opener (
     .occasion(occasion_q), .answer(heard), .phase,
     .step(step_q), .fail(fail_q), .waiting(waiting_q), .move
   );
 
+  always_ff @(posedge clk) begin
+    decision_q <= decision;
+    move_q     <= move;
+  end
+
   // ---- states -----------------------------------------------------------------------------------------
   logic take_request, take_answer, decides, opens, sent;
   assign take_request = state_q == StSort && !heard.answer_valid && cfg.listen;
-  assign take_answer  = state_q == StSort && heard.answer_valid && may_be_ours;
-  assign decides      = state_q == StDecide && is_ours;
-  assign opens        = state_q == StWork && state_d == StRun && next_q == 4'(ScrOpen);
+  assign take_answer  = state_q == StSort && heard.answer_valid && may_be_ours_q;
+  assign decides      = state_q == StDecide && is_ours_q;
+  assign opens        = state_q == StWork && todo_q[$high(todo_q)] && next_q == 4'(ScrOpen);
   assign sent         = state_q == StSend && done;
 
   function automatic state_e ended(input occasion_e occasion);
@@ -241,19 +251,21 @@ module connection_manager
         if (s_axis_cm_tvalid) state_d = StReceive;
         else if (ask || again || (waiting_q && expired)) state_d = StFetch;
       StReceive: if (done) state_d = StHeard;
-      StHeard: if (done) state_d = StSort;
+      StHeard: if (done) state_d = StRead;
+      StRead: state_d = StSort;
       StSort:
         if (take_request) begin
           if (heard.request == ReqOpen) state_d = StScan;
-          else state_d = named ? StFetch : StSend;
+          else state_d = named_q ? StFetch : StSend;
         end else state_d = take_answer ? StFetch : StRelease;
       StScan: if (done) state_d = StJudge;
       StJudge:
         if (is_hit) state_d = StFetch;
         else if (!is_last) state_d = StScan;
         else state_d = free_q || is_free ? StFetch : StSend;
-      StFetch: if (done) state_d = StDecide;
-      StDecide: state_d = is_ours ? StWork : StRelease;
+      StFetch: if (done) state_d = StWeigh;
+      StWeigh: state_d = StDecide;
+      StDecide: state_d = is_ours_q ? StWork : StRelease;
       StWork:
         if (todo_q == '0) state_d = StStore;
         else if (todo_q[$high(todo_q)]) state_d = StRun;
@@ -302,13 +314,13 @@ module connection_manager
     end
     if (take_answer) occasion_q <= OnAnswer;
     if (decides) begin
-      phase_q  <= opening ? move.phase : decision.phase;
-      todo_q   <= opening ? move.todo : decision.todo;
+      phase_q  <= opening ? move_q.phase : decision_q.phase;
+      todo_q   <= opening ? move_q.todo : decision_q.todo;
       next_q   <= '0;
-      send_q   <= opening ? move.send : 1'b1;
-      answer_q <= decision.answer;
+      send_q   <= opening ? move_q.send : 1'b1;
+      answer_q <= decision_q.answer;
     end
-    if ((state_q == StWork && state_d == StWork) || (state_q == StRun && done)) begin
+    if ((state_q == StWork && todo_q != '0 && !todo_q[$high(todo_q)]) || (state_q == StRun && done)) begin
       todo_q <= todo_q << 1;
       next_q <= next_q + 1'b1;
     end
@@ -337,9 +349,9 @@ module connection_manager
       end
     end
     if (decides && opening) begin
-      step_q      <= move.step;
-      fail_q      <= move.fail;
-      waiting_q   <= move.waiting;
+      step_q      <= move_q.step;
+      fail_q      <= move_q.fail;
+      waiting_q   <= move_q.waiting;
       own_qp_q    <= index_q;
       retries_q   <= occasion_q == OnResend ? retries_q - 1'b1 : cfg.retries;
       if (occasion_q == OnOpen) ask_open_q <= 1'b0;
@@ -358,7 +370,7 @@ module connection_manager
 
   always_ff @(posedge clk) begin
     if (decides) begin
-      if (opening && move.step == StepDone) mine_q[index_q] <= 1'b1;
+      if (opening && move_q.step == StepDone) mine_q[index_q] <= 1'b1;
       if (occasion_q == OnClose) mine_q[index_q] <= 1'b0;
     end
     if (opens) begin
@@ -382,7 +394,7 @@ module connection_manager
   // ---- what is counted ---------------------------------------------------------------------------------------
   assign stat_request   = take_request;
   assign stat_refused   = sent && !opening && !accepted;
-  assign stat_ignored   = (state_q == StSort && !take_request && !take_answer) || (state_q == StDecide && !is_ours);
+  assign stat_ignored   = (state_q == StSort && !take_request && !take_answer) || (state_q == StDecide && !is_ours_q);
   assign stat_timeout   = state_q == StDecide && (occasion_q == OnResend || occasion_q == OnGiveUp);
   assign stat_peer_lost = qp_err_valid && mine_q[qp_err_qp[QpW-1:0]];
 

@@ -64,6 +64,7 @@ module ipbus_target
   typedef enum logic [3:0] {
     StClear,     // after reset: nothing has been heard
     StLoad,
+    StSort,      // what it is, for StJudge
     StJudge,
     StHeard,     // its header goes into the history, and into the reply
     StExecute,
@@ -138,18 +139,25 @@ module ipbus_target
   end
 
   // ---- what it is --------------------------------------------------------------------------------------------
-  logic readable, is_control, is_status, is_resend, reliable, accept;
+  logic readable, reliable, accept;
+  logic is_control_q, is_status_q, is_resend_q, reliable_q, is_next_q;
   logic [15:0]     next_id_q;
   logic [PtrW-1:0] words;
 
   assign words      = halves_q[PtrW:1];
   assign readable   = hdr_q.version == Version && hdr_q.order == 4'hF && hdr_q.reserved == '0 && !broken_q;
-  assign is_control = readable && hdr_q.kind == PacketControl;
-  assign is_status  = readable && hdr_q.kind == PacketStatus && !reliable && words == PtrW'(StatusWords);
-  assign is_resend  = readable && hdr_q.kind == PacketResend && reliable && words == PtrW'(1);
   assign reliable   = hdr_q.id != '0;
-  assign accept     = is_control && (!reliable || hdr_q.id == next_id_q);
   assign start      = state_q == StHeard && word_done;
+
+  // The header stays from StSort on, and with it all of this up to StKeep.
+  always_ff @(posedge clk) begin
+    reliable_q   <= reliable;
+    is_control_q <= readable && hdr_q.kind == PacketControl;
+    is_status_q  <= readable && hdr_q.kind == PacketStatus && !reliable && words == PtrW'(StatusWords);
+    is_resend_q  <= readable && hdr_q.kind == PacketResend && reliable && words == PtrW'(1);
+    is_next_q    <= !reliable || hdr_q.id == next_id_q;
+  end
+  assign accept = is_control_q && is_next_q;
 
   // ---- what is remembered: the replies that are kept, and the history -------------------------------------------
   //
@@ -172,13 +180,13 @@ module ipbus_target
 
   assign found     = state_q == StCompare && recalled == hdr_q.id;
   assign not_found = state_q == StSearch && left_q == '0;
-  assign is_event  = (state_q == StJudge && !is_resend) || not_found || state_q == StFound;
+  assign is_event  = (state_q == StJudge && !is_resend_q) || not_found || state_q == StFound;
 
   always_comb begin
     event_code = EventOther;
     if (accept) event_code = EventControl;
-    else if (is_status) event_code = EventStatus;
-    else if (is_resend) event_code = not_found ? EventResend | EventDropped : EventResend;
+    else if (is_status_q) event_code = EventStatus;
+    else if (is_resend_q) event_code = not_found ? EventResend | EventDropped : EventResend;
   end
 
   always_comb begin
@@ -197,7 +205,7 @@ module ipbus_target
         remembered  = high ? status_half : {status_half[15:4], PacketControl};
       end
       StKeep: begin
-        remember    = reliable;
+        remember    = reliable_q;
         remember_at = {1'b0, PlaceW'({slot_q, high})};
         remembered  = high ? {big_q, 15'(reply_words_q)} : hdr_q.id;
       end
@@ -276,11 +284,12 @@ module ipbus_target
     state_d = state_q;
     case (state_q)
       StClear:  if (at_q[4:0] == '1) state_d = StLoad;
-      StLoad:   if (loading && s_axis_tlast) state_d = StJudge;
+      StLoad:   if (loading && s_axis_tlast) state_d = StSort;
+      StSort:   state_d = StJudge;
       StJudge:
         if (accept) state_d = StHeard;
-        else if (is_status) state_d = StStatus;
-        else state_d = is_resend ? StSearch : StRelease;
+        else if (is_status_q) state_d = StStatus;
+        else state_d = is_resend_q ? StSearch : StRelease;
       StHeard:   if (word_done) state_d = StExecute;
       StExecute: if (executed) state_d = StKeep;
       StKeep:    if (word_done) state_d = StSent;
@@ -307,8 +316,8 @@ module ipbus_target
 
     case (state_q)
       StJudge: begin
-        slot_q        <= is_resend ? next_slot_q - 1'b1 : next_slot_q;
-        scratch_q     <= !reliable;
+        slot_q        <= is_resend_q ? next_slot_q - 1'b1 : next_slot_q;
+        scratch_q     <= !reliable_q;
         left_q        <= kept_q;
         reply_big_q   <= big_q;
         reply_words_q <= PtrW'(StatusWords);
@@ -325,14 +334,14 @@ module ipbus_target
     if (is_event) event_at_q <= event_at_q + 1'b1;
     if (start) heard_at_q <= heard_at_q + 1'b1;
     if (state_q == StSent && word_done) sent_at_q <= sent_at_q + 1'b1;
-    if (state_q == StKeep && word_done && reliable) begin
+    if (state_q == StKeep && word_done && reliable_q) begin
       if (32'(kept_q) != BUFFERS) kept_q <= kept_q + 1'b1;
       next_slot_q <= next_slot_q + 1'b1;
       next_id_q   <= next_id_q == '1 ? 16'd1 : next_id_q + 16'd1;
     end
     stat.packets      <= executed;
-    stat.malformed    <= state_q == StJudge && !is_control && !is_status && !is_resend;
-    stat.out_of_order <= state_q == StJudge && is_control && !accept;
+    stat.malformed    <= state_q == StJudge && !is_control_q && !is_status_q && !is_resend_q;
+    stat.out_of_order <= state_q == StJudge && is_control_q && !accept;
     stat.resent       <= state_q == StFound;
     if (rst) begin
       state_q <= StClear;

@@ -110,11 +110,12 @@ module ipbus_transactor
   end
 
   // ---- the transaction under way -------------------------------------------------------------------------
-  logic rmw, is_write, fifo, last_word, takes, reads, answered, again;
+  logic rmw, is_write, fifo, last_word_q, takes, reads, answered, again;
   assign rmw       = kind_q == TransRmwBits || kind_q == TransRmwSum;
   assign is_write  = kind_q == TransWrite || kind_q == TransWriteFifo;
   assign fifo      = kind_q == TransReadFifo || kind_q == TransWriteFifo;
-  assign last_word = done_q + 8'd1 == words_q;
+  // Words take two cycles and more.
+  always_ff @(posedge clk) last_word_q <= done_q + 8'd1 == words_q;
 
   assign m_axil_araddr  = {addr_q, 2'b00};
   assign m_axil_awaddr  = {addr_q, 2'b00};
@@ -150,7 +151,7 @@ module ipbus_transactor
 
   // ---- steps -------------------------------------------------------------------------------------------------
   assign answered = (reads && high_q && !rmw) || (state_q == StWritten && m_axil_bvalid && m_axil_bresp == '0);
-  assign again    = answered && !last_word;
+  assign again    = answered && !last_word_q;
 
   always_comb begin
     state_d = state_q;
