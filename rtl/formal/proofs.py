@@ -58,7 +58,7 @@ OPERATIONS: dict[int, tuple[Mutant, ...]] = {
     3: (Mutant("next.poison   = poisons ? row.wr :", "next.poison   = poisons ? row.wr + 1'b1 :", "a_poison"),),
     4: (Mutant("DoLoad: opens = may_open;", "DoLoad: opens = row.open_pending;", "a_freed"),),
     5: (
-        Mutant("else if (facts.expired) begin", "else if (1) begin", "a_rewound"),
+        Mutant("if (facts.expired && !may_open) begin", "if (!may_open) begin", "a_rewound"),
         Mutant("retry_left - 3'(retries && rewinds)", "retry_left", "a_retries"),
     ),
     6: (
@@ -284,7 +284,7 @@ PROOFS = [
         free=("ram_sdp", "requester_step"),
         after=STORE_PATHS,
         mutants=(
-            Mutant("!= ring_packets(mtu_q) &&", "!= '1 &&", "a_not_overwritten", "segmenter", "c_filled"),
+            Mutant("= ring_packets(mtu_q);", "= '1;", "a_not_overwritten", "segmenter", "c_filled"),
             Mutant(
                 "tail_in_use  = tail_read || tail_filling",
                 "tail_in_use  = tail_read",

@@ -50,8 +50,7 @@ module roce_tx_props
   input logic [8:0] beat_q,
   input logic [PayloadLenW-1:0] len,
   input logic [2:0] commits,
-  input logic [1:0] commits_tail,
-  input logic [3:0][8:0] commits_held,
+  input qp_t commit_qp,
   input logic      write,
   input logic [9:0] write_addr,
   // store
@@ -144,18 +143,16 @@ module roce_tx_props
   end
 
   // ---- reads under way -------------------------------------------------------------------------------
-  logic [3:0] good_read, good_job, good_commit, taken;
+  logic [3:0] good_read, good_job, taken;
   psn_t reading;
   assign reading = reads_psn[reads_tail];
   for (genvar i = 0; i < 4; i++) begin : g_read
-    logic [1:0] behind, commit_behind;
+    logic [1:0] behind;
     assign behind         = 2'(i) - reads_tail;
     assign taken[i]       = 3'(behind) < jobs;
     assign good_read[i]   = !taken[i] || (reads_qp[i] == '0 && reads_psn[i] - row.tail < row.wr - row.tail);
     assign good_job[i]    = !taken[i] || (jobs_held[i][21:12] == address(reads_psn[i], row.mtu)
       && (reads_psn[i][0] != header_place || (jobs_held[i][11:3] == last_beat(header.len) && header.len != '0)));
-    assign commit_behind  = 2'(i) - commits_tail;
-    assign good_commit[i] = 3'(commit_behind) >= commits || commits_held[i][8:1] == '0;
   end
 
   logic up;  // the row has been written
@@ -183,7 +180,7 @@ module roce_tx_props
     // The segmenter.
     if (bound || asks) a_01_qp : assert (desc_q.qp == '0);
     a_01_keep : assert (kept_qp == '0);
-    a_01_commits : assert (good_commit == '1 && commits <= 3'd4);
+    a_01_commits : assert ((commits == '0 || commit_qp == '0) && commits <= 3'd4);
     if (asks) a_01_begins : assert (!cached_q && beat_q == '0 && left_q == (for_keep ? '0 : desc_q.length));
     if (segmenter_state == StKeep) a_01_empty : assert (left_q == '0 && beat_q == '0);
     if (committed_q) a_01_fills : assert (fills && beat_q != '0);
@@ -282,9 +279,7 @@ bind roce_tx roce_tx_props u_props (
   .kept_qp(u_segmenter.keep_pending_q ? u_segmenter.keep_qp_q : '0),
   .desc_q(u_segmenter.desc_q), .tail_q(u_segmenter.tail_q), .wr_q(u_segmenter.wr_q), .mtu_q(u_segmenter.mtu_q),
   .cached_q(u_segmenter.cached_q), .committed_q(u_segmenter.committed_q), .beat_q(u_segmenter.beat_q),
-  .len(u_segmenter.len), .commits(u_segmenter.commits), .commits_tail(u_segmenter.u_commits.tail_q[1:0]),
-  .commits_held({u_segmenter.u_commits.mem[3], u_segmenter.u_commits.mem[2], u_segmenter.u_commits.mem[1],
-                 u_segmenter.u_commits.mem[0]}),
+  .len(u_segmenter.len), .commits(u_segmenter.commits), .commit_qp(u_segmenter.commit_qp),
   .write(store_wr_en), .write_addr(g_on_chip.u_store.u_ram.wr_addr), .data(store_wr_data),
   .fetch(g_on_chip.u_store.fetch), .jobs(g_on_chip.u_store.u_jobs.level),
   .jobs_head(g_on_chip.u_store.u_jobs.head_q[1:0]), .jobs_tail(g_on_chip.u_store.u_jobs.tail_q[1:0]),

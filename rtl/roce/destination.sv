@@ -44,13 +44,16 @@ module destination
     StLookup,
     StServer,    // its queue pair
     StRow,
+    StPlace,     // does it fit, and where does the next one go?
+    StWrap,
     StRing,      // the slot
     StEmit,      // what needs no ring, or was refused
     StFetch,     // software reads or writes a word
     StMerge,
     StWord,      // it is written
     StRefetch,   // the ring as it is now
-    StCheck,     // is the next slot in it?
+    StWanted,    // its next slot
+    StCheck,     // is that in it?
     StMultiply,  // next_slot * slot_size, one bit a cycle
     StStore
   } state_e;
@@ -154,17 +157,9 @@ module destination
 
   // ---- slot of a ring ------------------------------------------------------------------------------
   ring_t ring;
-  place_t place, edited, advanced;
-  logic fits, wraps, row_rd, word_wr, place_wr;
+  place_t place, edited;
+  logic fits_q, wraps_q, row_rd, word_wr, place_wr;
   logic [QpW-1:0] init_q, row_index;
-
-  assign fits  = ring.slots != '0 && desc_q.length <= ring.slot_size;
-  assign wraps = 17'(place.next_slot) + 17'd1 == ring.slots;
-
-  always_comb begin
-    advanced.next_slot = wraps ? '0 : place.next_slot + 1'b1;
-    advanced.offset    = wraps ? '0 : place.offset + 48'(ring.slot_size);
-  end
 
   always_comb begin
     unique case (state_q)
@@ -178,7 +173,7 @@ module destination
   // written behind a reset is what `word_q` and `edited` hold then: zeros.
   assign row_rd   = state_q == StRow || ((state_q == StFetch || state_q == StRefetch) && exists(access_qp));
   assign word_wr  = state_q == StWord && exists(access_qp);
-  assign place_wr = state_q == StInit || (state_q == StRing && fits)
+  assign place_wr = state_q == StInit || (state_q == StRing && fits_q)
                     || (state_q == StStore && !access_servers_q && access.is_wr && exists(access_qp));
 
   for (genvar w = 0; w < 4; w++) begin : gen_word
@@ -197,7 +192,7 @@ module destination
     .clk,
     .wr_en  (place_wr),
     .wr_addr(row_index),
-    .wr_data(state_q == StRing ? advanced : edited),
+    .wr_data(edited),
     .rd_en  (row_rd),
     .rd_addr(row_index),
     .rd_data(place)
@@ -221,12 +216,12 @@ module destination
       desc_q.with_imm <= 1'b1;
       desc_q.imm      <= 32'(place.next_slot);
       desc_q.raddr    <= ring.base + 64'(place.offset);
-      if (!fits) desc_q.length <= LengthRefused;
+      if (!fits_q) desc_q.length <= LengthRefused;
     end
     if (direct || emit) known_q <= 1'b1;
     else if (m_axis_desc_tready) known_q <= 1'b0;
     stat_no_server      <= state_q == StChoose && !hold && none && !rst;
-    stat_slot_too_small <= state_q == StRing && !fits && !rst;
+    stat_slot_too_small <= state_q == StRing && !fits_q && !rst;
     if (rst) known_q <= 1'b0;
   end
 
@@ -262,14 +257,21 @@ module destination
     if (state_q == StMerge) begin
       word_q <= access.is_wr ? merged : word;
     end
+    if (state_q == StWanted) edited <= '{next_slot: wanted_slot, offset: '0};
     if (state_q == StCheck) begin
-      edited <= '{next_slot: ring.slots != '0 && 17'(wanted_slot) >= ring.slots ? '0 : wanted_slot, offset: '0};
-      bit_q  <= '1;
+      if (ring.slots != '0 && 17'(edited.next_slot) >= ring.slots) edited.next_slot <= '0;
+      bit_q <= '1;
     end
     if (state_q == StMultiply) begin
       edited.offset <= (edited.offset << 1) + (edited.next_slot[bit_q] ? 48'(ring.slot_size) : '0);
       bit_q         <= bit_q - 1'b1;
     end
+    if (state_q == StPlace) begin
+      edited  <= '{next_slot: place.next_slot + 1'b1, offset: place.offset + 48'(ring.slot_size)};
+      wraps_q <= 17'(place.next_slot) + 17'd1 == ring.slots;
+      fits_q  <= ring.slots != '0 && desc_q.length <= ring.slot_size;
+    end
+    if (state_q == StWrap && wraps_q) edited <= '0;
     answered_q <= answer && !rst;
     if (rst) begin
       access_valid_q <= 1'b0;
@@ -298,12 +300,15 @@ module destination
       StDivide: if (digit_q == '1) state_d = StLookup;
       StLookup: state_d = StServer;
       StServer: state_d = desc_q.in_ring && exists(server_qp) ? StRow : StEmit;
-      StRow: state_d = StRing;
+      StRow: state_d = StPlace;
+      StPlace: state_d = StWrap;
+      StWrap: state_d = StRing;
       StRing, StEmit: state_d = StIdle;
       StFetch: state_d = StMerge;
       StMerge: state_d = access.is_wr && !access_servers_q ? StWord : StStore;
       StWord: state_d = StRefetch;
-      StRefetch: state_d = StCheck;
+      StRefetch: state_d = StWanted;
+      StWanted: state_d = StCheck;
       StCheck: state_d = StMultiply;
       StMultiply: if (bit_q == '0) state_d = StStore;
       default: state_d = StIdle;  // StStore

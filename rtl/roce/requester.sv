@@ -109,13 +109,33 @@ module requester
     .grant_valid, .grant_qp, .grant_ready
   );
 
-  arbiter_rr #(.N(N_QP)) u_release (
-    .clk, .rst,
-    .req  (can_release_q),
-    .take (release_ready),
-    .valid(release_valid),
-    .index(release_qp)
-  );
+  logic release_chosen;
+  qp_t release_choice;
+  if (N_QP <= 16) begin : g_few
+    logic any;
+    arbiter_rr #(.N(N_QP)) u_release (
+      .clk, .rst,
+      .req  (can_release_q),
+      .take (!release_valid),
+      .valid(any),
+      .index(release_choice)
+    );
+    assign release_chosen = any && !release_valid;
+  end else begin : g_many
+    logic choosing;
+    arbiter_rr_wide #(.N(N_QP)) u_release (
+      .clk, .rst,
+      .req    (can_release_q),
+      .start  (!release_valid && !choosing),
+      .started(choosing),
+      .valid  (release_chosen),
+      .index  (release_choice)
+    );
+  end
+  always_ff @(posedge clk) begin
+    if (release_chosen) release_qp <= release_choice;
+    release_valid <= !rst && (release_chosen || (release_valid && !release_ready));
+  end
 
   // Every VisitCycles one queue pair has its timer looked at.
   always_ff @(posedge clk) begin
@@ -136,33 +156,36 @@ module requester
 
   // ---- stage 0: choose --------------------------------------------------------------------------
   op_t op0, op1_q, op2_q;
-  logic wanted, issue, valid1_q, valid2_q;
+  logic issue, valid1_q, valid2_q;
+  qp_t [7:0] qps;
+  logic [7:0] asks, first, goes, follows;  // by op_kind_e, which is their order
+
+  // One after the other would be deep: all ask at once whether they are first and whether their queue pair is free.
+  assign asks = {release_valid && cpl_room, ack_valid, visit_due_q, load_valid, commit_valid, grant_valid, cmd_valid, init_q};
+  assign qps  = {release_qp, ack.qp, visit_qp_q, load_qp, commit_qp, grant_qp, cmd_qp, visit_qp_q};
 
   always_comb begin
     op0       = '0;
     op0.state = cmd_state;
     op0.bad   = commit_bad;
     op0.ack   = ack;
-    wanted    = 1'b1;
-    if (init_q)             {op0.kind, op0.qp} = {DoInit, visit_qp_q};
-    else if (cmd_valid)     {op0.kind, op0.qp} = {DoCmd, cmd_qp};
-    else if (grant_valid)   {op0.kind, op0.qp} = {DoSend, grant_qp};
-    else if (commit_valid)  {op0.kind, op0.qp} = {DoCommit, commit_qp};
-    else if (load_valid)    {op0.kind, op0.qp} = {DoLoad, load_qp};
-    else if (visit_due_q)   {op0.kind, op0.qp} = {DoVisit, visit_qp_q};
-    else if (ack_valid)     {op0.kind, op0.qp} = {DoAck, ack.qp};
-    else if (release_valid && cpl_room) {op0.kind, op0.qp} = {DoRelease, release_qp};
-    else wanted = 1'b0;
-    issue = wanted && !(valid1_q && op1_q.qp == op0.qp);
+    for (int unsigned i = 0; i < 8; i++) begin
+      first[i]   = asks[i] && (asks & 8'((1 << i) - 1)) == '0;
+      goes[i]    = first[i] && !(valid1_q && op1_q.qp == qps[i]);
+      follows[i] = first[i] && valid2_q && op2_q.qp == qps[i];
+      op0.kind   = op_kind_e'(op0.kind | (first[i] ? 3'(i) : '0));
+      op0.qp     = op0.qp | (first[i] ? qps[i] : '0);
+    end
+    issue = |goes;
   end
 
-  assign cmd_ready     = issue && op0.kind == DoCmd;
-  assign grant_ready   = issue && op0.kind == DoSend;
-  assign commit_ready  = issue && op0.kind == DoCommit;
-  assign load_ready    = issue && op0.kind == DoLoad;
-  assign visit_ready   = issue && op0.kind == DoVisit;
-  assign ack_ready     = issue && op0.kind == DoAck;
-  assign release_ready = issue && op0.kind == DoRelease;
+  assign cmd_ready     = goes[DoCmd];
+  assign grant_ready   = goes[DoSend];
+  assign commit_ready  = goes[DoCommit];
+  assign load_ready    = goes[DoLoad];
+  assign visit_ready   = goes[DoVisit];
+  assign ack_ready     = goes[DoAck];
+  assign release_ready = goes[DoRelease];
 
   // ---- stage 1: the row, and with it the packet -----------------------------------------------------
   qp_row_t ram_row, row1, row2_q, row3_q, next;
@@ -226,7 +249,7 @@ module requester
     valid1_q <= issue;
     valid2_q <= valid1_q;
     valid3_q <= valid2_q;
-    follows_q <= valid2_q && op2_q.qp == op0.qp;
+    follows_q <= |follows;
     if (rst) begin
       valid1_q <= 1'b0;
       valid2_q <= 1'b0;
@@ -235,23 +258,21 @@ module requester
   end
 
   // ---- stage 2: the step ----------------------------------------------------------------------------
-  logic tail_in_use, tail_read, tail_filling, in_message2, filling_q;
-  qp_t filling_qp_q;
-  logic [SlotW-1:0] filling_slot_q;
+  logic tail_in_use, tail_in_use_q, tail_read, tail_filling, in_message_q, in_message1, in_message2_q, in_message2;
 
-  assign in_message2 = (in_message && load_qp == op2_q.qp) || (commit_valid && commit_qp == op2_q.qp)
-                       || op_waits;
-
-  // A slot that is being filled may still change what it completes; one cycle late is as late as the
-  // metadata of this operation were read.
+  // Asked in stage 1; a message that begins then may be of any queue pair.
+  assign in_message1 = (in_message && load_qp == op1_q.qp) || (commit_valid && commit_qp == op1_q.qp);
+  assign in_message2 = in_message2_q || (in_message && !in_message_q) || op_waits;
   always_ff @(posedge clk) begin
-    filling_q      <= filling;
-    filling_qp_q   <= load_qp;
-    filling_slot_q <= meta_wr_slot;
-    if (rst) filling_q <= 1'b0;
+    in_message_q  <= in_message;
+    in_message2_q <= in_message1;
   end
-  assign tail_filling = filling_q && filling_qp_q == op2_q.qp && filling_slot_q == SlotW'(row2_q.tail);
+
+  // A slot that is being filled may still change what it completes. Asked in stage 1, when the metadata of this
+  // operation are read; what begins in stage 2 then is of another queue pair.
+  assign tail_filling = filling && load_qp == op1_q.qp && meta_wr_slot == SlotW'(row1.tail);
   assign tail_in_use  = tail_read || tail_filling;
+  always_ff @(posedge clk) tail_in_use_q <= tail_in_use;
 
   requester_step u_step (
     .op          (op2_q),
@@ -264,7 +285,7 @@ module requester
     .nxt_is_last (tx_meta.last),
     .nxt_consumes(tx_meta.verb == OpSend || tx_meta.with_imm),
     .tail_is_last(cpl_meta.last),
-    .tail_in_use,
+    .tail_in_use (tail_in_use_q),
     .in_message  (in_message2),
     .next,
     .outcome
@@ -286,8 +307,8 @@ module requester
     .begin_qp   (op2_q.qp),
     .begin_psn  (row2_q.nxt),
     .end_valid  (read_done),
-    .qp         (op2_q.qp),
-    .psn        (row2_q.tail),
+    .qp         (op1_q.qp),
+    .psn        (row1.tail),
     .in_use     (tail_read),
     .room       (reads_room)
   );

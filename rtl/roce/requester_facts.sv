@@ -25,8 +25,8 @@ module requester_facts
 
   always_comb begin
     facts.upto         = upto;
-    facts.in_window    = op.ack.psn - row.una < row.sent_end - row.una;
-    facts.repeats_last = op.ack.kind == AckOk && upto == row.una;
+    facts.in_window    = is_live(row.state) && op.ack.psn - row.una < row.sent_end - row.una;
+    facts.repeats_last = is_live(row.state) && op.ack.kind == AckOk && upto == row.una;
     facts.progress     = progress != '0;
     facts.passes_nxt   = row.nxt - row.una < progress;
     facts.passes_req   = row.req_end - row.una < progress;

@@ -44,7 +44,7 @@ module requester_step
   // What an acknowledgement says about the peer's receive buffers.
   assign unlimited = op.ack.kind == AckOk ? op.ack.value == CreditsUnlimited : row.unlimited;
   assign refreshed = unlimited != row.unlimited || (!unlimited && facts.credits);
-  assign stale     = !(live && facts.in_window) && !(live && facts.repeats_last && refreshed);
+  assign stale     = !facts.in_window && !(facts.repeats_last && refreshed);
 
   // Beyond its credits a queue pair sends only what an acknowledgement must follow: a packet with
   // nothing outstanding before it (the probe), and one behind packets that have not asked for an ACK.
@@ -73,20 +73,20 @@ module requester_step
       end
       // A message that begins behind an RTS command waits for it, so it may open the queue pair.
       DoLoad: opens = may_open;
-      DoVisit:
-        if (may_open && !in_message) opens = 1'b1;
-        else if (facts.expired) begin
+      DoVisit: begin  // these three exclude each other: `in_message`, which comes late, decides little
+        opens = may_open && !in_message;
+        if (facts.expired && !may_open) begin
           outcome.timeout = !row.rnr_wait;
           retries         = !row.rnr_wait;
           rewinds         = row.rnr_wait;
-        end else begin
-          keeps = row.state == QpRts && facts.empty && !row.timer_on && !in_message && facts.silent && keep_room;
-          outcome.keep_alive = keeps;
         end
+        keeps = row.state == QpRts && facts.empty && !row.timer_on && !in_message && facts.silent && keep_room;
+        outcome.keep_alive = keeps;
+      end
       DoAck: begin
         outcome.stale_ack = stale;
         credited          = !stale;
-        if (live && facts.in_window) begin
+        if (facts.in_window) begin
           outcome.packet_seq_err = op.ack.kind == AckNakSeq;
           outcome.rnr_nak        = op.ack.kind == AckRnr;
           acks                   = 1'b1;

@@ -71,8 +71,8 @@ package roce_tx_pkg;
   typedef struct packed {
     // DoAck
     psn_t upto;          // everything before it has arrived
-    logic in_window;     // a packet that is outstanding
-    logic repeats_last;  // of what is known to have arrived; may still bring credits
+    logic in_window;     // a packet that is outstanding, of a live queue pair
+    logic repeats_last;  // of what is known to have arrived, likewise; may still bring credits
     logic progress;      // upto lies behind una
     logic passes_nxt;    // ... and behind a rewound nxt
     logic passes_req;

@@ -114,7 +114,7 @@ module segmenter
 
   // ---- the beat at hand ----------------------------------------------------------------------------
   logic [PayloadLenW-1:0] len, last_byte;
-  logic final_packet, at_end, wrong, closing, has_room, accept, commit_room;
+  logic final_packet, at_end, wrong, closing, has_room, accept;
   logic take, early, commit, slot_full, slot_done;
   logic [Lanes-1:0] keep_expected;
 
@@ -130,7 +130,13 @@ module segmenter
     closing = at_end || s_axis_data_tlast;
   end
 
-  assign has_room = CountW'(wr_q - tail_q) != ring_packets(mtu_q) && commit_room && store_wr_ready;
+  // Whether there is room in the ring and for a commit is known a cycle ahead; what goes meanwhile counts later.
+  logic full_q;
+  logic [2:0] commits;
+  logic [CountW-1:0] used, packets;
+  assign used     = CountW'(wr_q - tail_q);
+  assign packets  = ring_packets(mtu_q);
+  assign has_room = !full_q && store_wr_ready;
   assign accept   = s_axis_data_tvalid && s_axis_data_tready;
   assign take     = state_q == StData && accept;
   assign early    = take && cut_q && beat_q == '0 && !closing;
@@ -202,6 +208,8 @@ module segmenter
       left_q  <= left_q - 32'(mtu_bytes(mtu_q));
       first_q <= 1'b0;
     end
+    full_q      <= commits > 3'd2 || (slot_done ? used == packets - 1'b1 : used == packets);
+    if (view.loaded) full_q <= CountW'(view.wr - view.tail) == ring_packets(view.mtu);  // no commit waits
     committed_q <= early || (committed_q && !slot_done);
     if (keep_valid && keep_room) begin
       keep_pending_q <= 1'b1;
@@ -264,20 +272,19 @@ module segmenter
   assign refused_valid = state_q == StRefuse;
   assign refused       = '{tag: desc_q.tag, reserved: '0, status: WcFlushErr, qp: desc_q.qp};
 
-  // Commits wait here while the requester is busy; a load must not overtake them.
-  logic [2:0] commits;
+  // Commits wait here while the requester is busy; a load must not overtake them, so all are of one queue pair.
   logic unused_commit_ready;
-  sync_fifo #(.W(9), .DEPTH(4)) u_commits (
+  sync_fifo #(.W(1), .DEPTH(4)) u_commits (
     .clk, .rst,
-    .s_data ({desc_q.qp, state_q == StBadLength || (state_q == StData && wrong)}),
+    .s_data (state_q == StBadLength || (state_q == StData && wrong)),
     .s_valid(commit),
     .s_ready(unused_commit_ready),
-    .m_data ({commit_qp, commit_bad}),
+    .m_data (commit_bad),
     .m_valid(commit_valid),
     .m_ready(commit_ready),
     .level  (commits)
   );
-  assign commit_room = commits < 3'd4;
+  always_ff @(posedge clk) if (commit) commit_qp <= desc_q.qp;
   assign load_valid  = state_q == StLoad && !commit_valid;
   assign in_message  = state_q != StIdle;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Chooses which queue pair sends its next packet: round robin among those that have one and whose
 // congestion control lets them start. After a grant it pauses GapCycles, so that the pacer has
-// been charged and `ready` is true again before the next choice.
+// been charged and `ready` is true again before the next choice. Among more than 16 it chooses a cycle longer.
 module tx_scheduler
   import penstock_pkg::*;
 #(
@@ -17,22 +17,36 @@ module tx_scheduler
   output qp_t             grant_qp,
   input  logic            grant_ready
 );
-  logic choice_valid, take;
+  logic choice_valid, choosing, take;
   qp_t choice;
   logic [$clog2(GapCycles+1)-1:0] gap_q;
 
-  assign take = room && gap_q == '0 && !grant_valid;
+  assign take = room && gap_q == '0 && !grant_valid && !choosing;
 
-  arbiter_rr #(.N(N_QP)) u_arbiter (
-    .clk, .rst,
-    .req  (ready & eligible),
-    .take,
-    .valid(choice_valid),
-    .index(choice)
-  );
+  if (N_QP <= 16) begin : g_few
+    logic any;
+    arbiter_rr #(.N(N_QP)) u_arbiter (
+      .clk, .rst,
+      .req  (ready & eligible),
+      .take,
+      .valid(any),
+      .index(choice)
+    );
+    assign choosing     = 1'b0;
+    assign choice_valid = take && any;
+  end else begin : g_many
+    arbiter_rr_wide #(.N(N_QP)) u_arbiter (
+      .clk, .rst,
+      .req    (ready & eligible),
+      .start  (take),
+      .started(choosing),
+      .valid  (choice_valid),
+      .index  (choice)
+    );
+  end
 
   always_ff @(posedge clk) begin
-    if (take && choice_valid) begin
+    if (choice_valid) begin
       grant_valid <= 1'b1;
       grant_qp    <= choice;
     end

@@ -38,8 +38,8 @@ module message_mux
   output logic                m_axis_data_tlast
 );
   // ---- descriptors ------------------------------------------------------------------------------------
-  logic source, waits_q, waiting_source_q, last_source_q, order_room, taken;
-  desc_t desc;
+  logic source, waits_q, waiting_source_q, last_source_q, order_room, taken, has_payload;
+  desc_t users, sources;
 
   always_comb begin
     // A descriptor that has been shown stays until it is taken.
@@ -48,8 +48,10 @@ module message_mux
     else source = s_axis_source_desc_tvalid;
   end
 
-  assign desc                      = source ? s_axis_source_desc_tdata : s_axis_desc_tdata;
-  assign m_axis_desc_tdata         = desc;
+  assign users                     = s_axis_desc_tdata;
+  assign sources                   = s_axis_source_desc_tdata;
+  assign has_payload               = source ? sources.length != '0 : users.length != '0;
+  assign m_axis_desc_tdata         = source ? sources : users;
   assign m_axis_desc_tvalid        = (source ? s_axis_source_desc_tvalid : s_axis_desc_tvalid) && order_room;
   assign taken                     = m_axis_desc_tvalid && m_axis_desc_tready;
   assign s_axis_desc_tready        = m_axis_desc_tready && order_room && !source;
@@ -72,7 +74,7 @@ module message_mux
   sync_fifo #(.W(1), .DEPTH(4)) u_order (
     .clk, .rst,
     .s_data (source),
-    .s_valid(taken && desc.length != '0),
+    .s_valid(taken && has_payload),
     .s_ready(order_room),
     .m_data (data_source),
     .m_valid(data_open),

@@ -10,24 +10,32 @@ module message_pace (
   output logic        allowed,
   input  logic        take
 );
-  logic [31:0] elapsed_q;
-  logic [32:0] elapsed;
-  logic [15:0] credit_q, credit_left;
+  logic [31:0] left_q;  // cycles of the interval, with this one
+  logic [15:0] credit_q, credit_left, renewal;
   logic [16:0] sum;
-  logic tick;
+  // `take` comes late in its cycle: it is counted in the next one, and what it decides here is decided by flags.
+  logic always_q, some_q, tick_q, taken_q, more, one;
 
-  assign elapsed     = 33'(elapsed_q) + 33'd1;  // with this cycle
-  assign tick        = elapsed >= 33'(interval) && interval != '0;
-  assign credit_left = credit_q - 16'(take && credit_q != '0);
-  assign sum         = 17'(credit_left) + 17'(burst == '0 ? 16'd1 : burst);
-  assign allowed     = interval == '0 || credit_q != '0;
+  assign allowed     = always_q || some_q;
+  assign renewal     = burst == '0 ? 16'd1 : burst;
+  assign credit_left = credit_q - 16'(taken_q);
+  assign sum         = 17'(credit_left) + 17'(renewal);
+  assign more        = credit_q[15:2] != '0 || (credit_q[1] && (credit_q[0] || !taken_q));  // above one, less taken_q
+  assign one         = !more && (credit_q[1] || (credit_q[0] && !taken_q));
 
   always_ff @(posedge clk) begin
-    elapsed_q <= tick ? '0 : elapsed[31:0];
-    credit_q  <= !tick ? credit_left : sum[16] ? '1 : sum[15:0];
+    always_q <= interval == '0;
+    left_q   <= tick_q ? interval : left_q - 32'd1;
+    tick_q   <= tick_q ? interval == 32'd1 : left_q == 32'd2;
+    taken_q  <= take && some_q;
+    some_q   <= tick_q || more || (one && !take);
+    credit_q <= !tick_q ? credit_left : sum[16] ? '1 : sum[15:0];
     if (load || rst) begin
-      elapsed_q <= '0;
-      credit_q  <= rst ? '0 : burst == '0 ? 16'd1 : burst;
+      left_q   <= interval;
+      tick_q   <= interval == 32'd1;
+      taken_q  <= 1'b0;
+      some_q   <= !rst;
+      credit_q <= rst ? '0 : renewal;
     end
   end
 endmodule

@@ -23,7 +23,7 @@ module message_planner
   logic run_q, stops_q, stops, length_valid, allowed, take, last_of_run;
   logic [31:0] length, left_q, slot_q;
   logic [63:0] event_q, raddr_q;
-  qp_t qp_q, qp;
+  qp_t qp_q;
 
   assign running      = run_q;
   assign event_number = event_q;
@@ -47,14 +47,13 @@ module message_planner
   logic round_ends;
   logic [31:0] next_slot;
   assign next_slot  = slot_q + 32'd1;
-  assign qp         = qp_q < cfg.qp_first || qp_q > cfg.qp_last ? cfg.qp_first : qp_q;
-  assign round_ends = qp >= cfg.qp_last;
+  assign round_ends = qp_q >= cfg.qp_last;
 
   always_ff @(posedge clk) begin
     if (take) begin
       event_q <= event_q + 64'd1;
       left_q  <= left_q - 32'd1;
-      qp_q    <= round_ends ? cfg.qp_first : qp + 8'd1;
+      qp_q    <= round_ends ? cfg.qp_first : qp_q + 8'd1;
       // Every queue pair has its own memory: the address moves on once all have had it.
       if (round_ends) begin
         slot_q  <= next_slot;
@@ -71,6 +70,7 @@ module message_planner
     if (start) begin
       run_q  <= 1'b1;
       left_q <= cfg.count;
+      if (qp_q < cfg.qp_first || qp_q > cfg.qp_last) qp_q <= cfg.qp_first;
     end
     if ((start && cfg.restart) || rst) begin
       event_q <= cfg.first_event;
@@ -94,7 +94,7 @@ module message_planner
     in_ring:  cfg.in_ring,
     with_imm: cfg.with_imm,
     verb:     cfg.verb,
-    qp:       qp
+    qp:       qp_q
   };
 
   wire unused = &{1'b0, cfg.generator, cfg.prbs_invert, cfg.prbs_seed, cfg.replay_blocks};  // the payload's

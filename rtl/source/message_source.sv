@@ -64,28 +64,31 @@ module message_source
 
   // ---- beats ----------------------------------------------------------------------------------------
   logic [31:0] left_q;  // bytes of the message from this beat on
-  logic last_q, word_valid, take, ends, anew;
+  logic [LaneW-1:0] tail_q;  // bytes of this beat, 0 = all
+  logic last_q, word_valid, take, ends, anew_q;
   logic [LaneW:0] n_bytes;
 
   assign m_axis_data_tvalid = active_q && word_valid;
   assign m_axis_data_tlast  = last_q;
   assign m_axis_data_tkeep  = {Lanes{1'b1}} >> ((LaneW + 1)'(Lanes) - n_bytes);
-  assign n_bytes            = last_q ? left_q[LaneW:0] : (LaneW + 1)'(Lanes);
+  assign n_bytes            = {tail_q == '0, tail_q};
   assign take               = m_axis_data_tvalid && m_axis_data_tready;
   assign ends               = take && last_q;
   assign length_ready       = !active_q || ends;
-  assign anew               = (begins && cfg.restart) || rst;
 
   always_ff @(posedge clk) begin
     if (take) begin
       left_q <= left_q - 32'(Lanes);
       last_q <= left_q <= 32'(2 * Lanes);
+      tail_q <= left_q <= 32'(2 * Lanes) ? left_q[LaneW-1:0] : '0;
     end
     if (length_ready) begin
       active_q <= length_valid;
       left_q   <= length;
       last_q   <= length <= 32'(Lanes);
+      tail_q   <= length <= 32'(Lanes) ? length[LaneW-1:0] : '0;
     end
+    anew_q <= (begins && cfg.restart) || rst;  // the first length takes longer
     if (rst) active_q <= 1'b0;
   end
 
@@ -95,20 +98,20 @@ module message_source
 
   prbs31 #(.DATA_W(DATA_W)) u_prbs (
     .clk,
-    .load(anew), .seed(cfg.prbs_seed),
-    .take(take && cfg.generator == GenPrbs), .n_bytes,
+    .load(anew_q), .seed(cfg.prbs_seed),
+    .take(take && cfg.generator == GenPrbs), .n_bytes(tail_q),
     .word(prbs_word)
   );
   word_counter #(.DATA_W(DATA_W)) u_counter (
     .clk,
-    .load(anew),
+    .load(anew_q),
     .take(take && cfg.generator == GenCounter), .n_bytes,
     .word(counter_word)
   );
   replay_memory #(.DATA_W(DATA_W)) u_replay (
     .clk, .rst,
     .blocks(cfg.replay_blocks),
-    .load(anew),
+    .load(anew_q),
     .take(take && cfg.generator == GenReplay), .last(last_q),
     .word(replay_word), .valid(replay_valid),
     .req(replay_req), .rsp(replay_rsp)
@@ -131,7 +134,7 @@ module message_source
     if (ends) status.messages <= status.messages + 64'd1;
     if (take) status.bytes <= status.bytes + 64'(n_bytes);
     if (m_axis_data_tvalid && !m_axis_data_tready) status.stalled <= status.stalled + 64'd1;
-    if (anew || clear) begin
+    if (anew_q || clear) begin
       status.messages <= '0;
       status.bytes    <= '0;
       status.stalled  <= '0;

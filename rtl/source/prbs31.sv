@@ -7,13 +7,13 @@
 // every power of two f. So each step makes 28f bits of what is there, and 512 bits are six XORs deep.
 module prbs31 #(
   parameter  int unsigned DATA_W = 64,
-  localparam int unsigned CountW = $clog2(DATA_W / 8) + 1
+  localparam int unsigned CountW = $clog2(DATA_W / 8)
 ) (
   input  logic              clk,
   input  logic              load,
   input  logic [30:0]       seed,     // the 31 bits before the first, oldest in bit 0; 0 means all ones
   input  logic              take,
-  input  logic [CountW-1:0] n_bytes,  // 1 .. DATA_W/8, of the word that is taken
+  input  logic [CountW-1:0] n_bytes,  // of the word that is taken; 0: all
   output logic [DATA_W-1:0] word
 );
   if (DATA_W < 64 || DATA_W > 512) begin : g_bad_width
@@ -36,8 +36,14 @@ module prbs31 #(
     return b[702:31];
   endfunction
 
+  // The last 31 of the bits that are taken: one choice of as many as a word has bytes.
   function automatic logic [30:0] moved_on(logic [DATA_W+30:0] bits, logic [CountW-1:0] bytes);
-    return 31'(bits >> {bytes, 3'b000});
+    logic [DATA_W/8-1:0] choice;
+    for (int b = 0; b < 31; b++) begin
+      choice[0] = bits[DATA_W+b];  // all
+      for (int i = 1; i < int'(DATA_W / 8); i++) choice[i] = bits[8*i+b];
+      moved_on[b] = choice[bytes];
+    end
   endfunction
 
   logic [30:0] state_q;  // the 31 bits before `word`
@@ -45,7 +51,6 @@ module prbs31 #(
 
   always_comb begin
     if (load) next = seed == '0 ? '1 : seed;
-    else if (n_bytes == CountW'(DATA_W / 8)) next = word[DATA_W-1-:31];
     else next = moved_on({word, state_q}, n_bytes);
   end
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Lengths of messages, each of min .. max as likely as the next: min + ((max - min + 1) * x) / 2^32
 // with x the states of xorshift32 behind `seed`, one for each message. One length a cycle.
-// max <= min gives min; a length of 0, which no message can have, becomes 1.
+// max <= min gives min; a length of 0, which no message can have, becomes 1. The first comes four cycles after `load`.
 module random_lengths
   import source_pkg::*;
 (
@@ -15,24 +15,29 @@ module random_lengths
   output logic        valid,
   input  logic        take
 );
-  logic [31:0] state_q, drawn_now, span_q, drawn_length;
-  logic [63:0] product_q;
+  logic [31:0] state_q, span_q, drawn_length;
+  logic [1:0][1:0][31:0] parts_q;  // of the product: half i of the state with half j of the span
+  logic [33:0] middle_q;
+  logic [31:0] base_q;
   logic [32:0] range;  // max - min, its highest bit the borrow
-  logic [1:0] valid_q;
+  logic [3:0] valid_q;
   logic step;
 
   assign step         = !valid || take;
-  assign valid        = valid_q[1];
-  assign drawn_now    = drawn(state_q);
-  assign drawn_length = min + product_q[63:32];
+  assign valid        = valid_q[3];
+  assign drawn_length = base_q + 32'(middle_q[33:16]);
   assign range        = 33'(max) - 33'(min);
 
   always_ff @(posedge clk) begin
     if (step) begin
-      state_q   <= drawn_now;
-      product_q <= 64'(drawn_now) * 64'(span_q);
-      length    <= drawn_length == '0 ? 32'd1 : drawn_length;
-      valid_q   <= {valid_q[0], 1'b1};
+      state_q  <= drawn(state_q);
+      for (int i = 0; i < 2; i++) begin
+        for (int j = 0; j < 2; j++) parts_q[i][j] <= 32'(state_q[16*i+:16]) * 32'(span_q[16*j+:16]);
+      end
+      middle_q <= 34'(parts_q[0][1]) + 34'(parts_q[1][0]) + 34'(parts_q[0][0][31:16]);
+      base_q   <= min + parts_q[1][1];
+      length   <= drawn_length == '0 ? 32'd1 : drawn_length;
+      valid_q  <= {valid_q[2:0], 1'b1};
     end
     if (load) begin
       span_q  <= range[32] ? '0 : range[31:0] + 32'd1;  // a span of one gives min, as none does
@@ -46,5 +51,5 @@ module random_lengths
     end
   end
 
-  wire unused = &{1'b0, product_q[31:0]};
+  wire unused = &{1'b0, middle_q[15:0], parts_q[0][0][15:0]};
 endmodule
