@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::net::Ipv4Addr;
 
-use penstock_wire::{Ecn, MacControl, Packet, MIN_FRAME_LEN, WIRE_OVERHEAD};
+use penstock_wire::{Ecn, FiveTuple, MacControl, Packet, MIN_FRAME_LEN, WIRE_OVERHEAD};
 
 use crate::engine::Core;
 use crate::link::LinkParams;
@@ -34,8 +34,8 @@ pub struct PortId(pub u16);
 pub struct Frame {
     packet: Box<Packet>,
     frame_len: u32,
-    /// Of what a station has sent: where to and in which class.
-    ip_dst: Ipv4Addr,
+    /// Of what a station has sent: whose it is, where to, and in which class.
+    flow: FiveTuple,
     dscp: u8,
     kind: FrameKind,
     carries_data: bool,
@@ -47,11 +47,15 @@ pub struct Frame {
 /// What a frame is, as far as a hop asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FrameKind {
-    /// RoCE or TCP: `ip_dst` and `dscp` hold.
+    /// RoCE or TCP: `flow` and `dscp` hold.
     Addressed,
     Control,
     Other,
 }
+
+/// Stands for the flow of a frame that says nothing of one.
+const NO_FLOW: FiveTuple =
+    FiveTuple { src: Ipv4Addr::UNSPECIFIED, dst: Ipv4Addr::UNSPECIFIED, protocol: 0, sport: 0, dport: 0 };
 
 /// So many places are kept of frames that were received.
 const SPARE: usize = 1 << 16;
@@ -63,20 +67,22 @@ impl Frame {
 
     #[inline]
     fn boxed(packet: Box<Packet>) -> Self {
-        let (ip_dst, dscp, kind, carries_data, is_ecn_capable) = match &*packet {
+        let (dscp, kind, carries_data, is_ecn_capable) = match &*packet {
             Packet::Roce(packet) => {
-                let carries_data = !packet.payload.is_empty();
-                (packet.ip_dst, packet.dscp, FrameKind::Addressed, carries_data, packet.ecn.is_capable())
+                (packet.dscp, FrameKind::Addressed, !packet.payload.is_empty(), packet.ecn.is_capable())
             }
             Packet::Tcp(packet) => {
-                let carries_data = !packet.payload.is_empty();
-                (packet.ip_dst, packet.dscp, FrameKind::Addressed, carries_data, packet.ecn.is_capable())
+                (packet.dscp, FrameKind::Addressed, !packet.payload.is_empty(), packet.ecn.is_capable())
             }
-            Packet::MacControl { .. } => (Ipv4Addr::UNSPECIFIED, 0, FrameKind::Control, false, false),
-            Packet::Cnm(_) | Packet::Raw(_) => (Ipv4Addr::UNSPECIFIED, 0, FrameKind::Other, false, false),
+            Packet::MacControl { .. } => (0, FrameKind::Control, false, false),
+            Packet::Cnm(_) | Packet::Raw(_) => (0, FrameKind::Other, false, false),
+        };
+        let flow = match kind {
+            FrameKind::Addressed => FiveTuple::of(&packet).unwrap_or(NO_FLOW),
+            FrameKind::Control | FrameKind::Other => NO_FLOW,
         };
         let frame_len = packet.frame_len() as u32;
-        Frame { packet, frame_len, ip_dst, dscp, kind, carries_data, is_ecn_capable, fcs_ok: true }
+        Frame { packet, frame_len, flow, dscp, kind, carries_data, is_ecn_capable, fcs_ok: true }
     }
 
     /// With a frame check sequence that is right or not.
@@ -98,10 +104,10 @@ impl Frame {
         self.kind == FrameKind::Control
     }
 
-    /// Destination and DSCP of what a station has sent, without a look at the packet.
+    /// Flow and DSCP of what a station has sent, without a look at the packet.
     #[inline]
-    pub(crate) fn addressed(&self) -> Option<(Ipv4Addr, u8)> {
-        (self.kind == FrameKind::Addressed).then_some((self.ip_dst, self.dscp))
+    pub(crate) fn addressed(&self) -> Option<(&FiveTuple, u8)> {
+        (self.kind == FrameKind::Addressed).then_some((&self.flow, self.dscp))
     }
 
     #[inline]

@@ -18,7 +18,7 @@ use crate::pause::CLASSES;
 #[inline]
 pub(super) fn route_of(frame: &Frame) -> Option<(Ipv4Addr, usize)> {
     match frame.addressed() {
-        Some((destination, dscp)) => Some((destination, usize::from(dscp >> 3) % CLASSES)),
+        Some((flow, dscp)) => Some((flow.dst, usize::from(dscp >> 3) % CLASSES)),
         None => destination_and_class(frame.packet()),
     }
 }
@@ -42,7 +42,15 @@ pub(super) fn destination_and_class(packet: &Packet) -> Option<(Ipv4Addr, usize)
     }
 }
 
-/// The flow by which a path is chosen. A QCN message takes one of the paths of its flow's way back.
+/// The flow by which a frame's path is chosen.
+pub(super) fn flow_of(frame: &Frame) -> Option<FiveTuple> {
+    match frame.addressed() {
+        Some((flow, _)) => Some(*flow),
+        None => flow(frame.packet()),
+    }
+}
+
+/// The same of a packet. A QCN message takes one of the paths of its flow's way back.
 pub(super) fn flow(packet: &Packet) -> Option<FiveTuple> {
     match packet {
         Packet::Cnm(cnm) => {

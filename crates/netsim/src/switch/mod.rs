@@ -216,7 +216,7 @@ impl Switch {
 impl Switch {
     fn forward(&mut self, ingress: u16, mut frame: Frame, out: &mut Outbox) {
         let route = classify::route_of(&frame).and_then(|(destination, class)| {
-            let port = self.routes.port(destination, || classify::flow(frame.packet()))?;
+            let port = self.routes.port(destination, || classify::flow_of(&frame))?;
             (usize::from(port.0) < self.ports.len()).then_some((port, class))
         });
         let Some((egress, class)) = route else {

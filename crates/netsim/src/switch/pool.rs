@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The frames of all queues of a switch in one array, each queue a list through it.
-//! Promise: first in, first out per queue; no allocation once the array has the size of the fullest moment, and the
-//! place freed last is used first, so that short queues stay in the cache.
+//! The frames of all queues of a switch in blocks, each queue a list of them.
+//! Promise: first in, first out per queue, side by side in memory; no allocation once there are as many blocks as in the
+//! fullest moment, and the block freed last is used first, so that short queues stay in the cache.
 
 use crate::node::Frame;
 
@@ -16,14 +16,18 @@ pub(super) struct Held {
     pub(super) class: u8,
 }
 
-#[derive(Debug)]
-struct Place {
-    frame: Option<Frame>,
-    held: Held,
+/// Frames of a block.
+const BLOCK: u32 = 16;
+
+/// Frames that wait one behind the other.
+#[derive(Debug, Default)]
+struct Block {
+    places: [Option<(Frame, Held)>; BLOCK as usize],
+    /// The block behind it, of its queue or of those that are free.
     next: u32,
 }
 
-/// First and last place of one queue.
+/// First and last place of one queue: numbers of blocks, times their length, and of places in them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List {
     head: u32,
@@ -38,55 +42,74 @@ impl Default for List {
 
 #[derive(Debug)]
 pub(super) struct Pool {
-    places: Vec<Place>,
+    blocks: Vec<Box<Block>>,
     free: u32,
 }
 
 impl Pool {
     pub(super) fn new() -> Self {
-        Pool { places: Vec::new(), free: NONE }
+        Pool { blocks: Vec::new(), free: NONE }
     }
 
     pub(super) fn push(&mut self, list: &mut List, frame: Frame, held: Held) {
-        let at = self.free;
-        let at = if at == NONE {
-            self.places.push(Place { frame: Some(frame), held, next: NONE });
-            self.places.len() as u32 - 1
+        if list.is_empty() {
+            list.head = self.take_block() * BLOCK;
+            list.tail = list.head;
+        } else if list.tail % BLOCK < BLOCK - 1 {
+            list.tail += 1;
         } else {
-            let place = &mut self.places[at as usize];
-            self.free = place.next;
-            place.frame = Some(frame);
-            place.held = held;
-            place.next = NONE;
-            at
-        };
-        if list.head == NONE {
-            list.head = at;
-        } else {
-            self.places[list.tail as usize].next = at;
+            let block = self.take_block();
+            self.blocks[(list.tail / BLOCK) as usize].next = block;
+            list.tail = block * BLOCK;
         }
-        list.tail = at;
+        self.blocks[(list.tail / BLOCK) as usize].places[(list.tail % BLOCK) as usize] = Some((frame, held));
+    }
+
+    #[inline]
+    fn take_block(&mut self) -> u32 {
+        let at = self.free;
+        if at == NONE {
+            self.blocks.push(Box::default());
+            return self.blocks.len() as u32 - 1;
+        }
+        self.free = self.blocks[at as usize].next;
+        at
     }
 
     /// Length of the first frame of a queue that is not empty.
     pub(super) fn head_bytes(&self, list: List) -> u32 {
-        self.places[list.head as usize].held.bytes
+        self.at(list.head).map_or(0, |held| held.bytes)
+    }
+
+    fn at(&self, place: u32) -> Option<Held> {
+        let block = self.blocks.get((place / BLOCK) as usize)?;
+        block.places[(place % BLOCK) as usize].as_ref().map(|(_, held)| *held)
     }
 
     pub(super) fn pop(&mut self, list: &mut List) -> Option<(Frame, Held)> {
         let at = list.head;
-        let place = self.places.get_mut(at as usize)?;
-        let frame = place.frame.take()?;
-        let held = place.held;
-        list.head = std::mem::replace(&mut place.next, self.free);
-        self.free = at;
-        Some((frame, held))
+        let block = self.blocks.get_mut((at / BLOCK) as usize)?;
+        let first = block.places[(at % BLOCK) as usize].take()?;
+        let is_last = at == list.tail;
+        if is_last || at % BLOCK == BLOCK - 1 {
+            let next = std::mem::replace(&mut block.next, self.free);
+            self.free = at / BLOCK;
+            *list = if is_last { List::default() } else { List { head: next * BLOCK, ..*list } };
+        } else {
+            list.head += 1;
+        }
+        Some(first)
     }
 
     /// The frames of a queue from the first to the last, for diagnosis.
     pub(super) fn iter(&self, list: List) -> impl Iterator<Item = Held> + '_ {
-        let first = self.places.get(list.head as usize);
-        std::iter::successors(first, |place| self.places.get(place.next as usize)).map(|place| place.held)
+        let behind = move |place: &u32| match *place {
+            last if last == list.tail => None,
+            place if place % BLOCK == BLOCK - 1 => Some(self.blocks[(place / BLOCK) as usize].next * BLOCK),
+            place => Some(place + 1),
+        };
+        let first = (!list.is_empty()).then_some(list.head);
+        std::iter::successors(first, behind).filter_map(|place| self.at(place))
     }
 }
 
@@ -106,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_queue_is_first_in_first_out(
-            ops in proptest::collection::vec((0usize..3, proptest::option::of(0u32..5000)), 0..300)
+            ops in proptest::collection::vec((0usize..3, proptest::option::weighted(0.6, 0u32..5000)), 0..600)
         ) {
             let (mut pool, mut lists) = (Pool::new(), [List::default(); 3]);
             let mut models: [VecDeque<u32>; 3] = Default::default();
@@ -130,8 +153,9 @@ mod tests {
                 }
                 prop_assert!(pool.iter(lists[queue]).map(|held| held.bytes).eq(models[queue].iter().copied()));
                 prop_assert_eq!(lists[queue].is_empty(), models[queue].is_empty());
-                fullest = fullest.max(models.iter().map(VecDeque::len).sum());
-                prop_assert_eq!(pool.places.len(), fullest);
+                // of a queue's blocks the first and the last may be as good as empty
+                fullest = fullest.max(models.iter().map(|model| model.len().div_ceil(BLOCK as usize) + 1).sum());
+                prop_assert!(pool.blocks.len() <= fullest);
             }
         }
     }
