@@ -194,7 +194,7 @@ impl Node for BoardNode {
         // Frames on one link arrive in order but for those that a fault delayed: those go behind.
         let earliest = self.ingress.back().map_or(0, |last| last.cycle);
         let cycle = first_octet.div_ceil(CYCLE_PS).max(earliest);
-        self.ingress.push_back(Ingress { cycle, frame: frame_bytes, fcs_ok: frame.fcs_ok });
+        self.ingress.push_back(Ingress { cycle, frame: frame_bytes, fcs_ok: frame.fcs_ok() });
     }
 
     fn on_timer(&mut self, now: Time, _token: u64, out: &mut Outbox) {

@@ -14,6 +14,7 @@ use crate::node::{Frame, Node, NodeId, Outbox, PortId, Spare};
 use crate::port::{Ahead, Owner, Port, Side, NO_TAP};
 use crate::queue::{EventQueue, Key};
 use crate::rng::Stream;
+use crate::switch::Switch;
 use crate::trace::{NameNumber, TraceError, TraceSink};
 use crate::units::Time;
 
@@ -185,6 +186,7 @@ impl Core {
 
     /// The rest of `transmit` for a port that is not plain: capture, faults, hand-over ahead of time.
     fn transmit_aside(&mut self, node: NodeId, index: u32, serialisation: Time, arrival: Time, mut frame: Frame) {
+        frame.show_mark();
         let (sender, side) = (&self.ports[index as usize], &mut self.sides[index as usize]);
         if let (true, Some(capture)) = (side.tap != NO_TAP, &mut self.capture) {
             let settled = self.now.saturating_sub(self.longest_lag);
@@ -359,7 +361,8 @@ impl Engine {
             wants_tx_done: self.nodes[node.0 as usize].wants_tx_done(),
             is_plain: side.is_plain(),
         });
-        self.core.owners.push(Owner { node: node.0, number, looks_ahead: lookahead > Time::ZERO });
+        let is_switch = (&*self.nodes[node.0 as usize] as &dyn Any).is::<Switch>();
+        self.core.owners.push(Owner { node: node.0, number, looks_ahead: lookahead > Time::ZERO, is_switch });
         self.core.sides.push(side);
         let table = &mut self.core.port_of[node.0 as usize];
         if table.len() <= usize::from(number.0) {
@@ -518,13 +521,16 @@ impl Engine {
             let node = &mut self.nodes[index as usize];
             return node.on_timer(now, number, &mut Outbox { core, node: NodeId(index) });
         }
-        let Owner { node, number: port, looks_ahead } = core.owners[index as usize];
+        let Owner { node, number: port, looks_ahead, is_switch } = core.owners[index as usize];
         if kind == Kind::TxDone {
             return self.nodes[node as usize].on_tx_done(now, port, &mut Outbox { core, node: NodeId(node) });
         }
         core.free_slots.push(number as u32);
         let arrival = if looks_ahead { core.arrivals[number as usize] } else { now };
-        let Some(frame) = core.in_flight[number as usize].take() else { return };
+        let Some(mut frame) = core.in_flight[number as usize].take() else { return };
+        if !is_switch {
+            frame.show_mark();
+        }
         self.nodes[node as usize].on_frame(arrival, port, frame, &mut Outbox { core, node: NodeId(node) });
     }
 

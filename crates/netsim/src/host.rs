@@ -262,7 +262,7 @@ impl<A: HostApp> Node for Host<A> {
             return;
         }
         self.stats.rx_frames += 1;
-        if frame.fcs_ok {
+        if frame.fcs_ok() {
             self.handle_frame(frame.into_packet(), out);
         } else {
             self.stats.fcs_errors += 1;

@@ -212,7 +212,7 @@ impl Wire {
         }
         if self.random.happens(faults.corrupt) {
             self.stats.corrupted += 1;
-            frame.fcs_ok = false;
+            frame.spoil_fcs();
         }
         if self.random.happens(faults.corrupt_undetected) && !matches!(frame.packet(), Packet::MacControl { .. }) {
             self.stats.corrupted_undetected += 1;
@@ -234,5 +234,5 @@ fn flip_a_bit(frame: &mut Frame, random: &mut Stream) {
         let at = ETHERNET_HEADER + random.below((bytes.len() - ETHERNET_HEADER) as u64) as usize;
         bytes[at] ^= 1 << random.below(8);
     }
-    *frame = Frame::new(Packet::Raw(Bytes::from(bytes))).with_fcs(frame.fcs_ok);
+    *frame = Frame::new(Packet::Raw(Bytes::from(bytes))).with_fcs(frame.fcs_ok());
 }

@@ -37,20 +37,43 @@ pub struct Frame {
     /// Of what a station has sent: whose it is, where to, and in which class.
     flow: FiveTuple,
     dscp: u8,
-    kind: FrameKind,
-    carries_data: bool,
-    is_ecn_capable: bool,
-    /// False after bit errors that the Ethernet FCS catches; a receiver counts such a frame and drops it.
-    pub fcs_ok: bool,
+    /// All that is yes or no, in one byte: so it is copied by whole words, as often as a frame is.
+    traits: Traits,
 }
 
-/// What a frame is, as far as a hop asks.
+/// Some of the constants, as a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FrameKind {
+struct Traits(u8);
+
+impl Traits {
+    const NONE: u8 = 0;
     /// RoCE or TCP: `flow` and `dscp` hold.
-    Addressed,
-    Control,
-    Other,
+    const ADDRESSED: u8 = 1;
+    /// A pause or PFC frame.
+    const CONTROL: u8 = 1 << 1;
+    const CARRIES_DATA: u8 = 1 << 2;
+    const ECN_CAPABLE: u8 = 1 << 3;
+    /// A switch has said congestion experienced, which the packet does not show yet.
+    const MARKED: u8 = 1 << 4;
+    /// There were bit errors that the Ethernet FCS catches.
+    const BAD_FCS: u8 = 1 << 5;
+
+    #[inline]
+    fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+
+    #[inline]
+    fn set(&mut self, flag: u8, on: bool) {
+        self.0 = self.0 & !flag | if on { flag } else { 0 };
+    }
+
+    /// Of a packet with addresses.
+    fn addressed(has_payload: bool, is_ecn_capable: bool) -> u8 {
+        let data = if has_payload { Self::CARRIES_DATA } else { 0 };
+        let ecn = if is_ecn_capable { Self::ECN_CAPABLE } else { 0 };
+        Self::ADDRESSED | data | ecn
+    }
 }
 
 /// Stands for the flow of a frame that says nothing of one.
@@ -67,27 +90,37 @@ impl Frame {
 
     #[inline]
     fn boxed(packet: Box<Packet>) -> Self {
-        let (dscp, kind, carries_data, is_ecn_capable) = match &*packet {
+        let (dscp, traits) = match &*packet {
             Packet::Roce(packet) => {
-                (packet.dscp, FrameKind::Addressed, !packet.payload.is_empty(), packet.ecn.is_capable())
+                (packet.dscp, Traits::addressed(!packet.payload.is_empty(), packet.ecn.is_capable()))
             }
             Packet::Tcp(packet) => {
-                (packet.dscp, FrameKind::Addressed, !packet.payload.is_empty(), packet.ecn.is_capable())
+                (packet.dscp, Traits::addressed(!packet.payload.is_empty(), packet.ecn.is_capable()))
             }
-            Packet::MacControl { .. } => (0, FrameKind::Control, false, false),
-            Packet::Cnm(_) | Packet::Raw(_) => (0, FrameKind::Other, false, false),
+            Packet::MacControl { .. } => (0, Traits::CONTROL),
+            Packet::Cnm(_) | Packet::Raw(_) => (0, Traits::NONE),
         };
-        let flow = match kind {
-            FrameKind::Addressed => FiveTuple::of(&packet).unwrap_or(NO_FLOW),
-            FrameKind::Control | FrameKind::Other => NO_FLOW,
-        };
+        let traits = Traits(traits);
+        let flow = if traits.has(Traits::ADDRESSED) { FiveTuple::of(&packet) } else { None };
         let frame_len = packet.frame_len() as u32;
-        Frame { packet, frame_len, flow, dscp, kind, carries_data, is_ecn_capable, fcs_ok: true }
+        Frame { packet, frame_len, flow: flow.unwrap_or(NO_FLOW), dscp, traits }
     }
 
     /// With a frame check sequence that is right or not.
-    pub fn with_fcs(self, fcs_ok: bool) -> Self {
-        Frame { fcs_ok, ..self }
+    pub fn with_fcs(mut self, fcs_ok: bool) -> Self {
+        self.traits.set(Traits::BAD_FCS, !fcs_ok);
+        self
+    }
+
+    /// False after bit errors that the Ethernet FCS catches; a receiver counts such a frame and drops it.
+    #[inline]
+    pub fn fcs_ok(&self) -> bool {
+        !self.traits.has(Traits::BAD_FCS)
+    }
+
+    /// There were bit errors.
+    pub(crate) fn spoil_fcs(&mut self) {
+        self.traits.set(Traits::BAD_FCS, true);
     }
 
     pub fn packet(&self) -> &Packet {
@@ -101,22 +134,33 @@ impl Frame {
     /// Whether it is a pause or PFC frame.
     #[inline]
     pub(crate) fn is_control(&self) -> bool {
-        self.kind == FrameKind::Control
+        self.traits.has(Traits::CONTROL)
     }
 
     /// Flow and DSCP of what a station has sent, without a look at the packet.
     #[inline]
     pub(crate) fn addressed(&self) -> Option<(&FiveTuple, u8)> {
-        (self.kind == FrameKind::Addressed).then_some((&self.flow, self.dscp))
+        self.traits.has(Traits::ADDRESSED).then_some((&self.flow, self.dscp))
     }
 
     #[inline]
     pub(crate) fn is_ecn_capable(&self) -> bool {
-        self.is_ecn_capable
+        self.traits.has(Traits::ECN_CAPABLE)
     }
 
-    /// Says congestion experienced, of a frame that is capable of it.
+    /// Says congestion experienced, of a frame that is capable of it. The packet shows it when `show_mark` was called, which
+    /// the engine does for everyone but switches: the packet is long out of the cache at most hops.
+    #[inline]
     pub(crate) fn mark(&mut self) {
+        self.traits.set(Traits::MARKED, true);
+    }
+
+    #[inline]
+    pub(crate) fn show_mark(&mut self) {
+        if !self.traits.has(Traits::MARKED) {
+            return;
+        }
+        self.traits.set(Traits::MARKED, false);
         match &mut *self.packet {
             Packet::Roce(packet) => packet.ecn = Ecn::Ce,
             Packet::Tcp(packet) => packet.ecn = Ecn::Ce,
@@ -139,7 +183,7 @@ impl Frame {
     /// Whether it counts as a data packet.
     #[inline]
     pub(crate) fn carries_data(&self) -> bool {
-        self.carries_data
+        self.traits.has(Traits::CARRIES_DATA)
     }
 }
 

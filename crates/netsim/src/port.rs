@@ -28,6 +28,8 @@ pub(crate) struct Owner {
     pub(crate) number: PortId,
     /// Frames are handed over to this port before they are in.
     pub(crate) looks_ahead: bool,
+    /// It forwards packets without a look at their ECN bits.
+    pub(crate) is_switch: bool,
 }
 
 /// What few frames ask of a port.

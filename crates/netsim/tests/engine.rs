@@ -72,7 +72,7 @@ fn an_undetected_error_is_one_bit_and_the_icrc_finds_it() {
     struct Judge(u32, u32);
     impl Node for Judge {
         fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
-            assert!(frame.fcs_ok);
+            assert!(frame.fcs_ok());
             let Packet::Raw(bytes) = frame.into_packet() else { panic!("still trusted") };
             let clean = Packet::from(packet(1, 2, self.0, 512)).emit();
             let bits: u32 = bytes.iter().zip(&clean).map(|(a, b)| (a ^ b).count_ones()).sum();
@@ -135,7 +135,7 @@ fn answer(me: u16, frame: &Frame) -> Option<Frame> {
     let Packet::Roce(request) = frame.packet() else { return None };
     let peer = u16::from_be_bytes([request.ip_src.octets()[2], request.ip_src.octets()[3]]);
     let psn = request.bth.psn.value();
-    frame.fcs_ok.then(|| Frame::new(packet(me, peer, psn, 64 * (psn % 40)).into()))
+    frame.fcs_ok().then(|| Frame::new(packet(me, peer, psn, 64 * (psn % 40)).into()))
 }
 
 impl Node for Reflector {

@@ -41,6 +41,7 @@ pub use counters::ResponderCounters;
 pub use fault::Fault;
 pub use memory::{Access, Memory, MemoryRegion};
 pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr, SharedReceives};
+pub use reply::Reply;
 pub use requester::{
     PayloadSource, PostError, RequestFault, RequestMarking, Requester, RequesterConfig, RequesterCounters,
     RequesterState, Response, RetryLimits, SendCompletion, SendStatus, SendWr, Verb, VirtualPayload,

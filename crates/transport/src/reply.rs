@@ -7,10 +7,40 @@ use crate::{ResponderConfig, ResponderCounters};
 use penstock_wire::{AethRepr, BthRepr, Ecn, Opcode, Payload, Psn, RocePacket, Syndrome};
 use std::collections::VecDeque;
 
+/// What a responder has to say: less than a twentieth of the packet that says it, for owners who keep it for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Reply {
-    psn: Psn,
-    aeth: AethRepr,
+pub enum Reply {
+    /// A congestion notification.
+    Cnp,
+    /// An ACK, NAK or RNR NAK.
+    Acknowledgement {
+        /// Up to or at which packet.
+        psn: Psn,
+        /// What it says.
+        aeth: AethRepr,
+    },
+}
+
+impl Reply {
+    /// Whether it is a positive ACK, which says all that those before it have said.
+    pub fn is_ack(&self) -> bool {
+        matches!(self, Reply::Acknowledgement { aeth, .. } if matches!(aeth.syndrome, Syndrome::Ack(_)))
+    }
+
+    /// The packet that says it.
+    pub(crate) fn packet(self, config: &ResponderConfig) -> RocePacket {
+        let qpn = config.peer.qpn;
+        match self {
+            Reply::Cnp => {
+                let bth = BthRepr { becn: true, ..BthRepr::new(Opcode::Cnp, qpn, Psn::new(0)) };
+                address(config, bth, config.marking.cnp_dscp, None)
+            }
+            Reply::Acknowledgement { psn, aeth } => {
+                let bth = BthRepr::new(Opcode::Acknowledge, qpn, psn);
+                address(config, bth, config.marking.ack_dscp, Some(aeth))
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -25,28 +55,23 @@ impl Replies {
     }
 
     pub(crate) fn push(&mut self, psn: Psn, aeth: AethRepr) {
-        let is_ack = |aeth: &AethRepr| matches!(aeth.syndrome, Syndrome::Ack(_));
-        let reply = Reply { psn, aeth };
+        let reply = Reply::Acknowledgement { psn, aeth };
         match self.acknowledgements.back_mut() {
-            Some(last) if is_ack(&last.aeth) && is_ack(&aeth) => *last = reply,
+            Some(last) if last.is_ack() && reply.is_ack() => *last = reply,
             _ => self.acknowledgements.push_back(reply),
         }
     }
 
-    pub(crate) fn pop(&mut self, config: &ResponderConfig, counters: &mut ResponderCounters) -> Option<RocePacket> {
-        let qpn = config.peer.qpn;
-        let packet = if self.cnps > 0 {
+    pub(crate) fn pop(&mut self, counters: &mut ResponderCounters) -> Option<Reply> {
+        let reply = if self.cnps > 0 {
             self.cnps -= 1;
             counters.np_cnp_sent += 1;
-            let bth = BthRepr { becn: true, ..BthRepr::new(Opcode::Cnp, qpn, Psn::new(0)) };
-            address(config, bth, config.marking.cnp_dscp, None)
+            Reply::Cnp
         } else {
-            let Reply { psn, aeth } = self.acknowledgements.pop_front()?;
-            let bth = BthRepr::new(Opcode::Acknowledge, qpn, psn);
-            address(config, bth, config.marking.ack_dscp, Some(aeth))
+            self.acknowledgements.pop_front()?
         };
         counters.sent_pkts += 1;
-        Some(packet)
+        Some(reply)
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::config::pkeys_match;
 use crate::memory::check_write;
 use crate::receive::Receives;
-use crate::reply::Replies;
+use crate::reply::{Replies, Reply};
 use crate::{
     CreditPolicy, Fault, Memory, RecvCompletion, RecvOpcode, RecvStatus, RecvWr, ResponderConfig, ResponderCounters,
     SharedReceives,
@@ -128,7 +128,18 @@ impl Responder {
 
     /// The next packet to send; CNPs come first.
     pub fn poll_transmit(&mut self) -> Option<RocePacket> {
-        self.replies.pop(&self.config, &mut self.counters)
+        self.poll_reply().map(|reply| self.packet_of(reply))
+    }
+
+    /// The next reply, which counts as sent: the same as `poll_transmit` for owners who make the packet later, by
+    /// [`packet_of`](Self::packet_of).
+    pub fn poll_reply(&mut self) -> Option<Reply> {
+        self.replies.pop(&mut self.counters)
+    }
+
+    /// The packet of a reply.
+    pub fn packet_of(&self, reply: Reply) -> RocePacket {
+        reply.packet(&self.config)
     }
 
     /// The next receive that ended, in the order they were posted.

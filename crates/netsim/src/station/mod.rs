@@ -87,8 +87,34 @@ struct Slot {
     kind: Kind,
     /// The classes in whose list of ready endpoints it is, bit i for class i.
     listed: u8,
-    /// Timers set and not yet due, the earliest last. A new one is always the earliest, else none is set.
-    armed: Vec<Time>,
+    /// Timers set and not yet due.
+    armed: Armed,
+}
+
+/// The times of the timers of one endpoint. A new one is always the earliest, else none is set; mostly there is one.
+#[derive(Default)]
+struct Armed {
+    first: Option<Time>,
+    /// Those behind it, the earliest last.
+    later: Vec<Time>,
+}
+
+impl Armed {
+    /// Takes a time in, if it comes before all others; says whether it did.
+    #[inline]
+    fn add(&mut self, at: Time) -> bool {
+        if self.first.is_some_and(|first| at >= first) {
+            return false;
+        }
+        self.later.extend(self.first.replace(at));
+        true
+    }
+
+    /// The first timer has fired.
+    #[inline]
+    fn pop(&mut self) {
+        self.first = self.later.pop();
+    }
 }
 
 /// Calls a method of whichever endpoint it is.
@@ -224,7 +250,7 @@ impl Station {
     }
 
     fn push(&mut self, kind: Kind) -> usize {
-        self.slots.push(Slot { kind, listed: 0, armed: Vec::new() });
+        self.slots.push(Slot { kind, listed: 0, armed: Armed::default() });
         self.slots.len() - 1
     }
 
@@ -306,8 +332,7 @@ impl Station {
     fn arm(&mut self, index: u32, out: &mut Outbox) {
         let slot = &mut self.slots[index as usize];
         let timeout = slot.next_timeout();
-        if let Some(at) = timeout.filter(|at| slot.armed.last().is_none_or(|armed| at < armed)) {
-            slot.armed.push(at);
+        if let Some(at) = timeout.filter(|at| slot.armed.add(*at)) {
             out.timer_at(at, u64::from(index));
         }
     }
@@ -467,7 +492,7 @@ impl Node for Station {
 
     fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
         self.stats.rx_frames += 1;
-        if frame.fcs_ok {
+        if frame.fcs_ok() {
             self.handle_packet(frame.packet(), out);
         } else {
             self.stats.fcs_errors += 1;

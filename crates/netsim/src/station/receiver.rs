@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use penstock_transport::{Access, Memory, MemoryRegion, RecvWr, Responder, ResponderConfig, ResponderCounters};
-use penstock_wire::{Opcode, Packet, Payload, Qpn, RocePacket, Syndrome};
+use penstock_transport::{Access, Memory, MemoryRegion, RecvWr, Reply, Responder, ResponderConfig, ResponderCounters};
+use penstock_wire::{Opcode, Packet, Payload, Qpn, RocePacket};
 
 use crate::flow::{Endpoint, FlowId};
 use crate::ledger::SharedLedger;
@@ -69,9 +69,10 @@ pub struct RcReceiver {
     message_bytes: u64,
     ledger: SharedLedger,
     /// Answers whose delay has not passed.
-    delayed: VecDeque<(Time, RocePacket)>,
-    cnps: VecDeque<RocePacket>,
-    acks: VecDeque<RocePacket>,
+    delayed: VecDeque<(Time, Reply)>,
+    /// Answers that may leave: CNPs, of which one is as the other, and what else there is.
+    cnps: u32,
+    acks: VecDeque<Reply>,
     cnp_class: usize,
     ack_class: usize,
 }
@@ -97,7 +98,7 @@ impl RcReceiver {
             message_bytes: 0,
             ledger,
             delayed: VecDeque::new(),
-            cnps: VecDeque::new(),
+            cnps: 0,
             acks: VecDeque::new(),
             cnp_class: class(marking.cnp_dscp),
             ack_class: class(marking.ack_dscp),
@@ -137,7 +138,7 @@ impl RcReceiver {
         if opcode.position().is_end() && self.responder.expected_psn() != before {
             self.end_of_message(now, opcode, packet.bth.solicited);
         }
-        while let Some(reply) = self.responder.poll_transmit() {
+        while let Some(reply) = self.responder.poll_reply() {
             match self.ack_delay {
                 Time::ZERO => self.release(reply),
                 delay => self.delayed.push_back((now + delay, reply)),
@@ -174,14 +175,11 @@ impl RcReceiver {
     }
 
     /// A reply may leave. ACKs that meet here become one, the latest, as ACKs are cumulative.
-    fn release(&mut self, reply: RocePacket) {
-        let is_ack = |packet: &RocePacket| packet.aeth.is_some_and(|aeth| matches!(aeth.syndrome, Syndrome::Ack(_)));
-        if reply.bth.opcode == Opcode::Cnp {
-            return self.cnps.push_back(reply);
-        }
-        match self.acks.back_mut() {
-            Some(last) if is_ack(last) && is_ack(&reply) => *last = reply,
-            _ => self.acks.push_back(reply),
+    fn release(&mut self, reply: Reply) {
+        match (reply, self.acks.back_mut()) {
+            (Reply::Cnp, _) => self.cnps += 1,
+            (ack, Some(last)) if last.is_ack() && ack.is_ack() => *last = ack,
+            (ack, _) => self.acks.push_back(ack),
         }
     }
 
@@ -220,18 +218,24 @@ impl Endpoint for RcReceiver {
     }
 
     fn poll_transmit(&mut self, _now: Time) -> Option<Packet> {
-        self.cnps.pop_front().or_else(|| self.acks.pop_front()).map(Packet::Roce)
+        let reply = if self.cnps > 0 {
+            self.cnps -= 1;
+            Reply::Cnp
+        } else {
+            self.acks.pop_front()?
+        };
+        Some(Packet::Roce(self.responder.packet_of(reply)))
     }
 
     fn is_ready(&self) -> bool {
-        !self.cnps.is_empty() || !self.acks.is_empty()
+        self.cnps > 0 || !self.acks.is_empty()
     }
 
     fn class(&self) -> usize {
-        if self.cnps.is_empty() {
-            self.ack_class
-        } else {
+        if self.cnps > 0 {
             self.cnp_class
+        } else {
+            self.ack_class
         }
     }
 

@@ -388,7 +388,7 @@ impl Node for Switch {
     }
 
     fn on_frame(&mut self, _at: Time, port: PortId, frame: Frame, out: &mut Outbox) {
-        if !frame.fcs_ok {
+        if !frame.fcs_ok() {
             self.stats.fcs_errors += 1;
         } else if frame.is_control() {
             if let Packet::MacControl { control, .. } = frame.packet() {

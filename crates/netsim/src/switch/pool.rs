@@ -20,9 +20,10 @@ pub(super) struct Held {
 const BLOCK: u32 = 16;
 
 /// Frames that wait one behind the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Block {
-    places: [Option<(Frame, Held)>; BLOCK as usize],
+    /// Those that were popped are `None`.
+    places: Vec<Option<(Frame, Held)>>,
     /// The block behind it, of its queue or of those that are free.
     next: u32,
 }
@@ -42,7 +43,7 @@ impl Default for List {
 
 #[derive(Debug)]
 pub(super) struct Pool {
-    blocks: Vec<Box<Block>>,
+    blocks: Vec<Block>,
     free: u32,
 }
 
@@ -62,14 +63,14 @@ impl Pool {
             self.blocks[(list.tail / BLOCK) as usize].next = block;
             list.tail = block * BLOCK;
         }
-        self.blocks[(list.tail / BLOCK) as usize].places[(list.tail % BLOCK) as usize] = Some((frame, held));
+        self.blocks[(list.tail / BLOCK) as usize].places.push(Some((frame, held)));
     }
 
     #[inline]
     fn take_block(&mut self) -> u32 {
         let at = self.free;
         if at == NONE {
-            self.blocks.push(Box::default());
+            self.blocks.push(Block { places: Vec::with_capacity(BLOCK as usize), next: NONE });
             return self.blocks.len() as u32 - 1;
         }
         self.free = self.blocks[at as usize].next;
@@ -83,15 +84,16 @@ impl Pool {
 
     fn at(&self, place: u32) -> Option<Held> {
         let block = self.blocks.get((place / BLOCK) as usize)?;
-        block.places[(place % BLOCK) as usize].as_ref().map(|(_, held)| *held)
+        block.places.get((place % BLOCK) as usize)?.as_ref().map(|(_, held)| *held)
     }
 
     pub(super) fn pop(&mut self, list: &mut List) -> Option<(Frame, Held)> {
         let at = list.head;
         let block = self.blocks.get_mut((at / BLOCK) as usize)?;
-        let first = block.places[(at % BLOCK) as usize].take()?;
+        let first = block.places.get_mut((at % BLOCK) as usize)?.take()?;
         let is_last = at == list.tail;
         if is_last || at % BLOCK == BLOCK - 1 {
+            block.places.clear();
             let next = std::mem::replace(&mut block.next, self.free);
             self.free = at / BLOCK;
             *list = if is_last { List::default() } else { List { head: next * BLOCK, ..*list } };

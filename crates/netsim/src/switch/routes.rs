@@ -11,86 +11,120 @@ use penstock_wire::FiveTuple;
 use crate::node::PortId;
 
 /// Ports of equal cost: a range of `Routes::hops`.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hops {
     first: u32,
     count: u32,
 }
 
-/// Open addressing with linear probing, at most half full.
+/// Addresses of a page: those that differ in their last byte.
+const PAGE: usize = 256;
+
+/// Where an address leads: nowhere, to a port below `SETS`, or to one of the ports of a set.
+const NOWHERE: u16 = u16::MAX;
+const SETS: u16 = 1 << 15;
+
+/// Pages are found by open addressing with linear probing, at most half full.
 #[derive(Debug)]
 pub(super) struct Routes {
-    /// (address, where to); a count of 0 is a free place.
-    table: Vec<(u32, Hops)>,
-    used: usize,
+    /// (what the addresses of a page have in common, the page's number and 1); a number of 0 is a free place.
+    table: Vec<(u32, u32)>,
+    pages: Vec<[u16; PAGE]>,
+    sets: Vec<Hops>,
     hops: Vec<PortId>,
     seed: u64,
 }
 
 impl Routes {
     pub(super) fn new(seed: u64) -> Self {
-        Routes { table: vec![(0, Hops::default()); 16], used: 0, hops: Vec::new(), seed }
+        Routes { table: vec![(0, 0); 16], pages: Vec::new(), sets: Vec::new(), hops: Vec::new(), seed }
     }
 
     /// Frames to `destination` leave by one of `ports`; takes the place of an earlier route. No ports: no route.
     pub(super) fn set(&mut self, destination: Ipv4Addr, ports: &[PortId]) {
-        if 2 * (self.used + 1) > self.table.len() {
-            self.grow();
-        }
-        let hops = self.intern(ports);
-        let at = self.place(destination.to_bits());
-        // an entry is never taken out, as that would break the probing: without ports it stays, leading nowhere
-        let known = self.table[at].1.count > 0;
-        if hops.count == 0 && !known {
-            return;
-        }
-        self.used += usize::from(!known);
-        self.table[at] = (destination.to_bits(), hops);
+        let (common, at) = split(destination);
+        let entry = match ports {
+            [] => NOWHERE,
+            [port] if port.0 < SETS => port.0,
+            ports => self.intern(ports),
+        };
+        let page = self.page(common);
+        self.pages[page][at] = entry;
     }
 
-    /// Many destinations share few sets of ports.
-    fn intern(&mut self, ports: &[PortId]) -> Hops {
-        let nowhere = &[PortId(u16::MAX)][..];
-        let ports = if ports.is_empty() { nowhere } else { ports };
+    /// The entry of a set of ports; many destinations share few.
+    fn intern(&mut self, ports: &[PortId]) -> u16 {
         let known = self.hops.windows(ports.len()).position(|window| window == ports);
         let first = known.unwrap_or_else(|| {
             self.hops.extend_from_slice(ports);
             self.hops.len() - ports.len()
         });
-        Hops { first: first as u32, count: ports.len() as u32 }
+        let hops = Hops { first: first as u32, count: ports.len() as u32 };
+        let set = self.sets.iter().position(|set| *set == hops).unwrap_or_else(|| {
+            self.sets.push(hops);
+            self.sets.len() - 1
+        });
+        assert!(set < usize::from(NOWHERE - SETS), "more different sets of ports than a switch has ports");
+        SETS + set as u16
     }
 
-    /// Where `address` is or would be put.
-    fn place(&self, address: u32) -> usize {
+    /// The number of a page, which is made if there is none.
+    fn page(&mut self, common: u32) -> usize {
+        if 2 * (self.pages.len() + 1) > self.table.len() {
+            self.grow();
+        }
+        let at = self.place(common);
+        if self.table[at].1 == 0 {
+            self.pages.push([NOWHERE; PAGE]);
+            self.table[at] = (common, self.pages.len() as u32);
+        }
+        self.table[at].1 as usize - 1
+    }
+
+    /// Where the page of `common` is or would be put.
+    #[inline]
+    fn place(&self, common: u32) -> usize {
         let mask = self.table.len() - 1;
         // multiplicative hashing (Knuth 6.4); its high bits are the good ones
-        let hash = u64::from(address).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let hash = u64::from(common).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let mut at = hash as usize & mask;
-        while self.table[at].1.count > 0 && self.table[at].0 != address {
+        while self.table[at].1 > 0 && self.table[at].0 != common {
             at = (at + 1) & mask;
         }
         at
     }
 
     fn grow(&mut self) {
-        let bigger = vec![(0, Hops::default()); 2 * self.table.len()];
+        let bigger = vec![(0, 0); 2 * self.table.len()];
         let old = std::mem::replace(&mut self.table, bigger);
-        for (address, hops) in old.into_iter().filter(|entry| entry.1.count > 0) {
-            let at = self.place(address);
-            self.table[at] = (address, hops);
+        for (common, page) in old.into_iter().filter(|entry| entry.1 > 0) {
+            let at = self.place(common);
+            self.table[at] = (common, page);
         }
     }
 
     /// The port for a packet to `destination`. The flow is only asked for where there is a choice.
+    #[inline]
     pub(super) fn port(&self, destination: Ipv4Addr, flow: impl FnOnce() -> Option<FiveTuple>) -> Option<PortId> {
-        let hops = self.table[self.place(destination.to_bits())].1;
-        let choice = match hops.count {
-            0 => return None,
-            1 => 0,
-            count => flow().map_or(0, |flow| choose(hash(&flow, self.seed), count)),
-        };
-        Some(self.hops[hops.first as usize + choice])
+        let (common, at) = split(destination);
+        let page = self.table[self.place(common)].1.checked_sub(1)?;
+        match self.pages[page as usize][at] {
+            NOWHERE => None,
+            port if port < SETS => Some(PortId(port)),
+            set => {
+                let Hops { first, count } = self.sets[usize::from(set - SETS)];
+                let choice = flow().map_or(0, |flow| choose(hash(&flow, self.seed), count));
+                Some(self.hops[first as usize + choice])
+            }
+        }
     }
+}
+
+/// An address as the page that it is in and its place there.
+#[inline]
+fn split(address: Ipv4Addr) -> (u32, usize) {
+    let address = address.to_bits();
+    (address / PAGE as u32, address as usize % PAGE)
 }
 
 fn choose(hash: u64, count: u32) -> usize {
@@ -122,17 +156,20 @@ mod tests {
         None
     }
 
+    /// A few addresses to a page.
+    const SPREAD: u32 = 77;
+
     proptest! {
         #[test]
         fn the_table_answers_as_a_map_does(sets in proptest::collection::vec((0u32..400, 0u16..20), 0..600)) {
             let (mut routes, mut model) = (Routes::new(1), HashMap::new());
             for (host, port) in sets {
                 let ports = if port == 0 { vec![] } else { vec![PortId(port)] };
-                routes.set(Ipv4Addr::from_bits(host << 8), &ports);
+                routes.set(Ipv4Addr::from_bits(host * SPREAD), &ports);
                 model.insert(host, port);
             }
             for host in 0..400 {
-                let port = routes.port(Ipv4Addr::from_bits(host << 8), none).filter(|port| port.0 != u16::MAX);
+                let port = routes.port(Ipv4Addr::from_bits(host * SPREAD), none);
                 let expected = model.get(&host).copied().filter(|port| *port > 0);
                 prop_assert_eq!(port.map(|port| port.0), expected);
             }

@@ -138,7 +138,7 @@ impl Node for Sink {
             _ => None,
         };
         let (src, psn, ecn) = (roce.map(|r| r.0), roce.map(|r| r.1), roce.map(|r| r.2));
-        self.log.push(Seen { at, src, psn, ecn, fcs_ok: frame.fcs_ok });
+        self.log.push(Seen { at, src, psn, ecn, fcs_ok: frame.fcs_ok() });
     }
 
     fn on_timer(&mut self, _now: Time, _token: u64, _out: &mut Outbox) {}
