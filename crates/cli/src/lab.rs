@@ -140,6 +140,7 @@ fn follow(
     let mut until = Time::ZERO;
     let end = loop {
         if interrupted.load(Ordering::Relaxed) {
+            lab.settle();
             break End::Interrupted;
         }
         until = until.saturating_add(STEP);

@@ -57,7 +57,7 @@ pub(crate) enum Recurring {
 /// What is due.
 pub(crate) enum Due<'a> {
     /// The change with this number.
-    Change(u32),
+    Change(Time, u32),
     Recurring(Time, &'a mut Recurring),
 }
 
@@ -116,7 +116,7 @@ impl Agenda {
             (Some(key), first) if first.is_none_or(|(next, _)| key.0 <= next) => {
                 self.changes.remove(&key);
                 self.set_bound();
-                Some(Due::Change(key.1))
+                Some(Due::Change(key.0, key.1))
             }
             (_, Some((now, index))) => {
                 self.periodic[index].next = now.saturating_add(self.periodic[index].interval);
@@ -136,7 +136,7 @@ mod tests {
         let mut order = Vec::new();
         while let Some(due) = agenda.take(Time(at)) {
             order.push(match due {
-                Due::Change(number) => format!("change {number}"),
+                Due::Change(_, number) => format!("change {number}"),
                 Due::Recurring(now, Recurring::Sample) => format!("sample {}", now.0),
                 Due::Recurring(now, Recurring::Observer(_)) => format!("observer {}", now.0),
             });

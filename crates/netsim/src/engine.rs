@@ -3,18 +3,19 @@
 //! Promise: one seed and one set of nodes give one run, event for event; memory is reused, not allocated, per event.
 //! Source: design.md section 4 (Time, Nodes); the order of events is documented at `Node`.
 
+mod build;
+mod core;
+
 use std::any::Any;
 
 use penstock_wire::Packet;
 
-use crate::agenda::{Agenda, Due, LinkChange, Observer, Recurring, Way};
-use crate::capture::{CaptureError, CaptureSink};
-use crate::link::{Direction, LinkParams, LinkStats};
-use crate::node::{Frame, Node, NodeId, Outbox, PortId, Spare};
-use crate::port::{Ahead, Owner, Port, Side, NO_TAP};
-use crate::queue::{EventQueue, Key};
-use crate::rng::Stream;
-use crate::switch::Switch;
+pub(crate) use self::core::{Core, Kind};
+use crate::agenda::{Agenda, Due, LinkChange, Recurring, Way};
+use crate::capture::CaptureError;
+use crate::link::{LinkParams, LinkStats};
+use crate::node::{Node, NodeId, Outbox, PortId};
+use crate::port::{Ahead, Owner};
 use crate::trace::{NameNumber, TraceError, TraceSink};
 use crate::units::Time;
 
@@ -57,186 +58,6 @@ pub enum RunEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(u32);
 
-/// What an event is, in the order of events at one instant; see `Node`. Beside it an event has the number of its port
-/// (timers: of its node), both in its key, and one more number: a frame's place, a timer's token.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Deliver = 0,
-    TxDone = 1,
-    Timer = 2,
-}
-
-impl Kind {
-    const INDEX_BITS: u32 = 24;
-
-    fn rank(self, index: u32) -> u32 {
-        (self as u32) << Self::INDEX_BITS | index
-    }
-
-    fn of_rank(rank: u32) -> (Kind, u32) {
-        let kind = match rank >> Self::INDEX_BITS {
-            0 => Kind::Deliver,
-            1 => Kind::TxDone,
-            _ => Kind::Timer,
-        };
-        (kind, rank & ((1 << Self::INDEX_BITS) - 1))
-    }
-}
-
-/// Everything but the nodes, so that a node can be called with all the rest in its hands.
-pub(crate) struct Core {
-    pub(crate) now: Time,
-    pub(crate) stopped: bool,
-    queue: EventQueue<u64>,
-    sequence: u64,
-    ports: Vec<Port>,
-    /// By port.
-    owners: Vec<Owner>,
-    sides: Vec<Side>,
-    /// Global port number by node and port, `NO_PORT` where nothing is connected; that of each node's port 0 also in an
-    /// array of its own.
-    port_of: Vec<Vec<u32>>,
-    port_zero: Vec<u32>,
-    /// Frames on their way, and when the last bits arrive of those that are handed over before.
-    in_flight: Vec<Option<Frame>>,
-    arrivals: Vec<Time>,
-    free_slots: Vec<u32>,
-    /// See `Outbox::recycle`.
-    pub(crate) spare: Spare,
-    /// MAC control frames that their receivers are asked about when the node that sends them is done.
-    ahead: Vec<Ahead>,
-    names: Vec<String>,
-    error: Option<SimError>,
-    capture: Option<CaptureSink>,
-    /// The longest time after its end at which a node may still hand a frame over.
-    longest_lag: Time,
-}
-
-const NO_PORT: u32 = u32::MAX;
-
-impl Core {
-    #[inline(always)]
-    fn schedule(&mut self, at: Time, kind: Kind, index: u32, number: u64) {
-        self.queue.push(Key::new(at.0, kind.rank(index), self.sequence), number);
-        self.sequence += 1;
-    }
-
-    fn port_index(&self, node: NodeId, port: PortId) -> Option<u32> {
-        let index = match port.0 {
-            0 => self.port_zero[node.0 as usize],
-            port => *self.port_of[node.0 as usize].get(usize::from(port))?,
-        };
-        (index != NO_PORT).then_some(index)
-    }
-
-    pub(crate) fn link_of(&self, node: NodeId, port: PortId) -> Option<&LinkParams> {
-        self.port_index(node, port).map(|index| &self.sides[index as usize].wire.params)
-    }
-
-    pub(crate) fn time_on_link(&self, node: NodeId, port: PortId, bytes: u64) -> Option<Time> {
-        let index = self.port_index(node, port)? as usize;
-        Some(self.ports[index].out.time_for(&self.sides[index].wire, bytes))
-    }
-
-    pub(crate) fn set_timer(&mut self, node: NodeId, at: Time, token: u64) {
-        self.schedule(at.max(self.now), Kind::Timer, node.0, token);
-    }
-
-    pub(crate) fn tx_done_when_free(&mut self, node: NodeId, port: PortId) {
-        if let Some(index) = self.port_index(node, port) {
-            let at = self.ports[index as usize].out.busy_until.max(self.now);
-            self.schedule(at, Kind::TxDone, index, 0);
-        }
-    }
-
-    pub(crate) fn fail(&mut self, node: NodeId, source: Box<dyn std::error::Error + Send + Sync>) {
-        let node = self.names[node.0 as usize].clone();
-        self.set_error(SimError::Node { node, at: self.now, source });
-    }
-
-    /// Keeps the first error: what follows is mostly its consequence.
-    fn set_error(&mut self, error: SimError) {
-        self.error.get_or_insert(error);
-        self.stopped = true;
-    }
-
-    /// Puts a frame on a link; `tell` asks for `Node::on_tx_done` from nodes that do not always get it.
-    pub(crate) fn transmit(&mut self, node: NodeId, port: PortId, start: Time, frame: Frame, tell: bool) -> Time {
-        let Some(index) = self.port_index(node, port) else {
-            let node = self.names[node.0 as usize].clone();
-            self.set_error(SimError::NoLink { node, port: port.0 });
-            return start;
-        };
-        let (sender, side) = (&mut self.ports[index as usize], &mut self.sides[index as usize]);
-        let serialisation = sender.out.occupy(&mut side.wire, start, &frame);
-        let (peer, free_at, arrival) = (sender.peer, sender.out.busy_until, sender.out.arrival());
-        let is_plain = sender.is_plain;
-        if sender.wants_tx_done || tell {
-            self.schedule(free_at.max(self.now), Kind::TxDone, index, 0);
-        }
-        if is_plain && arrival > self.now && frame.is_control() {
-            self.ahead.push(Ahead { sender: node, port: peer, arrival, frame });
-        } else if is_plain && arrival >= self.now {
-            self.hand_over(peer, arrival, frame);
-        } else {
-            self.transmit_aside(node, index, serialisation, arrival, frame);
-        }
-        free_at
-    }
-
-    /// The rest of `transmit` for a port that is not plain: capture, faults, hand-over ahead of time.
-    fn transmit_aside(&mut self, node: NodeId, index: u32, serialisation: Time, arrival: Time, mut frame: Frame) {
-        frame.show_mark();
-        let (sender, side) = (&self.ports[index as usize], &mut self.sides[index as usize]);
-        if let (true, Some(capture)) = (side.tap != NO_TAP, &mut self.capture) {
-            let settled = self.now.saturating_sub(self.longest_lag);
-            capture.record(side.tap, sender.out.busy_until, settled, frame.packet().emit());
-        }
-        let passage = side.wire.pass(serialisation, arrival, &mut frame);
-        let (peer, lookahead) = (sender.peer, side.peer_lookahead);
-        let warning = if lookahead > Time::ZERO { lookahead + serialisation } else { Time::ZERO };
-        let copy = passage.duplicate.map(|arrival| (arrival, frame.clone()));
-        if let Some(arrival) = passage.arrival {
-            self.deliver(node, peer, arrival, warning, frame);
-        }
-        if let Some((arrival, frame)) = copy {
-            self.deliver(node, peer, arrival, warning, frame);
-        }
-    }
-
-    /// Schedules the hand-over of a frame to global port `port`, `warning` before its last bit is in.
-    fn deliver(&mut self, sender: NodeId, port: u32, arrival: Time, warning: Time, frame: Frame) {
-        if arrival < self.now + warning {
-            let node = self.names[sender.0 as usize].clone();
-            let left = arrival.saturating_sub(self.sides[port as usize].wire.params.delay);
-            return self.set_error(SimError::LateFrame { node, left, now: self.now });
-        }
-        let slot = self.hand_over(port, arrival - warning, frame) as usize;
-        if warning > Time::ZERO {
-            let needed = (slot + 1).max(self.arrivals.len());
-            self.arrivals.resize(needed, Time::ZERO);
-            self.arrivals[slot] = arrival;
-        }
-    }
-
-    /// Schedules the hand-over of a frame; returns its place among those in flight.
-    #[inline(always)]
-    fn hand_over(&mut self, port: u32, at: Time, frame: Frame) -> u32 {
-        let slot = match self.free_slots.pop() {
-            Some(slot) => {
-                self.in_flight[slot as usize] = Some(frame);
-                slot
-            }
-            None => {
-                self.in_flight.push(Some(frame));
-                self.in_flight.len() as u32 - 1
-            }
-        };
-        self.schedule(at, Kind::Deliver, port, slot.into());
-        slot
-    }
-}
-
 /// A simulation.
 pub struct Engine {
     seed: u64,
@@ -255,26 +76,7 @@ pub struct Engine {
 impl Engine {
     /// An empty simulation; every random stream in it is derived from `seed`.
     pub fn new(seed: u64) -> Self {
-        let core = Core {
-            now: Time::ZERO,
-            stopped: false,
-            queue: EventQueue::new(),
-            sequence: 0,
-            ports: Vec::new(),
-            owners: Vec::new(),
-            sides: Vec::new(),
-            port_of: Vec::new(),
-            port_zero: Vec::new(),
-            in_flight: Vec::new(),
-            arrivals: Vec::new(),
-            free_slots: Vec::new(),
-            spare: Spare::default(),
-            ahead: Vec::new(),
-            names: Vec::new(),
-            error: None,
-            capture: None,
-            longest_lag: Time::ZERO,
-        };
+        let core = Core::default();
         Engine {
             seed,
             core,
@@ -289,161 +91,28 @@ impl Engine {
         }
     }
 
-    /// Adds a node. Its name appears in traces and errors and seeds the faults of its links.
-    pub fn add_node(&mut self, name: impl Into<String>, node: Box<dyn Node>) -> NodeId {
-        self.core.longest_lag = self.core.longest_lag.max(node.egress_lag());
-        self.nodes.push(node);
-        self.core.names.push(name.into());
-        self.core.port_of.push(Vec::new());
-        self.core.port_zero.push(NO_PORT);
-        NodeId(self.nodes.len() as u32 - 1)
-    }
-
-    /// Connects two ports by a link that is the same in both directions.
-    pub fn connect(
-        &mut self,
-        a: (NodeId, PortId),
-        b: (NodeId, PortId),
-        params: LinkParams,
-    ) -> Result<LinkId, SimError> {
-        self.connect_asymmetric(a, b, params, params)
-    }
-
-    /// Connects two ports by a link with its own parameters for each direction.
-    pub fn connect_asymmetric(
-        &mut self,
-        a: (NodeId, PortId),
-        b: (NodeId, PortId),
-        a_to_b: LinkParams,
-        b_to_a: LinkParams,
-    ) -> Result<LinkId, SimError> {
-        self.check_link(a, b, &a_to_b)?;
-        self.check_link(b, a, &b_to_a)?;
-        let first = self.core.ports.len() as u32;
-        self.add_port(a, b, first + 1, a_to_b);
-        self.add_port(b, a, first, b_to_a);
-        self.links.push([first, first + 1]);
-        Ok(LinkId(self.links.len() as u32 - 1))
-    }
-
-    fn link_name(&self, from: (NodeId, PortId), to: (NodeId, PortId)) -> String {
-        let end = |(node, port): (NodeId, PortId)| format!("{}:{}", self.core.names[node.0 as usize], port.0);
-        format!("{}>{}", end(from), end(to))
-    }
-
-    fn check_link(&self, from: (NodeId, PortId), to: (NodeId, PortId), params: &LinkParams) -> Result<(), SimError> {
-        if self.core.port_index(from.0, from.1).is_some() || from == to {
-            let node = self.core.names[from.0 .0 as usize].clone();
-            return Err(SimError::PortTaken { node, port: from.1 .0 });
-        }
-        if params.rate.bits_per_second() == 0 {
-            return Err(SimError::NoRate { link: self.link_name(from, to) });
-        }
-        let lag = self.nodes[from.0 .0 as usize].egress_lag();
-        let lookahead = self.nodes[to.0 .0 as usize].ingress_lookahead();
-        if params.delay < lag + lookahead {
-            let link = self.link_name(from, to);
-            return Err(SimError::DelayTooShort { link, delay: params.delay, needed: lag + lookahead });
-        }
-        Ok(())
-    }
-
-    fn add_port(&mut self, from: (NodeId, PortId), to: (NodeId, PortId), peer: u32, params: LinkParams) {
-        let random = Stream::new(self.seed, &self.link_name(from, to));
-        let (node, number) = from;
-        let index = self.core.ports.len() as u32;
-        let (out, wire) = Direction::new(params, random);
-        let [lookahead, peer_lookahead] = [from, to].map(|end| self.nodes[end.0 .0 as usize].ingress_lookahead());
-        let side = Side { wire, peer_lookahead, tap: NO_TAP };
-        self.core.ports.push(Port {
-            out,
-            peer,
-            wants_tx_done: self.nodes[node.0 as usize].wants_tx_done(),
-            is_plain: side.is_plain(),
-        });
-        let is_switch = (&*self.nodes[node.0 as usize] as &dyn Any).is::<Switch>();
-        self.core.owners.push(Owner { node: node.0, number, looks_ahead: lookahead > Time::ZERO, is_switch });
-        self.core.sides.push(side);
-        let table = &mut self.core.port_of[node.0 as usize];
-        if table.len() <= usize::from(number.0) {
-            table.resize(usize::from(number.0) + 1, NO_PORT);
-        }
-        table[usize::from(number.0)] = index;
-        if number.0 == 0 {
-            self.core.port_zero[node.0 as usize] = index;
-        }
-    }
-
-    /// Something of a port's `Side` has changed.
-    fn settle_side(&mut self, index: u32) {
-        self.core.ports[index as usize].is_plain = self.core.sides[index as usize].is_plain();
-    }
-
-    /// Samples every node into `sink` at 0, `interval`, 2 `interval`, ... (a zero interval never samples).
-    pub fn set_trace(&mut self, sink: TraceSink, interval: Time) {
-        self.trace = Some(sink);
-        self.trace_names.clear();
-        self.agenda.add_periodic(self.core.now, interval, Recurring::Sample);
-    }
-
-    /// Takes the trace back, to finish its file.
-    pub fn take_trace(&mut self) -> Option<TraceSink> {
-        self.agenda.drop_samples();
-        self.trace.take()
-    }
-
-    /// Calls `observer` at `interval`, 2 `interval`, ... after all events of that time, with the trace if there is one.
-    /// It keeps nothing alive: a run that has nothing left to do ends. A zero interval never calls.
-    pub fn observe(&mut self, interval: Time, observer: Observer) {
-        self.agenda.add_periodic(self.core.now + interval, interval, Recurring::Observer(observer));
-    }
-
-    /// Changes a link at `at`, before any event of that time. A windowed node's frames may be charged up to one window
-    /// later by what the link was when they began.
-    ///
-    /// # Errors
-    /// A rate of 0: use a loss of 1 for a link that is down.
-    pub fn change_link_at(&mut self, at: Time, link: LinkId, way: Way, change: LinkChange) -> Result<(), SimError> {
-        if change.rate.is_some_and(|rate| rate.bits_per_second() == 0) {
-            return Err(SimError::NoRate { link: self.direction_name(self.links[link.0 as usize][0]) });
-        }
-        self.agenda.add_change(at, self.changes.len() as u32);
-        self.changes.push((link, way, change));
-        Ok(())
-    }
-
-    /// Captures both directions of these links into `sink`.
-    pub fn set_capture(&mut self, mut sink: CaptureSink, links: &[LinkId]) {
-        for link in links {
-            for index in self.links[link.0 as usize] {
-                let name = self.direction_name(index);
-                let side = &mut self.core.sides[index as usize];
-                side.tap = sink.add_interface(&name, side.wire.params.rate);
-                self.settle_side(index);
+    /// Tells the nodes of all pauses that have been renewed by themselves up to now, so that their counters are complete.
+    pub(crate) fn settle_renewals(&mut self) {
+        for sender in 0..self.core.renewals.len() as u32 {
+            self.core.settle_renewals(sender, self.core.now.saturating_add(Time(1)));
+            for port in [sender, self.core.ports[sender as usize].peer] {
+                let Owner { node, number, .. } = self.core.owners[port as usize];
+                self.nodes[node as usize].on_renewals(number, &mut Outbox { core: &mut self.core, node: NodeId(node) });
             }
         }
-        self.core.capture = Some(sink);
-    }
-
-    /// Takes the capture back, to finish its file.
-    pub fn take_capture(&mut self) -> Option<CaptureSink> {
-        self.core.sides.iter_mut().for_each(|side| side.tap = NO_TAP);
-        (0..self.core.sides.len() as u32).for_each(|index| self.settle_side(index));
-        self.core.capture.take()
-    }
-
-    /// The direction of a link that leaves a port, as `node:port>node:port`.
-    fn direction_name(&self, port: u32) -> String {
-        let end = |port: u32| {
-            let owner = self.core.owners[port as usize];
-            (NodeId(owner.node), owner.number)
-        };
-        self.link_name(end(port), end(self.core.ports[port as usize].peer))
+        self.offer_ahead();
     }
 
     /// Lets the simulation run until `limit` (events at `limit` included), until nothing is left to do, or until a
     /// node stops it. May be called again and again with growing limits.
     pub fn run_until(&mut self, limit: Time) -> Result<RunEnd, SimError> {
+        let end = self.run_on(limit);
+        self.settle_renewals();
+        end
+    }
+
+    /// The same, except that pause frames which ports have sent by themselves may not be counted yet.
+    pub(crate) fn run_on(&mut self, limit: Time) -> Result<RunEnd, SimError> {
         self.start();
         while !self.core.stopped {
             if let Some(before) = self.agenda.bound().0.checked_sub(1) {
@@ -521,7 +190,7 @@ impl Engine {
             let node = &mut self.nodes[index as usize];
             return node.on_timer(now, number, &mut Outbox { core, node: NodeId(index) });
         }
-        let Owner { node, number: port, looks_ahead, is_switch } = core.owners[index as usize];
+        let Owner { node, number: port, looks_ahead, is_switch, .. } = core.owners[index as usize];
         if kind == Kind::TxDone {
             return self.nodes[node as usize].on_tx_done(now, port, &mut Outbox { core, node: NodeId(node) });
         }
@@ -538,10 +207,11 @@ impl Engine {
     fn attend(&mut self, at: Time) -> Result<(), SimError> {
         while let Some(due) = self.agenda.take(at) {
             match due {
-                Due::Change(number) => {
+                Due::Change(now, number) => {
                     let (link, way, change) = self.changes[number as usize];
                     let ports = self.links[link.0 as usize];
                     for port in &ports[way.directions()] {
+                        self.core.settle_renewals(*port, now);
                         let side = &mut self.core.sides[*port as usize];
                         self.core.ports[*port as usize].out.change(&mut side.wire, change);
                         self.settle_side(*port);

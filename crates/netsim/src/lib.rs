@@ -24,6 +24,7 @@ mod node;
 mod pause;
 mod port;
 mod queue;
+mod renewal;
 pub mod report;
 mod rng;
 pub mod scenario;
@@ -57,7 +58,7 @@ pub use station::{
 pub use switch::{
     find_pause_cycle, flow_hash, lossless_buffer, lossless_headroom, max_frame, Alpha, BufferTooSmall, ClassStats,
     EcnParams, Headroom, PauseCycle, PausedPort, PfcParams, PfcThreshold, PortStats, QcnPoints, Scheduling, Switch,
-    SwitchParams, SwitchPreset, SwitchStats, UnknownPreset, SWITCH_PRESETS,
+    SwitchParams, SwitchPreset, SwitchStats, UnknownPreset, CLASS_METRICS, SWITCH_PRESETS,
 };
 pub use trace::{NameNumber, TraceError, TraceRow, TraceSink, TraceTee};
 pub use units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};

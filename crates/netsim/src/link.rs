@@ -149,9 +149,14 @@ impl Direction {
     /// Sends a frame at `start` or when the wire is free. Returns its time on the wire.
     #[inline]
     pub(crate) fn occupy(&mut self, wire: &mut Wire, start: Time, frame: &Frame) -> Time {
-        let bytes = frame.wire_len() as u64;
-        self.frames += 1;
         self.data_frames += u64::from(frame.carries_data());
+        self.occupy_for(wire, start, frame.wire_len() as u64)
+    }
+
+    /// The same for a frame without data of so many bytes on the wire.
+    #[inline]
+    pub(crate) fn occupy_for(&mut self, wire: &mut Wire, start: Time, bytes: u64) -> Time {
+        self.frames += 1;
         self.wire_bytes += bytes;
         let serialisation = self.time_for(wire, bytes);
         if self.ps_per_byte == 0 {

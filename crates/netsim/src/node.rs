@@ -10,6 +10,7 @@ use penstock_wire::{Ecn, FiveTuple, MacControl, Packet, MIN_FRAME_LEN, WIRE_OVER
 
 use crate::engine::Core;
 use crate::link::LinkParams;
+use crate::renewal::{Arrived, Renewed};
 use crate::trace::TraceSink;
 use crate::units::Time;
 
@@ -255,6 +256,15 @@ pub trait Node: Any {
         false
     }
 
+    /// Whether it asks for pauses that the other end of its link renews by itself ([`Outbox::arrived`]) before it believes a
+    /// pause to be over. Asked once, when a link is connected.
+    fn takes_renewals(&self) -> bool {
+        false
+    }
+
+    /// The run pauses: the place to count what ports have renewed by themselves, at either end of a link.
+    fn on_renewals(&mut self, _port: PortId, _out: &mut Outbox) {}
+
     /// A timer set by [`Outbox::timer_at`] is due. Timers cannot be taken back: a node that changes its mind ignores
     /// stale tokens.
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox);
@@ -346,6 +356,26 @@ impl Outbox<'_> {
     /// How long so many bytes take on the link that leaves `port`, if one is connected.
     pub(crate) fn time_on_link(&self, port: PortId, bytes: u64) -> Option<Time> {
         self.core.time_on_link(self.node, port, bytes)
+    }
+
+    /// Repeats a PFC frame that has just been sent, at `due` and from then on whenever half the time of `pause_bytes` has
+    /// passed, until [`Self::cease_renewing`]. False: here a timer must do that. If it must later on, it comes with `token`.
+    pub(crate) fn renew_pause(&mut self, port: PortId, due: Time, pause_bytes: u64, token: u64) -> bool {
+        self.core.renew_pause(self.node, port, due, pause_bytes, token)
+    }
+
+    pub(crate) fn cease_renewing(&mut self, port: PortId) {
+        self.core.cease_renewing(self.node, port);
+    }
+
+    /// What a port that renews a pause has sent since this was last asked. To be asked before anything else is sent there.
+    pub(crate) fn renewed(&mut self, port: PortId) -> Option<Renewed> {
+        self.core.renewed(self.node, port)
+    }
+
+    /// What the other end of a link has sent so, if it ever has. If it goes on and at last cannot, a timer comes with `token`.
+    pub(crate) fn arrived(&mut self, port: PortId, token: u64) -> Option<Arrived> {
+        self.core.arrived(self.node, port, token)
     }
 
     /// Ends the run after this event: `Engine::run_until` returns `RunEnd::Stopped`.

@@ -101,6 +101,21 @@ impl PauseState {
         true
     }
 
+    /// So many PFC frames have renewed all that is paused; the last pause they began ends at `until`, or with the next call
+    /// where that is `Time::MAX`.
+    pub(crate) fn renewed(&mut self, frames: u64, until: Time) {
+        let before = std::mem::replace(&mut self.latest, until);
+        for class in classes_in(self.named) {
+            // each of them names all classes that are paused, so that they end together
+            let paused = &mut self.classes[class];
+            if paused.until == before {
+                paused.until = self.latest;
+            }
+        }
+        self.frames += frames;
+        self.renewals += frames;
+    }
+
     /// The timer fired. `Some`: set it again for this time.
     pub(crate) fn wake(&mut self, now: Time) -> Option<Time> {
         if self.armed == Some(now) {
@@ -114,7 +129,7 @@ impl PauseState {
         if now >= self.latest {
             return None;
         }
-        let end = self.ends().filter(|until| *until > now).min()?;
+        let end = self.ends().filter(|until| (now < *until) && *until < Time::MAX).min()?;
         if self.armed.is_some_and(|armed| armed <= end) {
             return None;
         }

@@ -19,6 +19,8 @@ pub(crate) struct Port {
     pub(crate) wants_tx_done: bool,
     /// Nothing of `Side` matters to a frame that leaves.
     pub(crate) is_plain: bool,
+    /// It renews a pause by itself.
+    pub(crate) renews: bool,
 }
 
 /// Whose a port is: all that an event asks. Many to a cache line.
@@ -30,6 +32,8 @@ pub(crate) struct Owner {
     pub(crate) looks_ahead: bool,
     /// It forwards packets without a look at their ECN bits.
     pub(crate) is_switch: bool,
+    /// `Node::takes_renewals`.
+    pub(crate) takes_renewals: bool,
 }
 
 /// What few frames ask of a port.

@@ -21,8 +21,9 @@ pub(crate) struct Renewal {
     due: Time,
     /// Bytes in whose time the pause passes.
     pause_bytes: u64,
-    /// Of the node's timer that does it where this cannot go on.
+    /// Of the node's timer that does it where this cannot go on, and of one of the receiving node that must know then.
     token: u64,
+    receiver_token: Option<u64>,
     /// When the last frame arrives.
     last_arrival: Time,
     /// Frames of which the sending node has not been told, and the receiving one.
@@ -42,10 +43,14 @@ pub(crate) struct Renewed {
 /// What the other end has sent by itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrived {
+    /// Since this was last asked.
     pub(crate) frames: u64,
+    /// When the last one arrives.
     pub(crate) last: Time,
     /// Bytes in whose time the pause passes from there.
     pub(crate) pause_bytes: u64,
+    /// There will be more: the pause ends with a frame, or when a timer says that this has changed.
+    pub(crate) goes_on: bool,
 }
 
 impl Core {
@@ -84,13 +89,16 @@ impl Core {
     }
 
     /// See `Outbox::arrived`.
-    pub(crate) fn arrived(&mut self, node: NodeId, port: PortId) -> Option<Arrived> {
+    pub(crate) fn arrived(&mut self, node: NodeId, port: PortId, token: u64) -> Option<Arrived> {
         let index = self.ports[self.port_index(node, port)? as usize].peer;
         self.settle_renewals(index, self.now);
         let renewal = self.renewals.get_mut(index as usize)?;
+        let Renewal { last_arrival: last, pause_bytes, .. } = *renewal;
         let [_, frames] = &mut renewal.untold;
         let frames = std::mem::take(frames);
-        (frames > 0).then_some(Arrived { frames, last: renewal.last_arrival, pause_bytes: renewal.pause_bytes })
+        let goes_on = self.ports[index as usize].renews;
+        renewal.receiver_token = goes_on.then_some(token);
+        Some(Arrived { frames, last, pause_bytes, goes_on })
     }
 
     /// Sends what a port has to send by itself before a time. True: the next one is due before and waits for the wire.
@@ -117,9 +125,13 @@ impl Core {
     /// Leaves the renewals of a port to its node's timer from now on.
     pub(crate) fn renew_by_timer(&mut self, port: u32) {
         if std::mem::take(&mut self.ports[port as usize].renews) {
-            let Renewal { due, token, .. } = self.renewals[port as usize];
+            let Renewal { due, token, receiver_token, .. } = self.renewals[port as usize];
             let node = self.owners[port as usize].node;
             self.schedule(due.max(self.now), Kind::Timer, node, token);
+            if let Some(token) = receiver_token {
+                let receiver = self.owners[self.ports[port as usize].peer as usize].node;
+                self.schedule(self.now, Kind::Timer, receiver, token);
+            }
         }
     }
 }

@@ -216,5 +216,5 @@ fn sender(scenario: &Scenario, k: u16, plan: &mut Plan) -> Sender {
 fn queue(scenario: &Scenario, port: u16, pausing: usize, plan: &mut Plan) -> Queue {
     let count = scenario.boards.count;
     let to = if port == count { Scenario::SERVER.to_owned() } else { Scenario::board_name(port) };
-    Queue { name: format!("{} > {to}", Scenario::SWITCH), series: plan.queue(Scenario::SWITCH, port, pausing) }
+    Queue { name: format!("{} > {to}", Scenario::SWITCH), series: plan.queue(Scenario::SWITCH, port, None, pausing) }
 }

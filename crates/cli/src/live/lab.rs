@@ -5,6 +5,7 @@ use super::Plan;
 use penstock_dashboard::{Manifest, Queue, Sender, Series, Settings, Total};
 use penstock_netsim::lab::{FlowInfo, Lab, LabScenario, Protocol};
 use penstock_netsim::topology::NodeKind;
+use penstock_netsim::CLASS_METRICS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// More flows and queues than these are in trace.parquet only.
@@ -27,8 +28,7 @@ pub fn of_lab(path: &str, scenario: &LabScenario, lab: &Lab) -> (Manifest, Setti
         .collect();
     let ports = queues(scenario);
     let mut pausing = BTreeMap::new();
-    let queues: Vec<_> =
-        ports.iter().take(QUEUES).map(|port| queue(scenario, *port, &mut pausing, &mut plan)).collect();
+    let queues: Vec<_> = ports.iter().take(QUEUES).map(|port| queue(scenario, port, &mut pausing, &mut plan)).collect();
     let totals = vec![
         Total { name: "all flows", unit: "bit/s", column: plan.column("network", 0, "throughput_bps") },
         Total { name: "Jain's index", unit: "", column: plan.column("network", 0, "jain") },
@@ -84,8 +84,25 @@ fn flow(info: &FlowInfo, rates: (f64, f64), plan: &mut Plan) -> Sender {
     Sender { name: info.name.clone(), series, counters, link_bps: rates.0, limit_bps: rates.1 }
 }
 
-/// A port of a switch: numbers of the switch in the topology, of the port, and of the node behind it.
-type Port = (usize, usize, usize);
+/// A port of a switch.
+#[derive(Clone, Copy)]
+struct Port {
+    /// Numbers in the topology: of the switch, and of the node behind the port.
+    switch: usize,
+    other: usize,
+    port: u16,
+    /// Where the trace tells class from class.
+    class: Option<usize>,
+}
+
+/// The classes of the flows, where the trace tells class from class.
+fn classes(scenario: &LabScenario) -> Vec<Option<usize>> {
+    if !scenario.trace.classes {
+        return vec![None];
+    }
+    let classes: BTreeSet<usize> = scenario.flows.iter().map(|flow| usize::from(flow.dscp / 8)).collect();
+    classes.into_iter().rev().map(Some).collect()
+}
 
 /// Ports of switches: first those to receivers, then those to other switches, then the rest.
 fn queues(scenario: &LabScenario) -> Vec<Port> {
@@ -94,27 +111,62 @@ fn queues(scenario: &LabScenario) -> Vec<Port> {
     let mut ports: Vec<Port> = Vec::new();
     for (number, node) in topology.nodes.iter().enumerate().filter(|(_, node)| node.kind == NodeKind::Switch) {
         for (port, link) in node.ports.iter().enumerate() {
-            ports.push((number, port, topology.links[*link].peer(number)));
+            let other = topology.links[*link].peer(number);
+            let port = |class| Port { switch: number, other, port: port as u16, class };
+            ports.extend(classes(scenario).into_iter().map(port));
         }
     }
-    ports.sort_by_key(|(_, _, other)| match topology.nodes[*other].kind {
-        _ if receivers.contains(other) => 0,
+    ports.sort_by_key(|port| match topology.nodes[port.other].kind {
+        _ if receivers.contains(&port.other) => 0,
         NodeKind::Switch => 1,
         NodeKind::Host => 2,
     });
     ports
 }
 
-/// `pausing`: the columns that say whether a switch pauses anyone.
+/// `pausing`: the columns that say whether a switch pauses anyone, by switch and class.
 fn queue(
     scenario: &LabScenario,
-    (switch, port, other): Port,
-    pausing: &mut BTreeMap<usize, usize>,
+    &Port { switch, other, port, class }: &Port,
+    pausing: &mut BTreeMap<(usize, Option<usize>), usize>,
     plan: &mut Plan,
 ) -> Queue {
     let nodes = &scenario.topology.nodes;
-    let (name, port) = (&nodes[switch].name, port as u16);
+    let (switch_name, other) = (&nodes[switch].name, &nodes[other].name);
     let ports = 0..nodes[switch].ports.len() as u16;
-    let pausing = *pausing.entry(switch).or_insert_with(|| plan.greatest(name, ports, "pfc_pausing"));
-    Queue { name: format!("{name} > {}", nodes[other].name), series: plan.queue(name, port, pausing) }
+    let metric = class.map_or("pfc_pausing", |class| CLASS_METRICS[class][2]);
+    let pausing = *pausing.entry((switch, class)).or_insert_with(|| plan.greatest(switch_name, ports, metric));
+    let name = match class {
+        None => format!("{switch_name} > {other}"),
+        Some(class) => format!("{switch_name} > {other}, class {class}"),
+    };
+    Queue { name, series: plan.queue(switch_name, port, class, pausing) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_dashboard::Recording;
+    use penstock_netsim::{Time, TraceSink};
+
+    #[test]
+    fn queues_are_drawn_whether_or_not_the_trace_tells_class_from_class() {
+        for (classes, first) in [("false", "root > server0"), ("true", "root > server0, class 3")] {
+            let overrides = [format!("trace.classes={classes}")];
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/advcam-5.toml");
+            let scenario = LabScenario::load(path, &overrides).unwrap();
+            let mut lab = Lab::build(&scenario, &mut |_| Err("no boards".into())).unwrap();
+            let (manifest, settings, plan) = of_lab(path, &scenario, &lab);
+            assert_eq!(manifest.queues[0].name, first);
+            let depth = manifest.queues[0].series["depth"];
+            let recording = Recording::new(manifest, settings).shared();
+            let mut sink = TraceSink::in_memory();
+            sink.set_tee(plan.tee(recording.clone(), Time::ZERO));
+            lab.engine.set_trace(sink, scenario.trace.interval);
+            lab.advance(Time::from_ms(1)).unwrap();
+            let recording = recording.lock().unwrap();
+            let columns = recording.slice(0, recording.rows());
+            assert!(columns[depth].iter().any(|bytes| *bytes > 100e3), "{first}: eight senders fill it at once");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! Which of a trace's values a page shows, and in which column of the recording each goes.
 
 use penstock_dashboard::{Recorder, Series, Shared};
-use penstock_netsim::{Time, TraceRow, TraceTee};
+use penstock_netsim::{Time, TraceRow, TraceTee, CLASS_METRICS};
 use std::collections::HashMap;
 
 /// Columns by node, channel and metric of the trace.
@@ -32,16 +32,21 @@ impl Plan {
         column
     }
 
-    /// The series of a switch's egress queue; `pausing`: the column that says whether the switch pauses anyone.
-    pub fn queue(&mut self, switch: &str, port: u16, pausing: usize) -> Series {
+    /// The series of a switch's egress queue, or of its part that is of one class where a trace has class by class;
+    /// `pausing`: the column that says whether the switch pauses anyone.
+    pub fn queue(&mut self, switch: &str, port: u16, class: Option<usize>, pausing: usize) -> Series {
         let mut column = |metric| self.column(switch, port, metric);
-        [
-            ("depth", column("queue_bytes")),
-            ("marked", column("ecn_marked")),
-            ("paused", column("pfc_paused")),
-            ("pausing", pausing),
-        ]
-        .into()
+        let Some(class) = class else {
+            return [
+                ("depth", column("queue_bytes")),
+                ("marked", column("ecn_marked")),
+                ("paused", column("pfc_paused")),
+                ("pausing", pausing),
+            ]
+            .into();
+        };
+        let [depth, paused, _] = CLASS_METRICS[class];
+        [("depth", column(depth)), ("paused", column(paused)), ("pausing", pausing)].into()
     }
 
     /// How many columns there are.

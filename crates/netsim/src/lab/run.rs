@@ -80,25 +80,37 @@ impl Lab {
         let until = until.min(self.time_limit);
         let mut idle = false;
         while self.now() < until && !idle {
-            idle = self.engine.run_until(until.min(self.next_look))? == RunEnd::Idle;
+            idle = self.engine.run_on(until.min(self.next_look))? == RunEnd::Idle;
             if self.now() >= self.next_look {
                 self.next_look = self.now() + Self::DEADLOCK_HELD;
                 self.look_for_deadlock()?;
             }
         }
         let done = self.ledger.borrow().all_done();
-        Ok(match idle {
+        let progress = match idle {
             _ if done && (idle || self.stop == Stop::Done) => LabProgress::Done,
             true => LabProgress::Idle,
             false if until == self.time_limit => LabProgress::TimeLimit,
             false => LabProgress::Running,
-        })
+        };
+        if progress != LabProgress::Running {
+            self.settle();
+        }
+        Ok(progress)
     }
 
-    fn look_for_deadlock(&self) -> Result<(), RunError> {
+    /// Completes the counters of pause frames, for whoever looks at them before `advance` has come to an end.
+    pub fn settle(&mut self) {
+        self.engine.settle_renewals();
+    }
+
+    fn look_for_deadlock(&mut self) -> Result<(), RunError> {
         let switches: Vec<NodeId> = self.switches.iter().map(|(_, id)| *id).collect();
         match find_pause_cycle(&self.engine, &switches, Self::DEADLOCK_HELD) {
-            Some(cycle) => Err(RunError::Deadlock { at: self.now(), cycle }),
+            Some(cycle) => {
+                self.settle();
+                Err(RunError::Deadlock { at: self.now(), cycle })
+            }
             None => Ok(()),
         }
     }

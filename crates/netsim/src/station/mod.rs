@@ -167,6 +167,8 @@ pub struct Station {
     ready_classes: u8,
     /// Bit i: class i is paused, and its senders know.
     paused: u8,
+    /// What is paused stays so until a frame says otherwise: the other end renews it by itself.
+    is_held: bool,
     pause: PauseState,
     stats: StationStats,
     by_key: EndpointTable,
@@ -191,6 +193,7 @@ impl Station {
             send_at: None,
             pause: PauseState::default(),
             paused: 0,
+            is_held: false,
             stats: StationStats::default(),
         }
     }
@@ -406,7 +409,21 @@ impl Station {
         None
     }
 
+    /// Takes account of the pauses that the other end has renewed by itself.
+    fn catch_up(&mut self, out: &mut Outbox) {
+        let Some(arrived) = out.arrived(PORT, RESUME) else { return };
+        if arrived.frames == 0 && !self.is_held {
+            return;
+        }
+        if let Some(pause) = out.time_on_link(PORT, arrived.pause_bytes) {
+            self.is_held = arrived.goes_on;
+            let until = if arrived.goes_on { Time::MAX } else { arrived.last + pause };
+            self.pause.renewed(arrived.frames, until);
+        }
+    }
+
     fn receive_pause(&mut self, control: &MacControl, out: &mut Outbox) {
+        self.catch_up(out);
         let Some(rate) = out.link(PORT).map(|link| link.rate) else { return };
         if let Some(at) = self.pause.receive(out.now(), control, rate) {
             out.timer_at(at, RESUME);
@@ -501,6 +518,7 @@ impl Node for Station {
     }
 
     fn on_control_ahead(&mut self, at: Time, port: PortId, control: &MacControl, out: &mut Outbox) -> bool {
+        self.catch_up(out);
         self.pause.renew(at, control, |quanta| out.time_on_link(port, quanta_bytes(quanta)))
     }
 
@@ -511,6 +529,7 @@ impl Node for Station {
                 self.send_next(out);
             }
             RESUME => {
+                self.catch_up(out);
                 if let Some(at) = self.pause.wake(now) {
                     out.timer_at(at, RESUME);
                 }
@@ -522,6 +541,14 @@ impl Node for Station {
 
     fn wants_tx_done(&self) -> bool {
         false
+    }
+
+    fn takes_renewals(&self) -> bool {
+        true
+    }
+
+    fn on_renewals(&mut self, _port: PortId, out: &mut Outbox) {
+        self.catch_up(out);
     }
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {

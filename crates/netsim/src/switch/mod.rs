@@ -291,6 +291,7 @@ impl Switch {
 
     /// Sends a frame at once if nothing is in its way, else lets it wait.
     fn enqueue(&mut self, egress: PortId, frame: Frame, held: Held, out: &mut Outbox) {
+        self.catch_up(egress, out);
         let port = &mut self.ports[usize::from(egress.0)];
         if port.is_free_for(usize::from(held.class), out.now()) {
             port.pass(held);
@@ -334,6 +335,7 @@ impl Switch {
     /// Starts the next frame of a port that is free: PFC first, then the class whose turn it is.
     fn send_next(&mut self, id: PortId, out: &mut Outbox) {
         let (mac, now) = (self.mac, out.now());
+        self.catch_up(id, out);
         let port = &mut self.ports[usize::from(id.0)];
         if port.is_sending(now) {
             return self.await_free(id, out);
@@ -341,16 +343,40 @@ impl Switch {
         if let Some(control) = port.take_pfc_frame(SwitchParams::PAUSE_QUANTA) {
             let frame = out.frame(Packet::MacControl { src: mac, control });
             port.set_busy(out.transmit(id, frame));
-            let pause = out.time_on_link(id, quanta_bytes(SwitchParams::PAUSE_QUANTA));
-            if let (true, Some(pause)) = (port.is_pausing(), pause) {
-                let due = port.plan_refresh(now + SwitchParams::refresh_after(pause));
-                set_timer(out, due, Wake::Refresh(id.0));
-            }
+            self.plan_refresh(id, out);
             self.await_free(id, out);
         } else if let Some((frame, held)) = port.take_next(&mut self.pool, &self.discipline, now) {
             let tell = port.must_await_free(now);
             port.set_busy(out.transmit_and(id, frame, tell));
             self.release(held, out);
+        }
+    }
+
+    /// A PFC frame has been sent: if it pauses anything it must be repeated, by the engine where it can.
+    fn plan_refresh(&mut self, id: PortId, out: &mut Outbox) {
+        let (port, wake) = (&mut self.ports[usize::from(id.0)], Wake::Refresh(id.0));
+        let pause_bytes = quanta_bytes(SwitchParams::PAUSE_QUANTA);
+        match out.time_on_link(id, pause_bytes) {
+            Some(pause) if port.is_pausing() => {
+                let due = out.now() + SwitchParams::refresh_after(pause);
+                port.renews = !port.awaits_refresh() && out.renew_pause(id, due, pause_bytes, wake.token());
+                if !port.renews {
+                    set_timer(out, port.plan_refresh(due), wake);
+                }
+            }
+            _ if std::mem::take(&mut port.renews) => out.cease_renewing(id),
+            _ => {}
+        }
+    }
+
+    /// Takes account of the pauses that the engine has repeated at a port.
+    #[inline]
+    fn catch_up(&mut self, id: PortId, out: &mut Outbox) {
+        let port = &mut self.ports[usize::from(id.0)];
+        if port.renews {
+            if let Some(renewed) = out.renewed(id) {
+                port.renewed(renewed);
+            }
         }
     }
 
@@ -417,6 +443,12 @@ impl Node for Switch {
         self.send_next(id, out);
     }
 
+    fn on_renewals(&mut self, id: PortId, out: &mut Outbox) {
+        if self.ports[usize::from(id.0)].renews {
+            self.send_next(id, out);
+        }
+    }
+
     /// Only when asked: most ports are idle behind most frames.
     fn wants_tx_done(&self) -> bool {
         false
@@ -444,7 +476,7 @@ impl Node for Switch {
 
 /// Metric names of a class: bytes in its queue, whether it is paused by the other side, whether it pauses the other
 /// side.
-const CLASS_METRICS: [[&str; 3]; CLASSES] = [
+pub const CLASS_METRICS: [[&str; 3]; CLASSES] = [
     ["queue_bytes_class0", "pfc_paused_class0", "pfc_pausing_class0"],
     ["queue_bytes_class1", "pfc_paused_class1", "pfc_pausing_class1"],
     ["queue_bytes_class2", "pfc_paused_class2", "pfc_pausing_class2"],

@@ -11,6 +11,7 @@ use super::scheduler::{Discipline, RoundRobin};
 use super::stats::{ClassStats, PortStats};
 use crate::node::Frame;
 use crate::pause::{PauseState, CLASSES};
+use crate::renewal::Renewed;
 use crate::units::{Rate, Time};
 
 /// One class of what leaves by a port: all that a frame touches on its way out. One cache line.
@@ -66,6 +67,8 @@ pub(super) struct Port {
     untold: u8,
     /// Whether a timer will come for `refresh_due`, when the pause must be repeated.
     refresh_armed: bool,
+    /// The engine repeats the pause, and needs no timer for it.
+    pub(super) renews: bool,
     /// Which of `Switch::markers` are this port's.
     pub(super) markers: u16,
     queued_bytes: u64,
@@ -264,6 +267,23 @@ impl Port {
         self.refresh_due = due;
         let armed = std::mem::replace(&mut self.refresh_armed, true);
         (!armed).then_some(due)
+    }
+
+    /// The engine has repeated the pause.
+    pub(super) fn renewed(&mut self, renewed: Renewed) {
+        if renewed.frames > 0 {
+            self.pause_frames_sent += renewed.frames;
+            self.set_busy(renewed.busy_until);
+        }
+        if renewed.is_overdue {
+            self.renews = false;
+            self.untold |= self.pausing;
+        }
+    }
+
+    /// Whether a timer is set to repeat the pause.
+    pub(super) fn awaits_refresh(&self) -> bool {
+        self.refresh_armed
     }
 
     /// The refresh timer has fired. `Some`: set it again for this time. What is due is told with the next PFC frame.

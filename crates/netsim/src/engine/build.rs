@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Building a simulation: nodes, links between their ports, what is sampled, captured and changed.
+//! Promise: what cannot work (a port taken, no rate, a delay shorter than the nodes need) is refused here.
+//! Source: design.md section 4 (Nodes, Faults).
+
+use std::any::Any;
+
+use super::core::NO_PORT;
+use super::{Engine, LinkId, SimError};
+use crate::agenda::{LinkChange, Observer, Recurring, Way};
+use crate::capture::CaptureSink;
+use crate::link::{Direction, LinkParams};
+use crate::node::{Node, NodeId, PortId};
+use crate::port::{Owner, Port, Side, NO_TAP};
+use crate::rng::Stream;
+use crate::switch::Switch;
+use crate::trace::TraceSink;
+use crate::units::Time;
+
+impl Engine {
+    /// Adds a node. Its name appears in traces and errors and seeds the faults of its links.
+    pub fn add_node(&mut self, name: impl Into<String>, node: Box<dyn Node>) -> NodeId {
+        self.core.longest_lag = self.core.longest_lag.max(node.egress_lag());
+        self.nodes.push(node);
+        self.core.names.push(name.into());
+        self.core.port_of.push(Vec::new());
+        self.core.port_zero.push(NO_PORT);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// Connects two ports by a link that is the same in both directions.
+    pub fn connect(
+        &mut self,
+        a: (NodeId, PortId),
+        b: (NodeId, PortId),
+        params: LinkParams,
+    ) -> Result<LinkId, SimError> {
+        self.connect_asymmetric(a, b, params, params)
+    }
+
+    /// Connects two ports by a link with its own parameters for each direction.
+    pub fn connect_asymmetric(
+        &mut self,
+        a: (NodeId, PortId),
+        b: (NodeId, PortId),
+        a_to_b: LinkParams,
+        b_to_a: LinkParams,
+    ) -> Result<LinkId, SimError> {
+        self.check_link(a, b, &a_to_b)?;
+        self.check_link(b, a, &b_to_a)?;
+        let first = self.core.ports.len() as u32;
+        self.add_port(a, b, first + 1, a_to_b);
+        self.add_port(b, a, first, b_to_a);
+        self.links.push([first, first + 1]);
+        Ok(LinkId(self.links.len() as u32 - 1))
+    }
+
+    fn link_name(&self, from: (NodeId, PortId), to: (NodeId, PortId)) -> String {
+        let end = |(node, port): (NodeId, PortId)| format!("{}:{}", self.core.names[node.0 as usize], port.0);
+        format!("{}>{}", end(from), end(to))
+    }
+
+    fn check_link(&self, from: (NodeId, PortId), to: (NodeId, PortId), params: &LinkParams) -> Result<(), SimError> {
+        if self.core.port_index(from.0, from.1).is_some() || from == to {
+            let node = self.core.names[from.0 .0 as usize].clone();
+            return Err(SimError::PortTaken { node, port: from.1 .0 });
+        }
+        if params.rate.bits_per_second() == 0 {
+            return Err(SimError::NoRate { link: self.link_name(from, to) });
+        }
+        let lag = self.nodes[from.0 .0 as usize].egress_lag();
+        let lookahead = self.nodes[to.0 .0 as usize].ingress_lookahead();
+        if params.delay < lag + lookahead {
+            let link = self.link_name(from, to);
+            return Err(SimError::DelayTooShort { link, delay: params.delay, needed: lag + lookahead });
+        }
+        Ok(())
+    }
+
+    fn add_port(&mut self, from: (NodeId, PortId), to: (NodeId, PortId), peer: u32, params: LinkParams) {
+        let random = Stream::new(self.seed, &self.link_name(from, to));
+        let (node, number) = from;
+        let index = self.core.ports.len() as u32;
+        let (out, wire) = Direction::new(params, random);
+        let [lookahead, peer_lookahead] = [from, to].map(|end| self.nodes[end.0 .0 as usize].ingress_lookahead());
+        let side = Side { wire, peer_lookahead, tap: NO_TAP };
+        self.core.ports.push(Port {
+            out,
+            peer,
+            wants_tx_done: self.nodes[node.0 as usize].wants_tx_done(),
+            is_plain: side.is_plain(),
+            renews: false,
+        });
+        let owner = &*self.nodes[node.0 as usize];
+        self.core.owners.push(Owner {
+            node: node.0,
+            number,
+            looks_ahead: lookahead > Time::ZERO,
+            is_switch: (owner as &dyn Any).is::<Switch>(),
+            takes_renewals: owner.takes_renewals(),
+        });
+        self.core.sides.push(side);
+        let table = &mut self.core.port_of[node.0 as usize];
+        if table.len() <= usize::from(number.0) {
+            table.resize(usize::from(number.0) + 1, NO_PORT);
+        }
+        table[usize::from(number.0)] = index;
+        if number.0 == 0 {
+            self.core.port_zero[node.0 as usize] = index;
+        }
+    }
+
+    /// Something of a port's `Side` has changed.
+    pub(super) fn settle_side(&mut self, index: u32) {
+        self.core.ports[index as usize].is_plain = self.core.sides[index as usize].is_plain();
+        if !self.core.ports[index as usize].is_plain {
+            self.core.renew_by_timer(index);
+        }
+    }
+
+    /// Samples every node into `sink` at 0, `interval`, 2 `interval`, ... (a zero interval never samples).
+    pub fn set_trace(&mut self, sink: TraceSink, interval: Time) {
+        self.trace = Some(sink);
+        self.trace_names.clear();
+        self.agenda.add_periodic(self.core.now, interval, Recurring::Sample);
+    }
+
+    /// Takes the trace back, to finish its file.
+    pub fn take_trace(&mut self) -> Option<TraceSink> {
+        self.agenda.drop_samples();
+        self.trace.take()
+    }
+
+    /// Calls `observer` at `interval`, 2 `interval`, ... after all events of that time, with the trace if there is one.
+    /// It keeps nothing alive: a run that has nothing left to do ends. A zero interval never calls.
+    pub fn observe(&mut self, interval: Time, observer: Observer) {
+        self.agenda.add_periodic(self.core.now + interval, interval, Recurring::Observer(observer));
+    }
+
+    /// Changes a link at `at`, before any event of that time. A windowed node's frames may be charged up to one window
+    /// later by what the link was when they began.
+    ///
+    /// # Errors
+    /// A rate of 0: use a loss of 1 for a link that is down.
+    pub fn change_link_at(&mut self, at: Time, link: LinkId, way: Way, change: LinkChange) -> Result<(), SimError> {
+        if change.rate.is_some_and(|rate| rate.bits_per_second() == 0) {
+            return Err(SimError::NoRate { link: self.direction_name(self.links[link.0 as usize][0]) });
+        }
+        self.agenda.add_change(at, self.changes.len() as u32);
+        self.changes.push((link, way, change));
+        Ok(())
+    }
+
+    /// Captures both directions of these links into `sink`.
+    pub fn set_capture(&mut self, mut sink: CaptureSink, links: &[LinkId]) {
+        for link in links {
+            for index in self.links[link.0 as usize] {
+                let name = self.direction_name(index);
+                let side = &mut self.core.sides[index as usize];
+                side.tap = sink.add_interface(&name, side.wire.params.rate);
+                self.settle_side(index);
+            }
+        }
+        self.core.capture = Some(sink);
+    }
+
+    /// Takes the capture back, to finish its file.
+    pub fn take_capture(&mut self) -> Option<CaptureSink> {
+        self.core.sides.iter_mut().for_each(|side| side.tap = NO_TAP);
+        (0..self.core.sides.len() as u32).for_each(|index| self.settle_side(index));
+        self.core.capture.take()
+    }
+
+    /// The direction of a link that leaves a port, as `node:port>node:port`.
+    fn direction_name(&self, port: u32) -> String {
+        let end = |port: u32| {
+            let owner = self.core.owners[port as usize];
+            (NodeId(owner.node), owner.number)
+        };
+        self.link_name(end(port), end(self.core.ports[port as usize].peer))
+    }
+}
