@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import packet_bench
+import polling_bench
 
 REPO = Path(__file__).resolve().parents[1]
 LINE_RATE = "cargo run --release -q -p penstock-board --features all-tops --example line_rate"
@@ -23,6 +24,7 @@ LABORATORY = "cargo run --release -q -p penstock-netsim --example lab_speed"
 SOFT_ROCE = ".venv/bin/python tests/softroce/speed.py --json"
 COMMAND_BUILD = "cargo build --release -q -p penstock-cli"
 PACKET = "make bench (tests/packet_bench.py)"
+POLLING = ".venv/bin/python tests/polling_bench.py"
 DEMO = "target/release/penstock run scenarios/incast-3.toml --out out/bench"
 
 
@@ -86,6 +88,18 @@ def packet_rows() -> list[dict]:
     ]
 
 
+def polling_rows() -> list[dict]:
+    """What each way to poll costs, over the same veth pair."""
+    shell(COMMAND_BUILD)
+    rows = []
+    for at in polling_bench.costs(REPO / "target/release/penstock") or []:
+        name = f"--poll {at.mode}, {at.rate} events/s of {polling_bench.BOARDS} boards"
+        rows.append(row(f"{name}: in the kernel, median", at.median_us, "us", None, "lower", POLLING))
+        rows.append(row(f"{name}: in the kernel, 99 %", at.p99_us, "us", None, "lower", POLLING))
+        rows.append(row(f"{name}: CPU time", at.cpu_percent, "%", None, "lower", POLLING))
+    return rows
+
+
 def demo_rows() -> list[dict]:
     """The whole way of the data, with plots, as a user starts it the second time."""
     started = time.monotonic()
@@ -120,6 +134,7 @@ def verdict(entry: dict) -> str:
 PARTS = {
     "readout": readout_rows,
     "packet back end": packet_rows,
+    "polling": polling_rows,
     "Soft-RoCE": soft_roce_rows,
     "gateware": board_rows,
     "model": model_rows,

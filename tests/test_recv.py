@@ -119,6 +119,17 @@ def test_boards_send_into_one_pool_and_one_that_writes_is_told_why_it_cannot(net
     assert ended(sender).json()["boards"][0]["messages"] == 0
 
 
+def test_boards_at_full_speed_that_overrun_a_small_pool_lose_nothing(network):
+    sender = network.send("--boards", 16, "-n", 300, "-l", 6000, "--send-verb")
+    # No more patience than by default: nothing stands still for 100 ms.
+    received, sent = verified(network.recv(*boards(16), "--events", 300, "--srq", 32, "--srq-copies", 64), sender)
+    builder, pool = received["readout"]["builder"], received["readout"]["receiver"]
+    assert (builder["events_complete"], builder["events_incomplete"]) == (300, 0)
+    assert sums(received, "out_of_buffer") > 0, "the pool was empty"
+    assert received["readout_seconds"] < 10, pool
+    assert [board["messages"] for board in sent["boards"]] == [300] * 16
+
+
 def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_room(network, built, tmp_path):
     """A real disk: a tmpfs of 40 MB with 28 MB of ballast, which goes overboard when the board has been stopped."""
     disk, kept, events = tmp_path / "disk", tmp_path / "kept", 2500

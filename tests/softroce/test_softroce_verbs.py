@@ -80,6 +80,19 @@ def test_a_slow_consumer_holds_the_sender_by_rnr_and_loses_nothing(transfer, ver
     assert [end[2] for end in outcome.sent["completions"]] == ["Success"] * 12
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["rings", "pool"])
+def test_what_was_acknowledged_and_is_not_yet_taken_when_a_queue_pair_is_closed_is_told(transfer, shared):
+    messages = [Message("send_imm", 500 + n, slot=n // 2, qp=n % 2, imm=n) for n in range(20)]
+    case = Case(messages, qps=2, slots=32, sink={"unpolled": True, "shared": shared}, dump=False)
+    outcome = transfer(case)
+    assert [end[2] for end in outcome.sent["completions"]] == ["Success"] * 20, "the machine has acknowledged all"
+    came = [tuple(told) for told in outcome.received["last"] if told[2] == "Success"]
+    for qp in range(2):
+        of_qp = [(told[4], told[5]) for told in came if told[0] == qp]
+        assert of_qp == [(n, 500 + n) for n in range(qp, 20, 2)]
+    assert outcome.received["closed_s"] < 0.05, "the driver flushes at once what was not filled"
+
+
 def test_many_queue_pairs_send_into_one_pool_that_is_smaller_than_what_they_send(transfer):
     qps = 24
     messages = [Message("send_imm", 2000 + 100 * qp + n, qp=qp, imm=n) for n in range(6) for qp in range(qps)]

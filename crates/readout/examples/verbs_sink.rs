@@ -40,6 +40,8 @@ struct Plan {
     /// The queue pairs stay open until this file exists: the last acknowledgement may be lost on its way, and then the
     /// peer needs it once more. `timeout_s` at most.
     hold_until: Option<PathBuf>,
+    /// Nothing is taken before the queue pairs are closed: what closing them tells is all.
+    unpolled: bool,
     /// Files that get the memory of the rings at the end: this name and the number of the queue pair.
     dump: Option<String>,
 }
@@ -60,6 +62,7 @@ impl Default for Plan {
             timeout_s: 20.0,
             lives: 1,
             hold_until: None,
+            unpolled: false,
             dump: None,
         }
     }
@@ -108,7 +111,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if plan.shared {
         let (pool, max_receives) = (memory.rings[0].mapping().clone(), plan.slots.max(plan.receives));
-        let base = verbs.share_receives(&PoolSpec { memory: pool, len, max_receives, low: plan.slots / 4 })?;
+        let base = verbs.share_receives(&PoolSpec { memory: pool, len, max_receives, low: plan.slots / 4 })?.base;
         let receives: Vec<_> = (0..plan.receives).map(|slot| receive(&plan, base, slot % plan.slots)).collect();
         verbs.post_shared(&receives)?;
     }
@@ -117,17 +120,27 @@ fn main() -> Result<(), Box<dyn Error>> {
             .map(|at| open(&plan, &mut verbs, at as u16, memory.ring(at)))
             .collect::<Result<_, _>>()?;
         println!("{}", json!({"found": verbs.found().to_string(), "qps": ends}));
-        let report = receive_all(&plan, &mut verbs, clock, &mut memory)?;
+        let mut report = json!({});
+        if !plan.unpolled {
+            report = receive_all(&plan, &mut verbs, clock, &mut memory)?;
+        }
         hold(&plan);
         if let Some(name) = &plan.dump {
             for number in 0..plan.qps.len() {
                 std::fs::write(format!("{name}{number}"), memory.of(number))?;
             }
         }
-        println!("{report}");
+        let mut last = Vec::new();
+        let began = Instant::now();
         for board in 0..plan.qps.len() {
-            verbs.close_qp(board as u16)?;
+            verbs.close_qp(board as u16, &mut last)?;
         }
+        report["closed_s"] = began.elapsed().as_secs_f64().into();
+        if plan.shared {
+            verbs.poll(&mut Nothing, PollMode::Busy, 0, &mut last)?;
+        }
+        report["last"] = last.iter().map(told).collect();
+        println!("{report}");
     }
     Ok(())
 }

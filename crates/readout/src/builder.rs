@@ -31,7 +31,8 @@ pub struct BuilderConfig {
     /// Events open at a time, rounded up to a power of two. At least the slots of a ring, so that no board that keeps
     /// to its credits can run ahead of it.
     pub window: usize,
-    /// How long an event waits for its missing fragments, from its first one, in ps.
+    /// How long an event waits for its missing fragments, in ps: from its first one, or from when an event before it was
+    /// complete, if a source has sent nothing later: until then it was sending, in order.
     pub timeout_ps: u64,
     /// Largest difference of a fragment's timestamp from that of the event, in ns. The event's is the median of its
     /// fragments', or that of the one that came first where there are only two.
@@ -159,6 +160,9 @@ pub struct EventBuilder<H> {
     head_since_ps: Option<u64>,
     /// Nobody's patience counts from before this.
     patient_since_ps: u64,
+    /// When events were last asked for, and when the last complete one was.
+    asked_ps: u64,
+    complete_ps: u64,
     /// By source: the place behind its latest fragment.
     reached: Vec<u64>,
     /// By source: what `reached` was when it connected again.
@@ -193,6 +197,8 @@ impl<H: Copy + Default> EventBuilder<H> {
             clock: StepClock::new(config.timeout_ps.saturating_mul(2)),
             head_since_ps: None,
             patient_since_ps: 0,
+            asked_ps: 0,
+            complete_ps: 0,
             reached: vec![0; sources],
             reached_before: vec![0; sources],
             gave_up: None,
@@ -260,6 +266,14 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
+    /// The handle of an accepted fragment, as long as its event has not been handed out.
+    pub fn handle_mut(&mut self, id: FragmentId) -> Option<&mut H> {
+        let row = (self.place(id).ok()? & self.mask) as usize;
+        let source = usize::from(id.source);
+        let here = self.events[row].open && is_present(&self.present[row * self.words..][..self.words], source);
+        here.then(|| &mut self.cells[row * usize::from(self.config.sources.get()) + source].handle)
+    }
+
     /// [`Self::peek_event`] and [`Self::pop_event`] in one.
     pub fn poll_event(&mut self, now_ps: u64) -> Option<BuiltEvent<'_, H>> {
         let row = self.due(now_ps)?;
@@ -282,6 +296,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         let event = self.events[row];
         if event.open && event.fragments == self.config.sources.get() {
             self.counters.events_complete += 1;
+            self.complete_ps = self.asked_ps;
         } else {
             self.counters.events_incomplete += 1;
         }
@@ -302,7 +317,9 @@ impl<H: Copy + Default> EventBuilder<H> {
 
     /// When [`Self::peek_event`] will give up waiting for the head, in ps.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.give_up_at().map(|at| self.clock.outside(at))
+        let at = self.give_up_at()?;
+        let at = if self.is_behind() { at.max(self.complete_ps.saturating_add(self.config.timeout_ps)) } else { at };
+        Some(self.clock.outside(at))
     }
 
     /// Boards were held back until now (a full disk, a slow consumer): events wait their whole time from here on for
@@ -373,13 +390,15 @@ impl<H: Copy + Default> EventBuilder<H> {
     /// The row of the head if it is to be handed out now; its timestamps are then compared.
     fn due(&mut self, now_ps: u64) -> Option<usize> {
         let now_ps = self.clock.step(now_ps);
+        self.asked_ps = now_ps;
         let row = (self.head & self.mask) as usize;
         let event = self.events[row];
         if event.settled && event.open {
             return Some(row);
         }
         let all_here = event.open && event.fragments == self.config.sources.get();
-        let waited = self.give_up_at().is_some_and(|at| at <= now_ps);
+        let is_fresh = self.complete_ps.saturating_add(self.config.timeout_ps) > now_ps;
+        let waited = self.give_up_at().is_some_and(|at| at <= now_ps) && !(is_fresh && self.is_behind());
         let given_up = self.open_events > 0 && (self.flushing || waited);
         if !all_here && !given_up {
             return None;
@@ -436,6 +455,11 @@ impl<H: Copy + Default> EventBuilder<H> {
             rejected: if some { &self.rejected } else { &[] },
             cells: &self.cells[row * sources..][..sources],
         }
+    }
+
+    /// Whether a source may still send the head's fragment: it has sent no later one.
+    fn is_behind(&self) -> bool {
+        self.reached.iter().any(|reached| *reached <= self.head)
     }
 
     fn give_up_at(&self) -> Option<u64> {

@@ -43,6 +43,7 @@ mod serve;
 mod servers;
 pub mod session;
 mod sink;
+mod slots;
 mod source;
 mod step_clock;
 #[allow(unsafe_code)]
@@ -67,6 +68,7 @@ pub use sequence::{Share, ShareError};
 pub use serve::{stream_schema, ServeAt, ServeOptions, Serving, SlowConsumer};
 pub use servers::{Servers, ServersError};
 pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
+pub use slots::PoolConfig;
 pub use source::{EventSource, SourceError};
 pub use sys::{node_of_device, stay_on_node, Mapping, MemoryError, NumaError, Pages, RingMemory};
 pub use triggers::Triggers;

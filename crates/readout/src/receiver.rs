@@ -24,6 +24,7 @@ use crate::pattern::Pattern;
 use crate::ring::{Region, Ring, RingConfig, RingConfigError, RingCounters};
 use crate::sequence::{Share, ShareError};
 use crate::sink::{Event, EventSink, Fragment, StoreError};
+use crate::slots::{Place, PoolConfig, Slots};
 use crate::sys::{Pages, RingMemory};
 
 /// What a receiver is made of.
@@ -65,6 +66,10 @@ pub struct ReceiverCounters {
     pub store_stalls: u64,
     /// How often storage or a consumer was slower than the boards, and was waited for.
     pub store_waits: u64,
+    /// Copied out of a pool that ran low, to wait for the rest of their events.
+    pub fragments_copied: u64,
+    /// That should have been, when there was no room for a copy.
+    pub copies_refused: u64,
 }
 
 /// Everything a receiver can say about a run.
@@ -84,12 +89,12 @@ pub struct ReceiverReport {
 const RETRY_PS: u64 = 100_000_000_000;
 const RETRY_BUSY_PS: u64 = 1_000_000_000;
 
-/// A slot that is stored, and waits for the consumer.
+/// A fragment that is stored, and waits for the consumer.
 #[derive(Debug, Clone, Copy)]
 struct Draining {
     until_ps: u64,
     board: u16,
-    slot: u32,
+    place: Place,
 }
 
 /// Storage that has to be waited for.
@@ -102,17 +107,13 @@ struct Stall {
 /// Where a fragment lies, and the CRC-32C it came with: what storing it needs beside its bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
-    slot: u32,
+    place: Place,
     crc32c: u32,
 }
 
 /// Receives fragments of all boards, and stores the events they make in `S`.
 pub struct Receiver<S> {
-    /// By board; one pool if they share it.
-    rings: Vec<Ring>,
-    shared: bool,
-    /// First address and board of every ring, by address.
-    by_va: Vec<(u64, usize)>,
+    slots: Slots,
     builder: EventBuilder<Held>,
     reference: Option<Box<dyn Reference + Send>>,
     sink: S,
@@ -151,52 +152,40 @@ impl<S: EventSink> Receiver<S> {
         memories: Vec<RingMemory>,
         sink: S,
     ) -> Result<Receiver<S>, ReceiverError> {
-        Receiver::make(config, memories, sink, false)
+        Receiver::make(config, memories, sink, None)
     }
 
     /// Boards SEND into the slots of one pool, whose memory this is; `config` has one ring.
     ///
     /// # Errors
     /// As [`Self::with_memories`].
-    pub fn with_pool(config: ReceiverConfig, memory: RingMemory, sink: S) -> Result<Receiver<S>, ReceiverError> {
-        Receiver::make(config, vec![memory], sink, true)
+    pub fn with_pool(
+        config: ReceiverConfig,
+        pool: PoolConfig,
+        memory: RingMemory,
+        sink: S,
+    ) -> Result<Receiver<S>, ReceiverError> {
+        Receiver::make(config, vec![memory], sink, Some(pool))
     }
 
     fn make(
         config: ReceiverConfig,
         memories: Vec<RingMemory>,
         sink: S,
-        shared: bool,
+        pool: Option<PoolConfig>,
     ) -> Result<Receiver<S>, ReceiverError> {
         let sources = config.builder.sources.get();
-        let wanted = if shared { 1 } else { usize::from(sources) };
+        let wanted = if pool.is_some() { 1 } else { usize::from(sources) };
         if config.rings.len() != wanted || memories.len() != wanted {
             return Err(ReceiverError::RingCount { rings: config.rings.len().min(memories.len()), sources });
         }
-        let ring = |(board, (ring, memory)): (usize, (&RingConfig, RingMemory))| {
-            let made = match shared {
-                // What one event needs of the boards is always left, and a quarter of a large pool.
-                true => Ring::pool(*ring, memory, usize::from(sources).max(ring.slots as usize / 4)),
-                false => Ring::with_memory(*ring, memory),
-            };
-            made.map_err(|reason| ReceiverError::Ring { board, reason })
-        };
-        let rings = config.rings.iter().zip(memories).enumerate().map(ring).collect::<Result<Vec<Ring>, _>>()?;
-        let mut by_va: Vec<_> = rings.iter().enumerate().map(|(board, ring)| (ring.region().va, board)).collect();
-        by_va.sort_unstable();
-        for pair in by_va.windows(2) {
-            let ((va, a), (next_va, b)) = (pair[0], pair[1]);
-            if va + rings[a].region().len > next_va {
-                return Err(ReceiverError::Overlap { a, b });
-            }
-        }
-        // Boards that keep to their credits never run ahead of the window.
-        let slots = config.rings.iter().map(|ring| ring.slots as usize).max().unwrap_or(0);
-        let builder = BuilderConfig { window: config.builder.window.max(slots), ..config.builder };
+        // Boards that keep to their credits never run ahead of the window; nor can one fill a pool and all copies.
+        let most = config.rings.iter().map(|ring| ring.slots as usize).max().unwrap_or(0);
+        let most = most + pool.map_or(0, |pool| pool.copies as usize);
+        let slots = Slots::new(&config.rings, memories, pool)?;
+        let builder = BuilderConfig { window: config.builder.window.max(most), ..config.builder };
         Ok(Receiver {
-            rings,
-            shared,
-            by_va,
+            slots,
             builder: EventBuilder::new(builder),
             reference: None,
             sink,
@@ -221,7 +210,7 @@ impl<S: EventSink> Receiver<S> {
     /// Compares the payloads of every board with a test pattern, in order of event, when they are stored.
     #[must_use]
     pub fn with_pattern(mut self, pattern: Pattern) -> Self {
-        self.pattern = Some(PatternMonitor::new(pattern, self.rings.len()));
+        self.pattern = Some(PatternMonitor::new(pattern, usize::from(self.builder.config().sources.get())));
         self
     }
 
@@ -234,16 +223,7 @@ impl<S: EventSink> Receiver<S> {
 
     /// The memory region of `board`; none if there is no such board.
     pub fn region(&self, board: u16) -> Option<Region> {
-        self.rings.get(self.at(board)).map(Ring::region)
-    }
-
-    /// Where a board's slots are.
-    fn at(&self, board: u16) -> usize {
-        if self.shared {
-            0
-        } else {
-            usize::from(board)
-        }
+        self.slots.ring(board).map(Ring::region)
     }
 
     /// Receives that must be posted now on the queue pair of `board`.
@@ -258,11 +238,10 @@ impl<S: EventSink> Receiver<S> {
         if self.stalled.is_some() {
             return; // what is posted may still come and is held; nothing is added to it
         }
-        if !self.bare && !self.shared && !self.builder.wants(board) {
+        if !self.bare && !self.slots.is_pool() && !self.builder.wants(board) {
             return; // what it sends next is not this run's: it keeps it
         }
-        let at = self.at(board);
-        if let Some(ring) = self.rings.get_mut(at) {
+        if let Some(ring) = self.slots.ring_mut(board) {
             ring.take_receives(post);
         }
     }
@@ -270,21 +249,24 @@ impl<S: EventSink> Receiver<S> {
     /// Receives of so many slots of the pool's reserve at most.
     pub fn draw_reserve(&mut self, most: usize, post: impl FnMut(RecvWr)) {
         if self.stalled.is_none() {
-            self.rings[0].draw_reserve(most, post);
+            self.slots.draw_reserve(most, post);
         }
     }
 
-    /// Boards are held back by a dry pool: events wait their whole time from here on, as long as the reserve can still
-    /// let in what they miss. Behind that they must be given up, or nothing would ever move again.
-    pub fn wait_for_pool(&mut self, now_ps: u64) {
-        if self.rings[0].free() > 0 {
-            self.builder.restart_patience(now_ps);
-        }
+    /// Whether a dry pool can still let in what events wait for. If it cannot they must be given up, or nothing would ever
+    /// move again.
+    pub fn pool_can_let_in(&self) -> bool {
+        self.slots.can_let_in()
+    }
+
+    /// Boards are held back until now: events wait their whole time from here on.
+    pub fn restart_patience(&mut self, now_ps: u64) {
+        self.builder.restart_patience(now_ps);
     }
 
     /// A receive of the pool has ended without a message.
     pub fn unfilled(&mut self, slot: u32) {
-        self.rings[0].unfilled(slot);
+        self.slots.unfilled(slot);
     }
 
     /// The boards that the next event waits for, if nothing but they is in its way: what is here cannot be stored
@@ -296,14 +278,14 @@ impl<S: EventSink> Receiver<S> {
 
     /// Receives of `board` that are posted now; 0 if there is no such board.
     pub fn credits(&self, board: u16) -> u32 {
-        self.rings.get(self.at(board)).map_or(0, Ring::posted)
+        self.slots.ring(board).map_or(0, Ring::posted)
     }
 
     /// The ring of `board` begins again for a new queue pair: see [`Ring::restart`].
     #[must_use = "a ring that holds fragments has not begun again"]
     pub fn restart_ring(&mut self, board: u16, rkey: u32) -> bool {
         // Of a pool nothing is this board's alone.
-        let again = self.shared || self.rings.get_mut(usize::from(board)).is_some_and(|ring| ring.restart(rkey));
+        let again = self.slots.is_pool() || self.slots.ring_mut(board).is_some_and(|ring| ring.restart(rkey));
         if again {
             self.builder.reconnected(board);
             self.sink.reconnected(board);
@@ -316,7 +298,7 @@ impl<S: EventSink> Receiver<S> {
 
     /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no fragment.
     pub fn event_in(&self, board: u16, slot: u32) -> Option<u64> {
-        let slot = self.rings.get(self.at(board))?.slot(slot)?;
+        let slot = self.slots.ring(board)?.slot(slot)?;
         FragmentHeader::parse(slot).ok().map(|header| header.event_number)
     }
 
@@ -331,8 +313,7 @@ impl<S: EventSink> Receiver<S> {
     /// [`StoreError`] if an event that became due cannot be stored, now or later; the run should end. An error that can
     /// be retried is not returned: the event stays, see [`Self::stalled`].
     pub fn on_completion(&mut self, now_ps: u64, board: u16, imm: u32, byte_len: u32) -> Result<(), StoreError> {
-        let at = self.at(board);
-        let Some(ring) = self.rings.get_mut(at) else {
+        let Some(ring) = self.slots.ring_mut(board) else {
             self.counters.fragments_wrong_source += 1;
             return Ok(());
         };
@@ -345,10 +326,15 @@ impl<S: EventSink> Receiver<S> {
             ring.release(imm);
             return Ok(());
         }
-        if !self.take_fragment(now_ps, board, imm, byte_len) {
-            self.rings[at].release(imm);
+        let Some(id) = self.take_fragment(now_ps, board, imm, byte_len) else {
+            self.slots.release(board, Place::Slot(imm));
+            return self.store_events(now_ps);
+        };
+        self.store_events(now_ps)?;
+        if self.slots.is_low() {
+            self.copy_out(id, imm);
         }
-        self.store_events(now_ps)
+        Ok(())
     }
 
     /// Call at [`Self::poll_timeout`]: gives up waiting for missing fragments, and for a consumer.
@@ -356,9 +342,8 @@ impl<S: EventSink> Receiver<S> {
     /// # Errors
     /// As [`Self::on_completion`].
     pub fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        while let Some(&Draining { board, slot, .. }) = self.draining.front().filter(|d| d.until_ps <= now_ps) {
-            let at = self.at(board);
-            self.rings[at].release(slot);
+        while let Some(&Draining { board, place, .. }) = self.draining.front().filter(|d| d.until_ps <= now_ps) {
+            self.slots.release(board, place);
             self.draining.pop_front();
         }
         self.store_events(now_ps)
@@ -437,7 +422,7 @@ impl<S: EventSink> Receiver<S> {
         ReceiverReport {
             receiver: self.counters.clone(),
             builder: self.builder.counters().clone(),
-            rings: self.rings.iter().map(|ring| *ring.counters()).collect(),
+            rings: self.slots.counters(),
             check: self.reference.is_some().then(|| self.check.clone()),
             pattern: self.pattern.as_ref().map(|pattern| pattern.reports().to_vec()),
         }
@@ -447,26 +432,43 @@ impl<S: EventSink> Receiver<S> {
         &self.sink
     }
 
-    /// Checks the message in `slot` and gives it to the builder. False if the slot is not needed.
-    fn take_fragment(&mut self, now_ps: u64, board: u16, slot: u32, byte_len: u32) -> bool {
-        let (id, crc32c) = match read_fragment(self.rings[self.at(board)].message(slot), byte_len) {
+    /// Checks the message in `slot` and gives it to the builder. None if the slot is not needed.
+    fn take_fragment(&mut self, now_ps: u64, board: u16, slot: u32, byte_len: u32) -> Option<FragmentId> {
+        let place = Place::Slot(slot);
+        let (id, crc32c) = match read_fragment(self.slots.message(board, place), byte_len) {
             Ok(read) => read,
             Err(Refused::Malformed) => {
                 self.counters.fragments_malformed += 1;
-                return false;
+                return None;
             }
             Err(Refused::Crc) => {
                 self.counters.fragments_crc_error += 1;
-                return false;
+                return None;
             }
         };
         if id.source != board {
             self.counters.fragments_wrong_source += 1;
-            return false;
+            return None;
         }
         self.counters.fragments_good += 1;
         self.counters.bytes_good += u64::from(byte_len) - HEADER_LEN as u64;
-        self.builder.push(now_ps, id, Held { slot, crc32c }) == Pushed::Accepted
+        (self.builder.push(now_ps, id, Held { place, crc32c }) == Pushed::Accepted).then_some(id)
+    }
+
+    /// A fragment in a pool's slot that waits for others is copied, so that these can come. What waits for storage or a
+    /// consumer stays: boards are to wait for them, too.
+    fn copy_out(&mut self, id: FragmentId, slot: u32) {
+        if self.stalled.is_some() || !self.draining.is_empty() {
+            return;
+        }
+        let Some(held) = self.builder.handle_mut(id) else { return }; // its event was handed out
+        match self.slots.copy_out(slot) {
+            Some(copy) => {
+                held.place = copy;
+                self.counters.fragments_copied += 1;
+            }
+            None => self.counters.copies_refused += 1,
+        }
     }
 
     /// Stores what is ready, unless storage has to be waited for.
@@ -509,12 +511,10 @@ impl<S: EventSink> Receiver<S> {
     }
 
     fn store_ready(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        let shared = self.shared;
-        let at = |board: u16| if shared { 0 } else { usize::from(board) };
         while let Some(event) = self.builder.peek_event(now_ps) {
-            let rings = &self.rings;
-            let fragment = |(source, timestamp_ns, Held { slot, crc32c }): (u16, u64, Held)| {
-                let payload = &rings[at(source)].message(slot)[HEADER_LEN..];
+            let slots = &self.slots;
+            let fragment = |(source, timestamp_ns, Held { place, crc32c }): (u16, u64, Held)| {
+                let payload = &slots.message(source, place)[HEADER_LEN..];
                 Fragment { source, timestamp_ns, crc32c, payload }
             };
             let fragments: Vec<Fragment<'_>> = event.timed_fragments().map(fragment).collect();
@@ -536,14 +536,14 @@ impl<S: EventSink> Receiver<S> {
             }
             let until_ps = consumed_at(self.consumer_bytes_per_s, self.consumer_busy_until_ps.max(now_ps), bytes);
             self.consumer_busy_until_ps = until_ps;
-            for (board, Held { slot, .. }) in event.rejected() {
-                self.rings[at(board)].release(slot);
+            for (board, Held { place, .. }) in event.rejected() {
+                self.slots.release(board, place);
             }
-            for (board, Held { slot, .. }) in event.fragments() {
+            for (board, Held { place, .. }) in event.fragments() {
                 if until_ps <= now_ps {
-                    self.rings[at(board)].release(slot);
+                    self.slots.release(board, place);
                 } else {
-                    self.draining.push_back(Draining { until_ps, board, slot });
+                    self.draining.push_back(Draining { until_ps, board, place });
                 }
             }
             self.builder.pop_event();
@@ -554,9 +554,7 @@ impl<S: EventSink> Receiver<S> {
 
 impl<S> Memory for Receiver<S> {
     fn write(&mut self, va: u64, data: &Payload) {
-        let after = self.by_va.partition_point(|&(ring_va, _)| ring_va <= va);
-        let board = self.by_va[after.saturating_sub(1)].1;
-        self.rings[board].write(va, data);
+        self.slots.write(va, data);
     }
 }
 

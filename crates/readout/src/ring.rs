@@ -245,6 +245,11 @@ impl Ring {
         self.pool.as_ref().map_or(0, |pool| pool.free.len())
     }
 
+    /// Slots of a pool that hold a message.
+    pub fn held(&self) -> u32 {
+        self.pool.as_ref().map_or(0, |pool| self.config.slots - pool.posted - pool.free.len() as u32)
+    }
+
     fn take_pool(&mut self, kept: usize, most: usize, mut post: impl FnMut(RecvWr)) {
         let Some(pool) = &mut self.pool else { return };
         let count = pool.free.len().saturating_sub(kept).min(most);

@@ -195,7 +195,7 @@ fn a_board_begins_again_over_the_same_ring_under_other_numbers() {
     assert!(!bench.send(1, Verb::WriteImm, bench.local.rkey ^ 1), "a wrong key ends the queue pair");
     assert!(bench.backend.fault(0).unwrap().contains("rkey"));
 
-    bench.backend.close_qp(0).unwrap();
+    bench.backend.close_qp(0, &mut Vec::new()).unwrap();
     let local = bench.backend.create_qp(&bench.spec).unwrap();
     assert_eq!(local.base, bench.local.base);
     assert!(local.qpn != bench.local.qpn && local.rkey != bench.local.rkey && local.psn != bench.local.psn);

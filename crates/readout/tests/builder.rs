@@ -327,3 +327,26 @@ fn a_source_that_an_incomplete_event_held_back_has_its_time_again_and_a_dead_one
     // It sends on: what is behind event 0 was not held back.
     assert_eq!(after_a_stall(&[1, 3]), [vec![(0, false), (1, true), (2, false), (3, true)], vec![]]);
 }
+
+#[test]
+fn a_slow_source_is_waited_for_as_long_as_it_sends_and_one_that_stops_is_not() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+    for (event, source) in (0..8).flat_map(|event| [(event, 0), (event, 1)]) {
+        assert_eq!(builder.push(0, id(event, source), 0), Pushed::Accepted);
+    }
+    let mut out = Vec::new();
+    for event in 0..4 {
+        let now = 90 * (event + 1);
+        assert_eq!(builder.poll_timeout().filter(|at| *at <= now), None, "nothing is due before {now}");
+        drain(&mut builder, now, &mut out);
+        assert_eq!(builder.push(now, id(event, 2), 0), Pushed::Accepted);
+        drain(&mut builder, now, &mut out);
+    }
+    let told = |out: &mut Vec<Out>| out.drain(..).map(|(event, complete, ..)| (event, complete)).collect::<Vec<_>>();
+    assert_eq!(told(&mut out), [(0, true), (1, true), (2, true), (3, true)]);
+    assert_eq!(builder.poll_timeout(), Some(460));
+    drain(&mut builder, 459, &mut out);
+    assert_eq!(told(&mut out), []);
+    drain(&mut builder, 460, &mut out);
+    assert_eq!(told(&mut out), [(4, false), (5, false), (6, false), (7, false)], "it is dead, for all of them");
+}

@@ -7,7 +7,7 @@ use super::boards::{read_boards, Boards};
 use super::sink::Rows;
 use crate::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
-use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
+use penstock_readout::session::{BoardSpec, Opens, PoolSize, SessionConfig};
 use penstock_readout::{BuilderConfig, Pages, RingConfig};
 use penstock_transport::{CmOpenerConfig, Mtu};
 use penstock_wire::RnrTimer;
@@ -72,6 +72,9 @@ pub struct Arguments {
     /// Slots that all boards share, which must SEND: one pool (a shared receive queue) in place of rings
     #[arg(long, value_name = "N", conflicts_with_all = ["slots", "rate", "latency"])]
     pub srq: Option<u32>,
+    /// Fragments that may be copied out of the pool while their events wait for other boards [default: four times --srq]
+    #[arg(long, value_name = "N", requires = "srq")]
+    pub srq_copies: Option<u32>,
     /// Bytes of a slot: the largest fragment with its header of 40 bytes
     #[arg(long, default_value_t = 128 * 1024)]
     pub slot_bytes: u32,
@@ -192,9 +195,16 @@ impl Settings {
         let mtu = Mtu::from_bytes(arguments.mtu)
             .ok_or_else(|| format!("--mtu {}: allowed are 256, 512, 1024, 2048, 4096", arguments.mtu))?;
         let slots = slots(arguments)?;
-        match arguments.srq {
-            Some(pool) => check_pool(boards.len(), pool).and_then(|()| check_memory(1, pool, arguments.slot_bytes))?,
-            None => check_memory(boards.len() as u64, slots, arguments.slot_bytes)?,
+        let pool = pool(arguments, boards.len())?;
+        match pool {
+            Some(pool) => {
+                let all = pool.slots.saturating_add(pool.copies);
+                check_memory(&format!("a pool and its copies: {all} fragments"), all.into(), arguments.slot_bytes)?;
+            }
+            None => {
+                let all = boards.len() as u64 * u64::from(slots);
+                check_memory(&format!("{} rings of {slots} slots", boards.len()), all, arguments.slot_bytes)?;
+            }
         }
         let keep_alive_ps = (arguments.keep_alive > 0).then(|| arguments.keep_alive.saturating_mul(PS_PER_MS));
         let timeout_ps = arguments.event_timeout.saturating_mul(PS_PER_MS);
@@ -204,7 +214,7 @@ impl Settings {
                 boards,
                 slots,
                 slot_bytes: arguments.slot_bytes,
-                pool_slots: arguments.srq,
+                pool,
                 pages: if arguments.huge_pages { Pages::Huge } else { Pages::Normal },
                 builder: BuilderConfig {
                     timeout_ps,
@@ -267,26 +277,27 @@ fn slots(arguments: &Arguments) -> Result<u32, String> {
     }
 }
 
-/// A slot a board is a reserve; as many must be left.
-fn check_pool(boards: usize, pool: u32) -> Result<(), String> {
-    if pool as usize >= 2 * boards.max(2) {
-        return Ok(());
+/// An event that is stored, and one that comes in: a slot of either for each board.
+fn pool(arguments: &Arguments, boards: usize) -> Result<Option<PoolSize>, String> {
+    let Some(slots) = arguments.srq else { return Ok(None) };
+    let least = 2 * boards.max(2);
+    if (slots as usize) < least {
+        return Err(format!(
+            "--srq {slots}: {boards} boards need at least {least} slots, for an event that is stored and one that comes in"
+        ));
     }
-    Err(format!(
-        "--srq {pool}: {boards} boards need at least {} slots, and more for events under way",
-        2 * boards.max(2)
-    ))
+    Ok(Some(PoolSize { slots, copies: arguments.srq_copies.unwrap_or(slots.saturating_mul(4)) }))
 }
 
 /// Rings must leave the machine a quarter of its memory.
-fn check_memory(boards: u64, slots: u32, slot_bytes: u32) -> Result<(), String> {
-    let wanted = u128::from(boards) * u128::from(slots) * u128::from(slot_bytes);
+fn check_memory(what: &str, slots: u64, slot_bytes: u32) -> Result<(), String> {
+    let wanted = u128::from(slots) * u128::from(slot_bytes);
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib: Option<u128> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
     match kib.map(|kib| kib * 1024) {
         Some(free) if wanted > free / 4 * 3 => Err(format!(
-            "{boards} rings of {slots} slots of {slot_bytes} bytes are {} MB, but {} MB are free; use fewer or smaller slots",
+            "{what} of {slot_bytes} bytes are {} MB, but {} MB are free; use fewer or smaller ones",
             wanted / 1_000_000,
             free / 1_000_000
         )),

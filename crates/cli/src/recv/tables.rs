@@ -5,7 +5,7 @@
 use super::options::Arguments;
 use comfy_table::{presets, CellAlignment, Table};
 use penstock_readout::backend::LocalAddress;
-use penstock_readout::session::{BoardReport, BoardState, SessionConfig, SessionReport};
+use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionConfig, SessionReport};
 use penstock_readout::{PatternPlace, PatternReport};
 
 /// More boards than this are not listed one by one.
@@ -15,9 +15,10 @@ pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAdd
     let gid = std::net::Ipv6Addr::from(address.gid);
     let (count, slot_bytes) = (config.boards.len(), config.slot_bytes);
     let megabytes = |slots: f64| slots * f64::from(slot_bytes) / 1e6;
-    let memory = match config.pool_slots {
-        Some(slots) => {
-            format!("one pool of {slots} x {slot_bytes} bytes ({:.1} MB)", megabytes(f64::from(slots)))
+    let memory = match config.pool {
+        Some(PoolSize { slots, copies }) => {
+            let (pool, more) = (megabytes(f64::from(slots)), megabytes(f64::from(copies)));
+            format!("one pool of {slots} x {slot_bytes} bytes ({pool:.1} MB; copies out of it: {copies}, {more:.1} MB)")
         }
         None => {
             let all = megabytes(f64::from(config.slots) * count as f64);

@@ -11,7 +11,7 @@ use penstock_wire::{Ipv4Addr, MacAddr, RnrTimer, RocePacket};
 use super::responders::{Entropy, Responders};
 use super::{
     Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock,
+    SessionClock, SharedPool,
 };
 
 /// Packets in, packets out.
@@ -51,7 +51,7 @@ impl Backend for InProcess {
         self.address
     }
 
-    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
+    fn share_receives(&mut self, pool: &PoolSpec) -> Result<SharedPool, BackendError> {
         Ok(self.responders.share(pool))
     }
 
@@ -88,7 +88,6 @@ impl Backend for InProcess {
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
         let now_ps = self.clock.now_ps();
-        self.responders.take_flushed(out);
         while let Some(packet) = self.arrived.pop_front() {
             self.responders.handle(now_ps, &packet, memory, out);
             self.responders.take_replies(|reply| self.replies.push_back(reply));
@@ -96,8 +95,8 @@ impl Backend for InProcess {
         Ok(())
     }
 
-    fn close_qp(&mut self, board: u16) -> Result<(), BackendError> {
-        self.responders.close(board);
+    fn close_qp(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
+        self.responders.close(board, out);
         Ok(())
     }
 

@@ -7,10 +7,11 @@
 //! create_qp --> LocalQp: qpn, psn, rkey, base, ip        (told to the board by the connection manager)
 //! connect   <-- PeerQp: the board's qpn, psn, ip          (what the board told)
 //! post_receives(RecvWr of Ring::take_receives) ... poll --> Completion --> Receiver::on_completion
-//! close_qp, then create_qp again over the same memory: the board's next life
+//! close_qp --> the last Completions; then create_qp again over the same memory: the board's next life
 //! ```
 
 mod in_process;
+mod lending;
 mod packet;
 mod responders;
 #[cfg(feature = "verbs")]
@@ -70,6 +71,16 @@ pub struct PoolSpec {
     pub max_receives: u32,
     /// With fewer receives left the pool is said to run low.
     pub low: u32,
+}
+
+/// A pool as the back end serves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedPool {
+    /// First address.
+    pub base: u64,
+    /// A connected board of which nothing lies in the pool always finds a receive, as long as there are as many slots as
+    /// boards: others are answered RNR NAK before they take the last ones. Of a NIC who asks first takes them.
+    pub keeps_room: bool,
 }
 
 /// Our end, to be told to the board.
@@ -167,11 +178,11 @@ pub trait Backend {
     }
 
     /// From now on queue pairs are made that take their receives from one queue (SRQ) and their peers may write no memory;
-    /// `memory` and `max_receives` of their [`QpSpec`] are not looked at. The first address of the pool.
+    /// `memory` and `max_receives` of their [`QpSpec`] are not looked at.
     ///
     /// # Errors
     /// The device has no such queues, or not of this size.
-    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError>;
+    fn share_receives(&mut self, pool: &PoolSpec) -> Result<SharedPool, BackendError>;
 
     /// Posts receives of the pool.
     ///
@@ -221,12 +232,13 @@ pub trait Backend {
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError>;
 
-    /// Ends the queue pair of a board; nothing is written any more when it returns. Completions of its receives may be
-    /// dropped. A board without a queue pair is fine.
+    /// Ends the queue pair of a board; nothing is written any more when it returns, and the slots of a ring stay as they are
+    /// until the caller posts receives of a new one. What was received and not taken yet is appended to `out`, with what
+    /// others have received meanwhile; of a pool it may also come with later polls. A board without a queue pair is fine.
     ///
     /// # Errors
     /// The device refuses.
-    fn close_qp(&mut self, board: u16) -> Result<(), BackendError>;
+    fn close_qp(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError>;
 
     /// Why the queue pair of a board is in error; none if it is not, or is not there.
     fn fault(&self, board: u16) -> Option<String>;

@@ -16,7 +16,7 @@ use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RnrTimer, RocePacket, UDP_POR
 use super::responders::Responders;
 use super::{
     Backend, BackendError, Completion, Counters, Latencies, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock,
+    SessionClock, SharedPool,
 };
 use crate::sys::{drop_all, Frames, Interface, PacketSocket};
 
@@ -201,7 +201,7 @@ impl Backend for PacketBackend {
         self.warning.clone()
     }
 
-    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
+    fn share_receives(&mut self, pool: &PoolSpec) -> Result<SharedPool, BackendError> {
         Ok(self.responders.share(pool))
     }
 
@@ -236,7 +236,6 @@ impl Backend for PacketBackend {
         deadline_ps: u64,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
-        self.responders.take_flushed(out);
         loop {
             if self.take(memory, out) && !out.is_empty() {
                 return Ok(());
@@ -256,8 +255,8 @@ impl Backend for PacketBackend {
         }
     }
 
-    fn close_qp(&mut self, board: u16) -> Result<(), BackendError> {
-        self.responders.close(board);
+    fn close_qp(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
+        self.responders.close(board, out);
         Ok(())
     }
 

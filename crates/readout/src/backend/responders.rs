@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use penstock_transport::{
     Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvCompletion, RecvWr, Responder, ResponderConfig,
-    ResponderCounters, SharedReceives,
+    ResponderCounters,
 };
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer, RocePacket};
 
-use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec};
+use super::lending::Lending;
+use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec, SharedPool};
 
 /// Random bits that nobody can guess; in tests, those of a seed.
 pub type Entropy = Box<dyn FnMut() -> u32 + Send>;
@@ -34,15 +35,6 @@ struct Slot {
     before: ResponderCounters,
 }
 
-/// The receives that all queue pairs share.
-struct Pool {
-    receives: SharedReceives,
-    low: usize,
-    is_low: bool,
-    /// How often, since somebody asked.
-    ran_low: u64,
-}
-
 /// All queue pairs, by board.
 pub(super) struct Responders {
     ip: Ipv4Addr,
@@ -57,33 +49,29 @@ pub(super) struct Responders {
     to_reply: Vec<u16>,
     /// Packets to a queue pair number that nobody has, or that is not connected.
     unknown_qpn: u64,
-    pool: Option<Pool>,
-    /// Of queue pairs that were closed: receives of the pool that a message had begun to fill.
-    flushed: Vec<Completion>,
+    /// None: each queue pair has receives of its own.
+    pool: Option<Lending>,
 }
 
 impl Responders {
     pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
         let (boards, by_qpn, closed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (to_reply, flushed) = (Vec::new(), Vec::new());
-        Responders { ip, mac, entropy, boards, by_qpn, closed, to_reply, unknown_qpn: 0, pool: None, flushed }
+        Responders { ip, mac, entropy, boards, by_qpn, closed, to_reply: Vec::new(), unknown_qpn: 0, pool: None }
     }
 
-    pub(super) fn share(&mut self, spec: &PoolSpec) -> u64 {
-        let (receives, low) = (SharedReceives::default(), spec.low as usize);
-        self.pool = Some(Pool { receives, low, is_low: true, ran_low: 0 });
-        FIRST_VA
+    pub(super) fn share(&mut self, spec: &PoolSpec) -> SharedPool {
+        self.pool = Some(Lending::new(spec.low));
+        SharedPool { base: FIRST_VA, keeps_room: true }
     }
 
     pub(super) fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError> {
         let pool = self.pool.as_mut().ok_or(BackendError::NoPool)?;
-        receives.iter().for_each(|wr| pool.receives.post(*wr));
-        pool.is_low &= pool.receives.posted() < pool.low;
+        receives.iter().for_each(|wr| pool.post(*wr));
         Ok(())
     }
 
     pub(super) fn ran_low(&mut self) -> u64 {
-        self.pool.as_mut().map_or(0, |pool| std::mem::take(&mut pool.ran_low))
+        self.pool.as_mut().map_or(0, Lending::ran_low)
     }
 
     pub(super) fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError> {
@@ -91,11 +79,6 @@ impl Responders {
             responder.set_rnr_timer(timer);
         }
         Ok(())
-    }
-
-    /// What closed queue pairs have left behind.
-    pub(super) fn take_flushed(&mut self, out: &mut Vec<Completion>) {
-        out.append(&mut self.flushed);
     }
 
     pub(super) fn create(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
@@ -124,7 +107,7 @@ impl Responders {
 
     pub(super) fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let mac = self.mac;
-        let shared = self.pool.as_ref().map(|pool| pool.receives.clone());
+        let is_shared = self.pool.is_some();
         let slot = self.slot(board)?;
         let local = Endpoint { mac, ip: slot.local.ip, qpn: slot.local.qpn };
         let remote = Endpoint { mac: slot.peer_mac, ip: peer.ip, qpn: peer.qpn };
@@ -136,12 +119,13 @@ impl Responders {
         config.nak_again = true;
         let LocalQp { base: va, rkey, .. } = slot.local;
         let region = MemoryRegion { va, rkey, len: slot.len, access: Access::RemoteWrite };
-        let mut responder = match shared {
-            Some(receives) => Responder::sharing(config, receives),
-            None => Responder::new(config.with_region(region)),
-        };
+        // Whose receives are a pool's writes nowhere by itself.
+        let mut responder = Responder::new(if is_shared { config } else { config.with_region(region) });
         slot.waiting.drain(..).for_each(|wr| responder.post_receive(wr));
         slot.responder = Some(responder);
+        if let Some(pool) = &mut self.pool {
+            pool.connect(board);
+        }
         Ok(())
     }
 
@@ -169,6 +153,9 @@ impl Responders {
             self.unknown_qpn += 1;
             return;
         };
+        if let Some(pool) = self.pool.as_mut().filter(|_| packet.bth.opcode.position().is_start()) {
+            pool.serve(board, responder, 1); // one that this packet does not use waits for the next
+        }
         let admitted = responder.counters().rcvd_pkts;
         responder.handle_packet(now_ps, packet, memory);
         if responder.counters().rcvd_pkts == admitted {
@@ -178,12 +165,11 @@ impl Responders {
         while let Some(done) = responder.poll_completion() {
             out.push(completion(board, &done));
         }
+        if let Some(pool) = &mut self.pool {
+            pool.serve(board, responder, pool.ahead());
+        }
         if self.to_reply.last() != Some(&board) {
             self.to_reply.push(board);
-        }
-        if let Some(pool) = self.pool.as_mut().filter(|pool| !pool.is_low && pool.receives.posted() < pool.low) {
-            pool.is_low = true;
-            pool.ran_low += 1;
         }
     }
 
@@ -200,15 +186,16 @@ impl Responders {
         }
     }
 
-    pub(super) fn close(&mut self, board: u16) {
-        if let Some(mut slot) = self.boards.remove(&board) {
-            self.by_qpn.remove(&slot.local.qpn.value());
-            self.closed.insert(board, slot.counters());
-            if let Some(responder) = slot.responder.as_mut().filter(|_| self.pool.is_some()) {
-                responder.close();
-                while let Some(done) = responder.poll_completion() {
-                    self.flushed.push(completion(board, &done));
-                }
+    pub(super) fn close(&mut self, board: u16, out: &mut Vec<Completion>) {
+        let Some(mut slot) = self.boards.remove(&board) else { return };
+        self.by_qpn.remove(&slot.local.qpn.value());
+        self.closed.insert(board, slot.counters());
+        let Some(pool) = &mut self.pool else { return };
+        pool.disconnect(board);
+        if let Some(responder) = &mut slot.responder {
+            responder.close();
+            while let Some(done) = responder.poll_completion() {
+                out.push(completion(board, &done)); // of a receive that it has not filled
             }
         }
     }

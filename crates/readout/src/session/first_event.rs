@@ -35,6 +35,11 @@ impl FirstEvent {
         self.event = self.event.into_iter().chain(event).min();
     }
 
+    /// Whether something of `board` is held.
+    pub(super) fn holds(&self, board: u16) -> bool {
+        self.held.iter().any(|done| done.board == board)
+    }
+
     /// The first event and what was held, once it is known.
     pub(super) fn found(&mut self, now_ps: u64) -> Option<(u64, Vec<Completion>)> {
         let known = now_ps >= self.due_ps || !self.silent.contains(&true);

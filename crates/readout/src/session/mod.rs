@@ -5,6 +5,7 @@
 //! Source: issue F; the loop is `step`, the only place that reads the clock.
 
 mod board;
+mod core;
 mod first_event;
 mod pool;
 mod report;
@@ -12,26 +13,26 @@ mod sockets;
 
 use std::num::NonZeroU64;
 
-use penstock_transport::{CmEvent, CmListener, CmOpenerConfig, Mtu, RecvOpcode, RecvStatus};
-use penstock_wire::{CmInfo, CmMessage, Ipv4Addr, RnrTimer};
+use penstock_transport::{CmListener, CmOpenerConfig, Mtu};
+use penstock_wire::{CmMessage, Ipv4Addr, RnrTimer};
 
 pub use board::{BoardSpec, BoardState, Opens, Remembered};
+pub use pool::PoolSize;
 pub use report::{BoardReport, SessionReport};
 
-use crate::backend::{Backend, BackendError, Completion, PollMode, QpSpec, SessionClock};
+use crate::backend::{Backend, BackendError, PollMode, QpSpec, SessionClock};
 use crate::sys::{thread_cpu_time, Pages, RingMemory};
 use crate::{
     BuilderConfig, EventSink, MemoryError, Pattern, Receiver, ReceiverConfig, ReceiverError, Reference, RingConfig,
     StoreError,
 };
 use board::Board;
+use core::Core;
 use first_event::FirstEvent;
 use pool::Pool;
 use sockets::CmSockets;
 
 const PS_PER_MS: u64 = 1_000_000_000;
-/// Said with faults of boards that share a pool.
-const SEND_ONLY: &str = "; boards must SEND into a shared pool: a WRITE needs a ring of the board's own";
 
 /// What a session is made of.
 #[derive(Debug, Clone)]
@@ -41,8 +42,8 @@ pub struct SessionConfig {
     /// Slots of each board's ring, and bytes of a slot.
     pub slots: u32,
     pub slot_bytes: u32,
-    /// Boards SEND into so many slots in all, and have no rings: memory for what is under way and not for what might be.
-    pub pool_slots: Option<u32>,
+    /// Boards SEND into one pool, and have no rings: memory for what is under way and not for what might be.
+    pub pool: Option<PoolSize>,
     pub pages: Pages,
     /// `sources` is set to the number of boards, `window` to at least the slots.
     pub builder: BuilderConfig,
@@ -70,7 +71,7 @@ impl Default for SessionConfig {
             boards: Vec::new(),
             slots,
             slot_bytes,
-            pool_slots: None,
+            pool: None,
             pages: Pages::Normal,
             builder: BuilderConfig::default(),
             find_first_event: true,
@@ -112,26 +113,6 @@ fn port_hint(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// What the connection manager works on; apart from the listener, which calls it.
-struct Core<S> {
-    backend: Box<dyn Backend>,
-    receiver: Receiver<S>,
-    boards: Vec<Board>,
-    memory: Vec<QpSpec>,
-    clock: SessionClock,
-    now_ps: u64,
-    mtu: Mtu,
-    rnr_timer: RnrTimer,
-    reopen_ps: u64,
-    /// All boards share one pool.
-    shared: bool,
-    /// No receives are posted any more.
-    ending: bool,
-    /// Of messages.
-    first_ps: Option<u64>,
-    last_ps: u64,
-}
-
 /// A session under way.
 pub struct Session<S> {
     core: Core<S>,
@@ -141,9 +122,6 @@ pub struct Session<S> {
     linger_ps: u64,
     /// When the sockets of the connection manager are looked at next.
     cm_due_ps: u64,
-    completions: Vec<Completion>,
-    /// None once the first event is known.
-    first_event: Option<FirstEvent>,
     /// None: each board has a ring.
     pool: Option<Pool>,
     cpu_at_start: std::time::Duration,
@@ -162,15 +140,17 @@ impl<S: EventSink> Session<S> {
     ) -> Result<Session<S>, SessionError> {
         let count = u16::try_from(config.boards.len()).ok().and_then(std::num::NonZeroU16::new);
         let sources = count.ok_or(SessionError::Boards(config.boards.len()))?;
-        let slots = config.pool_slots.unwrap_or(config.slots);
+        let slots = config.pool.map_or(config.slots, |pool| pool.slots);
         let shape = RingConfig { slots, slot_bytes: config.slot_bytes, ..RingConfig::default() };
         let (mut rings, mut memories, mut boards, mut specs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        if config.pool_slots.is_some() {
-            let (pool, memory) = pool::share(&mut *backend, shape, config.pages)?;
-            rings.push(pool);
+        let shared = config.pool.is_some();
+        let mut pool = None;
+        if let Some(size) = config.pool {
+            let (ring, memory, made) = Pool::make(&mut *backend, shape, config.pages, size.copies, sources)?;
+            rings.push(ring);
             memories.push(memory);
+            pool = Some(made);
         }
-        let shared = config.pool_slots.is_some();
         for (spec, board) in config.boards.into_iter().zip(0..) {
             if !shared {
                 let memory = RingMemory::allocate(shape.len(), config.pages);
@@ -190,9 +170,9 @@ impl<S: EventSink> Session<S> {
         let first_event = config.find_first_event.then_some(first_event);
         let builder = BuilderConfig { sources, window, ..config.builder };
         let receiver_config = ReceiverConfig { rings, builder, consumer_bytes_per_s: config.consumer_bytes_per_s };
-        let receiver = match shared {
-            true => Receiver::with_pool(receiver_config, memories.remove(0), sink)?,
-            false => Receiver::with_memories(receiver_config, memories, sink)?,
+        let receiver = match &pool {
+            Some(pool) => Receiver::with_pool(receiver_config, pool.config, memories.remove(0), sink)?,
+            None => Receiver::with_memories(receiver_config, memories, sink)?,
         };
         let sockets = CmSockets::bind(backend.address().ip)?;
         let listener = CmListener::new(boards.len());
@@ -210,6 +190,8 @@ impl<S: EventSink> Session<S> {
             reopen_ps,
             shared,
             ending: false,
+            completions: Vec::new(),
+            first_event,
             first_ps: None,
             last_ps: 0,
         };
@@ -220,9 +202,7 @@ impl<S: EventSink> Session<S> {
             poll: config.poll,
             linger_ps: config.linger_ps,
             cm_due_ps: 0,
-            completions: Vec::new(),
-            first_event,
-            pool: shared.then(Pool::default),
+            pool,
             cpu_at_start: thread_cpu_time(),
         })
     }
@@ -242,7 +222,7 @@ impl<S: EventSink> Session<S> {
             false => self.core.receiver.with_pattern(pattern),
         };
         if bare {
-            self.first_event = None;
+            self.core.first_event = None;
         }
         self
     }
@@ -270,42 +250,22 @@ impl<S: EventSink> Session<S> {
         }
         let core = &mut self.core;
         let due = core.receiver.poll_timeout().unwrap_or(u64::MAX);
-        let due = due.min(self.first_event.as_ref().map_or(u64::MAX, FirstEvent::due_ps));
-        let limit_ps = if core.shared && Pool::is_dry(core) { limit_ps.min(pool::LOOK_PS) } else { limit_ps };
+        let due = due.min(core.first_event.as_ref().map_or(u64::MAX, FirstEvent::due_ps));
+        let looks = self.pool.as_ref().is_some_and(|pool| pool.looks(core));
+        let limit_ps = if looks { limit_ps.min(pool::LOOK_PS) } else { limit_ps };
         let deadline = due.min(self.cm_due_ps).min(core.now_ps.saturating_add(limit_ps));
-        core.backend.poll(&mut core.receiver, self.poll, deadline, &mut self.completions)?;
+        // What a queue pair that was closed has left is here already.
+        let deadline = if core.completions.is_empty() { deadline } else { 0 };
+        core.backend.poll(&mut core.receiver, self.poll, deadline, &mut core.completions)?;
         core.now_ps = core.clock.now_ps();
-        let mut failed = false;
-        for done in self.completions.drain(..) {
-            let done = if core.shared { into_pool(done) } else { done };
-            let board = &mut core.boards[usize::from(done.board)];
-            if done.status != RecvStatus::Success {
-                failed = true;
-                if core.shared {
-                    core.receiver.unfilled(done.receive());
-                }
-                continue;
-            }
-            board.message(core.now_ps, done.byte_len);
-            core.first_ps.get_or_insert(core.now_ps);
-            core.last_ps = core.now_ps;
-            match &mut self.first_event {
-                Some(search) => search.hold(core.now_ps, done, core.receiver.event_in(done.board, done.slot())),
-                None => core.receiver.on_completion(core.now_ps, done.board, done.slot(), done.byte_len)?,
-            }
-        }
-        if let Some((event, held)) = self.first_event.as_mut().and_then(|search| search.found(core.now_ps)) {
-            self.first_event = None;
-            core.begin(event, held)?;
-        }
+        let failed = core.deliver()?;
         core.receiver.handle_timeout(core.now_ps)?;
         if self.pool.as_mut().is_none_or(|pool| pool.is_open(core)) {
             core.post_receives()?;
         }
         if let Some(pool) = &mut self.pool {
-            let held = self.first_event.take_if(|_| Pool::is_stuck(core)).and_then(|mut search| search.found(u64::MAX));
-            if let Some((event, held)) = held {
-                core.begin(event, held)?; // there is no room for the boards that are silent yet
+            if pool.is_stuck(core) {
+                core.end_search()?; // there is no room for the boards that are silent yet
             }
             pool.turn(core)?;
         }
@@ -325,9 +285,7 @@ impl<S: EventSink> Session<S> {
     /// # Errors
     /// Those of the sink.
     pub fn end_now(&mut self) -> Result<(), SessionError> {
-        if let Some((event, held)) = self.first_event.take().and_then(|mut search| search.found(u64::MAX)) {
-            self.core.begin(event, held)?;
-        }
+        self.core.end_search()?;
         self.core.receiver.end_now();
         Ok(())
     }
@@ -352,10 +310,13 @@ impl<S: EventSink> Session<S> {
             self.cm_due_ps = 0;
             self.step(PS_PER_MS)?;
         }
-        for board in 0..self.core.boards.len() {
-            self.core.backend.close_qp(board as u16)?;
+        let core = &mut self.core;
+        for board in 0..core.boards.len() {
+            core.backend.close_qp(board as u16, &mut core.completions)?;
         }
-        self.core.receiver.finish(self.core.now_ps)?;
+        core.deliver()?;
+        core.end_search()?;
+        core.receiver.finish(core.now_ps)?;
         Ok(())
     }
 
@@ -453,111 +414,5 @@ impl<S: EventSink> Session<S> {
                 core.event(i, event, &mut self.listener);
             }
         }
-    }
-}
-
-/// A completion of a pool: where it lies the receive says. A WRITE WITH IMMEDIATE of no bytes, which needs no key, has
-/// put nothing there, whatever it says.
-fn into_pool(done: Completion) -> Completion {
-    let byte_len = if done.opcode == RecvOpcode::Send { done.byte_len } else { 0 };
-    Completion { opcode: RecvOpcode::Send, byte_len, ..done }
-}
-
-impl<S: EventSink> Core<S> {
-    /// The first event is known, and what has come of it and of others.
-    fn begin(&mut self, event: u64, held: Vec<Completion>) -> Result<(), StoreError> {
-        self.receiver.begin_at(event);
-        let mut held = held.into_iter();
-        held.try_for_each(|done| self.receiver.on_completion(self.now_ps, done.board, done.slot(), done.byte_len))
-    }
-
-    /// Requests that came again, of all boards, where the back end can tell.
-    fn asked_again(&mut self) -> u64 {
-        const AGAIN: &str = "duplicate_request";
-        let boards = (0..self.boards.len()).flat_map(|board| self.backend.board_counters(board as u16));
-        let of_boards: u64 = boards.filter(|(name, _)| name == AGAIN).map(|(_, count)| count).sum();
-        let of_device = self.backend.counters().into_iter().find(|(name, _)| name == AGAIN);
-        of_boards + of_device.map_or(0, |(_, count)| count)
-    }
-
-    fn post_receives(&mut self) -> Result<(), BackendError> {
-        if self.ending {
-            return Ok(());
-        }
-        let mut receives = Vec::new();
-        if self.shared {
-            self.receiver.take_receives(0, |wr| receives.push(wr));
-            return if receives.is_empty() { Ok(()) } else { self.backend.post_shared(&receives) };
-        }
-        for board in 0..self.boards.len() as u16 {
-            self.receiver.take_receives(board, |wr| receives.push(wr));
-            if !receives.is_empty() && self.boards[usize::from(board)].has_qp() {
-                self.backend.post_receives(board, &receives)?;
-            }
-            receives.clear();
-        }
-        Ok(())
-    }
-
-    fn event(&mut self, i: usize, event: CmEvent, listener: &mut CmListener) {
-        let now_ps = self.now_ps;
-        match event {
-            CmEvent::Peer(peer) => {
-                if let Err(error) = self.connect(i, &peer) {
-                    self.boards[i].fail(now_ps, error.to_string());
-                }
-            }
-            CmEvent::Open => self.boards[i].up(),
-            CmEvent::Closed => self.boards[i].closed(now_ps, self.reopen_ps),
-            CmEvent::Failed(failure) => {
-                listener.forget(i);
-                self.boards[i].fail(now_ps, failure.to_string());
-            }
-        }
-    }
-
-    fn connect(&mut self, i: usize, peer: &CmInfo) -> Result<(), BackendError> {
-        let (mtu, rnr_timer) = (self.mtu, self.rnr_timer);
-        let peer = crate::backend::PeerQp { qpn: peer.qpn, psn: peer.psn, ip: peer.ip, mtu, rnr_timer };
-        self.boards[i].used();
-        self.backend.connect(i as u16, &peer)
-    }
-
-    /// Opens what is due, ends what has failed.
-    fn look_after(&mut self, i: usize, listener: &mut CmListener) -> Result<(), BackendError> {
-        let now_ps = self.now_ps;
-        if self.boards[i].is_up() {
-            if let Some(fault) = self.backend.fault(i as u16) {
-                listener.forget(i);
-                let hint = if self.shared { SEND_ONLY } else { "" };
-                let trouble = format!("{}: queue pair in error: {fault}{hint}", self.boards[i].spec.ip);
-                self.boards[i].fail(now_ps, trouble);
-            }
-        }
-        if self.boards[i].is_due(now_ps) && self.fresh_qp(i)? {
-            self.boards[i].open(now_ps);
-        }
-        Ok(())
-    }
-
-    /// A queue pair that nobody has used, over a ring that begins again. False while the ring still holds fragments.
-    fn fresh_qp(&mut self, i: usize) -> Result<bool, BackendError> {
-        let board = i as u16;
-        if self.boards[i].is_fresh() {
-            return Ok(true);
-        }
-        self.backend.close_qp(board)?;
-        self.boards[i].qp_gone();
-        if !self.receiver.restart_ring(board, 0) {
-            return Ok(false);
-        }
-        let local = self.backend.create_qp(&self.memory[i])?;
-        let restarted = self.receiver.restart_ring(board, local.rkey);
-        debug_assert!(restarted, "nothing was received in between");
-        self.boards[i].qp_made(local);
-        if !self.shared {
-            self.post_receives()?;
-        }
-        Ok(true)
     }
 }

@@ -399,7 +399,7 @@ impl Farm {
 
     /// A board loses power in the middle of what it is doing, and begins again with event `next_event`.
     pub fn restart_board(&mut self, id: u16, next_event: u64, until: u64) {
-        self.server.backend.close_qp(id).expect("it closes");
+        self.server.backend.close_qp(id, &mut Vec::new()).expect("it closes");
         self.server.closed = Some(id);
         let spec = self.server.specs[usize::from(id)].clone();
         // Its ring is needed until the events that its fragments are part of are stored; the others go on meanwhile.
@@ -410,7 +410,7 @@ impl Farm {
             if self.server.receiver.restart_ring(id, local.rkey) {
                 break local;
             }
-            self.server.backend.close_qp(id).expect("it closes");
+            self.server.backend.close_qp(id, &mut Vec::new()).expect("it closes");
             self.tick(until);
             assert!(self.now_ps < limit, "the ring never comes free");
         };

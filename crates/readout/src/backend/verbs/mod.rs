@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The back end over an RDMA NIC, or over the kernel's `rdma_rxe`: the NIC writes the rings itself, we take completions.
-//! Promise: one registration a board, which nobody else's queue pair may write; after `close_qp` nothing is written.
+//! Promise: one registration a board, which nobody else's queue pair may write; after `close_qp` nothing is written, and
+//! what was acknowledged before has been told.
 //! Source: design.md section 2; seed 001 (queue pairs of a DAQ server); libibverbs 44.
 
 mod device;
@@ -9,13 +10,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
 use penstock_wire::{Psn, Qpn, RnrTimer};
 
 use super::{
     Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock,
+    SessionClock, SharedPool,
 };
 use crate::sys::verbs::{
     status_name, CompletionQueue, Context, Domain, QueuePair, Receives, Registration, Remote, SharedQueue, Source,
@@ -33,6 +35,10 @@ struct Board {
     /// In the upper half of our work request numbers, with the board: completions of an earlier life are not its own.
     life: u16,
     psn: Psn,
+    /// Receives that have not completed.
+    posted: u32,
+    /// The peer may have filled some.
+    connected: bool,
     /// Of the first error completion.
     fault: Option<&'static str>,
 }
@@ -126,8 +132,26 @@ impl Verbs {
             Some(pool) => out.extend(of_pool(boards, pool, &wc)),
             None => out.extend(completion(boards, &wc)),
         });
-        taken.map_err(failed("polling the completion queue"))?;
+        if taken.map_err(failed("polling the completion queue"))? == 0 {
+            if let Some(pool) = &mut self.pool {
+                pool.forget_closed(self.clock.now_ps());
+            }
+        }
         Ok(out.len() > before)
+    }
+
+    /// Takes what a queue pair in ERR has received. Its receives all end: those that were filled, and then, flushed, those
+    /// that were not. Destroying it first would lose what is still in the completion queue.
+    fn take_last(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
+        let until_ps = self.clock.now_ps().saturating_add(COMES_BACK_PS);
+        loop {
+            let late = self.clock.now_ps() >= until_ps;
+            while self.take(out)? {}
+            if late || self.board(board)?.posted == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
     }
 }
 
@@ -144,7 +168,7 @@ impl Backend for Verbs {
         self.warning.clone()
     }
 
-    fn share_receives(&mut self, spec: &PoolSpec) -> Result<u64, BackendError> {
+    fn share_receives(&mut self, spec: &PoolSpec) -> Result<SharedPool, BackendError> {
         let (max_receives, low) = (spec.max_receives, spec.low);
         self.make_room(max_receives)?;
         let registration =
@@ -153,7 +177,7 @@ impl Backend for Verbs {
             .map_err(failed(format!("creating a shared receive queue (SRQ) of {max_receives} receives")))?;
         let (by_qpn, closed) = (BTreeMap::new(), Vec::new());
         self.pool = Some(Pool { queue, max_receives, low, by_qpn, closed, armed: false });
-        Ok(spec.memory.addr())
+        Ok(SharedPool { base: spec.memory.addr(), keeps_room: false })
     }
 
     fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError> {
@@ -166,8 +190,6 @@ impl Backend for Verbs {
         let Some(pool) = &mut self.pool else { return 0 };
         let reached = self.context.limits_reached().unwrap_or(0);
         pool.armed = (pool.armed && reached == 0) || pool.queue.tell_below(pool.low).is_ok();
-        let now_ps = self.clock.now_ps();
-        pool.forget_closed(now_ps);
         reached
     }
 
@@ -200,13 +222,14 @@ impl Backend for Verbs {
         if let Some(pool) = &mut self.pool {
             pool.by_qpn.insert(qp.number(), board);
         }
-        self.boards.insert(board, Board { qp, max_receives, life: *life, psn, fault: None });
+        let (life, fault) = (*life, None);
+        self.boards.insert(board, Board { qp, max_receives, life, psn, posted: 0, connected: false, fault });
         Ok(local)
     }
 
     fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let (source, limit, device) = (self.source, self.found.mtu, self.found.device.clone());
-        let Board { qp, psn, .. } = self.board(board)?;
+        let Board { qp, psn, connected, .. } = self.board(board)?;
         if peer.mtu > limit {
             return Err(BackendError::Unavailable(format!(
                 "board {board} uses a path MTU of {}, but {device} takes {} at most: raise the MTU of its interface to \
@@ -222,6 +245,7 @@ impl Backend for Verbs {
             mtu: peer.mtu,
             rnr_timer: peer.rnr_timer.code(),
         };
+        *connected = true;
         qp.ready_to_receive(&remote, source).map_err(|source| {
             let action = if source.kind() == io::ErrorKind::TimedOut {
                 format!("board {board}: nobody answers ARP for {}; is it on, and on this network?", peer.ip)
@@ -234,11 +258,13 @@ impl Backend for Verbs {
     }
 
     fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
-        let Board { qp, life, .. } = self.board(board)?;
+        let Board { qp, life, posted, .. } = self.board(board)?;
         let tag = u64::from(board) << 48 | u64::from(*life) << 32;
         let tagged = |wr: &RecvWr| RecvWr { wr_id: tag | wr.wr_id & SLOT_MASK, ..*wr };
         let tagged: Vec<_> = receives.iter().map(tagged).collect();
-        qp.post(&tagged).map_err(failed(format!("board {board}: posting {} receives", receives.len())))
+        qp.post(&tagged).map_err(failed(format!("board {board}: posting {} receives", receives.len())))?;
+        *posted += receives.len() as u32;
+        Ok(())
     }
 
     fn poll(
@@ -269,10 +295,18 @@ impl Backend for Verbs {
         }
     }
 
-    fn close_qp(&mut self, board: u16) -> Result<(), BackendError> {
-        let closed = self.boards.remove(&board);
-        if let (Some(Board { qp, .. }), Some(pool)) = (closed, &mut self.pool) {
-            qp.give_up().map_err(failed(format!("board {board}: ending its queue pair")))?;
+    fn close_qp(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
+        match self.boards.get(&board) {
+            None => return Ok(()),
+            Some(of) if of.connected => {
+                of.qp.give_up().map_err(failed(format!("board {board}: ending its queue pair")))?;
+                if self.pool.is_none() {
+                    self.take_last(board, out)?;
+                }
+            }
+            Some(_) => {}
+        }
+        if let (Some(Board { qp, .. }), Some(pool)) = (self.boards.remove(&board), &mut self.pool) {
             pool.closed.push((self.clock.now_ps().saturating_add(COMES_BACK_PS), qp));
         }
         Ok(())
@@ -314,6 +348,7 @@ impl Backend for Verbs {
 const COMES_BACK_PS: u64 = 100_000_000_000;
 
 impl Pool {
+    /// To be called when all completions have been taken: with a queue pair go those that were not.
     fn forget_closed(&mut self, now_ps: u64) {
         let by_qpn = &mut self.by_qpn;
         self.closed.retain(|(until_ps, qp)| {
@@ -366,6 +401,7 @@ const FLUSHED: &str = "IBV_WC_WR_FLUSH_ERR";
 fn completion(boards: &mut BTreeMap<u16, Board>, wc: &WorkCompletion) -> Option<Completion> {
     let (board, life) = ((wc.wr_id >> 48) as u16, (wc.wr_id >> 32) as u16);
     let of = boards.get_mut(&board).filter(|of| of.life == life)?;
+    of.posted = of.posted.saturating_sub(1);
     let slot = wc.wr_id & SLOT_MASK;
     let status = status_of(wc.status);
     if status != RecvStatus::Success {

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the connection manager works on: back end, receiver and boards; the way of a completion to the receiver.
+//! Promise: what was acknowledged to a board is delivered before its slots are written again, whatever became of its
+//! queue pair. Source: issue F; IBTA 9.7.5.1 (an acknowledgement says that the message is here).
+
+use penstock_transport::{CmEvent, CmListener, Mtu, RecvOpcode, RecvStatus};
+use penstock_wire::{CmInfo, RnrTimer};
+
+use super::board::Board;
+use super::first_event::FirstEvent;
+use crate::backend::{Backend, BackendError, Completion, QpSpec, SessionClock};
+use crate::{EventSink, Receiver, StoreError};
+
+/// Said with faults of boards that share a pool.
+const SEND_ONLY: &str = "; boards must SEND into a shared pool: a WRITE needs a ring of the board's own";
+
+/// What the connection manager works on; apart from the listener, which calls it.
+pub(super) struct Core<S> {
+    pub(super) backend: Box<dyn Backend>,
+    pub(super) receiver: Receiver<S>,
+    pub(super) boards: Vec<Board>,
+    pub(super) memory: Vec<QpSpec>,
+    pub(super) clock: SessionClock,
+    pub(super) now_ps: u64,
+    pub(super) mtu: Mtu,
+    pub(super) rnr_timer: RnrTimer,
+    pub(super) reopen_ps: u64,
+    /// All boards share one pool.
+    pub(super) shared: bool,
+    /// No receives are posted any more.
+    pub(super) ending: bool,
+    /// What has come and is not delivered yet.
+    pub(super) completions: Vec<Completion>,
+    /// None once the first event is known.
+    pub(super) first_event: Option<FirstEvent>,
+    /// Of messages.
+    pub(super) first_ps: Option<u64>,
+    pub(super) last_ps: u64,
+}
+
+/// A completion of a pool: where it lies the receive says. A WRITE WITH IMMEDIATE of no bytes, which needs no key, has
+/// put nothing there, whatever it says.
+fn into_pool(done: Completion) -> Completion {
+    let byte_len = if done.opcode == RecvOpcode::Send { done.byte_len } else { 0 };
+    Completion { opcode: RecvOpcode::Send, byte_len, ..done }
+}
+
+impl<S: EventSink> Core<S> {
+    /// Gives what has come to the receiver. Whether a receive has ended without a message.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub(super) fn deliver(&mut self) -> Result<bool, StoreError> {
+        let mut failed = false;
+        let mut came = std::mem::take(&mut self.completions);
+        for done in came.drain(..) {
+            let done = if self.shared { into_pool(done) } else { done };
+            if done.status != RecvStatus::Success {
+                failed = true;
+                if self.shared {
+                    self.receiver.unfilled(done.receive());
+                }
+                continue;
+            }
+            self.boards[usize::from(done.board)].message(self.now_ps, done.byte_len);
+            self.first_ps.get_or_insert(self.now_ps);
+            self.last_ps = self.now_ps;
+            match &mut self.first_event {
+                Some(search) => search.hold(self.now_ps, done, self.receiver.event_in(done.board, done.slot())),
+                None => self.receiver.on_completion(self.now_ps, done.board, done.slot(), done.byte_len)?,
+            }
+        }
+        self.completions = came; // its memory
+        if let Some((event, held)) = self.first_event.as_mut().and_then(|search| search.found(self.now_ps)) {
+            self.first_event = None;
+            self.begin(event, held)?;
+        }
+        Ok(failed)
+    }
+
+    /// Waits no longer for the first message of every board: what is here decides which event is the first.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub(super) fn end_search(&mut self) -> Result<(), StoreError> {
+        let found = self.first_event.take().and_then(|mut search| search.found(u64::MAX));
+        found.map_or(Ok(()), |(event, held)| self.begin(event, held))
+    }
+
+    /// Whether messages of a board are here that the receiver has not seen: their slots must not be written again.
+    fn holds_back(&self, board: u16) -> bool {
+        let of_board = |done: &Completion| done.board == board && done.status == RecvStatus::Success;
+        self.completions.iter().any(of_board) || self.first_event.as_ref().is_some_and(|search| search.holds(board))
+    }
+
+    /// The first event is known, and what has come of it and of others.
+    fn begin(&mut self, event: u64, held: Vec<Completion>) -> Result<(), StoreError> {
+        self.receiver.begin_at(event);
+        let mut held = held.into_iter();
+        held.try_for_each(|done| self.receiver.on_completion(self.now_ps, done.board, done.slot(), done.byte_len))
+    }
+
+    /// Requests that came again, of all boards, where the back end can tell.
+    pub(super) fn asked_again(&mut self) -> u64 {
+        const AGAIN: &str = "duplicate_request";
+        let boards = (0..self.boards.len()).flat_map(|board| self.backend.board_counters(board as u16));
+        let of_boards: u64 = boards.filter(|(name, _)| name == AGAIN).map(|(_, count)| count).sum();
+        let of_device = self.backend.counters().into_iter().find(|(name, _)| name == AGAIN);
+        of_boards + of_device.map_or(0, |(_, count)| count)
+    }
+
+    pub(super) fn post_receives(&mut self) -> Result<(), BackendError> {
+        if self.ending {
+            return Ok(());
+        }
+        let mut receives = Vec::new();
+        if self.shared {
+            self.receiver.take_receives(0, |wr| receives.push(wr));
+            return if receives.is_empty() { Ok(()) } else { self.backend.post_shared(&receives) };
+        }
+        for board in 0..self.boards.len() as u16 {
+            self.receiver.take_receives(board, |wr| receives.push(wr));
+            if !receives.is_empty() && self.boards[usize::from(board)].has_qp() {
+                self.backend.post_receives(board, &receives)?;
+            }
+            receives.clear();
+        }
+        Ok(())
+    }
+
+    pub(super) fn event(&mut self, i: usize, event: CmEvent, listener: &mut CmListener) {
+        let now_ps = self.now_ps;
+        match event {
+            CmEvent::Peer(peer) => {
+                if let Err(error) = self.connect(i, &peer) {
+                    self.boards[i].fail(now_ps, error.to_string());
+                }
+            }
+            CmEvent::Open => self.boards[i].up(),
+            CmEvent::Closed => self.boards[i].closed(now_ps, self.reopen_ps),
+            CmEvent::Failed(failure) => {
+                listener.forget(i);
+                self.boards[i].fail(now_ps, failure.to_string());
+            }
+        }
+    }
+
+    pub(super) fn connect(&mut self, i: usize, peer: &CmInfo) -> Result<(), BackendError> {
+        let (mtu, rnr_timer) = (self.mtu, self.rnr_timer);
+        let peer = crate::backend::PeerQp { qpn: peer.qpn, psn: peer.psn, ip: peer.ip, mtu, rnr_timer };
+        self.boards[i].used();
+        self.backend.connect(i as u16, &peer)
+    }
+
+    /// Opens what is due, ends what has failed.
+    pub(super) fn look_after(&mut self, i: usize, listener: &mut CmListener) -> Result<(), BackendError> {
+        let now_ps = self.now_ps;
+        if self.boards[i].is_up() {
+            if let Some(fault) = self.backend.fault(i as u16) {
+                listener.forget(i);
+                let hint = if self.shared { SEND_ONLY } else { "" };
+                let trouble = format!("{}: queue pair in error: {fault}{hint}", self.boards[i].spec.ip);
+                self.boards[i].fail(now_ps, trouble);
+            }
+        }
+        if self.boards[i].is_due(now_ps) && self.fresh_qp(i)? {
+            self.boards[i].open(now_ps);
+        }
+        Ok(())
+    }
+
+    /// A queue pair that nobody has used, over a ring that begins again. False while fragments of the one before are
+    /// not stored, or not even delivered.
+    pub(super) fn fresh_qp(&mut self, i: usize) -> Result<bool, BackendError> {
+        let board = i as u16;
+        if self.boards[i].is_fresh() {
+            return Ok(true);
+        }
+        self.backend.close_qp(board, &mut self.completions)?;
+        self.boards[i].qp_gone();
+        if self.holds_back(board) || !self.receiver.restart_ring(board, 0) {
+            return Ok(false);
+        }
+        let local = self.backend.create_qp(&self.memory[i])?;
+        let restarted = self.receiver.restart_ring(board, local.rkey);
+        debug_assert!(restarted, "nothing was received in between");
+        self.boards[i].qp_made(local);
+        if !self.shared {
+            self.post_receives()?;
+        }
+        Ok(true)
+    }
+}
