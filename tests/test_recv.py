@@ -338,7 +338,7 @@ def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
         (["recv", "10.0.0.2", "--iface", "lo", "--numa", "77"], "no NUMA node 77; it has: "),
         (["recv", "10.0.0.2", "--iface", "lo", "--numa", "nic"], "lo does not say at which NUMA node it is"),
         (["send", "--iface", "lo", "--ip", "127.0.0.1", "-l", "200000"], "must fit"),
-        (["send", "--iface", "lo", "--ip", "127.0.0.1", "--loss", "2"], "a share of frames of 2"),
+        (["send", "--iface", "lo", "--ip", "127.0.0.1", "--loss", "2"], "--loss 2: allowed"),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_value_and_what_to_do(built, options, message):

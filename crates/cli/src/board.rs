@@ -6,7 +6,8 @@ use crate::board_report::{self, BoardReport};
 use crate::board_session::{Progress, Session};
 use crate::live::{threshold, BoardPage, LiveOptions, Page};
 use crate::run::{on_interrupt, told, Failure};
-use crate::{board_setup, Verdict};
+use crate::screen::say;
+use crate::{board_setup, output, Verdict};
 use penstock_dashboard::Listener;
 use penstock_netsim::Time;
 use penstock_wire::{Ipv4Addr, MacAddr};
@@ -66,7 +67,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) live: LiveOptions,
     /// Print the summary as JSON instead of text
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     pub(crate) json: bool,
 }
 
@@ -339,7 +340,7 @@ fn live(arguments: &Arguments) -> Result<Verdict, Failure> {
         None => None,
     };
     if !arguments.json {
-        eprintln!("{}; Ctrl-C ends it", board_setup::greeting(arguments));
+        say(format_args!("{}; Ctrl-C ends it", board_setup::greeting(arguments)));
     }
     let end = follow(&mut session, arguments, &interrupted, watched.as_mut());
     let frames = session.board.finish_capture().map_err(|error| Failure::Fault(error.to_string()))?;
@@ -349,14 +350,13 @@ fn live(arguments: &Arguments) -> Result<Verdict, Failure> {
         report.steered = page.applied();
         page.end(report.end(), now, progress, &report);
     }
-    match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&report).expect("a report has only plain keys")),
-        false => println!("{}", board_report::text(&report)),
-    }
+    let json = || serde_json::to_string_pretty(&report).expect("a report has only plain keys");
+    let text = if arguments.json { json() } else { board_report::text(&report) };
+    let verdict = output::print(text, report.verdict());
     if let Some((page, _)) = &watched {
         page.stay(&interrupted);
     }
-    Ok(report.verdict())
+    Ok(verdict)
 }
 
 /// The page of a board.

@@ -3,7 +3,7 @@
 
 use crate::board::{Arguments, Series};
 use crate::board_session::{Session, Start};
-use crate::run::Failure;
+use crate::run::{has_table, Failure};
 use crate::simulation::{BOARD_CLOCK_HZ, ECT0};
 use penstock_board::live::{resolve, LiveBoard, PaceConfig, PacketSocket, Replay, Tap, UnixWire, Wire, WireError};
 use penstock_board::{qp_register, regs, Board, EndpointConfig, QpConfig, RegisterError, SetupError};
@@ -70,7 +70,14 @@ pub fn session(arguments: &Arguments) -> Result<Session, Failure> {
     let start = start(arguments, events)?;
     check(arguments, start.longest())?;
     let scenario = arguments.switch.as_ref().map(|path| SwitchScenario::load(path, &arguments.set));
-    let scenario = scenario.transpose().map_err(refused)?;
+    let scenario = scenario.transpose().map_err(|error| match &arguments.switch {
+        Some(file) if has_table(file, "topology") => refused(format!(
+            "--switch {}: this is a scenario of the laboratory (penstock run); one of an emulated switch has [[step]], \
+             as scenarios/advcam-9.toml has (docs/board.md)",
+            file.display()
+        )),
+        _ => refused(error),
+    })?;
     let congestion = match &scenario {
         Some(scenario) => scenario.cc.at_clock(BOARD_CLOCK_HZ).map_err(|error| refused(format!("cc: {error}")))?,
         None => DcqcnParams::default(),

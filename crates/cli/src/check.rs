@@ -10,7 +10,8 @@ use penstock_readout::{recover_file, recover_folder, verify_file, FileReport, Re
 use serde::Serialize;
 
 use crate::pattern::PatternName;
-use crate::Verdict;
+use crate::screen::say;
+use crate::{output, Verdict};
 
 /// So many gaps in the event numbers are listed.
 const GAPS_SHOWN: usize = 20;
@@ -33,7 +34,7 @@ pub struct Arguments {
     #[arg(long)]
     allow_gaps: bool,
     /// Print JSON instead of tables
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
 }
 
@@ -63,15 +64,11 @@ pub fn run(arguments: &Arguments) -> Verdict {
     match check(arguments) {
         Ok(report) => {
             let json = || serde_json::to_string_pretty(&report).expect("a report has only plain keys");
-            println!("{}", if arguments.json { json() } else { text(&report) });
-            if report.verified {
-                Verdict::Verified
-            } else {
-                Verdict::Fault
-            }
+            let verdict = if report.verified { Verdict::Verified } else { Verdict::Fault };
+            output::print(if arguments.json { json() } else { text(&report) }, verdict)
         }
         Err(refusal) => {
-            eprintln!("error: {refusal}");
+            say(format_args!("error: {refusal}"));
             Verdict::Refused
         }
     }

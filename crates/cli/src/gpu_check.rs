@@ -11,7 +11,8 @@ use penstock_readout::{Discard, Event, EventSink, Fragment, StoreError, MODULE_B
 use penstock_wire::Prbs31;
 use serde::Serialize;
 
-use crate::Verdict;
+use crate::screen::say;
+use crate::{output, Verdict};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -55,26 +56,20 @@ pub fn run(arguments: &Arguments) -> Verdict {
     let gpu = match Gpu::open(arguments.gpu) {
         Ok(gpu) => gpu,
         Err(error) => {
-            eprintln!("error: {error}");
+            say(format_args!("error: {error}"));
             return if matches!(error, GpuError::Driver(_)) { Verdict::Fault } else { Verdict::Refused };
         }
     };
     let report = match check(&gpu, arguments) {
         Ok(report) => report,
         Err(error) => {
-            eprintln!("error: GPU {}: {error}", arguments.gpu);
+            say(format_args!("error: GPU {}: {error}", arguments.gpu));
             return Verdict::Fault;
         }
     };
-    match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&report).expect("a report has only plain keys")),
-        false => println!("{}", text(&report)),
-    }
-    if report.verified {
-        Verdict::Verified
-    } else {
-        Verdict::Fault
-    }
+    let verdict = if report.verified { Verdict::Verified } else { Verdict::Fault };
+    let json = || serde_json::to_string_pretty(&report).expect("a report has only plain keys");
+    output::print(if arguments.json { json() } else { text(&report) }, verdict)
 }
 
 fn check(gpu: &std::sync::Arc<Gpu>, arguments: &Arguments) -> Result<Report, Box<dyn std::error::Error>> {

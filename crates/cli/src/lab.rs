@@ -5,6 +5,7 @@
 use crate::live::{of_lab, Page};
 use crate::output;
 use crate::run::{on_interrupt, write, Arguments, Failure};
+use crate::screen::say;
 use crate::usage::Usage;
 use crate::Verdict;
 use crate::{lab_board, lab_report};
@@ -41,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
     let scenario = LabScenario::load(&arguments.scenario, &arguments.set).map_err(|error| refused(&error))?;
     for warning in &scenario.warnings {
-        eprintln!("warning: {warning}");
+        say(format_args!("warning: {warning}"));
     }
     let interrupted = on_interrupt()?;
     let (started, before) = (Instant::now(), Usage::now());
@@ -68,12 +69,16 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     if !arguments.no_plots {
         page.report(&arguments.out);
     }
-    match arguments.json {
-        true => println!("{json}"),
-        false => println!("{}\nresults are in {}", lab_report::tables(&summary), arguments.out.display()),
-    }
+    let verdict = if summary.is_verified() { Verdict::Verified } else { Verdict::Fault };
+    let verdict = match arguments.json {
+        true => output::print(json, verdict),
+        false => output::print(
+            format_args!("{}\nresults are in {}", lab_report::tables(&summary), arguments.out.display()),
+            verdict,
+        ),
+    };
     page.stay(&interrupted);
-    Ok(if summary.is_verified() { Verdict::Verified } else { Verdict::Fault })
+    Ok(verdict)
 }
 
 /// Boards look back by up to their link's delay.
@@ -114,7 +119,7 @@ fn close_files(lab: &mut Lab) -> Result<(), Failure> {
     }
     if let Some(trace) = lab.engine.take_trace() {
         for metric in trace.never_recorded() {
-            eprintln!("warning: trace.metrics: nothing recorded a metric `{metric}`; docs/lab.md lists them");
+            say(format_args!("warning: trace.metrics: nothing recorded a metric `{metric}`; docs/lab.md lists them"));
         }
         trace.finish()?;
     }

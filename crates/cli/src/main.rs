@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
 
+// They panic where the other end of a pipe has gone; `screen::say` and `output::print` do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod app;
 mod board;
 mod board_report;
@@ -31,9 +34,18 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
+const AFTER_HELP: &str = "\
+Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
+
+Environment:
+  PENSTOCK_LOG     What is logged on standard error: error, warn (default), info or debug
+  PENSTOCK_PYTHON  The Python of sweep, tune, figures and plots [default: the repository's .venv, then python3]
+
+Documentation: README.md and docs/ of the repository";
+
 /// Congestion-aware RDMA front end for detector readout.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "penstock", version, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The folder of results: made, and cleared of an earlier run's, before anything is simulated.
-//! Promise: a file in it belongs to the run that the folder was last given to.
+//! The folder of results: made, and cleared of an earlier run's, before anything is simulated; what standard output gets.
+//! Promise: a file in it belongs to the run that the folder was last given to; one that cannot be written is refused
+//! before the run.
 
-use std::io::{Error, ErrorKind};
+use crate::screen::say;
+use crate::Verdict;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 pub const EVENTS: &str = "events.parquet";
@@ -18,6 +23,8 @@ const PLOTS: [&str; 3] = ["throughput.png", "alpha.png", "queue.png"];
 pub enum OutputError {
     #[error("--out {folder}: cannot make this folder: {source}; give one that can be written")]
     Folder { folder: PathBuf, source: Error },
+    #[error("--out {folder}: cannot write in this folder: {source}; give one that can be written")]
+    ReadOnly { folder: PathBuf, source: Error },
     #[error("--out: cannot replace {file} of an earlier run: {source}; remove it or give another folder")]
     Stale { file: PathBuf, source: Error },
 }
@@ -32,7 +39,22 @@ pub fn prepare(folder: &Path) -> Result<(), OutputError> {
             _ => {}
         }
     }
-    Ok(())
+    let probe = folder.join(SUMMARY);
+    File::create(&probe)
+        .and_then(|_| std::fs::remove_file(probe))
+        .map_err(|source| OutputError::ReadOnly { folder: folder.into(), source })
+}
+
+/// Prints a report on standard output; the verdict, or a fault where it cannot be written. A reader that has gone, as of
+/// `penstock ... | head`, has had enough: that is no fault.
+pub fn print(report: impl Display, verdict: Verdict) -> Verdict {
+    match writeln!(std::io::stdout(), "{report}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            say(format_args!("error: cannot write to standard output: {error}"));
+            Verdict::Fault
+        }
+        _ => verdict,
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,11 @@ pub fn draw(out: &Path) -> Result<(), String> {
         .map_err(|error| format!("no plots: cannot run {}: {error}", python.display()))?;
     match result.status.success() {
         true => Ok(()),
-        false => Err(format!("no plots: {}", String::from_utf8_lossy(&result.stderr).trim_end())),
+        // Of a traceback the last line says it.
+        false => {
+            let said = String::from_utf8_lossy(&result.stderr);
+            Err(format!("no plots: {}: {}", python.display(), said.trim_end().lines().last().unwrap_or("it broke off")))
+        }
     }
 }
 

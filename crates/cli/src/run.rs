@@ -2,6 +2,7 @@
 //! `penstock run`: one scenario, from its file to tables, Parquet files and plots.
 
 use crate::live::{BoardHelm, LiveOptions, Page};
+use crate::screen::say;
 use crate::simulation::{Progress, Simulation, SimulationError};
 use crate::summary::{end_word, Summary};
 use crate::{lab, output, plots, report, Verdict};
@@ -24,7 +25,7 @@ pub struct Arguments {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Print the summary as JSON instead of tables
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     pub(crate) json: bool,
     /// Do not draw plots and do not write report.html
     #[arg(long)]
@@ -48,13 +49,19 @@ pub(crate) fn told(result: Result<Verdict, Failure>) -> Verdict {
         Err(Failure::Refused(message)) => (message, Verdict::Refused),
         Err(Failure::Fault(message)) => (message, Verdict::Fault),
     };
-    eprintln!("error: {message}");
+    say(format_args!("error: {message}"));
     verdict
 }
 
 /// Whether a file is a scenario of the network laboratory; one that cannot be read is refused by whoever reads it next.
 fn is_lab(scenario: &Path) -> bool {
     std::fs::read_to_string(scenario).is_ok_and(|text| LabScenario::is_lab(&text))
+}
+
+/// Whether a file is TOML with this table at its top: for a hint that it belongs to another command.
+pub(crate) fn has_table(file: &Path, name: &str) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.parse::<toml::Table>().is_ok_and(|table| table.contains_key(name))
 }
 
 /// Why a command did not come to a verdict of its own.
@@ -83,10 +90,15 @@ impl From<SimulationError> for Failure {
 fn simulate(arguments: &Arguments) -> Result<Verdict, Failure> {
     let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
     let (path, sets) = (&arguments.scenario, &arguments.set);
-    let scenario = Scenario::load(path, sets).map_err(|error| refused(&error))?;
+    let scenario = Scenario::load(path, sets).map_err(|error| match has_table(path, "step") {
+        true => refused(&format!(
+            "{error}\nthis is a scenario of an emulated switch: penstock board --switch (docs/board.md)"
+        )),
+        false => refused(&error),
+    })?;
     let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
     for warning in &scenario.warnings {
-        eprintln!("warning: {warning}");
+        say(format_args!("warning: {warning}"));
     }
     let out = &arguments.out;
     let interrupted = on_interrupt()?;
@@ -116,15 +128,18 @@ fn simulate(arguments: &Arguments) -> Result<Verdict, Failure> {
     if !arguments.no_plots {
         page.report(out);
         if let Err(message) = plots::draw(out) {
-            eprintln!("warning: {message}");
+            say(format_args!("warning: {message}"));
         }
     }
-    match arguments.json {
-        true => println!("{json}"),
-        false => println!("{}\nresults are in {}", report::tables(&summary), out.display()),
-    }
+    let verdict = match arguments.json {
+        true => output::print(json, summary.verdict()),
+        false => output::print(
+            format_args!("{}\nresults are in {}", report::tables(&summary), out.display()),
+            summary.verdict(),
+        ),
+    };
     page.stay(&interrupted);
-    Ok(summary.verdict())
+    Ok(verdict)
 }
 
 /// How far back in time boards record: they run ahead of the network and behind it by up to their link's delay.
@@ -174,7 +189,7 @@ pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
             std::process::exit(1);
         }
         if !QUIET_INTERRUPT.load(Ordering::Relaxed) {
-            crate::screen::say("\ninterrupted: closing the files; once more to stop at once");
+            say("\ninterrupted: closing the files; once more to stop at once");
         }
     })
     .map_err(|error| Failure::Fault(format!("cannot watch for Ctrl-C: {error}")))?;

@@ -3,6 +3,7 @@
 //! Promise: however the process ends, but by SIGKILL, the terminal is as it was; what was logged meanwhile is told then.
 //! Source: ECMA-48 and xterm's control sequences (alternate screen 1049, cursor 25, line wrap 7).
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -71,20 +72,25 @@ impl Drop for Screen {
 pub fn leave() {
     let Some(messages) = said().take() else { return };
     let _ = io::stderr().write_all(LEAVE.as_bytes());
-    messages.iter().for_each(|message| eprintln!("{message}"));
+    messages.iter().for_each(told);
 }
 
-/// Says something on standard error: now, or when the page is gone.
-pub fn say(message: &str) {
+/// Says something on standard error: now, or when the page is gone. A run goes on when nobody listens any more.
+pub fn say(message: impl Display) {
     match said().as_mut() {
         Some(messages) => {
             if messages.len() == KEPT {
                 messages.remove(0);
             }
-            messages.push(message.to_owned());
+            messages.push(message.to_string());
         }
-        None => eprintln!("{message}"),
+        None => told(message),
     }
+}
+
+/// One write a message, so that those of several threads do not mix.
+fn told(message: impl Display) {
+    let _ = io::stderr().write_all(format!("{message}\n").as_bytes());
 }
 
 /// Where the log goes: each event is one write.

@@ -15,7 +15,7 @@ use axum::middleware::{from_fn_with_state, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::Router;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -72,7 +72,8 @@ impl Listener {
                 axum::serve(listener, router(page)).await
             });
             if let Err(error) = served {
-                eprintln!("warning: the page is served no more: {error}");
+                // Standard error may be a pipe that nobody reads any more.
+                let _ = writeln!(io::stderr(), "warning: the page is served no more: {error}");
             }
         })?;
         Ok(Server { address, steering })

@@ -15,6 +15,7 @@ pub use plan::Plan;
 
 use crate::output;
 use crate::run::{Failure, QUIET_INTERRUPT};
+use crate::screen::say;
 use penstock_dashboard::{
     write_report, Applied, Listener, Manifest, Phase, Progress, Recording, Request, Server, Settings, Shared,
 };
@@ -80,9 +81,9 @@ impl Page {
         let serve = |listener: Listener| listener.serve(recording.clone());
         let server = listener.map(serve).transpose().map_err(|error| Failure::Fault(format!("--live: {error}")))?;
         if let Some(server) = &server {
-            eprintln!("live page: http://{}", server.address);
+            say(format_args!("live page: http://{}", server.address));
             if !server.address.ip().is_loopback() {
-                eprintln!("warning: whoever reaches {} can watch this run and steer it", server.address);
+                say(format_args!("warning: whoever reaches {} can watch this run and steer it", server.address));
             }
         }
         let stays = !options.live_exit;
@@ -143,7 +144,7 @@ impl Page {
     pub fn report(&self, out: &Path) {
         let file = out.join(output::REPORT);
         if let Err(error) = write_report(&file, &self.recording) {
-            eprintln!("warning: cannot write {}: {error}", file.display());
+            say(format_args!("warning: cannot write {}: {error}", file.display()));
         }
     }
 
@@ -153,7 +154,7 @@ impl Page {
         if interrupted.load(Ordering::Relaxed) {
             return;
         }
-        eprintln!("the run has ended; its page stays at http://{} until Ctrl-C", server.address);
+        say(format_args!("the run has ended; its page stays at http://{} until Ctrl-C", server.address));
         QUIET_INTERRUPT.store(true, Ordering::Relaxed);
         while !interrupted.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(50));

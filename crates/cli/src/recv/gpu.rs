@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::options::Arguments;
 use super::sink::{run_options, Sink};
 use crate::pattern::PatternName;
+use crate::screen::say;
 use penstock_readout::gpu::{BatchSize, Gpu, GpuConfig, GpuReport, GpuWork, OnGpu};
 use penstock_readout::{Pattern, RunOptions, RunWriter, WriterOptions};
 
@@ -31,7 +32,7 @@ pub fn beside(sink: Sink, index: u32, arguments: &Arguments, boards: usize) -> R
     let on_gpu =
         on_gpu.map_err(|error| format!("GPU {index}: {error}; try a smaller --gpu-batch-mb or --slot-bytes"))?;
     if !arguments.json {
-        eprintln!("{}", gpu.description().map_err(|error| error.to_string())?);
+        say(gpu.description().map_err(|error| error.to_string())?);
     }
     let report = on_gpu.report();
     Ok((Sink::of(on_gpu), report))

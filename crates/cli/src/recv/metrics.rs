@@ -3,6 +3,7 @@
 //! Promise: whoever asks, and however slowly, never holds up the receiver.
 //! Source: Prometheus text exposition format 0.0.4.
 
+use super::options::not_listening;
 use penstock_readout::session::{BoardState, SessionReport};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -17,7 +18,7 @@ pub struct Metrics {
 impl Metrics {
     /// Listens at `address` until the process ends.
     pub fn serve(address: SocketAddr) -> Result<Metrics, String> {
-        let listener = TcpListener::bind(address).map_err(|error| format!("--metrics {address}: {error}"))?;
+        let listener = TcpListener::bind(address).map_err(|error| not_listening("--metrics", address, &error))?;
         let text = Arc::new(Mutex::new(String::new()));
         let latest = text.clone();
         let serve = move || {

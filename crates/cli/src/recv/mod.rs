@@ -14,7 +14,7 @@ mod view;
 
 use crate::run::{on_interrupt, told, Failure};
 use crate::screen::say;
-use crate::Verdict;
+use crate::{output, Verdict};
 use options::{NumaChoice, Settings};
 use penstock_readout::backend::{Backend, GidChoice, PacketBackend, PacketConfig, SessionClock, Verbs, VerbsConfig};
 use penstock_readout::gpu::GpuReport;
@@ -53,7 +53,7 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let clock = SessionClock::start();
     let backend = open_backend(arguments, &settings, clock)?;
     if let Some(warning) = backend.warning() {
-        eprintln!("WARNING: {warning}");
+        say(format_args!("WARNING: {warning}"));
     }
     let address = backend.address();
     let told = settings.session.clone();
@@ -72,7 +72,7 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let metrics = arguments.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
     let title = tables::opening(arguments, &told, &address);
     if !arguments.json {
-        eprintln!("{title}");
+        say(&title);
     }
     let mut view = (!arguments.json).then(|| View::open(title, arguments.events.or(arguments.messages))).flatten();
 
@@ -100,7 +100,7 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
         }
         if !told_of_missing && now > bring_up_ps {
             told_of_missing = true;
-            tables::missing(&session.report()).iter().for_each(|line| say(line));
+            tables::missing(&session.report()).iter().for_each(say);
         }
     }
     let report = session.report();
@@ -146,7 +146,7 @@ struct Waiting {
 impl Waiting {
     fn tell(&mut self, error: &StoreError) {
         if !std::mem::replace(&mut self.told, true) {
-            say(&format!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up"));
+            say(format_args!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up"));
         }
     }
 }
@@ -191,6 +191,7 @@ fn conclude(
     let report = SessionReport { boards, seconds: before.seconds, cpu_seconds: before.cpu_seconds, ..after };
     let mut faults = tables::faults(&report);
     faults.extend(gpu.iter().flat_map(gpu::faults));
+    let verdict = if faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
     match arguments.json {
         true => {
             let mut json = serde_json::to_value(&report).expect("a report has only plain keys");
@@ -198,17 +199,12 @@ fn conclude(
             if let Some(gpu) = &gpu {
                 json["gpu"] = serde_json::json!(gpu);
             }
-            println!("{json:#}");
+            output::print(format_args!("{json:#}"), verdict)
         }
         false => {
             let gpu = gpu.as_ref().map(|gpu| gpu::line(gpu, arguments.gpu_charges.as_deref()));
-            println!("{}", tables::closing(&report, gpu, &faults));
+            output::print(tables::closing(&report, gpu, &faults), verdict)
         }
-    }
-    if faults.is_empty() {
-        Verdict::Verified
-    } else {
-        Verdict::Fault
     }
 }
 
@@ -221,7 +217,7 @@ fn open_backend(arguments: &Arguments, settings: &Settings, clock: SessionClock)
             let config = VerbsConfig { device: arguments.device.clone(), gid, mtu: Some(mtu) };
             let verbs = Verbs::open(&config, clock).map_err(refused)?;
             if !arguments.json {
-                eprintln!("{}", verbs.found());
+                say(verbs.found());
             }
             Ok(Box::new(verbs))
         }

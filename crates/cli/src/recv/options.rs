@@ -10,7 +10,11 @@ use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::session::{BoardSpec, Opens, PoolSize, SessionConfig};
 use penstock_readout::{BuilderConfig, Pages, RingConfig};
 use penstock_transport::{CmOpenerConfig, Mtu};
+use penstock_wire::fragment::HEADER_LEN;
 use penstock_wire::RnrTimer;
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -192,6 +196,10 @@ const PS_PER_MS: u64 = 1_000_000_000;
 impl Settings {
     pub fn read(arguments: &Arguments) -> Result<Settings, String> {
         let boards = boards(arguments)?;
+        if !arguments.bare && arguments.slot_bytes as usize <= HEADER_LEN {
+            let slot_bytes = arguments.slot_bytes;
+            return Err(format!("--slot-bytes {slot_bytes}: a fragment's header alone has {HEADER_LEN} bytes"));
+        }
         let mtu = Mtu::from_bytes(arguments.mtu)
             .ok_or_else(|| format!("--mtu {}: allowed are 256, 512, 1024, 2048, 4096", arguments.mtu))?;
         let slots = slots(arguments)?;
@@ -244,6 +252,13 @@ fn boards(arguments: &Arguments) -> Result<Vec<BoardSpec>, String> {
         None => Vec::new(),
     };
     boards.extend(arguments.boards.iter().map(|&ip| BoardSpec { name: ip.to_string(), ip, opens }));
+    let mut names = HashSet::new();
+    if let Some(twice) = boards.iter().find(|board| !names.insert(&board.name)) {
+        return Err(format!(
+            "{} is there twice; sources that are queue pairs of one board need names of their own, in a --file",
+            twice.name
+        ));
+    }
     match boards.len() {
         0 => Err("no boards: name their addresses, or a file of boards by --file".to_owned()),
         1..=65535 => Ok(boards),
@@ -302,5 +317,51 @@ fn check_memory(what: &str, slots: u64, slot_bytes: u32) -> Result<(), String> {
             free / 1_000_000
         )),
         _ => Ok(()),
+    }
+}
+
+/// Why `option` cannot listen at an address, and what would do.
+pub fn not_listening(option: &str, at: impl Display, error: &io::Error) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::AddrInUse => "; another program has it: give another port",
+        io::ErrorKind::AddrNotAvailable => "; this machine does not have that address: 0.0.0.0 is all of its own",
+        io::ErrorKind::PermissionDenied => "; ports below 1024 are root's",
+        _ => "",
+    };
+    format!("{option} {at}: {error}{advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn read(line: &str) -> Result<Settings, String> {
+        let words = std::iter::once("recv").chain(line.split_whitespace());
+        Settings::read(&Line::try_parse_from(words).map_err(|error| error.to_string())?.arguments)
+    }
+
+    fn refusal(line: &str) -> String {
+        read(line).err().unwrap_or_else(|| panic!("`{line}` was taken"))
+    }
+
+    #[test]
+    fn an_address_that_is_given_twice_is_refused_by_name() {
+        assert_eq!(read("10.0.0.2 10.0.0.3").unwrap().session.boards.len(), 2);
+        let told = refusal("10.0.0.2 10.0.0.3 10.0.0.2");
+        assert!(told.starts_with("10.0.0.2 is there twice"), "{told}");
+    }
+
+    #[test]
+    fn a_slot_that_holds_no_fragment_is_refused_but_for_bare_messages() {
+        assert!(refusal("10.0.0.2 --slot-bytes 40").contains("--slot-bytes 40"));
+        assert!(read("10.0.0.2 --slot-bytes 41").is_ok());
+        assert!(read("10.0.0.2 --slot-bytes 40 --payload prbs --bare").is_ok());
     }
 }

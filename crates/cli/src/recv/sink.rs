@@ -3,7 +3,7 @@
 //! Promise: those of `RunWriter`, `Serving` and `OnGpu`.
 
 use super::gpu;
-use super::options::Arguments;
+use super::options::{not_listening, Arguments};
 use penstock_readout::{
     Discard, Event, EventSink, RunOptions, RunWriter, ServeAt, ServeOptions, Serving, SlowConsumer, StoreError, Table,
     WriterOptions,
@@ -39,7 +39,11 @@ impl Sink {
         if let Some(at) = &arguments.serve {
             let slow = if arguments.serve_all { SlowConsumer::HoldsBack } else { SlowConsumer::Misses };
             let options = ServeOptions { slow, ..ServeOptions::default() };
-            sink = Sink::of(Serving::listen(sink, serve_at(at), options).map_err(told)?);
+            let listening = Serving::listen(sink, serve_at(at)?, options);
+            sink = Sink::of(listening.map_err(|error| match &error {
+                StoreError::Io { source, .. } if !at.contains('/') => not_listening("--serve", at, source),
+                _ => error.to_string(),
+            })?);
         }
         if let Some(index) = arguments.gpu {
             let (beside, report) = gpu::beside(sink, index, arguments, boards)?;
@@ -80,9 +84,15 @@ fn encoders() -> NonZeroUsize {
     NonZeroUsize::new((cores / 2).min(8)).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// An address with a port, or else the path of a Unix socket.
-fn serve_at(at: &str) -> ServeAt {
-    at.parse().map_or_else(|_| ServeAt::Unix(at.into()), ServeAt::Tcp)
+/// An address with a port, or else the path of a Unix socket; `localhost:9000` was not meant as one.
+fn serve_at(at: &str) -> Result<ServeAt, String> {
+    match at.parse() {
+        Ok(address) => Ok(ServeAt::Tcp(address)),
+        Err(_) if at.contains(':') && !at.contains('/') => Err(format!(
+            "--serve {at}: not an address and port, as in 127.0.0.1:9000; a Unix socket of that name is ./{at}"
+        )),
+        Err(_) => Ok(ServeAt::Unix(at.into())),
+    }
 }
 
 impl EventSink for Sink {
@@ -160,6 +170,14 @@ mod tests {
         sink.store(&event).unwrap();
         sink.close().unwrap();
         assert!(run.join("events-000000.parquet").exists());
-        assert_eq!(serve_at("127.0.0.1:9000"), ServeAt::Tcp(([127, 0, 0, 1], 9000).into()));
+        assert_eq!(serve_at("127.0.0.1:9000"), Ok(ServeAt::Tcp(([127, 0, 0, 1], 9000).into())));
+    }
+
+    #[test]
+    fn a_name_with_a_port_is_no_unix_socket() {
+        assert!(matches!(serve_at("127.0.0.1:9000"), Ok(ServeAt::Tcp(_))));
+        assert!(matches!(serve_at("/run/events"), Ok(ServeAt::Unix(_))));
+        assert!(matches!(serve_at("./localhost:9000"), Ok(ServeAt::Unix(_))));
+        assert!(serve_at("localhost:9000").unwrap_err().contains("./localhost:9000"));
     }
 }

@@ -27,10 +27,11 @@ pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAdd
     };
     let device = arguments.device.as_deref().or(arguments.iface.as_deref()).unwrap_or("RDMA device");
     format!(
-        "{device}: address {}, GID {gid} (RoCEv2), MTU {}, polling {}; {count} boards with {memory}",
+        "{device}: address {}, GID {gid} (RoCEv2), MTU {}, polling {}; {count} board{} with {memory}",
         address.ip,
         config.mtu.bytes(),
         config.poll,
+        if count == 1 { "" } else { "s" },
     )
 }
 

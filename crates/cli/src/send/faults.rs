@@ -18,9 +18,15 @@ pub struct FaultRates {
 
 impl FaultRates {
     pub fn checked(self) -> Result<FaultRates, String> {
-        let all = [self.loss, self.duplicate, self.reorder, self.corrupt, self.ack_loss];
-        match all.into_iter().find(|rate| !(0.0..1.0).contains(rate)) {
-            Some(rate) => Err(format!("a share of frames of {rate}: allowed are 0 to below 1")),
+        let all = [
+            ("loss", self.loss),
+            ("duplicate", self.duplicate),
+            ("reorder", self.reorder),
+            ("corrupt", self.corrupt),
+            ("ack-loss", self.ack_loss),
+        ];
+        match all.into_iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
+            Some((name, rate)) => Err(format!("--{name} {rate}: allowed are 0 to below 1, as in 1e-3")),
             None => Ok(self),
         }
     }

@@ -64,8 +64,14 @@ impl Link {
         let ports: Result<Vec<_>, String> = settings
             .ips()
             .map(|ip| {
-                hold(ip)
-                    .map_err(|e| format!("{ip}: {e}; give the interface this address: ip addr add {ip}/16 dev {iface}"))
+                hold(ip).map_err(|error| match error.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        format!(
+                            "{ip}: UDP port {UDP_PORT_ROCE} is in use: another program sends or receives RoCEv2 there"
+                        )
+                    }
+                    _ => format!("{ip}: {error}; give the interface this address: ip addr add {ip}/16 dev {iface}"),
+                })
             })
             .collect();
         let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, None, ANSWERS);

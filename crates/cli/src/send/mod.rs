@@ -15,7 +15,8 @@ mod tables;
 mod window;
 
 use crate::run::{on_interrupt, told, Failure};
-use crate::Verdict;
+use crate::screen::say;
+use crate::{output, Verdict};
 use front_end::FrontEnd;
 use link::Link;
 use options::Settings;
@@ -44,7 +45,7 @@ fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
         Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, turn: 0, done_ps: None };
     let mut sockets = connect::Sockets::bind(&ips, settings.server.is_some()).map_err(Failure::Refused)?;
     if !arguments.json {
-        eprintln!("{}", tables::opening(&settings, link.mac()));
+        say(tables::opening(&settings, link.mac()));
     }
     let end_ps = arguments.seconds.map_or(u64::MAX, |s| (s * 1e12) as u64);
     let (mut now, mut cm_due, mut failure) = (clock.now_ps(), 0, None);
@@ -67,11 +68,14 @@ fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
         }
     }
     let report = tables::report(&crowd.front_ends, now, failure);
-    match arguments.json {
-        true => println!("{:#}", serde_json::to_value(&report).expect("a report has only plain keys")),
-        false => println!("{}", tables::closing(&report)),
-    }
-    Ok(if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault })
+    let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
+    Ok(match arguments.json {
+        true => {
+            let json = serde_json::to_value(&report).expect("a report has only plain keys");
+            output::print(format_args!("{json:#}"), verdict)
+        }
+        false => output::print(tables::closing(&report), verdict),
+    })
 }
 
 /// All front ends of the process.

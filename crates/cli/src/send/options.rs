@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub events_file: Option<PathBuf>,
     /// Payload bytes of a fragment, without its header of 40 bytes
-    #[arg(short = 'l', long, default_value_t = 65_536)]
+    #[arg(short = 'l', long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..))]
     pub length: u32,
     /// Events; 0 is without end
     #[arg(short = 'n', long, default_value_t = 0)]
@@ -85,11 +85,11 @@ pub struct Arguments {
     /// Line rate for congestion control, Gb/s
     #[arg(long, default_value_t = 10.0, value_name = "GBPS")]
     pub line_rate: f64,
-    /// Code of the ACK timer, 4.096 us * 2^code
-    #[arg(long, default_value_t = 14)]
+    /// ACK timer, 4.096 us * 2^CODE; 0: it never expires
+    #[arg(long, value_name = "CODE", default_value_t = 14, value_parser = clap::value_parser!(u8).range(0..32))]
     pub ack_timeout: u8,
     /// Timeouts and NAKs in a row until a queue pair gives up, 0 to 7
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..8))]
     pub retry_cnt: u8,
     /// Share of frames to lose, for tests
     #[arg(long, default_value_t = 0.0)]
@@ -219,7 +219,8 @@ fn recorded(a: &Arguments) -> Result<Option<Arc<EventSource>>, String> {
     match (&a.events_file, a.payload) {
         (Some(file), PayloadName::Recorded) => {
             let dataset = Dataset::load(file).map_err(|error| error.to_string())?;
-            let boards = a.first_source + a.boards;
+            let boards = u16::try_from(u32::from(a.first_source) + u32::from(a.boards))
+                .map_err(|_| "--payload recorded: allowed are sources 0 to 65534".to_owned())?;
             Ok(Some(Arc::new(EventSource::new(&dataset, boards).map_err(|error| error.to_string())?)))
         }
         (None, PayloadName::Recorded) => Err("--payload recorded needs --events-file".to_owned()),
@@ -236,4 +237,43 @@ fn congestion_control(a: &Arguments) -> Result<Option<DcqcnParams>, String> {
     let settings = DcqcnSettings { law: Law::Dcqcn, rate_line_bps, ..DcqcnSettings::default() };
     let params = settings.at_clock(CLOCK_HZ).map_err(|error| format!("--line-rate {}: {error}", a.line_rate))?;
     Ok(Some(params))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn read(line: &str) -> Result<Settings, String> {
+        let words = "send --iface eth1 --ip 10.0.0.2".split_whitespace().chain(line.split_whitespace());
+        Settings::read(&Line::try_parse_from(words).map_err(|error| error.to_string())?.arguments)
+    }
+
+    #[test]
+    fn what_no_queue_pair_can_do_is_refused_with_the_value() {
+        for (line, value) in [
+            ("--ack-timeout 32", "32"),
+            ("--retry-cnt 8", "8"),
+            ("--length 0", "0"),
+            ("--loss 2", "--loss 2"),
+            ("--ack-loss 1", "--ack-loss 1"),
+        ] {
+            let told = read(line).err().unwrap_or_else(|| panic!("`{line}` was taken"));
+            assert!(told.contains(value), "{line}: {told}");
+        }
+        assert!(read("--ack-timeout 31 --retry-cnt 7 --length 1 --loss 0.5").is_ok());
+    }
+
+    #[test]
+    fn the_last_source_number_does_not_overflow() {
+        assert!(read("--first-source 65535").is_ok());
+        let events = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/lst1_run2008/modules.npz");
+        assert!(read(&format!("--first-source 65535 --payload recorded --events-file {events}")).is_err());
+    }
 }

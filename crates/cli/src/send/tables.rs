@@ -79,9 +79,10 @@ pub fn opening(settings: &Settings, mac: MacAddr) -> String {
         None => "waiting for servers that open queue pairs".to_owned(),
     };
     format!(
-        "{}: {} front ends, {} to {last}, MAC {mac}, MTU {}; {how}",
+        "{}: {} front end{}, {} to {last}, MAC {mac}, MTU {}; {how}",
         settings.iface,
         settings.boards,
+        if settings.boards == 1 { "" } else { "s" },
         settings.first_ip,
         settings.mtu.bytes()
     )
