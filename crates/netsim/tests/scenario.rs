@@ -22,6 +22,15 @@ fn parse(text: &str, overrides: &[&str]) -> Result<Scenario, String> {
 }
 
 #[test]
+fn a_gain_may_be_the_decimal_fraction_that_its_quotient_is() {
+    let quotient = parse(MINIMAL, &["cc.g=1/64"]).unwrap();
+    assert_eq!(parse(MINIMAL, &["cc.g=0.015625"]).unwrap().settings, quotient.settings);
+    for wrong in ["cc.g=0.01", "cc.g=0.0", "cc.g=2.0", "cc.g=nan", "cc.g=-0.5", "cc.g=0.0000152587890625"] {
+        assert!(parse(MINIMAL, &[wrong]).unwrap_err().contains("inverse powers of two"), "{wrong}");
+    }
+}
+
+#[test]
 fn a_documented_value_is_the_default_or_names_it() {
     let text = incast();
     let documented = Scenario::load(incast_path(), &[]).unwrap();

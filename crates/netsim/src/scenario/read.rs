@@ -39,7 +39,8 @@ pub(super) fn scenario(document: &Document, folder: &Path) -> Result<Scenario, S
 
     let mut problems = findings.problems.take();
     if !has_server {
-        let message = "the topology has no server; add a table [server]".to_owned();
+        let message =
+            "there is no server: add a table [server]; a scenario of the laboratory has [topology] instead".to_owned();
         problems.push(document.problem("server", "", message));
     }
     let mut scenario = Scenario {
@@ -202,6 +203,11 @@ impl FromItem for Gain {
     fn from_item(item: &Item) -> Result<Self, String> {
         let shift = match &item.value {
             Value::Text(text) => text.strip_prefix("1/").and_then(|divisor| divisor.parse::<u32>().ok()),
+            // 1/64 of Python is 0.015625.
+            Value::Float(text) => {
+                let divisor = text.parse::<f64>().ok().map(f64::recip);
+                divisor.filter(|divisor| (1.0..=32768.0).contains(divisor) && divisor.fract() == 0.0).map(|d| d as u32)
+            }
             _ => None,
         };
         shift

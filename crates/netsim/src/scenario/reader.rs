@@ -218,6 +218,9 @@ impl<'a> Section<'a> {
         for element in elements {
             match T::from_item(element) {
                 Ok(value) => values.push(value),
+                Err(allowed) if std::ptr::eq(element, item) => {
+                    self.problem(key, element, format!("{allowed}, or a list of such in brackets"));
+                }
                 Err(allowed) => self.problem(key, element, allowed),
             }
         }
