@@ -64,12 +64,21 @@ def draw(samples: np.ndarray, charge: np.ndarray, pixel_id: np.ndarray, title: s
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, help="file or folder of events")
     parser.add_argument(
         "--event", type=int, help="event number; else the event with the brightest pixel of the first 50"
     )
-    parser.add_argument("--out", type=Path, default=Path("camera.png"))
+    parser.add_argument("--out", type=Path, default=Path("camera.png"), help="picture (default: %(default)s)")
     arguments = parser.parse_args()
+    try:
+        return show(arguments)
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """Finds the event and draws it; 2 when the run has no such event. OSError or ValueError: the run cannot be read."""
     xp, best = array_library(), None
     for seen, row in enumerate(read_events(arguments.run)):
         if arguments.event is None and seen == 50:
@@ -82,7 +91,8 @@ def main() -> int:
         if best is None or np.nanmax(charge) > np.nanmax(best[2]):
             best = (row["event_number"], samples, charge)
     if best is None:
-        print(f"error: {arguments.run} has no event {arguments.event}", file=sys.stderr)
+        wanted = "events" if arguments.event is None else f"event {arguments.event}"
+        print(f"error: {arguments.run} has no {wanted}", file=sys.stderr)
         return 2
     event, samples, charge = best
     draw(samples, charge, np.load(DATA)["pixel_id"], f"LST-1, event {event}", arguments.out)

@@ -25,7 +25,10 @@ class Refused(Exception):
 
 def queue_pairs(text: str) -> list[int]:
     """Queue pairs in table order, of "0,1,3"; an empty text takes all servers away."""
-    live = [int(word) for word in text.split(",") if word]
+    try:
+        live = [int(word) for word in text.split(",") if word]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: numbers with commas between, as in 0,1,3") from None
     if len(live) > SERVERS:
         raise argparse.ArgumentTypeError(f"{len(live)} servers: the table has {SERVERS} rows")
     if len(set(live)) < len(live):

@@ -66,6 +66,15 @@ def test_the_camera_image_is_drawn(run: Path, tmp_path: Path) -> None:
     assert f"event {charge.max(axis=(1, 2)).argmax()}:" in text and f"brightest {charge.max():.0f}," in text
 
 
+def test_a_run_that_is_not_there_is_named_without_a_traceback(tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    for words in (("examples/camera_image.py", nothing), ("examples/follow_events.py", nothing)):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "MPLBACKEND": "agg"}
+        command = [sys.executable, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=ROOT)
+        assert done.returncode == 2 and done.stderr.startswith(f"error: {nothing}"), done.stderr
+
+
 def test_a_run_becomes_one_hdf5_file(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.h5"
     assert f"{EVENTS} events" in python("-m", "penstock.hdf5", run, out)

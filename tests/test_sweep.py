@@ -110,6 +110,11 @@ def test_a_grid_that_is_none_is_refused_with_the_reason(penstock: Penstock, tmp_
     for values, says in ((["1/16", "1/16"], "twice"), ([], "no values")):
         with pytest.raises(ValueError, match=says):
             package.sweep(SCENARIO, {"cc.g": values}, out=tmp_path, progress=False)
+    with pytest.raises(TypeError, match="give a mapping"):
+        package.sweep(SCENARIO, "cc.g=1/64", out=tmp_path)
+    for search in (package.sweep, package.tune):
+        with pytest.raises(ValueError, match="jobs = 0"):
+            search(SCENARIO, **({"parameters": {}} if search is package.sweep else {}), jobs=0, out=tmp_path)
     done = run(penstock, "sweep", SCENARIO, "--set", "cc.g", "--out", tmp_path)
     assert done.returncode == 2 and "key=value" in done.stderr and "Traceback" not in done.stderr
 

@@ -15,6 +15,8 @@ SCHEMA_KEY = b"penstock.schema"
 def event_files(run: str | Path) -> list[Path]:
     """The event files of a run: a file, or those of a folder in order. Raises FileNotFoundError where there is none."""
     run = Path(run)
+    if not run.exists():
+        raise FileNotFoundError(f"{run}: there is no such file or folder")
     files = [run] if run.is_file() else sorted(run.glob("events*.parquet"))
     if not files:
         raise FileNotFoundError(f"{run}: no events*.parquet; a run that was killed needs `penstock check --recover`")

@@ -23,6 +23,7 @@ from penstock import figures_advcam as advcam
 from penstock import figures_cms as cms
 from penstock import figures_qcn as qcn
 from penstock.comparison import Compared
+from penstock.points import out_folder
 from penstock.results import Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -137,7 +138,7 @@ def write_docs(page: Path, text: str) -> None:
 
 def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="penstock figures", description="Draw figures of the papers and compare numbers."
+        prog="penstock figures", description="Draw figures of the papers and compare numbers.", allow_abbrev=False
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
@@ -155,15 +156,21 @@ def main(words: list[str] | None = None) -> int:
     """The command with these arguments, else those of the process; returns the exit status."""
     arguments = _arguments(words)
     binary = os.environ.get("PENSTOCK") or str(REPOSITORY / "target/release/penstock")
-    out = arguments.out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
     rows, done = [], {}
+    try:
+        out = out_folder(arguments.out).resolve()
+    except OSError as error:
+        print(f"penstock figures: {error}", file=sys.stderr)
+        return 2
     for name in arguments.names or FIGURES:
         try:
             compared = make(name, binary, out, done)
         except RunFailed as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 1
+        except KeyboardInterrupt:
+            print("penstock figures: interrupted", file=sys.stderr)
+            return 130
         rows += [(name, row) for row in compared]
         print(f"{name}: {out / name}.png", file=sys.stderr)
     print(table(rows))

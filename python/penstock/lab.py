@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from penstock.points import RunError, as_text
+from penstock.points import RunError, as_text, out_folder
 from penstock.results import Series
 
 try:
@@ -206,7 +206,7 @@ def run(
 
 def _prepared(folder: Path) -> Path:
     """The folder, without what an earlier run has left there."""
-    folder.mkdir(parents=True, exist_ok=True)
+    out_folder(folder)
     for name in ("summary.json", "trace.parquet", "capture.pcapng", "events.parquet"):
         (folder / name).unlink(missing_ok=True)
     return folder

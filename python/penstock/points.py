@@ -99,6 +99,23 @@ def run_point(point: Point, folder: str, penstock: Sequence[str], keep: bool) ->
     return json.loads(summary)
 
 
+def out_folder(out: str | os.PathLike) -> Path:
+    """The folder of results, made if it is not there; OSError names it and says what to do."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"cannot make this folder: {error.strerror}; give one that can be written"
+        raise type(error)(f"out {folder}: {what}") from None
+    return folder
+
+
+def check_jobs(jobs: int | None) -> None:
+    """ValueError unless so many processes can run at a time."""
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs = {jobs}: at least one is needed")
+
+
 def settings(pairs: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     """The keys with their values as text."""
     return tuple((key, as_text(value)) for key, value in pairs.items())

@@ -21,9 +21,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run; `folder` holds summary.json and trace.parquet."""
+    """A finished run; `folder` (str or PathLike) holds summary.json and trace.parquet."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", Path(self.folder))
 
     @cached_property
     def summary(self) -> dict:
@@ -42,8 +45,10 @@ class Run:
         return [board["name"] for board in self.summary["boards"]]
 
     def series(self, node: str, metric: str, channel: int = 0) -> Series:
-        """One metric of the trace; empty when it was not recorded."""
+        """One metric of the trace; empty when it was not recorded. ValueError when there is no trace."""
         table = self.trace
+        if table is None:
+            raise ValueError(f'{self.folder} has no trace.parquet: was "trace.interval" 0?')
         wanted = pc.and_(
             pc.and_(
                 pc.equal(pc.cast(table["node"], "string"), node), pc.equal(pc.cast(table["metric"], "string"), metric)

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from penstock.lab import Scenario
-from penstock.points import Point, RunError, as_text, command, run_point, settings
+from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
 
 
 def grid(scenario: str, parameters: Mapping[str, Sequence]) -> list[Point]:
@@ -63,12 +63,15 @@ def sweep(
     core); with `dask`, the address of a scheduler, the cluster decides. `keep` leaves the traces of every point. Raises
     RunError at the first point that is refused, with its message; points that are done stay done.
     """
+    check_jobs(jobs)
+    if not isinstance(parameters, Mapping):
+        raise TypeError(f'parameters = {parameters!r}: give a mapping, as in {{"cc.g": ["1/64", "1/256"]}}')
     lists = {
         key: [values] if isinstance(values, str | int | float) else list(values) for key, values in parameters.items()
     }
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    file, lists = _file(scenario, folder, lists)
+    folder = out_folder(out)
+    file, sets = scenario_file(scenario, folder)
+    lists = {**{key: [value] for key, value in sets.items()}, **lists}
     points = grid(file, lists)
     order = {point: n for n, point in enumerate(points)}
     summaries: list[dict | None] = [None] * len(points)
@@ -80,15 +83,15 @@ def sweep(
     return _write(folder, points, summaries)
 
 
-def _file(scenario: str | os.PathLike | Scenario, folder: Path, lists: dict[str, list]) -> tuple[str, dict[str, list]]:
-    """A scenario as a file, and what is set in it: a sweep's points are processes."""
+def scenario_file(scenario: str | os.PathLike | Scenario, folder: Path) -> tuple[str, dict[str, str]]:
+    """A scenario as a file, and what is set in it: points are processes."""
     if not isinstance(scenario, Scenario):
-        return os.fspath(scenario), lists
+        return os.fspath(scenario), {}
     file = scenario.path
     if not file.is_file():
         file = folder / "scenario.toml"
         file.write_text(scenario.text, encoding="utf-8")
-    return os.fspath(file), {**{key: [value] for key, value in scenario.sets.items()}, **lists}
+    return os.fspath(file), scenario.sets
 
 
 def _here(points: list[Point], folder: Path, keep: bool, jobs: int | None) -> Iterator[tuple[Point, dict]]:
@@ -250,5 +253,6 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"penstock sweep: {error}", file=sys.stderr)
         return 2
-    print(f"{table.num_rows} points: {given.out}/sweep.parquet, {given.out}/sweep_flows.parquet")
+    count = "1 point" if table.num_rows == 1 else f"{table.num_rows} points"
+    print(f"{count}: {given.out}/sweep.parquet, {given.out}/sweep_flows.parquet")
     return 0

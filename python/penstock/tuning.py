@@ -24,8 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from penstock.points import Point, RunError, as_text, command, run_point, settings
-from penstock.sweeping import of_switches, parse_sets
+from penstock.lab import Scenario
+from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
+from penstock.sweeping import of_switches, parse_sets, scenario_file
 
 ROUND = 4  # proposals that are made without knowledge of each other
 
@@ -102,7 +103,7 @@ class Best:
 
 
 def tune(
-    scenario: str | os.PathLike,
+    scenario: str | os.PathLike | Scenario,
     *,
     objective: str = "fairness",
     space: Mapping[str, Sequence] | None = None,
@@ -115,16 +116,20 @@ def tune(
 ) -> Best:
     """Searches `space` (key of the scenario -> values; default `SPACE`) for the smallest `objective` (of `OBJECTIVES`).
 
-    `fixed` are keys set in every run, which are then not searched. Writes `tune.parquet` (a row for each trial: its
-    parameters and `value`) and `best.toml` into `out`, where finished runs are kept as by `sweep`. ValueError names an
-    unknown objective, a space that is empty or holds a fixed key, a scenario that is not a laboratory's, or a summary
-    that lacks what the objective needs; RunError is what `penstock run` refused.
+    `fixed` are keys set in every run, which are then not searched, nor are those set in a `Scenario`. Writes
+    `tune.parquet` (a row for each trial: its parameters and `value`) and `best.toml` into `out`, where finished runs
+    are kept as by `sweep`. ValueError names an unknown objective, a space that is empty or holds a fixed key, a
+    scenario that is not a laboratory's, or a summary that lacks what the objective needs; RunError is what
+    `penstock run` refused.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective {objective!r}: allowed are {', '.join(OBJECTIVES)}")
     if trials < 1:
         raise ValueError(f"trials = {trials}: at least one is needed")
-    fixed = dict(fixed or {})
+    check_jobs(jobs)
+    folder = out_folder(out)
+    file, sets = scenario_file(scenario, folder)
+    fixed = {**{key: value for key, value in sets.items() if key not in (space or {})}, **(fixed or {})}
     if space is None:
         space = {key: values for key, values in SPACE.items() if key not in fixed}
     if both := fixed.keys() & space.keys():
@@ -135,9 +140,7 @@ def tune(
     for key, values in space.items():
         if not values:
             raise ValueError(f"parameter {key!r} has no values; give at least one")
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    search = _Search(os.path.abspath(scenario), OBJECTIVES[objective], space, fixed, folder, jobs)
+    search = _Search(os.path.abspath(file), OBJECTIVES[objective], space, fixed, folder, jobs)
     rows = search.run(trials, seed, progress)
     table = pa.Table.from_pylist(rows)
     pq.write_table(table, folder / "tune.parquet", compression="zstd")
