@@ -138,6 +138,16 @@ PROOFS = [
         ),
     ),
     Proof(
+        "arbiter_rr_wide",
+        {"N": 32},
+        depth=2,
+        mutants=(
+            Mutant("rest_q.any ? last_q : in_later.any", "in_later.any", "a_same"),
+            Mutant("later_q <= 16'hfffe << group;", "later_q <= 16'hffff << group;", "a_group"),
+            Mutant("groups[last_q] & above_q", "groups[last_q]", "a_same"),
+        ),
+    ),
+    Proof(
         "pacer",
         {"N_QP": 2, "RoundLog2": 8, "TurnLog2": 10},
         cycles=16,
@@ -213,9 +223,8 @@ PROOFS = [
         free=("crc32_word",),
         mutants=(
             Mutant("if (in_frame_q || !has_sfd)", "if (!has_sfd)", "a_verdict"),  # a frame that is cut goes unnoticed
-            Mutant("kind_d = ends && !short_q && !over_d", "kind_d = ends && !over_d", "a_verdict"),
-            Mutant("kind_d = ends && !short_q && !over_d", "kind_d = ends && !short_q", "a_verdict"),
-            Mutant("ends    = (first & word_term) != '0", "ends    = word_term != '0", "a_verdict"),  # data like a /T/
+            Mutant("MinLength  = 16'd64", "MinLength  = 16'd60", "a_verdict"),
+            Mutant("== XgmiiTerm && !under_d ?", "!= XgmiiIdle && !under_d ?", "a_verdict"),  # /E/ ends a good frame
             Mutant("tail_q && (tail_bad_q || !fcs_right)", "tail_q && tail_bad_q", "a_last"),
             Mutant("8'h0F >> (4'd8 - a_count_q)", "8'hFF >> (4'd8 - a_count_q)", "a_last"),  # the FCS stays
             Mutant("held_valid_q && (tail_q || push)", "tail_q || push", "a_beat"),
