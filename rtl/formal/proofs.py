@@ -223,8 +223,8 @@ PROOFS = [
         free=("crc32_word",),
         mutants=(
             Mutant("if (in_frame_q || !has_sfd)", "if (!has_sfd)", "a_verdict"),  # a frame that is cut goes unnoticed
-            Mutant("MinLength  = 16'd64", "MinLength  = 16'd60", "a_verdict"),
-            Mutant("== XgmiiTerm && !under_d ?", "!= XgmiiIdle && !under_d ?", "a_verdict"),  # /E/ ends a good frame
+            Mutant("kind_d = ends && !short_q && !over_d", "kind_d = ends && !over_d", "a_verdict"),
+            Mutant("ends    = (first & word_term) != '0", "ends    = word_term != '0", "a_verdict"),  # data like a /T/
             Mutant("tail_q && (tail_bad_q || !fcs_right)", "tail_q && tail_bad_q", "a_last"),
             Mutant("8'h0F >> (4'd8 - a_count_q)", "8'hFF >> (4'd8 - a_count_q)", "a_last"),  # the FCS stays
             Mutant("held_valid_q && (tail_q || push)", "tail_q || push", "a_beat"),
