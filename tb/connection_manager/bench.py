@@ -523,6 +523,22 @@ async def an_answer_that_nobody_waits_for_changes_nothing(dut):
 
 
 @cocotb.test()
+async def only_the_server_that_was_asked_can_answer(dut):
+    board = await Board.start(dut)
+    await board.command(open_qp=0)
+    answer = (await board.answer()).message.answered(cm.ACK, PEER)
+    before = len(board.registers.writes)
+    await board.deliver(answer, OTHER_IP)
+    for _ in range(600):
+        await RisingEdge(dut.clk)
+    assert board.status()["step"] == STEP_OPEN and len(board.registers.writes) == before
+    await board.deliver(answer)
+    while (sent := await board.answer()).message.request == cm.OPEN_QP:  # said again meanwhile
+        pass
+    assert sent.message.request == cm.SEND_QP_INFO
+
+
+@cocotb.test()
 async def the_map_names_every_register_that_it_writes(dut):
     board = await Board.start(dut)
     own = await board.opened()
