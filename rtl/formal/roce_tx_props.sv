@@ -155,6 +155,9 @@ module roce_tx_props
       && (reads_psn[i][0] != header_place || (jobs_held[i][11:3] == last_beat(header.len) && header.len != '0)));
   end
 
+  logic rests;
+  assign rests = segmenter_state == StIdle;
+
   logic up;  // the row has been written
   assign up = !init_q && !(valid1_q && op1_q.kind == DoInit) && !(valid2_q && op2_q.kind == DoInit);
 
@@ -241,11 +244,12 @@ module roce_tx_props
     c_fills : cover (!waits && fills && is_live(row.state) && cached_q && held == '0 && beat_q == '0);
     c_begun : cover (!waits && committed_q && here && psn_here == wr_q && owned_q && is_live(row.state)
                      && row.wr != row.tail && row.nxt == row.tail);
-    c_filled : cover (!waits && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
+    // The segmenter rests in these three, or the runs behind them would begin inside any message, however long.
+    c_filled : cover (!waits && rests && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
                       && !committed_q && row.nxt == row.tail && row.wr != row.tail);
-    c_sent : cover (!waits && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);
+    c_sent : cover (!waits && rests && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);
     c_back : cover (back_q && row.nxt == psn_here && jobs != '0 && is_live(row.state));
-    c_freed : cover (!waits && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state));
+    c_freed : cover (!waits && rests && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state));
     c_next : cover (!waits && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state) && cached_q
                      && segmenter_state == StIdle && held == 24'd1);
     // A packet is read that has been acknowledged; one that is still being filled; a slot is filled again, the
