@@ -49,7 +49,7 @@ impl Event<'_> {
 /// Why an event could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("{file}: cannot be {action}: {source}; check that the folder exists, is writable and has room")]
+    #[error("{file}: cannot be {action}: {source}; {}", io_hint(source))]
     Io { file: PathBuf, action: &'static str, source: std::io::Error },
     #[error("{file}: the Parquet encoder failed: {source}; what is in the file stays and can be recovered")]
     Parquet { file: PathBuf, source: parquet::errors::ParquetError },
@@ -67,6 +67,20 @@ pub enum StoreError {
     GpuBusy { batches: usize },
     #[error("the GPU's work ended before event {event}: {reason}; what else the run stores goes on")]
     Gpu { event: u64, reason: String },
+}
+
+/// What to do about a file or an address that cannot be had.
+fn io_hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            "another program listens there, or one that was killed has left its socket: `ss -lnp`, rm"
+        }
+        ErrorKind::AddrNotAvailable => "this machine has no such address: `ip addr`",
+        ErrorKind::PermissionDenied => "it may not be written by who runs this",
+        ErrorKind::NotFound => "make the folder that it is to lie in",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "boards wait until the disk has room",
+        _ => "check that the folder exists, is writable and has room",
+    }
 }
 
 impl StoreError {

@@ -84,6 +84,10 @@ fn text(report: &SessionReport) -> String {
         "Messages that are no fragments.",
         readout.fragments_malformed as f64,
     );
+    let strays = (builder.strays() + builder.duplicates) as f64;
+    total("fragments_stray_total", "counter", "Fragments that belong to no event, or came twice.", strays);
+    total("store_stalls_total", "counter", "How often storage failed and was waited for.", readout.store_stalls as f64);
+    total("store_waits_total", "counter", "How often storage was slower than the boards.", readout.store_waits as f64);
     total("stored_bytes_total", "counter", "Payload bytes of all events stored.", readout.bytes_stored as f64);
     total("cpu_seconds_total", "counter", "CPU time of the receiving thread.", report.cpu_seconds);
     for (name, value) in &report.counters {

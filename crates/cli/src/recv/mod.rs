@@ -184,7 +184,7 @@ fn conclude(
     // A pattern is reported in the same place whoever has compared it.
     after.readout.pattern = gpu.as_mut().and_then(|gpu| gpu.pattern.take()).or(after.readout.pattern);
     let states = before.boards.into_iter().zip(after.boards).map(|(before, mut after)| {
-        (after.state, after.trouble) = (before.state, before.trouble);
+        (after.state, after.step, after.trouble) = (before.state, before.step, before.trouble);
         after
     });
     let boards = states.collect();

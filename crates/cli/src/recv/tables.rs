@@ -7,6 +7,7 @@ use comfy_table::{presets, CellAlignment, Table};
 use penstock_readout::backend::LocalAddress;
 use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionConfig, SessionReport};
 use penstock_readout::{PatternPlace, PatternReport};
+use std::borrow::Cow;
 
 /// More boards than this are not listed one by one.
 const LISTED: usize = 32;
@@ -50,9 +51,15 @@ fn called(board: &BoardReport) -> String {
 }
 
 /// Why a board is not up; what is said of it without its address.
-pub fn why(board: &BoardReport) -> &str {
-    let trouble = board.trouble.as_deref().unwrap_or("has not asked for a queue pair");
-    trouble.strip_prefix(&board.ip).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(trouble)
+pub fn why(board: &BoardReport) -> Cow<'_, str> {
+    match (&board.trouble, &board.step) {
+        (Some(trouble), _) => {
+            let rest = trouble.strip_prefix(&board.ip).and_then(|rest| rest.strip_prefix(": "));
+            rest.unwrap_or(trouble).into()
+        }
+        (None, Some(request)) => format!("has not answered {request} yet").into(),
+        (None, None) => "has not asked for a queue pair".into(),
+    }
 }
 
 /// Everything that keeps a run from being good; a sentence each.

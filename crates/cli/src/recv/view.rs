@@ -145,7 +145,7 @@ impl Page<'_> {
             let state = match (board.state, &board.step) {
                 (BoardState::Up, _) => "up".to_owned(),
                 (_, Some(step)) => format!("asked for {step}; {}", board.trouble.as_deref().unwrap_or("no answer yet")),
-                (_, None) => why(board).to_owned(),
+                (_, None) => why(board).into_owned(),
             };
             lines.push(format!(
                 "{}{rate:8.3} {:>9} {:>7} {:>8}  {state}",
