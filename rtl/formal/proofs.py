@@ -90,6 +90,8 @@ STORE_PATHS = {
     "c_cut_through": "c_begun",
     "c_filled": "c_fills",
     "c_sent": "c_filled",
+    "c_held": "c_fills",
+    "c_leaves": "c_held",
     "c_read": "c_sent",
     "c_back": "c_sent",
     "c_again": "c_back",
@@ -310,7 +312,7 @@ PROOFS = [
             ),
             Mutant("row1 = follows_q ? row3_q : ram_row", "row1 = ram_row", "a_00_row", "requester", "c_open"),
             # A row that is read before the operation in front of it has written it sends the same packet again.
-            Mutant("row1 = follows_q ? row3_q : ram_row", "row1 = ram_row", "a_not_twice", "requester", "c_sent"),
+            Mutant("row1 = follows_q ? row3_q : ram_row", "row1 = ram_row", "a_not_twice", "requester", "c_leaves"),
             Mutant(
                 "= slot_address(job_qp, job_slot, job_mtu)",
                 "= slot_address(job_qp, job_slot + 1'b1, job_mtu)",

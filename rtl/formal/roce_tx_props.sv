@@ -248,6 +248,10 @@ module roce_tx_props
     c_filled : cover (!waits && rests && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
                       && !committed_q && row.nxt == row.tail && row.wr != row.tail);
     c_sent : cover (!waits && rests && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);
+    // The same two, wherever the segmenter is.
+    c_held : cover (!waits && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
+                    && !committed_q && row.nxt == row.tail && row.wr != row.tail);
+    c_leaves : cover (!waits && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);
     c_back : cover (back_q && row.nxt == psn_here && jobs != '0 && is_live(row.state));
     c_freed : cover (!waits && rests && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state));
     c_next : cover (!waits && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state) && cached_q
