@@ -40,7 +40,7 @@ pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
 pub use counters::ResponderCounters;
 pub use fault::Fault;
 pub use memory::{Access, Memory, MemoryRegion};
-pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr, SharedReceives};
+pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
 pub use reply::Reply;
 pub use requester::{
     PayloadSource, PostError, RequestFault, RequestMarking, Requester, RequesterConfig, RequesterCounters,

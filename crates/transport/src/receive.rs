@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Receives: posted by the owner, consumed by SENDs and by WRITEs with immediate, reported once.
-//! Source: IBTA vol. 1, clause 10.8 (work requests), 10.2.9 (shared receive queues) and 11.4.2 (completions).
+//! Source: IBTA vol. 1, clause 10.8 (work requests) and 11.4.2 (completions).
 
 use penstock_wire::Qpn;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A posted receive. A WRITE with immediate consumes one without touching its buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -65,71 +63,5 @@ impl RecvCompletion {
     pub(crate) fn failed(qpn: Qpn, wr: &RecvWr, status: RecvStatus) -> Self {
         let opcode = RecvOpcode::Send;
         RecvCompletion { qpn, wr_id: wr.wr_id, status, opcode, imm: None, byte_len: 0, va: wr.va, solicited: false }
-    }
-}
-
-/// Receives that several queue pairs take from: a shared receive queue. A clone is the same queue.
-#[derive(Clone, Debug, Default)]
-pub struct SharedReceives(Arc<Mutex<VecDeque<RecvWr>>>);
-
-impl SharedReceives {
-    /// Posts a receive for whoever comes first.
-    pub fn post(&self, wr: RecvWr) {
-        self.lock().push_back(wr);
-    }
-
-    /// Receives that nobody has taken.
-    pub fn posted(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<RecvWr>> {
-        // A queue is whole between any two operations.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Where a queue pair's receives are.
-#[derive(Clone, Debug)]
-pub(crate) enum Receives {
-    Own(VecDeque<RecvWr>),
-    Shared(SharedReceives),
-}
-
-impl Receives {
-    pub(crate) fn push(&mut self, wr: RecvWr) {
-        match self {
-            Receives::Own(queue) => queue.push_back(wr),
-            Receives::Shared(queue) => queue.post(wr),
-        }
-    }
-
-    pub(crate) fn front(&self) -> Option<RecvWr> {
-        match self {
-            Receives::Own(queue) => queue.front().copied(),
-            Receives::Shared(queue) => queue.lock().front().copied(),
-        }
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<RecvWr> {
-        match self {
-            Receives::Own(queue) => queue.pop_front(),
-            Receives::Shared(queue) => queue.lock().pop_front(),
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Receives::Own(queue) => queue.len(),
-            Receives::Shared(queue) => queue.posted(),
-        }
-    }
-
-    /// Those that end with their queue pair: none of a shared queue, which others go on to use.
-    pub(crate) fn take_own(&mut self) -> VecDeque<RecvWr> {
-        match self {
-            Receives::Own(queue) => std::mem::take(queue),
-            Receives::Shared(_) => VecDeque::new(),
-        }
     }
 }

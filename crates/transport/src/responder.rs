@@ -6,11 +6,9 @@
 
 use crate::config::pkeys_match;
 use crate::memory::check_write;
-use crate::receive::Receives;
 use crate::reply::{Replies, Reply};
 use crate::{
     CreditPolicy, Fault, Memory, RecvCompletion, RecvOpcode, RecvStatus, RecvWr, ResponderConfig, ResponderCounters,
-    SharedReceives,
 };
 use penstock_cc::NotificationPoint;
 use penstock_wire::{
@@ -69,7 +67,7 @@ pub struct Responder {
     /// PSN of the last packet that came ahead of its turn, since `expected` was there or another asked for it.
     last_ahead: Option<Psn>,
     message: Option<Message>,
-    receives: Receives,
+    receives: VecDeque<RecvWr>,
     completions: VecDeque<RecvCompletion>,
     replies: Replies,
     notification: NotificationPoint,
@@ -86,20 +84,13 @@ impl Responder {
             refused: false,
             last_ahead: None,
             message: None,
-            receives: Receives::Own(VecDeque::new()),
+            receives: VecDeque::new(),
             completions: VecDeque::new(),
             replies: Replies::default(),
             notification: NotificationPoint::new(config.cnp_interval_ps),
             counters: ResponderCounters::default(),
             config,
         }
-    }
-
-    /// The same with the receives of a shared queue: where it is empty, all its queue pairs answer RNR NAK. Such a queue
-    /// pair tells no credits, since others may take what is posted (IBTA 9.7.7.2).
-    pub fn sharing(config: ResponderConfig, receives: SharedReceives) -> Self {
-        let config = ResponderConfig { credits: CreditPolicy::Unlimited, ..config };
-        Responder { receives: Receives::Shared(receives), ..Responder::new(config) }
     }
 
     /// The wait that RNR NAKs ask for from now on.
@@ -150,7 +141,7 @@ impl Responder {
     /// Posts a receive. In the error state it is flushed at once.
     pub fn post_receive(&mut self, wr: RecvWr) {
         match self.state {
-            QpState::Ready => self.receives.push(wr),
+            QpState::Ready => self.receives.push_back(wr),
             QpState::Error(_) => self.complete_failed(&wr, RecvStatus::WrFlushErr),
         }
     }
@@ -310,7 +301,7 @@ impl Responder {
     /// posted (IBTA 9.7.4.1): a SEND takes one at its start, a WRITE with immediate at its end.
     fn message_of(&self, packet: &RocePacket) -> Result<Message, Refusal> {
         let opcode = packet.bth.opcode;
-        let next_receive = self.receives.front().ok_or(Refusal::NotReady);
+        let next_receive = self.receives.front().copied().ok_or(Refusal::NotReady);
         if opcode.operation() == Operation::Write && opcode.has_imm() {
             next_receive.as_ref().map_err(|_| Refusal::NotReady)?;
         }
@@ -339,7 +330,7 @@ impl Responder {
     /// A SEND holds its receive from its first packet on.
     fn take_receive(&mut self, message: &Message, position: Position) {
         if matches!(message, Message::Send { .. }) && position.is_start() {
-            self.receives.pop();
+            self.receives.pop_front();
         }
     }
 
@@ -351,7 +342,7 @@ impl Responder {
             Some(Message::Write { reth, .. }) => {
                 self.counters.rx_write_requests += 1;
                 // Without an immediate nobody is told, and no receive is spent (IBTA 9.4.3).
-                let Some(wr) = imm.and_then(|_| self.receives.pop()) else {
+                let Some(wr) = imm.and_then(|_| self.receives.pop_front()) else {
                     return;
                 };
                 (RecvOpcode::WriteImm, wr.wr_id, reth.va, reth.dma_len)
@@ -386,7 +377,7 @@ impl Responder {
         if let Fault::ReceiveTooSmall { .. } = fault {
             self.counters.resp_local_length_error += 1;
             // Too long in its first packet: the receive is still the first of the queue.
-            if let Some(wr) = in_use.or_else(|| self.receives.pop()) {
+            if let Some(wr) = in_use.or_else(|| self.receives.pop_front()) {
                 self.complete_failed(&wr, RecvStatus::LocLenErr);
             }
         } else if let Some(wr) = in_use {
@@ -394,7 +385,7 @@ impl Responder {
             let status = if closed { RecvStatus::WrFlushErr } else { RecvStatus::RemInvReqErr };
             self.complete_failed(&wr, status);
         }
-        for wr in self.receives.take_own() {
+        for wr in std::mem::take(&mut self.receives) {
             self.complete_failed(&wr, RecvStatus::WrFlushErr);
         }
     }

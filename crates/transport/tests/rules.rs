@@ -5,9 +5,7 @@
 mod common;
 
 use common::*;
-use penstock_transport::{
-    CreditPolicy, Mtu, QpState, RecvOpcode, RecvStatus, Responder, ResponderConfig, SharedReceives,
-};
+use penstock_transport::{CreditPolicy, Mtu, QpState, RecvOpcode, RecvStatus, ResponderConfig};
 use penstock_wire::{Ecn, Opcode, Packet, Psn, RnrTimer};
 
 fn bench() -> Bench {
@@ -94,30 +92,6 @@ fn what_is_sent_again_and_lost_again_is_asked_for_again_if_so_configured() {
 }
 
 #[test]
-fn queue_pairs_of_a_shared_queue_take_what_is_there_tell_no_credits_and_leave_the_rest_to_others() {
-    let queue = SharedReceives::default();
-    let config = || ResponderConfig { credits: CreditPolicy::Posted, ..config(100, Mtu::B256) };
-    let mut qps: Vec<Bench> = (0..2).map(|_| Bench::new(config())).collect();
-    qps.iter_mut().for_each(|qp| qp.responder = Responder::sharing(config(), queue.clone()));
-    queue.post(receive(1, BASE, 512));
-    queue.post(receive(2, BASE + 512, 512));
-    let send = |psn: u32| ack_requested(packet(Opcode::SendOnly, psn, vec![psn as u8; 8]));
-    assert_eq!(qps[1].handle(&send(100)).replies(), [(100, ACK, 1)], "no credits are told");
-    assert_eq!(qps[0].handle(&packet(Opcode::SendFirst, 100, vec![5; 256])).replies(), []);
-    assert_eq!(qps[1].handle(&send(101)).replies(), [(101, rnr(12), 1)], "the queue is empty for all");
-    qps[1].responder.set_rnr_timer(RnrTimer::from_code(20));
-    assert_eq!(qps[1].handle(&send(101)).replies(), [(101, rnr(20), 1)]);
-    assert_eq!(qps[1].responder.poll_completion().map(|done| done.wr_id), Some(1));
-
-    queue.post(receive(3, BASE, 512));
-    qps[0].responder.close();
-    let flushed = qps[0].responder.poll_completion().map(|done| (done.wr_id, done.status));
-    assert_eq!(flushed, Some((2, RecvStatus::WrFlushErr)), "what it had begun to fill comes back");
-    assert_eq!((qps[0].responder.poll_completion(), queue.posted()), (None, 1), "and nothing else");
-    assert_eq!(qps[1].handle(&send(101)).replies(), [(101, ACK, 2)]);
-}
-
-#[test]
 fn duplicates_and_ghosts_are_acked_with_the_latest_psn_and_change_nothing() {
     let mut b = bench();
     b.responder.post_receive(receive(1, BASE, 64));
@@ -187,8 +161,9 @@ fn without_a_receive_the_answer_is_rnr_with_the_configured_timer() {
     assert_eq!(b.handle(&last).replies(), [(101, rnr(9), 0)]);
     // What was already behind it on the wire stays unanswered, without a NAK for a gap.
     assert_eq!(b.handle(&write_only(102)).replies(), []);
-    // The request itself is asked again, and again refused.
-    assert_eq!(b.handle(&last).replies(), [(101, rnr(9), 0)]);
+    // The request itself is asked again, and again refused, from now on for longer.
+    b.responder.set_rnr_timer(RnrTimer::from_code(20));
+    assert_eq!(b.handle(&last).replies(), [(101, rnr(20), 0)]);
     assert_eq!(b.memory.writes, 1);
     b.responder.post_receive(receive(3, 0, 0));
     assert_eq!(b.handle(&last).replies(), [(101, ACK, 1)]);
