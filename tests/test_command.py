@@ -7,6 +7,7 @@ whatever standard output and standard error are.
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,9 @@ def test_a_wrong_request_is_refused_with_what_to_do(
     assert done.returncode == 2 and told in done.stderr, done.stderr
 
 
-def test_a_python_without_the_packages_is_named_with_what_is_missing(penstock: Penstock) -> None:
-    bare = {**os.environ, "PENSTOCK_PYTHON": "/usr/bin/python3", "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
-    done = ask(penstock, "sweep", "--help", env=bare)
-    assert done.returncode == 2 and "/usr/bin/python3 has no " in done.stderr and "requirements.txt" in done.stderr
+def test_a_python_without_the_packages_is_named_with_what_is_missing(penstock: Penstock, tmp_path: Path) -> None:
+    python = tmp_path / "bare-python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    done = ask(penstock, "sweep", "--help", env={**os.environ, "PENSTOCK_PYTHON": str(python), "PYTHONPATH": ""})
+    assert done.returncode == 2 and f"{sys.executable} has no " in done.stderr and "requirements.txt" in done.stderr

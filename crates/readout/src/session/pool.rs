@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One pool of slots for the SENDs of all boards (a shared receive queue), and who is served when it is dry.
 //! Promise: a pool that is full of fragments of events which wait for other boards lets these boards in.
-//! Source: IBTA 10.2.9, 9.7.5.2.8 (RNR NAK); a queue pair of a shared queue has no credits, so RNR NAK is all there is.
+//! Source: IBTA 10.2.9, 9.7.5.2.8 (RNR NAK); a NIC tells the boards of a shared queue no credits, so RNR NAK is all it has.
 //!
 //! The shared queue of a NIC serves whoever asks first. Boards that are ahead can so take every slot and every copy, and
 //! the fragments that would complete the events in them never come in. Then, and only then: boards that the next event
