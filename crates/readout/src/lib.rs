@@ -38,14 +38,12 @@ mod ring;
 mod rotate;
 mod schema;
 mod segment;
-mod sequence;
 mod serve;
 mod servers;
 pub mod session;
 mod sink;
 mod slots;
 mod source;
-mod step_clock;
 #[allow(unsafe_code)]
 mod sys;
 mod triggers;
@@ -53,7 +51,9 @@ mod verify;
 mod write_behind;
 mod writer;
 
-pub use builder::{BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Pushed, Stray};
+pub use builder::{
+    BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Pushed, Share, ShareError, Stray,
+};
 pub use check::{CheckReport, Difference, Reference};
 pub use medium::{create_file, CreateMedium, Medium};
 pub use monitor::{PatternPlace, PatternReport};
@@ -64,7 +64,6 @@ pub use recover::{recover_file, recover_folder, Recovered};
 pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError, NO_SLOT};
 pub use rotate::{RunOptions, RunWriter};
 pub use schema::{Table, SCHEMA_KEY};
-pub use sequence::{Share, ShareError};
 pub use serve::{stream_schema, ServeAt, ServeOptions, Serving, SlowConsumer};
 pub use servers::{Servers, ServersError};
 pub use sink::{Discard, Event, EventSink, Fragment, StoreError};

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU64;
 
-use crate::sequence::Share;
+use crate::builder::Share;
 
 /// Why a table cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -9,23 +9,30 @@
 //!                  ^ take_credits <------------------------------------------------------------------+
 //! ```
 
-use std::collections::VecDeque;
+mod consumer;
+mod fragment;
+mod report;
+mod storing;
+
+pub use report::{ReceiverCounters, ReceiverReport};
+
 use std::num::NonZeroU64;
 
 use penstock_transport::{Memory, RecvWr};
 use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
-use penstock_wire::{FragmentError, Payload};
-use serde::Serialize;
+use penstock_wire::Payload;
 
-use crate::builder::{BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Pushed};
+use crate::builder::{BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Pushed, Share, ShareError};
 use crate::check::{CheckReport, Reference};
-use crate::monitor::{PatternMonitor, PatternReport};
+use crate::monitor::PatternMonitor;
 use crate::pattern::Pattern;
-use crate::ring::{Region, Ring, RingConfig, RingConfigError, RingCounters};
-use crate::sequence::{Share, ShareError};
-use crate::sink::{Event, EventSink, Fragment, StoreError};
+use crate::ring::{Region, Ring, RingConfig, RingConfigError};
+use crate::sink::{EventSink, StoreError};
 use crate::slots::{Place, PoolConfig, Slots};
 use crate::sys::{Pages, RingMemory};
+use consumer::Consumer;
+use fragment::{read_fragment, Refused};
+use storing::Stall;
 
 /// What a receiver is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,62 +55,6 @@ pub enum ReceiverError {
     RingCount { rings: usize, sources: u16 },
 }
 
-/// Fragments that reached no event, by reason, beside what [`BuilderCounters`] and [`RingCounters`] count.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ReceiverCounters {
-    /// Fragments of which header, length and CRC-32C are right.
-    pub fragments_good: u64,
-    /// Payload bytes of these.
-    pub bytes_good: u64,
-    /// No fragment header, a damaged one, or a length that is not the message's.
-    pub fragments_malformed: u64,
-    pub fragments_crc_error: u64,
-    /// The header names another board than the one whose ring it lies in.
-    pub fragments_wrong_source: u64,
-    /// Payload bytes of all events handed to the sink.
-    pub bytes_stored: u64,
-    /// How often storage could not go on, and had to be waited for.
-    pub store_stalls: u64,
-    /// How often storage or a consumer was slower than the boards, and was waited for.
-    pub store_waits: u64,
-    /// Copied out of a pool that ran low, to wait for the rest of their events.
-    pub fragments_copied: u64,
-    /// That should have been, when there was no room for a copy.
-    pub copies_refused: u64,
-}
-
-/// Everything a receiver can say about a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ReceiverReport {
-    pub receiver: ReceiverCounters,
-    pub builder: BuilderCounters,
-    /// By board.
-    pub rings: Vec<RingCounters>,
-    /// None if there is no reference to compare with.
-    pub check: Option<CheckReport>,
-    /// By board; none if no pattern is looked for.
-    pub pattern: Option<Vec<PatternReport>>,
-}
-
-/// How long storage is left alone before it is asked again; and if it is only slow.
-const RETRY_PS: u64 = 100_000_000_000;
-const RETRY_BUSY_PS: u64 = 1_000_000_000;
-
-/// A fragment that is stored, and waits for the consumer.
-#[derive(Debug, Clone, Copy)]
-struct Draining {
-    until_ps: u64,
-    board: u16,
-    place: Place,
-}
-
-/// Storage that has to be waited for.
-#[derive(Debug)]
-struct Stall {
-    error: StoreError,
-    retry_at_ps: u64,
-}
-
 /// Where a fragment lies, and the CRC-32C it came with: what storing it needs beside its bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
@@ -117,10 +68,7 @@ pub struct Receiver<S> {
     builder: EventBuilder<Held>,
     reference: Option<Box<dyn Reference + Send>>,
     sink: S,
-    consumer_bytes_per_s: Option<NonZeroU64>,
-    /// When the consumer will have taken all it was given.
-    consumer_busy_until_ps: u64,
-    draining: VecDeque<Draining>,
+    consumer: Consumer,
     stalled: Option<Stall>,
     counters: ReceiverCounters,
     check: CheckReport,
@@ -189,9 +137,7 @@ impl<S: EventSink> Receiver<S> {
             builder: EventBuilder::new(builder),
             reference: None,
             sink,
-            consumer_bytes_per_s: config.consumer_bytes_per_s,
-            consumer_busy_until_ps: 0,
-            draining: VecDeque::new(),
+            consumer: Consumer::new(config.consumer_bytes_per_s),
             stalled: None,
             counters: ReceiverCounters::default(),
             check: CheckReport::default(),
@@ -272,7 +218,7 @@ impl<S: EventSink> Receiver<S> {
     /// The boards that the next event waits for, if nothing but they is in its way: what is here cannot be stored
     /// without them. None while there are no fragments, or storage is what is waited for.
     pub fn waits_for(&self) -> Option<Vec<u16>> {
-        let waits = self.stalled.is_none() && self.draining.is_empty() && self.builder.open_events() > 0;
+        let waits = self.stalled.is_none() && !self.consumer.is_behind() && self.builder.open_events() > 0;
         waits.then(|| self.builder.missing_now())
     }
 
@@ -342,21 +288,19 @@ impl<S: EventSink> Receiver<S> {
     /// # Errors
     /// As [`Self::on_completion`].
     pub fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        while let Some(&Draining { board, place, .. }) = self.draining.front().filter(|d| d.until_ps <= now_ps) {
+        while let Some((board, place)) = self.consumer.taken(now_ps) {
             self.slots.release(board, place);
-            self.draining.pop_front();
         }
         self.store_events(now_ps)
     }
 
     /// When [`Self::handle_timeout`] has something to do, in ps.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let drained = self.draining.front().map(|d| d.until_ps);
         let storage = match &self.stalled {
             Some(stall) => [Some(stall.retry_at_ps), None],
             None => [self.builder.poll_timeout(), self.sink.poll_timeout()],
         };
-        storage.into_iter().chain([drained]).flatten().min()
+        storage.into_iter().chain([self.consumer.next_ps()]).flatten().min()
     }
 
     /// The run is over (or interrupted): stores what is there, as incomplete events where need be, and closes the sink.
@@ -458,7 +402,7 @@ impl<S: EventSink> Receiver<S> {
     /// A fragment in a pool's slot that waits for others is copied, so that these can come. What waits for storage or a
     /// consumer stays: boards are to wait for them, too.
     fn copy_out(&mut self, id: FragmentId, slot: u32) {
-        if self.stalled.is_some() || !self.draining.is_empty() {
+        if self.stalled.is_some() || self.consumer.is_behind() {
             return;
         }
         let Some(held) = self.builder.handle_mut(id) else { return }; // its event was handed out
@@ -470,119 +414,10 @@ impl<S: EventSink> Receiver<S> {
             None => self.counters.copies_refused += 1,
         }
     }
-
-    /// Stores what is ready, unless storage has to be waited for.
-    fn store_events(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        if self.stalled.as_ref().is_some_and(|stall| now_ps < stall.retry_at_ps) {
-            return Ok(());
-        }
-        if !self.draining.is_empty() || self.stalled.is_some() {
-            self.builder.restart_patience(now_ps);
-        }
-        let stored = self.sink.handle_timeout(now_ps).and_then(|()| self.store_ready(now_ps));
-        match stored {
-            Err(error) if error.is_retriable() => {
-                self.stall(now_ps, error);
-                Ok(())
-            }
-            Ok(()) => {
-                if self.stalled.take().is_some_and(|stall| !stall.error.is_busy()) {
-                    tracing::warn!("storage goes on");
-                }
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    fn stall(&mut self, now_ps: u64, error: StoreError) {
-        let earlier = self.stalled.take().map(|stall| stall.error);
-        if error.is_busy() {
-            self.counters.store_waits += u64::from(earlier.is_none());
-            if earlier.is_some_and(|earlier| !earlier.is_busy()) {
-                tracing::warn!("storage goes on");
-            }
-        } else if earlier.is_none_or(|earlier| earlier.is_busy()) {
-            self.counters.store_stalls += 1;
-            tracing::error!(%error, "storage waits; boards get no credits until it goes on");
-        }
-        let wait_ps = if error.is_busy() { RETRY_BUSY_PS } else { RETRY_PS };
-        self.stalled = Some(Stall { error, retry_at_ps: now_ps.saturating_add(wait_ps) });
-    }
-
-    fn store_ready(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        while let Some(event) = self.builder.peek_event(now_ps) {
-            let slots = &self.slots;
-            let fragment = |(source, timestamp_ns, Held { place, crc32c }): (u16, u64, Held)| {
-                let payload = &slots.message(source, place)[HEADER_LEN..];
-                Fragment { source, timestamp_ns, crc32c, payload }
-            };
-            let fragments: Vec<Fragment<'_>> = event.timed_fragments().map(fragment).collect();
-            let missing: Vec<u16> = event.missing().collect();
-            let (number, timestamp_ns, complete) = (event.number, event.timestamp_ns, event.complete);
-            let whole = Event { number, timestamp_ns, complete, fragments: &fragments, missing: &missing };
-            self.sink.store(&whole)?;
-
-            let bytes = whole.payload_bytes() as u64;
-            self.counters.bytes_stored += bytes;
-            if let Some(reference) = &self.reference {
-                for &Fragment { source, payload, .. } in &fragments {
-                    self.check.compare(&**reference, number, source, payload);
-                }
-            }
-            if let Some(pattern) = &mut self.pattern {
-                pattern.event(number, &missing);
-                fragments.iter().for_each(|part| pattern.payload(part.source, Some(number), part.payload));
-            }
-            let until_ps = consumed_at(self.consumer_bytes_per_s, self.consumer_busy_until_ps.max(now_ps), bytes);
-            self.consumer_busy_until_ps = until_ps;
-            for (board, Held { place, .. }) in event.rejected() {
-                self.slots.release(board, place);
-            }
-            for (board, Held { place, .. }) in event.fragments() {
-                if until_ps <= now_ps {
-                    self.slots.release(board, place);
-                } else {
-                    self.draining.push_back(Draining { until_ps, board, place });
-                }
-            }
-            self.builder.pop_event();
-        }
-        Ok(())
-    }
 }
 
 impl<S> Memory for Receiver<S> {
     fn write(&mut self, va: u64, data: &Payload) {
         self.slots.write(va, data);
     }
-}
-
-enum Refused {
-    Malformed,
-    Crc,
-}
-
-/// Header, length and CRC-32C of a message of `byte_len` bytes, of which the slot may hold fewer.
-fn read_fragment(message: &[u8], byte_len: u32) -> Result<(FragmentId, u32), Refused> {
-    let header = FragmentHeader::parse(message).map_err(|_| Refused::Malformed)?;
-    if u64::from(byte_len) != HEADER_LEN as u64 + u64::from(header.payload_len) {
-        return Err(Refused::Malformed);
-    }
-    header.check_payload(&message[HEADER_LEN..]).map_err(|error| match error {
-        FragmentError::PayloadCrc { .. } => Refused::Crc,
-        _ => Refused::Malformed,
-    })?;
-    let FragmentHeader { source_id: source, event_number: event, timestamp_ns, .. } = header;
-    Ok((FragmentId { event, source, timestamp_ns }, header.payload_crc))
-}
-
-/// When a consumer that begins at `from_ps` has taken `bytes`.
-fn consumed_at(bytes_per_s: Option<NonZeroU64>, from_ps: u64, bytes: u64) -> u64 {
-    const PS_PER_S: u128 = 1_000_000_000_000;
-    let Some(rate) = bytes_per_s else {
-        return from_ps;
-    };
-    let ps = u128::from(bytes) * PS_PER_S / u128::from(rate.get());
-    from_ps.saturating_add(u64::try_from(ps).unwrap_or(u64::MAX))
 }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the event builder is told, what it answers to each fragment, and what it counts.
+//! Promise: every fragment that is pushed is counted once, by what became of it.
+//! Source: issue F (missing fragments, duplicates and strays are told apart); design.md section 2.
+
+use std::num::{NonZeroU16, NonZeroU64};
+
+use serde::Serialize;
+
+/// What the builder expects. The default is one server, three boards, every event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuilderConfig {
+    /// Sources carry ids `0..sources`; an event with a fragment of each is complete.
+    pub sources: NonZeroU16,
+    /// Number of the first event.
+    pub first_event: u64,
+    /// Distance between the numbers of consecutive events; the number of servers when they share a run.
+    pub stride: NonZeroU64,
+    /// Events open at a time, rounded up to a power of two. At least the slots of a ring, so that no board that keeps
+    /// to its credits can run ahead of it.
+    pub window: usize,
+    /// How long an event waits for its missing fragments, in ps: from its first one, or from when an event before it was
+    /// complete, if a source has sent nothing later: until then it was sending, in order.
+    pub timeout_ps: u64,
+    /// Largest difference of a fragment's timestamp from that of the event, in ns. The event's is the median of its
+    /// fragments', or that of the one that came first where there are only two.
+    pub timestamp_window_ns: u64,
+}
+
+impl Default for BuilderConfig {
+    fn default() -> Self {
+        BuilderConfig {
+            sources: const { NonZeroU16::new(3).unwrap() },
+            first_event: 0,
+            stride: NonZeroU64::MIN,
+            window: 1024,
+            timeout_ps: 100_000_000_000,
+            timestamp_window_ns: 1_000,
+        }
+    }
+}
+
+/// Where a fragment belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FragmentId {
+    pub event: u64,
+    pub source: u16,
+    pub timestamp_ns: u64,
+}
+
+/// Why a fragment belongs to no event that is being built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stray {
+    /// Its source is not one of the configured ones.
+    UnknownSource,
+    /// Its event was handed out already, or lies before the first one.
+    Late,
+    /// Its event lies further ahead than the window reaches.
+    Ahead,
+    /// Its event is another server's.
+    OffSequence,
+    /// The run ends with an earlier event.
+    AfterEnd,
+}
+
+/// What became of a pushed fragment. The builder has kept the handle only if `Accepted`.
+#[must_use = "the handle of a fragment that was not accepted is still the caller's"]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    Accepted,
+    /// The event has this source's fragment already.
+    Duplicate,
+    Stray(Stray),
+}
+
+/// Counts since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct BuilderCounters {
+    pub fragments_accepted: u64,
+    pub duplicates: u64,
+    /// Had come before the source connected again: it had not heard the acknowledgement. No fault.
+    pub resent_after_reconnect: u64,
+    pub strays_unknown_source: u64,
+    pub strays_late: u64,
+    pub strays_ahead: u64,
+    pub strays_off_sequence: u64,
+    /// Accepted first, and then rejected because its timestamp contradicts that of the event's other fragments.
+    pub strays_timestamp: u64,
+    /// Of events behind the last one of the run. No fault.
+    pub after_end: u64,
+    pub events_complete: u64,
+    /// Handed out with some, but not all fragments, or with none.
+    pub events_incomplete: u64,
+}
+
+impl BuilderCounters {
+    /// Strays of every kind.
+    pub fn strays(&self) -> u64 {
+        let by_place = self.strays_late + self.strays_ahead + self.strays_off_sequence;
+        self.strays_unknown_source + by_place + self.strays_timestamp
+    }
+
+    pub(super) fn duplicate(&mut self) -> Pushed {
+        self.duplicates += 1;
+        Pushed::Duplicate
+    }
+
+    pub(super) fn resent(&mut self) -> Pushed {
+        self.resent_after_reconnect += 1;
+        Pushed::Duplicate
+    }
+
+    pub(super) fn stray(&mut self, stray: Stray) -> Pushed {
+        let counter = match stray {
+            Stray::UnknownSource => &mut self.strays_unknown_source,
+            Stray::Late => &mut self.strays_late,
+            Stray::Ahead => &mut self.strays_ahead,
+            Stray::OffSequence => &mut self.strays_off_sequence,
+            Stray::AfterEnd => &mut self.after_end,
+        };
+        *counter += 1;
+        Pushed::Stray(stray)
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The event builder: merges fragments by event number and hands events out in order of their number.
+//! Promise: every accepted handle comes out exactly once, in its event or as rejected; memory is fixed by the
+//! configuration. Source: design.md section 2. Sans-IO: it keeps handles, not bytes, and time (ps) is passed in.
+//!
+//! ```text
+//! push(event, source, handle) -> window of open events, one row of cells each -> peek_event, pop_event
+//!                                ^ head: the next event to hand out; leaves when complete, timed out or flushed
+//! ```
+//!
+//! | part | knows |
+//! |---|---|
+//! | `sequence` | which event numbers are this server's, and their places 0, 1, 2... |
+//! | `window` | the fragments of the open events, and what their timestamps say |
+//! | `progress` | how far every source has come |
+//! | `patience` | how long the head is waited for |
+//!
+//! Timestamps decide at the end: an event's time is the one that most of its fragments agree on, so one board whose
+//! clock is wrong spoils its own fragment and nobody else's. Time that leaps (a clock that was set, a machine that
+//! slept) times nothing out.
+
+mod config;
+mod event;
+mod patience;
+mod progress;
+mod sequence;
+mod step_clock;
+mod window;
+
+pub use config::{BuilderConfig, BuilderCounters, FragmentId, Pushed, Stray};
+pub use event::BuiltEvent;
+pub use sequence::{Share, ShareError};
+
+use patience::Patience;
+use progress::Progress;
+use sequence::Sequence;
+use window::{Put, Window};
+
+/// Builds events out of fragment handles `H` (for instance board and slot).
+#[derive(Debug)]
+pub struct EventBuilder<H> {
+    config: BuilderConfig,
+    sequence: Sequence,
+    window: Window<H>,
+    progress: Progress,
+    patience: Patience,
+    /// Place of the next event to hand out.
+    head: u64,
+    /// Places below this have been in use.
+    taken: u64,
+    flushing: bool,
+    /// Place behind the last event of the run.
+    end: u64,
+    counters: BuilderCounters,
+}
+
+impl<H: Copy + Default> EventBuilder<H> {
+    /// Allocates all the memory that the builder will ever use.
+    pub fn new(config: BuilderConfig) -> EventBuilder<H> {
+        let sources = config.sources.get();
+        EventBuilder {
+            sequence: Sequence::new(config.first_event, config.stride),
+            window: Window::new(config.window, sources),
+            progress: Progress::new(sources),
+            patience: Patience::new(config.timeout_ps),
+            head: 0,
+            taken: 0,
+            flushing: false,
+            end: u64::MAX,
+            counters: BuilderCounters::default(),
+            config,
+        }
+    }
+
+    /// The first event is this one, for whoever comes into a run under way. Nothing must have been pushed.
+    pub fn begin_at(&mut self, event: u64) {
+        if self.taken == 0 && self.head == 0 {
+            self.sequence = Sequence::new(event, self.config.stride);
+            self.config.first_event = event;
+        }
+    }
+
+    /// Takes one fragment that arrived at `now_ps`. Call [`Self::poll_event`] until it has no more.
+    pub fn push(&mut self, now_ps: u64, id: FragmentId, handle: H) -> Pushed {
+        let now_ps = self.patience.step(now_ps);
+        let seq = match self.place(id) {
+            Ok(seq) => seq,
+            Err(Stray::Late) if self.is_resent(id) => return self.counters.resent(),
+            Err(stray) => {
+                if stray == Stray::AfterEnd {
+                    self.progress.heard(id.source, self.end);
+                }
+                return self.counters.stray(stray);
+            }
+        };
+        if !self.window.is_open(seq) {
+            self.window.open(now_ps, seq, id.timestamp_ns);
+            self.taken = self.taken.max(seq + 1);
+            self.patience.opened(now_ps, seq == self.head);
+        }
+        match self.window.put(seq, id.source, id.timestamp_ns, handle) {
+            Put::Taken => {
+                self.progress.heard(id.source, seq + 1);
+                self.counters.fragments_accepted += 1;
+                Pushed::Accepted
+            }
+            Put::Twice if self.is_resent(id) => self.counters.resent(),
+            Put::Twice => self.counters.duplicate(),
+            Put::Settled => self.counters.stray(Stray::Late),
+        }
+    }
+
+    /// A source has a new connection, over which it sends again what was not acknowledged over the last one. Sources
+    /// send in order, so what lies before their latest fragment was here; how far back that can be the window bounds.
+    pub fn reconnected(&mut self, source: u16) {
+        self.progress.reconnected(source);
+    }
+
+    /// The handle of an accepted fragment, as long as its event has not been handed out.
+    pub fn handle_mut(&mut self, id: FragmentId) -> Option<&mut H> {
+        let seq = self.place(id).ok()?;
+        self.window.handle_mut(seq, id.source)
+    }
+
+    /// [`Self::peek_event`] and [`Self::pop_event`] in one.
+    pub fn poll_event(&mut self, now_ps: u64) -> Option<BuiltEvent<'_, H>> {
+        let (seq, number) = self.due(now_ps)?;
+        self.pop_event();
+        Some(self.window.built(seq, number))
+    }
+
+    /// The next event in order of number, if it is complete, has waited long enough, or the run is being flushed.
+    /// An event of which no fragment came is handed out too (with none) once a later one shows that it is missing.
+    /// It stays the next one until [`Self::pop_event`].
+    pub fn peek_event(&mut self, now_ps: u64) -> Option<BuiltEvent<'_, H>> {
+        let (seq, number) = self.due(now_ps)?;
+        Some(self.window.built(seq, number))
+    }
+
+    /// The event that [`Self::peek_event`] has shown is over; its handles are the caller's again.
+    pub fn pop_event(&mut self) {
+        if self.window.is_whole(self.head) {
+            self.counters.events_complete += 1;
+            self.patience.completed();
+        } else {
+            self.counters.events_incomplete += 1;
+        }
+        self.window.close(self.head);
+        self.head += 1;
+        self.taken = self.taken.max(self.head);
+        self.sequence.forget_before(self.head);
+        // Its own first fragment, or else the oldest one of a later event: what came first of what should have come
+        // after it. That search is rare: only where nothing of an event has come.
+        let evidence = self.window.opened_at_ps(self.head).or_else(|| self.window.oldest_ps());
+        self.patience.next(self.head, evidence, &self.progress);
+    }
+
+    /// When [`Self::peek_event`] will give up waiting for the head, in ps.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.patience.ends_at(self.head, &self.progress)
+    }
+
+    /// Boards were held back until now (a full disk, a slow consumer): events wait their whole time from here on for
+    /// what could not be sent.
+    pub fn restart_patience(&mut self, now_ps: u64) {
+        let now_ps = self.patience.step(now_ps);
+        self.patience.restart(now_ps);
+    }
+
+    /// The destination table changes: from an announced event on another part of the events is this server's.
+    ///
+    /// # Errors
+    /// [`ShareError`] if events that have begun would move, or changes are not announced in order.
+    pub fn change_share(&mut self, share: Share) -> Result<(), ShareError> {
+        self.sequence.change(share, self.taken)
+    }
+
+    /// The run has so many events, those handed out included. Fragments of later ones are refused; what is held of them
+    /// already comes out with [`Self::flush`].
+    pub fn end_after(&mut self, events: u64) {
+        self.end = self.end.min(events);
+    }
+
+    /// The run ends with the last event that has begun.
+    pub fn end_now(&mut self) {
+        self.end_after(self.taken);
+    }
+
+    /// The run has an end, and the last event before it was handed out.
+    pub fn is_over(&self) -> bool {
+        self.head >= self.end
+    }
+
+    /// Whether a source has still something to send before the run's end.
+    pub fn wants(&self, source: u16) -> bool {
+        self.progress.is_short_of(source, self.end)
+    }
+
+    /// The run is over: from now on events are handed out as they are. Takes further fragments none the less.
+    pub fn flush(&mut self) {
+        self.flushing = true;
+    }
+
+    /// Events of which at least one fragment is held.
+    pub fn open_events(&self) -> usize {
+        self.window.open_events()
+    }
+
+    /// The sources of which the next event has no fragment.
+    pub fn missing_now(&self) -> Vec<u16> {
+        self.window.missing(self.head)
+    }
+
+    /// Number of the next event that will be handed out; the largest one if no event is ours any more.
+    pub fn next_event(&self) -> u64 {
+        self.sequence.number(self.head)
+    }
+
+    pub fn counters(&self) -> &BuilderCounters {
+        &self.counters
+    }
+
+    pub fn config(&self) -> &BuilderConfig {
+        &self.config
+    }
+
+    /// Place and number of the head if it is to be handed out now; its timestamps are then compared.
+    fn due(&mut self, now_ps: u64) -> Option<(u64, u64)> {
+        let now_ps = self.patience.step(now_ps);
+        let waited = self.patience.is_over(now_ps, self.head, &self.progress);
+        if !self.window.is_settled(self.head) {
+            let is_whole = self.window.is_whole(self.head);
+            let is_given_up = self.open_events() > 0 && (self.flushing || waited);
+            if !is_whole && !is_given_up {
+                return None;
+            }
+            if !is_whole {
+                self.patience.gave_up(self.head);
+            }
+            let rejected = self.window.settle(self.head, self.config.timestamp_window_ns);
+            self.counters.fragments_accepted -= rejected;
+            self.counters.strays_timestamp += rejected;
+        }
+        Some((self.head, self.next_event()))
+    }
+
+    /// The place of a fragment's event, if that event can be open now.
+    fn place(&self, id: FragmentId) -> Result<u64, Stray> {
+        if id.source >= self.config.sources.get() {
+            return Err(Stray::UnknownSource);
+        }
+        if self.sequence.is_before(id.event) {
+            return Err(Stray::Late);
+        }
+        let seq = self.sequence.place(id.event).ok_or(Stray::OffSequence)?;
+        if seq >= self.end {
+            return Err(Stray::AfterEnd);
+        }
+        let ahead = seq.checked_sub(self.head).ok_or(Stray::Late)?;
+        if ahead >= self.window.rows() {
+            return Err(Stray::Ahead);
+        }
+        Ok(seq)
+    }
+
+    /// Whether a fragment had come over its source's last connection.
+    fn is_resent(&self, id: FragmentId) -> bool {
+        let seq = self.sequence.place(id.event);
+        seq.is_some_and(|seq| self.progress.is_resent(id.source, seq, self.window.rows()))
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a receiver counts, beside its parts.
+//! Promise: every message that completed is counted once: as a fragment, or by the reason why it is none.
+//! Source: issue F (observability).
+
+use serde::Serialize;
+
+use crate::builder::BuilderCounters;
+use crate::check::CheckReport;
+use crate::monitor::PatternReport;
+use crate::ring::RingCounters;
+
+/// Fragments that reached no event, by reason, beside what [`BuilderCounters`] and [`RingCounters`] count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ReceiverCounters {
+    /// Fragments of which header, length and CRC-32C are right.
+    pub fragments_good: u64,
+    /// Payload bytes of these.
+    pub bytes_good: u64,
+    /// No fragment header, a damaged one, or a length that is not the message's.
+    pub fragments_malformed: u64,
+    pub fragments_crc_error: u64,
+    /// The header names another board than the one whose ring it lies in.
+    pub fragments_wrong_source: u64,
+    /// Payload bytes of all events handed to the sink.
+    pub bytes_stored: u64,
+    /// How often storage could not go on, and had to be waited for.
+    pub store_stalls: u64,
+    /// How often storage or a consumer was slower than the boards, and was waited for.
+    pub store_waits: u64,
+    /// Copied out of a pool that ran low, to wait for the rest of their events.
+    pub fragments_copied: u64,
+    /// That should have been, when there was no room for a copy.
+    pub copies_refused: u64,
+}
+
+/// Everything a receiver can say about a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ReceiverReport {
+    pub receiver: ReceiverCounters,
+    pub builder: BuilderCounters,
+    /// By board.
+    pub rings: Vec<RingCounters>,
+    /// None if there is no reference to compare with.
+    pub check: Option<CheckReport>,
+    /// By board; none if no pattern is looked for.
+    pub pattern: Option<Vec<PatternReport>>,
+}
