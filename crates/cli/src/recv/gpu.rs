@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::options::Arguments;
+use super::arguments::Arguments;
 use super::sink::{run_options, Sink};
 use crate::pattern::PatternName;
 use crate::screen::say;
@@ -25,13 +25,13 @@ pub type Report = Arc<Mutex<GpuReport>>;
 pub fn beside(sink: Sink, index: u32, arguments: &Arguments, boards: usize) -> Result<(Sink, Report), String> {
     let work = work(arguments, boards)?;
     let gpu = Gpu::open(index).map_err(|error| error.to_string())?;
-    let bytes = arguments.gpu_batch_mb.get().saturating_mul(1_000_000);
-    let batch = BatchSize::holding(boards, arguments.slot_bytes as usize, bytes);
+    let bytes = arguments.gpu.gpu_batch_mb.get().saturating_mul(1_000_000);
+    let batch = BatchSize::holding(boards, arguments.memory.slot_bytes as usize, bytes);
     let config = GpuConfig { batch, batches: BATCHES, patience_ps: PATIENCE_PS };
     let on_gpu = OnGpu::new(sink, &gpu, work, config);
     let on_gpu =
         on_gpu.map_err(|error| format!("GPU {index}: {error}; try a smaller --gpu-batch-mb or --slot-bytes"))?;
-    if !arguments.json {
+    if !arguments.report.json {
         say(gpu.description().map_err(|error| error.to_string())?);
     }
     let report = on_gpu.report();
@@ -39,7 +39,7 @@ pub fn beside(sink: Sink, index: u32, arguments: &Arguments, boards: usize) -> R
 }
 
 fn work(arguments: &Arguments, boards: usize) -> Result<GpuWork, String> {
-    match (arguments.payload.map(PatternName::pattern), &arguments.gpu_charges) {
+    match (arguments.check.payload.map(PatternName::pattern), &arguments.gpu.gpu_charges) {
         (Some(Pattern::Prbs31 { invert }), _) => Ok(GpuWork::Prbs31 { invert, boards }),
         (Some(Pattern::Counter), _) => Err("--gpu compares PRBS-31 only: --payload prbs or prbs-plain".to_owned()),
         (None, Some(folder)) => {

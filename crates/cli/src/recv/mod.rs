@@ -3,6 +3,7 @@
 //! Promise: exit status 0 only if every board came up, every fragment was right and every event whole.
 //! Source: issue F; the loop is `penstock_readout::session`.
 
+mod arguments;
 mod boards;
 mod gpu;
 mod metrics;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use view::View;
 
-pub use options::Arguments;
+pub use arguments::Arguments;
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 /// Time between two looks at progress, metrics and what was asked for.
@@ -59,26 +60,27 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let told = settings.session.clone();
     let sink = Sink::open(arguments, told.boards.len()).map_err(refused)?;
     let mut session = Session::new(settings.session, backend, clock, sink).map_err(refused)?;
-    if let Some(file) = &arguments.reference {
+    if let Some(file) = &arguments.check.reference {
         let dataset = Dataset::load(file).map_err(refused)?;
         let boards = u16::try_from(told.boards.len()).map_err(refused)?;
         session = session.with_reference(EventSource::new(&dataset, boards).map_err(refused)?);
     }
-    if let Some(name) = arguments.payload.filter(|_| arguments.gpu.is_none()) {
-        session = session.with_pattern(name.pattern(), arguments.bare);
+    if let Some(name) = arguments.check.payload.filter(|_| arguments.gpu.index.is_none()) {
+        session = session.with_pattern(name.pattern(), arguments.check.bare);
     }
-    let mut memory = state::State::open(arguments.state.as_deref(), address.ip);
+    let mut memory = state::State::open(arguments.boards.state.as_deref(), address.ip);
     session.forget_earlier(&memory.earlier());
-    let metrics = arguments.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
+    let metrics = arguments.report.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
     let title = tables::opening(arguments, &told, &address);
-    if !arguments.json {
+    if !arguments.report.json {
         say(&title);
     }
-    let mut view = (!arguments.json).then(|| View::open(title, arguments.events.or(arguments.messages))).flatten();
+    let mut view =
+        (!arguments.report.json).then(|| View::open(title, arguments.run.events.or(arguments.run.messages))).flatten();
 
     let (mut told_of_missing, mut next_turn) = (false, 0);
-    let bring_up_ps = u64::from(arguments.bring_up) * PS_PER_S;
-    arguments.events.iter().for_each(|events| session.end_after(*events));
+    let bring_up_ps = u64::from(arguments.boards.bring_up) * PS_PER_S;
+    arguments.run.events.iter().for_each(|events| session.end_after(*events));
     let (mut waiting, mut end) = (Waiting::default(), End::new(arguments, interrupted));
     while !end.has_come(&mut session)? {
         session.step(TURN_PS).map_err(fault)?;
@@ -125,14 +127,15 @@ impl<'a> End<'a> {
     }
 
     fn has_come(&mut self, session: &mut Session<Sink>) -> Result<bool, Failure> {
-        let deadline_ps = self.arguments.seconds.map_or(u64::MAX, |s| (s * PS_PER_S as f64) as u64);
+        let deadline_ps = self.arguments.run.seconds.map_or(u64::MAX, |s| (s * PS_PER_S as f64) as u64);
         let is_time = session.now_ps() >= deadline_ps || self.interrupted.load(Ordering::Relaxed);
         if is_time && !self.is_near {
             self.is_near = true;
             session.end_now().map_err(fault)?;
         }
         let messages = session.receiver().messages_compared();
-        let enough = self.arguments.messages.is_some_and(|n| messages >= n) || (self.arguments.bare && is_time);
+        let enough =
+            self.arguments.run.messages.is_some_and(|n| messages >= n) || (self.arguments.check.bare && is_time);
         Ok(enough || session.is_over())
     }
 }
@@ -166,8 +169,9 @@ fn finish(session: &mut Session<Sink>, waiting: &mut Waiting) -> Result<(), Fail
 
 /// Before any memory is touched and any thread started.
 fn stay(arguments: &Arguments) -> Result<(), NumaError> {
-    let nic = || arguments.device.as_deref().or(arguments.iface.as_deref()).unwrap_or("the RDMA device");
-    match arguments.numa {
+    let nic =
+        || arguments.backend.device.as_deref().or(arguments.backend.iface.as_deref()).unwrap_or("the RDMA device");
+    match arguments.backend.numa {
         None => Ok(()),
         Some(NumaChoice::Node(node)) => stay_on_node(node),
         Some(NumaChoice::Nic) => stay_on_node(node_of_device(nic())?),
@@ -192,7 +196,7 @@ fn conclude(
     let mut faults = tables::faults(&report);
     faults.extend(gpu.iter().flat_map(gpu::faults));
     let verdict = if faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
-    match arguments.json {
+    match arguments.report.json {
         true => {
             let mut json = serde_json::to_value(&report).expect("a report has only plain keys");
             json["faults"] = serde_json::json!(faults);
@@ -202,7 +206,7 @@ fn conclude(
             output::print(format_args!("{json:#}"), verdict)
         }
         false => {
-            let gpu = gpu.as_ref().map(|gpu| gpu::line(gpu, arguments.gpu_charges.as_deref()));
+            let gpu = gpu.as_ref().map(|gpu| gpu::line(gpu, arguments.gpu.gpu_charges.as_deref()));
             output::print(tables::closing(&report, gpu, &faults), verdict)
         }
     }
@@ -210,21 +214,21 @@ fn conclude(
 
 fn open_backend(arguments: &Arguments, settings: &Settings, clock: SessionClock) -> Result<Box<dyn Backend>, Failure> {
     let mtu = settings.session.mtu;
-    match arguments.backend {
+    match arguments.backend.name {
         options::BackendName::Verbs => {
-            let by_ip = arguments.ip.map(GidChoice::Address);
-            let gid = arguments.gid.or(by_ip).unwrap_or_default();
-            let config = VerbsConfig { device: arguments.device.clone(), gid, mtu: Some(mtu) };
+            let by_ip = arguments.backend.ip.map(GidChoice::Address);
+            let gid = arguments.backend.gid.or(by_ip).unwrap_or_default();
+            let config = VerbsConfig { device: arguments.backend.device.clone(), gid, mtu: Some(mtu) };
             let verbs = Verbs::open(&config, clock).map_err(refused)?;
-            if !arguments.json {
+            if !arguments.report.json {
                 say(verbs.found());
             }
             Ok(Box::new(verbs))
         }
         options::BackendName::Packet => {
             let missing = || Failure::Refused("--backend packet needs --iface, an Ethernet interface".to_owned());
-            let (iface, boards) = (arguments.iface.clone().ok_or_else(missing)?, settings.session.boards.len());
-            let config = PacketConfig { iface, ip: arguments.ip, boards, mtu };
+            let (iface, boards) = (arguments.backend.iface.clone().ok_or_else(missing)?, settings.session.boards.len());
+            let config = PacketConfig { iface, ip: arguments.backend.ip, boards, mtu };
             Ok(Box::new(PacketBackend::open(&config, clock).map_err(refused)?))
         }
     }

@@ -2,8 +2,9 @@
 //! Where `penstock recv` puts events: a folder of Parquet files, or nowhere; to whoever connects, and to a GPU, if asked to.
 //! Promise: those of `RunWriter`, `Serving` and `OnGpu`.
 
+use super::arguments::Arguments;
 use super::gpu;
-use super::options::{not_listening, Arguments};
+use super::options::not_listening;
 use penstock_readout::{
     Discard, Event, EventSink, RunOptions, RunWriter, ServeAt, ServeOptions, Serving, SlowConsumer, StoreError, Table,
     WriterOptions,
@@ -32,12 +33,12 @@ impl Sink {
     /// All that the command line asks for, for so many boards.
     pub fn open(arguments: &Arguments, boards: usize) -> Result<Sink, String> {
         let told = |error: StoreError| error.to_string();
-        let mut sink = match &arguments.out {
+        let mut sink = match &arguments.storage.out {
             Some(folder) => Sink::of(RunWriter::open(folder, run_options(arguments)).map_err(told)?),
             None => Sink::of(Discard::default()),
         };
-        if let Some(at) = &arguments.serve {
-            let slow = if arguments.serve_all { SlowConsumer::HoldsBack } else { SlowConsumer::Misses };
+        if let Some(at) = &arguments.serving.serve {
+            let slow = if arguments.serving.serve_all { SlowConsumer::HoldsBack } else { SlowConsumer::Misses };
             let options = ServeOptions { slow, ..ServeOptions::default() };
             let listening = Serving::listen(sink, serve_at(at)?, options);
             sink = Sink::of(listening.map_err(|error| match &error {
@@ -45,7 +46,7 @@ impl Sink {
                 _ => error.to_string(),
             })?);
         }
-        if let Some(index) = arguments.gpu {
+        if let Some(index) = arguments.gpu.index {
             let (beside, report) = gpu::beside(sink, index, arguments, boards)?;
             sink = Sink { gpu: Some(report), ..beside };
         }
@@ -59,19 +60,19 @@ impl Sink {
 
 pub fn run_options(arguments: &Arguments) -> RunOptions {
     let default = RunOptions::default();
-    let table = match arguments.rows {
+    let table = match arguments.storage.rows {
         Rows::Events => Table::Events,
         Rows::Fragments => Table::Fragments,
     };
-    let encoders = arguments.encoders.unwrap_or_else(encoders);
+    let encoders = arguments.storage.encoders.unwrap_or_else(encoders);
     RunOptions {
         writer: WriterOptions {
             table,
-            row_group_ps: Some(arguments.flush.saturating_mul(PS_PER_MS)),
+            row_group_ps: Some(arguments.storage.flush.saturating_mul(PS_PER_MS)),
             ..default.writer
         },
-        file_bytes: arguments.file_mb.saturating_mul(1_000_000),
-        file_ps: Some(arguments.file_seconds.saturating_mul(PS_PER_S)),
+        file_bytes: arguments.storage.file_mb.saturating_mul(1_000_000),
+        file_ps: Some(arguments.storage.file_seconds.saturating_mul(PS_PER_S)),
         encoders,
         // One for each encoder, one that is written, two that wait.
         row_groups_waiting: encoders.saturating_add(3),

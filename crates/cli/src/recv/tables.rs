@@ -2,7 +2,7 @@
 //! What `penstock recv` prints: how it begins, which boards are missing, the final table in perftest's columns.
 //! Promise: a run is called good only if every board came up and every fragment and event was right.
 
-use super::options::Arguments;
+use super::arguments::Arguments;
 use comfy_table::{presets, CellAlignment, Table};
 use penstock_readout::backend::LocalAddress;
 use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionConfig, SessionReport};
@@ -26,7 +26,7 @@ pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAdd
             format!("rings of {} x {slot_bytes} bytes ({all:.1} MB in all)", config.slots)
         }
     };
-    let device = arguments.device.as_deref().or(arguments.iface.as_deref()).unwrap_or("RDMA device");
+    let device = arguments.backend.device.as_deref().or(arguments.backend.iface.as_deref()).unwrap_or("RDMA device");
     format!(
         "{device}: address {}, GID {gid} (RoCEv2), MTU {}, polling {}; {count} board{} with {memory}",
         address.ip,

@@ -4,6 +4,7 @@
 //! status 0 only if all were acknowledged.
 //! Source: issue F; requester of `penstock_transport`, congestion control of `penstock_cc`, as the gateware has them.
 
+mod arguments;
 mod connect;
 mod faults;
 mod front_end;
@@ -25,7 +26,7 @@ use penstock_wire::RocePacket;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub use options::Arguments;
+pub use arguments::Arguments;
 
 const PS_PER_MS: u64 = 1_000_000_000;
 
@@ -44,10 +45,10 @@ fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
     let mut crowd =
         Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, turn: 0, done_ps: None };
     let mut sockets = connect::Sockets::bind(&ips, settings.server.is_some()).map_err(Failure::Refused)?;
-    if !arguments.json {
+    if !arguments.report.json {
         say(tables::opening(&settings, link.mac()));
     }
-    let end_ps = arguments.seconds.map_or(u64::MAX, |s| (s * 1e12) as u64);
+    let end_ps = arguments.events.seconds.map_or(u64::MAX, |s| (s * 1e12) as u64);
     let (mut now, mut cm_due, mut failure) = (clock.now_ps(), 0, None);
     while !interrupted.load(Ordering::Relaxed) && now < end_ps && !crowd.is_over(now, settings.linger_ps) {
         if now >= cm_due {
@@ -69,7 +70,7 @@ fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     let report = tables::report(&crowd.front_ends, now, failure);
     let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
-    Ok(match arguments.json {
+    Ok(match arguments.report.json {
         true => {
             let json = serde_json::to_value(&report).expect("a report has only plain keys");
             output::print(format_args!("{json:#}"), verdict)

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line of `penstock recv`, by topic: a struct is a heading of `--help`.
+//! Promise: what two options cannot mean together is refused by name.
+//! Source: the option names are perftest's and iperf3's where they have the same.
+
+use super::options::{BackendName, NumaChoice};
+use super::sink::Rows;
+use crate::pattern::PatternName;
+use penstock_readout::backend::{GidChoice, PollMode};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub boards: BoardArguments,
+    #[command(flatten)]
+    pub backend: BackendArguments,
+    #[command(flatten)]
+    pub memory: MemoryArguments,
+    #[command(flatten)]
+    pub run: RunArguments,
+    #[command(flatten)]
+    pub check: CheckArguments,
+    #[command(flatten)]
+    pub storage: StorageArguments,
+    #[command(flatten)]
+    pub serving: ServingArguments,
+    #[command(flatten)]
+    pub gpu: GpuArguments,
+    #[command(flatten)]
+    pub report: ReportArguments,
+}
+
+/// Who is received from, and how boards come up.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Boards")]
+pub struct BoardArguments {
+    /// Addresses of the boards; board i is source i
+    #[arg(value_name = "BOARDS")]
+    pub ips: Vec<Ipv4Addr>,
+    /// File of boards (TOML), see docs/readout.md
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The boards open their queue pairs themselves; otherwise this server asks them to
+    #[arg(long)]
+    pub listen: bool,
+    /// Seconds after which boards that are not up are reported
+    #[arg(long, default_value_t = 5, value_name = "S")]
+    pub bring_up: u32,
+    /// Milliseconds of silence after which a board is asked whether it lives; 0 is never
+    #[arg(long, default_value_t = 1000, value_name = "MS")]
+    pub keep_alive: u64,
+    /// File that remembers open connections, so that they can be closed after a crash; "none" for no such file
+    /// [default: ~/.local/state/penstock/recv-<address>]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+}
+
+/// How messages come in, and what the receiving thread does meanwhile.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Back end")]
+pub struct BackendArguments {
+    #[arg(long = "backend", value_name = "BACKEND", value_enum, default_value = "packet")]
+    pub name: BackendName,
+    /// Ethernet interface, for --backend packet
+    #[arg(long, value_name = "NAME")]
+    pub iface: Option<String>,
+    /// RDMA device, for --backend verbs [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Its GID, by index or by IPv4 address [default: the first RoCEv2 one]
+    #[arg(long, value_name = "GID")]
+    pub gid: Option<GidChoice>,
+    /// Our address, if the interface has several
+    #[arg(long, value_name = "ADDRESS")]
+    pub ip: Option<Ipv4Addr>,
+    /// Path MTU: 256, 512, 1024, 2048 or 4096
+    #[arg(short, long, default_value_t = 4096, value_name = "BYTES")]
+    pub mtu: usize,
+    /// busy, event, or hybrid[:microseconds to spin]
+    #[arg(long, default_value = "hybrid", value_name = "MODE")]
+    pub poll: PollMode,
+    /// Stay on the CPUs and the memory of this NUMA node: its number, or "nic" for that of the interface or device
+    #[arg(long, value_name = "NODE|nic")]
+    pub numa: Option<NumaChoice>,
+    /// Microseconds that a board waits when its ring is full
+    #[arg(long, default_value_t = 640, value_name = "US")]
+    pub rnr_timer: u32,
+}
+
+/// Where fragments lie until their events are stored.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Memory")]
+pub struct MemoryArguments {
+    /// Slots of each board's ring [default: 64, or what --rate and --latency ask for]
+    #[arg(long, value_name = "N")]
+    pub slots: Option<u32>,
+    /// Bytes of a slot: the largest fragment with its header of 40 bytes
+    #[arg(long, default_value_t = 128 * 1024, value_name = "BYTES")]
+    pub slot_bytes: u32,
+    /// Gb/s of one board, for the size of its ring
+    #[arg(long, requires = "latency", value_name = "GBPS")]
+    pub rate: Option<f64>,
+    /// Milliseconds for which events may have to wait in the rings
+    #[arg(long, requires = "rate", value_name = "MS")]
+    pub latency: Option<f64>,
+    /// Rings on huge pages
+    #[arg(long)]
+    pub huge_pages: bool,
+    /// Slots that all boards share, which must SEND: one pool (a shared receive queue) in place of rings
+    #[arg(long, value_name = "N", conflicts_with_all = ["slots", "rate", "latency"])]
+    pub srq: Option<u32>,
+    /// Fragments that may be copied out of the pool while their events wait for other boards [default: four times --srq]
+    #[arg(long, value_name = "N", requires = "srq")]
+    pub srq_copies: Option<u32>,
+}
+
+/// When a run begins and ends, and how long events are waited for.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Run")]
+pub struct RunArguments {
+    /// First event's number [default: the first that any board sends]
+    #[arg(long, value_name = "N")]
+    pub first_event: Option<u64>,
+    /// End after so many events
+    #[arg(long, value_name = "N")]
+    pub events: Option<u64>,
+    /// End after so many messages of all boards together, with --bare
+    #[arg(long, requires = "bare", value_name = "N")]
+    pub messages: Option<u64>,
+    /// End after so many seconds
+    #[arg(short = 'D', long, value_name = "S")]
+    pub seconds: Option<f64>,
+    /// Milliseconds for which an event waits for missing fragments
+    #[arg(long, default_value_t = 100, value_name = "MS")]
+    pub event_timeout: u64,
+    /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost asks again.
+    /// Longer than the boards' ACK timers
+    #[arg(long, default_value_t = 300, value_name = "MS")]
+    pub linger: u64,
+}
+
+/// What payloads are compared with.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Checks")]
+pub struct CheckArguments {
+    /// Compare payloads with a test pattern, board by board
+    #[arg(long, value_enum)]
+    pub payload: Option<PatternName>,
+    /// Messages are nothing but the --payload, without fragment headers: those of the gateware's own source
+    #[arg(long, requires = "payload", conflicts_with_all = ["events", "out", "serve", "reference", "consumer_rate"])]
+    pub bare: bool,
+    /// Compare payloads with these recorded events (npz)
+    #[arg(long, value_name = "FILE")]
+    pub reference: Option<PathBuf>,
+}
+
+/// Where events are stored.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Storage")]
+pub struct StorageArguments {
+    /// Folder for the events (Parquet); otherwise they are checked and forgotten
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// What a row of the files is
+    #[arg(long, value_enum, default_value = "events")]
+    pub rows: Rows,
+    /// Megabytes after which a file is closed and another begun
+    #[arg(long, default_value_t = 4000, value_name = "MB")]
+    pub file_mb: u64,
+    /// Seconds after which a file is closed and another begun
+    #[arg(long, default_value_t = 600, value_name = "S")]
+    pub file_seconds: u64,
+    /// Milliseconds after which rows are written at the latest, full row group (16 MiB) or not: a killed process loses what
+    /// is younger, and what the disk has not taken
+    #[arg(long, default_value_t = 1000, value_name = "MS", requires = "out")]
+    pub flush: u64,
+    /// Threads that encode and compress files [default: half of the cores, at most 8]
+    #[arg(long, value_name = "N", requires = "out")]
+    pub encoders: Option<NonZeroUsize>,
+}
+
+/// Who is handed events while they are stored.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Serving")]
+pub struct ServingArguments {
+    /// Serve events as an Arrow IPC stream at this address and port, or Unix socket (docs/storage.md)
+    #[arg(long, value_name = "ADDRESS:PORT|PATH")]
+    pub serve: Option<String>,
+    /// Consumers get all events: boards wait for slow ones; otherwise these miss some, and are told how many
+    #[arg(long, requires = "serve")]
+    pub serve_all: bool,
+    /// MB/s that the consumer of events takes, to see what a slow one does
+    #[arg(long, value_name = "MBPS")]
+    pub consumer_rate: Option<f64>,
+}
+
+/// What an NVIDIA GPU does with the events.
+#[derive(clap::Args)]
+#[command(next_help_heading = "GPU")]
+pub struct GpuArguments {
+    /// Have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/readout.md)
+    #[arg(id = "gpu", long = "gpu", value_name = "N", conflicts_with = "bare")]
+    pub index: Option<u32>,
+    /// Folder for the charges of the LST camera's waveforms, computed on the GPU
+    #[arg(long, value_name = "FOLDER", requires = "gpu", conflicts_with = "payload")]
+    pub gpu_charges: Option<PathBuf>,
+    /// Megabytes that go to the GPU at a time; three times as much memory is pinned. At least an event
+    #[arg(long, value_name = "MB", requires = "gpu", default_value = "16")]
+    pub gpu_batch_mb: NonZeroUsize,
+}
+
+/// How the run is told of.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Report")]
+pub struct ReportArguments {
+    /// Serve Prometheus metrics at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// Print the final report as JSON
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line of `penstock send`, by topic: a struct is a heading of `--help`.
+//! Promise: what has the same name as an option of `penstock recv` means the same.
+//! Source: the option names are those of `penstock recv` and of iperf3 where they have the same.
+
+use super::options::{LawName, PayloadName};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub boards: BoardArguments,
+    #[command(flatten)]
+    pub events: EventArguments,
+    #[command(flatten)]
+    pub protocol: ProtocolArguments,
+    #[command(flatten)]
+    pub faults: FaultArguments,
+    #[command(flatten)]
+    pub report: ReportArguments,
+}
+
+/// Who sends, and to whom.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Front ends")]
+pub struct BoardArguments {
+    /// Ethernet interface
+    #[arg(long, value_name = "NAME")]
+    pub iface: String,
+    /// Address of the first front end; the others follow. The interface must have them all
+    #[arg(long, value_name = "ADDRESS")]
+    pub ip: Ipv4Addr,
+    /// Front ends in this process
+    #[arg(id = "boards", long = "boards", value_name = "N", default_value_t = 1)]
+    pub count: u16,
+    /// Source id of the first front end
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub first_source: u16,
+    /// Open queue pairs at this server; otherwise the server opens them here
+    #[arg(long, value_name = "ADDRESS")]
+    pub connect: Option<Ipv4Addr>,
+    /// Milliseconds for which it stays, when all is acknowledged, for the server to close the queue pairs
+    #[arg(long, default_value_t = 2000, value_name = "MS")]
+    pub linger: u64,
+}
+
+/// What is sent, and when.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Events")]
+pub struct EventArguments {
+    #[arg(long, value_enum, default_value = "prbs")]
+    pub payload: PayloadName,
+    /// Recorded camera events (npz), for --payload recorded
+    #[arg(long, value_name = "FILE")]
+    pub events_file: Option<PathBuf>,
+    /// Payload bytes of a fragment, without its header of 40 bytes
+    #[arg(short = 'l', long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..))]
+    pub length: u32,
+    /// Events; 0 is without end
+    #[arg(id = "events", short = 'n', long = "events", value_name = "N", default_value_t = 0)]
+    pub count: u64,
+    /// First event's number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub first_event: u64,
+    /// Events per second; otherwise as fast as they go
+    #[arg(short, long, value_name = "HZ")]
+    pub rate: Option<f64>,
+    /// End after so many seconds
+    #[arg(short = 'D', long, value_name = "S")]
+    pub seconds: Option<f64>,
+}
+
+/// How it is sent: what both ends must have the same, and what a queue pair does about loss.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Protocol")]
+pub struct ProtocolArguments {
+    /// Slots of the server's ring
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub slots: u32,
+    /// Bytes of a slot of the server's ring
+    #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024)]
+    pub slot_bytes: u32,
+    /// SEND instead of RDMA WRITE with immediate
+    #[arg(long)]
+    pub send_verb: bool,
+    /// Path MTU: 256, 512, 1024, 2048 or 4096
+    #[arg(short, long, value_name = "BYTES", default_value_t = 4096)]
+    pub mtu: usize,
+    /// Congestion control
+    #[arg(long, value_enum, default_value = "dcqcn")]
+    pub cc: LawName,
+    /// Line rate for congestion control, Gb/s
+    #[arg(long, default_value_t = 10.0, value_name = "GBPS")]
+    pub line_rate: f64,
+    /// ACK timer, 4.096 us * 2^CODE; 0: it never expires
+    #[arg(long, value_name = "CODE", default_value_t = 14, value_parser = clap::value_parser!(u8).range(0..32))]
+    pub ack_timeout: u8,
+    /// Timeouts and NAKs in a row until a queue pair gives up, 0 to 7
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..8))]
+    pub retry_cnt: u8,
+}
+
+/// What is done to the frames, for tests where the kernel has no `tc netem`.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Faults")]
+pub struct FaultArguments {
+    /// Share of frames to lose, for tests
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub loss: f64,
+    /// Share of frames to send twice
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub duplicate: f64,
+    /// Share of frames to send behind the next one
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub reorder: f64,
+    /// Share of frames to damage in one bit
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub corrupt: f64,
+    /// Share of received frames, acknowledgements most of all, to lose
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub ack_loss: f64,
+    /// Seed of these faults
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// How the run is told of.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Report")]
+pub struct ReportArguments {
+    /// Print the final report as JSON
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}
