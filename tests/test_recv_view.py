@@ -98,7 +98,7 @@ def test_it_is_drawn_in_any_size_and_gives_the_terminal_back(network):
     begun = terminal.seen.index(ENTER)
     assert b"\x1b" not in terminal.seen[:begun] and terminal.seen.index(LEAVE) > begun
     after = terminal.seen[terminal.seen.index(LEAVE) :].decode()
-    assert "interrupted: closing the files" in after and "not up: 10.77.5.5" not in after.split("interrupted")[0]
+    assert "interrupted: coming to its end" in after and "not up: 10.77.5.5" not in after.split("interrupted")[0]
     assert "BW average[Gb/sec]" in stdout and "\x1b" not in stdout
     sender.send_signal(signal.SIGINT)
     assert ended(sender).status == 0

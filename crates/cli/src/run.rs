@@ -189,7 +189,7 @@ pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
             std::process::exit(1);
         }
         if !QUIET_INTERRUPT.load(Ordering::Relaxed) {
-            say("\ninterrupted: closing the files; once more to stop at once");
+            say("\ninterrupted: coming to its end; once more to stop at once");
         }
     })
     .map_err(|error| Failure::Fault(format!("cannot watch for Ctrl-C: {error}")))?;

@@ -41,6 +41,9 @@ pub fn read_boards(file: &Path, opens: Opens) -> Result<Boards, String> {
     let document: Document = toml::from_str(&text).map_err(|error| fail(&error))?;
     let mut boards: Vec<BoardSpec> = Vec::new();
     for entry in document.board {
+        if entry.count == 0 {
+            return Err(fail(&format!("count = 0 from {} on: leave these boards out, or count 1 and more", entry.ip)));
+        }
         for k in 0..entry.count {
             let bits = entry.ip.to_bits().checked_add(k.into());
             let ip = bits.map(Ipv4Addr::from_bits);

@@ -11,6 +11,8 @@ use std::borrow::Cow;
 
 /// More boards than this are not listed one by one.
 const LISTED: usize = 32;
+/// So many boards that are not up for the same reason are told of together.
+const ALIKE: usize = 5;
 
 pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAddress) -> String {
     let gid = std::net::Ipv6Addr::from(address.gid);
@@ -36,10 +38,35 @@ pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAdd
     )
 }
 
-/// One line for each board that is not up.
-pub fn missing(report: &SessionReport) -> Vec<String> {
-    let missing = report.boards.iter().filter(|board| board.state != BoardState::Up);
-    missing.map(|board| format!("not up: {}: {}", called(board), why(board))).collect()
+/// Which boards are up after so long; a line for each that is not, or for many of which the same is known.
+pub fn brought_up(report: &SessionReport) -> Vec<String> {
+    let missing: Vec<&BoardReport> = report.boards.iter().filter(|board| board.state != BoardState::Up).collect();
+    let (count, all) = (report.boards.len() - missing.len(), report.boards.len());
+    let mut lines = vec![format!("{count} of {all} boards are up after {:.1} s", report.seconds)];
+    lines.extend(alike(missing).into_iter().map(|(names, why)| format!("not up: {names}: {why}")));
+    lines
+}
+
+/// Boards of which the same is to be said: their names, and why they are not up. A few are told one by one.
+fn alike(boards: Vec<&BoardReport>) -> Vec<(String, String)> {
+    let mut groups: Vec<(String, Vec<&BoardReport>)> = Vec::new();
+    for board in boards {
+        let why = why(board);
+        match groups.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, group)) => group.push(board),
+            None => groups.push((why.into_owned(), vec![board])),
+        }
+    }
+    let mut told = Vec::new();
+    for (why, group) in groups {
+        if group.len() < ALIKE {
+            told.extend(group.into_iter().map(|board| (called(board), why.clone())));
+        } else {
+            let names: Vec<&str> = group.iter().map(|board| board.name.as_str()).collect();
+            told.push((format!("{} boards ({})", names.len(), names.join(", ")), why));
+        }
+    }
+    told
 }
 
 /// A board by its name, and by its address where that is another.
@@ -65,13 +92,10 @@ pub fn why(board: &BoardReport) -> Cow<'_, str> {
 /// Everything that keeps a run from being good; a sentence each.
 pub fn faults(report: &SessionReport) -> Vec<String> {
     let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
-    let mut faults: Vec<String> = report
-        .boards
-        .iter()
-        // A message may overtake the last answer of the connection manager.
-        .filter(|board| board.lives == 0 && board.messages == 0)
-        .map(|board| format!("{} never came up: {}", called(board), why(board)))
-        .collect();
+    // A message may overtake the last answer of the connection manager.
+    let never_up = report.boards.iter().filter(|board| board.lives == 0 && board.messages == 0).collect();
+    let mut faults: Vec<String> =
+        alike(never_up).into_iter().map(|(names, why)| format!("{names} never came up: {why}")).collect();
     let fruitless = report.boards.iter().filter(|board| board.lives > 1 && board.messages == 0);
     faults.extend(fruitless.map(|board| format!("{} came up {} times and sent nothing", called(board), board.lives)));
     let mut count = |n: u64, what: &str| {
@@ -205,4 +229,35 @@ fn totals(report: &SessionReport) -> String {
         text += &format!(", frames looked at after {median:.1} us (median), {p99:.1} us (99 %)");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board(name: &str, trouble: &str) -> BoardReport {
+        BoardReport {
+            name: name.into(),
+            ip: format!("10.0.0.{}", name.len()),
+            state: BoardState::Waiting,
+            step: None,
+            lives: 0,
+            credits: 0,
+            messages: 0,
+            bytes: 0,
+            trouble: Some(trouble.into()),
+            counters: Default::default(),
+        }
+    }
+
+    #[test]
+    fn hundreds_of_boards_that_are_not_up_are_a_few_lines_and_none_is_left_out() {
+        let mut boards: Vec<BoardReport> = (0..264).map(|k| board(&format!("m{k}"), "no answer to OPEN_QP")).collect();
+        boards.insert(7, board("trigger", "no free queue pair"));
+        let told = alike(boards.iter().collect());
+        assert_eq!(told.len(), 2);
+        assert!(told[0].0.starts_with("264 boards (m0, m1, ") && told[0].0.ends_with(", m262, m263)"), "{}", told[0].0);
+        assert_eq!(told[1], ("trigger (10.0.0.7)".to_owned(), "no free queue pair".to_owned()));
+        assert_eq!(alike(boards.iter().take(3).collect()).len(), 3, "a few are told one by one");
+    }
 }

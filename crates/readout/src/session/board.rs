@@ -64,6 +64,8 @@ pub(super) struct Board {
     pub(super) bytes: u64,
     /// The last thing that went wrong.
     pub(super) trouble: Option<String>,
+    /// What was last written to the log, and after how many messages.
+    logged: Option<(String, u64)>,
 }
 
 impl Board {
@@ -80,6 +82,7 @@ impl Board {
             messages: 0,
             bytes: 0,
             trouble: None,
+            logged: None,
         }
     }
 
@@ -142,9 +145,22 @@ impl Board {
 
     /// It failed: the board is told, as far as it can still hear, and then opened again.
     pub(super) fn fail(&mut self, now_ps: u64, trouble: String) {
-        tracing::warn!(board = self.spec.name, "{trouble}");
+        self.log(&trouble);
         self.trouble = Some(trouble);
         self.close(now_ps);
+    }
+
+    /// A board that fails in the same way whenever it is tried is logged once. The first attempt is nobody's news yet: who
+    /// brings boards up asks the report for what is not up after a while.
+    fn log(&mut self, trouble: &str) {
+        let logged = self.logged.as_ref().map(|(text, messages)| (text.as_str(), *messages));
+        let is_known = logged == Some((trouble, self.messages)) || (logged.is_none() && self.lives == 0);
+        if is_known {
+            tracing::debug!(board = self.spec.name, "{trouble}");
+        } else {
+            tracing::warn!(board = self.spec.name, "{trouble}");
+        }
+        self.logged = Some((trouble.to_owned(), self.messages));
     }
 
     fn close(&mut self, now_ps: u64) {
