@@ -2,13 +2,16 @@
 //! `penstock check`: proves stored runs, and completes what a killed receiver has left.
 //! Promise: exit status 0 only if every byte that was stored is right and no event is missing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use comfy_table::{presets, CellAlignment, Table};
-use penstock_readout::{recover_file, recover_folder, verify_file, FileReport, Recovered, StoreError, PARTIAL};
+use penstock_readout::{
+    recover_file, recover_folder, verify_file, FileReport, Recovered, Servers, StoreError, PARTIAL,
+};
 use serde::Serialize;
 
+use crate::farm::read_servers;
 use crate::pattern::PatternName;
 use crate::screen::say;
 use crate::{output, Verdict};
@@ -30,6 +33,9 @@ pub struct Arguments {
     /// Events without all their sources are no fault
     #[arg(long)]
     allow_incomplete: bool,
+    /// File of the servers that shared the run, as for `penstock recv`: says whose the missing events were
+    #[arg(long, value_name = "FILE")]
+    servers: Option<PathBuf>,
     /// Event numbers that are not there are no fault: a part of a run
     #[arg(long)]
     allow_gaps: bool,
@@ -45,6 +51,15 @@ struct Gap {
     to: u64,
 }
 
+/// What one server has not stored.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct MissingOf {
+    server: u16,
+    events: u64,
+    /// At most the first million.
+    numbers: Vec<u64>,
+}
+
 #[derive(Serialize)]
 struct Report {
     verified: bool,
@@ -55,6 +70,8 @@ struct Report {
     /// Event numbers missing between the first and the last of all files.
     events_missing: u64,
     gaps: Vec<Gap>,
+    /// The same events one by one, by the server whose they were; none without `--servers`.
+    missing_of: Option<Vec<MissingOf>>,
     /// Events that more than one file holds.
     events_twice: u64,
 }
@@ -95,15 +112,17 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
     if files.is_empty() && unfinished.is_empty() && recovered.is_empty() {
         return Err("no events*.parquet is there; name files, or folders that hold some".to_owned());
     }
+    let servers = arguments.servers.as_deref().map(read_servers).transpose()?;
     let pattern = arguments.payload.map(PatternName::pattern);
     let files: Vec<FileReport> = files.iter().map(|file| verify_file(file, pattern)).collect();
     let mut numbers: Vec<u64> = files.iter().flat_map(|file| file.numbers.iter().copied()).collect();
     numbers.sort_unstable();
     let (gaps, events_missing, events_twice) = gaps(&numbers);
+    let missing_of = servers.map(|servers| missing_of(&servers, &numbers));
     let sound = |file: &FileReport| file.problems == 0 && (arguments.allow_incomplete || file.events_incomplete == 0);
     let whole = events_twice == 0 && (arguments.allow_gaps || events_missing == 0);
     let verified = unfinished.is_empty() && whole && files.iter().all(sound);
-    Ok(Report { verified, recovered, unfinished, files, events_missing, gaps, events_twice })
+    Ok(Report { verified, recovered, unfinished, files, events_missing, gaps, missing_of, events_twice })
 }
 
 fn recover(path: &Path) -> Result<Vec<Recovered>, StoreError> {
@@ -147,6 +166,20 @@ fn gaps(numbers: &[u64]) -> (Vec<Gap>, u64, u64) {
     (gaps, missing, twice)
 }
 
+/// Whose the numbers are that lie between ascending ones.
+fn missing_of(servers: &Servers, numbers: &[u64]) -> Vec<MissingOf> {
+    let mut by_server = BTreeMap::<u16, MissingOf>::new();
+    for event in numbers.windows(2).flat_map(|pair| pair[0] + 1..pair[1].max(pair[0] + 1)) {
+        let server = servers.server_of(event);
+        let missing = by_server.entry(server).or_insert(MissingOf { server, events: 0, numbers: Vec::new() });
+        missing.events += 1;
+        if missing.numbers.len() < 1_000_000 {
+            missing.numbers.push(event);
+        }
+    }
+    by_server.into_values().collect()
+}
+
 fn text(report: &Report) -> String {
     let mut lines = Vec::new();
     for Recovered { file, partial, row_groups, rows, bytes_dropped } in &report.recovered {
@@ -180,6 +213,11 @@ fn text(report: &Report) -> String {
     lines
         .extend(report.unfinished.iter().map(|file| format!("{}: not closed; --recover completes it", file.display())));
     lines.extend(report.gaps.iter().map(|Gap { from, to }| format!("events {from} to {to} are in no file")));
+    for MissingOf { server, events, numbers } in report.missing_of.iter().flatten() {
+        let shown: Vec<String> = numbers.iter().take(GAPS_SHOWN).map(u64::to_string).collect();
+        let more = if numbers.len() > GAPS_SHOWN { ", ... (all of them: --json)" } else { "" };
+        lines.push(format!("server {server} has not stored {events} events: {}{more}", shown.join(", ")));
+    }
     if report.events_twice > 0 {
         lines.push(format!("{} events are in more than one file", report.events_twice));
     }
@@ -218,5 +256,14 @@ mod tests {
         let gap = |from, to| Gap { from, to };
         assert_eq!(gaps(&[3, 4, 4, 5, 8, 10]), (vec![gap(6, 7), gap(9, 9)], 3, 1));
         assert_eq!(gaps(&[]), (vec![], 0, 0));
+    }
+
+    #[test]
+    fn missing_events_are_told_one_by_one_of_the_server_whose_they_were() {
+        let mut servers = Servers::new(3).unwrap();
+        servers.take_out(1, 6).unwrap();
+        let missing = missing_of(&servers, &[0, 0, 2, 3, 5, 9]);
+        let of = |server, numbers: &[u64]| MissingOf { server, events: numbers.len() as u64, numbers: numbers.into() };
+        assert_eq!(missing, [of(0, &[6, 8]), of(1, &[1, 4]), of(2, &[7])]);
     }
 }

@@ -10,6 +10,7 @@ mod board_report;
 mod board_session;
 mod board_setup;
 mod check;
+mod farm;
 mod gpu_check;
 mod lab;
 mod lab_board;

@@ -16,6 +16,8 @@ pub enum ServersError {
     NotThere { server: u16, from_event: u64 },
     #[error("the table changes at event {last} already; announce a change at a later event than {from_event}")]
     Disorder { from_event: u64, last: u64 },
+    #[error("server {server} stands twice in the table from event {from_event} on; each has one place")]
+    Twice { server: u16, from_event: u64 },
 }
 
 /// Which servers share a run, from which event on.
@@ -33,8 +35,20 @@ impl Servers {
     pub fn new(count: u16) -> Result<Servers, ServersError> {
         match count {
             0 => Err(ServersError::Empty { from_event: 0 }),
-            _ => Ok(Servers { tables: vec![(0, (0..count).collect())] }),
+            _ => Servers::of((0..count).collect(), []),
         }
+    }
+
+    /// The tables of a whole run: live servers in the order of the boards' tables, from event 0 on and at each announced
+    /// change.
+    ///
+    /// # Errors
+    /// [`ServersError`] if a table is empty or names a server twice, or changes are not in order.
+    pub fn of(live: Vec<u16>, changes: impl IntoIterator<Item = (u64, Vec<u16>)>) -> Result<Servers, ServersError> {
+        let mut servers = Servers { tables: Vec::new() };
+        servers.change(0, live)?;
+        changes.into_iter().try_for_each(|(from_event, live)| servers.change(from_event, live))?;
+        Ok(servers)
     }
 
     /// Takes a server out at an announced event.
@@ -62,12 +76,14 @@ impl Servers {
     }
 
     fn change(&mut self, from_event: u64, live: Vec<u16>) -> Result<(), ServersError> {
-        let last = self.tables[self.tables.len() - 1].0;
-        if from_event <= last {
-            return Err(ServersError::Disorder { from_event, last });
+        match self.tables.last() {
+            Some(&(last, _)) if from_event <= last => return Err(ServersError::Disorder { from_event, last }),
+            _ if live.is_empty() => return Err(ServersError::Empty { from_event }),
+            _ => {}
         }
-        if live.is_empty() {
-            return Err(ServersError::Empty { from_event });
+        let twice = (1..live.len()).find(|&place| live[..place].contains(&live[place]));
+        if let Some(server) = twice.map(|place| live[place]) {
+            return Err(ServersError::Twice { server, from_event });
         }
         self.tables.push((from_event, live));
         Ok(())
@@ -82,6 +98,22 @@ impl Servers {
     pub fn server_of(&self, event: u64) -> u16 {
         let (_, live) = self.tables.iter().rev().find(|(from, _)| *from <= event).unwrap_or(&self.tables[0]);
         live[(event % live.len() as u64) as usize]
+    }
+
+    /// The first event of `server` from an event on; none if it gets no more.
+    pub fn next_of(&self, server: u16, event: u64) -> Option<u64> {
+        self.tables.iter().enumerate().find_map(|(place, (from_event, live))| {
+            let end = self.tables.get(place + 1).map_or(u64::MAX, |(end, _)| *end);
+            let (first, count) = ((*from_event).max(event), live.len() as u64);
+            let index = live.iter().position(|&other| other == server)? as u64;
+            let next = first.checked_add((index + count - first % count) % count)?;
+            (next < end).then_some(next)
+        })
+    }
+
+    /// Whether these are the same tables and perhaps more: what was announced holds.
+    pub fn goes_on_from(&self, earlier: &Servers) -> bool {
+        self.tables.starts_with(&earlier.tables)
     }
 
     /// What the event builder of `server` must be told, table by table.
@@ -116,6 +148,13 @@ mod tests {
         );
         assert_eq!(servers.shares(1).map(|share| share.index).collect::<Vec<_>>(), [Some(1), None, Some(1)]);
         assert_eq!(servers.unstored(1, 20, &[1, 4, 19]), [7, 16]);
+        for server in 0..4 {
+            let of_server = |event: &u64| servers.server_of(*event) == server;
+            for event in 0..20 {
+                let next = (event..100).find(of_server);
+                assert_eq!(servers.next_of(server, event), next, "server {server} from event {event} on");
+            }
+        }
     }
 
     #[test]
@@ -124,7 +163,11 @@ mod tests {
         let mut servers = Servers::new(1).unwrap();
         assert_eq!(servers.take_out(0, 5), Err(ServersError::Empty { from_event: 5 }));
         assert_eq!(servers.take_out(3, 5), Err(ServersError::NotThere { server: 3, from_event: 5 }));
+        assert_eq!(Servers::of(vec![2, 0, 2], []), Err(ServersError::Twice { server: 2, from_event: 0 }));
+        let late = Servers::of(vec![0], [(9, vec![1]), (9, vec![0])]);
+        assert_eq!(late, Err(ServersError::Disorder { from_event: 9, last: 9 }));
         servers.put_in(1, 7).unwrap();
+        assert!(servers.goes_on_from(&Servers::new(1).unwrap()) && !servers.goes_on_from(&Servers::new(2).unwrap()));
         assert_eq!(servers.take_out(1, 7), Err(ServersError::Disorder { from_event: 7, last: 7 }));
     }
 }

@@ -124,13 +124,19 @@ pub struct RunArguments {
     /// First event's number [default: the first that any board sends]
     #[arg(long, value_name = "N")]
     pub first_event: Option<u64>,
-    /// End after so many events
-    #[arg(long, value_name = "N")]
+    /// File of the servers that share the run (TOML), read again when it changes, see docs/readout.md
+    #[arg(long, value_name = "FILE", requires = "server", conflicts_with = "bare")]
+    pub servers: Option<PathBuf>,
+    /// Which of them this is
+    #[arg(long, value_name = "N", requires = "servers")]
+    pub server: Option<u16>,
+    /// End after so many events (of this server)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub events: Option<u64>,
     /// End after so many messages of all boards together, with --bare
     #[arg(long, requires = "bare", value_name = "N")]
     pub messages: Option<u64>,
-    /// End after so many seconds
+    /// Take no more after so many seconds, and end when the events that have begun are whole
     #[arg(short = 'D', long, value_name = "S")]
     pub seconds: Option<f64>,
     /// Milliseconds for which an event waits for missing fragments

@@ -8,6 +8,7 @@ mod boards;
 mod gpu;
 mod metrics;
 mod options;
+mod sharing;
 mod sink;
 mod state;
 mod tables;
@@ -21,6 +22,7 @@ use penstock_readout::backend::{Backend, GidChoice, PacketBackend, PacketConfig,
 use penstock_readout::gpu::GpuReport;
 use penstock_readout::session::{Session, SessionError, SessionReport};
 use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, StoreError};
+use sharing::Sharing;
 use sink::Sink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use std::time::Duration;
 use view::View;
 
 pub use arguments::Arguments;
+pub use options::positive;
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 /// Time between two looks at progress, metrics and what was asked for.
@@ -48,7 +51,9 @@ fn fault(error: impl std::fmt::Display) -> Failure {
 }
 
 fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let settings = Settings::read(arguments).map_err(Failure::Refused)?;
+    let mut settings = Settings::read(arguments).map_err(Failure::Refused)?;
+    let mut sharing = Sharing::open(&arguments.run).map_err(Failure::Refused)?;
+    settings.session.shares = sharing.as_ref().map(Sharing::shares).unwrap_or_default();
     let interrupted = on_interrupt()?;
     stay(arguments).map_err(refused)?;
     let clock = SessionClock::start();
@@ -78,7 +83,7 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let mut view =
         (!arguments.report.json).then(|| View::open(title, arguments.run.events.or(arguments.run.messages))).flatten();
 
-    let (mut told_of_missing, mut next_turn) = (false, 0);
+    let (mut told_of_boards, mut next_turn, count) = (false, 0, told.boards.len());
     let bring_up_ps = u64::from(arguments.boards.bring_up) * PS_PER_S;
     arguments.run.events.iter().for_each(|events| session.end_after(*events));
     let (mut waiting, mut end) = (Waiting::default(), End::new(arguments, interrupted));
@@ -92,6 +97,9 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
             waiting.tell(error);
         }
         next_turn = now + TURN_PS;
+        if let Some(sharing) = &mut sharing {
+            sharing.look(&mut session);
+        }
         memory.keep(&session.remembered());
         if let Some(view) = view.as_mut().filter(|view| view.is_due()) {
             let stalled = session.receiver().stalled().map(ToString::to_string);
@@ -100,9 +108,9 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
         if let Some(metrics) = &metrics {
             metrics.tell(&session.report());
         }
-        if !told_of_missing && now > bring_up_ps {
-            told_of_missing = true;
-            tables::missing(&session.report()).iter().for_each(say);
+        if !told_of_boards && (now > bring_up_ps || session.boards_up() == count) {
+            told_of_boards = true;
+            tables::brought_up(&session.report()).iter().for_each(say);
         }
     }
     let report = session.report();
@@ -110,7 +118,8 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     finish(&mut session, &mut waiting)?;
     memory.keep(&session.remembered());
     let gpu = session.receiver().sink().gpu.as_ref().map(gpu::now);
-    Ok(conclude(arguments, report, session.report(), gpu))
+    let changes = sharing.map(|sharing| sharing.faults).unwrap_or_default();
+    Ok(conclude(arguments, report, session.report(), gpu, changes))
 }
 
 /// When a run is over. What has begun is finished: an event of which some fragments are here waits for the others.
@@ -184,6 +193,7 @@ fn conclude(
     before: SessionReport,
     mut after: SessionReport,
     mut gpu: Option<GpuReport>,
+    mut faults: Vec<String>,
 ) -> Verdict {
     // A pattern is reported in the same place whoever has compared it.
     after.readout.pattern = gpu.as_mut().and_then(|gpu| gpu.pattern.take()).or(after.readout.pattern);
@@ -193,7 +203,7 @@ fn conclude(
     });
     let boards = states.collect();
     let report = SessionReport { boards, seconds: before.seconds, cpu_seconds: before.cpu_seconds, ..after };
-    let mut faults = tables::faults(&report);
+    faults.extend(tables::faults(&report));
     faults.extend(gpu.iter().flat_map(gpu::faults));
     let verdict = if faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
     match arguments.report.json {

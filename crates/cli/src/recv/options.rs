@@ -72,6 +72,7 @@ impl Settings {
         let keep_alive_ps =
             (arguments.boards.keep_alive > 0).then(|| arguments.boards.keep_alive.saturating_mul(PS_PER_MS));
         let timeout_ps = arguments.run.event_timeout.saturating_mul(PS_PER_MS);
+        positive("--seconds", arguments.run.seconds)?;
         let consumer = positive("--consumer-rate", arguments.serving.consumer_rate)?;
         Ok(Settings {
             session: SessionConfig {
@@ -122,7 +123,7 @@ fn boards(arguments: &BoardArguments) -> Result<Vec<BoardSpec>, String> {
     }
 }
 
-fn positive(option: &str, value: Option<f64>) -> Result<Option<f64>, String> {
+pub fn positive(option: &str, value: Option<f64>) -> Result<Option<f64>, String> {
     match value {
         Some(value) if !(value > 0.0 && value.is_finite()) => Err(format!("{option} {value}: must be above 0")),
         value => Ok(value),
@@ -212,6 +213,15 @@ mod tests {
         assert_eq!(read("10.0.0.2 10.0.0.3").unwrap().session.boards.len(), 2);
         let told = refusal("10.0.0.2 10.0.0.3 10.0.0.2");
         assert!(told.starts_with("10.0.0.2 is there twice"), "{told}");
+    }
+
+    #[test]
+    fn a_run_of_no_length_is_refused() {
+        for line in ["--seconds 0", "--seconds nan", "--seconds=-1", "--events 0"] {
+            let told = refusal(&format!("10.0.0.2 {line}"));
+            assert!(told.contains(line.split([' ', '=']).next().unwrap()), "{line}: {told}");
+        }
+        assert!(read("10.0.0.2 --seconds 0.1 --events 1").is_ok());
     }
 
     #[test]

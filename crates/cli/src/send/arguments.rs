@@ -57,9 +57,15 @@ pub struct EventArguments {
     /// Payload bytes of a fragment, without its header of 40 bytes
     #[arg(short = 'l', long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..))]
     pub length: u32,
-    /// Events; 0 is without end
+    /// Events of the run; 0 is without end
     #[arg(id = "events", short = 'n', long = "events", value_name = "N", default_value_t = 0)]
     pub count: u64,
+    /// File of the servers that share the run (TOML), as for `penstock recv`
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub servers: Option<PathBuf>,
+    /// Send only the events of this one of them: what a board's queue pair to that server carries
+    #[arg(long, value_name = "N", requires = "servers")]
+    pub server: Option<u16>,
     /// First event's number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first_event: u64,

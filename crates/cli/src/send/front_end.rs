@@ -8,11 +8,13 @@ use super::options::Settings;
 use super::pacing::Pacing;
 use super::payload::Messages;
 use super::window::Window;
+use penstock_readout::Servers;
 use penstock_transport::{
     CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Endpoint, Refusal, Requester, RequesterConfig,
     RequesterCounters, RequesterState, Response, SendStatus, SendWr, Verb,
 };
 use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
+use std::sync::Arc;
 
 /// As the gateware numbers its queue pairs: the second digit is the source.
 const QPN_BASE: u32 = 0x20_0000;
@@ -107,6 +109,11 @@ impl FrontEnd {
         self.side.lives
     }
 
+    /// The servers that share the run are others from an announced event on.
+    pub fn share(&mut self, servers: &Arc<Servers>) {
+        self.side.messages.share(servers);
+    }
+
     pub fn trouble(&self) -> Option<&str> {
         self.side.trouble.as_deref()
     }
@@ -118,7 +125,7 @@ impl FrontEnd {
     /// All messages are acknowledged.
     pub fn is_done(&self) -> bool {
         let side = &self.side;
-        side.stopped || (side.settings.events > 0 && side.messages.done() >= side.settings.events)
+        side.stopped || (side.settings.events > 0 && !side.messages.has(side.messages.done()))
     }
 
     /// It was told how many messages there are.
@@ -317,11 +324,11 @@ impl Side {
         let under_way = self.requester.as_ref().map_or(0, Requester::outstanding_messages);
         let bytes_enough = BYTES_AHEAD.min(ALL_BYTES_AHEAD / u64::from(self.settings.boards));
         let enough = under_way >= MESSAGES_AHEAD && self.bytes_ahead >= bytes_enough;
-        let none = self.stopped || (self.settings.events > 0 && self.posted >= self.settings.events);
+        let none = self.stopped || !self.messages.has(self.posted);
         if enough || none || self.has_failed() {
             return u64::MAX;
         }
-        self.posted.saturating_mul(self.settings.interval_ps)
+        self.messages.events_before(self.posted).saturating_mul(self.settings.interval_ps)
     }
 
     fn post(&mut self, now: u64) {

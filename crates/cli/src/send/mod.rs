@@ -15,6 +15,7 @@ mod payload;
 mod tables;
 mod window;
 
+use crate::farm::Farm;
 use crate::run::{on_interrupt, told, Failure};
 use crate::screen::say;
 use crate::{output, Verdict};
@@ -24,11 +25,14 @@ use options::Settings;
 use penstock_readout::backend::SessionClock;
 use penstock_wire::RocePacket;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use arguments::Arguments;
 
 const PS_PER_MS: u64 = 1_000_000_000;
+/// Time between two looks at the file of servers.
+const FARM_PS: u64 = 100 * PS_PER_MS;
 
 /// Sends; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
@@ -36,7 +40,12 @@ pub fn run(arguments: &Arguments) -> Verdict {
 }
 
 fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let settings = Settings::read(arguments).map_err(Failure::Refused)?;
+    let mut settings = Settings::read(arguments).map_err(Failure::Refused)?;
+    let mut farm = match arguments.events.servers.as_deref().zip(arguments.events.server) {
+        Some((file, server)) => Some(Farm::open(file, server).map_err(Failure::Refused)?),
+        None => None,
+    };
+    settings.share = farm.as_ref().map(|farm| (Arc::new(farm.servers().clone()), farm.server()));
     let interrupted = on_interrupt()?;
     let clock = SessionClock::start();
     let mut link = Link::open(&settings).map_err(Failure::Refused)?;
@@ -49,11 +58,15 @@ fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
         say(tables::opening(&settings, link.mac()));
     }
     let end_ps = arguments.events.seconds.map_or(u64::MAX, |s| (s * 1e12) as u64);
-    let (mut now, mut cm_due, mut failure) = (clock.now_ps(), 0, None);
+    let (mut now, mut cm_due, mut farm_due, mut failure) = (clock.now_ps(), 0, FARM_PS, None);
     while !interrupted.load(Ordering::Relaxed) && now < end_ps && !crowd.is_over(now, settings.linger_ps) {
         if now >= cm_due {
             cm_due = now + PS_PER_MS;
             sockets.serve(now, &mut crowd.front_ends);
+        }
+        if let Some(farm) = farm.as_mut().filter(|_| now >= farm_due) {
+            farm_due = now + FARM_PS;
+            crowd.look(farm);
         }
         let busy = crowd.receive(now, &mut link) | crowd.transmit(now, &mut link);
         if let Err(error) = link.flush() {
@@ -97,6 +110,18 @@ impl Crowd {
         }
         let since = *self.done_ps.get_or_insert(now);
         self.front_ends.iter().all(|f| !f.is_connected()) || now >= since + linger_ps
+    }
+
+    /// Takes what was announced about the servers.
+    fn look(&mut self, farm: &mut Farm) {
+        match farm.look() {
+            None => {}
+            Some(Err(error)) => say(format_args!("WARNING: {error}; the table stays as it was")),
+            Some(Ok(_)) => {
+                let servers = Arc::new(farm.servers().clone());
+                self.front_ends.iter_mut().for_each(|front_end| front_end.share(&servers));
+            }
+        }
     }
 
     fn receive(&mut self, now: u64, link: &mut Link) -> bool {

@@ -5,8 +5,9 @@
 
 use super::arguments::Arguments;
 use super::faults::FaultRates;
+use crate::recv::positive;
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
-use penstock_readout::{Dataset, EventSource};
+use penstock_readout::{Dataset, EventSource, Servers};
 use penstock_transport::{Mtu, RetryLimits};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub length: u32,
     pub events: u64,
     pub first_event: u64,
+    /// Whose events are sent, of the servers that share a run; none: all.
+    pub share: Option<(Arc<Servers>, u16)>,
     /// 0: as fast as they go.
     pub interval_ps: u64,
     pub send_verb: bool,
@@ -69,6 +72,7 @@ impl Settings {
         if a.boards.ip.to_bits().checked_add(a.boards.count.into()).is_none() {
             return Err(format!("--boards {} from {} on: no such addresses", a.boards.count, a.boards.ip));
         }
+        positive("--seconds", a.events.seconds)?;
         let interval_ps = match a.events.rate {
             Some(rate) if !(1e-3..=1e9).contains(&rate) => {
                 return Err(format!("--rate {rate}: allowed are 0.001 to 1e9"))
@@ -88,6 +92,7 @@ impl Settings {
             length: a.events.length,
             events: a.events.count,
             first_event: a.events.first_event,
+            share: None,
             interval_ps,
             send_verb: a.protocol.send_verb,
             mtu,
@@ -179,6 +184,7 @@ mod tests {
             ("--ack-timeout 32", "32"),
             ("--retry-cnt 8", "8"),
             ("--length 0", "0"),
+            ("--seconds nan", "--seconds NaN"),
             ("--loss 2", "--loss 2"),
             ("--ack-loss 1", "--ack-loss 1"),
         ] {

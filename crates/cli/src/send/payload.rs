@@ -5,7 +5,7 @@
 
 use super::options::{PayloadName, Settings};
 use bytes::{Bytes, BytesMut};
-use penstock_readout::EventSource;
+use penstock_readout::{EventSource, Servers};
 use penstock_transport::PayloadSource;
 use penstock_wire::fragment::HEADER_LEN;
 use penstock_wire::{FragmentHeader, Payload, Prbs31};
@@ -26,6 +26,11 @@ pub struct Messages {
     kind: Kind,
     source: u16,
     first_event: u64,
+    /// Behind the last event of the run.
+    end_event: u64,
+    /// Of the next message to be made; none if there is none any more.
+    next_event: Option<u64>,
+    share: Option<(Arc<Servers>, u16)>,
     length: usize,
     /// Time from event to event: all front ends must give an event the same time.
     interval_ns: u64,
@@ -49,7 +54,54 @@ impl Messages {
         };
         let (length, first_event) = (settings.length as usize, settings.first_event);
         let interval_ns = if settings.interval_ps > 0 { settings.interval_ps / 1000 } else { DEFAULT_INTERVAL_NS };
-        Messages { kind, source, first_event, length, interval_ns, first: 0, held: VecDeque::new(), spare: Vec::new() }
+        let end_event = match settings.events {
+            0 => u64::MAX,
+            events => first_event.saturating_add(events),
+        };
+        let mut messages = Messages {
+            kind,
+            source,
+            first_event,
+            end_event,
+            next_event: None,
+            share: settings.share.clone(),
+            length,
+            interval_ns,
+            first: 0,
+            held: VecDeque::new(),
+            spare: Vec::new(),
+        };
+        messages.go_on_from(first_event);
+        messages
+    }
+
+    /// The table of servers has changed: what is not made yet follows the new one.
+    pub fn share(&mut self, servers: &Arc<Servers>) {
+        if let Some((known, _)) = &mut self.share {
+            *known = servers.clone();
+            self.go_on_from(self.next_event.unwrap_or(self.end_event));
+        }
+    }
+
+    fn go_on_from(&mut self, event: u64) {
+        let next = match &self.share {
+            Some((servers, server)) => servers.next_of(*server, event),
+            None => Some(event),
+        };
+        self.next_event = next.filter(|event| *event < self.end_event);
+    }
+
+    /// Whether there is a message `n`, made or not; the one behind those that are made at most.
+    pub fn has(&self, n: u64) -> bool {
+        n < self.made() || self.next_event.is_some()
+    }
+
+    /// Events of the run in front of message `n`: when it is due.
+    pub fn events_before(&self, n: u64) -> u64 {
+        match self.next_event {
+            Some(event) if n >= self.made() => event - self.first_event,
+            _ => 0,
+        }
     }
 
     /// Messages made so far.
@@ -62,11 +114,12 @@ impl Messages {
         self.first
     }
 
-    /// Bytes of message `n`, which is made if it is the next one.
+    /// Bytes of message `n`, which is made if it is the next one: see [`Self::has`].
     pub fn message(&mut self, n: u64) -> u32 {
-        while n >= self.made() {
-            let message = self.make(self.first_event + self.made());
+        if let Some(event) = self.next_event.filter(|_| n >= self.made()) {
+            let message = self.make(event);
             self.held.push_back(message);
+            self.go_on_from(event + 1);
         }
         self.held[(n - self.first) as usize].len() as u32
     }

@@ -72,10 +72,11 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
-    /// The first event is this one, for whoever comes into a run under way. Nothing must have been pushed.
+    /// The first event is this one, or the first of ours behind it, for whoever comes into a run under way. Nothing must
+    /// have been pushed.
     pub fn begin_at(&mut self, event: u64) {
         if self.taken == 0 && self.head == 0 {
-            self.sequence = Sequence::new(event, self.config.stride);
+            self.sequence.begin_at(event);
             self.config.first_event = event;
         }
     }

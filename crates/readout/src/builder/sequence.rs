@@ -5,6 +5,7 @@
 //! event number); docs/integration.md, "destination".
 
 use std::collections::VecDeque;
+use std::iter::once;
 use std::num::NonZeroU64;
 
 /// This server's part of the events from an announced number on.
@@ -59,6 +60,21 @@ impl Sequence {
     pub fn new(first_event: u64, stride: NonZeroU64) -> Sequence {
         let era = Era { from_event: first_event, first_event, first_seq: 0, stride: Some(stride) };
         Sequence { eras: VecDeque::from([era]) }
+    }
+
+    /// Begins at this server's first event from `event` on; no place has been taken. Changes that were told hold.
+    pub fn begin_at(&mut self, event: u64) {
+        let old = std::mem::take(&mut self.eras);
+        let here = old.iter().rposition(|era| era.from_event <= event).unwrap_or(0);
+        for (era, from_event) in
+            old.iter().skip(here).zip(once(event).chain(old.iter().skip(here + 1).map(|e| e.from_event)))
+        {
+            let first_seq = self.eras.back().map_or(0, |last| last.first_seq + last.events_below(from_event));
+            let steps =
+                |stride: NonZeroU64| from_event.saturating_sub(era.first_event).div_ceil(stride.get()) * stride.get();
+            let first_event = era.first_event.saturating_add(era.stride.map_or(0, steps));
+            self.eras.push_back(Era { from_event, first_event, first_seq, ..*era });
+        }
     }
 
     /// Changes the table. `taken` places are in use or over; they must lie before the change.
@@ -137,6 +153,21 @@ mod tests {
         sequence.forget_before(6);
         assert!(sequence.is_before(14) && !sequence.is_before(15));
         assert_eq!((sequence.place(15), sequence.number(7)), (Some(6), 19));
+    }
+
+    #[test]
+    fn a_run_that_begins_late_knows_the_changes_that_were_told() {
+        for event in 0..30 {
+            let mut sequence = Sequence::new(0, NonZeroU64::MIN);
+            for share in [share(0, 3, Some(1)), share(10, 2, None), share(15, 4, Some(3))] {
+                sequence.change(share, 0).unwrap();
+            }
+            let ours: Vec<u64> = (event..60).filter(|&event| sequence.place(event).is_some()).collect();
+            sequence.begin_at(event);
+            assert_eq!((0..8).map(|seq| sequence.number(seq)).collect::<Vec<_>>(), ours[..8], "from event {event} on");
+            assert!((0..8).all(|seq| sequence.place(ours[seq]) == Some(seq as u64)));
+            assert!(!sequence.is_before(event) && (event == 0 || sequence.is_before(event - 1)));
+        }
     }
 
     #[test]

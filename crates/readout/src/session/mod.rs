@@ -24,7 +24,7 @@ use crate::backend::{Backend, BackendError, PollMode, QpSpec, SessionClock};
 use crate::sys::{thread_cpu_time, Pages, RingMemory};
 use crate::{
     BuilderConfig, EventSink, MemoryError, Pattern, Receiver, ReceiverConfig, ReceiverError, Reference, RingConfig,
-    StoreError,
+    Share, ShareError, StoreError,
 };
 use board::Board;
 use core::Core;
@@ -49,6 +49,8 @@ pub struct SessionConfig {
     pub builder: BuilderConfig,
     /// The first event is the first that any board sends, and not that of `builder`: for a run that is under way.
     pub find_first_event: bool,
+    /// This server's part of the events, as announced until now; none: all events are its own.
+    pub shares: Vec<Share>,
     pub consumer_bytes_per_s: Option<NonZeroU64>,
     pub poll: PollMode,
     pub mtu: Mtu,
@@ -75,6 +77,7 @@ impl Default for SessionConfig {
             pages: Pages::Normal,
             builder: BuilderConfig::default(),
             find_first_event: true,
+            shares: Vec::new(),
             consumer_bytes_per_s: None,
             poll: PollMode::default(),
             mtu: Mtu::B4096,
@@ -95,6 +98,8 @@ pub enum SessionError {
     Memory { board: String, source: MemoryError },
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
+    #[error(transparent)]
+    Share(#[from] ShareError),
     #[error(transparent)]
     Backend(#[from] BackendError),
     #[error("UDP port {port} of {ip}: {source}; {}", port_hint(source))]
@@ -168,12 +173,15 @@ impl<S: EventSink> Session<S> {
         let window = config.builder.window.max(shape.slots as usize);
         let first_event = FirstEvent::new(boards.len(), config.builder.timeout_ps);
         let first_event = config.find_first_event.then_some(first_event);
+        let first_number = config.builder.first_event;
         let builder = BuilderConfig { sources, window, ..config.builder };
         let receiver_config = ReceiverConfig { rings, builder, consumer_bytes_per_s: config.consumer_bytes_per_s };
-        let receiver = match &pool {
+        let mut receiver = match &pool {
             Some(pool) => Receiver::with_pool(receiver_config, pool.config, memories.remove(0), sink)?,
             None => Receiver::with_memories(receiver_config, memories, sink)?,
         };
+        config.shares.into_iter().try_for_each(|share| receiver.change_share(share))?;
+        receiver.begin_at(first_number);
         let sockets = CmSockets::bind(backend.address().ip)?;
         let listener = CmListener::new(boards.len());
         let (mtu, rnr_timer, reopen_ps) = (config.mtu, config.rnr_timer, config.reopen_ps);
@@ -273,6 +281,15 @@ impl<S: EventSink> Session<S> {
             self.cm_due_ps = 0; // a queue pair is in error: look after it at once
         }
         Ok(())
+    }
+
+    /// The destination table changes at an announced event. A session that has begun with [`SessionConfig::shares`] goes on
+    /// so from there.
+    ///
+    /// # Errors
+    /// [`ShareError`] if events that have begun would move, or changes are not announced in order.
+    pub fn change_share(&mut self, share: Share) -> Result<(), ShareError> {
+        self.core.receiver.change_share(share)
     }
 
     /// The run has so many events; boards that have sent theirs get no more credits.

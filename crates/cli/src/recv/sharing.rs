@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! This server's part of a run that several share, as it is announced while the run goes on.
+//! Promise: a change that comes too late moves no event, and is a fault of the run.
+//! Source: issue F (a dying server is taken out at an announced event number).
+
+use super::arguments::RunArguments;
+use super::Sink;
+use crate::farm::Farm;
+use crate::screen::say;
+use penstock_readout::session::Session;
+use penstock_readout::Share;
+
+pub struct Sharing {
+    farm: Farm,
+    /// Changes that could not be made.
+    pub faults: Vec<String>,
+}
+
+impl Sharing {
+    /// None: all events are this server's.
+    pub fn open(arguments: &RunArguments) -> Result<Option<Sharing>, String> {
+        let Some((file, server)) = arguments.servers.as_deref().zip(arguments.server) else { return Ok(None) };
+        let sharing = Sharing { farm: Farm::open(file, server)?, faults: Vec::new() };
+        if sharing.shares().iter().all(|share| share.index.is_none()) {
+            let file = file.display();
+            say(format_args!(
+                "WARNING: server {server} is in no table of {file}: no event is its own until it is put in"
+            ));
+        }
+        Ok(Some(sharing))
+    }
+
+    /// What is announced until now.
+    pub fn shares(&self) -> Vec<Share> {
+        self.farm.servers().shares(self.farm.server()).collect()
+    }
+
+    /// Takes what was announced since the last look.
+    pub fn look(&mut self, session: &mut Session<Sink>) {
+        let known = match self.farm.look() {
+            None => return,
+            Some(Err(error)) => return say(format_args!("WARNING: {error}; the table stays as it was")),
+            Some(Ok(known)) => known,
+        };
+        for share in self.shares().into_iter().skip(known) {
+            let Share { from_event, servers, index } = share;
+            match session.change_share(share) {
+                Ok(()) => say(match index {
+                    Some(index) => {
+                        format!("from event {from_event} on this server takes those that are {index} modulo {servers}")
+                    }
+                    None => format!("from event {from_event} on no event is this server's"),
+                }),
+                Err(error) => {
+                    say(format_args!("WARNING: {error}"));
+                    self.faults.push(error.to_string());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several `penstock recv` share a run by the destination table, as announced in a file that they read while they run.
+
+Promise checked: each event is stored by the server whose it is; those that a dead server had are named one by one.
+"""
+
+import json
+import signal
+import subprocess
+import time
+
+import pyarrow.parquet as pq
+import pytest
+from veth import ended, first_board
+
+pytestmark = pytest.mark.usefixtures("namespaces")
+
+RUN, CHANGE = 900, 700
+
+
+def test_a_server_that_dies_is_taken_out_at_an_announced_event_and_its_lost_events_are_named(network, built, tmp_path):
+    subprocess.run(["ip", "-n", f"{network.name}-s", "addr", "add", "10.77.0.2/16", "dev", "veth0"], check=True)
+    table = tmp_path / "servers.toml"
+    table.write_text("live = [0, 1]\n")
+    out = [tmp_path / f"run{server}" for server in (0, 1)]
+    stored = (RUN - CHANGE) + CHANGE // 2
+
+    def recv(server: int, *options: object) -> subprocess.Popen:
+        here = ("--servers", table, "--server", server, "--ip", f"10.77.0.{server + 1}", "--out", out[server])
+        boards = [first_board(8 * server + k) for k in range(2)]
+        return network.recv(*boards, *here, "--flush", 100, "--event-timeout", 5000, *options)
+
+    def send(server: int) -> subprocess.Popen:
+        # The queue pairs of the same two boards to another server.
+        here = ("--servers", table, "--server", server, "--ip", first_board(8 * server), "--boards", 2)
+        what = ("-n", RUN, "-l", 2000, "--rate", 400, "--ack-timeout", 16)
+        return network.start("b", *map(str, (built / "penstock", "send", "--iface", "veth1", *here, *what)))
+
+    receivers = [recv(0, "--events", stored), recv(1)]
+    network.sees("01004D0A:12B7")
+    network.sees("02004D0A:12B7")
+    senders = [send(0), send(1)]
+    time.sleep(0.9)
+    receivers[1].kill()
+    senders[1].kill()
+    table.write_text(f"live = [0, 1]\n[[change]]\nfirst = {CHANGE}\nlive = [0]\n")
+
+    result = ended(receivers[0])
+    builder = result.json()["readout"]["builder"]
+    assert result.status == 0, f"{result.stdout}\n{result.stderr}"
+    assert (builder["events_complete"], builder["events_incomplete"]) == (stored, 0)
+    assert f"from event {CHANGE} on this server takes those that are 0 modulo 1" in result.stderr
+    assert ended(senders[0]).status == 0
+    assert receivers[1].wait() == -signal.SIGKILL
+
+    command = [built / "penstock", "check", "--recover", "--servers", table, "--json", *out]
+    check = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert check.returncode == 1, check.stderr
+    lost = json.loads(check.stdout)["missing_of"]
+    assert [of["server"] for of in lost] == [1] and lost[0]["events"] == len(lost[0]["numbers"]) > 0
+    kept = [pq.read_table(folder, columns=["event_number"])["event_number"].to_pylist() for folder in out]
+    assert kept[0] == [*range(0, CHANGE, 2), *range(CHANGE, RUN)]
+    assert kept[1] and all(event % 2 == 1 for event in kept[1])
+    assert sorted([*kept[1], *lost[0]["numbers"]]) == list(range(1, CHANGE, 2)), "each of its events once"
