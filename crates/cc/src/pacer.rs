@@ -36,7 +36,7 @@ impl Pacer {
     pub fn grant(&mut self, rate: Rate, cycles: u32, unlimited: bool, waits: bool) {
         self.unlimited = unlimited;
         let grant = i64::from(rate.0) * i64::from(cycles);
-        let restart = unlimited || self.credit >= self.kept(grant, waits);
+        let restart = unlimited || self.credit >= self.cycle(grant, waits).0;
         self.credit = if restart { grant } else { self.credit + grant };
     }
 
@@ -52,35 +52,30 @@ impl Pacer {
             self.credit = grant;
             return;
         }
+        let (kept, cycle) = self.cycle(grant, waits);
         // Of so few visits no product overflows: a grant is below 2^40.
         const FEW: u64 = 1 << 20;
-        let kept = self.kept(grant, waits);
         if visits <= FEW && self.credit + grant * (visits as i64 - 1) < kept {
             // still growing before the last one
             self.credit += grant * visits as i64;
-        } else {
-            self.skip_around(visits, grant, kept);
+            return;
         }
-    }
-
-    /// The credit grows, starts again, and grows, in a cycle.
-    #[inline(never)]
-    fn skip_around(&mut self, visits: u64, grant: i64, kept: i64) {
+        // It grows, starts again, and grows, in a cycle.
         let growing = visits_to(kept - self.credit, grant);
-        self.credit = if visits <= growing {
-            self.credit + grant * visits as i64
-        } else {
-            let cycle = visits_to(kept, grant).max(1);
-            grant * (1 + (visits - growing - 1) % cycle) as i64
+        self.credit = match visits.checked_sub(growing) {
+            None | Some(0) => self.credit + grant * visits as i64,
+            Some(around) => grant * (1 + (around - 1) % cycle) as i64,
         };
     }
 
-    /// The credit with which a flow starts again.
-    fn kept(&self, grant: i64, waits: bool) -> i64 {
-        if waits {
-            FULL.min(grant * i64::from(self.turn))
-        } else {
-            0
+    /// The credit with which a flow starts again, and after how many visits it then has as much.
+    #[inline]
+    fn cycle(&self, grant: i64, waits: bool) -> (i64, u64) {
+        let turn = grant * i64::from(self.turn);
+        match waits {
+            false => (0, 1),
+            true if grant == 0 || turn > FULL => (FULL.min(turn), visits_to(FULL.min(turn), grant).max(1)),
+            true => (turn, u64::from(self.turn).max(1)),
         }
     }
 
@@ -103,6 +98,7 @@ impl Pacer {
 }
 
 /// Visits that earn as much; never, where a visit earns nothing.
+#[inline]
 fn visits_to(missing: i64, grant: i64) -> u64 {
     match (missing, grant) {
         (..=0, _) => 0,

@@ -177,10 +177,12 @@ impl State {
         self.since_cut = self.since_cut.saturating_add(u32::try_from(span).unwrap_or(u32::MAX));
         let (elapsed, mut decays) = rounds(self.alpha_elapsed, span, params.alpha_interval);
         self.alpha_elapsed = elapsed;
-        while decays > 0 && self.alpha_full > 0 {
-            self.alpha_full = decayed(self.alpha_full, params.g_shift);
+        let mut alpha_full = self.alpha_full;
+        while decays > 0 && alpha_full > 0 {
+            alpha_full = decayed(alpha_full, params.g_shift);
             decays -= 1;
         }
+        self.alpha_full = alpha_full;
     }
 
     fn run_increase(&mut self, span: u64, params: &DcqcnParams) {
@@ -354,11 +356,11 @@ fn rounds(count: u32, span: u64, interval: u32) -> (u32, u64) {
     }
 }
 
-/// `floor(alpha * (1 - 2^-shift))`.
+/// `floor(alpha * (1 - 2^-shift))`: what is taken away is rounded up.
 #[inline]
 fn decayed(alpha_full: u32, shift: u8) -> u32 {
-    let scaled = (u64::from(alpha_full) << shift) - u64::from(alpha_full);
-    (scaled >> shift) as u32
+    let alpha = i64::from(alpha_full);
+    (alpha + (-alpha >> shift)) as u32
 }
 
 /// Counts `amount` towards `limit`; at the limit the counter fires and keeps what is left over,
