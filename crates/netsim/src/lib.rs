@@ -23,6 +23,7 @@ mod link;
 mod node;
 mod pause;
 mod port;
+mod prefetch;
 mod queue;
 mod renewal;
 pub mod report;

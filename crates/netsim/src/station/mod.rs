@@ -20,6 +20,7 @@ use penstock_wire::{MacAddr, MacControl, Packet, ParseError, Qpn};
 use crate::flow::Endpoint;
 use crate::node::{Frame, Node, Outbox, PortId};
 use crate::pause::{quanta_bytes, PauseState, CLASSES};
+use crate::prefetch::prefetch_all;
 use crate::trace::TraceSink;
 use crate::units::Time;
 use endpoint_table::{EndpointTable, Key};
@@ -84,6 +85,8 @@ enum Kind {
 }
 
 struct Slot {
+    /// By what it is found.
+    key: Key,
     kind: Kind,
     /// The classes in whose list of ready endpoints it is, bit i for class i.
     listed: u8,
@@ -159,6 +162,8 @@ impl Slot {
 #[repr(C)]
 pub struct Station {
     slots: Vec<Slot>,
+    /// The queue pair of the first slot.
+    first_qpn: u32,
     /// Until when the port sends what it was given.
     busy_until: Time,
     /// The SEND timer that is set.
@@ -185,6 +190,7 @@ impl Station {
         Station {
             config,
             slots: Vec::new(),
+            first_qpn: 0,
             by_key: EndpointTable::default(),
             senders: Vec::new(),
             ready: Default::default(),
@@ -211,36 +217,37 @@ impl Station {
         // A second sender to the same queue pair is a mistake that the receiver will count; the first hears of CNMs.
         self.by_key.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
         self.senders.push(self.slots.len() as u32);
-        Ok(self.push(Kind::Sender(sender)))
+        Ok(self.push(Key::Sender(local.qpn), Kind::Sender(sender)))
     }
 
     /// Adds a receiver and returns its index, which is its channel in traces. To be called before the run.
     pub fn add_rc_receiver(&mut self, receiver: RcReceiver) -> Result<usize, StationError> {
         let local = receiver.responder().config().local;
         self.claim("receiver", local.ip, local.qpn, Key::Receiver(local.qpn))?;
-        Ok(self.push(Kind::Receiver(receiver)))
+        Ok(self.push(Key::Receiver(local.qpn), Kind::Receiver(receiver)))
     }
 
     /// Adds a TCP sender and returns its index, which is its channel in traces. To be called before the run.
     pub fn add_tcp_sender(&mut self, sender: TcpFlowSender) -> Result<usize, StationError> {
-        self.claim_tcp("TCP sender", sender.config())?;
+        let key = self.claim_tcp("TCP sender", sender.config())?;
         self.senders.push(self.slots.len() as u32);
-        Ok(self.push(Kind::TcpSender(sender)))
+        Ok(self.push(key, Kind::TcpSender(sender)))
     }
 
     /// Adds a TCP receiver and returns its index, which is its channel in traces. To be called before the run.
     pub fn add_tcp_receiver(&mut self, receiver: TcpFlowReceiver) -> Result<usize, StationError> {
-        self.claim_tcp("TCP receiver", receiver.config())?;
-        Ok(self.push(Kind::TcpReceiver(receiver)))
+        let key = self.claim_tcp("TCP receiver", receiver.config())?;
+        Ok(self.push(key, Kind::TcpReceiver(receiver)))
     }
 
-    fn claim_tcp(&mut self, what: &'static str, config: &TcpConfig) -> Result<(), StationError> {
+    fn claim_tcp(&mut self, what: &'static str, config: &TcpConfig) -> Result<Key, StationError> {
         let (ip, local, peer) = (self.config.ip, config.local, config.peer);
         if local.ip != ip {
             return Err(StationError::WrongAddress { ip, found: local.ip, what });
         }
-        let free = self.by_key.insert(Key::Tcp(peer.ip, peer.port, local.port), self.slots.len() as u32);
-        free.then_some(()).ok_or(StationError::PortTaken { ip, port: local.port, peer: peer.ip, peer_port: peer.port })
+        let key = Key::Tcp(peer.ip, peer.port, local.port);
+        let free = self.by_key.insert(key, self.slots.len() as u32);
+        free.then_some(key).ok_or(StationError::PortTaken { ip, port: local.port, peer: peer.ip, peer_port: peer.port })
     }
 
     fn claim(&mut self, what: &'static str, found: Ipv4Addr, qpn: Qpn, key: Key) -> Result<(), StationError> {
@@ -252,9 +259,22 @@ impl Station {
         free.then_some(()).ok_or(StationError::QpnTaken { ip, qpn, what })
     }
 
-    fn push(&mut self, kind: Kind) -> usize {
-        self.slots.push(Slot { kind, listed: 0, armed: Armed::default() });
+    fn push(&mut self, key: Key, kind: Kind) -> usize {
+        if let (true, Key::Sender(qpn) | Key::Receiver(qpn)) = (self.slots.is_empty(), key) {
+            self.first_qpn = qpn.value();
+        }
+        self.slots.push(Slot { key, kind, listed: 0, armed: Armed::default() });
         self.slots.len() - 1
+    }
+
+    /// The endpoint of a queue pair. Queue pairs are mostly numbered on, and then it is found without the table.
+    #[inline]
+    fn index_of(&self, qpn: Qpn, key: Key) -> Option<u32> {
+        let likely = qpn.value().wrapping_sub(self.first_qpn);
+        match self.slots.get(likely as usize) {
+            Some(slot) if slot.key == key => Some(likely),
+            _ => self.by_key.get(key),
+        }
     }
 
     /// The sender at this index, if a sender is there.
@@ -395,6 +415,7 @@ impl Station {
                 self.ready_classes &= !(1 << class);
             }
             let slot = &mut self.slots[index as usize];
+            prefetch_all(slot);
             slot.listed &= !(1 << class);
             if slot.class() != class {
                 // What it has to send has become of another class since it was listed.
@@ -443,7 +464,9 @@ impl Station {
         }
         for at in 0..self.senders.len() {
             let index = self.senders[at];
-            let endpoint = self.slots[index as usize].endpoint();
+            let slot = &mut self.slots[index as usize];
+            prefetch_all(slot);
+            let endpoint = slot.endpoint();
             let class = endpoint.class() % CLASSES;
             if changed >> class & 1 == 1 {
                 endpoint.on_pause(now, paused >> class & 1 == 1);
@@ -457,7 +480,7 @@ impl Station {
         let index = match packet {
             Packet::Roce(roce) => {
                 let (qpn, is_request) = (roce.bth.dest_qpn, roce.bth.opcode.is_rc_request());
-                self.by_key.get(if is_request { Key::Receiver(qpn) } else { Key::Sender(qpn) })
+                self.index_of(qpn, if is_request { Key::Receiver(qpn) } else { Key::Sender(qpn) })
             }
             Packet::Cnm(cnm) => {
                 let flow = &cnm.flow_tuple;
@@ -475,6 +498,7 @@ impl Station {
             return;
         };
         let (now, slot) = (out.now(), &mut self.slots[index as usize]);
+        prefetch_all(slot);
         endpoint!(slot, inner => inner.on_packet(now, packet));
         self.serve(index, out);
     }
@@ -490,6 +514,7 @@ impl Station {
 
     fn wake(&mut self, now: Time, index: u32, out: &mut Outbox) {
         let slot = &mut self.slots[index as usize];
+        prefetch_all(slot);
         slot.armed.pop();
         if slot.next_timeout().is_some_and(|at| at <= now) {
             slot.endpoint().on_timeout(now);
@@ -508,6 +533,10 @@ impl Node for Station {
     }
 
     fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
+        if let [only] = &self.slots[..] {
+            // it is fetched while the packet is looked at
+            prefetch_all(only);
+        }
         self.stats.rx_frames += 1;
         if frame.fcs_ok() {
             self.handle_packet(frame.packet(), out);
