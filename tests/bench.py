@@ -94,8 +94,8 @@ def polling_rows() -> list[dict]:
     rows = []
     for at in polling_bench.costs(REPO / "target/release/penstock") or []:
         name = f"--poll {at.mode}, {at.rate} events/s of {polling_bench.BOARDS} boards"
-        rows.append(row(f"{name}: in the kernel, median", at.median_us, "us", None, "lower", POLLING))
-        rows.append(row(f"{name}: in the kernel, 99 %", at.p99_us, "us", None, "lower", POLLING))
+        rows.append(row(f"{name}: last frame to message handed on, median", at.median_us, "us", None, "lower", POLLING))
+        rows.append(row(f"{name}: last frame to message handed on, 99 %", at.p99_us, "us", None, "lower", POLLING))
         rows.append(row(f"{name}: CPU time", at.cpu_percent, "%", None, "lower", POLLING))
     return rows
 

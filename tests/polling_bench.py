@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each way to poll costs: `.venv/bin/python tests/polling_bench.py`, or `make bench`.
 
-Promise: the same boards for each mode, one after the other; frames are stamped by the kernel when they arrive, and by
-`penstock recv` when it looks at them (the first of each batch). CPU time is that of the receiving thread.
+Promise: the same boards for each mode, one after the other; each message is timed, from the kernel's stamp of its last
+frame until `penstock recv` hands it on. CPU time is that of the receiving thread. Boards and receiver have a CPU each:
+where the scheduler puts both on one, a mode is as late as the boards let it, and the table says nothing of the mode.
 """
 
+import os
 import signal
 import sys
 import tempfile
@@ -49,7 +51,7 @@ def costs(binary: Path) -> list[Cost] | None:
     if not allowed():
         return None
     with tempfile.TemporaryDirectory() as state:
-        network = Network(binary, Path(state))
+        network = Network(binary, Path(state), cpus=dict(zip("sb", sorted(os.sched_getaffinity(0)), strict=False)))
         try:
             network.make(BOARDS)
             return [cost(network, mode, rate) for rate in RATES for mode in MODES]

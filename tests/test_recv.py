@@ -113,6 +113,7 @@ def test_boards_send_into_one_pool_and_one_that_writes_is_told_why_it_cannot(net
     assert (builder["events_complete"], builder["events_incomplete"]) == (60, 0)
     assert [board["messages"] for board in sent["boards"]] == [60] * 8
     assert sums(received, "rx_send_requests") == 480
+    assert received["latency"]["samples"] == 480, "each message counts once, however many are taken at a time"
 
     sender = network.send("--boards", 1, "-l", 3000)
     result = ended(network.recv(first_board(), "--srq", 8, "--seconds", 3))

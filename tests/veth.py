@@ -44,6 +44,7 @@ class Network:
     state: Path
     name: str = field(default_factory=lambda: f"pstk{os.getpid()}")
     running: list[subprocess.Popen] = field(default_factory=list)
+    cpus: dict[str, int] = field(default_factory=dict)  # by end: the only CPU of its processes
 
     def make(self, boards: int) -> None:
         server, board = f"{self.name}-s", f"{self.name}-b"
@@ -68,7 +69,8 @@ class Network:
 
     def start(self, end: str, *command: str, stdin: int | None = None) -> subprocess.Popen:
         """A process at the server's (s) or the boards' (b) end."""
-        full = ["ip", "netns", "exec", f"{self.name}-{end}", *command]
+        pinned = ["taskset", "-c", str(self.cpus[end])] if end in self.cpus else []
+        full = [*pinned, "ip", "netns", "exec", f"{self.name}-{end}", *command]
         env = {**os.environ, "XDG_STATE_HOME": str(self.state)}
         pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(full, text=True, env=env, **pipes)

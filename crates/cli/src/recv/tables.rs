@@ -226,7 +226,7 @@ fn totals(report: &SessionReport) -> String {
     if let Some(latency) = &report.latency {
         let us = |ns: u64| ns as f64 / 1e3;
         let (median, p99) = (us(latency.median_ns), us(latency.p99_ns));
-        text += &format!(", frames looked at after {median:.1} us (median), {p99:.1} us (99 %)");
+        text += &format!(", messages handed on after {median:.1} us (median), {p99:.1} us (99 %)");
     }
     text
 }

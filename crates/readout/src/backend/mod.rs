@@ -249,7 +249,7 @@ pub trait Backend {
     /// Counts of one board's queue pair, all its lives together; empty where the device does not tell.
     fn board_counters(&self, board: u16) -> Counters;
 
-    /// How long messages lay in the kernel or the NIC before they were looked at; none where nobody knows.
+    /// How long it took from a message's arrival until `poll` handed it out; none where nobody knows when it came.
     fn latencies(&self) -> Option<&Latencies> {
         None
     }

@@ -68,7 +68,10 @@ pub struct PacketBackend {
     block: BytesMut,
     replies: Vec<Bytes>,
     last_frame_ps: u64,
+    /// Of every message: from its last frame's arrival at the interface until it is handed out.
     latencies: Latencies,
+    /// When the last frames came of messages that are about to be handed out.
+    arrivals: Vec<SystemTime>,
     received: u64,
     dropped: u64,
     bad_icrc: u64,
@@ -114,6 +117,7 @@ impl PacketBackend {
             replies: Vec::new(),
             last_frame_ps: 0,
             latencies: Latencies::default(),
+            arrivals: Vec::new(),
             received: 0,
             dropped: 0,
             bad_icrc: 0,
@@ -127,18 +131,16 @@ impl PacketBackend {
         let now_ps = self.clock.now_ps();
         let (responders, block) = (&mut self.responders, &mut self.block);
         let (bad_icrc, malformed) = (&mut self.bad_icrc, &mut self.malformed);
-        let (latencies, mut since) = (&mut self.latencies, Some(SystemTime::now()));
+        let arrivals = &mut self.arrivals;
         let frames = self.socket.receive(BATCH, |frame, arrived| {
-            // The first of a batch: those behind it wait for it and not for the clock.
-            if let Some(waited) = since.take().and_then(|now| now.duration_since(arrived).ok()) {
-                latencies.record(waited.as_nanos() as u64);
-            }
+            let before = out.len();
             block.extend_from_slice(frame);
             match RocePacket::parse(&block.split().freeze()) {
                 Ok(packet) => responders.handle(now_ps, &packet, memory, out),
                 Err(ParseError::BadIcrc { .. }) => *bad_icrc += 1,
                 Err(_) => *malformed += 1,
             }
+            arrivals.extend((before..out.len()).map(|_| arrived));
             out.len() < ENOUGH
         });
         self.received += frames as u64;
@@ -152,6 +154,13 @@ impl PacketBackend {
         let sent = self.socket.send(&self.replies).unwrap_or(0);
         self.send_err += (self.replies.len() - sent) as u64;
         self.replies.clear();
+        if !self.arrivals.is_empty() {
+            let now = SystemTime::now();
+            for arrived in self.arrivals.drain(..) {
+                // A clock that was set back since makes it nothing.
+                self.latencies.record(now.duration_since(arrived).map_or(0, |waited| waited.as_nanos() as u64));
+            }
+        }
         true
     }
 }
