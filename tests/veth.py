@@ -46,14 +46,15 @@ class Network:
     running: list[subprocess.Popen] = field(default_factory=list)
     cpus: dict[str, int] = field(default_factory=dict)  # by end: the only CPU of its processes
 
-    def make(self, boards: int) -> None:
+    def make(self, boards: int, ip: str | None = SERVER_IP) -> None:
+        """`ip` is the server's address; none: its end only carries frames."""
         server, board = f"{self.name}-s", f"{self.name}-b"
         lines = [f"netns add {server}", f"netns add {board}"]
         lines += [f"link add veth0 netns {server} mtu {MTU} type veth peer name veth1 netns {board} mtu {MTU}"]
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
-        ends = ((server, "veth0", [SERVER_IP]), (board, "veth1", [first_board(k) for k in range(boards)]))
+        ends = ((server, "veth0", [ip] if ip else []), (board, "veth1", [first_board(k) for k in range(boards)]))
         for namespace, end, addresses in ends:
-            lines = [f"addr add {ip}/16 dev {end}" for ip in addresses] + [f"link set {end} up", "link set lo up"]
+            lines = [f"addr add {at}/16 dev {end}" for at in addresses] + [f"link set {end} up", "link set lo up"]
             batch = ["ip", "-n", namespace, "-batch", "-"]
             subprocess.run(batch, input="\n".join(lines), text=True, check=True)
 

@@ -126,8 +126,6 @@ pub struct RingCounters {
 #[derive(Debug)]
 struct Pool {
     free: VecDeque<u32>,
-    /// So many stay free until [`Ring::draw_reserve`].
-    reserve: usize,
     posted: u32,
 }
 
@@ -179,14 +177,13 @@ impl Ring {
         })
     }
 
-    /// Slots in no order, for SENDs: every receive is a free slot's, and whoever is served first fills it. So many of them
-    /// are a reserve.
+    /// Slots in no order, for SENDs: every receive is a free slot's, and whoever is served first fills it.
     ///
     /// # Errors
     /// As [`Self::with_memory`].
-    pub fn pool(config: RingConfig, memory: RingMemory, reserve: usize) -> Result<Ring, RingConfigError> {
+    pub fn pool(config: RingConfig, memory: RingMemory) -> Result<Ring, RingConfigError> {
         let free = VecDeque::from_iter(0..config.slots);
-        let pool = Some(Pool { free, reserve, posted: 0 });
+        let pool = Some(Pool { free, posted: 0 });
         Ok(Ring { pool, ..Ring::with_memory(config, memory)? })
     }
 
@@ -219,8 +216,8 @@ impl Ring {
 
     /// Hands out the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or [`NO_SLOT`].
     pub fn take_receives(&mut self, mut post: impl FnMut(RecvWr)) {
-        if let Some(kept) = self.pool.as_ref().map(|pool| pool.reserve) {
-            return self.take_pool(kept, usize::MAX, post);
+        if self.pool.is_some() {
+            return self.take_pool(post);
         }
         for _ in 0..std::mem::take(&mut self.spent_receives) {
             post(RecvWr { wr_id: NO_SLOT, va: self.config.va, len: 0 });
@@ -235,25 +232,14 @@ impl Ring {
         }
     }
 
-    /// The same of so many slots of a pool's reserve at most.
-    pub fn draw_reserve(&mut self, most: usize, post: impl FnMut(RecvWr)) {
-        self.take_pool(0, most, post);
-    }
-
-    /// Slots of a pool that neither hold a message nor have a receive.
-    pub fn free(&self) -> usize {
-        self.pool.as_ref().map_or(0, |pool| pool.free.len())
-    }
-
     /// Slots of a pool that hold a message.
     pub fn held(&self) -> u32 {
         self.pool.as_ref().map_or(0, |pool| self.config.slots - pool.posted - pool.free.len() as u32)
     }
 
-    fn take_pool(&mut self, kept: usize, most: usize, mut post: impl FnMut(RecvWr)) {
+    fn take_pool(&mut self, mut post: impl FnMut(RecvWr)) {
         let Some(pool) = &mut self.pool else { return };
-        let count = pool.free.len().saturating_sub(kept).min(most);
-        for slot in pool.free.drain(..count) {
+        for slot in pool.free.drain(..) {
             self.slots[slot as usize] = Slot::Posted;
             pool.posted += 1;
             let va = self.config.va + u64::from(slot) * u64::from(self.config.slot_bytes);

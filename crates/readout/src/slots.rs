@@ -7,7 +7,6 @@
 
 use std::collections::TryReserveError;
 
-use penstock_transport::RecvWr;
 use penstock_wire::Payload;
 
 use crate::receiver::ReceiverError;
@@ -17,8 +16,6 @@ use crate::sys::RingMemory;
 /// What a pool of slots does before it is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Slots that get no receive until [`Receiver::draw_reserve`](crate::Receiver::draw_reserve).
-    pub reserve: u32,
     /// Fragments that wait for others may be copied out of the pool, so many at a time, while more than half of its slots
     /// hold fragments. Memory for a copy is taken when it is first needed.
     pub copies: u32,
@@ -94,7 +91,7 @@ impl Slots {
     ) -> Result<Slots, ReceiverError> {
         let ring = |(board, (ring, memory)): (usize, (&RingConfig, RingMemory))| {
             let made = match pool {
-                Some(pool) => Ring::pool(*ring, memory, pool.reserve as usize),
+                Some(_) => Ring::pool(*ring, memory),
                 None => Ring::with_memory(*ring, memory),
             };
             made.map_err(|reason| ReceiverError::Ring { board, reason })
@@ -132,16 +129,6 @@ impl Slots {
     pub fn ring_mut(&mut self, board: u16) -> Option<&mut Ring> {
         let at = self.at(board);
         self.rings.get_mut(at)
-    }
-
-    /// See [`Ring::draw_reserve`].
-    pub fn draw_reserve(&mut self, most: usize, post: impl FnMut(RecvWr)) {
-        self.rings[0].draw_reserve(most, post);
-    }
-
-    /// Receives that events wait for can still be posted: a reserve, or memory for copies.
-    pub fn can_let_in(&self) -> bool {
-        self.rings[0].free() > 0 || !self.copies.free.is_empty() || self.copies.buffers.len() < self.copies.most
     }
 
     /// See [`Ring::unfilled`].

@@ -90,9 +90,8 @@ impl Bench {
         let shape = RingConfig { slots, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
         let memory = RingMemory::allocate(shape.len(), Pages::Normal).unwrap();
         let (mapping, len) = (memory.mapping().clone(), shape.len());
-        let pool = PoolSpec { memory: mapping.clone(), len, max_receives: slots, low: slots / 8 };
-        let shared = backend.share_receives(&pool).unwrap();
-        assert!(shared.keeps_room);
+        let pool = PoolSpec { memory: mapping.clone(), len, max_receives: slots, low: slots / 8, boards: BOARDS };
+        let base = backend.share_receives(&pool).unwrap();
         let boards = (0..BOARDS).map(|number| {
             let spec = QpSpec { board: number, memory: mapping.clone(), len, max_receives: slots };
             let local = backend.create_qp(&spec).unwrap();
@@ -105,9 +104,9 @@ impl Bench {
         });
         let boards = boards.collect();
         let builder = BuilderConfig { sources: NonZeroU16::new(BOARDS).unwrap(), ..BuilderConfig::default() };
-        let rings = vec![RingConfig { va: shared.base, rkey: 0, ..shape }];
+        let rings = vec![RingConfig { va: base, rkey: 0, ..shape }];
         let config = ReceiverConfig { rings, builder, consumer_bytes_per_s: None };
-        let pool = PoolConfig { reserve: 0, copies };
+        let pool = PoolConfig { copies };
         let receiver = Receiver::with_pool(config, pool, memory, Exact::default()).unwrap();
         Bench { backend, receiver, boards, done: Vec::new(), now: 0 }
     }

@@ -47,32 +47,29 @@ fn the_packets_before_an_rnr_nak_land_in_a_free_slot_and_stay() {
 }
 
 #[test]
-fn a_pool_hands_slots_to_whoever_comes_first_and_keeps_a_reserve() {
+fn a_pool_hands_out_every_free_slot_and_holds_what_was_filled() {
     let config = RingConfig { va: VA, rkey: 0, slots: 8, slot_bytes: SLOT };
     let memory = RingMemory::allocate(config.len(), Pages::Normal).unwrap();
-    let mut pool = Ring::pool(config, memory, 2).unwrap();
+    let mut pool = Ring::pool(config, memory).unwrap();
     let taken = |pool: &mut Ring| {
         let mut slots = Vec::new();
         pool.take_receives(|wr| slots.push(wr.wr_id));
         slots
     };
-    assert_eq!((taken(&mut pool), pool.posted()), ((0..6).collect(), 6));
+    assert_eq!((taken(&mut pool), pool.posted()), ((0..8).collect(), 8));
     fill(&mut pool, 4, 9);
-    fill(&mut pool, 6, 9); // has no receive: nobody may write there
-    assert_eq!(pool.counters().writes_refused, 1);
     for slot in [4, 1] {
         pool.complete(slot, SLOT).unwrap();
     }
     assert_eq!(pool.message(4), [9; SLOT as usize]);
     assert_eq!(pool.complete(4, 1), Err(RingError::NotPosted { slot: 4 }), "it is held");
     assert_eq!(pool.complete(u32::MAX, 1), Err(RingError::NotPosted { slot: u32::MAX }));
-    assert_eq!(taken(&mut pool), [], "the reserve stays");
-    let mut drawn = Vec::new();
-    pool.draw_reserve(1, |wr| drawn.push(wr.wr_id));
-    assert_eq!((drawn, pool.posted()), (vec![6], 5));
+    fill(&mut pool, 4, 7); // it is held: nobody may write there
+    assert_eq!((pool.counters().writes_refused, pool.message(4)[0]), (1, 9));
+    assert_eq!(taken(&mut pool), []);
     pool.release(4);
     pool.unfilled(2);
-    assert_eq!((taken(&mut pool), pool.posted()), (vec![7], 5), "first the reserve is filled up again");
+    assert_eq!((taken(&mut pool), pool.posted()), (vec![4, 2], 7));
     pool.unfilled(1); // is held, and stays so
     assert_eq!(pool.message(1).len(), SLOT as usize);
 }

@@ -13,8 +13,7 @@ use penstock_readout::session::{BoardSpec, Opens, Session, SessionConfig};
 use penstock_readout::{BuilderConfig, Discard};
 use penstock_transport::{CmHost, CmListener, Memory, RecvOpcode, RecvStatus, RecvWr, Refusal};
 use penstock_wire::{
-    CmInfo, CmMessage, CmTransmit, FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn, RnrTimer, CM_LEN,
-    CM_REQUEST_PORT,
+    CmInfo, CmMessage, CmTransmit, FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn, CM_LEN, CM_REQUEST_PORT,
 };
 
 const SLOT_BYTES: u32 = 256;
@@ -55,7 +54,7 @@ impl Backend for Nic {
         LocalAddress::of_ip(self.ip, MacAddr([2, 0, 0, 0, 0, 1]))
     }
 
-    fn share_receives(&mut self, _pool: &PoolSpec) -> Result<SharedPool, BackendError> {
+    fn share_receives(&mut self, _pool: &PoolSpec) -> Result<u64, BackendError> {
         Err(BackendError::NoPool)
     }
 
@@ -65,10 +64,6 @@ impl Backend for Nic {
 
     fn ran_low(&mut self) -> u64 {
         0
-    }
-
-    fn set_rnr_timer(&mut self, _board: u16, _timer: RnrTimer) -> Result<(), BackendError> {
-        Ok(())
     }
 
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {

@@ -12,7 +12,7 @@ use crate::{
 };
 use penstock_cc::NotificationPoint;
 use penstock_wire::{
-    AethRepr, Credits, Ecn, NakCode, Opcode, Operation, Position, Psn, RethRepr, RnrTimer, RocePacket, Syndrome,
+    AethRepr, Credits, Ecn, NakCode, Opcode, Operation, Position, Psn, RethRepr, RocePacket, Syndrome,
 };
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -91,11 +91,6 @@ impl Responder {
             counters: ResponderCounters::default(),
             config,
         }
-    }
-
-    /// The wait that RNR NAKs ask for from now on.
-    pub fn set_rnr_timer(&mut self, timer: RnrTimer) {
-        self.config.rnr_timer = timer;
     }
 
     /// Takes one packet at `now`, in picoseconds. Packets that are not the peer's for this queue pair

@@ -109,7 +109,7 @@ pub struct MemoryArguments {
     /// Rings on huge pages
     #[arg(long)]
     pub huge_pages: bool,
-    /// Slots that all boards share, which must SEND: one pool (a shared receive queue) in place of rings
+    /// Slots that all boards share, which must SEND: one pool in place of rings
     #[arg(long, value_name = "N", conflicts_with_all = ["slots", "rate", "latency"])]
     pub srq: Option<u32>,
     /// Fragments that may be copied out of the pool while their events wait for other boards [default: four times --srq]

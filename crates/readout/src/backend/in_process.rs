@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 
 use penstock_transport::{Memory, RecvWr};
-use penstock_wire::{Ipv4Addr, MacAddr, RnrTimer, RocePacket};
+use penstock_wire::{Ipv4Addr, MacAddr, RocePacket};
 
 use super::responders::{Entropy, Responders};
 use super::{
     Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock, SharedPool,
+    SessionClock,
 };
 
 /// Packets in, packets out.
@@ -51,7 +51,7 @@ impl Backend for InProcess {
         self.address
     }
 
-    fn share_receives(&mut self, pool: &PoolSpec) -> Result<SharedPool, BackendError> {
+    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
         Ok(self.responders.share(pool))
     }
 
@@ -61,10 +61,6 @@ impl Backend for InProcess {
 
     fn ran_low(&mut self) -> u64 {
         self.responders.ran_low()
-    }
-
-    fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError> {
-        self.responders.set_rnr_timer(board, timer)
     }
 
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The receives of a pool where queue pairs are ours: who may take one.
+//! The receives of a pool: which board may take one.
 //! Promise: a connected board that has no slot of the pool gets one, as long as there are as many slots as boards. Boards
 //! send in order, so what an event waits for comes from boards that have none, and the pool never stands still.
-//! Source: IBTA 9.7.5.2.8 (RNR NAK: a responder that cannot take a message now; it need not say why).
+//! Source: IBTA 9.7.5.2.8 (RNR NAK: a responder that cannot take a message now; it need not say why). The shared receive
+//! queue of a NIC (SRQ, IBTA 10.2.9) serves whoever asks first, and can promise none of this.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use penstock_transport::{QpState, RecvWr, Responder};
+use penstock_transport::RecvWr;
+
+use super::PoolSpec;
 
 /// Receives of one pool, and who has which.
 #[derive(Debug, Default)]
@@ -18,6 +21,8 @@ pub(super) struct Lending {
     has: BTreeMap<u16, u32>,
     /// Connected boards that have none.
     without: usize,
+    /// Receives that a board is given before it asks.
+    ahead: usize,
     /// With fewer receives left the pool is low.
     low: usize,
     is_low: bool,
@@ -26,9 +31,10 @@ pub(super) struct Lending {
 }
 
 impl Lending {
-    pub(super) fn new(low: u32) -> Lending {
+    pub(super) fn new(spec: &PoolSpec) -> Lending {
+        let ahead = (spec.max_receives / (2 * u32::from(spec.boards).max(1))).max(1);
         // It is empty: not worth a word.
-        Lending { low: low as usize, is_low: true, ..Lending::default() }
+        Lending { ahead: ahead as usize, low: spec.low as usize, is_low: true, ..Lending::default() }
     }
 
     pub(super) fn post(&mut self, wr: RecvWr) {
@@ -40,7 +46,7 @@ impl Lending {
     }
 
     /// A receive for the next message of `board`; none if what is left is kept for boards that have none.
-    fn lend(&mut self, board: u16) -> Option<RecvWr> {
+    pub(super) fn lend(&mut self, board: u16) -> Option<RecvWr> {
         let has_one = self.has.get(&board).is_some_and(|has| *has > 0);
         if has_one && self.free.len() <= self.without {
             return None;
@@ -55,17 +61,9 @@ impl Lending {
     }
 
     /// Receives that a board is given before it asks, and told of in its ACKs (end-to-end credits, IBTA 9.7.7.2): a board
-    /// that sends without one sends in vain. All of them together are half of the pool at most.
+    /// that sends without one sends in vain. All of them together are half of the pool, or one a board if that is more.
     pub(super) fn ahead(&self) -> usize {
-        ((self.free.len() + self.lent.len()) / (2 * self.has.len().max(1))).max(1)
-    }
-
-    /// Gives the queue pair of `board` receives, until it has so many that it has not used, as far as it may have them.
-    pub(super) fn serve(&mut self, board: u16, responder: &mut Responder, unused: usize) {
-        while responder.state() == QpState::Ready && responder.posted_receives() < unused {
-            let Some(wr) = self.lend(board) else { return };
-            responder.post_receive(wr);
-        }
+        self.ahead
     }
 
     /// A board is connected. What it had before may still be held.
@@ -99,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_last_receives_are_for_boards_that_have_none() {
-        let mut pool = Lending::new(0);
+        let mut pool = Lending { is_low: true, ..Lending::default() };
         (0..4).for_each(|slot| pool.post(RecvWr { wr_id: slot, ..RecvWr::default() }));
         (0..3).for_each(|board| pool.connect(board));
         let ids = |lent: Option<RecvWr>| lent.map(|wr| wr.wr_id);

@@ -62,7 +62,7 @@ pub struct QpSpec {
     pub max_receives: u32,
 }
 
-/// Slots that all boards SEND into, by receives of one queue.
+/// Slots that all boards SEND into.
 #[derive(Debug, Clone)]
 pub struct PoolSpec {
     pub memory: Arc<Mapping>,
@@ -71,16 +71,8 @@ pub struct PoolSpec {
     pub max_receives: u32,
     /// With fewer receives left the pool is said to run low.
     pub low: u32,
-}
-
-/// A pool as the back end serves it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedPool {
-    /// First address.
-    pub base: u64,
-    /// A connected board of which nothing lies in the pool always finds a receive, as long as there are as many slots as
-    /// boards: others are answered RNR NAK before they take the last ones. Of a NIC who asks first takes them.
-    pub keeps_room: bool,
+    /// Boards that share it.
+    pub boards: u16,
 }
 
 /// Our end, to be told to the board.
@@ -177,14 +169,17 @@ pub trait Backend {
         None
     }
 
-    /// From now on queue pairs are made that take their receives from one queue (SRQ) and their peers may write no memory;
-    /// `memory` and `max_receives` of their [`QpSpec`] are not looked at.
+    /// From now on queue pairs are made that take their receives from one pool and their peers may write no memory;
+    /// `memory` and `max_receives` of their [`QpSpec`] are not looked at. Returns the pool's first address.
+    ///
+    /// A connected board of which nothing lies in the pool always finds a receive, as long as there are as many slots as
+    /// boards: others are answered RNR NAK before they take the last ones.
     ///
     /// # Errors
-    /// The device has no such queues, or not of this size.
-    fn share_receives(&mut self, pool: &PoolSpec) -> Result<SharedPool, BackendError>;
+    /// The device cannot use so much memory.
+    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError>;
 
-    /// Posts receives of the pool.
+    /// Gives receives to the pool.
     ///
     /// # Errors
     /// There is no pool; or the device refuses.
@@ -192,12 +187,6 @@ pub trait Backend {
 
     /// How often the pool has run low since this was asked.
     fn ran_low(&mut self) -> u64;
-
-    /// The wait that RNR NAKs to a connected board ask for from now on.
-    ///
-    /// # Errors
-    /// `NoQp`; or the device refuses.
-    fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError>;
 
     /// Makes the queue pair of a board, not connected yet, over the ring's memory. Number, first PSN and key cannot be
     /// guessed.
@@ -234,7 +223,7 @@ pub trait Backend {
 
     /// Ends the queue pair of a board; nothing is written any more when it returns, and the slots of a ring stay as they are
     /// until the caller posts receives of a new one. What was received and not taken yet is appended to `out`, with what
-    /// others have received meanwhile; of a pool it may also come with later polls. A board without a queue pair is fine.
+    /// others have received meanwhile, and receives of a pool that it has not filled. A board without a queue pair is fine.
     ///
     /// # Errors
     /// The device refuses.

@@ -11,12 +11,12 @@ use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
 use penstock_transport::{Memory, Mtu, RecvWr};
-use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RnrTimer, RocePacket, UDP_PORT_ROCE};
+use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
 
 use super::responders::Responders;
 use super::{
     Backend, BackendError, Completion, Counters, Latencies, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock, SharedPool,
+    SessionClock,
 };
 use crate::sys::{drop_all, Frames, Interface, PacketSocket};
 
@@ -210,7 +210,7 @@ impl Backend for PacketBackend {
         self.warning.clone()
     }
 
-    fn share_receives(&mut self, pool: &PoolSpec) -> Result<SharedPool, BackendError> {
+    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
         Ok(self.responders.share(pool))
     }
 
@@ -220,10 +220,6 @@ impl Backend for PacketBackend {
 
     fn ran_low(&mut self) -> u64 {
         self.responders.ran_low()
-    }
-
-    fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError> {
-        self.responders.set_rnr_timer(board, timer)
     }
 
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {

@@ -9,10 +9,10 @@ use penstock_transport::{
     Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvCompletion, RecvWr, Responder, ResponderConfig,
     ResponderCounters,
 };
-use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer, RocePacket};
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
 
 use super::lending::Lending;
-use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec, SharedPool};
+use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec};
 
 /// Random bits that nobody can guess; in tests, those of a seed.
 pub type Entropy = Box<dyn FnMut() -> u32 + Send>;
@@ -59,9 +59,9 @@ impl Responders {
         Responders { ip, mac, entropy, boards, by_qpn, closed, to_reply: Vec::new(), unknown_qpn: 0, pool: None }
     }
 
-    pub(super) fn share(&mut self, spec: &PoolSpec) -> SharedPool {
-        self.pool = Some(Lending::new(spec.low));
-        SharedPool { base: FIRST_VA, keeps_room: true }
+    pub(super) fn share(&mut self, spec: &PoolSpec) -> u64 {
+        self.pool = Some(Lending::new(spec));
+        FIRST_VA
     }
 
     pub(super) fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError> {
@@ -72,13 +72,6 @@ impl Responders {
 
     pub(super) fn ran_low(&mut self) -> u64 {
         self.pool.as_mut().map_or(0, Lending::ran_low)
-    }
-
-    pub(super) fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError> {
-        if let Some(responder) = &mut self.slot(board)?.responder {
-            responder.set_rnr_timer(timer);
-        }
-        Ok(())
     }
 
     pub(super) fn create(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
@@ -154,7 +147,7 @@ impl Responders {
             return;
         };
         if let Some(pool) = self.pool.as_mut().filter(|_| packet.bth.opcode.position().is_start()) {
-            pool.serve(board, responder, 1); // one that this packet does not use waits for the next
+            serve(pool, board, responder, 1); // one that this packet does not use waits for the next
         }
         let admitted = responder.counters().rcvd_pkts;
         responder.handle_packet(now_ps, packet, memory);
@@ -166,7 +159,7 @@ impl Responders {
             out.push(completion(board, &done));
         }
         if let Some(pool) = &mut self.pool {
-            pool.serve(board, responder, pool.ahead());
+            serve(pool, board, responder, pool.ahead());
         }
         if self.to_reply.last() != Some(&board) {
             self.to_reply.push(board);
@@ -220,6 +213,14 @@ impl Responders {
 
     fn slot(&mut self, board: u16) -> Result<&mut Slot, BackendError> {
         self.boards.get_mut(&board).ok_or(BackendError::NoQp { board })
+    }
+}
+
+/// Gives a queue pair receives until it has so many that it has not used, as far as it may have them.
+fn serve(pool: &mut Lending, board: u16, responder: &mut Responder, unused: usize) {
+    while responder.state() == QpState::Ready && responder.posted_receives() < unused {
+        let Some(wr) = pool.lend(board) else { return };
+        responder.post_receive(wr);
     }
 }
 

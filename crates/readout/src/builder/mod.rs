@@ -207,11 +207,6 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.window.open_events()
     }
 
-    /// The sources of which the next event has no fragment.
-    pub fn missing_now(&self) -> Vec<u16> {
-        self.window.missing(self.head)
-    }
-
     /// Number of the next event that will be handed out; the largest one if no event is ours any more.
     pub fn next_event(&self) -> u64 {
         self.sequence.number(self.head)

@@ -146,13 +146,6 @@ impl<H: Copy + Default> Window<H> {
         here.then(|| &mut self.cells[row * self.sources + source].handle)
     }
 
-    /// The sources whose fragments are not here.
-    pub(super) fn missing(&self, seq: u64) -> Vec<u16> {
-        let row = self.row(seq);
-        let present = if self.events[row].open { &self.present[row * self.words..][..self.words] } else { &[] };
-        (0..self.sources).filter(|source| !is_present(present, *source)).map(|source| source as u16).collect()
-    }
-
     /// Finds the time of an event, if it is open, and takes out what is further than `window_ns` from it. From then on
     /// it changes no more. Returns how many fragments were taken out.
     pub(super) fn settle(&mut self, seq: u64, window_ns: u64) -> u64 {

@@ -192,34 +192,9 @@ impl<S: EventSink> Receiver<S> {
         }
     }
 
-    /// Receives of so many slots of the pool's reserve at most.
-    pub fn draw_reserve(&mut self, most: usize, post: impl FnMut(RecvWr)) {
-        if self.stalled.is_none() {
-            self.slots.draw_reserve(most, post);
-        }
-    }
-
-    /// Whether a dry pool can still let in what events wait for. If it cannot they must be given up, or nothing would ever
-    /// move again.
-    pub fn pool_can_let_in(&self) -> bool {
-        self.slots.can_let_in()
-    }
-
-    /// Boards are held back until now: events wait their whole time from here on.
-    pub fn restart_patience(&mut self, now_ps: u64) {
-        self.builder.restart_patience(now_ps);
-    }
-
     /// A receive of the pool has ended without a message.
     pub fn unfilled(&mut self, slot: u32) {
         self.slots.unfilled(slot);
-    }
-
-    /// The boards that the next event waits for, if nothing but they is in its way: what is here cannot be stored
-    /// without them. None while there are no fragments, or storage is what is waited for.
-    pub fn waits_for(&self) -> Option<Vec<u16>> {
-        let waits = self.stalled.is_none() && !self.consumer.is_behind() && self.builder.open_events() > 0;
-        waits.then(|| self.builder.missing_now())
     }
 
     /// Receives of `board` that are posted now; 0 if there is no such board.

@@ -259,8 +259,6 @@ impl<S: EventSink> Session<S> {
         let core = &mut self.core;
         let due = core.receiver.poll_timeout().unwrap_or(u64::MAX);
         let due = due.min(core.first_event.as_ref().map_or(u64::MAX, FirstEvent::due_ps));
-        let looks = self.pool.as_ref().is_some_and(|pool| pool.looks(core));
-        let limit_ps = if looks { limit_ps.min(pool::LOOK_PS) } else { limit_ps };
         let deadline = due.min(self.cm_due_ps).min(core.now_ps.saturating_add(limit_ps));
         // What a queue pair that was closed has left is here already.
         let deadline = if core.completions.is_empty() { deadline } else { 0 };
@@ -268,15 +266,7 @@ impl<S: EventSink> Session<S> {
         core.now_ps = core.clock.now_ps();
         let failed = core.deliver()?;
         core.receiver.handle_timeout(core.now_ps)?;
-        if self.pool.as_mut().is_none_or(|pool| pool.is_open(core)) {
-            core.post_receives()?;
-        }
-        if let Some(pool) = &mut self.pool {
-            if pool.is_stuck(core) {
-                core.end_search()?; // there is no room for the boards that are silent yet
-            }
-            pool.turn(core)?;
-        }
+        core.post_receives()?;
         if failed {
             self.cm_due_ps = 0; // a queue pair is in error: look after it at once
         }

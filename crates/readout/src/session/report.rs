@@ -99,7 +99,6 @@ pub(super) fn of<S: EventSink>(
     let mut counters = core.backend.counters();
     if let Some(pool) = pool {
         counters.push(("srq_limit_reached".into(), pool.ran_low));
-        counters.push(("srq_reserve_drawn".into(), pool.drawn));
     }
     SessionReport {
         backend: core.backend.name(),

@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
-use penstock_wire::{Psn, Qpn, RnrTimer};
+use penstock_wire::{Psn, Qpn};
 
+use super::lending::Lending;
 use super::{
     Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock, SharedPool,
+    SessionClock,
 };
 use crate::sys::verbs::{
-    status_name, CompletionQueue, Context, Domain, QueuePair, Receives, Registration, Remote, SharedQueue, Source,
-    WorkCompletion,
+    status_name, CompletionQueue, Context, Domain, QueuePair, Receives, Registration, Remote, Source, WorkCompletion,
 };
 pub use device::{Found, GidChoice, VerbsConfig};
 
@@ -43,17 +43,16 @@ struct Board {
     fault: Option<&'static str>,
 }
 
-/// The receives that all queue pairs share.
+/// The slots that all queue pairs share. Each queue pair has receives of its own, of slots that it is lent: the shared
+/// queue of a NIC (SRQ) would serve whoever asks first, also when what is left is needed by others.
 struct Pool {
-    queue: Arc<SharedQueue>,
+    registration: Arc<Registration>,
     max_receives: u32,
-    low: u32,
-    /// Boards of the queue pairs that are there or were not long ago.
+    lending: Lending,
+    /// Boards of the queue pairs that are there.
     by_qpn: BTreeMap<u32, u16>,
-    /// Queue pairs that were closed, and until when the receive comes back that a message had begun to fill.
-    closed: Vec<(u64, QueuePair)>,
-    /// The device was asked to tell when receives run low, and has not.
-    armed: bool,
+    /// Receives that are posted and have not completed, and the board of their queue pair.
+    filling: BTreeMap<u64, u16>,
 }
 
 /// Queue pairs of one device, over one completion queue.
@@ -132,12 +131,22 @@ impl Verbs {
             Some(pool) => out.extend(of_pool(boards, pool, &wc)),
             None => out.extend(completion(boards, &wc)),
         });
-        if taken.map_err(failed("polling the completion queue"))? == 0 {
-            if let Some(pool) = &mut self.pool {
-                pool.forget_closed(self.clock.now_ps());
-            }
-        }
+        taken.map_err(failed("polling the completion queue"))?;
         Ok(out.len() > before)
+    }
+
+    /// Posts the receives of the pool that boards may have now.
+    fn lend(&mut self) -> Result<(), BackendError> {
+        let pool = self.pool.as_mut().ok_or(BackendError::NoPool)?;
+        let mut lent = Vec::new();
+        for (&board, of) in self.boards.iter_mut().filter(|(_, of)| of.connected && of.fault.is_none()) {
+            let wants = pool.lending.ahead().saturating_sub(of.posted as usize);
+            lent.extend(std::iter::from_fn(|| pool.lending.lend(board)).take(wants));
+            of.qp.post(&lent).map_err(failed(format!("board {board}: posting {} receives", lent.len())))?;
+            of.posted += lent.len() as u32;
+            pool.filling.extend(lent.drain(..).map(|wr| (wr.wr_id, board)));
+        }
+        Ok(())
     }
 
     /// Takes what a queue pair in ERR has received. Its receives all end: those that were filled, and then, flushed, those
@@ -168,34 +177,24 @@ impl Backend for Verbs {
         self.warning.clone()
     }
 
-    fn share_receives(&mut self, spec: &PoolSpec) -> Result<SharedPool, BackendError> {
-        let (max_receives, low) = (spec.max_receives, spec.low);
+    fn share_receives(&mut self, spec: &PoolSpec) -> Result<u64, BackendError> {
+        let max_receives = spec.max_receives;
         self.make_room(max_receives)?;
         let registration =
             Registration::local(&self.domain, &spec.memory, spec.len).map_err(failed(registering("pool", spec.len)))?;
-        let queue = SharedQueue::new(registration, max_receives)
-            .map_err(failed(format!("creating a shared receive queue (SRQ) of {max_receives} receives")))?;
-        let (by_qpn, closed) = (BTreeMap::new(), Vec::new());
-        self.pool = Some(Pool { queue, max_receives, low, by_qpn, closed, armed: false });
-        Ok(SharedPool { base: spec.memory.addr(), keeps_room: false })
+        let (by_qpn, filling, lending) = (BTreeMap::new(), BTreeMap::new(), Lending::new(spec));
+        self.pool = Some(Pool { registration: Arc::new(registration), max_receives, lending, by_qpn, filling });
+        Ok(spec.memory.addr())
     }
 
     fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError> {
-        let pool = self.pool.as_ref().ok_or(BackendError::NoPool)?;
-        pool.queue.post(receives).map_err(failed(format!("posting {} receives of the pool", receives.len())))
+        let pool = self.pool.as_mut().ok_or(BackendError::NoPool)?;
+        receives.iter().for_each(|wr| pool.lending.post(*wr));
+        self.lend()
     }
 
-    /// None where the driver has no such event.
     fn ran_low(&mut self) -> u64 {
-        let Some(pool) = &mut self.pool else { return 0 };
-        let reached = self.context.limits_reached().unwrap_or(0);
-        pool.armed = (pool.armed && reached == 0) || pool.queue.tell_below(pool.low).is_ok();
-        reached
-    }
-
-    fn set_rnr_timer(&mut self, board: u16, timer: RnrTimer) -> Result<(), BackendError> {
-        let set = self.board(board)?.qp.set_rnr_timer(timer.code());
-        set.map_err(failed(format!("board {board}: setting the wait of its RNR NAKs")))
+        self.pool.as_mut().map_or(0, |pool| pool.lending.ran_low())
     }
 
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
@@ -204,7 +203,7 @@ impl Backend for Verbs {
             return Err(BackendError::HasQp { board });
         }
         let (receives, max_receives, base) = match &self.pool {
-            Some(pool) => (Receives::Shared(pool.queue.clone()), 0, 0),
+            Some(pool) => (Receives::Pool(pool.registration.clone()), pool.lending.ahead() as u32, 0),
             None => {
                 self.make_room(spec.max_receives)?;
                 let registration = Registration::new(&self.domain, &spec.memory, spec.len)
@@ -229,7 +228,7 @@ impl Backend for Verbs {
 
     fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let (source, limit, device) = (self.source, self.found.mtu, self.found.device.clone());
-        let Board { qp, psn, connected, .. } = self.board(board)?;
+        let connected = &mut self.board(board)?.connected;
         if peer.mtu > limit {
             return Err(BackendError::Unavailable(format!(
                 "board {board} uses a path MTU of {}, but {device} takes {} at most: raise the MTU of its interface to \
@@ -246,6 +245,11 @@ impl Backend for Verbs {
             rnr_timer: peer.rnr_timer.code(),
         };
         *connected = true;
+        if let Some(pool) = &mut self.pool {
+            pool.lending.connect(board);
+            self.lend()?;
+        }
+        let Board { qp, psn, .. } = self.board(board)?;
         qp.ready_to_receive(&remote, source).map_err(|source| {
             let action = if source.kind() == io::ErrorKind::TimedOut {
                 format!("board {board}: nobody answers ARP for {}; is it on, and on this network?", peer.ip)
@@ -300,14 +304,19 @@ impl Backend for Verbs {
             None => return Ok(()),
             Some(of) if of.connected => {
                 of.qp.give_up().map_err(failed(format!("board {board}: ending its queue pair")))?;
-                if self.pool.is_none() {
-                    self.take_last(board, out)?;
-                }
+                self.take_last(board, out)?;
             }
             Some(_) => {}
         }
         if let (Some(Board { qp, .. }), Some(pool)) = (self.boards.remove(&board), &mut self.pool) {
-            pool.closed.push((self.clock.now_ps().saturating_add(COMES_BACK_PS), qp));
+            pool.by_qpn.remove(&qp.number());
+            pool.lending.disconnect(board);
+            drop(qp); // nothing is written any more
+            pool.filling.retain(|wr_id, of| {
+                let left = *of == board;
+                out.extend(left.then(|| unfilled(board, *wr_id)));
+                !left
+            });
         }
         Ok(())
     }
@@ -347,25 +356,20 @@ impl Backend for Verbs {
 /// Within this a driver has flushed a queue pair that was put into ERR.
 const COMES_BACK_PS: u64 = 100_000_000_000;
 
-impl Pool {
-    /// To be called when all completions have been taken: with a queue pair go those that were not.
-    fn forget_closed(&mut self, now_ps: u64) {
-        let by_qpn = &mut self.by_qpn;
-        self.closed.retain(|(until_ps, qp)| {
-            let stays = *until_ps > now_ps;
-            if !stays {
-                by_qpn.remove(&qp.number());
-            }
-            stays
-        });
-    }
+/// A receive of the pool that its queue pair has not filled.
+fn unfilled(board: u16, wr_id: u64) -> Completion {
+    let (status, opcode) = (RecvStatus::WrFlushErr, RecvOpcode::Send);
+    Completion { board, wr_id, status, opcode, imm: None, byte_len: 0 }
 }
 
-/// A completion of the pool: whichever life its queue pair belongs to, its slot is its own.
-fn of_pool(boards: &mut BTreeMap<u16, Board>, pool: &Pool, wc: &WorkCompletion) -> Option<Completion> {
+/// A completion of the pool; none of a queue pair that is gone.
+fn of_pool(boards: &mut BTreeMap<u16, Board>, pool: &mut Pool, wc: &WorkCompletion) -> Option<Completion> {
     let board = *pool.by_qpn.get(&wc.qpn)?;
+    let of = boards.get_mut(&board)?;
+    pool.filling.remove(&wc.wr_id)?;
+    of.posted -= 1;
     let status = status_of(wc.status);
-    if let Some(of) = boards.get_mut(&board).filter(|of| of.qp.number() == wc.qpn && status != RecvStatus::Success) {
+    if status != RecvStatus::Success {
         of.fault.get_or_insert(status_name(wc.status));
     }
     let opcode = opcode_of(wc);

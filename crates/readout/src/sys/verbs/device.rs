@@ -127,33 +127,6 @@ impl Context {
     }
 }
 
-impl Context {
-    /// Takes the events that the device has told, without waiting: how often a shared queue has reached its limit.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn limits_reached(&self) -> io::Result<u64> {
-        // SAFETY: the device is open.
-        let fd = unsafe { self.0.as_ref().async_fd };
-        // SAFETY: a valid descriptor; the flag makes ibv_get_async_event return instead of sleeping.
-        if unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let mut reached = 0;
-        // SAFETY: a plain C struct of integers and pointers.
-        let mut event: ffi::ibv_async_event = unsafe { std::mem::zeroed() };
-        // SAFETY: the device is open and `event` is large enough; each event taken is acknowledged at once, without which
-        // destroying what it tells of would wait for ever.
-        unsafe {
-            while ffi::ibv_get_async_event(self.0.as_ptr(), &mut event) == 0 {
-                reached += u64::from(event.event_type == ffi::ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED);
-                ffi::ibv_ack_async_event(&mut event);
-            }
-        }
-        Ok(reached)
-    }
-}
-
 impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: opened once, closed once; what was made of it holds an `Arc` and is gone.

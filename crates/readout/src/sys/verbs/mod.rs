@@ -6,7 +6,6 @@
 mod completion;
 mod device;
 mod queue_pair;
-mod shared_queue;
 
 use std::ffi::c_int;
 use std::io;
@@ -15,7 +14,6 @@ use std::ptr::NonNull;
 pub use completion::{status_name, CompletionQueue, WorkCompletion};
 pub use device::{device_names, library_is_there, Context, Domain, GidEntry, Registration};
 pub use queue_pair::{QueuePair, Receives, Remote, Source};
-pub use shared_queue::SharedQueue;
 
 /// What `errno`-style results of libibverbs say: 0, or the error's number itself.
 fn done(result: c_int) -> io::Result<()> {

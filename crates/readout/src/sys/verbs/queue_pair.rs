@@ -11,7 +11,7 @@ use std::sync::Arc;
 use penstock_transport::{Mtu, RecvWr};
 use rdma_mummy_sys as ffi;
 
-use super::{done, owned, CompletionQueue, Registration, SharedQueue};
+use super::{done, owned, CompletionQueue, Registration};
 
 /// Where a queue pair's packets leave: the port, and the line of its table of GIDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +32,22 @@ pub struct Remote {
     pub rnr_timer: u8,
 }
 
-/// Where a queue pair's receives come from.
+/// Where a queue pair's messages go.
 #[derive(Debug)]
 pub enum Receives {
-    /// Its own, in memory that its peer may also write.
+    /// Into memory of its own, that its peer may also write.
     Own(Registration),
-    /// Those of all.
-    Shared(Arc<SharedQueue>),
+    /// Into memory of all.
+    Pool(Arc<Registration>),
+}
+
+impl Receives {
+    fn registration(&self) -> &Registration {
+        match self {
+            Receives::Own(registration) => registration,
+            Receives::Pool(registration) => registration,
+        }
+    }
 }
 
 /// A reliable connection that only receives.
@@ -55,7 +64,7 @@ unsafe impl Send for QueuePair {}
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// Makes one in INIT: receives may be posted, peers may not write yet. `max_receives` are its own.
+    /// Makes one in INIT: receives may be posted, peers may not write yet.
     ///
     /// # Errors
     /// The driver's; among them more receives than it can hold.
@@ -70,20 +79,12 @@ impl QueuePair {
         init.send_cq = completions.raw.as_ptr();
         init.recv_cq = completions.raw.as_ptr();
         init.qp_type = ffi::ibv_qp_type::IBV_QPT_RC;
-        let domain = match &receives {
-            Receives::Own(registration) => {
-                (init.cap.max_recv_wr, init.cap.max_recv_sge) = (max_receives, 1);
-                &*registration.domain
-            }
-            Receives::Shared(queue) => {
-                init.srq = queue.raw.as_ptr();
-                queue.domain()
-            }
-        };
+        (init.cap.max_recv_wr, init.cap.max_recv_sge) = (max_receives, 1);
         init.cap.max_send_wr = 1;
         init.cap.max_send_sge = 1;
+        let domain = receives.registration().domain.raw.as_ptr();
         // SAFETY: domain and queue are valid, and held by the queue pair.
-        let raw = owned(unsafe { ffi::ibv_create_qp(domain.raw.as_ptr(), &mut init) })?;
+        let raw = owned(unsafe { ffi::ibv_create_qp(domain, &mut init) })?;
         let qp = QueuePair { raw, receives, _completions: completions.clone() };
         let mut attr = blank();
         attr.qp_state = ffi::ibv_qp_state::IBV_QPS_INIT;
@@ -106,7 +107,7 @@ impl QueuePair {
     pub fn rkey(&self) -> u32 {
         match &self.receives {
             Receives::Own(registration) => registration.rkey(),
-            Receives::Shared(_) => 0,
+            Receives::Pool(_) => 0,
         }
     }
 
@@ -172,16 +173,6 @@ impl QueuePair {
         Ok(attr.qp_state == ffi::ibv_qp_state::IBV_QPS_ERR)
     }
 
-    /// The wait that RNR NAKs ask for from now on.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn set_rnr_timer(&self, code: u8) -> io::Result<()> {
-        let mut attr = blank();
-        attr.min_rnr_timer = code;
-        self.modify(&mut attr, ffi::ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER)
-    }
-
     /// ERR: nothing is received any more, and receives that were taken end with a completion.
     ///
     /// # Errors
@@ -192,19 +183,34 @@ impl QueuePair {
         self.modify(&mut attr, ffi::ibv_qp_attr_mask::IBV_QP_STATE)
     }
 
-    /// Posts receives of its own, in this order.
+    /// Posts receives, in this order, unless one lies outside the registration.
     ///
     /// # Errors
-    /// `InvalidInput`: one lies outside the registration, and none is posted; `OutOfMemory`: more than `max_receives`.
+    /// `InvalidInput`: one lies outside, and none is posted; `OutOfMemory`: more than `max_receives`.
     pub fn post(&self, receives: &[RecvWr]) -> io::Result<()> {
-        let Receives::Own(registration) = &self.receives else {
+        let registration = self.receives.registration();
+        if !receives.iter().all(|wr| wr.len == 0 || registration.holds(wr)) {
             return Err(io::ErrorKind::InvalidInput.into());
-        };
-        in_list(registration, receives, |first| {
-            let mut refused = ptr::null_mut();
-            // SAFETY: the list lives until the call returns; the memory that it names is registered and owned.
-            unsafe { ffi::ibv_post_recv(self.raw.as_ptr(), first, &mut refused) }
-        })
+        }
+        let lkey = registration.lkey();
+        let mut places: Vec<_> = receives.iter().map(|wr| ffi::ibv_sge { addr: wr.va, length: wr.len, lkey }).collect();
+        let mut requests: Vec<_> = receives
+            .iter()
+            .zip(&mut places)
+            .map(|(wr, place)| ffi::ibv_recv_wr {
+                wr_id: wr.wr_id,
+                next: ptr::null_mut(),
+                sg_list: place,
+                num_sge: c_int::from(wr.len > 0),
+            })
+            .collect();
+        for at in (1..requests.len()).rev() {
+            requests[at - 1].next = &mut requests[at];
+        }
+        let Some(first) = requests.first_mut() else { return Ok(()) };
+        let mut refused = ptr::null_mut();
+        // SAFETY: the list lives until the call returns; the memory that it names is registered and owned.
+        done(unsafe { ffi::ibv_post_recv(self.raw.as_ptr(), first, &mut refused) })
     }
 
     fn modify(&self, attr: &mut ffi::ibv_qp_attr, mask: ffi::ibv_qp_attr_mask) -> io::Result<()> {
@@ -218,33 +224,6 @@ impl Drop for QueuePair {
         // SAFETY: made once, destroyed once, before its registration; nothing is written any more when this returns.
         unsafe { ffi::ibv_destroy_qp(self.raw.as_ptr()) };
     }
-}
-
-/// Hands receives to `post` as the linked list that verbs take, unless one lies outside the registration.
-pub(super) fn in_list(
-    registration: &Registration,
-    receives: &[RecvWr],
-    post: impl FnOnce(*mut ffi::ibv_recv_wr) -> c_int,
-) -> io::Result<()> {
-    if !receives.iter().all(|wr| wr.len == 0 || registration.holds(wr)) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let lkey = registration.lkey();
-    let mut places: Vec<_> = receives.iter().map(|wr| ffi::ibv_sge { addr: wr.va, length: wr.len, lkey }).collect();
-    let mut requests: Vec<_> = receives
-        .iter()
-        .zip(&mut places)
-        .map(|(wr, place)| ffi::ibv_recv_wr {
-            wr_id: wr.wr_id,
-            next: ptr::null_mut(),
-            sg_list: place,
-            num_sge: c_int::from(wr.len > 0),
-        })
-        .collect();
-    for at in (1..requests.len()).rev() {
-        requests[at - 1].next = &mut requests[at];
-    }
-    requests.first_mut().map_or(Ok(()), |first| done(post(first)))
 }
 
 fn blank() -> ffi::ibv_qp_attr {
