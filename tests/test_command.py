@@ -14,8 +14,8 @@ import pytest
 from conftest import ROOT, Penstock
 
 LAB = ROOT / "scenarios/advcam-5.toml"
-SHORT = ("--set", "flow.0.size=10KB", "--no-plots")
-OF_RUST = ("run", "board", "recv", "send", "check", "gpu-check")
+SHORT = ("--set", "flow.0.size=10KB")
+REPORTING = ("run", "board", "recv", "send", "check", "gpu-check", "sweep", "tune", "figures")
 
 
 def ask(penstock: Penstock, *words: str | Path, **options) -> subprocess.CompletedProcess[str]:
@@ -31,37 +31,40 @@ def test_it_calls_itself_penstock(penstock: Penstock) -> None:
     assert ask(penstock, "--version").stdout.startswith("penstock 0.")
 
 
-@pytest.mark.parametrize("command", OF_RUST)
+@pytest.mark.parametrize("command", REPORTING)
 def test_every_report_is_json_on_request_by_both_names(penstock: Penstock, command: str) -> None:
     assert "-J, --json" in ask(penstock, command, "--help").stdout
 
 
-@pytest.mark.parametrize("json", [(), ("--json",)])
-def test_a_reader_that_has_gone_is_no_fault(penstock: Penstock, tmp_path: Path, json: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("words", [("run", "--no-plots"), ("run", "--no-plots", "--json"), ("sweep", "--json")])
+def test_a_reader_that_has_gone_is_no_fault(penstock: Penstock, tmp_path: Path, words: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
+    command, *options = words
     try:
-        done = ask(penstock, "run", LAB, *SHORT, "--out", tmp_path, *json, stdout=writer)
+        done = ask(penstock, command, LAB, *SHORT, "--out", tmp_path, *options, stdout=writer)
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
-    assert (tmp_path / "summary.json").exists()
+    assert (tmp_path / {"run": "summary.json", "sweep": "sweep.parquet"}[command]).exists()
 
 
 def test_a_run_outlives_who_reads_its_warnings(penstock: Penstock, tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        warns = ("--set", 'trace.metrics=["nothing"]')
-        done = ask(penstock, "run", LAB, *SHORT, *warns, "--out", tmp_path, stderr=writer)
+        warns = ("--set", "switch.ecn=false")
+        done = ask(penstock, "run", LAB, *SHORT, *warns, "--no-plots", "--out", tmp_path, stderr=writer)
     finally:
         os.close(writer)
     assert done.returncode == 0 and "results are in" in done.stdout
 
 
-def test_a_report_that_cannot_be_written_is_a_fault(penstock: Penstock, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("run", "--no-plots"), ("sweep", "--quiet")])
+def test_a_report_that_cannot_be_written_is_a_fault(penstock: Penstock, tmp_path: Path, words: tuple[str, ...]) -> None:
+    command, *options = words
     with open("/dev/full", "w") as full:
-        done = ask(penstock, "run", LAB, *SHORT, "--out", tmp_path, stdout=full)
+        done = ask(penstock, command, LAB, *SHORT, "--out", tmp_path, *options, stdout=full)
     assert done.returncode == 1
     assert "cannot write to standard output: No space left on device" in done.stderr
 

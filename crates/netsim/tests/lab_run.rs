@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scenarios of the laboratory as simulations: what is built is what was written, and it runs.
 
+use std::collections::BTreeSet;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
 use penstock_netsim::lab::{BoardRequest, Lab, LabProgress, LabScenario, RunError};
-use penstock_netsim::{FlowId, Node, PortId, Rate, Station, Switch, Time, TraceSink};
+use penstock_netsim::report::{summary, watch, End, METRICS};
+use penstock_netsim::{FlowId, Node, PortId, Rate, Station, Switch, Time, TraceSink, CLASS_METRICS};
 
 fn scenario(text: &str, overrides: &[&str]) -> LabScenario {
     let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
@@ -235,4 +238,50 @@ fn a_front_end_whose_memory_is_full_loses_what_comes() {
         let posted = lab.ledger.borrow().flow(FlowId(0)).posted_bytes;
         assert_eq!(posted, (2001 - sender.refused()) * 2500, "one message every 10 us, at 0 and at 20 ms too");
     }
+}
+
+#[test]
+fn the_rate_of_all_flows_counts_messages_that_are_under_way() {
+    let text =
+        "[run]\nstop = \"time\"\ntime_limit = \"2ms\"\n[topology]\nkind = \"star\"\n[cc]\nlaw = \"off\"\n[[flow]]\n";
+    let scenario = scenario(text, &[]);
+    let mut lab = build(&scenario);
+    lab.run().unwrap();
+    let summary = summary(&lab, "test", &scenario, &End::Done);
+    let line = 10.0 * 4096.0 / 4178.0; // a packet of 4096 bytes takes 82 bytes more on the wire
+    assert!((0.98 * line..line).contains(&summary.aggregate_gbps), "{} of {line} Gb/s", summary.aggregate_gbps);
+    let sum: f64 = summary.flows.iter().map(|flow| flow.goodput_gbps).sum();
+    assert!((sum - summary.aggregate_gbps).abs() < 1e-9);
+}
+
+/// Names of the metrics that a run of all kinds of flows records.
+fn metrics_recorded(overrides: &[&str]) -> BTreeSet<String> {
+    let text = "[topology]\nkind = \"star\"\nboards = 3\n[[flow]]\nfrom = \"board{0..1}\"\nsize = \"200KB\"\n\
+                [[flow]]\nfrom = \"board2\"\nprotocol = \"tcp\"\nsize = \"200KB\"\n";
+    let scenario = scenario(text, overrides);
+    let mut lab = build(&scenario);
+    watch(&mut lab, &scenario);
+    lab.engine.set_trace(TraceSink::in_memory(), Time::from_us(20));
+    lab.run().unwrap();
+    let mut names = BTreeSet::new();
+    for batch in lab.engine.take_trace().unwrap().into_batches().unwrap() {
+        let keys = batch.column(3).as_dictionary::<UInt16Type>();
+        let words = keys.values().as_string::<i32>();
+        names.extend(keys.keys().values().iter().map(|key| words.value(usize::from(*key)).to_owned()));
+    }
+    names
+}
+
+#[test]
+fn a_trace_may_be_asked_for_what_is_recorded_and_documented_and_nothing_else() {
+    let by_port = metrics_recorded(&[]);
+    let known: BTreeSet<String> = METRICS.iter().map(|name| (*name).to_owned()).collect();
+    let missing: Vec<&str> = known.iter().map(String::as_str).filter(|name| !by_port.contains(*name)).collect();
+    assert_eq!(missing, ["paused", "rate_current", "rate_target", "throughput"], "those of verilated boards");
+    assert!(by_port.is_subset(&known), "{by_port:?}");
+    let by_class = metrics_recorded(&["trace.classes=true"]);
+    let of_classes = CLASS_METRICS.as_flattened();
+    assert!(by_class.iter().all(|name| known.contains(name) || of_classes.contains(&name.as_str())), "{by_class:?}");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab.md")).unwrap();
+    assert!(METRICS.iter().all(|name| page.contains(&format!("`{name}`"))));
 }

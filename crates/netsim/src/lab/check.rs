@@ -13,6 +13,7 @@ use crate::scenario::document::Document;
 use crate::scenario::Problem;
 use crate::topology::{find_buffer_cycle, Demand, Routes};
 use crate::units::{Rate, Time};
+use crate::workload::Pace;
 
 /// Most problems of one kind that are told one by one.
 const TOLD: usize = 5;
@@ -137,6 +138,12 @@ fn warnings(scenario: &mut LabScenario, document: &Document) {
         let message = format!("{late} flows begin at or after this time and send nothing");
         warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));
     }
+    let interval = scenario.trace.interval;
+    if interval >= scenario.run.time_limit {
+        let message = format!("no sample before run.time_limit, {}: the trace will be empty", scenario.run.time_limit);
+        warnings.push(document.problem("trace.interval", &interval.to_string(), message));
+    }
+    warnings.extend(overload(scenario, document));
     let slowest = scenario.topology.links.iter().map(|link| link.params.delay).max().unwrap_or_default();
     let code = scenario.qp.ack_timeout_code;
     let timeout = Time::from_ns(4096) * (1 << code);
@@ -157,4 +164,25 @@ fn warnings(scenario: &mut LabScenario, document: &Document) {
         }
     }
     scenario.warnings.append(&mut warnings);
+}
+
+/// The first flow whose pace its sender's link cannot carry.
+fn overload(scenario: &LabScenario, document: &Document) -> Option<Problem> {
+    scenario.flows.iter().find_map(|flow| {
+        let Workload::Steady(steady) = flow.workload else { return None };
+        let offered = match steady.pace {
+            Pace::Rate(rate) => u128::from(rate.bits_per_second()),
+            Pace::Every(time) if time > Time::ZERO => {
+                u128::from(steady.message_bytes) * 8_000_000_000_000 / u128::from(time.as_ps())
+            }
+            Pace::Every(_) | Pace::Greedy => return None,
+        };
+        let link = scenario.link_of(flow.from).rate;
+        (offered > u128::from(link.bits_per_second())).then(|| {
+            let offered = Rate(u64::try_from(offered).unwrap_or(u64::MAX));
+            let message =
+                format!("flow {} is offered {offered}, its sender's link has {link}: messages wait", flow.name);
+            document.problem("flow", "", message)
+        })
+    })
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::{check, read_links, read_switch, read_topology, read_traffic, read_transport};
 use super::{LabRun, LabScenario, LabTcp, LabTrace, Stop};
+use crate::report::wrong_metric;
 use crate::scenario::document::Document;
 use crate::scenario::reader::{Findings, Section};
 use crate::scenario::{Problem, ScenarioError};
@@ -118,8 +119,13 @@ fn trace(mut section: Section) -> LabTrace {
     if interval > Time::ZERO && interval < Time::from_ns(100) {
         section.refuse("interval", "allowed is 0us for no trace, or 100ns and more");
     }
-    let metrics = section.list("metrics");
+    let metrics: Vec<String> = section.list("metrics");
     let classes = section.read("classes", false);
+    for name in &metrics {
+        if let Some(wrong) = wrong_metric(name, classes) {
+            section.refuse("metrics", format!("{name}: {wrong}"));
+        }
+    }
     section.finish();
     LabTrace { interval, metrics, classes }
 }

@@ -399,6 +399,17 @@ impl OneSwitch<'_> {
             None => Headroom::OfLink { mtu: self.mtu },
         };
         let classes = self.lossless();
+        let (idle, of) = match keys.dynamic {
+            true => ([("xoff", keys.xoff), ("xon", keys.xon)], "static"),
+            false => ([("hysteresis", keys.hysteresis), ("", None)], "dynamic"),
+        };
+        for (key, size) in idle.into_iter().filter_map(|(key, size)| Some((key, size?))) {
+            notes.warn(
+                &self.key(key),
+                size,
+                format!("without effect at {}: it belongs to threshold = \"{of}\"", self.name),
+            );
+        }
         let threshold = match keys.dynamic {
             true => {
                 PfcThreshold::Dynamic { alpha: keys.alpha, hysteresis: keys.hysteresis.unwrap_or(ByteSize(2 * frame)) }

@@ -127,11 +127,12 @@ impl Traffic<'_> {
         let steady = steady(&mut section);
         let stagger = section.read("stagger", Time::ZERO);
         let mut random = Stream::new(self.seed, &format!("pairs {index}"));
-        let joined = match from.len().saturating_mul(to.len()) <= 64 * MOST_FLOWS {
-            true => pairs(pairing, &from, &to, &mut random),
-            false => Vec::new(),
+        let countless = from.len().saturating_mul(to.len()) > 64 * MOST_FLOWS;
+        let joined = match countless {
+            false => pairs(pairing, &from, &to, &mut random),
+            true => Vec::new(),
         };
-        let many = joined.len() + self.flows.len() > MOST_FLOWS || (joined.is_empty() && from.len() * to.len() > 1);
+        let many = countless || joined.len() + self.flows.len() > MOST_FLOWS;
         if many {
             section.refuse(
                 "from",
@@ -285,6 +286,11 @@ impl Traffic<'_> {
             Ok(events) if !self.topology.nodes.is_empty() => {
                 let nodes: Result<Vec<usize>, _> =
                     events.boards().iter().map(|board| self.topology.expect_node(board)).collect();
+                let boards = events.boards();
+                let twice = boards.iter().enumerate().find(|(index, board)| boards[..*index].contains(board));
+                if let Some((_, board)) = twice {
+                    section.refuse("file", format!("{}: two columns are called {board}", path.display()));
+                }
                 match nodes {
                     Ok(from) => {
                         let times = events.times().to_vec();

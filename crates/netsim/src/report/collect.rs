@@ -35,7 +35,7 @@ pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End
         flows: lab.flows.iter().map(|flow| flow_summary(lab, scenario, ledger.flow(flow.id), flow)).collect(),
         jain: ledger.fairness.mean(),
         jain_min: ledger.fairness.min,
-        aggregate_gbps: gbps(delivered_bytes, span(&ledger)),
+        aggregate_gbps: gbps(delivered_bytes, span(&ledger, now)),
         delivered_bytes,
         mct_us: Quantiles::from(&ledger.completion),
         events: event_summary(&ledger),
@@ -54,11 +54,14 @@ fn gbps(bytes: u64, span: Time) -> f64 {
     bytes as f64 * 8e-9 / span.as_secs_f64()
 }
 
-/// From the first message of any flow to the last delivery.
-fn span(ledger: &Ledger) -> Time {
+/// From the first message of any flow to the last delivery, or to now while something is outstanding.
+fn span(ledger: &Ledger, now: Time) -> Time {
     let first = ledger.flows().iter().filter_map(|flow| flow.first_post).min();
-    let last = ledger.flows().iter().filter_map(|flow| flow.last_delivery).max();
-    last.unwrap_or_default().saturating_sub(first.unwrap_or_default())
+    let last = match ledger.flows().iter().all(FlowRecord::is_idle) {
+        true => ledger.flows().iter().filter_map(|flow| flow.last_delivery).max().unwrap_or_default(),
+        false => now,
+    };
+    last.saturating_sub(first.unwrap_or_default())
 }
 
 /// The packet by which the switches' tables are asked for a flow's path: a request of the sender, empty.

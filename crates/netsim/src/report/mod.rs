@@ -3,11 +3,14 @@
 //! Promise: reads no clock; what a summary says comes from the counters of the nodes, the links and the ledger.
 
 mod collect;
+mod metrics;
 mod path;
 mod summary;
 mod watch;
 
 pub use collect::summary;
+pub(crate) use metrics::wrong_metric;
+pub use metrics::METRICS;
 pub use path::{blocking, path_of, Blocking, Hop};
 pub use summary::{
     EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, Quantiles, SwitchSummary, Timing, SCHEMA,

@@ -31,7 +31,8 @@ pub struct LabSummary {
     pub jain: Option<f64>,
     /// The least of any window.
     pub jain_min: Option<f64>,
-    /// Payload of all flows over the time from the first message to the last delivery.
+    /// Payload of all flows from the first message to the last delivery, or to the end of the run if messages are
+    /// outstanding.
     pub aggregate_gbps: f64,
     pub delivered_bytes: u64,
     /// Completion of the messages of all flows.

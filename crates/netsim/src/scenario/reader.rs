@@ -139,7 +139,11 @@ impl<'a> Section<'a> {
         let Some(item) = self.item(key) else { return Vec::new() };
         let whole = self.path_of(key);
         let Value::Array(elements) = &item.value else {
-            self.problem(key, item, format!("allowed are tables, [[{whole}]]"));
+            let hint = match (&item.origin, &item.value) {
+                (Origin::Set(_), Value::Table(_)) => "; --set changes those of the file, which has none",
+                _ => "",
+            };
+            self.problem(key, item, format!("allowed are tables, [[{whole}]]{hint}"));
             return Vec::new();
         };
         let mut sections = Vec::new();

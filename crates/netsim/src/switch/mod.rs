@@ -461,6 +461,7 @@ impl Node for Switch {
         for (index, port) in self.ports.iter().enumerate() {
             let channel = index as u16;
             if self.params.trace_classes {
+                trace.record(channel, "ecn_marked", port.ecn_marked() as f64);
                 sample_classes(port, channel, now, trace);
                 continue;
             }
