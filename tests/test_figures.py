@@ -4,6 +4,7 @@
 The shapes of AdvCam 11 and 13 are computed here from the traces alone, by other means than the figures' own.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -83,6 +84,21 @@ def test_advcam_11_without_dcqcn_a_sender_has_all_of_the_line_or_nothing(drawn: 
     assert (begins >= 5).all() and 8 < off.sum() / begins.sum() < 20, "silences of some 10 ms, again and again"
     assert rates[:, 1:].sum(axis=0).mean() > 0.95
     assert (rates.sum(axis=0) ** 2 / (3 * (rates**2).sum(axis=0)))[1:].mean() < 0.5, "Jain's index"
+
+
+def test_the_numbers_are_json_on_request(penstock: Penstock, drawn: tuple[str, Path], tmp_path: Path) -> None:
+    done = figures(penstock, "advcam-4", "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["schema"], report["kind"]) == (1, "figures")
+    [figure] = report["figures"]
+    assert figure["figure"] == "advcam-4" and Path(figure["picture"]).read_bytes().startswith(b"\x89PNG")
+    lines = [line for line in drawn[0].splitlines() if line.startswith("| advcam-4 |")]
+    for line, row in zip(lines, figure["quantities"], strict=True):
+        _, _, quantity, _, ours, deviation, *_ = (cell.strip() for cell in line.split("|"))
+        digits = len(ours.split()[0].partition(".")[2])
+        assert (row["quantity"], f"{row['penstock']:.{digits}f}") == (quantity, ours.split()[0])
+        assert deviation == ("" if row["deviation_percent"] is None else f"{row['deviation_percent']:+.1f} %")
 
 
 def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(penstock: Penstock) -> None:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -250,6 +251,58 @@ def test_recorded_camera_events_are_replayed_with_their_times_and_sizes(
     busy = {round(time * 10) - 1 for time, value in zip(*windows, strict=True) if value > 0}
     assert begins <= busy | {window - 1 for window in busy}
     assert len(busy) < 5 * len(begins), "silence between the events"
+
+
+def test_a_name_that_is_not_there_is_refused_with_those_that_are(installed: Path, tmp_path: Path) -> None:
+    told = script(
+        installed,
+        tmp_path,
+        f"""
+        result = penstock.run({str(SCENARIO)!r}, {{**{SHORT!r}, "trace.metrics": ["jain", "queue_bytes", "alpha"]}})
+        penstock.run({str(SCENARIO)!r}, {SHORT!r}, out="files")
+        stored = penstock.Run("files")
+        def refused(ask, *arguments):
+            try:
+                return repr(ask(*arguments))
+            except ValueError as error:
+                return str(error)
+        print(json.dumps([
+            refused(result.series, "bord0", "alpha"),
+            refused(result.series, "board0", "alfa"),
+            refused(result.series, "root", "queue_bytes", 9),
+            refused(stored.series, "server0", "throughput_bps"),
+            refused(stored.setting, "switch.kmim"),
+            refused(penstock.Scenario, {str(SCENARIO)!r}, {{"trace.metrics": "jian"}}),
+            len(stored.series("network", "jain").value) == len(result.series("network", "jain").value) > 0,
+            stored.setting("switch.kmin"),
+        ]))
+        """,
+    )
+    begins = (
+        "the trace has no node 'bord0'; there are board0, ",
+        "the trace has no metric 'alfa' of 'board0'; there are alpha",
+        "the trace has no channel 9 of 'queue_bytes' of 'root'; there are 0, 1, 2, 3",
+        "the trace has no metric 'throughput_bps' of 'server0'; there are np_cnp_sent, ",
+        "'switch.kmim' was not set and has no default; in force were switch.kmin, ",
+        "--set trace.metrics=jian: trace.metrics = jian: jian: no such metric; allowed are throughput_bps, jain, ",
+    )
+    assert [text for text, begin in zip(told, begins, strict=False) if not text.startswith(begin)] == []
+    assert told[-2:] == [True, "100KB"]
+
+
+def test_the_snippets_of_the_page_run_as_written(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
+    assert snippets
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(snippets)],
+        env=environment(installed),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_example_notebook_runs(installed: Path, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock sweep`, `penstock tune` and their Python functions on a laboratory of two boards with 200 kB each."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,6 +17,7 @@ from conftest import ROOT, TIMEOUT_S, Penstock
 sys.path.insert(0, str(ROOT / "python"))
 
 import penstock as package
+from penstock.reporting import as_json
 
 SCENARIO = ROOT / "scenarios/advcam-5.toml"
 SMALL = {"topology.boards_per_leaf": "[1,1]", "flow.0.size": "200KB", "trace.interval": "20us"}
@@ -44,10 +47,13 @@ def sets(parameters: dict) -> list[str]:
 def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
     penstock: Penstock, tmp_path: Path
 ) -> None:
-    done = run(penstock, "sweep", SCENARIO, *sets(GRID), "--out", tmp_path, "--quiet")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    done = run(penstock, "sweep", SCENARIO, *sets(GRID), "--out", tmp_path, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
     table = pq.read_table(tmp_path / "sweep.parquet")
+    said = json.loads(done.stdout)
+    assert (said["schema"], said["kind"], said["scenario"]) == (1, "sweep", str(SCENARIO))
+    assert said["parameters"]["run.seed"] == ["1", "2"]
+    assert said["points"] == table.to_pylist() == pq.read_table(said["table"]).to_pylist()
     points = list(zip(table["switch.kmin"].to_pylist(), table["run.seed"].to_pylist(), strict=True))
     assert points == [("50KB", "1"), ("50KB", "2"), ("5KB", "1"), ("5KB", "2")]
     assert table["seed"].to_pylist() == [1, 2, 1, 2]
@@ -61,6 +67,11 @@ def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
     assert row["jain"] != table["jain"][0].as_py(), "the parameter reaches the run"
     flows = pq.read_table(tmp_path / "sweep_flows.parquet").to_pylist()[4:6]
     assert [flow["goodput_gbps"] for flow in flows] == [flow["goodput_gbps"] for flow in summary["flows"]]
+
+
+def test_an_answer_is_json_also_where_a_number_is_none() -> None:
+    text = as_json("tune", {"value": float("inf"), "trials": [{"value": float("nan")}], "np": pa.scalar(1.5).as_py()})
+    assert json.loads(text) == {"schema": 1, "kind": "tune", "value": None, "trials": [{"value": None}], "np": 1.5}
 
 
 def test_a_sweep_goes_on_where_it_was_and_runs_nothing_twice(
@@ -100,7 +111,7 @@ def test_a_refused_point_says_what_the_scenario_says_and_ends_as_it_ends(penstoc
     swept = run(penstock, "sweep", SCENARIO, *sets(wrong), "--out", tmp_path / "sweep", "--quiet")
     alone = penstock.run(tmp_path / "run", "cc.g=3/2", scenario=SCENARIO)
     assert alone.status == swept.returncode == 2
-    assert alone.stderr.splitlines()[0] in swept.stderr and "Traceback" not in swept.stderr
+    assert alone.stderr.splitlines()[0].removeprefix("error: ") in swept.stderr and "Traceback" not in swept.stderr
     with pytest.raises(package.RunError, match=r"3/2") as caught:
         package.sweep(SCENARIO, {**SMALL, "cc.g": "3/2"}, out=tmp_path / "sweep", progress=False)
     assert caught.value.status == 2
@@ -140,10 +151,37 @@ def test_a_search_is_the_same_for_any_number_of_processes(penstock: Penstock, tm
     assert len(set(one.trials["value"].to_pylist())) > 1, "the parameters reach the runs"
     best = tomllib.loads((tmp_path / "1/best.toml").read_text())
     assert {"switch.kmin": best["switch"]["kmin"], "cc.g": best["cc"]["g"]} == one.settings
-    options = ("--trials", "6", "--seed", "3", "--out", tmp_path / "command", "--quiet")
+    options = ("--trials", "6", "--seed", "3", "--out", tmp_path / "command", "-J")
     done = run(penstock, "tune", SCENARIO, *sets({**SMALL, **SPACE}), *options)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     assert pq.read_table(tmp_path / "command/tune.parquet") == one.trials
+    said = json.loads(done.stdout)
+    assert (said["kind"], said["objective"], said["trials"]) == ("tune", "fairness", one.trials.to_pylist())
+    assert (said["value"], said["settings"], said["point"]) == (one.value, one.settings, one.point)
+    assert tomllib.loads(Path(said["best"]).read_text()) == best
+
+
+def test_the_snippets_of_the_page_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    monkeypatch.chdir(tmp_path)
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "docs/sweeps.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile("\n".join(snippets), "docs/sweeps.md", "exec"), names)
+    assert names["table"].num_rows == 6 and names["best"].settings.keys() == {"cc.g"}
+
+
+def test_what_is_no_laboratory_or_no_grid_is_refused_before_anything_runs(penstock: Penstock, tmp_path: Path) -> None:
+    out, demo = tmp_path / "out", ROOT / "scenarios/incast-3.toml"
+    with pytest.raises(ValueError, match=r"incast-3.toml: no laboratory scenario"):
+        package.tune(demo, out=out)
+    for missing in (tmp_path, tmp_path / "none.toml"):
+        with pytest.raises(FileNotFoundError, match=f"{missing}: no such scenario file"):
+            package.sweep(missing, {}, out=out)
+    with pytest.raises(ValueError, match=r"dask 127.0.0.1: .*tcp://HOST:8786"):
+        package.sweep(SCENARIO, SMALL, out=out, dask="127.0.0.1", progress=False)
+    done = run(penstock, "sweep", SCENARIO, "--set", "run.seed=1", "--set", "run.seed=2", "--out", out)
+    assert done.returncode == 2 and "write run.seed=1,2" in done.stderr and "Traceback" not in done.stderr
+    assert not list(out.glob("*/summary.json"))
 
 
 def test_an_objective_that_the_scenario_cannot_answer_is_refused(penstock: Penstock, tmp_path: Path) -> None:

@@ -31,11 +31,21 @@ class Compared:
             return f"{self.paper:g} {self.unit}".rstrip()
         return self.paper or ""
 
-    def deviation(self) -> str:
-        """Ours against the paper's in per cent; empty where the paper has no number."""
+    def deviation_percent(self) -> float | None:
+        """Ours against the paper's in per cent; None where the paper has no number."""
         if not isinstance(self.paper, float) or self.paper == 0:
-            return ""
-        return f"{100 * (self.penstock / self.paper - 1):+.1f} %"
+            return None
+        return 100 * (self.penstock / self.paper - 1)
+
+    def deviation(self) -> str:
+        """As the table shows it; empty where the paper has no number."""
+        percent = self.deviation_percent()
+        return "" if percent is None else f"{percent:+.1f} %"
+
+    def entry(self) -> dict[str, object]:
+        """As `penstock figures --json` has it."""
+        numbers = {"paper": self.paper, "penstock": self.penstock, "unit": self.unit}
+        return {"quantity": self.quantity, **numbers, "deviation_percent": self.deviation_percent()}
 
 
 def flows(run: Run) -> list[dict]:

@@ -24,6 +24,7 @@ from penstock import figures_cms as cms
 from penstock import figures_qcn as qcn
 from penstock.comparison import Compared
 from penstock.points import out_folder
+from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -127,6 +128,13 @@ def table(rows: list[tuple[str, Compared]]) -> str:
     return "\n".join(lines)
 
 
+def report(rows: list[tuple[str, Compared]], out: Path) -> list[dict[str, object]]:
+    """The comparison as `--json` has it: for each figure its picture and its quantities."""
+    names = dict.fromkeys(name for name, _ in rows)
+    quantities = {name: [row.entry() for of, row in rows if of == name] for name in names}
+    return [{"figure": name, "picture": str(out / f"{name}.png"), "quantities": quantities[name]} for name in names]
+
+
 def write_docs(page: Path, text: str) -> None:
     """Puts `text` between the marks of `page`; ValueError when they are not there."""
     old = page.read_text()
@@ -143,6 +151,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
     parser.add_argument("--docs", action="store_true", help="write the table into docs/results.md (all figures)")
+    add_json_option(parser)
     arguments = parser.parse_args(words)
     unknown = [name for name in arguments.names if name not in FIGURES]
     if unknown:
@@ -156,7 +165,8 @@ def main(words: list[str] | None = None) -> int:
     """The command with these arguments, else those of the process; returns the exit status."""
     arguments = _arguments(words)
     binary = os.environ.get("PENSTOCK") or str(REPOSITORY / "target/release/penstock")
-    rows, done = [], {}
+    rows: list[tuple[str, Compared]] = []
+    done: dict[Job, Run] = {}
     try:
         out = out_folder(arguments.out).resolve()
     except OSError as error:
@@ -173,10 +183,9 @@ def main(words: list[str] | None = None) -> int:
             return 130
         rows += [(name, row) for row in compared]
         print(f"{name}: {out / name}.png", file=sys.stderr)
-    print(table(rows))
     if arguments.docs:
         write_docs(REPOSITORY / "docs/results.md", table(rows))
-    return 0
+    return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else table(rows))
 
 
 if __name__ == "__main__":

@@ -16,29 +16,28 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from penstock.points import RunError, as_text, out_folder
-from penstock.results import Series
-
-try:
-    from penstock import _native
-except ImportError:  # the sources alone, without the compiled half: everything but laboratories works
-    _native = None
+from penstock.reporting import say
+from penstock.results import Series, series_of
 
 
-def compiled():
-    """The compiled half of the package; ImportError says how to get it."""
-    if _native is None:
-        raise ImportError("penstock's compiled module is missing: `pip install .` in Penstock's repository builds it")
+def compiled() -> ModuleType:
+    """The compiled half of the package; ImportError says how to get it. All but laboratories works without it."""
+    try:
+        from penstock import _native
+    except ImportError:
+        text = "penstock's compiled module is missing: `pip install .` in Penstock's repository builds it"
+        raise ImportError(text) from None
     return _native
 
 
@@ -155,12 +154,12 @@ class Result:
         ]
 
     def series(self, node: str, metric: str, channel: int = 0) -> Series:
-        """One metric of the trace over time (ms); empty when it was not recorded."""
+        """One metric of the trace over time. ValueError without a trace, or when nothing has that name: it lists what
+        there is.
+        """
         if self.trace is None:
             raise ValueError('there is no trace: set "trace.interval"')
-        wanted = (pc.field("node") == node) & (pc.field("metric") == metric) & (pc.field("channel") == channel)
-        rows = self.trace.filter(wanted)
-        return Series(rows["time_ps"].to_numpy() / 1e9, rows["value"].to_numpy())
+        return series_of(self.trace, node, metric, channel)
 
     def __repr__(self) -> str:
         summary = self.summary
@@ -225,16 +224,14 @@ class _bar:
     """A progress bar of simulated time; what `with` gives is called with where the run stands."""
 
     def __init__(self, shown: bool) -> None:
-        self.bar = (
-            tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}{postfix}") if shown else None
-        )
+        form = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
+        self.bar = tqdm(total=100, unit="%", bar_format=form, disable=not shown)
 
-    def __enter__(self):
-        return None if self.bar is None else self.tell
+    def __enter__(self) -> Callable[[float, float, int, int], None] | None:
+        return None if self.bar.disable else self.tell
 
-    def __exit__(self, *_) -> None:
-        if self.bar is not None:
-            self.bar.close()
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()
 
     def tell(self, now_s: float, limit_s: float, over: int, flows: int) -> None:
         self.bar.n = round(100 * now_s / limit_s, 1)
@@ -274,7 +271,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("scenario", help="scenario file")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a key of the scenario")
     parser.add_argument("--out", default="out", help="folder for summary.json and trace.parquet (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument("-J", "--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--no-plots", action="store_true", help=argparse.SUPPRESS)  # the command's; none are drawn here
     given = parser.parse_args(arguments)
     try:
@@ -294,5 +291,4 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return 1
-    print(json.dumps(result.summary, indent=2) if given.json else result)
-    return result.status
+    return say(json.dumps(result.summary, indent=2) if given.json else str(result)) or result.status

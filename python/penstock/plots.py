@@ -19,9 +19,14 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from penstock.results import Run, Series
+from penstock.results import Run, Series, samples
 
 BLUE, RED, ORANGE, GREEN, GREY = "#1f77b4", "#d62728", "#ff7f0e", "#2ca02c", "#7f7f7f"
+
+
+def _series(run: Run, node: str, metric: str, channel: int = 0) -> Series:
+    """One metric; a run shorter than a sample has none, and a picture without a line."""
+    return samples(run.trace, node, metric, channel)
 
 
 def _smooth(series: Series, window_ms: float) -> Series:
@@ -59,9 +64,9 @@ def throughput(run: Run):
     """Throughput of every board, averaged over 100 us, with R_C and R_T."""
     figure, panels = _panels(run, "Throughput on the wire (100 us mean) and rate limiter", "[Gb/s]")
     for name, axis in panels.items():
-        seen = _smooth(run.series(name, "throughput"), 0.1)
+        seen = _smooth(_series(run, name, "throughput"), 0.1)
         axis.plot(seen.time_ms, seen.value / 1e9, color=BLUE, lw=1, label="measured")
-        current, target = run.series(name, "rate_current"), run.series(name, "rate_target")
+        current, target = _series(run, name, "rate_current"), _series(run, name, "rate_target")
         axis.step(current.time_ms, current.value / 1e9, color=RED, lw=1, where="post", label="$R_C$")
         axis.step(target.time_ms, target.value / 1e9, color=ORANGE, lw=0.8, ls="--", where="post", label="$R_T$")
         axis.set_ylim(0, 10.5)
@@ -73,7 +78,7 @@ def alpha(run: Run):
     """The congestion estimate of every board, with a mark at each sample in which a CNP was handled."""
     figure, panels = _panels(run, "Congestion estimate", "alpha")
     for name, axis in panels.items():
-        estimate, cnps = run.series(name, "alpha"), run.series(name, "cnp_handled")
+        estimate, cnps = _series(run, name, "alpha"), _series(run, name, "cnp_handled")
         axis.step(estimate.time_ms, estimate.value, color=BLUE, lw=1, where="post", label="alpha")
         marks = cnps.time_ms[1:][np.diff(cnps.value) > 0]
         axis.vlines(marks, 0, 1.05, color=GREEN, lw=0.6, alpha=0.6, label=f"CNP ({int(cnps.value.max(initial=0))})")
@@ -96,13 +101,13 @@ def queue(run: Run):
     figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")
     figure.suptitle("Switch queue towards the server")
     server_port = len(run.boards)
-    waiting = run.series("switch", "queue_bytes", server_port)
+    waiting = _series(run, "switch", "queue_bytes", server_port)
     axis.plot(waiting.time_ms, waiting.value / 1e3, color=BLUE, lw=0.8, label="queue")
     for key, style in (("switch.kmin", ":"), ("switch.kmax", "--")):
-        threshold = _bytes(run.setting(key))
+        threshold = _bytes(run.summary["settings"].get(key))
         if threshold is not None:
             axis.axhline(threshold / 1e3, color=GREY, lw=1, ls=style, label=key)
-    pausing = [run.series("switch", "pfc_pausing", port) for port in range(server_port)]
+    pausing = [_series(run, "switch", "pfc_pausing", port) for port in range(server_port)]
     if pausing and len(pausing[0].value):
         any_paused = np.max([series.value for series in pausing], axis=0) > 0
         top = max(waiting.value.max(initial=1.0), 1.0) / 1e3

@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from penstock.lab import Scenario
 from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
+from penstock.reporting import add_json_option, as_json, say
 
 
 def grid(scenario: str, parameters: Mapping[str, Sequence]) -> list[Point]:
@@ -73,19 +74,20 @@ def sweep(
     file, sets = scenario_file(scenario, folder)
     lists = {**{key: [value] for key, value in sets.items()}, **lists}
     points = grid(file, lists)
-    order = {point: n for n, point in enumerate(points)}
-    summaries: list[dict | None] = [None] * len(points)
+    summaries: dict[Point, dict] = {}
     runs = _on_cluster(points, folder, keep, dask) if dask else _here(points, folder, keep, jobs)
     with tqdm(total=len(points), unit="run", disable=None if progress else True) as bar:
         for point, summary in runs:
-            summaries[order[point]] = summary
+            summaries[point] = summary
             bar.update()
-    return _write(folder, points, summaries)
+    return _write(folder, points, [summaries[point] for point in points])
 
 
 def scenario_file(scenario: str | os.PathLike | Scenario, folder: Path) -> tuple[str, dict[str, str]]:
-    """A scenario as a file, and what is set in it: points are processes."""
+    """A scenario as a file, and what is set in it: points are processes. FileNotFoundError names a missing file."""
     if not isinstance(scenario, Scenario):
+        if not Path(scenario).is_file():
+            raise FileNotFoundError(f"{os.fspath(scenario)}: no such scenario file")
         return os.fspath(scenario), {}
     file = scenario.path
     if not file.is_file():
@@ -109,7 +111,11 @@ def _on_cluster(points: list[Point], folder: Path, keep: bool, address: str) -> 
     from distributed import Client
     from distributed import as_completed as cluster_completed
 
-    with Client(address) as client:
+    try:
+        client = Client(address)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"dask {address}: {error}; give the scheduler's address, as tcp://HOST:8786") from None
+    with client:
         futures = {
             client.submit(run_point, point, str(folder.resolve()), command(), keep, pure=False): point
             for point in points
@@ -138,7 +144,7 @@ def ports(summary: Mapping) -> list[dict]:
     return [port for switch in summary["switches"] for port in switch["ports"]]
 
 
-def of_switches(summary: Mapping) -> dict[str, object]:
+def of_switches(summary: Mapping) -> dict[str, int | float]:
     """What the switches of a laboratory did, all together; nothing for a run of another kind."""
     if summary.get("kind") != "lab":
         return {}
@@ -184,11 +190,14 @@ def _column(values: list) -> pa.Array:
 
 def parse_sets(options: Sequence[str]) -> dict[str, list[str]]:
     """`key=a,b,c` as a dimension; a comma inside quotes or brackets separates nothing. ValueError shows the form."""
-    parameters = {}
+    parameters: dict[str, list[str]] = {}
     for option in options:
         key, equals, text = option.partition("=")
         if not equals or not key.strip():
             raise ValueError(f"--set {option}: write --set section.key=value or --set section.key=value,value,...")
+        if key.strip() in parameters:
+            both = ",".join([*parameters[key.strip()], text.strip()])
+            raise ValueError(f"--set {key.strip()} is there twice; to try several values write {key.strip()}={both}")
         parameters[key.strip()] = [value.strip() for value in split_values(text)]
     return parameters
 
@@ -232,6 +241,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dask", metavar="tcp://HOST:PORT", help="scheduler of a Dask cluster")
     parser.add_argument("--keep", action="store_true", help="keep the traces of every point")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_json_option(parser)
     given = parser.parse_args(arguments)
     try:
         parameters = parse_sets(given.set)
@@ -242,7 +252,7 @@ def main(arguments: list[str] | None = None) -> int:
             jobs=given.jobs,
             dask=given.dask,
             keep=given.keep,
-            progress=not given.quiet,
+            progress=not (given.quiet or given.json),
         )
     except RunError as error:
         print(f"penstock sweep: {error}", file=sys.stderr)
@@ -253,6 +263,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"penstock sweep: {error}", file=sys.stderr)
         return 2
+    files = {"table": f"{given.out}/sweep.parquet", "flows": f"{given.out}/sweep_flows.parquet"}
+    if given.json:
+        content = {"scenario": given.scenario, "parameters": parameters, **files, "points": table.to_pylist()}
+        return say(as_json("sweep", content))
     count = "1 point" if table.num_rows == 1 else f"{table.num_rows} points"
-    print(f"{count}: {given.out}/sweep.parquet, {given.out}/sweep_flows.parquet")
-    return 0
+    return say(f"{count}: {files['table']}, {files['flows']}")

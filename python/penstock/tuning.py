@@ -26,6 +26,7 @@ from tqdm import tqdm
 
 from penstock.lab import Scenario
 from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
+from penstock.reporting import add_json_option, as_json, say
 from penstock.sweeping import of_switches, parse_sets, scenario_file
 
 ROUND = 4  # proposals that are made without knowledge of each other
@@ -37,6 +38,10 @@ class Objective:
 
     meaning: str
     value: Callable[[dict], float]
+
+
+def _of_switches(summary: dict, key: str) -> float:
+    return float(of_switches(summary)[key])
 
 
 def _event_time(summary: dict) -> float:
@@ -64,11 +69,11 @@ OBJECTIVES = {
     ),
     "queue": Objective(
         "largest queue of any port, bytes, times 1 + the share that did not arrive",
-        lambda s: of_switches(s)["switches.peak_queue_bytes"] * (1 + _missing(s)),
+        lambda s: _of_switches(s, "switches.peak_queue_bytes") * (1 + _missing(s)),
     ),
     "pause-free": Objective(
         "time in which ports were paused, s, and the share that did not arrive",
-        lambda s: of_switches(s)["switches.paused_s"] + _missing(s),
+        lambda s: _of_switches(s, "switches.paused_s") + _missing(s),
     ),
 }
 
@@ -129,23 +134,25 @@ def tune(
     check_jobs(jobs)
     folder = out_folder(out)
     file, sets = scenario_file(scenario, folder)
+    if not _is_lab(file):
+        raise ValueError(f"{file}: no laboratory scenario (docs/lab.md), and only those can be searched")
     fixed = {**{key: value for key, value in sets.items() if key not in (space or {})}, **(fixed or {})}
     if space is None:
         space = {key: values for key, values in SPACE.items() if key not in fixed}
     if both := fixed.keys() & space.keys():
         raise ValueError(f"parameter {min(both)!r} is both fixed and searched; give it once")
-    space = {key: [as_text(value) for value in values] for key, values in space.items()}
-    if not space:
+    searched = {key: [as_text(value) for value in values] for key, values in space.items()}
+    if not searched:
         raise ValueError("nothing to search: give at least one parameter two values")
-    for key, values in space.items():
+    for key, values in searched.items():
         if not values:
             raise ValueError(f"parameter {key!r} has no values; give at least one")
-    search = _Search(os.path.abspath(file), OBJECTIVES[objective], space, fixed, folder, jobs)
+    search = _Search(os.path.abspath(file), OBJECTIVES[objective], searched, fixed, folder, jobs)
     rows = search.run(trials, seed, progress)
     table = pa.Table.from_pylist(rows)
     pq.write_table(table, folder / "tune.parquet", compression="zstd")
     row = min(rows, key=lambda row: row["value"])
-    chosen = {key: row[key] for key in space}
+    chosen = {key: row[key] for key in searched}
     (folder / "best.toml").write_text(_toml(chosen, objective, row["value"]))
     return Best(row["value"], chosen, row["point"], table)
 
@@ -164,7 +171,7 @@ class _Search:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-        rows = []
+        rows: list[dict] = []
         workers = ThreadPoolExecutor(self.jobs or os.cpu_count())
         with workers as pool, tqdm(total=trials, unit="run", disable=None if progress else True) as bar:
             while len(rows) < trials:
@@ -184,10 +191,15 @@ class _Search:
         return rows
 
     def evaluate(self, point: Point) -> float:
-        summary = run_point(point, str(self.folder.resolve()), command(), keep=False)
-        if summary.get("kind") != "lab":
-            raise ValueError(f"{self.scenario}: no laboratory scenario (docs/lab.md), and only those can be searched")
-        return self.objective.value(summary)
+        return self.objective.value(run_point(point, str(self.folder.resolve()), command(), keep=False))
+
+
+def _is_lab(file: str) -> bool:
+    """Whether the file has a topology; what is no TOML is left to the reader of scenarios to refuse."""
+    try:
+        return "topology" in tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except ValueError:
+        return True
 
 
 def _toml(chosen: dict[str, str], objective: str, value: float) -> str:
@@ -236,6 +248,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", default="out/tune", help="folder for the results (default: %(default)s)")
     parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_json_option(parser)
     given = parser.parse_args(arguments)
     try:
         values = parse_sets(given.set)
@@ -248,7 +261,7 @@ def main(arguments: list[str] | None = None) -> int:
             seed=given.seed,
             out=given.out,
             jobs=given.jobs,
-            progress=not given.quiet,
+            progress=not (given.quiet or given.json),
         )
     except RunError as error:
         print(f"penstock tune: {error}", file=sys.stderr)
@@ -259,6 +272,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"penstock tune: {error}", file=sys.stderr)
         return 2
-    print(Path(given.out, "best.toml").read_text(), end="")
-    print(f"{best.trials.num_rows} trials: {given.out}/tune.parquet, {given.out}/best.toml")
-    return 0
+    files = {"table": f"{given.out}/tune.parquet", "best": f"{given.out}/best.toml"}
+    if given.json:
+        found = {"value": best.value, "settings": best.settings, "point": best.point, "trials": best.trials.to_pylist()}
+        return say(as_json("tune", {"scenario": given.scenario, "objective": given.objective, **files, **found}))
+    return say(f"{Path(files['best']).read_text()}{best.trials.num_rows} trials: {files['table']}, {files['best']}")

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `penstock sweep`, `tune` and `figures` print: a text, or with `--json` one object.
+
+Promise: valid JSON whatever the numbers (not a number and infinity are null); a reader that has gone is no fault.
+Source: docs/sweeps.md describes the objects.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+SCHEMA = 1  # of the objects
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """`-J, --json`, as every command of Penstock has it."""
+    parser.add_argument("-J", "--json", action="store_true", help="print the results as JSON")
+
+
+def as_json(kind: str, content: Mapping[str, object]) -> str:
+    """The object: `schema`, `kind`, and what the command has to say."""
+    return json.dumps({"schema": SCHEMA, "kind": kind, **_finite(dict(content))}, indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for each number that JSON has not."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if hasattr(value, "item"):  # NumPy's numbers
+        return _finite(value.item())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def say(text: str) -> int:
+    """Prints a result and returns the exit status: 0, also when nobody reads any more, 1 when it cannot be written."""
+    status = 0
+    try:
+        print(text)
+        sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: cannot write to standard output: {error.strerror}", file=sys.stderr)
+            status = 1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
+    return status
