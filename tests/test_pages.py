@@ -41,6 +41,6 @@ def test_the_first_network_of_the_page_runs_as_written_and_prints_what_is_there(
         assert [text for text in wanted if text not in printed] == []
     [asked] = re.findall(r"--set 'capture.links=[^`]*'", BEGINNING)
     typed(penstock, f"{command.strip()} {asked}", tmp_path)
-    files = re.findall(r"^\| `(\w+\.\w+)` \|", BEGINNING, re.MULTILINE)
+    files = re.findall(r"^- `(\w+\.\w+)`: ", BEGINNING, re.MULTILINE)
     assert len(files) == 4 and all((tmp_path / "out" / name).stat().st_size > 0 for name in files)
     assert {"node", "metric", "value"} <= set(pandas.read_parquet(tmp_path / "out/trace.parquet"))
