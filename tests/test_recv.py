@@ -327,6 +327,10 @@ def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
     assert text.startswith("silent"), "no ICMP port unreachable"
     assert "penstock_boards_up 1" in text and "penstock_events_complete_total 100" in text
     assert f'penstock_rcvd_pkts{{board="{first_board()}"}}' in text
+    assert f'penstock_board_up{{board="{first_board()}"}} 1\n' in text
+    assert f'penstock_board_messages_total{{board="{first_board()}"}} 100\n' in text
+    families = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")]
+    assert len(families) == len(set(families)), "a family is told once"
     receiver.send_signal(signal.SIGINT)
     verified(sender, receiver)
 

@@ -4,7 +4,8 @@
 //! Source: Prometheus text exposition format 0.0.4.
 
 use super::options::not_listening;
-use penstock_readout::session::{BoardState, SessionReport};
+use penstock_readout::session::{BoardReport, BoardState, SessionReport};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -68,6 +69,7 @@ fn text(report: &SessionReport) -> String {
         let _ = writeln!(out, "# HELP penstock_{name} {help}\n# TYPE penstock_{name} {kind}\npenstock_{name} {value}");
     };
     let up = report.boards.iter().filter(|board| board.state == BoardState::Up).count();
+    total("boards", "gauge", "Boards of this receiver.", report.boards.len() as f64);
     total("boards_up", "gauge", "Boards that may send.", up as f64);
     total("events_complete_total", "counter", "Events with all fragments.", builder.events_complete as f64);
     total("events_incomplete_total", "counter", "Events without some fragments.", builder.events_incomplete as f64);
@@ -93,14 +95,26 @@ fn text(report: &SessionReport) -> String {
     for (name, value) in &report.counters {
         total(&format!("{name}_total"), "counter", "Of the whole device or socket.", *value as f64);
     }
-    let names: std::collections::BTreeSet<&String> = report.boards.iter().flat_map(|b| b.counters.keys()).collect();
-    for name in names {
-        let _ = writeln!(out, "# TYPE penstock_{name} counter");
-        for board in &report.boards {
-            let value = board.counters.get(name).copied().unwrap_or(0);
-            let label = board.name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = writeln!(out, "penstock_{name}{{board=\"{label}\"}} {value}");
-        }
-    }
+    of_boards(&mut out, report);
     out
+}
+
+/// A value of each board under every name: where it stands, and what its queue pair counts.
+fn of_boards(out: &mut String, report: &SessionReport) {
+    let mut family = |name: &str, kind: &str, of: &dyn Fn(&BoardReport) -> u64| {
+        let _ = writeln!(out, "# TYPE penstock_{name} {kind}");
+        for board in &report.boards {
+            let label = board.name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = writeln!(out, "penstock_{name}{{board=\"{label}\"}} {}", of(board));
+        }
+    };
+    family("board_up", "gauge", &|board| u64::from(board.state == BoardState::Up));
+    family("board_connections_total", "counter", &|board| board.lives.into());
+    family("board_credits", "gauge", &|board| board.credits.into());
+    family("board_messages_total", "counter", &|board| board.messages);
+    family("board_bytes_total", "counter", &|board| board.bytes);
+    let names: BTreeSet<&String> = report.boards.iter().flat_map(|board| board.counters.keys()).collect();
+    for name in names {
+        family(name, "counter", &|board| board.counters.get(name).copied().unwrap_or(0));
+    }
 }
