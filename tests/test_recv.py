@@ -279,6 +279,21 @@ def test_an_interface_too_small_for_the_packets_is_warned_of(network):
     assert "WARNING" not in ended(network.recv(first_board(), "--seconds", 0.1, "--mtu", 1024)).stderr
 
 
+def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
+    sender = network.send("--boards", 2, "-n", 600, "-l", 2000, "--rate", 400, "--ack-timeout", 13)
+    receiver = network.recv(*boards(2), "--events", 600, "--keep-alive", 200, *PATIENT)
+    network.sees("12B7")
+    time.sleep(0.8)
+    for state in ("down", "up"):
+        subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", state], check=True)
+        time.sleep(0.4)
+    result = ended(receiver)
+    assert result.status == 0 and "veth0 is down; boards wait until it is up again" in result.stderr, result
+    report = result.json()
+    assert (report["readout"]["builder"]["events_complete"], report["counters"]["link_downed"]) == (600, 1)
+    assert ended(sender).json()["boards"][0]["messages"] == 600
+
+
 def limited(network: Network, descriptors: int, *options: object) -> subprocess.Popen:
     limit = ("prlimit", f"--nofile={descriptors}", str(network.binary))
     return network.start("s", *limit, "recv", "--iface", "veth0", "--json", "--linger", "50", *map(str, options))

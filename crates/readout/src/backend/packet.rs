@@ -58,6 +58,7 @@ impl PacketConfig {
 
 /// The RC responders of one address on one interface.
 pub struct PacketBackend {
+    interface: (String, Interface),
     address: LocalAddress,
     warning: Option<String>,
     clock: SessionClock,
@@ -77,6 +78,7 @@ pub struct PacketBackend {
     bad_icrc: u64,
     malformed: u64,
     send_err: u64,
+    link_downed: u64,
 }
 
 impl PacketBackend {
@@ -109,6 +111,7 @@ impl PacketBackend {
         Ok(PacketBackend {
             warning: mtu_warning(name, interface.mtu, config.mtu),
             address: LocalAddress::of_ip(ip, mac),
+            interface: (name.clone(), interface),
             clock,
             socket,
             _port: port,
@@ -123,6 +126,7 @@ impl PacketBackend {
             bad_icrc: 0,
             malformed: 0,
             send_err: 0,
+            link_downed: 0,
         })
     }
 
@@ -162,6 +166,21 @@ impl PacketBackend {
             }
         }
         true
+    }
+}
+
+impl PacketBackend {
+    /// An interface that was taken down is waited for: the socket outlives that, and boards send again what they must. One
+    /// that is gone, or another of the same name, ends the session.
+    fn went_down(&mut self, error: io::Error) -> Result<(), BackendError> {
+        let (name, interface) = &self.interface;
+        let is_there = Interface::find(name).is_ok_and(|found| found.index == interface.index);
+        if error.raw_os_error() == Some(libc::ENETDOWN) && is_there {
+            self.link_downed += 1;
+            tracing::warn!("{name} is down; boards wait until it is up again");
+            return Ok(());
+        }
+        Err(BackendError::Io { action: Cow::Owned(format!("{name}: waiting for frames")), source: error })
     }
 }
 
@@ -252,8 +271,7 @@ impl Backend for PacketBackend {
             let idle_ps = now_ps.saturating_sub(self.last_frame_ps);
             if mode.spin().is_some_and(|spin| u128::from(idle_ps) >= spin.as_nanos() * 1000) {
                 let waited = self.socket.wait(self.clock.until(deadline_ps));
-                let action = Cow::Borrowed("waiting for frames");
-                waited.map_err(|source| BackendError::Io { action, source })?;
+                waited.or_else(|error| self.went_down(error))?;
             } else {
                 std::hint::spin_loop();
             }
@@ -278,6 +296,7 @@ impl Backend for PacketBackend {
             ("rx_malformed".into(), self.malformed),
             ("dropped_unknown_qpn".into(), self.responders.unknown_qpn()),
             ("send_err".into(), self.send_err),
+            ("link_downed".into(), self.link_downed),
         ]
     }
 

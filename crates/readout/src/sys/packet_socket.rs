@@ -19,7 +19,8 @@ use penstock_wire::FrameParts;
 /// An Ethernet interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interface {
-    index: u32,
+    /// The kernel's number of it: another interface of the same name has another.
+    pub index: u32,
     pub mac: [u8; 6],
     /// Its first address; none where it has none.
     pub ip: Option<Ipv4Addr>,
