@@ -9,6 +9,8 @@
 //! writes in a file, [`Star`] builds the network of one. [`TraceSink`] takes the samples of all nodes into a Parquet
 //! file, [`CaptureSink`] the frames of links into a pcapng file.
 
+#![deny(unsafe_code)]
+
 mod agenda;
 mod capture;
 mod distribution;

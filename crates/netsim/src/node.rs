@@ -10,6 +10,7 @@ use penstock_wire::{Ecn, FiveTuple, MacControl, Packet, MIN_FRAME_LEN, WIRE_OVER
 
 use crate::engine::Core;
 use crate::link::LinkParams;
+use crate::prefetch::prefetch;
 use crate::renewal::{Arrived, Renewed};
 use crate::trace::TraceSink;
 use crate::units::Time;
@@ -38,6 +39,9 @@ pub struct Frame {
     /// Of what a station has sent: whose it is, where to, and in which class.
     flow: FiveTuple,
     dscp: u8,
+    /// Notes of the switch that holds it: the port it came in by, and its class.
+    pub(crate) ingress: u16,
+    pub(crate) class: u8,
     /// All that is yes or no, in one byte: so it is copied by whole words, as often as a frame is.
     traits: Traits,
 }
@@ -104,7 +108,7 @@ impl Frame {
         let traits = Traits(traits);
         let flow = if traits.has(Traits::ADDRESSED) { FiveTuple::of(&packet) } else { None };
         let frame_len = packet.frame_len() as u32;
-        Frame { packet, frame_len, flow: flow.unwrap_or(NO_FLOW), dscp, traits }
+        Frame { packet, frame_len, flow: flow.unwrap_or(NO_FLOW), dscp, ingress: 0, class: 0, traits }
     }
 
     /// With a frame check sequence that is right or not.
@@ -147,6 +151,12 @@ impl Frame {
     #[inline]
     pub(crate) fn is_ecn_capable(&self) -> bool {
         self.traits.has(Traits::ECN_CAPABLE)
+    }
+
+    /// For a frame that will soon be looked into: what of the packet a receiver asks first.
+    #[inline]
+    pub(crate) fn prefetch_packet(&self) {
+        prefetch(&*self.packet);
     }
 
     /// Says congestion experienced, of a frame that is capable of it. The packet shows it when `show_mark` was called, which

@@ -14,6 +14,12 @@ pub(crate) fn prefetch_all<T>(place: &T) {
     }
 }
 
+/// Begins to bring the cache line near in which `place` begins.
+#[inline(always)]
+pub(crate) fn prefetch<T>(place: &T) {
+    prefetch_line(std::ptr::from_ref(place).cast());
+}
+
 /// Begins to bring a cache line near. Does nothing where there is no such instruction.
 #[inline(always)]
 fn prefetch_line(at: *const u8) {

@@ -160,6 +160,9 @@ impl Core {
         if is_plain && arrival > self.now && frame.is_control() {
             self.ahead.push(Ahead { sender: node, port: peer, arrival, frame });
         } else if is_plain && arrival >= self.now {
+            if !self.owners[peer as usize].is_switch {
+                frame.prefetch_packet();
+            }
             self.hand_over(peer, arrival, frame);
         } else {
             self.transmit_aside(node, index, serialisation, arrival, frame);

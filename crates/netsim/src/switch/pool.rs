@@ -4,6 +4,7 @@
 //! fullest moment, and the block freed last is used first, so that short queues stay in the cache.
 
 use crate::node::Frame;
+use crate::prefetch::prefetch;
 
 const NONE: u32 = u32::MAX;
 
@@ -16,19 +17,16 @@ pub(super) struct Held {
     pub(super) class: u8,
 }
 
+impl Held {
+    fn of(frame: &Frame) -> Self {
+        Held { bytes: frame.frame_len() as u32, ingress: frame.ingress, class: frame.class }
+    }
+}
+
 /// Frames of a block.
 const BLOCK: u32 = 16;
 
-/// Frames that wait one behind the other.
-#[derive(Debug)]
-struct Block {
-    /// Those that were popped are `None`.
-    places: Vec<Option<(Frame, Held)>>,
-    /// The block behind it, of its queue or of those that are free.
-    next: u32,
-}
-
-/// First and last place of one queue: numbers of blocks, times their length, and of places in them.
+/// First and last place of one queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List {
     head: u32,
@@ -43,16 +41,19 @@ impl Default for List {
 
 #[derive(Debug)]
 pub(super) struct Pool {
-    blocks: Vec<Block>,
+    /// Block after block. Those that are free or were popped are `None`.
+    places: Vec<Option<Frame>>,
+    /// By block, the one behind it, of its queue or of those that are free.
+    next: Vec<u32>,
     free: u32,
 }
 
 impl Pool {
     pub(super) fn new() -> Self {
-        Pool { blocks: Vec::new(), free: NONE }
+        Pool { places: Vec::new(), next: Vec::new(), free: NONE }
     }
 
-    pub(super) fn push(&mut self, list: &mut List, frame: Frame, held: Held) {
+    pub(super) fn push(&mut self, list: &mut List, mut frame: Frame, held: Held) {
         if list.is_empty() {
             list.head = self.take_block() * BLOCK;
             list.tail = list.head;
@@ -60,20 +61,22 @@ impl Pool {
             list.tail += 1;
         } else {
             let block = self.take_block();
-            self.blocks[(list.tail / BLOCK) as usize].next = block;
+            self.next[(list.tail / BLOCK) as usize] = block;
             list.tail = block * BLOCK;
         }
-        self.blocks[(list.tail / BLOCK) as usize].places.push(Some((frame, held)));
+        (frame.ingress, frame.class) = (held.ingress, held.class);
+        self.places[list.tail as usize] = Some(frame);
     }
 
     #[inline]
     fn take_block(&mut self) -> u32 {
         let at = self.free;
         if at == NONE {
-            self.blocks.push(Block { places: Vec::with_capacity(BLOCK as usize), next: NONE });
-            return self.blocks.len() as u32 - 1;
+            self.places.resize_with(self.places.len() + BLOCK as usize, || None);
+            self.next.push(NONE);
+            return self.next.len() as u32 - 1;
         }
-        self.free = self.blocks[at as usize].next;
+        self.free = self.next[at as usize];
         at
     }
 
@@ -82,34 +85,41 @@ impl Pool {
         self.at(list.head).map_or(0, |held| held.bytes)
     }
 
+    /// What is known of the first frame of a queue; `None` if it is empty.
+    #[inline]
     fn at(&self, place: u32) -> Option<Held> {
-        let block = self.blocks.get((place / BLOCK) as usize)?;
-        block.places.get((place % BLOCK) as usize)?.as_ref().map(|(_, held)| *held)
+        Some(Held::of(self.places.get(place as usize)?.as_ref()?))
     }
 
     pub(super) fn pop(&mut self, list: &mut List) -> Option<(Frame, Held)> {
         let at = list.head;
-        let block = self.blocks.get_mut((at / BLOCK) as usize)?;
-        let first = block.places.get_mut((at % BLOCK) as usize)?.take()?;
+        let first = self.places.get_mut(at as usize)?.take()?;
         let is_last = at == list.tail;
+        *list = if is_last { List::default() } else { List { head: self.behind(at), ..*list } };
         if is_last || at % BLOCK == BLOCK - 1 {
-            block.places.clear();
-            let next = std::mem::replace(&mut block.next, self.free);
-            self.free = at / BLOCK;
-            *list = if is_last { List::default() } else { List { head: next * BLOCK, ..*list } };
-        } else {
-            list.head += 1;
+            let block = at / BLOCK;
+            self.next[block as usize] = std::mem::replace(&mut self.free, block);
         }
-        Some(first)
+        if let Some(next) = self.places.get(list.head as usize) {
+            // it has lain there for as long as the queue is
+            prefetch(next);
+        }
+        let held = Held::of(&first);
+        Some((first, held))
+    }
+
+    /// The place behind one that is not the last of its queue.
+    #[inline]
+    fn behind(&self, place: u32) -> u32 {
+        match place % BLOCK {
+            last if last == BLOCK - 1 => self.next[(place / BLOCK) as usize] * BLOCK,
+            _ => place + 1,
+        }
     }
 
     /// The frames of a queue from the first to the last, for diagnosis.
     pub(super) fn iter(&self, list: List) -> impl Iterator<Item = Held> + '_ {
-        let behind = move |place: &u32| match *place {
-            last if last == list.tail => None,
-            place if place % BLOCK == BLOCK - 1 => Some(self.blocks[(place / BLOCK) as usize].next * BLOCK),
-            place => Some(place + 1),
-        };
+        let behind = move |place: &u32| (*place != list.tail).then(|| self.behind(*place));
         let first = (!list.is_empty()).then_some(list.head);
         std::iter::successors(first, behind).filter_map(|place| self.at(place))
     }
@@ -139,8 +149,8 @@ mod tests {
             for (queue, op) in ops {
                 match op {
                     Some(bytes) => {
-                        let frame = Frame::new(Packet::Raw(vec![bytes as u8].into()));
-                        pool.push(&mut lists[queue], frame, Held { bytes, ingress: 0, class: 0 });
+                        let frame = Frame::new(Packet::Raw(vec![0; bytes as usize].into()));
+                        pool.push(&mut lists[queue], frame, Held { bytes, ingress: bytes as u16, class: queue as u8 });
                         models[queue].push_back(bytes);
                     }
                     None => {
@@ -148,7 +158,8 @@ mod tests {
                         let bytes = got.as_ref().map(|(_, held)| held.bytes);
                         prop_assert_eq!(bytes, models[queue].pop_front());
                         let right = got.is_none_or(|(frame, held)| {
-                            matches!(frame.packet(), Packet::Raw(bytes) if bytes[0] == held.bytes as u8)
+                            (held.ingress, usize::from(held.class)) == (held.bytes as u16, queue)
+                                && matches!(frame.packet(), Packet::Raw(bytes) if bytes.len() == held.bytes as usize)
                         });
                         prop_assert!(right);
                     }
@@ -157,7 +168,7 @@ mod tests {
                 prop_assert_eq!(lists[queue].is_empty(), models[queue].is_empty());
                 // of a queue's blocks the first and the last may be as good as empty
                 fullest = fullest.max(models.iter().map(|model| model.len().div_ceil(BLOCK as usize) + 1).sum());
-                prop_assert!(pool.blocks.len() <= fullest);
+                prop_assert!(pool.next.len() <= fullest);
             }
         }
     }
