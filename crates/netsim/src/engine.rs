@@ -140,6 +140,7 @@ impl Engine {
         while let Some((key, number)) = self.core.queue.pop_until(last) {
             self.core.now = Time(key.time_ps());
             self.events += 1;
+            self.core.prefetch_next();
             self.dispatch(key.rank(), number);
             if !self.core.ahead.is_empty() {
                 self.offer_ahead();
@@ -196,10 +197,11 @@ impl Engine {
         }
         core.free_slots.push(number as u32);
         let arrival = if looks_ahead { core.arrivals[number as usize] } else { now };
-        let Some(mut frame) = core.in_flight[number as usize].take() else { return };
-        if !is_switch {
+        let place = &mut core.in_flight[number as usize];
+        if let (false, Some(frame)) = (is_switch, &mut *place) {
             frame.show_mark();
         }
+        let Some(frame) = place.take() else { return };
         self.nodes[node as usize].on_frame(arrival, port, frame, &mut Outbox { core, node: NodeId(node) });
     }
 

@@ -11,6 +11,8 @@
 //!          sorted    unordered lists through one array            heap
 //! ```
 
+use crate::prefetch::prefetch;
+
 /// When and in which order an event happens: time, then rank, then sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -223,6 +225,8 @@ pub(crate) struct EventQueue<T> {
     places: Places<T>,
     /// Slots above `current`, up to `current + SLOTS`.
     fine: Wheel,
+    /// The first of them that is not empty; `u64::MAX` if all are.
+    next: u64,
     /// Slots of SLOTS fine ones each, above that of `current`.
     coarse: Wheel,
     /// Those that were later still when they were pushed.
@@ -240,6 +244,7 @@ impl<T: Copy> EventQueue<T> {
             current: 0,
             places: Places { places: Vec::new(), free: NONE },
             fine: Wheel::new(),
+            next: u64::MAX,
             coarse: Wheel::new(),
             far: heap(),
             late_from: u64::MAX,
@@ -263,6 +268,7 @@ impl<T: Copy> EventQueue<T> {
         }
         if slot - self.current < SLOTS as u64 {
             let at = self.places.take((key, item));
+            self.next = self.next.min(slot);
             return self.fine.push(slot, at, &mut self.places);
         }
         self.push_late(key, item);
@@ -287,13 +293,13 @@ impl<T: Copy> EventQueue<T> {
             return self.pop_merged(last_ps);
         }
         if self.due.is_empty() {
-            match self.fine.next_slot(self.current) {
-                Some(next) if next < self.late_from => match self.alone_in(next) {
+            match self.next {
+                next if next >= self.late_from => self.advance_late(),
+                next => match self.alone_in(next) {
                     Some(key) if key.time_ps > last_ps => return None,
                     Some(_) => return Some(self.take_alone(next)),
                     None => self.drain(next),
                 },
-                in_fine => self.advance_late(in_fine),
             }
         }
         if self.due.last()?.0.time_ps > last_ps {
@@ -312,11 +318,37 @@ impl<T: Copy> EventQueue<T> {
     /// Goes on to a fine slot with one entry and takes it.
     #[inline]
     fn take_alone(&mut self, slot: u64) -> (Key, T) {
-        self.current = slot;
-        let at = self.fine.take(slot);
+        let at = self.take_slot(slot);
         let place = &mut self.places.places[at as usize];
         place.next = std::mem::replace(&mut self.places.free, at);
         place.entry
+    }
+
+    /// Goes on to a fine slot and gives its list.
+    #[inline]
+    fn take_slot(&mut self, slot: u64) -> u32 {
+        self.current = slot;
+        let list = self.fine.take(slot);
+        self.next = self.fine.next_slot(slot).unwrap_or(u64::MAX);
+        if let Some(place) = self.first_of_next() {
+            // it has lain there since it was pushed
+            prefetch(place);
+        }
+        list
+    }
+
+    #[inline]
+    fn first_of_next(&self) -> Option<&Place<T>> {
+        self.places.places.get(self.fine.head(self.next) as usize)
+    }
+
+    /// What will probably leave next, unless it is pushed first; for the caller's prefetching.
+    #[inline]
+    pub(crate) fn upcoming(&self) -> Option<T> {
+        match self.due.last() {
+            Some((_, item)) => Some(*item),
+            None => self.first_of_next().map(|place| place.entry.1),
+        }
     }
 
     /// The same from `due` and `early`.
@@ -335,25 +367,26 @@ impl<T: Copy> EventQueue<T> {
 
     /// Goes on to the next slot that is not empty; `due` and `early` are.
     fn advance(&mut self) {
-        match self.fine.next_slot(self.current) {
-            Some(next) if next < self.late_from => self.drain(next),
-            in_fine => self.advance_late(in_fine),
+        if self.next < self.late_from {
+            self.drain(self.next);
+        } else {
+            self.advance_late();
         }
     }
 
     /// The same, where something of `coarse` or `far` may come first.
-    fn advance_late(&mut self, mut in_fine: Option<u64>) {
+    fn advance_late(&mut self) {
         let in_far = self.far.first().map(Key::slot);
         if let Some(coarse) = self.coarse.next_slot(self.current >> SLOT_BITS) {
             let begin = coarse << SLOT_BITS;
-            if in_fine.into_iter().chain(in_far).all(|slot| begin <= slot) {
+            if begin <= self.next && in_far.is_none_or(|slot| begin <= slot) {
                 // nothing lies before it, so that all of it is within the reach of the fine wheel
                 self.current = begin - 1;
                 self.spill(coarse);
-                in_fine = self.fine.next_slot(self.current);
             }
         }
-        if let Some(next) = in_fine.into_iter().chain(in_far).min() {
+        let next = in_far.map_or(self.next, |slot| slot.min(self.next));
+        if next < u64::MAX {
             while self.far.first().is_some_and(|key| key.slot() == next) {
                 self.due.extend(self.far.pop());
             }
@@ -368,15 +401,16 @@ impl<T: Copy> EventQueue<T> {
         let mut at = self.coarse.take(slot);
         while at != NONE {
             let place = self.places.places[at as usize];
-            self.fine.push(place.entry.0.slot(), at, &mut self.places);
+            let fine = place.entry.0.slot();
+            self.next = self.next.min(fine);
+            self.fine.push(fine, at, &mut self.places);
             at = place.next;
         }
     }
 
     /// Goes on to a fine slot, perhaps an empty one, and moves its entries to `due`.
     fn drain(&mut self, slot: u64) {
-        self.current = slot;
-        let mut at = self.fine.take(slot);
+        let mut at = self.take_slot(slot);
         while at != NONE {
             let place = &mut self.places.places[at as usize];
             self.due.push(place.entry);

@@ -8,6 +8,7 @@ use crate::capture::CaptureSink;
 use crate::link::LinkParams;
 use crate::node::{Frame, NodeId, PortId, Spare};
 use crate::port::{Ahead, Owner, Port, Side, NO_TAP};
+use crate::prefetch::prefetch;
 use crate::queue::{EventQueue, Key};
 use crate::renewal::Renewal;
 use crate::units::Time;
@@ -102,6 +103,15 @@ impl Core {
     pub(crate) fn schedule(&mut self, at: Time, kind: Kind, index: u32, number: u64) {
         self.queue.push(Key::new(at.0, kind.rank(index), self.sequence), number);
         self.sequence += 1;
+    }
+
+    /// Fetches the frame of the next event, if it has one, while this one is handled.
+    #[inline(always)]
+    pub(super) fn prefetch_next(&self) {
+        let number = self.queue.upcoming();
+        if let Some(frame) = number.and_then(|number| self.in_flight.get(number as usize)) {
+            prefetch(frame);
+        }
     }
 
     pub(crate) fn port_index(&self, node: NodeId, port: PortId) -> Option<u32> {

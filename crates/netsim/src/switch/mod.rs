@@ -297,8 +297,12 @@ impl Switch {
             port.pass(held);
             port.set_busy(out.transmit(egress, frame));
             self.release(held, out);
+            return;
+        }
+        port.push(&mut self.pool, frame, held, out.now());
+        if port.is_sending(out.now()) {
+            self.await_free(egress, out);
         } else {
-            port.push(&mut self.pool, frame, held, out.now());
             self.send_next(egress, out);
         }
     }
@@ -370,17 +374,16 @@ impl Switch {
     }
 
     /// Takes account of the pauses that the engine has repeated at a port.
-    #[inline]
+    #[inline(always)]
     fn catch_up(&mut self, id: PortId, out: &mut Outbox) {
         let port = &mut self.ports[usize::from(id.0)];
         if port.renews {
-            if let Some(renewed) = out.renewed(id) {
-                port.renewed(renewed);
-            }
+            port.catch_up(id, out);
         }
     }
 
     /// Asks to be told when the port is free, if it will then have something to send.
+    #[inline]
     fn await_free(&mut self, id: PortId, out: &mut Outbox) {
         if self.ports[usize::from(id.0)].must_await_free(out.now()) {
             out.tx_done_when_free(id);

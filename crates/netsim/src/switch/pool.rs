@@ -53,7 +53,7 @@ impl Pool {
         Pool { places: Vec::new(), next: Vec::new(), free: NONE }
     }
 
-    pub(super) fn push(&mut self, list: &mut List, mut frame: Frame, held: Held) {
+    pub(super) fn push(&mut self, list: &mut List, frame: Frame, held: Held) {
         if list.is_empty() {
             list.head = self.take_block() * BLOCK;
             list.tail = list.head;
@@ -64,8 +64,9 @@ impl Pool {
             self.next[(list.tail / BLOCK) as usize] = block;
             list.tail = block * BLOCK;
         }
-        (frame.ingress, frame.class) = (held.ingress, held.class);
-        self.places[list.tail as usize] = Some(frame);
+        // noted in place: a frame that is written in parts and then moved as a whole waits for the parts
+        let place = self.places[list.tail as usize].insert(frame);
+        (place.ingress, place.class) = (held.ingress, held.class);
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use super::buffer::Share;
 use super::pool::{Held, List, Pool};
 use super::scheduler::{Discipline, RoundRobin};
 use super::stats::{ClassStats, PortStats};
-use crate::node::Frame;
+use crate::node::{Frame, Outbox, PortId};
 use crate::pause::{PauseState, CLASSES};
 use crate::renewal::Renewed;
 use crate::units::{Rate, Time};
@@ -144,9 +144,13 @@ impl Port {
     }
 
     /// Whether the engine must be asked to say when the wire is free: something could go then and nobody has asked.
+    #[inline]
     pub(super) fn must_await_free(&mut self, now: Time) -> bool {
-        let wanted = self.untold != 0 || self.waiting & !self.pause.paused_mask(now) != 0;
-        wanted && !std::mem::replace(&mut self.awaits_free, true)
+        if self.awaits_free {
+            return false;
+        }
+        self.awaits_free = self.untold != 0 || self.waiting & !self.pause.paused_mask(now) != 0;
+        self.awaits_free
     }
 
     /// The engine has said so.
@@ -269,8 +273,14 @@ impl Port {
         (!armed).then_some(due)
     }
 
-    /// The engine has repeated the pause.
-    pub(super) fn renewed(&mut self, renewed: Renewed) {
+    /// Takes account of the pauses that the engine has repeated.
+    pub(super) fn catch_up(&mut self, id: PortId, out: &mut Outbox) {
+        if let Some(renewed) = out.renewed(id) {
+            self.renewed(renewed);
+        }
+    }
+
+    fn renewed(&mut self, renewed: Renewed) {
         if renewed.frames > 0 {
             self.pause_frames_sent += renewed.frames;
             self.set_busy(renewed.busy_until);
