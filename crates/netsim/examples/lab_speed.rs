@@ -13,6 +13,10 @@ use penstock_netsim::lab::{Lab, LabScenario};
 use penstock_netsim::report::{self, End};
 use penstock_netsim::{Time, TraceSink};
 
+/// That of `penstock`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What one case took.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
