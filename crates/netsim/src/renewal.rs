@@ -14,8 +14,9 @@ use crate::units::Time;
 /// A PFC frame is as short as a frame can be.
 const WIRE_BYTES: u64 = (MIN_FRAME_LEN + WIRE_OVERHEAD) as u64;
 
-/// What a port renews.
+/// What a port renews. One cache line.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
 pub(crate) struct Renewal {
     /// When the next frame leaves, if the wire is free then.
     due: Time,

@@ -296,13 +296,13 @@ impl Responder {
     /// posted (IBTA 9.7.4.1): a SEND takes one at its start, a WRITE with immediate at its end.
     fn message_of(&self, packet: &RocePacket) -> Result<Message, Refusal> {
         let opcode = packet.bth.opcode;
-        let next_receive = self.receives.front().copied().ok_or(Refusal::NotReady);
+        let next_receive = || self.receives.front().copied().ok_or(Refusal::NotReady);
         if opcode.operation() == Operation::Write && opcode.has_imm() {
-            next_receive.as_ref().map_err(|_| Refusal::NotReady)?;
+            next_receive()?;
         }
         match (self.message, opcode.operation()) {
             (Some(message), _) => Ok(message),
-            (None, Operation::Send) => Ok(Message::Send { wr: next_receive?, done: 0 }),
+            (None, Operation::Send) => Ok(Message::Send { wr: next_receive()?, done: 0 }),
             (None, _) => match packet.reth {
                 Some(reth) => Ok(Message::Write { reth, done: 0 }),
                 None => Err(Fault::MissingHeader { opcode: opcode.into() }.into()),

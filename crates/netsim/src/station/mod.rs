@@ -84,14 +84,16 @@ enum Kind {
     TcpReceiver(TcpFlowReceiver),
 }
 
+/// An endpoint and what the station knows of it, which begins its first cache line.
+#[repr(C, align(64))]
 struct Slot {
     /// By what it is found.
     key: Key,
-    kind: Kind,
     /// The classes in whose list of ready endpoints it is, bit i for class i.
     listed: u8,
     /// Timers set and not yet due.
     armed: Armed,
+    kind: Kind,
 }
 
 /// The times of the timers of one endpoint. A new one is always the earliest, else none is set; mostly there is one.
@@ -159,7 +161,7 @@ impl Slot {
 }
 
 /// The station node. Its only port is 0. The first cache lines have what every frame asks of it.
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Station {
     slots: Vec<Slot>,
     /// The queue pair of the first slot.
@@ -265,6 +267,14 @@ impl Station {
         }
         self.slots.push(Slot { key, kind, listed: 0, armed: Armed::default() });
         self.slots.len() - 1
+    }
+
+    /// Fetches the only endpoint there is, before it is known that it is meant.
+    #[inline]
+    fn prefetch_only(&self) {
+        if let [only] = &self.slots[..] {
+            prefetch_all(only);
+        }
     }
 
     /// The endpoint of a queue pair. Queue pairs are mostly numbered on, and then it is found without the table.
@@ -533,10 +543,7 @@ impl Node for Station {
     }
 
     fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
-        if let [only] = &self.slots[..] {
-            // it is fetched while the packet is looked at
-            prefetch_all(only);
-        }
+        self.prefetch_only();
         self.stats.rx_frames += 1;
         if frame.fcs_ok() {
             self.handle_packet(frame.packet(), out);
@@ -554,6 +561,7 @@ impl Node for Station {
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox) {
         match token {
             SEND => {
+                self.prefetch_only();
                 self.send_at = None;
                 self.send_next(out);
             }
