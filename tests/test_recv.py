@@ -294,6 +294,19 @@ def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
     assert ended(sender).json()["boards"][0]["messages"] == 600
 
 
+def test_an_interface_that_is_gone_ends_the_run_with_its_report_and_all_that_has_come(network, tmp_path):
+    network.send("--boards", 2, "-l", 2000, "--rate", 400)
+    receiver = network.recv(*boards(2), "--out", tmp_path / "run", "--flush", 60000, *PATIENT)
+    network.sees("12B7")
+    time.sleep(0.8)
+    subprocess.run(["ip", "-n", f"{network.name}-s", "link", "del", "veth0"], check=True)
+    result = ended(receiver)
+    report = result.json()
+    assert result.status == 1 and report["faults"][0].startswith("veth0: waiting for frames"), result
+    complete = pq.read_table(tmp_path / "run")["complete"].to_pylist()
+    assert complete.count(True) == report["readout"]["builder"]["events_complete"] > 0
+
+
 def limited(network: Network, descriptors: int, *options: object) -> subprocess.Popen:
     limit = ("prlimit", f"--nofile={descriptors}", str(network.binary))
     return network.start("s", *limit, "recv", "--iface", "veth0", "--json", "--linger", "50", *map(str, options))

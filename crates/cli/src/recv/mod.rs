@@ -87,8 +87,16 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let bring_up_ps = u64::from(arguments.boards.bring_up) * PS_PER_S;
     arguments.run.events.iter().for_each(|events| session.end_after(*events));
     let (mut waiting, mut end) = (Waiting::default(), End::new(arguments, interrupted));
+    let mut broken = None;
     while !end.has_come(&mut session)? {
-        session.step(TURN_PS).map_err(fault)?;
+        match session.step(TURN_PS) {
+            Ok(()) => {}
+            Err(error @ SessionError::Store(_)) => return Err(fault(error)),
+            Err(error) => {
+                broken = Some(error.to_string());
+                break;
+            }
+        }
         let now = session.now_ps();
         if now < next_turn {
             continue;
@@ -115,11 +123,14 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     let report = session.report();
     drop(view);
-    finish(&mut session, &mut waiting)?;
+    match &broken {
+        None => finish(&mut session, &mut waiting)?,
+        Some(_) => session.store_rest().map_err(fault)?,
+    }
     memory.keep(&session.remembered());
     let gpu = session.receiver().sink().gpu.as_ref().map(gpu::now);
-    let changes = sharing.map(|sharing| sharing.faults).unwrap_or_default();
-    Ok(conclude(arguments, report, session.report(), gpu, changes))
+    let faults = broken.into_iter().chain(sharing.into_iter().flat_map(|sharing| sharing.faults)).collect();
+    Ok(conclude(arguments, report, session.report(), gpu, faults))
 }
 
 /// When a run is over. What has begun is finished: an event of which some fragments are here waits for the others.

@@ -327,6 +327,16 @@ impl<S: EventSink> Session<S> {
         Ok(())
     }
 
+    /// The back end has failed for good: stores what is there, as incomplete events where need be.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn store_rest(&mut self) -> Result<(), SessionError> {
+        self.core.end_search()?;
+        self.core.receiver.finish(self.core.now_ps)?;
+        Ok(())
+    }
+
     /// Goes on answering until nobody has asked again for a while. Boards that go on with new messages are not waited
     /// for: they have heard of the ones before.
     fn linger(&mut self, limit_ps: u64) -> Result<(), SessionError> {
