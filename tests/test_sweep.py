@@ -9,6 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -168,6 +169,20 @@ def test_the_snippets_of_the_page_run_as_written(tmp_path: Path, monkeypatch: py
     names: dict[str, object] = {}
     exec(compile("\n".join(snippets), "docs/sweeps.md", "exec"), names)
     assert names["table"].num_rows == 6 and names["best"].settings.keys() == {"cc.g"}
+
+
+def test_values_are_written_as_toml_has_them(tmp_path: Path) -> None:
+    """Tables, lists, truths and NumPy's numbers, one alone or several."""
+    parameters = {**SMALL, "link.at": {"server0-root": {"rate": "25Gbps"}}, "run.seed": np.arange(1, 3)}
+    table = package.sweep(SCENARIO, {**parameters, "cc.clamp_target": [True]}, out=tmp_path, progress=False)
+    assert table["link.at"].to_pylist() == ['{ "server0-root" = { "rate" = "25Gbps" } }'] * 2
+    assert (table["run.seed"].to_pylist(), table["cc.clamp_target"].to_pylist()) == (["1", "2"], ["true", "true"])
+    with pytest.raises(TypeError, match="None: a scenario has strings"):
+        package.sweep(SCENARIO, {"run.seed": None}, out=tmp_path, progress=False)
+    with pytest.raises(ValueError, match="has no values"):
+        package.tune(SCENARIO, space={"cc.g": []}, out=tmp_path, progress=False)
+    best = package.tune(SCENARIO, space={"cc.g": "1/64"}, fixed=SMALL, trials=1, out=tmp_path, progress=False)
+    assert best.settings == {"cc.g": "1/64"}
 
 
 def test_what_is_no_laboratory_or_no_grid_is_refused_before_anything_runs(penstock: Penstock, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from penstock.points import RunError, as_text, out_folder
+from penstock.points import RunError, as_text, out_folder, to_toml
 from penstock.reporting import say
 from penstock.results import Series, series_of
 
@@ -74,7 +74,7 @@ class Scenario:
 
         Values are written as in the file; returns the scenario itself. ValueError leaves it as it was.
         """
-        new = {name: to_set(item) for name, item in (key if isinstance(key, Mapping) else {key: value}).items()}
+        new = {name: as_text(item) for name, item in (key if isinstance(key, Mapping) else {key: value}).items()}
         # A key that is set again counts from now: later ones may lie inside of it.
         sets = {**{name: item for name, item in self._sets.items() if name not in new}, **new}
         settings, warnings = compiled().check(self._text, self._path, _options(sets))
@@ -240,29 +240,6 @@ class _bar:
 
 def _options(sets: Mapping[str, str]) -> list[str]:
     return [f"{key}={value}" for key, value in sets.items()]
-
-
-def to_set(value: object) -> str:
-    """A value as `--set` takes it: a string as it is, all else as TOML."""
-    return value if isinstance(value, str) else _value(value)
-
-
-def to_toml(tables: Mapping[str, object]) -> str:
-    """A mapping as TOML text, a line for each key of the top level. TypeError names a value that TOML has not."""
-    return "".join(f"{json.dumps(str(key))} = {_value(value)}\n" for key, value in tables.items())
-
-
-def _value(value: object) -> str:
-    if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(str(key))} = {_value(item)}" for key, item in value.items())
-        return "{ " + ", ".join(pairs) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    if isinstance(value, str | os.PathLike):
-        return json.dumps(os.fspath(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool | int | float) or hasattr(value, "item"):  # the last: NumPy's numbers
-        return as_text(value.item() if hasattr(value, "item") else value)
-    raise TypeError(f"{value!r}: a scenario has strings, numbers, truths, lists and tables")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -122,5 +122,24 @@ def settings(pairs: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 
 def as_text(value: object) -> str:
-    """A value as a scenario file writes it: `True` is `true`, all else as `str` has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A value as `--set` takes it: a string as it is, all else as TOML. TypeError names a value that TOML has not."""
+    return os.fspath(value) if isinstance(value, str | os.PathLike) else _value(value)
+
+
+def to_toml(tables: Mapping[str, object]) -> str:
+    """A mapping as TOML text, a line for each key of the top level. TypeError names a value that TOML has not."""
+    return "".join(f"{json.dumps(str(key))} = {_value(value)}\n" for key, value in tables.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(str(key))} = {_value(item)}" for key, item in value.items())
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, str | os.PathLike):
+        return json.dumps(os.fspath(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    plain = value.item() if hasattr(value, "item") else value  # NumPy's numbers
+    if isinstance(plain, bool | int | float):
+        return str(plain).lower() if isinstance(plain, bool) else str(plain)
+    raise TypeError(f"{value!r}: a scenario has strings, numbers, truths, lists and tables")

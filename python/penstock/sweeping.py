@@ -47,7 +47,7 @@ def grid(scenario: str, parameters: Mapping[str, Sequence]) -> list[Point]:
 
 
 def sweep(
-    scenario: str | os.PathLike | Scenario,
+    scenario: Scenario | str | os.PathLike | Mapping,
     parameters: Mapping[str, Iterable],
     *,
     out: str | os.PathLike = "out/sweep",
@@ -58,18 +58,17 @@ def sweep(
 ) -> pa.Table:
     """Runs the scenario at every point of the grid and returns `sweep.parquet` as a table, in the order of the grid.
 
-    `scenario` is a file or a `penstock.Scenario` (one that is no file is written to `out`/scenario.toml; files that it
-    names are then looked for there). `parameters` maps keys of the scenario ("cc.g", "switch.kmin", "flow.0.start") to
-    their values; one value is a setting, several are a dimension. `jobs` processes run at a time (default: one for each
-    core); with `dask`, the address of a scheduler, the cluster decides. `keep` leaves the traces of every point. Raises
-    RunError at the first point that is refused, with its message; points that are done stay done.
+    `scenario` is a file, a mapping, or a `penstock.Scenario` (one that is no file is written to `out`/scenario.toml;
+    files that it names are then looked for there). `parameters` maps keys of the scenario ("cc.g", "switch.kmin",
+    "flow.0.start") to their values; one value is a setting, several are a dimension. `jobs` processes run at a time
+    (default: one for each core); with `dask`, the address of a scheduler, the cluster decides. `keep` leaves the traces
+    of every point. Raises RunError at the first point that is refused, with its message; points that are done stay
+    done.
     """
     check_jobs(jobs)
     if not isinstance(parameters, Mapping):
         raise TypeError(f'parameters = {parameters!r}: give a mapping, as in {{"cc.g": ["1/64", "1/256"]}}')
-    lists = {
-        key: [values] if isinstance(values, str | int | float) else list(values) for key, values in parameters.items()
-    }
+    lists = {key: several(values) for key, values in parameters.items()}
     folder = out_folder(out)
     file, sets = scenario_file(scenario, folder)
     lists = {**{key: [value] for key, value in sets.items()}, **lists}
@@ -83,8 +82,17 @@ def sweep(
     return _write(folder, points, [summaries[point] for point in points])
 
 
-def scenario_file(scenario: str | os.PathLike | Scenario, folder: Path) -> tuple[str, dict[str, str]]:
+def several(values: object) -> list:
+    """The values of a parameter; one that is no collection stands for itself."""
+    if isinstance(values, str | os.PathLike | Mapping) or not isinstance(values, Iterable):
+        return [values]
+    return list(values)
+
+
+def scenario_file(scenario: Scenario | str | os.PathLike | Mapping, folder: Path) -> tuple[str, dict[str, str]]:
     """A scenario as a file, and what is set in it: points are processes. FileNotFoundError names a missing file."""
+    if isinstance(scenario, Mapping):
+        scenario = Scenario(scenario)
     if not isinstance(scenario, Scenario):
         if not Path(scenario).is_file():
             raise FileNotFoundError(f"{os.fspath(scenario)}: no such scenario file")
@@ -121,7 +129,14 @@ def _on_cluster(points: list[Point], folder: Path, keep: bool, address: str) -> 
             for point in points
         }
         for future in cluster_completed(list(futures)):
-            yield futures[future], future.result()
+            try:
+                summary = future.result()
+            except (RunError, OSError):
+                raise
+            except Exception as error:
+                needed = "scheduler and workers need this package on their path, and its requirements"
+                raise RunError(f"dask {address}: {error}\n  {needed} (docs/sweeps.md)") from error
+            yield futures[future], summary
 
 
 def scalars(entry: Mapping, prefix: str = "") -> dict[str, object]:

@@ -27,7 +27,7 @@ from tqdm import tqdm
 from penstock.lab import Scenario
 from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
 from penstock.reporting import add_json_option, as_json, say
-from penstock.sweeping import of_switches, parse_sets, scenario_file
+from penstock.sweeping import of_switches, parse_sets, scenario_file, several
 
 ROUND = 4  # proposals that are made without knowledge of each other
 
@@ -108,7 +108,7 @@ class Best:
 
 
 def tune(
-    scenario: str | os.PathLike | Scenario,
+    scenario: Scenario | str | os.PathLike | Mapping,
     *,
     objective: str = "fairness",
     space: Mapping[str, Sequence] | None = None,
@@ -141,7 +141,7 @@ def tune(
         space = {key: values for key, values in SPACE.items() if key not in fixed}
     if both := fixed.keys() & space.keys():
         raise ValueError(f"parameter {min(both)!r} is both fixed and searched; give it once")
-    searched = {key: [as_text(value) for value in values] for key, values in space.items()}
+    searched = {key: [as_text(value) for value in several(values)] for key, values in space.items()}
     if not searched:
         raise ValueError("nothing to search: give at least one parameter two values")
     for key, values in searched.items():
