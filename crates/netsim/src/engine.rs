@@ -140,7 +140,9 @@ impl Engine {
         while let Some((key, number)) = self.core.queue.pop_until(last) {
             self.core.now = Time(key.time_ps());
             self.events += 1;
-            self.core.prefetch_next();
+            if let Some(node) = self.core.prefetch_next() {
+                self.nodes[node as usize].prefetch();
+            }
             self.dispatch(key.rank(), number);
             if !self.core.ahead.is_empty() {
                 self.offer_ahead();

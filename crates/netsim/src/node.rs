@@ -300,6 +300,9 @@ pub trait Node: Any {
         Time::ZERO
     }
 
+    /// The next event is probably this node's: the place to fetch memory that has not been looked at for long.
+    fn prefetch(&self) {}
+
     /// Called every trace interval. `TraceSink::record` writes at `now` under this node's name.
     fn sample(&mut self, _now: Time, _trace: &mut TraceSink) {}
 }

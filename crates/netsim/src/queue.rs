@@ -344,11 +344,8 @@ impl<T: Copy> EventQueue<T> {
 
     /// What will probably leave next, unless it is pushed first; for the caller's prefetching.
     #[inline]
-    pub(crate) fn upcoming(&self) -> Option<T> {
-        match self.due.last() {
-            Some((_, item)) => Some(*item),
-            None => self.first_of_next().map(|place| place.entry.1),
-        }
+    pub(crate) fn upcoming(&self) -> Option<(Key, T)> {
+        self.due.last().copied().or_else(|| self.first_of_next().map(|place| place.entry))
     }
 
     /// The same from `due` and `early`.

@@ -105,13 +105,20 @@ impl Core {
         self.sequence += 1;
     }
 
-    /// Fetches the frame of the next event, if it has one, while this one is handled.
+    /// Fetches the frame of the next event, if it has one, while this one is handled; returns the event's node, if it is
+    /// no switch: those are few and near.
     #[inline(always)]
-    pub(super) fn prefetch_next(&self) {
-        let number = self.queue.upcoming();
-        if let Some(frame) = number.and_then(|number| self.in_flight.get(number as usize)) {
+    pub(super) fn prefetch_next(&self) -> Option<u32> {
+        let (key, number) = self.queue.upcoming()?;
+        let (kind, index) = Kind::of_rank(key.rank());
+        if kind == Kind::Timer {
+            return Some(index);
+        }
+        if let Some(frame) = self.in_flight.get(number as usize) {
             prefetch(frame);
         }
+        let owner = &self.owners[index as usize];
+        (!owner.is_switch).then_some(owner.node)
     }
 
     pub(crate) fn port_index(&self, node: NodeId, port: PortId) -> Option<u32> {

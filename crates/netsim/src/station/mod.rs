@@ -269,14 +269,6 @@ impl Station {
         self.slots.len() - 1
     }
 
-    /// Fetches the only endpoint there is, before it is known that it is meant.
-    #[inline]
-    fn prefetch_only(&self) {
-        if let [only] = &self.slots[..] {
-            prefetch_all(only);
-        }
-    }
-
     /// The endpoint of a queue pair. Queue pairs are mostly numbered on, and then it is found without the table.
     #[inline]
     fn index_of(&self, qpn: Qpn, key: Key) -> Option<u32> {
@@ -543,7 +535,6 @@ impl Node for Station {
     }
 
     fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
-        self.prefetch_only();
         self.stats.rx_frames += 1;
         if frame.fcs_ok() {
             self.handle_packet(frame.packet(), out);
@@ -561,7 +552,6 @@ impl Node for Station {
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox) {
         match token {
             SEND => {
-                self.prefetch_only();
                 self.send_at = None;
                 self.send_next(out);
             }
@@ -573,6 +563,13 @@ impl Node for Station {
                 self.follow_pauses(out);
             }
             index => self.wake(now, index as u32, out),
+        }
+    }
+
+    fn prefetch(&self) {
+        prefetch_all(self);
+        if let [only] = &self.slots[..] {
+            prefetch_all(only);
         }
     }
 
