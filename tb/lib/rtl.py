@@ -7,6 +7,7 @@ packages come first on its command line. As a program:
     python tb/lib/rtl.py penstock_10g     the arguments for one top, a line each
 """
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,5 +47,8 @@ def options() -> list[str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough (`| head`) is no error
+    if len(sys.argv) != 2:
+        sys.exit(f"{sys.argv[0]}: takes the name of one top, such as penstock_10g")
     generate()
     print("\n".join([*options(), *map(str, packages()), *map(str, module(sys.argv[1]))]))
