@@ -17,7 +17,8 @@ SIZES = [
     {"N_QP": 256, "RING_BYTES": 16384, "SLOTS": 16},
     {"N_QP": 16, "RING_BYTES": 65536, "SLOTS": 64, "STORE": 1},
 ]
-BENCHES = [Bench(bench.top, SIZES) for bench in (TOPS if os.environ.get("PENSTOCK_ALL_SIZES") else TOPS[:1])]
+FRONT_ENDS = TOPS if os.environ.get("PENSTOCK_ALL_SIZES") else TOPS[:1]
+BENCHES = [Bench(bench.top, SIZES, brief=True) for bench in FRONT_ENDS]
 
 globals().update({test.name: test for test in SHORT})
 

@@ -37,7 +37,7 @@ TB = REPO / "build" / "tb"
 BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "--no-public-flat-rw", "--public-depth", "1"]
 # Bench speed is C++ compile time, and most of that is reading the headers of a model: light optimisation, and all of a
 # model in one piece. In pieces, and with precompiled headers of 280 MB, a front end took five times as long.
-MAKE_VARIABLES = "OPT_FAST=-O1 OPT_GLOBAL=-O1 VM_PARALLEL_BUILDS=0"
+MAKE_VARIABLES = "OPT_FAST={} OPT_GLOBAL=-O1 VM_PARALLEL_BUILDS=0"
 NOISE = re.compile(r"\bINFO\b|^\s*\*\*|^(ccache |g\+\+|c\+\+|make|- )")
 LOG_LINES = 100  # of a log that are shown when something fails
 
@@ -50,6 +50,7 @@ class Bench:
     configs: list[dict[str, int]] = field(default_factory=lambda: [{}])
     sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, beside bench.py
     inside: list[str] = field(default_factory=list)  # `module.signal` below the top that the bench reads or moves
+    brief: bool = False  # over sooner than its model could be optimised; no other bench may need that model
 
     def build(self, config: dict[str, int]) -> Path:
         """Where this configuration is built: one folder for all benches that need the same model."""
@@ -133,6 +134,7 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path) -> None
     if not public.exists() or public.read_text() != text:
         public.write_text(text)
     log = build_dir / "build.log"
+    os.environ["MAKEFLAGS"] = MAKE_VARIABLES.format("-O0" if bench.brief else "-O1")
     try:
         runner.build(
             sources=[public, *rtl.packages(), *bench.sources, *rtl.module(bench.top)],
@@ -152,7 +154,6 @@ def prepare_environment() -> None:
     """Where cocotb finds Verilator, and how C++ is compiled."""
     root = verilator_root()
     os.environ["VERILATOR_ROOT"] = str(root)
-    os.environ["MAKEFLAGS"] = MAKE_VARIABLES
     if str(root / "bin") not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
     if shutil.which("ccache"):  # the same runtime is compiled for every bench
