@@ -67,6 +67,14 @@ def test_a_run_that_does_not_end_in_time_is_a_fault_and_a_wrong_key_is_refused(
     assert refused.status == 2 and "time_limt" in refused.stderr
 
 
+def test_a_metric_that_no_flow_has_is_a_warning_of_the_run_and_of_its_summary(
+    penstock: Penstock, tmp_path: Path
+) -> None:
+    run = penstock.run(tmp_path, *SHORT, "trace.metrics=smoothed_rtt_us", scenario=SCENARIO)
+    warning = "trace.metrics: nothing recorded a metric `smoothed_rtt_us`"
+    assert run.summary()["warnings"] == [warning] and f"warning: {warning}\n" == run.stderr
+
+
 BOARD = """
 [run]
 time_limit = "50ms"

@@ -275,6 +275,7 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are(installed: Path
             refused(penstock.Scenario, {str(SCENARIO)!r}, {{"trace.metrics": "jian"}}),
             len(stored.series("network", "jain").value) == len(result.series("network", "jain").value) > 0,
             stored.setting("switch.kmin"),
+            penstock.run({str(SCENARIO)!r}, {{**{SHORT!r}, "trace.metrics": "smoothed_rtt_us"}}).summary["warnings"],
         ]))
         """,
     )
@@ -287,7 +288,8 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are(installed: Path
         "--set trace.metrics=jian: trace.metrics = jian: jian: no such metric; allowed are throughput_bps, jain, ",
     )
     assert [text for text, begin in zip(told, begins, strict=False) if not text.startswith(begin)] == []
-    assert told[-2:] == [True, "100KB"]
+    assert told[-3:-1] == [True, "100KB"]
+    assert told[-1] == ["trace.metrics: nothing recorded a metric `smoothed_rtt_us`"], "a name that others have"
 
 
 def test_the_snippets_of_the_page_run_as_written(installed: Path, tmp_path: Path) -> None:

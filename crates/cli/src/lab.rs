@@ -56,11 +56,12 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let tee = page.tee(plan, scenario.trace.interval + longest_delay(&scenario));
     open_files(&mut lab, &scenario, arguments, tee)?;
     let result = follow(&mut lab, &scenario, &interrupted, arguments.json, &page);
-    close_files(&mut lab)?;
+    let never_recorded = close_files(&mut lab)?;
     let end = result?;
 
     let (now, done) = (lab.now(), (lab.ledger.borrow().flows_over() as u64, lab.flows.len() as u64));
     let mut summary = report::summary(&lab, &name, &scenario, &end);
+    summary.warnings.extend(never_recorded);
     summary.timing = timing(summary.timing, started, before);
     lab_board::add_counters(lab, &mut summary.flows)?;
     page.end(end.word(), now, done, &summary);
@@ -113,17 +114,20 @@ fn open_files(lab: &mut Lab, scenario: &LabScenario, arguments: &Arguments, tee:
     Ok(())
 }
 
-fn close_files(lab: &mut Lab) -> Result<(), Failure> {
+/// Warnings of metrics that were asked for in vain.
+fn close_files(lab: &mut Lab) -> Result<Vec<String>, Failure> {
+    let mut warnings = Vec::new();
     if let Some(capture) = lab.engine.take_capture() {
         capture.finish()?;
     }
     if let Some(trace) = lab.engine.take_trace() {
-        for metric in trace.never_recorded() {
-            say(format_args!("warning: trace.metrics: nothing recorded a metric `{metric}`; docs/lab.md lists them"));
-        }
+        warnings.extend(
+            trace.never_recorded().map(|metric| format!("trace.metrics: nothing recorded a metric `{metric}`")),
+        );
         trace.finish()?;
     }
-    Ok(())
+    warnings.iter().for_each(|warning| say(format_args!("warning: {warning}")));
+    Ok(warnings)
 }
 
 /// Steps the simulation to its end, or to the user's Ctrl-C, under a progress bar of simulated time.

@@ -135,7 +135,7 @@ fn warnings(scenario: &mut LabScenario, document: &Document) {
     }
     let late = scenario.flows.iter().filter(|flow| flow.start() >= scenario.run.time_limit).count();
     if late > 0 {
-        let message = format!("{late} flows begin at or after this time and send nothing");
+        let message = format!("flows that begin at or after this time, and send nothing: {late}");
         warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));
     }
     let interval = scenario.trace.interval;
