@@ -8,6 +8,7 @@ that misses its target is shown as missed. Figures that depend on the machine ar
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ COMMAND_BUILD = "cargo build --release -q -p penstock-cli"
 PACKET = "make bench (tests/packet_bench.py)"
 POLLING = ".venv/bin/python tests/polling_bench.py"
 DEMO = "target/release/penstock run scenarios/incast-3.toml --out out/bench"
+DEMO_SEEDS = range(1, 6)  # one run is a draw of a spread that is wider than what the rows are to show (docs/results.md)
 
 
 def row(name: str, value: float, unit: str, target: float | None, better: str, command: str) -> dict:
@@ -101,15 +103,22 @@ def polling_rows() -> list[dict]:
 
 
 def demo_rows() -> list[dict]:
-    """The whole way of the data, with plots, as a user starts it the second time."""
+    """The whole way of the data, with plots, as a user starts it the second time; what several seeds store."""
     started = time.monotonic()
     shell(DEMO)
     wall = time.monotonic() - started
-    summary = json.loads((REPO / "out/bench/summary.json").read_text())
+    goodput, jain = [], []
+    for seed in DEMO_SEEDS:
+        shell(f"{DEMO} --no-plots --set run.seed={seed}")
+        summary = json.loads((REPO / "out/bench/summary.json").read_text())
+        goodput.append(summary["goodput_bps"] / 1e9)
+        jain.append(summary["jain_index"])
+    seeds = f"mean of seeds {DEMO_SEEDS[0]} to {DEMO_SEEDS[-1]}"
+    command = f"{DEMO} --set run.seed=..."
     return [
         row("demo, later runs", round(wall, 2), "s", 60, "lower", DEMO),
-        row("demo, goodput stored", summary["goodput_bps"] / 1e9, "Gb/s", 8.5, "higher", DEMO),
-        row("demo, Jain's index", summary["jain_index"], "", 0.95, "higher", DEMO),
+        row(f"demo, goodput stored, {seeds}", statistics.mean(goodput), "Gb/s", 8.5, "higher", command),
+        row(f"demo, Jain's index, {seeds}", statistics.mean(jain), "", 0.95, "higher", command),
     ]
 
 
