@@ -272,6 +272,17 @@ def test_forged_frames_of_strangers_change_nothing(network):
     assert sums(received, "resp_invalid_requests") + sums(received, "resp_remote_access_errors") == 0
 
 
+def test_boards_whose_ring_has_other_slots_are_a_fault_that_is_said_once(network):
+    sender = network.send("--boards", 2, "-l", 3000, "--rate", 300, "--slots", 32)
+    result = ended(network.recv(*boards(2), "--seconds", 1.5, *PATIENT))
+    sender.send_signal(signal.SIGINT)
+    report = result.json()
+    refused = sum(ring["completions_refused"] for ring in report["readout"]["rings"])
+    assert result.status == 1 and refused > 10, "messages that were acknowledged are nowhere"
+    assert any(fault.startswith(f"{refused} messages in a slot that is not") for fault in report["faults"])
+    assert result.stderr.count("message refused") == 2 == result.stderr.count("do both ends have the same slots?")
+
+
 def test_an_interface_too_small_for_the_packets_is_warned_of(network):
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", "mtu", "1500"], check=True)
     said = ended(network.recv(first_board(), "--seconds", 0.1)).stderr

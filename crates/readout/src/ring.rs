@@ -97,7 +97,9 @@ pub enum RingConfigError {
 /// A completion that the ring cannot believe. Its receive is posted again; the slots are left as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
-    #[error("the board says that it filled slot {slot}, but its next slot is {expected}")]
+    #[error(
+        "the board says that it filled slot {slot}, but its next slot is {expected}; do both ends have the same slots?"
+    )]
     UnexpectedSlot { slot: u32, expected: u32 },
     #[error("the board filled slot {slot}, which was not posted; it must wait for credits")]
     NotPosted { slot: u32 },

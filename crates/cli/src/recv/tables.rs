@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use comfy_table::{presets, CellAlignment, Table};
 use penstock_readout::backend::LocalAddress;
 use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionConfig, SessionReport};
-use penstock_readout::{PatternPlace, PatternReport};
+use penstock_readout::{PatternPlace, PatternReport, RingCounters};
 use std::borrow::Cow;
 
 /// More boards than this are not listed one by one.
@@ -106,7 +106,14 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     count(builder.events_incomplete, "events are incomplete");
     count(readout.fragments_crc_error, "fragments with a wrong CRC-32C");
     count(readout.fragments_malformed, "messages that are no fragments");
-    count(readout.fragments_wrong_source, "fragments with another board's number");
+    count(
+        readout.fragments_wrong_source,
+        "fragments with another board's number: are the boards in the order of their sources?",
+    );
+    let refused = |of: &dyn Fn(&RingCounters) -> u64| report.readout.rings.iter().map(of).sum::<u64>();
+    let slots = "that is not the board's next one: do both ends have the same slots?";
+    count(refused(&|ring| ring.completions_refused), &format!("messages in a slot {slots}"));
+    count(refused(&|ring| ring.writes_refused), &format!("writes to a slot {slots}"));
     count(builder.duplicates, "fragments came twice");
     count(builder.strays(), "fragments belong to no event");
     faults.extend(pattern_faults(report));
