@@ -305,11 +305,14 @@ def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
     assert ended(sender).json()["boards"][0]["messages"] == 600
 
 
-def test_an_interface_that_is_gone_ends_the_run_with_its_report_and_all_that_has_come(network, tmp_path):
+@pytest.mark.parametrize(("poll", "first"), [("event", "down"), ("event", "up"), ("busy", "up")])
+def test_an_interface_that_is_gone_ends_the_run_with_its_report_and_all_that_has_come(network, tmp_path, poll, first):
     network.send("--boards", 2, "-l", 2000, "--rate", 400)
-    receiver = network.recv(*boards(2), "--out", tmp_path / "run", "--flush", 60000, *PATIENT)
+    receiver = network.recv(*boards(2), "--out", tmp_path / "run", "--flush", 60000, *PATIENT, poll=poll)
     network.sees("12B7")
     time.sleep(0.8)
+    subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", first], check=True)
+    time.sleep(0.3)  # an interface that is down already goes without a word
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "del", "veth0"], check=True)
     result = ended(receiver)
     report = result.json()

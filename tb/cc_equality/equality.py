@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from lib import rtl  # noqa: E402
+from lib.runner import alone  # noqa: E402
 from lib.toolchain import REPO, verilator_root  # noqa: E402
 
 BUILD = REPO / "build" / "tb" / "cc_steps"
@@ -29,8 +30,13 @@ def harness() -> Path:
     rtl.generate()
     program = BUILD / "steps"
     sources = [HERE / "steps.cpp", HERE / "cc_step_harness.sv", *(rtl.RTL / "cc").glob("*.sv"), *rtl.packages()]
-    if program.exists() and program.stat().st_mtime > max(path.stat().st_mtime for path in sources):
-        return program
+    with alone(BUILD):
+        if not program.exists() or program.stat().st_mtime <= max(path.stat().st_mtime for path in sources):
+            build()
+    return program
+
+
+def build() -> None:
     root = verilator_root()
     BUILD.mkdir(parents=True, exist_ok=True)
     command = [root / "bin" / "verilator_bin", "--cc", "--exe", "--build", "-O3", "--no-timing", "-Wno-fatal"]
@@ -41,7 +47,6 @@ def harness() -> Path:
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     if result.returncode:
         raise RuntimeError(f"the harness does not build:\n{result.stdout[-4000:]}{result.stderr[-4000:]}")
-    return program
 
 
 def model() -> Path:

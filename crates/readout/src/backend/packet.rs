@@ -31,6 +31,8 @@ const BLOCK: usize = 1 << 20;
 const AROUND: usize = 81;
 /// The same without the Ethernet header, and some room for what the network adds.
 const BESIDE: usize = 80;
+/// How often the interface is looked after.
+const LOOK_PS: u64 = 100_000_000_000;
 /// What one board may have under way while this process is not looking, and bounds of all together: kernel memory.
 const BYTES_A_BOARD: usize = 1 << 20;
 const BYTES: std::ops::RangeInclusive<usize> = 32 << 20..=512 << 20;
@@ -79,6 +81,10 @@ pub struct PacketBackend {
     malformed: u64,
     send_err: u64,
     link_downed: u64,
+    /// The interface was taken down, and no frame has come since.
+    is_down: bool,
+    /// When it is looked after next.
+    look_ps: u64,
 }
 
 impl PacketBackend {
@@ -127,6 +133,8 @@ impl PacketBackend {
             malformed: 0,
             send_err: 0,
             link_downed: 0,
+            is_down: false,
+            look_ps: 0,
         })
     }
 
@@ -152,6 +160,7 @@ impl PacketBackend {
             return false;
         }
         self.last_frame_ps = now_ps;
+        self.is_down = false;
         self.block.reserve(BLOCK / 2);
         self.responders.take_replies(|reply| self.replies.push(reply.emit()));
         // A reply that does not go out is lost like any other packet: the peer asks again.
@@ -170,17 +179,35 @@ impl PacketBackend {
 }
 
 impl PacketBackend {
+    /// Asks the socket for errors, which one that never sleeps does not hear of, and whether an interface that is down is
+    /// still there: one that is deleted goes down first, and then the kernel says no more of it.
+    fn look_after_interface(&mut self) -> Result<(), BackendError> {
+        self.socket.take_error().or_else(|error| self.went_down(error))?;
+        match self.is_down && !self.is_there() {
+            true => Err(self.is_gone(io::Error::from_raw_os_error(libc::ENODEV))),
+            false => Ok(()),
+        }
+    }
+
     /// An interface that was taken down is waited for: the socket outlives that, and boards send again what they must. One
     /// that is gone, or another of the same name, ends the session.
     fn went_down(&mut self, error: io::Error) -> Result<(), BackendError> {
-        let (name, interface) = &self.interface;
-        let is_there = Interface::find(name).is_ok_and(|found| found.index == interface.index);
-        if error.raw_os_error() == Some(libc::ENETDOWN) && is_there {
-            self.link_downed += 1;
-            tracing::warn!("{name} is down; boards wait until it is up again");
-            return Ok(());
+        if error.raw_os_error() != Some(libc::ENETDOWN) || !self.is_there() {
+            return Err(self.is_gone(error));
         }
-        Err(BackendError::Io { action: Cow::Owned(format!("{name}: waiting for frames")), source: error })
+        self.is_down = true;
+        self.link_downed += 1;
+        tracing::warn!("{} is down; boards wait until it is up again", self.interface.0);
+        Ok(())
+    }
+
+    fn is_there(&self) -> bool {
+        let (name, interface) = &self.interface;
+        Interface::find(name).is_ok_and(|found| found.index == interface.index)
+    }
+
+    fn is_gone(&self, source: io::Error) -> BackendError {
+        BackendError::Io { action: Cow::Owned(format!("{}: waiting for frames", self.interface.0)), source }
     }
 }
 
@@ -267,6 +294,10 @@ impl Backend for PacketBackend {
             let now_ps = self.clock.now_ps();
             if now_ps >= deadline_ps {
                 return Ok(());
+            }
+            if now_ps >= self.look_ps {
+                self.look_ps = now_ps + LOOK_PS;
+                self.look_after_interface()?;
             }
             let idle_ps = now_ps.saturating_sub(self.last_frame_ps);
             if mode.spin().is_some_and(|spin| u128::from(idle_ps) >= spin.as_nanos() * 1000) {

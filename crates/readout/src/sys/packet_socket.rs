@@ -209,7 +209,11 @@ impl PacketSocket {
         }
     }
 
-    fn take_error(&self) -> io::Result<()> {
+    /// What has gone wrong since this was asked.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when the interface was taken down or is gone.
+    pub fn take_error(&self) -> io::Result<()> {
         let errno: c_int = get_option(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR)?;
         if errno == 0 {
             Ok(())
