@@ -64,10 +64,10 @@ def environment(installed: Path) -> dict[str, str]:
     return {**{k: v for k, v in os.environ.items() if k != "PENSTOCK"}, "PYTHONPATH": str(installed), "PATH": path}
 
 
-def script(installed: Path, folder: Path, code: str) -> object:
-    """What a script prints as JSON."""
+def printed(installed: Path, folder: Path, code: str) -> str:
+    """What a script prints."""
     done = subprocess.run(
-        [sys.executable, "-c", f"import json, penstock\n{textwrap.dedent(code)}"],
+        [sys.executable, "-c", code],
         env=environment(installed),
         cwd=folder,
         capture_output=True,
@@ -75,7 +75,12 @@ def script(installed: Path, folder: Path, code: str) -> object:
         timeout=TIMEOUT_S,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def script(installed: Path, folder: Path, code: str) -> object:
+    """What a script prints as JSON."""
+    return json.loads(printed(installed, folder, f"import json, penstock\n{textwrap.dedent(code)}"))
 
 
 def test_a_run_in_python_is_the_run_of_the_command(installed: Path, penstock: Penstock, tmp_path: Path) -> None:
@@ -296,15 +301,7 @@ def test_the_snippets_of_the_page_run_as_written(installed: Path, tmp_path: Path
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     snippets = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
     assert snippets
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(snippets)],
-        env=environment(installed),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert done.returncode == 0, done.stderr
+    printed(installed, tmp_path, "\n".join(snippets))
 
 
 def test_the_example_notebook_runs(installed: Path, tmp_path: Path) -> None:
