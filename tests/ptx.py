@@ -142,6 +142,12 @@ class Thread:
             values = [self.value(word.strip()) & (1 << 8 * size) - 1 for word in stored]
             memory[at : at + size * len(values)] = b"".join(value.to_bytes(size, "little") for value in values)
             return
+        if words[0].startswith("{"):
+            for i, name in enumerate(words[0][1:-1].split(",")):
+                place = at + size * i
+                assert place <= len(memory) - size, f"{'.'.join(opcode)} at {place:#x}"
+                self.names[name.strip()] = int.from_bytes(memory[place : place + size], "little")
+            return
         before = int.from_bytes(memory[at : at + size], "little")
         if opcode[0] == "atom":
             after = TWO[opcode[2]](before, self.value(words[2])) & (1 << 8 * size) - 1

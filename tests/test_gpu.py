@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from ptx import Kernel
+from scapy.layers.sctp import crc32c
 from veth import ended, first_board
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,8 +33,8 @@ DATA = ROOT / "data/lst1_run2008/modules.npz"
 COMPILE = ("c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-include", "on_cpu.h")
 LAUNCHER = """
 #include "kernels.cu"
-extern "C" void launch(const u8 *data, const u32 *modules, u32 count, int *out) {
-    on_cpu((count * kWaveforms + 127) / 128, 128, [=] { charges(data, modules, count, out); });
+extern "C" void launch(const u64 *modules, u32 count, int *out) {
+    on_cpu((count * kWaveforms + 127) / 128, 128, [=] { charges(modules, count, out); });
 }
 """
 
@@ -59,11 +60,10 @@ def test_charges_are_those_of_numpy_for_every_recorded_waveform(tmp_path: Path, 
     launch = ctypes.CDLL(str(library)).launch
     samples = np.load(DATA)["frag"]
     modules = recorded.reshape(-1, recorded.shape[-1])
-    offsets = (np.arange(len(modules)) * modules.shape[1]).astype(np.uint32)
+    addresses = modules.ctypes.data + np.arange(len(modules), dtype=np.uint64) * modules.shape[1]
     found = np.full(samples.shape[:-1], -1, np.int32)
-    pointers = (ctypes.c_void_p(array.ctypes.data) for array in (modules, offsets, found))
-    data, table, out = pointers
-    launch(data, table, ctypes.c_uint(len(modules)), out)
+    table, out = (ctypes.c_void_p(array.ctypes.data) for array in (addresses, found))
+    launch(table, ctypes.c_uint(len(modules)), out)
     np.testing.assert_array_equal(found, expected_charges(samples.astype(float)))
 
 
@@ -81,10 +81,10 @@ def test_the_ptx_computes_the_charges_of_recorded_waveforms(recorded: np.ndarray
     modules, samples = recorded[44, 100:102], np.load(DATA)["frag"][44, 100:102].astype(float)
     memory = bytearray(modules.tobytes() + bytes(-modules.size % 16))
     table = len(memory)
-    memory += np.array([0, modules.shape[1]], np.uint32).tobytes()
+    memory += np.array([0, modules.shape[1]], np.uint64).tobytes()
     out = len(memory)
     memory += bytes(4 * 28)
-    Kernel((KERNELS / "kernels.ptx").read_text(), "charges").launch(1, 32, memory, 0, table, 2, out)
+    Kernel((KERNELS / "kernels.ptx").read_text(), "charges").launch(1, 32, memory, table, 2, out)
     np.testing.assert_array_equal(np.frombuffer(memory[out:], "<i4"), expected_charges(samples).ravel())
 
 
@@ -108,14 +108,56 @@ def test_the_ptx_counts_the_wrong_bits_of_prbs_31() -> None:
     second[[131, 132]] ^= 1
     memory = bytearray(first.tobytes() + second.tobytes() + bytes(3))
     places = [len(memory)]
-    for part in (np.array([[0, 0, 200, seed], [200, begin, 133, seed]], np.uint32), jumps, np.zeros(4, np.uint32)):
+    rows = [[0, 0, 0, 200, seed, 0], [200, 0, begin, 133, seed, 0]]  # the address takes two words
+    for part in (np.array(rows, np.uint32), jumps, np.zeros(4, np.uint32)):
         memory += part.tobytes()
         places.append(len(memory))
     pieces, table, found, _ = places
     kernel = Kernel((KERNELS / "kernels.ptx").read_text(), "prbs31_errors")
-    kernel.launch(2, 32, memory, 0, pieces, 2, table, 0xFFFFFFFF, found)
+    kernel.launch(2, 32, memory, pieces, 2, table, 0xFFFFFFFF, found)
     errors = np.frombuffer(memory[found:], np.uint32).reshape(2, 2)
     assert errors[:, 0].tolist() == [1 + 8 + 2, 2] and (~errors[:, 1]).tolist() == [77, begin + 131]
+
+
+def test_the_ptx_reads_fragments_where_they_lie_and_computes_their_crc_32c() -> None:
+    def times_x(word: int) -> int:
+        return word >> 1 ^ (0x82F63B78 if word & 1 else 0)
+
+    def product(a: int, b: int) -> int:
+        total = 0
+        for bit in range(31, -1, -1):
+            total ^= b if a >> bit & 1 else 0
+            b = times_x(b)
+        return total
+
+    powers = [1 << 23]  # x to the 8th: the highest power is in bit 0
+    for _ in range(31):
+        powers.append(product(powers[-1], powers[-1]))
+    slices = [product(powers[0], byte) for byte in range(256)]
+    for _ in range(3):
+        slices += [product(powers[0], word) for word in slices[-256:]]
+    random = np.random.default_rng(3)
+    messages = [random.bytes(40 + size) for size in (0, 3, 4, 133, 4096 + 2)]
+    memory, rows = bytearray(), []
+    for number, message in enumerate(messages):
+        payload = len(message) - 40
+        for begin in range(0, max(payload, 1), 4096):
+            size = min(4096, payload - begin)
+            rows.append([len(memory) + 40 + begin, 0, number, size, payload - begin - size, int(begin == 0)])
+        memory += message + bytes(-len(message) % 8)
+    places = [len(memory)]
+    for part in (rows, powers + slices, [0] * 13 * len(messages)):
+        memory += np.array(part, np.uint32).tobytes()
+        places.append(len(memory))
+    parts, tables, read, _ = places
+    kernel = Kernel((KERNELS / "kernels.ptx").read_text(), "read_fragments")
+    kernel.launch(len(rows), 32, memory, parts, len(rows), tables, read)
+    for number, message in enumerate(messages):
+        found = memory[read + 52 * number :][:52]
+        payload = message[40:]
+        ends = payload[:4].ljust(4, b"\0") + payload[-4:].ljust(4, b"\0")
+        crc = int.from_bytes(crc32c(payload).to_bytes(4, "big"), "little")  # scapy has it in the order of the wire
+        assert found == message[:40] + ends + crc.to_bytes(4, "little"), len(payload)
 
 
 def test_gpu_check_proves_a_driver_and_says_what_is_missing_without_one(built: Path, driver: Path) -> None:
@@ -127,7 +169,11 @@ def test_gpu_check_proves_a_driver_and_says_what_is_missing_without_one(built: P
     report = json.loads(gpu_check("--json").stdout)
     assert report["verified"] and report["gpu"].startswith("GPU 0: stand-in")
     assert report["proof"]["payloads_damaged"] > 0 and len(report["rates"]) == 4
+    assert report["proof"]["fragments"] > 0 and report["direct"]["exports"] and not report["direct"]["flushed"]
     assert (done := gpu_check()).returncode == 0 and done.stdout.endswith("verified\n")
+    (driver / "standin.conf").write_text("dma_buf 0\n")
+    assert "GPU 0 exports no memory as dma-buf" in gpu_check().stdout
+    (driver / "standin.conf").write_text("late 3\n")
     absent = gpu_check("--gpu", "1")
     assert absent.returncode == 2 and "there is no GPU 1: the driver sees 1" in absent.stderr
     if ctypes.util.find_library("cuda") is None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import gpu
 import initrd
 import kernel
 import qemu
@@ -42,6 +43,7 @@ def build(target: Path = TARGET, update: bool = False, say: Callable[[str], None
             say("softroce: downloading Debian's kernel (70 MB)")
             unpacked = kernel.fetch(FOLDER)
         files = initrd.contents(unpacked, programs)
+        files |= gpu.libraries(FOLDER, initrd.verbs_library())
         parts = {path: digest(source) for path, source in files.items()}
         parts["kernel"] = unpacked.version
         parts["qemu"] = qemu.version()

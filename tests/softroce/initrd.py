@@ -18,6 +18,7 @@ APPLETS = """
     rm mv grep ps free poweroff ping true false date setsid nc test seq tr printf sed
 """
 CONSOLE = (5, 1)
+LIB = "/usr/lib/x86_64-linux-gnu"
 
 
 def find(name: str, *folders: str) -> Path:
@@ -34,20 +35,25 @@ def libraries(binary: Path) -> dict[str, Path]:
     return {path: Path(path).resolve() for path in found}
 
 
+def verbs_library() -> Path:
+    """The real libibverbs."""
+    return find("libibverbs.so.1", LIB).resolve()
+
+
 def contents(kernel: Kernel, programs: Sequence[Path]) -> dict[str, Path | str | bytes]:
     """What the archive holds: path in the machine to a file here, to the target of a link, or to its bytes."""
-    lib = "/usr/lib/x86_64-linux-gnu"
+    lib = LIB
     # The provider is found by libibverbs at run time, hence it is in no `ldd`.
     provider = find("librxe-rdmav*.so", f"{lib}/libibverbs")
     rdma = find("rdma", "/usr/bin", "/usr/sbin", "/sbin")
-    verbs = find("libibverbs.so.1", lib)
+    verbs = verbs_library()
     busybox = find("busybox", "/usr/bin", "/bin")
     files: dict[str, Path | str | bytes] = {
         "/init": HERE / "init.sh",
         "/bin/busybox": busybox,
         "/bin/rdma": rdma,
         "/bin/job": HERE / "job.sh",
-        f"{lib}/libibverbs.so.1": verbs.resolve(),
+        f"{lib}/libibverbs.so.1": verbs,
         f"{lib}/libibverbs/{provider.name}": provider,
         "/etc/libibverbs.d/rxe.driver": find("rxe.driver", "/etc/libibverbs.d"),
     }

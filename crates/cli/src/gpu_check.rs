@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock gpu-check`: whether a GPU computes what the processor computes, and how fast events go through it.
+//! `penstock gpu-check`: whether a GPU computes what the processor computes, how fast events go through it, and which RDMA
+//! devices can write to its memory.
 //! Promise: exit status 0 only if every result is the processor's, to the bit; 2 if there is no GPU to ask.
 //! Source: `penstock_readout::gpu`; the rates are those of one thread that stores events as `penstock recv` does.
 
 use std::time::{Duration, Instant};
 
 use comfy_table::{presets, CellAlignment, Table};
-use penstock_readout::gpu::{prove, BatchSize, Gpu, GpuConfig, GpuError, GpuWork, OnGpu, Proof};
+use penstock_readout::backend::{devices_that_write, exported};
+use penstock_readout::gpu::{
+    prove, BatchSize, DirectError, Gpu, GpuConfig, GpuError, GpuWork, OnGpu, Proof, Visibility,
+};
 use penstock_readout::{Discard, Event, EventSink, Fragment, StoreError, MODULE_BYTES};
 use penstock_wire::Prbs31;
 use serde::Serialize;
@@ -43,11 +47,31 @@ struct Rate {
     waits: u64,
 }
 
+/// What is there for GPUDirect.
+#[derive(Serialize)]
+struct Direct {
+    /// Memory of the GPU can be given to others.
+    exports: bool,
+    /// What NICs write has to be flushed before kernels see it.
+    flushed: Option<bool>,
+    /// Why none can be given, or no device asked.
+    reason: Option<String>,
+    nics: Vec<Nic>,
+}
+
+#[derive(Serialize)]
+struct Nic {
+    device: String,
+    writes: bool,
+    refusal: Option<String>,
+}
+
 #[derive(Serialize)]
 struct Report {
     gpu: String,
     verified: bool,
     proof: Proof,
+    direct: Direct,
     rates: Vec<Rate>,
 }
 
@@ -89,7 +113,29 @@ fn check(gpu: &std::sync::Arc<Gpu>, arguments: &Arguments) -> Result<Report, Box
             rates.push(Rate { work, fragment_bytes, sources, gigabytes_per_s, waits });
         }
     }
-    Ok(Report { gpu: gpu.description()?, verified: proof.holds(), proof, rates })
+    Ok(Report { gpu: gpu.description()?, verified: proof.holds(), proof, direct: direct(gpu), rates })
+}
+
+/// Nothing of this is needed without `recv --gpu-direct`, so nothing of it is a fault.
+fn direct(gpu: &std::sync::Arc<Gpu>) -> Direct {
+    let (memory, visibility) = match exported(gpu) {
+        Ok(exported) => exported,
+        Err(error) => {
+            return Direct { exports: false, flushed: None, reason: Some(error.to_string()), nics: Vec::new() }
+        }
+    };
+    let (nics, reason) = match devices_that_write(gpu, &memory) {
+        Ok(devices) if devices.is_empty() => (devices, Some("there is no RDMA device".to_owned())),
+        Ok(devices) => (devices, None),
+        Err(error) => (Vec::new(), Some(format!("no RDMA device can be asked: {error}"))),
+    };
+    let nic = |(device, refusal): (String, Option<DirectError>)| Nic {
+        device,
+        writes: refusal.is_none(),
+        refusal: refusal.map(|error| error.to_string()),
+    };
+    let nics = nics.into_iter().map(nic).collect();
+    Direct { exports: true, flushed: Some(visibility == Visibility::Flushed), reason, nics }
 }
 
 /// GB/s of payload, and how often the GPU was waited for.
@@ -129,8 +175,8 @@ fn rate(
 }
 
 fn text(report: &Report) -> String {
-    let Proof { payloads, payload_bytes, payloads_damaged, payloads_differing, waveforms, charges_differing } =
-        report.proof;
+    let Proof { payloads, payload_bytes, payloads_damaged, payloads_differing, .. } = report.proof;
+    let Proof { waveforms, charges_differing, fragments, fragments_differing, .. } = report.proof;
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(["work", "fragments", "[GB/s]", "waited for the GPU"]);
@@ -143,9 +189,26 @@ fn text(report: &Report) -> String {
     }
     format!(
         "{}\nPRBS-31: {payloads} payloads, {:.1} MB, errors in {payloads_damaged}: {payloads_differing} differ from the \
-         processor's\ncharges: {waveforms} waveforms: {charges_differing} differ from the processor's\n{table}\n{}",
+         processor's\ncharges: {waveforms} waveforms: {charges_differing} differ from the processor's\nfragments read in \
+         place: {fragments}: {fragments_differing} differ from the processor's\n{}{table}\n{}",
         report.gpu,
         payload_bytes as f64 / 1e6,
+        direct_text(&report.direct),
         if report.verified { "verified" } else { "NOT verified" },
     )
+}
+
+fn direct_text(direct: &Direct) -> String {
+    let visible = match direct.flushed {
+        Some(true) => "memory is exported, what NICs write is flushed before it is read\n",
+        Some(false) => "memory is exported, what NICs write is seen in order\n",
+        None => "",
+    };
+    let reason = direct.reason.iter().map(|reason| format!("{reason}\n"));
+    let nic = |Nic { device, refusal, .. }: &Nic| match refusal {
+        None => format!("{device} can write to it: recv --gpu-direct on --device {device}\n"),
+        Some(refusal) => format!("{refusal}\n"),
+    };
+    let lines = std::iter::once(visible.to_owned()).chain(reason).chain(direct.nics.iter().map(nic));
+    lines.filter(|line| !line.is_empty()).map(|line| format!("GPUDirect: {line}")).collect()
 }

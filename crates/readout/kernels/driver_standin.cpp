@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 for tests on machines without a GPU: memory of the process for that of the device, kernels by the C++
+// A libcuda.so.1 for tests on machines without a GPU: files in memory for that of the device, kernels by the C++
 // compiler, work that is done in order but late, errors when they are asked for.
 // Promise: what a driver forbids is an error here, and a line "wrong: ..." in the log: memory of the wrong kind or too
-// short, memory freed while work is queued. Source: CUDA Driver API; -DCUDA_H compares all types with the real cuda.h.
+// short, memory freed while work is queued. The device's addresses are the process's own, but closed to it unless a kernel
+// runs: who takes one for a pointer crashes. Source: CUDA Driver API; -DCUDA_H compares all types with the real cuda.h.
 //
 //   c++ -std=c++17 -O1 -shared -fPIC -include on_cpu.h driver_standin.cpp -o FOLDER/libcuda.so.1
 //
 // FOLDER/standin.conf, if it is there:  late N            a stream is busy for N queries before its work is done
 //                                       devices N         default 1
 //                                       memory BYTES      of the device
+//                                       dma_buf 0         it exports no memory; default 1
+//                                       ordering N        of writes from outside: 0, default 100 (the device's own scope)
+//                                       flush 0           they cannot be flushed; default 1
 //                                       fail CALL N CODE  the Nth call of CALL fails; from 700 on so do all after it
 // FOLDER/standin.log: a line a call.
 
 #include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -35,16 +41,24 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
+typedef int CUpointer_attribute, CUmemRangeHandleType, CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope;
 #endif
 
 #include "kernels.cu"
 
 namespace {
 
-enum { kSuccess = 0, kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidPtx = 218, kNotReady = 600, kIllegal = 700 };
+enum { kSuccess = 0, kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidPtx = 218, kNotReady = 600, kIllegal = 700,
+       kNotSupported = 801 };
 
-// No pointer of the process is an address of the device, nor the other way round.
-constexpr uint64_t kDevice = 1ull << 56;
+// Memory of the device: a file, mapped twice. `alias` is for the driver, the address that it goes by for nobody.
+struct Memory {
+    uint64_t bytes;
+    int file;
+    unsigned char *alias;
+};
+
+constexpr int kHere = 0; // for the library to find its folder
 
 struct Stream {
     std::deque<std::function<int()>> work;
@@ -56,17 +70,18 @@ struct Stream {
 struct Driver {
     std::mutex mutex;
     FILE *log = nullptr;
-    int late = 0, devices = 1, dead = kSuccess;
+    int late = 0, devices = 1, dead = kSuccess, dma_buf = 1, ordering = 100, flush = 1;
     uint64_t memory = 1ull << 30, used = 0;
     std::map<std::string, int> calls;
     std::map<std::pair<std::string, int>, int> failures;
+    std::map<uint64_t, Memory> memories; // by address
     std::map<uint64_t, uint64_t> on_device; // begin, bytes
     std::map<uint64_t, uint64_t> pinned;
     std::set<Stream *> streams;
 
     Driver() {
         Dl_info self;
-        dladdr((void *)&kDevice, &self);
+        dladdr((void *)&kHere, &self);
         std::string folder = self.dli_fname;
         folder.resize(folder.rfind('/') + 1);
         log = fopen((folder + "standin.log").c_str(), "w");
@@ -77,6 +92,9 @@ struct Driver {
             sscanf(line, "late %d", &late);
             sscanf(line, "devices %d", &devices);
             sscanf(line, "memory %ju", (uintmax_t *)&memory);
+            sscanf(line, "dma_buf %d", &dma_buf);
+            sscanf(line, "ordering %d", &ordering);
+            sscanf(line, "flush %d", &flush);
             if (sscanf(line, "fail %99s %d %d", call, &n, &code) == 3) {
                 failures[{call, n}] = code;
             }
@@ -150,8 +168,17 @@ int done(Stream *stream) {
     return stream->failure;
 }
 
+// What lies at an address of the device, for the driver.
 unsigned char *host(CUdeviceptr at) {
-    return (unsigned char *)(at ^ kDevice);
+    const auto memory = --driver().memories.upper_bound(at);
+    return memory->second.alias + (at - memory->first);
+}
+
+// Opens the device's memory to this process while a kernel runs, and closes it again.
+void open_device(bool open) {
+    for (const auto &memory : driver().memories) {
+        mprotect((void *)memory.first, memory.second.bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    }
 }
 
 template <typename T> T parameter(void **parameters, int i) {
@@ -161,7 +188,7 @@ template <typename T> T parameter(void **parameters, int i) {
 }
 
 template <typename T> T *pointer(void **parameters, int i) {
-    return (T *)host(parameter<CUdeviceptr>(parameters, i));
+    return (T *)parameter<CUdeviceptr>(parameters, i);
 }
 
 } // namespace
@@ -220,7 +247,9 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice) {
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
     ENTER("cuDeviceGetAttribute")
-    *value = (int)attribute == 75 ? 7 : 0;
+    const std::map<int, int> values = {{75, 7}, {117, driver.flush}, {118, driver.ordering}, {124, driver.dma_buf}};
+    const auto known = values.find((int)attribute);
+    *value = known == values.end() ? 0 : known->second;
     return (CUresult)kSuccess;
 }
 
@@ -249,7 +278,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     ENTER("cuModuleLoadData")
     const char *ptx = (const char *)image;
     *module = (CUmodule)image;
-    const bool whole = strstr(ptx, ".entry prbs31_errors(") != nullptr && strstr(ptx, ".entry charges(") != nullptr;
+    const bool whole = strstr(ptx, ".entry prbs31_errors(") != nullptr && strstr(ptx, ".entry charges(") != nullptr &&
+                       strstr(ptx, ".entry read_fragments(") != nullptr;
     return (CUresult)(whole ? kSuccess : kInvalidPtx);
 }
 
@@ -260,9 +290,12 @@ CUresult cuModuleUnload(CUmodule) {
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
     ENTER("cuModuleGetFunction")
-    const bool prbs31 = strcmp(name, "prbs31_errors") == 0;
-    *function = prbs31 ? (CUfunction)prbs31_errors : (CUfunction)charges;
-    return (CUresult)kSuccess;
+    const std::map<std::string, CUfunction> functions = {{"prbs31_errors", (CUfunction)prbs31_errors},
+                                                         {"charges", (CUfunction)charges},
+                                                         {"read_fragments", (CUfunction)read_fragments}};
+    const auto known = functions.find(name);
+    *function = known == functions.end() ? nullptr : known->second;
+    return (CUresult)(known == functions.end() ? kInvalid : kSuccess);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes) {
@@ -271,8 +304,15 @@ CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes) {
         return (CUresult)kOutOfMemory;
     }
     driver.used += bytes;
-    *at = (uint64_t)aligned_alloc(512, (bytes + 511) / 512 * 512) ^ kDevice;
-    memset(host(*at), 0xA5, bytes);
+    const uint64_t page = sysconf(_SC_PAGESIZE);
+    Memory memory = {(bytes + page - 1) / page * page, memfd_create("device", MFD_CLOEXEC), nullptr};
+    if (memory.file < 0 || ftruncate(memory.file, memory.bytes) != 0) {
+        return (CUresult)kOutOfMemory;
+    }
+    memory.alias = (unsigned char *)mmap(nullptr, memory.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.file, 0);
+    *at = (uint64_t)mmap(nullptr, memory.bytes, PROT_NONE, MAP_SHARED, memory.file, 0);
+    memset(memory.alias, 0xA5, memory.bytes);
+    driver.memories[*at] = memory;
     driver.on_device[*at] = bytes;
     return (CUresult)kSuccess;
 }
@@ -284,7 +324,60 @@ CUresult cuMemFree_v2(CUdeviceptr at) {
     }
     driver.used -= driver.on_device[at];
     driver.on_device.erase(at);
-    free(host(at));
+    const Memory memory = driver.memories[at];
+    driver.memories.erase(at);
+    munmap(memory.alias, memory.bytes);
+    munmap((void *)at, memory.bytes);
+    close(memory.file);
+    return (CUresult)kSuccess;
+}
+
+// Whole allocations only, by pages; the file is what a NIC maps.
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr at, size_t bytes, CUmemRangeHandleType type,
+                                       unsigned long long) {
+    ENTER("cuMemGetHandleForAddressRange")
+    if (driver.dma_buf == 0) {
+        return (CUresult)kNotSupported;
+    }
+    const uint64_t page = sysconf(_SC_PAGESIZE);
+    const auto memory = driver.memories.find(at);
+    if ((int)type != 1 || at % page != 0 || bytes % page != 0 || memory == driver.memories.end() ||
+        bytes > driver.on_device[at]) {
+        return (CUresult)driver.wrong("a range exported that is not of whole pages, or nobody's", kInvalid);
+    }
+    *(int *)handle = dup(memory->second.file);
+    return (CUresult)kSuccess;
+}
+
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr at) {
+    ENTER("cuPointerSetAttribute")
+    const bool right = (int)attribute == 6 && *(const unsigned *)value == 1 && driver.on_device.count(at) != 0;
+    return (CUresult)(right ? kSuccess : driver.wrong("an attribute set that is not known", kInvalid));
+}
+
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope) {
+    ENTER("cuFlushGPUDirectRDMAWrites")
+    const bool right = (int)target == 0 && (int)scope == 100 && driver.flush != 0;
+    return (CUresult)(right ? kSuccess : kNotSupported);
+}
+
+CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned) {
+    ENTER("cuMemHostRegister_v2")
+    const uint64_t page = sysconf(_SC_PAGESIZE);
+    if ((uint64_t)at % page != 0 || driver.pinned.count((uint64_t)at) != 0) {
+        return (CUresult)driver.wrong("memory pinned twice, or from the middle of a page", kInvalid);
+    }
+    driver.pinned[(uint64_t)at] = bytes;
+    return (CUresult)kSuccess;
+}
+
+CUresult cuMemHostUnregister(void *at) {
+    ENTER("cuMemHostUnregister")
+    const uint64_t begin = (uint64_t)at;
+    if (driver.pinned.count(begin) == 0 || driver.in_use(begin, driver.pinned[begin])) {
+        return (CUresult)driver.wrong("memory unpinned that is in use, or nobody's", kInvalid);
+    }
+    driver.pinned.erase(begin);
     return (CUresult)kSuccess;
 }
 
@@ -352,6 +445,15 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
     return queue(stream, {from, (uint64_t)to}, [=] { return memcpy(to, host(from), bytes), kSuccess; });
 }
 
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
+    ENTER("cuMemcpyDtoH_v2")
+    if (!Driver::holds(driver.on_device, from, bytes)) {
+        return (CUresult)driver.wrong("a copy out that leaves its memory", kInvalid);
+    }
+    memcpy(to, host(from), bytes);
+    return (CUresult)kSuccess;
+}
+
 CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t words, CUstream stream) {
     ENTER("cuMemsetD32Async")
     if (!Driver::holds(driver.on_device, at, words * 4) || at % 4 != 0) {
@@ -368,22 +470,31 @@ CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t words, CUstream
 CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
                         unsigned, CUstream stream, void **p, void **) {
     ENTER("cuLaunchKernel")
-    const auto data = pointer<const unsigned char>(p, 0);
-    const auto count = parameter<unsigned>(p, 2);
+    const auto count = parameter<unsigned>(p, 1);
     std::function<void()> thread;
+    int out = 3;
     if (function == (CUfunction)prbs31_errors) {
-        const auto pieces = pointer<const Piece>(p, 1);
-        const auto jumps = pointer<const unsigned>(p, 3);
-        const auto flip = parameter<unsigned>(p, 4);
-        const auto found = pointer<Found>(p, 5);
-        thread = [=] { prbs31_errors(data, pieces, count, jumps, flip, found); };
+        const auto pieces = pointer<const Piece>(p, 0);
+        const auto jumps = pointer<const unsigned>(p, 2);
+        const auto flip = parameter<unsigned>(p, 3);
+        const auto found = pointer<Found>(p, out = 4);
+        thread = [=] { prbs31_errors(pieces, count, jumps, flip, found); };
+    } else if (function == (CUfunction)read_fragments) {
+        const auto parts = pointer<const Part>(p, 0);
+        const auto tables = pointer<const unsigned>(p, 2);
+        const auto read = pointer<Read>(p, out = 3);
+        thread = [=] { read_fragments(parts, count, tables, read); };
     } else {
-        const auto modules = pointer<const unsigned>(p, 1);
-        const auto out = pointer<int>(p, 3);
-        thread = [=] { charges(data, modules, count, out); };
+        const auto modules = pointer<const u64>(p, 0);
+        const auto charged = pointer<int>(p, out = 2);
+        thread = [=] { charges(modules, count, charged); };
     }
-    const uint64_t out = parameter<CUdeviceptr>(p, function == (CUfunction)prbs31_errors ? 5 : 3);
-    return queue(stream, {parameter<CUdeviceptr>(p, 0), out}, [=] { return on_cpu(blocks, threads, thread), kSuccess; });
+    return queue(stream, {parameter<CUdeviceptr>(p, 0), parameter<CUdeviceptr>(p, out)}, [=] {
+        open_device(true);
+        on_cpu(blocks, threads, thread);
+        open_device(false);
+        return kSuccess;
+    });
 }
 
 } // extern "C"

@@ -27,6 +27,12 @@ static inline unsigned atomicAdd(unsigned *at, unsigned more) {
     return before;
 }
 
+static inline unsigned atomicXor(unsigned *at, unsigned other) {
+    const unsigned before = *at;
+    *at ^= other;
+    return before;
+}
+
 static inline unsigned atomicMax(unsigned *at, unsigned other) {
     const unsigned before = *at;
     *at = other > before ? other : before;

@@ -56,18 +56,18 @@ impl PatternMonitor {
     /// The next payload of a board that exists.
     pub fn payload(&mut self, board: u16, event: Option<u64>, payload: &[u8]) {
         let found = self.check.check(board, payload);
-        self.note(board, event, payload, found);
+        self.note(board, event, payload.len(), found);
     }
 
-    /// The same of a payload that is known to be right in itself. False if it could not be used so; tell it by
-    /// [`Self::payload`] then.
+    /// The same of a payload of `len` bytes that is known to be right in itself; `ends` begins and ends as it does, for four
+    /// bytes each. False if it could not be used so; tell it by [`Self::payload`] then.
     #[must_use]
-    pub fn right_payload(&mut self, board: u16, event: u64, payload: &[u8]) -> bool {
-        let found = self.check.follow(board, payload);
-        found.map(|found| self.note(board, Some(event), payload, found)).is_some()
+    pub fn right_payload(&mut self, board: u16, event: u64, ends: &[u8], len: usize) -> bool {
+        let found = self.check.follow(board, ends);
+        found.map(|found| self.note(board, Some(event), len, found)).is_some()
     }
 
-    fn note(&mut self, board: u16, event: Option<u64>, payload: &[u8], found: Found) {
+    fn note(&mut self, board: u16, event: Option<u64>, len: usize, found: Found) {
         let report = &mut self.boards[usize::from(board)];
         let place = |byte| PatternPlace { message: report.messages, event, byte };
         match found {
@@ -85,7 +85,7 @@ impl PatternMonitor {
             }
         }
         report.messages += 1;
-        report.bytes += payload.len() as u64;
+        report.bytes += len as u64;
     }
 
     /// The event that comes next. Those between it and the last one went to other servers, and their payloads with them.

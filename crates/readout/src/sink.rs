@@ -150,6 +150,19 @@ pub trait EventSink {
         Ok(())
     }
 
+    /// Whether the bytes of payloads are read here, [`Fragment::payload`]. Where the slots lie on a GPU they are brought to
+    /// the host only if so; otherwise of a payload nothing but its length and its first and last four bytes can be relied
+    /// on.
+    fn wants_payloads(&self) -> bool {
+        true
+    }
+
+    /// Of the events that were taken, so many, the first ones, are read no more: their slots may be used again. A sink
+    /// that takes all bytes that it needs at once need not have it.
+    fn settled(&self) -> u64 {
+        u64::MAX
+    }
+
     /// A board has begun again, from the next event on: its test pattern need not go on where it was.
     fn reconnected(&mut self, _board: u16) {}
 
@@ -199,6 +212,10 @@ impl EventSink for Discard {
         self.events += 1;
         self.bytes += event.payload_bytes() as u64;
         Ok(())
+    }
+
+    fn wants_payloads(&self) -> bool {
+        false
     }
 
     fn close(&mut self) -> Result<(), StoreError> {

@@ -104,7 +104,7 @@ impl Backend for Nic {
             let bytes = fragment(event);
             memory.write(va, &Payload::Bytes(bytes.clone().into()));
             let (status, opcode, byte_len) = (RecvStatus::Success, RecvOpcode::Send, bytes.len() as u32);
-            let done = Completion { board: 0, wr_id, status, opcode, imm: None, byte_len };
+            let done = Completion { board: 0, wr_id, status, opcode, imm: None, byte_len, payload_crc: None };
             if event == 1 {
                 (state.waiting, state.has_failed) = (vec![done], true);
             } else {

@@ -3,7 +3,7 @@
 //! Promise: what two options cannot mean together is refused by name.
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
-use super::options::{BackendName, NumaChoice};
+use super::options::{BackendName, GpuDirectChoice, NumaChoice};
 use super::sink::Rows;
 use crate::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
@@ -210,6 +210,10 @@ pub struct GpuArguments {
     /// Have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/readout.md)
     #[arg(id = "gpu", long = "gpu", value_name = "N", conflicts_with = "bare")]
     pub index: Option<u32>,
+    /// Have the NIC write to that GPU's memory (GPUDirect): "on", or "auto" to do without where GPU or NIC cannot. Of a run
+    /// that is stored it makes the GPU a part on which all depends
+    #[arg(long, value_name = "WHETHER", requires = "gpu", value_enum, default_value = "off")]
+    pub gpu_direct: GpuDirectChoice,
     /// Folder for the charges of the LST camera's waveforms, computed on the GPU
     #[arg(long, value_name = "FOLDER", requires = "gpu", conflicts_with = "payload")]
     pub gpu_charges: Option<PathBuf>,

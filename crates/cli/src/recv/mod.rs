@@ -57,13 +57,14 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;
     stay(arguments).map_err(refused)?;
     let clock = SessionClock::start();
-    let backend = open_backend(arguments, &settings, clock)?;
+    let mut gpu = gpu::open(arguments).map_err(refused)?;
+    let backend = open_backend(arguments, &settings, clock, gpu.as_mut())?;
     if let Some(warning) = backend.warning() {
         say(format_args!("WARNING: {warning}"));
     }
     let address = backend.address();
     let told = settings.session.clone();
-    let sink = Sink::open(arguments, told.boards.len()).map_err(refused)?;
+    let sink = Sink::open(arguments, told.boards.len(), gpu).map_err(refused)?;
     let mut session = Session::new(settings.session, backend, clock, sink).map_err(refused)?;
     if let Some(file) = &arguments.check.reference {
         let dataset = Dataset::load(file).map_err(refused)?;
@@ -233,7 +234,12 @@ fn conclude(
     }
 }
 
-fn open_backend(arguments: &Arguments, settings: &Settings, clock: SessionClock) -> Result<Box<dyn Backend>, Failure> {
+fn open_backend(
+    arguments: &Arguments,
+    settings: &Settings,
+    clock: SessionClock,
+    gpu: Option<&mut gpu::Opened>,
+) -> Result<Box<dyn Backend>, Failure> {
     let mtu = settings.session.mtu;
     match arguments.backend.name {
         options::BackendName::Verbs => {
@@ -244,11 +250,19 @@ fn open_backend(arguments: &Arguments, settings: &Settings, clock: SessionClock)
             if !arguments.report.json {
                 say(verbs.found());
             }
-            Ok(Box::new(verbs))
+            match gpu {
+                Some(gpu) => gpu.under(verbs, arguments, clock).map_err(refused),
+                None => Ok(Box::new(verbs)),
+            }
         }
         options::BackendName::Packet => {
             let missing = || Failure::Refused("--backend packet needs --iface, an Ethernet interface".to_owned());
             let (iface, boards) = (arguments.backend.iface.clone().ok_or_else(missing)?, settings.session.boards.len());
+            if arguments.gpu.gpu_direct == options::GpuDirectChoice::Auto {
+                say(format_args!(
+                    "WARNING: no GPUDirect, fragments go through pinned memory: --backend packet has no NIC"
+                ));
+            }
             let config = PacketConfig { iface, ip: arguments.backend.ip, boards, mtu };
             Ok(Box::new(PacketBackend::open(&config, clock).map_err(refused)?))
         }

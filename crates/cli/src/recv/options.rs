@@ -23,6 +23,17 @@ pub enum BackendName {
     Packet,
 }
 
+/// Whether the NIC writes to the memory of a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum GpuDirectChoice {
+    /// Never
+    Off,
+    /// If GPU and NIC can
+    Auto,
+    /// Or else the run does not begin
+    On,
+}
+
 /// Where to stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumaChoice {
@@ -55,6 +66,7 @@ impl Settings {
         if !arguments.check.bare && slot_bytes as usize <= HEADER_LEN {
             return Err(format!("--slot-bytes {slot_bytes}: a fragment's header alone has {HEADER_LEN} bytes"));
         }
+        check_direct(arguments)?;
         let mtu = Mtu::from_bytes(arguments.backend.mtu)
             .ok_or_else(|| format!("--mtu {}: allowed are 256, 512, 1024, 2048, 4096", arguments.backend.mtu))?;
         let slots = slots(&arguments.memory)?;
@@ -120,6 +132,22 @@ fn boards(arguments: &BoardArguments) -> Result<Vec<BoardSpec>, String> {
         0 => Err("no boards: name their addresses, or a file of boards by --file".to_owned()),
         1..=65535 => Ok(boards),
         n => Err(format!("{n} boards: at most 65535 are numbered")),
+    }
+}
+
+fn check_direct(arguments: &Arguments) -> Result<(), String> {
+    /// A kernel reads words, behind a header of 40 bytes.
+    const ALIGNMENT: u32 = 8;
+    let slot_bytes = arguments.memory.slot_bytes;
+    match arguments.gpu.gpu_direct {
+        GpuDirectChoice::Off => Ok(()),
+        GpuDirectChoice::On if arguments.backend.name != BackendName::Verbs => {
+            Err("--gpu-direct on: only an RDMA NIC writes to a GPU: add --backend verbs".to_owned())
+        }
+        _ if !slot_bytes.is_multiple_of(ALIGNMENT) => {
+            Err(format!("--slot-bytes {slot_bytes}: a multiple of {ALIGNMENT} with --gpu-direct"))
+        }
+        _ => Ok(()),
     }
 }
 

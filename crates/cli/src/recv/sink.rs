@@ -31,7 +31,7 @@ pub enum Rows {
 
 impl Sink {
     /// All that the command line asks for, for so many boards.
-    pub fn open(arguments: &Arguments, boards: usize) -> Result<Sink, String> {
+    pub fn open(arguments: &Arguments, boards: usize, gpu: Option<gpu::Opened>) -> Result<Sink, String> {
         let told = |error: StoreError| error.to_string();
         let mut sink = match &arguments.storage.out {
             Some(folder) => Sink::of(RunWriter::open(folder, run_options(arguments)).map_err(told)?),
@@ -46,8 +46,8 @@ impl Sink {
                 _ => error.to_string(),
             })?);
         }
-        if let Some(index) = arguments.gpu.index {
-            let (beside, report) = gpu::beside(sink, index, arguments, boards)?;
+        if let Some(opened) = gpu {
+            let (beside, report) = gpu::beside(sink, opened, arguments, boards)?;
             sink = Sink { gpu: Some(report), ..beside };
         }
         Ok(sink)
@@ -103,6 +103,14 @@ impl EventSink for Sink {
 
     fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
         self.sink.handle_timeout(now_ps)
+    }
+
+    fn wants_payloads(&self) -> bool {
+        self.sink.wants_payloads()
+    }
+
+    fn settled(&self) -> u64 {
+        self.sink.settled()
     }
 
     fn reconnected(&mut self, board: u16) {
@@ -165,7 +173,7 @@ mod tests {
         assert_eq!(options.writer.row_group_ps, Some(50 * PS_PER_MS));
         assert_eq!((options.encoders.get(), options.row_groups_waiting.get()), (3, 6));
 
-        let mut sink = Sink::open(&arguments, 1).unwrap();
+        let mut sink = Sink::open(&arguments, 1, None).unwrap();
         assert!(socket.exists());
         let event = Event { number: 0, timestamp_ns: None, complete: false, fragments: &[], missing: &[0] };
         sink.store(&event).unwrap();

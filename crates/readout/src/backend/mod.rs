@@ -10,6 +10,7 @@
 //! close_qp --> the last Completions; then create_qp again over the same memory: the board's next life
 //! ```
 
+mod direct;
 mod in_process;
 mod lending;
 mod packet;
@@ -26,10 +27,11 @@ use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
 
 pub use crate::poll::{Latencies, PollMode, SessionClock};
 use crate::sys::Mapping;
+pub use direct::{exported, GpuDirect, WritesDevice};
 pub use in_process::InProcess;
 pub use packet::{PacketBackend, PacketConfig};
 #[cfg(feature = "verbs")]
-pub use verbs::{Found, GidChoice, Verbs, VerbsConfig};
+pub use verbs::{devices_that_write, Found, GidChoice, Verbs, VerbsConfig};
 
 /// Who we are on the network; known before any queue pair is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +114,8 @@ pub struct Completion {
     pub imm: Option<u32>,
     /// Bytes of the whole message.
     pub byte_len: u32,
+    /// CRC-32C of what lies behind a fragment's header, if whoever reads the slot need not compute it.
+    pub payload_crc: Option<u32>,
 }
 
 impl Completion {
@@ -168,6 +172,10 @@ pub trait Backend {
     fn warning(&self) -> Option<String> {
         None
     }
+
+    /// Whether anybody reads payloads on the host; asked before a board is connected. Who has them elsewhere brings them
+    /// only then, but brings headers always.
+    fn want_payloads(&mut self, _wanted: bool) {}
 
     /// From now on queue pairs are made that take their receives from one pool and their peers may write no memory;
     /// `memory` and `max_receives` of their [`QpSpec`] are not looked at. Returns the pool's first address.

@@ -226,7 +226,7 @@ fn serve(pool: &mut Lending, board: u16, responder: &mut Responder, unused: usiz
 
 fn completion(board: u16, done: &RecvCompletion) -> Completion {
     let RecvCompletion { wr_id, status, opcode, imm, byte_len, .. } = *done;
-    Completion { board, wr_id, status, opcode, imm, byte_len }
+    Completion { board, wr_id, status, opcode, imm, byte_len, payload_crc: None }
 }
 
 impl Slot {

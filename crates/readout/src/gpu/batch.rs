@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A batch of events for the GPU: their fragments side by side in one lane's memory, with tables of what to do.
-//! Promise: an event lies in a batch whole; fragments come back in the order in which they went in.
+//! A batch of events for the GPU: their fragments side by side in one lane's memory, or in rings on the device, with tables
+//! of what to do. Promise: an event lies in a batch whole; fragments come back in the order in which they went in.
 //! Source: the layout that kernels.cu reads; PRBS-31 in pieces of 4 KiB, so that long fragments keep many threads busy.
 //!
 //! ```text
 //! input   |  fragments, each on a boundary of 16 bytes  |  jumps  |  pieces  |  modules  |
 //! ```
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use penstock_recorded::MODULE_BYTES;
 use penstock_wire::Prbs31;
 
+use super::rings::{DeviceRings, OnDevice};
 use crate::sink::{Event, Fragment};
-use crate::sys::cuda::{ChargeWork, CudaError, Gpu, Lane, PrbsWork, Work, CHARGES_BYTES, FOUND_BYTES, PIECE_BYTES};
+use crate::sys::cuda::{
+    ChargeWork, CudaError, Gpu, Lane, PrbsWork, Work, ADDRESS_BYTES, CHARGES_BYTES, FOUND_BYTES, JUMPS_BYTES,
+    PIECE_BYTES,
+};
 
 /// Where fragments may begin: more than the widest load of a kernel.
 const ALIGNMENT: usize = 16;
 /// Bytes that one warp compares.
 const PIECE_LEN: usize = 4096;
-/// Bytes of the table of jumps: 32 rows of 31 states.
-const JUMPS_BYTES: usize = 32 * 31 * 4;
 /// The first bytes of a payload tell where in the sequence it begins.
 const HEAD: usize = 4;
 
@@ -63,7 +66,7 @@ impl BatchSize {
     }
 
     fn input_bytes(&self) -> usize {
-        self.modules_at() + self.modules() * 4
+        self.modules_at() + self.modules() * ADDRESS_BYTES
     }
 
     fn output_bytes(&self) -> usize {
@@ -88,12 +91,21 @@ struct Entry {
     restarted: Range<usize>,
 }
 
+/// Where a payload lies.
+#[derive(Debug, Clone)]
+enum Data {
+    /// In the lane.
+    Staged(Range<usize>),
+    /// In a slot; with its first and its last four bytes.
+    InSlot(OnDevice, [u8; 2 * HEAD]),
+}
+
 /// A fragment and what the GPU has to say about it.
 #[derive(Debug, Clone)]
 struct Part {
     source: u16,
     timestamp_ns: u64,
-    data: Range<usize>,
+    data: Data,
     /// Of the pieces, or of the modules; empty if it is none of the GPU's business.
     units: Range<usize>,
 }
@@ -103,6 +115,42 @@ struct Part {
 pub(super) struct Done<'a> {
     batch: &'a Batch,
     entry: &'a Entry,
+}
+
+/// A payload that was compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compared<'a> {
+    pub source: u16,
+    batch: &'a Batch,
+    data: &'a Data,
+    /// None if the GPU was not asked.
+    pub found: Option<Errors>,
+}
+
+impl<'a> Compared<'a> {
+    pub fn len(&self) -> usize {
+        match self.data {
+            Data::Staged(range) => range.len(),
+            Data::InSlot(slot, _) => slot.len,
+        }
+    }
+
+    /// What begins and ends as the payload does, for four bytes each.
+    pub fn ends(&self) -> &'a [u8] {
+        match self.data {
+            Data::Staged(range) => &self.batch.lane.input()[range.clone()],
+            Data::InSlot(slot, ends) if slot.len < HEAD => &ends[..slot.len],
+            Data::InSlot(_, ends) => ends,
+        }
+    }
+
+    /// All of it, brought to the host if need be.
+    pub fn payload(&self) -> Result<Cow<'a, [u8]>, CudaError> {
+        match self.data {
+            Data::Staged(range) => Ok(Cow::Borrowed(&self.batch.lane.input()[range.clone()])),
+            Data::InSlot(slot, _) => slot.read().map(Cow::Owned),
+        }
+    }
 }
 
 /// What the GPU found of a PRBS-31 payload.
@@ -120,7 +168,11 @@ pub(super) struct Batch {
     kernel: Kernel,
     size: BatchSize,
     lane: Lane,
+    /// Where fragments may lie that are in no slot of these.
+    rings: Option<Arc<DeviceRings>>,
+    /// Bytes of fragments, wherever they lie; and the end of those that are staged.
     used: usize,
+    staged: usize,
     units: usize,
     entries: Vec<Entry>,
     parts: Vec<Part>,
@@ -129,7 +181,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub fn new(gpu: &Arc<Gpu>, size: BatchSize, kernel: Kernel) -> Result<Batch, CudaError> {
+    /// Fragments in `rings` stay where they are: they must not change until the batch is done.
+    pub fn new(
+        gpu: &Arc<Gpu>,
+        size: BatchSize,
+        kernel: Kernel,
+        rings: Option<Arc<DeviceRings>>,
+    ) -> Result<Batch, CudaError> {
         let mut lane = Lane::new(gpu, size.input_bytes(), size.output_bytes())?;
         if let (Kernel::Prbs31 { .. }, Some(input)) = (kernel, lane.input_mut()) {
             let rows = input[size.jumps_at()..][..JUMPS_BYTES].chunks_exact_mut(31 * 4);
@@ -139,7 +197,8 @@ impl Batch {
             }
         }
         let (entries, parts, missing, restarted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Batch { kernel, size, lane, used: 0, units: 0, entries, parts, missing, restarted })
+        let (used, staged, units) = (0, 0, 0);
+        Ok(Batch { kernel, size, lane, rings, used, staged, units, entries, parts, missing, restarted })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -158,18 +217,30 @@ impl Batch {
     /// # Panics
     /// If there is no room, or the batch is under way.
     pub fn push(&mut self, event: &Event<'_>, restarted: &[u16]) {
-        let Batch { kernel, size, lane, used, units, parts, .. } = self;
+        let Batch { kernel, size, lane, rings, used, staged, units, parts, .. } = self;
+        let staged_at = lane.device_address(0);
         let input = lane.input_mut().expect("a batch that is filled is not under way");
         let first_part = parts.len();
         for &Fragment { source, timestamp_ns, payload, .. } in event.fragments {
-            let data = *used..*used + payload.len();
-            input[data.clone()].copy_from_slice(payload);
+            let (data, address) = match rings.as_ref().and_then(|rings| rings.find(payload)) {
+                Some(slot) => {
+                    let address = slot.address();
+                    (Data::InSlot(slot, ends(payload)), address)
+                }
+                None => {
+                    let range = *used..*used + payload.len();
+                    input[range.clone()].copy_from_slice(payload);
+                    *staged = range.end;
+                    let address = staged_at + range.start as u64;
+                    (Data::Staged(range), address)
+                }
+            };
             let first = *units;
-            match kernel {
-                Kernel::Prbs31 { invert } => *units += write_pieces(input, size, first, &data, *invert),
-                Kernel::Charges => *units += write_modules(input, size, first, &data),
-            }
-            *used = data.end.next_multiple_of(ALIGNMENT);
+            *units += match kernel {
+                Kernel::Prbs31 { invert } => write_pieces(input, size, first, address, payload, *invert),
+                Kernel::Charges => write_modules(input, size, first, address, payload.len()),
+            };
+            *used = (*used + payload.len()).next_multiple_of(ALIGNMENT);
             parts.push(Part { source, timestamp_ns, data, units: first..*units });
         }
         let (first_missing, first_restarted) = (self.missing.len(), self.restarted.len());
@@ -187,18 +258,18 @@ impl Batch {
 
     /// Sends it to the GPU.
     pub fn start(&mut self) -> Result<(), CudaError> {
-        let &mut Batch { kernel, size, used, units, .. } = self;
+        let &mut Batch { kernel, size, staged, units, .. } = self;
         let (pieces_at, modules_at) = (size.pieces_at(), size.modules_at());
         match kernel {
             Kernel::Prbs31 { invert } => {
-                let upload = [0..used, size.jumps_at()..pieces_at + units * PIECE_BYTES];
+                let upload = [0..staged, size.jumps_at()..pieces_at + units * PIECE_BYTES];
                 let jumps_at = size.jumps_at();
                 let work = PrbsWork { pieces_at, pieces: units, jumps_at, invert, found_at: 0 };
                 self.lane.start(&upload, &Work::Prbs31(work))
             }
             Kernel::Charges => {
                 let work = ChargeWork { modules_at, modules: units, charges_at: 0 };
-                self.lane.start(&[0..used, modules_at..modules_at + units * 4], &Work::Charges(work))
+                self.lane.start(&[0..staged, modules_at..modules_at + units * ADDRESS_BYTES], &Work::Charges(work))
             }
         }
     }
@@ -231,7 +302,7 @@ impl Batch {
 
     /// Ready to be filled again.
     pub fn clear(&mut self) {
-        (self.used, self.units) = (0, 0);
+        (self.used, self.staged, self.units) = (0, 0, 0);
         self.entries.clear();
         self.parts.clear();
         self.missing.clear();
@@ -239,19 +310,28 @@ impl Batch {
     }
 }
 
-/// Tables of a payload whose first bytes are PRBS-31; the pieces go on behind them. Returns how many there are.
-fn write_pieces(input: &mut [u8], size: &BatchSize, first: usize, data: &Range<usize>, invert: bool) -> usize {
-    let Some(state) = state_behind(&input[data.clone()], invert) else { return 0 };
-    let body = data.start + HEAD..data.end;
+/// Tables of a payload at `address` whose first bytes are PRBS-31; the pieces go on behind them. Of its bytes only these are
+/// looked at. Returns how many pieces there are.
+fn write_pieces(input: &mut [u8], size: &BatchSize, first: usize, address: u64, payload: &[u8], invert: bool) -> usize {
+    let Some(state) = state_behind(payload, invert) else { return 0 };
+    let body = payload.len() - HEAD;
     let table = &mut input[size.pieces_at() + first * PIECE_BYTES..];
     let mut pieces = 0;
-    for (row, at) in table.chunks_exact_mut(PIECE_BYTES).zip(body.clone().step_by(PIECE_LEN)) {
-        let words = [at, at - body.start, PIECE_LEN.min(body.end - at)].map(|word| word as u32);
-        let words = [words[0], words[1], words[2], state];
-        row.chunks_exact_mut(4).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_ne_bytes()));
+    for (row, begin) in table.chunks_exact_mut(PIECE_BYTES).zip((0..body).step_by(PIECE_LEN)) {
+        let words = [begin as u32, PIECE_LEN.min(body - begin) as u32, state, 0];
+        row[..8].copy_from_slice(&(address + (HEAD + begin) as u64).to_ne_bytes());
+        row[8..].chunks_exact_mut(4).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_ne_bytes()));
         pieces += 1;
     }
     pieces
+}
+
+fn ends(payload: &[u8]) -> [u8; 2 * HEAD] {
+    let mut ends = [0; 2 * HEAD];
+    let len = payload.len().min(HEAD);
+    ends[..len].copy_from_slice(&payload[..len]);
+    ends[HEAD..][..len].copy_from_slice(&payload[payload.len() - len..]);
+    ends
 }
 
 /// The state behind a payload's first four bytes; none if they are not of the sequence, or nothing is behind them.
@@ -264,14 +344,14 @@ fn state_behind(payload: &[u8], invert: bool) -> Option<u32> {
 }
 
 /// Table of a payload that is nothing but modules of the camera. Returns how many there are.
-fn write_modules(input: &mut [u8], size: &BatchSize, first: usize, data: &Range<usize>) -> usize {
-    if !data.len().is_multiple_of(MODULE_BYTES) {
+fn write_modules(input: &mut [u8], size: &BatchSize, first: usize, address: u64, len: usize) -> usize {
+    if !len.is_multiple_of(MODULE_BYTES) {
         return 0;
     }
-    let table = &mut input[size.modules_at() + first * 4..];
-    let rows = table.chunks_exact_mut(4).zip(data.clone().step_by(MODULE_BYTES));
-    rows.for_each(|(row, at)| row.copy_from_slice(&(at as u32).to_ne_bytes()));
-    data.len() / MODULE_BYTES
+    let table = &mut input[size.modules_at() + first * ADDRESS_BYTES..];
+    let rows = table.chunks_exact_mut(ADDRESS_BYTES).zip((0..len).step_by(MODULE_BYTES));
+    rows.for_each(|(row, at)| row.copy_from_slice(&(address + at as u64).to_ne_bytes()));
+    len / MODULE_BYTES
 }
 
 impl<'a> Done<'a> {
@@ -292,11 +372,13 @@ impl<'a> Done<'a> {
         self.batch.parts[self.entry.fragments.clone()].iter()
     }
 
-    /// The source of every fragment, its payload, and what the GPU found: none if it was not asked.
-    pub fn compared(&self) -> impl Iterator<Item = (u16, &'a [u8], Option<Errors>)> + 'a {
+    /// Every fragment's payload, and what the GPU found.
+    pub fn compared(&self) -> impl Iterator<Item = Compared<'a>> + 'a {
         let batch = self.batch;
-        self.parts()
-            .map(move |part| (part.source, &batch.lane.input()[part.data.clone()], batch.errors(part.units.clone())))
+        self.parts().map(move |part| {
+            let (source, data, found) = (part.source, &part.data, batch.errors(part.units.clone()));
+            Compared { source, batch, data, found }
+        })
     }
 
     /// The event with the charges of its fragments as payloads, 32-bit words each; that of a fragment which is no

@@ -12,10 +12,14 @@
 
 mod batch;
 mod proof;
+mod reading;
+mod rings;
 mod sink;
 
 pub use batch::BatchSize;
 pub use proof::{prove, Proof};
+pub(crate) use reading::{Filled, Reading};
+pub use rings::{DeviceRing, DeviceRings};
 pub use sink::{GpuConfig, GpuReport, GpuWork, OnGpu};
 
-pub use crate::sys::cuda::{CudaError, Gpu, GpuError};
+pub use crate::sys::cuda::{CudaError, DirectError, DmaBuf, Gpu, GpuError, Visibility};

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Proof of a GPU: both kernels against the processor, over payloads of all lengths with errors planted, and waveforms with
+//! Proof of a GPU: all kernels against the processor, over payloads of all lengths with errors planted, and waveforms with
 //! every kind of tie.
 //! Promise: every result is compared; one seed makes one set of payloads. Source: issue F.
 
 use std::sync::Arc;
 
 use penstock_recorded::{COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
+use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
 use penstock_wire::Prbs31;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::batch::{Batch, BatchSize, Errors, Kernel};
+use super::reading::{parts_of, write_crc_tables, write_parts};
 use crate::sink::{Event, Fragment};
-use crate::sys::cuda::{CudaError, Gpu};
+use crate::sys::cuda::{CudaError, Gpu, Lane, ReadWork, Work, CRC_TABLES_BYTES, PART_BYTES, READ_BYTES};
 
 const PAYLOADS: usize = 400;
 const MODULES: usize = 500;
+const FRAGMENTS: usize = 600;
 const SAMPLES: usize = SAMPLE_SHAPE[2];
 
 /// What was compared.
@@ -31,11 +34,15 @@ pub struct Proof {
     pub waveforms: u64,
     /// Charges that are not the processor's.
     pub charges_differing: u64,
+    /// Fragments as a NIC leaves them on the device, and those of which header, ends or CRC-32C are read as something else.
+    pub fragments: u64,
+    pub fragments_differing: u64,
 }
 
 impl Proof {
     pub fn holds(&self) -> bool {
-        self.payloads > 0 && self.waveforms > 0 && self.payloads_differing == 0 && self.charges_differing == 0
+        let all = self.payloads > 0 && self.waveforms > 0 && self.fragments > 0;
+        all && self.payloads_differing == 0 && self.charges_differing == 0 && self.fragments_differing == 0
     }
 }
 
@@ -50,13 +57,61 @@ pub fn prove(gpu: &Arc<Gpu>, seed: u64) -> Result<Proof, CudaError> {
         prove_prbs(gpu, &mut random, invert, &mut proof)?;
     }
     prove_charges(gpu, &mut random, &mut proof)?;
+    prove_reading(gpu, &mut random, &mut proof)?;
     Ok(proof)
+}
+
+/// Fragments with payloads of all short lengths, then of several parts.
+fn prove_reading(gpu: &Arc<Gpu>, random: &mut ChaCha8Rng, proof: &mut Proof) -> Result<(), CudaError> {
+    let len = |i: usize, word: u32| if i < FRAGMENTS / 2 { i } else { 4000 + word as usize % 20_000 };
+    let messages: Vec<Vec<u8>> = (0..FRAGMENTS)
+        .map(|i| {
+            let mut payload = vec![0; len(i, random.next_u32())];
+            random.fill_bytes(&mut payload);
+            [&FragmentHeader::for_payload(i as u16, i as u64, 7, &payload).to_bytes()[..], &payload].concat()
+        })
+        .collect();
+    let parts: usize = messages.iter().map(|message| parts_of(message.len() - HEADER_LEN)).sum();
+    let begin = (CRC_TABLES_BYTES + parts * PART_BYTES).next_multiple_of(8);
+    let places = messages.iter().scan(begin, |next, message| {
+        let at = *next;
+        *next = (at + message.len()).next_multiple_of(8);
+        Some(at)
+    });
+    let places: Vec<usize> = places.collect();
+    let end = places[FRAGMENTS - 1] + messages[FRAGMENTS - 1].len();
+    let mut lane = Lane::new(gpu, end, FRAGMENTS * READ_BYTES)?;
+    let addresses: Vec<u64> = places.iter().map(|at| lane.device_address(*at)).collect();
+    let input = lane.input_mut().expect("nothing is under way");
+    write_crc_tables(input);
+    let mut table = CRC_TABLES_BYTES;
+    for (number, (message, at)) in messages.iter().zip(&places).enumerate() {
+        input[*at..][..message.len()].copy_from_slice(message);
+        let payload = message.len() - HEADER_LEN;
+        write_parts(&mut input[table..], number, addresses[number], payload);
+        table += parts_of(payload) * PART_BYTES;
+    }
+    let work = ReadWork { parts_at: CRC_TABLES_BYTES, parts, tables_at: 0, read_at: 0, messages: FRAGMENTS };
+    lane.start(std::slice::from_ref(&(0..end)), &Work::Read(work))?;
+    lane.wait()?;
+    let read = lane.output().expect("the work is done").chunks_exact(READ_BYTES);
+    for (message, read) in messages.iter().zip(read) {
+        let (header, payload) = message.split_at(HEADER_LEN);
+        let ends = payload.len().min(4);
+        let right = read[..HEADER_LEN] == *header
+            && read[HEADER_LEN..][..ends] == payload[..ends]
+            && read[HEADER_LEN + 4..][..ends] == payload[payload.len() - ends..]
+            && read[HEADER_LEN + 8..] == penstock_wire::crc32c(payload).to_ne_bytes();
+        proof.fragments += 1;
+        proof.fragments_differing += u64::from(!right);
+    }
+    Ok(())
 }
 
 /// A batch with one event of these payloads, done.
 fn done(gpu: &Arc<Gpu>, kernel: Kernel, payloads: &[Vec<u8>]) -> Result<Batch, CudaError> {
     let longest = payloads.iter().map(Vec::len).max().unwrap_or(0);
-    let mut batch = Batch::new(gpu, BatchSize::holding(payloads.len(), longest, 0), kernel)?;
+    let mut batch = Batch::new(gpu, BatchSize::holding(payloads.len(), longest, 0), kernel, None)?;
     let fragments: Vec<Fragment<'_>> = payloads.iter().map(|payload| Fragment::of(0, 0, payload)).collect();
     let event = Event { number: 0, timestamp_ns: None, complete: true, fragments: &fragments, missing: &[] };
     batch.push(&event, &[]);
@@ -80,7 +135,7 @@ fn prove_prbs(gpu: &Arc<Gpu>, random: &mut ChaCha8Rng, invert: bool, proof: &mut
         payloads.push(payload);
     }
     let batch = done(gpu, Kernel::Prbs31 { invert }, &payloads)?;
-    for (payload, (_, _, found)) in payloads.iter().zip(batch.event(0).compared()) {
+    for (payload, found) in payloads.iter().zip(batch.event(0).compared().map(|compared| compared.found)) {
         let expected = errors(payload, invert);
         proof.payloads += 1;
         proof.payload_bytes += payload.len() as u64;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 
 use super::batch::{Batch, BatchSize, Done, Kernel};
+use super::rings::DeviceRings;
 use crate::monitor::{PatternMonitor, PatternReport};
 use crate::pattern::Pattern;
 use crate::sink::{Event, EventSink, StoreError};
@@ -72,6 +73,9 @@ pub struct OnGpu<S> {
     free: VecDeque<Batch>,
     /// In the order in which they were sent.
     under_way: VecDeque<Batch>,
+    /// Fragments are worked on in their slots, and events so many are done with.
+    in_slots: bool,
+    settled: u64,
     /// Events of the front one that are handed on.
     handed_on: usize,
     /// Boards that began anew since the last event.
@@ -90,6 +94,31 @@ impl<S: EventSink> OnGpu<S> {
     /// # Errors
     /// The driver's: no room on the device, or no more memory may be pinned.
     pub fn new(inner: S, gpu: &Arc<Gpu>, work: GpuWork, config: GpuConfig) -> Result<OnGpu<S>, CudaError> {
+        OnGpu::make(inner, gpu, work, config, None)
+    }
+
+    /// The same over rings on that GPU: fragments are worked on where they lie, and their slots lent to it meanwhile. What
+    /// was copied out of a pool is copied to the GPU.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn over(
+        rings: Arc<DeviceRings>,
+        inner: S,
+        gpu: &Arc<Gpu>,
+        work: GpuWork,
+        config: GpuConfig,
+    ) -> Result<OnGpu<S>, CudaError> {
+        OnGpu::make(inner, gpu, work, config, Some(rings))
+    }
+
+    fn make(
+        inner: S,
+        gpu: &Arc<Gpu>,
+        work: GpuWork,
+        config: GpuConfig,
+        rings: Option<Arc<DeviceRings>>,
+    ) -> Result<OnGpu<S>, CudaError> {
         let (kernel, results) = match work {
             GpuWork::Prbs31 { invert, boards } => {
                 (Kernel::Prbs31 { invert }, Results::Pattern(PatternMonitor::new(Pattern::Prbs31 { invert }, boards)))
@@ -97,13 +126,15 @@ impl<S: EventSink> OnGpu<S> {
             GpuWork::Charges(sink) => (Kernel::Charges, Results::Charges(sink)),
         };
         let config = GpuConfig { batches: config.batches.max(2), ..config };
-        let batches = (0..config.batches).map(|_| Batch::new(gpu, config.batch, kernel));
+        let batches = (0..config.batches).map(|_| Batch::new(gpu, config.batch, kernel, rings.clone()));
         Ok(OnGpu {
             inner,
             results,
             config,
             free: batches.collect::<Result<_, _>>()?,
             under_way: VecDeque::new(),
+            in_slots: rings.is_some(),
+            settled: 0,
             handed_on: 0,
             restarted: Vec::new(),
             now_ps: 0,
@@ -186,7 +217,14 @@ impl<S: EventSink> OnGpu<S> {
                     event.with_charges(|event| sink.store(event))?;
                     report.not_of_the_camera += event.not_of_the_camera() as u64;
                 }
-                Results::Pattern(monitor) => report.compared_again += compare(monitor, &event),
+                Results::Pattern(monitor) => match compare(monitor, &event) {
+                    Ok(again) => report.compared_again += again,
+                    Err(error) => {
+                        drop(report);
+                        self.fail(None, error.to_string());
+                        return Ok(());
+                    }
+                },
             }
             report.events += 1;
             self.handed_on += 1;
@@ -195,6 +233,7 @@ impl<S: EventSink> OnGpu<S> {
         drop(report);
         self.handed_on = 0;
         if let Some(mut batch) = self.under_way.pop_front() {
+            self.settled += batch.events() as u64;
             batch.clear();
             self.free.push_back(batch);
         }
@@ -247,18 +286,18 @@ impl<S: EventSink> OnGpu<S> {
 }
 
 /// An event's payloads, in order of source. Returns how many the processor had to look at.
-fn compare(monitor: &mut PatternMonitor, event: &Done<'_>) -> u64 {
+fn compare(monitor: &mut PatternMonitor, event: &Done<'_>) -> Result<u64, CudaError> {
     event.restarted().iter().for_each(|&board| monitor.begin_anew(board));
     monitor.event(event.number(), event.missing());
     let mut again = 0;
-    for (source, payload, found) in event.compared() {
-        let right = found.is_some_and(|found| found.bits == 0);
-        if !(right && monitor.right_payload(source, event.number(), payload)) {
-            monitor.payload(source, Some(event.number()), payload);
+    for compared in event.compared() {
+        let (source, right) = (compared.source, compared.found.is_some_and(|found| found.bits == 0));
+        if !(right && monitor.right_payload(source, event.number(), compared.ends(), compared.len())) {
+            monitor.payload(source, Some(event.number()), &compared.payload()?);
             again += 1;
         }
     }
-    again
+    Ok(again)
 }
 
 impl<S: EventSink> EventSink for OnGpu<S> {
@@ -297,6 +336,16 @@ impl<S: EventSink> EventSink for OnGpu<S> {
     fn reconnected(&mut self, board: u16) {
         self.inner.reconnected(board);
         self.restarted.push(board);
+    }
+
+    fn wants_payloads(&self) -> bool {
+        !self.in_slots || self.inner.wants_payloads()
+    }
+
+    /// A GPU that has failed reads nothing any more.
+    fn settled(&self) -> u64 {
+        let own = if self.in_slots && !self.has_failed() { self.settled } else { u64::MAX };
+        own.min(self.inner.settled())
     }
 
     fn poll_timeout(&self) -> Option<u64> {

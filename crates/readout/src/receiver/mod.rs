@@ -11,6 +11,7 @@
 
 mod consumer;
 mod fragment;
+mod lent;
 mod report;
 mod storing;
 
@@ -32,6 +33,7 @@ use crate::slots::{Place, PoolConfig, Slots};
 use crate::sys::{Pages, RingMemory};
 use consumer::Consumer;
 use fragment::{read_fragment, Refused};
+use lent::Lent;
 use storing::Stall;
 
 /// What a receiver is made of.
@@ -69,6 +71,7 @@ pub struct Receiver<S> {
     reference: Option<Box<dyn Reference + Send>>,
     sink: S,
     consumer: Consumer,
+    lent: Lent,
     stalled: Option<Stall>,
     counters: ReceiverCounters,
     check: CheckReport,
@@ -138,6 +141,7 @@ impl<S: EventSink> Receiver<S> {
             reference: None,
             sink,
             consumer: Consumer::new(config.consumer_bytes_per_s),
+            lent: Lent::default(),
             stalled: None,
             counters: ReceiverCounters::default(),
             check: CheckReport::default(),
@@ -234,6 +238,22 @@ impl<S: EventSink> Receiver<S> {
     /// [`StoreError`] if an event that became due cannot be stored, now or later; the run should end. An error that can
     /// be retried is not returned: the event stays, see [`Self::stalled`].
     pub fn on_completion(&mut self, now_ps: u64, board: u16, imm: u32, byte_len: u32) -> Result<(), StoreError> {
+        self.on_checked(now_ps, board, imm, byte_len, None)
+    }
+
+    /// The same of a message of which the CRC-32C behind the header is known, if so: see
+    /// [`Completion::payload_crc`](crate::backend::Completion::payload_crc).
+    ///
+    /// # Errors
+    /// As [`Self::on_completion`].
+    pub fn on_checked(
+        &mut self,
+        now_ps: u64,
+        board: u16,
+        imm: u32,
+        byte_len: u32,
+        payload_crc: Option<u32>,
+    ) -> Result<(), StoreError> {
         let Some(ring) = self.slots.ring_mut(board) else {
             self.counters.fragments_wrong_source += 1;
             return Ok(());
@@ -251,7 +271,7 @@ impl<S: EventSink> Receiver<S> {
             ring.release(imm);
             return Ok(());
         }
-        let Some(id) = self.take_fragment(now_ps, board, imm, byte_len) else {
+        let Some(id) = self.take_fragment(now_ps, board, imm, byte_len, payload_crc) else {
             self.slots.release(board, Place::Slot(imm));
             return self.store_events(now_ps);
         };
@@ -270,7 +290,9 @@ impl<S: EventSink> Receiver<S> {
         while let Some((board, place)) = self.consumer.taken(now_ps) {
             self.slots.release(board, place);
         }
-        self.store_events(now_ps)
+        self.store_events(now_ps)?;
+        self.take_back(now_ps);
+        Ok(())
     }
 
     /// When [`Self::handle_timeout`] has something to do, in ps.
@@ -356,9 +378,16 @@ impl<S: EventSink> Receiver<S> {
     }
 
     /// Checks the message in `slot` and gives it to the builder. None if the slot is not needed.
-    fn take_fragment(&mut self, now_ps: u64, board: u16, slot: u32, byte_len: u32) -> Option<FragmentId> {
+    fn take_fragment(
+        &mut self,
+        now_ps: u64,
+        board: u16,
+        slot: u32,
+        byte_len: u32,
+        payload_crc: Option<u32>,
+    ) -> Option<FragmentId> {
         let place = Place::Slot(slot);
-        let (id, crc32c) = match read_fragment(self.slots.message(board, place), byte_len) {
+        let (id, crc32c) = match read_fragment(self.slots.message(board, place), byte_len, payload_crc) {
             Ok(read) => read,
             Err(Refused::Malformed) => {
                 self.counters.fragments_malformed += 1;

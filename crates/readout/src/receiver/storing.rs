@@ -5,6 +5,7 @@
 
 use penstock_wire::fragment::HEADER_LEN;
 
+use super::lent::Loan;
 use super::{Held, Receiver};
 use crate::sink::{Event, EventSink, Fragment, StoreError};
 
@@ -41,6 +42,18 @@ impl<S: EventSink> Receiver<S> {
                 Ok(())
             }
             other => other,
+        }
+    }
+
+    /// Slots that the sink reads no more are free, or wait for the consumer.
+    pub(super) fn take_back(&mut self, now_ps: u64) {
+        let settled = self.sink.settled();
+        while let Some(Loan { until_ps, board, place, .. }) = self.lent.given_back(settled) {
+            if until_ps <= now_ps {
+                self.slots.release(board, place);
+            } else {
+                self.consumer.hold(until_ps, board, place);
+            }
         }
     }
 
@@ -87,8 +100,11 @@ impl<S: EventSink> Receiver<S> {
             for (board, Held { place, .. }) in event.rejected() {
                 self.slots.release(board, place);
             }
+            let free = self.lent.stored(self.sink.settled());
             for (board, Held { place, .. }) in event.fragments() {
-                if until_ps <= now_ps {
+                if !free {
+                    self.lent.lend(until_ps, board, place);
+                } else if until_ps <= now_ps {
                     self.slots.release(board, place);
                 } else {
                     self.consumer.hold(until_ps, board, place);

@@ -45,6 +45,10 @@ fn into_pool(done: Completion) -> Completion {
     Completion { opcode: RecvOpcode::Send, byte_len, ..done }
 }
 
+fn tell<S: EventSink>(receiver: &mut Receiver<S>, now_ps: u64, done: &Completion) -> Result<(), StoreError> {
+    receiver.on_checked(now_ps, done.board, done.slot(), done.byte_len, done.payload_crc)
+}
+
 impl<S: EventSink> Core<S> {
     /// Gives what has come to the receiver. Whether a receive has ended without a message.
     ///
@@ -67,7 +71,7 @@ impl<S: EventSink> Core<S> {
             self.last_ps = self.now_ps;
             match &mut self.first_event {
                 Some(search) => search.hold(self.now_ps, done, self.receiver.event_in(done.board, done.slot())),
-                None => self.receiver.on_completion(self.now_ps, done.board, done.slot(), done.byte_len)?,
+                None => tell(&mut self.receiver, self.now_ps, &done)?,
             }
         }
         self.completions = came; // its memory
@@ -96,8 +100,7 @@ impl<S: EventSink> Core<S> {
     /// The first event is known, and what has come of it and of others.
     fn begin(&mut self, event: u64, held: Vec<Completion>) -> Result<(), StoreError> {
         self.receiver.begin_at(event);
-        let mut held = held.into_iter();
-        held.try_for_each(|done| self.receiver.on_completion(self.now_ps, done.board, done.slot(), done.byte_len))
+        held.iter().try_for_each(|done| tell(&mut self.receiver, self.now_ps, done))
     }
 
     /// Requests that came again, of all boards, where the back end can tell.

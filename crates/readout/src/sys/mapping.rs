@@ -71,6 +71,15 @@ impl Mapping {
         self.len
     }
 
+    /// Writes bytes from outside of all references, as a NIC would.
+    ///
+    /// # Safety
+    /// They lie inside, and nobody reads or writes them, nor has a reference to them, meanwhile.
+    pub(crate) unsafe fn put(&self, at: usize, bytes: &[u8]) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.start.as_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
     /// Huge if it lies on pages of the reserve.
     pub fn pages(&self) -> Pages {
         self.pages

@@ -15,13 +15,16 @@ use std::time::Duration;
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
 use penstock_wire::{Psn, Qpn};
 
+use super::direct::refused;
 use super::lending::Lending;
 use super::{
     Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock,
+    SessionClock, WritesDevice,
 };
+use crate::gpu::{DirectError, DmaBuf, Gpu};
 use crate::sys::verbs::{
-    status_name, CompletionQueue, Context, Domain, QueuePair, Receives, Registration, Remote, Source, WorkCompletion,
+    device_names, library_is_there, status_name, CompletionQueue, Context, Domain, QueuePair, Receives, Registration,
+    Remote, Source, WorkCompletion, Written,
 };
 pub use device::{Found, GidChoice, VerbsConfig};
 
@@ -135,6 +138,46 @@ impl Verbs {
         Ok(out.len() > before)
     }
 
+    fn share_over(&mut self, spec: &PoolSpec, memory: Written) -> Result<u64, BackendError> {
+        let (max_receives, base) = (spec.max_receives, memory.addr());
+        self.make_room(max_receives)?;
+        let registration =
+            Registration::local(&self.domain, memory, spec.len).map_err(failed(registering("pool", spec.len)))?;
+        let (by_qpn, filling, lending) = (BTreeMap::new(), BTreeMap::new(), Lending::new(spec));
+        self.pool = Some(Pool { registration: Arc::new(registration), max_receives, lending, by_qpn, filling });
+        Ok(base)
+    }
+
+    fn create_over(&mut self, spec: &QpSpec, memory: Written) -> Result<LocalQp, BackendError> {
+        let QpSpec { board, .. } = *spec;
+        if self.boards.contains_key(&board) {
+            return Err(BackendError::HasQp { board });
+        }
+        let (receives, max_receives, base) = match &self.pool {
+            Some(pool) => (Receives::Pool(pool.registration.clone()), pool.lending.ahead() as u32, 0),
+            None => {
+                self.make_room(spec.max_receives)?;
+                let base = memory.addr();
+                let registration = Registration::new(&self.domain, memory, spec.len)
+                    .map_err(failed(registering(&format!("board {board}"), spec.len)))?;
+                (Receives::Own(registration), spec.max_receives, base)
+            }
+        };
+        let qp = QueuePair::new(receives, &self.completions, max_receives, self.source)
+            .map_err(failed(format!("board {board}: creating a queue pair with {max_receives} receives")))?;
+        let psn = getrandom::u32().map_err(io::Error::other).map_err(failed("drawing a PSN"))?;
+        let psn = Psn::new(psn);
+        let local = LocalQp { qpn: Qpn::new(qp.number()), psn, rkey: qp.rkey(), base, ip: self.found.address.ip };
+        let life = self.lives.entry(board).or_default();
+        *life = life.wrapping_add(1);
+        if let Some(pool) = &mut self.pool {
+            pool.by_qpn.insert(qp.number(), board);
+        }
+        let (life, fault) = (*life, None);
+        self.boards.insert(board, Board { qp, max_receives, life, psn, posted: 0, connected: false, fault });
+        Ok(local)
+    }
+
     /// Posts the receives of the pool that boards may have now.
     fn lend(&mut self) -> Result<(), BackendError> {
         let pool = self.pool.as_mut().ok_or(BackendError::NoPool)?;
@@ -178,13 +221,7 @@ impl Backend for Verbs {
     }
 
     fn share_receives(&mut self, spec: &PoolSpec) -> Result<u64, BackendError> {
-        let max_receives = spec.max_receives;
-        self.make_room(max_receives)?;
-        let registration =
-            Registration::local(&self.domain, &spec.memory, spec.len).map_err(failed(registering("pool", spec.len)))?;
-        let (by_qpn, filling, lending) = (BTreeMap::new(), BTreeMap::new(), Lending::new(spec));
-        self.pool = Some(Pool { registration: Arc::new(registration), max_receives, lending, by_qpn, filling });
-        Ok(spec.memory.addr())
+        self.share_over(spec, Written::Host(spec.memory.clone()))
     }
 
     fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError> {
@@ -198,32 +235,7 @@ impl Backend for Verbs {
     }
 
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
-        let QpSpec { board, .. } = *spec;
-        if self.boards.contains_key(&board) {
-            return Err(BackendError::HasQp { board });
-        }
-        let (receives, max_receives, base) = match &self.pool {
-            Some(pool) => (Receives::Pool(pool.registration.clone()), pool.lending.ahead() as u32, 0),
-            None => {
-                self.make_room(spec.max_receives)?;
-                let registration = Registration::new(&self.domain, &spec.memory, spec.len)
-                    .map_err(failed(registering(&format!("board {board}"), spec.len)))?;
-                (Receives::Own(registration), spec.max_receives, spec.memory.addr())
-            }
-        };
-        let qp = QueuePair::new(receives, &self.completions, max_receives, self.source)
-            .map_err(failed(format!("board {board}: creating a queue pair with {max_receives} receives")))?;
-        let psn = getrandom::u32().map_err(io::Error::other).map_err(failed("drawing a PSN"))?;
-        let psn = Psn::new(psn);
-        let local = LocalQp { qpn: Qpn::new(qp.number()), psn, rkey: qp.rkey(), base, ip: self.found.address.ip };
-        let life = self.lives.entry(board).or_default();
-        *life = life.wrapping_add(1);
-        if let Some(pool) = &mut self.pool {
-            pool.by_qpn.insert(qp.number(), board);
-        }
-        let (life, fault) = (*life, None);
-        self.boards.insert(board, Board { qp, max_receives, life, psn, posted: 0, connected: false, fault });
-        Ok(local)
+        self.create_over(spec, Written::Host(spec.memory.clone()))
     }
 
     fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
@@ -353,13 +365,49 @@ impl Backend for Verbs {
     }
 }
 
+/// The rings may lie on a GPU, which gives a dma-buf of them.
+impl WritesDevice for Verbs {
+    fn device(&self) -> &str {
+        &self.found.device
+    }
+
+    fn can_write(&mut self, memory: &Arc<DmaBuf>) -> io::Result<()> {
+        Registration::new(&self.domain, Written::Device(memory.clone()), memory.len()).map(drop)
+    }
+
+    fn create_qp_on(&mut self, spec: &QpSpec, memory: &Arc<DmaBuf>) -> Result<LocalQp, BackendError> {
+        self.create_over(spec, Written::Device(memory.clone()))
+    }
+
+    fn share_receives_on(&mut self, spec: &PoolSpec, memory: &Arc<DmaBuf>) -> Result<u64, BackendError> {
+        self.share_over(spec, Written::Device(memory.clone()))
+    }
+}
+
+/// The RDMA devices of this machine, and why memory of this GPU cannot be registered with them.
+///
+/// # Errors
+/// The GPU exports none; the kernel has no RDMA devices, or they may not be used.
+pub fn devices_that_write(gpu: &Gpu, memory: &Arc<DmaBuf>) -> io::Result<Vec<(String, Option<DirectError>)>> {
+    let try_one = |name: String| {
+        let domain = Context::open(&name).and_then(|context| Domain::new(&context));
+        let tried = domain.and_then(|domain| Registration::new(&domain, Written::Device(memory.clone()), memory.len()));
+        let refusal = tried.err().map(|error| refused(&name, gpu, &error));
+        (name, refusal)
+    };
+    if !library_is_there() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "libibverbs.so.1 is not on this machine"));
+    }
+    Ok(device_names()?.into_iter().map(try_one).collect())
+}
+
 /// Within this a driver has flushed a queue pair that was put into ERR.
 const COMES_BACK_PS: u64 = 100_000_000_000;
 
 /// A receive of the pool that its queue pair has not filled.
 fn unfilled(board: u16, wr_id: u64) -> Completion {
     let (status, opcode) = (RecvStatus::WrFlushErr, RecvOpcode::Send);
-    Completion { board, wr_id, status, opcode, imm: None, byte_len: 0 }
+    Completion { board, wr_id, status, opcode, imm: None, byte_len: 0, payload_crc: None }
 }
 
 /// A completion of the pool; none of a queue pair that is gone.
@@ -373,7 +421,8 @@ fn of_pool(boards: &mut BTreeMap<u16, Board>, pool: &mut Pool, wc: &WorkCompleti
         of.fault.get_or_insert(status_name(wc.status));
     }
     let opcode = opcode_of(wc);
-    Some(Completion { board, wr_id: wc.wr_id, status, opcode, imm: wc.imm, byte_len: wc.byte_len })
+    let (wr_id, imm, byte_len) = (wc.wr_id, wc.imm, wc.byte_len);
+    Some(Completion { board, wr_id, status, opcode, imm, byte_len, payload_crc: None })
 }
 
 fn status_of(status: u32) -> RecvStatus {
@@ -418,6 +467,7 @@ fn completion(boards: &mut BTreeMap<u16, Board>, wc: &WorkCompletion) -> Option<
         opcode: opcode_of(wc),
         imm: wc.imm,
         byte_len: wc.byte_len,
+        payload_crc: None,
     })
 }
 

@@ -19,6 +19,21 @@ pub const NOT_READY: Status = 600;
 pub const STREAM_NON_BLOCKING: c_uint = 1;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR`.
 pub const ATTRIBUTE_CAPABILITY: [c_int; 2] = [75, 76];
+/// `CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS`, of which `.._OPTION_HOST` is a bit.
+pub const ATTRIBUTE_FLUSH_OPTIONS: c_int = 117;
+pub const FLUSH_BY_HOST: c_int = 1;
+/// `CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING`; from `.._ORDERING_OWNER` on the device sees writes in order.
+pub const ATTRIBUTE_WRITES_ORDERING: c_int = 118;
+pub const ORDERING_OWNER: c_int = 100;
+/// `CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED`.
+pub const ATTRIBUTE_DMA_BUF: c_int = 124;
+/// `CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD`.
+pub const DMA_BUF_FD: c_int = 1;
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`: synchronous copies wait for what has come from outside.
+pub const SYNC_MEMOPS: c_int = 6;
+/// `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX` and `.._TO_OWNER`.
+pub const FLUSH_CURRENT_CONTEXT: c_int = 0;
+pub const FLUSH_TO_OWNER: c_int = 100;
 
 macro_rules! entry_points {
     ($($(#[$doc:meta])* $name:ident = $symbol:literal ($($argument:ty),*);)*) => {
@@ -81,6 +96,15 @@ entry_points! {
     copy_in = "cuMemcpyHtoDAsync_v2" (DeviceAddress, *const c_void, usize, *mut c_void);
     /// From the device, into pinned memory.
     copy_out = "cuMemcpyDtoHAsync_v2" (*mut c_void, DeviceAddress, usize, *mut c_void);
+    /// From the device, into any memory; waits.
+    copy_out_now = "cuMemcpyDtoH_v2" (*mut c_void, DeviceAddress, usize);
+    /// Pins memory that is mapped already.
+    host_register = "cuMemHostRegister_v2" (*mut c_void, usize, c_uint);
+    host_unregister = "cuMemHostUnregister" (*mut c_void);
+    /// Place for a file descriptor, address, bytes, kind of handle, flags.
+    export = "cuMemGetHandleForAddressRange" (*mut c_void, DeviceAddress, usize, c_int, u64);
+    pointer_set_attribute = "cuPointerSetAttribute" (*const c_void, c_int, DeviceAddress);
+    flush_writes = "cuFlushGPUDirectRDMAWrites" (c_int, c_int);
     set_words = "cuMemsetD32Async" (DeviceAddress, c_uint, usize, *mut c_void);
     /// Function; blocks in x, y, z; threads in x, y, z; shared memory, stream, parameters, null.
     launch = "cuLaunchKernel" (

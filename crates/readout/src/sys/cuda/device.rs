@@ -25,7 +25,7 @@ pub enum GpuError {
         "NVIDIA's driver cannot be loaded ({0}); install it (nothing else of CUDA is needed), or do without a GPU"
     )]
     NoDriver(String),
-    #[error("NVIDIA's driver has no function {0}: it is older than release 450; install a newer one")]
+    #[error("NVIDIA's driver has no function {0}: it is older than release 520; install a newer one")]
     OldDriver(&'static str),
     #[error("there is no GPU {asked}: the driver sees {count}, numbered from 0 (is CUDA_VISIBLE_DEVICES set?)")]
     NoDevice { asked: u32, count: u32 },
@@ -44,6 +44,7 @@ pub struct Gpu {
     module: *mut c_void,
     pub(super) prbs31_errors: *mut c_void,
     pub(super) charges: *mut c_void,
+    pub(super) read_fragments: *mut c_void,
 }
 
 // SAFETY: the driver may be called from any thread; every call of ours first makes the context that thread's own.
@@ -92,7 +93,8 @@ impl Gpu {
         api.check("cuDevicePrimaryCtxRetain", unsafe { (api.context_retain)(&mut context, device) })?;
         let context = NonNull::new(context).ok_or(GpuError::NoDevice { asked: index, count })?;
         let none = ptr::null_mut();
-        let mut gpu = Gpu { api, index, device, context, module: none, prbs31_errors: none, charges: none };
+        let (module, prbs31_errors, charges, read_fragments) = (none, none, none, none);
+        let mut gpu = Gpu { api, index, device, context, module, prbs31_errors, charges, read_fragments };
         gpu.load_kernels().map_err(|source| GpuError::Kernels { index, source })?;
         Ok(Arc::new(gpu))
     }
@@ -108,9 +110,10 @@ impl Gpu {
             let status = unsafe { (api.module_function)(&mut function, module, name.as_ptr()) };
             api.check("cuModuleGetFunction", status).map(|()| function)
         };
-        let functions = function(c"prbs31_errors").and_then(|prbs31| Ok((prbs31, function(c"charges")?)));
+        let functions = || Ok((function(c"prbs31_errors")?, function(c"charges")?, function(c"read_fragments")?));
+        let functions = functions();
         self.module = module;
-        (self.prbs31_errors, self.charges) = functions?;
+        (self.prbs31_errors, self.charges, self.read_fragments) = functions?;
         Ok(())
     }
 
@@ -124,6 +127,14 @@ impl Gpu {
     /// Its number, as the driver counts.
     pub fn index(&self) -> u32 {
         self.index
+    }
+
+    /// A `CUdevice_attribute` that drivers from release 520 on know.
+    pub(super) fn attribute(&self, attribute: c_int) -> Result<c_int, CudaError> {
+        let (api, mut value) = (self.enter()?, 0);
+        // SAFETY: a valid place for the number.
+        api.check("cuDeviceGetAttribute", unsafe { (api.device_attribute)(&mut value, attribute, self.device) })?;
+        Ok(value)
     }
 
     /// What it is, for people: name, compute capability, memory, the newest CUDA that its driver speaks.
@@ -141,8 +152,7 @@ impl Gpu {
         // SAFETY: as above.
         api.check("cuDriverGetVersion", unsafe { (api.driver_version)(&mut version) })?;
         for (value, attribute) in capability.iter_mut().zip(ATTRIBUTE_CAPABILITY) {
-            // SAFETY: as above; the attribute is one that every driver knows.
-            api.check("cuDeviceGetAttribute", unsafe { (api.device_attribute)(value, attribute, device) })?;
+            *value = self.attribute(attribute)?;
         }
         let name = CStr::from_bytes_until_nul(&name).map(CStr::to_string_lossy).unwrap_or_default();
         let ([major, minor], gib) = (capability, bytes as f64 / f64::from(1 << 30));

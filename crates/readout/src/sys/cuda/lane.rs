@@ -4,8 +4,8 @@
 //! Source: CUDA Driver API, "Stream Management", "Execution Control"; the kernels' parameters are those of kernels.cu.
 //!
 //! ```text
-//! input   |  data of any kind  |  tables: jumps, pieces, modules  |     (pinned, and the same on the device)
-//! output  |  found: 8 bytes a piece  |  charges: 56 bytes a module  |   (on the device, and the same pinned)
+//! input   |  data of any kind  |  tables: jumps, pieces, modules, parts  |     (pinned, and the same on the device)
+//! output  |  found: 8 bytes a piece  |  charges: 56 bytes a module  |  read: 52 bytes a message  |   (and the same pinned)
 //! ```
 
 use std::ffi::{c_uint, c_void};
@@ -14,14 +14,22 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::api::{CudaError, DeviceAddress, NOT_READY};
+use super::dma_buf::{DmaBuf, HostSide};
 use super::memory::{DeviceMemory, PinnedMemory, Stream};
 use super::Gpu;
 
-/// Bytes of `Piece` and of `Found` in kernels.cu, and of a module's charges.
-pub const PIECE_BYTES: usize = 16;
+/// Bytes of `Piece` and of `Found` in kernels.cu, of a module's address and of its charges.
+pub const PIECE_BYTES: usize = 24;
 pub const FOUND_BYTES: usize = 8;
+pub const ADDRESS_BYTES: usize = 8;
 pub const CHARGES_BYTES: usize = 14 * 4;
-/// Threads for a piece, and for a module.
+/// The same of `Part` and `Read`.
+pub const PART_BYTES: usize = 24;
+pub const READ_BYTES: usize = 13 * 4;
+/// Bytes of the tables that go with them: 32 rows of 31 states; 32 powers and four tables of 256 words.
+pub const JUMPS_BYTES: usize = 32 * 31 * 4;
+pub const CRC_TABLES_BYTES: usize = (32 + 4 * 256) * 4;
+/// Threads for a piece or a part, and for a module.
 const PIECE_THREADS: usize = 32;
 const MODULE_THREADS: usize = 14;
 const BLOCK_THREADS: usize = 128;
@@ -45,11 +53,23 @@ pub struct ChargeWork {
     pub charges_at: usize,
 }
 
+/// Headers to be gathered and CRCs to be computed. Places are bytes of input and output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadWork {
+    pub parts_at: usize,
+    pub parts: usize,
+    pub tables_at: usize,
+    pub read_at: usize,
+    /// Messages that the parts are of.
+    pub messages: usize,
+}
+
 /// What to do with a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     Prbs31(PrbsWork),
     Charges(ChargeWork),
+    Read(ReadWork),
 }
 
 /// One of several batches that are under way side by side.
@@ -79,6 +99,12 @@ impl Lane {
             stream: Stream::new(gpu)?,
             gpu: gpu.clone(),
         })
+    }
+
+    /// Where a place of the input lies on the device: for tables of addresses, which are the caller's to get right. A kernel
+    /// that is told a wrong one ends the GPU's work, and no more.
+    pub fn device_address(&self, at: usize) -> DeviceAddress {
+        self.device_input.address + at as u64
     }
 
     /// What was put in. A GPU that is at work only reads it.
@@ -118,23 +144,20 @@ impl Lane {
         match work {
             Work::Prbs31(work) if work.pieces > 0 => self.compare(work),
             Work::Charges(work) if work.modules > 0 => self.add_up(work),
+            Work::Read(work) if work.parts > 0 => self.read(work),
             _ => Ok(()),
         }
     }
 
     fn compare(&mut self, work: &PrbsWork) -> Result<(), CudaError> {
         let pieces = self.input_part(work.pieces_at, work.pieces * PIECE_BYTES);
-        let jumps = self.input_part(work.jumps_at, 32 * 31 * 4);
+        let jumps = self.input_part(work.jumps_at, JUMPS_BYTES);
         let (found_at, found_bytes) = (work.found_at, work.pieces * FOUND_BYTES);
         let found = self.output_part(found_at, found_bytes);
-        let api = self.gpu.enter()?;
-        // SAFETY: the words lie in the device's output, on a boundary of four bytes.
-        let status = unsafe { (api.set_words)(found, 0, found_bytes / 4, self.stream.raw) };
-        api.check("cuMemsetD32Async", status)?;
-        let (mut data, mut pieces, mut count) = (self.device_input.address, pieces, work.pieces as u32);
+        self.clear(found, found_bytes)?;
+        let (mut pieces, mut count) = (pieces, work.pieces as u32);
         let (mut jumps, mut flip, mut found) = (jumps, if work.invert { u32::MAX } else { 0 }, found);
         let mut parameters = [
-            (&raw mut data).cast(),
             (&raw mut pieces).cast(),
             (&raw mut count).cast(),
             (&raw mut jumps).cast(),
@@ -149,18 +172,55 @@ impl Lane {
     }
 
     fn add_up(&mut self, work: &ChargeWork) -> Result<(), CudaError> {
-        let modules = self.input_part(work.modules_at, work.modules * 4);
+        let modules = self.input_part(work.modules_at, work.modules * ADDRESS_BYTES);
         let (charges_at, charges_bytes) = (work.charges_at, work.modules * CHARGES_BYTES);
         let charges = self.output_part(charges_at, charges_bytes);
-        let (mut data, mut modules, mut count) = (self.device_input.address, modules, work.modules as u32);
-        let mut charges = charges;
-        let mut parameters =
-            [(&raw mut data).cast(), (&raw mut modules).cast(), (&raw mut count).cast(), (&raw mut charges).cast()];
+        let (mut modules, mut count, mut charges) = (modules, work.modules as u32, charges);
+        let mut parameters = [(&raw mut modules).cast(), (&raw mut count).cast(), (&raw mut charges).cast()];
         let function = self.gpu.charges;
         // SAFETY: the parameters of `charges` in kernels.cu, in order and of its types; it writes 14 words for each of
         // `count` modules.
         unsafe { self.launch(function, work.modules * MODULE_THREADS, &mut parameters) }?;
         self.fetch(charges_at, charges_bytes)
+    }
+
+    fn read(&mut self, work: &ReadWork) -> Result<(), CudaError> {
+        let mut parts = self.input_part(work.parts_at, work.parts * PART_BYTES);
+        let mut tables = self.input_part(work.tables_at, CRC_TABLES_BYTES);
+        let (read_at, read_bytes) = (work.read_at, work.messages * READ_BYTES);
+        let (mut read, mut count) = (self.output_part(read_at, read_bytes), work.parts as u32);
+        self.clear(read, read_bytes)?;
+        let mut parameters =
+            [(&raw mut parts).cast(), (&raw mut count).cast(), (&raw mut tables).cast(), (&raw mut read).cast()];
+        let function = self.gpu.read_fragments;
+        // SAFETY: the parameters of `read_fragments` in kernels.cu, in order and of its types; it writes the elements of
+        // `read` that the parts name.
+        unsafe { self.launch(function, work.parts * PIECE_THREADS, &mut parameters) }?;
+        self.fetch(read_at, read_bytes)
+    }
+
+    /// Queues a copy of a ring's bytes on the device to its side on the host, which is pinned; behind what was started.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    ///
+    /// # Panics
+    /// If nothing was started, or the bytes lie outside.
+    pub fn copy_out(&mut self, from: &DmaBuf, to: &HostSide, at: usize, len: usize) -> Result<(), CudaError> {
+        assert!(self.busy && at + len <= from.len(), "a copy of {len} bytes at {at} belongs to work under way");
+        let Some(to) = to.place(at, len) else { return Ok(()) };
+        let api = self.gpu.enter()?;
+        // SAFETY: both ranges are `len` bytes long and stay while this is busy: who owns the ring waits for its lanes. What is
+        // told of these bytes is told when the work is done.
+        let status = unsafe { (api.copy_out)(to, from.address() + at as u64, len, self.stream.raw) };
+        api.check("cuMemcpyDtoHAsync", status)
+    }
+
+    fn clear(&mut self, at: DeviceAddress, bytes: usize) -> Result<(), CudaError> {
+        let api = self.gpu.enter()?;
+        // SAFETY: the words lie in the device's output, on a boundary of four bytes.
+        let status = unsafe { (api.set_words)(at, 0, bytes / 4, self.stream.raw) };
+        api.check("cuMemsetD32Async", status)
     }
 
     /// # Safety
@@ -193,7 +253,7 @@ impl Lane {
     /// Where a part of the input lies on the device. Checked: kernels read what they are told.
     fn input_part(&self, at: usize, bytes: usize) -> DeviceAddress {
         assert!(
-            at.is_multiple_of(4) && at + bytes <= self.input.bytes().len(),
+            at.is_multiple_of(8) && at + bytes <= self.input.bytes().len(),
             "{bytes} bytes at {at} of a lane's input"
         );
         self.device_input.address + at as u64

@@ -5,9 +5,14 @@
 
 mod api;
 mod device;
+mod dma_buf;
 mod lane;
 mod memory;
 
 pub use api::CudaError;
 pub use device::{Gpu, GpuError};
-pub use lane::{ChargeWork, Lane, PrbsWork, Work, CHARGES_BYTES, FOUND_BYTES, PIECE_BYTES};
+pub use dma_buf::{DirectError, DmaBuf, HostSide, Visibility};
+pub use lane::{
+    ChargeWork, Lane, PrbsWork, ReadWork, Work, ADDRESS_BYTES, CHARGES_BYTES, CRC_TABLES_BYTES, FOUND_BYTES,
+    JUMPS_BYTES, PART_BYTES, PIECE_BYTES, READ_BYTES,
+};

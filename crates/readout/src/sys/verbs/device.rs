@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Devices of this machine, their ports and GIDs, protection domains, and memory registered in one.
-//! Promise: a registration holds its mapping; nothing outlives the device it was made of.
-//! Source: ibv_get_device_list(3), ibv_query_port(3), ibv_query_gid_table(3), ibv_alloc_pd(3), ibv_reg_mr(3).
+//! Devices of this machine, their ports and GIDs, and protection domains.
+//! Promise: nothing outlives the device it was made of.
+//! Source: ibv_get_device_list(3), ibv_query_port(3), ibv_query_gid_table(3), ibv_alloc_pd(3).
 
 use std::ffi::{c_int, CStr};
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use penstock_transport::RecvWr;
 use rdma_mummy_sys as ffi;
 
 use super::{done, owned};
-use crate::sys::Mapping;
 
 /// Whether libibverbs is on this machine. Where it is not, all else here fails.
 pub fn library_is_there() -> bool {
@@ -160,77 +158,5 @@ impl Drop for Domain {
     fn drop(&mut self) {
         // SAFETY: allocated once, freed once; what was made of it holds an `Arc` and is gone.
         unsafe { ffi::ibv_dealloc_pd(self.raw.as_ptr()) };
-    }
-}
-
-/// Memory that the NIC may write, and peers who know its key.
-#[derive(Debug)]
-pub struct Registration {
-    raw: NonNull<ffi::ibv_mr>,
-    memory: Arc<Mapping>,
-    len: usize,
-    pub(super) domain: Arc<Domain>,
-}
-
-// SAFETY: as for `Context`.
-unsafe impl Send for Registration {}
-// SAFETY: as for `Context`.
-unsafe impl Sync for Registration {}
-
-impl Registration {
-    /// Registers the first `len` bytes of a mapping for local and remote writes.
-    ///
-    /// # Errors
-    /// The mapping is shorter; the limit of locked memory; the driver's.
-    pub fn new(domain: &Arc<Domain>, memory: &Arc<Mapping>, len: usize) -> io::Result<Registration> {
-        use ffi::ibv_access_flags as Access;
-        Registration::with_access(domain, memory, len, Access::IBV_ACCESS_LOCAL_WRITE | Access::IBV_ACCESS_REMOTE_WRITE)
-    }
-
-    /// The same for local writes alone: SENDs land there, and no peer's WRITE.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn local(domain: &Arc<Domain>, memory: &Arc<Mapping>, len: usize) -> io::Result<Registration> {
-        Registration::with_access(domain, memory, len, ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE)
-    }
-
-    fn with_access(
-        domain: &Arc<Domain>,
-        memory: &Arc<Mapping>,
-        len: usize,
-        access: ffi::ibv_access_flags,
-    ) -> io::Result<Registration> {
-        if len > memory.len() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let start = memory.addr() as *mut libc::c_void;
-        // SAFETY: the range is mapped, and stays so: the registration holds the mapping until after it is undone.
-        let raw = owned(unsafe { ffi::ibv_reg_mr(domain.raw.as_ptr(), start, len, access.0 as c_int) })?;
-        Ok(Registration { raw, memory: memory.clone(), len, domain: domain.clone() })
-    }
-
-    /// The key that peers must send.
-    pub fn rkey(&self) -> u32 {
-        // SAFETY: `raw` is valid until it is dropped.
-        unsafe { self.raw.as_ref().rkey }
-    }
-
-    pub(super) fn lkey(&self) -> u32 {
-        // SAFETY: as above.
-        unsafe { self.raw.as_ref().lkey }
-    }
-
-    /// Whether a receive lies inside.
-    pub(super) fn holds(&self, wr: &RecvWr) -> bool {
-        let offset = wr.va.checked_sub(self.memory.addr());
-        offset.and_then(|offset| offset.checked_add(u64::from(wr.len))).is_some_and(|end| end <= self.len as u64)
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        // SAFETY: registered once, undone once; the queue pair that uses it is gone, since it owns it.
-        unsafe { ffi::ibv_dereg_mr(self.raw.as_ptr()) };
     }
 }

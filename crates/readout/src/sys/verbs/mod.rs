@@ -6,14 +6,16 @@
 mod completion;
 mod device;
 mod queue_pair;
+mod registration;
 
 use std::ffi::c_int;
 use std::io;
 use std::ptr::NonNull;
 
 pub use completion::{status_name, CompletionQueue, WorkCompletion};
-pub use device::{device_names, library_is_there, Context, Domain, GidEntry, Registration};
+pub use device::{device_names, library_is_there, Context, Domain, GidEntry};
 pub use queue_pair::{QueuePair, Receives, Remote, Source};
+pub use registration::{Registration, Written};
 
 /// What `errno`-style results of libibverbs say: 0, or the error's number itself.
 fn done(result: c_int) -> io::Result<()> {

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUDirect over a real RDMA stack: WRITEs of the verilated gateware land, by `rdma_rxe`, in a stand-in GPU's memory.
+
+Promise: camera events and their charges come out byte for byte; the device's addresses are closed to `penstock recv`,
+so that it would crash if it took one for its own memory. What this cannot show is a real GPU and a real NIC:
+docs/readout.md.
+"""
+
+import io
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from machine import Machine, Result
+from verbs_case import HOST_IP, HOST_MAC
+
+SLOT = "131072"
+EVENTS = 5
+SHARE = 3  # the board has every third module
+DATA = Path(__file__).resolve().parents[2] / "data/lst1_run2008/modules.npz"
+WITH_NIC = "/nic:/gpu"
+
+
+@pytest.fixture
+def gpu(machine: Machine) -> Iterator[Machine]:
+    """The machine, with a driver that does its work late."""
+    configure(machine, "late 2")
+    yield machine
+    machine.check("rm -rf /gpu/standin.conf /gpu/standin.log /tmp/run /tmp/charges")
+
+
+def configure(machine: Machine, *lines: str) -> None:
+    machine.check("; ".join(["rm -f /gpu/standin.conf", *(f"echo {line} >> /gpu/standin.conf" for line in lines)]))
+
+
+@contextmanager
+def board(machine: Machine, built: Path, *options: str) -> Iterator[subprocess.Popen]:
+    """The gateware with a part of the recorded events, WRITE WITH IMMEDIATE unless told otherwise."""
+    machine.check(f"arp -d {HOST_IP} 2>/dev/null; true")
+    machine.host_socket.unlink(missing_ok=True)
+    command = [built / "penstock", "board", "--unix", f"{machine.host_socket},{machine.vm_socket}"]
+    command += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--slots", "8", "--slot-size", SLOT]
+    command += ["--share", f"0/{SHARE}", "--data", DATA, "--wall", "90", "--json", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sender:
+        try:
+            yield sender
+        finally:
+            sender.kill()
+
+
+def command(*options: str, libraries: str = WITH_NIC, events: int = EVENTS) -> str:
+    words = f"penstock recv --backend verbs --device rxe0 {HOST_IP} --events {events} --state none --seconds 80"
+    words += f" --keep-alive 0 --json --slot-bytes {SLOT} --gpu 0 {' '.join(options)}"
+    return f"sh -c 'LD_LIBRARY_PATH={libraries} exec {words}'"
+
+
+def receive(machine: Machine, built: Path, *options: str, verb: str = "write-imm", **how) -> tuple[Result, str]:
+    """One run against a board: what the receiver prints, and what it says."""
+    with board(machine, built, "--events", str(EVENTS), "--verb", verb) as sender:
+        machine.start("recv", command(*options, **how))
+        result = machine.wait("recv", 120)
+        said = machine.check("job err recv")
+        if result.status == 0:
+            sent, errors = sender.communicate(timeout=60)
+            assert sender.returncode == 0, f"{sent}\n{errors}\n{result.output}\n{said}"
+    return result, said
+
+
+def table(machine: Machine, folder: str) -> dict[int, bytes]:
+    """The events that are stored in the machine: number to the payload of its only fragment."""
+    names = machine.check(f"ls {folder}").split()
+    assert len(names) == 1, names
+    text = machine.check(f'hexdump -v -e "1/1 \\"%02x\\"" {folder}/{names[0]}', timeout_s=60)
+    stored = pq.read_table(io.BytesIO(bytes.fromhex(text.strip())))
+    payloads = [fragments[0] for fragments in stored["fragments"].to_pylist()]
+    return dict(zip(stored["event_number"].to_pylist(), payloads, strict=True))
+
+
+def modules(recorded: np.ndarray, event: int) -> np.ndarray:
+    return recorded[event % len(recorded), ::SHARE]
+
+
+def assert_charges(machine: Machine, count: int = EVENTS) -> None:
+    samples = np.load(DATA)["frag"]
+    charges = table(machine, "/tmp/charges")
+    assert sorted(charges) == list(range(count))
+    for event, payload in charges.items():
+        waveforms = samples[event % len(samples), ::SHARE].astype(float)
+        expected = (waveforms - np.median(waveforms, axis=-1, keepdims=True)).sum(axis=-1)
+        np.testing.assert_array_equal(np.frombuffer(payload, "<i4"), expected.ravel())
+
+
+def log(machine: Machine) -> list[str]:
+    lines = machine.check("cat /gpu/standin.log", timeout_s=60).split("\n")
+    assert not [line for line in lines if line.startswith("wrong:")]
+    return lines
+
+
+def test_charges_are_computed_where_the_nic_has_written_and_no_payload_comes_to_the_host(gpu, built):
+    result, said = receive(gpu, built, "--gpu-direct on --slots 8 --gpu-charges /tmp/charges")
+    assert result.status == 0, f"{result.output}\n{said}"
+    report = json.loads(result.output)
+    assert report["readout"]["receiver"]["fragments_good"] == report["gpu"]["events"] == EVENTS
+    assert_charges(gpu)
+    calls = log(gpu)
+    batches = report["counters"]["gpu_batches"] + report["gpu"]["batches"]
+    assert calls.count("cuMemcpyDtoHAsync_v2") == batches and "cuMemHostRegister_v2" not in calls
+
+
+@pytest.mark.parametrize(
+    ("verb", "memory"), [("write-imm", "--slots 8"), ("send", "--slots 4"), ("send", "--srq 4")], ids=str
+)
+def test_events_are_stored_byte_for_byte_beside_their_charges(gpu, built, recorded, verb, memory):
+    configure(gpu, "late 5", "ordering 0")
+    options = f"--gpu-direct on {memory} --out /tmp/run --gpu-charges /tmp/charges"
+    result, said = receive(gpu, built, options, verb=verb)
+    assert result.status == 0, f"{result.output}\n{said}"
+    stored = table(gpu, "/tmp/run")
+    assert sorted(stored) == list(range(EVENTS))
+    for event, payload in stored.items():
+        assert payload == modules(recorded, event).tobytes(), f"event {event}"
+    assert_charges(gpu)
+    assert log(gpu).count("cuFlushGPUDirectRDMAWrites") == json.loads(result.output)["counters"]["gpu_batches"] > 0
+
+
+def test_a_nic_that_takes_no_dma_buf_is_named_and_done_without(gpu, built):
+    options = "--slots 8 --gpu-charges /tmp/charges --gpu-direct"
+    refused = gpu.run(command(options, "on", libraries="/gpu"))
+    told = "the RDMA device rxe0 does not take memory of GPU 0: ibv_reg_dmabuf_mr: Operation not supported"
+    assert refused.status == 2 and told in refused.output, refused.output
+    result, said = receive(gpu, built, options, "auto", libraries="/gpu")
+    assert result.status == 0 and "WARNING: no GPUDirect, fragments go through pinned memory" in said, said
+    assert told in said and "cuMemcpyHtoDAsync_v2" in log(gpu)
+    assert_charges(gpu)
+
+
+def test_a_gpu_that_fails_takes_what_lies_on_it_and_the_run_says_so(gpu, built):
+    configure(gpu, "fail cuLaunchKernel 3 719")
+    result, said = receive(gpu, built, "--gpu-direct on --slots 8 --out /tmp/run --gpu-charges /tmp/charges")
+    assert result.status == 1, f"{result.output}\n{said}"
+    report = json.loads(result.output)
+    lost = [fault for fault in report["faults"] if "were acknowledged to boards lie there unread" in fault]
+    assert len(lost) == 1 and "CUDA_ERROR_LAUNCH_FAILED (719)" in lost[0], report["faults"]
+    assert report["readout"]["receiver"]["fragments_good"] < EVENTS
+
+
+def test_gpu_check_says_which_devices_can_write_to_the_gpu(gpu):
+    report = json.loads(gpu.check(f"sh -c 'LD_LIBRARY_PATH={WITH_NIC} penstock gpu-check --seconds 0.01 --json'", 60))
+    assert report["verified"] and report["direct"]["nics"] == [{"device": "rxe0", "writes": True, "refusal": None}]
+    report = json.loads(gpu.check("sh -c 'LD_LIBRARY_PATH=/gpu penstock gpu-check --seconds 0.01 --json'", 60))
+    [nic] = report["direct"]["nics"]
+    assert (nic["device"], nic["writes"]) == ("rxe0", False) and "Operation not supported" in nic["refusal"]
