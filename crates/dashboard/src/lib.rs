@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The live page of a run and the file that shows a stored one: what was recorded, the web server, `report.html`.
 //! Promise: the page's numbers are those that were recorded; nobody but pages that this server gave out can steer.
-//! Source: issue E; the protocol is in docs/live.md, the page itself in web/.
+//! The protocol is in docs/live.md, the page itself in web/.
 //!
 //! ```text
 //! run -> Recorder -> Recording -> /feed (server-sent events) -> page

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens at times set beforehand, beside the nodes: links change, samples are taken, observers look.
 //! Promise: a change holds for every event of its instant; samples and observers see all events of theirs.
-//! Source: design.md section 4 (Time); seed 003 (output-generated hotspot: a link whose rate drops for a while).
+//! Source: ARCHITECTURE.md, "Time"; the QCN hardware evaluation (output-generated hotspot: a link whose rate drops for a while).
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The event engine: nodes, links between their ports, one queue of events.
 //! Promise: one seed and one set of nodes give one run, event for event; memory is reused, not allocated, per event.
-//! Source: design.md section 4 (Time, Nodes); the order of events is documented at `Node`.
+//! Source: ARCHITECTURE.md, "Time"; the order of events is documented at `Node`.
 
 mod build;
 mod core;

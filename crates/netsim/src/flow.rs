@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What flows between two hosts: messages that a workload asks for, endpoints that carry them, and who is told.
 //! Promise: an endpoint is sans-IO: packets, time and pauses come in, packets and the next deadline are asked for.
-//! Source: design.md section 4 (Nodes); the `handle`/`poll` style of quinn-proto.
+//! Source: ARCHITECTURE.md, "Time"; the `handle`/`poll` style of quinn-proto.
 
 use penstock_wire::Packet;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server: one network port, a responder for every queue pair, and an application that owns the memory.
 //! Promise: it answers as `penstock_transport` says, obeys pause and PFC, and counts every frame that it does not take.
-//! Source: IBTA 9.7 through `penstock_transport`; design.md section 2 (posted receives are the credits).
+//! Source: IBTA 9.7 through `penstock_transport`; ARCHITECTURE.md, "The way of a fragment" (posted receives are the credits).
 
 use std::collections::VecDeque;
 

@@ -2,7 +2,7 @@
 //! The book of all flows: what was posted, what arrived, when; messages, events and fairness are counted here.
 //! Promise: messages are delivered in the order they were posted; every byte is counted once, where it arrived;
 //! memory grows with what is outstanding only.
-//! Source: issue D (measurement); Jain, Chiu, Hawe 1984 for the index.
+//! Source: Jain, Chiu, Hawe 1984 for the index.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

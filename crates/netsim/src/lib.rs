@@ -2,7 +2,7 @@
 //! The network laboratory: a deterministic, packet-level simulator of links, switches and hosts.
 //! Promise: one seed replays one run, event for event; integer picoseconds; no clock, no global state, no I/O but
 //! the trace and captures.
-//! Source: design.md sections 3 and 4.
+//! Source: ARCHITECTURE.md, "Time" and "The way of a fragment".
 //!
 //! A simulation is an [`Engine`] with [`Node`]s joined by links ([`LinkParams`], with seeded [`Faults`]). [`Switch`],
 //! [`Host`] and [`Station`] are nodes; the verilated board (crate `penstock-board`) is another. A [`Scenario`] is what a user

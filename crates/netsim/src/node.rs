@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a node of the simulated network is: frames and timers come in with the time, frames and timers go out.
 //! Promise: a node sees time only through its arguments and acts only through its `Outbox`.
-//! Source: design.md section 4 (Nodes); sans-IO style of quinn-proto and smoltcp.
+//! Source: ARCHITECTURE.md, "Time"; sans-IO style of quinn-proto and smoltcp.
 
 use std::any::Any;
 use std::net::Ipv4Addr;

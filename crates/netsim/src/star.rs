@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The network of a scenario: boards 0 .. n on switch ports 0 .. n, the server on port n.
 //! Promise: links, faults, thresholds and routes are those of the scenario; the nodes themselves come from the caller.
-//! Source: issue A; AdvCam section VII (three senders, one switch, one receiver).
+//! Source: AdvCam section VII (three senders, one switch, one receiver).
 
 use crate::engine::{Engine, LinkId, SimError};
 use crate::node::{Node, NodeId, PortId};

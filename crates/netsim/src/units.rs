@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time, rate, size and frequency as newtypes, written with their units ("4us", "10Gbps", "150KB").
 //! Promise: integers only, parsed exactly or refused; what `Display` writes, `FromStr` reads back.
-//! Source: design.md section 4 (time is u64 picoseconds); SI prefixes, IEC prefixes for powers of 1024.
+//! Source: ARCHITECTURE.md, "Time" (u64 picoseconds); SI prefixes, IEC prefixes for powers of 1024.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};

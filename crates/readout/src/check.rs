@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checking: what was received against what is known to have been sent, byte for byte.
 //! Promise: `byte_exact` is true only if at least one fragment was compared and no byte of any differed.
-//! Source: issue A ("built into whole events, checked byte for byte").
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The readout: takes the fragments that boards write, builds events, checks them and stores them.
 //! Promise: what is stored is byte for byte what was sent, in order of event number, and says what is missing.
-//! Source: design.md section 2, issues A and F; the tables are at [`Table`], the layout on disk in docs/storage.md.
+//! Source: ARCHITECTURE.md, "The way of a fragment"; the tables are at [`Table`], the layout on disk in docs/storage.md.
 //!
 //! | part | for |
 //! |---|---|

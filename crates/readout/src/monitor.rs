@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Test patterns as they arrive, board by board: how much was right, what was wrong and where it began, what is missing.
 //! Promise: every byte is compared; the first error and the first gap of every board are kept with their place.
-//! Source: issue F (PRBS-31 and counter verification at speed, sequence gaps); the patterns are those of `pattern.rs`.
+//! The patterns are those of `pattern.rs`.
 
 use serde::Serialize;
 

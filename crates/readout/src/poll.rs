@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How to wait for messages, and the clock that waiting is measured by.
 //! Promise: `busy` answers first, `event` costs nothing while nothing comes, `hybrid` spins for so long and then sleeps.
-//! Source: seed 001 (polling of completion queues in DAQ); the words are those of perftest's `--events`.
+//! Source: FEROCE (polling of completion queues in DAQ); the words are those of perftest's `--events`.
 
 use std::fmt;
 use std::str::FromStr;

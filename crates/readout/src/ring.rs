@@ -2,7 +2,7 @@
 //! One board's ring of slots: the memory that its RDMA WRITEs land in, and the credits that let it write. Or a pool of
 //! slots for the SENDs of all boards, which the back end lends them.
 //! Promise: a slot whose fragment is still needed is never overwritten; a ring's is posted again only in ring order.
-//! Source: design.md section 2 (a full ring answers RNR NAK); IBTA 9.7.5.1: of a WRITE WITH IMMEDIATE only the last
+//! Source: ARCHITECTURE.md, "The way of a fragment" (a full ring answers RNR NAK); IBTA 9.7.5.1: of a WRITE WITH IMMEDIATE only the last
 //! packet needs a receive, so when it gets an RNR NAK the packets before it have been written already. Hence one free
 //! slot, the next one, always stays without a receive: those packets land there, and never on a fragment still held.
 //!

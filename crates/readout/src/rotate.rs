@@ -2,7 +2,6 @@
 //! A run as a folder of files that are closed by size and by time, written by threads behind the caller.
 //! Promise: files are numbered in the order of their events; what an earlier process has left open is recovered first,
 //! and its numbers are not used again. No call but `close` waits for a disk; row groups on their way are bounded.
-//! Source: issue F ("rotated by size and time, written to a temporary name and renamed when valid").
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The destination table as run control keeps it: which server takes which event, over a whole run.
 //! Promise: every event belongs to exactly one server; of a server that died, each event is known by its number.
-//! Source: design.md section 2; docs/integration.md ("event n to server n modulo the live servers").
+//! Source: docs/integration.md ("event n to server n modulo the live servers").
 
 use std::num::NonZeroU64;
 

@@ -2,7 +2,7 @@
 //! Where built events go: the interface between the receiver and storage.
 //! Promise: a sink that answers `Ok` has taken all the bytes it needs; the slots behind them may be reused. A sink that
 //! answers a retriable error has taken nothing and can be asked again.
-//! Source: design.md section 2 ("the writer stores them, the slot is posted again").
+//! Source: ARCHITECTURE.md, "The way of a fragment" ("the writer stores them, the slot is posted again").
 
 use std::io::ErrorKind;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 //! Where fragments lie until they are stored: in the slots of their boards' rings or of one pool, or copied out of a pool
 //! that runs low.
 //! Promise: memory is bounded by the configuration; a place is the same fragment's until it is released.
-//! Source: design.md section 2. A pool full of fragments that wait for other boards' would keep these boards out for
+//! Source: ARCHITECTURE.md, "The way of a fragment". A pool full of fragments that wait for other boards' would keep these boards out for
 //! ever: only what is copied away lets them in.
 
 use std::collections::TryReserveError;

@@ -2,7 +2,6 @@
 //! The events of a run as the boards send them, and as the checker expects them.
 //! Promise: message (event, board) is the fragment header and then, in order, the modules with index = board modulo the
 //! number of boards; event numbers run on when the file repeats.
-//! Source: issue A, "Data".
 
 use bytes::{BufMut, Bytes, BytesMut};
 use penstock_recorded::{Dataset, MODULE_BYTES};

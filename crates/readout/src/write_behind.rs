@@ -2,7 +2,7 @@
 //! Storage behind the receiving loop: threads that encode row groups, and one that writes them in order and syncs.
 //! Promise: row groups reach the disk in the order they were pushed, however many threads encode; what was pushed is
 //! kept until it is on disk. An error of the disk is told to the pushing side, and tried again when that side asks.
-//! Source: issue F (storage); no clock is read here.
+//! No clock is read here.
 //!
 //! ```text
 //! push -> | batch | batch | being encoded | segment | <- writer: write, sync, rename

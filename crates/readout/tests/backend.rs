@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The back-end interface by its in-process implementation, with our requester as the board: WRITE and SEND land where
 //! they must, strangers change nothing, a queue pair is made again over the same ring, a full ring stalls the board.
-//! Source: issue F (back ends, flow control, security).
 
 use std::num::NonZeroU16;
 

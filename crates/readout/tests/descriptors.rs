@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! No file descriptor left when the next file of a run is due: boards wait, nothing that was taken is lost, and storage
-//! goes on when there are descriptors again. Source: issue F (file descriptor exhaustion).
+//! goes on when there are descriptors again.
 
 use std::fs::File;
 use std::num::NonZeroU16;

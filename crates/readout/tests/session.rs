@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A session over a NIC whose completions are taken late: they are still in its queue when the queue pair has failed.
 //! Promise checked: what was acknowledged to a board is delivered before its slots are written again.
-//! Source: IBTA 9.7.5.1 (an acknowledgement says that the message is here); issue F.
+//! Source: IBTA 9.7.5.1 (an acknowledgement says that the message is here).
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The connection manager against an attacker on its port: floods, malformed messages, other people's queue pairs.
-//! What it holds is fixed by its entries; what others have opened goes on. Issue F (security).
+//! What it holds is fixed by its entries; what others have opened goes on.
 
 use penstock_transport::*;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, Ipv4Addr, Psn, Qpn, CM_LEN};

@@ -207,7 +207,7 @@ fn wire_length_charges_preamble_fcs_and_gap() {
     packet.bth.opcode = Opcode::WriteMiddle;
     packet.aeth = None;
     packet.payload = Payload::Virtual(4096);
-    // The physical limit of references.md: 4096 bytes of payload in 4178 on the wire.
+    // The physical limit: 4096 bytes of payload in 4178 on the wire.
     assert_eq!(Packet::Roce(packet).wire_len(), 4178);
     assert_eq!(Packet::Raw(Bytes::from_static(&[0; 10])).wire_len(), 84);
 }

@@ -2,7 +2,7 @@
 //! A verilated board on a wire: the loop that runs the model in pieces and moves frames, messages and samples between them.
 //! Promise: the caller owns the thread and calls [`LiveBoard::turn`] again and again, and does to the registers what it likes
 //! in between. On a wire of simulated time the run is the same each time.
-//! Source: issue E, "virtual board"; AdvCam section VI (figure 8).
+//! Source: AdvCam section VI (figure 8).
 
 use super::pace::{Activity, Pace, PaceConfig, Step};
 use super::stats::LiveStats;

@@ -2,7 +2,7 @@
 //! What a live board's port is plugged into.
 //! Promise: frames run from destination MAC to the last byte in front of the FCS, one call a frame; nothing blocks but
 //! [`Wire::wait`]; a wire without room says so and takes nothing, and then the board's clock stands still.
-//! Source: design.md section 4 (frames); issue E, "virtual board".
+//! Source: ARCHITECTURE.md, "The way of a fragment".
 
 use bytes::Bytes;
 use std::os::fd::BorrowedFd;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock recv`: opens boards, receives, builds events, stores them; on an RDMA NIC or on none.
 //! Promise: exit status 0 only if every board came up, every fragment was right and every event whole.
-//! Source: issue F; the loop is `penstock_readout::session`.
+//! The loop is `penstock_readout::session`.
 
 mod arguments;
 mod boards;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `penstock recv` is told: the command line and the file of boards, checked and joined.
 //! Promise: what cannot work is refused before anything is opened, with the value and what to do.
-//! Source: issue F (ring memory sized by rate times latency and checked; hundreds of boards from one file).
 
 use super::arguments::{Arguments, BoardArguments, MemoryArguments};
 use super::boards::{read_boards, Boards};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! This server's part of a run that several share, as it is announced while the run goes on.
 //! Promise: a change that comes too late moves no event, and is a fault of the run.
-//! Source: issue F (a dying server is taken out at an announced event number).
 
 use super::arguments::RunArguments;
 use super::Sink;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The live view of `penstock recv`: boards, throughput, events, credits and counters, a few times a second.
 //! Promise: only on a terminal; any size of it is filled and none is overrun; boards in trouble come first.
-//! Source: issue F (observability); counters have the kernel's names in the report and short ones here.
+//! Counters have the kernel's names in the report and short ones here.
 
 use super::tables::why;
 use crate::screen::Screen;

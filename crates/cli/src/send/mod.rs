@@ -2,7 +2,7 @@
 //! `penstock send`: software front ends that speak the gateware's protocol, hundreds in one process.
 //! Promise: every message is delivered once and in order, also over a server that is killed and started again; exit
 //! status 0 only if all were acknowledged.
-//! Source: issue F; requester of `penstock_transport`, congestion control of `penstock_cc`, as the gateware has them.
+//! Requester of `penstock_transport`, congestion control of `penstock_cc`, as the gateware has them.
 
 mod arguments;
 mod connect;

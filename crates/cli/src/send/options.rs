@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `penstock send` is told, checked.
 //! Promise: what cannot work is refused before anything is opened.
-//! Source: issue F (the software front end has the gateware's protocol).
 
 use super::arguments::Arguments;
 use super::faults::FaultRates;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Building a simulation: nodes, links between their ports, what is sampled, captured and changed.
 //! Promise: what cannot work (a port taken, no rate, a delay shorter than the nodes need) is refused here.
-//! Source: design.md section 4 (Nodes, Faults).
+//! Source: ARCHITECTURE.md, "Time".
 
 use std::any::Any;
 

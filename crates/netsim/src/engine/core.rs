@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All of a simulation but its nodes: time, the queue of events, ports and links, frames on their way.
 //! Promise: a frame that is sent arrives, or does not, as its link says; memory is reused, not allocated, per event.
-//! Source: design.md section 4 (Time, Nodes); the order of events is documented at `Node`.
+//! Source: ARCHITECTURE.md, "Time"; the order of events is documented at `Node`.
 
 use super::SimError;
 use crate::capture::CaptureSink;

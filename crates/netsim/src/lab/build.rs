@@ -2,7 +2,6 @@
 //! A scenario as a simulation that can run: stations with their endpoints, switches with their routes, links with what
 //! happens to them.
 //! Promise: nodes, links and flows have the numbers of the scenario; one scenario builds one simulation.
-//! Source: issue D.
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;

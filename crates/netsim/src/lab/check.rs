@@ -2,7 +2,6 @@
 //! What no single key of a laboratory scenario can tell: destinations nobody reaches, laws that hear nothing, buffers that
 //! wait for each other.
 //! Promise: a scenario that passes can be built and run; what is allowed but will probably hurt is a warning.
-//! Source: issue D (bad input).
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 //! Scenarios of the network laboratory: any topology, any number of flows, in TOML, every key checked.
 //! Promise: what is returned can be built; everything wrong is reported at once with file, line, key, value and what is
 //! allowed; every key of every section can be set from outside.
-//! Source: issue D; `docs/lab.md` documents every key.
+//! `docs/lab.md` documents every key.
 //!
 //! A file is a scenario of the laboratory when it has a `[topology]`; otherwise it is one of the readout demo
 //! ([`crate::Scenario`]).

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A scenario of the laboratory from its document: sections in the order in which they need each other.
 //! Promise: nothing is built from a document with a problem; checks run when every key has been read.
-//! Source: issue D.
 
 use std::io;
 use std::path::Path;

@@ -2,7 +2,6 @@
 //! `[link]`, `[link.uplink]`, `[link.server]` and `[link.at."a-b"]`: the parameters of links, from the common to the
 //! particular.
 //! Promise: what a table leaves out is as in the more common one: `at` as its kind, `uplink` and `server` as `[link]`.
-//! Source: issue D (any link has rate, delay, faults).
 
 use crate::link::LinkParams;
 use crate::scenario::check::refuse_link;

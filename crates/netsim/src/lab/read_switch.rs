@@ -2,7 +2,7 @@
 //! `[switch]` and `[switch.at.NAME]`: buffers, thresholds, marking and scheduling of switches.
 //! Promise: what is not given is computed from the rates, delays and the MTU of the switch's own links so that nothing is
 //! lost; what is given and too small for that is a warning with the number needed.
-//! Source: issue D; `switch::lossless_headroom` for the numbers.
+//! `switch::lossless_headroom` for the numbers.
 
 use penstock_cc::QcnMarking;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `[topology]`: a generator with its numbers, nodes and links written out, or the files of an ns-3 simulation.
 //! Promise: a topology without hosts or with a node that has no link is refused; so are numbers that do not fit.
-//! Source: issue D (topologies written out node by node, or by generator; import of ns3-roce).
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `[[flow]]`, `[triggers]`, `[replay]`, `[[change]]`, `[capture]`: what goes over the network, and what happens to it.
 //! Promise: flows are numbered in the order of the file, within a group sender by sender; names of flows are unique.
-//! Source: issue D (workloads); seed 003 for the hotspot, AdvCam section III for triggers.
+//! Source: QCN hardware evaluation for the hotspot, AdvCam section III for triggers.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A simulation of the laboratory and its progress.
 //! Promise: a run ends when its scenario says so, and with an error when switches wait for each other in a circle.
-//! Source: issue D (a PFC deadlock is found and named).
 
 use super::build::FlowInfo;
 use super::{LabScenario, Stop};

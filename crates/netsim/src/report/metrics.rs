@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The names of everything that a laboratory's trace can hold.
 //! Promise: `trace.metrics` may name these and no others; `docs/lab.md` describes each (both tested).
-//! Source: issue D (measurement).
 
 use crate::switch::CLASS_METRICS;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Watches a laboratory while it runs: windows of throughput and fairness; and says how it ended.
 //! Promise: watching changes nothing of the run.
-//! Source: issue D (measurement); Jain, Chiu, Hawe 1984.
+//! Source: Jain, Chiu, Hawe 1984.
 
 use crate::lab::{Lab, LabProgress, LabScenario, Stop};
 use crate::ledger::SharedLedger;

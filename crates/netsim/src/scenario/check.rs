@@ -2,7 +2,7 @@
 //! What no single key can tell: thresholds out of order, links nothing can pass, buffers that cannot hold what they
 //! must.
 //! Promise: a scenario that passes can be built and run; each refusal names the key to change and its bound.
-//! Source: issue A (bad input), IBTA 9.7.6.1.3 for the timeout.
+//! Source: IBTA 9.7.6.1.3 for the timeout.
 
 use penstock_cc::Law;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be wrong with a scenario, said so that the user can mend it.
 //! Promise: each problem names the place, the key, the value and what is allowed; all problems of a file come at once.
-//! Source: issue A (bad input).
 
 use std::fmt;
 use std::io;

@@ -2,7 +2,7 @@
 //! Scenario files: what a run simulates, in TOML, every key checked, units written out.
 //! Promise: what is returned can be built; everything wrong is reported at once with file, line, key, value and what
 //! is allowed.
-//! Source: issue A; defaults are AdvCam Table II and its test bench (10 Gb/s links, MTU 4096).
+//! Defaults are AdvCam Table II and its test bench (10 Gb/s links, MTU 4096).
 //! `scenarios/incast-3.toml` documents every key.
 
 pub(crate) mod check;

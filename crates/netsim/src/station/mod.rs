@@ -3,7 +3,7 @@
 //! Promise: endpoints that have something to send take turns, higher classes first; a paused class is silent; what
 //! one packet costs does not depend on how many endpoints there are; timers are few, as they are set only for what
 //! comes before all those already set.
-//! Source: design.md section 4 (Nodes); IEEE 802.1Q (strict priority, PFC).
+//! Source: ARCHITECTURE.md, "Time"; IEEE 802.1Q (strict priority, PFC).
 
 mod endpoint_table;
 mod limiter;

@@ -2,7 +2,7 @@
 //! The receiving end of an RC flow: the responder of `penstock_transport` without memory behind it.
 //! Promise: tells the ledger of every byte once, in order; answers after its delay; a consumer that is too slow shows
 //! as RNR NAKs.
-//! Source: IBTA vol. 1 clause 9.7 through the responder; design.md section 2 (posted receives are the credits).
+//! Source: IBTA vol. 1 clause 9.7 through the responder; ARCHITECTURE.md, "The way of a fragment" (posted receives are the credits).
 
 use std::collections::VecDeque;
 

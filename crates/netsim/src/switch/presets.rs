@@ -38,7 +38,7 @@ pub const SWITCH_PRESETS: [SwitchPreset; 7] = [
         name: "qcn-netfpga",
         what: "the QCN seed's switch: NetFPGA, 4 ports of 1 Gb/s, QCN, pause at 130 KB, on at 110 KB",
         buffer: mb(4),
-        source: "Kabbani, Yasuda, Prabhakar, QCN Hardware Evaluation (seed 003)",
+        source: "Kabbani, Yasuda, Prabhakar, QCN Hardware Evaluation",
     },
     SwitchPreset {
         name: "arista-7050s",

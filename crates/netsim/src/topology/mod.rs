@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which hosts and switches there are and which links join them, before anything is simulated.
 //! Promise: node and port numbers follow from the order of `add_*` and `connect` alone; names are unique.
-//! Source: issue D (topologies written out node by node, or by generator).
 
 mod buffer_cycle;
 mod camera;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events that all boards of a camera see together: when they come, and how much each board has to send of them.
 //! Promise: all boards see the same events; event n goes to server n modulo the servers; one seed, one list.
-//! Source: AdvCam section III (the trigger fires at random times); design.md section 2 (events to several servers).
+//! Source: AdvCam section III (the trigger fires at random times); ARCHITECTURE.md, "The way of a fragment" (events to several servers).
 
 use std::cell;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What hosts want to send, and when: message sources for flows, and triggers that many boards share.
 //! Promise: a workload depends on its numbers and the seed alone; times are exact picoseconds.
-//! Source: issue D (workloads); AdvCam section III (random triggers of showers), seed 003 (output-generated hotspot).
+//! Source: AdvCam section III (random triggers of showers), the QCN hardware evaluation (output-generated hotspot).
 
 mod events;
 mod pattern;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups of hosts by pattern, and which of one group sends to which of another.
 //! Promise: hosts come in the order of the topology, each once; no host is paired with itself.
-//! Source: issue D (incast, all-to-all).
 
 use crate::rng::Stream;
 use crate::topology::{NodeKind, Topology};

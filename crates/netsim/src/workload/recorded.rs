@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events as they were recorded: a time, and for every board the size of its fragment.
 //! Promise: what is read is complete and in order of time, or refused with the line.
-//! Source: issue D (replay of recorded events); RFC 4180 for the table; `penstock_recorded` for camera events.
+//! Source: RFC 4180 for the table; `penstock_recorded` for camera events.
 
 use penstock_recorded::{Dataset, MODULE_BYTES};
 use penstock_wire::fragment::HEADER_LEN;

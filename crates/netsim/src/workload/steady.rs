@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages of one size at a steady pace: as fast as the network takes them, at a rate, or at random with a mean rate.
 //! Promise: message n of a rate is there at exactly start + n * size / rate; nothing is posted at or after `stop`.
-//! Source: issue D (constant rate, fixed size, start and stop times per flow).
 
 use crate::flow::{Message, MessageSource};
 use crate::rng::Stream;

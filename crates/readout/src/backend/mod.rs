@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where messages come from: one interface over an RDMA NIC, a packet socket, and packets in process.
 //! Promise: a back end moves bytes and reports completions in order; what a slot is and when it is free again is the
-//! ring's to say. Source: design.md section 2; the calls follow those of libibverbs.
+//! ring's to say. Source: ARCHITECTURE.md, "The way of a fragment"; the calls follow those of libibverbs.
 //!
 //! ```text
 //! create_qp --> LocalQp: qpn, psn, rkey, base, ip        (told to the board by the connection manager)

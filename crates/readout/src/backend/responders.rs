@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The queue pairs of a back end without a NIC: one `transport::Responder` per board, found by its number.
 //! Promise: a packet whose source is not the queue pair's peer changes nothing but a counter; replies go to the MAC that
-//! the peer last sent from. Source: IBTA 9.6 (validation); issue F (security).
+//! the peer last sent from. Source: IBTA 9.6 (validation).
 
 use std::collections::BTreeMap;
 

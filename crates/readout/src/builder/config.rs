@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the event builder is told, what it answers to each fragment, and what it counts.
 //! Promise: every fragment that is pushed is counted once, by what became of it.
-//! Source: issue F (missing fragments, duplicates and strays are told apart); design.md section 2.
+//! Missing fragments, duplicates and strays are told apart. Source: ARCHITECTURE.md, "The way of a fragment".
 
 use std::num::{NonZeroU16, NonZeroU64};
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One event as the builder hands it out: which fragments are there, which are not, and which do not belong to it.
 //! Promise: each source is in exactly one of the three.
-//! Source: issue F (an incomplete event says who is missing).
 
 /// A fragment that is held.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The event builder: merges fragments by event number and hands events out in order of their number.
 //! Promise: every accepted handle comes out exactly once, in its event or as rejected; memory is fixed by the
-//! configuration. Source: design.md section 2. Sans-IO: it keeps handles, not bytes, and time (ps) is passed in.
+//! configuration. Source: ARCHITECTURE.md, "The way of a fragment". Sans-IO: it keeps handles, not bytes, and time (ps) is passed in.
 //!
 //! ```text
 //! push(event, source, handle) -> window of open events, one row of cells each -> peek_event, pop_event

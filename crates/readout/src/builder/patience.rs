@@ -2,7 +2,7 @@
 //! How long the next event is waited for.
 //! Promise: an event waits its whole time for what its sources could send, and no longer; a source that is slow but
 //! sends is waited for, one that has stopped is not; time that leaps times nothing out.
-//! Source: issue F (missing fragments time out; clock jump). "The head" is the next event to hand out.
+//! "The head" is the next event to hand out.
 
 use super::progress::Progress;
 use super::step_clock::StepClock;

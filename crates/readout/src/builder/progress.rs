@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How far every source has come. Sources send in order of event: queue pairs keep it.
 //! Promise: what a source sends again over a new connection is known for what it is.
-//! Source: IBTA 9.5 (order within a queue pair); issue F (a board or a server is restarted in mid-run).
+//! Source: IBTA 9.5 (order within a queue pair).
 
 #[derive(Debug)]
 pub(super) struct Progress {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which event numbers come to this server, as the farm changes: number to place in the sequence and back.
 //! Promise: places 0, 1, 2... have ascending numbers; a change never moves an event that has a place already.
-//! Source: design.md section 2 (event n to server n modulo the live servers; the table changes only at an announced
+//! Source: docs/integration.md (event n to server n modulo the live servers; the table changes only at an announced
 //! event number); docs/integration.md, "destination".
 
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Waiting time that a clock's leaps do not spend.
 //! Promise: the time shown never goes back, and goes on only as long as its owner is asked at least every `limit`.
-//! Source: issue F ("clock jump"): a machine that slept, or a clock that was set, must not time out what is on its way.
+//! A machine that slept, or a clock that was set, must not time out what is on its way.
 
 /// Turns the caller's time into time that can be waited by. Both are in ps.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 //! The events that are open: a row for each, with a bit and a cell for every source. The event at place `seq` lives in
 //! row `seq` modulo the rows.
 //! Promise: all memory is taken at the start; a row that is closed is not read again until it is opened.
-//! Source: design.md section 2; timestamps: issue F (checked within a window).
+//! Source: ARCHITECTURE.md, "The way of a fragment".
 
 use super::event::{is_present, BuiltEvent, Cell};
 

@@ -2,7 +2,7 @@
 //! Events on a GPU while they are stored: PRBS-31 compared there, or the camera's charges computed and handed on.
 //! Promise: what the GPU says is what a processor would say, to the bit; pinned memory is bounded, a GPU that is slow holds the
 //! boards back, and one that fails takes nothing with it but its own results.
-//! Source: issue F (a GPU as a consumer of events); docs/readout.md, "GPUs".
+//! Source: docs/readout.md, "GPUs".
 //!
 //! ```text
 //! store -> inner sink

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Proof of a GPU: all kernels against the processor, over payloads of all lengths with errors planted, and waveforms with
 //! every kind of tie.
-//! Promise: every result is compared; one seed makes one set of payloads. Source: issue F.
+//! Promise: every result is compared; one seed makes one set of payloads.
 
 use std::sync::Arc;
 

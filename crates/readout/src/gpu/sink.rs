@@ -2,7 +2,7 @@
 //! A sink that stores events in another one and has a GPU work on them.
 //! Promise: events are stored whatever the GPU does. A GPU that is slow is waited for, with all its memory in use; of one
 //! that fails the first missing event and the reason are kept, and told when the sink is closed.
-//! Source: issue F; the states of a batch are in `mod.rs`.
+//! The states of a batch are in `mod.rs`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

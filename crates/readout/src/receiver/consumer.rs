@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whoever uses the events, played at a given rate: slots of stored events wait until it has taken them.
 //! Promise: without a rate nothing waits.
-//! Source: issue F (a slow consumer stalls boards and loses nothing).
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;

@@ -2,7 +2,7 @@
 //! The receiver: rings, checks, event builder, storage and credits, joined. Any back end that writes into memory and
 //! reports completions can drive it: the simulator's host in process, later verbs and a packet socket.
 //! Promise: a slot is posted again only when its bytes are stored or refused; a consumer that is slow stops the boards.
-//! Source: design.md section 2. Sans-IO but for the sink; time (ps) is passed in.
+//! Source: ARCHITECTURE.md, "The way of a fragment". Sans-IO but for the sink; time (ps) is passed in.
 //!
 //! ```text
 //! Memory::write -> ring slot -> on_completion: header, length, CRC-32C -> builder -> compare -> sink -> release

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a receiver counts, beside its parts.
 //! Promise: every message that completed is counted once: as a fragment, or by the reason why it is none.
-//! Source: issue F (observability).
 
 use serde::Serialize;
 

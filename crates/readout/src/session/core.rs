@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the connection manager works on: back end, receiver and boards; the way of a completion to the receiver.
 //! Promise: what was acknowledged to a board is delivered before its slots are written again, whatever became of its
-//! queue pair. Source: issue F; IBTA 9.7.5.1 (an acknowledgement says that the message is here).
+//! queue pair. Source: IBTA 9.7.5.1 (an acknowledgement says that the message is here).
 
 use penstock_transport::{CmEvent, CmListener, Mtu, RecvOpcode, RecvStatus};
 use penstock_wire::{CmInfo, RnrTimer};

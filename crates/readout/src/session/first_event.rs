@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! With which event a run begins that was under way before this server: the first one that any board sends.
 //! Promise: what comes before that is known is held in its slots, so that it is not taken for an event's late part.
-//! Source: issue F (a server is restarted in mid-run without touching the boards); boards send in order of event.
+//! Boards send in order of event.
 
 use crate::backend::Completion;
 

@@ -2,7 +2,7 @@
 //! A readout session: a back end, the connection manager and the receiver, driven by one loop.
 //! Promise: boards that fail, or a server that was killed, come back without a hand at the board; every board that is
 //! not up has a sentence that says why. A ring that is full stalls its board and nothing else.
-//! Source: issue F; the loop is `step`, the only place that reads the clock.
+//! The loop is `step`, the only place that reads the clock.
 
 mod board;
 mod core;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One pool of slots for the SENDs of all boards.
 //! Promise: made before the queue pairs that use it; that it runs low is counted, and warned of once.
-//! Source: issue F (one pool for many boards); who may take a slot is the back end's to say (`backend::lending`).
+//! Who may take a slot is the back end's to say (`backend::lending`).
 
 use std::num::NonZeroU16;
 

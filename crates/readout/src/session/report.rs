@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a session has to tell: boards, counters, events, the cost of waiting.
 //! Promise: counters have the kernel's names; nothing here is computed from anything but counts and the clock.
-//! Source: issue F (observability).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Many boards, a wire that loses, repeats, delays and damages packets, and a server: all of it in process, by one seed.
 //! Promise: a tick is a microsecond of simulated time; nothing else is random but what the seed gives.
-//! Source: issue F (reliability); the parts under test are the requester, the in-process back end and the receiver.
+//! The parts under test are the requester, the in-process back end and the receiver.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;

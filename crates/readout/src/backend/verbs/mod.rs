@@ -2,7 +2,7 @@
 //! The back end over an RDMA NIC, or over the kernel's `rdma_rxe`: the NIC writes the rings itself, we take completions.
 //! Promise: one registration a board, which nobody else's queue pair may write; after `close_qp` nothing is written, and
 //! what was acknowledged before has been told.
-//! Source: design.md section 2; seed 001 (queue pairs of a DAQ server); libibverbs 44.
+//! Source: ARCHITECTURE.md, "The way of a fragment"; FEROCE (queue pairs of a DAQ server); libibverbs 44.
 
 mod device;
 
