@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/softroce"))
 
 from soft_roce import image, machine  # noqa: E402, F401
-from veth import Network, allowed  # noqa: E402
+from veth import Network, allowed, ended, no_xdp  # noqa: E402
 
 SCENARIO = ROOT / "scenarios/incast-3.toml"
 DATA = ROOT / "data/lst1_run2008/modules.npz"
@@ -123,6 +123,21 @@ def recorded() -> np.ndarray:
     arrays = np.load(DATA)
     counters, samples = arrays["counters"], arrays["frag"]
     return np.concatenate([counters, samples.reshape(*counters.shape[:2], -1).view(np.uint8)], axis=2)
+
+
+@pytest.fixture(params=["ring", "xdp"])
+def either_socket(network: Network, request: pytest.FixtureRequest) -> str:
+    """The network's receivers use one socket of the packet back end, then the other.
+
+    Where the kernel cannot do AF_XDP, a receiver that must use it is refused with the reason, and the test goes on with
+    what it takes instead.
+    """
+    network.socket = request.param
+    if request.param == "xdp" and (reason := no_xdp()):
+        refused = ended(network.recv("10.77.1.1"))
+        assert refused.status == 2 and reason in refused.stderr, refused
+        network.socket = "auto"
+    return request.param
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ def sums(report: dict, counter: str) -> int:
     return sum(board["counters"][counter] for board in report["boards"])
 
 
+@pytest.mark.usefixtures("either_socket")
 def test_recorded_events_arrive_byte_exact_over_loss_copies_disorder_and_damage(network, recorded, tmp_path):
     events = 60
     faults = ("--loss", 0.02, "--duplicate", 0.01, "--reorder", 0.01, "--corrupt", 0.01, "--ack-timeout", 14)
@@ -105,6 +106,7 @@ def test_a_slow_consumer_stalls_boards_by_rnr_and_loses_nothing(network):
     assert received["seconds"] > 60 * 2 * 20000 / 4e6 * 0.9, "no faster than the consumer"
 
 
+@pytest.mark.usefixtures("either_socket")
 def test_boards_send_into_one_pool_and_one_that_writes_is_told_why_it_cannot(network):
     # 16 slots are the least for 8 boards; rings of 64 slots each would be 512.
     sender = network.send("--boards", 8, "-n", 60, "-l", 6000, "--send-verb", "--rate", 100)
@@ -185,6 +187,7 @@ def test_a_last_acknowledgement_that_is_lost_is_asked_for_again_and_given(networ
     assert sums(received, "duplicate_request") > 0 and sum(b["local_ack_timeout_err"] for b in sent["boards"]) > 0
 
 
+@pytest.mark.usefixtures("either_socket")
 @pytest.mark.parametrize("victim", ["receiver", "sender"])
 def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(network, victim):
     sending = ("--boards", 2, "-l", 3000, "--rate", 500, "--ack-timeout", 13, "--retry-cnt", 5)
@@ -254,6 +257,7 @@ print(len(forged))
 """
 
 
+@pytest.mark.usefixtures("either_socket")
 def test_forged_frames_of_strangers_change_nothing(network):
     sender = network.send("--boards", 1, "-l", 3000, "--rate", 300, "--ack-timeout", 16)
     receiver = network.recv(first_board(), *PATIENT)
@@ -290,6 +294,7 @@ def test_an_interface_too_small_for_the_packets_is_warned_of(network):
     assert "WARNING" not in ended(network.recv(first_board(), "--seconds", 0.1, "--mtu", 1024)).stderr
 
 
+@pytest.mark.usefixtures("either_socket")
 def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
     sender = network.send("--boards", 2, "-n", 600, "-l", 2000, "--rate", 400, "--ack-timeout", 13)
     receiver = network.recv(*boards(2), "--events", 600, "--keep-alive", 200, *PATIENT)
@@ -305,6 +310,7 @@ def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
     assert ended(sender).json()["boards"][0]["messages"] == 600
 
 
+@pytest.mark.usefixtures("either_socket")
 @pytest.mark.parametrize(("poll", "first"), [("event", "down"), ("event", "up"), ("busy", "up")])
 def test_an_interface_that_is_gone_ends_the_run_with_its_report_and_all_that_has_come(network, tmp_path, poll, first):
     network.send("--boards", 2, "-l", 2000, "--rate", 400)

@@ -4,8 +4,11 @@
 Everything made here is gone when the fixture ends: processes are killed, namespaces deleted.
 """
 
+import errno
 import json
 import os
+import re
+import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -24,6 +27,18 @@ def allowed() -> bool:
     if os.geteuid() != 0:
         return False
     return subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0
+
+
+def no_xdp() -> str | None:
+    """What a receiver of packets of MTU 4096 says where this kernel has no AF_XDP for them; none where it has."""
+    try:
+        socket.socket(44, socket.SOCK_RAW).close()  # AF_XDP
+    except OSError as error:
+        if error.errno != errno.EAFNOSUPPORT:
+            raise
+        return "this kernel has no AF_XDP"
+    release = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
+    return "need Linux 6.6" if release < (6, 6) else None
 
 
 @dataclass
@@ -45,12 +60,14 @@ class Network:
     name: str = field(default_factory=lambda: f"pstk{os.getpid()}")
     running: list[subprocess.Popen] = field(default_factory=list)
     cpus: dict[str, int] = field(default_factory=dict)  # by end: the only CPU of its processes
+    socket: str = "auto"  # of the packet back end
 
-    def make(self, boards: int, ip: str | None = SERVER_IP) -> None:
-        """`ip` is the server's address; none: its end only carries frames."""
+    def make(self, boards: int, ip: str | None = SERVER_IP, queues: int = 1) -> None:
+        """`ip` is the server's address; none: its end only carries frames. `queues` are those of either direction."""
         server, board = f"{self.name}-s", f"{self.name}-b"
         lines = [f"netns add {server}", f"netns add {board}"]
-        lines += [f"link add veth0 netns {server} mtu {MTU} type veth peer name veth1 netns {board} mtu {MTU}"]
+        both = f"mtu {MTU} numrxqueues {queues} numtxqueues {queues}"
+        lines += [f"link add veth0 netns {server} {both} type veth peer name veth1 netns {board} {both}"]
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
         ends = ((server, "veth0", [ip] if ip else []), (board, "veth1", [first_board(k) for k in range(boards)]))
         for namespace, end, addresses in ends:
@@ -79,7 +96,7 @@ class Network:
         return process
 
     def recv(self, *options: str, poll: str = "event") -> subprocess.Popen:
-        fixed = ["--backend", "packet", "--iface", "veth0", "--poll", poll, "--json"]
+        fixed = ["--backend", "packet", "--iface", "veth0", "--socket", self.socket, "--poll", poll, "--json"]
         if "--linger" not in options:
             fixed += ["--linger", "50"]
         return self.start("s", str(self.binary), "recv", *fixed, *map(str, options))

@@ -3,7 +3,7 @@
 //! Promise: what two options cannot mean together is refused by name.
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
-use super::options::{BackendName, GpuDirectChoice, NumaChoice};
+use super::options::{BackendName, GpuDirectChoice, NumaChoice, SocketName};
 use super::sink::Rows;
 use crate::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
@@ -67,6 +67,9 @@ pub struct BackendArguments {
     /// Ethernet interface, for --backend packet
     #[arg(long, value_name = "NAME")]
     pub iface: Option<String>,
+    /// How frames come in, for --backend packet
+    #[arg(long, value_name = "SOCKET", value_enum, default_value = "auto")]
+    pub socket: SocketName,
     /// RDMA device, for --backend verbs [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,

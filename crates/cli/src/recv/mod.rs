@@ -59,6 +59,9 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
     let clock = SessionClock::start();
     let mut gpu = gpu::open(arguments).map_err(refused)?;
     let backend = open_backend(arguments, &settings, clock, gpu.as_mut())?;
+    if let Some(notice) = backend.notice() {
+        say(notice);
+    }
     if let Some(warning) = backend.warning() {
         say(format_args!("WARNING: {warning}"));
     }
@@ -263,7 +266,8 @@ fn open_backend(
                     "WARNING: no GPUDirect, fragments go through pinned memory: --backend packet has no NIC"
                 ));
             }
-            let config = PacketConfig { iface, ip: arguments.backend.ip, boards, mtu };
+            let socket = arguments.backend.socket.into();
+            let config = PacketConfig { iface, ip: arguments.backend.ip, boards, mtu, socket };
             Ok(Box::new(PacketBackend::open(&config, clock).map_err(refused)?))
         }
     }

@@ -4,6 +4,7 @@
 
 use super::arguments::{Arguments, BoardArguments, MemoryArguments};
 use super::boards::{read_boards, Boards};
+use penstock_readout::backend::SocketChoice;
 use penstock_readout::session::{BoardSpec, Opens, PoolSize, SessionConfig};
 use penstock_readout::{BuilderConfig, Pages, RingConfig};
 use penstock_transport::{CmOpenerConfig, Mtu};
@@ -18,7 +19,7 @@ use std::str::FromStr;
 pub enum BackendName {
     /// An RDMA NIC, or rdma_rxe
     Verbs,
-    /// Any Ethernet interface, by a packet socket; needs CAP_NET_RAW
+    /// Any Ethernet interface, by AF_XDP or a packet socket; needs CAP_NET_RAW
     Packet,
 }
 
@@ -31,6 +32,26 @@ pub enum GpuDirectChoice {
     Auto,
     /// Or else the run does not begin
     On,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SocketName {
+    /// AF_XDP where the driver runs XDP programs, or else the ring
+    Auto,
+    /// AF_XDP, past the kernel's network stack; needs root, or CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN
+    Xdp,
+    /// A packet socket with a shared ring
+    Ring,
+}
+
+impl From<SocketName> for SocketChoice {
+    fn from(name: SocketName) -> Self {
+        match name {
+            SocketName::Auto => SocketChoice::Auto,
+            SocketName::Xdp => SocketChoice::Xdp,
+            SocketName::Ring => SocketChoice::Ring,
+        }
+    }
 }
 
 /// Where to stay.

@@ -11,6 +11,7 @@
 //! ```
 
 mod direct;
+mod frame_socket;
 mod in_process;
 mod lending;
 mod packet;
@@ -28,6 +29,7 @@ use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
 pub use crate::poll::{Latencies, PollMode, SessionClock};
 use crate::sys::Mapping;
 pub use direct::{exported, GpuDirect, WritesDevice};
+pub use frame_socket::SocketChoice;
 pub use in_process::InProcess;
 pub use packet::{PacketBackend, PacketConfig};
 #[cfg(feature = "verbs")]
@@ -176,6 +178,11 @@ pub trait Backend {
     /// Whether anybody reads payloads on the host; asked before a board is connected. Who has them elsewhere brings them
     /// only then, but brings headers always.
     fn want_payloads(&mut self, _wanted: bool) {}
+
+    /// What the user may want to know of how messages come in, as a sentence: which of several ways it is, and why.
+    fn notice(&self) -> Option<String> {
+        None
+    }
 
     /// From now on queue pairs are made that take their receives from one pool and their peers may write no memory;
     /// `memory` and `max_receives` of their [`QpSpec`] are not looked at. Returns the pool's first address.

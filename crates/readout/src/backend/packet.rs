@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The back end without an RDMA NIC: our responder on a packet socket of any Ethernet interface.
+//! The back end without an RDMA NIC: our responder on AF_XDP or a packet socket of any Ethernet
+//! interface.
 //! Promise: ICRC checked and made; what a NIC would do with a packet this does too. ARP and all else of the interface
 //! stay the kernel's, which is kept from refusing port 4791.
 //! Source: IBTA annex A17 (RoCEv2) through `penstock_transport`; packet(7).
@@ -13,12 +14,13 @@ use bytes::{Bytes, BytesMut};
 use penstock_transport::{Memory, Mtu, RecvWr};
 use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
 
+use super::frame_socket::{FrameSocket, OpenError, SocketChoice};
 use super::responders::Responders;
 use super::{
     Backend, BackendError, Completion, Counters, Latencies, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
     SessionClock,
 };
-use crate::sys::{drop_all, Frames, Interface, PacketSocket};
+use crate::sys::{drop_all, Frames, Interface, Watch};
 
 /// Frames between two looks at what else there is to do.
 const BATCH: usize = 256;
@@ -48,6 +50,8 @@ pub struct PacketConfig {
     /// at least and 512 MiB at most.
     pub boards: usize,
     pub mtu: Mtu,
+    /// Where frames come in.
+    pub socket: SocketChoice,
 }
 
 impl PacketConfig {
@@ -60,11 +64,13 @@ impl PacketConfig {
 
 /// The RC responders of one address on one interface.
 pub struct PacketBackend {
-    interface: (String, Interface),
+    interface: (String, Watch),
     address: LocalAddress,
     warning: Option<String>,
+    /// Which socket it is, and why not another.
+    notice: String,
     clock: SessionClock,
-    socket: PacketSocket,
+    socket: FrameSocket,
     /// Holds the port.
     _port: UdpSocket,
     responders: Responders,
@@ -76,7 +82,6 @@ pub struct PacketBackend {
     /// When the last frames came of messages that are about to be handed out.
     arrivals: Vec<SystemTime>,
     received: u64,
-    dropped: u64,
     bad_icrc: u64,
     malformed: u64,
     send_err: u64,
@@ -109,15 +114,20 @@ impl PacketBackend {
         let missing =
             || BackendError::Unavailable(format!("{name} has no IPv4 address: ip addr add A.B.C.D/24 dev {name}"));
         let ip = config.ip.or(interface.ip).ok_or_else(missing)?;
+        let watch = Watch::open(name, &interface).map_err(|e| unavailable("looking after it", e))?;
         let port = UdpSocket::bind((ip, UDP_PORT_ROCE)).and_then(|socket| drop_all(&socket).map(|()| socket));
         let port = port.map_err(|e| unavailable(&format!("UDP port {UDP_PORT_ROCE} of {ip}"), e))?;
-        let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, Some(ip), config.ring());
-        let socket = socket.map_err(|e| unavailable("packet socket", e))?;
+        let opened = FrameSocket::open(config.socket, (name, &interface), ip, config.ring());
+        let (socket, notice) = opened.map_err(|error| match error {
+            OpenError::Ring(error) => unavailable("packet socket", error),
+            OpenError::Xdp(error) => BackendError::Unavailable(format!("{name}: no AF_XDP: {error}")),
+        })?;
         let mac = MacAddr(interface.mac);
         Ok(PacketBackend {
+            notice: format!("{name}: {notice}"),
             warning: mtu_warning(name, interface.mtu, config.mtu),
             address: LocalAddress::of_ip(ip, mac),
-            interface: (name.clone(), interface),
+            interface: (name.clone(), watch),
             clock,
             socket,
             _port: port,
@@ -128,7 +138,6 @@ impl PacketBackend {
             latencies: Latencies::default(),
             arrivals: Vec::new(),
             received: 0,
-            dropped: 0,
             bad_icrc: 0,
             malformed: 0,
             send_err: 0,
@@ -144,15 +153,15 @@ impl PacketBackend {
         let (responders, block) = (&mut self.responders, &mut self.block);
         let (bad_icrc, malformed) = (&mut self.bad_icrc, &mut self.malformed);
         let arrivals = &mut self.arrivals;
-        let frames = self.socket.receive(BATCH, |frame, arrived| {
+        let frames = self.socket.receive(BATCH, |pieces, arrived| {
             let before = out.len();
-            block.extend_from_slice(frame);
+            pieces.iter().for_each(|piece| block.extend_from_slice(piece));
             match RocePacket::parse(&block.split().freeze()) {
                 Ok(packet) => responders.handle(now_ps, &packet, memory, out),
                 Err(ParseError::BadIcrc { .. }) => *bad_icrc += 1,
                 Err(_) => *malformed += 1,
             }
-            arrivals.extend((before..out.len()).map(|_| arrived));
+            arrivals.extend((before..out.len()).filter_map(|_| arrived));
             out.len() < ENOUGH
         });
         self.received += frames as u64;
@@ -164,7 +173,7 @@ impl PacketBackend {
         self.block.reserve(BLOCK / 2);
         self.responders.take_replies(|reply| self.replies.push(reply.emit()));
         // A reply that does not go out is lost like any other packet: the peer asks again.
-        let sent = self.socket.send(&self.replies).unwrap_or(0);
+        let sent = self.socket.send(&self.replies);
         self.send_err += (self.replies.len() - sent) as u64;
         self.replies.clear();
         if !self.arrivals.is_empty() {
@@ -202,8 +211,7 @@ impl PacketBackend {
     }
 
     fn is_there(&self) -> bool {
-        let (name, interface) = &self.interface;
-        Interface::find(name).is_ok_and(|found| found.index == interface.index)
+        self.interface.1.is_up().is_ok()
     }
 
     fn is_gone(&self, source: io::Error) -> BackendError {
@@ -254,6 +262,10 @@ impl Backend for PacketBackend {
 
     fn warning(&self) -> Option<String> {
         self.warning.clone()
+    }
+
+    fn notice(&self) -> Option<String> {
+        Some(self.notice.clone())
     }
 
     fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
@@ -319,16 +331,16 @@ impl Backend for PacketBackend {
     }
 
     fn counters(&mut self) -> Counters {
-        self.dropped = self.socket.dropped();
-        vec![
+        let mut counters = self.socket.counters();
+        counters.extend([
             ("rx_packets".into(), self.received),
-            ("rx_dropped".into(), self.dropped),
             ("rx_icrc_encapsulated".into(), self.bad_icrc),
             ("rx_malformed".into(), self.malformed),
             ("dropped_unknown_qpn".into(), self.responders.unknown_qpn()),
             ("send_err".into(), self.send_err),
             ("link_downed".into(), self.link_downed),
-        ]
+        ]);
+        counters
     }
 
     fn board_counters(&self, board: u16) -> Counters {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, packet sockets, RDMA NICs, GPUs.
+//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, packet
+//! sockets, AF_XDP, RDMA NICs, GPUs.
 //! Promise: the only module of this crate with `unsafe`; what it exports is safe to use.
-//! Source: mmap(2), madvise(2), packet(7); libibverbs; libcuda.
+//! Source: mmap(2), madvise(2), packet(7), bpf(2); libibverbs; libcuda.
 
 pub mod cuda;
+mod interface;
 mod mapping;
 mod numa;
+mod options;
 mod packet_socket;
 #[cfg(feature = "verbs")]
 pub(crate) mod verbs;
+mod xdp;
 
+pub use interface::{Interface, Watch};
 pub use mapping::{Mapping, MemoryError, Pages, RingMemory};
 pub use numa::{node_of_device, stay_on_node, NumaError};
-pub use packet_socket::{drop_all, thread_cpu_time, Frames, Gather, Interface, PacketSocket};
+pub use packet_socket::{drop_all, thread_cpu_time, Frames, Gather, PacketSocket};
+pub use xdp::{XdpError, XdpMode, XdpSocket};

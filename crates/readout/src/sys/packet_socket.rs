@@ -4,10 +4,9 @@
 //! Source: packet(7); kernel documentation `networking/packet_mmap` (TPACKET_V2: a status per frame. Version 3 hands over
 //! whole blocks, at best a millisecond late, which a reliable connection would pay in every round trip).
 
-use std::ffi::CString;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,55 +15,8 @@ use bytes::Bytes;
 use libc::{c_int, c_void, socklen_t};
 use penstock_wire::FrameParts;
 
-/// An Ethernet interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interface {
-    /// The kernel's number of it: another interface of the same name has another.
-    pub index: u32,
-    pub mac: [u8; 6],
-    /// Its first address; none where it has none.
-    pub ip: Option<Ipv4Addr>,
-    /// Bytes of the largest IP packet.
-    pub mtu: usize,
-}
-
-impl Interface {
-    /// Looks it up by name.
-    ///
-    /// # Errors
-    /// As the kernel says it; `ENODEV` if there is no such interface here.
-    pub fn find(name: &str) -> io::Result<Interface> {
-        let c_name = CString::new(name)?;
-        // SAFETY: a NUL-terminated string that lives over the call.
-        let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-        if index == 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        // SAFETY: all-zero is a valid ifreq.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(c_name.as_bytes()).take(libc::IFNAMSIZ - 1) {
-            *to = *from as libc::c_char;
-        }
-        let mut ask = |what: libc::Ioctl| -> io::Result<libc::ifreq> {
-            // SAFETY: these requests read the name and write the union of this ifreq.
-            check(unsafe { libc::ioctl(socket.as_raw_fd(), what, &mut request) })?;
-            Ok(request)
-        };
-        // SAFETY: after each of these requests the union holds the field that is read.
-        let mac = unsafe { ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr.sa_data };
-        // SAFETY: as above.
-        let mtu = unsafe { ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu };
-        // SAFETY: as above; the bytes of a sockaddr_in behind family and port are the address.
-        let ip = ask(libc::SIOCGIFADDR).ok().map(|r| unsafe { r.ifr_ifru.ifru_addr.sa_data });
-        Ok(Interface {
-            index,
-            mac: std::array::from_fn(|i| mac[i] as u8),
-            ip: ip.map(|data| Ipv4Addr::new(data[2] as u8, data[3] as u8, data[4] as u8, data[5] as u8)),
-            mtu: usize::try_from(mtu).unwrap_or(1500),
-        })
-    }
-}
+use super::options::{check, get_option, set_option, take_error};
+use super::Interface;
 
 /// The kernel allocates the ring in pieces of this size; no frame crosses from one to the next.
 const BLOCK_BYTES: usize = 1 << 18;
@@ -199,13 +151,9 @@ impl PacketSocket {
     /// # Errors
     /// `ENETDOWN` when the interface is gone.
     pub fn wait(&self, limit: Duration) -> io::Result<()> {
-        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let limit = libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
-        // SAFETY: one pollfd and one timespec, which live over the call; no signal mask.
-        match check(unsafe { libc::ppoll(&mut poll, 1, &limit, std::ptr::null()) }) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-            _ if poll.revents & libc::POLLERR != 0 => self.take_error(),
-            _ => Ok(()),
+        match wait_any([self.fd.as_raw_fd()].into_iter(), limit)? {
+            true => self.take_error(),
+            false => Ok(()),
         }
     }
 
@@ -214,12 +162,7 @@ impl PacketSocket {
     /// # Errors
     /// `ENETDOWN` when the interface was taken down or is gone.
     pub fn take_error(&self) -> io::Result<()> {
-        let errno: c_int = get_option(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR)?;
-        if errno == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::from_raw_os_error(errno))
-        }
+        take_error(&self.fd)
     }
 
     /// Sends frames in order, as many as the interface takes now; returns how many.
@@ -283,6 +226,17 @@ pub fn drop_all(socket: &UdpSocket) -> io::Result<()> {
     attach_filter(socket, &[statement(libc::BPF_RET | libc::BPF_K, 0)])
 }
 
+/// Sleeps until one of the sockets has something, at most for `limit`. Whether one has an error.
+pub(super) fn wait_any(sockets: impl Iterator<Item = RawFd>, limit: Duration) -> io::Result<bool> {
+    let mut polls: Vec<_> = sockets.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let limit = libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
+    // SAFETY: as many pollfds as said and one timespec, which live over the call; no signal mask.
+    match check(unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as _, &limit, std::ptr::null()) }) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(polls.iter().any(|poll| poll.revents & libc::POLLERR != 0)),
+    }
+}
+
 /// CPU time of the calling thread.
 pub fn thread_cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -328,27 +282,4 @@ fn udp_filter(port: u16, ip: Option<Ipv4Addr>) -> Vec<libc::sock_filter> {
 fn attach_filter(socket: &impl AsRawFd, program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
-}
-
-fn set_option<T>(socket: &impl AsRawFd, level: c_int, option: c_int, value: &T) -> io::Result<()> {
-    let (value, len) = ((value as *const T).cast(), size_of::<T>() as socklen_t);
-    // SAFETY: a value of the length given, that lives over the call.
-    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) }).map(|_| ())
-}
-
-fn get_option<T>(socket: &impl AsRawFd, level: c_int, option: c_int) -> io::Result<T> {
-    let (mut value, mut len) = (std::mem::MaybeUninit::<T>::zeroed(), size_of::<T>() as socklen_t);
-    // SAFETY: room for a value of the length given; the types asked for here are integers, for which all-zero is valid.
-    unsafe {
-        check(libc::getsockopt(socket.as_raw_fd(), level, option, value.as_mut_ptr().cast(), &mut len))?;
-        Ok(value.assume_init())
-    }
-}
-
-fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
 }

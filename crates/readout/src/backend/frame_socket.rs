@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the packet back end has its frames from: AF_XDP, or a packet socket with a ring.
+//! Promise: which of the two it is, and why not the other, is said; what was asked for by name is opened or refused.
+//! Source: kernel documentation `networking/af_xdp`; packet(7); which is faster is measured in docs/readout.md.
+
+use std::io;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use penstock_wire::{Ipv4Addr, UDP_PORT_ROCE};
+
+use super::Counters;
+use crate::sys::{Frames, Interface, PacketSocket, XdpError, XdpMode, XdpSocket};
+
+/// Which socket to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SocketChoice {
+    /// What is faster: AF_XDP where the driver runs XDP programs, or else the ring.
+    #[default]
+    Auto,
+    /// AF_XDP, or nothing.
+    Xdp,
+    /// A packet socket with a ring.
+    Ring,
+}
+
+/// An open one.
+#[derive(Debug)]
+pub(super) enum FrameSocket {
+    Ring(PacketSocket),
+    Xdp(XdpSocket),
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(super) enum OpenError {
+    Ring(io::Error),
+    Xdp(XdpError),
+}
+
+impl FrameSocket {
+    /// Opens what was chosen, and says what it is.
+    pub(super) fn open(
+        choice: SocketChoice,
+        (name, interface): (&str, &Interface),
+        ip: Ipv4Addr,
+        frames: Frames,
+    ) -> Result<(FrameSocket, String), OpenError> {
+        let xdp = |generic| XdpSocket::open(name, interface, UDP_PORT_ROCE, ip, frames, generic);
+        let why = match choice {
+            SocketChoice::Ring => None,
+            SocketChoice::Xdp => {
+                let socket = xdp(true).map_err(OpenError::Xdp)?;
+                let told = told(&socket);
+                return Ok((FrameSocket::Xdp(socket), told));
+            }
+            SocketChoice::Auto => match xdp(false) {
+                Ok(socket) => {
+                    let told = told(&socket);
+                    return Ok((FrameSocket::Xdp(socket), told));
+                }
+                Err(error) => Some(error),
+            },
+        };
+        let socket = PacketSocket::open(interface, UDP_PORT_ROCE, Some(ip), frames).map_err(OpenError::Ring)?;
+        let why = why.map_or_else(String::new, |why| format!("; no AF_XDP: {why}"));
+        Ok((FrameSocket::Ring(socket), format!("packet socket with a ring{why}")))
+    }
+
+    /// Hands the next frames, in pieces, about `most` at a time, and when each came, if that is known, to `take`, as long
+    /// as it answers true. Returns how many there were.
+    pub(super) fn receive(&mut self, most: usize, mut take: impl FnMut(&[&[u8]], Option<SystemTime>) -> bool) -> usize {
+        match self {
+            FrameSocket::Ring(socket) => socket.receive(most, |frame, arrived| take(&[frame], Some(arrived))),
+            FrameSocket::Xdp(socket) => socket.receive(most, take),
+        }
+    }
+
+    /// Sends frames, as many as go now; returns how many.
+    pub(super) fn send(&mut self, frames: &[Bytes]) -> usize {
+        match self {
+            FrameSocket::Ring(socket) => socket.send(frames).unwrap_or(0),
+            FrameSocket::Xdp(socket) => socket.send(frames),
+        }
+    }
+
+    /// Sleeps until a frame is there, at most for `limit`.
+    ///
+    /// # Errors
+    /// As [`Self::take_error`].
+    pub(super) fn wait(&self, limit: std::time::Duration) -> io::Result<()> {
+        match self {
+            FrameSocket::Ring(socket) => socket.wait(limit),
+            FrameSocket::Xdp(socket) => socket.wait(limit),
+        }
+    }
+
+    /// What has gone wrong since this was asked.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when the interface was taken down; that or another one when it is gone.
+    pub(super) fn take_error(&mut self) -> io::Result<()> {
+        match self {
+            FrameSocket::Ring(socket) => socket.take_error(),
+            FrameSocket::Xdp(socket) => socket.take_error(),
+        }
+    }
+
+    /// Frames that the kernel could not hand over, under its names.
+    pub(super) fn counters(&mut self) -> Counters {
+        match self {
+            FrameSocket::Ring(socket) => vec![("rx_dropped".into(), socket.dropped())],
+            FrameSocket::Xdp(socket) => {
+                let found = socket.statistics();
+                vec![
+                    ("rx_dropped".into(), found.rx_dropped),
+                    ("rx_ring_full".into(), found.rx_ring_full),
+                    ("rx_fill_ring_empty_descs".into(), found.rx_fill_ring_empty_descs),
+                    ("rx_invalid_descs".into(), found.rx_invalid_descs),
+                    ("tx_invalid_descs".into(), found.tx_invalid_descs),
+                ]
+            }
+        }
+    }
+}
+
+fn told(socket: &XdpSocket) -> String {
+    let mode = match socket.mode() {
+        XdpMode::Native => "native",
+        XdpMode::Generic => "generic",
+    };
+    let copy = if socket.is_zero_copy() { "zero-copy" } else { "copy" };
+    let queues = socket.queues();
+    format!("AF_XDP, {mode} mode, {copy}, {queues} queue{}", if queues == 1 { "" } else { "s" })
+}
