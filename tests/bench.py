@@ -80,8 +80,9 @@ def packet_rows() -> list[dict]:
         return []
     ours, iperf3 = found
     rows = []
-    for count, rate in ours.items():
-        name = f"packet back end over veth, one core, {count} boards"
+    for (count, socket), rate in ours.items():
+        by = {"ring": "ring", "xdp": "AF_XDP"}[socket]
+        name = f"packet back end over veth, one core, {count} boards, {by}"
         rows.append(row(f"{name}, of iperf3 UDP's", 100 * rate / iperf3, "%", 70, "higher", PACKET))
         rows.append(row(name, rate / 1e9, "Gb/s", None, "higher", PACKET))
     return [

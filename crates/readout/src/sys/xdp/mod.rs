@@ -60,7 +60,7 @@ impl fmt::Display for XdpError {
             (libc::EBUSY, BIND) => "another AF_XDP socket has this queue",
             (libc::EOPNOTSUPP, ATTACH) => "the driver runs no XDP programs",
             (libc::ENOBUFS, REGISTER) => "more memory than may be locked: `ulimit -l unlimited`, or CAP_IPC_LOCK",
-            (_, ATTACH) => "the driver refuses the program; with an MTU that one buffer holds it may not",
+            (_, ATTACH) => "the driver refuses the program; with a smaller MTU it may not",
             _ => return write!(f, "{step}: {source}"),
         };
         write!(f, "{step}: {why} ({source})")
