@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/softroce"))
 
-from soft_roce import image, machine  # noqa: E402, F401
+from soft_roce import image, joined, machine  # noqa: E402, F401
 from veth import Network, allowed, ended, no_xdp  # noqa: E402
 
 SCENARIO = ROOT / "scenarios/incast-3.toml"

@@ -3,14 +3,19 @@
 
 import platform
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kernel import ImageError
 from machine import Image, Machine, MachineError
+from veth import Network, first_board
 
 import build
+
+BOARDS = 8
+RELAY = Path(__file__).with_name("relay.py")
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +34,22 @@ def machine(image: Image) -> Iterator[Machine]:
     """A running machine, shared by all tests of the session: leave it as you found it."""
     with Machine(image) as running:
         yield running
+
+
+@pytest.fixture
+def joined(namespaces: None, machine: Machine, built: Path, tmp_path: Path) -> Iterator[Network]:
+    """Addresses for so many boards in a namespace that is joined to the machine's Ethernet."""
+    network = Network(built / "penstock", tmp_path / "state")
+    machine.host_socket.unlink(missing_ok=True)
+    machine.check("ip route add 10.77.1.0/24 dev eth0")
+    try:
+        network.make(BOARDS, ip=None)
+        ends = (str(machine.host_socket), str(machine.vm_socket))
+        relay = network.start("s", sys.executable, str(RELAY), "veth0", *ends)
+        assert relay.stdout.readline() == "joined\n", relay.stderr.read()
+        yield network
+    finally:
+        network.delete()
+        # The next ones have other MAC addresses.
+        machine.check("; ".join(f"arp -d {first_board(k)} 2>/dev/null" for k in range(BOARDS)) + "; true")
+        machine.check("ip route del 10.77.1.0/24 dev eth0")

@@ -8,6 +8,7 @@ docs/readout.md.
 
 import io
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from machine import Machine, Result
 from verbs_case import HOST_IP, HOST_MAC
+from veth import ended, first_board
 
 SLOT = "131072"
 EVENTS = 5
@@ -31,7 +33,7 @@ def gpu(machine: Machine) -> Iterator[Machine]:
     """The machine, with a driver that does its work late."""
     configure(machine, "late 2")
     yield machine
-    machine.check("rm -rf /gpu/standin.conf /gpu/standin.log /tmp/run /tmp/charges")
+    machine.check("rm -rf /gpu/standin.conf /gpu/standin.log /tmp/run /tmp/charges /tmp/state")
 
 
 def configure(machine: Machine, *lines: str) -> None:
@@ -53,8 +55,8 @@ def board(machine: Machine, built: Path, *options: str) -> Iterator[subprocess.P
             sender.kill()
 
 
-def command(*options: str, libraries: str = WITH_NIC, events: int = EVENTS) -> str:
-    words = f"penstock recv --backend verbs --device rxe0 {HOST_IP} --events {events} --state none --seconds 80"
+def command(*options: str, libraries: str = WITH_NIC) -> str:
+    words = f"penstock recv --backend verbs --device rxe0 {HOST_IP} --events {EVENTS} --state none --seconds 80"
     words += f" --keep-alive 0 --json --slot-bytes {SLOT} --gpu 0 {' '.join(options)}"
     return f"sh -c 'LD_LIBRARY_PATH={libraries} exec {words}'"
 
@@ -85,10 +87,10 @@ def modules(recorded: np.ndarray, event: int) -> np.ndarray:
     return recorded[event % len(recorded), ::SHARE]
 
 
-def assert_charges(machine: Machine, count: int = EVENTS) -> None:
+def assert_charges(machine: Machine) -> None:
     samples = np.load(DATA)["frag"]
     charges = table(machine, "/tmp/charges")
-    assert sorted(charges) == list(range(count))
+    assert sorted(charges) == list(range(EVENTS))
     for event, payload in charges.items():
         waveforms = samples[event % len(samples), ::SHARE].astype(float)
         expected = (waveforms - np.median(waveforms, axis=-1, keepdims=True)).sum(axis=-1)
@@ -146,7 +148,31 @@ def test_a_gpu_that_fails_takes_what_lies_on_it_and_the_run_says_so(gpu, built):
     report = json.loads(result.output)
     lost = [fault for fault in report["faults"] if "were acknowledged to boards lie there unread" in fault]
     assert len(lost) == 1 and "CUDA_ERROR_LAUNCH_FAILED (719)" in lost[0], report["faults"]
+    assert lost[0].endswith(f"this concerns events from {report['readout']['builder']['events_complete']} on")
     assert report["readout"]["receiver"]["fragments_good"] < EVENTS
+
+
+def test_a_receiver_that_is_killed_is_followed_by_one_with_new_rings_on_the_gpu(gpu, joined):
+    """The kernel undoes its registrations; of the events around the crash some are gone with the first receiver."""
+    sender = joined.send("--boards", 2, "-l", 6000, "--rate", 40, "--ack-timeout", 16, "--slot-bytes", 8192)
+    words = f"penstock recv --backend verbs --device rxe0 {first_board(0)} {first_board(1)} --state /tmp/state --json"
+    words += " --payload prbs --gpu 0 --gpu-direct on --slot-bytes 8192 --keep-alive 200 --seconds 80"
+    recv = f"sh -c 'LD_LIBRARY_PATH={WITH_NIC} exec {words} --events {{}} --event-timeout 2000'"
+    gpu.start("first", recv.format(10000))
+    # A kernel for what has come, and one for its payloads.
+    while gpu.run('test "$(grep -c cuLaunchKernel /gpu/standin.log)" -ge 10').status:
+        assert gpu.run("job wait first 0").status == 124, gpu.check("job err first")
+    gpu.check("job kill first KILL")
+    gpu.start("again", recv.format(30))
+    result = gpu.wait("again", 100)
+    assert result.status in (0, 1), f"{result.output}\n{gpu.check('job err again')}"
+    readout = json.loads(result.output)["readout"]
+    assert readout["builder"]["events_complete"] >= 25, f"{result.output}\n{gpu.check('job err again')}"
+    assert readout["receiver"]["fragments_crc_error"] == readout["receiver"]["fragments_malformed"] == 0
+    assert all(board["messages"] >= 25 and not board["errors"] for board in readout["pattern"])
+    sender.send_signal(signal.SIGINT)
+    assert all(board["lives"] == 2 for board in ended(sender).json()["boards"])
+    assert "cuMemHostRegister_v2" not in log(gpu)
 
 
 def test_gpu_check_says_which_devices_can_write_to_the_gpu(gpu):

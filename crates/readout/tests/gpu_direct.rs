@@ -435,6 +435,38 @@ fn the_pattern_report_is_that_of_the_processor_though_only_wrong_payloads_come_t
 }
 
 #[test]
+fn what_a_board_says_of_its_slots_leads_no_kernel_astray() {
+    let driver = StandIn::new("");
+    let gpu = Gpu::open_with(0, &driver.path()).unwrap();
+    let kept = Kept::default();
+    let mut bench = Bench::new(&gpu, |_| kept.clone());
+    let good = |event: u64| message(0, event, &[event as u8; 3000]);
+    bench.send(0, &good(0)).unwrap();
+    bench.turn().unwrap();
+    // Slots that are not there, one that is another's turn, lengths that are no slot's, and no length at all.
+    let claims = [(SLOTS, 100), (u32::MAX, 100), (SLOTS - 1, SLOT_BYTES), (1, u32::MAX), (2, 0), (3, 39)];
+    for (slot, byte_len) in claims {
+        let mut state = bench.nic.lock().unwrap();
+        let (status, opcode) = (RecvStatus::Success, RecvOpcode::WriteImm);
+        let done = Completion { board: 0, wr_id: 0, status, opcode, imm: Some(slot), byte_len, payload_crc: None };
+        state.done.push(done);
+    }
+    bench.turn().unwrap();
+    let report = bench.receiver.report();
+    assert_eq!((report.rings[0].completions_refused, report.receiver.fragments_malformed), (3, 3));
+    assert_eq!(report.receiver.fragments_good, 1);
+    bench.nic.lock().unwrap().qps.get_mut(&0).unwrap().next_slot = 4;
+    bench.send(0, &good(1)).unwrap();
+    (1..BOARDS).for_each(|board| (0..2).for_each(|event| bench.send(board, &message(board, event, &[])).unwrap()));
+    bench.drain().unwrap();
+    bench.receiver.finish(bench.now_ps).unwrap();
+    let expected = |event: u64| (event, vec![vec![event as u8; 3000], vec![], vec![]]);
+    assert_eq!(*kept.0.lock().unwrap(), [expected(0), expected(1)]);
+    drop((bench, gpu));
+    driver.assert_clean();
+}
+
+#[test]
 fn whoever_cannot_do_it_is_named() {
     let refusal = |conf: &str, refuses| {
         let driver = StandIn::new(conf);

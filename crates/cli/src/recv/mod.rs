@@ -97,7 +97,9 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
             Ok(()) => {}
             Err(error @ SessionError::Store(_)) => return Err(fault(error)),
             Err(error) => {
-                broken = Some(error.to_string());
+                // Events are stored in order: all before it are as they would have been.
+                let next = session.receiver().next_event();
+                broken = Some(format!("{error}; this concerns events from {next} on"));
                 break;
             }
         }

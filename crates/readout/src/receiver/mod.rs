@@ -356,6 +356,11 @@ impl<S: EventSink> Receiver<S> {
         self.pattern.as_ref().map_or(0, |pattern| pattern.reports().iter().map(|board| board.messages).sum())
     }
 
+    /// Number of the next event that will be handed to the sink.
+    pub fn next_event(&self) -> u64 {
+        self.builder.next_event()
+    }
+
     /// Events handed to the sink so far, complete or not.
     pub fn events_stored(&self) -> u64 {
         let BuilderCounters { events_complete, events_incomplete, .. } = self.builder.counters();
