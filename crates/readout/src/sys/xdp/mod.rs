@@ -32,6 +32,9 @@ const REGISTER: &str = "registering memory";
 const BIND: &str = "binding to a queue";
 const ATTACH: &str = "attaching the program";
 
+/// The queue by which all replies leave: every interface has it.
+const SENDS: u32 = 0;
+
 /// Chunks that a queue has at least and at most.
 const CHUNKS: std::ops::RangeInclusive<usize> = 2048..=65536;
 /// So often who sleeps looks after the interface: it says nothing when it goes down.
@@ -228,7 +231,7 @@ impl XdpSocket {
 
     /// Sends frames in order, as many as there is room for now; returns how many. None may be longer than a chunk.
     pub fn send(&mut self, frames: &[impl Gather]) -> usize {
-        self.queues.first_mut().map_or(0, |queue| queue.send(frames))
+        self.queues.get_mut(SENDS as usize).map_or(0, |queue| queue.send(frames))
     }
 
     /// What the kernel has counted since the start.

@@ -18,8 +18,9 @@ use crate::sys::{Gather, Pages, RingMemory};
 
 /// The kernel keeps this much of each chunk free in front of a frame (`XDP_PACKET_HEADROOM`).
 pub(super) const HEADROOM: usize = 256;
-/// Frames on their way out.
+/// Frames on their way out, by the queue that sends and by one that does not.
 const SENDING: u32 = 1024;
+const NOT_SENDING: u32 = 2;
 /// The kernel takes a queue back from a socket that was closed, or whose process was killed, a moment later.
 const LET_GO: Duration = Duration::from_millis(500);
 /// A frame has no more pieces: those of the longest that the kernel makes (64 KiB), cut into chunks.
@@ -55,11 +56,12 @@ impl Queue {
         copy: bool,
     ) -> Result<Queue, (&'static str, io::Error)> {
         let Layout { chunk, chunks, several } = layout;
+        let sends = if queue == super::SENDS { SENDING } else { NOT_SENDING };
         // SAFETY: no pointers.
         let socket = check(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) });
         // SAFETY: a new descriptor that nobody else owns.
         let socket = socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).map_err(|e| (super::SOCKET, e))?;
-        let bytes = (chunks + SENDING) as usize * chunk;
+        let bytes = (chunks + sends) as usize * chunk;
         let memory = RingMemory::allocate(bytes, Pages::Normal);
         let memory = memory.map_err(|e| ("memory of AF_XDP", io::Error::from_raw_os_error(e.errno)))?;
         let umem = libc::xdp_umem_reg {
@@ -75,8 +77,8 @@ impl Queue {
             for (ring, len) in [
                 (libc::XDP_RX_RING, chunks),
                 (libc::XDP_UMEM_FILL_RING, chunks),
-                (libc::XDP_TX_RING, SENDING),
-                (libc::XDP_UMEM_COMPLETION_RING, SENDING),
+                (libc::XDP_TX_RING, sends),
+                (libc::XDP_UMEM_COMPLETION_RING, sends),
             ] {
                 set_option(&socket, libc::SOL_XDP, ring, &(len as c_int))?;
             }
@@ -84,12 +86,12 @@ impl Queue {
             Ok((
                 Consumer::map(&socket, libc::XDP_PGOFF_RX_RING, &at.rx, chunks)?,
                 Producer::map(&socket, libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t, &at.fr, chunks)?,
-                Producer::map(&socket, libc::XDP_PGOFF_TX_RING, &at.tx, SENDING)?,
-                Consumer::map(&socket, libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t, &at.cr, SENDING)?,
+                Producer::map(&socket, libc::XDP_PGOFF_TX_RING, &at.tx, sends)?,
+                Consumer::map(&socket, libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t, &at.cr, sends)?,
             ))
         };
         let (received, mut fill, sending, sent) = mapped().map_err(|e| ("rings of AF_XDP", e))?;
-        let all: Vec<u64> = (0..u64::from(chunks + SENDING)).map(|k| k * chunk as u64).collect();
+        let all: Vec<u64> = (0..u64::from(chunks + sends)).map(|k| k * chunk as u64).collect();
         let (to_fill, free) = all.split_at(chunks as usize);
         fill.push(to_fill);
         let started = Instant::now();
