@@ -38,6 +38,7 @@ lint: setup      ## formatters and linters, nothing is changed
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/mypy --cache-dir build/mypy
 	$(PYTHON) tb/lib/lint.py
 	cd web && npx --no-install tsc && npx --no-install prettier --log-level warn --check . ../tests/browser
 

@@ -3,14 +3,18 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
+__all__ = ["Outcome", "Stream", "check", "run"]
+
+@final
 class Stream:
     """A table behind Arrow's C stream interface: `pyarrow.table(stream)` reads it without a copy."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
     def __len__(self) -> int: ...
 
+@final
 class Outcome:
     """What a run has left: summary.json as text, the tables."""
 

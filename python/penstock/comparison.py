@@ -7,6 +7,7 @@ Rates are Gb/s of payload delivered in order, times ms; a window counts for the 
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from penstock.results import Run, Series
 
@@ -46,6 +47,10 @@ class Compared:
         """As `penstock figures --json` has it."""
         numbers = {"paper": self.paper, "penstock": self.penstock, "unit": self.unit}
         return {"quantity": self.quantity, **numbers, "deviation_percent": self.deviation_percent()}
+
+
+# A picture and the numbers beside it.
+Drawn = tuple[Figure, list[Compared]]
 
 
 def flows(run: Run) -> list[dict]:

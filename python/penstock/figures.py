@@ -22,13 +22,16 @@ import matplotlib.pyplot as plt
 from penstock import figures_advcam as advcam
 from penstock import figures_cms as cms
 from penstock import figures_qcn as qcn
-from penstock.comparison import Compared
+from penstock.comparison import Compared, Drawn
 from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MARKS = ("<!-- figures: begin (penstock figures --docs) -->", "<!-- figures: end -->")
+
+
+Drawing = Callable[[list[Run]], Drawn]
 
 
 @dataclass(frozen=True)
@@ -46,22 +49,22 @@ class Job:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its runs, and what draws them and compares the numbers (figure or None, list of `Compared`)."""
+    """A figure: its runs, and what draws them and compares the numbers."""
 
     jobs: tuple[Job, ...]
-    draw: Callable[[list[Run]], tuple]
+    draw: Drawing
 
 
-def _one(scenario: str, draw: Callable) -> Figure:
+def _one(scenario: str, draw: Drawing) -> Figure:
     return Figure((Job(scenario, scenario),), draw)
 
 
-def _cases(scenario: str, draw: Callable, cases: dict[str, tuple[str, ...]]) -> Figure:
+def _cases(scenario: str, draw: Drawing, cases: dict[str, tuple[str, ...]]) -> Figure:
     """A run for each case: what its folder is called by, and the keys it sets."""
     return Figure(tuple(Job(f"{scenario}-{name}", scenario, keys) for name, keys in cases.items()), draw)
 
 
-def _seeds(scenario: str, draw: Callable, seeds: int) -> Figure:
+def _seeds(scenario: str, draw: Drawing, seeds: int) -> Figure:
     jobs = (Job(f"{scenario}-seed{seed}", scenario, (f"run.seed={seed}",)) for seed in range(1, seeds + 1))
     return Figure(tuple(jobs), draw)
 

@@ -5,19 +5,22 @@ Takes the runs of the figure, returns the picture and the list of `Compared`. So
 """
 
 from itertools import pairwise
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from penstock.comparison import Compared, flows, jain, lost, mean, register, throughput
+from penstock.comparison import Compared, Drawn, flows, jain, lost, mean, register, throughput
 from penstock.results import Run
 
-PAPER = {"color": "black", "lw": 1, "ls": "--"}
+PAPER: dict[str, Any] = {"color": "black", "lw": 1, "ls": "--"}
 LINE_GBPS = 10.0
 PAYLOAD_SHARE = 4096 / 4178  # of the line, for MTU 4096: R_C counts the bytes on the wire
 
 
-def _axes(title: str, rows: int = 1):
+def _axes(title: str, rows: int = 1) -> tuple[Figure, list[Axes]]:
     figure, axes = plt.subplots(
         rows, 1, sharex=True, squeeze=False, figsize=(9, 1.6 + 2.4 * rows), layout="constrained"
     )
@@ -34,14 +37,14 @@ def _contention_ms(run: Run) -> float:
     return min(flow["end_s"] for flow in flows(run)) * 1e3
 
 
-def _curves(axis, run: Run) -> None:
+def _curves(axis: Axes, run: Run) -> None:
     for flow in flows(run):
         series = throughput(run, flow["name"])
         axis.plot(series.time_ms, series.value, lw=0.8, label=flow["name"])
     axis.legend(fontsize="x-small", ncols=4)
 
 
-def parking_lot(runs: list[Run]):
+def parking_lot(runs: list[Run]) -> Drawn:
     """Figure 4: mean rate of each sender while all eight contend."""
     (run,) = runs
     end = _contention_ms(run)
@@ -63,7 +66,7 @@ def _spread(rates: np.ndarray) -> float:
     return 100 * (rates.max() / rates.min() - 1)
 
 
-def fair_share(runs: list[Run]):
+def fair_share(runs: list[Run]) -> Drawn:
     """Figure 5: goodput of each sender over its whole transfer; the runs differ in their seed."""
     goodput = [np.array([flow["goodput_gbps"] for flow in flows(run)]) for run in runs]
     spreads = [_spread(rates) for rates in goodput]
@@ -85,7 +88,7 @@ def fair_share(runs: list[Run]):
     ]
 
 
-def one_sender(runs: list[Run]):
+def one_sender(runs: list[Run]) -> Drawn:
     """Figure 6: node 12 (the last flow of the scenario) oscillates, and climbs to the line rate once the others end."""
     (run,) = runs
     sender = flows(run)[-1]
@@ -108,7 +111,7 @@ def _first(values: np.ndarray) -> float:
     return float(values[0]) if len(values) else float("nan")
 
 
-def on_off(runs: list[Run]):
+def on_off(runs: list[Run]) -> Drawn:
     """Figure 11: without DCQCN; duty and length of bursts and silences, and fairness over 1 ms windows."""
     (run,) = runs
     end = _contention_ms(run)
@@ -145,7 +148,7 @@ def _run_length(states: np.ndarray) -> float:
     return states.sum() / begins if begins else 0.0
 
 
-def plateaus(runs: list[Run]):
+def plateaus(runs: list[Run]) -> Drawn:
     """Figure 12: the three plateaus, 200 ms after each change, and the aggregate over the run."""
     (run,) = runs
     ends = sorted(flow["end_s"] * 1e3 for flow in flows(run))
@@ -169,7 +172,7 @@ def plateaus(runs: list[Run]):
     return figure, compared
 
 
-def saw_tooth(runs: list[Run]):
+def saw_tooth(runs: list[Run]) -> Drawn:
     """Figure 13: R_C of flow_a, from 200 ms on while all contend: its climbs, and the decay behind each.
 
     A climb is a rise of more than 20 % from one sample to the next. A decay runs from a climb to where R_C is within
@@ -224,7 +227,7 @@ def _decay(time: np.ndarray, rate: np.ndarray) -> tuple[float, float, float, flo
     return time[low - 1] - time[0], -1 / slope, 1 - left / ((logs - logs.mean()) ** 2).sum(), behind
 
 
-def limiter(runs: list[Run]):
+def limiter(runs: list[Run]) -> Drawn:
     """Figure 14: R_C and R_T of one sender, sampled at 1 kHz, over its measured throughput."""
     (run,) = runs
     flow = flows(run)[-1]

@@ -8,8 +8,9 @@ the last 0.5 s of the run, when it has long stopped; all over the four senders. 
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
-from penstock.comparison import Compared, flows, mean, register, throughput
+from penstock.comparison import Compared, Drawn, flows, mean, register, throughput
 from penstock.results import Run
 
 START_MS, STOP_MS, END_MS = 1000.0, 1900.0, 3000.0  # `flow.1.start`, `flow.1.stop`, `run.time_limit` of the scenarios
@@ -32,7 +33,7 @@ def _attempted(run: Run, begin_ms: float, end_ms: float) -> float:
     return float(np.mean([rate(flow) for flow in flows(run)[:4]]))
 
 
-def _draw(run: Run, title: str, paper: float | None):
+def _draw(run: Run, title: str, paper: float | None) -> Figure:
     figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
     figure.suptitle(title)
     for flow in flows(run):
@@ -59,13 +60,13 @@ def _compare(run: Run, during: float | str, after: float | str, attempted: str =
     ]
 
 
-def collapse(runs: list[Run]):
+def collapse(runs: list[Run]) -> Drawn:
     """Figure 5: without congestion control the collapse stays."""
     picture = _draw(runs[0], "CMS-TCP 5: no congestion control; grey: the fifth sends; dashed: the paper", 0.69)
     return picture, _compare(runs[0], 0.69, 0.69, "up to 5 Gb/s")
 
 
-def recovers(runs: list[Run]):
+def recovers(runs: list[Run]) -> Drawn:
     """Figure 6: with the simplified congestion control the links recover."""
     picture = _draw(runs[0], "CMS-TCP 6: simplified congestion control; grey: the fifth sends; dashed: offered", 2.048)
     return picture, _compare(runs[0], "falls", 2.048)
@@ -81,7 +82,7 @@ def size_settings(stack: str, size: int) -> tuple[str, ...]:
     return (f"flow.0.protocol={stack}", f"flow.0.message={size}B")
 
 
-def fragment_sizes(runs: list[Run]):
+def fragment_sizes(runs: list[Run]) -> Drawn:
     """Figure 3: throughput over the second half of each run; runs come stack by stack, size by size."""
     rates = [mean(throughput(run, flows(run)[0]["name"]), 25.0, 50.0) for run in runs]
     by_stack = dict(zip(STACKS, np.reshape(rates, (len(STACKS), len(SIZES))), strict=True))

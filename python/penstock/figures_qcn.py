@@ -11,14 +11,14 @@ from collections.abc import Callable
 import matplotlib.pyplot as plt
 import numpy as np
 
-from penstock.comparison import Compared, flows, lost, mean, register, throughput
+from penstock.comparison import Compared, Drawn, flows, lost, mean, register, throughput
 from penstock.results import Run
 
 HOTSPOT_END_MS = 4500.0  # `change.0.until` of the scenarios
 LINE_BPS = 1e9
 
 
-def _rate(run: Run):
+def _rate(run: Run) -> tuple[np.ndarray, np.ndarray]:
     """Times and the sum of R_C of all senders in bit/s, no more than the line."""
     all_rates = [register(run, flow, "rate_current_bps") for flow in flows(run)]
     return all_rates[0].time_ms, np.minimum(np.sum([series.value for series in all_rates], axis=0), LINE_BPS)
@@ -31,10 +31,10 @@ def recovery_ms(run: Run) -> float:
     return float(back[0] - HOTSPOT_END_MS) if len(back) else float("nan")
 
 
-def recovery(paper_ms: float | None) -> Callable[[list[Run]], tuple]:
+def recovery(paper_ms: float | None) -> Callable[[list[Run]], Drawn]:
     """What draws the traces and compares the recovery time with the paper's."""
 
-    def draw(runs: list[Run]):
+    def draw(runs: list[Run]) -> Drawn:
         times = np.array([recovery_ms(run) for run in runs])
         figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(9, 6), layout="constrained")
         figure.suptitle(
@@ -85,7 +85,7 @@ def tcp_settings(variant: str, rtt_us: int, qcn: bool) -> tuple[str, ...]:
     return (f"tcp.variant={variant}", f"link.delay={rtt_us // 4}us", *law)
 
 
-def tcp(runs: list[Run]):
+def tcp(runs: list[Run]) -> Drawn:
     """Queue length and throughput of TCP with and without QCN; the seed shows pictures, without numbers."""
     figure, axes = plt.subplots(len(runs), 2, sharex=True, figsize=(11, 14), layout="constrained")
     figure.suptitle("TCP through a link of 750 Mb/s: queue and throughput")

@@ -18,6 +18,8 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from penstock.results import Run, Series, samples
 
@@ -40,7 +42,7 @@ def _smooth(series: Series, window_ms: float) -> Series:
     return Series(series.time_ms, np.convolve(series.value, kernel, mode="same") / count)
 
 
-def _panels(run: Run, title: str, ylabel: str):
+def _panels(run: Run, title: str, ylabel: str) -> tuple[Figure, dict[str, Axes]]:
     """One panel per board, common time axis."""
     names = run.boards
     figure, axes = plt.subplots(
@@ -60,7 +62,7 @@ def _panels(run: Run, title: str, ylabel: str):
     return figure, dict(zip(names, axes[:, 0], strict=True))
 
 
-def throughput(run: Run):
+def throughput(run: Run) -> Figure:
     """Throughput of every board, averaged over 100 us, with R_C and R_T."""
     figure, panels = _panels(run, "Throughput on the wire (100 us mean) and rate limiter", "[Gb/s]")
     for name, axis in panels.items():
@@ -74,7 +76,7 @@ def throughput(run: Run):
     return figure
 
 
-def alpha(run: Run):
+def alpha(run: Run) -> Figure:
     """The congestion estimate of every board, with a mark at each sample in which a CNP was handled."""
     figure, panels = _panels(run, "Congestion estimate", "alpha")
     for name, axis in panels.items():
@@ -96,7 +98,7 @@ def _bytes(text: str | None) -> float | None:
     return float(match[1]) * factor[match[2]]
 
 
-def queue(run: Run):
+def queue(run: Run) -> Figure:
     """Bytes waiting in the switch for the link to the server, and when it paused the boards."""
     figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")
     figure.suptitle("Switch queue towards the server")
