@@ -63,6 +63,28 @@ fn one_seed_gives_one_run() {
 }
 
 #[test]
+fn a_replayed_event_is_whole_with_the_fragments_that_were_recorded() {
+    let table =
+        "time_us,board0,board1,board2\n1000,40000,0,0\n2000,0,0,0\n3000,0,30000,0\n4000,900,20000,0\n5000,0,0,0\n";
+    let text = "[topology]\nkind = \"star\"\nservers = 2\n[replay]\n";
+    let read = |_: &std::path::Path| Ok(table.as_bytes().to_vec());
+    let scenario =
+        LabScenario::parse("scenarios/test.toml", text, &[], &read).unwrap_or_else(|error| panic!("{error}"));
+    let mut lab = build(&scenario);
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let ledger = lab.ledger.borrow();
+    let delivered: Vec<u64> = ledger.flows().iter().map(|flow| flow.delivered_bytes).collect();
+    // events 0, 2, 4 go to server0, 1 and 3 to server1; board2 never sends
+    assert_eq!(delivered, [40_000, 900, 30_000, 20_000, 0, 0]);
+    assert_eq!((ledger.events.begun, ledger.events.complete), (3, 3));
+    assert_eq!((ledger.completion.count(), ledger.events.completion.count()), (4, 3));
+    let slowest = |flow: usize| ledger.flows()[flow].completion.max().unwrap();
+    assert_eq!(ledger.events.completion.max(), Some(slowest(0)), "each fragment had its link to itself");
+    // 40.8 kB of frames at 10 Gb/s, two delays of 1 us, and at the second link the last packet behind a full one
+    assert!((Time::from_ns(37_500)..Time::from_ns(38_500)).contains(&slowest(0)), "{}", slowest(0));
+}
+
+#[test]
 fn flows_spread_over_paths_of_equal_cost() {
     let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 32\n\
         [[flow]]\nfrom = \"host{0..31}\"\nto = \"host{32..63}\"\npairs = \"zip\"\nsize = \"8KB\"\n";

@@ -193,12 +193,12 @@ impl<'a> Builder<'a> {
         let nodes = scenario.topology.nodes.len();
         let mtu = Mtu::from_bytes(scenario.qp.mtu.into()).ok_or(LabError::Mtu(scenario.qp.mtu))?;
         let ledger = Ledger::shared(scenario.flows.len());
-        let fragment = |flow: &&FlowSpec| matches!(flow.workload, Workload::Events { server: 0, .. });
-        let fragments = scenario.flows.iter().filter(fragment).count() as u32;
+        let board = |flow: &&FlowSpec| matches!(flow.workload, Workload::Events { server: 0, .. });
+        let boards = scenario.flows.iter().filter(board).count() as u32;
         let mut builder = Builder {
             scenario,
             mtu,
-            teller: EventTeller::new(Rc::clone(&ledger), fragments),
+            teller: EventTeller::new(Rc::clone(&ledger), boards),
             ledger,
             addresses: scenario.addresses(),
             ends: Vec::new(),

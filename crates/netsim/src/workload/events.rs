@@ -102,12 +102,20 @@ impl EventList {
         EventList { times, sizes: FragmentSizes::Light { pool, showers, cells } }
     }
 
-    /// Bytes that a board sends of an event; at least 1.
+    /// Bytes that a board sends of an event; 0 where it recorded nothing of it.
     pub fn bytes(&self, event: usize, board: usize) -> u64 {
         match &self.sizes {
             FragmentSizes::Fixed(bytes) => *bytes,
             FragmentSizes::Light { pool, showers, cells } => pool.bytes(&showers[event], cells[board]),
             FragmentSizes::Recorded(events) => events.bytes(event, board),
+        }
+    }
+
+    /// How many of `boards` boards have a fragment of an event.
+    fn fragments(&self, event: usize, boards: u32) -> u32 {
+        match &self.sizes {
+            FragmentSizes::Fixed(_) | FragmentSizes::Light { .. } => boards,
+            FragmentSizes::Recorded(events) => events.fragments(event),
         }
     }
 }
@@ -116,21 +124,21 @@ impl EventList {
 #[derive(Debug)]
 pub struct EventTeller {
     ledger: SharedLedger,
-    /// Boards that have a fragment of every event.
-    fragments: u32,
+    boards: u32,
     told: cell::Cell<usize>,
 }
 
 impl EventTeller {
-    pub fn new(ledger: SharedLedger, fragments: u32) -> Rc<Self> {
-        Rc::new(EventTeller { ledger, fragments, told: cell::Cell::new(0) })
+    pub fn new(ledger: SharedLedger, boards: u32) -> Rc<Self> {
+        Rc::new(EventTeller { ledger, boards, told: cell::Cell::new(0) })
     }
 
     /// All events up to and including `event` have begun.
     fn tell(&self, events: &EventList, event: usize) {
         while self.told.get() <= event {
             let number = self.told.get();
-            self.ledger.borrow_mut().expect(number as u64, events.times[number], self.fragments);
+            let fragments = events.fragments(number, self.boards);
+            self.ledger.borrow_mut().expect(number as u64, events.times[number], fragments);
             self.told.set(number + 1);
         }
     }
@@ -142,6 +150,8 @@ pub struct EventSource {
     events: Rc<EventList>,
     board: usize,
     next: usize,
+    /// The event whose fragment was asked for last.
+    given: Option<usize>,
     servers: usize,
     teller: Option<Rc<EventTeller>>,
 }
@@ -149,7 +159,7 @@ pub struct EventSource {
 impl EventSource {
     /// Of the events `server`, `server + servers`, ....
     pub fn new(events: Rc<EventList>, board: usize, server: usize, servers: usize) -> Self {
-        EventSource { events, board, next: server, servers, teller: None }
+        EventSource { events, board, next: server, given: None, servers, teller: None }
     }
 
     /// With a ledger that shall know of the events.
@@ -161,13 +171,19 @@ impl EventSource {
 impl MessageSource for EventSource {
     fn next_message(&mut self, _now: Time) -> Option<Message> {
         // whoever asks again has begun to send what it was given before: that event has happened
-        if let (Some(teller), Some(last)) = (&self.teller, self.next.checked_sub(self.servers)) {
+        if let (Some(teller), Some(last)) = (&self.teller, self.given) {
             teller.tell(&self.events, last);
         }
-        let at = *self.events.times.get(self.next)?;
-        let message = Message { at, bytes: self.events.bytes(self.next, self.board), event: self.next as u64 };
-        self.next += self.servers;
-        Some(message)
+        loop {
+            let event = self.next;
+            let at = *self.events.times.get(event)?;
+            self.next += self.servers;
+            let bytes = self.events.bytes(event, self.board);
+            if bytes > 0 {
+                self.given = Some(event);
+                return Some(Message { at, bytes, event: event as u64 });
+            }
+        }
     }
 }
 
@@ -235,6 +251,23 @@ mod tests {
             }
         }
         assert_eq!(begun, [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    }
+
+    #[test]
+    fn a_board_sends_nothing_of_events_in_which_it_recorded_nothing() {
+        let table = "time_us,a,b\n1,10,0\n2,0,0\n3,0,20\n4,5,6\n5,0,0\n";
+        let recorded = RecordedEvents::from_csv(table).unwrap();
+        let times = recorded.times().to_vec();
+        let events = Rc::new(EventList { times, sizes: FragmentSizes::Recorded(recorded) });
+        let ledger = Ledger::shared(2);
+        let teller = EventTeller::new(Rc::clone(&ledger), 2);
+        let mut of_board = [0, 1].map(|board| EventSource::new(events.clone(), board, 0, 1).telling(teller.clone()));
+        let sent = of_board.each_mut().map(|source| {
+            let all = std::iter::from_fn(|| source.next_message(Time::ZERO));
+            all.map(|message| (message.event, message.bytes)).collect::<Vec<_>>()
+        });
+        assert_eq!(sent, [vec![(0, 10), (3, 5)], vec![(2, 20), (3, 6)]]);
+        assert_eq!(ledger.borrow().events.begun, 3, "those that have a fragment");
     }
 
     #[test]

@@ -38,11 +38,13 @@ pub enum RecordedError {
     Boards { boards: usize, modules: usize },
     #[error("there are no events in the table")]
     Empty,
+    #[error("no board sends a byte in any of the {events} events")]
+    Silent { events: usize },
 }
 
 impl RecordedEvents {
     /// Reads a table of comma-separated values: a header `time_us,board0,board1,...`, then for every event its time and
-    /// the bytes of each board.
+    /// the bytes of each board, 0 for a board that sends nothing of it (zero suppression).
     ///
     /// # Errors
     /// [`RecordedError`] names the first line that cannot be replayed.
@@ -68,6 +70,9 @@ impl RecordedEvents {
         }
         if events.times.is_empty() {
             return Err(RecordedError::Empty);
+        }
+        if events.bytes.iter().all(|bytes| *bytes == 0) {
+            return Err(RecordedError::Silent { events: events.times.len() });
         }
         Ok(events)
     }
@@ -112,7 +117,7 @@ impl RecordedEvents {
             return Err(RecordedError::Order { line, at, last });
         }
         for (board, word) in self.boards.iter().zip(&words[1..]) {
-            self.bytes.push(number(board, word, "bytes", 1, 1 << 31)? as u32);
+            self.bytes.push(number(board, word, "bytes", 0, 1 << 31)? as u32);
         }
         self.times.push(at);
         Ok(())
@@ -127,9 +132,15 @@ impl RecordedEvents {
         &self.times
     }
 
-    /// Bytes of a board's fragment.
+    /// Bytes of a board's fragment; 0: it has none.
     pub fn bytes(&self, event: usize, board: usize) -> u64 {
         u64::from(self.bytes[event * self.boards.len() + board])
+    }
+
+    /// How many boards have a fragment of an event.
+    pub fn fragments(&self, event: usize) -> u32 {
+        let boards = self.boards.len();
+        self.bytes[event * boards..][..boards].iter().filter(|bytes| **bytes > 0).count() as u32
     }
 }
 
@@ -143,6 +154,8 @@ mod tests {
         assert_eq!(events.boards(), ["board1", "board0"]);
         assert_eq!(events.times(), [Time::from_us(3), Time::from_us(7)]);
         assert_eq!((events.bytes(0, 1), events.bytes(1, 0)), (20, 30));
+        let sparse = RecordedEvents::from_csv("time_us,a,b,c\n1,0,7,0\n2,0,0,0\n3,1,1,1\n").unwrap();
+        assert_eq!([0, 1, 2].map(|event| sparse.fragments(event)), [1, 0, 3]);
     }
 
     /// Recorded camera events, as the repository holds them.
@@ -176,7 +189,7 @@ mod tests {
     #[test]
     fn tables_that_cannot_be_replayed_are_refused_with_the_line() {
         let cases = ["", "board0\n", "time_us\n", "time_us,a\n", "time_us,a\n1\n", "time_us,a\n1,x\n"];
-        let more = ["time_us,a\n1,0\n", "time_us,a\n2,5\n1,5\n", "time_s,a\n99999999999,5\n"];
+        let more = ["time_us,a\n1,-1\n", "time_us,a\n1,0\n", "time_us,a\n2,5\n1,5\n", "time_s,a\n99999999999,5\n"];
         let refuse = |text: &&str| RecordedEvents::from_csv(text).unwrap_err().to_string();
         let report: Vec<String> = cases.iter().chain(&more).map(refuse).collect();
         insta::assert_snapshot!(report.join("\n"));
