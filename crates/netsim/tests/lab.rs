@@ -25,6 +25,8 @@ fn file(path: &Path) -> io::Result<Vec<u8>> {
         Some("scenarios/config.txt") => "RATE_AI 7Mb/s\nRATE_HAI 8Mb/s\nFANCY 1\n",
         Some("damaged.npz") => "no archive",
         Some("twice.csv") => "time_us,board0,board0\n10,100,200\n",
+        Some("silent.csv") => "time_us,board0,board1\n10,0,0\n20,0,0\n",
+        Some("sparse.csv") => "time_us,board0,board1,board2\n10,9000,0,100\n20,0,0,0\n2000000,0,5,0\n",
         Some("scenarios/events.csv") => "time_us,board0,board2\n10,100,200\n20,300,400\n",
         _ => return Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
     };
@@ -184,6 +186,10 @@ fn mistakes_are_refused_with_place_key_value_and_what_is_allowed() {
         (STAR, &["trace.classes=true", "trace.metrics=queue_bytes"]),
         (STAR, &["triggers.rate=0Hz", "triggers.burst=4", "triggers.fragment=0B", "triggers.from=server0"]),
         (STAR, &["triggers.rate=1GHz"]),
+        (STAR, &["triggers.events=0", "triggers.start=2ms", "triggers.stop=1ms", "flow.0.to=[]"]),
+        (STAR, &["triggers.start=5s"]),
+        (STAR, &["switch.lossless=[]", "switch.weights=[-1, 0]", "run={ seed = 1.5 }"]),
+        (STAR, &["replay.file=silent.csv"]),
         (STAR, &["replay.file=none.csv"]),
         (STAR, &["replay.file=none.npz"]),
         (STAR, &["replay.file=damaged.npz"]),
@@ -263,6 +269,8 @@ fn what_is_allowed_but_hurts_is_a_warning() {
         (STAR, &["link.server.rate=400Gbps", "switch.buffer=1MB"]),
         (STAR, &["flow.0.rate=20Gbps", "trace.interval=1s", "switch.hysteresis=9KB"]),
         (STAR, &["flow.0.interval=1us", "flow.0.message=1MB", "switch.threshold=dynamic", "switch.xoff=20KB"]),
+        (STAR, &["triggers.rate=1Hz", "triggers.stop=1ns"]),
+        (STAR, &["replay.file=sparse.csv"]),
         (&ring, &[]),
         ("[topology]\nkind = \"ns3\"\nfile = \"topology.txt\"\nflows = \"flow.txt\"\nconfig = \"config.txt\"\n", &[]),
     ] {
@@ -272,6 +280,82 @@ fn what_is_allowed_but_hurts_is_a_warning() {
     }
     insta::assert_snapshot!(report);
     assert_eq!(parse(&ring, &["switch.pfc=false"]).unwrap().warnings, [], "without PFC there is no deadlock");
+}
+
+/// Two TCP flows beside the RC flows of the star.
+const MIXED: &str = "[topology]\nkind = \"star\"\n[cc]\ng = \"1/64\"\n[cc.qcn]\ngd = \"1/64\"\n[tcp]\nsack = false\n\
+    back_off = false\n[[flow]]\nsize = \"1MB\"\n[[flow]]\nprotocol = \"tcp\"\nfrom = \"board0\"\nsize = \"1MB\"\n";
+
+#[test]
+fn keys_without_effect_are_warned_of_with_the_reason() {
+    let mut report = String::new();
+    let direct = "[topology]\nkind = \"nodes\"\n[[topology.node]]\nname = \"a\"\n[[topology.node]]\nname = \"b\"\n\
+        [[topology.link]]\na = \"a\"\nb = \"b\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\nsize = \"1MB\"\n";
+    let off = format!(
+        "{STAR}[cc]\nlaw = \"off\"\nrate_ai = \"9Mbps\"\nclamp_target = false\n[switch]\necn = false\nkmin = \"9KB\"\n"
+    );
+    let dynamic = format!(
+        "{STAR}[switch]\nthreshold = \"dynamic\"\nxon = \"9KB\"\nalpha = 0.5\n[switch.at.switch]\npfc = false\n"
+    );
+    for (text, overrides) in [
+        (STAR, &["switch.alpha=0.5", "switch.hysteresis=9KB"][..]),
+        (STAR, &["switch.threshold=dynamic", "switch.alpha=0.5", "switch.xoff=90KB", "switch.xon=80KB"]),
+        (STAR, &["switch.pfc=false", "switch.xoff=90KB", "switch.lossless=[3]"]),
+        (STAR, &["switch.ecn=false", "switch.pmax=0.5", "cc.law=off", "switch.qcn.enabled=false", "switch.qcn.w=3"]),
+        (STAR, &["flow.0.tcp.sack=false", "tcp.mss=8960"]),
+        (
+            STAR,
+            &[
+                "flow.0.protocol=tcp",
+                "tcp.back_off=false",
+                "tcp.send_buffer=1MB",
+                "cc.g=1/64",
+                "flow.0.cc.rate_ai=9Mbps",
+            ],
+        ),
+        (STAR, &["flow.0.protocol=simple-tcp", "tcp.variant=bic", "flow.0.tcp.initial_window=4"]),
+        (STAR, &["cc.law=off", "cc.qcn.gd=1/64", "flow.0.cc.g=1/64"]),
+        (STAR, &["cc.g=1/64", "flow.0.cc.g=1/32"]),
+        (
+            STAR,
+            &[
+                "qp.consumer_slots=9",
+                "qp.rnr_delay=20us",
+                "link.at.board0-switch.reorder_by=3us",
+                "link.reorder_by=3us",
+            ],
+        ),
+        (STAR, &["trace.interval=0ps", "trace.metrics=jain", "capture.snap=99B"]),
+        (
+            "[topology]\nkind = \"star\"\n[[flow]]\nsize = \"1MB\"\n[[change]]\nlink = \"board0-switch\"\nloss = 1.0\n",
+            &["change.0.at=3s"],
+        ),
+        (direct, &["switch.kmin=9KB"]),
+        (&off, &[]),
+        (&dynamic, &[]),
+        (MIXED, &[]),
+    ] {
+        let warnings = parse(text, overrides).unwrap().warnings;
+        let lines: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        report += &format!("{overrides:?}\n{}\n\n", lines.join("\n"));
+    }
+    insta::assert_snapshot!(report);
+}
+
+#[test]
+fn keys_of_a_file_that_an_option_leaves_without_effect_are_not_warned_of() {
+    let text = format!(
+        "{STAR}[cc]\ng = \"1/64\"\n[cc.qcn]\ngd = \"1/64\"\n[switch]\nkmin = \"9KB\"\nxoff = \"90KB\"\nqcn = {{ w = 3 }}\n\
+         [link]\nreorder = 0.1\nreorder_by = \"2us\"\n[trace]\nmetrics = [\"jain\"]\n[qp]\nconsumer_rate = \"1Gbps\"\n"
+    );
+    let file = parse(&text, &[]).unwrap().warnings;
+    assert_eq!(file.iter().map(|problem| problem.key.as_str()).collect::<Vec<_>>(), ["cc.qcn.gd"]);
+    let off = ["cc.law=off", "switch.pfc=false", "switch.ecn=false", "switch.qcn.enabled=false", "link.reorder=0"];
+    assert_eq!(parse(&text, &[&off[..], &["trace.interval=0ps"]].concat()).unwrap().warnings, []);
+    let law = ["cc.law=qcn", "switch.threshold=dynamic"];
+    assert_eq!(parse(&text, &law).unwrap().warnings, [], "another law, another threshold");
+    let set = parse(&text, &[&off[..], &["switch.kmin=8KB"]].concat()).unwrap().warnings;
+    assert_eq!(set.iter().map(|problem| problem.key.as_str()).collect::<Vec<_>>(), ["switch.kmin"]);
 }
 
 #[test]

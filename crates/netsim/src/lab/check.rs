@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use penstock_cc::Law;
 
-use super::{LabScenario, Protocol, SenderKind, Workload};
+use super::{idle, LabScenario, Protocol, SenderKind, Workload};
 use crate::scenario::document::Document;
 use crate::scenario::Problem;
 use crate::topology::{find_buffer_cycle, Demand, Routes};
@@ -31,6 +31,8 @@ pub(super) fn scenario(scenario: &mut LabScenario, document: &Document, problems
     if problems.is_empty() {
         deadlock(scenario, &routes, document);
         warnings(scenario, document);
+        let mut idle = idle::warnings(scenario, document);
+        scenario.warnings.append(&mut idle);
     }
 }
 
@@ -121,7 +123,8 @@ fn deadlock(scenario: &mut LabScenario, routes: &Routes, document: &Document) {
 fn warnings(scenario: &mut LabScenario, document: &Document) {
     let marks = scenario.switches.iter().any(|switch| switch.params.ecn.iter().any(Option::is_some));
     let feedback = scenario.switches.iter().any(|switch| switch.params.qcn.is_some());
-    let uses = |law| scenario.flows.iter().any(|flow| flow.protocol == Protocol::Rc && flow.law == law);
+    let switched = !scenario.switches.is_empty();
+    let uses = |law| switched && scenario.flows.iter().any(|flow| flow.protocol == Protocol::Rc && flow.law == law);
     let mut warnings = Vec::new();
     if uses(Law::Dcqcn) && !marks {
         let message = "DCQCN will never hear of congestion while switch.ecn = false".to_owned();
@@ -136,6 +139,22 @@ fn warnings(scenario: &mut LabScenario, document: &Document) {
     if late > 0 {
         let message = format!("flows that begin at or after this time, and send nothing: {late}");
         warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));
+    }
+    let table = if document.find("replay").is_some() { "replay" } else { "triggers" };
+    match scenario.events.as_ref().map(|events| &events.times) {
+        Some(times) if times.is_empty() => {
+            let message = "no trigger comes before its stop: nothing is sent".to_owned();
+            warnings.push(document.problem(table, "", message));
+        }
+        Some(times) => {
+            let late = times.len() - times.partition_point(|at| *at < scenario.run.time_limit);
+            if late > 0 {
+                let message =
+                    format!("events at or after this time, of which nothing is sent: {late} of {}", times.len());
+                warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));
+            }
+        }
+        None => {}
     }
     let interval = scenario.trace.interval;
     if interval >= scenario.run.time_limit {

@@ -9,6 +9,7 @@
 
 mod build;
 mod check;
+mod idle;
 mod read;
 mod read_links;
 mod read_switch;

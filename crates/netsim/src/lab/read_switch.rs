@@ -155,6 +155,9 @@ impl Keys {
 
 fn classes(section: &mut Section, key: &str, default: &[u64]) -> Vec<u64> {
     let classes: Vec<u64> = section.list(key);
+    if section.is_empty_list(key) {
+        section.refuse(key, "allowed is one class or more; for none set pfc = false");
+    }
     if classes.iter().any(|class| *class > 7) {
         section.refuse(key, "allowed are classes from 0 to 7");
     }
@@ -399,17 +402,6 @@ impl OneSwitch<'_> {
             None => Headroom::OfLink { mtu: self.mtu },
         };
         let classes = self.lossless();
-        let (idle, of) = match keys.dynamic {
-            true => ([("xoff", keys.xoff), ("xon", keys.xon)], "static"),
-            false => ([("hysteresis", keys.hysteresis), ("", None)], "dynamic"),
-        };
-        for (key, size) in idle.into_iter().filter_map(|(key, size)| Some((key, size?))) {
-            notes.warn(
-                &self.key(key),
-                size,
-                format!("without effect at {}: it belongs to threshold = \"{of}\"", self.name),
-            );
-        }
         let threshold = match keys.dynamic {
             true => {
                 PfcThreshold::Dynamic { alpha: keys.alpha, hysteresis: keys.hysteresis.unwrap_or(ByteSize(2 * frame)) }

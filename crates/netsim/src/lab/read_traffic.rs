@@ -67,6 +67,9 @@ impl Traffic<'_> {
     /// The hosts of `from` or `to`; every host of the kind that `default` is a prefix of, if the key is absent.
     fn hosts(&self, section: &mut Section, key: &str, default: &str) -> Vec<usize> {
         let mut patterns: Vec<String> = section.list(key);
+        if section.is_empty_list(key) {
+            section.refuse(key, "allowed is at least one host");
+        }
         if !section.has(key) {
             patterns = vec![default.to_owned()];
             section.note_default(key, default);
@@ -223,6 +226,12 @@ impl Traffic<'_> {
         }
         if rate.0 == 0 {
             section.refuse("rate", "allowed is more than 0Hz");
+        }
+        if events == 0 {
+            section.refuse("events", "allowed is 1 and more; without the key there is no limit");
+        }
+        if stop <= start {
+            section.refuse("stop", format!("allowed is more than start, {start}"));
         }
         if !(1..=LONGEST).contains(&fragment) {
             section.refuse("fragment", "allowed is 1B to 2GiB, the longest RDMA message");

@@ -98,7 +98,8 @@ impl Document {
             Ok(value) => Source { name: "".into(), text }.value(value.get_ref()),
             Err(_) => Value::Text(text.to_owned()),
         };
-        let item = Item { value, text: text.to_owned(), origin: origin.clone() };
+        let mut item = Item { value, text: text.to_owned(), origin: origin.clone() };
+        item.come_from(&origin);
         match self.root.place(path.split('.'), item) {
             Ok(()) => Ok(()),
             Err(why) => refuse(&why),
@@ -144,6 +145,16 @@ impl Item {
             Value::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.item),
             Value::Array(items) => items.get(key.parse::<usize>().ok()?),
             _ => None,
+        }
+    }
+
+    /// Gives this and all that lies in it one origin.
+    fn come_from(&mut self, origin: &Origin) {
+        self.origin = origin.clone();
+        match &mut self.value {
+            Value::Table(entries) => entries.iter_mut().for_each(|entry| entry.item.come_from(origin)),
+            Value::Array(items) => items.iter_mut().for_each(|item| item.come_from(origin)),
+            _ => {}
         }
     }
 

@@ -211,6 +211,12 @@ impl<'a> Section<'a> {
         self.item.is_some_and(|item| item.get(key).is_some())
     }
 
+    /// Whether the key is a list without elements.
+    pub(crate) fn is_empty_list(&self, key: &str) -> bool {
+        let value = self.item.and_then(|item| item.get(key)).map(|item| &item.value);
+        matches!(value, Some(Value::Array(elements)) if elements.is_empty())
+    }
+
     /// A list of values; one value alone is a list of one. Empty if absent.
     pub(crate) fn list<T: FromItem + Display>(&mut self, key: &str) -> Vec<T> {
         let Some(item) = self.item(key) else { return Vec::new() };
