@@ -187,6 +187,17 @@ def test_a_last_acknowledgement_that_is_lost_is_asked_for_again_and_given(networ
     assert sums(received, "duplicate_request") > 0 and sum(b["local_ack_timeout_err"] for b in sent["boards"]) > 0
 
 
+def test_by_default_an_event_waits_for_a_packet_that_is_lost_twice(network):
+    # So slow that a lost packet is sent again by the ACK timer of 67 ms alone; one in a hundred is lost twice.
+    events, count = 60, 12
+    sender = network.send("--boards", count, "-n", events, "-l", 1000, "--rate", 10, "--loss", 0.1)
+    receiver = network.recv(*boards(count), "--first-event", 0, "--events", events)
+    received, sent = verified(receiver, sender)
+    builder = received["readout"]["builder"]
+    assert (builder["events_complete"], builder["events_incomplete"]) == (events, 0)
+    assert sum(board["local_ack_timeout_err"] for board in sent["boards"]) > 0.08 * events * count
+
+
 @pytest.mark.usefixtures("either_socket")
 @pytest.mark.parametrize("victim", ["receiver", "sender"])
 def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(network, victim):
@@ -228,6 +239,42 @@ def test_boards_that_open_by_themselves_are_served_and_sends_land_in_their_slots
         assert all(board["lives"] == 1 for board in sent["boards"])
         assert received["readout"]["builder"]["events_complete"] == 50
         assert sums(received, "rx_send_requests" if verb else "rx_write_requests") == 150
+
+
+def test_boards_that_are_killed_slow_nobody_down_and_are_waited_for_again_when_they_are_back(network, tmp_path):
+    rate, dead_s = 1500, 6
+    common = ("send", "--iface", "veth1", "--boards", 2, "-l", 1000, "--rate", rate, "--ack-timeout", 12, "--json")
+
+    def send(source: int, first_event: int = 0) -> subprocess.Popen:
+        here = ("--ip", first_board(source), "--first-source", source, "--first-event", first_event)
+        return network.start("b", *map(str, (network.binary, *common, *here)))
+
+    begun = time.monotonic()
+    staying, dying = send(0), send(2)
+    out = ("--out", tmp_path / "run", "--flush", 100)
+    receiver = network.recv(*boards(4), "--keep-alive", 100, "--event-timeout", 500, *out)
+    network.sees("12B7")
+    time.sleep(1.5)
+    dying.kill()
+    dying.wait()
+    time.sleep(dead_s)
+    # It begins again where the others are by now, as a board does that is triggered with them.
+    again = send(2, round(rate * (time.monotonic() - begun)))
+    time.sleep(4)
+    receiver.send_signal(signal.SIGINT)
+    result = ended(receiver)
+    for sender in (staying, again):
+        sender.send_signal(signal.SIGINT)
+        assert ended(sender).status == 0
+    report = result.json()
+    assert result.status == 1 and [board["lives"] for board in report["boards"]] == [1, 1, 2, 2], result
+    table = pq.read_table(tmp_path / "run", columns=["event_number", "complete", "missing"]).to_pydict()
+    complete, builder = table["complete"], report["readout"]["builder"]
+    assert table["event_number"] == list(range(len(complete))), "each event once, in order"
+    assert (complete.count(True), complete.count(False)) == (builder["events_complete"], builder["events_incomplete"])
+    # 64 slots every 500 ms, 128 events/s, would be all if each event waited for the dead.
+    assert table["missing"].count([2, 3]) > 1000 * dead_s, "the rate stays up"
+    assert all(complete[-1000:]), "they are waited for when they are back"
 
 
 FORGER = """

@@ -350,3 +350,83 @@ fn a_slow_source_is_waited_for_as_long_as_it_sends_and_one_that_stops_is_not() {
     drain(&mut builder, 460, &mut out);
     assert_eq!(told(&mut out), [(4, false), (5, false), (6, false), (7, false)], "it is dead, for all of them");
 }
+
+/// Numbers of the events that are handed out at `now_ps`, and whether they are complete.
+fn told_at(builder: &mut EventBuilder<u32>, now_ps: u64) -> Vec<(u64, bool)> {
+    let mut out = Vec::new();
+    drain(builder, now_ps, &mut out);
+    out.into_iter().map(|(event, complete, ..)| (event, complete)).collect()
+}
+
+#[test]
+fn a_source_that_is_lost_is_waited_for_once_and_again_when_it_is_back() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+    let send = |builder: &mut EventBuilder<u32>, now, event, sources: std::ops::Range<u16>| {
+        sources.for_each(|source| assert_eq!(builder.push(now, id(event, source), 0), Pushed::Accepted));
+        told_at(builder, now)
+    };
+    assert_eq!(send(&mut builder, 0, 0, 0..3), [(0, true)]);
+    builder.lost(20, 2);
+    builder.lost(90, 2);
+    assert_eq!(send(&mut builder, 90, 1, 0..2), [], "it may come back and send it");
+    assert_eq!((builder.poll_timeout(), told_at(&mut builder, 119)), (Some(120), vec![]));
+    assert_eq!(told_at(&mut builder, 120), [(1, false)]);
+    assert_eq!(send(&mut builder, 121, 2, 0..2), [(2, false)], "at once");
+    assert_eq!(send(&mut builder, 130, 3, 0..1), [], "source 1 is there");
+    assert_eq!(send(&mut builder, 140, 3, 1..2), [(3, false)]);
+    // What it sends of events that are over is late, and shows nothing.
+    assert_eq!(builder.push(141, id(3, 2), 0), Pushed::Stray(Stray::Late));
+    assert_eq!(send(&mut builder, 142, 4, 0..2), [(4, false)]);
+    builder.back(2);
+    assert_eq!(send(&mut builder, 150, 5, 0..2), []);
+    assert_eq!(send(&mut builder, 240, 5, 2..3), [(5, true)]);
+    let counters = builder.counters();
+    assert_eq!((counters.events_complete, counters.events_incomplete, counters.strays_late), (2, 4, 1));
+}
+
+#[test]
+fn a_source_that_is_lost_and_delivers_none_the_less_is_waited_for_from_there_on() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(2, 8) });
+    builder.lost(0, 1);
+    assert_eq!(builder.push(100, id(0, 0), 0), Pushed::Accepted);
+    assert_eq!(told_at(&mut builder, 100), [(0, false)]);
+    assert_eq!(builder.push(110, id(1, 1), 0), Pushed::Accepted);
+    assert_eq!(builder.push(110, id(1, 0), 0), Pushed::Accepted);
+    assert_eq!(told_at(&mut builder, 110), [(1, true)]);
+    assert_eq!(builder.push(120, id(2, 0), 0), Pushed::Accepted);
+    assert_eq!((told_at(&mut builder, 209), told_at(&mut builder, 210)), (vec![], vec![(2, false)]));
+}
+
+#[test]
+fn beside_a_source_that_is_gone_a_slow_one_is_waited_for_as_long_as_it_sends() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+    builder.lost(0, 2);
+    assert_eq!(told_at(&mut builder, 100), []);
+    for event in 0..8 {
+        assert_eq!(builder.push(100, id(event, 0), 0), Pushed::Accepted);
+    }
+    for event in 0..4 {
+        let now = 190 + 90 * event;
+        assert_eq!(told_at(&mut builder, now), [], "event {event}");
+        assert_eq!(builder.push(now, id(event, 1), 0), Pushed::Accepted);
+        assert_eq!(told_at(&mut builder, now), [(event, false)]);
+    }
+    assert_eq!(builder.poll_timeout(), Some(560));
+}
+
+#[test]
+fn sources_that_are_gone_are_those_of_any_word_of_bits() {
+    for sources in [1, 63, 64, 65, 128, 200] {
+        let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(sources, 8) });
+        let gone = |source: u16| source.is_multiple_of(3) || source == sources - 1;
+        (0..sources).filter(|source| gone(*source)).for_each(|source| builder.lost(0, source));
+        let there: Vec<u16> = (0..sources).filter(|source| !gone(*source)).collect();
+        assert_eq!(told_at(&mut builder, 100), [], "{sources} sources, of which nothing came");
+        for (k, source) in there.iter().enumerate() {
+            assert_eq!(told_at(&mut builder, 100), [], "{sources} sources, {k} came");
+            assert_eq!(builder.push(100, id(0, *source), 0), Pushed::Accepted);
+        }
+        let expected = if there.is_empty() { vec![] } else { vec![(0, false)] };
+        assert_eq!(told_at(&mut builder, 100), expected, "{sources} sources");
+    }
+}

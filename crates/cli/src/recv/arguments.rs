@@ -3,10 +3,11 @@
 //! Promise: what two options cannot mean together is refused by name.
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
-use super::options::{BackendName, GpuDirectChoice, NumaChoice, SocketName};
+use super::options::{BackendName, GpuDirectChoice, NumaChoice, SocketName, PS_PER_MS};
 use super::sink::Rows;
 use crate::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
+use penstock_readout::BuilderConfig;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -120,6 +121,10 @@ pub struct MemoryArguments {
     pub srq_copies: Option<u32>,
 }
 
+fn event_timeout_ms() -> u64 {
+    BuilderConfig::default().timeout_ps.div_ceil(PS_PER_MS)
+}
+
 /// When a run begins and ends, and how long events are waited for.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Run")]
@@ -142,8 +147,9 @@ pub struct RunArguments {
     /// Take no more after so many seconds, and end when the events that have begun are whole
     #[arg(short = 'D', long, value_name = "S")]
     pub seconds: Option<f64>,
-    /// Milliseconds for which an event waits for missing fragments
-    #[arg(long, default_value_t = 100, value_name = "MS")]
+    /// Milliseconds for which an event waits for missing fragments, and for boards whose connection is lost. Longer than
+    /// (retries + 1) times the boards' ACK timers; the default is that of 7 retries of 67 ms
+    #[arg(long, default_value_t = event_timeout_ms(), value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub event_timeout: u64,
     /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost asks again.
     /// Longer than the boards' ACK timers

@@ -77,7 +77,7 @@ pub struct Settings {
     pub session: SessionConfig,
 }
 
-const PS_PER_MS: u64 = 1_000_000_000;
+pub const PS_PER_MS: u64 = 1_000_000_000;
 
 impl Settings {
     pub fn read(arguments: &Arguments) -> Result<Settings, String> {
@@ -124,6 +124,7 @@ impl Settings {
                 mtu,
                 rnr_timer: RnrTimer::at_least(arguments.backend.rnr_timer),
                 cm: CmOpenerConfig { keep_alive_ps, ..CmOpenerConfig::default() },
+                bring_up_ps: u64::from(arguments.boards.bring_up) * 1000 * PS_PER_MS,
                 linger_ps: arguments.run.linger.saturating_mul(PS_PER_MS),
                 ..SessionConfig::default()
             },

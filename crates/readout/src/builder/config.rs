@@ -5,9 +5,11 @@
 
 use std::num::{NonZeroU16, NonZeroU64};
 
+use penstock_transport::RetryLimits;
 use serde::Serialize;
 
-/// What the builder expects. The default is one server, three boards, every event.
+/// What the builder expects. The default is one server, three boards, every event; an event waits for 537 ms, until a
+/// board with [`RetryLimits::default`] has delivered its fragment or its queue pair has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuilderConfig {
     /// Sources carry ids `0..sources`; an event with a fragment of each is complete.
@@ -20,11 +22,18 @@ pub struct BuilderConfig {
     /// to its credits can run ahead of it.
     pub window: usize,
     /// How long an event waits for its missing fragments, in ps: from its first one, or from when an event before it was
-    /// complete, if a source has sent nothing later: until then it was sending, in order.
+    /// complete, if a source has sent nothing later: until then it was sending, in order. A source whose connection has
+    /// been lost for that long is not waited for: see [`EventBuilder::lost`](super::EventBuilder::lost).
     pub timeout_ps: u64,
     /// Largest difference of a fragment's timestamp from that of the event, in ns. The event's is the median of its
     /// fragments', or that of the one that came first where there are only two.
     pub timestamp_window_ns: u64,
+}
+
+/// When a queue pair with these limits has delivered a packet or failed, however often the packet was lost: the ACK timer
+/// runs once for it and once for each retry. Without a timer nothing is sent again, so nothing is waited for.
+fn last_retry_ps(limits: RetryLimits) -> u64 {
+    limits.ack_timeout_ps().unwrap_or(0).saturating_mul(u64::from(limits.retry_cnt) + 1)
 }
 
 impl Default for BuilderConfig {
@@ -34,7 +43,7 @@ impl Default for BuilderConfig {
             first_event: 0,
             stride: NonZeroU64::MIN,
             window: 1024,
-            timeout_ps: 100_000_000_000,
+            timeout_ps: last_retry_ps(RetryLimits::default()),
             timestamp_window_ns: 1_000,
         }
     }

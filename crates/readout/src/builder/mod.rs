@@ -13,12 +13,14 @@
 //! | `sequence` | which event numbers are this server's, and their places 0, 1, 2... |
 //! | `window` | the fragments of the open events, and what their timestamps say |
 //! | `progress` | how far every source has come |
+//! | `absence` | whose connection is lost, and for how long |
 //! | `patience` | how long the head is waited for |
 //!
 //! Timestamps decide at the end: an event's time is the one that most of its fragments agree on, so one board whose
 //! clock is wrong spoils its own fragment and nobody else's. Time that leaps (a clock that was set, a machine that
 //! slept) times nothing out.
 
+mod absence;
 mod config;
 mod event;
 mod patience;
@@ -61,7 +63,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         EventBuilder {
             sequence: Sequence::new(config.first_event, config.stride),
             window: Window::new(config.window, sources),
-            progress: Progress::new(sources),
+            progress: Progress::new(sources, config.timeout_ps),
             patience: Patience::new(config.timeout_ps),
             head: 0,
             taken: 0,
@@ -102,6 +104,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         match self.window.put(seq, id.source, id.timestamp_ns, handle) {
             Put::Taken => {
                 self.progress.heard(id.source, seq + 1);
+                self.progress.absence.heard(id.source, now_ps);
                 self.counters.fragments_accepted += 1;
                 Pushed::Accepted
             }
@@ -115,6 +118,19 @@ impl<H: Copy + Default> EventBuilder<H> {
     /// send in order, so what lies before their latest fragment was here; how far back that can be the window bounds.
     pub fn reconnected(&mut self, source: u16) {
         self.progress.reconnected(source);
+    }
+
+    /// A source has no connection any more, and all that it had delivered was pushed. Events wait for it until it has been
+    /// away for the whole timeout, since it sends again what was not acknowledged if it connects again; from then on an
+    /// event that lacks such sources alone is handed out at once. May be said again and again.
+    pub fn lost(&mut self, now_ps: u64, source: u16) {
+        let now_ps = self.patience.step(now_ps);
+        self.progress.absence.lost(source, now_ps);
+    }
+
+    /// A source has a connection: events wait for it.
+    pub fn back(&mut self, source: u16) {
+        self.progress.absence.back(source);
     }
 
     /// The handle of an accepted fragment, as long as its event has not been handed out.
@@ -145,6 +161,9 @@ impl<H: Copy + Default> EventBuilder<H> {
             self.patience.completed();
         } else {
             self.counters.events_incomplete += 1;
+            if self.lacks_only_the_gone() {
+                self.patience.completed();
+            }
         }
         self.window.close(self.head);
         self.head += 1;
@@ -223,10 +242,11 @@ impl<H: Copy + Default> EventBuilder<H> {
     /// Place and number of the head if it is to be handed out now; its timestamps are then compared.
     fn due(&mut self, now_ps: u64) -> Option<(u64, u64)> {
         let now_ps = self.patience.step(now_ps);
+        self.progress.absence.step(now_ps);
         let waited = self.patience.is_over(now_ps, self.head, &self.progress);
         if !self.window.is_settled(self.head) {
             let is_whole = self.window.is_whole(self.head);
-            let is_given_up = self.open_events() > 0 && (self.flushing || waited);
+            let is_given_up = self.open_events() > 0 && (self.flushing || waited || self.lacks_only_the_gone());
             if !is_whole && !is_given_up {
                 return None;
             }
@@ -238,6 +258,11 @@ impl<H: Copy + Default> EventBuilder<H> {
             self.counters.strays_timestamp += rejected;
         }
         Some((self.head, self.next_event()))
+    }
+
+    /// Whether nothing that the head lacks can be waited for.
+    fn lacks_only_the_gone(&self) -> bool {
+        self.progress.absence.gone().is_some_and(|gone| self.window.is_whole_but(self.head, gone))
     }
 
     /// The place of a fragment's event, if that event can be open now.

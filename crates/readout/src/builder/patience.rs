@@ -65,7 +65,7 @@ impl Patience {
         self.gave_up = Some((head, self.asked_ps));
     }
 
-    /// An event was handed out whole.
+    /// An event was handed out whole, or but for sources that are gone.
     pub(super) fn completed(&mut self) {
         self.complete_ps = self.asked_ps;
     }
@@ -80,12 +80,13 @@ impl Patience {
         }
     }
 
-    /// When [`Self::is_over`] will say so, by the caller's clock.
+    /// When [`Self::is_over`] will say so, or a source is gone before, by the caller's clock.
     pub(super) fn ends_at(&self, head: u64, progress: &Progress) -> Option<u64> {
         let at = self.give_up_at()?;
         let is_behind = progress.is_any_behind(head);
         let at = if is_behind { at.max(self.complete_ps.saturating_add(self.timeout_ps)) } else { at };
-        Some(self.clock.outside(at))
+        // A source that is gone then may be the last one that is waited for.
+        Some(self.clock.outside(at.min(progress.absence.next_ps())))
     }
 
     fn give_up_at(&self) -> Option<u64> {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How far every source has come. Sources send in order of event: queue pairs keep it.
+//! How far every source has come, and whether it is there. Sources send in order of event: queue pairs keep it.
 //! Promise: what a source sends again over a new connection is known for what it is.
 //! Source: IBTA 9.5 (order within a queue pair).
+
+use super::absence::Absence;
 
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -9,12 +11,13 @@ pub(super) struct Progress {
     reached: Vec<u64>,
     /// By source: what `reached` was when it connected again.
     before: Vec<u64>,
+    pub(super) absence: Absence,
 }
 
 impl Progress {
-    pub(super) fn new(sources: u16) -> Progress {
-        let sources = usize::from(sources);
-        Progress { reached: vec![0; sources], before: vec![0; sources] }
+    pub(super) fn new(sources: u16, timeout_ps: u64) -> Progress {
+        let zeros = || vec![0; usize::from(sources)];
+        Progress { reached: zeros(), before: zeros(), absence: Absence::new(sources, timeout_ps) }
     }
 
     /// A fragment in front of the place `end` has come.
@@ -41,15 +44,21 @@ impl Progress {
         self.reached.get(usize::from(source)).is_some_and(|reached| *reached < end)
     }
 
-    /// Whether a source may still send the head's fragment: it has sent no later one.
+    /// Whether a source may still send the head's fragment: it is there and has sent no later one.
     pub(super) fn is_any_behind(&self, head: u64) -> bool {
-        self.reached.iter().any(|reached| *reached <= head)
+        self.there().any(|reached| reached <= head)
     }
 
     /// Whether a source has sent nothing from the head on, but something of the event that was given up or of a later
     /// one. One that has sent later fragments will not send the head's any more, and one that has been silent for longer
     /// was not held back.
     pub(super) fn is_any_held_back(&self, given_up: u64, head: u64) -> bool {
-        self.reached.iter().any(|&reached| (given_up + 1..=head).contains(&reached))
+        self.there().any(|reached| (given_up + 1..=head).contains(&reached))
+    }
+
+    /// How far the sources have come that are not gone.
+    fn there(&self) -> impl Iterator<Item = u64> + '_ {
+        let each = self.reached.iter().enumerate();
+        each.filter(|(source, _)| !self.absence.is_gone(*source)).map(|(_, reached)| *reached)
     }
 }

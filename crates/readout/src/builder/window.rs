@@ -85,6 +85,17 @@ impl<H: Copy + Default> Window<H> {
         event.open && usize::from(event.fragments) == self.sources
     }
 
+    /// Every source's fragment is here but those of the sources `gone`, as bits; there may be no other.
+    pub(super) fn is_whole_but(&self, seq: u64, gone: &[u64]) -> bool {
+        let row = self.row(seq);
+        let is_open = self.events[row].open;
+        let present = &self.present[row * self.words..][..self.words];
+        present.iter().zip(gone).enumerate().all(|(word, (&present, &gone))| {
+            let all = u64::MAX >> (64 - (self.sources - word * 64).min(64));
+            gone | if is_open { present } else { 0 } == all
+        })
+    }
+
     pub(super) fn is_settled(&self, seq: u64) -> bool {
         let event = self.events[self.row(seq)];
         event.open && event.settled

@@ -221,6 +221,14 @@ impl<S: EventSink> Receiver<S> {
         again
     }
 
+    /// Whether a board has a connection, as far as is known at `now_ps`: see [`EventBuilder::lost`].
+    pub fn set_connected(&mut self, now_ps: u64, board: u16, is_connected: bool) {
+        match is_connected {
+            true => self.builder.back(board),
+            false => self.builder.lost(now_ps, board),
+        }
+    }
+
     /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no fragment.
     pub fn event_in(&self, board: u16, slot: u32) -> Option<u64> {
         let slot = self.slots.ring(board)?.slot(slot)?;

@@ -235,7 +235,7 @@ impl<S: EventSink> CmHost for Core<S> {
     }
 
     fn ready(&mut self, entry: usize) {
-        self.boards[entry].up();
+        self.came_up(entry);
     }
 
     fn close(&mut self, entry: usize, failed: bool) {

@@ -25,6 +25,8 @@ pub(super) struct Core<S> {
     pub(super) mtu: Mtu,
     pub(super) rnr_timer: RnrTimer,
     pub(super) reopen_ps: u64,
+    /// Until then boards that have never come up are waited for.
+    pub(super) bring_up_ps: u64,
     /// All boards share one pool.
     pub(super) shared: bool,
     /// No receives are posted any more.
@@ -139,7 +141,7 @@ impl<S: EventSink> Core<S> {
                     self.boards[i].fail(now_ps, error.to_string());
                 }
             }
-            CmEvent::Open => self.boards[i].up(),
+            CmEvent::Open => self.came_up(i),
             CmEvent::Closed => self.boards[i].closed(now_ps, self.reopen_ps),
             CmEvent::Failed(failure) => {
                 listener.forget(i);
@@ -153,6 +155,21 @@ impl<S: EventSink> Core<S> {
         let peer = crate::backend::PeerQp { qpn: peer.qpn, psn: peer.psn, ip: peer.ip, mtu, rnr_timer };
         self.boards[i].used();
         self.backend.connect(i as u16, &peer)
+    }
+
+    /// A board may send.
+    pub(super) fn came_up(&mut self, i: usize) {
+        self.boards[i].up();
+        self.receiver.set_connected(self.now_ps, i as u16, true);
+    }
+
+    /// Tells the receiver of a board that is down and has nothing here that is not delivered.
+    fn tell_if_lost(&mut self, i: usize) {
+        let board = &self.boards[i];
+        let was_up = board.lives > 0 || self.now_ps >= self.bring_up_ps;
+        if was_up && !board.is_up() && !self.holds_back(i as u16) {
+            self.receiver.set_connected(self.now_ps, i as u16, false);
+        }
     }
 
     /// Opens what is due, ends what has failed.
@@ -169,6 +186,7 @@ impl<S: EventSink> Core<S> {
         if self.boards[i].is_due(now_ps) && self.fresh_qp(i)? {
             self.boards[i].open(now_ps);
         }
+        self.tell_if_lost(i);
         Ok(())
     }
 

@@ -59,6 +59,8 @@ pub struct SessionConfig {
     pub cm: CmOpenerConfig,
     /// Wait before a board that failed is opened again, ps.
     pub reopen_ps: u64,
+    /// How long events wait for a board that has not come up yet, ps; one that was up is waited for as long as an event.
+    pub bring_up_ps: u64,
     /// How long boards must have been silent at the end, ps: the last acknowledgement may be lost, and a board asks for
     /// it again when its ACK timer expires.
     pub linger_ps: u64,
@@ -66,7 +68,7 @@ pub struct SessionConfig {
 
 impl Default for SessionConfig {
     /// No boards; rings of 64 slots of 128 KiB, hybrid polling, MTU 4096, RNR after 0.64 ms, boards opened every second,
-    /// and 0.3 s of silence at the end (ACK timers of 268 ms, code 16).
+    /// waited for during 5 s, and 0.3 s of silence at the end (ACK timers of 268 ms, code 16).
     fn default() -> Self {
         let RingConfig { slots, slot_bytes, .. } = RingConfig::default();
         SessionConfig {
@@ -84,6 +86,7 @@ impl Default for SessionConfig {
             rnr_timer: RnrTimer::from_code(12),
             cm: CmOpenerConfig::default(),
             reopen_ps: 1000 * PS_PER_MS,
+            bring_up_ps: 5000 * PS_PER_MS,
             linger_ps: 300 * PS_PER_MS,
         }
     }
@@ -198,6 +201,7 @@ impl<S: EventSink> Session<S> {
             mtu,
             rnr_timer,
             reopen_ps,
+            bring_up_ps: config.bring_up_ps,
             shared,
             ending: false,
             completions: Vec::new(),
