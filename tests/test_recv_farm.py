@@ -4,14 +4,22 @@
 Promise checked: each event is stored by the server whose it is; those that a dead server had are named one by one.
 """
 
+import itertools
 import json
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from veth import ended, first_board
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tb/lib"))
+
+from source_model import prbs31_bytes
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -62,3 +70,40 @@ def test_a_server_that_dies_is_taken_out_at_an_announced_event_and_its_lost_even
     assert kept[0] == [*range(0, CHANGE, 2), *range(CHANGE, RUN)]
     assert kept[1] and all(event % 2 == 1 for event in kept[1])
     assert sorted([*kept[1], *lost[0]["numbers"]]) == list(range(1, CHANGE, 2)), "each of its events once"
+
+
+@pytest.mark.parametrize("payload", ["prbs", "counter"])
+def test_servers_that_share_a_run_verify_patterns_that_go_over_all_its_events(network, built, tmp_path, payload):
+    subprocess.run(["ip", "-n", f"{network.name}-s", "addr", "add", "10.77.0.2/16", "dev", "veth0"], check=True)
+    table = tmp_path / "servers.toml"
+    # Server 0 has them alone in between: its payloads follow each other there.
+    table.write_text("live = [0, 1]\n[[change]]\nfirst = 20\nlive = [0]\n[[change]]\nfirst = 31\nlive = [0, 1]\n")
+    events, length = 50, 701
+    numbers = [[n for n in range(events) if n % 2 == server or (20 <= n < 31 and server == 0)] for server in (0, 1)]
+    numbers[1] = [n for n in numbers[1] if not 20 <= n < 31]
+    running, out = [], [tmp_path / f"run{server}" for server in (0, 1)]
+    for server in (0, 1):
+        share = ("--servers", table, "--server", server)
+        here = ("--ip", f"10.77.0.{server + 1}", "--out", out[server], "--events", len(numbers[server]))
+        boards = [first_board(8 * server + k) for k in range(2)]
+        running.append(network.recv(*boards, *share, *here, "--payload", payload, "--event-timeout", 5000))
+        what = ("--ip", first_board(8 * server), "--boards", 2, "-n", events, "-l", length, "--payload", payload)
+        running.append(network.start("b", *map(str, (built / "penstock", "send", "--iface", "veth1", *what, *share))))
+    for process in running:
+        result = ended(process)
+        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
+    command = [built / "penstock", "check", "--servers", table, "--payload", payload, *out]
+    check = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert check.returncode == 0, check.stdout + check.stderr
+
+    # Together they have what one server would have: the sequence of each board without a gap.
+    stored = [pq.read_table(folder, columns=["event_number", "fragments"]).to_pydict() for folder in out]
+    assert [columns["event_number"] for columns in stored] == numbers
+    fragments = dict(pair for c in stored for pair in zip(c["event_number"], c["fragments"], strict=True))
+    for source in range(2):
+        sent = b"".join(fragments[event][source] for event in range(events))
+        if payload == "prbs":
+            assert sent == bytes(itertools.islice(prbs31_bytes(source + 1, True), events * length))
+        else:
+            words = np.arange(events * 88, dtype="<u8").reshape(events, 88)
+            assert sent == b"".join(row.tobytes()[:length] for row in words)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The messages of one front end: fragment header and payload, kept until they are acknowledged.
 //! Promise: message n is the same whenever it is sent again, over whichever connection.
-//! Source: `wire::fragment`; PRBS-31 and counter as the gateware's message source.
+//! Source: `wire::fragment`; PRBS-31 and counter as the gateware's message source: over all events of the run, whichever
+//! server they go to.
 
 use super::options::{PayloadName, Settings};
 use bytes::{Bytes, BytesMut};
@@ -14,6 +15,9 @@ use std::sync::Arc;
 
 /// 10 kHz, where no rate is given.
 const DEFAULT_INTERVAL_NS: u64 = 100_000;
+
+/// Of PRBS-31, in bits.
+const PRBS_PERIOD: u32 = (1 << 31) - 1;
 
 enum Kind {
     Prbs(Prbs31),
@@ -32,6 +36,8 @@ pub struct Messages {
     next_event: Option<u64>,
     share: Option<(Arc<Servers>, u16)>,
     length: usize,
+    /// The event whose payload the pattern has come to.
+    pattern_event: u64,
     /// Time from event to event: all front ends must give an event the same time.
     interval_ns: u64,
     /// Number of the first message in `held`.
@@ -66,6 +72,7 @@ impl Messages {
             next_event: None,
             share: settings.share.clone(),
             length,
+            pattern_event: first_event,
             interval_ns,
             first: 0,
             held: VecDeque::new(),
@@ -136,11 +143,28 @@ impl Messages {
         }
     }
 
+    /// So many events went to other servers, and their part of the pattern with them.
+    fn pass_over(&mut self, events: u64) {
+        match &mut self.kind {
+            Kind::Prbs(prbs) if events > 0 => {
+                // The sequence has as many bytes as bits, an odd number, before it begins again.
+                let bytes = u128::from(events) * self.length as u128 % u128::from(PRBS_PERIOD);
+                prbs.skip(bytes as u64);
+            }
+            Kind::Counter(count) => {
+                *count = count.wrapping_add(events.wrapping_mul(self.length.div_ceil(8) as u64));
+            }
+            Kind::Prbs(_) | Kind::Recorded(_) => {}
+        }
+    }
+
     fn make(&mut self, event: u64) -> Bytes {
         let timestamp_ns = event.wrapping_mul(self.interval_ns);
         if let Kind::Recorded(events) = &self.kind {
             return events.message(event, self.source, timestamp_ns);
         }
+        self.pass_over(event - self.pattern_event);
+        self.pattern_event = event + 1;
         let mut message = self.spare.pop().unwrap_or_default();
         message.resize(HEADER_LEN + self.length, 0);
         match &mut self.kind {
