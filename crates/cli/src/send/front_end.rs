@@ -235,7 +235,7 @@ impl FrontEnd {
         requester.handle_timeout(now);
         side.window.after(requester);
         let mut sent = 0;
-        while sent < BURST && link.has_room() && requester.can_transmit() {
+        while sent < BURST && link.has_room() && side.window.may_send() && requester.can_transmit() {
             if side.pacing.as_mut().is_some_and(|pacing| !pacing.may_start(now)) {
                 break;
             }
@@ -243,6 +243,7 @@ impl FrontEnd {
             if let Some(pacing) = &mut side.pacing {
                 pacing.started((packet.frame_len() + penstock_wire::WIRE_OVERHEAD) as u32);
             }
+            side.window.sent(packet.bth.opcode.position().is_end());
             link.queue(&packet);
             sent += 1;
         }
@@ -257,7 +258,11 @@ impl FrontEnd {
         let side = &self.side;
         let Some(requester) = side.requester.as_ref().filter(|_| side.ready) else { return u64::MAX };
         let timer = requester.next_timeout().unwrap_or(u64::MAX);
-        let pacer = side.pacing.as_ref().filter(|_| requester.can_transmit()).map_or(u64::MAX, Pacing::next_ps);
+        let pacer = side
+            .pacing
+            .as_ref()
+            .filter(|_| side.window.may_send() && requester.can_transmit())
+            .map_or(u64::MAX, Pacing::next_ps);
         timer.min(pacer).min(side.next_message_ps())
     }
 }
