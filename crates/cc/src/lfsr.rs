@@ -34,3 +34,16 @@ pub fn jittered(base: u32, jitter: u8, random: u8, half: bool) -> u32 {
     let length = if half { (product + 511) >> 9 } else { (product + 255) >> 8 };
     u32::try_from(length).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::jittered;
+
+    #[test]
+    fn lengths_are_rounded_up_whole_or_halved_and_stay_at_the_highest_value() {
+        assert_eq!(jittered(1, 1, 0, false), 1); // 255/256
+        assert_eq!(jittered(3, 0, 0, true), 2);
+        assert_eq!(jittered(u32::MAX, 127, 255, false), u32::MAX);
+        assert_eq!([jittered(1000, 0, 99, false), jittered(1000, 0, 99, true)], [1000, 500]);
+    }
+}

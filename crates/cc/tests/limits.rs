@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The corners of settings and of rules: what does not fit is refused with its value, what is just at a limit goes the
+//! way that the rule says, and no value of a register makes a division by zero.
+
+use penstock_cc::{
+    qcn_step, step, CcParams, DcqcnParams, DcqcnSettings, Flow, Happened, Law, Lfsr, ParamError, QcnCongestionPoint,
+    QcnMarking, QcnParams, QcnSettings, QcnState, Rate, RedMarker, State,
+};
+
+const CLOCK_HZ: u64 = 156_250_000;
+const VISIT: u32 = 16;
+const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, paused: false };
+
+#[test]
+fn rates_are_rounded_to_the_nearest_and_need_a_clock() {
+    assert_eq!(Rate::from_bits_per_second(1, 0), None);
+    // 156.25 MHz * 8 bit / 2^24 = 74.506 bit/s a step
+    assert_eq!(Rate(1).bits_per_second(CLOCK_HZ), 75);
+    assert_eq!(Rate::from_bits_per_second(37, CLOCK_HZ), Some(Rate(0)));
+    assert_eq!(Rate::from_bits_per_second(38, CLOCK_HZ), Some(Rate(1)));
+}
+
+#[test]
+fn each_dcqcn_setting_beyond_its_register_is_refused_with_its_value() {
+    let settings = DcqcnSettings::default();
+    let range = |name| Err(ParamError::Range { name, value: 16, low: 0, high: 15 });
+    assert_eq!(DcqcnSettings { g_shift: 16, ..settings }.at_clock(CLOCK_HZ), range("g_shift"));
+    assert_eq!(DcqcnSettings { stage_threshold: 16, ..settings }.at_clock(CLOCK_HZ), range("stage_threshold"));
+    let bytes = DcqcnSettings { byte_threshold: 1 << 32, ..settings }.at_clock(CLOCK_HZ);
+    assert_eq!(bytes, Err(ParamError::ByteThreshold { value: 1 << 32 }));
+}
+
+#[test]
+fn only_an_interval_of_zero_switches_a_timer_off() {
+    let interval = |ps| {
+        let settings = DcqcnSettings { increase_interval_ps: ps, ..DcqcnSettings::default() };
+        settings.at_clock(CLOCK_HZ).unwrap().increase_interval
+    };
+    assert_eq!([interval(0), interval(1), interval(6_400)], [0, 1, 1]);
+}
+
+#[test]
+fn each_qcn_setting_beyond_its_register_is_refused_with_its_value() {
+    let settings = QcnSettings::default();
+    for gd_shift in [0, 16] {
+        let refused = ParamError::Range { name: "gd_shift", value: gd_shift, low: 1, high: 15 };
+        assert_eq!(QcnSettings { gd_shift, ..settings }.at_clock(CLOCK_HZ), Err(refused));
+    }
+    let refused = ParamError::Range { name: "stage_threshold", value: 16, low: 0, high: 15 };
+    assert_eq!(QcnSettings { stage_threshold: 16, ..settings }.at_clock(CLOCK_HZ), Err(refused));
+    let upside_down = QcnSettings { rate_min_bps: 10_000_000_001 + 1_000, ..settings }.at_clock(CLOCK_HZ);
+    assert_eq!(upside_down, Err(ParamError::MinAboveLine { min: 10_000_001_001, line: 10_000_000_000 }));
+}
+
+#[test]
+fn marking_with_more_than_certainty_is_certainty() {
+    let red = RedMarker::new(0, 1_000_000, 2_000_000);
+    assert!(red.mark(500_000, (1 << 31) - 1));
+    assert!(!red.mark(500_000, 1 << 31));
+}
+
+#[test]
+fn a_seed_of_zero_still_draws() {
+    let mut lfsr = Lfsr::new(0, 0);
+    assert_ne!(lfsr, Lfsr(0));
+    let drawn: Vec<u8> = (0..64).map(|_| lfsr.draw()).collect();
+    assert!(drawn.iter().any(|byte| *byte != drawn[0]));
+}
+
+#[test]
+fn a_congestion_point_that_wants_an_empty_queue_answers_every_queue_at_its_samples() {
+    let mut switch = QcnCongestionPoint::new(QcnMarking { q_eq: 0, ..QcnMarking::default() }, 1, 0);
+    assert_eq!(switch.on_arrival(150_000, 0), None);
+    assert_eq!(switch.queue_at_sample(), 0);
+    let answer = (0..1_000).find_map(|_| switch.on_arrival(1_000, 4_000));
+    assert_eq!((answer, switch.queue_at_sample()), (Some(63), 4_000));
+}
+
+#[test]
+fn a_restart_forgets_the_count_and_a_change_of_law_does_not() {
+    let params = CcParams::default();
+    let mut flow = Flow::new(Law::Dcqcn, 0, &params);
+    flow.visit(Happened { cnp: true, ..NOTHING }, Law::Dcqcn, &params);
+    flow.visit(NOTHING, Law::Qcn, &params);
+    assert_eq!(flow.cnp_handled(), 1);
+    flow.restart(Law::Qcn, &params);
+    assert_eq!((flow.cnp_handled(), flow), (0, Flow::new(Law::Qcn, 0, &params)));
+}
+
+#[test]
+fn bytes_left_over_from_a_threshold_that_was_lowered_do_not_fire_in_a_row() {
+    let params = DcqcnParams { byte_threshold: 1_000, increase_interval: 0, ..DcqcnParams::default() };
+    let far_beyond = State { limited: true, bytes_sent: 5_000_000, ..State::idle(&params) };
+    let once = step(&far_beyond, NOTHING, &params).state;
+    assert_eq!((once.stage(), once.bytes_sent), (1, 0));
+    assert_eq!(step(&once, NOTHING, &params).state.stage(), 1);
+}
+
+#[test]
+fn a_cnp_in_the_cooldown_restarts_the_interval_of_alpha_and_holds_its_decay() {
+    let params = DcqcnParams { decrease_interval: 1_000, alpha_interval: 10 * VISIT, ..DcqcnParams::default() };
+    let start = State { limited: true, since_cut: 0, alpha_elapsed: 9 * VISIT, ..State::idle(&params) };
+    let cnp = step(&start, Happened { cnp: true, ..NOTHING }, &params);
+    assert!(cnp.cnp_ignored);
+    assert_eq!((cnp.state.alpha_full, cnp.state.alpha_elapsed), (start.alpha_full, 0));
+    let quiet = step(&start, NOTHING, &params).state;
+    assert!(quiet.alpha_full < start.alpha_full);
+    let next = step(&State { alpha_elapsed: 5 * VISIT, ..start }, Happened { cnp: true, ..NOTHING }, &params).state;
+    assert_eq!((next.alpha_full, next.alpha_elapsed), (start.alpha_full, 0));
+}
+
+#[test]
+fn a_released_limiter_draws_on_where_it_was() {
+    let params = QcnParams::default();
+    let drawn = Lfsr(0x1234_5678);
+    let released = QcnState { lfsr: drawn, cnp_handled: 3, ..QcnState::idle(&params, 5) };
+    let next = qcn_step(&released, NOTHING, &params).state;
+    assert_eq!((next.lfsr, next.cnp_handled), (drawn, 3));
+}
+
+#[test]
+fn a_target_of_exactly_ten_times_the_rate_is_not_divided() {
+    let params = QcnParams { byte_limit: 0, ..QcnParams::default() };
+    let target = |current: u32, target: u32| {
+        let (rate_current, rate_target) = (Rate(current), Rate(target));
+        let start =
+            QcnState { rate_current, rate_target, limited: true, timer_limit: VISIT, ..QcnState::idle(&params, 0) };
+        qcn_step(&start, NOTHING, &params).state.rate_target.0
+    };
+    assert_eq!(target(1 << 20, 10 << 20), 10 << 20);
+    assert_eq!(target((1 << 20) - 1, 10 << 20), (10 << 20) / 8);
+}
