@@ -86,7 +86,7 @@ def tcp_settings(variant: str, rtt_us: int, qcn: bool) -> tuple[str, ...]:
 
 
 def tcp(runs: list[Run]) -> Drawn:
-    """Queue length and throughput of TCP with and without QCN; the seed shows pictures, without numbers."""
+    """Queue length and throughput of TCP with and without QCN; the paper shows pictures, without numbers."""
     figure, axes = plt.subplots(len(runs), 2, sharex=True, figsize=(11, 14), layout="constrained")
     figure.suptitle("TCP through a link of 750 Mb/s: queue and throughput")
     compared = []

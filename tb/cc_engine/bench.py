@@ -42,7 +42,7 @@ PARAMS = [
     ("increase_interval", 32, 312_500),
     ("byte_threshold", 32, 0),
 ]
-# qcn_params_t likewise, the QCN seed's page
+# qcn_params_t likewise, the QCN hardware evaluation's page
 QCN_PARAMS = [
     ("gd_shift", 4, 7),
     ("stage_threshold", 4, 5),

@@ -8,7 +8,7 @@
 //!
 //! No clock, no random source, no floating point: time and random numbers are handed in.
 //! Sources: AdvCam section II and V; Zhu et al., "Congestion Control for Large-Scale RDMA
-//! Deployments", SIGCOMM 2015; IEEE 802.1Qau and the QCN seed.
+//! Deployments", SIGCOMM 2015; IEEE 802.1Qau and the QCN hardware evaluation.
 #![no_std]
 
 #[cfg(test)]

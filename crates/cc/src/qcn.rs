@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The QCN reaction point: one visit of one queue pair, equal to `rtl/cc/qcn_step.sv` to the bit.
 //!
-//! IEEE 802.1Qau; the QCN seed's parameters, its functions by name, and its list of what a paused
+//! IEEE 802.1Qau; the QCN hardware evaluation's parameters, its functions by name, and its list of what a paused
 //! reaction point does. Rounding: a cut removes `floor(R_C * G_d |F_b|)`, at most half; recovery goes
 //! to `ceil((R_C + R_T) / 2)`. A counter that expires starts at zero again, as in the pseudo-code.
 

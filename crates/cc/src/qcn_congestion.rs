@@ -3,7 +3,7 @@
 
 use crate::lfsr::{jittered, Lfsr};
 
-/// Settings of a congestion point; `Default` is the QCN seed's switch.
+/// Settings of a congestion point; `Default` is the QCN hardware evaluation's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QcnMarking {
     /// Q_eq, bytes: where the queue is to settle.

@@ -6,7 +6,7 @@ use crate::{ParamError, Rate};
 
 /// The parameters as the registers hold them: rates in Q8.24 bytes per cycle, periods in cycles.
 ///
-/// `Default` is the QCN seed's parameter page at 156.25 MHz, with a line of 10 Gb/s.
+/// `Default` is the QCN hardware evaluation's parameter page at 156.25 MHz, with a line of 10 Gb/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QcnParams {
     /// G_d = 2^-gd_shift, 1 ..= 15.
@@ -48,7 +48,7 @@ impl Default for QcnParams {
     }
 }
 
-/// The parameters in physical units; `Default` is the QCN seed's parameter page at 10 Gb/s.
+/// The parameters in physical units; `Default` is the QCN hardware evaluation's parameter page at 10 Gb/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QcnSettings {
     /// G_d = 2^-gd_shift, 1 ..= 15.

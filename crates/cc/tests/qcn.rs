@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! QCN does what the seed lists: reaction point, its behaviour while paused, congestion point.
+//! QCN does what its hardware evaluation lists: reaction point, its behaviour while paused, congestion point.
 
 use penstock_cc::{qcn_step, Happened, Lfsr, ParamError, QcnCongestionPoint, QcnMarking};
 use penstock_cc::{QcnParams, QcnSettings, QcnState, Rate};
@@ -9,7 +9,7 @@ const CLOCK_HZ: u64 = 125_000_000;
 const VISIT: u32 = 16;
 const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, paused: false };
 
-/// The seed's NICs: 1 Gb/s lines.
+/// The hardware evaluation's NICs: 1 Gb/s lines.
 fn at_1g() -> QcnParams {
     QcnSettings { rate_line_bps: 1_000_000_000, ..QcnSettings::default() }.at_clock(CLOCK_HZ).unwrap()
 }
@@ -35,7 +35,7 @@ fn next_stage(state: &mut QcnState, bytes: u32, params: &QcnParams) {
 }
 
 #[test]
-fn defaults_are_the_seeds_parameters() {
+fn defaults_are_the_parameters_of_the_hardware_evaluation() {
     assert_eq!(QcnSettings::default().at_clock(156_250_000).unwrap(), QcnParams::default());
     let refused = QcnSettings { jitter: 128, ..QcnSettings::default() }.at_clock(CLOCK_HZ).unwrap_err();
     assert_eq!(refused, ParamError::Range { name: "jitter", value: 128, low: 0, high: 127 });
@@ -157,7 +157,7 @@ fn a_paused_reaction_point_freezes_its_timer_and_still_obeys_feedback() {
 }
 
 #[test]
-fn recovery_from_the_hotspot_takes_the_seeds_179_ms() {
+fn recovery_from_the_hotspot_takes_the_papers_179_ms() {
     // 1 source, round trip 100 us: the hotspot has held it at 0.2 Gb/s; backlogged, it sends what it may.
     let params = at_1g();
     let times: Vec<f64> = (0..40)

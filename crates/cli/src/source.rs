@@ -39,7 +39,7 @@ impl MessageSource for BoardSource {
     fn take(&mut self) -> Option<Message> {
         let at_ps = self.next_time_ps()?;
         let event = self.next as u64;
-        // One message per fragment; the immediate names the slot (design section 2).
+        // One message per fragment; the immediate names the slot.
         let slot = (event % u64::from(self.ring.slots)) as u32;
         let message = Message {
             qp: self.qp,

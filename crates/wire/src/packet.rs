@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Any frame on a link: RoCEv2, TCP, MAC control, congestion notification, or bytes that are none of these.
 //! `frame_len` and `wire_len` cost nothing, so a simulator charges links without making bytes.
-//! Sources: design section 4 (frames); IEEE 802.3 clause 3.
+//! Source: IEEE 802.3 clause 3.
 
 use crate::cnm::{Cnm, ETHERTYPE_CN_TAG};
 use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The two ends of a TCP flow: a stack of `penstock_transport` behind a rate limiter, and the standard receiver.
 //! Promise: messages are written to the stream in order; each counts as delivered with its last byte.
-//! Source: CMS-TCP section 3 (simplified sender), the QCN seed (a reaction point in front of a TCP-capable NIC).
+//! Source: CMS-TCP section 3 (simplified sender), the QCN hardware evaluation (a reaction point in front of a
+//! TCP-capable NIC).
 
 use penstock_cc::{FlowState, Law};
 use penstock_transport::{

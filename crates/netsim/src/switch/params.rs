@@ -140,7 +140,7 @@ pub struct QcnPoints {
 }
 
 impl Default for QcnPoints {
-    /// All classes but that of the messages themselves, with the numbers of the QCN seed.
+    /// All classes but that of the messages themselves, with the numbers of the QCN hardware evaluation.
     fn default() -> Self {
         QcnPoints { classes: !(1 << SwitchParams::CNM_CLASS), marking: QcnMarking::default() }
     }

@@ -36,7 +36,7 @@ const fn mb(megabytes: u64) -> ByteSize {
 pub const SWITCH_PRESETS: [SwitchPreset; 7] = [
     SwitchPreset {
         name: "qcn-netfpga",
-        what: "the QCN seed's switch: NetFPGA, 4 ports of 1 Gb/s, QCN, pause at 130 KB, on at 110 KB",
+        what: "the QCN hardware evaluation's switch: NetFPGA, 4 ports of 1 Gb/s, QCN, pause at 130 KB, on at 110 KB",
         buffer: mb(4),
         source: "Kabbani, Yasuda, Prabhakar, QCN Hardware Evaluation",
     },
