@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every link between the pages of this repository leads to a file that is kept, and to a heading that is there.
+
+Anchors are made of headings as GitHub makes them: lower case, no punctuation, blanks as hyphens, numbered if repeated.
+"""
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+TRACKED = [Path(name) for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()]
+PLACES = set(TRACKED) | {folder for path in TRACKED for folder in path.parents}
+PAGES = [path for path in TRACKED if path.suffix == ".md"]
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    seen: Counter[str] = Counter()
+    found = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", prose(page), re.MULTILINE):
+        shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", shown).replace(" ", "-")
+        found.add(f"{name}-{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return found
+
+
+def broken(page: Path) -> list[str]:
+    """The links of a page that lead nowhere; those that leave the repository are not followed."""
+    lost = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (ROOT / page.parent / name).resolve().relative_to(ROOT.resolve()) if name else page
+        if target not in PLACES or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            lost.append(link)
+    return lost
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    assert broken(page) == []
