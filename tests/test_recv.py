@@ -175,6 +175,16 @@ def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_r
     assert proof.returncode == 0, proof.stdout
 
 
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_run(network, tmp_path):
+    # Root may write anywhere but on a file system that is read-only; the mount is this process's own.
+    script = 'mount -t tmpfs -o ro none "$0" && exec "$@"'
+    command = (network.binary, "recv", "--iface", "veth0", first_board(), "--seconds", "0.1", "--out", tmp_path)
+    result = ended(network.start("s", "sh", "-c", script, str(tmp_path), *map(str, command)))
+    assert (result.status, f"{tmp_path}: cannot be written to: Read-only file system" in result.stderr) == (2, True), (
+        result
+    )
+
+
 def test_a_last_acknowledgement_that_is_lost_is_asked_for_again_and_given(network):
     # A board that never hears that its last message was taken waits for ever for another server. So many boards that
     # one of them loses it whatever the order of frames (all but two in 10,000 times), and none spends its retries.

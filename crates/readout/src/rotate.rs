@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use nix::unistd::{access, AccessFlags};
 use parquet::errors::ParquetError;
 
 use crate::event_file::{Encoder, EventFile};
@@ -85,6 +86,8 @@ impl RunWriter {
             move |source| StoreError::Io { file, action, source }
         };
         std::fs::create_dir_all(&folder).map_err(fail("made"))?;
+        // Now, and not when the first event is there.
+        access(&folder, AccessFlags::W_OK | AccessFlags::X_OK).map_err(|error| fail("written to")(error.into()))?;
         let recovered = recover_folder(&folder)?;
         if !list(&folder, ".parquet.partial")?.is_empty() {
             return Err(StoreError::Locked { folder });

@@ -13,6 +13,7 @@ use penstock_wire::RnrTimer;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::io;
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -149,6 +150,10 @@ fn boards(arguments: &BoardArguments) -> Result<Vec<BoardSpec>, String> {
             twice.name
         ));
     }
+    let is_host = |ip: &Ipv4Addr| !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast());
+    if let Some(board) = boards.iter().find(|board| !is_host(&board.ip)) {
+        return Err(format!("{}: {} is no address of one board", board.name, board.ip));
+    }
     match boards.len() {
         0 => Err("no boards: name their addresses, or a file of boards by --file".to_owned()),
         1..=65535 => Ok(boards),
@@ -262,6 +267,14 @@ mod tests {
         assert_eq!(read("10.0.0.2 10.0.0.3").unwrap().session.boards.len(), 2);
         let told = refusal("10.0.0.2 10.0.0.3 10.0.0.2");
         assert!(told.starts_with("10.0.0.2 is there twice"), "{told}");
+    }
+
+    #[test]
+    fn an_address_that_is_no_boards_is_refused() {
+        for ip in ["0.0.0.0", "224.0.0.1", "239.255.255.255", "255.255.255.255"] {
+            let told = refusal(&format!("10.0.0.2 {ip}"));
+            assert_eq!(told, format!("{ip}: {ip} is no address of one board"));
+        }
     }
 
     #[test]
