@@ -344,6 +344,23 @@ def test_boards_whose_ring_has_other_slots_are_a_fault_that_is_said_once(network
     assert result.stderr.count("message refused") == 2 == result.stderr.count("do both ends have the same slots?")
 
 
+def test_a_board_with_a_longer_path_mtu_is_a_fault_that_names_it(network):
+    sender = network.send("--boards", 1, "-l", 3000, "--rate", 300)
+    result = ended(network.recv(first_board(), "--seconds", 1.5, "--mtu", 1024))
+    sender.send_signal(signal.SIGINT)
+    assert result.status == 1 and "is its path MTU no longer than ours (--mtu)?" in result.json()["faults"][0]
+
+
+def test_files_of_an_earlier_run_are_told_of(network, tmp_path):
+    said = []
+    for first in 0, 3:
+        sender = network.send("--boards", 1, "-n", 3, "--first-event", first)
+        receiver = network.recv(first_board(), "--events", 3, "--out", tmp_path / "run", *PATIENT)
+        said.append("event files of an earlier run (1) are there" in ended(receiver).stderr)
+        ended(sender)
+    assert said == [False, True]
+
+
 def test_an_interface_too_small_for_the_packets_is_warned_of(network):
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", "mtu", "1500"], check=True)
     said = ended(network.recv(first_board(), "--seconds", 0.1)).stderr
@@ -453,7 +470,12 @@ def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
         (["recv", "10.0.0.2", "--iface", "lo", "--numa", "77"], "no NUMA node 77; it has: "),
         (["recv", "10.0.0.2", "--iface", "lo", "--numa", "nic"], "lo does not say at which NUMA node it is"),
         (["send", "--iface", "lo", "--ip", "127.0.0.1", "-l", "200000"], "must fit"),
+        (["recv", "--iface", "lo", "--file", "/dev/null"], "/dev/null: there is no [[board]] in it"),
         (["send", "--iface", "lo", "--ip", "127.0.0.1", "--loss", "2"], "--loss 2: allowed"),
+        (
+            ["send", "--iface", "lo", "--ip", "127.0.0.1", "--first-event", str(2**64 - 20), "-n", "40"],
+            f"--first-event {2**64 - 20}: 40 events from there on go beyond",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_value_and_what_to_do(built, options, message):

@@ -51,6 +51,7 @@ pub struct RunWriter {
     folder: PathBuf,
     options: RunOptions,
     recovered: Vec<Recovered>,
+    found: usize,
     rows: Rows,
     /// When the first of `rows` came.
     rows_since_ps: Option<u64>,
@@ -93,8 +94,8 @@ impl RunWriter {
             return Err(StoreError::Locked { folder });
         }
         let options = RunOptions { writer: options.writer.checked(), ..options };
-        let numbers = list(&folder, ".parquet")?.into_iter().filter_map(|path| number_of(&path));
-        let next = numbers.max().map_or(0, |last| last + 1);
+        let numbers: Vec<_> = list(&folder, ".parquet")?.into_iter().filter_map(|path| number_of(&path)).collect();
+        let next = numbers.iter().max().map_or(0, |last| last + 1);
         let encoder =
             Encoder::new(&options.writer).map_err(|source| StoreError::Parquet { file: folder.clone(), source })?;
         let (file_bytes, sync_row_groups) = (options.file_bytes, options.writer.sync_row_groups);
@@ -115,12 +116,19 @@ impl RunWriter {
             folder,
             options,
             recovered,
+            found: numbers.len(),
             rows_since_ps: None,
             file_since_ps: None,
             now_ps: 0,
             not_before_ps: 0,
             behind,
         })
+    }
+
+    /// Files that were in the folder when it was opened, those recovered then included: of a run that goes on, or of
+    /// another one.
+    pub fn found(&self) -> usize {
+        self.found
     }
 
     /// What was recovered when the folder was opened.

@@ -268,6 +268,8 @@ impl Listener {
             Listener::Tcp(listener) => {
                 let (stream, _): (TcpStream, _) = listener.accept()?;
                 stream.set_nonblocking(false)?;
+                // Events go out as they are built, not when the one before has been acknowledged.
+                stream.set_nodelay(true)?;
                 stream.set_write_timeout(Some(patience))?;
                 Ok(Box::new(stream))
             }

@@ -140,6 +140,7 @@ fn a_run_goes_on_behind_what_was_recovered() {
 
     let mut run = RunWriter::open(folder.path(), RunOptions::default()).unwrap();
     assert_eq!(run.recovered().iter().map(|file| file.rows).collect::<Vec<_>>(), [3]);
+    assert_eq!(run.found(), 1);
     store_run(&mut run, 7);
     run.close().unwrap();
     assert_eq!(events(&folder.path().join("events-000004.parquet")), [0, 1, 2]);

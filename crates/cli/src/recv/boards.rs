@@ -16,6 +16,7 @@ pub struct Boards {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
+    #[serde(default)]
     board: Vec<Entry>,
 }
 
@@ -39,6 +40,9 @@ pub fn read_boards(file: &Path, opens: Opens) -> Result<Boards, String> {
     let fail = |what: &dyn std::fmt::Display| format!("{}: {what}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| fail(&error))?;
     let document: Document = toml::from_str(&text).map_err(|error| fail(&error))?;
+    if document.board.is_empty() {
+        return Err(fail(&"there is no [[board]] in it"));
+    }
     let mut boards: Vec<BoardSpec> = Vec::new();
     for entry in document.board {
         if entry.count == 0 {

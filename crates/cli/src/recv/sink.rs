@@ -34,7 +34,16 @@ impl Sink {
     pub fn open(arguments: &Arguments, boards: usize, gpu: Option<gpu::Opened>) -> Result<Sink, String> {
         let told = |error: StoreError| error.to_string();
         let mut sink = match &arguments.storage.out {
-            Some(folder) => Sink::of(RunWriter::open(folder, run_options(arguments)).map_err(told)?),
+            Some(folder) => {
+                let writer = RunWriter::open(folder, run_options(arguments)).map_err(told)?;
+                if writer.found() > 0 {
+                    let (folder, found) = (folder.display(), writer.found());
+                    eprintln!(
+                        "{folder}: event files of an earlier run ({found}) are there; those of this run are added"
+                    );
+                }
+                Sink::of(writer)
+            }
             None => Sink::of(Discard::default()),
         };
         if let Some(at) = &arguments.serving.serve {

@@ -96,8 +96,18 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     let never_up = report.boards.iter().filter(|board| board.lives == 0 && board.messages == 0).collect();
     let mut faults: Vec<String> =
         alike(never_up).into_iter().map(|(names, why)| format!("{names} never came up: {why}")).collect();
-    let fruitless = report.boards.iter().filter(|board| board.lives > 1 && board.messages == 0);
-    faults.extend(fruitless.map(|board| format!("{} came up {} times and sent nothing", called(board), board.lives)));
+    // One that came up once and has not failed may have had nothing to send.
+    let fruitless = |board: &&BoardReport| match board.lives {
+        0 => false,
+        1 => board.messages == 0 && board.trouble.is_some(),
+        _ => board.messages == 0,
+    };
+    faults.extend(report.boards.iter().filter(fruitless).map(|board| {
+        let times = if board.lives == 1 { "once".to_owned() } else { format!("{} times", board.lives) };
+        let trouble = board.trouble.as_ref().map_or(String::new(), |_| format!(": {}", why(board)));
+        let hint = "is its path MTU no longer than ours (--mtu)?";
+        format!("{} came up {times} and sent nothing{trouble}; {hint}", called(board))
+    }));
     let mut count = |n: u64, what: &str| {
         if n > 0 {
             faults.push(format!("{n} {what}"));

@@ -113,6 +113,7 @@ impl Settings {
             linger_ps: a.boards.linger.saturating_mul(super::PS_PER_MS),
         };
         settings.check_slots()?;
+        settings.check_events()?;
         Ok(settings)
     }
 
@@ -133,6 +134,16 @@ impl Settings {
             ));
         }
         Ok(())
+    }
+
+    fn check_events(&self) -> Result<(), String> {
+        let Settings { events, first_event, .. } = self;
+        match first_event.checked_add((*events).max(1)) {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "--first-event {first_event}: {events} events from there on go beyond 2^64 - 2, the last that there is"
+            )),
+        }
     }
 }
 
