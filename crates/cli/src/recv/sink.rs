@@ -5,6 +5,7 @@
 use super::arguments::Arguments;
 use super::gpu;
 use super::options::not_listening;
+use crate::screen::say;
 use penstock_readout::{
     Discard, Event, EventSink, RunOptions, RunWriter, ServeAt, ServeOptions, Serving, SlowConsumer, StoreError, Table,
     WriterOptions,
