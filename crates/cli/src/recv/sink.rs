@@ -39,9 +39,9 @@ impl Sink {
                 let writer = RunWriter::open(folder, run_options(arguments)).map_err(told)?;
                 if writer.found() > 0 {
                     let (folder, found) = (folder.display(), writer.found());
-                    eprintln!(
+                    say(format_args!(
                         "{folder}: event files of an earlier run ({found}) are there; those of this run are added"
-                    );
+                    ));
                 }
                 Sink::of(writer)
             }
