@@ -3,14 +3,15 @@
 //! Promise checked: results are the processor's to the bit, in order, none lost; memory is bounded and boards wait; a GPU that
 //! fails costs its own results and nothing else. What this cannot show is that a real driver behaves so: docs/readout.md.
 
+#[path = "gpu/kept.rs"]
+mod kept;
 #[path = "gpu/standin.rs"]
 mod standin;
 
 use std::num::NonZeroU16;
-use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
 
 use bytes::Bytes;
+use kept::{Kept, EVENTS};
 use penstock_readout::gpu::{prove, BatchSize, Gpu, GpuConfig, GpuError, GpuReport, GpuWork, OnGpu};
 use penstock_readout::*;
 use penstock_transport::Memory;
@@ -25,32 +26,9 @@ const SLOT_BYTES: u32 = 16 * 1024;
 const PRBS: Pattern = Pattern::Prbs31 { invert: true };
 const PATIENCE_PS: u64 = 1_000_000;
 
-static EVENTS: LazyLock<Dataset> = LazyLock::new(|| {
-    Dataset::load(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/lst1_run2008/modules.npz")).unwrap()
-});
-
 fn config(bytes: usize) -> GpuConfig {
     let batch = BatchSize::holding(BOARDS.into(), SLOT_BYTES as usize, bytes);
     GpuConfig { batch, batches: 2, patience_ps: PATIENCE_PS }
-}
-
-/// Number, and payloads by source.
-type Stored = (u64, Vec<Vec<u8>>);
-
-/// A sink that others may look into.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Stored>>>);
-
-impl EventSink for Kept {
-    fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
-        let payloads = event.fragments.iter().map(|fragment| fragment.payload.to_vec()).collect();
-        self.0.lock().unwrap().push((event.number, payloads));
-        Ok(())
-    }
-
-    fn close(&mut self) -> Result<(), StoreError> {
-        Ok(())
-    }
 }
 
 impl Kept {

@@ -4,6 +4,8 @@
 //! Promise checked: events are what was sent to the byte; what nobody wants on the host stays on the device; no slot is
 //! written again while it is read; what a GPU takes with it is said. The way through a real RDMA stack is in tests/softroce.
 
+#[path = "gpu/kept.rs"]
+mod kept;
 #[path = "gpu/standin.rs"]
 mod standin;
 
@@ -12,9 +14,9 @@ use std::fs::File;
 use std::io;
 use std::num::NonZeroU16;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 
+use kept::{Kept, EVENTS};
 use penstock_readout::backend::*;
 use penstock_readout::gpu::{BatchSize, DirectError, DmaBuf, Gpu, GpuConfig, GpuWork, OnGpu, Visibility};
 use penstock_readout::Found as Seen;
@@ -30,10 +32,6 @@ const IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const BOARDS: u16 = 3;
 const SLOTS: u32 = 6;
 const SLOT_BYTES: u32 = 16 * 1024;
-
-static EVENTS: LazyLock<Dataset> = LazyLock::new(|| {
-    Dataset::load(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/lst1_run2008/modules.npz")).unwrap()
-});
 
 /// A board's queue pair: the dma-buf, receives that are posted, and the slot of its next WRITE.
 struct Qp {
@@ -150,25 +148,6 @@ impl WritesDevice for Nic {
 
     fn share_receives_on(&mut self, _pool: &PoolSpec, _memory: &Arc<DmaBuf>) -> Result<u64, BackendError> {
         Err(BackendError::NoPool)
-    }
-}
-
-/// Number, and payloads by source.
-type Stored = (u64, Vec<Vec<u8>>);
-
-/// A sink that others may look into.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Stored>>>);
-
-impl EventSink for Kept {
-    fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
-        let payloads = event.fragments.iter().map(|fragment| fragment.payload.to_vec()).collect();
-        self.0.lock().unwrap().push((event.number, payloads));
-        Ok(())
-    }
-
-    fn close(&mut self) -> Result<(), StoreError> {
-        Ok(())
     }
 }
 

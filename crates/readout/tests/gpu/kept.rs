@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What both tests of a GPU store: recorded camera events, into a sink that they may look into.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use penstock_readout::{Dataset, Event, EventSink, StoreError};
+
+pub static EVENTS: LazyLock<Dataset> = LazyLock::new(|| {
+    Dataset::load(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/lst1_run2008/modules.npz")).unwrap()
+});
+
+/// Number, and payloads by source.
+pub type Stored = (u64, Vec<Vec<u8>>);
+
+/// A sink that others may look into.
+#[derive(Clone, Default)]
+pub struct Kept(pub Arc<Mutex<Vec<Stored>>>);
+
+impl EventSink for Kept {
+    fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
+        let payloads = event.fragments.iter().map(|fragment| fragment.payload.to_vec()).collect();
+        self.0.lock().unwrap().push((event.number, payloads));
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
