@@ -54,10 +54,9 @@ def run(machine: Machine, penstock: Path, case: BoardCase) -> BoardRun:
         **case.sink,
     }
     machine.check(f"arp -s {HOST_IP} {HOST_MAC}; rm -f /tmp/ring*")
-    machine.host_socket.unlink(missing_ok=True)
     machine.start("sink", f"verbs_sink '{json.dumps(plan)}'")
     end = json.loads(machine.check("job line sink 1 20"))["qps"][0]
-    command = [str(penstock), "board", "--unix", f"{machine.host_socket},{machine.vm_socket}"]
+    command = [str(penstock), "board", "--unix", ",".join(machine.ethernet())]
     command += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--peer-ip", qemu.ADDRESS, "--peer-mac", qemu.MAC]
     command += ["--connect", f"qpn={end['qpn']},psn={PSN},rkey={end['rkey']},va={end['base']}"]
     command += ["--prbs", f"{case.length}x{case.messages}", "--slots", str(case.slots)]

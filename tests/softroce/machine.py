@@ -49,7 +49,7 @@ class Image:
 
 
 class Machine:
-    """One machine in a folder of its own under /tmp. `vm_socket` takes frames for it, its own go to `host_socket`."""
+    """One machine in a folder of its own under /tmp."""
 
     def __init__(self, image: Image, *, cold: bool = False) -> None:
         self._image = image
@@ -77,13 +77,14 @@ class Machine:
             ) from error
         self.ready_s = time.monotonic() - started
 
-    @property
-    def vm_socket(self) -> Path:
-        return self.folder / "vm.sock"
+    def ethernet(self) -> tuple[str, str]:
+        """The sockets of its Ethernet for one process to join: the one to bind, and the one that takes frames for it.
 
-    @property
-    def host_socket(self) -> Path:
-        return self.folder / "host.sock"
+        The first is free: one that whoever joined before has left is removed.
+        """
+        host = self.folder / "host.sock"
+        host.unlink(missing_ok=True)
+        return str(host), str(self.folder / "vm.sock")
 
     def last_step(self) -> str:
         """The last step that the machine's first process has named on the console."""
@@ -200,6 +201,7 @@ class Machine:
 def frames(machine: Machine) -> socket.socket:
     """The host's end of the machine's Ethernet: one datagram a frame, without FCS."""
     end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    end.bind(str(machine.host_socket))
-    end.connect(str(machine.vm_socket))
+    local, remote = machine.ethernet()
+    end.bind(local)
+    end.connect(remote)
     return end

@@ -88,8 +88,7 @@ def costs(target: Path) -> tuple[float, list[Cost]]:
         try:
             machine.check("ip route add 10.77.1.0/24 dev eth0")
             network.make(BOARDS, ip=None)
-            ends = (str(machine.host_socket), str(machine.vm_socket))
-            relay = network.start("s", sys.executable, str(HERE / "relay.py"), "veth0", *ends)
+            relay = network.start("s", sys.executable, str(HERE / "relay.py"), "veth0", *machine.ethernet())
             if relay.stdout.readline() != "joined\n":
                 sys.exit(f"polling: no relay: {relay.stderr.read()}")
             way = way_us(network)

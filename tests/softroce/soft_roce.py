@@ -40,12 +40,10 @@ def machine(image: Image) -> Iterator[Machine]:
 def joined(namespaces: None, machine: Machine, built: Path, tmp_path: Path) -> Iterator[Network]:
     """Addresses for so many boards in a namespace that is joined to the machine's Ethernet."""
     network = Network(built / "penstock", tmp_path / "state")
-    machine.host_socket.unlink(missing_ok=True)
     machine.check("ip route add 10.77.1.0/24 dev eth0")
     try:
         network.make(BOARDS, ip=None)
-        ends = (str(machine.host_socket), str(machine.vm_socket))
-        relay = network.start("s", sys.executable, str(RELAY), "veth0", *ends)
+        relay = network.start("s", sys.executable, str(RELAY), "veth0", *machine.ethernet())
         assert relay.stdout.readline() == "joined\n", relay.stderr.read()
         yield network
     finally:

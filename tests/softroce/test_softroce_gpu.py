@@ -44,8 +44,7 @@ def configure(machine: Machine, *lines: str) -> None:
 def board(machine: Machine, built: Path, *options: str) -> Iterator[subprocess.Popen]:
     """The gateware with a part of the recorded events, WRITE WITH IMMEDIATE unless told otherwise."""
     machine.check(f"arp -d {HOST_IP} 2>/dev/null; true")
-    machine.host_socket.unlink(missing_ok=True)
-    command = [built / "penstock", "board", "--unix", f"{machine.host_socket},{machine.vm_socket}"]
+    command = [built / "penstock", "board", "--unix", ",".join(machine.ethernet())]
     command += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--slots", "8", "--slot-size", SLOT]
     command += ["--share", f"0/{SHARE}", "--data", DATA, "--wall", "90", "--json", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sender:

@@ -39,17 +39,13 @@ def test_a_big_output_comes_whole(machine):
 
 
 def test_frames_cross_the_sockets_both_ways(machine):
-    end = frames(machine)
-    try:
+    with frames(machine) as end:
         end.settimeout(10)
         arp = bytes.fromhex("0806 0001 0800 06 04 0001 52540077ff02 0a4d0002 000000000000 0a4d0001")
         end.send(b"\xff" * 6 + bytes.fromhex("52540077ff02") + arp + bytes(18))
         while (reply := end.recv(9000))[12:14] != b"\x08\x06" or reply[:6] == b"\xff" * 6:
             pass
         assert reply[22:28] == bytes.fromhex(qemu.MAC.replace(":", ""))
-    finally:
-        end.close()
-        machine.host_socket.unlink()
 
 
 def test_a_machine_that_does_not_come_up_names_the_last_step_that_worked(image, tmp_path):

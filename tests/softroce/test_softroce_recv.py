@@ -23,8 +23,7 @@ DATA = Path(__file__).resolve().parents[2] / "data/lst1_run2008/modules.npz"
 )
 def test_camera_events_of_the_gateware_are_built_and_checked_by_the_receiver(machine, built, poll, verb, memory):
     machine.check(f"arp -d {HOST_IP} 2>/dev/null; true")  # the gateware answers ARP
-    machine.host_socket.unlink(missing_ok=True)
-    board = [built / "penstock", "board", "--unix", f"{machine.host_socket},{machine.vm_socket}"]
+    board = [built / "penstock", "board", "--unix", ",".join(machine.ethernet())]
     board += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--slots", "8", "--slot-size", SLOT, "--verb", verb]
     board += ["--events", str(EVENTS), "--share", "0/3", "--data", DATA, "--wall", "60", "--json"]
     receive = f"penstock recv --backend verbs --device rxe0 {HOST_IP} --events {EVENTS} --poll {poll} --state none"

@@ -153,7 +153,6 @@ def test_a_queue_pair_opens_and_closes_a_hundred_times(machine, built, tmp_path)
     payload = tmp_path / "payload"
     payload.write_bytes(bytes(3000))
     machine.check(f"arp -s {HOST_IP} {HOST_MAC}")
-    machine.host_socket.unlink(missing_ok=True)
     source = [built / "examples/rc_source"]
     qpns = set()
     with subprocess.Popen(source, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as peer:

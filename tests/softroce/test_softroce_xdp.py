@@ -47,8 +47,7 @@ def test_camera_events_of_the_gateware_come_by_the_native_mode_or_it_is_said_why
         mode = "generic" if reason else "native"
         assert f"eth0: AF_XDP, {mode} mode, copy, 1 queue" in forced.output, forced
 
-    machine.host_socket.unlink(missing_ok=True)
-    board = [built / "penstock", "board", "--unix", f"{machine.host_socket},{machine.vm_socket}"]
+    board = [built / "penstock", "board", "--unix", ",".join(machine.ethernet())]
     board += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--slots", "8", "--slot-size", SLOT, "--mtu", str(path_mtu)]
     board += ["--events", str(EVENTS), "--share", "0/3", "--data", DATA, "--wall", "60", "--json"]
     options = f"--mtu {path_mtu} --events {EVENTS} --seconds 60 --keep-alive 0 --slots 8 --slot-bytes {SLOT}"

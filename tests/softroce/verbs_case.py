@@ -90,7 +90,7 @@ def run(machine: Machine, source: Path, folder: Path, case: Case) -> Outcome:
     payload = folder / "payload"
     data = random.Random(case.seed).randbytes(sum(message.length for message in case.messages))
     payload.write_bytes(data)
-    sent = send(machine, source, source_plan(machine, payload, case, opened["qps"]))
+    sent = send(source, source_plan(machine, payload, case, opened["qps"]))
     machine.check(f"touch {HELD_UNTIL}")
     result = machine.wait("sink", case.timeout_s + 10)
     assert result.status == 0, machine.run("job err sink").output
@@ -115,9 +115,8 @@ def sink_plan(case: Case) -> dict:
     }
 
 
-def send(machine: Machine, source: Path, plan: dict) -> dict:
+def send(source: Path, plan: dict) -> dict:
     """Runs our requester with a plan; its report."""
-    machine.host_socket.unlink(missing_ok=True)
     done = subprocess.run([source], input=json.dumps(plan), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -125,6 +124,7 @@ def send(machine: Machine, source: Path, plan: dict) -> dict:
 
 def source_plan(machine: Machine, payload: Path, case: Case, ends: list[dict]) -> dict:
     """What our requester is told, with the ends that the machine has opened."""
+    local, remote = machine.ethernet()
     qps = [
         {"qpn": 17 + qp, "psn": case.psn, "peer_qpn": end["qpn"], "mtu": case.mtu, "messages": []}
         for qp, end in enumerate(ends)
@@ -143,8 +143,8 @@ def source_plan(machine: Machine, payload: Path, case: Case, ends: list[dict]) -
         qps[message.qp]["messages"].append(sent)
         at += message.length
     return {
-        "local": str(machine.host_socket),
-        "remote": str(machine.vm_socket),
+        "local": local,
+        "remote": remote,
         "ip": HOST_IP,
         "mac": _octets(HOST_MAC),
         "peer_ip": qemu.ADDRESS,
