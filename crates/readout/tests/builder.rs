@@ -378,10 +378,50 @@ fn a_source_that_is_lost_is_waited_for_once_and_again_when_it_is_back() {
     assert_eq!(builder.push(141, id(3, 2), 0), Pushed::Stray(Stray::Late));
     assert_eq!(send(&mut builder, 142, 4, 0..2), [(4, false)]);
     builder.back(2);
-    assert_eq!(send(&mut builder, 150, 5, 0..2), []);
-    assert_eq!(send(&mut builder, 240, 5, 2..3), [(5, true)]);
+    assert_eq!(send(&mut builder, 150, 5, 0..2), [(5, false)], "it has sent nothing over its connection yet");
+    assert_eq!(builder.push(151, id(5, 2), 0), Pushed::Stray(Stray::Late));
+    assert_eq!(send(&mut builder, 160, 6, 0..2), []);
+    assert_eq!(send(&mut builder, 250, 6, 2..3), [(6, true)]);
     let counters = builder.counters();
-    assert_eq!((counters.events_complete, counters.events_incomplete, counters.strays_late), (2, 4, 1));
+    assert_eq!((counters.events_complete, counters.events_incomplete, counters.strays_late), (2, 5, 2));
+}
+
+#[test]
+fn a_source_that_is_back_at_a_later_event_is_not_waited_for_before_it_and_is_from_there_on() {
+    // 6 lies in the window; 60 lies beyond it, and so does what follows: it is refused, and no event waits for it.
+    for (begins, beyond) in [(6, false), (60, true)] {
+        let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+        let event = |builder: &mut EventBuilder<u32>, now, number, sources: std::ops::Range<u16>| {
+            sources.for_each(|source| assert_eq!(builder.push(now, id(number, source), 0), Pushed::Accepted));
+            told_at(builder, now)
+        };
+        assert_eq!(event(&mut builder, 0, 0, 0..3), [(0, true)]);
+        builder.lost(0, 2);
+        assert_eq!(event(&mut builder, 50, 1, 0..2), [], "it may come back and send it");
+        builder.reconnected(2);
+        builder.back(2);
+        assert_eq!(told_at(&mut builder, 60), [], "it may still send it");
+        let first = if beyond { Pushed::Stray(Stray::Ahead) } else { Pushed::Accepted };
+        assert_eq!(builder.push(70, id(begins, 2), 0), first);
+        assert_eq!(told_at(&mut builder, 70), [(1, false)], "it does not");
+        for number in 2..6 {
+            assert_eq!(event(&mut builder, 80, number, 0..2), [(number, false)]);
+        }
+        if beyond {
+            for number in 6..70 {
+                assert_eq!(builder.push(80, id(number + 60, 2), 0), Pushed::Stray(Stray::Ahead));
+                assert_eq!(event(&mut builder, 80, number, 0..2), [(number, false)]);
+            }
+            // It was a number that was wrong: from where it goes on with right ones it is waited for.
+            assert_eq!(event(&mut builder, 80, 71, 2..3), []);
+            assert_eq!(event(&mut builder, 80, 70, 0..2), [(70, false)]);
+            assert_eq!(event(&mut builder, 80, 71, 0..2), [(71, true)]);
+        } else {
+            assert_eq!(event(&mut builder, 80, 6, 0..2), [(6, true)]);
+            assert_eq!(event(&mut builder, 80, 7, 0..2), [], "it is waited for");
+            assert_eq!(event(&mut builder, 170, 7, 2..3), [(7, true)]);
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sources whose connection is lost, and which of them events wait for no more.
 //! Promise: a source that comes back within the time an event waits has lost nothing by it; one that stays away costs
-//! that time once, and not again at every event.
+//! that time once, and not again at every event, nor when it has a connection and has not sent anything yet.
 //! Source: a board whose queue pair failed sends what was not acknowledged again as soon as it has a new one.
 
 #[derive(Debug)]
@@ -31,11 +31,10 @@ impl Absence {
         }
     }
 
-    /// A source has a connection.
+    /// A source has a connection. If it was gone it stays so until it is heard.
     pub(super) fn back(&mut self, source: u16) {
-        if let Some(since @ Some(_)) = self.lost_ps.get_mut(usize::from(source)) {
+        if let Some(since) = self.lost_ps.get_mut(usize::from(source)) {
             *since = None;
-            self.mark(source, false);
         }
     }
 
@@ -43,7 +42,15 @@ impl Absence {
     pub(super) fn heard(&mut self, source: u16, now_ps: u64) {
         if self.lost_ps[usize::from(source)].is_some() {
             self.back(source);
+            self.sent(source);
             self.lost(source, now_ps);
+        }
+    }
+
+    /// Something of a source has come, be it too late for its event: over a connection, so it is there.
+    pub(super) fn sent(&mut self, source: u16) {
+        if self.gone_count > 0 && self.lost_ps[usize::from(source)].is_none() {
+            self.mark(source, false);
         }
     }
 
@@ -71,9 +78,14 @@ impl Absence {
         self.gone_count > 0 && self.gone[source / 64] >> (source % 64) & 1 != 0
     }
 
-    /// The sources that are not waited for, as bits; none if there are none.
-    pub(super) fn gone(&self) -> Option<&[u64]> {
-        (self.gone_count > 0).then_some(&self.gone)
+    /// Whether any source is gone.
+    pub(super) fn is_any_gone(&self) -> bool {
+        self.gone_count > 0
+    }
+
+    /// Which of the 64 sources from 64 `word` on are gone, as bits.
+    pub(super) fn gone(&self, word: usize) -> u64 {
+        self.gone[word]
     }
 
     fn mark(&mut self, source: u16, gone: bool) {
@@ -99,9 +111,9 @@ mod tests {
         }
         let gone = |absence: &Absence| (0..70).filter(|&source| absence.is_gone(source)).collect::<Vec<_>>();
         absence.step(109);
-        assert_eq!((gone(&absence), absence.gone().is_some(), absence.next_ps()), (vec![], false, 110));
+        assert_eq!((gone(&absence), absence.is_any_gone(), absence.next_ps()), (vec![], false, 110));
         absence.step(110);
-        assert_eq!((gone(&absence), absence.gone().is_some(), absence.next_ps()), (vec![3], true, 140));
+        assert_eq!((gone(&absence), absence.is_any_gone(), absence.next_ps()), (vec![3], true, 140));
         absence.heard(3, 120);
         absence.heard(4, 120);
         absence.step(150);
@@ -109,8 +121,10 @@ mod tests {
         absence.back(69);
         absence.back(69);
         absence.step(219);
-        assert_eq!((gone(&absence), absence.gone().is_some()), (vec![], false));
-        absence.step(220);
-        assert_eq!(gone(&absence), [3]);
+        assert_eq!(gone(&absence), [69], "it has a connection, and has sent nothing yet");
+        absence.sent(69);
+        assert_eq!((gone(&absence), absence.is_any_gone()), (vec![], false));
+        absence.step(400);
+        assert_eq!(gone(&absence), [3], "the other is back for good");
     }
 }

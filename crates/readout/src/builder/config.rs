@@ -23,7 +23,8 @@ pub struct BuilderConfig {
     pub window: usize,
     /// How long an event waits for its missing fragments, in ps: from its first one, or from when an event before it was
     /// complete, if a source has sent nothing later: until then it was sending, in order. A source whose connection has
-    /// been lost for that long is not waited for: see [`EventBuilder::lost`](super::EventBuilder::lost).
+    /// been lost for that long is not waited for, nor one for events before the first that it sends over a new one: see
+    /// [`EventBuilder::lost`](super::EventBuilder::lost).
     pub timeout_ps: u64,
     /// Largest difference of a fragment's timestamp from that of the event, in ns. The event's is the median of its
     /// fragments', or that of the one that came first where there are only two.

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `sequence` | which event numbers are this server's, and their places 0, 1, 2... |
 //! | `window` | the fragments of the open events, and what their timestamps say |
-//! | `progress` | how far every source has come |
+//! | `progress` | how far every source has come, and where it began |
 //! | `absence` | whose connection is lost, and for how long |
 //! | `patience` | how long the head is waited for |
 //!
@@ -88,14 +88,9 @@ impl<H: Copy + Default> EventBuilder<H> {
         let now_ps = self.patience.step(now_ps);
         let seq = match self.place(id) {
             Ok(seq) => seq,
-            Err(Stray::Late) if self.is_resent(id) => return self.counters.resent(),
-            Err(stray) => {
-                if stray == Stray::AfterEnd {
-                    self.progress.heard(id.source, self.end);
-                }
-                return self.counters.stray(stray);
-            }
+            Err(stray) => return self.refuse(id, stray),
         };
+        self.progress.sent(id.source, seq);
         if !self.window.is_open(seq) {
             self.window.open(now_ps, seq, id.timestamp_ns);
             self.taken = self.taken.max(seq + 1);
@@ -128,7 +123,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.progress.absence.lost(source, now_ps);
     }
 
-    /// A source has a connection: events wait for it.
+    /// A source has a connection: events wait for it; if they did not any more, then from its first fragment on.
     pub fn back(&mut self, source: u16) {
         self.progress.absence.back(source);
     }
@@ -161,7 +156,7 @@ impl<H: Copy + Default> EventBuilder<H> {
             self.patience.completed();
         } else {
             self.counters.events_incomplete += 1;
-            if self.lacks_only_the_gone() {
+            if self.waits_for_nobody() {
                 self.patience.completed();
             }
         }
@@ -246,7 +241,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         let waited = self.patience.is_over(now_ps, self.head, &self.progress);
         if !self.window.is_settled(self.head) {
             let is_whole = self.window.is_whole(self.head);
-            let is_given_up = self.open_events() > 0 && (self.flushing || waited || self.lacks_only_the_gone());
+            let is_given_up = self.open_events() > 0 && (self.flushing || waited || self.waits_for_nobody());
             if !is_whole && !is_given_up {
                 return None;
             }
@@ -260,9 +255,30 @@ impl<H: Copy + Default> EventBuilder<H> {
         Some((self.head, self.next_event()))
     }
 
-    /// Whether nothing that the head lacks can be waited for.
-    fn lacks_only_the_gone(&self) -> bool {
-        self.progress.absence.gone().is_some_and(|gone| self.window.is_whole_but(self.head, gone))
+    /// Whether nothing that the head lacks can be waited for: it is that of sources that are gone, or that were away
+    /// and have begun again at a later event.
+    fn waits_for_nobody(&self) -> bool {
+        let (head, progress) = (self.head, &self.progress);
+        progress.is_any_excused(head) && self.window.is_whole_but(head, |word| progress.excused(word, head))
+    }
+
+    /// A fragment that no event takes; but it tells of its source.
+    fn refuse(&mut self, id: FragmentId, stray: Stray) -> Pushed {
+        let seq = match stray {
+            Stray::Late | Stray::Ahead => self.sequence.place(id.event),
+            Stray::AfterEnd => Some(self.end),
+            Stray::UnknownSource | Stray::OffSequence => None,
+        };
+        if let Some(seq) = seq {
+            self.progress.sent(id.source, seq);
+        }
+        match stray {
+            Stray::Late if self.is_resent(id) => return self.counters.resent(),
+            Stray::Ahead => seq.into_iter().for_each(|seq| self.progress.begins(id.source, seq.saturating_add(1))),
+            Stray::AfterEnd => self.progress.heard(id.source, self.end),
+            _ => {}
+        }
+        self.counters.stray(stray)
     }
 
     /// The place of a fragment's event, if that event can be open now.

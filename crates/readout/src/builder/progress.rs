@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How far every source has come, and whether it is there. Sources send in order of event: queue pairs keep it.
-//! Promise: what a source sends again over a new connection is known for what it is.
+//! Promise: what a source sends again over a new connection is known for what it is; what lies before the
+//! first fragment over it is not waited for.
 //! Source: IBTA 9.5 (order within a queue pair).
 
 use super::absence::Absence;
@@ -11,13 +12,20 @@ pub(super) struct Progress {
     reached: Vec<u64>,
     /// By source: what `reached` was when it connected again.
     before: Vec<u64>,
+    /// By source: before which place it sends nothing over the connection that it has; none if that is a new one, and
+    /// nothing has come over it.
+    begins: Vec<Option<u64>>,
+    /// The last of these.
+    all_begin: u64,
     pub(super) absence: Absence,
 }
 
 impl Progress {
     pub(super) fn new(sources: u16, timeout_ps: u64) -> Progress {
         let zeros = || vec![0; usize::from(sources)];
-        Progress { reached: zeros(), before: zeros(), absence: Absence::new(sources, timeout_ps) }
+        let absence = Absence::new(sources, timeout_ps);
+        let begins = vec![Some(0); usize::from(sources)];
+        Progress { reached: zeros(), before: zeros(), begins, all_begin: 0, absence }
     }
 
     /// A fragment in front of the place `end` has come.
@@ -26,10 +34,25 @@ impl Progress {
         *reached = (*reached).max(end);
     }
 
+    /// A source has sent the fragment of a place, whatever becomes of it.
+    pub(super) fn sent(&mut self, source: u16, seq: u64) {
+        if self.begins[usize::from(source)].is_none_or(|begin| seq < begin) {
+            self.begins(source, seq);
+        }
+        self.absence.sent(source);
+    }
+
+    /// A source sends nothing before a place, or what it has sent was so far ahead that it was refused.
+    pub(super) fn begins(&mut self, source: u16, seq: u64) {
+        self.begins[usize::from(source)] = Some(seq);
+        self.all_begin = self.all_begin.max(seq);
+    }
+
     pub(super) fn reconnected(&mut self, source: u16) {
         let source = usize::from(source);
         if let (Some(before), Some(reached)) = (self.before.get_mut(source), self.reached.get(source)) {
             *before = *reached;
+            self.begins[source] = None;
         }
     }
 
@@ -54,6 +77,22 @@ impl Progress {
     /// was not held back.
     pub(super) fn is_any_held_back(&self, given_up: u64, head: u64) -> bool {
         self.there().any(|reached| (given_up + 1..=head).contains(&reached))
+    }
+
+    /// Whether there can be sources that are not waited for at the head: see [`Self::excused`].
+    pub(super) fn is_any_excused(&self, head: u64) -> bool {
+        self.absence.is_any_gone() || head < self.all_begin
+    }
+
+    /// Which of the 64 sources from 64 `word` on are gone, or begin behind the head, as bits: what the head lacks of them
+    /// does not come.
+    pub(super) fn excused(&self, word: usize, head: u64) -> u64 {
+        let gone = self.absence.gone(word);
+        if head >= self.all_begin {
+            return gone;
+        }
+        let begins = self.begins[word * 64..].iter().take(64).enumerate();
+        begins.fold(gone, |bits, (k, begin)| bits | u64::from(begin.is_some_and(|begin| begin > head)) << k)
     }
 
     /// How far the sources have come that are not gone.

@@ -85,14 +85,14 @@ impl<H: Copy + Default> Window<H> {
         event.open && usize::from(event.fragments) == self.sources
     }
 
-    /// Every source's fragment is here but those of the sources `gone`, as bits; there may be no other.
-    pub(super) fn is_whole_but(&self, seq: u64, gone: &[u64]) -> bool {
+    /// Every source's fragment is here but those of sources that are `excused`, as bits, 64 by 64; there may be no other.
+    pub(super) fn is_whole_but(&self, seq: u64, excused: impl Fn(usize) -> u64) -> bool {
         let row = self.row(seq);
         let is_open = self.events[row].open;
         let present = &self.present[row * self.words..][..self.words];
-        present.iter().zip(gone).enumerate().all(|(word, (&present, &gone))| {
+        present.iter().enumerate().all(|(word, &present)| {
             let all = u64::MAX >> (64 - (self.sources - word * 64).min(64));
-            gone | if is_open { present } else { 0 } == all
+            excused(word) | if is_open { present } else { 0 } == all
         })
     }
 
