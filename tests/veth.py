@@ -122,3 +122,13 @@ def ended(process: subprocess.Popen, limit_s: float = 20) -> Result:
     """Waits for a process to end by itself."""
     stdout, stderr = process.communicate(timeout=limit_s)
     return Result(process.returncode, stdout, stderr)
+
+
+def said_until(process: subprocess.Popen, what: str) -> str:
+    """What a process says on standard error up to the line that has this in it, however long that takes."""
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if what in line:
+            return "".join(said)
+    raise AssertionError(f"no {what!r} in {said}")

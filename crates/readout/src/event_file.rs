@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One event file on its way to disk: encoded row groups in, a valid Parquet file with its name out.
-//! Promise: a row group is written whole or the file is as it was before; the name appears with the valid file.
+//! Promise: a row group is written whole or the file is as it was before; the name appears with the valid file. A file
+//! that is taken away while it is open is written anew with all that it held, or the caller is told.
 //! Source: the layout of `segment.rs` and docs/storage.md.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -13,7 +15,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use crate::medium::{sync_folder_of, CreateMedium, Medium};
+use crate::medium::{device_of_folder_of, sync_folder_of, CreateMedium, Medium};
 use crate::schema::SCHEMA_KEY;
 use crate::segment::{encode, Footer, Frame, FRAME_LEN, PARQUET_MAGIC};
 use crate::sink::StoreError;
@@ -43,6 +45,9 @@ pub(crate) struct EventFile {
     partial: PathBuf,
     sync_row_groups: bool,
     medium: Box<dyn Medium>,
+    create: CreateMedium,
+    /// The file system that it was begun on.
+    device: u64,
     footer: Footer,
     /// Bytes of the file that are right: where the next frame goes.
     end: u64,
@@ -59,8 +64,9 @@ impl EventFile {
         let fail = |action, source| StoreError::Io { file: partial.clone(), action, source };
         let mut medium = create(&partial).map_err(|source| fail("created", source))?;
         medium.write_at(&PARQUET_MAGIC, 0).map_err(|source| fail("written", source))?;
+        let device = device_of_folder_of(&partial).map_err(|source| fail("created", source))?;
         let (footer, end) = (Footer::default(), PARQUET_MAGIC.len() as u64);
-        Ok(EventFile { path, partial, sync_row_groups, medium, footer, end, renamed: false })
+        Ok(EventFile { path, partial, sync_row_groups, medium, create, device, footer, end, renamed: false })
     }
 
     /// The name that the file has, or will have.
@@ -80,6 +86,7 @@ impl EventFile {
 
     /// Writes an encoded row group. What has failed can be asked for again.
     pub fn write(&mut self, segment: &Bytes) -> Result<(), StoreError> {
+        self.stay()?;
         let frame = Frame::of(self.footer.row_groups() as u32, segment).to_bytes();
         let begin = self.end + FRAME_LEN as u64;
         // The frame goes last: nobody takes a segment for whole that is not.
@@ -102,6 +109,7 @@ impl EventFile {
     /// Footer, fsync, the name. What has failed can be asked for again.
     pub fn complete(&mut self, encoder: &Encoder) -> Result<(), StoreError> {
         if !self.renamed {
+            self.stay()?;
             self.write_footer(encoder)?;
             std::fs::rename(&self.partial, &self.path).map_err(|source| StoreError::Io {
                 file: self.path.clone(),
@@ -112,6 +120,24 @@ impl EventFile {
         }
         let fail = |source| StoreError::Io { file: self.path.clone(), action: "synced in its folder", source };
         sync_folder_of(&self.path).map_err(fail)
+    }
+
+    /// What is written to a file that was deleted or moved, or whose file system is away, nobody would find.
+    fn stay(&mut self) -> Result<(), StoreError> {
+        let fail = |source| StoreError::Io { file: self.partial.clone(), action: "found where it is written", source };
+        if self.medium.is_at(&self.partial).map_err(fail)? {
+            return Ok(());
+        }
+        // Under a file system that is away lies an empty folder of another one, which was not meant.
+        if device_of_folder_of(&self.partial).map_err(fail)? != self.device {
+            return Err(fail(std::io::Error::new(ErrorKind::CrossesDevices, "another file system is in its place")));
+        }
+        let mut again = (self.create)(&self.partial).map_err(fail)?;
+        self.medium.copy_to(&mut *again, self.end).and_then(|()| again.sync()).map_err(fail)?;
+        let file = self.partial.display();
+        tracing::warn!("{file} was deleted or moved; it is written anew, with the {} bytes that it held", self.end);
+        self.medium = again;
+        Ok(())
     }
 
     fn write_footer(&mut self, encoder: &Encoder) -> Result<(), StoreError> {

@@ -5,10 +5,13 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use nix::fcntl::{Flock, FlockArg};
+
+/// Bytes that are copied at a time.
+const PIECE: u64 = 1 << 20;
 
 /// A file open for writing.
 pub trait Medium: std::fmt::Debug + Send {
@@ -29,6 +32,22 @@ pub trait Medium: std::fmt::Debug + Send {
     /// # Errors
     /// Those of the operating system.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Whether it is what lies at a path. A medium that has none always is.
+    ///
+    /// # Errors
+    /// Those of the operating system, but for there being nothing.
+    fn is_at(&self, _path: &Path) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    /// Writes the first `len` bytes to a new medium. Only those need it that may be [somewhere else](Self::is_at).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn copy_to(&self, _other: &mut dyn Medium, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A file of the operating system, locked (flock) as long as it is open.
@@ -67,6 +86,27 @@ impl Medium for LockedFile {
     fn sync(&mut self) -> io::Result<()> {
         self.0.sync_all()
     }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let here = self.0.metadata()?;
+        match std::fs::metadata(path) {
+            Ok(there) => Ok((there.dev(), there.ino()) == (here.dev(), here.ino())),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn copy_to(&self, other: &mut dyn Medium, len: u64) -> io::Result<()> {
+        let mut piece = vec![0; PIECE.min(len) as usize];
+        let mut at = 0;
+        while at < len {
+            let size = PIECE.min(len - at) as usize;
+            self.0.read_exact_at(&mut piece[..size], at)?;
+            other.write_at(&piece[..size], at)?;
+            at += size as u64;
+        }
+        Ok(())
+    }
 }
 
 /// How a new file is made, given its path.
@@ -87,6 +127,17 @@ pub fn create_file(path: &Path) -> io::Result<Box<dyn Medium>> {
 /// # Errors
 /// Those of the operating system.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The file system on which the folder of a path is.
+///
+/// # Errors
+/// Those of the operating system.
+pub(crate) fn device_of_folder_of(path: &Path) -> io::Result<u64> {
+    Ok(std::fs::metadata(folder_of(path))?.dev())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -79,23 +79,28 @@ fn io_hint(error: &std::io::Error) -> &'static str {
         ErrorKind::PermissionDenied => "it may not be written by who runs this",
         ErrorKind::NotFound => "make the folder that it is to lie in",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "boards wait until the disk has room",
+        ErrorKind::ReadOnlyFilesystem => "make the file system writable (`mount -o remount,rw`)",
+        ErrorKind::CrossesDevices | ErrorKind::StaleNetworkFileHandle => "mount the file system that it was begun on",
         _ => "check that the folder exists, is writable and has room",
     }
 }
 
 impl StoreError {
-    /// Whether the same call can succeed later: room on the disk, a consumer that catches up. Nothing was taken, and
-    /// nothing that was taken before is lost.
+    /// Whether the same call can succeed later: room on the disk, a folder that was deleted and is made again, a consumer
+    /// that catches up. Nothing was taken, and nothing that was taken before is lost.
     pub fn is_retriable(&self) -> bool {
         match self {
             StoreError::Io { source, .. } => {
+                use ErrorKind::{CrossesDevices, NotADirectory, NotFound, ReadOnlyFilesystem, StaleNetworkFileHandle};
                 use ErrorKind::{FileTooLarge, Interrupted, QuotaExceeded, StorageFull, TimedOut, WouldBlock};
                 let full = matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge);
+                let away = matches!(source.kind(), NotFound | NotADirectory | CrossesDevices | StaleNetworkFileHandle);
                 // No kind stands for these: of the whole system and of this process.
                 const ENFILE: i32 = 23;
                 const EMFILE: i32 = 24;
                 let no_descriptors = matches!(source.raw_os_error(), Some(ENFILE | EMFILE));
-                full || no_descriptors || matches!(source.kind(), Interrupted | TimedOut | WouldBlock)
+                let away = away || source.kind() == ReadOnlyFilesystem;
+                full || away || no_descriptors || matches!(source.kind(), Interrupted | TimedOut | WouldBlock)
             }
             other => other.is_busy(),
         }

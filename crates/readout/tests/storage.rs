@@ -173,6 +173,49 @@ fn files_end_by_size_and_by_time() {
 }
 
 #[test]
+fn a_run_whose_folder_is_deleted_says_so_at_the_next_row_group_and_is_whole_when_it_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run_in = folder.path().join("run");
+    let options = RunOptions { writer: small(), file_bytes: u64::MAX, ..RunOptions::default() };
+    let mut run = RunWriter::open(&run_in, options).unwrap();
+    let on_disk = |run: &RunWriter| {
+        while run.row_groups_waiting() > 0 {
+            std::thread::yield_now();
+        }
+    };
+    (0..6).for_each(|number| store_run(&mut run, number));
+    on_disk(&run);
+    std::fs::remove_dir_all(&run_in).unwrap();
+    let mut next = 6;
+    let told = loop {
+        match with_event(next, |event| run.store_waiting(event)) {
+            Ok(()) => next += 1,
+            Err(error) => break error,
+        }
+    };
+    let text = told.to_string();
+    assert!(told.is_retriable() && !told.is_busy(), "{text}");
+    assert!(
+        text.contains("events-000000.parquet.partial: cannot be found where it is written: No such file"),
+        "{text}"
+    );
+    assert!(run.handle_timeout(1).is_err(), "it is still not there");
+
+    std::fs::create_dir(&run_in).unwrap();
+    for number in next..next + 3 {
+        while with_event(number, |event| run.store_waiting(event)).is_err() {
+            std::thread::yield_now();
+        }
+    }
+    // Without its folder: a file alone is as easily deleted.
+    on_disk(&run);
+    std::fs::remove_file(run_in.join("events-000000.parquet.partial")).unwrap();
+    run.close().unwrap();
+    assert_eq!(events(&run_in.join("events-000000.parquet")), (0..next + 3).collect::<Vec<_>>());
+    assert_eq!(std::fs::read_dir(&run_in).unwrap().count(), 1);
+}
+
+#[test]
 fn rows_are_written_when_they_have_waited() {
     let folder = tempfile::tempdir().unwrap();
     let options = WriterOptions { row_group_ps: Some(SECOND), ..WriterOptions::default() };

@@ -66,6 +66,7 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
         say(format_args!("WARNING: {warning}"));
     }
     let address = backend.address();
+    options::no_board_is_here(&settings.session.boards, address.ip).map_err(Failure::Refused)?;
     let told = settings.session.clone();
     let sink = Sink::open(arguments, told.boards.len(), gpu).map_err(refused)?;
     let mut session = Session::new(settings.session, backend, clock, sink).map_err(refused)?;

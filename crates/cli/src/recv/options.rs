@@ -161,6 +161,14 @@ fn boards(arguments: &BoardArguments) -> Result<Vec<BoardSpec>, String> {
     }
 }
 
+/// Only when the back end is open is it known which address is ours.
+pub fn no_board_is_here(boards: &[BoardSpec], ours: Ipv4Addr) -> Result<(), String> {
+    match boards.iter().find(|board| board.ip == ours) {
+        Some(board) => Err(format!("{}: {ours} is this server's own address; give the board's", board.name)),
+        None => Ok(()),
+    }
+}
+
 fn check_direct(arguments: &Arguments) -> Result<(), String> {
     /// A kernel reads words, behind a header of 40 bytes.
     const ALIGNMENT: u32 = 8;

@@ -5,7 +5,7 @@
 use super::arguments::Arguments;
 use comfy_table::{presets, CellAlignment, Table};
 use penstock_readout::backend::LocalAddress;
-use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionConfig, SessionReport};
+use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionConfig, SessionReport, IN_ERROR};
 use penstock_readout::{PatternPlace, PatternReport, RingCounters};
 use std::borrow::Cow;
 
@@ -105,8 +105,10 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     faults.extend(report.boards.iter().filter(fruitless).map(|board| {
         let times = if board.lives == 1 { "once".to_owned() } else { format!("{} times", board.lives) };
         let trouble = board.trouble.as_ref().map_or(String::new(), |_| format!(": {}", why(board)));
-        let hint = "is its path MTU no longer than ours (--mtu)?";
-        format!("{} came up {times} and sent nothing{trouble}; {hint}", called(board))
+        // Of packets that the interface or the network drops for their length nobody knows but the board.
+        let is_known = board.trouble.is_some() && why(board).starts_with(IN_ERROR);
+        let hint = if is_known { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
+        format!("{} came up {times} and sent nothing{trouble}{hint}", called(board))
     }));
     let mut count = |n: u64, what: &str| {
         if n > 0 {

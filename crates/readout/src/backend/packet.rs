@@ -86,6 +86,8 @@ pub struct PacketBackend {
     malformed: u64,
     send_err: u64,
     link_downed: u64,
+    address_lost: u64,
+    has_address: bool,
     /// The interface was taken down, and no frame has come since.
     is_down: bool,
     /// When it is looked after next.
@@ -142,6 +144,8 @@ impl PacketBackend {
             malformed: 0,
             send_err: 0,
             link_downed: 0,
+            address_lost: 0,
+            has_address: true,
             is_down: false,
             look_ps: 0,
         })
@@ -192,9 +196,26 @@ impl PacketBackend {
     /// still there: one that is deleted goes down first, and then the kernel says no more of it.
     fn look_after_interface(&mut self) -> Result<(), BackendError> {
         self.socket.take_error().or_else(|error| self.went_down(error))?;
+        self.look_after_address();
         match self.is_down && !self.is_there() {
             true => Err(self.is_gone(io::Error::from_raw_os_error(libc::ENODEV))),
             false => Ok(()),
+        }
+    }
+
+    /// Frames come in by their address whoever has it, but boards find us by asking who has it: without it they fall silent,
+    /// one by one.
+    fn look_after_address(&mut self) {
+        let (name, ip) = (&self.interface.0, self.address.ip);
+        // A process that may open no more files cannot tell.
+        let has = !UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable);
+        match (std::mem::replace(&mut self.has_address, has), has) {
+            (true, false) => {
+                self.address_lost += 1;
+                tracing::warn!("{name} has lost the address {ip}; boards lose this server until it has it again");
+            }
+            (false, true) => tracing::warn!("{name} has the address {ip} again"),
+            _ => {}
         }
     }
 
@@ -339,6 +360,7 @@ impl Backend for PacketBackend {
             ("dropped_unknown_qpn".into(), self.responders.unknown_qpn()),
             ("send_err".into(), self.send_err),
             ("link_downed".into(), self.link_downed),
+            ("address_lost".into(), self.address_lost),
         ]);
         counters
     }

@@ -3,8 +3,10 @@
 //! Promise: a queue pair serves one connection; the next one gets numbers of its own.
 //! Source: `penstock_transport::cm`.
 
-use penstock_transport::{CmHost, CmOpener, CmOpenerConfig, CmState, Refusal};
-use penstock_wire::{CmInfo, CmTransmit, Ipv4Addr, Psn, Qpn};
+use std::io;
+
+use penstock_transport::{CmFailure, CmHost, CmOpener, CmOpenerConfig, CmState, Refusal};
+use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, Psn, Qpn};
 use serde::{Deserialize, Serialize};
 
 use super::Core;
@@ -64,6 +66,8 @@ pub(super) struct Board {
     pub(super) bytes: u64,
     /// The last thing that went wrong.
     pub(super) trouble: Option<String>,
+    /// Why the last request to it could not be sent.
+    unsent: Option<String>,
     /// What was last written to the log, and after how many messages.
     logged: Option<(String, u64)>,
 }
@@ -82,6 +86,7 @@ impl Board {
             messages: 0,
             bytes: 0,
             trouble: None,
+            unsent: None,
             logged: None,
         }
     }
@@ -141,6 +146,22 @@ impl Board {
         self.state = BoardState::Up;
         self.lives += 1;
         self.trouble = None;
+    }
+
+    /// It was sent a request, or could not be: then it is of no use to look for what is wrong at the board.
+    pub(super) fn asked(&mut self, request: &CmMessage, sent: io::Result<()>) {
+        let (ip, request) = (self.spec.ip, request.request);
+        self.unsent = sent.err().filter(|error| error.kind() != io::ErrorKind::WouldBlock).map(|error| {
+            format!("{ip}: {request} cannot be sent: {error}; has this server a route to it? `ip route get {ip}`")
+        });
+        if self.unsent.is_some() && self.state == BoardState::Opening {
+            self.trouble.clone_from(&self.unsent);
+        }
+    }
+
+    /// What to say when it does not answer.
+    pub(super) fn why(&self, failure: &CmFailure) -> String {
+        self.unsent.clone().unwrap_or_else(|| failure.to_string())
     }
 
     /// It failed: the board is told, as far as it can still hear, and then opened again.

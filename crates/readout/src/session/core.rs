@@ -8,6 +8,7 @@ use penstock_wire::{CmInfo, RnrTimer};
 
 use super::board::Board;
 use super::first_event::FirstEvent;
+use super::report::IN_ERROR;
 use crate::backend::{Backend, BackendError, Completion, QpSpec, SessionClock};
 use crate::{EventSink, Receiver, StoreError};
 
@@ -145,9 +146,19 @@ impl<S: EventSink> Core<S> {
             CmEvent::Closed => self.boards[i].closed(now_ps, self.reopen_ps),
             CmEvent::Failed(failure) => {
                 listener.forget(i);
-                self.boards[i].fail(now_ps, failure.to_string());
+                let twin = self.twin(i).map(|name| format!("; {name} is up at the same address")).unwrap_or_default();
+                let trouble = self.boards[i].why(&failure) + &twin;
+                self.boards[i].fail(now_ps, trouble);
             }
         }
+    }
+
+    /// Another board at the address of this one, which is up: queue pairs of one board are sources of their own, but
+    /// two boards may have been given one address by mistake.
+    fn twin(&self, i: usize) -> Option<&str> {
+        let ip = self.boards[i].spec.ip;
+        let twin = self.boards.iter().enumerate().find(|(k, board)| *k != i && board.spec.ip == ip && board.is_up());
+        twin.map(|(_, board)| board.spec.name.as_str())
     }
 
     pub(super) fn connect(&mut self, i: usize, peer: &CmInfo) -> Result<(), BackendError> {
@@ -179,7 +190,7 @@ impl<S: EventSink> Core<S> {
             if let Some(fault) = self.backend.fault(i as u16) {
                 listener.forget(i);
                 let hint = if self.shared { SEND_ONLY } else { "" };
-                let trouble = format!("{}: queue pair in error: {fault}{hint}", self.boards[i].spec.ip);
+                let trouble = format!("{}: {IN_ERROR}: {fault}{hint}", self.boards[i].spec.ip);
                 self.boards[i].fail(now_ps, trouble);
             }
         }

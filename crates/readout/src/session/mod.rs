@@ -18,7 +18,7 @@ use penstock_wire::{CmMessage, Ipv4Addr, RnrTimer};
 
 pub use board::{BoardSpec, BoardState, Opens, Remembered};
 pub use pool::PoolSize;
-pub use report::{BoardReport, SessionReport};
+pub use report::{BoardReport, SessionReport, IN_ERROR};
 
 use crate::backend::{Backend, BackendError, PollMode, QpSpec, SessionClock};
 use crate::sys::{thread_cpu_time, Pages, RingMemory};
@@ -413,7 +413,7 @@ impl<S: EventSink> Session<S> {
             core.look_after(i, &mut self.listener)?;
             let board = &mut core.boards[i];
             while let Some(request) = board.opener.poll_transmit() {
-                self.sockets.ask(board.spec.ip, &request);
+                board.asked(&request, self.sockets.ask(board.spec.ip, &request));
             }
             all_up &= board.is_up();
         }

@@ -14,6 +14,9 @@ use crate::backend::{Counters, PollMode};
 use crate::poll::Latencies;
 use crate::{EventSink, ReceiverReport};
 
+/// How [`BoardReport::trouble`] begins, behind the address, where the back end says why it has ended a queue pair.
+pub const IN_ERROR: &str = "queue pair in error";
+
 /// One board.
 #[derive(Debug, Clone, Serialize)]
 pub struct BoardReport {

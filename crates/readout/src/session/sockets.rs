@@ -3,6 +3,7 @@
 //! Promise: a message of a wrong length is dropped; so is one that cannot be sent, as it will be asked for again.
 //! Source: the FEROCE connection manager (requests to 0x4321, answers to 0x4322).
 
+use std::io;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 
 use penstock_wire::{CmMessage, Ipv4Addr, CM_LEN, CM_REPLY_PORT, CM_REQUEST_PORT};
@@ -53,10 +54,13 @@ impl CmSockets {
         None
     }
 
-    /// Sends a request to a board.
-    pub(super) fn ask(&self, to: Ipv4Addr, message: &CmMessage) {
-        // Asked again when no answer comes, whatever the reason.
-        let _ = self.reply.send_to(&message.to_bytes(), SocketAddrV4::new(to, CM_REQUEST_PORT));
+    /// Sends a request to a board. It is asked again when no answer comes, whatever the reason.
+    ///
+    /// # Errors
+    /// Why the kernel cannot send it: no route, for instance.
+    pub(super) fn ask(&self, to: Ipv4Addr, message: &CmMessage) -> io::Result<()> {
+        let sent = self.reply.send_to(&message.to_bytes(), SocketAddrV4::new(to, CM_REQUEST_PORT));
+        sent.map(drop)
     }
 
     /// Answers a request.
