@@ -171,7 +171,7 @@ held = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 held.bind((board, 4791))
 manager = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 manager.bind((board, 0x4321))
-answers = AsyncSniffer(iface=iface, filter=f"udp dst port 4791 and src host {server}", count=1, timeout=5)
+answers = AsyncSniffer(iface=iface, filter=f"udp dst port 4791 and src host {server}", count=1)
 answers.start()
 print("ready", flush=True)
 while True:
@@ -187,7 +187,7 @@ while True:
         ip = IP(src=board, dst=server, tos=2, flags="DF") / UDP(sport=0xC000, dport=4791, chksum=0)
         sendp(Ether(dst=there) / ip / write / Raw(body), iface=iface, verbose=0)
         break
-answers.join()
+answers.join(timeout=5)
 print(f"wrote with {key ^ 1:#010x}, answered {answers.results[0][AETH].syndrome:#04x}", flush=True)
 """
 
