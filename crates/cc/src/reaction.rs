@@ -145,9 +145,7 @@ impl State {
         let mut left = visits;
         while left > 0 && !self.is_at_line(params) {
             let is_line = self.rate_current >= params.rate_line;
-            let room = interval.saturating_sub(1).saturating_sub(self.increase_elapsed);
-            // a division only where the timer fires
-            let quiet = if span(left) <= u64::from(room) { left } else { u64::from(room / cycles) };
+            let quiet = left.min(until(self.increase_elapsed, interval, cycles));
             pacer.skip(self.rate_current, cycles, quiet, is_line, waits);
             self.increase_elapsed += quiet as u32 * cycles;
             left -= quiet;
@@ -177,12 +175,14 @@ impl State {
         self.since_cut = self.since_cut.saturating_add(u32::try_from(span).unwrap_or(u32::MAX));
         let (elapsed, mut decays) = rounds(self.alpha_elapsed, span, params.alpha_interval);
         self.alpha_elapsed = elapsed;
-        let mut alpha_full = self.alpha_full;
+        // `decayed`, with what stays the same in front of the loop
+        let mut alpha_full = u64::from(self.alpha_full);
+        let round_up = (1 << params.g_shift) - 1;
         while decays > 0 && alpha_full > 0 {
-            alpha_full = decayed(alpha_full, params.g_shift);
+            alpha_full -= (alpha_full + round_up) >> params.g_shift;
             decays -= 1;
         }
-        self.alpha_full = alpha_full;
+        self.alpha_full = alpha_full as u32;
     }
 
     fn run_increase(&mut self, span: u64, params: &DcqcnParams) {

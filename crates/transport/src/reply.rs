@@ -28,6 +28,7 @@ impl Reply {
     }
 
     /// The packet that says it.
+    #[inline]
     pub(crate) fn packet(self, config: &ResponderConfig) -> RocePacket {
         let qpn = config.peer.qpn;
         match self {
@@ -54,6 +55,7 @@ impl Replies {
         self.cnps += 1;
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, psn: Psn, aeth: AethRepr) {
         let reply = Reply::Acknowledgement { psn, aeth };
         match self.acknowledgements.back_mut() {
@@ -62,6 +64,7 @@ impl Replies {
         }
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self, counters: &mut ResponderCounters) -> Option<Reply> {
         let reply = if self.cnps > 0 {
             self.cnps -= 1;
@@ -75,6 +78,7 @@ impl Replies {
     }
 }
 
+#[inline]
 fn address(config: &ResponderConfig, bth: BthRepr, dscp: u8, aeth: Option<AethRepr>) -> RocePacket {
     RocePacket {
         eth_dst: config.peer.mac,

@@ -119,16 +119,19 @@ impl Responder {
 
     /// The next reply, which counts as sent: the same as `poll_transmit` for owners who make the packet later, by
     /// [`packet_of`](Self::packet_of).
+    #[inline]
     pub fn poll_reply(&mut self) -> Option<Reply> {
         self.replies.pop(&mut self.counters)
     }
 
     /// The packet of a reply.
+    #[inline]
     pub fn packet_of(&self, reply: Reply) -> RocePacket {
         reply.packet(&self.config)
     }
 
     /// The next receive that ended, in the order they were posted.
+    #[inline]
     pub fn poll_completion(&mut self) -> Option<RecvCompletion> {
         self.completions.pop_front()
     }
@@ -175,6 +178,7 @@ impl Responder {
     }
 
     /// Header validation (IBTA 9.6): silent drops, as nothing in the packet can be trusted.
+    #[inline]
     fn admit(&mut self, packet: &RocePacket) -> bool {
         let (config, bth) = (&self.config, &packet.bth);
         let wrong_port = config.peer_udp_sport.is_some_and(|port| port != packet.udp_sport);
@@ -199,6 +203,7 @@ impl Responder {
 
     /// A packet already executed, or a ghost: acknowledged again up to the latest PSN, as the first
     /// ACK may be lost (C9-105). Nothing is written and nothing is completed twice.
+    #[cold]
     fn duplicate(&mut self, packet: &RocePacket) {
         self.counters.duplicate_request += 1;
         // A READ would have to be executed again; one that was never served has no answer.
@@ -209,6 +214,7 @@ impl Responder {
 
     /// A packet ahead of its turn: one NAK, then silence until the expected one arrives. Where `nak_again` is set, packets
     /// that begin anew without the expected one are a gap of their own: what was sent again for the NAK was lost too.
+    #[cold]
     fn gap(&mut self, psn: Psn) {
         self.counters.out_of_sequence += 1;
         let anew = self.config.nak_again && self.last_ahead.is_some_and(|last| psn.cmp_window(last) == Ordering::Less);
@@ -277,6 +283,7 @@ impl Responder {
     }
 
     /// Opcode sequence and opcode (IBTA 9.7.4.1).
+    #[inline]
     fn check_sequence(&self, opcode: Opcode) -> Result<(), Fault> {
         let (operation, code) = (opcode.operation(), opcode.into());
         if !matches!(operation, Operation::Write | Operation::Send) {
@@ -294,6 +301,7 @@ impl Responder {
 
     /// The message the packet belongs to, begun if need be, provided that the receive it needs is
     /// posted (IBTA 9.7.4.1): a SEND takes one at its start, a WRITE with immediate at its end.
+    #[inline]
     fn message_of(&self, packet: &RocePacket) -> Result<Message, Refusal> {
         let opcode = packet.bth.opcode;
         let next_receive = || self.receives.front().copied().ok_or(Refusal::NotReady);
@@ -311,6 +319,7 @@ impl Responder {
     }
 
     /// Packet length against the path MTU (IBTA 9.7.4.1).
+    #[inline]
     fn check_payload_len(&self, packet: &RocePacket) -> Result<(), Fault> {
         let (mtu, len) = (self.config.mtu.bytes(), packet.payload.len());
         let fits = match packet.bth.opcode.position() {
@@ -323,6 +332,7 @@ impl Responder {
     }
 
     /// A SEND holds its receive from its first packet on.
+    #[inline]
     fn take_receive(&mut self, message: &Message, position: Position) {
         if matches!(message, Message::Send { .. }) && position.is_start() {
             self.receives.pop_front();
@@ -355,6 +365,7 @@ impl Responder {
     }
 
     /// The queue pair dies: the peer gets its NAK, every receive its end.
+    #[cold]
     fn fail(&mut self, fault: Fault) {
         let in_use = match self.message.take() {
             Some(Message::Send { wr, .. }) => Some(wr),
@@ -385,6 +396,7 @@ impl Responder {
         }
     }
 
+    #[cold]
     fn complete_failed(&mut self, wr: &RecvWr, status: RecvStatus) {
         self.completions.push_back(RecvCompletion::failed(self.config.local.qpn, wr, status));
     }
@@ -404,6 +416,7 @@ impl Responder {
 
 /// The payload against what the RETH still leaves: more must be left behind a FIRST or MIDDLE,
 /// nothing behind a LAST or ONLY.
+#[inline]
 fn check_dma_len(packet: &RocePacket, reth: &RethRepr, done: u32) -> Result<(), Fault> {
     let (len, dma_len, remaining) = (packet.payload.len(), reth.dma_len, reth.dma_len - done);
     let fits = match packet.bth.opcode.position().is_end() {
@@ -415,6 +428,7 @@ fn check_dma_len(packet: &RocePacket, reth: &RethRepr, done: u32) -> Result<(), 
     fits.then_some(()).ok_or(Fault::DmaLength { opcode, len, remaining, dma_len })
 }
 
+#[inline]
 fn check_buffer(wr: &RecvWr, done: u32, len: u32) -> Result<(), Fault> {
     let total = u64::from(done) + u64::from(len);
     let &RecvWr { wr_id, len: buffer_len, .. } = wr;

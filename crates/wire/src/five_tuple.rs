@@ -28,6 +28,7 @@ pub struct FiveTuple {
 impl FiveTuple {
     /// The five-tuple of a packet. Of IPv4 that is neither TCP nor UDP, and of all fragments but the first, the ports
     /// are 0. `None`: no IPv4 packet.
+    #[inline]
     pub fn of(packet: &Packet) -> Option<FiveTuple> {
         match packet {
             Packet::Roce(packet) => Some(FiveTuple {

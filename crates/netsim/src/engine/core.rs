@@ -188,6 +188,7 @@ impl Core {
     }
 
     /// The rest of `transmit` for a port that is not plain: capture, faults, hand-over ahead of time.
+    #[inline(never)]
     fn transmit_aside(&mut self, node: NodeId, index: u32, serialisation: Time, arrival: Time, mut frame: Frame) {
         frame.show_mark();
         let (sender, side) = (&self.ports[index as usize], &mut self.sides[index as usize]);

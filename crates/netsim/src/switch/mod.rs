@@ -226,7 +226,8 @@ impl Switch {
         let bytes = frame.frame_len() as u64;
         let Some(over) = self.admit(ingress, egress, class, bytes) else { return };
         self.mark(egress, class, &mut frame);
-        let notification = self.feedback(egress, class, bytes, &frame);
+        let qcn = self.params.qcn.filter(|qcn| qcn.classes >> class & 1 == 1);
+        let notification = qcn.and_then(|qcn| self.feedback(&qcn, egress, class, bytes, &frame));
         self.enqueue(egress, frame, Held { bytes: bytes as u32, ingress, class: class as u8 }, out);
         if over {
             self.pause(ingress, class, out);
@@ -276,8 +277,8 @@ impl Switch {
     }
 
     /// Asks the congestion point of a queue whether the source of the frame that is about to join it must be told.
-    fn feedback(&mut self, egress: PortId, class: usize, bytes: u64, frame: &Frame) -> Option<Packet> {
-        let qcn = self.params.qcn.filter(|qcn| qcn.classes >> class & 1 == 1)?;
+    #[inline(never)]
+    fn feedback(&mut self, qcn: &QcnPoints, egress: PortId, class: usize, bytes: u64, frame: &Frame) -> Option<Packet> {
         let port = &mut self.ports[usize::from(egress.0)];
         let point = &mut self.congestion_points[usize::from(egress.0) * CLASSES + class];
         let (queue_bytes, queue_old) = (port.class_bytes(class) + bytes, point.queue_at_sample());
@@ -357,6 +358,7 @@ impl Switch {
     }
 
     /// A PFC frame has been sent: if it pauses anything it must be repeated, by the engine where it can.
+    #[inline(never)]
     fn plan_refresh(&mut self, id: PortId, out: &mut Outbox) {
         let (port, wake) = (&mut self.ports[usize::from(id.0)], Wake::Refresh(id.0));
         let pause_bytes = quanta_bytes(SwitchParams::PAUSE_QUANTA);
@@ -390,6 +392,7 @@ impl Switch {
         }
     }
 
+    #[inline(never)]
     fn receive_pause(&mut self, id: PortId, control: &MacControl, out: &mut Outbox) {
         let Some(rate) = out.link(id).map(|link| link.rate) else { return };
         let port = &mut self.ports[usize::from(id.0)];

@@ -138,6 +138,7 @@ impl Requester {
 
     /// Takes one packet at `now`, in picoseconds. Packets that are not the peer's answer to this queue pair are
     /// counted and dropped.
+    #[inline]
     pub fn handle_packet(&mut self, now: u64, packet: &RocePacket) -> Response {
         if !self.admit(packet) {
             return Response::Dropped;
@@ -166,6 +167,7 @@ impl Requester {
     }
 
     /// When `handle_timeout` is wanted. May change after every call.
+    #[inline]
     pub fn next_timeout(&self) -> Option<u64> {
         match self.timer {
             Timer::Off => None,
@@ -174,6 +176,7 @@ impl Requester {
     }
 
     /// Whether `poll_transmit` would give a packet.
+    #[inline]
     pub fn can_transmit(&self) -> bool {
         self.nxt < self.send_end()
             && self.state == RequesterState::Ready
@@ -213,6 +216,7 @@ impl Requester {
     }
 
     /// The next message that ended, in the order they were posted.
+    #[inline]
     pub fn poll_completion(&mut self) -> Option<SendCompletion> {
         self.completions.pop_front()
     }
@@ -226,12 +230,14 @@ impl Requester {
     }
 
     /// State of the send queue.
+    #[inline]
     pub fn state(&self) -> RequesterState {
         self.state
     }
 
     /// Whether every packet posted has been sent at least once: the owner may post the next message, if it keeps
     /// no queue here.
+    #[inline]
     pub fn all_begun(&self) -> bool {
         self.sent_end == self.queue.posted()
     }
@@ -269,17 +275,20 @@ impl Requester {
         &self.counters
     }
 
+    #[inline]
     fn psn_of(&self, number: u64) -> Psn {
         // The low 24 bits are all a PSN knows.
         self.config.init_psn.add((number & 0x00FF_FFFF) as u32)
     }
 
     /// Behind the last packet that may be sent.
+    #[inline]
     fn send_end(&self) -> u64 {
         self.queue.posted().min(self.una + u64::from(self.config.window))
     }
 
     /// One packet in so many asks for an ACK wherever messages end, so that a window frees early.
+    #[inline]
     fn asks_by_turn(&self) -> bool {
         let every = u64::from(self.config.ack_every);
         every != 0 && (u64::from(self.config.init_psn.value()) + self.nxt + 1).is_multiple_of(every)
@@ -287,6 +296,7 @@ impl Requester {
 
     /// Whether the message at `nxt` has no receive that we know of. Then it goes only as what an acknowledgement
     /// must follow: with nothing outstanding before it (the probe), or behind packets that have not asked for one.
+    #[inline]
     fn limited(&self) -> bool {
         match self.limit {
             Limit::Unlimited => false,
@@ -295,6 +305,7 @@ impl Requester {
     }
 
     /// Behind an accepted first packet a message holds its receive.
+    #[inline]
     fn keep_receive(&mut self, is_start: bool) {
         if let Limit::Below(limit) = self.limit {
             if self.nxt == self.una && !is_start {
@@ -304,6 +315,7 @@ impl Requester {
     }
 
     /// Header validation (IBTA 9.6): silent drops, as nothing in the packet can be trusted.
+    #[inline]
     fn admit(&mut self, packet: &RocePacket) -> bool {
         let (config, bth) = (&self.config, &packet.bth);
         let counters = &mut self.counters;
@@ -397,6 +409,7 @@ impl Requester {
         self.start_timer(now);
     }
 
+    #[cold]
     fn gap(&mut self, now: u64, number: u64) {
         // Already back at this packet and nothing sent since: a copy, or the NAK of a packet behind it.
         let repeated = self.nxt == number;
@@ -409,6 +422,7 @@ impl Requester {
         }
     }
 
+    #[cold]
     fn receiver_not_ready(&mut self, now: u64, number: u64, wait_us: u64) {
         let repeated = self.nxt == number && matches!(self.timer, Timer::Rnr(_));
         self.acknowledge(now, number);
@@ -440,6 +454,7 @@ impl Requester {
     }
 
     /// Go back N: send again from the first packet without an ACK.
+    #[cold]
     fn rewind(&mut self) {
         self.nxt = self.una;
         self.req_end = self.una;
@@ -448,6 +463,7 @@ impl Requester {
     }
 
     /// The timer measures from the last progress, while a packet that asked for an ACK has none.
+    #[inline]
     fn start_timer(&mut self, now: u64) {
         self.timer = match self.config.limits.ack_timeout_ps() {
             Some(timeout) if self.req_end != self.una => Timer::Ack(now + timeout),
@@ -456,6 +472,7 @@ impl Requester {
     }
 
     /// The send queue dies: its first message fails with the fault, all behind it are flushed.
+    #[cold]
     fn fail(&mut self, fault: RequestFault) {
         self.state = RequesterState::Error(fault);
         self.timer = Timer::Off;

@@ -6,6 +6,7 @@ use super::queue::Place;
 use super::{PayloadSource, RequesterConfig, Verb};
 use penstock_wire::{BthRepr, Opcode, Payload, Position, Psn, RethRepr, RocePacket};
 
+#[inline]
 pub(super) fn request(
     config: &RequesterConfig,
     place: &Place<'_>,
@@ -47,6 +48,7 @@ pub(super) fn request(
     }
 }
 
+#[inline]
 fn opcode(verb: Verb, position: Position) -> Opcode {
     match (verb, position) {
         (Verb::Write | Verb::WriteImm(_), Position::First) => Opcode::WriteFirst,

@@ -51,25 +51,30 @@ impl SendQueue {
         self.posted += packets;
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.messages.len()
     }
 
+    #[inline]
     pub(super) fn posted(&self) -> u64 {
         self.posted
     }
 
     /// Number of the next packet's message, the first ever being 0.
+    #[inline]
     pub(super) fn message_number(&self) -> u64 {
         self.done + self.index as u64
     }
 
     /// Whether the next packet's message takes a receive of the peer.
+    #[inline]
     pub(super) fn consumes_receive(&self) -> bool {
         self.messages.get(self.index).is_some_and(|message| message.wr.verb.consumes_receive())
     }
 
     /// The next packet; there must be one.
+    #[inline]
     pub(super) fn place(&self) -> Place<'_> {
         let Queued { wr, packets, .. } = &self.messages[self.index];
         let position = match (self.packet == 0, self.packet + 1 == *packets) {
@@ -84,6 +89,7 @@ impl SendQueue {
     }
 
     /// On to the next packet.
+    #[inline]
     pub(super) fn advance(&mut self) {
         self.number += 1;
         self.packet += 1;
