@@ -290,3 +290,20 @@ fn a_full_disk_refuses_events_and_loses_none_that_it_took() {
     writer.close().unwrap();
     assert_eq!(events(&path), (0..taken).collect::<Vec<_>>());
 }
+
+#[test]
+fn what_can_come_back_is_waited_for_and_a_disk_that_is_broken_is_not() {
+    let told = |code| {
+        let source = io::Error::from_raw_os_error(code);
+        let error = StoreError::Io { file: "events-000000.parquet.partial".into(), action: "written", source };
+        (error.is_retriable(), error.to_string())
+    };
+    use libc::{EDQUOT, EMFILE, ENFILE, ENOENT, ENOSPC, ENOTDIR, EROFS, ESTALE, EXDEV};
+    for code in [ENOSPC, EDQUOT, EMFILE, ENFILE, ENOENT, ENOTDIR, EROFS, ESTALE, EXDEV] {
+        assert!(told(code).0, "{}", told(code).1);
+    }
+    for code in [libc::EIO, libc::EACCES, libc::ENXIO] {
+        assert!(!told(code).0, "{}", told(code).1);
+    }
+    assert!(told(EROFS).1.ends_with("make the file system writable (`mount -o remount,rw`)"), "{}", told(EROFS).1);
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How far every source has come, and whether it is there. Sources send in order of event: queue pairs keep it.
-//! Promise: what a source sends again over a new connection is known for what it is; what lies before the
-//! first fragment over it is not waited for.
+//! Promise: what a source sends again over a new connection is known for what it is; what lies before the first fragment
+//! over it is not waited for.
 //! Source: IBTA 9.5 (order within a queue pair).
 
 use super::absence::Absence;
@@ -15,8 +15,9 @@ pub(super) struct Progress {
     /// By source: before which place it sends nothing over the connection that it has; none if that is a new one, and
     /// nothing has come over it.
     begins: Vec<Option<u64>>,
-    /// The last of these.
+    /// The last of these, and how many there are not.
     all_begin: u64,
+    unheard: usize,
     pub(super) absence: Absence,
 }
 
@@ -25,7 +26,7 @@ impl Progress {
         let zeros = || vec![0; usize::from(sources)];
         let absence = Absence::new(sources, timeout_ps);
         let begins = vec![Some(0); usize::from(sources)];
-        Progress { reached: zeros(), before: zeros(), begins, all_begin: 0, absence }
+        Progress { reached: zeros(), before: zeros(), begins, all_begin: 0, unheard: 0, absence }
     }
 
     /// A fragment in front of the place `end` has come.
@@ -36,7 +37,9 @@ impl Progress {
 
     /// A source has sent the fragment of a place, whatever becomes of it.
     pub(super) fn sent(&mut self, source: u16, seq: u64) {
-        if self.begins[usize::from(source)].is_none_or(|begin| seq < begin) {
+        // Most runs look at no source here, and so at no memory of its own.
+        let may_begin = self.unheard > 0 || seq < self.all_begin;
+        if may_begin && self.begins[usize::from(source)].is_none_or(|begin| seq < begin) {
             self.begins(source, seq);
         }
         self.absence.sent(source);
@@ -44,7 +47,8 @@ impl Progress {
 
     /// A source sends nothing before a place, or what it has sent was so far ahead that it was refused.
     pub(super) fn begins(&mut self, source: u16, seq: u64) {
-        self.begins[usize::from(source)] = Some(seq);
+        let earlier = self.begins[usize::from(source)].replace(seq);
+        self.unheard -= usize::from(earlier.is_none());
         self.all_begin = self.all_begin.max(seq);
     }
 
@@ -52,7 +56,7 @@ impl Progress {
         let source = usize::from(source);
         if let (Some(before), Some(reached)) = (self.before.get_mut(source), self.reached.get(source)) {
             *before = *reached;
-            self.begins[source] = None;
+            self.unheard += usize::from(self.begins[source].take().is_some());
         }
     }
 
