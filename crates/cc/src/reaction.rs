@@ -175,14 +175,12 @@ impl State {
         self.since_cut = self.since_cut.saturating_add(u32::try_from(span).unwrap_or(u32::MAX));
         let (elapsed, mut decays) = rounds(self.alpha_elapsed, span, params.alpha_interval);
         self.alpha_elapsed = elapsed;
-        // `decayed`, with what stays the same in front of the loop
-        let mut alpha_full = u64::from(self.alpha_full);
-        let round_up = (1 << params.g_shift) - 1;
+        let mut alpha_full = self.alpha_full;
         while decays > 0 && alpha_full > 0 {
-            alpha_full -= (alpha_full + round_up) >> params.g_shift;
+            alpha_full = decayed(alpha_full, params.g_shift);
             decays -= 1;
         }
-        self.alpha_full = alpha_full as u32;
+        self.alpha_full = alpha_full;
     }
 
     fn run_increase(&mut self, span: u64, params: &DcqcnParams) {
@@ -359,8 +357,9 @@ fn rounds(count: u32, span: u64, interval: u32) -> (u32, u64) {
 /// `floor(alpha * (1 - 2^-shift))`: what is taken away is rounded up.
 #[inline]
 fn decayed(alpha_full: u32, shift: u8) -> u32 {
-    let alpha = i64::from(alpha_full);
-    (alpha + (-alpha >> shift)) as u32
+    // At most 2^31 and below 2^15: the sum cannot wrap, and a skip would check that thousands of times.
+    let rounded_up = alpha_full.wrapping_add((1 << shift) - 1);
+    alpha_full - (rounded_up >> shift)
 }
 
 /// Counts `amount` towards `limit`; at the limit the counter fires and keeps what is left over,

@@ -126,16 +126,13 @@ impl PatternCheck {
                 let first = payload.first_chunk::<4>()?;
                 let mut behind = Prbs31::behind(*first, invert)?;
                 // The sequence is as long as it is: four bytes before its end is where these four begin.
-                behind.skip(PRBS_BYTES - 4);
+                behind.skip(Prbs31::PERIOD - 4);
                 Some(Place::Prbs31(behind))
             }
             Pattern::Counter => Some(Place::Counter(u64::from_le_bytes(*payload.first_chunk::<8>()?))),
         }
     }
 }
-
-/// Bytes after which the bytes of PRBS-31 repeat: its period in bits, since that is odd.
-const PRBS_BYTES: u64 = (1 << 31) - 1;
 
 /// Wrong bits or bytes; the place moves on behind the payload.
 fn errors(place: &mut Place, payload: &[u8]) -> u64 {
@@ -177,8 +174,8 @@ fn way(from: &Option<Place>, to: &Option<Place>) -> i64 {
     match (from, to) {
         (Some(Place::Prbs31(from)), Some(Place::Prbs31(to))) => {
             let bytes = from.bytes_to(to) as i64;
-            if bytes > PRBS_BYTES as i64 / 2 {
-                bytes - PRBS_BYTES as i64
+            if bytes > Prbs31::PERIOD as i64 / 2 {
+                bytes - Prbs31::PERIOD as i64
             } else {
                 bytes
             }

@@ -10,8 +10,6 @@
 use alloc::vec::Vec;
 
 const STATE_MASK: u32 = 0x7FFF_FFFF;
-/// Bytes after which the bytes repeat: the period in bits, since that is odd.
-const PERIOD: u64 = (1 << 31) - 1;
 /// Bytes that are made from others, 31 f and 28 f bits back with f = 64.
 const FAR: usize = 31 * 8;
 const NEAR: usize = 28 * 8;
@@ -26,6 +24,9 @@ pub struct Prbs31 {
 }
 
 impl Prbs31 {
+    /// Bytes after which the bytes repeat: the period in bits, since that is odd.
+    pub const PERIOD: u64 = (1 << 31) - 1;
+
     /// The sequence behind the 31 bits of `seed` (register `prbs_seed`, oldest bit in bit 0; 0 means all
     /// ones), complemented where `invert` says so (register field `prbs_invert`, set by O.150).
     pub const fn new(seed: u32, invert: bool) -> Self {
@@ -158,7 +159,7 @@ impl Prbs31 {
             if let Ok(found) = near.binary_search_by_key(&state, |(state, _)| *state) {
                 // Where several are equal the sequence has gone round; which of them is found does not matter.
                 let (ahead, back) = (steps * u64::from(STEP), u64::from(near[found].1));
-                return (ahead + PERIOD - back) % PERIOD;
+                return (ahead + Self::PERIOD - back) % Self::PERIOD;
             }
             state = apply(&giant, state);
         }
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn the_way_between_two_places_is_measured() {
         let here = Prbs31::new(0x2A5C_91D3, true);
-        for bytes in [0, 1, 31, 46_340, 46_341, 1_000_000, PERIOD - 46_341, PERIOD - 1] {
+        for bytes in [0, 1, 31, 46_340, 46_341, 1_000_000, Prbs31::PERIOD - 46_341, Prbs31::PERIOD - 1] {
             let mut there = here.clone();
             there.skip(bytes);
             assert_eq!(here.bytes_to(&there), bytes);
@@ -294,7 +295,7 @@ mod tests {
             }
         }
         let mut round = Prbs31::new(77, true);
-        round.skip((1 << 31) - 1); // the period in bits, eight times over
+        round.skip(Prbs31::PERIOD); // the period in bits, eight times over
         assert_eq!(round, Prbs31::new(77, true));
         assert_eq!(Prbs31::behind([1, 0, 0, 0], false), None);
         assert_eq!(Prbs31::behind([0xFF; 4], true), None);

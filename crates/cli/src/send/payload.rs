@@ -16,9 +16,6 @@ use std::sync::Arc;
 /// 10 kHz, where no rate is given.
 const DEFAULT_INTERVAL_NS: u64 = 100_000;
 
-/// Of PRBS-31, in bits.
-const PRBS_PERIOD: u32 = (1 << 31) - 1;
-
 enum Kind {
     Prbs(Prbs31),
     Counter(u64),
@@ -147,8 +144,7 @@ impl Messages {
     fn pass_over(&mut self, events: u64) {
         match &mut self.kind {
             Kind::Prbs(prbs) if events > 0 => {
-                // The sequence has as many bytes as bits, an odd number, before it begins again.
-                let bytes = u128::from(events) * self.length as u128 % u128::from(PRBS_PERIOD);
+                let bytes = u128::from(events) * self.length as u128 % u128::from(Prbs31::PERIOD);
                 prbs.skip(bytes as u64);
             }
             Kind::Counter(count) => {
