@@ -43,6 +43,20 @@ impl Pacer {
     /// Exactly what `visits` grants do between which nothing is charged.
     #[inline]
     pub fn skip(&mut self, rate: Rate, cycles: u32, visits: u64, unlimited: bool, waits: bool) {
+        self.skip_known(rate, cycles, visits, unlimited, waits, |cycle| visits % cycle);
+    }
+
+    /// The same for one who knows what remains of `visits` when divided by a number of them, mostly [`Self::turn`].
+    #[inline]
+    pub(crate) fn skip_known(
+        &mut self,
+        rate: Rate,
+        cycles: u32,
+        visits: u64,
+        unlimited: bool,
+        waits: bool,
+        remainder: impl FnOnce(u64) -> u64,
+    ) {
         if visits == 0 {
             return;
         }
@@ -64,8 +78,21 @@ impl Pacer {
         let growing = visits_to(kept - self.credit, grant);
         self.credit = match visits.checked_sub(growing) {
             None | Some(0) => self.credit + grant * visits as i64,
+            Some(_) if growing <= cycle => {
+                // those behind the first start, less one, without a division
+                let mut behind = remainder(cycle) + 2 * cycle - growing - 1;
+                while behind >= cycle {
+                    behind -= cycle;
+                }
+                grant * (1 + behind) as i64
+            }
             Some(around) => grant * (1 + (around - 1) % cycle) as i64,
         };
+    }
+
+    /// After how many visits a flow that waits mostly starts again, at least 1.
+    pub(crate) fn turn(&self) -> u64 {
+        u64::from(self.turn).max(1)
     }
 
     /// The credit with which a flow starts again, and after how many visits it then has as much.
@@ -75,7 +102,7 @@ impl Pacer {
         match waits {
             false => (0, 1),
             true if grant == 0 || turn > FULL => (FULL.min(turn), visits_to(FULL.min(turn), grant).max(1)),
-            true => (turn, u64::from(self.turn).max(1)),
+            true => (turn, self.turn()),
         }
     }
 

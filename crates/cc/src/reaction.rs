@@ -142,27 +142,57 @@ impl State {
         }
         self.bytes_sent = bytes_sent;
         let span = |visits: u64| visits.saturating_mul(u64::from(cycles));
-        let mut left = visits;
-        while left > 0 && !self.is_at_line(params) {
-            let is_line = self.rate_current >= params.rate_line;
-            let quiet = left.min(until(self.increase_elapsed, interval, cycles));
-            pacer.skip(self.rate_current, cycles, quiet, is_line, waits);
-            self.increase_elapsed += quiet as u32 * cycles;
-            left -= quiet;
-            if left > 0 {
-                self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
-                self.raise(true, params);
-                self.clamp_rates(params);
-                pacer.grant(self.rate_current, cycles, self.rate_current >= params.rate_line, waits);
-                left -= 1;
-            }
-        }
         self.run_alpha(span(visits), params);
+        let left = if self.is_at_line(params) { visits } else { self.climb(visits, cycles, params, pacer, waits) };
         if left > 0 {
             pacer.skip(self.rate_current, cycles, left, self.rate_current >= params.rate_line, waits);
             self.run_increase(span(left), params);
         }
         true
+    }
+
+    /// What so many visits do to rates, timer and pacer until the rates are at the line; returns how many are left then.
+    fn climb(&mut self, visits: u64, cycles: u32, params: &DcqcnParams, pacer: &mut Pacer, waits: bool) -> u64 {
+        let (mut left, interval) = (visits, params.increase_interval);
+        let is_line = |rate: Rate| rate >= params.rate_line;
+        let quiet = left.min(until(self.increase_elapsed, interval, cycles));
+        pacer.skip(self.rate_current, cycles, quiet, is_line(self.rate_current), waits);
+        self.increase_elapsed += quiet as u32 * cycles;
+        left -= quiet;
+        if left == 0 {
+            return 0;
+        }
+        self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
+        // From the visit that raises to the next that does there are `most` visits, or one less where more than `spare`
+        // cycles are left over from the last interval. The loop needs no division but the pacer's.
+        let (most, spare) = (u64::from((interval - 1) / cycles) + 1, (interval - 1) % cycles);
+        let turn = pacer.turn();
+        let most_around = most % turn;
+        let fewer_around = if most_around == 0 { turn - 1 } else { most_around - 1 };
+        loop {
+            self.raise(true, params);
+            self.clamp_rates(params);
+            let rate = self.rate_current;
+            if self.is_at_line(params) {
+                pacer.grant(rate, cycles, true, waits);
+                return left - 1;
+            }
+            let (next, around) =
+                if self.increase_elapsed > spare { (most - 1, fewer_around) } else { (most, most_around) };
+            if left < next {
+                pacer.skip(rate, cycles, left, is_line(rate), waits);
+                self.increase_elapsed += (left - 1) as u32 * cycles;
+                return 0;
+            }
+            let remainder = |cycle| if cycle == turn { around } else { next % cycle };
+            pacer.skip_known(rate, cycles, next, is_line(rate), waits, remainder);
+            left -= next;
+            self.increase_elapsed += (next - 1) as u32 * cycles;
+            if left == 0 {
+                return 0;
+            }
+            self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
+        }
     }
 
     /// Lets the timers run for `span` cycles. Alpha and rates do not touch each other, so each may go ahead alone.
@@ -173,14 +203,11 @@ impl State {
 
     fn run_alpha(&mut self, span: u64, params: &DcqcnParams) {
         self.since_cut = self.since_cut.saturating_add(u32::try_from(span).unwrap_or(u32::MAX));
-        let (elapsed, mut decays) = rounds(self.alpha_elapsed, span, params.alpha_interval);
+        let (elapsed, decays) = rounds(self.alpha_elapsed, span, params.alpha_interval);
         self.alpha_elapsed = elapsed;
-        let mut alpha_full = self.alpha_full;
-        while decays > 0 && alpha_full > 0 {
-            alpha_full = decayed(alpha_full, params.g_shift);
-            decays -= 1;
+        if decays > 0 {
+            self.alpha_full = decayed_often(self.alpha_full, params.g_shift, decays);
         }
-        self.alpha_full = alpha_full;
     }
 
     fn run_increase(&mut self, span: u64, params: &DcqcnParams) {
@@ -360,6 +387,22 @@ fn decayed(alpha_full: u32, shift: u8) -> u32 {
     // At most 2^31 and below 2^15: the sum cannot wrap, and a skip would check that thousands of times.
     let rounded_up = alpha_full.wrapping_add((1 << shift) - 1);
     alpha_full - (rounded_up >> shift)
+}
+
+/// The same so many times over.
+fn decayed_often(alpha_full: u32, shift: u8, mut times: u64) -> u32 {
+    // Of alpha and 2^shift - 1 each decay takes away what of the sum lies above `shift` bits.
+    let bias = (1 << shift) - 1;
+    let mut sum = alpha_full.wrapping_add(bias);
+    while times > 0 && sum > bias {
+        // a long chain: nothing else belongs into it
+        let several = times.min(64);
+        for _ in 0..several {
+            sum = sum.wrapping_sub(sum >> shift);
+        }
+        times -= several;
+    }
+    sum.wrapping_sub(bias)
 }
 
 /// Counts `amount` towards `limit`; at the limit the counter fires and keeps what is left over,

@@ -28,6 +28,14 @@ impl Engine {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
+    /// Makes room for so many links, for which memory would grow step by step.
+    pub(crate) fn expect_links(&mut self, links: usize) {
+        self.links.reserve_exact(links);
+        self.core.ports.reserve_exact(2 * links);
+        self.core.owners.reserve_exact(2 * links);
+        self.core.sides.reserve_exact(2 * links);
+    }
+
     /// Connects two ports by a link that is the same in both directions.
     pub fn connect(
         &mut self,

@@ -150,6 +150,7 @@ impl Lab {
             nodes.push(engine.add_node(node.name.clone(), made));
         }
         let (mut links, mut names) = (Vec::new(), scenario.topology.link_names());
+        engine.expect_links(scenario.topology.links.len());
         for (number, link) in scenario.topology.links.iter().enumerate() {
             let end = |side: usize| (nodes[link.ends[side]], PortId(link.ports[side]));
             let id = engine.connect(end(0), end(1), link.params)?;

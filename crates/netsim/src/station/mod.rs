@@ -265,6 +265,10 @@ impl Station {
         if let (true, Key::Sender(qpn) | Key::Receiver(qpn)) = (self.slots.is_empty(), key) {
             self.first_qpn = qpn.value();
         }
+        if self.slots.is_empty() {
+            // mostly there is one: of room for four, a thousand boards would fill a cache with nothing
+            self.slots.reserve_exact(1);
+        }
         self.slots.push(Slot { key, kind, listed: 0, armed: Armed::default() });
         self.slots.len() - 1
     }
