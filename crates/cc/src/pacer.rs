@@ -43,20 +43,6 @@ impl Pacer {
     /// Exactly what `visits` grants do between which nothing is charged.
     #[inline]
     pub fn skip(&mut self, rate: Rate, cycles: u32, visits: u64, unlimited: bool, waits: bool) {
-        self.skip_known(rate, cycles, visits, unlimited, waits, |cycle| visits % cycle);
-    }
-
-    /// The same for one who knows what remains of `visits` when divided by a number of them, mostly [`Self::turn`].
-    #[inline]
-    pub(crate) fn skip_known(
-        &mut self,
-        rate: Rate,
-        cycles: u32,
-        visits: u64,
-        unlimited: bool,
-        waits: bool,
-        remainder: impl FnOnce(u64) -> u64,
-    ) {
         if visits == 0 {
             return;
         }
@@ -78,20 +64,35 @@ impl Pacer {
         let growing = visits_to(kept - self.credit, grant);
         self.credit = match visits.checked_sub(growing) {
             None | Some(0) => self.credit + grant * visits as i64,
-            Some(_) if growing <= cycle => {
-                // those behind the first start, less one, without a division
-                let mut behind = remainder(cycle) + 2 * cycle - growing - 1;
-                while behind >= cycle {
-                    behind -= cycle;
-                }
-                grant * (1 + behind) as i64
-            }
             Some(around) => grant * (1 + (around - 1) % cycle) as i64,
         };
     }
 
+    /// So many visits of `cycles` each, for [`Self::skip_stretch`].
+    // Not inlined: the division would be put off until it is needed, and that is each time.
+    #[inline(never)]
+    pub(crate) fn stretch(&self, visits: u64, cycles: u32) -> Stretch {
+        let around = visits.saturating_sub(1) % self.turn();
+        Stretch { visits, cycles, span: u32::try_from(visits * u64::from(cycles)).unwrap_or(u32::MAX), around }
+    }
+
+    /// The same as [`Self::skip`], with one division for a flow that waits and starts again in every turn.
+    #[inline]
+    pub(crate) fn skip_stretch(&mut self, rate: Rate, stretch: &Stretch, unlimited: bool, waits: bool) {
+        let (grant, turn) = (i64::from(rate.0) * i64::from(stretch.cycles), self.turn());
+        if unlimited || !waits || grant == 0 || self.credit < 0 || stretch.visits <= turn || grant * turn as i64 > FULL {
+            return self.skip(rate, stretch.cycles, stretch.visits, unlimited, waits);
+        }
+        self.unlimited = false;
+        // It has as much as so many visits earn, and goes on from there in its cycle.
+        let earned = (self.credit as u64 / grant as u64).min(turn);
+        let behind = earned + stretch.around;
+        let behind = if behind >= turn { behind - turn } else { behind };
+        self.credit = grant * (1 + behind) as i64;
+    }
+
     /// After how many visits a flow that waits mostly starts again, at least 1.
-    pub(crate) fn turn(&self) -> u64 {
+    fn turn(&self) -> u64 {
         u64::from(self.turn).max(1)
     }
 
@@ -122,6 +123,17 @@ impl Pacer {
     pub fn credit(&self) -> i64 {
         self.credit
     }
+}
+
+/// A number of visits of `cycles` each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    pub(crate) visits: u64,
+    cycles: u32,
+    /// All their cycles, at most `u32::MAX`.
+    pub(crate) span: u32,
+    /// How many the last of them is behind the last start of a flow that starts again at the first.
+    around: u64,
 }
 
 /// Visits that earn as much; never, where a visit earns nothing.

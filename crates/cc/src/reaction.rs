@@ -164,11 +164,9 @@ impl State {
         }
         self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
         // From the visit that raises to the next that does there are `most` visits, or one less where more than `spare`
-        // cycles are left over from the last interval. The loop needs no division but the pacer's.
+        // cycles are left over from the last interval.
         let (most, spare) = (u64::from((interval - 1) / cycles) + 1, (interval - 1) % cycles);
-        let turn = pacer.turn();
-        let most_around = most % turn;
-        let fewer_around = if most_around == 0 { turn - 1 } else { most_around - 1 };
+        let stretches = [most, most - 1].map(|visits| pacer.stretch(visits, cycles));
         loop {
             self.raise(true, params);
             self.clamp_rates(params);
@@ -177,21 +175,15 @@ impl State {
                 pacer.grant(rate, cycles, true, waits);
                 return left - 1;
             }
-            let (next, around) =
-                if self.increase_elapsed > spare { (most - 1, fewer_around) } else { (most, most_around) };
-            if left < next {
+            let stretch = &stretches[usize::from(self.increase_elapsed > spare)];
+            if left <= stretch.visits {
                 pacer.skip(rate, cycles, left, is_line(rate), waits);
                 self.increase_elapsed += (left - 1) as u32 * cycles;
                 return 0;
             }
-            let remainder = |cycle| if cycle == turn { around } else { next % cycle };
-            pacer.skip_known(rate, cycles, next, is_line(rate), waits, remainder);
-            left -= next;
-            self.increase_elapsed += (next - 1) as u32 * cycles;
-            if left == 0 {
-                return 0;
-            }
-            self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
+            pacer.skip_stretch(rate, stretch, is_line(rate), waits);
+            left -= stretch.visits;
+            self.increase_elapsed = self.increase_elapsed.saturating_add(stretch.span) - interval;
         }
     }
 
