@@ -68,34 +68,6 @@ impl Pacer {
         };
     }
 
-    /// So many visits of `cycles` each, for [`Self::skip_stretch`].
-    // Not inlined: the division would be put off until it is needed, and that is each time.
-    #[inline(never)]
-    pub(crate) fn stretch(&self, visits: u64, cycles: u32) -> Stretch {
-        let around = visits.saturating_sub(1) % self.turn();
-        Stretch { visits, cycles, span: u32::try_from(visits * u64::from(cycles)).unwrap_or(u32::MAX), around }
-    }
-
-    /// The same as [`Self::skip`], with one division for a flow that waits and starts again in every turn.
-    #[inline]
-    pub(crate) fn skip_stretch(&mut self, rate: Rate, stretch: &Stretch, unlimited: bool, waits: bool) {
-        let (grant, turn) = (i64::from(rate.0) * i64::from(stretch.cycles), self.turn());
-        if unlimited || !waits || grant == 0 || self.credit < 0 || stretch.visits <= turn || grant * turn as i64 > FULL {
-            return self.skip(rate, stretch.cycles, stretch.visits, unlimited, waits);
-        }
-        self.unlimited = false;
-        // It has as much as so many visits earn, and goes on from there in its cycle.
-        let earned = (self.credit as u64 / grant as u64).min(turn);
-        let behind = earned + stretch.around;
-        let behind = if behind >= turn { behind - turn } else { behind };
-        self.credit = grant * (1 + behind) as i64;
-    }
-
-    /// After how many visits a flow that waits mostly starts again, at least 1.
-    fn turn(&self) -> u64 {
-        u64::from(self.turn).max(1)
-    }
-
     /// The credit with which a flow starts again, and after how many visits it then has as much.
     #[inline]
     fn cycle(&self, grant: i64, waits: bool) -> (i64, u64) {
@@ -103,7 +75,7 @@ impl Pacer {
         match waits {
             false => (0, 1),
             true if grant == 0 || turn > FULL => (FULL.min(turn), visits_to(FULL.min(turn), grant).max(1)),
-            true => (turn, self.turn()),
+            true => (turn, u64::from(self.turn).max(1)),
         }
     }
 
@@ -123,17 +95,6 @@ impl Pacer {
     pub fn credit(&self) -> i64 {
         self.credit
     }
-}
-
-/// A number of visits of `cycles` each.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch {
-    pub(crate) visits: u64,
-    cycles: u32,
-    /// All their cycles, at most `u32::MAX`.
-    pub(crate) span: u32,
-    /// How many the last of them is behind the last start of a flow that starts again at the first.
-    around: u64,
 }
 
 /// Visits that earn as much; never, where a visit earns nothing.

@@ -143,7 +143,26 @@ impl State {
         self.bytes_sent = bytes_sent;
         let span = |visits: u64| visits.saturating_mul(u64::from(cycles));
         self.run_alpha(span(visits), params);
-        let left = if self.is_at_line(params) { visits } else { self.climb(visits, cycles, params, pacer, waits) };
+        let mut left = visits;
+        if let Some(behind) = self.climb(visits, cycles, params) {
+            // At the line credit begins anew, so what it was on the way need not be known.
+            pacer.grant(self.rate_current, cycles, true, waits);
+            left = behind;
+        }
+        while left > 0 && !self.is_at_line(params) {
+            let is_line = self.rate_current >= params.rate_line;
+            let quiet = left.min(until(self.increase_elapsed, interval, cycles));
+            pacer.skip(self.rate_current, cycles, quiet, is_line, waits);
+            self.increase_elapsed += quiet as u32 * cycles;
+            left -= quiet;
+            if left > 0 {
+                self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
+                self.raise(true, params);
+                self.clamp_rates(params);
+                pacer.grant(self.rate_current, cycles, self.rate_current >= params.rate_line, waits);
+                left -= 1;
+            }
+        }
         if left > 0 {
             pacer.skip(self.rate_current, cycles, left, self.rate_current >= params.rate_line, waits);
             self.run_increase(span(left), params);
@@ -151,40 +170,33 @@ impl State {
         true
     }
 
-    /// What so many visits do to rates, timer and pacer until the rates are at the line; returns how many are left then.
-    fn climb(&mut self, visits: u64, cycles: u32, params: &DcqcnParams, pacer: &mut Pacer, waits: bool) -> u64 {
-        let (mut left, interval) = (visits, params.increase_interval);
-        let is_line = |rate: Rate| rate >= params.rate_line;
-        let quiet = left.min(until(self.increase_elapsed, interval, cycles));
-        pacer.skip(self.rate_current, cycles, quiet, is_line(self.rate_current), waits);
-        self.increase_elapsed += quiet as u32 * cycles;
-        left -= quiet;
-        if left == 0 {
-            return 0;
-        }
-        self.increase_elapsed = self.increase_elapsed.saturating_add(cycles) - interval;
-        // From the visit that raises to the next that does there are `most` visits, or one less where more than `spare`
-        // cycles are left over from the last interval.
+    /// Lets the timer raise the rates to the line, if that takes no more than `visits`; returns how many are left then.
+    /// `None`, and nothing is done, where they do not get there or are there already.
+    fn climb(&mut self, visits: u64, cycles: u32, params: &DcqcnParams) -> Option<u64> {
+        let interval = params.increase_interval;
+        // From the visit of a raise to the next there are `most` visits, or one less where more than `spare` cycles are
+        // left over: the loop needs no division.
         let (most, spare) = (u64::from((interval - 1) / cycles) + 1, (interval - 1) % cycles);
-        let stretches = [most, most - 1].map(|visits| pacer.stretch(visits, cycles));
-        loop {
-            self.raise(true, params);
-            self.clamp_rates(params);
-            let rate = self.rate_current;
-            if self.is_at_line(params) {
-                pacer.grant(rate, cycles, true, waits);
-                return left - 1;
-            }
-            let stretch = &stretches[usize::from(self.increase_elapsed > spare)];
-            if left <= stretch.visits {
-                pacer.skip(rate, cycles, left, is_line(rate), waits);
-                self.increase_elapsed += (left - 1) as u32 * cycles;
-                return 0;
-            }
-            pacer.skip_stretch(rate, stretch, is_line(rate), waits);
-            left -= stretch.visits;
-            self.increase_elapsed = self.increase_elapsed.saturating_add(stretch.span) - interval;
+        // No raise does more than halve what is missing.
+        let missing = params.rate_line.0.saturating_sub(self.rate_current.0).checked_ilog2()?;
+        if visits <= u64::from(missing) * (most - 1) {
+            return None;
         }
+        let (mut state, mut left) = (*self, visits);
+        let mut next = until(state.increase_elapsed, interval, cycles) + 1;
+        while left >= next {
+            left -= next;
+            state.increase_elapsed += (next - 1) as u32 * cycles;
+            state.increase_elapsed = state.increase_elapsed.saturating_add(cycles) - interval;
+            state.raise(true, params);
+            state.clamp_rates(params);
+            if state.is_at_line(params) {
+                *self = state;
+                return Some(left);
+            }
+            next = if state.increase_elapsed > spare { most - 1 } else { most };
+        }
+        None
     }
 
     /// Lets the timers run for `span` cycles. Alpha and rates do not touch each other, so each may go ahead alone.
