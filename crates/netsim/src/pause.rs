@@ -51,12 +51,23 @@ struct Paused {
 }
 
 /// The classes of a mask, lowest first.
-pub(crate) fn classes_in(mut mask: u8) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let class = mask.trailing_zeros() as usize;
-        mask &= mask.wrapping_sub(1);
+#[inline]
+pub(crate) fn classes_in(mask: u8) -> Classes {
+    Classes(mask)
+}
+
+/// See [`classes_in`].
+pub(crate) struct Classes(u8);
+
+impl Iterator for Classes {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        let class = self.0.trailing_zeros() as usize;
+        self.0 &= self.0.wrapping_sub(1);
         (class < CLASSES).then_some(class)
-    })
+    }
 }
 
 impl PauseState {

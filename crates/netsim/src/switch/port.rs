@@ -10,7 +10,7 @@ use super::pool::{Held, List, Pool};
 use super::scheduler::{Discipline, RoundRobin};
 use super::stats::{ClassStats, PortStats};
 use crate::node::{Frame, Outbox, PortId};
-use crate::pause::{PauseState, CLASSES};
+use crate::pause::{classes_in, PauseState, CLASSES};
 use crate::renewal::Renewed;
 use crate::units::{Rate, Time};
 
@@ -208,7 +208,7 @@ impl Port {
 
     /// Takes a control frame in. `Some`: set a timer for this time.
     pub(super) fn receive_pause(&mut self, now: Time, control: &MacControl, rate: Rate) -> Option<Time> {
-        for class in 0..CLASSES {
+        for class in classes_in(self.waiting) {
             self.settle_held(class, now);
             // What waits without a pause is not settled: a pause that begins now must not be charged with it.
             self.egress[class].held_until = now;
@@ -218,7 +218,7 @@ impl Port {
 
     /// The timer of a pause has fired. `Some`: set it again for this time.
     pub(super) fn wake(&mut self, now: Time) -> Option<Time> {
-        (0..CLASSES).for_each(|class| self.settle_held(class, now));
+        classes_in(self.waiting).for_each(|class| self.settle_held(class, now));
         self.pause.wake(now)
     }
 
