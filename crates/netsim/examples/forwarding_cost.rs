@@ -5,6 +5,8 @@
 
 use std::net::Ipv4Addr;
 
+use nix::sys::resource::{getrusage, UsageWho};
+use nix::sys::time::TimeValLike;
 use penstock_netsim::{
     lossless_headroom, ByteSize, EcnParams, Engine, Frame, LinkParams, Node, Outbox, PfcParams, PortId, Stream, Switch,
     SwitchParams, Time,
@@ -86,10 +88,10 @@ fn switch(ports: u16) -> Result<Switch, Box<dyn std::error::Error>> {
     Ok(switch)
 }
 
-/// CPU time of this process in nanoseconds (Linux), or 0.
-fn cpu_ns() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+/// CPU time of this process in nanoseconds.
+fn cpu_ns() -> Result<i64, nix::Error> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    Ok(usage.user_time().num_nanoseconds() + usage.system_time().num_nanoseconds())
 }
 
 fn cost(ports: u16, frames: u32, middle: Box<dyn Node>) -> Result<f64, Box<dyn std::error::Error>> {
@@ -102,9 +104,9 @@ fn cost(ports: u16, frames: u32, middle: Box<dyn Node>) -> Result<f64, Box<dyn s
         engine.connect((host, PORT), (middle, PortId(me)), LinkParams::default())?;
         hosts.push(host);
     }
-    let begin = cpu_ns();
+    let begin = cpu_ns()?;
     engine.run_until(Time::MAX)?;
-    let spent = cpu_ns() - begin;
+    let spent = cpu_ns()? - begin;
     let received: u64 = hosts.iter().filter_map(|host| engine.node::<Host>(*host)).map(|host| host.received).sum();
     Ok(spent as f64 / received as f64)
 }
