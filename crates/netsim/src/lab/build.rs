@@ -255,6 +255,7 @@ impl<'a> Builder<'a> {
         let ip = self.addresses[node];
         let mac = Scenario::mac_of(ip);
         let mut station = Station::new(StationConfig { mac, ip });
+        station.expect_endpoints(self.sent_by[node].len() + self.received_by[node].len());
         let own = std::mem::take(&mut self.sent_by[node]);
         for (index, number) in own.iter().enumerate() {
             let (source, ledger) = (self.source(*number), Rc::clone(&self.ledger));

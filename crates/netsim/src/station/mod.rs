@@ -210,6 +210,11 @@ impl Station {
         &self.config
     }
 
+    /// Makes room for so many endpoints: a thousand boards with one each and room for four would fill caches with nothing.
+    pub fn expect_endpoints(&mut self, endpoints: usize) {
+        self.slots.reserve_exact(endpoints);
+    }
+
     /// Adds a sender and returns its index, which is its channel in traces. A queue pair may have one sender and one
     /// receiver. To be called before the run.
     pub fn add_rc_sender(&mut self, sender: RcSender) -> Result<usize, StationError> {
@@ -264,10 +269,6 @@ impl Station {
     fn push(&mut self, key: Key, kind: Kind) -> usize {
         if let (true, Key::Sender(qpn) | Key::Receiver(qpn)) = (self.slots.is_empty(), key) {
             self.first_qpn = qpn.value();
-        }
-        if self.slots.is_empty() {
-            // mostly there is one: of room for four, a thousand boards would fill a cache with nothing
-            self.slots.reserve_exact(1);
         }
         self.slots.push(Slot { key, kind, listed: 0, armed: Armed::default() });
         self.slots.len() - 1
