@@ -228,8 +228,7 @@ impl<A: HostApp> Host<A> {
     }
 
     fn receive_pause(&mut self, control: &MacControl, out: &mut Outbox) {
-        let Some(rate) = out.link(PORT).map(|link| link.rate) else { return };
-        if let Some(at) = self.pause.receive(out.now(), control, rate) {
+        if let Some(at) = self.pause.receive(out.now(), control, |quanta| out.pause_time(PORT, quanta)) {
             out.timer_at(at, RESUME);
         }
         self.send_next(out);

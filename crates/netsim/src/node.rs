@@ -10,6 +10,7 @@ use penstock_wire::{Ecn, FiveTuple, MacControl, Packet, MIN_FRAME_LEN, WIRE_OVER
 
 use crate::engine::Core;
 use crate::link::LinkParams;
+use crate::pause::quanta_bytes;
 use crate::prefetch::prefetch;
 use crate::renewal::{Arrived, Renewed};
 use crate::trace::TraceSink;
@@ -377,6 +378,12 @@ impl Outbox<'_> {
     /// How long so many bytes take on the link that leaves `port`, if one is connected.
     pub(crate) fn time_on_link(&self, port: PortId, bytes: u64) -> Option<Time> {
         self.core.time_on_link(self.node, port, bytes)
+    }
+
+    /// How long a pause of so many quanta lasts that came in by `port`.
+    #[inline]
+    pub(crate) fn pause_time(&self, port: PortId, quanta: u16) -> Option<Time> {
+        self.time_on_link(port, quanta_bytes(quanta))
     }
 
     /// Repeats a PFC frame that has just been sent, at `due` and from then on whenever half the time of `pause_bytes` has

@@ -5,7 +5,7 @@
 
 use penstock_wire::MacControl;
 
-use crate::units::{Rate, Time};
+use crate::units::Time;
 
 pub(crate) const CLASSES: usize = 8;
 
@@ -15,11 +15,6 @@ const QUANTUM_BITS: u64 = 512;
 /// Bytes in whose time `quanta` pass.
 pub(crate) fn quanta_bytes(quanta: u16) -> u64 {
     u64::from(quanta) * QUANTUM_BITS / 8
-}
-
-/// How long `quanta` last on a link of this rate.
-pub(crate) fn quanta_time(quanta: u16, rate: Rate) -> Time {
-    rate.time_for(quanta_bytes(quanta))
 }
 
 /// Pause received at one port.
@@ -71,8 +66,14 @@ impl Iterator for Classes {
 }
 
 impl PauseState {
-    /// Takes a control frame in. `Some`: the caller shall set a timer for this time and call `wake` when it fires.
-    pub(crate) fn receive(&mut self, now: Time, control: &MacControl, rate: Rate) -> Option<Time> {
+    /// Takes a control frame in, `time_of` telling how long so many quanta last. `Some`: the caller shall set a timer for
+    /// this time and call `wake` when it fires.
+    pub(crate) fn receive(
+        &mut self,
+        now: Time,
+        control: &MacControl,
+        time_of: impl Fn(u16) -> Option<Time>,
+    ) -> Option<Time> {
         self.frames += 1;
         let (named, quanta) = match control {
             MacControl::Pause { quanta } => (u8::MAX, [*quanta; CLASSES]),
@@ -85,7 +86,7 @@ impl PauseState {
             if now >= paused.until {
                 paused.since = now;
             }
-            paused.until = now + quanta_time(quanta[class], rate);
+            paused.until = now + time_of(quanta[class]).unwrap_or(Time::ZERO);
         }
         self.latest = self.ends().max().unwrap_or_default();
         self.arm(now)
@@ -201,8 +202,17 @@ impl PauseState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Rate;
 
     const RATE: Rate = Rate::from_gbps(10);
+
+    fn quanta_time(quanta: u16, rate: Rate) -> Time {
+        rate.time_for(quanta_bytes(quanta))
+    }
+
+    fn time_of(quanta: u16) -> Option<Time> {
+        Some(quanta_time(quanta, RATE))
+    }
 
     fn pfc(class: usize, quanta: u16) -> MacControl {
         let mut all = [0; CLASSES];
@@ -213,7 +223,7 @@ mod tests {
     #[test]
     fn a_pause_lasts_its_quanta_and_only_for_its_class() {
         let mut state = PauseState::default();
-        let until = state.receive(Time::from_us(1), &pfc(3, 10), RATE);
+        let until = state.receive(Time::from_us(1), &pfc(3, 10), time_of);
         assert_eq!(until, Some(Time::from_us(1) + Time::from_ns(512)));
         assert!(state.is_paused(3, Time(1_511_999)));
         assert!(!state.is_paused(3, Time(1_512_000)));
@@ -223,17 +233,16 @@ mod tests {
 
     #[test]
     fn a_renewal_taken_ahead_ends_as_one_taken_on_time() {
-        let time_of = |quanta| Some(quanta_time(quanta, RATE));
         let (first, again, at) = (Time::from_us(1), Time::from_us(2), Time::from_us(3));
         let (mut ahead, mut on_time) = (PauseState::default(), PauseState::default());
         assert!(!ahead.renew(first, &pfc(3, 0xFFFF), time_of), "there is nothing to renew");
         for state in [&mut ahead, &mut on_time] {
-            state.receive(first, &pfc(3, 0xFFFF), RATE);
+            state.receive(first, &pfc(3, 0xFFFF), time_of);
         }
         assert!(!ahead.renew(at, &pfc(3, 0), time_of) && !ahead.renew(at, &pfc(4, 0xFFFF), time_of));
         assert!(ahead.renew(at, &pfc(3, 0xFFFF), time_of));
         assert_eq!(ahead.paused_for(again), on_time.paused_for(again));
-        assert_eq!(on_time.receive(at, &pfc(3, 0xFFFF), RATE), None, "one timer is set");
+        assert_eq!(on_time.receive(at, &pfc(3, 0xFFFF), time_of), None, "one timer is set");
         for now in [at, first + quanta_time(0xFFFF, RATE), at + quanta_time(0xFFFF, RATE), Time::from_ms(9)] {
             assert_eq!(ahead.paused_mask(now), on_time.paused_mask(now));
             assert_eq!(ahead.paused_since(3, now), on_time.paused_since(3, now));
@@ -245,11 +254,11 @@ mod tests {
     #[test]
     fn quanta_zero_ends_a_pause_and_only_the_time_paused_is_counted() {
         let mut state = PauseState::default();
-        state.receive(Time::from_us(1), &pfc(3, 0xFFFF), RATE);
-        state.receive(Time::from_us(3), &pfc(3, 0), RATE);
+        state.receive(Time::from_us(1), &pfc(3, 0xFFFF), time_of);
+        state.receive(Time::from_us(3), &pfc(3, 0), time_of);
         assert!(!state.is_paused(3, Time::from_us(3)));
-        state.receive(Time::from_us(10), &MacControl::Pause { quanta: 0xFFFF }, RATE);
-        state.receive(Time::from_us(11), &MacControl::Pause { quanta: 0 }, RATE);
+        state.receive(Time::from_us(10), &MacControl::Pause { quanta: 0xFFFF }, time_of);
+        state.receive(Time::from_us(11), &MacControl::Pause { quanta: 0 }, time_of);
         assert_eq!(state.paused_for(Time::from_us(20))[3], Time::from_us(3));
         assert_eq!(state.paused_for(Time::from_us(20))[0], Time::from_us(1));
     }

@@ -19,7 +19,7 @@ use penstock_wire::{MacAddr, MacControl, Packet, ParseError, Qpn};
 
 use crate::flow::Endpoint;
 use crate::node::{Frame, Node, Outbox, PortId};
-use crate::pause::{quanta_bytes, PauseState, CLASSES};
+use crate::pause::{PauseState, CLASSES};
 use crate::prefetch::prefetch_all;
 use crate::trace::TraceSink;
 use crate::units::Time;
@@ -452,8 +452,7 @@ impl Station {
 
     fn receive_pause(&mut self, control: &MacControl, out: &mut Outbox) {
         self.catch_up(out);
-        let Some(rate) = out.link(PORT).map(|link| link.rate) else { return };
-        if let Some(at) = self.pause.receive(out.now(), control, rate) {
+        if let Some(at) = self.pause.receive(out.now(), control, |quanta| out.pause_time(PORT, quanta)) {
             out.timer_at(at, RESUME);
         }
         self.follow_pauses(out);
@@ -469,8 +468,10 @@ impl Station {
         if changed == 0 {
             return;
         }
+        let only_senders = self.senders.len() == self.slots.len();
         for at in 0..self.senders.len() {
-            let index = self.senders[at];
+            // a board need not look at its list
+            let index = if only_senders { at as u32 } else { self.senders[at] };
             let slot = &mut self.slots[index as usize];
             prefetch_all(slot);
             let endpoint = slot.endpoint();
@@ -551,7 +552,7 @@ impl Node for Station {
 
     fn on_control_ahead(&mut self, at: Time, port: PortId, control: &MacControl, out: &mut Outbox) -> bool {
         self.catch_up(out);
-        self.pause.renew(at, control, |quanta| out.time_on_link(port, quanta_bytes(quanta)))
+        self.pause.renew(at, control, |quanta| out.pause_time(port, quanta))
     }
 
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox) {

@@ -405,9 +405,7 @@ impl Switch {
 
     #[inline(never)]
     fn receive_pause(&mut self, id: PortId, control: &MacControl, out: &mut Outbox) {
-        let Some(rate) = out.link(id).map(|link| link.rate) else { return };
-        let port = &mut self.ports[usize::from(id.0)];
-        let timer = port.receive_pause(out.now(), control, rate);
+        let timer = self.ports[usize::from(id.0)].receive_pause(control, id, out);
         set_timer(out, timer, Wake::Resume(id.0));
         self.send_next(id, out);
     }

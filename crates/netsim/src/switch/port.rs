@@ -13,7 +13,7 @@ use crate::node::{Frame, Outbox, PortId};
 use crate::pause::{classes_in, PauseState, CLASSES};
 use crate::prefetch::prefetch;
 use crate::renewal::Renewed;
-use crate::units::{Rate, Time};
+use crate::units::Time;
 
 /// One class of what leaves by a port: all that a frame touches on its way out. One cache line.
 #[derive(Debug, Default)]
@@ -222,13 +222,14 @@ impl Port {
     // ---- pauses received --------------------------------------------------------------------------------------------
 
     /// Takes a control frame in. `Some`: set a timer for this time.
-    pub(super) fn receive_pause(&mut self, now: Time, control: &MacControl, rate: Rate) -> Option<Time> {
+    pub(super) fn receive_pause(&mut self, control: &MacControl, id: PortId, out: &Outbox) -> Option<Time> {
+        let now = out.now();
         for class in classes_in(self.waiting) {
             self.settle_held(class, now);
             // What waits without a pause is not settled: a pause that begins now must not be charged with it.
             self.egress[class].held_until = now;
         }
-        self.pause.receive(now, control, rate)
+        self.pause.receive(now, control, |quanta| out.pause_time(id, quanta))
     }
 
     /// The timer of a pause has fired. `Some`: set it again for this time.
