@@ -171,32 +171,39 @@ impl State {
     }
 
     /// Lets the timer raise the rates to the line, if that takes no more than `visits`; returns how many are left then.
-    /// `None`, and nothing is done, where they do not get there or are there already.
+    /// `None`, and nothing is done, where they do not get there or R_C is there already.
     fn climb(&mut self, visits: u64, cycles: u32, params: &DcqcnParams) -> Option<u64> {
-        let interval = params.increase_interval;
-        // From the visit of a raise to the next there are `most` visits, or one less where more than `spare` cycles are
-        // left over: the loop needs no division.
-        let (most, spare) = (u64::from((interval - 1) / cycles) + 1, (interval - 1) % cycles);
+        let (interval, line) = (u64::from(params.increase_interval), params.rate_line);
+        params.increase_interval.checked_add(cycles)?;
+        // Raise k is due when the timer has run for k intervals, and comes with the next visit.
+        let (cycles, elapsed) = (u64::from(cycles), u64::from(self.increase_elapsed));
+        let end = visits.saturating_mul(cycles).saturating_add(elapsed);
+        let halvings = |rate: Rate| Some(u64::from(line.0.checked_sub(rate.0)?.checked_ilog2()? + 1));
         // No raise does more than halve what is missing.
-        let missing = params.rate_line.0.saturating_sub(self.rate_current.0).checked_ilog2()?;
-        if visits <= u64::from(missing) * (most - 1) {
+        if halvings(self.rate_current)? * interval > end {
             return None;
         }
-        let (mut state, mut left) = (*self, visits);
-        let mut next = until(state.increase_elapsed, interval, cycles) + 1;
-        while left >= next {
-            left -= next;
-            state.increase_elapsed += (next - 1) as u32 * cycles;
-            state.increase_elapsed = state.increase_elapsed.saturating_add(cycles) - interval;
+        let (mut state, mut due) = (*self, 0);
+        while state.rate_target != line {
+            due += interval;
+            if due > end {
+                return None;
+            }
             state.raise(true, params);
             state.clamp_rates(params);
-            if state.is_at_line(params) {
-                *self = state;
-                return Some(left);
-            }
-            next = if state.increase_elapsed > spare { most - 1 } else { most };
         }
-        None
+        // R_T goes no higher, so that each raise halves what is missing, whatever its phase.
+        let raises = halvings(state.rate_current).unwrap_or(0);
+        due += raises * interval;
+        if due > end {
+            return None;
+        }
+        let needed = due.checked_sub(elapsed)?.div_ceil(cycles);
+        state.rate_current = line;
+        state.stage_timer = state.stage_timer.saturating_add(raises as u8);
+        state.increase_elapsed = (elapsed + needed * cycles - due) as u32;
+        *self = state;
+        Some(visits - needed)
     }
 
     /// Lets the timers run for `span` cycles. Alpha and rates do not touch each other, so each may go ahead alone.

@@ -114,6 +114,38 @@ proptest! {
     }
 
     #[test]
+    fn a_leap_to_any_visit_of_a_climb_to_the_line_is_exact(
+        line in 1u32..1 << 20, steps in 1u32..40, interval in 16u32..120, cycles in 1u32..=16, waits: bool, turn in 1u32..40,
+        clamp_target: bool, per_trigger: bool, stage_threshold in 0u8..6, cuts in prop::collection::vec(0u64..200, 1..4)
+    ) {
+        let stage_counting = if per_trigger { StageCounting::PerTrigger } else { StageCounting::Single };
+        let dcqcn = DcqcnParams {
+            rate_line: Rate(line), rate_min: Rate(line / 100), rate_ai: Rate(line / steps), rate_hai: Rate(line / steps * 2),
+            increase_interval: interval, decrease_interval: 0, byte_threshold: 0, clamp_target, stage_counting, stage_threshold,
+            ..DcqcnParams::default()
+        };
+        let (law, params) = (Law::Dcqcn, CcParams { dcqcn, ..CcParams::default() });
+        let (mut flow, mut pacer) = (Flow::new(law, 3, &params), Pacer::new(turn));
+        let idle = Happened { cycles, ..NOTHING };
+        let visit = |flow: &mut Flow, pacer: &mut Pacer, happened| {
+            flow.visit(happened, law, &params);
+            pacer.grant(flow.rate_current(), cycles, flow.unlimited(&params), waits);
+        };
+        for apart in cuts {
+            visit(&mut flow, &mut pacer, Happened { cnp: true, ..idle });
+            (0..apart).for_each(|_| visit(&mut flow, &mut pacer, idle));
+        }
+        visit(&mut flow, &mut pacer, Happened { cnp: true, ..idle });
+        let (begin, saved) = (flow, pacer);
+        for visits in 1..1500 {
+            visit(&mut flow, &mut pacer, idle);
+            let (mut leapt, mut paid) = (begin, saved);
+            prop_assert!(leapt.skip_paced(visits, idle, law, &params, &mut paid, waits));
+            prop_assert_eq!((leapt, paid), (flow, pacer), "after {} visits", visits);
+        }
+    }
+
+    #[test]
     fn the_pacer_leaps_exactly_too(
         rate: u32, turn in 1u32..100, visits in 0u64..3000, charge in 0u32..1_000_000, unlimited: bool, waits: bool
     ) {
