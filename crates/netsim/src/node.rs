@@ -357,14 +357,6 @@ impl Outbox<'_> {
         self.core.tx_done_when_free(self.node, port);
     }
 
-    /// A frame will soon be sent there.
-    #[inline]
-    pub(crate) fn prefetch_port(&self, port: PortId) {
-        if let Some(index) = self.core.port_index(self.node, port) {
-            prefetch(&self.core.ports[index as usize]);
-        }
-    }
-
     /// Asks for `on_timer(at, token)`. A time already gone fires at once.
     pub fn timer_at(&mut self, at: Time, token: u64) {
         self.core.set_timer(self.node, at, token);

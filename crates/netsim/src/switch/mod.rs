@@ -223,8 +223,6 @@ impl Switch {
             self.stats.no_route += 1;
             return;
         };
-        self.prefetch_ports(ingress, egress, class);
-        out.prefetch_port(egress);
         let bytes = frame.frame_len() as u64;
         let Some(over) = self.admit(ingress, egress, class, bytes) else { return };
         self.mark(egress, class, &mut frame);
@@ -239,15 +237,6 @@ impl Switch {
             let frame = out.frame(notification);
             self.forward(OWN, frame, out);
         }
-    }
-
-    /// Begins to fetch all that a frame asks of its ports, so that it waits for memory once.
-    #[inline]
-    fn prefetch_ports(&self, ingress: u16, egress: PortId, class: usize) {
-        if let Some(port) = self.ports.get(usize::from(ingress)) {
-            port.prefetch_ingress(class);
-        }
-        self.ports[usize::from(egress.0)].prefetch_egress(class);
     }
 
     /// Takes room in the buffer, or counts a drop. `Some(true)`: the port it came in by is above its threshold.

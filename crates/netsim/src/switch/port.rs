@@ -11,7 +11,6 @@ use super::scheduler::{Discipline, RoundRobin};
 use super::stats::{ClassStats, PortStats};
 use crate::node::{Frame, Outbox, PortId};
 use crate::pause::{classes_in, PauseState, CLASSES};
-use crate::prefetch::prefetch;
 use crate::renewal::Renewed;
 use crate::units::Time;
 
@@ -84,20 +83,6 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// A frame of this class comes in here.
-    #[inline]
-    pub(super) fn prefetch_ingress(&self, class: usize) {
-        prefetch(self);
-        prefetch(&self.ingress[class]);
-    }
-
-    /// A frame of this class leaves here.
-    #[inline]
-    pub(super) fn prefetch_egress(&self, class: usize) {
-        prefetch(self);
-        prefetch(&self.egress[class]);
-    }
-
     pub(super) fn queue_bytes(&self) -> u64 {
         self.queued_bytes
     }
