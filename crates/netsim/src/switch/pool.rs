@@ -94,7 +94,10 @@ impl Pool {
 
     pub(super) fn pop(&mut self, list: &mut List) -> Option<(Frame, Held)> {
         let at = list.head;
-        let first = self.places.get_mut(at as usize)?.take()?;
+        let place = self.places.get_mut(at as usize)?;
+        // read in place: a frame that is looked into on its way is moved in parts, and waits for them
+        let held = Held::of(place.as_ref()?);
+        let first = place.take()?;
         let is_last = at == list.tail;
         *list = if is_last { List::default() } else { List { head: self.behind(at), ..*list } };
         if is_last || at % BLOCK == BLOCK - 1 {
@@ -105,7 +108,6 @@ impl Pool {
             // it has lain there for as long as the queue is
             prefetch(next);
         }
-        let held = Held::of(&first);
         Some((first, held))
     }
 
