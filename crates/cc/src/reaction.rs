@@ -143,6 +143,12 @@ impl State {
         self.bytes_sent = bytes_sent;
         let span = |visits: u64| visits.saturating_mul(u64::from(cycles));
         self.run_alpha(span(visits), params);
+        if span(visits) < u64::from(interval.saturating_sub(self.increase_elapsed)) {
+            // The timer is still running behind the last of them: nothing changes the rate.
+            pacer.skip(self.rate_current, cycles, visits, self.rate_current >= params.rate_line, waits);
+            self.increase_elapsed += span(visits) as u32;
+            return true;
+        }
         let mut left = visits;
         if let Some(behind) = self.climb(visits, cycles, params) {
             // At the line credit begins anew, so what it was on the way need not be known.
@@ -388,6 +394,7 @@ fn rounds(count: u32, span: u64, interval: u32) -> (u32, u64) {
     match u64::from(interval) {
         0 => (0, 0),
         interval if sum < interval => (sum as u32, 0),
+        interval if sum < 2 * interval => ((sum - interval) as u32, 1),
         interval => ((sum % interval) as u32, sum / interval),
     }
 }
