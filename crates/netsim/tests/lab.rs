@@ -331,6 +331,8 @@ fn keys_without_effect_are_warned_of_with_the_reason() {
             &["change.0.at=3s"],
         ),
         (direct, &["switch.kmin=9KB"]),
+        (STAR, &["link.uplink.rate=40Gbps", "link.uplink.reorder_by=3us", "link.server.delay=2us"]),
+        (direct, &["link.server.delay=2us"]),
         (&off, &[]),
         (&dynamic, &[]),
         (MIXED, &[]),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::{LabScenario, Protocol, Workload};
 use crate::scenario::document::{Document, Item, Origin, Value};
 use crate::scenario::Problem;
-use crate::topology::NodeKind;
+use crate::topology::{LinkClass, NodeKind};
 use crate::units::Time;
 
 const DCQCN: [&str; 13] = [
@@ -271,13 +271,23 @@ impl Idle<'_> {
     }
 
     fn links(&mut self) {
+        let mut tables = vec!["link".to_owned()];
+        for (table, class, reason) in [
+            ("link.uplink", LinkClass::Uplink, "no link lies between two switches"),
+            ("link.server", LinkClass::Server, "no link is a server's"),
+        ] {
+            match self.scenario.topology.links.iter().any(|link| link.class == class) {
+                true => tables.push(table.to_owned()),
+                false => self.tell_whole(table, &[], reason),
+            }
+        }
         let reorders = |params: &crate::link::LinkParams| params.faults.reorder.as_f64() > 0.0;
         if self.scenario.topology.links.iter().any(|link| reorders(&link.params)) {
             return;
         }
         let own = self.keys_of("link.at");
         let own = own.iter().map(|name| format!("link.at.{name}"));
-        for table in own.chain(["link", "link.uplink", "link.server"].map(str::to_owned)) {
+        for table in own.chain(tables) {
             let gate = format!("{table}.reorder");
             self.tell(&table, &["reorder_by"], &[&gate, "link.reorder"], "no link has reorder above 0");
         }
