@@ -14,6 +14,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use zstd::bulk::Compressor;
 
 use super::{keys, schema, Rows, TraceError};
 
@@ -23,6 +24,8 @@ pub struct TraceFile {
     temporary: PathBuf,
     writer: SerializedFileWriter<File>,
     compression: Compression,
+    /// Of keys; to make one takes longer than a row group's keys do.
+    compressor: Compressor<'static>,
 }
 
 impl TraceFile {
@@ -32,10 +35,13 @@ impl TraceFile {
         temporary.push(".part");
         let temporary = PathBuf::from(temporary);
         let file = File::create(&temporary).map_err(|source| TraceError::Io { path: temporary.clone(), source })?;
-        let compression = Compression::ZSTD(ZstdLevel::default());
+        let level = ZstdLevel::default();
+        let compression = Compression::ZSTD(level);
+        let compressor = Compressor::new(level.compression_level())
+            .map_err(|source| TraceError::Io { path: temporary.clone(), source })?;
         let writer = Self::writer(file, compression, metadata)
             .map_err(|source| TraceError::Parquet { path: path.to_owned(), source })?;
-        Ok(TraceFile { path: path.to_owned(), temporary, writer, compression })
+        Ok(TraceFile { path: path.to_owned(), temporary, writer, compression, compressor })
     }
 
     fn writer(
@@ -74,7 +80,7 @@ impl TraceFile {
     }
 
     fn write_group(&mut self, rows: &Rows, names: &[String]) -> Result<(), ParquetError> {
-        let compression = self.compression;
+        let (compression, compressor) = (self.compression, &mut self.compressor);
         let columns: Vec<_> = self.writer.schema_descr().columns().to_vec();
         let mut group = self.writer.next_row_group()?;
         let name = |number: u16, plain: &mut Vec<u8>| {
@@ -85,11 +91,11 @@ impl TraceFile {
         // The column is unsigned; its 64 bits are what counts.
         let times: Vec<i64> = rows.time_ps.iter().map(|time| *time as i64).collect();
         append_plain::<Int64Type>(&mut group, &times)?;
-        keys::append(&mut group, columns[1].clone(), compression, &rows.node, name)?;
-        keys::append(&mut group, columns[2].clone(), compression, &rows.channel, |channel, plain| {
+        keys::append(&mut group, columns[1].clone(), compression, compressor, &rows.node, name)?;
+        keys::append(&mut group, columns[2].clone(), compression, compressor, &rows.channel, |channel, plain| {
             plain.extend_from_slice(&i32::from(channel).to_le_bytes());
         })?;
-        keys::append(&mut group, columns[3].clone(), compression, &rows.metric, name)?;
+        keys::append(&mut group, columns[3].clone(), compression, compressor, &rows.metric, name)?;
         append_plain::<DoubleType>(&mut group, &rows.value)?;
         group.close()?;
         Ok(())

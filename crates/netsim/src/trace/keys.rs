@@ -13,19 +13,17 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats};
 use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
+use zstd::bulk::Compressor;
 
-/// Writes a column of `keys`; `plain` appends the value of a key as PLAIN has it. `compression` is what the pages are
-/// to have, ZSTD.
+/// Writes a column of `keys`; `plain` appends the value of a key as PLAIN has it. `compression` is what `compressor` does.
 pub fn append(
     group: &mut SerializedRowGroupWriter<'_, impl io::Write + Send>,
     column: ColumnDescPtr,
     compression: Compression,
+    compressor: &mut Compressor<'_>,
     keys: &[u16],
     plain: impl Fn(u16, &mut Vec<u8>),
 ) -> Result<(), ParquetError> {
-    let Compression::ZSTD(level) = compression else {
-        return Err(ParquetError::NYI(format!("keys compressed by {compression:?}")));
-    };
     let (local, dictionary) = renumber(keys);
     let mut values = Vec::new();
     dictionary.iter().for_each(|key| plain(*key, &mut values));
@@ -33,7 +31,7 @@ pub fn append(
 
     let mut chunk = TrackedWrite::new(Vec::new());
     let mut pages = SerializedPageWriter::new(&mut chunk);
-    let compress = |bytes: &[u8]| zstd::bulk::compress(bytes, level.compression_level()).map(Bytes::from);
+    let mut compress = |bytes: &[u8]| compressor.compress(bytes).map(Bytes::from);
     let words = pages.write_page(CompressedPage::new(
         Page::DictionaryPage {
             buf: compress(&values)?,
