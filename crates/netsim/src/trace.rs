@@ -115,6 +115,24 @@ struct Rows {
 }
 
 impl Rows {
+    fn with_capacity(rows: usize) -> Self {
+        Rows {
+            time_ps: Vec::with_capacity(rows),
+            node: Vec::with_capacity(rows),
+            channel: Vec::with_capacity(rows),
+            metric: Vec::with_capacity(rows),
+            value: Vec::with_capacity(rows),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.time_ps.clear();
+        self.node.clear();
+        self.channel.clear();
+        self.metric.clear();
+        self.value.clear();
+    }
+
     /// As a batch; `names` are those that the numbers of nodes and metrics stand for.
     fn into_batch(self, names: &ArrayRef) -> RecordBatch {
         let words = |keys: Vec<u16>| DictionaryArray::<UInt16Type>::new(UInt16Array::from(keys), names.clone());
@@ -247,6 +265,9 @@ impl TraceSink {
     }
 
     fn push(&mut self, time: Time, channel: u16, (number, metric): (u16, &'static str), value: f64) {
+        if self.rows.time_ps.capacity() == 0 {
+            self.rows = Rows::with_capacity(Self::ROWS_PER_GROUP);
+        }
         if let Some(tee) = &mut self.tee {
             let node = (self.node, self.names.strings[usize::from(self.node)].as_str());
             tee(TraceRow { time, node, channel, metric: (number, metric), value });
@@ -297,16 +318,16 @@ impl TraceSink {
     }
 
     fn flush(&mut self) {
-        let rows = std::mem::take(&mut self.rows);
-        self.written += rows.time_ps.len() as u64;
+        self.written += self.rows.time_ps.len() as u64;
         match &mut self.store {
-            Store::File(file) if !rows.time_ps.is_empty() => {
-                if let Err(error) = file.write(&rows, &self.names.strings) {
+            Store::File(file) if !self.rows.time_ps.is_empty() => {
+                if let Err(error) = file.write(&self.rows, &self.names.strings) {
                     self.error.get_or_insert(error);
                 }
+                self.rows.clear();
             }
-            Store::Memory(kept) => kept.push(rows),
-            Store::File(_) | Store::Closed => {}
+            Store::Memory(kept) => kept.push(std::mem::take(&mut self.rows)),
+            Store::File(_) | Store::Closed => self.rows.clear(),
         }
     }
 
