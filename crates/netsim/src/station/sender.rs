@@ -398,7 +398,7 @@ impl Endpoint for RcSender {
     }
 
     fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
-        if RATE_METRICS.map(|metric| trace.wants(metric)).contains(&true) {
+        if RATE_METRICS.iter().any(|metric| trace.wants(metric)) {
             self.limiter.catch_up(now);
             for (metric, value) in RATE_METRICS.into_iter().zip(self.rates()) {
                 trace.record(channel, metric, value);
