@@ -41,19 +41,17 @@ const RATE_CHANGES_AHEAD: u32 = 32;
 /// When visits happen: visit n at n rounds after time 0.
 #[derive(Debug, Clone, Copy)]
 struct VisitClock {
-    cycles: u32,
     /// A round is `numerator / denominator` picoseconds.
     numerator: u64,
     denominator: u64,
 }
 
 impl VisitClock {
-    fn new(clock_hz: u64, n_qp: u32) -> Self {
+    fn new(clock_hz: u64, cycles: u32) -> Self {
         const PS_PER_SECOND: u64 = 1_000_000_000_000;
-        let cycles = n_qp.clamp(16, MAX_QP);
         let hz = clock_hz.max(1);
         let divisor = gcd(PS_PER_SECOND * u64::from(cycles), hz);
-        VisitClock { cycles, numerator: PS_PER_SECOND * u64::from(cycles) / divisor, denominator: hz / divisor }
+        VisitClock { numerator: PS_PER_SECOND * u64::from(cycles) / divisor, denominator: hz / divisor }
     }
 
     /// Visits up to and including `now`.
@@ -90,31 +88,143 @@ fn gcd(a: u64, b: u64) -> u64 {
     }
 }
 
-/// What flow and pacer will be after a visit, if nothing happens before.
+/// What a visit is made by.
+#[derive(Debug, Clone)]
+struct Rules {
+    law: Law,
+    cc: Rc<CcParams>,
+    /// Between two visits.
+    cycles: u32,
+    paused: bool,
+    /// A packet waits that could start.
+    waits: bool,
+}
+
+/// Flow and pacer, and what the next visit will be told.
 #[derive(Debug, Clone, Copy)]
-struct Foreseen {
+struct Visited {
     flow: Flow,
     pacer: Pacer,
+    cnp: bool,
+    feedback: u8,
+    bytes: u32,
+}
+
+impl Visited {
+    fn is_limited(&self) -> bool {
+        match &self.flow.state {
+            FlowState::Dcqcn(state) => state.limited,
+            FlowState::Qcn(state) => state.limited,
+        }
+    }
+
+    /// A notification has come since the last visit.
+    #[inline]
+    fn is_notified(&self) -> bool {
+        self.cnp || self.feedback != 0
+    }
+
+    #[inline]
+    fn happened(&self, rules: &Rules) -> Happened {
+        let (cnp, feedback, bytes) = (self.cnp, self.feedback, self.bytes);
+        Happened { cnp, feedback, bytes, cycles: rules.cycles, paused: rules.paused }
+    }
+
+    fn visit(&mut self, rules: &Rules) {
+        self.flow.visit(self.happened(rules), rules.law, &rules.cc);
+        let (rate, unlimited) = (self.flow.rate_current(), self.flow.unlimited(&rules.cc));
+        self.pacer.grant(rate, rules.cycles, unlimited, rules.waits);
+        (self.cnp, self.feedback, self.bytes) = (false, 0, 0);
+    }
+
+    /// The visits at once; false, and none is made, where that cannot be.
+    #[inline]
+    fn leap(&mut self, visits: u64, rules: &Rules) -> bool {
+        let first = self.happened(rules);
+        let leapt = self.flow.skip_paced(visits, first, rules.law, &rules.cc, &mut self.pacer, rules.waits);
+        if leapt {
+            (self.feedback, self.bytes) = (0, 0);
+        }
+        leapt
+    }
+
+    /// Visits in which nothing happens and the rate stays.
+    fn skip_steady(&mut self, visits: u64, rules: &Rules) {
+        if visits > 0 {
+            self.flow.skip_settled(visits, rules.cycles, rules.paused, rules.law, &rules.cc);
+            let unlimited = self.flow.unlimited(&rules.cc);
+            self.pacer.skip(self.flow.rate_current(), rules.cycles, visits, unlimited, rules.waits);
+        }
+    }
+
+    /// What a visit earns.
+    #[inline]
+    fn grant(&self, rules: &Rules) -> u64 {
+        u64::from(self.flow.rate_current().0) * u64::from(rules.cycles)
+    }
+
+    /// How many visits from here the pacer lets a packet start, if the rate stays until then; if not, or if only visiting
+    /// can say, for how many visits it stays.
+    #[inline]
+    fn steady_ahead(&self, rules: &Rules) -> Result<u64, u64> {
+        if self.is_notified() {
+            return Err(0);
+        }
+        let steady = self.flow.steady_visits_behind(self.bytes, rules.cycles, rules.law, &rules.cc);
+        let (grant, owed) = (self.grant(rules), self.pacer.credit().unsigned_abs());
+        // A division only where there will be no rate to change.
+        let is_earned = grant > 0 && grant.checked_mul(steady).is_none_or(|earned| earned >= owed);
+        if is_earned {
+            Ok(owed.div_ceil(grant))
+        } else {
+            Err(steady)
+        }
+    }
+
+    /// Makes visits up to where the pacer lets a packet start, or as far as can be seen. Returns how many it has made, and
+    /// for how many from where it began no packet may start. `steady`: what `steady_ahead` has said.
+    fn visit_ahead(&mut self, mut steady: u64, rules: &Rules) -> (u64, u64) {
+        let mut made = 0;
+        for _ in 0..RATE_CHANGES_AHEAD {
+            // What lies before the next change of rate, and the change, in one leap; where that cannot be, visit by visit.
+            let leap = steady.saturating_add(1);
+            if self.leap(leap, rules) {
+                made += leap;
+            } else if self.bytes != 0 || self.is_notified() {
+                self.visit(rules);
+                made += 1;
+            } else {
+                let (grant, owed) = (self.grant(rules), self.pacer.credit().unsigned_abs());
+                let steady = self.flow.steady_visits(rules.cycles, rules.paused, rules.law, &rules.cc);
+                if steady == u64::MAX || grant.checked_mul(steady).is_none_or(|earned| earned >= owed) {
+                    let needed = if grant == 0 { u64::MAX } else { owed.div_ceil(grant) };
+                    return (made, made.saturating_add(needed));
+                }
+                self.skip_steady(steady, rules);
+                self.visit(rules);
+                made += steady + 1;
+            }
+            if self.pacer.eligible() {
+                break;
+            }
+            match self.steady_ahead(rules) {
+                Ok(more) => return (made, made.saturating_add(more)),
+                Err(visits) => steady = visits,
+            }
+        }
+        (made, made)
+    }
 }
 
 /// Reaction point and pacer of one sender.
 #[derive(Debug, Clone)]
 pub(super) struct Limiter {
-    law: Law,
-    cc: Rc<CcParams>,
+    rules: Rules,
     clock_hz: u64,
     clock: VisitClock,
-    flow: Flow,
-    pacer: Pacer,
-    /// Visits that flow and pacer have seen.
+    visited: Visited,
+    /// Visits that have been made.
     visits: u64,
-    /// What the next visit will be told.
-    cnp: bool,
-    feedback: u8,
-    bytes: u32,
-    paused: bool,
-    /// A packet waits that could start.
-    waits: bool,
     /// The flow is not limited and its last visit has left nothing to settle.
     at_rest: bool,
     /// No packet may start before, unless something happens to the flow. Where nothing is known it lies in the past.
@@ -122,51 +232,49 @@ pub(super) struct Limiter {
     /// How far `blocked_until` was worked out, so that those visits are made once: up to this one, at the end of time if
     /// nothing is known, and what they have made.
     foreseen_at: u64,
-    foreseen: Box<Foreseen>,
+    foreseen: Box<Visited>,
 }
 
 impl Limiter {
     pub(super) fn new(config: &PacingConfig) -> Self {
-        let clock = VisitClock::new(config.clock_hz, config.n_qp);
-        let flow = Flow::new(config.law, config.index, &config.cc);
-        let pacer = Pacer::new(turn(config, clock.cycles));
-        let mut limiter = Limiter {
-            law: config.law,
-            cc: Rc::new(config.cc),
-            clock_hz: config.clock_hz,
-            clock,
-            flow,
-            pacer,
-            visits: 0,
+        let cycles = config.n_qp.clamp(16, MAX_QP);
+        let clock = VisitClock::new(config.clock_hz, cycles);
+        let mut visited = Visited {
+            flow: Flow::new(config.law, config.index, &config.cc),
+            pacer: Pacer::new(turn(config, cycles)),
             cnp: false,
             feedback: 0,
             bytes: 0,
-            paused: false,
-            waits: false,
-            at_rest: false,
+        };
+        let rules = Rules { law: config.law, cc: Rc::new(config.cc), cycles, paused: false, waits: false };
+        visited.visit(&rules);
+        Limiter {
+            rules,
+            clock_hz: config.clock_hz,
+            clock,
+            visited,
+            visits: 0,
+            at_rest: !visited.is_limited(),
             blocked_until: Time::ZERO,
             foreseen_at: u64::MAX,
-            foreseen: Box::new(Foreseen { flow, pacer }),
-        };
-        limiter.visit();
-        limiter.at_rest = !limiter.is_limited();
-        limiter
+            foreseen: Box::new(visited),
+        }
     }
 
     /// Keeps its parameters where others of the same have theirs.
     pub(super) fn share_parameters(&mut self, known: &mut Vec<Rc<CcParams>>) {
-        match known.iter().find(|known| **known == self.cc) {
-            Some(same) => self.cc = Rc::clone(same),
-            None => known.push(Rc::clone(&self.cc)),
+        match known.iter().find(|known| **known == self.rules.cc) {
+            Some(same) => self.rules.cc = Rc::clone(same),
+            None => known.push(Rc::clone(&self.rules.cc)),
         }
     }
 
     pub(super) fn law(&self) -> Law {
-        self.law
+        self.rules.law
     }
 
     pub(super) fn flow(&self) -> &Flow {
-        &self.flow
+        &self.visited.flow
     }
 
     /// A rate of this flow in bit/s.
@@ -177,14 +285,14 @@ impl Limiter {
     /// A CNP arrives.
     pub(super) fn on_cnp(&mut self, now: Time) {
         self.catch_up(now);
-        self.cnp = true;
+        self.visited.cnp = true;
         self.disturbed();
     }
 
     /// Feedback of a QCN congestion point arrives, 1 to 63; of several in one round the last counts.
     pub(super) fn on_feedback(&mut self, now: Time, feedback: u8) {
         self.catch_up(now);
-        self.feedback = feedback;
+        self.visited.feedback = feedback;
         self.disturbed();
     }
 
@@ -201,21 +309,21 @@ impl Limiter {
 
     /// Pause or PFC holds the transmitter from now on, or no longer. Only QCN's timer stands still then.
     pub(super) fn set_paused(&mut self, now: Time, paused: bool) {
-        if self.law == Law::Qcn {
+        if self.rules.law == Law::Qcn {
             self.catch_up(now);
             self.forget();
         }
-        self.paused = paused;
+        self.rules.paused = paused;
     }
 
     /// From now on a packet waits that could start, or none.
     #[inline]
     pub(super) fn set_waiting(&mut self, now: Time, waits: bool) {
-        if self.waits != waits {
+        if self.rules.waits != waits {
             if !self.at_rest {
                 self.catch_up(now);
             }
-            self.waits = waits;
+            self.rules.waits = waits;
             self.forget();
         }
     }
@@ -229,14 +337,14 @@ impl Limiter {
         if !self.at_rest {
             self.catch_up(now);
         }
-        self.at_rest || self.pacer.eligible()
+        self.at_rest || self.visited.pacer.eligible()
     }
 
     /// A packet starts now and costs so many bytes on the wire.
     pub(super) fn started(&mut self, now: Time, wire_bytes: u32) {
         self.catch_up(now);
-        self.pacer.charge(wire_bytes);
-        self.bytes = self.bytes.saturating_add(wire_bytes);
+        self.visited.pacer.charge(wire_bytes);
+        self.visited.bytes = self.visited.bytes.saturating_add(wire_bytes);
         self.forget();
     }
 
@@ -248,91 +356,18 @@ impl Limiter {
         if self.may_start(now) {
             return None;
         }
-        let ahead = self.steady_ahead().unwrap_or_else(|| self.foresee());
+        let ahead = self.visited.steady_ahead(&self.rules).unwrap_or_else(|steady| self.foresee(steady));
         let start = self.clock.time_of(self.visits.saturating_add(ahead));
         self.blocked_until = start.unwrap_or(Time::ZERO);
         start
     }
 
-    /// How many visits from here the pacer lets a packet start, if the rate stays until then.
-    #[inline]
-    fn steady_ahead(&self) -> Option<u64> {
-        if self.cnp || self.feedback != 0 {
-            return None;
-        }
-        let cycles = self.clock.cycles;
-        let steady = self.flow.steady_visits_behind(self.bytes, cycles, self.law, &self.cc);
-        let grant = u64::from(self.flow.rate_current().0) * u64::from(cycles);
-        let owed = self.pacer.credit().unsigned_abs();
-        let is_earned = grant > 0 && grant.checked_mul(steady).is_none_or(|earned| earned >= owed);
-        is_earned.then(|| owed.div_ceil(grant))
-    }
-
-    /// The same, or at least not before, whatever changes: makes the visits up to there and keeps what they have made.
-    fn foresee(&mut self) -> u64 {
-        let (flow, pacer) = (self.flow, self.pacer);
-        let told = (self.cnp, self.feedback, self.bytes);
-        let (made, ahead) = self.visits_ahead();
+    /// The same in visits from here where the rate changes before: makes them aside and keeps what they have made.
+    fn foresee(&mut self, steady: u64) -> u64 {
+        *self.foreseen = self.visited;
+        let (made, ahead) = self.foreseen.visit_ahead(steady, &self.rules);
         self.foreseen_at = self.visits + made;
-        *self.foreseen = Foreseen { flow: self.flow, pacer: self.pacer };
-        (self.flow, self.pacer) = (flow, pacer);
-        (self.cnp, self.feedback, self.bytes) = told;
         ahead
-    }
-
-    /// How many visits from here the pacer lets a packet start, or at least does not before; in front of it, how many of
-    /// them have been made: state must be put back.
-    fn visits_ahead(&mut self) -> (u64, u64) {
-        let mut ahead = 0;
-        if self.cnp || self.feedback != 0 {
-            self.visit();
-            ahead = 1;
-        }
-        let cycles = self.clock.cycles;
-        for _ in 0..RATE_CHANGES_AHEAD {
-            if self.pacer.eligible() {
-                return (ahead, ahead);
-            }
-            if let Some(more) = self.steady_ahead() {
-                return (ahead, ahead.saturating_add(more));
-            }
-            // What lies before the next change of rate, and the change, in one leap; where that cannot be, visit by visit.
-            let steady = self.flow.steady_visits_behind(self.bytes, cycles, self.law, &self.cc);
-            let (first, leap) = (self.happened(), steady.saturating_add(1));
-            if self.flow.skip_paced(leap, first, self.law, &self.cc, &mut self.pacer, self.waits) {
-                self.bytes = 0;
-                ahead += leap;
-                continue;
-            }
-            if self.bytes != 0 {
-                self.visit();
-                ahead += 1;
-                continue;
-            }
-            let grant = u64::from(self.flow.rate_current().0) * u64::from(cycles);
-            let owed = self.pacer.credit().unsigned_abs();
-            // Behind the steady visits comes one that may change the rate.
-            let steady = self.flow.steady_visits(cycles, self.paused, self.law, &self.cc);
-            // A division only where there will be no rate to change.
-            if steady == u64::MAX || grant.checked_mul(steady).is_none_or(|earned| earned >= owed) {
-                let needed = if grant == 0 { u64::MAX } else { owed.div_ceil(grant) };
-                return (ahead, ahead.saturating_add(needed));
-            }
-            self.skip_steady(steady);
-            self.visit();
-            ahead += steady + 1;
-        }
-        (ahead, ahead)
-    }
-
-    /// Visits in which nothing happens and the rate stays.
-    fn skip_steady(&mut self, visits: u64) {
-        if visits > 0 {
-            let cycles = self.clock.cycles;
-            self.flow.skip_settled(visits, cycles, self.paused, self.law, &self.cc);
-            let unlimited = self.flow.unlimited(&self.cc);
-            self.pacer.skip(self.flow.rate_current(), cycles, visits, unlimited, self.waits);
-        }
     }
 
     /// Makes the visits that are due.
@@ -343,71 +378,43 @@ impl Limiter {
         }
     }
 
+    // Most questions come in the round of the last visit: those cost a comparison.
+    #[inline(never)]
     fn make_visits(&mut self, now: Time) {
         let due = self.clock.visits(now);
         if due >= self.foreseen_at {
-            self.adopt_foreseen();
+            self.visits = self.foreseen_at;
+            self.visited = *self.foreseen;
+            self.foreseen_at = u64::MAX;
             if due == self.visits {
                 return;
             }
         }
         let mut left = due - self.visits;
         self.visits = due;
-        let cycles = self.clock.cycles;
+        let (visited, rules) = (&mut self.visited, &self.rules);
         if self.at_rest {
             // The first of them does to the pacer what all of them do.
-            self.bytes = 0;
-            return self.pacer.grant(self.flow.rate_current(), cycles, true, self.waits);
+            visited.bytes = 0;
+            return visited.pacer.grant(visited.flow.rate_current(), rules.cycles, true, rules.waits);
         }
-        let first = self.happened();
-        if self.flow.skip_paced(left, first, self.law, &self.cc, &mut self.pacer, self.waits) {
-            (self.feedback, self.bytes) = (0, 0);
+        if visited.leap(left, rules) {
             return;
         }
-        let rests = !self.is_limited() && !self.cnp && self.feedback == 0;
-        self.visit();
+        self.at_rest = !visited.is_limited() && !visited.is_notified();
+        visited.visit(rules);
         left -= 1;
-        let first = self.happened();
-        if self.flow.skip_paced(left, first, self.law, &self.cc, &mut self.pacer, self.waits) {
-            left = 0;
+        if visited.leap(left, rules) {
+            return;
         }
         while left > 0 {
-            let steady = self.flow.steady_visits(cycles, self.paused, self.law, &self.cc).min(left);
-            self.skip_steady(steady);
+            let steady = visited.flow.steady_visits(rules.cycles, rules.paused, rules.law, &rules.cc).min(left);
+            visited.skip_steady(steady, rules);
             left -= steady;
             if left > 0 {
-                self.visit();
+                visited.visit(rules);
                 left -= 1;
             }
-        }
-        self.at_rest = rests;
-    }
-
-    /// The visits that `next_start` has made are due.
-    fn adopt_foreseen(&mut self) {
-        (self.visits, self.flow, self.pacer) = (self.foreseen_at, self.foreseen.flow, self.foreseen.pacer);
-        (self.cnp, self.feedback, self.bytes) = (false, 0, 0);
-        self.foreseen_at = u64::MAX;
-    }
-
-    /// What the next visit will be told.
-    #[inline]
-    fn happened(&self) -> Happened {
-        let (cnp, feedback, bytes) = (self.cnp, self.feedback, self.bytes);
-        Happened { cnp, feedback, bytes, cycles: self.clock.cycles, paused: self.paused }
-    }
-
-    fn visit(&mut self) {
-        self.flow.visit(self.happened(), self.law, &self.cc);
-        let (rate, unlimited) = (self.flow.rate_current(), self.flow.unlimited(&self.cc));
-        self.pacer.grant(rate, self.clock.cycles, unlimited, self.waits);
-        (self.cnp, self.feedback, self.bytes) = (false, 0, 0);
-    }
-
-    fn is_limited(&self) -> bool {
-        match &self.flow.state {
-            FlowState::Dcqcn(state) => state.limited,
-            FlowState::Qcn(state) => state.limited,
         }
     }
 }
