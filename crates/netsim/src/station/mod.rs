@@ -6,26 +6,28 @@
 //! Source: ARCHITECTURE.md, "Time"; IEEE 802.1Q (strict priority, PFC).
 
 mod endpoint_table;
+mod endpoints;
 mod limiter;
 mod receiver;
 mod sender;
+mod slot;
 mod tcp;
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-use penstock_transport::TcpConfig;
 use penstock_wire::{MacAddr, MacControl, Packet, ParseError, Qpn};
 
-use crate::flow::Endpoint;
 use crate::node::{Frame, Node, Outbox, PortId};
 use crate::pause::{PauseState, CLASSES};
 use crate::prefetch::prefetch_all;
 use crate::trace::TraceSink;
 use crate::units::Time;
 use endpoint_table::{EndpointTable, Key};
-pub use limiter::PacingConfig;
+use slot::Slot;
 
+pub use endpoints::StationError;
+pub use limiter::PacingConfig;
 pub use receiver::{Consumer, RcReceiver, RcReceiverConfig};
 pub use sender::{RcSender, RcSenderConfig, RcSenderStats, SenderVerb};
 pub use tcp::{TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack};
@@ -35,20 +37,6 @@ pub use tcp::{TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack};
 pub struct StationConfig {
     pub mac: MacAddr,
     pub ip: Ipv4Addr,
-}
-
-/// Why an endpoint cannot be added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum StationError {
-    #[error("station {ip} has a {what} on queue pair {qpn} already; give each its own number")]
-    QpnTaken { ip: Ipv4Addr, qpn: Qpn, what: &'static str },
-    #[error(
-        "station {ip} has a TCP connection between its port {port} and port {peer_port} of {peer} already; give each \
-         its own ports"
-    )]
-    PortTaken { ip: Ipv4Addr, port: u16, peer: Ipv4Addr, peer_port: u16 },
-    #[error("a {what} with address {found} cannot live on station {ip}; its local address must be the station's")]
-    WrongAddress { ip: Ipv4Addr, found: Ipv4Addr, what: &'static str },
 }
 
 /// What a station's port has seen.
@@ -76,89 +64,6 @@ const PORT: PortId = PortId(0);
 /// Timers: of an endpoint by its index, and these two.
 const SEND: u64 = 1 << 32;
 const RESUME: u64 = 1 << 33;
-
-enum Kind {
-    Sender(RcSender),
-    Receiver(RcReceiver),
-    TcpSender(TcpFlowSender),
-    TcpReceiver(TcpFlowReceiver),
-}
-
-/// An endpoint and what the station knows of it, which begins its first cache line.
-#[repr(C, align(64))]
-struct Slot {
-    /// By what it is found.
-    key: Key,
-    /// The classes in whose list of ready endpoints it is, bit i for class i.
-    listed: u8,
-    /// Timers set and not yet due.
-    armed: Armed,
-    kind: Kind,
-}
-
-/// The times of the timers of one endpoint. A new one is always the earliest, else none is set; mostly there is one.
-#[derive(Default)]
-struct Armed {
-    first: Option<Time>,
-    /// Those behind it, the earliest last.
-    later: Vec<Time>,
-}
-
-impl Armed {
-    /// Takes a time in, if it comes before all others; says whether it did.
-    #[inline]
-    fn add(&mut self, at: Time) -> bool {
-        if self.first.is_some_and(|first| at >= first) {
-            return false;
-        }
-        self.later.extend(self.first.replace(at));
-        true
-    }
-
-    /// The first timer has fired.
-    #[inline]
-    fn pop(&mut self) {
-        self.first = self.later.pop();
-    }
-}
-
-/// Calls a method of whichever endpoint it is.
-macro_rules! endpoint {
-    ($slot:expr, $inner:ident => $call:expr) => {
-        match &mut $slot.kind {
-            Kind::Sender($inner) => $call,
-            Kind::Receiver($inner) => $call,
-            Kind::TcpSender($inner) => $call,
-            Kind::TcpReceiver($inner) => $call,
-        }
-    };
-}
-
-impl Slot {
-    fn endpoint(&mut self) -> &mut dyn Endpoint {
-        endpoint!(self, inner => inner)
-    }
-
-    #[inline]
-    fn is_ready(&mut self) -> bool {
-        endpoint!(self, inner => inner.is_ready())
-    }
-
-    #[inline]
-    fn next_timeout(&mut self) -> Option<Time> {
-        endpoint!(self, inner => inner.next_timeout())
-    }
-
-    #[inline]
-    fn class(&mut self) -> usize {
-        endpoint!(self, inner => inner.class()) % CLASSES
-    }
-
-    #[inline]
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        endpoint!(self, inner => inner.poll_transmit(now))
-    }
-}
 
 /// The station node. Its only port is 0. The first cache lines have what every frame asks of it.
 #[repr(C, align(64))]
@@ -210,70 +115,6 @@ impl Station {
         &self.config
     }
 
-    /// Makes room for so many endpoints: a thousand boards with one each and room for four would fill caches with nothing.
-    pub fn expect_endpoints(&mut self, endpoints: usize) {
-        self.slots.reserve_exact(endpoints);
-    }
-
-    /// Adds a sender and returns its index, which is its channel in traces. A queue pair may have one sender and one
-    /// receiver. To be called before the run.
-    pub fn add_rc_sender(&mut self, sender: RcSender) -> Result<usize, StationError> {
-        let config = sender.requester().config();
-        let (local, peer) = (config.local, config.peer);
-        self.claim("sender", local.ip, local.qpn, Key::Sender(local.qpn))?;
-        // A second sender to the same queue pair is a mistake that the receiver will count; the first hears of CNMs.
-        self.by_key.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
-        self.senders.push(self.slots.len() as u32);
-        Ok(self.push(Key::Sender(local.qpn), Kind::Sender(sender)))
-    }
-
-    /// Adds a receiver and returns its index, which is its channel in traces. To be called before the run.
-    pub fn add_rc_receiver(&mut self, receiver: RcReceiver) -> Result<usize, StationError> {
-        let local = receiver.responder().config().local;
-        self.claim("receiver", local.ip, local.qpn, Key::Receiver(local.qpn))?;
-        Ok(self.push(Key::Receiver(local.qpn), Kind::Receiver(receiver)))
-    }
-
-    /// Adds a TCP sender and returns its index, which is its channel in traces. To be called before the run.
-    pub fn add_tcp_sender(&mut self, sender: TcpFlowSender) -> Result<usize, StationError> {
-        let key = self.claim_tcp("TCP sender", sender.config())?;
-        self.senders.push(self.slots.len() as u32);
-        Ok(self.push(key, Kind::TcpSender(sender)))
-    }
-
-    /// Adds a TCP receiver and returns its index, which is its channel in traces. To be called before the run.
-    pub fn add_tcp_receiver(&mut self, receiver: TcpFlowReceiver) -> Result<usize, StationError> {
-        let key = self.claim_tcp("TCP receiver", receiver.config())?;
-        Ok(self.push(key, Kind::TcpReceiver(receiver)))
-    }
-
-    fn claim_tcp(&mut self, what: &'static str, config: &TcpConfig) -> Result<Key, StationError> {
-        let (ip, local, peer) = (self.config.ip, config.local, config.peer);
-        if local.ip != ip {
-            return Err(StationError::WrongAddress { ip, found: local.ip, what });
-        }
-        let key = Key::Tcp(peer.ip, peer.port, local.port);
-        let free = self.by_key.insert(key, self.slots.len() as u32);
-        free.then_some(key).ok_or(StationError::PortTaken { ip, port: local.port, peer: peer.ip, peer_port: peer.port })
-    }
-
-    fn claim(&mut self, what: &'static str, found: Ipv4Addr, qpn: Qpn, key: Key) -> Result<(), StationError> {
-        let ip = self.config.ip;
-        if found != ip {
-            return Err(StationError::WrongAddress { ip, found, what });
-        }
-        let free = self.by_key.insert(key, self.slots.len() as u32);
-        free.then_some(()).ok_or(StationError::QpnTaken { ip, qpn, what })
-    }
-
-    fn push(&mut self, key: Key, kind: Kind) -> usize {
-        if let (true, Key::Sender(qpn) | Key::Receiver(qpn)) = (self.slots.is_empty(), key) {
-            self.first_qpn = qpn.value();
-        }
-        self.slots.push(Slot { key, kind, listed: 0, armed: Armed::default() });
-        self.slots.len() - 1
-    }
-
     /// The endpoint of a queue pair. Queue pairs are mostly numbered on, and then it is found without the table.
     #[inline]
     fn index_of(&self, qpn: Qpn, key: Key) -> Option<u32> {
@@ -282,56 +123,6 @@ impl Station {
             Some(slot) if slot.key == key => Some(likely),
             _ => self.by_key.get(key),
         }
-    }
-
-    /// The sender at this index, if a sender is there.
-    pub fn sender(&self, index: usize) -> Option<&RcSender> {
-        match &self.slots.get(index)?.kind {
-            Kind::Sender(sender) => Some(sender),
-            _ => None,
-        }
-    }
-
-    /// The sender at this index, to look at its reaction point.
-    pub fn sender_mut(&mut self, index: usize) -> Option<&mut RcSender> {
-        match &mut self.slots.get_mut(index)?.kind {
-            Kind::Sender(sender) => Some(sender),
-            _ => None,
-        }
-    }
-
-    /// The receiver at this index, if a receiver is there.
-    pub fn receiver(&self, index: usize) -> Option<&RcReceiver> {
-        match &self.slots.get(index)?.kind {
-            Kind::Receiver(receiver) => Some(receiver),
-            _ => None,
-        }
-    }
-
-    /// The TCP sender at this index, if one is there.
-    pub fn tcp_sender(&self, index: usize) -> Option<&TcpFlowSender> {
-        match &self.slots.get(index)?.kind {
-            Kind::TcpSender(sender) => Some(sender),
-            _ => None,
-        }
-    }
-
-    /// The TCP receiver at this index, if one is there.
-    pub fn tcp_receiver(&self, index: usize) -> Option<&TcpFlowReceiver> {
-        match &self.slots.get(index)?.kind {
-            Kind::TcpReceiver(receiver) => Some(receiver),
-            _ => None,
-        }
-    }
-
-    /// All senders with their indices.
-    pub fn senders(&self) -> impl Iterator<Item = (usize, &RcSender)> {
-        (0..self.slots.len()).filter_map(|index| Some((index, self.sender(index)?)))
-    }
-
-    /// All receivers with their indices.
-    pub fn receivers(&self) -> impl Iterator<Item = (usize, &RcReceiver)> {
-        (0..self.slots.len()).filter_map(|index| Some((index, self.receiver(index)?)))
     }
 
     /// The counters of the port, pause times up to `now`.
@@ -507,7 +298,7 @@ impl Station {
         };
         let (now, slot) = (out.now(), &mut self.slots[index as usize]);
         prefetch_all(slot);
-        endpoint!(slot, inner => inner.on_packet(now, packet));
+        slot.on_packet(now, packet);
         self.serve(index, out);
     }
 

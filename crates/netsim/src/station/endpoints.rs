@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The endpoints of a station: how they come to it, in front of a run, and who may look at them, behind it.
+//! Promise: two endpoints never answer to the same packet; the second is refused with what they would share.
+//! Source: IBTA 9.6 (a packet's queue pair), RFC 9293 (both ends of a connection: addresses and ports).
+
+use std::net::Ipv4Addr;
+
+use penstock_transport::TcpConfig;
+use penstock_wire::Qpn;
+
+use super::endpoint_table::Key;
+use super::slot::{Kind, Slot};
+use super::{RcReceiver, RcSender, Station, TcpFlowReceiver, TcpFlowSender};
+
+/// Why an endpoint cannot be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StationError {
+    #[error("station {ip} has a {what} on queue pair {qpn} already; give each its own number")]
+    QpnTaken { ip: Ipv4Addr, qpn: Qpn, what: &'static str },
+    #[error(
+        "station {ip} has a TCP connection between its port {port} and port {peer_port} of {peer} already; give each \
+         its own ports"
+    )]
+    PortTaken { ip: Ipv4Addr, port: u16, peer: Ipv4Addr, peer_port: u16 },
+    #[error("a {what} with address {found} cannot live on station {ip}; its local address must be the station's")]
+    WrongAddress { ip: Ipv4Addr, found: Ipv4Addr, what: &'static str },
+}
+
+impl Station {
+    /// Makes room for so many endpoints: a thousand boards with one each and room for four would fill caches with nothing.
+    pub fn expect_endpoints(&mut self, endpoints: usize) {
+        self.slots.reserve_exact(endpoints);
+    }
+
+    /// Adds a sender and returns its index, which is its channel in traces. A queue pair may have one sender and one
+    /// receiver. To be called before the run.
+    pub fn add_rc_sender(&mut self, sender: RcSender) -> Result<usize, StationError> {
+        let config = sender.requester().config();
+        let (local, peer) = (config.local, config.peer);
+        self.claim("sender", local.ip, local.qpn, Key::Sender(local.qpn))?;
+        // A second sender to the same queue pair is a mistake that the receiver will count; the first hears of CNMs.
+        self.by_key.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
+        self.senders.push(self.slots.len() as u32);
+        Ok(self.push(Key::Sender(local.qpn), Kind::Sender(sender)))
+    }
+
+    /// Adds a receiver and returns its index, which is its channel in traces. To be called before the run.
+    pub fn add_rc_receiver(&mut self, receiver: RcReceiver) -> Result<usize, StationError> {
+        let local = receiver.responder().config().local;
+        self.claim("receiver", local.ip, local.qpn, Key::Receiver(local.qpn))?;
+        Ok(self.push(Key::Receiver(local.qpn), Kind::Receiver(receiver)))
+    }
+
+    /// Adds a TCP sender and returns its index, which is its channel in traces. To be called before the run.
+    pub fn add_tcp_sender(&mut self, sender: TcpFlowSender) -> Result<usize, StationError> {
+        let key = self.claim_tcp("TCP sender", sender.config())?;
+        self.senders.push(self.slots.len() as u32);
+        Ok(self.push(key, Kind::TcpSender(sender)))
+    }
+
+    /// Adds a TCP receiver and returns its index, which is its channel in traces. To be called before the run.
+    pub fn add_tcp_receiver(&mut self, receiver: TcpFlowReceiver) -> Result<usize, StationError> {
+        let key = self.claim_tcp("TCP receiver", receiver.config())?;
+        Ok(self.push(key, Kind::TcpReceiver(receiver)))
+    }
+
+    fn claim_tcp(&mut self, what: &'static str, config: &TcpConfig) -> Result<Key, StationError> {
+        let (ip, local, peer) = (self.config.ip, config.local, config.peer);
+        if local.ip != ip {
+            return Err(StationError::WrongAddress { ip, found: local.ip, what });
+        }
+        let key = Key::Tcp(peer.ip, peer.port, local.port);
+        let free = self.by_key.insert(key, self.slots.len() as u32);
+        free.then_some(key).ok_or(StationError::PortTaken { ip, port: local.port, peer: peer.ip, peer_port: peer.port })
+    }
+
+    fn claim(&mut self, what: &'static str, found: Ipv4Addr, qpn: Qpn, key: Key) -> Result<(), StationError> {
+        let ip = self.config.ip;
+        if found != ip {
+            return Err(StationError::WrongAddress { ip, found, what });
+        }
+        let free = self.by_key.insert(key, self.slots.len() as u32);
+        free.then_some(()).ok_or(StationError::QpnTaken { ip, qpn, what })
+    }
+
+    fn push(&mut self, key: Key, kind: Kind) -> usize {
+        if let (true, Key::Sender(qpn) | Key::Receiver(qpn)) = (self.slots.is_empty(), key) {
+            self.first_qpn = qpn.value();
+        }
+        self.slots.push(Slot::new(key, kind));
+        self.slots.len() - 1
+    }
+
+    /// The sender at this index, if a sender is there.
+    pub fn sender(&self, index: usize) -> Option<&RcSender> {
+        match &self.slots.get(index)?.kind {
+            Kind::Sender(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    /// The sender at this index, to look at its reaction point.
+    pub fn sender_mut(&mut self, index: usize) -> Option<&mut RcSender> {
+        match &mut self.slots.get_mut(index)?.kind {
+            Kind::Sender(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    /// The receiver at this index, if a receiver is there.
+    pub fn receiver(&self, index: usize) -> Option<&RcReceiver> {
+        match &self.slots.get(index)?.kind {
+            Kind::Receiver(receiver) => Some(receiver),
+            _ => None,
+        }
+    }
+
+    /// The TCP sender at this index, if one is there.
+    pub fn tcp_sender(&self, index: usize) -> Option<&TcpFlowSender> {
+        match &self.slots.get(index)?.kind {
+            Kind::TcpSender(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    /// The TCP receiver at this index, if one is there.
+    pub fn tcp_receiver(&self, index: usize) -> Option<&TcpFlowReceiver> {
+        match &self.slots.get(index)?.kind {
+            Kind::TcpReceiver(receiver) => Some(receiver),
+            _ => None,
+        }
+    }
+
+    /// All senders with their indices.
+    pub fn senders(&self) -> impl Iterator<Item = (usize, &RcSender)> {
+        (0..self.slots.len()).filter_map(|index| Some((index, self.sender(index)?)))
+    }
+
+    /// All receivers with their indices.
+    pub fn receivers(&self) -> impl Iterator<Item = (usize, &RcReceiver)> {
+        (0..self.slots.len()).filter_map(|index| Some((index, self.receiver(index)?)))
+    }
+}

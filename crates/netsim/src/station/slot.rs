@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One endpoint of a station, whatever its protocol, with the timers that it waits for.
+//! Promise: which endpoint it is costs a comparison, not a call through a table.
+//! Source: ARCHITECTURE.md, "Time".
+
+use penstock_wire::Packet;
+
+use super::endpoint_table::Key;
+use super::{RcReceiver, RcSender, TcpFlowReceiver, TcpFlowSender};
+use crate::flow::Endpoint;
+use crate::pause::CLASSES;
+use crate::units::Time;
+
+/// An endpoint of any protocol.
+pub(super) enum Kind {
+    Sender(RcSender),
+    Receiver(RcReceiver),
+    TcpSender(TcpFlowSender),
+    TcpReceiver(TcpFlowReceiver),
+}
+
+/// An endpoint and what the station knows of it, which begins its first cache line.
+#[repr(C, align(64))]
+pub(super) struct Slot {
+    /// By what it is found.
+    pub(super) key: Key,
+    /// The classes in whose list of ready endpoints it is, bit i for class i.
+    pub(super) listed: u8,
+    /// Timers set and not yet due.
+    pub(super) armed: Armed,
+    pub(super) kind: Kind,
+}
+
+/// The times of the timers of one endpoint. A new one is always the earliest, else none is set; mostly there is one.
+#[derive(Default)]
+pub(super) struct Armed {
+    first: Option<Time>,
+    /// Those behind it, the earliest last.
+    later: Vec<Time>,
+}
+
+impl Armed {
+    /// Takes a time in, if it comes before all others; says whether it did.
+    #[inline]
+    pub(super) fn add(&mut self, at: Time) -> bool {
+        if self.first.is_some_and(|first| at >= first) {
+            return false;
+        }
+        self.later.extend(self.first.replace(at));
+        true
+    }
+
+    /// The first timer has fired.
+    #[inline]
+    pub(super) fn pop(&mut self) {
+        self.first = self.later.pop();
+    }
+}
+
+/// Calls a method of whichever endpoint it is.
+macro_rules! endpoint {
+    ($slot:expr, $inner:ident => $call:expr) => {
+        match &mut $slot.kind {
+            Kind::Sender($inner) => $call,
+            Kind::Receiver($inner) => $call,
+            Kind::TcpSender($inner) => $call,
+            Kind::TcpReceiver($inner) => $call,
+        }
+    };
+}
+
+impl Slot {
+    pub(super) fn new(key: Key, kind: Kind) -> Self {
+        Slot { key, listed: 0, armed: Armed::default(), kind }
+    }
+
+    pub(super) fn endpoint(&mut self) -> &mut dyn Endpoint {
+        endpoint!(self, inner => inner)
+    }
+
+    #[inline]
+    pub(super) fn is_ready(&mut self) -> bool {
+        endpoint!(self, inner => inner.is_ready())
+    }
+
+    #[inline]
+    pub(super) fn next_timeout(&mut self) -> Option<Time> {
+        endpoint!(self, inner => inner.next_timeout())
+    }
+
+    #[inline]
+    pub(super) fn class(&mut self) -> usize {
+        endpoint!(self, inner => inner.class()) % CLASSES
+    }
+
+    #[inline]
+    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        endpoint!(self, inner => inner.poll_transmit(now))
+    }
+
+    #[inline]
+    pub(super) fn on_packet(&mut self, now: Time, packet: &Packet) {
+        endpoint!(self, inner => inner.on_packet(now, packet));
+    }
+}
