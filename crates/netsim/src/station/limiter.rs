@@ -157,10 +157,14 @@ impl Visited {
         }
     }
 
-    /// What a visit earns.
+    /// How many visits from here the pacer lets a packet start, where that is within so many visits of this rate.
     #[inline]
-    fn grant(&self, rules: &Rules) -> u64 {
-        u64::from(self.flow.rate_current().0) * u64::from(rules.cycles)
+    fn earned_within(&self, steady: u64, rules: &Rules) -> Option<u64> {
+        let grant = u64::from(self.flow.rate_current().0) * u64::from(rules.cycles);
+        let owed = self.pacer.credit().unsigned_abs();
+        // A division only where there will be no rate to change.
+        let is_earned = grant > 0 && grant.checked_mul(steady).is_none_or(|earned| earned >= owed);
+        is_earned.then(|| owed.div_ceil(grant))
     }
 
     /// How many visits from here the pacer lets a packet start, if the rate stays until then; if not, or if only visiting
@@ -171,14 +175,7 @@ impl Visited {
             return Err(0);
         }
         let steady = self.flow.steady_visits_behind(self.bytes, rules.cycles, rules.law, &rules.cc);
-        let (grant, owed) = (self.grant(rules), self.pacer.credit().unsigned_abs());
-        // A division only where there will be no rate to change.
-        let is_earned = grant > 0 && grant.checked_mul(steady).is_none_or(|earned| earned >= owed);
-        if is_earned {
-            Ok(owed.div_ceil(grant))
-        } else {
-            Err(steady)
-        }
+        self.earned_within(steady, rules).ok_or(steady)
     }
 
     /// Makes visits up to where the pacer lets a packet start, or as far as can be seen. Returns how many it has made, and
@@ -194,11 +191,12 @@ impl Visited {
                 self.visit(rules);
                 made += 1;
             } else {
-                let (grant, owed) = (self.grant(rules), self.pacer.credit().unsigned_abs());
                 let steady = self.flow.steady_visits(rules.cycles, rules.paused, rules.law, &rules.cc);
-                if steady == u64::MAX || grant.checked_mul(steady).is_none_or(|earned| earned >= owed) {
-                    let needed = if grant == 0 { u64::MAX } else { owed.div_ceil(grant) };
-                    return (made, made.saturating_add(needed));
+                if let Some(more) = self.earned_within(steady, rules) {
+                    return (made, made.saturating_add(more));
+                }
+                if steady == u64::MAX {
+                    return (made, u64::MAX);
                 }
                 self.skip_steady(steady, rules);
                 self.visit(rules);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One endpoint of a station, whatever its protocol, with the timers that it waits for.
-//! Promise: which endpoint it is costs a comparison, not a call through a table.
+//! Promise: what every packet asks of it is a comparison away, not a call through a table.
 //! Source: ARCHITECTURE.md, "Time".
 
 use penstock_wire::Packet;
