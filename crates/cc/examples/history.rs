@@ -18,7 +18,7 @@
 mod common;
 
 use common::{law_code, param_words, Random};
-use penstock_cc::{CcParams, Flow, Happened, Law, Pacer, Rate};
+use penstock_cc::{CcParams, CycleRate, Flow, Happened, Law, Pacer};
 use std::io::{BufWriter, Write};
 
 /// Cycles from a visit's start to its grant.
@@ -61,7 +61,7 @@ struct QueuePair {
     flow: Flow,
     law: Law,
     pacer: Pacer,
-    grant: (Rate, bool),
+    grant: (CycleRate, bool),
     charged: u32, // since the last grant
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One queue pair under whichever law, equal to `rtl/cc/cc_step.sv` to the bit.
 
-use crate::{DcqcnParams, Happened, Law, Pacer, QcnParams, QcnState, Rate, State};
+use crate::{CycleRate, DcqcnParams, Happened, Law, Pacer, QcnParams, QcnState, State};
 
 /// The parameters of one group of queue pairs, for either law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Flow {
     /// The same, cheaper: only right for a state that a visit with these parameters has made.
     pub fn skip_settled(&mut self, visits: u64, cycles: u32, paused: bool, law: Law, params: &CcParams) {
         match (&mut self.state, law) {
-            (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip(visits, cycles, &params.dcqcn),
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip(visits, cycles, paused, &params.dcqcn),
             (FlowState::Qcn(state), Law::Qcn) => state.skip(visits, cycles, paused, &params.qcn),
             _ => {}
         }
@@ -111,9 +111,9 @@ impl Flow {
     /// How often a visit that is told of `bytes` sent, or one after it, leaves R_C as it is: [`Self::steady_visits`], or 0
     /// where only visiting can say.
     #[inline]
-    pub fn steady_visits_behind(&self, bytes: u32, cycles: u32, law: Law, params: &CcParams) -> u64 {
+    pub fn steady_visits_behind(&self, bytes: u32, cycles: u32, paused: bool, law: Law, params: &CcParams) -> u64 {
         match (&self.state, law) {
-            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits_behind(bytes, cycles, &params.dcqcn),
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits_behind(bytes, cycles, paused, &params.dcqcn),
             _ => 0,
         }
     }
@@ -122,7 +122,7 @@ impl Flow {
     /// form may leap so far. Only right for a state that a visit with these parameters has made.
     pub fn steady_visits(&self, cycles: u32, paused: bool, law: Law, params: &CcParams) -> u64 {
         match (&self.state, law) {
-            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits(cycles, &params.dcqcn),
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits(cycles, paused, &params.dcqcn),
             (FlowState::Qcn(state), Law::Qcn) => state.quiet_visits(cycles, paused, &params.qcn),
             (FlowState::Dcqcn(_), Law::Off) => u64::MAX,
             _ => 0,
@@ -130,7 +130,7 @@ impl Flow {
     }
 
     /// R_C.
-    pub fn rate_current(&self) -> Rate {
+    pub fn rate_current(&self) -> CycleRate {
         match &self.state {
             FlowState::Dcqcn(state) => state.rate_current,
             FlowState::Qcn(state) => state.rate_current,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The seeded shift register from which QCN takes its jitter, equal to `rtl/cc/qcn_step.sv`.
+//! The seeded shift register from which QCN takes its jitter, equal to `rtl/cc/qcn_lengths.sv`.
 
 /// A 32-bit Galois LFSR, x^32 + x^22 + x^2 + x + 1, of period 2^32 - 1; eight shifts a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

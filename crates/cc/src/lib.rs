@@ -14,6 +14,8 @@
 #[cfg(test)]
 extern crate std;
 
+mod cycle_rate;
+mod error;
 mod flow;
 mod lfsr;
 mod notification;
@@ -22,19 +24,19 @@ mod params;
 mod qcn;
 mod qcn_congestion;
 mod qcn_params;
-mod rate;
 mod reaction;
 mod red;
 mod units;
 
+pub use cycle_rate::CycleRate;
+pub use error::ParamError;
 pub use flow::{CcParams, Flow, FlowState};
 pub use lfsr::Lfsr;
 pub use notification::NotificationPoint;
 pub use pacer::Pacer;
-pub use params::{DcqcnParams, DcqcnSettings, Law, ParamError, StageCounting};
+pub use params::{DcqcnParams, DcqcnSettings, Law, StageCounting};
 pub use qcn::{qcn_step, QcnOutcome, QcnState};
 pub use qcn_congestion::{QcnCongestionPoint, QcnMarking};
 pub use qcn_params::{QcnParams, QcnSettings};
-pub use rate::Rate;
-pub use reaction::{step, Happened, Outcome, ReactionPoint, State, ALPHA_GUARD_BITS, ALPHA_ONE};
+pub use reaction::{step, Happened, Outcome, ReactionPoint, State, ALPHA_ONE};
 pub use red::RedMarker;

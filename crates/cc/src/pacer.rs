@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The pacer: turns a rate into the moments at which packets may start.
 
-use crate::Rate;
+use crate::CycleRate;
 
 /// No flow saves more, however high its rate: the gateware counts in 19 bits.
-const FULL: i64 = (128 * 1024) << Rate::FRACTION_BITS;
+const FULL: i64 = (128 * 1024) << CycleRate::FRACTION_BITS;
 
 /// The credit of one queue pair (`rtl/cc/pacer.sv`): a packet may start while the credit is not
 /// negative, and pays for all its bytes on the wire.
@@ -33,7 +33,7 @@ impl Pacer {
     /// A visit: earn `cycles * rate`. An unlimited flow (law off, or R_C at line rate) is always
     /// eligible; one that `waits` has a packet that could start.
     #[inline]
-    pub fn grant(&mut self, rate: Rate, cycles: u32, unlimited: bool, waits: bool) {
+    pub fn grant(&mut self, rate: CycleRate, cycles: u32, unlimited: bool, waits: bool) {
         self.unlimited = unlimited;
         let grant = i64::from(rate.0) * i64::from(cycles);
         let restart = unlimited || self.credit >= self.cycle(grant, waits).0;
@@ -42,7 +42,7 @@ impl Pacer {
 
     /// Exactly what `visits` grants do between which nothing is charged.
     #[inline]
-    pub fn skip(&mut self, rate: Rate, cycles: u32, visits: u64, unlimited: bool, waits: bool) {
+    pub fn skip(&mut self, rate: CycleRate, cycles: u32, visits: u64, unlimited: bool, waits: bool) {
         if visits == 0 {
             return;
         }
@@ -82,7 +82,7 @@ impl Pacer {
     /// A packet starts: pay for its bytes, with preamble, FCS and gap.
     #[inline]
     pub fn charge(&mut self, bytes: u32) {
-        self.credit -= i64::from(bytes) << Rate::FRACTION_BITS;
+        self.credit -= i64::from(bytes) << CycleRate::FRACTION_BITS;
     }
 
     /// Whether a packet may start.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parameters of the reaction point: in physical units, and as the registers hold them.
 
-use core::fmt;
-
 use crate::units::{cycles, rate};
-use crate::Rate;
+use crate::{CycleRate, ParamError};
+use penstock_units::{ByteSize, Rate, Time};
 
 /// Which control law governs a queue pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +38,8 @@ pub struct DcqcnParams {
     pub clamp_target: bool,
     /// A cut restarts the timer (Zhu et al.); otherwise it fires periodically, cuts or not (AdvCam).
     pub restart_timer: bool,
+    /// The timer stands still while pause or PFC holds the transmitter, as QCN's does (IEEE 802.1Qau).
+    pub hold_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,
     /// g = 2^-g_shift, 0 ..= 15.
@@ -48,13 +49,13 @@ pub struct DcqcnParams {
     /// [`StageCounting::Single`] only: hyper increase begins after this many stages.
     pub hyper_threshold: u8,
     /// R_AI: additive increase of the target rate.
-    pub rate_ai: Rate,
+    pub rate_ai: CycleRate,
     /// R_HAI: hyper-additive increase of the target rate.
-    pub rate_hai: Rate,
+    pub rate_hai: CycleRate,
     /// R_C never falls below this rate.
-    pub rate_min: Rate,
+    pub rate_min: CycleRate,
     /// R_C never exceeds this rate; a flow at this rate is not paced.
-    pub rate_line: Rate,
+    pub rate_line: CycleRate,
     /// Cycles after a cut in which further CNPs do not cut (the cooldown).
     pub decrease_interval: u32,
     /// Cycles without a CNP after which alpha decays once; 0 = never.
@@ -71,17 +72,18 @@ impl Default for DcqcnParams {
             law: Law::Dcqcn,
             clamp_target: true,
             restart_timer: true,
+            hold_timer: false,
             stage_counting: StageCounting::Single,
             g_shift: 8,
             stage_threshold: 5,
             hyper_threshold: 10,
-            rate_ai: Rate(644_245),       // 6 MB/s
-            rate_hai: Rate(1_288_490),    // 12 MB/s
-            rate_min: Rate(134_218),      // 10 Mb/s
-            rate_line: Rate(134_217_728), // 10 Gb/s: 8 bytes per cycle
-            decrease_interval: 469,       // 3 us
-            alpha_interval: 6_250,        // 40 us
-            increase_interval: 312_500,   // 2 ms
+            rate_ai: CycleRate(644_245),       // 6 MB/s
+            rate_hai: CycleRate(1_288_490),    // 12 MB/s
+            rate_min: CycleRate(134_218),      // 10 Mb/s
+            rate_line: CycleRate(134_217_728), // 10 Gb/s: 8 bytes per cycle
+            decrease_interval: 469,            // 3 us
+            alpha_interval: 6_250,             // 40 us
+            increase_interval: 312_500,        // 2 ms
             byte_threshold: 10_000_000,
         }
     }
@@ -99,6 +101,8 @@ pub struct DcqcnSettings {
     pub clamp_target: bool,
     /// A cut restarts the timer.
     pub restart_timer: bool,
+    /// The timer stands still while pause or PFC holds the transmitter.
+    pub hold_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,
     /// g = 2^-g_shift, 0 ..= 15.
@@ -107,22 +111,22 @@ pub struct DcqcnSettings {
     pub stage_threshold: u8,
     /// Stages before hyper increase (single counter).
     pub hyper_threshold: u8,
-    /// R_AI in bit/s.
-    pub rate_ai_bps: u64,
-    /// R_HAI in bit/s.
-    pub rate_hai_bps: u64,
-    /// Lowest R_C in bit/s.
-    pub rate_min_bps: u64,
-    /// Line rate in bit/s.
-    pub rate_line_bps: u64,
-    /// Cooldown in ps.
-    pub decrease_interval_ps: u64,
-    /// Alpha-update interval in ps; 0 = alpha never decays.
-    pub alpha_interval_ps: u64,
-    /// Rate-increase interval in ps; 0 = no timer.
-    pub increase_interval_ps: u64,
-    /// Byte counter in bytes; 0 = none.
-    pub byte_threshold: u64,
+    /// R_AI.
+    pub rate_ai: Rate,
+    /// R_HAI.
+    pub rate_hai: Rate,
+    /// Lowest R_C.
+    pub rate_min: Rate,
+    /// Line rate.
+    pub rate_line: Rate,
+    /// Cooldown.
+    pub decrease_interval: Time,
+    /// Alpha-update interval; 0 = alpha never decays.
+    pub alpha_interval: Time,
+    /// Rate-increase interval; 0 = no timer.
+    pub increase_interval: Time,
+    /// Byte counter; 0 = none.
+    pub byte_threshold: ByteSize,
 }
 
 impl Default for DcqcnSettings {
@@ -131,18 +135,19 @@ impl Default for DcqcnSettings {
             law: Law::Dcqcn,
             clamp_target: true,
             restart_timer: true,
+            hold_timer: false,
             stage_counting: StageCounting::Single,
             g_shift: 8,
             stage_threshold: 5,
             hyper_threshold: 10,
-            rate_ai_bps: 48_000_000,
-            rate_hai_bps: 96_000_000,
-            rate_min_bps: 10_000_000,
-            rate_line_bps: 10_000_000_000,
-            decrease_interval_ps: 3_000_000,
-            alpha_interval_ps: 40_000_000,
-            increase_interval_ps: 2_000_000_000,
-            byte_threshold: 10_000_000,
+            rate_ai: Rate::from_mbps(48),
+            rate_hai: Rate::from_mbps(96),
+            rate_min: Rate::from_mbps(10),
+            rate_line: Rate::from_gbps(10),
+            decrease_interval: Time::from_us(3),
+            alpha_interval: Time::from_us(40),
+            increase_interval: Time::from_ms(2),
+            byte_threshold: ByteSize(10_000_000),
         }
     }
 }
@@ -159,67 +164,24 @@ impl DcqcnSettings {
             law: self.law,
             clamp_target: self.clamp_target,
             restart_timer: self.restart_timer,
+            hold_timer: self.hold_timer,
             stage_counting: self.stage_counting,
             g_shift: nibble("g_shift", self.g_shift)?,
             stage_threshold: nibble("stage_threshold", self.stage_threshold)?,
             hyper_threshold: self.hyper_threshold,
-            rate_ai: rate("rate_ai", self.rate_ai_bps, clock_hz)?,
-            rate_hai: rate("rate_hai", self.rate_hai_bps, clock_hz)?,
-            rate_min: rate("rate_min", self.rate_min_bps, clock_hz)?,
-            rate_line: rate("rate_line", self.rate_line_bps, clock_hz)?,
-            decrease_interval: cycles("decrease_interval", self.decrease_interval_ps, clock_hz)?,
-            alpha_interval: cycles("alpha_interval", self.alpha_interval_ps, clock_hz)?,
-            increase_interval: cycles("increase_interval", self.increase_interval_ps, clock_hz)?,
-            byte_threshold: u32::try_from(self.byte_threshold)
+            rate_ai: rate("rate_ai", self.rate_ai, clock_hz)?,
+            rate_hai: rate("rate_hai", self.rate_hai, clock_hz)?,
+            rate_min: rate("rate_min", self.rate_min, clock_hz)?,
+            rate_line: rate("rate_line", self.rate_line, clock_hz)?,
+            decrease_interval: cycles("decrease_interval", self.decrease_interval, clock_hz)?,
+            alpha_interval: cycles("alpha_interval", self.alpha_interval, clock_hz)?,
+            increase_interval: cycles("increase_interval", self.increase_interval, clock_hz)?,
+            byte_threshold: u32::try_from(self.byte_threshold.bytes())
                 .map_err(|_| ParamError::ByteThreshold { value: self.byte_threshold })?,
         };
         if params.rate_min > params.rate_line {
-            return Err(ParamError::MinAboveLine { min: self.rate_min_bps, line: self.rate_line_bps });
+            return Err(ParamError::MinAboveLine { min: self.rate_min, line: self.rate_line });
         }
         Ok(params)
     }
 }
-
-/// A setting that does not fit its register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParamError {
-    /// A rate of 256 bytes per cycle or more, or a clock of 0 Hz.
-    #[allow(missing_docs)]
-    Rate { name: &'static str, value: u64, clock_hz: u64 },
-    /// An interval of 2^32 cycles or more.
-    #[allow(missing_docs)]
-    Interval { name: &'static str, value: u64, clock_hz: u64 },
-    /// A byte counter of 4 GiB or more.
-    #[allow(missing_docs)]
-    ByteThreshold { value: u64 },
-    /// A small value out of its range.
-    #[allow(missing_docs)]
-    Range { name: &'static str, value: u8, low: u8, high: u8 },
-    /// The lowest rate lies above the line rate.
-    #[allow(missing_docs)]
-    MinAboveLine { min: u64, line: u64 },
-}
-
-impl fmt::Display for ParamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Rate { name, value, clock_hz } => write!(
-                f,
-                "{name} = {value} bit/s does not fit 256 bytes per cycle of a {clock_hz} Hz clock: lower it"
-            ),
-            Self::Interval { name, value, clock_hz } => write!(
-                f,
-                "{name} = {value} ps does not fit 32 bits of cycles of a {clock_hz} Hz clock: shorten it, or 0 for never"
-            ),
-            Self::ByteThreshold { value } => {
-                write!(f, "byte_threshold = {value} does not fit 32 bits: lower it, or 0 for no byte counter")
-            }
-            Self::Range { name, value, low, high } => write!(f, "{name} = {value}: allowed are {low} to {high}"),
-            Self::MinAboveLine { min, line } => {
-                write!(f, "rate_min = {min} bit/s lies above rate_line = {line} bit/s: lower rate_min")
-            }
-        }
-    }
-}
-
-impl core::error::Error for ParamError {}

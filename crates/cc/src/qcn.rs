@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The QCN reaction point: one visit of one queue pair, equal to `rtl/cc/qcn_step.sv` to the bit.
+//! The QCN reaction point: one visit of one queue pair, equal to `rtl/cc/cc_step.sv` to the bit.
 //!
 //! IEEE 802.1Qau; the QCN hardware evaluation's parameters, its functions by name, and its list of what a paused
 //! reaction point does. Rounding: a cut removes `floor(R_C * G_d |F_b|)`, at most half; recovery goes
 //! to `ceil((R_C + R_T) / 2)`. A counter that expires starts at zero again, as in the pseudo-code.
 
 use crate::lfsr::{jittered, Lfsr};
-use crate::{Happened, QcnParams, Rate};
+use crate::{CycleRate, Happened, QcnParams};
 
 /// The state word of one queue pair under QCN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QcnState {
     /// R_C.
-    pub rate_current: Rate,
+    pub rate_current: CycleRate,
     /// R_T.
-    pub rate_target: Rate,
+    pub rate_target: CycleRate,
     /// Cycles of the timer's present stage.
     pub timer_elapsed: u32,
     /// How long that stage lasts, cycles; 0 = not drawn yet.
@@ -140,10 +140,10 @@ impl QcnState {
     #[cold]
     fn cut_rate(&mut self, feedback: u8, params: &QcnParams) {
         let factor = ((u64::from(feedback & 63) << 16) >> params.gd_shift).min(1 << 15);
-        let Rate(rate) = self.rate_current;
+        let CycleRate(rate) = self.rate_current;
         let increasing = self.stage_timer != 0 || self.stage_bytes != 0;
         *self = Self {
-            rate_current: Rate(rate - ((u64::from(rate) * factor) >> 16) as u32),
+            rate_current: CycleRate(rate - ((u64::from(rate) * factor) >> 16) as u32),
             rate_target: if increasing { self.rate_current } else { self.rate_target },
             timer_elapsed: 0,
             timer_limit: 0,
@@ -200,7 +200,7 @@ impl QcnState {
         let first = self.stage_timer == 0 && self.stage_bytes == 0;
         let ended = if timer { &mut self.stage_timer } else { &mut self.stage_bytes };
         *ended = ended.saturating_add(1);
-        let (Rate(current), Rate(target)) = (self.rate_current, self.rate_target);
+        let (CycleRate(current), CycleRate(target)) = (self.rate_current, self.rate_target);
         let (more, less) = (self.stage_timer.max(self.stage_bytes), self.stage_timer.min(self.stage_bytes));
         let increment = if more <= params.stage_threshold {
             0
@@ -214,7 +214,7 @@ impl QcnState {
         } else {
             (u64::from(target) + increment).min(u64::from(params.rate_line.0))
         };
-        self.rate_target = Rate(target as u32);
-        self.rate_current = Rate(((u64::from(current) + target + 1) >> 1) as u32);
+        self.rate_target = CycleRate(target as u32);
+        self.rate_current = CycleRate(((u64::from(current) + target + 1) >> 1) as u32);
     }
 }

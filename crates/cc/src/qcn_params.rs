@@ -2,7 +2,8 @@
 //! The parameters of the QCN reaction point: in physical units, and as the registers hold them.
 
 use crate::units::{cycles, rate};
-use crate::{ParamError, Rate};
+use crate::{CycleRate, ParamError};
+use penstock_units::{Rate, Time};
 
 /// The parameters as the registers hold them: rates in Q8.24 bytes per cycle, periods in cycles.
 ///
@@ -16,13 +17,13 @@ pub struct QcnParams {
     /// Byte counter and timer are drawn from their length * (1 ± jitter/256), 0 ..= 127.
     pub jitter: u8,
     /// Active increase of the target rate.
-    pub rate_ai: Rate,
+    pub rate_ai: CycleRate,
     /// Hyper-active increase of the target rate, times the stages behind the threshold.
-    pub rate_hai: Rate,
+    pub rate_hai: CycleRate,
     /// R_C never falls below this rate.
-    pub rate_min: Rate,
+    pub rate_min: CycleRate,
     /// R_C never exceeds this rate; a flow at this rate is not paced.
-    pub rate_line: Rate,
+    pub rate_line: CycleRate,
     /// Cycles of one stage of the timer; 0 = no timer.
     pub timer_period: u32,
     /// Bytes of one stage of the byte counter; 0 = no byte counter.
@@ -36,12 +37,12 @@ impl Default for QcnParams {
         Self {
             gd_shift: 7,
             stage_threshold: 5,
-            jitter: 77,                   // 30 %
-            rate_ai: Rate(6_711),         // 0.5 Mb/s
-            rate_hai: Rate(67_109),       // 5 Mb/s
-            rate_min: Rate(6_711),        // 0.5 Mb/s
-            rate_line: Rate(134_217_728), // 10 Gb/s: 8 bytes per cycle
-            timer_period: 3_906_250,      // 25 ms
+            jitter: 77,                        // 30 %
+            rate_ai: CycleRate(6_711),         // 0.5 Mb/s
+            rate_hai: CycleRate(67_109),       // 5 Mb/s
+            rate_min: CycleRate(6_711),        // 0.5 Mb/s
+            rate_line: CycleRate(134_217_728), // 10 Gb/s: 8 bytes per cycle
+            timer_period: 3_906_250,           // 25 ms
             byte_limit: 150_000,
             seed: 0x5053_544b,
         }
@@ -57,16 +58,16 @@ pub struct QcnSettings {
     pub stage_threshold: u8,
     /// Jitter in 1/256, 0 ..= 127.
     pub jitter: u8,
-    /// AI_INC in bit/s.
-    pub rate_ai_bps: u64,
-    /// HAI_INC in bit/s.
-    pub rate_hai_bps: u64,
-    /// MIN_RATE in bit/s.
-    pub rate_min_bps: u64,
-    /// Line rate in bit/s.
-    pub rate_line_bps: u64,
-    /// TIMER_PERIOD in ps; 0 = no timer.
-    pub timer_period_ps: u64,
+    /// AI_INC.
+    pub rate_ai: Rate,
+    /// HAI_INC.
+    pub rate_hai: Rate,
+    /// MIN_RATE.
+    pub rate_min: Rate,
+    /// Line rate.
+    pub rate_line: Rate,
+    /// TIMER_PERIOD; 0 = no timer.
+    pub timer_period: Time,
     /// BC_LIMIT in bytes; 0 = no byte counter.
     pub byte_limit: u32,
     /// Where the jitter starts.
@@ -79,11 +80,11 @@ impl Default for QcnSettings {
             gd_shift: 7,
             stage_threshold: 5,
             jitter: 77,
-            rate_ai_bps: 500_000,
-            rate_hai_bps: 5_000_000,
-            rate_min_bps: 500_000,
-            rate_line_bps: 10_000_000_000,
-            timer_period_ps: 25_000_000_000,
+            rate_ai: Rate::from_kbps(500),
+            rate_hai: Rate::from_mbps(5),
+            rate_min: Rate::from_kbps(500),
+            rate_line: Rate::from_gbps(10),
+            timer_period: Time::from_ms(25),
             byte_limit: 150_000,
             seed: 0x5053_544b,
         }
@@ -104,16 +105,16 @@ impl QcnSettings {
             gd_shift: within("gd_shift", self.gd_shift, 1, 15)?,
             stage_threshold: within("stage_threshold", self.stage_threshold, 0, 15)?,
             jitter: within("jitter", self.jitter, 0, 127)?,
-            rate_ai: rate("rate_ai", self.rate_ai_bps, clock_hz)?,
-            rate_hai: rate("rate_hai", self.rate_hai_bps, clock_hz)?,
-            rate_min: rate("rate_min", self.rate_min_bps, clock_hz)?,
-            rate_line: rate("rate_line", self.rate_line_bps, clock_hz)?,
-            timer_period: cycles("timer_period", self.timer_period_ps, clock_hz)?,
+            rate_ai: rate("rate_ai", self.rate_ai, clock_hz)?,
+            rate_hai: rate("rate_hai", self.rate_hai, clock_hz)?,
+            rate_min: rate("rate_min", self.rate_min, clock_hz)?,
+            rate_line: rate("rate_line", self.rate_line, clock_hz)?,
+            timer_period: cycles("timer_period", self.timer_period, clock_hz)?,
             byte_limit: self.byte_limit,
             seed: self.seed,
         };
         if params.rate_min > params.rate_line {
-            return Err(ParamError::MinAboveLine { min: self.rate_min_bps, line: self.rate_line_bps });
+            return Err(ParamError::MinAboveLine { min: self.rate_min, line: self.rate_line });
         }
         Ok(params)
     }

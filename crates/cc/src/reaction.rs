@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reaction point: one visit of one queue pair, equal to `rtl/cc/dcqcn_step.sv` to the bit.
+//! The reaction point: one visit of one queue pair, equal to `rtl/cc/cc_step.sv` to the bit.
 //!
 //! Rounding, the same in both: a cut removes `floor(R_C * alpha / 2)` with the 17 visible bits of
 //! alpha; alpha decays to `floor(alpha * (1 - g))` on its 32 internal bits, so it reaches zero;
 //! recovery goes to `ceil((R_C + R_T) / 2)`, so R_C arrives at R_T exactly.
 
-use crate::{DcqcnParams, Law, Pacer, Rate, StageCounting};
+use crate::{CycleRate, DcqcnParams, Law, Pacer, StageCounting};
 
 /// alpha = 1 as software sees it.
 pub const ALPHA_ONE: u32 = 1 << 16;
@@ -21,9 +21,9 @@ const BYTE_SLACK: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// R_C.
-    pub rate_current: Rate,
+    pub rate_current: CycleRate,
     /// R_T.
-    pub rate_target: Rate,
+    pub rate_target: CycleRate,
     /// alpha with its guard bits, 2^31 = 1.
     pub alpha_full: u32,
     /// Cycles since the last cut, held at its highest value.
@@ -74,14 +74,16 @@ impl State {
 
     /// Visits of `cycles` each, without CNP or bytes, over which R_C stays as it is. Only right for a state that a visit
     /// with these parameters has made.
-    pub(crate) fn steady_visits(&self, cycles: u32, params: &DcqcnParams) -> u64 {
+    pub(crate) fn steady_visits(&self, cycles: u32, paused: bool, params: &DcqcnParams) -> u64 {
         if !self.limited {
             return u64::MAX;
         }
         if self.byte_counter_is_due(params) {
             return 0;
         }
-        if self.is_at_line(params) {
+        // A held timer shorter than a visit may have one more event left over, which comes in spite of the pause.
+        let holds = paused && params.hold_timer && self.increase_elapsed < params.increase_interval;
+        if self.is_at_line(params) || holds {
             return u64::MAX;
         }
         until(self.increase_elapsed, params.increase_interval, cycles)
@@ -89,9 +91,9 @@ impl State {
 
     /// The same for visits of which the first is told of `bytes` sent; 0 where it must be made to know.
     #[inline]
-    pub(crate) fn steady_visits_behind(&self, bytes: u32, cycles: u32, params: &DcqcnParams) -> u64 {
+    pub(crate) fn steady_visits_behind(&self, bytes: u32, cycles: u32, paused: bool, params: &DcqcnParams) -> u64 {
         match advance(self.bytes_sent, bytes, params.byte_threshold, BYTE_SLACK) {
-            (_, false) if self.limited => self.steady_visits(cycles, params),
+            (_, false) if self.limited => self.steady_visits(cycles, paused, params),
             _ => 0,
         }
     }
@@ -108,7 +110,7 @@ impl State {
     }
 
     /// What so many such visits do.
-    pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, params: &DcqcnParams) {
+    pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, paused: bool, params: &DcqcnParams) {
         if !self.limited {
             return;
         }
@@ -116,11 +118,17 @@ impl State {
         let loses = |interval: u32| interval != 0 && interval < cycles;
         let loses = loses(params.alpha_interval) || loses(params.increase_interval);
         while visits > 0 && (loses || self.byte_counter_is_due(params)) {
-            self.visit(Happened { cycles, ..Happened::default() }, Law::Dcqcn, params);
+            self.visit(Happened { cycles, paused, ..Happened::default() }, Law::Dcqcn, params);
             visits -= 1;
         }
-        if visits > 0 {
-            self.run_timers(visits.saturating_mul(u64::from(cycles)), params);
+        if visits == 0 {
+            return;
+        }
+        // Alpha and rates do not touch each other, so each may go ahead alone.
+        let span = visits.saturating_mul(u64::from(cycles));
+        self.run_alpha(span, params);
+        if !(paused && params.hold_timer) {
+            self.run_increase(span, params);
         }
     }
 
@@ -137,7 +145,8 @@ impl State {
         let (cycles, interval) = (first.cycles, params.increase_interval);
         let loses = interval < cycles || (params.alpha_interval != 0 && params.alpha_interval < cycles);
         let (bytes_sent, counter) = advance(self.bytes_sent, first.bytes, params.byte_threshold, BYTE_SLACK);
-        if !self.limited || loses || counter || first.cnp || visits == 0 {
+        let holds = first.paused && params.hold_timer;
+        if !self.limited || loses || counter || holds || first.cnp || visits == 0 {
             return false;
         }
         self.bytes_sent = bytes_sent;
@@ -184,7 +193,7 @@ impl State {
         // Raise k is due when the timer has run for k intervals, and comes with the next visit.
         let (cycles, elapsed) = (u64::from(cycles), u64::from(self.increase_elapsed));
         let end = visits.saturating_mul(cycles).saturating_add(elapsed);
-        let halvings = |rate: Rate| Some(u64::from(line.0.checked_sub(rate.0)?.checked_ilog2()? + 1));
+        let halvings = |rate: CycleRate| Some(u64::from(line.0.checked_sub(rate.0)?.checked_ilog2()? + 1));
         // No raise does more than halve what is missing.
         if halvings(self.rate_current)? * interval > end {
             return None;
@@ -210,12 +219,6 @@ impl State {
         state.increase_elapsed = (elapsed + needed * cycles - due) as u32;
         *self = state;
         Some(visits - needed)
-    }
-
-    /// Lets the timers run for `span` cycles. Alpha and rates do not touch each other, so each may go ahead alone.
-    fn run_timers(&mut self, span: u64, params: &DcqcnParams) {
-        self.run_alpha(span, params);
-        self.run_increase(span, params);
     }
 
     fn run_alpha(&mut self, span: u64, params: &DcqcnParams) {
@@ -256,8 +259,20 @@ pub struct Happened {
     pub bytes: u32,
     /// Clock cycles gone by.
     pub cycles: u32,
-    /// Pause or PFC holds the transmitter at the time of the visit (QCN).
+    /// Pause or PFC holds the transmitter at the time of the visit.
     pub paused: bool,
+}
+
+impl Happened {
+    /// Cycles that count for the increase timer.
+    #[inline]
+    fn running(&self, params: &DcqcnParams) -> u32 {
+        if self.paused && params.hold_timer {
+            0
+        } else {
+            self.cycles
+        }
+    }
 }
 
 /// What a visit made of it.
@@ -293,7 +308,7 @@ impl State {
         self.since_cut = self.since_cut.saturating_add(happened.cycles);
         let cut = happened.cnp && self.since_cut >= params.decrease_interval;
         if cut {
-            self.cut_rate(happened.cycles, params);
+            self.cut_rate(happened, params);
         } else {
             self.recover(happened, params);
         }
@@ -304,20 +319,21 @@ impl State {
 
     /// AdvCam equations 1, 3 and 4.
     #[cold]
-    fn cut_rate(&mut self, cycles: u32, params: &DcqcnParams) {
-        let Rate(rate) = self.rate_current;
+    fn cut_rate(&mut self, happened: Happened, params: &DcqcnParams) {
+        let CycleRate(rate) = self.rate_current;
         let reduction = (u64::from(rate) * u64::from(self.alpha())) >> 17;
         if params.clamp_target {
             self.rate_target = self.rate_current;
         }
-        let (running, _) = advance(self.increase_elapsed, cycles, params.increase_interval, cycles);
+        let Happened { cycles, .. } = happened;
+        let (elapsed, _) = advance(self.increase_elapsed, happened.running(params), params.increase_interval, cycles);
         *self = Self {
-            rate_current: Rate(rate - reduction as u32),
+            rate_current: CycleRate(rate - reduction as u32),
             rate_target: self.rate_target,
             alpha_full: decayed(self.alpha_full, params.g_shift) + (ALPHA_ONE_FULL >> params.g_shift),
             since_cut: 0,
             alpha_elapsed: 0,
-            increase_elapsed: if params.restart_timer { 0 } else { running },
+            increase_elapsed: if params.restart_timer { 0 } else { elapsed },
             bytes_sent: 0,
             stage_timer: 0,
             stage_bytes: 0,
@@ -337,7 +353,8 @@ impl State {
             self.alpha_full = decayed(self.alpha_full, params.g_shift);
         }
 
-        let (elapsed, timer) = advance(self.increase_elapsed, cycles, params.increase_interval, cycles);
+        let running = happened.running(params);
+        let (elapsed, timer) = advance(self.increase_elapsed, running, params.increase_interval, cycles);
         self.increase_elapsed = elapsed;
         let (rest, counter) = advance(self.bytes_sent, bytes, params.byte_threshold, BYTE_SLACK);
         self.bytes_sent = if timer && counter { self.bytes_sent.saturating_add(bytes) } else { rest };
@@ -370,8 +387,8 @@ impl State {
         };
         let target = u64::from(self.rate_target.0) + u64::from(increment);
         let target = target.min(u64::from(params.rate_line.0));
-        self.rate_target = Rate(target as u32);
-        self.rate_current = Rate(((u64::from(self.rate_current.0) + target + 1) >> 1) as u32);
+        self.rate_target = CycleRate(target as u32);
+        self.rate_current = CycleRate(((u64::from(self.rate_current.0) + target + 1) >> 1) as u32);
         let stage = match (params.stage_counting, timer) {
             (StageCounting::Single, _) | (_, true) => &mut self.stage_timer,
             (StageCounting::PerTrigger, false) => &mut self.stage_bytes,

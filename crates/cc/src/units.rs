@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From physical units to registers.
 
-use crate::{ParamError, Rate};
+use crate::{CycleRate, ParamError};
+use penstock_units::{Rate, Time};
 
 /// A rate as its register holds it.
-pub fn rate(name: &'static str, value: u64, clock_hz: u64) -> Result<Rate, ParamError> {
-    Rate::from_bits_per_second(value, clock_hz).ok_or(ParamError::Rate { name, value, clock_hz })
+pub fn rate(name: &'static str, value: Rate, clock_hz: u64) -> Result<CycleRate, ParamError> {
+    CycleRate::from_rate(value, clock_hz).ok_or(ParamError::Rate { name, value, clock_hz })
 }
 
 /// An interval in cycles, rounded to the nearest; 0 stays 0, which switches it off, and only that does.
-pub fn cycles(name: &'static str, value: u64, clock_hz: u64) -> Result<u32, ParamError> {
-    let cycles = (u128::from(value) * u128::from(clock_hz) + 500_000_000_000) / 1_000_000_000_000;
-    let cycles = if value > 0 { cycles.max(1) } else { 0 };
+pub fn cycles(name: &'static str, value: Time, clock_hz: u64) -> Result<u32, ParamError> {
+    let cycles = (u128::from(value.as_ps()) * u128::from(clock_hz) + 500_000_000_000) / 1_000_000_000_000;
+    let cycles = if value > Time::ZERO { cycles.max(1) } else { 0 };
     u32::try_from(cycles).map_err(|_| ParamError::Interval { name, value, clock_hz })
 }

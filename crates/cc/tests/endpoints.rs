@@ -2,17 +2,14 @@
 //! The notification point and the congestion point: Zhu et al. section 3.1, figures 5 and 6.
 
 use penstock_cc::{NotificationPoint, RedMarker};
+use penstock_units::Time;
 use proptest::prelude::*;
 
 #[test]
 fn the_first_mark_is_answered_at_once_and_then_one_per_interval() {
     let mut flow = NotificationPoint::default();
-    assert!(flow.on_marked(0));
-    assert!(!flow.on_marked(1));
-    assert!(!flow.on_marked(49_999_999));
-    assert!(flow.on_marked(50_000_000));
-    assert!(!flow.on_marked(99_999_999));
-    assert!(flow.on_marked(170_000_000));
+    let answers = [0, 1, 49_999_999, 50_000_000, 99_999_999, 170_000_000].map(|ps| flow.on_marked(Time(ps)));
+    assert_eq!(answers, [true, false, false, true, false, true]);
 }
 
 proptest! {
@@ -21,11 +18,11 @@ proptest! {
         interval in 1u64..1_000_000,
         gaps in prop::collection::vec(0u64..500_000, 1..200),
     ) {
-        let mut flow = NotificationPoint::new(interval);
+        let mut flow = NotificationPoint::new(Time(interval));
         let mut now = 0;
         let sent: Vec<u64> = gaps.iter().filter_map(|gap| {
             now += gap;
-            flow.on_marked(now).then_some(now)
+            flow.on_marked(Time(now)).then_some(now)
         }).collect();
         prop_assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= interval));
     }

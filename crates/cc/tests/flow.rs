@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A flow under changing laws, and the leap over idle time: exactly what visit after visit does.
 
-use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, Rate, StageCounting};
+use penstock_cc::{CcParams, CycleRate, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, StageCounting};
 use proptest::prelude::*;
 
 const VISIT: u32 = 16;
@@ -23,12 +23,31 @@ fn another_law_starts_afresh_and_keeps_the_count() {
     assert!(flow.unlimited(&params) && matches!(flow.state, FlowState::Dcqcn(_)));
 }
 
+/// A timer that stands still in pauses, found beyond a limit that software has just lowered.
+#[test]
+fn a_held_timer_serves_what_is_left_over_before_it_stands_still() {
+    let mut params = CcParams::default();
+    let mut flow = Flow::new(Law::Dcqcn, 0, &params);
+    flow.visit(Happened { cnp: true, ..NOTHING }, Law::Dcqcn, &params);
+    flow.visit(Happened { cycles: 10, ..NOTHING }, Law::Dcqcn, &params);
+    params.dcqcn.hold_timer = true;
+    params.dcqcn.increase_interval = 4;
+    let pause = Happened { cycles: 8, paused: true, ..NOTHING };
+    let stages = [1, 2, 2].map(|_| {
+        let steady = flow.steady_visits(8, true, Law::Dcqcn, &params);
+        flow.visit(pause, Law::Dcqcn, &params);
+        let FlowState::Dcqcn(state) = flow.state else { unreachable!() };
+        (steady, state.stage_timer)
+    });
+    assert_eq!(stages, [(0, 1), (0, 2), (u64::MAX, 2)]);
+}
+
 fn any_law() -> impl Strategy<Value = Law> {
     prop_oneof![4 => Just(Law::Dcqcn), 4 => Just(Law::Qcn), 1 => Just(Law::Off)]
 }
 
 fn any_params() -> impl Strategy<Value = CcParams> {
-    (any::<[u32; 12]>(), prop::array::uniform12(0u32..32), any::<[bool; 3]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
+    (any::<[u32; 12]>(), prop::array::uniform12(0u32..32), any::<[bool; 4]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
         |(words, shifts, flags, (shift, stage_threshold, jitter))| {
             let word = |i: usize| words[i] >> shifts[i];
             let counting = if flags[1] { StageCounting::Single } else { StageCounting::PerTrigger };
@@ -36,12 +55,13 @@ fn any_params() -> impl Strategy<Value = CcParams> {
                 dcqcn: DcqcnParams {
                     clamp_target: flags[0],
                     restart_timer: flags[2],
+                    hold_timer: flags[3],
                     stage_counting: counting,
                     g_shift: shift,
                     stage_threshold,
-                    rate_ai: Rate(word(0)),
-                    rate_min: Rate(word(1)),
-                    rate_line: Rate(word(2)),
+                    rate_ai: CycleRate(word(0)),
+                    rate_min: CycleRate(word(1)),
+                    rate_line: CycleRate(word(2)),
                     decrease_interval: word(3),
                     alpha_interval: word(4),
                     increase_interval: word(5),
@@ -52,9 +72,9 @@ fn any_params() -> impl Strategy<Value = CcParams> {
                     gd_shift: shift,
                     stage_threshold,
                     jitter,
-                    rate_ai: Rate(word(7)),
-                    rate_hai: Rate(word(8)),
-                    rate_line: Rate(word(9)),
+                    rate_ai: CycleRate(word(7)),
+                    rate_hai: CycleRate(word(8)),
+                    rate_line: CycleRate(word(9)),
                     timer_period: word(10),
                     byte_limit: word(11),
                     ..QcnParams::default()
@@ -90,22 +110,22 @@ proptest! {
     #[test]
     fn flow_and_pacer_leap_exactly_together(
         params in any_params(), waits: bool, turn in 1u32..100,
-        history in prop::collection::vec((any::<bool>(), 0u32..70_000, 0u32..3000, 1u32..64, 0u32..20_000), 1..12)
+        history in prop::collection::vec((any::<[bool; 2]>(), 0u32..70_000, 0u32..3000, 1u32..64, 0u32..20_000), 1..12)
     ) {
         let (mut flow, mut pacer, law) = (Flow::new(Law::Dcqcn, 3, &params), Pacer::new(turn), Law::Dcqcn);
-        for (cnp, bytes, drought, cycles, sent) in history {
+        for ([cnp, paused], bytes, drought, cycles, sent) in history {
             pacer.charge(bytes);
-            flow.visit(Happened { cnp, bytes, cycles, ..NOTHING }, law, &params);
+            flow.visit(Happened { cnp, bytes, cycles, paused, ..NOTHING }, law, &params);
             pacer.grant(flow.rate_current(), cycles, flow.unlimited(&params), waits);
             let (mut leapt, mut paid) = (flow, pacer);
-            let first = Happened { bytes: sent, cycles, ..NOTHING };
+            let first = Happened { bytes: sent, cycles, paused, ..NOTHING };
             let has_leapt = leapt.skip_paced(drought.into(), first, law, &params, &mut paid, waits);
             if !has_leapt {
                 prop_assert_eq!((leapt, paid), (flow, pacer));
             }
-            let (steady, rate) = (flow.steady_visits_behind(sent, cycles, law, &params), flow.rate_current());
+            let (steady, rate) = (flow.steady_visits_behind(sent, cycles, paused, law, &params), flow.rate_current());
             for n in 0..drought {
-                flow.visit(if n == 0 { first } else { Happened { cycles, ..NOTHING } }, law, &params);
+                flow.visit(if n == 0 { first } else { Happened { cycles, paused, ..NOTHING } }, law, &params);
                 prop_assert!(u64::from(n) >= steady || flow.rate_current() == rate, "visit {} of {}", n, steady);
                 pacer.grant(flow.rate_current(), cycles, flow.unlimited(&params), waits);
             }
@@ -120,7 +140,7 @@ proptest! {
     ) {
         let stage_counting = if per_trigger { StageCounting::PerTrigger } else { StageCounting::Single };
         let dcqcn = DcqcnParams {
-            rate_line: Rate(line), rate_min: Rate(line / 100), rate_ai: Rate(line / steps), rate_hai: Rate(line / steps * 2),
+            rate_line: CycleRate(line), rate_min: CycleRate(line / 100), rate_ai: CycleRate(line / steps), rate_hai: CycleRate(line / steps * 2),
             increase_interval: interval, decrease_interval: 0, byte_threshold: 0, clamp_target, stage_counting, stage_threshold,
             ..DcqcnParams::default()
         };
@@ -150,12 +170,12 @@ proptest! {
         rate: u32, turn in 1u32..100, visits in 0u64..3000, charge in 0u32..1_000_000, unlimited: bool, waits: bool
     ) {
         let mut pacer = Pacer::new(turn);
-        pacer.grant(Rate(rate), VISIT, false, waits);
+        pacer.grant(CycleRate(rate), VISIT, false, waits);
         pacer.charge(charge);
         let mut leapt = pacer;
-        leapt.skip(Rate(rate), VISIT, visits, unlimited, waits);
+        leapt.skip(CycleRate(rate), VISIT, visits, unlimited, waits);
         for _ in 0..visits {
-            pacer.grant(Rate(rate), VISIT, unlimited, waits);
+            pacer.grant(CycleRate(rate), VISIT, unlimited, waits);
         }
         prop_assert_eq!(leapt, pacer);
     }

@@ -3,9 +3,10 @@
 //! way that the rule says, and no value of a register makes a division by zero.
 
 use penstock_cc::{
-    qcn_step, step, CcParams, DcqcnParams, DcqcnSettings, Flow, Happened, Law, Lfsr, ParamError, QcnCongestionPoint,
-    QcnMarking, QcnParams, QcnSettings, QcnState, Rate, RedMarker, State,
+    qcn_step, step, CcParams, CycleRate, DcqcnParams, DcqcnSettings, Flow, Happened, Law, Lfsr, ParamError,
+    QcnCongestionPoint, QcnMarking, QcnParams, QcnSettings, QcnState, RedMarker, State,
 };
+use penstock_units::{ByteSize, Rate, Time};
 
 const CLOCK_HZ: u64 = 156_250_000;
 const VISIT: u32 = 16;
@@ -13,11 +14,11 @@ const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: 
 
 #[test]
 fn rates_are_rounded_to_the_nearest_and_need_a_clock() {
-    assert_eq!(Rate::from_bits_per_second(1, 0), None);
+    assert_eq!(CycleRate::from_rate(Rate(1), 0), None);
     // 156.25 MHz * 8 bit / 2^24 = 74.506 bit/s a step
-    assert_eq!(Rate(1).bits_per_second(CLOCK_HZ), 75);
-    assert_eq!(Rate::from_bits_per_second(37, CLOCK_HZ), Some(Rate(0)));
-    assert_eq!(Rate::from_bits_per_second(38, CLOCK_HZ), Some(Rate(1)));
+    assert_eq!(CycleRate(1).to_rate(CLOCK_HZ), Rate(75));
+    assert_eq!(CycleRate::from_rate(Rate(37), CLOCK_HZ), Some(CycleRate(0)));
+    assert_eq!(CycleRate::from_rate(Rate(38), CLOCK_HZ), Some(CycleRate(1)));
 }
 
 #[test]
@@ -26,17 +27,17 @@ fn each_dcqcn_setting_beyond_its_register_is_refused_with_its_value() {
     let range = |name| Err(ParamError::Range { name, value: 16, low: 0, high: 15 });
     assert_eq!(DcqcnSettings { g_shift: 16, ..settings }.at_clock(CLOCK_HZ), range("g_shift"));
     assert_eq!(DcqcnSettings { stage_threshold: 16, ..settings }.at_clock(CLOCK_HZ), range("stage_threshold"));
-    let bytes = DcqcnSettings { byte_threshold: 1 << 32, ..settings }.at_clock(CLOCK_HZ);
-    assert_eq!(bytes, Err(ParamError::ByteThreshold { value: 1 << 32 }));
+    let bytes = DcqcnSettings { byte_threshold: ByteSize(1 << 32), ..settings }.at_clock(CLOCK_HZ);
+    assert_eq!(bytes, Err(ParamError::ByteThreshold { value: ByteSize(1 << 32) }));
 }
 
 #[test]
 fn only_an_interval_of_zero_switches_a_timer_off() {
-    let interval = |ps| {
-        let settings = DcqcnSettings { increase_interval_ps: ps, ..DcqcnSettings::default() };
+    let interval = |increase_interval| {
+        let settings = DcqcnSettings { increase_interval, ..DcqcnSettings::default() };
         settings.at_clock(CLOCK_HZ).unwrap().increase_interval
     };
-    assert_eq!([interval(0), interval(1), interval(6_400)], [0, 1, 1]);
+    assert_eq!([0, 1, 6_400].map(|ps| interval(Time(ps))), [0, 1, 1]);
 }
 
 #[test]
@@ -48,8 +49,8 @@ fn each_qcn_setting_beyond_its_register_is_refused_with_its_value() {
     }
     let refused = ParamError::Range { name: "stage_threshold", value: 16, low: 0, high: 15 };
     assert_eq!(QcnSettings { stage_threshold: 16, ..settings }.at_clock(CLOCK_HZ), Err(refused));
-    let upside_down = QcnSettings { rate_min_bps: 10_000_000_001 + 1_000, ..settings }.at_clock(CLOCK_HZ);
-    assert_eq!(upside_down, Err(ParamError::MinAboveLine { min: 10_000_001_001, line: 10_000_000_000 }));
+    let upside_down = QcnSettings { rate_min: Rate(10_000_001_001), ..settings }.at_clock(CLOCK_HZ);
+    assert_eq!(upside_down, Err(ParamError::MinAboveLine { min: Rate(10_000_001_001), line: Rate::from_gbps(10) }));
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn a_released_limiter_draws_on_where_it_was() {
 fn a_target_of_exactly_ten_times_the_rate_is_not_divided() {
     let params = QcnParams { byte_limit: 0, ..QcnParams::default() };
     let target = |current: u32, target: u32| {
-        let (rate_current, rate_target) = (Rate(current), Rate(target));
+        let (rate_current, rate_target) = (CycleRate(current), CycleRate(target));
         let start =
             QcnState { rate_current, rate_target, limited: true, timer_limit: VISIT, ..QcnState::idle(&params, 0) };
         qcn_step(&start, NOTHING, &params).state.rate_target.0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The pacer lets out its rate: no more and no less over any window, alone or behind others.
 
-use penstock_cc::{Pacer, Rate};
+use penstock_cc::{CycleRate, Pacer};
 use proptest::prelude::*;
 
 const VISIT: u32 = 16;
@@ -12,7 +12,7 @@ const TURN: u32 = 512; // cycles of one packet in a turn
 /// Always eager to send on a wire that all share in turn.
 struct Backlogged {
     pacer: Pacer,
-    rate: Rate,
+    rate: CycleRate,
     packet: u32,
     sent: u64,
 }
@@ -20,7 +20,7 @@ struct Backlogged {
 /// Lets flows of these rates and packets send for as many visits; calls `look` after each.
 fn share(flows: &[(u32, u32)], visits: u32, mut look: impl FnMut(&[Backlogged])) -> Vec<Backlogged> {
     let turn = TURN * flows.len() as u32 / VISIT;
-    let backlogged = |&(rate, packet)| Backlogged { pacer: Pacer::new(turn), rate: Rate(rate), packet, sent: 0 };
+    let backlogged = |&(rate, packet)| Backlogged { pacer: Pacer::new(turn), rate: CycleRate(rate), packet, sent: 0 };
     let mut flows: Vec<_> = flows.iter().map(backlogged).collect();
     let (mut free_at, mut next) = (0, 0);
     for visit in 0..visits {
@@ -44,19 +44,19 @@ fn share(flows: &[(u32, u32)], visits: u32, mut look: impl FnMut(&[Backlogged]))
 
 /// What a rate is worth over a time, in bytes, rounded up.
 fn worth(rate: u32, cycles: u64) -> u64 {
-    (cycles * u64::from(rate)).div_ceil(1 << Rate::FRACTION_BITS)
+    (cycles * u64::from(rate)).div_ceil(1 << CycleRate::FRACTION_BITS)
 }
 
 /// 10 Gb/s is the line.
 fn gigabits(rate: f64) -> u32 {
-    (rate / 10.0 * f64::from(LINE << Rate::FRACTION_BITS)) as u32
+    (rate / 10.0 * f64::from(LINE << CycleRate::FRACTION_BITS)) as u32
 }
 
 #[test]
 fn a_flow_at_line_rate_is_never_held_back() {
     let mut pacer = Pacer::new(TURN / VISIT);
     for _ in 0..10_000 {
-        pacer.grant(Rate(8 << 24), VISIT, true, true);
+        pacer.grant(CycleRate(8 << 24), VISIT, true, true);
         pacer.charge(PACKET);
         assert!(pacer.eligible());
     }
@@ -66,11 +66,11 @@ fn a_flow_at_line_rate_is_never_held_back() {
 fn a_flow_that_left_the_line_rate_has_nothing_saved_and_owes_its_last_packet_only() {
     let mut pacer = Pacer::new(TURN / VISIT);
     for _ in 0..100 {
-        pacer.grant(Rate(8 << 24), VISIT, true, true);
+        pacer.grant(CycleRate(8 << 24), VISIT, true, true);
     }
     assert_eq!(pacer.credit(), i64::from(VISIT * LINE) << 24);
     pacer.charge(PACKET);
-    pacer.grant(Rate(4 << 24), VISIT, false, true);
+    pacer.grant(CycleRate(4 << 24), VISIT, false, true);
     assert_eq!(pacer.credit(), (i64::from(VISIT * (LINE + LINE / 2)) - i64::from(PACKET)) << 24);
 }
 
@@ -80,12 +80,12 @@ fn nothing_is_saved_without_a_packet_that_waits_and_no_more_than_a_turn_with_one
         let mut pacer = Pacer::new(TURN / VISIT);
         let grant = i64::from(rate) * i64::from(VISIT);
         for _ in 0..1_000 {
-            pacer.grant(Rate(rate), VISIT, false, false);
+            pacer.grant(CycleRate(rate), VISIT, false, false);
             assert_eq!(pacer.credit(), grant);
         }
         let mut most = 0;
         for _ in 0..1_000 {
-            pacer.grant(Rate(rate), VISIT, false, true);
+            pacer.grant(CycleRate(rate), VISIT, false, true);
             most = most.max(pacer.credit());
         }
         assert!(most <= i64::from(rate) * i64::from(TURN) + grant && most < (128 << 34) + grant, "{rate}: {most}");
@@ -96,11 +96,11 @@ fn nothing_is_saved_without_a_packet_that_waits_and_no_more_than_a_turn_with_one
 #[test]
 fn the_slowest_rate_still_pays_a_packet_off() {
     let mut pacer = Pacer::new(TURN / VISIT);
-    pacer.grant(Rate(1), VISIT, false, true);
+    pacer.grant(CycleRate(1), VISIT, false, true);
     pacer.charge(1);
     let mut visits = 0;
     while !pacer.eligible() {
-        pacer.grant(Rate(1), VISIT, false, true);
+        pacer.grant(CycleRate(1), VISIT, false, true);
         visits += 1;
     }
     assert_eq!(visits, (1 << 24) / VISIT - 1);

@@ -2,7 +2,8 @@
 //! QCN does what its hardware evaluation lists: reaction point, its behaviour while paused, congestion point.
 
 use penstock_cc::{qcn_step, Happened, Lfsr, ParamError, QcnCongestionPoint, QcnMarking};
-use penstock_cc::{QcnParams, QcnSettings, QcnState, Rate};
+use penstock_cc::{CycleRate, QcnParams, QcnSettings, QcnState};
+use penstock_units::Rate;
 use proptest::prelude::*;
 
 const CLOCK_HZ: u64 = 125_000_000;
@@ -11,7 +12,7 @@ const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: 
 
 /// The hardware evaluation's NICs: 1 Gb/s lines.
 fn at_1g() -> QcnParams {
-    QcnSettings { rate_line_bps: 1_000_000_000, ..QcnSettings::default() }.at_clock(CLOCK_HZ).unwrap()
+    QcnSettings { rate_line: Rate::from_gbps(1), ..QcnSettings::default() }.at_clock(CLOCK_HZ).unwrap()
 }
 
 fn visit(state: &mut QcnState, happened: Happened, params: &QcnParams) {
@@ -22,7 +23,7 @@ fn feedback(fb: u8) -> Happened {
     Happened { feedback: fb, ..NOTHING }
 }
 
-fn limited_to(rate: Rate, target: Rate, params: &QcnParams) -> QcnState {
+fn limited_to(rate: CycleRate, target: CycleRate, params: &QcnParams) -> QcnState {
     QcnState { rate_current: rate, rate_target: target, limited: true, ..QcnState::idle(params, 0) }
 }
 
@@ -75,10 +76,10 @@ fn a_second_cut_before_any_stage_keeps_the_target() {
 fn a_target_far_above_the_rate_is_divided_by_eight_once() {
     let params = at_1g();
     let line = params.rate_line;
-    let mut state = limited_to(Rate(line.0 / 11), line, &params);
+    let mut state = limited_to(CycleRate(line.0 / 11), line, &params);
     next_stage(&mut state, 0, &params);
     assert_eq!(state.rate_target.0, line.0 / 8);
-    let mut near = limited_to(Rate(line.0.div_ceil(10)), line, &params);
+    let mut near = limited_to(CycleRate(line.0.div_ceil(10)), line, &params);
     next_stage(&mut near, 0, &params);
     assert_eq!(near.rate_target, line);
 }
@@ -99,7 +100,7 @@ fn fast_recovery_then_active_then_hyper_active_increase() {
             stage_timer: timer,
             stage_bytes: bytes,
             timer_limit: 16,
-            ..limited_to(Rate(1 << 20), Rate(1 << 21), &params)
+            ..limited_to(CycleRate(1 << 20), CycleRate(1 << 21), &params)
         };
         let next = qcn_step(&start, NOTHING, &params).state;
         assert_eq!(next.rate_target.0, (1 << 21) + increment, "timer {timer}, bytes {bytes}");
@@ -162,7 +163,7 @@ fn recovery_from_the_hotspot_takes_the_papers_179_ms() {
     let params = at_1g();
     let times: Vec<f64> = (0..40)
         .map(|index| {
-            let start = Rate(params.rate_line.0 / 5);
+            let start = CycleRate(params.rate_line.0 / 5);
             let mut state = QcnState { lfsr: Lfsr::new(1, index), ..limited_to(start, start, &params) };
             let (mut visits, mut owed) = (0u64, 0u64);
             while state.rate_current.0 < params.rate_line.0 / 100 * 95 {
@@ -230,8 +231,8 @@ proptest! {
     ) {
         let word = |i: usize| words[i] >> shifts[i];
         let params = QcnParams {
-            gd_shift, stage_threshold, jitter, rate_ai: Rate(word(0)), rate_hai: Rate(word(1)),
-            rate_min: Rate(word(2)), rate_line: Rate(word(3)), timer_period: word(4), byte_limit: word(5), seed: 7,
+            gd_shift, stage_threshold, jitter, rate_ai: CycleRate(word(0)), rate_hai: CycleRate(word(1)),
+            rate_min: CycleRate(word(2)), rate_line: CycleRate(word(3)), timer_period: word(4), byte_limit: word(5), seed: 7,
         };
         let mut state = QcnState::idle(&params, 0);
         for (fb, bytes, paused) in history {

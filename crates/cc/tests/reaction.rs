@@ -2,8 +2,10 @@
 //! The reaction point does what the papers say: AdvCam section II, Zhu et al. section 3.1.
 
 use penstock_cc::{
-    step, DcqcnParams, DcqcnSettings, Happened, Law, ParamError, Rate, ReactionPoint, StageCounting, State, ALPHA_ONE,
+    step, CycleRate, DcqcnParams, DcqcnSettings, Happened, Law, ParamError, ReactionPoint, StageCounting, State,
+    ALPHA_ONE,
 };
+use penstock_units::{Rate, Time};
 use proptest::prelude::*;
 
 const VISIT: u32 = 16;
@@ -34,19 +36,19 @@ fn next_stage(flow: &mut ReactionPoint, params: &DcqcnParams) {
 fn defaults_are_table_ii_at_10g() {
     let from_units = DcqcnSettings::default().at_clock(156_250_000).unwrap();
     assert_eq!(from_units, DcqcnParams::default());
-    assert_eq!(from_units.rate_line.bits_per_second(156_250_000), 10_000_000_000);
+    assert_eq!(from_units.rate_line.to_rate(156_250_000), Rate::from_gbps(10));
     // one step of a rate is 156.25 MHz * 8 bit / 2^24 = 74.5 bit/s
-    assert!(from_units.rate_ai.bits_per_second(156_250_000).abs_diff(48_000_000) <= 37);
+    assert!(from_units.rate_ai.to_rate(156_250_000).bits_per_second().abs_diff(48_000_000) <= 37);
 }
 
 #[test]
 fn settings_that_do_not_fit_are_refused_with_their_value() {
-    let too_fast = DcqcnSettings { rate_line_bps: 400_000_000_000, ..DcqcnSettings::default() };
+    let too_fast = DcqcnSettings { rate_line: Rate::from_gbps(400), ..DcqcnSettings::default() };
     let refused = too_fast.at_clock(156_250_000).unwrap_err();
-    assert_eq!(refused, ParamError::Rate { name: "rate_line", value: 400_000_000_000, clock_hz: 156_250_000 });
-    let too_long = DcqcnSettings { increase_interval_ps: u64::MAX, ..DcqcnSettings::default() };
+    assert_eq!(refused, ParamError::Rate { name: "rate_line", value: Rate::from_gbps(400), clock_hz: 156_250_000 });
+    let too_long = DcqcnSettings { increase_interval: Time::MAX, ..DcqcnSettings::default() };
     assert!(too_long.at_clock(156_250_000).unwrap_err().to_string().contains("increase_interval"));
-    let upside_down = DcqcnSettings { rate_min_bps: 20_000_000_000, ..DcqcnSettings::default() };
+    let upside_down = DcqcnSettings { rate_min: Rate::from_gbps(20), ..DcqcnSettings::default() };
     assert!(matches!(upside_down.at_clock(156_250_000), Err(ParamError::MinAboveLine { .. })));
 }
 
@@ -67,7 +69,7 @@ fn the_first_cut_halves_the_rate() {
     let params = DcqcnParams::default();
     let mut flow = ReactionPoint::new(&params);
     assert!(!flow.visit(CNP, &params));
-    assert_eq!(flow.state.rate_current.bits_per_second(156_250_000), 5_000_000_000);
+    assert_eq!(flow.state.rate_current.to_rate(156_250_000), Rate::from_gbps(5));
     assert_eq!(flow.state.rate_target, params.rate_line);
     assert_eq!(flow.state.alpha(), ALPHA_ONE);
     assert_eq!(flow.state.cnp_handled, 1);
@@ -108,7 +110,28 @@ fn the_clamp_decides_whether_the_target_is_forgotten() {
         idle(&mut flow, params.decrease_interval, &params);
         flow.visit(CNP, &params);
         let target = if clamp_target { params.rate_line.0 / 2 } else { params.rate_line.0 };
-        assert_eq!(flow.state.rate_target, Rate(target), "clamp_target = {clamp_target}");
+        assert_eq!(flow.state.rate_target, CycleRate(target), "clamp_target = {clamp_target}");
+    }
+}
+
+#[test]
+fn a_held_timer_stands_still_while_the_transmitter_is_paused_and_alpha_does_not() {
+    let interval = 100 * VISIT;
+    for hold_timer in [true, false] {
+        let params = DcqcnParams { hold_timer, increase_interval: interval, ..timer_only() };
+        let mut flow = ReactionPoint::new(&params);
+        flow.visit(CNP, &params);
+        let (rate, alpha) = (flow.state.rate_current, flow.state.alpha_full);
+        for n in 1..=10_000 {
+            flow.visit(Happened { paused: true, ..NOTHING }, &params);
+            assert_eq!(flow.state.rate_current == rate, hold_timer || n < 100, "visit {n}");
+        }
+        assert_eq!(flow.state.alpha_full < alpha, params.alpha_interval != 0);
+        let held = flow.state.rate_current;
+        for _ in 0..100 {
+            flow.visit(NOTHING, &params);
+        }
+        assert!(!hold_timer || flow.state.rate_current > held, "it goes on where it stood");
     }
 }
 
@@ -171,9 +194,9 @@ fn the_mean_alpha_interval_is_exact_though_visits_are_coarse() {
 #[test]
 fn one_counter_recovers_fast_then_additively_then_hyper_additively() {
     let params = timer_only();
-    let mut flow = ReactionPoint::new(&DcqcnParams { rate_line: Rate(8 << 24), ..params });
+    let mut flow = ReactionPoint::new(&DcqcnParams { rate_line: CycleRate(8 << 24), ..params });
     flow.visit(CNP, &params);
-    flow.state.rate_target = Rate(5 << 24);
+    flow.state.rate_target = CycleRate(5 << 24);
     for stage in 0..15u32 {
         let before = flow.state;
         next_stage(&mut flow, &params);
@@ -196,7 +219,7 @@ fn two_counters_need_both_beyond_the_threshold_for_hyper_increase() {
         increase_interval: 0,
         ..DcqcnParams::default()
     };
-    let base = State { limited: true, since_cut: 0, rate_target: Rate(1 << 24), ..State::idle(&params) };
+    let base = State { limited: true, since_cut: 0, rate_target: CycleRate(1 << 24), ..State::idle(&params) };
     for (timer, bytes, increment) in [
         (0, 0, 0),
         (4, 4, 0),
@@ -273,7 +296,7 @@ fn lowered_thresholds_act_at_once_and_do_not_fire_in_a_row() {
 prop_compose! {
     fn any_params()(
         law in prop_oneof![9 => Just(Law::Dcqcn), 1 => Just(Law::Off)],
-        (clamp_target, restart_timer) in any::<(bool, bool)>(),
+        (clamp_target, restart_timer, hold_timer) in any::<(bool, bool, bool)>(),
         single in any::<bool>(),
         (g_shift, stage_threshold, hyper_threshold) in (0u8..16, 0u8..16, any::<u8>()),
         rates in any::<[u32; 4]>(),
@@ -284,14 +307,15 @@ prop_compose! {
             law,
             clamp_target,
             restart_timer,
+            hold_timer,
             stage_counting: if single { StageCounting::Single } else { StageCounting::PerTrigger },
             g_shift,
             stage_threshold,
             hyper_threshold,
-            rate_ai: Rate(rates[0] >> shifts[0]),
-            rate_hai: Rate(rates[1] >> shifts[1]),
-            rate_min: Rate(rates[2] >> shifts[2]),
-            rate_line: Rate(rates[3] >> shifts[3]),
+            rate_ai: CycleRate(rates[0] >> shifts[0]),
+            rate_hai: CycleRate(rates[1] >> shifts[1]),
+            rate_min: CycleRate(rates[2] >> shifts[2]),
+            rate_line: CycleRate(rates[3] >> shifts[3]),
             decrease_interval: intervals[0] >> shifts[4],
             alpha_interval: intervals[1] >> shifts[5],
             increase_interval: intervals[2] >> shifts[6],

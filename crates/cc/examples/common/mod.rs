@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random numbers and random parameters of the examples that make histories for the gateware.
 
-use penstock_cc::{CcParams, DcqcnParams, Law, QcnParams, Rate, StageCounting};
+use penstock_cc::{CcParams, CycleRate, DcqcnParams, Law, QcnParams, StageCounting};
 
 /// splitmix64 (Steele et al., OOPSLA 2014).
 pub struct Random(pub u64);
@@ -41,6 +41,7 @@ impl Random {
             law: self.pick(&[Law::Dcqcn, Law::Dcqcn, Law::Qcn, Law::Off]),
             clamp_target: self.one_in(2),
             restart_timer: self.one_in(2),
+            hold_timer: self.one_in(2),
             stage_counting: self.pick(&[StageCounting::Single, StageCounting::PerTrigger]),
             g_shift: self.below(16) as u8,
             stage_threshold: self.below(16) as u8,
@@ -61,10 +62,10 @@ impl Random {
             ..QcnParams::default()
         };
         if self.one_in(2) {
-            (dcqcn.rate_ai, dcqcn.rate_hai) = (Rate(self.magnitude(32)), Rate(self.magnitude(32)));
-            (dcqcn.rate_min, dcqcn.rate_line) = (Rate(self.magnitude(28)), Rate(self.magnitude(32)));
-            (qcn.rate_ai, qcn.rate_hai) = (Rate(self.magnitude(32)), Rate(self.magnitude(32)));
-            (qcn.rate_min, qcn.rate_line) = (Rate(self.magnitude(28)), Rate(self.magnitude(32)));
+            (dcqcn.rate_ai, dcqcn.rate_hai) = (CycleRate(self.magnitude(32)), CycleRate(self.magnitude(32)));
+            (dcqcn.rate_min, dcqcn.rate_line) = (CycleRate(self.magnitude(28)), CycleRate(self.magnitude(32)));
+            (qcn.rate_ai, qcn.rate_hai) = (CycleRate(self.magnitude(32)), CycleRate(self.magnitude(32)));
+            (qcn.rate_min, qcn.rate_line) = (CycleRate(self.magnitude(28)), CycleRate(self.magnitude(32)));
         }
         if self.one_in(8) {
             let full = u32::MAX - self.magnitude(8);
@@ -84,12 +85,13 @@ pub fn law_code(law: Law) -> u32 {
 }
 
 /// The fields of cc_params_t and qcn_params_t, a word each, in their order.
-pub fn param_words(params: &CcParams) -> [u32; 25] {
+pub fn param_words(params: &CcParams) -> [u32; 26] {
     let (d, q) = (&params.dcqcn, &params.qcn);
     [
         law_code(d.law),
         d.clamp_target.into(),
         d.restart_timer.into(),
+        d.hold_timer.into(),
         (d.stage_counting == StageCounting::PerTrigger).into(),
         d.g_shift.into(),
         d.stage_threshold.into(),
