@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Wireshark and tshark: what they do not know of Penstock's traffic. Three protocols:
---   penstock.cm        messages of the FEROCE connection manager, UDP ports 0x4321 and 0x4322
+--   penstock.cm        messages of the FEROCE connection manager, UDP port 0x4321, and 0x4322 for answers where none is named
 --   penstock.cnp       RoCEv2 congestion notifications, BTH opcode 0x81 (IBTA A17.9.3)
 --   penstock.fragment  header of an event's fragment, in the first packet of a WRITE or SEND
 -- Promise: every field can be filtered on; a message that breaks its format gets an expert item of severity Error.
@@ -61,10 +61,10 @@ local cmf = {
   tx_valid = ProtoField.bool("penstock.cm.tx.valid", "Transmit request valid", 8, nil, 0x01),
   tx_start = ProtoField.bool("penstock.cm.tx.start", "Start", 8, nil, 0x02),
   tx_imm = ProtoField.bool("penstock.cm.tx.imm", "With immediate", 8, nil, 0x04),
-  tx_kind = ProtoField.uint8("penstock.cm.tx.kind", "Kind", base.DEC, { [0] = "WRITE", "SEND" }, 0x08),
+  tx_kind = ProtoField.uint8("penstock.cm.tx.kind", "Kind", base.DEC, { [0] = "SEND", "WRITE" }, 0x08),
   tx_length = ProtoField.uint32("penstock.cm.tx.length", "Message length", base.DEC),
-  tx_count = ProtoField.uint32("penstock.cm.tx.count", "Messages (0: without end)", base.DEC),
-  tx_rate = ProtoField.uint32("penstock.cm.tx.rate", "Messages per second", base.DEC),
+  tx_count = ProtoField.uint32("penstock.cm.tx.count", "Messages (0: none)", base.DEC),
+  tx_interval = ProtoField.uint32("penstock.cm.tx.interval", "Clock cycles from one message to the next", base.DEC),
 }
 for side, name in pairs({ sender = "Sender's", other = "Other side's" }) do
   local prefix = "penstock.cm." .. side
@@ -120,6 +120,10 @@ function cm.dissector(buffer, pinfo, root)
     pinfo.cols.info = "connection manager, " .. wrong
     return buffer:len()
   end
+  if buffer:len() < CM_LEN then
+    pinfo.cols.info = ("connection manager, %d bytes of 64 captured"):format(buffer:len())
+    return buffer:len()
+  end
   for _, name in ipairs({ "info_valid", "request", "ack_valid", "ack" }) do
     tree:add(cmf[name], buffer(0, 1))
   end
@@ -132,7 +136,7 @@ function cm.dissector(buffer, pinfo, root)
   end
   transmit:add(cmf.tx_length, buffer(52, 4))
   transmit:add(cmf.tx_count, buffer(56, 4))
-  transmit:add(cmf.tx_rate, buffer(60, 4))
+  transmit:add(cmf.tx_interval, buffer(60, 4))
   cm_reserved(tree, buffer)
   local text = cm_codes(tree, buffer)
   tree:append_text(", " .. text)
@@ -167,17 +171,19 @@ local cnpe = {
 cnp.experts = cnpe
 
 local bth_field, opcode_field = Field.new("infiniband.bth"), Field.new("infiniband.bth.opcode")
-local udp_length_field, captured_field = Field.new("udp.length"), Field.new("frame.cap_len")
+local udp_length_field = Field.new("udp.length")
 
 -- A post-dissector, since InfiniBand's own dissector takes the packet: the BTH tells where it lies in the frame.
 function cnp.dissector(buffer, pinfo, root)
   local opcode, bth, udp_length = opcode_field(), bth_field(), udp_length_field()
   if not opcode or opcode.value ~= CNP_OPCODE or not bth or not udp_length then return end
   local at, len = bth.offset, udp_length.value - 8
-  local captured = math.min(len, captured_field().value - at)
+  local captured = math.min(len, buffer:len() - at)
+  if captured <= 0 then return end
   local tree = root:add(cnp, buffer(at, captured))
   pinfo.cols.protocol = "RoCE CNP"
-  if len ~= CNP_LEN or captured < BTH_LEN then
+  if len == CNP_LEN and captured < BTH_LEN then return end
+  if len ~= CNP_LEN then
     tree:add_proto_expert_info(cnpe.length, ("A CNP has 32 bytes behind its UDP header, this one has %d"):format(len))
     return
   end

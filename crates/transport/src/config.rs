@@ -5,6 +5,8 @@
 
 use crate::MemoryRegion;
 use penstock_cc::NotificationPoint;
+use penstock_units::Time;
+use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer, DEFAULT_PKEY};
 
 /// One end of a connection.
@@ -80,7 +82,7 @@ pub struct ReplyMarking {
 impl Default for ReplyMarking {
     /// DSCP 26 for RoCE and 48 for CNPs, as common NIC and switch guides set them.
     fn default() -> Self {
-        ReplyMarking { ack_dscp: 26, cnp_dscp: 48, ttl: 64, udp_sport: 0xC000 }
+        ReplyMarking { ack_dscp: 26, cnp_dscp: 48, ttl: 64, udp_sport: FIRST_UDP_SPORT }
     }
 }
 
@@ -104,8 +106,8 @@ pub struct ResponderConfig {
     pub pkey: u16,
     /// Wait that an RNR NAK asks for; default code 12, 0.64 ms.
     pub rnr_timer: RnrTimer,
-    /// Least time between two CNPs, picoseconds; default 50 us.
-    pub cnp_interval_ps: u64,
+    /// Least time between two CNPs; default 50 us.
+    pub cnp_interval: Time,
     /// Credits in ACKs.
     pub credits: CreditPolicy,
     /// Says NAK once more when a peer has gone back and the packet asked for was lost again, so that the peer need not
@@ -128,7 +130,7 @@ impl ResponderConfig {
             regions: Vec::new(),
             pkey: DEFAULT_PKEY,
             rnr_timer: RnrTimer::from_code(12),
-            cnp_interval_ps: NotificationPoint::DEFAULT_INTERVAL_PS,
+            cnp_interval: NotificationPoint::DEFAULT_INTERVAL,
             credits: CreditPolicy::default(),
             nak_again: false,
             marking: ReplyMarking::default(),

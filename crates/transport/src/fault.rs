@@ -65,7 +65,10 @@ pub enum Fault {
         rkey: u32,
     },
     /// The access leaves its region.
-    #[error("write of {len} bytes at {va:#x} leaves region {rkey:#010x} ({region_va:#x}, {region_len} bytes)")]
+    #[error(
+        "write of {len} bytes at {va:#x} leaves its region ({region_va:#x}, {region_len} bytes): do both ends have \
+             slots of the same size and number?"
+    )]
     OutOfBounds {
         /// Key in the RETH.
         rkey: u32,
@@ -77,6 +80,21 @@ pub enum Fault {
         region_va: u64,
         /// Bytes of the region.
         region_len: u64,
+    },
+    /// The access lies in the region, and not where the peer's next message goes.
+    #[error(
+        "write of {len} bytes at {va:#x} is not in the next slot ({slot_va:#x}, {slot_bytes} bytes): do both ends \
+             have slots of the same size and number?"
+    )]
+    NotTheNextSlot {
+        /// First byte.
+        va: u64,
+        /// Bytes of the message.
+        len: u32,
+        /// First byte of the slot.
+        slot_va: u64,
+        /// Bytes of the slot.
+        slot_bytes: u32,
     },
     /// A SEND does not fit its receive buffer.
     #[error("SEND of at least {len} bytes into receive {wr_id} of {buffer_len}: post larger receives")]
@@ -97,9 +115,10 @@ impl Fault {
     /// What the peer is told; nothing when the owner closed the queue pair.
     pub const fn nak_code(&self) -> Option<NakCode> {
         match self {
-            Fault::UnknownRkey { .. } | Fault::AccessDenied { .. } | Fault::OutOfBounds { .. } => {
-                Some(NakCode::RemoteAccessError)
-            }
+            Fault::UnknownRkey { .. }
+            | Fault::AccessDenied { .. }
+            | Fault::OutOfBounds { .. }
+            | Fault::NotTheNextSlot { .. } => Some(NakCode::RemoteAccessError),
             Fault::Closed => None,
             _ => Some(NakCode::InvalidRequest),
         }

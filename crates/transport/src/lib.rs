@@ -34,12 +34,13 @@ mod simple_tcp;
 mod tcp;
 
 pub use cm::{
-    CmEvent, CmFailure, CmHost, CmListener, CmListenerCounters, CmOpener, CmOpenerConfig, CmReason, CmState, Refusal,
+    CmAddress, CmEvent, CmFailure, CmHost, CmListener, CmListenerCounters, CmOpener, CmOpenerConfig, CmReason, CmState,
+    Refusal,
 };
 pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
 pub use counters::ResponderCounters;
 pub use fault::Fault;
-pub use memory::{Access, Memory, MemoryRegion};
+pub use memory::{Access, Memory, MemoryRegion, Window};
 pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
 pub use reply::Reply;
 pub use requester::{

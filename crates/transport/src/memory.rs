@@ -11,6 +11,25 @@ pub trait Memory {
     /// Places a payload at a virtual address. It lies wholly inside a registered region (WRITE) or a
     /// posted receive (SEND); a virtual payload has a length but no bytes.
     fn write(&mut self, va: u64, data: &Payload);
+
+    /// What the peer may write now, where a WRITE of `len` bytes at `va` reaches outside of it: the request is refused as
+    /// one outside of the region would be. None: it may be done.
+    fn refuses(&self, _va: u64, _len: u32) -> Option<Window> {
+        None
+    }
+
+    /// A message of the queue pair whose region begins at `region` has ended, and its completion is under way: what it has
+    /// written must stay until its owner has seen it.
+    fn message_ended(&mut self, _region: u64) {}
+}
+
+/// A part of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Window {
+    /// First byte.
+    pub va: u64,
+    /// Bytes.
+    pub len: u32,
 }
 
 /// What a peer may do with a region.

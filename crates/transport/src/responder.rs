@@ -9,8 +9,10 @@ use crate::memory::check_write;
 use crate::reply::{Replies, Reply};
 use crate::{
     CreditPolicy, Fault, Memory, RecvCompletion, RecvOpcode, RecvStatus, RecvWr, ResponderConfig, ResponderCounters,
+    Window,
 };
 use penstock_cc::NotificationPoint;
+use penstock_units::Time;
 use penstock_wire::{
     AethRepr, Credits, Ecn, NakCode, Opcode, Operation, Position, Psn, RethRepr, RocePacket, Syndrome,
 };
@@ -87,15 +89,15 @@ impl Responder {
             receives: VecDeque::new(),
             completions: VecDeque::new(),
             replies: Replies::default(),
-            notification: NotificationPoint::new(config.cnp_interval_ps),
+            notification: NotificationPoint::new(config.cnp_interval),
             counters: ResponderCounters::default(),
             config,
         }
     }
 
-    /// Takes one packet at `now`, in picoseconds. Packets that are not the peer's for this queue pair
+    /// Takes one packet at `now`. Packets that are not the peer's for this queue pair
     /// are counted and dropped.
-    pub fn handle_packet(&mut self, now: u64, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) {
+    pub fn handle_packet(&mut self, now: Time, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) {
         if !self.admit(packet) {
             return;
         }
@@ -233,7 +235,7 @@ impl Responder {
                 self.last_ahead = None;
                 self.expected = self.expected.next();
                 if packet.bth.opcode.position().is_end() {
-                    self.finish(packet);
+                    self.finish(packet, mem);
                 }
                 if packet.bth.ack_req {
                     self.acknowledge(packet.bth.psn);
@@ -265,6 +267,10 @@ impl Responder {
                 check_dma_len(packet, &reth, done)?;
                 if opcode.position().is_start() {
                     check_write(&self.config.regions, &reth)?;
+                    if let Some(Window { va: slot_va, len: slot_bytes }) = mem.refuses(reth.va, reth.dma_len) {
+                        let (va, len) = (reth.va, reth.dma_len);
+                        return Err(Fault::NotTheNextSlot { va, len, slot_va, slot_bytes }.into());
+                    }
                 }
                 (reth.va.wrapping_add(done.into()), Message::Write { reth, done: done + len })
             }
@@ -340,7 +346,7 @@ impl Responder {
     }
 
     /// End of a message: it counts, and reports if it consumed a receive.
-    fn finish(&mut self, packet: &RocePacket) {
+    fn finish(&mut self, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) {
         self.msn = (self.msn + 1) & 0x00FF_FFFF;
         let imm = packet.imm.filter(|_| packet.bth.opcode.has_imm());
         let (opcode, wr_id, va, byte_len) = match self.message.take() {
@@ -362,6 +368,9 @@ impl Responder {
         let status = RecvStatus::Success;
         let completion = RecvCompletion { qpn, wr_id, status, opcode, imm, byte_len, va, solicited };
         self.completions.push_back(completion);
+        if let Some(region) = self.config.regions.first() {
+            mem.message_ended(region.va);
+        }
     }
 
     /// The queue pair dies: the peer gets its NAK, every receive its end.

@@ -5,6 +5,7 @@
 //! window avoidance; exponential back-off is all its congestion control. Where the paper is silent: see [`BackOff`].
 
 use crate::tcp::{unwrap, TcpConfig, TcpCounters};
+use penstock_units::Time;
 use penstock_wire::{TcpFlags, TcpPacket};
 
 /// Duplicate ACKs that make a loss (RFC 5681 section 3.2).
@@ -26,7 +27,7 @@ pub enum BackOff {
 
 /// The sender of one stream. Its data is virtual: only bytes are counted.
 ///
-/// Of [`TcpConfig`] it uses addresses, ports, `iss`, `mss`, `receive_buffer` (the first window), `min_rto_ps` (its fixed
+/// Of [`TcpConfig`] it uses addresses, ports, `iss`, `mss`, `receive_buffer` (the first window), `min_rto` (its fixed
 /// timeout), `window_shift` and `dscp`.
 #[derive(Clone, Debug)]
 pub struct SimpleTcpSender {
@@ -45,7 +46,7 @@ pub struct SimpleTcpSender {
     /// The first unacknowledged segment goes next.
     resend: bool,
     expiries: u32,
-    deadline: Option<u64>,
+    deadline: Option<Time>,
     counters: TcpCounters,
 }
 
@@ -90,15 +91,15 @@ impl SimpleTcpSender {
         &self.counters
     }
 
-    fn timeout(&self) -> u64 {
+    fn timeout(&self) -> Time {
         match self.back_off {
-            BackOff::Off => self.config.min_rto_ps,
-            BackOff::Exponential => self.config.min_rto_ps << self.expiries.min(MAX_BACKOFF),
+            BackOff::Off => self.config.min_rto,
+            BackOff::Exponential => self.config.min_rto * (1 << self.expiries.min(MAX_BACKOFF)),
         }
     }
 
-    /// Takes an ACK at `now`, ps.
-    pub fn handle_packet(&mut self, now: u64, packet: &TcpPacket) {
+    /// Takes an ACK at `now`.
+    pub fn handle_packet(&mut self, now: Time, packet: &TcpPacket) {
         let for_us = packet.ip_src == self.config.peer.ip && packet.src_port == self.config.peer.port;
         let ack = unwrap(self.una, packet.ack.wrapping_sub(self.config.iss));
         if !for_us || !packet.flags.contains(TcpFlags::ACK) || ack > self.sent || ack < self.una {
@@ -117,7 +118,7 @@ impl SimpleTcpSender {
         }
     }
 
-    fn advance(&mut self, now: u64, ack: u64) {
+    fn advance(&mut self, now: Time, ack: u64) {
         self.una = ack;
         self.next = self.next.max(ack);
         self.duplicates = 0;
@@ -133,19 +134,19 @@ impl SimpleTcpSender {
     }
 
     /// A loss was noticed: what the peer lacks is sent at once.
-    fn repair(&mut self, now: u64) {
+    fn repair(&mut self, now: Time) {
         self.repairing = Some(self.sent);
         self.resend = true;
         self.deadline = Some(now + self.timeout());
     }
 
     /// When `handle_timeout` is wanted.
-    pub fn next_timeout(&self) -> Option<u64> {
+    pub fn next_timeout(&self) -> Option<Time> {
         self.deadline
     }
 
     /// Time has come to `now`.
-    pub fn handle_timeout(&mut self, now: u64) {
+    pub fn handle_timeout(&mut self, now: Time) {
         if self.deadline.is_some_and(|at| at <= now) {
             self.counters.timeouts += 1;
             self.duplicates = 0;
@@ -158,7 +159,7 @@ impl SimpleTcpSender {
     }
 
     /// The next segment that may be sent.
-    pub fn poll_transmit(&mut self, now: u64) -> Option<TcpPacket> {
+    pub fn poll_transmit(&mut self, now: Time) -> Option<TcpPacket> {
         let (start, end) = if std::mem::take(&mut self.resend) {
             (self.una, (self.una + self.mss).min(self.sent))
         } else if self.repairing.is_some() && self.back_off == BackOff::Exponential {

@@ -6,6 +6,7 @@ mod common;
 
 use common::*;
 use penstock_transport::{Mtu, QpState, RecvStatus};
+use penstock_units::Time;
 use penstock_wire::{Ecn, Opcode, RocePacket};
 use proptest::prelude::*;
 
@@ -57,7 +58,7 @@ fn play(start: u32, steps: &[(i32, Step)]) -> (Bench, Vec<String>, Vec<u64>) {
             Step::Packet(packet) => {
                 let mut packet = packet.clone();
                 packet.bth.psn = b.responder.expected_psn().add(*offset as u32);
-                b.responder.handle_packet(now as u64 * 10_000_000, &packet, &mut b.memory);
+                b.responder.handle_packet(Time::from_us(now as u64 * 10), &packet, &mut b.memory);
             }
         }
         while let Some(reply) = b.responder.poll_transmit() {

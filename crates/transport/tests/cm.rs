@@ -23,19 +23,21 @@ struct Board {
     dead: Vec<bool>,
     lives: u32,
     stuck: bool,
+    quiet: bool,
+    abandoned: bool,
 }
 
 impl CmHost for Board {
-    fn open(&mut self, entry: usize, from: Ipv4Addr, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
+    fn open(&mut self, entry: usize, from: CmAddress, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
         self.lives += 1;
         self.dead[entry] = false;
-        self.log.push(format!("open {entry} {from}"));
+        self.log.push(format!("open {entry} {}", from.ip));
         let (qpn, psn) = (Qpn::new(0xBEEF00 + entry as u32), Psn::new(self.lives));
         Ok(CmInfo { qpn, psn, ip: BOARD, ..CmInfo::default() })
     }
 
-    fn connect(&mut self, entry: usize, peer: &CmInfo) -> Result<(), Refusal> {
-        self.log.push(format!("connect {entry} {:#x}", peer.rkey));
+    fn connect(&mut self, entry: usize, from: CmAddress, peer: &CmInfo) -> Result<(), Refusal> {
+        self.log.push(format!("connect {entry} {:#x} {} {}", peer.rkey, peer.ip, from.port));
         if self.stuck {
             Err(Refusal::Failed)
         } else {
@@ -51,12 +53,27 @@ impl CmHost for Board {
         self.log.push(format!("close {entry} {failed}"));
     }
 
+    fn is_quiet(&self, _entry: usize) -> bool {
+        self.quiet
+    }
+
+    fn heard(&mut self, _entry: usize) {
+        self.abandoned = false;
+    }
+
+    fn is_abandoned(&self, _entry: usize) -> bool {
+        self.abandoned
+    }
+
     fn is_dead(&self, entry: usize) -> bool {
         self.dead[entry]
     }
 
     fn transmit(&mut self, entry: usize, transmit: &CmTransmit) -> bool {
-        self.log.push(format!("transmit {entry} {} {}", transmit.start, transmit.count));
+        self.log.push(format!(
+            "transmit {entry} {} {} {} {}",
+            transmit.start, transmit.count, transmit.with_imm, transmit.is_write
+        ));
         true
     }
 }
@@ -72,13 +89,84 @@ fn ask((listener, host): &mut (CmListener, Board), from: Ipv4Addr, message: CmMe
 }
 
 fn opened(board: &mut (CmListener, Board), peer: CmInfo) -> CmInfo {
-    let request = CmMessage { info_valid: false, ..CmMessage::request(CmRequest::OpenQp, peer, CmInfo::default()) };
-    let own = ask(board, peer.ip, request).sender;
-    for request in [CmRequest::SendQpInfo, CmRequest::ModifyQpRts] {
-        let reply = ask(board, peer.ip, CmMessage::request(request, peer, own));
-        assert_eq!((reply.answer, reply.sender), (Some(CmAnswer::Ack), own));
+    let reply = ask(board, peer.ip, CmMessage::request(CmRequest::OpenQp, peer, CmInfo::default()));
+    assert_eq!((reply.answer, reply.port), (Some(CmAnswer::Ack), 0x4321));
+    assert!(board.1.log.last().is_some_and(|last| last.starts_with("ready")), "it may send: {:?}", board.1.log);
+    reply.sender
+}
+
+/// What FEROCE's own programs say, by name.
+fn golden(name: &str) -> CmMessage {
+    let said = include_str!("../../wire/tests/feroce_messages.txt");
+    let line = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap();
+    let digits: Vec<u32> = line.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    let bytes: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
+    CmMessage::parse(&bytes).unwrap()
+}
+
+const FEROCE_HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+const FEROCE_BOARD: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
+#[test]
+fn feroce_s_own_messages_open_start_and_close_a_queue_pair() {
+    let mut board = board(1);
+    let mut says = |name: &str, own: CmInfo| {
+        // Numbers and PSNs are each board's own: the rest of its answer is FEROCE's.
+        let mut message = golden(name);
+        if message.request != CmRequest::OpenQp {
+            message.other.qpn = own.qpn;
+        }
+        ask(&mut board, FEROCE_HOST, message)
+    };
+    let (opened, told) = (says("host opens", CmInfo::default()), golden("board agrees"));
+    let own = opened.sender;
+    assert_eq!(CmMessage { sender: told.sender, ..opened }, told);
+    for name in ["tx-meta", "tx-meta --immediate", "tx-meta --write", "tx-meta --write --immediate"] {
+        assert_eq!(says(name, own).answer, Some(CmAnswer::Ack), "{name}");
     }
-    own
+    let (closed, told) = (says("host closes", own), golden("board has closed"));
+    assert_eq!(CmMessage { sender: told.sender, ..closed }, told);
+    says("host opens", CmInfo::default());
+    let closed = says("close-qp", own);
+    assert_eq!((closed.answer, golden("close-qp").reply_port()), (Some(CmAnswer::Ack), 0xBEEF));
+    let began = ["open 0 10.77.0.1", "connect 0 0x1f2e 10.77.0.1 17185", "ready 0"];
+    let started = [false, true].into_iter().flat_map(|write| [false, true].map(|imm| (write, imm)));
+    let started: Vec<_> = started.map(|(write, imm)| format!("transmit 0 true 16 {imm} {write}")).collect();
+    let log: Vec<&str> = started.iter().map(String::as_str).chain(["close 0 false"]).collect();
+    assert_eq!(board.1.log, [&began[..], &log, &began, &["close 0 false"]].concat());
+}
+
+#[test]
+fn an_opener_says_and_takes_what_feroce_says_and_takes() {
+    let mut opener = CmOpener::new(CmOpenerConfig::default(), FEROCE_BOARD);
+    let (open, agrees) = (golden("host opens"), golden("board agrees"));
+    opener.open(0, open.sender);
+    assert_eq!(opener.poll_transmit(), Some(open));
+    assert_eq!(opener.handle_message(1, FEROCE_BOARD, &agrees), Some(CmEvent::Open(agrees.sender)));
+    assert_eq!((opener.state(), opener.poll_transmit()), (CmState::Open, None), "nothing more is asked for");
+    opener.close(2);
+    assert_eq!(opener.poll_transmit(), Some(golden("host closes")));
+    assert_eq!(opener.handle_message(3, FEROCE_BOARD, &golden("board has closed")), Some(CmEvent::Closed));
+}
+
+#[test]
+fn data_go_to_the_address_in_the_message_and_messages_to_where_they_come_from() {
+    let mut board = board(1);
+    let data = Ipv4Addr::new(10, 1, 0, 1);
+    let request = |ip| CmMessage {
+        port: 0x5000,
+        ..CmMessage::request(CmRequest::OpenQp, CmInfo { ip, ..server() }, CmInfo::default())
+    };
+    let own = ask(&mut board, SERVER, request(data)).sender;
+    assert_eq!(answer(&mut board, data, CmRequest::CloseQp, own), CmAnswer::Nak, "the data's address has no say");
+    ask(&mut board, SERVER, request(Ipv4Addr::UNSPECIFIED));
+    let connected: Vec<_> = board.1.log.iter().filter(|line| line.starts_with("connect")).collect();
+    assert_eq!(connected, ["connect 0 0xc0ffee01 10.1.0.1 20480", "connect 0 0xc0ffee01 10.0.0.1 20480"]);
+    // Who adopts such a connection asks at the port that was named.
+    let mut watching = CmOpener::new(CmOpenerConfig::default(), SERVER);
+    watching.adopt(0, own, server(), 0x5000);
+    watching.close(1);
+    assert_eq!((watching.port(), watching.poll_transmit().unwrap().request), (0x5000, CmRequest::CloseQp));
 }
 
 fn answer(board: &mut (CmListener, Board), from: Ipv4Addr, request: CmRequest, own: CmInfo) -> CmAnswer {
@@ -99,7 +187,7 @@ fn a_repeated_request_gets_the_same_answer_and_changes_nothing() {
         }
         assert_eq!((first.answer, board.1.log.clone()), (Some(CmAnswer::Ack), log));
     }
-    assert_eq!(board.1.log, ["open 0 10.0.0.1", "connect 0 0xc0ffee01", "ready 0", "close 0 false"]);
+    assert_eq!(board.1.log, ["open 0 10.0.0.1", "connect 0 0xc0ffee01 10.0.0.1 17185", "ready 0", "close 0 false"]);
 }
 
 #[test]
@@ -114,8 +202,72 @@ fn nobody_but_its_peer_can_touch_a_queue_pair() {
     }
     let other = CmInfo { qpn: Qpn::new(9), ..server() };
     let full = ask(&mut board, STRANGER, CmMessage::request(CmRequest::OpenQp, other, CmInfo::default()));
-    assert_eq!((full.answer, full.sender, full.info_valid), (Some(CmAnswer::NoQp), CmInfo::default(), false));
+    let held = CmInfo { qpn: own.qpn, ip: SERVER, ..CmInfo::default() };
+    assert_eq!(
+        (full.answer, full.sender, full.info_valid),
+        (Some(CmAnswer::NoQp), held, false),
+        "it says who holds it"
+    );
     assert_eq!(board.1.log, log);
+}
+
+#[test]
+fn an_opener_says_who_holds_what_it_cannot_have() {
+    let mut board = board(1);
+    let own = opened(&mut board, server());
+    let mut late = CmOpener::new(CmOpenerConfig::default(), BOARD);
+    late.open(0, CmInfo { ip: STRANGER, ..server() });
+    let reply = ask(&mut board, STRANGER, late.poll_transmit().unwrap());
+    let Some(CmEvent::Failed(failure)) = late.handle_message(1, BOARD, &reply) else { panic!("{:?}", late.state()) };
+    assert_eq!(failure.why.holder(), Some((own.qpn, SERVER)));
+    assert!(failure.to_string().contains("NO_QP to OPEN_QP: 10.0.0.1 holds its queue pair 0xbeef00"), "{failure}");
+}
+
+#[test]
+fn a_queue_pair_whose_peer_is_gone_gives_way_and_a_living_one_does_not() {
+    let peer = |k: u8| CmInfo { qpn: Qpn::new(k.into()), ip: Ipv4Addr::new(10, 0, 1, k), ..server() };
+    let open = |k: u8| CmMessage::request(CmRequest::OpenQp, peer(k), CmInfo::default());
+    let mut board = board(2);
+    let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
+    board.1.quiet = true; // silence alone is no reason for another address
+    assert_eq!(ask(&mut board, peer(3).ip, open(3)).answer, Some(CmAnswer::NoQp));
+    board.1.dead[1] = true;
+    assert_eq!(opened(&mut board, peer(3)).qpn, owned[1].qpn);
+    // Who has only taken a queue pair and is not heard of again keeps nobody out.
+    let closed = CmMessage::request(CmRequest::CloseQp, peer(3), owned[1]);
+    assert_eq!(ask(&mut board, peer(3).ip, closed).answer, Some(CmAnswer::Ack));
+    let half = CmMessage { info_valid: false, ..open(4) };
+    assert_eq!(ask(&mut board, peer(4).ip, half).answer, Some(CmAnswer::Ack));
+    assert_eq!(opened(&mut board, peer(5)).qpn, owned[1].qpn);
+    assert_eq!(board.0.connection(0).map(|(own, _)| own), Some(owned[0]));
+}
+
+#[test]
+fn a_queue_pair_whose_peer_is_not_heard_of_any_more_gives_way_and_one_that_is_asked_after_does_not() {
+    let other = CmInfo { qpn: Qpn::new(7), ip: STRANGER, ..server() };
+    let open = CmMessage::request(CmRequest::OpenQp, other, CmInfo::default());
+    let mut board = board(1);
+    let own = opened(&mut board, server());
+    board.1.abandoned = true;
+    let alive = CmMessage::request(CmRequest::ModifyQpRts, server(), own);
+    assert_eq!(ask(&mut board, STRANGER, alive).answer, Some(CmAnswer::Nak), "no sign of its peer's life");
+    assert!(board.1.abandoned);
+    assert_eq!(ask(&mut board, SERVER, alive).answer, Some(CmAnswer::Ack));
+    assert_eq!(ask(&mut board, STRANGER, open).answer, Some(CmAnswer::NoQp));
+    board.1.abandoned = true;
+    assert_eq!(opened(&mut board, other).qpn, own.qpn);
+}
+
+#[test]
+fn a_peer_that_comes_back_with_another_number_takes_the_oldest_of_its_own_once_that_is_quiet() {
+    let peer = |n: u32| CmInfo { qpn: Qpn::new(n), ..server() };
+    let mut board = board(2);
+    let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
+    let again = CmMessage::request(CmRequest::OpenQp, peer(3), CmInfo::default());
+    assert_eq!(ask(&mut board, SERVER, again).answer, Some(CmAnswer::NoQp), "its data come: not yet");
+    board.1.quiet = true;
+    assert_eq!(opened(&mut board, peer(3)).qpn, owned[0].qpn);
+    assert_eq!(opened(&mut board, peer(4)).qpn, owned[1].qpn);
 }
 
 #[test]
@@ -138,7 +290,7 @@ fn steps_out_of_order_and_without_meaning_are_refused() {
     assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, own), CmAnswer::Nak);
     assert_eq!(answer(&mut board, SERVER, CmRequest::Reserved(5), own), CmAnswer::Error);
     assert_eq!(answer(&mut board, SERVER, CmRequest::CloseQp, CmInfo::default()), CmAnswer::NoQp);
-    let transmit = Some(CmTransmit { start: true, ..CmTransmit::default() });
+    let transmit = Some(CmTransmit { start: true, count: 1, ..CmTransmit::default() });
     let start = CmMessage { transmit, ..CmMessage::request(CmRequest::None, server(), own) };
     assert_eq!(ask(&mut board, SERVER, start).answer, Some(CmAnswer::Nak));
     board.1.stuck = true;
@@ -146,8 +298,19 @@ fn steps_out_of_order_and_without_meaning_are_refused() {
     assert_eq!(answer(&mut board, SERVER, CmRequest::SendQpInfo, own), CmAnswer::NoQp);
 }
 
-fn opener(transmit: Option<CmTransmit>) -> CmOpener {
-    let config = CmOpenerConfig { timeout_ps: 10 * US, retries: 40, keep_alive_ps: Some(1000 * US), transmit };
+#[test]
+fn a_count_of_0_asks_for_no_message() {
+    let mut board = board(1);
+    let own = opened(&mut board, server());
+    let before = board.1.log.clone();
+    let transmit = Some(CmTransmit { start: true, length: 64, ..CmTransmit::default() });
+    let start = CmMessage { transmit, ..CmMessage::request(CmRequest::None, server(), own) };
+    assert_eq!(ask(&mut board, SERVER, start).answer, Some(CmAnswer::Ack));
+    assert_eq!(board.1.log, before);
+}
+
+fn opener() -> CmOpener {
+    let config = CmOpenerConfig { timeout_ps: 10 * US, retries: 40, keep_alive_ps: Some(1000 * US) };
     CmOpener::new(config, BOARD)
 }
 
@@ -183,56 +346,137 @@ proptest! {
     #[test]
     fn a_board_comes_up_once_however_many_messages_are_lost_or_repeated(
         chances in prop::collection::vec(any::<u8>(), 2000),
-        transmits in any::<bool>(),
     ) {
         let mut chances = chances.into_iter().cycle();
-        let transmit = transmits.then_some(CmTransmit { start: true, count: 9, ..CmTransmit::default() });
-        let (mut opener, mut board, mut now) = (opener(transmit), board(1), 0);
+        let (mut opener, mut board, mut now) = (opener(), board(1), 0);
         opener.open(now, server());
         let events = speak(&mut opener, &mut board, &mut now, || chances.next().unwrap());
         let own = CmInfo { qpn: Qpn::new(0xBEEF00), psn: Psn::new(1), ip: BOARD, ..CmInfo::default() };
-        prop_assert_eq!(events, [CmEvent::Peer(own), CmEvent::Open]);
-        prop_assert_eq!(&board.1.log[..3], ["open 0 10.0.0.1", "connect 0 0xc0ffee01", "ready 0"]);
+        prop_assert_eq!(events, [CmEvent::Open(own)]);
+        prop_assert_eq!(&board.1.log, &["open 0 10.0.0.1", "connect 0 0xc0ffee01 10.0.0.1 17185", "ready 0"]);
         opener.close(now);
         let events = speak(&mut opener, &mut board, &mut now, || chances.next().unwrap());
         prop_assert_eq!(events, [CmEvent::Closed]);
     }
 }
 
+/// Lets time pass until the opener has nothing more to ask but its next keep-alive; `reply` is the board.
+fn probed(
+    opener: &mut CmOpener,
+    now: &mut u64,
+    mut reply: impl FnMut(CmMessage) -> Option<CmMessage>,
+) -> Vec<CmMessage> {
+    *now = opener.next_timeout().unwrap();
+    let mut asked = Vec::new();
+    for _ in 0..1000 {
+        *now += US;
+        opener.handle_timeout(*now);
+        while let Some(request) = opener.poll_transmit() {
+            asked.push(request);
+            if let Some(answer) = reply(request) {
+                opener.handle_message(*now, BOARD, &answer);
+            }
+        }
+        if opener.state() != CmState::Open || opener.next_timeout().is_some_and(|at| at > *now + 500 * US) {
+            break;
+        }
+    }
+    asked
+}
+
 #[test]
 fn keep_alive_tells_a_living_board_from_one_that_began_again_and_from_a_dead_one() {
-    let (mut alive, mut board_, mut now) = (opener(None), board(1), 0);
+    let (mut alive, mut board_, mut now) = (opener(), board(1), 0);
     alive.open(now, server());
     speak(&mut alive, &mut board_, &mut now, || 1);
     assert_eq!(alive.state(), CmState::Open);
+    assert_eq!(alive.next_timeout(), Some(now + 10 * US), "soon for the first time");
 
-    now = alive.next_timeout().unwrap();
-    assert_eq!(speak(&mut alive, &mut board_, &mut now, || 1), [], "alive: nothing to tell");
-    assert_eq!(alive.state(), CmState::Open);
+    let (listener, host) = &mut board_;
+    let asked = probed(&mut alive, &mut now, |request| listener.handle_message(SERVER, &request, host));
+    assert_eq!(asked.iter().map(|asked| asked.request).collect::<Vec<_>>(), [CmRequest::ModifyQpRts]);
+    assert_eq!(alive.state(), CmState::Open, "alive: nothing to tell");
     alive.heard(now + 500 * US);
     assert_eq!(alive.next_timeout(), Some(now + 1500 * US), "data is a sign of life");
 
-    let mut restarted = (alive.clone(), board(1), alive.next_timeout().unwrap());
-    let events = speak(&mut restarted.0, &mut restarted.1, &mut restarted.2, || 1);
-    let text = format!(
-        "{}",
-        match events[..] {
-            [CmEvent::Failed(failure)] => failure,
-            _ => panic!("{events:?}"),
-        }
-    );
-    assert!(text.contains("10.0.0.2: answered NO_QP to MODIFY_QP_RTS"), "{text}");
+    let (mut restarted, mut later, mut forgetful) = (alive.clone(), now, board(1));
+    let (listener, host) = &mut forgetful;
+    probed(&mut restarted, &mut later, |request| listener.handle_message(SERVER, &request, host));
+    let CmState::Failed(failure) = restarted.state() else { panic!("{:?}", restarted.state()) };
+    assert!(failure.to_string().contains("10.0.0.2: answered NO_QP to MODIFY_QP_RTS"), "{failure}");
 
-    now = alive.next_timeout().unwrap();
-    let mut last = None;
-    while last.is_none() {
-        now += US;
-        last = alive.handle_timeout(now);
-        while alive.poll_transmit().is_some() {}
-    }
+    let asked = probed(&mut alive, &mut now, |_| None);
     let CmState::Failed(failure) = alive.state() else { panic!("{:?}", alive.state()) };
     let step = CmRequest::ModifyQpRts;
-    assert_eq!((failure.done, failure.why), (Some(step), CmReason::Silent { step, tries: 41 }));
+    assert_eq!((failure.done, failure.why), (Some(CmRequest::OpenQp), CmReason::Silent { step, tries: 41 }));
+    let last = asked.iter().map(|asked| asked.request).chain(alive.poll_transmit().map(|asked| asked.request));
+    assert_eq!(last.last(), Some(CmRequest::CloseQp), "the board is told, should it hear us");
+}
+
+#[test]
+fn a_board_that_does_not_know_keep_alives_is_not_given_up_for_want_of_a_few_answers() {
+    let error = |request: CmMessage| Some(request.answered(CmAnswer::Error, None));
+    let replies: [fn(CmMessage) -> Option<CmMessage>; 2] = [|_| None, error];
+    for reply in replies {
+        let (mut opener, mut board, mut now) = (opener(), board(1), 0);
+        opener.open(now, server());
+        speak(&mut opener, &mut board, &mut now, || 1);
+        for _ in 0..5 {
+            assert_eq!(probed(&mut opener, &mut now, reply).len(), 1, "once at a time");
+            assert_eq!(opener.state(), CmState::Open);
+        }
+        // One that says that it has no such queue pair has begun again.
+        probed(&mut opener, &mut now, |request| Some(request.answered(CmAnswer::NoQp, None)));
+        assert!(matches!(opener.state(), CmState::Failed(_)), "{:?}", opener.state());
+    }
+}
+
+/// Killed before it could agree, or one of FEROCE's host software that has nothing to send: opened anew, neither loses anything.
+#[test]
+fn a_board_that_has_never_agreed_is_given_up_after_ten_questions_without_an_answer_and_without_data() {
+    let (mut opener, mut board, mut now) = (opener(), board(1), 0);
+    opener.open(now, server());
+    speak(&mut opener, &mut board, &mut now, || 1);
+    for _ in 0..9 {
+        probed(&mut opener, &mut now, |_| None);
+    }
+    assert_eq!(opener.state(), CmState::Open);
+    opener.heard(now); // data: the count begins again
+    for _ in 0..9 {
+        probed(&mut opener, &mut now, |_| None);
+    }
+    assert_eq!(opener.state(), CmState::Open);
+    let mut adopted = opener.clone();
+    probed(&mut opener, &mut now, |_| None);
+    assert!(matches!(opener.state(), CmState::Failed(_)), "{:?}", opener.state());
+
+    // A board that opens by itself would have to be told by hand to do it again.
+    adopted.adopt(now, server(), server(), 0);
+    for _ in 0..30 {
+        probed(&mut adopted, &mut now, |_| None);
+    }
+    assert_eq!(adopted.state(), CmState::Open);
+}
+
+#[test]
+fn no_answer_to_a_keep_alive_ends_a_connection_over_which_data_come() {
+    let answers = [None, Some(CmAnswer::Error), Some(CmAnswer::Nak), Some(CmAnswer::NoQp)];
+    for answer in answers {
+        let (mut opener, mut board, mut now) = (opener(), board(1), 0);
+        opener.open(now, server());
+        speak(&mut opener, &mut board, &mut now, || 1);
+        let (listener, host) = &mut board;
+        probed(&mut opener, &mut now, |request| listener.handle_message(SERVER, &request, host));
+        now = opener.next_timeout().unwrap();
+        opener.handle_timeout(now);
+        let asked = opener.poll_transmit().unwrap();
+        opener.heard(now + US);
+        let event = match answer {
+            Some(answer) => opener.handle_message(now + 2 * US, BOARD, &asked.answered(answer, None)),
+            None => (0..1000).find_map(|step| opener.handle_timeout(now + (2 + step) * US)),
+        };
+        assert_eq!((event, opener.state()), (None, CmState::Open), "{answer:?}");
+    }
 }
 
 #[test]
@@ -240,7 +484,7 @@ fn a_connection_that_we_have_opened_can_be_asked_after_and_closed_by_its_peer() 
     let mut board = board(1);
     let own = CmInfo { qpn: Qpn::new(0xBEEF00), ip: BOARD, ..CmInfo::default() };
     assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, own), CmAnswer::NoQp);
-    board.0.adopt(0, own, server());
+    board.0.adopt(0, own, server(), CmAddress { ip: SERVER, port: 0 });
     assert_eq!(answer(&mut board, STRANGER, CmRequest::CloseQp, own), CmAnswer::Nak);
     assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, own), CmAnswer::Ack);
     assert_eq!(answer(&mut board, SERVER, CmRequest::CloseQp, own), CmAnswer::Ack);
@@ -249,22 +493,23 @@ fn a_connection_that_we_have_opened_can_be_asked_after_and_closed_by_its_peer() 
 
 #[test]
 fn a_failure_names_the_board_and_the_last_step_that_worked() {
-    let mut opener = opener(None);
+    let mut opener = opener();
     opener.open(0, server());
     let request = opener.poll_transmit().unwrap();
     let own = CmInfo { qpn: Qpn::new(5), ip: BOARD, ..CmInfo::default() };
     assert!(opener.handle_message(1, STRANGER, &request.answered(CmAnswer::Ack, Some(own))).is_none());
     let late = CmMessage { request: CmRequest::CloseQp, ..request.answered(CmAnswer::Ack, Some(own)) };
     assert!(opener.handle_message(1, BOARD, &late).is_none());
-    assert_eq!(opener.handle_message(1, BOARD, &request.answered(CmAnswer::Ack, Some(own))), Some(CmEvent::Peer(own)));
+    assert_eq!(opener.handle_message(1, BOARD, &request.answered(CmAnswer::Ack, Some(own))), Some(CmEvent::Open(own)));
+    opener.handle_timeout(opener.next_timeout().unwrap());
     let request = opener.poll_transmit().unwrap();
-    let Some(CmEvent::Failed(failure)) = opener.handle_message(2, BOARD, &request.answered(CmAnswer::Error, None))
+    let Some(CmEvent::Failed(failure)) = opener.handle_message(11, BOARD, &request.answered(CmAnswer::Nak, None))
     else {
         panic!("{:?}", opener.state());
     };
     let text = failure.to_string();
     assert!(
-        text.starts_with("10.0.0.2: answered ERROR to SEND_QP_INFO (OPEN_QP had worked); it finds no way"),
+        text.starts_with("10.0.0.2: answered NAK to MODIFY_QP_RTS (OPEN_QP had worked); the queue pair is another"),
         "{text}"
     );
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use channel::{Channel, Faults, Random};
 use common::*;
 use penstock_transport::{Mtu, RecvCompletion, RecvOpcode, RecvStatus, ResponderConfig};
+use penstock_units::Time;
 use penstock_wire::{Packet, Psn, RnrTimer, RocePacket};
 use proptest::prelude::*;
 use requester::{MessageSpec, Requester, Sent};
@@ -46,7 +47,7 @@ impl Run {
     /// Hands over one frame as it came off the wire; a damaged one must be recognised as such.
     fn receive(&mut self, now: u64, frame: Bytes) {
         if let Ok(Packet::Roce(packet)) = Packet::parse(frame) {
-            self.bench.responder.handle_packet(now * 1_000_000, &packet, &mut self.bench.memory);
+            self.bench.responder.handle_packet(Time::from_us(now), &packet, &mut self.bench.memory);
         }
     }
 

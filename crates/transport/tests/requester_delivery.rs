@@ -13,6 +13,7 @@ use penstock_transport::{
     CreditPolicy, Mtu, PayloadSource, RecvStatus, RequestFault, Requester, RequesterConfig, RequesterState,
     ResponderConfig, RetryLimits, SendCompletion, SendStatus, SendWr, Verb,
 };
+use penstock_units::Time;
 use penstock_wire::{Packet, Payload, Psn, RnrTimer};
 use proptest::prelude::*;
 
@@ -82,17 +83,17 @@ impl Run {
         let (mut there, mut back) = (Channel::default(), Channel::default());
         let wanted = self.wrs.iter().filter(|wr| wr.verb.consumes_receive()).count() as u64;
         for now in 0..LIMIT_TICKS {
-            let now_ps = now * 1_000_000;
+            let time = Time::from_us(now);
             self.post_receive(wanted, random);
-            self.requester.handle_timeout(now_ps);
-            assert!(self.requester.next_timeout().is_none_or(|at| at > now_ps), "a timeout handled is over");
-            if let Some(packet) = self.requester.poll_transmit(now_ps, &mut self.memory) {
+            self.requester.handle_timeout(time);
+            assert!(self.requester.next_timeout().is_none_or(|at| at > time), "a timeout handled is over");
+            if let Some(packet) = self.requester.poll_transmit(time, &mut self.memory) {
                 assert_eq!(packet.validate(), Ok(()));
                 there.send(now, &packet.emit(), faults, random);
             }
             for frame in there.arrived(now) {
                 if let Ok(Packet::Roce(packet)) = Packet::parse(frame) {
-                    self.bench.responder.handle_packet(now_ps, &packet, &mut self.bench.memory);
+                    self.bench.responder.handle_packet(time, &packet, &mut self.bench.memory);
                 }
             }
             while let Some(reply) = self.bench.responder.poll_transmit() {
@@ -100,7 +101,7 @@ impl Run {
             }
             for frame in back.arrived(now) {
                 if let Ok(Packet::Roce(reply)) = Packet::parse(frame) {
-                    self.requester.handle_packet(now_ps, &reply);
+                    self.requester.handle_packet(time, &reply);
                 }
             }
             self.completions.extend(std::iter::from_fn(|| self.requester.poll_completion()));

@@ -15,6 +15,7 @@ use penstock_transport::{
     Access, MemoryRegion, Mtu, QpState, Requester, RequesterConfig, RequesterState, Responder, ResponderConfig,
     Response, SendStatus, SendWr, Verb, VirtualPayload,
 };
+use penstock_units::Time;
 use penstock_wire::{AethRepr, Credits, Ipv4Addr, NakCode, Opcode, Psn, Qpn, RocePacket, Syndrome};
 
 const STRANGER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 66);
@@ -140,7 +141,7 @@ fn sender() -> Requester {
         let wr = SendWr { wr_id, verb: Verb::Write, va: 0, len: 256, remote_va: BASE, rkey: RKEY, solicited: false };
         requester.post_send(wr).unwrap();
     }
-    while requester.poll_transmit(0, &mut VirtualPayload).is_some() {}
+    while requester.poll_transmit(Time::ZERO, &mut VirtualPayload).is_some() {}
     requester
 }
 
@@ -169,7 +170,7 @@ fn a_forged_acknowledgement_of_a_stranger_completes_nothing() {
             let mut requester = sender();
             let mut forged = answer(FIRST + 2, syndrome);
             forge(&mut forged);
-            assert_eq!(requester.handle_packet(1, &forged), Response::Dropped);
+            assert_eq!(requester.handle_packet(Time(1), &forged), Response::Dropped);
             assert_unmoved(&mut requester);
             assert_eq!(counter(&requester), 1);
         }
@@ -181,7 +182,7 @@ fn an_acknowledgement_of_what_was_never_sent_or_long_ago_completes_nothing_and_k
     for psn in [FIRST + 3, FIRST + 1000, FIRST.wrapping_sub(2) & 0xFF_FFFF, (FIRST + (1 << 23)) & 0xFF_FFFF] {
         for syndrome in ALL_SYNDROMES {
             let mut requester = sender();
-            requester.handle_packet(1, &answer(psn, syndrome));
+            requester.handle_packet(Time(1), &answer(psn, syndrome));
             assert_eq!((requester.counters().stale_acks, requester.counters().rcvd_acks), (1, 0), "{psn:#x}");
             assert_unmoved(&mut requester);
         }
@@ -191,7 +192,7 @@ fn an_acknowledgement_of_what_was_never_sent_or_long_ago_completes_nothing_and_k
 fn assert_unmoved(requester: &mut Requester) {
     assert_eq!((requester.una(), requester.state()), (Psn::new(FIRST), RequesterState::Ready));
     assert!(requester.poll_completion().is_none() && requester.outstanding_messages() == 3);
-    requester.handle_packet(2, &answer(FIRST + 2, Syndrome::Ack(Credits::UNLIMITED)));
+    requester.handle_packet(Time(2), &answer(FIRST + 2, Syndrome::Ack(Credits::UNLIMITED)));
     let ends: Vec<_> = std::iter::from_fn(|| requester.poll_completion()).map(|end| end.status).collect();
     assert_eq!(ends, [SendStatus::Success; 3], "the peer's own is taken");
 }
@@ -206,10 +207,10 @@ fn a_forged_cnp_slows_nobody_down() {
     };
     let mut requester = sender();
     for forge in [(|packet| packet.ip_src = STRANGER) as Forge, |packet| packet.bth.dest_qpn = Qpn::new(9)] {
-        assert_eq!(requester.handle_packet(1, &cnp(forge)), Response::Dropped);
+        assert_eq!(requester.handle_packet(Time(1), &cnp(forge)), Response::Dropped);
     }
     assert_eq!(requester.counters().rp_cnp_received, 0);
-    assert_eq!(requester.handle_packet(1, &cnp(|_| ())), Response::Cnp, "the peer's own is obeyed");
+    assert_eq!(requester.handle_packet(Time(1), &cnp(|_| ())), Response::Cnp, "the peer's own is obeyed");
     let mut b = Bench::new(config(FIRST, Mtu::B256));
     b.handle(&packet(Opcode::Cnp, FIRST, Vec::new()));
     assert_eq!((b.responder.counters().dropped_not_request, b.replies()), (1, vec![]), "a responder has no rate");
@@ -220,7 +221,7 @@ fn marked_packets_of_strangers_make_no_cnps() {
     let mut responder = Responder::new(config(FIRST, Mtu::B256));
     let mut memory = TestMemory::new();
     let marked = RocePacket { ip_src: STRANGER, ecn: penstock_wire::Ecn::Ce, ..in_window_write() };
-    responder.handle_packet(0, &marked, &mut memory);
+    responder.handle_packet(Time::ZERO, &marked, &mut memory);
     assert!(responder.poll_transmit().is_none());
     assert_eq!(responder.counters().np_ecn_marked_roce_packets, 0);
 }

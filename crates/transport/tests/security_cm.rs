@@ -20,17 +20,17 @@ struct Owner {
 }
 
 impl CmHost for Owner {
-    fn open(&mut self, entry: usize, from: Ipv4Addr, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
+    fn open(&mut self, entry: usize, from: CmAddress, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
         if self.withheld == Some(entry) {
             return Err(Refusal::NoQp);
         }
-        assert_eq!(self.open[entry].replace(from), None);
+        assert_eq!(self.open[entry].replace(from.ip), None);
         self.opened += 1;
         let number = self.numbers.pop().unwrap_or(100 + self.opened);
         Ok(CmInfo { qpn: Qpn::new(number), psn: Psn::new(9), ..CmInfo::default() })
     }
 
-    fn connect(&mut self, _entry: usize, _peer: &CmInfo) -> Result<(), Refusal> {
+    fn connect(&mut self, _entry: usize, _from: CmAddress, _peer: &CmInfo) -> Result<(), Refusal> {
         Ok(())
     }
 
@@ -41,6 +41,10 @@ impl CmHost for Owner {
     fn close(&mut self, entry: usize, _failed: bool) {
         assert!(self.open[entry].take().is_some());
         self.ready[entry] = false;
+    }
+
+    fn is_quiet(&self, _entry: usize) -> bool {
+        false
     }
 
     fn is_dead(&self, _entry: usize) -> bool {
@@ -145,6 +149,6 @@ fn forged_answers_neither_open_nor_kill_a_connection() {
             assert_eq!(opener.state(), CmState::Asking(CmRequest::OpenQp));
         }
         let answer = asked.answered(CmAnswer::Ack, Some(info(1)));
-        assert!(matches!(opener.handle_message(1, board, &answer), Some(CmEvent::Peer(_))));
+        assert!(matches!(opener.handle_message(1, board, &answer), Some(CmEvent::Open(_))));
     }
 }

@@ -5,11 +5,9 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use penstock_transport::{TcpConfig, TcpEndpoint, TcpReceiver, TcpSender, TcpVariant};
+use penstock_units::Time;
 use penstock_wire::{MacAddr, TcpPacket};
 use proptest::prelude::*;
-
-const US: u64 = 1_000_000;
-const MS: u64 = 1_000 * US;
 
 fn end(n: u8) -> TcpEndpoint {
     TcpEndpoint { mac: MacAddr([2, 0, 0, 0, 0, n]), ip: Ipv4Addr::new(10, 0, 0, n), port: 5000 + u16::from(n) }
@@ -20,31 +18,32 @@ fn config(variant: TcpVariant, sack: bool) -> TcpConfig {
         variant,
         sack,
         iss: u32::MAX - 100_000,
-        min_rto_ps: 10 * MS,
-        delayed_ack_ps: MS / 2,
+        min_rto: Time::from_ms(10),
+        delayed_ack: Time::from_us(500),
         ..TcpConfig::new(end(1), end(2))
     }
 }
 
 /// One way of the channel.
 struct Way {
-    ps_per_byte: u64,
-    delay: u64,
+    /// Of one byte.
+    byte_time: Time,
+    delay: Time,
     queue_bytes: u64,
-    busy_until: u64,
-    in_flight: VecDeque<(u64, TcpPacket)>,
+    busy_until: Time,
+    in_flight: VecDeque<(Time, TcpPacket)>,
     dropped: u64,
 }
 
 impl Way {
-    fn new(ps_per_byte: u64, delay: u64, queue_bytes: u64) -> Self {
-        Way { ps_per_byte, delay, queue_bytes, busy_until: 0, in_flight: VecDeque::new(), dropped: 0 }
+    fn new(byte_time: Time, delay: Time, queue_bytes: u64) -> Self {
+        Way { byte_time, delay, queue_bytes, busy_until: Time::ZERO, in_flight: VecDeque::new(), dropped: 0 }
     }
 
-    fn send(&mut self, now: u64, packet: TcpPacket, lost: bool) {
-        let time = packet.frame_len() as u64 * self.ps_per_byte;
+    fn send(&mut self, now: Time, packet: TcpPacket, lost: bool) {
+        let time = self.byte_time * packet.frame_len() as u64;
         let waiting = self.busy_until.saturating_sub(now);
-        if lost || waiting / self.ps_per_byte.max(1) > self.queue_bytes {
+        if lost || waiting / self.byte_time > self.queue_bytes {
             self.dropped += 1;
             return;
         }
@@ -52,8 +51,8 @@ impl Way {
         self.in_flight.push_back((self.busy_until + self.delay, packet));
     }
 
-    fn next(&self) -> u64 {
-        self.in_flight.front().map_or(u64::MAX, |(at, _)| *at)
+    fn next(&self) -> Time {
+        self.in_flight.front().map_or(Time::MAX, |(at, _)| *at)
     }
 }
 
@@ -62,7 +61,7 @@ struct Run {
     receiver: TcpReceiver,
     data: Way,
     acks: Way,
-    now: u64,
+    now: Time,
     /// Data segments that the channel loses, by number.
     losses: Vec<u64>,
     sent: u64,
@@ -71,7 +70,7 @@ struct Run {
 impl Run {
     fn new(config: TcpConfig, data: Way, acks: Way) -> Self {
         let receiver = TcpReceiver::new(config.reversed());
-        Run { sender: TcpSender::new(config), receiver, data, acks, now: 0, losses: Vec::new(), sent: 0 }
+        Run { sender: TcpSender::new(config), receiver, data, acks, now: Time::ZERO, losses: Vec::new(), sent: 0 }
     }
 
     fn pump(&mut self) {
@@ -88,11 +87,11 @@ impl Run {
     }
 
     /// Until all is acknowledged or `limit`; false at the limit.
-    fn until_acknowledged(&mut self, bytes: u64, limit: u64) -> bool {
+    fn until_acknowledged(&mut self, bytes: u64, limit: Time) -> bool {
         while self.sender.acknowledged() < bytes {
             self.pump();
             let timers = [self.sender.next_timeout(), self.receiver.next_timeout()];
-            let timer = timers.into_iter().flatten().min().unwrap_or(u64::MAX);
+            let timer = timers.into_iter().flatten().min().unwrap_or(Time::MAX);
             let next = self.data.next().min(self.acks.next()).min(timer);
             if next > limit {
                 return false;
@@ -113,9 +112,11 @@ impl Run {
     }
 }
 
+const DELAY: Time = Time::from_us(100);
+
 /// 1 Gb/s, 100 us each way, a queue of 64 segments.
 fn gigabit(config: TcpConfig) -> Run {
-    Run::new(config, Way::new(8_000, 100 * US, 64 * 1500), Way::new(8_000, 100 * US, u64::MAX >> 1))
+    Run::new(config, Way::new(Time::from_ns(8), DELAY, 64 * 1500), Way::new(Time::from_ns(8), DELAY, u64::MAX >> 1))
 }
 
 const VARIANTS: [TcpVariant; 3] = [TcpVariant::NewReno, TcpVariant::Bic, TcpVariant::Cubic];
@@ -127,8 +128,12 @@ fn every_variant_fills_a_link_whose_queue_holds_a_round_trip() {
             let bytes = 60_000_000;
             let mut run = gigabit(config(variant, sack));
             run.sender.write(bytes);
-            assert!(run.until_acknowledged(bytes, 5_000 * MS), "{variant:?} sack {sack}: {:?}", run.sender.counters());
-            let goodput = bytes as f64 * 8e12 / run.now as f64;
+            assert!(
+                run.until_acknowledged(bytes, Time::from_ms(5_000)),
+                "{variant:?} sack {sack}: {:?}",
+                run.sender.counters()
+            );
+            let goodput = bytes as f64 * 8e12 / run.now.as_ps() as f64;
             assert!(goodput > 0.85e9, "{variant:?} sack {sack}: {goodput:.3e} {:?}", run.sender.counters());
             assert!(
                 run.data.dropped > 0 && run.sender.counters().recoveries > 0,
@@ -144,7 +149,7 @@ fn one_lost_segment_costs_one_fast_retransmit_and_no_timeout() {
         let mut run = gigabit(config(TcpVariant::NewReno, sack));
         run.losses = vec![30];
         run.sender.write(146_000);
-        assert!(run.until_acknowledged(146_000, 100 * MS));
+        assert!(run.until_acknowledged(146_000, Time::from_ms(100)));
         let counters = run.sender.counters();
         assert_eq!((counters.retransmitted, counters.recoveries, counters.timeouts), (1, 1, 0), "sack {sack}");
     }
@@ -157,11 +162,11 @@ fn sack_mends_many_holes_in_a_round_trip_where_new_reno_needs_one_each() {
         let mut run = gigabit(TcpConfig { initial_window: 60, ..config(TcpVariant::NewReno, sack) });
         run.losses = vec![10, 14, 18, 22, 26, 30];
         run.sender.write(120 * 1460);
-        assert!(run.until_acknowledged(120 * 1460, 100 * MS));
+        assert!(run.until_acknowledged(120 * 1460, Time::from_ms(100)));
         assert_eq!((run.sender.counters().retransmitted, run.sender.counters().timeouts), (6, 0), "sack {sack}");
         times.push(run.now);
     }
-    assert!(times[1] + 600 * US < times[0], "{times:?}");
+    assert!(times[1] + Time::from_us(600) < times[0], "{times:?}");
 }
 
 #[test]
@@ -169,7 +174,7 @@ fn the_last_segment_lost_is_sent_again_after_the_timeout() {
     let mut run = gigabit(config(TcpVariant::NewReno, true));
     run.losses = vec![9];
     run.sender.write(10 * 1460);
-    assert!(run.until_acknowledged(10 * 1460, 2_000 * MS));
+    assert!(run.until_acknowledged(10 * 1460, Time::from_ms(2_000)));
     assert_eq!((run.sender.counters().timeouts, run.sender.counters().retransmitted), (1, 1));
 }
 
@@ -180,7 +185,7 @@ fn new_reno_halves_at_a_loss_bic_and_cubic_give_up_less() {
         run.data.queue_bytes = u64::MAX >> 1;
         run.losses = vec![0];
         run.sender.write(50 * 1460);
-        assert!(run.until_acknowledged(50 * 1460, 100 * MS));
+        assert!(run.until_acknowledged(50 * 1460, Time::from_ms(100)));
         run.sender.congestion_window() / 1460
     };
     assert_eq!(VARIANTS.map(window_after), [25, 39, 35]);
@@ -192,7 +197,7 @@ fn the_window_of_the_peer_is_never_exceeded() {
     let mut run = gigabit(TcpConfig { receive_buffer: buffer, window_shift: 0, ..config(TcpVariant::Cubic, true) });
     run.losses = (0..500).step_by(37).collect();
     run.sender.write(3_000_000);
-    assert!(run.until_acknowledged(3_000_000, 5_000 * MS));
+    assert!(run.until_acknowledged(3_000_000, Time::from_ms(5_000)));
     assert_eq!(run.receiver.counters().beyond_window, 0);
 }
 
@@ -208,7 +213,7 @@ proptest! {
         let mut run = gigabit(config(variant, sack));
         run.losses = losses.into_iter().collect();
         run.sender.write(bytes);
-        prop_assert!(run.until_acknowledged(bytes, 600_000 * MS), "{:?}", run.sender);
+        prop_assert!(run.until_acknowledged(bytes, Time::from_ms(600_000)), "{:?}", run.sender);
         prop_assert_eq!(run.receiver.delivered(), bytes);
     }
 }

@@ -5,11 +5,11 @@
 //!
 //! ```text
 //!  0            1  2..24          25  26..48            49..50  51        52..55  56..59  60..63
-//! | ack/request | | sender's info |  | other side's info | port | transmit | length | count  | rate |
+//! | ack/request | | sender's info |  | other side's info | port | transmit | length | count  | interval |
 //!
 //!  info:  qpn 0..2, -, psn 4..6, rkey 7..10, base address 11..18, IPv4 19..22
 //!  byte 0: info valid, request (3), ack valid, ack (3), from bit 0 up
-//!  transmit: valid, start, with immediate, SEND, from bit 0 up
+//!  transmit: valid, start, with immediate, WRITE, from bit 0 up
 //! ```
 
 use crate::bytesio::{be16, be24, be32, be64, put16, put24, put32, put64};
@@ -19,9 +19,9 @@ use core::net::Ipv4Addr;
 
 /// Bytes of a message.
 pub const CM_LEN: usize = 64;
-/// UDP port that requests go to.
+/// UDP port that requests go to, and that a message names unless its sender listens elsewhere.
 pub const CM_REQUEST_PORT: u16 = 0x4321;
-/// UDP port that answers go to, unless the request names another.
+/// UDP port that the answer to a request goes to that names no port.
 pub const CM_REPLY_PORT: u16 = 0x4322;
 
 const SENDER_AT: usize = 2;
@@ -32,11 +32,11 @@ const OTHER_AT: usize = 26;
 pub enum CmRequest {
     /// 0: nothing but what the transmit field asks.
     None,
-    /// 1: take a queue pair.
+    /// 1: take a queue pair and, if the message says who asks, open it completely.
     OpenQp,
-    /// 2: here is the peer.
+    /// 2: here is the peer. Only our own programs answer it.
     SendQpInfo,
-    /// 3: begin.
+    /// 3: begin; or, where it is open, a question whether it is. Only our own programs answer it.
     ModifyQpRts,
     /// 4: the queue pair is free for another.
     CloseQp,
@@ -134,7 +134,7 @@ pub struct CmInfo {
     pub rkey: u32,
     /// Its first address.
     pub base: u64,
-    /// Address.
+    /// Address that its data come from and go to.
     pub ip: Ipv4Addr,
 }
 
@@ -172,14 +172,14 @@ pub struct CmTransmit {
     pub start: bool,
     /// With immediate data: the ring's receives are used.
     pub with_imm: bool,
-    /// SEND; else WRITE.
-    pub is_send: bool,
+    /// WRITE; else SEND.
+    pub is_write: bool,
     /// Bytes of a message.
     pub length: u32,
-    /// Messages; 0 is without end.
+    /// Messages; 0 asks for none.
     pub count: u32,
-    /// Messages per second; 0 is as fast as they go.
-    pub rate: u32,
+    /// Clock cycles of the board from one message to the next; 0 is as fast as they go.
+    pub interval_cycles: u32,
 }
 
 /// One message.
@@ -195,16 +195,16 @@ pub struct CmMessage {
     pub sender: CmInfo,
     /// Whom it goes to.
     pub other: CmInfo,
-    /// Where the answer is wanted; 0: at [`CM_REPLY_PORT`].
+    /// Where the sender takes answers and requests; 0: answers at [`CM_REPLY_PORT`].
     pub port: u16,
     /// What to transmit.
     pub transmit: Option<CmTransmit>,
 }
 
 impl CmMessage {
-    /// A request of `sender` to `other`, answers to [`CM_REPLY_PORT`].
+    /// A request of `sender` to `other`, whose connection manager is at [`CM_REQUEST_PORT`].
     pub const fn request(request: CmRequest, sender: CmInfo, other: CmInfo) -> Self {
-        CmMessage { request, answer: None, info_valid: true, sender, other, port: CM_REPLY_PORT, transmit: None }
+        CmMessage { request, answer: None, info_valid: true, sender, other, port: CM_REQUEST_PORT, transmit: None }
     }
 
     /// The answer to this request; `sender` tells about the one who answers, and only an ACK has it.
@@ -215,7 +215,7 @@ impl CmMessage {
             info_valid: sender.is_some(),
             sender: sender.unwrap_or_default(),
             other: self.sender,
-            port: 0,
+            port: CM_REQUEST_PORT,
             transmit: None,
         }
     }
@@ -252,10 +252,10 @@ impl CmMessage {
             transmit: (transmit & 1 != 0).then(|| CmTransmit {
                 start: transmit & 2 != 0,
                 with_imm: transmit & 4 != 0,
-                is_send: transmit & 8 != 0,
+                is_write: transmit & 8 != 0,
                 length: be32(data, 52),
                 count: be32(data, 56),
-                rate: be32(data, 60),
+                interval_cycles: be32(data, 60),
             }),
         })
     }
@@ -269,11 +269,11 @@ impl CmMessage {
         self.other.write(&mut data[OTHER_AT..]);
         put16(&mut data, 49, self.port);
         if let Some(transmit) = &self.transmit {
-            let CmTransmit { start, with_imm, is_send, length, count, rate } = *transmit;
-            data[51] = 1 | u8::from(start) << 1 | u8::from(with_imm) << 2 | u8::from(is_send) << 3;
+            let CmTransmit { start, with_imm, is_write, length, count, interval_cycles } = *transmit;
+            data[51] = 1 | u8::from(start) << 1 | u8::from(with_imm) << 2 | u8::from(is_write) << 3;
             put32(&mut data, 52, length);
             put32(&mut data, 56, count);
-            put32(&mut data, 60, rate);
+            put32(&mut data, 60, interval_cycles);
         }
         data
     }
@@ -303,8 +303,15 @@ mod tests {
     fn messages_are_those_of_the_gateware_benches() {
         let open =
             CmMessage { info_valid: false, port: 0, ..CmMessage::request(CmRequest::OpenQp, PEER, CmInfo::default()) };
-        let start = CmTransmit { start: true, with_imm: true, is_send: false, length: 4096, count: 1000, rate: 250 };
-        let stop = CmTransmit { start: false, is_send: true, ..CmTransmit::default() };
+        let start = CmTransmit {
+            start: true,
+            with_imm: true,
+            is_write: false,
+            length: 4096,
+            count: 1000,
+            interval_cycles: 250,
+        };
+        let stop = CmTransmit { start: false, is_write: true, ..CmTransmit::default() };
         let cases = [
             (
                 open,
@@ -312,43 +319,43 @@ mod tests {
             ),
             (
                 CmMessage::request(CmRequest::SendQpInfo, PEER, BOARD),
-                "050012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432200000000000000000000000000",
+                "050012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432100000000000000000000000000",
             ),
             (
                 CmMessage::request(CmRequest::ModifyQpRts, PEER, BOARD),
-                "070012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432200000000000000000000000000",
+                "070012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432100000000000000000000000000",
             ),
             (
                 CmMessage::request(CmRequest::CloseQp, PEER, BOARD),
-                "090012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432200000000000000000000000000",
+                "090012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432100000000000000000000000000",
             ),
             (
                 CmMessage::request(CmRequest::Error, PEER, BOARD),
-                "0f0012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432200000000000000000000000000",
+                "0f0012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432100000000000000000000000000",
             ),
             (
                 open.answered(CmAnswer::Ack, Some(BOARD)),
-                "3300beef02000000070000000000000000000000000a0000020012345600abcdefc0ffee0100007f00123450000a000001000000000000000000000000000000",
+                "3300beef02000000070000000000000000000000000a0000020012345600abcdefc0ffee0100007f00123450000a000001432100000000000000000000000000",
             ),
             (
                 open.answered(CmAnswer::NoQp, None),
-                "520000000000000000000000000000000000000000000000000012345600abcdefc0ffee0100007f00123450000a000001000000000000000000000000000000",
+                "520000000000000000000000000000000000000000000000000012345600abcdefc0ffee0100007f00123450000a000001432100000000000000000000000000",
             ),
             (
                 open.answered(CmAnswer::Nak, None),
-                "720000000000000000000000000000000000000000000000000012345600abcdefc0ffee0100007f00123450000a000001000000000000000000000000000000",
+                "720000000000000000000000000000000000000000000000000012345600abcdefc0ffee0100007f00123450000a000001432100000000000000000000000000",
             ),
             (
                 open.answered(CmAnswer::Error, None),
-                "f20000000000000000000000000000000000000000000000000012345600abcdefc0ffee0100007f00123450000a000001000000000000000000000000000000",
+                "f20000000000000000000000000000000000000000000000000012345600abcdefc0ffee0100007f00123450000a000001432100000000000000000000000000",
             ),
             (
                 CmMessage { transmit: Some(start), ..CmMessage::request(CmRequest::None, PEER, BOARD) },
-                "010012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a00000243220700001000000003e8000000fa",
+                "010012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a00000243210700001000000003e8000000fa",
             ),
             (
                 CmMessage { transmit: Some(stop), ..CmMessage::request(CmRequest::None, PEER, BOARD) },
-                "010012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432209000000000000000000000000",
+                "010012345600abcdefc0ffee0100007f00123450000a00000100beef02000000070000000000000000000000000a000002432109000000000000000000000000",
             ),
         ];
         for (message, bytes) in cases {

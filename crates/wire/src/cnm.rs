@@ -19,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 use crate::bytesio::{be16, put16};
 use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4};
 use crate::five_tuple::FiveTuple;
-use crate::{ipv4, udp, MacAddr, Packet, ParseError, Qpn, MIN_FRAME_LEN, UDP_PORT_ROCE};
+use crate::{ipv4, udp, MacAddr, ParseError, Qpn, MIN_FRAME_LEN, UDP_PORT_ROCE};
 
 /// EtherType of the CN-TAG.
 pub const ETHERTYPE_CN_TAG: u16 = 0x22E9;
@@ -161,11 +161,5 @@ impl Cnm {
     /// The address of the host to be told: the source of the sampled packet.
     pub fn ip_dst(&self) -> Ipv4Addr {
         self.flow_tuple.src
-    }
-}
-
-impl From<Cnm> for Packet {
-    fn from(cnm: Cnm) -> Self {
-        Packet::Cnm(cnm)
     }
 }

@@ -44,6 +44,12 @@ pub enum ParseError {
         /// Over the segment.
         computed: u16,
     },
+    /// An EtherType of IPv4 over another version (RFC 791 3.1).
+    #[error("IP version {version} in a frame of IPv4")]
+    IpVersion {
+        /// Version field.
+        version: u8,
+    },
     /// RoCEv2 allows no IPv4 options (annex A17.3), and nobody here sends any.
     #[error("IPv4 header of {header_len} bytes: options are not allowed")]
     IpOptions {

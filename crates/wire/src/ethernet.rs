@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ethernet II header: destination, source, EtherType. Frames carry no preamble and no FCS here.
 //! Source: IEEE 802.3 clause 3.2.
+//! Ours, as are `ipv4.rs`, `udp.rs` and `tcp.rs`: the tests compare all of them with `etherparse`, which would no longer be
+//! a second opinion; `zerocopy` would replace the offsets of a few fields by a derive macro, and all checks would stay.
 
 use crate::bytesio::{be16, put16};
 use crate::ParseError;

@@ -8,7 +8,7 @@ use core::net::Ipv4Addr;
 use crate::bytesio::be16;
 use crate::ethernet::{EthernetView, ETHERTYPE_IPV4};
 use crate::ipv4::{self, Ipv4View};
-use crate::{tcp, udp, Packet, UDP_PORT_ROCE};
+use crate::{tcp, udp};
 
 /// A flow's addresses, IP protocol and ports.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -26,31 +26,8 @@ pub struct FiveTuple {
 }
 
 impl FiveTuple {
-    /// The five-tuple of a packet. Of IPv4 that is neither TCP nor UDP, and of all fragments but the first, the ports
-    /// are 0. `None`: no IPv4 packet.
-    #[inline]
-    pub fn of(packet: &Packet) -> Option<FiveTuple> {
-        match packet {
-            Packet::Roce(packet) => Some(FiveTuple {
-                src: packet.ip_src,
-                dst: packet.ip_dst,
-                protocol: udp::PROTOCOL,
-                sport: packet.udp_sport,
-                dport: UDP_PORT_ROCE,
-            }),
-            Packet::Tcp(packet) => Some(FiveTuple {
-                src: packet.ip_src,
-                dst: packet.ip_dst,
-                protocol: tcp::PROTOCOL,
-                sport: packet.src_port,
-                dport: packet.dst_port,
-            }),
-            Packet::MacControl { .. } | Packet::Cnm(_) => None,
-            Packet::Raw(frame) => FiveTuple::of_frame(frame),
-        }
-    }
-
-    fn of_frame(frame: &[u8]) -> Option<FiveTuple> {
+    /// Of the bytes of a frame, as [`crate::Packet::five_tuple`] has it.
+    pub(crate) fn of_frame(frame: &[u8]) -> Option<FiveTuple> {
         let eth = EthernetView::new_checked(frame).ok()?;
         let data = eth.payload();
         if eth.ethertype() != ETHERTYPE_IPV4 || Ipv4View::new_checked(data).is_err() {
@@ -88,7 +65,7 @@ mod tests {
 
     #[test]
     fn ports_are_those_of_tcp_and_udp_in_the_first_fragment_only() {
-        let of = |protocol, offset| FiveTuple::of(&Packet::Raw(frame(protocol, offset))).unwrap();
+        let of = |protocol, offset| FiveTuple::of_frame(&frame(protocol, offset)).unwrap();
         let tuple = of(6, 0);
         assert_eq!((tuple.src, tuple.dst), (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)));
         assert_eq!((tuple.protocol, tuple.sport, tuple.dport), (6, 0x1234, 80));
@@ -99,7 +76,7 @@ mod tests {
     fn what_is_no_ipv4_has_no_five_tuple() {
         let mut arp = frame(6, 0).to_vec();
         arp[13] = 0x06;
-        assert_eq!(FiveTuple::of(&Packet::Raw(arp.into())), None);
-        assert_eq!(FiveTuple::of(&Packet::Raw(frame(6, 0).slice(..30))), None);
+        assert_eq!(FiveTuple::of_frame(&arp), None);
+        assert_eq!(FiveTuple::of_frame(&frame(6, 0)[..30]), None);
     }
 }

@@ -19,9 +19,9 @@
 use crate::crc32c;
 
 /// First four bytes of every fragment.
-pub const MAGIC: [u8; 4] = *b"PSTF";
+const MAGIC: [u8; 4] = *b"PSTF";
 /// The only version there is.
-pub const VERSION: u16 = 1;
+const VERSION: u16 = 1;
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 40;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! IPv4 header as RoCEv2 uses it, and TCP beside it: 20 bytes, no options, never fragmented.
-//! Sources: RFC 791; RFC 3168 (ECN); IBTA annex A17.3.
+//! Sources: RFC 791; RFC 3168 (ECN); IBTA annex A17.3. Why it is ours: `ethernet.rs`.
 
 use crate::bytesio::{be16, put16};
 use crate::ParseError;
@@ -105,9 +105,12 @@ impl<'a> Ipv4View<'a> {
     /// Checks everything that is demanded of the header and returns its open fields.
     ///
     /// # Errors
-    /// `IpOptions`, `BadIpChecksum`, `Fragmented`, or `BadLength` when the packet is longer than the frame.
+    /// `IpVersion`, `IpOptions`, `BadIpChecksum`, `Fragmented`, or `BadLength` when the packet is longer than the frame.
     pub fn checked_repr(&self) -> Result<Ipv4Repr, ParseError> {
         let data = self.0;
+        if self.version() != 4 {
+            return Err(ParseError::IpVersion { version: self.version() });
+        }
         if self.header_len() != LEN {
             return Err(ParseError::IpOptions { header_len: self.header_len() });
         }

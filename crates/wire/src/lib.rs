@@ -28,6 +28,7 @@ mod ethernet;
 mod five_tuple;
 pub mod fragment;
 mod frame_parts;
+pub mod gateware;
 mod ipv4;
 mod mac_control;
 mod opcode;
@@ -41,25 +42,25 @@ mod tcp;
 mod udp;
 
 pub use aeth::{AethRepr, Credits, NakCode, RnrTimer, Syndrome};
-pub use bth::{BthRepr, BthView};
+pub use bth::BthRepr;
 pub use cm::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, CM_LEN, CM_REPLY_PORT, CM_REQUEST_PORT};
-pub use cnm::{Cnm, ETHERTYPE_CNM, ETHERTYPE_CN_TAG};
+pub use cnm::Cnm;
 pub use core::net::Ipv4Addr;
 pub use crc::{crc32c, fcs, icrc};
 pub use error::{ParseError, ReprError};
-pub use ethernet::{EthernetView, MacAddr, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
+pub use ethernet::{EthernetView, MacAddr, ETHERTYPE_IPV4};
 pub use five_tuple::FiveTuple;
 pub use fragment::{FragmentError, FragmentHeader};
 pub use frame_parts::FrameParts;
-pub use ipv4::{Ecn, Ipv4Repr, Ipv4View};
-pub use mac_control::{MacControl, MAC_CONTROL_DST};
+pub use ipv4::{Ecn, Ipv4View};
+pub use mac_control::MacControl;
 pub use opcode::{Opcode, Operation, Position};
 pub use packet::Packet;
 pub use payload::Payload;
 pub use prbs31::Prbs31;
 pub use psn::{Psn, Qpn};
 pub use reth::RethRepr;
-pub use roce::{RocePacket, MAX_PAYLOAD};
+pub use roce::RocePacket;
 pub use tcp::{SackBlocks, TcpFlags, TcpPacket};
 pub use udp::{UdpView, UDP_PORT_ROCE};
 
@@ -69,6 +70,13 @@ pub const WIRE_OVERHEAD: usize = 8 + 4 + 12;
 
 /// The shortest Ethernet frame without its FCS (IEEE 802.3 clause 3.2.7).
 pub const MIN_FRAME_LEN: usize = 60;
+
+/// Octets of link time that a frame of `frame_len` bytes without its FCS costs: padded to the shortest, plus
+/// [`WIRE_OVERHEAD`]; 84 at least.
+#[inline]
+pub const fn wire_len(frame_len: usize) -> usize {
+    (if frame_len < MIN_FRAME_LEN { MIN_FRAME_LEN } else { frame_len }) + WIRE_OVERHEAD
+}
 
 /// The default partition key with full membership (IBTA 10.9.1.2).
 pub const DEFAULT_PKEY: u16 = 0xFFFF;

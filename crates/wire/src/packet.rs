@@ -5,11 +5,10 @@
 
 use crate::cnm::{Cnm, ETHERTYPE_CN_TAG};
 use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
+use crate::five_tuple::FiveTuple;
 use crate::ipv4::{self, Ipv4View};
-use crate::{
-    udp, MacAddr, MacControl, ParseError, RocePacket, TcpPacket, MAC_CONTROL_DST, MIN_FRAME_LEN, UDP_PORT_ROCE,
-    WIRE_OVERHEAD,
-};
+use crate::mac_control::MAC_CONTROL_DST;
+use crate::{tcp, udp, wire_len, MacAddr, MacControl, ParseError, RocePacket, TcpPacket, MIN_FRAME_LEN, UDP_PORT_ROCE};
 use bytes::{Bytes, BytesMut};
 
 /// One frame, from destination MAC to its last byte in front of the FCS.
@@ -67,6 +66,30 @@ impl Packet {
         }
     }
 
+    /// What tells its flow from others. Of IPv4 that is neither TCP nor UDP, and of all fragments but the first, the ports
+    /// are 0. `None`: no IPv4 packet.
+    #[inline]
+    pub fn five_tuple(&self) -> Option<FiveTuple> {
+        match self {
+            Packet::Roce(packet) => Some(FiveTuple {
+                src: packet.ip_src,
+                dst: packet.ip_dst,
+                protocol: udp::PROTOCOL,
+                sport: packet.udp_sport,
+                dport: UDP_PORT_ROCE,
+            }),
+            Packet::Tcp(packet) => Some(FiveTuple {
+                src: packet.ip_src,
+                dst: packet.ip_dst,
+                protocol: tcp::PROTOCOL,
+                sport: packet.src_port,
+                dport: packet.dst_port,
+            }),
+            Packet::MacControl { .. } | Packet::Cnm(_) => None,
+            Packet::Raw(frame) => FiveTuple::of_frame(frame),
+        }
+    }
+
     /// Bytes from the destination MAC to the last one in front of the FCS: the length of [`Self::emit`].
     #[inline]
     pub fn frame_len(&self) -> usize {
@@ -82,7 +105,7 @@ impl Packet {
     /// Bytes of link time the frame costs: padded to the minimum, plus FCS, preamble and gap; 84 at least.
     #[inline]
     pub fn wire_len(&self) -> usize {
-        self.frame_len().max(MIN_FRAME_LEN) + WIRE_OVERHEAD
+        wire_len(self.frame_len())
     }
 }
 
@@ -103,4 +126,10 @@ fn claims_roce(data: &[u8]) -> bool {
             && ip.fragment_offset() == 0
             && data.get(port_at..port_at + 2) == Some(&UDP_PORT_ROCE.to_be_bytes()[..])
     })
+}
+
+impl From<Cnm> for Packet {
+    fn from(cnm: Cnm) -> Self {
+        Packet::Cnm(cnm)
+    }
 }

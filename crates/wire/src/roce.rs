@@ -4,13 +4,14 @@
 //! computes the real ICRC. Which extension headers exist is the opcode's to say.
 //! Source: IBTA vol. 1, clause 9 and annex A17.
 
+use crate::bth::BthView;
 use crate::frame_parts::{FrameParts, HEAD_MAX, ICRC_LEN};
 use crate::ipv4::{Ipv4Repr, Ipv4View};
 use crate::opcode::CNP_RESERVED_LEN;
 use crate::udp::UdpView;
 use crate::{aeth, bth, crc, ethernet, ipv4, reth, udp};
 use crate::{
-    AethRepr, BthRepr, BthView, Ecn, EthernetView, MacAddr, Opcode, Operation, ParseError, Payload, ReprError, RethRepr,
+    AethRepr, BthRepr, Ecn, EthernetView, MacAddr, Opcode, Operation, ParseError, Payload, ReprError, RethRepr,
 };
 use bytes::{Bytes, BytesMut};
 use core::net::Ipv4Addr;

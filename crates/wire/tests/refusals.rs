@@ -113,7 +113,7 @@ fn no_packet_has_more_payload_than_the_largest_mtu_and_some_have_none() {
 
 #[test]
 fn a_frame_that_ends_in_its_ports_or_has_none_has_ports_zero() {
-    let ports = |frame: Bytes| FiveTuple::of(&Packet::Raw(frame)).map(|flow| (flow.sport, flow.dport));
+    let ports = |frame: Bytes| Packet::Raw(frame).five_tuple().map(|flow| (flow.sport, flow.dport));
     assert_eq!(ports(changed(|_| ())), Some((0xC000, UDP_PORT_ROCE)));
     assert_eq!(ports(changed(|frame| frame.truncate(L4_AT + 4))), Some((0xC000, UDP_PORT_ROCE)));
     assert_eq!(ports(changed(|frame| frame.truncate(L4_AT + 3))), Some((0, 0)));

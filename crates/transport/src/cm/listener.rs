@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The listening side: a table of connections that others open, and the rules of what they may ask.
 //! Promise: a repeated request gets the same answer and changes nothing; only the address that opened a connection may
-//! touch it; memory is fixed by the number of entries. Source: `rtl/ctrl/cm_listener.sv`, rule for rule.
+//! touch it; memory is fixed by the number of entries; an entry whose peer is gone gives
+//! way to others. Source: `rtl/ctrl/cm_listener.sv`, rule for rule.
 
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr};
+
+/// Where the connection manager of a peer takes messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CmAddress {
+    /// UDP source address.
+    pub ip: Ipv4Addr,
+    /// As the peer's message names it.
+    pub port: u16,
+}
 
 /// Why the owner does not give a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,24 +28,40 @@ pub enum Refusal {
 
 /// The owner of the queue pairs that a [`CmListener`] answers for.
 pub trait CmHost {
-    /// Gives a queue pair to `from`, whose side is `peer`, and tells our side of it. An older one of the same peer
+    /// Gives a queue pair to the manager at `from`, whose side is `peer`, and tells our side of it. An older one of the same peer
     /// (`entry`) is closed first by [`Self::close`].
     ///
     /// # Errors
     /// [`Refusal`].
-    fn open(&mut self, entry: usize, from: Ipv4Addr, peer: &CmInfo) -> Result<CmInfo, Refusal>;
+    fn open(&mut self, entry: usize, from: CmAddress, peer: &CmInfo) -> Result<CmInfo, Refusal>;
 
-    /// Connects it to its peer.
+    /// Connects it to its peer, whose data come from and go to the address in `peer`, its messages those of `from`.
     ///
     /// # Errors
     /// [`Refusal`]: the queue pair is then closed.
-    fn connect(&mut self, entry: usize, peer: &CmInfo) -> Result<(), Refusal>;
+    fn connect(&mut self, entry: usize, from: CmAddress, peer: &CmInfo) -> Result<(), Refusal>;
 
     /// It may send.
     fn ready(&mut self, entry: usize);
 
     /// It is free again, or (`failed`) its peer has failed.
     fn close(&mut self, entry: usize, failed: bool);
+
+    /// Whether a queue pair may be given to the manager at `from`; what others hold is not touched for its sake if not.
+    fn serves(&self, _entry: usize, _from: Ipv4Addr) -> bool {
+        true
+    }
+
+    /// Whether nothing has been heard of the peer for so long that another queue pair of its address may take its place.
+    fn is_quiet(&self, entry: usize) -> bool;
+
+    /// The manager that holds it has asked for something: a sign of life.
+    fn heard(&mut self, _entry: usize) {}
+
+    /// Whether nothing has been heard of the peer for so long that another address may have its queue pair.
+    fn is_abandoned(&self, _entry: usize) -> bool {
+        false
+    }
 
     /// Whether it has failed since it was opened.
     fn is_dead(&self, entry: usize) -> bool;
@@ -68,7 +94,11 @@ enum Phase {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     phase: Phase,
+    /// Only it may touch the entry.
+    owner: CmAddress,
     peer: CmInfo,
+    /// Counts all that were opened: the smaller, the longer ago.
+    opened: u64,
     own: CmInfo,
 }
 
@@ -76,13 +106,27 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct CmListener {
     entries: Vec<Entry>,
+    opened: u64,
     counters: CmListenerCounters,
+}
+
+impl Default for CmAddress {
+    /// No address.
+    fn default() -> Self {
+        CmAddress { ip: Ipv4Addr::UNSPECIFIED, port: 0 }
+    }
+}
+
+/// The sender as the message names it; its data go where the message comes from if it names no address.
+fn named_peer(from: Ipv4Addr, message: &CmMessage) -> CmInfo {
+    let ip = if message.sender.ip.is_unspecified() { from } else { message.sender.ip };
+    CmInfo { ip, ..message.sender }
 }
 
 impl CmListener {
     /// All closed.
     pub fn new(entries: usize) -> Self {
-        CmListener { entries: vec![Entry::default(); entries], counters: CmListenerCounters::default() }
+        CmListener { entries: vec![Entry::default(); entries], opened: 0, counters: CmListenerCounters::default() }
     }
 
     /// Takes a message that came from address `from`. The answer goes to its [`CmMessage::reply_port`].
@@ -101,7 +145,9 @@ impl CmListener {
         };
         self.counters.requests += 1;
         self.counters.refused += u64::from(answer != CmAnswer::Ack);
-        Some(message.answered(answer, own.filter(|_| answer == CmAnswer::Ack)))
+        let told = own.filter(|_| matches!(answer, CmAnswer::Ack | CmAnswer::NoQp));
+        // NO_QP names a queue pair and the address that holds it; it is not what the asker may send to.
+        Some(CmMessage { info_valid: answer == CmAnswer::Ack, ..message.answered(answer, told) })
     }
 
     /// Our side and the peer's of an entry that may send.
@@ -110,9 +156,10 @@ impl CmListener {
     }
 
     /// The owner has opened this connection itself: from now on its peer may ask here whether it lives, and close it.
-    pub fn adopt(&mut self, entry: usize, own: CmInfo, peer: CmInfo) {
+    pub fn adopt(&mut self, entry: usize, own: CmInfo, peer: CmInfo, owner: CmAddress) {
         if let Some(entry) = self.entries.get_mut(entry) {
-            *entry = Entry { phase: Phase::Rts, peer, own };
+            self.opened += 1;
+            *entry = Entry { phase: Phase::Rts, owner, peer, opened: self.opened, own };
         }
     }
 
@@ -134,45 +181,79 @@ impl CmListener {
         message: &CmMessage,
         host: &mut impl CmHost,
     ) -> Option<(CmAnswer, Option<CmInfo>)> {
-        let peer = CmInfo { ip: from, ..message.sender };
-        let same = |e: &Entry| e.phase != Phase::Closed && e.peer.ip == from && e.peer.qpn == peer.qpn;
+        let peer = named_peer(from, message);
+        let owner = CmAddress { ip: from, port: message.port };
+        let same = |e: &Entry| e.phase != Phase::Closed && e.owner.ip == from && e.peer.qpn == peer.qpn;
         let hit = self.entries.iter().position(same);
         if let Some(at) = hit {
             let entry = self.entries[at];
             if entry.peer == peer && !host.is_dead(at) {
                 return Some((CmAnswer::Ack, Some(entry.own)));
             }
-            host.close(at, false);
-            self.entries[at].phase = Phase::Closed;
+            self.end(at, host);
         }
-        // The sender's own entry goes before a free one.
-        let free = |(at, e): (usize, &Entry)| (e.phase == Phase::Closed).then_some(at);
-        let candidates = hit.into_iter().chain(self.entries.iter().enumerate().filter_map(free)).collect::<Vec<_>>();
-        for at in candidates {
-            let own = match host.open(at, from, &peer) {
+        // The sender's own entry goes before another one.
+        for at in hit.into_iter().chain(self.available(hit, from, host)) {
+            if self.entries[at].phase != Phase::Closed {
+                self.end(at, host);
+            }
+            let own = match host.open(at, owner, &peer) {
                 Ok(own) => own,
                 Err(Refusal::NoQp) => continue,
                 Err(Refusal::NotYet) => return None,
                 Err(Refusal::Failed) => return Some((CmAnswer::Error, None)),
             };
-            self.entries[at] = Entry { phase: Phase::Init, peer, own };
+            self.opened += 1;
+            self.entries[at] = Entry { phase: Phase::Init, owner, peer, opened: self.opened, own };
             if message.info_valid {
-                return self.connect(at, peer, host);
+                let answer = self.connect(at, peer, host);
+                self.ready(at, host);
+                return answer;
             }
             return Some((CmAnswer::Ack, Some(own)));
         }
-        Some((CmAnswer::NoQp, None))
+        let held = self.entries.iter().find(|e| e.phase != Phase::Closed);
+        Some((CmAnswer::NoQp, held.map(|e| CmInfo { qpn: e.own.qpn, ip: e.owner.ip, ..CmInfo::default() })))
+    }
+
+    /// Entries that OPEN_QP of `from` may take, the best first: closed ones, those that have failed, half-open ones, those
+    /// whose peer has been silent for long, and its own address's that are quiet, of these what was opened longest ago.
+    fn available(&self, hit: Option<usize>, from: Ipv4Addr, host: &impl CmHost) -> Vec<usize> {
+        let rank = |at: usize, entry: &Entry| match entry.phase {
+            Phase::Closed => Some((0, 0)),
+            _ if host.is_dead(at) => Some((1, 0)),
+            Phase::Init | Phase::Rtr => Some((2, entry.opened)),
+            Phase::Rts if host.is_abandoned(at) => Some((3, entry.opened)),
+            Phase::Rts if entry.owner.ip == from && host.is_quiet(at) => Some((4, entry.opened)),
+            Phase::Rts => None,
+        };
+        let free = |(at, entry)| Some((rank(at, entry)?, at)).filter(|_| Some(at) != hit && host.serves(at, from));
+        let mut free: Vec<_> = self.entries.iter().enumerate().filter_map(free).collect();
+        free.sort_unstable();
+        free.into_iter().map(|(_, at)| at).collect()
+    }
+
+    fn end(&mut self, at: usize, host: &mut impl CmHost) {
+        host.close(at, false);
+        self.entries[at].phase = Phase::Closed;
     }
 
     fn connect(&mut self, at: usize, peer: CmInfo, host: &mut impl CmHost) -> Option<(CmAnswer, Option<CmInfo>)> {
-        if host.connect(at, &peer).is_err() {
-            host.close(at, false);
-            self.entries[at].phase = Phase::Closed;
+        if host.connect(at, self.entries[at].owner, &peer).is_err() {
+            self.end(at, host);
             return Some((CmAnswer::Error, None));
         }
         let entry = &mut self.entries[at];
         (entry.phase, entry.peer) = (Phase::Rtr, peer);
         Some((CmAnswer::Ack, Some(entry.own)))
+    }
+
+    /// A queue pair that is connected may send.
+    fn ready(&mut self, at: usize, host: &mut impl CmHost) {
+        if self.entries[at].phase == Phase::Rtr {
+            self.entries[at].phase = Phase::Rts;
+            host.ready(at);
+        }
     }
 
     /// A request to a queue pair that it names.
@@ -190,9 +271,12 @@ impl CmListener {
             return Some((CmAnswer::NoQp, None));
         };
         let entry = self.entries[at];
-        let owner = entry.peer.ip == from && entry.phase != Phase::Closed;
+        let owner = entry.owner.ip == from && entry.phase != Phase::Closed;
+        if owner {
+            host.heard(at);
+        }
         let alive = owner && !host.is_dead(at);
-        let peer = CmInfo { ip: from, ..message.sender };
+        let peer = named_peer(from, message);
         let (ack, own) = (CmAnswer::Ack, Some(entry.own));
         let answer = match message.request {
             CmRequest::None if owner && message.transmit.is_some() => Some((ack, own)),
@@ -202,10 +286,7 @@ impl CmListener {
                 _ => Some(self.connect(at, peer, host)?),
             },
             CmRequest::ModifyQpRts if alive && entry.phase != Phase::Init => {
-                if entry.phase == Phase::Rtr {
-                    self.entries[at].phase = Phase::Rts;
-                    host.ready(at);
-                }
+                self.ready(at, host);
                 Some((ack, own))
             }
             CmRequest::CloseQp | CmRequest::Error if owner => {
@@ -214,7 +295,7 @@ impl CmListener {
                 Some((ack, own))
             }
             CmRequest::CloseQp | CmRequest::Error
-                if entry.phase == Phase::Closed && entry.peer.ip == from && entry.peer.qpn == peer.qpn =>
+                if entry.phase == Phase::Closed && entry.owner.ip == from && entry.peer.qpn == peer.qpn =>
             {
                 Some((ack, own))
             }
@@ -227,7 +308,9 @@ impl CmListener {
             // Only an open queue pair can send; stopping is always right.
             Some(transmit) if answer.0 == ack => {
                 let may = !transmit.start || self.entries[at].phase == Phase::Rts;
-                Some(if may && host.transmit(at, transmit) { answer } else { (CmAnswer::Nak, None) })
+                let asks_for_none = transmit.start && transmit.count == 0;
+                let done = may && (asks_for_none || host.transmit(at, transmit));
+                Some(if done { answer } else { (CmAnswer::Nak, None) })
             }
             _ => Some(answer),
         }

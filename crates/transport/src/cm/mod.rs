@@ -5,21 +5,22 @@
 //!
 //! ```text
 //! opener                                     listener
-//!   | OPEN_QP (who I am)          ----------->  takes a queue pair
+//!   | OPEN_QP (who I am)          ----------->  takes a queue pair: RESET -> RTS, it sends
 //!   | ACK (its number, PSN, key)  <-----------
-//!   | SEND_QP_INFO                ----------->  RESET -> RTR
-//!   | MODIFY_QP_RTS               ----------->  RTS: it may send
-//!   | transmit request, if wanted ----------->  its source of messages begins
-//!   | MODIFY_QP_RTS again, when it was silent: ACK = alive, refused = begun again, nothing = dead
+//!   | MODIFY_QP_RTS, when it was silent: ACK = alive, refused = begun again, nothing = dead
 //!   | CLOSE_QP                    ----------->  RESET
 //! ```
+//!
+//! FEROCE's own programs do not agree to MODIFY_QP_RTS: the gateware answers ERROR, the host software nothing. So silence
+//! and ERROR mean something only of a peer that has agreed before, and nothing at all while data come.
+//! A listener also opens step by step: OPEN_QP without the sender's information, SEND_QP_INFO, MODIFY_QP_RTS.
 
 mod listener;
 mod opener;
 
-use penstock_wire::{CmRequest, Ipv4Addr};
+use penstock_wire::{CmRequest, Ipv4Addr, Qpn};
 
-pub use listener::{CmHost, CmListener, CmListenerCounters, Refusal};
+pub use listener::{CmAddress, CmHost, CmListener, CmListenerCounters, Refusal};
 pub use opener::{CmEvent, CmOpener, CmOpenerConfig, CmState};
 
 /// Why a board did not come up, or is up no longer.
@@ -46,10 +47,12 @@ pub enum CmReason {
         tries: u32,
     },
     /// It has none free, or forgot ours.
-    #[error("answered NO_QP to {step}")]
+    #[error("answered NO_QP to {step}{}", held(self.holder()))]
     NoQp {
         /// What was asked.
         step: CmRequest,
+        /// A queue pair that is taken, and the address that holds it, where the answer says it.
+        holder: Option<(Qpn, Ipv4Addr)>,
     },
     /// It did not want to.
     #[error("answered NAK to {step}")]
@@ -71,6 +74,20 @@ pub enum CmReason {
     },
 }
 
+impl CmReason {
+    /// Who holds a queue pair where none is free.
+    pub fn holder(&self) -> Option<(Qpn, Ipv4Addr)> {
+        match self {
+            CmReason::NoQp { holder, .. } => *holder,
+            _ => None,
+        }
+    }
+}
+
+fn held(holder: Option<(Qpn, Ipv4Addr)>) -> String {
+    holder.map_or_else(String::new, |(qpn, ip)| format!(": {ip} holds its queue pair {:#x}", qpn.value()))
+}
+
 fn last(done: Option<CmRequest>) -> String {
     done.map_or_else(|| "nothing worked before".to_owned(), |step| format!("{step} had worked"))
 }
@@ -81,7 +98,7 @@ fn hint(why: CmReason) -> &'static str {
             "; is it powered, has it this address, does it listen on UDP port 17185?"
         }
         CmReason::Silent { .. } => "; was it reset, or the network cut?",
-        CmReason::NoQp { step: CmRequest::OpenQp } => "; all its queue pairs are taken: close some of them",
+        CmReason::NoQp { step: CmRequest::OpenQp, .. } => "; all its queue pairs are taken: close some of them",
         CmReason::NoQp { .. } => "; it has been reset since",
         CmReason::Nak { .. } => "; the queue pair is another server's, or it has failed",
         CmReason::Error { .. } => "; it finds no way to us (ARP), or its queue pair did not follow",

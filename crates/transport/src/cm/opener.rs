@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The opening side of one connection: asks for each step until it is answered, then watches over it.
-//! Promise: answers that nobody waits for, or that come from another address, change nothing.
-//! Source: `rtl/ctrl/cm_opener.sv`; the order of steps is that of FEROCE's host software.
+//! The opening side of one connection: asks until it is answered, then watches over it.
+//! Promise: answers that nobody waits for, or that come from another address, change nothing; a connection over which
+//! data come is never given up for want of an answer. Source: `rtl/ctrl/cm_opener.sv`; FEROCE's host software.
 
 use super::{CmFailure, CmReason};
-use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr};
+use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, Ipv4Addr, CM_REQUEST_PORT};
 
 /// How patient an opener is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,17 +15,22 @@ pub struct CmOpenerConfig {
     pub retries: u32,
     /// How long an open connection may be silent before it is asked whether it lives, ps; none: never.
     pub keep_alive_ps: Option<u64>,
-    /// What the board's source of messages is to do, once it is open.
-    pub transmit: Option<CmTransmit>,
 }
 
 impl Default for CmOpenerConfig {
-    /// 200 ms, 10 retries, keep-alive after 1 s, no transmit request.
+    /// 200 ms, 10 retries, keep-alive after 1 s.
     fn default() -> Self {
         const MS: u64 = 1_000_000_000;
-        CmOpenerConfig { timeout_ps: 200 * MS, retries: 10, keep_alive_ps: Some(1000 * MS), transmit: None }
+        CmOpenerConfig { timeout_ps: 200 * MS, retries: 10, keep_alive_ps: Some(1000 * MS) }
     }
 }
+
+/// How often a peer is asked whether it lives, until it has agreed once, while its data come.
+const INTRODUCTIONS: u32 = 3;
+
+/// A peer that has never agreed to a keep-alive is given up when so many in a row are not answered, while no data come:
+/// FEROCE's host software answers none, so a few say nothing.
+const UNANSWERED: u32 = 10;
 
 /// Where a connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,10 +48,8 @@ pub enum CmState {
 /// What the owner must do, or may tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CmEvent {
-    /// The board has told its side: connect the queue pair before the next [`CmOpener::poll_transmit`].
-    Peer(CmInfo),
-    /// All steps are done.
-    Open,
+    /// The board has told its side, and sends from now on: connect the queue pair.
+    Open(CmInfo),
     /// It has closed the queue pair.
     Closed,
     /// See [`CmState::Failed`].
@@ -57,12 +60,12 @@ pub enum CmEvent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Question {
     step: CmRequest,
+    begun: u64,
     /// When to ask again, or to give up.
     deadline: u64,
     asked: u32,
+    retries: u32,
     to_send: bool,
-    /// Asked of an open connection, to see whether it lives.
-    probe: bool,
 }
 
 /// The opening side of one connection.
@@ -70,35 +73,65 @@ struct Question {
 pub struct CmOpener {
     config: CmOpenerConfig,
     ip: Ipv4Addr,
+    port: u16,
     own: CmInfo,
     peer: CmInfo,
     state: CmState,
     done: Option<CmRequest>,
     question: Option<Question>,
     heard: u64,
+    /// When an open connection is asked whether it lives though its data come, and how often still: so that it is known
+    /// what silence means.
+    introduction: Option<(u64, u32)>,
+    /// The board has answered a keep-alive: one that does not know it neither answers it nor agrees to it.
+    keeps_alive: bool,
+    /// Keep-alives without an answer and without data since.
+    unanswered: u32,
+    /// This side has opened the connection, and can open it again.
+    asked_for: bool,
+    /// Said once when a connection is given up: the board's queue pair is free.
+    farewell: Option<CmMessage>,
 }
 
 impl CmOpener {
     /// A connection to the board at `ip`, closed.
     pub fn new(config: CmOpenerConfig, ip: Ipv4Addr) -> Self {
-        let (own, peer) = (CmInfo::default(), CmInfo::default());
-        CmOpener { config, ip, own, peer, state: CmState::Closed, done: None, question: None, heard: 0 }
+        CmOpener {
+            config,
+            ip,
+            port: CM_REQUEST_PORT,
+            own: CmInfo::default(),
+            peer: CmInfo::default(),
+            state: CmState::Closed,
+            done: None,
+            question: None,
+            heard: 0,
+            introduction: None,
+            keeps_alive: false,
+            unanswered: 0,
+            asked_for: false,
+            farewell: None,
+        }
     }
 
     /// Begins, with our side of it: a queue pair that nobody has used.
     pub fn open(&mut self, now: u64, own: CmInfo) {
-        (self.own, self.peer, self.done) = (own, CmInfo::default(), None);
+        (self.own, self.peer, self.done, self.port) = (own, CmInfo::default(), None, CM_REQUEST_PORT);
+        self.asked_for = true;
         self.ask(now, CmRequest::OpenQp);
     }
 
-    /// Another has opened this connection towards us: from now on this side watches over it.
-    pub fn adopt(&mut self, now: u64, own: CmInfo, peer: CmInfo) {
-        (self.own, self.peer, self.done) = (own, peer, Some(CmRequest::ModifyQpRts));
-        (self.state, self.question, self.heard) = (CmState::Open, None, now);
+    /// Another has opened this connection towards us, and takes requests at `port` (0: where all do): from now on this
+    /// side watches over it.
+    pub fn adopt(&mut self, now: u64, own: CmInfo, peer: CmInfo, port: u16) {
+        self.port = if port == 0 { CM_REQUEST_PORT } else { port };
+        (self.own, self.peer, self.asked_for) = (own, peer, false);
+        self.opened(now);
     }
 
     /// Tells the board that its queue pair is free. Nothing happens before it was told of ours.
     pub fn close(&mut self, now: u64) {
+        self.farewell = None;
         if self.done.is_some() {
             self.ask(now, CmRequest::CloseQp);
         } else {
@@ -114,6 +147,7 @@ impl CmOpener {
     /// The board was heard of: its data came in. An open connection is not asked then.
     pub fn heard(&mut self, now: u64) {
         self.heard = self.heard.max(now);
+        self.unanswered = 0;
     }
 
     /// Takes a message that came from `from` at `now`, picoseconds of any clock that does not run backwards.
@@ -124,18 +158,17 @@ impl CmOpener {
         if from != self.ip || message.request != question.step || message.other.qpn != self.own.qpn {
             return None;
         }
-        self.heard(now);
         let step = question.step;
         let why = match answer {
-            CmAnswer::Ack => return self.agreed(now, question, message),
-            CmAnswer::NoQp => CmReason::NoQp { step },
+            CmAnswer::Ack => return self.agreed(now, step, message),
+            CmAnswer::NoQp => {
+                let holder = (!message.sender.ip.is_unspecified()).then_some((message.sender.qpn, message.sender.ip));
+                CmReason::NoQp { step, holder }
+            }
             CmAnswer::Nak => CmReason::Nak { step },
             CmAnswer::Error | CmAnswer::Reserved(_) => CmReason::Error { step },
         };
-        if step == CmRequest::CloseQp {
-            return Some(self.closed());
-        }
-        Some(self.fail(why))
+        self.refused(now, question, why)
     }
 
     /// The time of [`Self::next_timeout`] has come. May be called too early or too often.
@@ -144,46 +177,37 @@ impl CmOpener {
             return None;
         }
         let Some(question) = &mut self.question else {
-            self.ask(now, CmRequest::ModifyQpRts);
-            if let Some(question) = &mut self.question {
-                question.probe = true;
-            }
-            self.state = CmState::Open;
+            self.probe(now);
             return None;
         };
-        if question.asked <= self.config.retries {
+        if question.asked <= question.retries {
             (question.to_send, question.deadline) = (true, now + self.config.timeout_ps);
             return None;
         }
-        let (step, tries) = (question.step, question.asked);
-        if step == CmRequest::CloseQp {
-            return Some(self.closed());
-        }
-        Some(self.fail(CmReason::Silent { step, tries }))
+        let question = *question;
+        self.refused(now, question, CmReason::Silent { step: question.step, tries: question.asked })
     }
 
     /// When [`Self::handle_timeout`] is wanted. May change after every call.
     pub fn next_timeout(&self) -> Option<u64> {
         match &self.question {
             Some(question) => Some(question.deadline),
-            None if self.state == CmState::Open => self.config.keep_alive_ps.map(|wait| self.heard + wait),
+            None if self.state == CmState::Open => {
+                self.config.keep_alive_ps.map(|wait| self.introduction.map_or(self.heard + wait, |(at, _)| at))
+            }
             None => None,
         }
     }
 
-    /// The next message to the board's port [`CM_REQUEST_PORT`](penstock_wire::CM_REQUEST_PORT).
+    /// The next message to the board, to [`Self::port`].
     pub fn poll_transmit(&mut self) -> Option<CmMessage> {
+        if let Some(farewell) = self.farewell.take() {
+            return Some(farewell);
+        }
         let question = self.question.as_mut().filter(|question| question.to_send)?;
         question.to_send = false;
         question.asked += 1;
-        let mut message = CmMessage::request(question.step, self.own, self.peer);
-        match question.step {
-            // A queue pair is taken first and told of its peer by SEND_QP_INFO.
-            CmRequest::OpenQp => message.info_valid = false,
-            CmRequest::None => message.transmit = self.config.transmit,
-            _ => {}
-        }
-        Some(message)
+        Some(CmMessage::request(question.step, self.own, self.peer))
     }
 
     /// Where it stands.
@@ -201,51 +225,94 @@ impl CmOpener {
         self.ip
     }
 
+    /// UDP port of the board's connection manager.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// When the other side was heard of last: opened, answered, or its data came.
+    pub fn heard_at(&self) -> u64 {
+        self.heard
+    }
+
     /// What the board has told of itself; meaningful once it has.
     pub fn peer(&self) -> CmInfo {
         self.peer
     }
 
     fn ask(&mut self, now: u64, step: CmRequest) {
-        let deadline = now + self.config.timeout_ps;
         self.state = CmState::Asking(step);
-        self.question = Some(Question { step, deadline, asked: 0, to_send: true, probe: false });
+        self.question = Some(self.question(now, step, self.config.retries));
     }
 
-    fn agreed(&mut self, now: u64, question: Question, message: &CmMessage) -> Option<CmEvent> {
-        let step = question.step;
-        self.question = None;
-        if question.probe {
-            self.state = CmState::Open;
-            return None;
-        }
-        if step == CmRequest::OpenQp {
-            if !message.info_valid || message.sender.qpn.value() == 0 {
-                return Some(self.fail(CmReason::NoInfo { step }));
-            }
-            // The address is the one it was asked at.
-            self.peer = CmInfo { ip: self.ip, ..message.sender };
-        }
-        self.done = Some(step);
+    fn question(&self, now: u64, step: CmRequest, retries: u32) -> Question {
+        let deadline = now + self.config.timeout_ps;
+        Question { step, begun: now, deadline, asked: 0, retries, to_send: true }
+    }
+
+    /// Asks whether the connection lives. A peer that has never agreed to the question is asked once at a time: FEROCE's
+    /// host software takes it for a wrong answer to its CLOSE_QP, and gives up after the second.
+    fn probe(&mut self, now: u64) {
+        let retries = if self.keeps_alive { self.config.retries } else { 0 };
+        let wait = self.config.keep_alive_ps.unwrap_or(u64::MAX);
+        let next = |(_, left): (u64, u32)| (left > 1).then(|| (now.saturating_add(wait), left - 1));
+        self.introduction = self.introduction.and_then(next);
+        self.question = Some(self.question(now, CmRequest::ModifyQpRts, retries));
+    }
+
+    fn agreed(&mut self, now: u64, step: CmRequest, message: &CmMessage) -> Option<CmEvent> {
         match step {
             CmRequest::OpenQp => {
-                self.ask(now, CmRequest::SendQpInfo);
-                Some(CmEvent::Peer(self.peer))
-            }
-            CmRequest::SendQpInfo => {
-                self.ask(now, CmRequest::ModifyQpRts);
-                None
-            }
-            CmRequest::ModifyQpRts if self.config.transmit.is_some() => {
-                self.ask(now, CmRequest::None);
-                None
+                if !message.info_valid || message.sender.qpn.value() == 0 {
+                    return Some(self.fail(CmReason::NoInfo { step }));
+                }
+                let ip = if message.sender.ip.is_unspecified() { self.ip } else { message.sender.ip };
+                self.peer = CmInfo { ip, ..message.sender };
+                self.opened(now);
+                Some(CmEvent::Open(self.peer))
             }
             CmRequest::CloseQp => Some(self.closed()),
             _ => {
-                self.state = CmState::Open;
-                Some(CmEvent::Open)
+                (self.question, self.keeps_alive, self.introduction) = (None, true, None);
+                self.heard(now);
+                None
             }
         }
+    }
+
+    /// No, or no answer.
+    fn refused(&mut self, now: u64, question: Question, why: CmReason) -> Option<CmEvent> {
+        match question.step {
+            CmRequest::CloseQp => Some(self.closed()),
+            CmRequest::ModifyQpRts if self.is_no_sign(question, why) => {
+                let unanswered = match why {
+                    CmReason::Silent { .. } if self.heard <= question.begun => self.unanswered + 1,
+                    _ => 0,
+                };
+                self.question = None;
+                self.heard(now);
+                self.unanswered = unanswered;
+                None
+            }
+            _ => Some(self.fail(why)),
+        }
+    }
+
+    /// Whether a keep-alive that failed says nothing: data have come since, or the board does not know keep-alives.
+    fn is_no_sign(&self, question: Question, why: CmReason) -> bool {
+        let is_patient = !self.asked_for || self.unanswered + 1 < UNANSWERED;
+        let foreign = match why {
+            CmReason::Silent { .. } => !self.keeps_alive && is_patient,
+            CmReason::Error { .. } => !self.keeps_alive,
+            _ => false,
+        };
+        self.heard > question.begun || foreign
+    }
+
+    fn opened(&mut self, now: u64) {
+        (self.state, self.question, self.heard) = (CmState::Open, None, now);
+        (self.done, self.keeps_alive, self.unanswered) = (Some(CmRequest::OpenQp), false, 0);
+        self.introduction = Some((now + self.config.timeout_ps, INTRODUCTIONS));
     }
 
     fn closed(&mut self) -> CmEvent {
@@ -255,6 +322,9 @@ impl CmOpener {
 
     fn fail(&mut self, why: CmReason) -> CmEvent {
         let failure = CmFailure { ip: self.ip, done: self.done, why };
+        if self.done.is_some() {
+            self.farewell = Some(CmMessage::request(CmRequest::CloseQp, self.own, self.peer));
+        }
         (self.state, self.question) = (CmState::Failed(failure), None);
         CmEvent::Failed(failure)
     }

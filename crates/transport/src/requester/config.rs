@@ -4,6 +4,8 @@
 //! Source: IBTA vol. 1, clauses 9.7.6.1.3 (ACK timer) and 11.2.5 (queue pair attributes).
 
 use crate::{Endpoint, Mtu};
+use penstock_units::Time;
+use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Ecn, Psn, DEFAULT_PKEY};
 
 /// How often the peer and the network may fail before the queue pair gives up.
@@ -20,14 +22,14 @@ pub struct RetryLimits {
 impl RetryLimits {
     /// The code of `rnr_retry` that means "without end".
     pub const ENDLESS: u8 = 7;
-    const UNIT_PS: u64 = 4_096_000;
+    const UNIT: Time = Time::from_ns(4_096);
 
-    /// The ACK timer in picoseconds; `None`: it never expires.
-    pub const fn ack_timeout_ps(&self) -> Option<u64> {
+    /// The ACK timer; `None`: it never expires.
+    pub const fn ack_timeout(&self) -> Option<Time> {
         match self.ack_timeout {
             0 => None,
-            code if code < 31 => Some(Self::UNIT_PS << code),
-            _ => Some(Self::UNIT_PS << 31),
+            code if code < 31 => Some(Time(Self::UNIT.0 << code)),
+            _ => Some(Time(Self::UNIT.0 << 31)),
         }
     }
 }
@@ -55,7 +57,7 @@ pub struct RequestMarking {
 impl Default for RequestMarking {
     /// DSCP 26 and ECT(0), as the responder's replies expect it.
     fn default() -> Self {
-        RequestMarking { dscp: 26, ecn: Ecn::Ect0, ttl: 64, udp_sport: 0xC000 }
+        RequestMarking { dscp: 26, ecn: Ecn::Ect0, ttl: 64, udp_sport: FIRST_UDP_SPORT }
     }
 }
 

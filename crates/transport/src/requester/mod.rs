@@ -11,6 +11,7 @@ mod queue;
 mod work;
 
 use crate::config::pkeys_match;
+use penstock_units::Time;
 use penstock_wire::{Credits, NakCode, Opcode, Psn, RocePacket, Syndrome};
 use std::collections::VecDeque;
 
@@ -44,9 +45,9 @@ pub enum Response {
 enum Timer {
     Off,
     /// A packet that asked for an ACK has none.
-    Ack(u64),
+    Ack(Time),
     /// The peer has no receive; nothing is sent.
-    Rnr(u64),
+    Rnr(Time),
 }
 
 /// The peer's receives as its acknowledgements count them (IBTA 9.7.7.2).
@@ -63,7 +64,7 @@ enum Limit {
 /// Call [`handle_packet`](Self::handle_packet) for every packet, [`handle_timeout`](Self::handle_timeout) when
 /// [`next_timeout`](Self::next_timeout) has come, [`post_send`](Self::post_send) for messages; then take out packets
 /// ([`poll_transmit`](Self::poll_transmit)), as fast as the pacer allows, and completions
-/// ([`poll_completion`](Self::poll_completion)). Times are picoseconds of any clock that does not run backwards.
+/// ([`poll_completion`](Self::poll_completion)). Times are those of any clock that does not run backwards.
 ///
 /// Packets are numbered from 0 without end here; four numbers divide them, and the PSN is the number plus the first
 /// PSN, modulo 2^24:
@@ -96,7 +97,6 @@ const MAX_WINDOW: u32 = 1 << 22;
 /// Longest message (IBTA 9.3.3).
 const MAX_MESSAGE: u32 = 1 << 31;
 const MAX_RETRIES: u8 = 7;
-const PS_PER_US: u64 = 1_000_000;
 
 impl Requester {
     /// A queue pair ready to send.
@@ -136,10 +136,10 @@ impl Requester {
         Ok(())
     }
 
-    /// Takes one packet at `now`, in picoseconds. Packets that are not the peer's answer to this queue pair are
+    /// Takes one packet at `now`. Packets that are not the peer's answer to this queue pair are
     /// counted and dropped.
     #[inline]
-    pub fn handle_packet(&mut self, now: u64, packet: &RocePacket) -> Response {
+    pub fn handle_packet(&mut self, now: Time, packet: &RocePacket) -> Response {
         if !self.admit(packet) {
             return Response::Dropped;
         }
@@ -155,7 +155,7 @@ impl Requester {
     }
 
     /// The time of [`next_timeout`](Self::next_timeout) has come. May be called too early or too often.
-    pub fn handle_timeout(&mut self, now: u64) {
+    pub fn handle_timeout(&mut self, now: Time) {
         match self.timer {
             Timer::Ack(deadline) if now >= deadline => {
                 self.counters.local_ack_timeout_err += 1;
@@ -168,7 +168,7 @@ impl Requester {
 
     /// When `handle_timeout` is wanted. May change after every call.
     #[inline]
-    pub fn next_timeout(&self) -> Option<u64> {
+    pub fn next_timeout(&self) -> Option<Time> {
         match self.timer {
             Timer::Off => None,
             Timer::Ack(deadline) | Timer::Rnr(deadline) => Some(deadline),
@@ -185,7 +185,7 @@ impl Requester {
     }
 
     /// The next packet to send, its payload read from `source`.
-    pub fn poll_transmit(&mut self, now: u64, source: &mut (impl PayloadSource + ?Sized)) -> Option<RocePacket> {
+    pub fn poll_transmit(&mut self, now: Time, source: &mut (impl PayloadSource + ?Sized)) -> Option<RocePacket> {
         if !self.can_transmit() {
             return None;
         }
@@ -335,7 +335,7 @@ impl Requester {
         false
     }
 
-    fn acknowledgement(&mut self, now: u64, psn: Psn, syndrome: Syndrome, msn: u32) -> Response {
+    fn acknowledgement(&mut self, now: Time, psn: Psn, syndrome: Syndrome, msn: u32) -> Response {
         let known = match syndrome {
             Syndrome::Ack(_) | Syndrome::RnrNak(_) => true,
             Syndrome::Nak(code) => !matches!(code, NakCode::InvalidRdRequest | NakCode::Reserved(_)),
@@ -362,7 +362,7 @@ impl Requester {
                 self.acknowledge(now, number + 1);
             }
             // A NAK names the first packet that did not arrive, which acknowledges all before it.
-            Syndrome::RnrNak(timer) => self.receiver_not_ready(now, number, u64::from(timer.microseconds())),
+            Syndrome::RnrNak(timer) => self.receiver_not_ready(now, number, Time::from_us(timer.microseconds().into())),
             Syndrome::Nak(NakCode::PsnSequenceError) => self.gap(now, number),
             Syndrome::Nak(code) => {
                 self.acknowledge(now, number);
@@ -393,7 +393,7 @@ impl Requester {
     }
 
     /// Everything before `upto` has arrived. It may lie beyond a rewound `nxt`.
-    fn acknowledge(&mut self, now: u64, upto: u64) {
+    fn acknowledge(&mut self, now: Time, upto: u64) {
         if upto == self.una {
             return;
         }
@@ -410,7 +410,7 @@ impl Requester {
     }
 
     #[cold]
-    fn gap(&mut self, now: u64, number: u64) {
+    fn gap(&mut self, now: Time, number: u64) {
         // Already back at this packet and nothing sent since: a copy, or the NAK of a packet behind it.
         let repeated = self.nxt == number;
         self.acknowledge(now, number);
@@ -423,7 +423,7 @@ impl Requester {
     }
 
     #[cold]
-    fn receiver_not_ready(&mut self, now: u64, number: u64, wait_us: u64) {
+    fn receiver_not_ready(&mut self, now: Time, number: u64, wait: Time) {
         let repeated = self.nxt == number && matches!(self.timer, Timer::Rnr(_));
         self.acknowledge(now, number);
         if repeated {
@@ -441,7 +441,7 @@ impl Requester {
         // The peer answers: a receiver that is slow for long must not use up the retries, a loss now and then.
         self.retry_left = limits.retry_cnt;
         self.rewind();
-        self.timer = Timer::Rnr(now + wait_us * PS_PER_US);
+        self.timer = Timer::Rnr(now + wait);
     }
 
     fn retry(&mut self) {
@@ -464,8 +464,8 @@ impl Requester {
 
     /// The timer measures from the last progress, while a packet that asked for an ACK has none.
     #[inline]
-    fn start_timer(&mut self, now: u64) {
-        self.timer = match self.config.limits.ack_timeout_ps() {
+    fn start_timer(&mut self, now: Time) {
+        self.timer = match self.config.limits.ack_timeout() {
             Some(timeout) if self.req_end != self.una => Timer::Ack(now + timeout),
             _ => Timer::Off,
         };

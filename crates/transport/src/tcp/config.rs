@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one direction of a TCP connection is set to.
 
+use penstock_units::Time;
 use penstock_wire::{Ecn, MacAddr, Payload, SackBlocks, TcpFlags, TcpPacket};
 use std::net::Ipv4Addr;
-
-/// Picoseconds of a millisecond.
-const MS: u64 = 1_000_000_000;
 
 /// One end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,10 +50,10 @@ pub struct TcpConfig {
     pub initial_ssthresh: u64,
     /// Bytes that the receiver buffers, and so the largest window.
     pub receive_buffer: u64,
-    /// Smallest retransmission timeout, ps. RFC 6298 says 1 s, Linux uses 200 ms.
-    pub min_rto_ps: u64,
-    /// An ACK is held back for a second segment at most so long, ps; 0: every segment is acknowledged.
-    pub delayed_ack_ps: u64,
+    /// Smallest retransmission timeout. RFC 6298 says 1 s, Linux uses 200 ms.
+    pub min_rto: Time,
+    /// An ACK is held back for a second segment at most so long; 0: every segment is acknowledged.
+    pub delayed_ack: Time,
     /// Window scale of RFC 7323.
     pub window_shift: u8,
     /// Differentiated services code point of data and ACKs.
@@ -75,8 +73,8 @@ impl TcpConfig {
             initial_window: 10,
             initial_ssthresh: u64::MAX,
             receive_buffer: 4 << 20,
-            min_rto_ps: 200 * MS,
-            delayed_ack_ps: 40 * MS,
+            min_rto: Time::from_ms(200),
+            delayed_ack: Time::from_ms(40),
             window_shift: 8,
             dscp: 0,
         }

@@ -3,6 +3,7 @@
 //! Promise: integers only, no byte of growth lost to rounding.
 //! Source: RFC 5681 section 3.1 (slow start, congestion avoidance), RFC 3465 (counting acknowledged bytes).
 
+use super::acked::Acked;
 use super::bic::Bic;
 use super::cubic::Cubic;
 use super::{TcpConfig, TcpVariant};
@@ -24,14 +25,6 @@ pub(crate) struct CongestionWindow {
     avoidance: Avoidance,
     /// Growth below one byte, in units of 1/cwnd bytes.
     remainder: u128,
-}
-
-/// New data was acknowledged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Acked {
-    pub(crate) now: u64,
-    pub(crate) bytes: u64,
-    pub(crate) srtt: u64,
 }
 
 impl CongestionWindow {

@@ -3,10 +3,11 @@
 //! Promise: integers only; W_cubic within one part in 10^6 of the formula.
 //! Source: RFC 9438 sections 4.1 to 4.7 (C = 0.4, beta = 0.7).
 
-use super::congestion::Acked;
+use super::acked::Acked;
+use penstock_units::Time;
 
-/// Picoseconds of a microsecond: the cubic is computed in microseconds.
-const US: u64 = 1_000_000;
+/// The cubic is computed in microseconds.
+const US: Time = Time::from_us(1);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cubic {
@@ -18,7 +19,7 @@ pub(super) struct Cubic {
 /// Since the last loss.
 #[derive(Clone, Debug)]
 struct Epoch {
-    start: u64,
+    start: Time,
     /// Microseconds until W_max is reached again.
     k_us: u64,
     /// What New Reno's window would be (W_est), and its growth below one byte.
@@ -100,7 +101,7 @@ mod tests {
         let mss = 1000;
         let mut cubic = Cubic::default();
         assert_eq!(cubic.reduced(100 * mss), 70 * mss);
-        cubic.increment(70 * mss, mss, Acked { now: 0, bytes: mss, srtt: 0 });
+        cubic.increment(70 * mss, mss, Acked { now: Time::ZERO, bytes: mss, srtt: Time::ZERO });
         let k = cubic.epoch.as_ref().unwrap().k_us;
         assert_eq!(k, 4_217_163); // cbrt(30 / 0.4) s
         assert_eq!(w_cubic(100 * mss, mss, 0, k), 70 * mss + 1); // of 70,000.0004

@@ -5,6 +5,7 @@
 //! Sources: RFC 9293 (TCP), RFC 5681 and 6582 (New Reno), RFC 2018 and 6675 (SACK), RFC 6298 (timer), RFC 3042
 //! (limited transmit), RFC 9438 (CUBIC); Xu, Harfoush and Rhee, INFOCOM 2004 (BIC).
 
+mod acked;
 mod bic;
 mod config;
 mod congestion;

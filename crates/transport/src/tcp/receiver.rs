@@ -4,6 +4,7 @@
 //! Source: RFC 9293 section 3.10, RFC 5681 section 4.2 (delayed and duplicate ACKs), RFC 2018 section 4 (SACK).
 
 use super::{unwrap, TcpConfig};
+use penstock_units::Time;
 use penstock_wire::{SackBlocks, TcpPacket};
 
 /// What a receiver has seen.
@@ -31,7 +32,7 @@ pub struct TcpReceiver {
     /// Full segments that no ACK has answered.
     unanswered: u32,
     ack_now: bool,
-    ack_deadline: Option<u64>,
+    ack_deadline: Option<Time>,
     counters: TcpReceiverCounters,
 }
 
@@ -49,8 +50,8 @@ impl TcpReceiver {
         }
     }
 
-    /// Takes a segment at `now` (ps); returns how many bytes are now in order that were not before.
-    pub fn handle_packet(&mut self, now: u64, packet: &TcpPacket) -> u64 {
+    /// Takes a segment at `now`; returns how many bytes are now in order that were not before.
+    pub fn handle_packet(&mut self, now: Time, packet: &TcpPacket) -> u64 {
         let len = packet.payload.len() as u64;
         if packet.ip_src != self.config.peer.ip || packet.src_port != self.config.peer.port || len == 0 {
             return 0;
@@ -75,7 +76,7 @@ impl TcpReceiver {
     }
 
     /// Data up to `end` is in order, and whatever waited behind it.
-    fn advance(&mut self, now: u64, end: u64) -> u64 {
+    fn advance(&mut self, now: Time, end: u64) -> u64 {
         let before = self.next;
         self.next = end;
         if !self.ahead.is_empty() {
@@ -86,10 +87,10 @@ impl TcpReceiver {
             }
         }
         self.unanswered += 1;
-        if self.unanswered >= 2 || self.config.delayed_ack_ps == 0 {
+        if self.unanswered >= 2 || self.config.delayed_ack == Time::ZERO {
             self.ack_now = true;
         } else if self.ack_deadline.is_none() {
-            self.ack_deadline = Some(now + self.config.delayed_ack_ps);
+            self.ack_deadline = Some(now + self.config.delayed_ack);
         }
         self.next - before
     }
@@ -108,12 +109,12 @@ impl TcpReceiver {
     }
 
     /// When a delayed ACK is due.
-    pub fn next_timeout(&self) -> Option<u64> {
+    pub fn next_timeout(&self) -> Option<Time> {
         self.ack_deadline
     }
 
     /// Time has come to `now`.
-    pub fn handle_timeout(&mut self, now: u64) {
+    pub fn handle_timeout(&mut self, now: Time) {
         if self.ack_deadline.is_some_and(|at| at <= now) {
             self.ack_now = true;
         }

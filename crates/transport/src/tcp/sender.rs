@@ -11,10 +11,12 @@
 //!      +------------- timer ----------------------+---> Loss --- all of it acknowledged ---> Open
 //! ```
 
-use super::congestion::{Acked, CongestionWindow};
+use super::acked::Acked;
+use super::congestion::CongestionWindow;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::{unwrap, TcpConfig};
+use penstock_units::Time;
 use penstock_wire::{SackBlocks, TcpFlags, TcpPacket};
 
 /// Duplicate ACKs that make a loss (RFC 5681 section 3.2).
@@ -72,8 +74,8 @@ pub struct TcpSender {
     /// The window stopped the sender since the last acknowledgement.
     limited: bool,
     /// A segment sent once: its end, and when (Karn's rule).
-    timed: Option<(u64, u64)>,
-    deadline: Option<u64>,
+    timed: Option<(u64, Time)>,
+    deadline: Option<Time>,
     counters: TcpCounters,
 }
 
@@ -83,7 +85,7 @@ impl TcpSender {
         TcpSender {
             mss: u64::from(config.mss.max(1)),
             window: CongestionWindow::new(&config),
-            rtt: RttEstimator::new(config.min_rto_ps),
+            rtt: RttEstimator::new(config.min_rto),
             board: Scoreboard::default(),
             phase: Phase::Open,
             una: 0,
@@ -123,8 +125,8 @@ impl TcpSender {
         self.window.bytes()
     }
 
-    /// The smoothed round-trip time, ps, once there is one.
-    pub fn smoothed_rtt(&self) -> Option<u64> {
+    /// The smoothed round-trip time, once there is one.
+    pub fn smoothed_rtt(&self) -> Option<Time> {
         self.rtt.srtt()
     }
 
@@ -133,8 +135,8 @@ impl TcpSender {
         &self.counters
     }
 
-    /// Takes an ACK at `now`, ps.
-    pub fn handle_packet(&mut self, now: u64, packet: &TcpPacket) {
+    /// Takes an ACK at `now`.
+    pub fn handle_packet(&mut self, now: Time, packet: &TcpPacket) {
         let for_us = packet.ip_src == self.config.peer.ip && packet.src_port == self.config.peer.port;
         let ack = unwrap(self.una, packet.ack.wrapping_sub(self.config.iss));
         if !for_us || !packet.flags.contains(TcpFlags::ACK) || ack > self.sent || ack < self.una {
@@ -164,7 +166,7 @@ impl TcpSender {
     }
 
     /// New data is acknowledged.
-    fn advance(&mut self, now: u64, ack: u64) {
+    fn advance(&mut self, now: Time, ack: u64) {
         let bytes = ack - self.una;
         self.una = ack;
         self.next = self.next.max(ack);
@@ -186,7 +188,7 @@ impl TcpSender {
                     self.phase = Phase::Open;
                 }
                 if std::mem::take(&mut self.limited) {
-                    self.window.acknowledged(Acked { now, bytes, srtt: self.rtt.srtt().unwrap_or(0) });
+                    self.window.acknowledged(Acked { now, bytes, srtt: self.rtt.srtt().unwrap_or_default() });
                 }
             }
         }
@@ -216,7 +218,7 @@ impl TcpSender {
         }
     }
 
-    fn duplicate(&mut self, now: u64) {
+    fn duplicate(&mut self, now: Time) {
         self.counters.duplicate_acks += 1;
         self.duplicates += 1;
         match self.phase {
@@ -231,7 +233,7 @@ impl TcpSender {
         }
     }
 
-    fn begin_recovery(&mut self, now: u64) {
+    fn begin_recovery(&mut self, now: Time) {
         self.counters.recoveries += 1;
         self.window.lost(self.sent - self.una);
         self.recover = self.sent;
@@ -245,12 +247,12 @@ impl TcpSender {
     }
 
     /// When `handle_timeout` is wanted.
-    pub fn next_timeout(&self) -> Option<u64> {
+    pub fn next_timeout(&self) -> Option<Time> {
         self.deadline
     }
 
     /// Time has come to `now`.
-    pub fn handle_timeout(&mut self, now: u64) {
+    pub fn handle_timeout(&mut self, now: Time) {
         if self.deadline.is_none_or(|at| at > now) {
             return;
         }
@@ -276,7 +278,7 @@ impl TcpSender {
     }
 
     /// The next segment that may be sent.
-    pub fn poll_transmit(&mut self, now: u64) -> Option<TcpPacket> {
+    pub fn poll_transmit(&mut self, now: Time) -> Option<TcpPacket> {
         let (start, len) = self.choose(now)?;
         let end = start + len;
         self.counters.segments += 1;
@@ -293,7 +295,7 @@ impl TcpSender {
     }
 
     /// Which bytes go next: a hole, what a timeout wants again, or new data.
-    fn choose(&mut self, now: u64) -> Option<(u64, u64)> {
+    fn choose(&mut self, now: Time) -> Option<(u64, u64)> {
         if std::mem::take(&mut self.resend) && self.una < self.sent {
             return Some((self.una, self.end_of_hole(self.una) - self.una));
         }
@@ -329,7 +331,7 @@ impl TcpSender {
     }
 
     /// New data up to `limit`. Short segments are sent at the end of what was written only.
-    fn new_data(&mut self, now: u64, limit: u64) -> Option<(u64, u64)> {
+    fn new_data(&mut self, now: Time, limit: u64) -> Option<(u64, u64)> {
         let len = (self.written - self.sent).min(self.mss);
         if len == 0 {
             return None;

@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, RecvWr, Responder, ResponderConfig};
+use penstock_units::Time;
 use penstock_wire::{BthRepr, Ecn, Ipv4Addr, MacAddr, Opcode, Payload, Psn, Qpn, RethRepr, RocePacket, Syndrome};
 
 pub const RKEY: u32 = 0xCAFE_0001;
@@ -98,7 +99,7 @@ impl Bench {
     }
 
     pub fn handle(&mut self, packet: &RocePacket) -> &mut Self {
-        self.responder.handle_packet(0, packet, &mut self.memory);
+        self.responder.handle_packet(Time::ZERO, packet, &mut self.memory);
         self
     }
 
