@@ -148,9 +148,9 @@ fn event(text: &mut String, name: &str, data: &impl Serialize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Settings;
     use crate::manifest::Manifest;
     use crate::recording::Recorder;
-    use crate::steering::Settings;
 
     fn names(text: &str) -> Vec<&str> {
         text.lines().filter_map(|line| line.strip_prefix("event: ")).collect()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The live page of a run and the file that shows a stored one: what was recorded, the web server, `report.html`.
 //! Promise: the page's numbers are those that were recorded; nobody but pages that this server gave out can steer.
-//! The protocol is in docs/live.md, the page itself in web/.
+//! The protocol is in docs/live.md, the page itself in web/. Metrics of a receiver are served here too.
 //!
 //! ```text
 //! run -> Recorder -> Recording -> /feed (server-sent events) -> page
@@ -11,16 +11,20 @@
 //! ```
 
 mod assets;
+mod control;
 mod feed;
 mod guard;
 mod manifest;
+mod metrics;
 mod recording;
 mod report;
 mod server;
 mod steering;
 
+pub use control::{Applied, Control, ControlError, Settings};
 pub use manifest::{Choice, Manifest, Parameter, Queue, Scope, Sender, Series, Total};
+pub use metrics::serve_metrics;
 pub use recording::{Phase, Progress, Recorder, Recording, Shared};
 pub use report::write_report;
 pub use server::{BindError, Listener, Server};
-pub use steering::{Applied, Control, ControlError, Request, Settings, Steering};
+pub use steering::{Request, Steering};

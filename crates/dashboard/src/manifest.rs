@@ -13,11 +13,15 @@ pub type Series = BTreeMap<&'static str, usize>;
 pub struct Manifest {
     /// What ran, as the user called it.
     pub title: String,
-    /// Of the kind "boards", "lab" or "board".
+    /// "boards": a readout takes events; "lab": flows; "board": one live board.
     pub kind: &'static str,
     /// Simulated time from one row to the next, ps; 0: nothing is recorded.
     pub interval_ps: u64,
     pub senders: Vec<Sender>,
+    /// How many senders the run has, those that are not shown included.
+    pub all_senders: usize,
+    /// What the series `throughput` is: "payload", or "wire" with all headers.
+    pub throughput: &'static str,
     pub queues: Vec<Queue>,
     pub totals: Vec<Total>,
     /// What can be changed while the run goes on; empty: nothing.
@@ -38,8 +42,8 @@ pub struct Sender {
     pub counters: Series,
     /// What its throughput is compared with: its own link, bit/s.
     pub link_bps: f64,
-    /// The bottleneck that all senders share, bit/s, or the threshold of the emulated switch.
-    pub limit_bps: f64,
+    /// An equal share of its receiver's link among all senders of the run that send there, bit/s.
+    pub share_bps: f64,
 }
 
 /// An egress queue. Its series: `depth` (bytes), `marked` (packets), `paused` (this port is held), `pausing` (the

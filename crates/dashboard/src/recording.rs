@@ -3,8 +3,8 @@
 //! Promise: a value is the one that was recorded, to the last bit; a row is published when all who look back that far
 //! have spoken; memory is bounded: a run too long for it keeps every second row, again and again, and says so.
 
+use crate::control::{Applied, Settings};
 use crate::manifest::Manifest;
-use crate::steering::{Applied, Settings};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

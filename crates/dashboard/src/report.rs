@@ -22,13 +22,19 @@ const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"def
                       script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'\">";
 
-/// Writes a finished run; thins its rows out first if there are too many for a file to be opened at ease.
+/// Writes a finished run; thins its rows out first if there are too many for a file to be opened at ease. A file that
+/// cannot be written whole (the disk is full) is not there afterwards.
 pub fn write_report(path: &Path, recording: &Shared) -> io::Result<()> {
     let mut recording = lock(recording);
     while recording.rows() * recording.manifest.columns > MAX_VALUES && recording.rows() >= 2 {
         recording.thin();
     }
-    std::fs::write(path, html(&recording)?)
+    let partial = path.with_extension("html.part");
+    let written = std::fs::write(&partial, html(&recording)?).and_then(|()| std::fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
 }
 
 fn html(recording: &Recording) -> io::Result<String> {
@@ -84,9 +90,9 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Settings;
     use crate::manifest::Manifest;
     use crate::recording::Recorder;
-    use crate::steering::Settings;
     use std::io::Read;
 
     #[test]

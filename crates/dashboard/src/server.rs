@@ -4,10 +4,11 @@
 //! does not know is refused; nothing is ever read from the disk.
 
 use crate::assets;
+use crate::control::{Control, ControlError};
 use crate::feed::Feed;
 use crate::guard::Guard;
 use crate::recording::Shared;
-use crate::steering::{pair, Control, ControlError, Helm, Steering};
+use crate::steering::{pair, Helm, Steering};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request as HttpRequest, State};
 use axum::http::{header, HeaderMap, HeaderValue, StatusCode, Uri};
@@ -39,9 +40,10 @@ pub enum BindError {
 pub struct Listener(TcpListener);
 
 impl Listener {
-    /// Takes `ADDR:PORT`; a name must be that of this machine.
+    /// Takes `ADDR:PORT`, or `:PORT` of the loopback; a name must be that of this machine.
     pub fn bind(text: &str) -> Result<Self, BindError> {
-        let resolved = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+        let whole = if text.starts_with(':') { format!("127.0.0.1{text}") } else { text.to_owned() };
+        let resolved = whole.to_socket_addrs().ok().and_then(|mut all| all.next());
         let address = resolved.ok_or_else(|| BindError::NotAnAddress(text.to_owned()))?;
         let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => BindError::InUse(address),

@@ -59,7 +59,7 @@ impl Node for Host {
     fn on_start(&mut self, out: &mut Outbox) {
         self.send(out);
     }
-    fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
+    fn on_frame(&mut self, _at: Time, _port: PortId, mut frame: Frame, _out: &mut Outbox) {
         self.received += u64::from(matches!(frame.packet(), Packet::Roce(_)));
     }
     fn on_timer(&mut self, _now: Time, _token: u64, _out: &mut Outbox) {}

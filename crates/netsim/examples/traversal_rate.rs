@@ -58,7 +58,7 @@ impl Node for Source {
     fn on_start(&mut self, out: &mut Outbox) {
         self.send(out);
     }
-    fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
+    fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, out: &mut Outbox) {
         if let Packet::MacControl { control: MacControl::Pfc { quanta, .. }, .. } = *frame.packet() {
             self.paused_until = at + LinkParams::default().rate.time_for(u64::from(quanta[3]) * 64);
             out.timer_at(self.paused_until, 0);

@@ -1,41 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens at times set beforehand, beside the nodes: links change, samples are taken, observers look.
+//! What happens at times set beforehand, apart from the nodes: links change, samples are taken, observers look.
 //! Promise: a change holds for every event of its instant; samples and observers see all events of theirs.
 //! Source: ARCHITECTURE.md, "Time"; the QCN hardware evaluation (output-generated hotspot: a link whose rate drops for a while).
 
 use std::collections::BTreeSet;
 
 use crate::trace::TraceSink;
-use crate::units::{Probability, Rate, Time};
-
-/// Which direction of a link is meant, by the ends as they were given to `Engine::connect`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Way {
-    #[default]
-    Both,
-    /// From the first end to the second.
-    Forward,
-    /// From the second end to the first.
-    Back,
-}
-
-impl Way {
-    /// The places in an array of two directions.
-    pub(crate) fn directions(self) -> std::ops::Range<usize> {
-        match self {
-            Way::Both => 0..2,
-            Way::Forward => 0..1,
-            Way::Back => 1..2,
-        }
-    }
-}
-
-/// What changes of a link; `None` stays as it is. The frame on the wire is not touched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LinkChange {
-    pub rate: Option<Rate>,
-    pub loss: Option<Probability>,
-}
+use crate::units::Time;
 
 /// Called at fixed intervals with the time and the trace, if there is one.
 pub type Observer = Box<dyn FnMut(Time, Option<&mut TraceSink>)>;

@@ -5,16 +5,13 @@
 //! that was too much, turned round, and the queue-pair number that the board's peer answers to.
 //! Source: AdvCam section VI A (figure 8); `tb/lib/emulated_switch.py` is the same for cocotb.
 
-mod script;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
 use bytes::Bytes;
-use penstock_wire::{BthRepr, Ecn, Opcode, Operation, Payload, Psn, Qpn, RocePacket, MIN_FRAME_LEN, WIRE_OVERHEAD};
+use penstock_wire::{wire_len, BthRepr, Ecn, Opcode, Operation, Payload, Psn, Qpn, RocePacket};
 
 use crate::units::{Rate, Time};
-pub use script::SwitchScenario;
 
 /// IPv4 DSCP of CNPs: class 6, as NICs send them.
 const CNP_DSCP: u8 = 48;
@@ -161,6 +158,11 @@ impl EmulatedSwitch {
         self.measured
     }
 
+    /// The payload's rate over the window that ends now: 0 when nothing has been sent for as long.
+    pub fn measured_until(&self, now: Time) -> Rate {
+        self.since(now.saturating_sub(self.params.window).as_ps())
+    }
+
     /// Every CNP so far.
     pub fn notifications(&self) -> &[Notification] {
         &self.notifications
@@ -188,7 +190,7 @@ impl EmulatedSwitch {
         known.latest = packet.bth.psn;
         let from_qpn = known.from_qpn;
 
-        let octets = (frame.len().max(MIN_FRAME_LEN) + WIRE_OVERHEAD) as u64;
+        let octets = wire_len(frame.len()) as u64;
         let end = start + self.params.line.time_for(octets);
         self.measure(Passed { start: start.as_ps(), end: end.as_ps(), payload: packet.payload.len() as u64 });
         let threshold = self.params.threshold(end)?;
@@ -230,9 +232,14 @@ impl EmulatedSwitch {
         while self.window.front().is_some_and(|first| first.end <= begin) {
             self.window.pop_front();
         }
+        self.measured = self.since(begin);
+    }
+
+    /// The payload's rate over a window that begins at `begin`, in ps.
+    fn since(&self, begin: u64) -> Rate {
         let payload: u64 = self.window.iter().map(|packet| packet.behind(begin)).sum();
         let bits = u128::from(payload) * 8 * 1_000_000_000_000;
-        self.measured = Rate((bits / u128::from(self.params.window.as_ps().max(1))) as u64);
+        Rate((bits / u128::from(self.params.window.as_ps().max(1))) as u64)
     }
 
     fn next_cooled(&self, now: Time) -> Option<Time> {

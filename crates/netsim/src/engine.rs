@@ -4,44 +4,17 @@
 //! Source: ARCHITECTURE.md, "Time"; the order of events is documented at `Node`.
 
 mod build;
-mod core;
 
 use std::any::Any;
 
-use penstock_wire::Packet;
-
-pub(crate) use self::core::{Core, Kind};
-use crate::agenda::{Agenda, Due, LinkChange, Recurring, Way};
-use crate::capture::CaptureError;
-use crate::link::{LinkParams, LinkStats};
-use crate::node::{Node, NodeId, Outbox, PortId};
-use crate::port::{Ahead, Owner};
-use crate::trace::{NameNumber, TraceError, TraceSink};
+use crate::agenda::{Agenda, Due, Recurring};
+use crate::error::SimError;
+use crate::link::{LinkChange, LinkParams, LinkStats, Way};
+use crate::network::{EventKind, Network};
+use crate::node::{Node, Outbox};
+use crate::port::{NodeId, Owner, PortId};
+use crate::trace::{NameNumber, TraceSink};
 use crate::units::Time;
-
-/// Why a simulation could not be built or could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum SimError {
-    #[error("node {node} has no link at port {port}; connect it before the run")]
-    NoLink { node: String, port: u16 },
-    #[error("port {port} of node {node} has a link already")]
-    PortTaken { node: String, port: u16 },
-    #[error(
-        "link {link}: its delay of {delay} is shorter than {needed}, the sum of the sender's window and the \
-         receiver's lookahead; make the delay longer or the window shorter"
-    )]
-    DelayTooShort { link: String, delay: Time, needed: Time },
-    #[error("link {link}: rate is 0")]
-    NoRate { link: String },
-    #[error("node {node} told only at {now} of a frame that had left it by {left}; its window is longer than it said")]
-    LateFrame { node: String, left: Time, now: Time },
-    #[error("node {node} at {at}: {source}")]
-    Node { node: String, at: Time, source: Box<dyn std::error::Error + Send + Sync> },
-    #[error("trace: {0}")]
-    Trace(#[from] TraceError),
-    #[error("capture: {0}")]
-    Capture(#[from] CaptureError),
-}
 
 /// Why `Engine::run_until` returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +34,7 @@ pub struct LinkId(u32);
 /// A simulation.
 pub struct Engine {
     seed: u64,
-    core: Core,
+    network: Network,
     nodes: Vec<Box<dyn Node>>,
     links: Vec<[u32; 2]>,
     agenda: Agenda,
@@ -76,10 +49,9 @@ pub struct Engine {
 impl Engine {
     /// An empty simulation; every random stream in it is derived from `seed`.
     pub fn new(seed: u64) -> Self {
-        let core = Core::default();
         Engine {
             seed,
-            core,
+            network: Network::default(),
             nodes: Vec::new(),
             links: Vec::new(),
             agenda: Agenda::default(),
@@ -91,16 +63,25 @@ impl Engine {
         }
     }
 
-    /// Tells the nodes of all pauses that have been renewed by themselves up to now, so that their counters are complete.
-    pub(crate) fn settle_renewals(&mut self) {
-        for sender in 0..self.core.renewals.len() as u32 {
-            self.core.settle_renewals(sender, self.core.now.saturating_add(Time(1)));
-            for port in [sender, self.core.ports[sender as usize].peer] {
-                let Owner { node, number, .. } = self.core.owners[port as usize];
-                self.nodes[node as usize].on_renewals(number, &mut Outbox { core: &mut self.core, node: NodeId(node) });
+    /// Has the nodes count the pauses that links have repeated up to now (see `renewal`), so that their counters are
+    /// complete.
+    pub fn settle_renewals(&mut self) {
+        let end = self.network.now.saturating_add(Time(1));
+        for sender in 0..self.network.ports.len() as u32 {
+            self.network.renewal(sender).settle(end);
+            let ends = [sender, self.network.ports[sender as usize].peer];
+            for (port, token) in ends.into_iter().zip(self.network.sides[sender as usize].renewal.tokens()) {
+                if let Some(token) = token {
+                    let node = self.network.owners[port as usize].node;
+                    self.call_timer(node, token);
+                }
             }
         }
-        self.offer_ahead();
+    }
+
+    fn call_timer(&mut self, node: NodeId, token: u64) {
+        let mut out = Outbox { network: &mut self.network, node };
+        self.nodes[node.0 as usize].on_timer(out.now(), token, &mut out);
     }
 
     /// Lets the simulation run until `limit` (events at `limit` included), until nothing is left to do, or until a
@@ -111,50 +92,44 @@ impl Engine {
         end
     }
 
-    /// The same, except that pause frames which ports have sent by themselves may not be counted yet.
-    pub(crate) fn run_on(&mut self, limit: Time) -> Result<RunEnd, SimError> {
+    /// The same, except that pauses which links have repeated may not be counted yet.
+    pub fn run_on(&mut self, limit: Time) -> Result<RunEnd, SimError> {
         self.start();
-        while !self.core.stopped {
+        while !self.network.stopped {
             if let Some(before) = self.agenda.bound().0.checked_sub(1) {
                 self.run_events(before.min(limit.0));
-                if self.core.stopped {
+                if self.network.stopped {
                     break;
                 }
             }
-            let Some(at) = self.core.queue.peek().map(|key| Time(key.time_ps())) else {
+            let Some(at) = self.network.queue.peek().map(|key| Time(key.time_ps())) else {
                 return self.end(RunEnd::Idle);
             };
             if at > limit {
                 self.attend(limit.saturating_add(Time(1)))?;
-                self.core.now = limit.max(self.core.now);
+                self.network.now = limit.max(self.network.now);
                 return self.end(RunEnd::Limit);
             }
             self.attend(at)?;
         }
-        self.core.stopped = false;
+        self.network.stopped = false;
         self.end(RunEnd::Stopped)
     }
 
     /// Runs the events up to and including `last`, or until a node stops the run.
     fn run_events(&mut self, last: u64) {
-        while let Some((key, number)) = self.core.queue.pop_until(last) {
-            self.core.now = Time(key.time_ps());
+        while let Some((key, number)) = self.network.queue.pop_until(last) {
+            self.network.now = Time(key.time_ps());
             self.events += 1;
-            if let Some(node) = self.core.prefetch_next() {
-                self.nodes[node as usize].prefetch();
-            }
             self.dispatch(key.rank(), number);
-            if !self.core.ahead.is_empty() {
-                self.offer_ahead();
-            }
-            if self.core.stopped {
+            if self.network.stopped {
                 return;
             }
         }
     }
 
     fn end(&mut self, end: RunEnd) -> Result<RunEnd, SimError> {
-        match self.core.error.take() {
+        match self.network.error.take() {
             Some(error) => Err(error),
             None => Ok(end),
         }
@@ -165,46 +140,26 @@ impl Engine {
             return;
         }
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            node.on_start(&mut Outbox { core: &mut self.core, node: NodeId(index as u32) });
-        }
-        self.offer_ahead();
-    }
-
-    /// Asks receivers of MAC control frames whether they take them now; schedules the others.
-    fn offer_ahead(&mut self) {
-        while let Some(Ahead { sender, port: index, arrival, frame }) = self.core.ahead.pop() {
-            let Packet::MacControl { control, .. } = frame.packet() else { continue };
-            let Owner { node, number, .. } = self.core.owners[index as usize];
-            let mut out = Outbox { core: &mut self.core, node: NodeId(node) };
-            if !self.nodes[node as usize].on_control_ahead(arrival, number, control, &mut out) {
-                self.core.deliver(sender, index, arrival, Time::ZERO, frame);
-            } else {
-                self.core.spare.keep(frame);
-            }
+            node.on_start(&mut Outbox { network: &mut self.network, node: NodeId(index as u32) });
         }
     }
 
     #[inline]
     fn dispatch(&mut self, rank: u32, number: u64) {
-        let core = &mut self.core;
-        let now = core.now;
-        let (kind, index) = Kind::of_rank(rank);
-        if kind == Kind::Timer {
-            let node = &mut self.nodes[index as usize];
-            return node.on_timer(now, number, &mut Outbox { core, node: NodeId(index) });
+        let (kind, index) = EventKind::of_rank(rank);
+        if kind == EventKind::Timer {
+            return self.call_timer(NodeId(index), number);
         }
-        let Owner { node, number: port, looks_ahead, is_switch, .. } = core.owners[index as usize];
-        if kind == Kind::TxDone {
-            return self.nodes[node as usize].on_tx_done(now, port, &mut Outbox { core, node: NodeId(node) });
+        let Owner { node, number: port, looks_ahead } = self.network.owners[index as usize];
+        let network = &mut self.network;
+        let (now, receiver) = (network.now, &mut self.nodes[node.0 as usize]);
+        if kind == EventKind::TxDone {
+            return receiver.on_tx_done(now, port, &mut Outbox { network, node });
         }
-        core.free_slots.push(number as u32);
-        let arrival = if looks_ahead { core.arrivals[number as usize] } else { now };
-        let place = &mut core.in_flight[number as usize];
-        if let (false, Some(frame)) = (is_switch, &mut *place) {
-            frame.show_mark();
-        }
-        let Some(frame) = place.take() else { return };
-        self.nodes[node as usize].on_frame(arrival, port, frame, &mut Outbox { core, node: NodeId(node) });
+        network.free_slots.push(number as u32);
+        let arrival = if looks_ahead { network.arrivals[number as usize] } else { now };
+        let Some(frame) = network.in_flight[number as usize].take() else { return };
+        receiver.on_frame(arrival, port, frame, &mut Outbox { network, node });
     }
 
     /// Does all that is due before the events at `at`.
@@ -215,10 +170,10 @@ impl Engine {
                     let (link, way, change) = self.changes[number as usize];
                     let ports = self.links[link.0 as usize];
                     for port in &ports[way.directions()] {
-                        self.core.settle_renewals(*port, now);
-                        let side = &mut self.core.sides[*port as usize];
-                        self.core.ports[*port as usize].out.change(&mut side.wire, change);
-                        self.settle_side(*port);
+                        self.network.renewal(*port).settle(now);
+                        let side = &mut self.network.sides[*port as usize];
+                        self.network.ports[*port as usize].out.change(&mut side.wire, change);
+                        self.network.settle_side(*port);
                     }
                 }
                 Due::Recurring(now, Recurring::Observer(observer)) => observer(now, self.trace.as_mut()),
@@ -230,7 +185,7 @@ impl Engine {
 
     fn sample(&mut self, now: Time) -> Result<(), SimError> {
         let Some(trace) = &mut self.trace else { return Ok(()) };
-        for name in &self.core.names[self.trace_names.len()..] {
+        for name in &self.network.names[self.trace_names.len()..] {
             self.trace_names.push(trace.name_number(name));
         }
         for (node, name) in self.nodes.iter_mut().zip(&self.trace_names) {
@@ -241,7 +196,7 @@ impl Engine {
     }
 
     pub fn now(&self) -> Time {
-        self.core.now
+        self.network.now
     }
 
     /// Events handled so far.
@@ -251,23 +206,23 @@ impl Engine {
 
     /// Data packets that have crossed a link, each counted once a link.
     pub fn traversals(&self) -> u64 {
-        self.core.ports.iter().map(|port| port.out.data_frames).sum()
+        self.network.ports.iter().map(|port| port.out.data_frames).sum()
     }
 
     /// The two directions of a link as they are now: first from `a` to `b` as given to `connect`.
     pub fn link_params(&self, link: LinkId) -> [LinkParams; 2] {
-        self.links[link.0 as usize].map(|port| self.core.sides[port as usize].wire.params)
+        self.links[link.0 as usize].map(|port| self.network.sides[port as usize].wire.params)
     }
 
     pub fn node_name(&self, id: NodeId) -> &str {
-        &self.core.names[id.0 as usize]
+        &self.network.names[id.0 as usize]
     }
 
     /// The node and port at the other end of a port's link; `None` if none is connected.
     pub fn peer(&self, node: NodeId, port: PortId) -> Option<(NodeId, PortId)> {
-        let here = &self.core.ports[self.core.port_index(node, port)? as usize];
-        let there = &self.core.owners[here.peer as usize];
-        Some((NodeId(there.node), there.number))
+        let here = &self.network.ports[self.network.port_index(node, port)? as usize];
+        let there = &self.network.owners[here.peer as usize];
+        Some((there.node, there.number))
     }
 
     /// The node as what it was when it was added; `None` if it is of another type.
@@ -290,6 +245,6 @@ impl Engine {
     /// What the two directions of a link have seen: first from `a` to `b` as given to `connect`.
     pub fn link_stats(&self, link: LinkId) -> [LinkStats; 2] {
         self.links[link.0 as usize]
-            .map(|port| self.core.ports[port as usize].out.stats(&self.core.sides[port as usize].wire))
+            .map(|port| self.network.ports[port as usize].out.stats(&self.network.sides[port as usize].wire))
     }
 }

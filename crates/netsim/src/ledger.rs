@@ -47,6 +47,11 @@ impl FlowRecord {
         self.ended && self.is_idle()
     }
 
+    /// The event of its oldest message that was not delivered.
+    pub fn oldest_event(&self) -> Option<u64> {
+        self.outstanding.front().map(|message| message.event)
+    }
+
     /// Nothing that was posted is outstanding.
     pub fn is_idle(&self) -> bool {
         self.outstanding.is_empty()
@@ -85,6 +90,12 @@ pub struct EventRecord {
 }
 
 impl EventRecord {
+    /// Numbers of the events that have begun and are not complete.
+    pub fn unfinished(&self) -> impl Iterator<Item = u64> + '_ {
+        let begun = |entry: &OpenEvent| entry.begun.is_some_and(|(_, fragments)| fragments > 0) && !entry.done;
+        (self.first_open..).zip(&self.open).filter(move |(_, entry)| begun(entry)).map(|(number, _)| number)
+    }
+
     fn entry(&mut self, event: u64) -> Option<&mut OpenEvent> {
         let at = usize::try_from(event.checked_sub(self.first_open)?).ok()?;
         if at >= self.open.len() {

@@ -6,8 +6,7 @@
 use bytes::Bytes;
 use penstock_wire::Packet;
 
-use crate::agenda::LinkChange;
-use crate::node::Frame;
+use crate::frame::Frame;
 use crate::rng::Stream;
 use crate::units::{Probability, Rate, Time};
 
@@ -64,6 +63,35 @@ impl Default for LinkParams {
     fn default() -> Self {
         LinkParams { rate: Rate::from_gbps(10), delay: Time::from_us(1), faults: Faults::default() }
     }
+}
+
+/// Which direction of a link is meant, by the ends as they were given to `Engine::connect`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Way {
+    #[default]
+    Both,
+    /// From the first end to the second.
+    Forward,
+    /// From the second end to the first.
+    Back,
+}
+
+impl Way {
+    /// The places in an array of two directions.
+    pub(crate) fn directions(self) -> std::ops::Range<usize> {
+        match self {
+            Way::Both => 0..2,
+            Way::Forward => 0..1,
+            Way::Back => 1..2,
+        }
+    }
+}
+
+/// What changes of a link; `None` stays as it is. The frame on the wire is not touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkChange {
+    pub rate: Option<Rate>,
+    pub loss: Option<Probability>,
 }
 
 /// What one direction of a link has seen.

@@ -92,27 +92,6 @@ impl PauseState {
         self.arm(now)
     }
 
-    /// Takes a PFC frame in before it arrives at `at`, if all that it does is to prolong pauses that last until then; says
-    /// whether it did. Nobody can tell the difference, and the timer that is set is early enough.
-    pub(crate) fn renew(&mut self, at: Time, control: &MacControl, time_of: impl Fn(u16) -> Option<Time>) -> bool {
-        let MacControl::Pfc { enabled, quanta } = control else { return false };
-        let renewed = |class: usize, paused: &Paused| {
-            let until = at.saturating_add(time_of(quanta[class])?);
-            (at < paused.until && paused.until <= until).then_some(until)
-        };
-        if !classes_in(*enabled).all(|class| renewed(class, &self.classes[class]).is_some()) {
-            return false;
-        }
-        for class in classes_in(*enabled) {
-            let paused = &mut self.classes[class];
-            paused.until = renewed(class, paused).unwrap_or(paused.until);
-            self.latest = self.latest.max(paused.until);
-        }
-        self.frames += 1;
-        self.renewals += 1;
-        true
-    }
-
     /// So many PFC frames have renewed all that is paused; the last pause they began ends at `until`, or with the next call
     /// where that is `Time::MAX`.
     pub(crate) fn renewed(&mut self, frames: u64, until: Time) {
@@ -229,26 +208,6 @@ mod tests {
         assert!(!state.is_paused(3, Time(1_512_000)));
         assert!(!state.is_paused(4, Time::from_us(1)));
         assert_eq!(state.paused_for(Time::from_us(9))[3], Time::from_ns(512));
-    }
-
-    #[test]
-    fn a_renewal_taken_ahead_ends_as_one_taken_on_time() {
-        let (first, again, at) = (Time::from_us(1), Time::from_us(2), Time::from_us(3));
-        let (mut ahead, mut on_time) = (PauseState::default(), PauseState::default());
-        assert!(!ahead.renew(first, &pfc(3, 0xFFFF), time_of), "there is nothing to renew");
-        for state in [&mut ahead, &mut on_time] {
-            state.receive(first, &pfc(3, 0xFFFF), time_of);
-        }
-        assert!(!ahead.renew(at, &pfc(3, 0), time_of) && !ahead.renew(at, &pfc(4, 0xFFFF), time_of));
-        assert!(ahead.renew(at, &pfc(3, 0xFFFF), time_of));
-        assert_eq!(ahead.paused_for(again), on_time.paused_for(again));
-        assert_eq!(on_time.receive(at, &pfc(3, 0xFFFF), time_of), None, "one timer is set");
-        for now in [at, first + quanta_time(0xFFFF, RATE), at + quanta_time(0xFFFF, RATE), Time::from_ms(9)] {
-            assert_eq!(ahead.paused_mask(now), on_time.paused_mask(now));
-            assert_eq!(ahead.paused_since(3, now), on_time.paused_since(3, now));
-            assert_eq!(ahead.paused_for(now), on_time.paused_for(now));
-            assert_eq!(ahead.wake(now), on_time.wake(now));
-        }
     }
 
     #[test]

@@ -4,14 +4,13 @@
 //! hardly depends on how many wait.
 //! Source: calendar queues (Brown 1988) and hierarchical wheels (Varghese and Lauck 1987), slots found by a bitmap; d-ary
 //! heaps (Johnson 1975).
+//! Ours: the standard library's heap costs more the more events wait, and wheels of timer libraries keep no order in a slot.
 //!
 //! ```text
 //! time:    ... now | 4096 slots of 33 ns | 4096 slots of 134 us | later ...
 //!          `due`     `fine`                `coarse`               `far`
 //!          sorted    unordered lists through one array            heap
 //! ```
-
-use crate::prefetch::prefetch;
 
 /// When and in which order an event happens: time, then rank, then sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -330,22 +329,7 @@ impl<T: Copy> EventQueue<T> {
         self.current = slot;
         let list = self.fine.take(slot);
         self.next = self.fine.next_slot(slot).unwrap_or(u64::MAX);
-        if let Some(place) = self.first_of_next() {
-            // it has lain there since it was pushed
-            prefetch(place);
-        }
         list
-    }
-
-    #[inline]
-    fn first_of_next(&self) -> Option<&Place<T>> {
-        self.places.places.get(self.fine.head(self.next) as usize)
-    }
-
-    /// What will probably leave next, unless it is pushed first; for the caller's prefetching.
-    #[inline]
-    pub(crate) fn upcoming(&self) -> Option<(Key, T)> {
-        self.due.last().copied().or_else(|| self.first_of_next().map(|place| place.entry))
     }
 
     /// The same from `due` and `early`.

@@ -1,50 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pauses that a port renews by itself, in closed form: a frame each time half the pause has passed, without an event.
-//! Promise: frames leave, and the wire is busy, as if a timer had sent each; whoever looks at either end of the link is told
-//! what has happened up to then. Where a frame could be lost, captured or changed, timers do it after all.
-//! Source: IEEE 802.1Qbb; measured: at a thousand senders such timers took a quarter of the time (docs/results.md).
+//! A pause that one end of a link keeps up and the other end obeys. A pause ends by itself, so the frame that began it is
+//! repeated each time half of it has passed. Here those frames are computed when either end asks, and cost no event.
+//! Promise: frames leave, and the wire is busy, as if a timer had sent each of them. Where a frame could be lost, captured
+//! or changed, or the wire is busy when one is due, the sending end takes over with a timer.
+//! Source: IEEE 802.1Qbb; measured: at a thousand senders such timers took a quarter of the time.
 
 use penstock_wire::{MIN_FRAME_LEN, WIRE_OVERHEAD};
 
-use crate::engine::{Core, Kind};
-use crate::node::{NodeId, PortId};
-use crate::switch::SwitchParams;
+use crate::link::{Direction, Wire};
 use crate::units::Time;
 
-/// A PFC frame is as short as a frame can be.
+/// A PFC frame has the least length of a frame.
 const WIRE_BYTES: u64 = (MIN_FRAME_LEN + WIRE_OVERHEAD) as u64;
 
-/// What a port renews. One cache line.
+/// When a PFC frame that pauses for `pause` is repeated, counted from its start.
+pub(crate) fn refresh_after(pause: Time) -> Time {
+    Time(pause.0 / 2)
+}
+
+/// The state of one direction of a link.
 #[derive(Debug, Clone, Copy, Default)]
-#[repr(align(64))]
 pub(crate) struct Renewal {
+    /// Frames are repeated.
+    goes_on: bool,
     /// When the next frame leaves, if the wire is free then.
     due: Time,
     /// Bytes in whose time the pause passes.
     pause_bytes: u64,
-    /// Of the node's timer that does it where this cannot go on, and of one of the receiving node that must know then.
-    token: u64,
-    receiver_token: Option<u64>,
     /// When the last frame arrives.
     last_arrival: Time,
-    /// Frames of which the sending node has not been told, and the receiving one.
-    untold: [u64; 2],
+    /// Frames that the sending end, and the receiving end, have not been told of yet.
+    untold_sent: u64,
+    untold_arrived: u64,
+    /// The timer of the sending end for the moment at which it must ask again.
+    sender_token: u64,
+    /// That of the receiving end. Without it the sending end repeats all frames itself.
+    receiver_token: Option<u64>,
 }
 
-/// What a port has sent by itself.
+impl Renewal {
+    /// The timers by which the two ends are told to ask, first the sending end's; `None` where there is nothing to tell.
+    pub(crate) fn tokens(&self) -> [Option<u64>; 2] {
+        let sender = (self.goes_on || self.untold_sent > 0).then_some(self.sender_token);
+        let receiver = self.receiver_token.filter(|_| self.goes_on || self.untold_arrived > 0);
+        [sender, receiver]
+    }
+
+    /// Leaves all further frames to the sending end; both ends then have to be told.
+    pub(crate) fn leave(&mut self) {
+        self.goes_on = false;
+    }
+}
+
+/// What the sending end has to know.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Renewed {
+pub(crate) struct Sent {
+    /// Frames since it last asked.
     pub(crate) frames: u64,
     /// Until when its wire has the last of them.
     pub(crate) busy_until: Time,
-    /// Another would be due, but has to wait for the wire: the port has ceased to renew.
-    pub(crate) is_overdue: bool,
+    /// Frames are no longer repeated here: the sending end itself repeats the next one, which is due at this time.
+    pub(crate) left_at: Option<Time>,
 }
 
-/// What the other end has sent by itself.
+/// What the receiving end has to know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrived {
-    /// Since this was last asked.
+    /// Frames since it last asked.
     pub(crate) frames: u64,
     /// When the last one arrives.
     pub(crate) last: Time,
@@ -54,85 +76,67 @@ pub(crate) struct Arrived {
     pub(crate) goes_on: bool,
 }
 
-impl Core {
-    /// See `Outbox::renew_pause`.
-    pub(crate) fn renew_pause(&mut self, node: NodeId, port: PortId, due: Time, pause_bytes: u64, token: u64) -> bool {
-        let Some(index) = self.port_index(node, port) else { return false };
-        let sender = &mut self.ports[index as usize];
-        if !sender.is_plain || !self.owners[sender.peer as usize].takes_renewals {
+/// A [`Renewal`] together with the wire that its frames take.
+pub(crate) struct PauseRenewal<'a> {
+    pub(crate) state: &'a mut Renewal,
+    pub(crate) out: &'a mut Direction,
+    pub(crate) wire: &'a mut Wire,
+    /// Nothing can happen to a frame on this wire.
+    pub(crate) is_plain: bool,
+}
+
+impl PauseRenewal<'_> {
+    /// The receiving end will ask, and asks when a timer comes with this token.
+    pub(crate) fn admit(self, receiver_token: u64) {
+        self.state.receiver_token = Some(receiver_token);
+    }
+
+    /// The sending end: the PFC frame that has just left is repeated at `due` and from then on, until [`Self::cease`].
+    /// `pause_bytes` take as long on the wire as the pause. False if the sending end must do that by a timer.
+    pub(crate) fn begin(self, due: Time, pause_bytes: u64, sender_token: u64) -> bool {
+        if !self.is_plain || self.state.receiver_token.is_none() {
             return false;
         }
-        sender.renews = true;
-        if self.renewals.len() < self.owners.len() {
-            self.renewals.resize(self.owners.len(), Renewal::default());
-        }
-        let renewal = &mut self.renewals[index as usize];
-        *renewal = Renewal { due, pause_bytes, token, ..*renewal };
+        *self.state = Renewal { goes_on: true, due, pause_bytes, sender_token, ..*self.state };
         true
     }
 
-    /// See `Outbox::cease_renewing`.
-    pub(crate) fn cease_renewing(&mut self, node: NodeId, port: PortId) {
-        if let Some(index) = self.port_index(node, port) {
-            self.ports[index as usize].renews = false;
+    /// The sending end: nothing is to be repeated from now on.
+    pub(crate) fn cease(self) {
+        self.state.leave();
+    }
+
+    /// The sending end asks before it sends anything else.
+    pub(crate) fn sent(mut self, now: Time) -> Sent {
+        if self.settle(now) {
+            self.state.leave();
         }
+        let frames = std::mem::take(&mut self.state.untold_sent);
+        let left_at = (!self.state.goes_on).then_some(self.state.due);
+        Sent { frames, busy_until: self.out.busy_until, left_at }
     }
 
-    /// See `Outbox::renewed`.
-    pub(crate) fn renewed(&mut self, node: NodeId, port: PortId) -> Option<Renewed> {
-        let index = self.port_index(node, port)?;
-        let is_overdue = self.settle_renewals(index, self.now);
-        let renewal = self.renewals.get_mut(index as usize)?;
-        let [frames, _] = &mut renewal.untold;
-        let port = &mut self.ports[index as usize];
-        port.renews &= !is_overdue;
-        Some(Renewed { frames: std::mem::take(frames), busy_until: port.out.busy_until, is_overdue })
+    /// The receiving end asks.
+    pub(crate) fn arrived(mut self, now: Time) -> Arrived {
+        self.settle(now);
+        let Renewal { last_arrival: last, pause_bytes, goes_on, .. } = *self.state;
+        Arrived { frames: std::mem::take(&mut self.state.untold_arrived), last, pause_bytes, goes_on }
     }
 
-    /// See `Outbox::arrived`.
-    pub(crate) fn arrived(&mut self, node: NodeId, port: PortId, token: u64) -> Option<Arrived> {
-        let index = self.ports[self.port_index(node, port)? as usize].peer;
-        self.settle_renewals(index, self.now);
-        let renewal = self.renewals.get_mut(index as usize)?;
-        let Renewal { last_arrival: last, pause_bytes, .. } = *renewal;
-        let [_, frames] = &mut renewal.untold;
-        let frames = std::mem::take(frames);
-        let goes_on = self.ports[index as usize].renews;
-        renewal.receiver_token = goes_on.then_some(token);
-        Some(Arrived { frames, last, pause_bytes, goes_on })
-    }
-
-    /// Sends what a port has to send by itself before a time. True: the next one is due before and waits for the wire.
-    pub(crate) fn settle_renewals(&mut self, port: u32, before: Time) -> bool {
-        let (sender, side) = (&mut self.ports[port as usize], &mut self.sides[port as usize]);
-        if !sender.renews {
-            return false;
-        }
-        let renewal = &mut self.renewals[port as usize];
-        while renewal.due < before {
-            let begin = renewal.due.max(sender.out.busy_until);
+    /// Sends the frames that are due before a time. True: the next one is due before it too, but waits for the wire.
+    pub(crate) fn settle(&mut self, before: Time) -> bool {
+        let Self { state, out, wire, .. } = self;
+        while state.goes_on && state.due < before {
+            let begin = state.due.max(out.busy_until);
             if begin >= before {
                 return true;
             }
-            sender.out.occupy_for(&mut side.wire, begin, WIRE_BYTES);
-            renewal.last_arrival = sender.out.arrival();
-            renewal.untold = renewal.untold.map(|frames| frames + 1);
-            let pause = sender.out.time_for(&side.wire, renewal.pause_bytes);
-            renewal.due = begin + SwitchParams::refresh_after(pause);
+            out.occupy_for(wire, begin, WIRE_BYTES);
+            state.last_arrival = out.arrival();
+            state.untold_sent += 1;
+            state.untold_arrived += 1;
+            state.due = begin + refresh_after(out.time_for(wire, state.pause_bytes));
         }
         false
-    }
-
-    /// Leaves the renewals of a port to its node's timer from now on.
-    pub(crate) fn renew_by_timer(&mut self, port: u32) {
-        if std::mem::take(&mut self.ports[port as usize].renews) {
-            let Renewal { due, token, receiver_token, .. } = self.renewals[port as usize];
-            let node = self.owners[port as usize].node;
-            self.schedule(due.max(self.now), Kind::Timer, node, token);
-            if let Some(token) = receiver_token {
-                let receiver = self.owners[self.ports[port as usize].peer as usize].node;
-                self.schedule(self.now, Kind::Timer, receiver, token);
-            }
-        }
     }
 }

@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trace: one row per sampled value, in a Parquet file or in memory.
-//! Promise: a file is finished when dropped, so an early end leaves a valid one; a sample hashes no string, nor does the
+//! Promise: a file is finished when dropped, so an early end leaves a valid one; a sample hashes nothing, nor does the
 //! writing of it. Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric string
-//! (dictionary), value f64. docs/lab.md lists the metrics.
+//! (dictionary), value f64. Rows come in groups; in a group the values of one node, channel and metric are next to each
+//! other, in the order in which they were recorded. docs/lab.md lists the metrics.
 
+mod dictionary;
+mod error;
 mod file;
-mod keys;
+mod rows;
+mod series;
+
+pub use error::TraceError;
 
 use std::collections::HashMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::types::UInt16Type;
-use arrow_array::{ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, UInt16Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::errors::ParquetError;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 
 use self::file::TraceFile;
+use self::rows::{Group, Rows};
+use self::series::{Series, SeriesTable};
 use crate::units::Time;
-
-/// Why a trace could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    #[error("cannot write {path}: {source}")]
-    Io { path: PathBuf, source: io::Error },
-    #[error("cannot write {path}: {source}")]
-    Parquet { path: PathBuf, source: ParquetError },
-    #[error("{path}: more than 65536 different names of nodes or metrics; use the channel column for numbers")]
-    TooManyNames { path: PathBuf },
-}
 
 /// Strings by number, each written once per row group.
 #[derive(Debug, Default)]
@@ -105,64 +98,10 @@ impl Names {
     }
 }
 
-#[derive(Debug, Default)]
-struct Rows {
-    time_ps: Vec<u64>,
-    node: Vec<u16>,
-    channel: Vec<u16>,
-    metric: Vec<u16>,
-    value: Vec<f64>,
-}
-
-impl Rows {
-    fn with_capacity(rows: usize) -> Self {
-        Rows {
-            time_ps: Vec::with_capacity(rows),
-            node: Vec::with_capacity(rows),
-            channel: Vec::with_capacity(rows),
-            metric: Vec::with_capacity(rows),
-            value: Vec::with_capacity(rows),
-        }
-    }
-
-    fn clear(&mut self) {
-        self.time_ps.clear();
-        self.node.clear();
-        self.channel.clear();
-        self.metric.clear();
-        self.value.clear();
-    }
-
-    /// As a batch; `names` are those that the numbers of nodes and metrics stand for.
-    fn into_batch(self, names: &ArrayRef) -> RecordBatch {
-        let words = |keys: Vec<u16>| DictionaryArray::<UInt16Type>::new(UInt16Array::from(keys), names.clone());
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt64Array::from(self.time_ps)),
-            Arc::new(words(self.node)),
-            Arc::new(UInt16Array::from(self.channel)),
-            Arc::new(words(self.metric)),
-            Arc::new(Float64Array::from(self.value)),
-        ];
-        RecordBatch::try_new(schema(), columns).expect("columns of one length and of the schema's types")
-    }
-}
-
-/// The columns of a trace.
-fn schema() -> SchemaRef {
-    let names = || DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
-    Arc::new(Schema::new(vec![
-        Field::new("time_ps", DataType::UInt64, false),
-        Field::new("node", names(), false),
-        Field::new("channel", DataType::UInt16, false),
-        Field::new("metric", names(), false),
-        Field::new("value", DataType::Float64, false),
-    ]))
-}
-
 /// Where rows go that are complete.
 enum Store {
     File(Box<TraceFile>),
-    Memory(Vec<Rows>),
+    Memory(Vec<Group>),
     /// Nothing more is to come.
     Closed,
 }
@@ -174,7 +113,10 @@ pub struct TraceSink {
     cache: MetricCache,
     /// Metrics asked for and whether one was recorded; empty: all are.
     selected: Vec<(String, bool)>,
+    series: SeriesTable,
     rows: Rows,
+    /// What was written last; its memory serves the next.
+    group: Group,
     now: Time,
     node: u16,
     error: Option<TraceError>,
@@ -183,14 +125,14 @@ pub struct TraceSink {
 }
 
 impl TraceSink {
-    const ROWS_PER_GROUP: usize = 1 << 16;
+    const ROWS_PER_GROUP: usize = 1 << 17;
 
     /// Begins a trace at `path`; `metadata` goes into the file's key-value metadata.
     pub fn create(path: impl AsRef<Path>, metadata: &[(&str, &str)]) -> Result<Self, TraceError> {
         Ok(Self::into_store(Store::File(Box::new(TraceFile::create(path.as_ref(), metadata)?))))
     }
 
-    /// Begins a trace that is kept, for `into_batches`: 22 bytes a row.
+    /// Begins a trace that is kept, for `into_batches`, which makes 22 bytes of a row.
     pub fn in_memory() -> Self {
         Self::into_store(Store::Memory(Vec::new()))
     }
@@ -201,7 +143,9 @@ impl TraceSink {
             names: Names::default(),
             cache: MetricCache([None; MetricCache::SIZE]),
             selected: Vec::new(),
+            series: SeriesTable::default(),
             rows: Rows::default(),
+            group: Group::default(),
             now: Time::ZERO,
             node: 0,
             error: None,
@@ -265,19 +209,13 @@ impl TraceSink {
     }
 
     fn push(&mut self, time: Time, channel: u16, (number, metric): (u16, &'static str), value: f64) {
-        if self.rows.time_ps.capacity() == 0 {
-            self.rows = Rows::with_capacity(Self::ROWS_PER_GROUP);
-        }
         if let Some(tee) = &mut self.tee {
             let node = (self.node, self.names.strings[usize::from(self.node)].as_str());
             tee(TraceRow { time, node, channel, metric: (number, metric), value });
         }
-        self.rows.time_ps.push(time.0);
-        self.rows.node.push(self.node);
-        self.rows.channel.push(channel);
-        self.rows.metric.push(number);
-        self.rows.value.push(value);
-        if self.rows.time_ps.len() >= Self::ROWS_PER_GROUP {
+        let series = self.series.number(Series { node: self.node, channel, metric: number });
+        self.rows.push(series, time.0, value);
+        if self.rows.len() >= Self::ROWS_PER_GROUP {
             self.flush();
         }
     }
@@ -318,16 +256,19 @@ impl TraceSink {
     }
 
     fn flush(&mut self) {
-        self.written += self.rows.time_ps.len() as u64;
+        if self.rows.len() == 0 {
+            return;
+        }
+        self.written += self.rows.len() as u64;
+        self.rows.move_into(&mut self.group, self.series.known());
         match &mut self.store {
-            Store::File(file) if !self.rows.time_ps.is_empty() => {
-                if let Err(error) = file.write(&self.rows, &self.names.strings) {
+            Store::File(file) => {
+                if let Err(error) = file.write(&self.group, &self.names.strings) {
                     self.error.get_or_insert(error);
                 }
-                self.rows.clear();
             }
-            Store::Memory(kept) => kept.push(std::mem::take(&mut self.rows)),
-            Store::File(_) | Store::Closed => self.rows.clear(),
+            Store::Memory(kept) => kept.push(std::mem::take(&mut self.group)),
+            Store::Closed => {}
         }
     }
 
@@ -344,11 +285,12 @@ impl TraceSink {
         self.check()?;
         let names = self.names.values();
         let kept = match std::mem::replace(&mut self.store, Store::Closed) {
+            Store::Memory(kept) if kept.is_empty() => vec![Group::default()],
             Store::Memory(kept) => kept,
             file => {
                 self.store = file;
                 self.close()?;
-                vec![Rows::default()]
+                vec![Group::default()]
             }
         };
         Ok(kept.into_iter().map(|rows| rows.into_batch(&names)).collect())

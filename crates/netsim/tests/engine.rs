@@ -131,7 +131,7 @@ struct Reflector {
     me: u16,
 }
 
-fn answer(me: u16, frame: &Frame) -> Option<Frame> {
+fn answer(me: u16, mut frame: Frame) -> Option<Frame> {
     let Packet::Roce(request) = frame.packet() else { return None };
     let peer = u16::from_be_bytes([request.ip_src.octets()[2], request.ip_src.octets()[3]]);
     let psn = request.bth.psn.value();
@@ -140,7 +140,7 @@ fn answer(me: u16, frame: &Frame) -> Option<Frame> {
 
 impl Node for Reflector {
     fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
-        if let Some(frame) = answer(self.me, &frame) {
+        if let Some(frame) = answer(self.me, frame) {
             out.transmit_at(at + TURNAROUND, PORT, frame);
         }
     }
@@ -177,7 +177,7 @@ impl Node for WindowedReflector {
     fn on_timer(&mut self, now: Time, _token: u64, out: &mut Outbox) {
         while self.arriving.front().is_some_and(|(at, _)| *at < now) {
             let (at, frame) = self.arriving.pop_front().unwrap();
-            if let Some(frame) = answer(self.me, &frame) {
+            if let Some(frame) = answer(self.me, frame) {
                 let start = (at + TURNAROUND).max(self.mac_free);
                 self.mac_free = start + Time(frame.wire_len() as u64 * 800);
                 self.sending.push_back((start, self.mac_free, frame));

@@ -10,7 +10,7 @@ use common::PORT;
 use flows::*;
 use penstock_cc::{CcParams, DcqcnSettings, Flow, Happened, Law, Pacer, QcnSettings};
 use penstock_netsim::{
-    Engine, Ledger, LinkParams, PacingConfig, QcnPoints, Rate, RcReceiver, RcSender, Station, Stream, Switch,
+    ByteSize, Engine, Ledger, LinkParams, PacingConfig, QcnPoints, Rate, RcReceiver, RcSender, Station, Stream, Switch,
     SwitchParams, Time,
 };
 use proptest::prelude::*;
@@ -27,18 +27,18 @@ const DELAY: Time = Time::from_us(1);
 fn lively() -> CcParams {
     let dcqcn = DcqcnSettings {
         g_shift: 4,
-        alpha_interval_ps: 5_000_000,
-        increase_interval_ps: 20_000_000,
-        byte_threshold: 60_000,
-        rate_ai_bps: 400_000_000,
-        rate_hai_bps: 900_000_000,
+        alpha_interval: Time::from_us(5),
+        increase_interval: Time::from_us(20),
+        byte_threshold: ByteSize(60_000),
+        rate_ai: Rate::from_mbps(400),
+        rate_hai: Rate::from_mbps(900),
         ..DcqcnSettings::default()
     };
     let qcn = QcnSettings {
-        timer_period_ps: 30_000_000,
+        timer_period: Time::from_us(30),
         byte_limit: 40_000,
-        rate_ai_bps: 300_000_000,
-        rate_hai_bps: 800_000_000,
+        rate_ai: Rate::from_mbps(300),
+        rate_hai: Rate::from_mbps(800),
         ..QcnSettings::default()
     };
     CcParams { dcqcn: dcqcn.at_clock(CLOCK_HZ).unwrap(), qcn: qcn.at_clock(CLOCK_HZ).unwrap() }

@@ -164,7 +164,7 @@ fn behind_qcn_the_queue_stays_short_and_nothing_is_lost() {
 fn after_a_disturbance(back_off: BackOff) -> (f64, f64) {
     let until = [Time::from_ms(400), Time::from_ms(200)];
     let flows = (0..5u16).map(|flow| {
-        let tcp = TcpConfig { mss: 8960, min_rto_ps: 10_000_000_000, ..tcp_config(flow, flow + 1, 0) };
+        let tcp = TcpConfig { mss: 8960, min_rto: Time::from_ms(10), ..tcp_config(flow, flow + 1, 0) };
         let stack = TcpStack::Simple(back_off);
         let source = Source::default();
         let (start, end) = if flow == 4 { (Time::from_ms(50), until[1]) } else { (Time::ZERO, until[0]) };

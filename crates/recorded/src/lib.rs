@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recorded camera events, as the readout sends them and the network laboratory replays them.
+//! Recorded camera events, as the readout sends them and the network laboratory replays them, and random triggers for them.
 //! Promise: a file is read exactly as NumPy reads it, or refused with its name and what was expected; never a panic.
 //! Source: `data/lst1_run2008/README.md`.
 //!
@@ -8,6 +8,8 @@
 
 mod dataset;
 mod npz;
+mod triggers;
 
 pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
 pub use npz::DatasetError;
+pub use triggers::Triggers;

@@ -3,37 +3,36 @@
 //! Promise: what cannot work (a port taken, no rate, a delay shorter than the nodes need) is refused here.
 //! Source: ARCHITECTURE.md, "Time".
 
-use std::any::Any;
-
-use super::core::NO_PORT;
-use super::{Engine, LinkId, SimError};
-use crate::agenda::{LinkChange, Observer, Recurring, Way};
+use super::{Engine, LinkId};
+use crate::agenda::{Observer, Recurring};
 use crate::capture::CaptureSink;
-use crate::link::{Direction, LinkParams};
-use crate::node::{Node, NodeId, PortId};
-use crate::port::{Owner, Port, Side, NO_TAP};
+use crate::error::SimError;
+use crate::link::{Direction, LinkChange, LinkParams, Way};
+use crate::network::NO_PORT;
+use crate::node::Node;
+use crate::port::{NodeId, Owner, Port, PortId, Side, NO_TAP};
+use crate::renewal::Renewal;
 use crate::rng::Stream;
-use crate::switch::Switch;
 use crate::trace::TraceSink;
 use crate::units::Time;
 
 impl Engine {
     /// Adds a node. Its name appears in traces and errors and seeds the faults of its links.
     pub fn add_node(&mut self, name: impl Into<String>, node: Box<dyn Node>) -> NodeId {
-        self.core.longest_lag = self.core.longest_lag.max(node.egress_lag());
+        self.network.longest_lag = self.network.longest_lag.max(node.egress_lag());
         self.nodes.push(node);
-        self.core.names.push(name.into());
-        self.core.port_of.push(Vec::new());
-        self.core.port_zero.push(NO_PORT);
+        self.network.names.push(name.into());
+        self.network.port_of.push(Vec::new());
+        self.network.port_zero.push(NO_PORT);
         NodeId(self.nodes.len() as u32 - 1)
     }
 
     /// Makes room for so many links, for which memory would grow step by step.
-    pub(crate) fn expect_links(&mut self, links: usize) {
+    pub fn expect_links(&mut self, links: usize) {
         self.links.reserve_exact(links);
-        self.core.ports.reserve_exact(2 * links);
-        self.core.owners.reserve_exact(2 * links);
-        self.core.sides.reserve_exact(2 * links);
+        self.network.ports.reserve_exact(2 * links);
+        self.network.owners.reserve_exact(2 * links);
+        self.network.sides.reserve_exact(2 * links);
     }
 
     /// Connects two ports by a link that is the same in both directions.
@@ -56,7 +55,7 @@ impl Engine {
     ) -> Result<LinkId, SimError> {
         self.check_link(a, b, &a_to_b)?;
         self.check_link(b, a, &b_to_a)?;
-        let first = self.core.ports.len() as u32;
+        let first = self.network.ports.len() as u32;
         self.add_port(a, b, first + 1, a_to_b);
         self.add_port(b, a, first, b_to_a);
         self.links.push([first, first + 1]);
@@ -64,13 +63,13 @@ impl Engine {
     }
 
     fn link_name(&self, from: (NodeId, PortId), to: (NodeId, PortId)) -> String {
-        let end = |(node, port): (NodeId, PortId)| format!("{}:{}", self.core.names[node.0 as usize], port.0);
+        let end = |(node, port): (NodeId, PortId)| format!("{}:{}", self.network.names[node.0 as usize], port.0);
         format!("{}>{}", end(from), end(to))
     }
 
     fn check_link(&self, from: (NodeId, PortId), to: (NodeId, PortId), params: &LinkParams) -> Result<(), SimError> {
-        if self.core.port_index(from.0, from.1).is_some() || from == to {
-            let node = self.core.names[from.0 .0 as usize].clone();
+        if self.network.port_index(from.0, from.1).is_some() || from == to {
+            let node = self.network.names[from.0 .0 as usize].clone();
             return Err(SimError::PortTaken { node, port: from.1 .0 });
         }
         if params.rate.bits_per_second() == 0 {
@@ -88,41 +87,21 @@ impl Engine {
     fn add_port(&mut self, from: (NodeId, PortId), to: (NodeId, PortId), peer: u32, params: LinkParams) {
         let random = Stream::new(self.seed, &self.link_name(from, to));
         let (node, number) = from;
-        let index = self.core.ports.len() as u32;
+        let index = self.network.ports.len() as u32;
         let (out, wire) = Direction::new(params, random);
         let [lookahead, peer_lookahead] = [from, to].map(|end| self.nodes[end.0 .0 as usize].ingress_lookahead());
-        let side = Side { wire, peer_lookahead, tap: NO_TAP };
-        self.core.ports.push(Port {
-            out,
-            peer,
-            wants_tx_done: self.nodes[node.0 as usize].wants_tx_done(),
-            is_plain: side.is_plain(),
-            renews: false,
-        });
-        let owner = &*self.nodes[node.0 as usize];
-        self.core.owners.push(Owner {
-            node: node.0,
-            number,
-            looks_ahead: lookahead > Time::ZERO,
-            is_switch: (owner as &dyn Any).is::<Switch>(),
-            takes_renewals: owner.takes_renewals(),
-        });
-        self.core.sides.push(side);
-        let table = &mut self.core.port_of[node.0 as usize];
+        let side = Side { wire, peer_lookahead, tap: NO_TAP, renewal: Renewal::default() };
+        let wants_tx_done = self.nodes[node.0 as usize].wants_tx_done();
+        self.network.ports.push(Port { out, peer, wants_tx_done, is_plain: side.is_plain() });
+        self.network.owners.push(Owner { node, number, looks_ahead: lookahead > Time::ZERO });
+        self.network.sides.push(side);
+        let table = &mut self.network.port_of[node.0 as usize];
         if table.len() <= usize::from(number.0) {
             table.resize(usize::from(number.0) + 1, NO_PORT);
         }
         table[usize::from(number.0)] = index;
         if number.0 == 0 {
-            self.core.port_zero[node.0 as usize] = index;
-        }
-    }
-
-    /// Something of a port's `Side` has changed.
-    pub(super) fn settle_side(&mut self, index: u32) {
-        self.core.ports[index as usize].is_plain = self.core.sides[index as usize].is_plain();
-        if !self.core.ports[index as usize].is_plain {
-            self.core.renew_by_timer(index);
+            self.network.port_zero[node.0 as usize] = index;
         }
     }
 
@@ -130,7 +109,7 @@ impl Engine {
     pub fn set_trace(&mut self, sink: TraceSink, interval: Time) {
         self.trace = Some(sink);
         self.trace_names.clear();
-        self.agenda.add_periodic(self.core.now, interval, Recurring::Sample);
+        self.agenda.add_periodic(self.network.now, interval, Recurring::Sample);
     }
 
     /// Takes the trace back, to finish its file.
@@ -142,7 +121,7 @@ impl Engine {
     /// Calls `observer` at `interval`, 2 `interval`, ... after all events of that time, with the trace if there is one.
     /// It keeps nothing alive: a run that has nothing left to do ends. A zero interval never calls.
     pub fn observe(&mut self, interval: Time, observer: Observer) {
-        self.agenda.add_periodic(self.core.now + interval, interval, Recurring::Observer(observer));
+        self.agenda.add_periodic(self.network.now + interval, interval, Recurring::Observer(observer));
     }
 
     /// Changes a link at `at`, before any event of that time. A windowed node's frames may be charged up to one window
@@ -164,27 +143,27 @@ impl Engine {
         for link in links {
             for index in self.links[link.0 as usize] {
                 let name = self.direction_name(index);
-                let side = &mut self.core.sides[index as usize];
+                let side = &mut self.network.sides[index as usize];
                 side.tap = sink.add_interface(&name, side.wire.params.rate);
-                self.settle_side(index);
+                self.network.settle_side(index);
             }
         }
-        self.core.capture = Some(sink);
+        self.network.capture = Some(sink);
     }
 
     /// Takes the capture back, to finish its file.
     pub fn take_capture(&mut self) -> Option<CaptureSink> {
-        self.core.sides.iter_mut().for_each(|side| side.tap = NO_TAP);
-        (0..self.core.sides.len() as u32).for_each(|index| self.settle_side(index));
-        self.core.capture.take()
+        self.network.sides.iter_mut().for_each(|side| side.tap = NO_TAP);
+        (0..self.network.sides.len() as u32).for_each(|index| self.network.settle_side(index));
+        self.network.capture.take()
     }
 
     /// The direction of a link that leaves a port, as `node:port>node:port`.
     fn direction_name(&self, port: u32) -> String {
         let end = |port: u32| {
-            let owner = self.core.owners[port as usize];
-            (NodeId(owner.node), owner.number)
+            let owner = self.network.owners[port as usize];
+            (owner.node, owner.number)
         };
-        self.link_name(end(port), end(self.core.ports[port as usize].peer))
+        self.link_name(end(port), end(self.network.ports[port as usize].peer))
     }
 }

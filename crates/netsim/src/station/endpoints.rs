@@ -11,6 +11,7 @@ use penstock_wire::Qpn;
 use super::endpoint_table::Key;
 use super::slot::{Kind, Slot};
 use super::{RcReceiver, RcSender, Station, TcpFlowReceiver, TcpFlowSender};
+use crate::flow::Endpoint;
 
 /// Why an endpoint cannot be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +63,20 @@ impl Station {
     pub fn add_tcp_receiver(&mut self, receiver: TcpFlowReceiver) -> Result<usize, StationError> {
         let key = self.claim_tcp("TCP receiver", receiver.config())?;
         Ok(self.push(key, Kind::TcpReceiver(receiver)))
+    }
+
+    /// Adds an endpoint of the caller's own, which gets the requests to all of these queue pairs, and returns its index.
+    /// To be called before the run.
+    pub fn add_application(
+        &mut self,
+        application: Box<dyn Endpoint>,
+        queue_pairs: &[Qpn],
+    ) -> Result<usize, StationError> {
+        for qpn in queue_pairs {
+            self.claim("receiver", self.config.ip, *qpn, Key::Receiver(*qpn))?;
+        }
+        let key = Key::Receiver(queue_pairs.first().copied().unwrap_or(Qpn::new(0)));
+        Ok(self.push(key, Kind::Application(application)))
     }
 
     fn claim_tcp(&mut self, what: &'static str, config: &TcpConfig) -> Result<Key, StationError> {

@@ -8,6 +8,7 @@
 mod endpoint_table;
 mod endpoints;
 mod limiter;
+mod look_ahead;
 mod receiver;
 mod sender;
 mod slot;
@@ -18,9 +19,10 @@ use std::net::Ipv4Addr;
 
 use penstock_wire::{MacAddr, MacControl, Packet, ParseError, Qpn};
 
-use crate::node::{Frame, Node, Outbox, PortId};
+use crate::frame::Frame;
+use crate::node::{Node, Outbox};
 use crate::pause::{PauseState, CLASSES};
-use crate::prefetch::prefetch_all;
+use crate::port::PortId;
 use crate::trace::TraceSink;
 use crate::units::Time;
 use endpoint_table::{EndpointTable, Key};
@@ -29,7 +31,7 @@ use slot::Slot;
 pub use endpoints::StationError;
 pub use limiter::PacingConfig;
 pub use receiver::{Consumer, RcReceiver, RcReceiverConfig};
-pub use sender::{RcSender, RcSenderConfig, RcSenderStats, SenderVerb};
+pub use sender::{RcSender, RcSenderConfig, SenderVerb};
 pub use tcp::{TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack};
 
 /// Who a station is.
@@ -213,7 +215,6 @@ impl Station {
                 self.ready_classes &= !(1 << class);
             }
             let slot = &mut self.slots[index as usize];
-            prefetch_all(slot);
             slot.listed &= !(1 << class);
             if slot.class() != class {
                 // What it has to send has become of another class since it was listed.
@@ -230,7 +231,8 @@ impl Station {
 
     /// Takes account of the pauses that the other end has renewed by itself.
     fn catch_up(&mut self, out: &mut Outbox) {
-        let Some(arrived) = out.arrived(PORT, RESUME) else { return };
+        let now = out.now();
+        let Some(arrived) = out.received_pause(PORT).map(|link| link.arrived(now)) else { return };
         if arrived.frames == 0 && !self.is_held {
             return;
         }
@@ -264,7 +266,6 @@ impl Station {
             // a board need not look at its list
             let index = if only_senders { at as u32 } else { self.senders[at] };
             let slot = &mut self.slots[index as usize];
-            prefetch_all(slot);
             let endpoint = slot.endpoint();
             let class = endpoint.class() % CLASSES;
             if changed >> class & 1 == 1 {
@@ -297,7 +298,6 @@ impl Station {
             return;
         };
         let (now, slot) = (out.now(), &mut self.slots[index as usize]);
-        prefetch_all(slot);
         slot.on_packet(now, packet);
         self.serve(index, out);
     }
@@ -313,7 +313,6 @@ impl Station {
 
     fn wake(&mut self, now: Time, index: u32, out: &mut Outbox) {
         let slot = &mut self.slots[index as usize];
-        prefetch_all(slot);
         slot.armed.pop();
         if slot.next_timeout().is_some_and(|at| at <= now) {
             slot.endpoint().on_timeout(now);
@@ -324,6 +323,9 @@ impl Station {
 
 impl Node for Station {
     fn on_start(&mut self, out: &mut Outbox) {
+        if let Some(link) = out.received_pause(PORT) {
+            link.admit(RESUME);
+        }
         for index in 0..self.slots.len() as u32 {
             self.slots[index as usize].endpoint().on_timeout(out.now());
             self.after(index, out);
@@ -331,7 +333,7 @@ impl Node for Station {
         self.send_next(out);
     }
 
-    fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
+    fn on_frame(&mut self, _at: Time, _port: PortId, mut frame: Frame, out: &mut Outbox) {
         self.stats.rx_frames += 1;
         if frame.fcs_ok() {
             self.handle_packet(frame.packet(), out);
@@ -339,11 +341,6 @@ impl Node for Station {
             self.stats.fcs_errors += 1;
         }
         out.recycle(frame);
-    }
-
-    fn on_control_ahead(&mut self, at: Time, port: PortId, control: &MacControl, out: &mut Outbox) -> bool {
-        self.catch_up(out);
-        self.pause.renew(at, control, |quanta| out.pause_time(port, quanta))
     }
 
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox) {
@@ -363,23 +360,8 @@ impl Node for Station {
         }
     }
 
-    fn prefetch(&self) {
-        prefetch_all(self);
-        if let [only] = &self.slots[..] {
-            prefetch_all(only);
-        }
-    }
-
     fn wants_tx_done(&self) -> bool {
         false
-    }
-
-    fn takes_renewals(&self) -> bool {
-        true
-    }
-
-    fn on_renewals(&mut self, _port: PortId, out: &mut Outbox) {
-        self.catch_up(out);
     }
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {

@@ -129,7 +129,7 @@ impl RcReceiver {
         self.repost(now);
         let before = self.responder.expected_psn();
         let mut tally = Tally::default();
-        self.responder.handle_packet(now.as_ps(), packet, &mut tally);
+        self.responder.handle_packet(now, packet, &mut tally);
         if tally.0 > 0 {
             self.message_bytes += tally.0;
             self.ledger.borrow_mut().arrived(self.flow, now, tally.0);

@@ -12,7 +12,9 @@ use penstock_transport::{
 };
 use penstock_wire::{Packet, Qpn};
 
-use super::limiter::{Limiter, PacingConfig};
+use super::limiter::PacingConfig;
+use super::look_ahead::LookAhead;
+use crate::contents::{Fragments, Outgoing};
 use crate::flow::{Endpoint, FlowId, Message, MessageSource};
 use crate::ledger::SharedLedger;
 use crate::trace::TraceSink;
@@ -40,13 +42,15 @@ pub struct RcSenderConfig {
     pub verb: SenderVerb,
     /// Key of the peer's memory, which begins at address 0.
     pub rkey: u32,
+    /// What the messages hold and the ring that they fill, with a key of its own; `None`: nothing but their length.
+    pub fragments: Option<Fragments>,
 }
 
 impl RcSenderConfig {
     /// WRITE WITH IMMEDIATE under DCQCN, as `PacingConfig::default` has it.
     pub fn new(flow: FlowId, request: RequesterConfig) -> Self {
         let (pacing, verb) = (PacingConfig::default(), SenderVerb::default());
-        RcSenderConfig { flow, request, pacing, verb, rkey: 0 }
+        RcSenderConfig { flow, request, pacing, verb, rkey: 0, fragments: None }
     }
 
     /// Under this law with these parameters.
@@ -102,13 +106,13 @@ struct PausedClock {
 }
 
 impl PausedClock {
-    fn read(&self, now: Time) -> u64 {
-        (self.since.unwrap_or(now) - self.total).0
+    fn read(&self, now: Time) -> Time {
+        self.since.unwrap_or(now) - self.total
     }
 
     /// When the clock will read `reading`; `None` while it stands.
-    fn time_of(&self, reading: u64) -> Option<Time> {
-        self.since.is_none().then(|| Time(reading).saturating_add(self.total))
+    fn time_of(&self, reading: Time) -> Option<Time> {
+        self.since.is_none().then(|| reading.saturating_add(self.total))
     }
 
     fn set_paused(&mut self, now: Time, paused: bool) {
@@ -141,13 +145,14 @@ pub struct RcSender {
     rkey: u32,
     class: usize,
     requester: Requester,
-    limiter: Limiter,
+    limiter: LookAhead,
     clock: PausedClock,
     source: Box<dyn MessageSource>,
     /// The source's next message: its time has not come, or a part of it is not posted yet.
     next: Option<Message>,
     /// Bytes of `next` that are posted.
     posted: u64,
+    outgoing: Option<Box<Outgoing>>,
     exhausted: bool,
     ledger: SharedLedger,
     posted_messages: u64,
@@ -172,11 +177,12 @@ impl RcSender {
             rkey: config.rkey,
             class: usize::from(config.request.marking.dscp >> 3) % 8,
             requester: Requester::new(config.request),
-            limiter: Limiter::new(&config.pacing),
+            limiter: LookAhead::new(&config.pacing),
             clock: PausedClock::default(),
             source,
             next: None,
             posted: 0,
+            outgoing: config.fragments.map(|fragments| Box::new(Outgoing::new(fragments))),
             exhausted: false,
             ledger,
             posted_messages: 0,
@@ -252,7 +258,10 @@ impl RcSender {
     /// Brings up to date what depends on everything: the next message, readiness, the next timeout.
     fn settle(&mut self, now: Time) {
         while let Some(done) = self.requester.poll_completion() {
-            self.completed_messages += u64::from(done.wr_id == MESSAGE && done.status == SendStatus::Success);
+            if done.wr_id == MESSAGE && done.status == SendStatus::Success {
+                self.completed_messages += 1;
+                self.outgoing.iter_mut().for_each(|outgoing| outgoing.acknowledged());
+            }
         }
         if let (RequesterState::Error(fault), false) = (self.requester.state(), self.failure_told) {
             self.failure_told = true;
@@ -299,6 +308,7 @@ impl RcSender {
         if self.posted == 0 {
             self.ledger.borrow_mut().posted(self.flow, &message);
             self.posted_messages += 1;
+            self.outgoing.iter_mut().for_each(|outgoing| outgoing.take(&message));
         }
         let left = message.bytes - self.posted;
         let len = left.min(MAX_PART);
@@ -310,14 +320,18 @@ impl RcSender {
     /// A message longer than the transport allows goes in parts: WRITEs without an immediate, marked by a solicited
     /// event (which says nothing on those), and the last as the verb says.
     fn post_part(&mut self, len: u64, is_last: bool) {
+        let place = self.outgoing.as_ref().map(|outgoing| (outgoing.place(), outgoing.rkey()));
+        let imm = place.map_or(self.posted_messages as u32, |(place, _)| place.slot);
         let verb = match self.verb {
-            SenderVerb::WriteImm if is_last => Verb::WriteImm(self.posted_messages as u32),
+            SenderVerb::WriteImm if is_last => Verb::WriteImm(imm),
             SenderVerb::Send if is_last => Verb::Send,
             _ => Verb::Write,
         };
         let wr_id = if is_last { MESSAGE } else { PART };
         let (len, solicited) = (len as u32, !is_last);
-        let wr = SendWr { wr_id, verb, va: 0, len, remote_va: 0, rkey: self.rkey, solicited };
+        let (va, remote_va, rkey) = place
+            .map_or((0, 0, self.rkey), |(place, rkey)| (place.va + self.posted, place.remote_va + self.posted, rkey));
+        let wr = SendWr { wr_id, verb, va, len, remote_va, rkey, solicited };
         let posted = self.requester.post_send(wr);
         debug_assert!(posted.is_ok(), "{MAX_PART} is below the transport's limit");
     }
@@ -371,7 +385,12 @@ impl Endpoint for RcSender {
             self.settle(now);
             return None;
         }
-        let packet = self.requester.poll_transmit(self.clock.read(now), &mut VirtualPayload).map(Packet::Roce);
+        let clock = self.clock.read(now);
+        let packet = match &mut self.outgoing {
+            None => self.requester.poll_transmit(clock, &mut VirtualPayload),
+            Some(outgoing) => self.requester.poll_transmit(clock, &mut **outgoing),
+        };
+        let packet = packet.map(Packet::Roce);
         if let Some(packet) = &packet {
             self.limiter.started(now, packet.wire_len() as u32);
         }

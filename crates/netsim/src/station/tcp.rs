@@ -10,7 +10,8 @@ use penstock_transport::{
 };
 use penstock_wire::{Packet, TcpPacket};
 
-use super::limiter::{Limiter, PacingConfig};
+use super::limiter::PacingConfig;
+use super::look_ahead::LookAhead;
 use crate::flow::{Endpoint, FlowId, Message, MessageSource};
 use crate::ledger::SharedLedger;
 use crate::trace::TraceSink;
@@ -44,7 +45,7 @@ enum Stack {
     Simple(Box<SimpleTcpSender>),
 }
 
-/// Calls the same method of whichever stack it is.
+/// Calls the same method of whichever stack it is. By hand, not by `enum_dispatch`: the two stacks share no trait.
 macro_rules! stack {
     ($stack:expr, $inner:ident => $call:expr) => {
         match $stack {
@@ -60,7 +61,7 @@ pub struct TcpFlowSender {
     config: TcpConfig,
     send_buffer: Option<u64>,
     stack: Stack,
-    limiter: Limiter,
+    limiter: LookAhead,
     source: Box<dyn MessageSource>,
     /// The source's next message, whose time has not come.
     next: Option<Message>,
@@ -87,7 +88,7 @@ impl TcpFlowSender {
             config: config.tcp,
             send_buffer: config.send_buffer,
             stack,
-            limiter: Limiter::new(&config.pacing),
+            limiter: LookAhead::new(&config.pacing),
             source,
             next: None,
             exhausted: false,
@@ -156,7 +157,7 @@ impl TcpFlowSender {
             stack!(&mut self.stack, tcp => tcp.write(message.bytes));
         }
         if self.segment.is_none() {
-            self.segment = stack!(&mut self.stack, tcp => tcp.poll_transmit(now.0));
+            self.segment = stack!(&mut self.stack, tcp => tcp.poll_transmit(now));
         }
         self.limiter.set_waiting(now, self.segment.is_some());
         self.start = if self.segment.is_some() { self.limiter.next_start(now) } else { None };
@@ -166,7 +167,7 @@ impl TcpFlowSender {
 impl Endpoint for TcpFlowSender {
     fn on_packet(&mut self, now: Time, packet: &Packet) {
         match packet {
-            Packet::Tcp(packet) => stack!(&mut self.stack, tcp => tcp.handle_packet(now.0, packet)),
+            Packet::Tcp(packet) => stack!(&mut self.stack, tcp => tcp.handle_packet(now, packet)),
             Packet::Cnm(cnm) => {
                 self.feedbacks += 1;
                 self.limiter.on_feedback(now, cnm.feedback);
@@ -177,13 +178,13 @@ impl Endpoint for TcpFlowSender {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let retry = stack!(&self.stack, tcp => tcp.next_timeout()).map(Time);
+        let retry = stack!(&self.stack, tcp => tcp.next_timeout());
         let message = self.next.map(|message| message.at);
         [retry, message, self.start].into_iter().flatten().min()
     }
 
     fn on_timeout(&mut self, now: Time) {
-        stack!(&mut self.stack, tcp => tcp.handle_timeout(now.0));
+        stack!(&mut self.stack, tcp => tcp.handle_timeout(now));
         self.settle(now);
     }
 
@@ -216,7 +217,7 @@ impl Endpoint for TcpFlowSender {
     fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
         if let Stack::Standard(tcp) = &self.stack {
             trace.record(channel, "congestion_window_bytes", tcp.congestion_window() as f64);
-            trace.record(channel, "smoothed_rtt_us", tcp.smoothed_rtt().unwrap_or(0) as f64 / 1e6);
+            trace.record(channel, "smoothed_rtt_us", tcp.smoothed_rtt().unwrap_or_default().as_ps() as f64 / 1e6);
         }
         trace.record(channel, "tx_payload_bytes", self.tx_payload_bytes as f64);
         trace.record(channel, "retransmissions", self.counters().retransmitted as f64);
@@ -270,7 +271,7 @@ impl TcpFlowReceiver {
 impl Endpoint for TcpFlowReceiver {
     fn on_packet(&mut self, now: Time, packet: &Packet) {
         if let Packet::Tcp(packet) = packet {
-            let bytes = self.tcp.handle_packet(now.0, packet);
+            let bytes = self.tcp.handle_packet(now, packet);
             if bytes > 0 {
                 self.ledger.borrow_mut().streamed(self.flow, now, bytes);
             }
@@ -279,11 +280,11 @@ impl Endpoint for TcpFlowReceiver {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        self.tcp.next_timeout().map(Time)
+        self.tcp.next_timeout()
     }
 
     fn on_timeout(&mut self, now: Time) {
-        self.tcp.handle_timeout(now.0);
+        self.tcp.handle_timeout(now);
         self.settle();
     }
 

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use penstock_wire::{Cnm, EthernetView, FiveTuple, Ipv4View, MacAddr, Packet, ETHERTYPE_IPV4};
 
 use super::params::SwitchParams;
-use crate::node::Frame;
+use crate::frame::Frame;
 use crate::pause::CLASSES;
 
 /// Where a frame wants to go and in which class; `None`: it is not to be forwarded.
@@ -19,7 +19,7 @@ use crate::pause::CLASSES;
 pub(super) fn route_of(frame: &Frame) -> Option<(Ipv4Addr, usize)> {
     match frame.addressed() {
         Some((flow, dscp)) => Some((flow.dst, usize::from(dscp >> 3) % CLASSES)),
-        None => destination_and_class(frame.packet()),
+        None => destination_and_class(frame.packet_as_sent()),
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn destination_and_class(packet: &Packet) -> Option<(Ipv4Addr, usize)
 pub(super) fn flow_of(frame: &Frame) -> Option<FiveTuple> {
     match frame.addressed() {
         Some((flow, _)) => Some(*flow),
-        None => flow(frame.packet()),
+        None => flow(frame.packet_as_sent()),
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn flow(packet: &Packet) -> Option<FiveTuple> {
             let flow = cnm.flow_tuple;
             Some(FiveTuple { src: flow.dst, dst: flow.src, sport: flow.dport, dport: flow.sport, ..flow })
         }
-        packet => FiveTuple::of(packet),
+        packet => packet.five_tuple(),
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn notification(sampled: &Packet, at: &Congestion) -> Option<Cnm> {
         Packet::Tcp(packet) => (packet.eth_src, packet.eth_dst, None),
         Packet::Cnm(_) | Packet::MacControl { .. } | Packet::Raw(_) => return None,
     };
-    let flow_tuple = FiveTuple::of(sampled)?;
+    let flow_tuple = sampled.five_tuple()?;
     let [a, b, c, d, e, f] = at.mac.0.map(u64::from);
     let mac = a << 40 | b << 32 | c << 24 | d << 16 | e << 8 | f;
     Some(Cnm {

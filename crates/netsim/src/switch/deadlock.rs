@@ -2,14 +2,14 @@
 //! Finds a PFC deadlock: ports that are paused in a circle, each because the next one cannot send.
 //! Promise: a circle is found if and only if every port of it has been paused for the time asked for and holds frames
 //! for which the port before it is paused; its ports are named in the order in which they wait.
-//! Source: Guo et al., "RDMA over commodity Ethernet at scale", SIGCOMM 2016, section 4.2 (cyclic buffer dependency).
+//! Source: Guo et al., SIGCOMM 2016, section 4.2 (cyclic buffer dependency).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Switch;
 use crate::engine::Engine;
-use crate::node::{NodeId, PortId};
+use crate::port::{NodeId, PortId};
 use crate::units::Time;
 
 /// An egress port and class of a switch that cannot send.

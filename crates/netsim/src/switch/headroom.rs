@@ -3,27 +3,17 @@
 //! Promise: with `lossless_headroom` above the threshold no frame of a paused class is dropped.
 //! Source: IEEE 802.1Q annex N (PFC delay), IEEE 802.3 31B.3.7 (response time), Zhu et al. 2015 section 4 (thresholds).
 
-use super::params::{PfcParams, PfcThreshold};
-use super::Headroom;
+use super::params::{max_frame, Headroom, PfcParams, PfcThreshold};
 use crate::link::LinkParams;
 use crate::units::{ByteSize, Rate};
+use penstock_wire::WIRE_OVERHEAD;
 
-/// Bytes around the payload of the longest RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4,
-/// ICRC 4. A full TCP segment of the same MTU is shorter.
-const HEADERS: u64 = 78;
-/// Preamble 8, FCS 4, gap 12.
-const WIRE_OVERHEAD: u64 = 24;
 /// A PFC frame on the wire.
 const PFC_FRAME: u64 = 84;
 /// Bytes of a pause quantum.
 const QUANTUM: u64 = 512 / 8;
-/// Frames of the longest kind that each lossless port and class should have beside its headroom.
+/// Frames of the longest kind that each lossless port and class should have in addition to its headroom.
 const SHARED_FRAMES: u64 = 4;
-
-/// The longest frame of an MTU, as the switch stores it.
-pub fn max_frame(mtu: u16) -> ByteSize {
-    ByteSize(u64::from(mtu) + HEADERS)
-}
 
 /// What a sender may still send before it obeys, by the rate of the link: 2 quanta at 1 Gb/s, 60 at 10 Gb/s, 118 at 40
 /// Gb/s, 394 at 100 Gb/s (IEEE 802.3ba 31B.3.7). In between, the quanta of the next higher rate; above, the time of 100
@@ -41,7 +31,7 @@ fn response(rate: Rate) -> u64 {
 /// of the PFC frame (one frame), the PFC frame, the round trip, the sender's response time, and the frame the sender
 /// has just begun.
 pub fn lossless_headroom(link: &LinkParams, mtu: u16) -> ByteSize {
-    let frame = max_frame(mtu).bytes() + WIRE_OVERHEAD;
+    let frame = max_frame(mtu).bytes() + WIRE_OVERHEAD as u64;
     let round_trip = (link.delay + link.faults.jitter) * 2;
     ByteSize(3 * frame + PFC_FRAME + link.rate.bytes_in(round_trip).bytes() + response(link.rate))
 }

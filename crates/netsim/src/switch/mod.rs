@@ -18,6 +18,7 @@ mod headroom;
 mod params;
 mod pool;
 mod port;
+mod prefetch;
 mod presets;
 mod routes;
 mod scheduler;
@@ -28,20 +29,21 @@ use std::net::Ipv4Addr;
 use penstock_cc::{QcnCongestionPoint, RedMarker};
 use penstock_wire::{MacAddr, MacControl, Packet};
 
-use crate::node::{Frame, Node, Outbox, PortId};
+use crate::frame::Frame;
+use crate::node::{Node, Outbox};
 use crate::pause::{quanta_bytes, CLASSES};
+use crate::port::PortId;
+use crate::renewal::refresh_after;
 use crate::rng::Stream;
 use crate::trace::TraceSink;
 use crate::units::{ByteSize, Time};
 use buffer::{Buffer, Refusal, Share};
 use classify::Congestion;
-pub use deadlock::{find_pause_cycle, PauseCycle, PausedPort};
-pub use headroom::{lossless_buffer, lossless_headroom, max_frame, BufferTooSmall};
-pub use params::{Alpha, EcnParams, Headroom, PfcParams, PfcThreshold, QcnPoints, Scheduling, SwitchParams};
+pub use deadlock::{find_pause_cycle, PauseCycle};
+pub use headroom::{lossless_buffer, lossless_headroom};
+pub use params::{max_frame, Alpha, EcnParams, Headroom, PfcParams, PfcThreshold, QcnPoints, Scheduling, SwitchParams};
 use pool::{Held, Pool};
 use port::Port;
-pub use presets::{SwitchPreset, UnknownPreset, SWITCH_PRESETS};
-pub use routes::hash as flow_hash;
 use routes::Routes;
 use scheduler::Discipline;
 pub use stats::{ClassStats, PortStats, SwitchStats};
@@ -77,7 +79,7 @@ pub struct Switch {
 enum Wake {
     /// A received pause may have ended.
     Resume(u16),
-    /// A pause sent must be repeated before it ends at the other side.
+    /// A pause sent must be repeated before it ends at the other side; or the link repeats it and must be asked.
     Refresh(u16),
 }
 
@@ -131,12 +133,6 @@ impl Switch {
             routes,
             stats: SwitchStats::default(),
         }
-    }
-
-    /// Marks by these thresholds from now on, at every port without ones of its own.
-    pub fn set_marking(&mut self, ecn: [Option<EcnParams>; CLASSES]) {
-        self.params.ecn = ecn;
-        self.markers[0] = markers(ecn);
     }
 
     /// The address this switch sends PFC and QCN messages from.
@@ -293,7 +289,7 @@ impl Switch {
         let feedback = point.on_arrival(bytes as u32, queue_bytes)?;
         let q_eq = u64::from(qcn.marking.q_eq);
         let at = Congestion { mac: self.mac, port: egress.0, class, feedback, q_eq, queue_bytes, queue_old };
-        let notification = classify::notification(frame.packet(), &at)?;
+        let notification = classify::notification(frame.packet_as_sent(), &at)?;
         port.count_cnm(class);
         Some(notification.into())
     }
@@ -365,30 +361,36 @@ impl Switch {
         }
     }
 
-    /// A PFC frame has been sent: if it pauses anything it must be repeated, by the engine where it can.
+    /// A PFC frame has been sent: if it pauses anything it must be repeated, by the link where that is possible.
     #[inline(never)]
     fn plan_refresh(&mut self, id: PortId, out: &mut Outbox) {
         let (port, wake) = (&mut self.ports[usize::from(id.0)], Wake::Refresh(id.0));
         let pause_bytes = quanta_bytes(SwitchParams::PAUSE_QUANTA);
         match out.time_on_link(id, pause_bytes) {
             Some(pause) if port.is_pausing() => {
-                let due = out.now() + SwitchParams::refresh_after(pause);
-                port.renews = !port.awaits_refresh() && out.renew_pause(id, due, pause_bytes, wake.token());
+                let due = out.now() + refresh_after(pause);
+                let mut begin = || out.sent_pause(id).is_some_and(|link| link.begin(due, pause_bytes, wake.token()));
+                port.renews = !port.awaits_refresh() && begin();
                 if !port.renews {
                     set_timer(out, port.plan_refresh(due), wake);
                 }
             }
-            _ if std::mem::take(&mut port.renews) => out.cease_renewing(id),
+            _ if std::mem::take(&mut port.renews) => {
+                if let Some(link) = out.sent_pause(id) {
+                    link.cease();
+                }
+            }
             _ => {}
         }
     }
 
-    /// Takes account of the pauses that the engine has repeated at a port.
+    /// Takes account of the pauses that the link of a port has repeated.
     #[inline(always)]
     fn catch_up(&mut self, id: PortId, out: &mut Outbox) {
         let port = &mut self.ports[usize::from(id.0)];
         if port.renews {
-            port.catch_up(id, out);
+            let timer = port.catch_up(id, out);
+            set_timer(out, timer, Wake::Refresh(id.0));
         }
     }
 
@@ -425,7 +427,7 @@ impl Node for Switch {
         }
     }
 
-    fn on_frame(&mut self, _at: Time, port: PortId, frame: Frame, out: &mut Outbox) {
+    fn on_frame(&mut self, _at: Time, port: PortId, mut frame: Frame, out: &mut Outbox) {
         if !frame.fcs_ok() {
             self.stats.fcs_errors += 1;
         } else if frame.is_control() {
@@ -444,6 +446,8 @@ impl Node for Switch {
         let port = &mut self.ports[usize::from(id)];
         let timer = match wake {
             Wake::Resume(_) => port.wake(now),
+            // The link wants to be asked, which `send_next` does.
+            Wake::Refresh(_) if port.renews => None,
             Wake::Refresh(_) => port.refresh(now),
         };
         set_timer(out, timer, wake);
@@ -453,12 +457,6 @@ impl Node for Switch {
     fn on_tx_done(&mut self, _now: Time, id: PortId, out: &mut Outbox) {
         self.ports[usize::from(id.0)].is_free();
         self.send_next(id, out);
-    }
-
-    fn on_renewals(&mut self, id: PortId, out: &mut Outbox) {
-        if self.ports[usize::from(id.0)].renews {
-            self.send_next(id, out);
-        }
     }
 
     /// Only when asked: most ports are idle behind most frames.

@@ -9,7 +9,16 @@ use std::fmt;
 use penstock_cc::{QcnMarking, RedMarker};
 
 use crate::pause::CLASSES;
-use crate::units::{ByteSize, Probability, Time};
+use crate::units::{ByteSize, Probability};
+
+/// Bytes around the payload of the longest RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4,
+/// ICRC 4. A full TCP segment of the same MTU is shorter.
+const HEADERS: u64 = 78;
+
+/// The longest frame of an MTU, as the switch stores it.
+pub fn max_frame(mtu: u16) -> ByteSize {
+    ByteSize(u64::from(mtu) + HEADERS)
+}
 
 /// RED marking of ECN-capable packets on an egress queue (RFC 3168, Zhu et al.): by the bytes of the same class that
 /// wait in front of the arriving packet.
@@ -98,7 +107,7 @@ pub struct PfcParams {
 impl PfcParams {
     /// Dynamic thresholds over computed headroom, as a switch chip is run: hysteresis of two frames.
     pub fn dynamic(classes: u8, alpha: Alpha, mtu: u16) -> Self {
-        let hysteresis = ByteSize(2 * super::max_frame(mtu).bytes());
+        let hysteresis = ByteSize(2 * max_frame(mtu).bytes());
         PfcParams {
             classes,
             threshold: PfcThreshold::Dynamic { alpha, hysteresis },
@@ -180,7 +189,7 @@ impl Default for SwitchParams {
 }
 
 impl SwitchParams {
-    /// Pause frames ask for the longest time and are repeated before half of it has passed.
+    /// Pause frames ask for the longest time; see `renewal::refresh_after`.
     pub(crate) const PAUSE_QUANTA: u16 = 0xFFFF;
     /// The class of QCN's messages, that of CNPs by DSCP 48.
     pub const CNM_CLASS: usize = 6;
@@ -188,9 +197,5 @@ impl SwitchParams {
     /// The same marking in every class.
     pub fn with_ecn(self, ecn: EcnParams) -> Self {
         SwitchParams { ecn: [Some(ecn); CLASSES], ..self }
-    }
-
-    pub(crate) fn refresh_after(pause: Time) -> Time {
-        Time(pause.0 / 2)
     }
 }

@@ -3,8 +3,8 @@
 //! Promise: first in, first out per queue, side by side in memory; no allocation once there are as many blocks as in the
 //! fullest moment, and the block freed last is used first, so that short queues stay in the cache.
 
-use crate::node::Frame;
-use crate::prefetch::prefetch;
+use super::prefetch::prefetch;
+use crate::frame::Frame;
 
 const NONE: u32 = u32::MAX;
 
@@ -104,8 +104,9 @@ impl Pool {
             let block = at / BLOCK;
             self.next[block as usize] = std::mem::replace(&mut self.free, block);
         }
+        // Both were last touched when they joined the queue. The packet is read by the host that the frame may go to.
+        prefetch(first.packet_as_sent());
         if let Some(next) = self.places.get(list.head as usize) {
-            // it has lain there for as long as the queue is
             prefetch(next);
         }
         Some((first, held))
@@ -160,7 +161,7 @@ mod tests {
                         let got = pool.pop(&mut lists[queue]);
                         let bytes = got.as_ref().map(|(_, held)| held.bytes);
                         prop_assert_eq!(bytes, models[queue].pop_front());
-                        let right = got.is_none_or(|(frame, held)| {
+                        let right = got.is_none_or(|(mut frame, held)| {
                             (held.ingress, usize::from(held.class)) == (held.bytes as u16, queue)
                                 && matches!(frame.packet(), Packet::Raw(bytes) if bytes.len() == held.bytes as usize)
                         });

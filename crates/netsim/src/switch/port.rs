@@ -9,9 +9,10 @@ use super::buffer::Share;
 use super::pool::{Held, List, Pool};
 use super::scheduler::{Discipline, RoundRobin};
 use super::stats::{ClassStats, PortStats};
-use crate::node::{Frame, Outbox, PortId};
+use crate::frame::Frame;
+use crate::node::Outbox;
 use crate::pause::{classes_in, PauseState, CLASSES};
-use crate::renewal::Renewed;
+use crate::port::PortId;
 use crate::units::Time;
 
 /// One class of what leaves by a port: all that a frame touches on its way out. One cache line.
@@ -67,7 +68,7 @@ pub(super) struct Port {
     untold: u8,
     /// Whether a timer will come for `refresh_due`, when the pause must be repeated.
     refresh_armed: bool,
-    /// The engine repeats the pause, and needs no timer for it.
+    /// The link repeats the pause, and needs no timer for it.
     pub(super) renews: bool,
     /// Which of `Switch::markers` are this port's.
     pub(super) markers: u16,
@@ -274,22 +275,21 @@ impl Port {
         (!armed).then_some(due)
     }
 
-    /// Takes account of the pauses that the engine has repeated.
-    pub(super) fn catch_up(&mut self, id: PortId, out: &mut Outbox) {
-        if let Some(renewed) = out.renewed(id) {
-            self.renewed(renewed);
+    /// Takes account of the pauses that the link has repeated. `Some`: it no longer does; set a timer for this time.
+    pub(super) fn catch_up(&mut self, id: PortId, out: &mut Outbox) -> Option<Time> {
+        let now = out.now();
+        let sent = out.sent_pause(id)?.sent(now);
+        if sent.frames > 0 {
+            self.pause_frames_sent += sent.frames;
+            self.set_busy(sent.busy_until);
         }
-    }
-
-    fn renewed(&mut self, renewed: Renewed) {
-        if renewed.frames > 0 {
-            self.pause_frames_sent += renewed.frames;
-            self.set_busy(renewed.busy_until);
+        let due = sent.left_at?;
+        self.renews = false;
+        if due > now {
+            return self.plan_refresh(due);
         }
-        if renewed.is_overdue {
-            self.renews = false;
-            self.untold |= self.pausing;
-        }
+        self.untold |= self.pausing;
+        None
     }
 
     /// Whether a timer is set to repeat the pause.

@@ -19,63 +19,58 @@ const MTU: u16 = 4096;
 
 /// What is known of one switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SwitchPreset {
-    pub name: &'static str,
-    /// The switch and its chip.
-    pub what: &'static str,
-    pub buffer: ByteSize,
-    /// Where the numbers come from.
-    pub source: &'static str,
+struct SwitchPreset {
+    name: &'static str,
+    buffer: ByteSize,
 }
 
 const fn mb(megabytes: u64) -> ByteSize {
     ByteSize(megabytes * 1_000_000)
 }
 
-/// All presets, smallest buffer first.
-pub const SWITCH_PRESETS: [SwitchPreset; 7] = [
+/// All presets, smallest buffer first: each with the switch and its chip, and where the numbers come from.
+const SWITCH_PRESETS: [SwitchPreset; 7] = [
     SwitchPreset {
         name: "qcn-netfpga",
-        what: "the QCN hardware evaluation's switch: NetFPGA, 4 ports of 1 Gb/s, QCN, pause at 130 KB, on at 110 KB",
+        // the QCN hardware evaluation's switch: NetFPGA, 4 ports of 1 Gb/s, QCN, pause at 130 KB, on at 110 KB
         buffer: mb(4),
-        source: "Kabbani, Yasuda, Prabhakar, QCN Hardware Evaluation",
+        // Kabbani, Yasuda, Prabhakar, QCN Hardware Evaluation
     },
     SwitchPreset {
         name: "arista-7050s",
-        what: "Arista 7050S, Broadcom Trident+",
+        // Arista 7050S, Broadcom Trident+
         buffer: mb(9),
-        source: "data sheet as collected in the Packet Buffer Reference (port-buffers.forwardingplane.net)",
+        // data sheet as collected in the Packet Buffer Reference (port-buffers.forwardingplane.net)
     },
     SwitchPreset {
         name: "arista-7050x",
-        what: "Arista 7050X, Broadcom Trident II",
+        // Arista 7050X, Broadcom Trident II
         buffer: mb(12),
-        source: "data sheet as quoted by people.ucsc.edu/~warner/Bufs/Arista-7050X",
+        // data sheet as quoted by people.ucsc.edu/~warner/Bufs/Arista-7050X
     },
     SwitchPreset {
         name: "dcqcn-trident2",
-        what: "the switch of the DCQCN paper: Trident II, dynamic threshold, marking for 40 Gb/s",
+        // the switch of the DCQCN paper: Trident II, dynamic threshold, marking for 40 Gb/s
         buffer: mb(12),
-        source:
-            "Zhu et al., SIGCOMM 2015, sections 4 and 5: B 12 MB, beta 8 over 8 classes, K_min 5 KB, K_max 200 KB, 1 %",
+        // Zhu et al., SIGCOMM 2015, sections 4 and 5: B 12 MB, beta 8 over 8 classes, K_min 5 KB, K_max 200 KB, 1 %
     },
     SwitchPreset {
         name: "delta-ag9032",
-        what: "Delta AG9032, 32 ports of 100 Gb/s",
+        // Delta AG9032, 32 ports of 100 Gb/s
         buffer: mb(16),
-        source: "its manual, section 2.3 (easymanua.ls/delta/ag9032)",
+        // its manual, section 2.3 (easymanua.ls/delta/ag9032)
     },
     SwitchPreset {
         name: "mellanox-sn2700",
-        what: "Mellanox SN2700, Spectrum, one pool for all ports",
+        // Mellanox SN2700, Spectrum, one pool for all ports
         buffer: mb(16),
-        source: "people.ucsc.edu/~warner/Bufs/mellanox-spectrum",
+        // people.ucsc.edu/~warner/Bufs/mellanox-spectrum
     },
     SwitchPreset {
         name: "arista-7160",
-        what: "Arista 7160, Cavium XPliant, one pool for all ports",
+        // Arista 7160, Cavium XPliant, one pool for all ports
         buffer: mb(24),
-        source: "architecture paper as quoted by people.ucsc.edu/~warner/Bufs/Arista7160.html",
+        // architecture paper as quoted by people.ucsc.edu/~warner/Bufs/Arista7160.html
     },
 ];
 

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 use penstock_wire::FiveTuple;
 
-use crate::node::PortId;
+use crate::port::PortId;
 
 /// Ports of equal cost: a range of `Routes::hops`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ fn choose(hash: u64, count: u32) -> usize {
 
 /// A hash of all fields of a flow, of which every bit depends on every bit of flow and seed. Switch chips use a CRC;
 /// CRCs of two seeds differ by a constant only, so that two tiers of switches would choose alike.
-pub fn hash(flow: &FiveTuple, seed: u64) -> u64 {
+fn hash(flow: &FiveTuple, seed: u64) -> u64 {
     let addresses = u64::from(flow.src.to_bits()) << 32 | u64::from(flow.dst.to_bits());
     let rest = u64::from(flow.protocol) << 32 | u64::from(flow.sport) << 16 | u64::from(flow.dport);
     mix(mix(addresses ^ seed) ^ rest)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Parquet file of a trace.
 //! Promise: it is written in row groups under a temporary name and renamed when closed; readers find the columns of
-//! `schema`. Times and values are encoded without a dictionary, everything else by the keys that it has already.
+//! `schema`. Values are encoded without a dictionary, everything else by the keys that it has already.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,18 @@ use std::sync::Arc;
 
 use parquet::arrow::{add_encoded_arrow_schema_to_metadata, ArrowSchemaConverter};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::data_type::{DataType, DoubleType, Int64Type};
+use parquet::data_type::DoubleType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::statistics::{Statistics, ValueStatistics};
+use parquet::file::writer::SerializedFileWriter;
 use zstd::bulk::Compressor;
 
-use super::{keys, schema, Rows, TraceError};
+use super::dictionary::Column;
+use super::error::TraceError;
+use super::rows::{schema, Group};
+use super::series::Series;
 
 /// A file that is being written.
 pub struct TraceFile {
@@ -54,12 +58,9 @@ impl TraceFile {
         let mut properties = WriterProperties::builder()
             .set_compression(compression)
             .set_dictionary_enabled(false)
-            .set_column_encoding("time_ps".into(), Encoding::DELTA_BINARY_PACKED)
             // Of values side by side mostly exponents are alike, and the last bytes of whole numbers.
             .set_column_encoding("value".into(), Encoding::BYTE_STREAM_SPLIT)
-            // Whoever looks for a span of time can skip row groups; of values nobody asks the least.
             .set_statistics_enabled(EnabledStatistics::None)
-            .set_column_statistics_enabled("time_ps".into(), EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
             .set_key_value_metadata(Some(
                 pairs.map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect(),
@@ -77,28 +78,33 @@ impl TraceFile {
     }
 
     /// Writes a row group; `names` are those that the numbers of nodes and metrics stand for.
-    pub fn write(&mut self, rows: &Rows, names: &[String]) -> Result<(), TraceError> {
+    pub fn write(&mut self, rows: &Group, names: &[String]) -> Result<(), TraceError> {
         self.write_group(rows, names).map_err(|source| TraceError::Parquet { path: self.path.clone(), source })
     }
 
-    fn write_group(&mut self, rows: &Rows, names: &[String]) -> Result<(), ParquetError> {
+    fn write_group(&mut self, rows: &Group, names: &[String]) -> Result<(), ParquetError> {
         let (compression, compressor) = (self.compression, &mut self.compressor);
         let columns: Vec<_> = self.writer.schema_descr().columns().to_vec();
         let mut group = self.writer.next_row_group()?;
+        let runs = |of: fn(&Series) -> u16| rows.runs.iter().map(move |(series, rows)| (of(series), *rows));
         let name = |number: u16, plain: &mut Vec<u8>| {
             let name = &names[usize::from(number)];
             plain.extend_from_slice(&(name.len() as u32).to_le_bytes());
             plain.extend_from_slice(name.as_bytes());
         };
-        // The column is unsigned; its 64 bits are what counts.
-        let times: Vec<i64> = rows.time_ps.iter().map(|time| *time as i64).collect();
-        append_plain::<Int64Type>(&mut group, &times)?;
-        keys::append(&mut group, columns[1].clone(), compression, compressor, &rows.node, name)?;
-        keys::append(&mut group, columns[2].clone(), compression, compressor, &rows.channel, |channel, plain| {
-            plain.extend_from_slice(&i32::from(channel).to_le_bytes());
-        })?;
-        keys::append(&mut group, columns[3].clone(), compression, compressor, &rows.metric, name)?;
-        append_plain::<DoubleType>(&mut group, &rows.value)?;
+        let number = |number: u16, plain: &mut Vec<u8>| plain.extend_from_slice(&i32::from(number).to_le_bytes());
+        let keyed = [
+            times(rows),
+            Column::of_runs(runs(|series| series.node), name),
+            Column::of_runs(runs(|series| series.channel), number),
+            Column::of_runs(runs(|series| series.metric), name),
+        ];
+        for (column, description) in keyed.into_iter().zip(columns) {
+            column.append(&mut group, description, compression, compressor)?;
+        }
+        let mut values = group.next_column()?.ok_or_else(|| ParquetError::General("a column too many".to_owned()))?;
+        values.typed::<DoubleType>().write_batch(&rows.value, None, None)?;
+        values.close()?;
         group.close()?;
         Ok(())
     }
@@ -111,12 +117,11 @@ impl TraceFile {
     }
 }
 
-/// Writes a column as the file's properties say.
-fn append_plain<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: &[T::T],
-) -> Result<(), ParquetError> {
-    let mut column = group.next_column()?.ok_or_else(|| ParquetError::General("a column too many".to_owned()))?;
-    column.typed::<T>().write_batch(values, None, None)?;
-    column.close()
+/// The column of times, with the first and the last: a reader that looks for a span of time can skip row groups.
+fn times(rows: &Group) -> Column {
+    let plain = rows.times.iter().flat_map(|time| time.to_le_bytes()).collect();
+    // The column is unsigned; its 64 bits are what counts.
+    let bounds = [rows.times.iter().min(), rows.times.iter().max()].map(|time| time.map(|time| *time as i64));
+    let statistics = ValueStatistics::new(bounds[0], bounds[1], None, Some(0), false);
+    Column::of_places(plain, rows.times.len(), &rows.time, Some(Statistics::Int64(statistics)))
 }

@@ -21,9 +21,9 @@ pub const CLOCK_HZ: u64 = 156_250_000;
 
 /// Table II with the line rate of the link.
 pub fn cc_at(gbps: u64) -> CcParams {
-    let rate_line_bps = gbps * 1_000_000_000;
-    let dcqcn = DcqcnSettings { rate_line_bps, ..DcqcnSettings::default() };
-    let qcn = QcnSettings { rate_line_bps, ..QcnSettings::default() };
+    let rate_line = Rate::from_gbps(gbps);
+    let dcqcn = DcqcnSettings { rate_line, ..DcqcnSettings::default() };
+    let qcn = QcnSettings { rate_line, ..QcnSettings::default() };
     CcParams { dcqcn: dcqcn.at_clock(CLOCK_HZ).unwrap(), qcn: qcn.at_clock(CLOCK_HZ).unwrap() }
 }
 
@@ -32,11 +32,11 @@ pub fn cc_at(gbps: u64) -> CcParams {
 pub fn quick_cc() -> CcParams {
     let settings = DcqcnSettings {
         stage_counting: StageCounting::PerTrigger,
-        rate_ai_bps: 40_000_000,
-        rate_hai_bps: 100_000_000,
-        decrease_interval_ps: 50_000_000,
-        alpha_interval_ps: 55_000_000,
-        increase_interval_ps: 55_000_000,
+        rate_ai: Rate::from_mbps(40),
+        rate_hai: Rate::from_mbps(100),
+        decrease_interval: Time::from_us(50),
+        alpha_interval: Time::from_us(55),
+        increase_interval: Time::from_us(55),
         ..DcqcnSettings::default()
     };
     CcParams { dcqcn: settings.at_clock(CLOCK_HZ).unwrap(), ..CcParams::default() }
@@ -243,7 +243,7 @@ impl Node for Probe {
         self.notices.iter().for_each(|(at, feedback)| out.timer_at(*at, NOTICE + u64::from(*feedback)));
     }
 
-    fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
+    fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, _out: &mut Outbox) {
         if let Packet::Roce(packet) = frame.packet() {
             let (class, wire) = (usize::from(packet.dscp >> 3), frame.wire_len() as u64);
             self.log.push(Arrival { at, class, wire });

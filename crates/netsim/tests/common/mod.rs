@@ -68,7 +68,7 @@ impl Node for Sender {
         out.timer_at(self.start, 0);
     }
 
-    fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, out: &mut Outbox) {
+    fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, out: &mut Outbox) {
         let Packet::MacControl { control: MacControl::Pfc { enabled, quanta }, .. } = *frame.packet() else { return };
         if self.obeys && enabled >> CLASS & 1 == 1 {
             self.pauses += u32::from(quanta[CLASS] > 0);
@@ -132,7 +132,7 @@ pub struct Sink {
 }
 
 impl Node for Sink {
-    fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
+    fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, _out: &mut Outbox) {
         let roce = match frame.packet() {
             Packet::Roce(packet) => Some((packet.ip_src, packet.bth.psn.value(), packet.ecn)),
             _ => None,

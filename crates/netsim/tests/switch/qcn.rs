@@ -3,7 +3,7 @@
 
 use penstock_cc::QcnMarking;
 use penstock_netsim::{Engine, LinkParams, NodeId, PortId, QcnPoints, Stream, Switch, SwitchParams, Time};
-use penstock_wire::{Cnm, FiveTuple, MacAddr, Packet, Qpn};
+use penstock_wire::{Cnm, MacAddr, Packet, Qpn};
 
 use crate::common::{ip, packet, Flood, Sink, PORT};
 use crate::{plain, SINK};
@@ -82,7 +82,7 @@ fn a_message_names_the_flow_and_the_congestion_point() {
     let message = messages(&engine, hosts[1])[0];
     assert_eq!((message.eth_dst, message.encapsulated_dst), (sampled.eth_src, sampled.eth_dst));
     assert_eq!(message.eth_src, MacAddr([2, 0, 0, 0, 0, 0x77]));
-    assert_eq!(message.flow_tuple, FiveTuple::of(&sampled.into()).unwrap());
+    assert_eq!(message.flow_tuple, Packet::from(sampled).five_tuple().unwrap());
     assert_eq!((message.flow, message.dest_qpn, message.priority), (1, Some(Qpn::new(1)), 3));
     assert_eq!(message.cpid, 0x0200_0000_0077 << 16 | 2 << 3 | 3);
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The settings of a flow's endpoints, from those of the scenario.
+
+use penstock_cc::{CcParams, Law};
+use penstock_netsim::{
+    Consumer, FlowId, PacingConfig, RcReceiverConfig, RcSenderConfig, SenderVerb, TcpFlowConfig, TcpStack,
+};
+use penstock_transport::{BackOff, Endpoint, RequesterConfig, ResponderConfig, RetryLimits, TcpConfig, TcpEndpoint};
+use penstock_wire::RnrTimer;
+
+use super::builder::Builder;
+use crate::makers::LabError;
+use crate::scenario::{LabVerb, Protocol, Workload};
+use crate::units::ByteSize;
+use crate::workload::{Pace, SteadyParams};
+
+/// Where servers listen for TCP, in the range of registered ports; flows are told apart by the senders' ports.
+const FIRST_TCP_PORT: u16 = 10_000;
+
+impl Builder<'_> {
+    /// The rate limiter of a flow, one of `of` of its host.
+    pub(super) fn pacing(&self, number: usize, index: usize, of: usize) -> Result<PacingConfig, LabError> {
+        let flow = &self.scenario.flows[number];
+        let law = |source| LabError::Law { flow: flow.name.clone(), source };
+        let clock_hz = self.scenario.qp.clock_hz(self.scenario.link_of(flow.from).rate);
+        let cc = match flow.law {
+            Law::Off => CcParams::default(),
+            Law::Dcqcn => CcParams { dcqcn: flow.dcqcn.at_clock(clock_hz).map_err(law)?, ..CcParams::default() },
+            Law::Qcn => CcParams {
+                dcqcn: flow.dcqcn.at_clock(clock_hz).map_err(law)?,
+                qcn: flow.qcn.at_clock(clock_hz).map_err(law)?,
+            },
+        };
+        Ok(PacingConfig { law: flow.law, cc, clock_hz, n_qp: of as u32, index: index as u8 })
+    }
+
+    pub(super) fn sender_config(&self, number: usize, pacing: PacingConfig) -> RcSenderConfig {
+        let (qp, ends) = (&self.scenario.qp, &self.ends[number].sender);
+        let mut request = RequesterConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
+        request.limits =
+            RetryLimits { ack_timeout: qp.ack_timeout_code, retry_cnt: qp.retry_cnt, rnr_retry: qp.rnr_retry };
+        (request.ack_every, request.window) = (qp.ack_every, qp.window);
+        (request.marking.dscp, request.marking.udp_sport) = (self.scenario.flows[number].dscp, ends.udp_sport);
+        let verb = match qp.verb {
+            LabVerb::WriteImm => SenderVerb::WriteImm,
+            LabVerb::Write => SenderVerb::Write,
+            LabVerb::Send => SenderVerb::Send,
+        };
+        let fragments = self.fragments[number].clone();
+        RcSenderConfig { pacing, verb, fragments, ..RcSenderConfig::new(FlowId(number as u32), request) }
+    }
+
+    /// The connection of a TCP flow, as its sender sees it.
+    pub(super) fn tcp_settings(&self, number: usize) -> TcpConfig {
+        let (tcp, ends) = (&self.scenario.flows[number].tcp, &self.ends[number].sender);
+        let end = |end: Endpoint, port| TcpEndpoint { mac: end.mac, ip: end.ip, port };
+        let port = FIRST_TCP_PORT + (number >> 14) as u16;
+        TcpConfig {
+            iss: ends.first_psn.value(),
+            mss: tcp.mss,
+            variant: tcp.variant,
+            sack: tcp.sack,
+            initial_window: tcp.initial_window,
+            receive_buffer: tcp.receive_buffer.bytes(),
+            min_rto: tcp.min_rto,
+            delayed_ack: tcp.delayed_ack,
+            dscp: tcp.dscp,
+            ..TcpConfig::new(end(ends.local, ends.udp_sport), end(ends.peer, port))
+        }
+    }
+
+    pub(super) fn tcp_config(&self, number: usize, pacing: PacingConfig) -> TcpFlowConfig {
+        let flow = &self.scenario.flows[number];
+        let stack = match flow.protocol {
+            Protocol::SimpleTcp if flow.tcp.back_off => TcpStack::Simple(BackOff::Exponential),
+            Protocol::SimpleTcp => TcpStack::Simple(BackOff::Off),
+            _ => TcpStack::Standard,
+        };
+        // A source without a pace of its own waits for the network.
+        let paced = !matches!(flow.workload, Workload::Steady(SteadyParams { pace: Pace::Greedy, .. }));
+        let send_buffer = flow.tcp.send_buffer.filter(|_| paced).map(ByteSize::bytes);
+        TcpFlowConfig { flow: FlowId(number as u32), stack, tcp: self.tcp_settings(number), send_buffer, pacing }
+    }
+
+    pub(super) fn receiver_config(&self, number: usize) -> RcReceiverConfig {
+        let (qp, ends) = (&self.scenario.qp, &self.ends[number].receiver);
+        let mut responder = ResponderConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
+        responder.cnp_interval = qp.cnp_interval;
+        responder.rnr_timer = RnrTimer::at_least((qp.rnr_delay.as_ps() / 1_000_000) as u32);
+        (responder.marking.ack_dscp, responder.marking.cnp_dscp) = (self.scenario.flows[number].dscp, qp.cnp_dscp);
+        responder.marking.udp_sport = ends.udp_sport;
+        let mut config = RcReceiverConfig::new(FlowId(number as u32), responder);
+        config.ack_delay = qp.ack_delay;
+        config.consumer = qp.consumer.map(|(rate, slots)| Consumer { slots, rate });
+        config
+    }
+}

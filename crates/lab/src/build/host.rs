@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node of a host: a station with the endpoints of its flows, or what the caller's makers give.
+
+use std::rc::Rc;
+
+use penstock_netsim::{FlowId, Node, RcReceiver, RcSender, Station, StationConfig, TcpFlowReceiver, TcpFlowSender};
+use penstock_wire::Qpn;
+
+use super::builder::Builder;
+use crate::makers::{BoardFlow, BoardRequest, LabError, Makers, ReadoutBoard, ReadoutRequest};
+use crate::scenario::{mac_of, Protocol, SenderKind};
+
+impl Builder<'_> {
+    /// Has the receiver of `[readout]` made, and tells the flows' senders of its queue pairs.
+    pub(super) fn readout(&mut self, makers: &mut dyn Makers) -> Result<(), LabError> {
+        let scenario = self.scenario;
+        let Some(spec) = &scenario.readout else { return Ok(()) };
+        let flows = self.received_by[spec.host].clone();
+        let (name, ip) = (scenario.topology.name(spec.host), self.addresses[spec.host]);
+        let board =
+            |number: &usize| ReadoutBoard { flow: FlowId(*number as u32), sender: self.ends[*number].sender.clone() };
+        let boards = flows.iter().map(board).collect();
+        let (mac, ledger) = (mac_of(ip), Rc::clone(&self.ledger));
+        let request = ReadoutRequest { scenario, spec, name, ip, mac, boards, ledger };
+        let end = makers.readout(request).map_err(LabError::Readout)?;
+        for (number, (qpn, fragments)) in flows.into_iter().zip(end.boards) {
+            let ends = &mut self.ends[number];
+            (ends.sender.peer.qpn, ends.receiver.local.qpn) = (qpn, qpn);
+            self.fragments[number] = Some(fragments);
+        }
+        self.readout = Some(end.endpoint);
+        Ok(())
+    }
+
+    /// The receiving ends of a host's flows: one of its own for each, or the readout for all.
+    fn receivers(&mut self, node: usize, station: &mut Station) -> Result<(), LabError> {
+        let flows = std::mem::take(&mut self.received_by[node]);
+        if self.scenario.readout.is_some_and(|readout| readout.host == node) {
+            if let Some(endpoint) = self.readout.take() {
+                let queue_pairs: Vec<Qpn> = flows.iter().map(|flow| self.ends[*flow].receiver.local.qpn).collect();
+                let index = station.add_application(endpoint, &queue_pairs)?;
+                flows.iter().for_each(|flow| self.receiver_index[*flow] = index);
+            }
+            return Ok(());
+        }
+        for number in flows {
+            let ledger = Rc::clone(&self.ledger);
+            let added = match self.scenario.flows[number].protocol {
+                Protocol::Rc => station.add_rc_receiver(RcReceiver::new(self.receiver_config(number), ledger)),
+                Protocol::Tcp | Protocol::SimpleTcp => {
+                    let config = self.tcp_settings(number).reversed();
+                    station.add_tcp_receiver(TcpFlowReceiver::new(FlowId(number as u32), config, ledger))
+                }
+            };
+            self.receiver_index[number] = added?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn host(&mut self, node: usize, makers: &mut dyn Makers) -> Result<Box<dyn Node>, LabError> {
+        let gateware = |flow: &usize| self.scenario.flows[*flow].sender == SenderKind::Gateware;
+        if self.sent_by[node].iter().any(gateware) {
+            return self.board(node, makers);
+        }
+        let scenario = self.scenario;
+        let ip = self.addresses[node];
+        let mut station = Station::new(StationConfig { mac: mac_of(ip), ip });
+        station.expect_endpoints(self.sent_by[node].len() + self.received_by[node].len());
+        let own = std::mem::take(&mut self.sent_by[node]);
+        for (index, number) in own.iter().enumerate() {
+            let (source, ledger) = (self.source(*number), Rc::clone(&self.ledger));
+            let pacing = self.pacing(*number, index, own.len())?;
+            let added = match scenario.flows[*number].protocol {
+                Protocol::Rc => {
+                    let mut sender = RcSender::new(self.sender_config(*number, pacing), source, ledger);
+                    sender.share_parameters(&mut self.parameters);
+                    station.add_rc_sender(sender)
+                }
+                Protocol::Tcp | Protocol::SimpleTcp => {
+                    station.add_tcp_sender(TcpFlowSender::new(self.tcp_config(*number, pacing), source, ledger))
+                }
+            };
+            self.sender_index[*number] = Some(added?);
+        }
+        self.receivers(node, &mut station)?;
+        Ok(Box::new(station))
+    }
+
+    fn board(&mut self, node: usize, makers: &mut dyn Makers) -> Result<Box<dyn Node>, LabError> {
+        let scenario = self.scenario;
+        let flow = |number: &usize| BoardFlow {
+            id: FlowId(*number as u32),
+            spec: &scenario.flows[*number],
+            queue_pair: self.ends[*number].sender.clone(),
+            source: self.source(*number),
+            fragments: self.fragments[*number].clone(),
+        };
+        let name = scenario.topology.name(node);
+        let request = BoardRequest {
+            scenario,
+            name,
+            link: scenario.link_of(node),
+            flows: self.sent_by[node].iter().map(flow).collect(),
+            ledger: Rc::clone(&self.ledger),
+        };
+        makers.board(request).map_err(|source| LabError::Board { host: name.to_owned(), source })
+    }
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keys that are written down and change nothing, as another key leaves what they belong to out: a threshold of PFC
+//! without PFC, a parameter of a law that no flow has.
+//! Promise: such keys are one warning for each table and reason. Silent are keys of the file whose counterpart `--set`
+//! has switched off for one run, and those that come from ns-3.
+//! Source: docs/lab.md ("What is refused, and what is warned of").
+
+use std::collections::BTreeMap;
+
+use crate::language::document::{Document, Item, Origin, Value};
+use crate::language::Problem;
+use crate::scenario::{FlowSpec, LabScenario, Protocol, Workload};
+use crate::topology::{LinkClass, NodeKind};
+use crate::units::Time;
+
+const DCQCN: [&str; 14] = [
+    "g",
+    "rate_ai",
+    "rate_hai",
+    "rate_min",
+    "decrease_interval",
+    "alpha_interval",
+    "increase_interval",
+    "byte_threshold",
+    "stage_threshold",
+    "hyper_threshold",
+    "stage_counting",
+    "clamp_target",
+    "restart_timer",
+    "hold_timer",
+];
+const MARKING: [&str; 4] = ["kmin", "kmax", "pmax", "ecn_rate"];
+const PFC: [&str; 7] = ["lossless", "threshold", "xoff", "xon", "alpha", "hysteresis", "headroom"];
+const QCN_POINT: [&str; 4] = ["q_eq", "w", "sample", "jitter"];
+/// Keys of `[tcp]` that the simplified sender has not.
+const TCP_ONLY: [&str; 3] = ["variant", "sack", "initial_window"];
+
+/// The warnings of a scenario that has been read without a problem.
+pub(super) fn warnings(scenario: &LabScenario, document: &Document) -> Vec<Problem> {
+    let settings = scenario.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let mut idle = Idle { scenario, document, settings, warnings: Vec::new() };
+    idle.laws();
+    idle.tcp();
+    idle.queue_pairs();
+    idle.switches();
+    idle.links();
+    idle.measurement();
+    idle.warnings
+}
+
+/// Flows that share their settings.
+struct Group {
+    /// "flow.0", or empty for flows that no `[[flow]]` made.
+    path: String,
+    protocol: Protocol,
+    law: String,
+    /// Messages come at a time of their own, not when the sender asks.
+    paced: bool,
+}
+
+struct Idle<'a> {
+    scenario: &'a LabScenario,
+    document: &'a Document,
+    /// Every key with the value in force.
+    settings: BTreeMap<&'a str, &'a str>,
+    warnings: Vec<Problem>,
+}
+
+impl Idle<'_> {
+    fn setting(&self, key: &str) -> &str {
+        self.settings.get(key).copied().unwrap_or_default()
+    }
+
+    /// A key that the scenario's own file or `--set` has.
+    fn written(&self, path: &str) -> Option<&Item> {
+        let own = |item: &&Item| match (&item.origin, &self.document.root.origin) {
+            (Origin::File { file, .. }, Origin::File { file: scenario, .. }) => file == scenario,
+            _ => true,
+        };
+        self.document.find(path).filter(own)
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.document.find(path).is_some()
+    }
+
+    /// Warns of those of `keys` in `table` that are written; `gates` are the keys that leave them without effect.
+    fn tell(&mut self, table: &str, keys: &[&str], gates: &[&str], reason: &str) {
+        let set = |item: &Item| matches!(item.origin, Origin::Set(_));
+        let toggled = gates.iter().any(|gate| self.document.find(gate).is_some_and(set));
+        let path = |key: &str| format!("{table}.{key}");
+        let loud = |key: &&&str| self.written(&path(key)).is_some_and(|item| set(item) || !toggled);
+        let loud: Vec<&str> = keys.iter().filter(loud).copied().collect();
+        let Some((first, others)) = loud.split_first() else { return };
+        let more = if others.is_empty() { String::new() } else { format!(", like {}", others.join(", ")) };
+        let message = format!("without effect{more}: {reason}");
+        self.warnings.push(self.document.problem(&path(first), "", message));
+    }
+
+    /// The keys that a table has.
+    fn keys_of(&self, table: &str) -> Vec<String> {
+        match self.document.find(table).map(|item| &item.value) {
+            Some(Value::Table(entries)) => entries.iter().map(|entry| entry.key.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn tell_whole(&mut self, table: &str, gates: &[&str], reason: &str) {
+        let keys = self.keys_of(table);
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        self.tell(table, &keys, gates, reason);
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        let tables = match self.document.find("flow").map(|item| &item.value) {
+            Some(Value::Array(tables)) => tables.len(),
+            _ => 0,
+        };
+        let group = |index: usize| {
+            let path = format!("flow.{index}");
+            let protocol = match self.setting(&format!("{path}.protocol")) {
+                "tcp" => Protocol::Tcp,
+                "simple-tcp" => Protocol::SimpleTcp,
+                _ => Protocol::Rc,
+            };
+            let own = self.setting(&format!("{path}.cc.law"));
+            let law = if own.is_empty() { self.setting("cc.law") } else { own }.to_owned();
+            let paced = self.has(&format!("{path}.rate")) || self.has(&format!("{path}.interval"));
+            Group { path, protocol, law, paced }
+        };
+        let mut groups: Vec<Group> = (0..tables).map(group).collect();
+        let imported = self.has("topology.flows");
+        let of_events = |flow: &FlowSpec| matches!(flow.workload, Workload::Events { .. });
+        if imported || self.scenario.flows.iter().any(of_events) {
+            let law = self.setting("cc.law").to_owned();
+            groups.push(Group { path: String::new(), protocol: Protocol::Rc, law, paced: true });
+        }
+        groups
+    }
+
+    /// Parameters of a law that no flow of theirs has.
+    fn laws(&mut self) {
+        let groups = self.groups();
+        let obeys = |group: &Group, law: &str| group.law == law && (law == "qcn" || group.protocol == Protocol::Rc);
+        for (law, inner) in [("dcqcn", ""), ("qcn", ".qcn")] {
+            let common = format!("cc{inner}");
+            let keys: Vec<String> = match law {
+                "dcqcn" => DCQCN.iter().map(|key| (*key).to_owned()).collect(),
+                _ => self.keys_of(&common),
+            };
+            let idle: Vec<&str> = keys
+                .iter()
+                .filter(|key| {
+                    let own =
+                        |group: &Group| !group.path.is_empty() && self.has(&format!("{}.{common}.{key}", group.path));
+                    !groups.iter().any(|group| obeys(group, law) && !own(group))
+                })
+                .map(String::as_str)
+                .collect();
+            let laws: Vec<String> = groups.iter().map(|group| format!("{}.cc.law", group.path)).collect();
+            let mut gates: Vec<&str> = laws.iter().map(String::as_str).chain(["cc.law"]).collect();
+            let protocols: Vec<String> = groups.iter().map(|group| format!("{}.protocol", group.path)).collect();
+            gates.extend(protocols.iter().map(String::as_str));
+            let reason = match groups.iter().any(|group| obeys(group, law)) {
+                true => "every flow under this law has its own".to_owned(),
+                false => format!("no flow is under cc.law = \"{law}\""),
+            };
+            self.tell(&common, &idle, &gates, &reason);
+            for group in groups.iter().filter(|group| !group.path.is_empty() && !obeys(group, law)) {
+                let table = format!("{}.{common}", group.path);
+                let keys = if law == "dcqcn" { keys.clone() } else { self.keys_of(&table) };
+                let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+                let (own, protocol) = (format!("{}.cc.law", group.path), format!("{}.protocol", group.path));
+                let reason = match group.protocol {
+                    Protocol::Rc => format!("the law of these flows is \"{}\"", group.law),
+                    _ => format!("these flows are TCP, under \"{}\"", if group.law == "qcn" { "qcn" } else { "off" }),
+                };
+                self.tell(&table, &keys, &[&own, &protocol, "cc.law"], &reason);
+            }
+        }
+    }
+
+    /// Settings of TCP for flows that are none.
+    fn tcp(&mut self) {
+        let groups = self.groups();
+        let protocols: Vec<String> = groups.iter().map(|group| format!("{}.protocol", group.path)).collect();
+        let gates: Vec<&str> = protocols.iter().map(String::as_str).collect();
+        let tables = groups.iter().map(|group| (format!("{}.tcp", group.path), std::slice::from_ref(group)));
+        let tables: Vec<(String, &[Group])> =
+            tables.filter(|(path, _)| path != ".tcp").chain([("tcp".to_owned(), groups.as_slice())]).collect();
+        for (table, groups) in tables {
+            let is = |protocol| groups.iter().any(|group: &Group| group.protocol == protocol);
+            let (tcp, simple) = (is(Protocol::Tcp), is(Protocol::SimpleTcp));
+            if !tcp && !simple {
+                let whose = if table == "tcp" { "no flow is" } else { "these flows are not" };
+                self.tell_whole(&table, &gates, &format!("{whose} TCP (flow.protocol)"));
+                continue;
+            }
+            if !tcp {
+                self.tell(&table, &TCP_ONLY, &gates, "for flows with protocol = \"tcp\" only");
+            }
+            if !simple {
+                self.tell(&table, &["back_off"], &gates, "for flows with protocol = \"simple-tcp\" only");
+            }
+            if !groups.iter().any(|group| group.protocol != Protocol::Rc && group.paced) {
+                self.tell(&table, &["send_buffer"], &gates, "for flows with a rate or interval only");
+            }
+        }
+    }
+
+    fn queue_pairs(&mut self) {
+        if self.scenario.qp.consumer.is_none() {
+            let reason = "receivers take every message at once; qp.consumer_rate is not set";
+            self.tell("qp", &["consumer_slots", "rnr_delay"], &["qp.consumer_rate"], reason);
+        }
+    }
+
+    /// Thresholds of what a switch does not do.
+    fn switches(&mut self) {
+        if self.scenario.switches.is_empty() {
+            return self.tell_whole("switch", &[], "there is no switch");
+        }
+        let named: Vec<String> = self.keys_of("switch.at").iter().map(|name| format!("switch.at.{name}")).collect();
+        let own: Vec<&str> = named.iter().map(String::as_str).collect();
+        // a table of one switch, or the common one for the switches that have none
+        let tables: Vec<(String, Vec<usize>)> = self.tables_of_switches();
+        for (table, nodes) in tables {
+            let of = |node: &usize| self.scenario.switches.iter().find(|switch| switch.node == *node);
+            let params: Vec<_> = nodes.iter().filter_map(of).map(|switch| &switch.params).collect();
+            let marks = params.iter().any(|params| params.ecn.iter().any(Option::is_some));
+            let pfc = params.iter().any(|params| params.pfc.is_some());
+            let dynamic = |dynamic: bool| {
+                let threshold = |params: &&penstock_netsim::SwitchParams| params.pfc.map(|pfc| pfc.threshold);
+                let mut kinds = params.iter().filter_map(threshold);
+                kinds.any(|kind| dynamic == matches!(kind, penstock_netsim::PfcThreshold::Dynamic { .. }))
+            };
+            let (fixed, dynamic) = (dynamic(false), dynamic(true));
+            let qcn = params.iter().any(|params| params.qcn.is_some());
+            let gate = |key: &str| -> Vec<String> {
+                let tables = own.iter().copied().chain(["switch"]);
+                tables.flat_map(|table| [format!("{table}.{key}"), format!("{table}.preset")]).collect()
+            };
+            let (by_ecn, by_pfc, by_kind) = (gate("ecn"), gate("pfc"), gate("threshold"));
+            fn words(gates: &[String]) -> Vec<&str> {
+                gates.iter().map(String::as_str).collect()
+            }
+            if !marks {
+                self.tell(&table, &MARKING, &words(&by_ecn), "nothing is marked with ecn = false");
+            }
+            if !pfc {
+                self.tell(&table, &PFC, &words(&by_pfc), "nothing is paused with pfc = false");
+            } else if !fixed {
+                self.tell(&table, &["xoff", "xon"], &words(&by_kind), "for threshold = \"static\" only");
+            } else if !dynamic {
+                let keys = ["alpha", "hysteresis"];
+                self.tell(&table, &keys, &words(&by_kind), "for threshold = \"dynamic\" only");
+            }
+            if !qcn {
+                let inner = format!("{table}.qcn");
+                self.tell(&inner, &QCN_POINT, &[&format!("{inner}.enabled")], "enabled = false");
+            }
+        }
+    }
+
+    /// Tables of `[switch]` with the nodes that they speak of.
+    fn tables_of_switches(&self) -> Vec<(String, Vec<usize>)> {
+        let topology = &self.scenario.topology;
+        let own = self.keys_of("switch.at");
+        let table = |name: &String| Some((format!("switch.at.{name}"), vec![topology.node(name)?]));
+        let tables = own.iter().filter_map(table);
+        tables.chain([("switch".to_owned(), topology.of_kind(NodeKind::Switch).collect())]).collect()
+    }
+
+    fn links(&mut self) {
+        let mut tables = vec!["link".to_owned()];
+        for (table, class, reason) in [
+            ("link.uplink", LinkClass::Uplink, "no link lies between two switches"),
+            ("link.server", LinkClass::Server, "no link is a server's"),
+        ] {
+            match self.scenario.topology.links.iter().any(|link| link.class == class) {
+                true => tables.push(table.to_owned()),
+                false => self.tell_whole(table, &[], reason),
+            }
+        }
+        let reorders = |params: &penstock_netsim::LinkParams| params.faults.reorder.as_f64() > 0.0;
+        if self.scenario.topology.links.iter().any(|link| reorders(&link.params)) {
+            return;
+        }
+        let own = self.keys_of("link.at");
+        let own = own.iter().map(|name| format!("link.at.{name}"));
+        for table in own.chain(tables) {
+            let gate = format!("{table}.reorder");
+            self.tell(&table, &["reorder_by"], &[&gate, "link.reorder"], "no link has reorder above 0");
+        }
+    }
+
+    fn measurement(&mut self) {
+        if self.setting("replay.trigger") == "recorded" {
+            self.tell("replay", &["rate"], &["replay.trigger"], "events come as they were recorded (replay.trigger)");
+        }
+        if self.scenario.trace.interval == Time::ZERO {
+            self.tell(
+                "trace",
+                &["metrics", "classes"],
+                &["trace.interval"],
+                "there is no trace with interval = \"0ps\"",
+            );
+        }
+        if self.scenario.capture.links.is_empty() {
+            self.tell("capture", &["snap"], &["capture.links"], "no link is captured (capture.links)");
+        }
+        for (index, change) in self.scenario.changes.iter().enumerate() {
+            if change.at >= self.scenario.run.time_limit {
+                let message =
+                    format!("without effect: the run ends at run.time_limit, {}", self.scenario.run.time_limit);
+                let at = change.at.to_string();
+                self.warnings.push(self.document.problem(&format!("change.{index}.at"), &at, message));
+            }
+        }
+    }
+}

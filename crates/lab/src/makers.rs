@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts of a simulation that the laboratory does not know: verilated boards, and the readout's receiver. The caller
+//! makes them.
+//! Promise: a scenario that asks for a part without a maker is refused.
+
+use std::net::Ipv4Addr;
+
+use penstock_cc::ParamError;
+use penstock_netsim::{
+    Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, SharedLedger, SimError, StationError,
+};
+use penstock_wire::{MacAddr, Qpn};
+
+use crate::flow::QueuePair;
+use crate::scenario::{FlowSpec, LabScenario, Readout};
+
+/// Why a scenario cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    #[error(transparent)]
+    Simulation(#[from] SimError),
+    #[error(transparent)]
+    Station(#[from] StationError),
+    #[error("flow {flow}: {source}")]
+    Law { flow: String, source: ParamError },
+    #[error("qp.mtu = {0}: allowed are 256, 512, 1024, 2048, 4096")]
+    Mtu(u16),
+    #[error("{host}: {source}")]
+    Board { host: String, source: MakerError },
+    #[error("readout: {0}")]
+    Readout(MakerError),
+}
+
+/// A flow that a verilated board shall send.
+pub struct BoardFlow<'a> {
+    pub id: FlowId,
+    pub spec: &'a FlowSpec,
+    pub queue_pair: QueuePair,
+    pub source: Box<dyn MessageSource>,
+    /// What its messages hold and where they go; `None`: bytes of no interest, to address 0 with key 0.
+    pub fragments: Option<Fragments>,
+}
+
+/// A host whose flows are `sender = "gateware"`: [`Makers::board`] makes its node.
+pub struct BoardRequest<'a> {
+    pub scenario: &'a LabScenario,
+    /// Its name in the topology.
+    pub name: &'a str,
+    pub link: LinkParams,
+    pub flows: Vec<BoardFlow<'a>>,
+    pub ledger: SharedLedger,
+}
+
+/// One board of a readout: the flow that carries its fragments.
+#[derive(Debug, Clone)]
+pub struct ReadoutBoard {
+    pub flow: FlowId,
+    /// The board's end; the number of the peer's queue pair is not known yet.
+    pub sender: QueuePair,
+}
+
+/// The host with the real receiver: [`Makers::readout`] makes its endpoint.
+pub struct ReadoutRequest<'a> {
+    pub scenario: &'a LabScenario,
+    pub spec: &'a Readout,
+    /// The host's name in the topology.
+    pub name: &'a str,
+    pub ip: Ipv4Addr,
+    pub mac: MacAddr,
+    /// Board i is source i of the events.
+    pub boards: Vec<ReadoutBoard>,
+    pub ledger: SharedLedger,
+}
+
+/// A receiver that is ready for its boards.
+pub struct ReadoutEnd {
+    pub endpoint: Box<dyn Endpoint>,
+    /// Its queue pair and ring for each board, and what the board sends.
+    pub boards: Vec<(Qpn, Fragments)>,
+}
+
+/// Why a part cannot be made.
+pub type MakerError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Makes the parts that the laboratory does not know: verilated boards, and the readout's receiver.
+pub trait Makers {
+    /// The node of a host whose flows are `sender = "gateware"`.
+    fn board(&mut self, request: BoardRequest) -> Result<Box<dyn Node>, MakerError>;
+
+    /// The endpoint of `[readout]`.
+    fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError>;
+}
+
+/// For callers that have neither boards nor a receiver: a scenario that asks for them is refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SoftwareOnly;
+
+impl Makers for SoftwareOnly {
+    fn board(&mut self, request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
+        let flow = request.flows.first().map_or(request.name, |flow| flow.spec.name.as_str());
+        let message = "sender = \"gateware\" is a verilated board, which only the command has: `penstock run`, or \
+                       \"software\" here";
+        Err(format!("flow {flow}: {message}").into())
+    }
+
+    fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError> {
+        let message = "is the real receiver, which only the command has: `penstock run`, or no [readout] here";
+        Err(format!("{} {message}", request.name).into())
+    }
+}

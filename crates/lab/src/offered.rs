@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The load that a scenario offers to each link, known before it runs: of flows with a pace, and of events.
+//! Promise: a flow that sends as fast as it can offers nothing here, since it takes what is left; headers are counted;
+//! equal paths share equally, as ECMP does with many flows.
+
+use crate::scenario::{FlowSpec, LabScenario, Protocol, Workload};
+use crate::topology::Routes;
+use crate::units::Time;
+use crate::workload::{EventList, FragmentSizes, Pace};
+use penstock_wire::WIRE_OVERHEAD;
+
+/// Bytes around the payload of a RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4; RETH and immediate come with
+/// the first and the last packet of a message.
+const ROCE_HEADERS: u64 = 58;
+const ROCE_MESSAGE: u64 = 20;
+/// Ethernet 14, IPv4 20, TCP 20.
+const TCP_HEADERS: u64 = 54;
+/// At most so many moments at which flows begin are looked at, and so many fragments are weighed.
+const MOMENTS: usize = 32;
+const FRAGMENTS: usize = 1 << 20;
+
+/// What one direction of a link is offered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedLoad {
+    /// Number of the link in the topology; direction 0 leaves its first end.
+    pub link: usize,
+    pub direction: usize,
+    pub from: String,
+    pub to: String,
+    /// Of the sending end is a host.
+    pub is_sender: bool,
+    /// With headers, preamble, FCS and gap; bit/s.
+    pub wire_bps: f64,
+    pub payload_bps: f64,
+    pub capacity_bps: f64,
+}
+
+impl OfferedLoad {
+    /// 1: as much as the link can carry.
+    pub fn share(&self) -> f64 {
+        self.wire_bps / self.capacity_bps.max(1.0)
+    }
+}
+
+/// Bits per second, on the wire and of payload.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rates {
+    wire: f64,
+    payload: f64,
+}
+
+impl Rates {
+    fn add(&mut self, other: Rates, share: f64) {
+        self.wire += other.wire * share;
+        self.payload += other.payload * share;
+    }
+}
+
+/// From one host to another, while it lasts.
+struct Demand {
+    from: usize,
+    to: usize,
+    rates: Rates,
+    start: Time,
+    end: Time,
+}
+
+/// Of each direction of a link that is offered something the greatest load of any moment, the fullest first.
+pub fn offered(scenario: &LabScenario, routes: &Routes) -> Vec<OfferedLoad> {
+    let demands: Vec<Demand> = scenario.flows.iter().filter_map(|flow| demand(scenario, flow)).collect();
+    let mut moments: Vec<Time> = demands.iter().map(|demand| demand.start).collect();
+    moments.sort_unstable();
+    moments.dedup();
+    let step = moments.len().div_ceil(MOMENTS).max(1);
+    let mut greatest = vec![[Rates::default(); 2]; scenario.topology.links.len()];
+    for now in moments.into_iter().step_by(step) {
+        let then = at(scenario, routes, demands.iter().filter(|demand| demand.start <= now && now < demand.end));
+        for (most, loads) in greatest.iter_mut().zip(then) {
+            for (most, load) in most.iter_mut().zip(loads) {
+                if load.wire > most.wire {
+                    *most = load;
+                }
+            }
+        }
+    }
+    let mut loads = Vec::new();
+    for (link, directions) in greatest.iter().enumerate() {
+        for (direction, rates) in directions.iter().enumerate().filter(|(_, rates)| rates.wire > 0.0) {
+            loads.push(load(scenario, link, direction, *rates));
+        }
+    }
+    loads.sort_by(|a, b| b.share().total_cmp(&a.share()));
+    loads
+}
+
+fn load(scenario: &LabScenario, link: usize, direction: usize, rates: Rates) -> OfferedLoad {
+    let topology = &scenario.topology;
+    let ends = topology.links[link].ends;
+    let (from, to) = (ends[direction], ends[1 - direction]);
+    OfferedLoad {
+        link,
+        direction,
+        from: topology.name(from).to_owned(),
+        to: topology.name(to).to_owned(),
+        is_sender: topology.nodes[from].kind == crate::topology::NodeKind::Host,
+        wire_bps: rates.wire,
+        payload_bps: rates.payload,
+        capacity_bps: topology.links[link].params.rate.bits_per_second() as f64,
+    }
+}
+
+/// The loads of all links under these demands, by link and direction.
+fn at<'a>(scenario: &LabScenario, routes: &Routes, demands: impl Iterator<Item = &'a Demand>) -> Vec<[Rates; 2]> {
+    let topology = &scenario.topology;
+    let mut loads = vec![[Rates::default(); 2]; topology.links.len()];
+    let mut sorted: Vec<&Demand> = demands.collect();
+    sorted.sort_by_key(|demand| demand.to);
+    for group in sorted.chunk_by(|a, b| a.to == b.to) {
+        let to = group[0].to;
+        let mut waiting = vec![Rates::default(); topology.nodes.len()];
+        group.iter().for_each(|demand| waiting[demand.from].add(demand.rates, 1.0));
+        // From far to near: a node has all that it passes on before it is asked.
+        let mut nodes: Vec<(u32, usize)> =
+            (0..topology.nodes.len()).filter_map(|node| routes.distance(node, to).map(|links| (links, node))).collect();
+        nodes.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, node) in nodes {
+            let own = waiting[node];
+            if node == to || own.wire == 0.0 {
+                continue;
+            }
+            let ports = routes.next_ports(topology, node, to);
+            for port in &ports {
+                let link = topology.nodes[node].ports[usize::from(*port)];
+                let share = 1.0 / ports.len() as f64;
+                let direction = usize::from(topology.links[link].ends[0] != node);
+                loads[link][direction].add(own, share);
+                waiting[topology.links[link].peer(node)].add(own, share);
+            }
+        }
+    }
+    loads
+}
+
+fn demand(scenario: &LabScenario, flow: &FlowSpec) -> Option<Demand> {
+    let limit = scenario.run.time_limit;
+    let (payload, message, start, end) = match flow.workload {
+        Workload::Steady(steady) => {
+            let bits = steady.message_bytes as f64 * 8.0;
+            let payload = match steady.pace {
+                Pace::Rate(rate) => rate.bits_per_second() as f64,
+                Pace::Every(time) if time > Time::ZERO => bits / time.as_secs_f64(),
+                Pace::Every(_) | Pace::Greedy => return None,
+            };
+            let lasts = steady.total_bytes.map_or(f64::INFINITY, |bytes| bytes as f64 * 8.0 / payload.max(1.0));
+            let limit = limit.min(steady.stop.unwrap_or(limit));
+            let end = steady.start.saturating_add(Time::from_ps((lasts.min(1e6) * 1e12) as u64)).min(limit);
+            (payload, steady.message_bytes as f64, steady.start, end)
+        }
+        Workload::Events { board, server, servers } => {
+            let events = scenario.events.as_ref()?;
+            let (bytes, fragments) = of_events(events, board, server, servers, scenario.flows.len());
+            let span = span(&events.times)?;
+            (bytes * 8.0 / span, bytes / fragments.max(1.0), Time::ZERO, limit)
+        }
+    };
+    let wire = payload * wire_bytes(scenario, flow, message) / message.max(1.0);
+    (payload > 0.0 && start < end).then_some(Demand {
+        from: flow.from,
+        to: flow.to,
+        rates: Rates { wire, payload },
+        start,
+        end,
+    })
+}
+
+/// How long events take, in s: the mean time between two, as often as there are events.
+pub fn span(times: &[Time]) -> Option<f64> {
+    let (first, last) = (times.first()?, times.last()?);
+    let gaps = times.len().checked_sub(1).filter(|gaps| *gaps > 0)? as f64;
+    let span = last.saturating_sub(*first).as_secs_f64();
+    (span > 0.0).then(|| span * times.len() as f64 / gaps)
+}
+
+/// Bytes and fragments of a board to a server, by a part of the events where there are many.
+fn of_events(events: &EventList, board: usize, server: usize, servers: usize, flows: usize) -> (f64, f64) {
+    let own = (server..events.times.len()).step_by(servers.max(1));
+    let all = own.len();
+    let step = match events.sizes {
+        FragmentSizes::Fixed(bytes) => return (bytes as f64 * all as f64, all as f64),
+        _ => (all * flows).div_ceil(FRAGMENTS).max(1),
+    };
+    let (mut bytes, mut fragments, mut seen) = (0u64, 0u64, 0u64);
+    for event in own.step_by(step) {
+        let size = events.bytes(event, board);
+        bytes += size;
+        fragments += u64::from(size > 0);
+        seen += 1;
+    }
+    let scale = all as f64 / (seen.max(1)) as f64;
+    (bytes as f64 * scale, fragments as f64 * scale)
+}
+
+/// What a message of so many bytes takes of the wire.
+fn wire_bytes(scenario: &LabScenario, flow: &FlowSpec, message: f64) -> f64 {
+    let around = WIRE_OVERHEAD as f64;
+    match flow.protocol {
+        Protocol::Rc => {
+            let packets = (message / f64::from(scenario.qp.mtu)).ceil().max(1.0);
+            message + packets * (ROCE_HEADERS as f64 + around) + ROCE_MESSAGE as f64
+        }
+        // A stream fills its segments.
+        Protocol::Tcp | Protocol::SimpleTcp => {
+            message + message / f64::from(flow.tcp.mss) * (TCP_HEADERS as f64 + around)
+        }
+    }
+}
+
+/// The buffer that would hold all events of a server at the last link, if the fragments of an event came at once: the
+/// server's name and bytes. None without events.
+pub fn buffer_for_events(scenario: &LabScenario) -> Option<(String, u64)> {
+    let events = scenario.events.as_ref()?;
+    let mut servers: Vec<(usize, usize, usize, Vec<usize>)> = Vec::new();
+    for flow in &scenario.flows {
+        let Workload::Events { board, server, servers: all } = flow.workload else { continue };
+        match servers.iter_mut().find(|(to, ..)| *to == flow.to) {
+            Some((_, _, _, boards)) => boards.push(board),
+            None => servers.push((flow.to, server, all, vec![board])),
+        }
+    }
+    let of_server = |(to, server, all, boards): &(usize, usize, usize, Vec<usize>)| {
+        let rate = scenario.link_of(*to).rate;
+        let (mut backlog, mut most, mut last) = (0u64, 0u64, Time::ZERO);
+        for event in (*server..events.times.len()).step_by((*all).max(1)).take(FRAGMENTS / boards.len().max(1)) {
+            let now = events.times[event];
+            backlog = backlog.saturating_sub(rate.bytes_in(now.saturating_sub(last)).bytes());
+            backlog += match events.sizes {
+                FragmentSizes::Fixed(bytes) => bytes * boards.len() as u64,
+                _ => boards.iter().map(|board| events.bytes(event, *board)).sum::<u64>(),
+            };
+            (most, last) = (most.max(backlog), now);
+        }
+        (scenario.topology.name(*to).to_owned(), most)
+    };
+    servers.iter().map(of_server).max_by_key(|(_, bytes)| *bytes)
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The files that a scenario names, read by whatever its caller gives.
+
+use std::io;
+use std::path::Path;
+
+/// Gives the bytes of a file.
+pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
+
+/// A file as text.
+pub(super) fn read_text(read_file: ReadFile, path: &Path) -> io::Result<String> {
+    let kind = io::ErrorKind::InvalidData;
+    String::from_utf8(read_file(path)?).map_err(|_| io::Error::new(kind, "it is no UTF-8 text"))
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `[link]`, `[link.uplink]`, `[link.server]` and `[link.at."a-b"]`: the parameters of links, from the common to the
+//! particular.
+//! Promise: what a table leaves out is as in the more common one: `at` as its kind, `uplink` and `server` as `[link]`.
+
+use penstock_netsim::LinkParams;
+
+use crate::language::keys::{link_keys, refuse_link};
+use crate::language::reader::Section;
+use crate::language::renamed::link_of_node;
+use crate::topology::{LinkKinds, Topology};
+
+/// The tables of links while the topology is read.
+pub(super) struct Links<'a> {
+    section: Section<'a>,
+    pub(super) kinds: LinkKinds,
+}
+
+/// The keys of one link, with what is out of range refused.
+pub(super) fn checked_link(section: &mut Section, default: LinkParams) -> LinkParams {
+    let params = link_keys(section, default);
+    for (key, message) in refuse_link(&params) {
+        if section.has(key) {
+            section.refuse(key, message);
+        }
+    }
+    params
+}
+
+impl<'a> Links<'a> {
+    pub(super) fn read(mut section: Section<'a>) -> Self {
+        let access = checked_link(&mut section, LinkParams::default());
+        let mut kind = |name: &str| {
+            let mut own = section.section(name);
+            let params = if own.exists() { checked_link(&mut own, access) } else { access };
+            own.finish();
+            params
+        };
+        let (uplink, server) = (kind("uplink"), kind("server"));
+        Links { section, kinds: LinkKinds { access, server, uplink } }
+    }
+
+    /// Lays `[link.at]` over the links of the topology.
+    pub(super) fn apply(&mut self, topology: &mut Topology) {
+        for (name, mut own) in self.section.named_sections("at") {
+            match topology.link(&name) {
+                Some((link, _)) => {
+                    let params = checked_link(&mut own, topology.links[link].params);
+                    topology.links[link].params = params;
+                    own.finish();
+                }
+                None => own.refuse_whole(format!("there is no such link; {}", links_like(topology, &name))),
+            }
+        }
+    }
+
+    pub(super) fn finish(self) {
+        self.section.finish();
+    }
+}
+
+/// What to write for a link that is not there: its name, if it is called after one of its ends; else the names of some.
+pub(super) fn links_like(topology: &Topology, name: &str) -> String {
+    let names: Vec<String> = (0..topology.links.len()).map(|link| topology.link_name(link)).collect();
+    match link_of_node(name, names.iter().map(String::as_str)) {
+        Some(link) => format!("a link is called after both its ends: write {link}"),
+        None => known_links(topology),
+    }
+}
+
+/// The names of some links, for messages.
+pub(super) fn known_links(topology: &Topology) -> String {
+    const SHOWN: usize = 8;
+    let count = topology.links.len();
+    let names: Vec<String> = (0..count.min(SHOWN)).map(|link| topology.link_name(link)).collect();
+    match count {
+        0 => "there are none".to_owned(),
+        _ if count > SHOWN => format!("there are {}, ... ({count} in all)", names.join(", ")),
+        _ => format!("there are {}", names.join(", ")),
+    }
+}

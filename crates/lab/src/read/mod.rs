@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A scenario of the laboratory from its text: every key checked, sections in the order in which they need each other.
+//! Promise: what is returned can be built; everything wrong is reported at once with file, line, key, value and what is
+//! allowed; every key of every section can be set from outside. Checks run when every key has been read.
+//!
+//! A file says that it is one: `[run] kind = "network"`, which is also the default ([`crate::ScenarioKind`]).
+
+mod files;
+mod links;
+mod readout;
+mod replay;
+mod switch;
+mod topology;
+mod traffic;
+mod transport;
+
+use std::io;
+use std::path::Path;
+
+use crate::check;
+use crate::language::document::Document;
+use crate::language::reader::{Findings, Section};
+use crate::language::{renamed, Problem, ScenarioError, ScenarioKind};
+use crate::metrics::wrong_metric;
+use crate::scenario::{LabRun, LabScenario, LabTcp, LabTrace, Stop};
+use crate::topology::Topology;
+use crate::units::Time;
+use files::{read_text, ReadFile};
+
+impl LabScenario {
+    /// Reads and checks a scenario file and the files that it names, `overrides` ("flow.0.start=1ms") laid over it.
+    pub fn load(path: impl AsRef<Path>, overrides: &[String]) -> Result<Self, ScenarioError> {
+        let path = path.as_ref();
+        let read = |path: &Path| std::fs::read(path);
+        let text = read_text(&read, path).map_err(|source| ScenarioError::Io { path: path.to_owned(), source })?;
+        Self::parse(path, &text, overrides, &read)
+    }
+
+    /// Like `load`, for a text that is in memory; `path` is used in messages and to resolve relative paths, `read_file`
+    /// gives the bytes of the files that the scenario names.
+    pub fn parse(
+        path: impl AsRef<Path>,
+        text: &str,
+        overrides: &[String],
+        read_file: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<Self, ScenarioError> {
+        let path = path.as_ref();
+        let mut document = Document::parse(path, text)?;
+        for option in overrides {
+            document.set(option)?;
+        }
+        scenario(document, path.parent().unwrap_or(Path::new("")), read_file)
+    }
+}
+
+/// `folder` is where the scenario lies.
+fn scenario(mut document: Document, folder: &Path, read_file: ReadFile) -> Result<LabScenario, ScenarioError> {
+    let mut warnings: Vec<Problem> = Vec::new();
+    let import = topology::import(&mut document, folder, read_file, &mut warnings)?;
+    let document = document;
+    let findings = Findings { folder: folder.to_owned(), origin: document.root.origin.clone(), ..Findings::default() };
+    findings.problems.borrow_mut().append(&mut renamed::problems(&document));
+    let mut root = Section::root(&document, &findings);
+    root.overlook(&renamed::GONE.map(|(table, _)| table));
+    let run = run(root.section("run"));
+    let link_section = root.section("link");
+    let mut links = links::Links::read(link_section);
+    let mut topology = topology::topology(root.section("topology"), &links.kinds, import.as_ref());
+    if let Some(topology) = &mut topology {
+        links.apply(topology);
+    }
+    links.finish();
+    let qp = transport::qp(root.section("qp"));
+    let laws = transport::Laws::read(root.section("cc"));
+    let tcp = transport::tcp(root.section("tcp"), LabTcp::default());
+    let empty = Topology::new();
+    let mut traffic = traffic::Traffic {
+        seed: run.seed,
+        time_limit: run.time_limit,
+        topology: topology.as_ref().unwrap_or(&empty),
+        read_file,
+        laws: &laws,
+        qp: &qp,
+        tcp,
+        flows: Vec::new(),
+        events: None,
+        recorded: None,
+    };
+    traffic.flows(root.sections("flow"));
+    if let Some(import) = &import {
+        traffic.imported(import);
+    }
+    traffic.triggers(root.section("triggers"));
+    traffic.replay(root.section("replay"));
+    let changes = traffic.changes(root.sections("change"));
+    let capture = traffic.capture(root.section("capture"));
+    let readout = readout::readout(
+        root.section("readout"),
+        traffic.topology,
+        &traffic.flows,
+        traffic.recorded.as_ref().map(|recorded| recorded.longest_fragment()),
+    );
+    let (flows, events, recorded) = (traffic.flows, traffic.events, traffic.recorded);
+    let trace = trace(root.section("trace"));
+    let switches = switch::Switches::read(root.section("switch"), topology.as_ref());
+    root.finish();
+
+    let (mut problems, settings) = (findings.problems.take(), findings.settings.take());
+    let (Some(topology), true) = (topology, problems.is_empty()) else {
+        return Err(ScenarioError::Invalid(problems));
+    };
+    let mut scenario = LabScenario {
+        run,
+        topology,
+        switches: Vec::new(),
+        qp,
+        flows,
+        events,
+        recorded,
+        readout,
+        changes,
+        trace,
+        capture,
+        settings,
+        warnings,
+    };
+    scenario.switches = switches.finish(&mut scenario, &document, &mut problems);
+    for switch in &mut scenario.switches {
+        switch.params.trace_classes = scenario.trace.classes;
+    }
+    check::scenario(&mut scenario, &document, &mut problems);
+    if problems.is_empty() {
+        Ok(scenario)
+    } else {
+        Err(ScenarioError::Invalid(problems))
+    }
+}
+
+fn run(mut section: Section) -> LabRun {
+    ScenarioKind::Network.expect(&mut section);
+    let run = LabRun {
+        seed: section.integer("seed", 1, 0..=u64::MAX),
+        time_limit: section.read("time_limit", Time::from_s(1)),
+        stop: section.choice("stop", Stop::Done, &[("done", Stop::Done), ("time", Stop::Time)]),
+    };
+    if run.time_limit == Time::ZERO {
+        section.refuse("time_limit", "allowed is more than 0");
+    }
+    section.finish();
+    run
+}
+
+fn trace(mut section: Section) -> LabTrace {
+    let interval = section.read("interval", Time::from_us(100));
+    if interval > Time::ZERO && interval < Time::from_ns(100) {
+        section.refuse("interval", "allowed is 0us for no trace, or 100ns and more");
+    }
+    let metrics: Vec<String> = section.list("metrics");
+    let classes = section.read("classes", false);
+    for name in &metrics {
+        if let Some(wrong) = wrong_metric(name, classes) {
+            section.refuse("metrics", format!("{name}: {wrong}"));
+        }
+    }
+    section.finish();
+    LabTrace { interval, metrics, classes }
+}

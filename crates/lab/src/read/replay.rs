@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `[replay]`: recorded events, at the times of the recording or of a trigger, as the flows of their boards.
+//! Promise: sizes are those recorded; camera events, which repeat as often as triggers want, keep their bytes for a readout.
+//! Source: RFC 4180 for tables, `penstock_recorded` for camera events.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use penstock_recorded::{Dataset, Triggers};
+
+use super::files::read_text;
+use super::traffic::{Traffic, MOST_EVENTS, SENDERS};
+use crate::language::reader::Section;
+use crate::scenario::{CameraEvents, SenderKind};
+use crate::units::{Frequency, Time};
+use crate::workload::{EventList, FragmentSizes, RecordedEvents};
+
+/// When the events of a recording come.
+#[derive(Clone, Copy, PartialEq)]
+enum Timing {
+    Recorded,
+    Poisson,
+    Periodic,
+}
+
+const TIMINGS: [(&str, Timing); 3] =
+    [("recorded", Timing::Recorded), ("poisson", Timing::Poisson), ("periodic", Timing::Periodic)];
+
+impl Traffic<'_> {
+    /// `[replay]`
+    pub(super) fn replay(&mut self, mut section: Section) {
+        if !section.exists() {
+            return;
+        }
+        let path = section.path("file", "events.csv");
+        let to = self.hosts(&mut section, "to", "server*");
+        if self.events.is_some() {
+            section.refuse_whole("there is a [triggers] already; events come from one of the two");
+        }
+        let camera = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("npz"));
+        let events = match camera {
+            true => {
+                let from = self.hosts(&mut section, "from", "board*");
+                let sound = !from.is_empty();
+                if sound {
+                    self.camera_events(&path, &from)
+                } else {
+                    Ok(None)
+                }
+            }
+            false => self.table(&mut section, &path).map(Some),
+        };
+        let sender = section.choice("sender", SenderKind::Software, &SENDERS);
+        match events {
+            Ok(Some(events)) if !self.topology.nodes.is_empty() => {
+                if let Some(events) = self.timed(&mut section, events, camera) {
+                    self.replayed(&section, &path, events, &to, sender);
+                }
+            }
+            Ok(other) => {
+                self.timed(&mut section, other.unwrap_or_default(), camera);
+            }
+            Err(message) => {
+                section.refuse("file", message);
+                self.timed(&mut section, RecordedEvents::default(), camera);
+            }
+        }
+        section.finish();
+    }
+
+    /// A table of times and sizes.
+    fn table(&self, section: &mut Section, path: &Path) -> Result<RecordedEvents, String> {
+        let from: Vec<String> = section.list("from");
+        if !from.is_empty() {
+            section.refuse("from", "leave it out: the columns of a table name its boards");
+        }
+        let text =
+            read_text(self.read_file, path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        RecordedEvents::from_csv(&text).map_err(|error| format!("{}, {error}", path.display()))
+    }
+
+    /// Recorded camera events of an `.npz`, dealt out to these hosts.
+    fn camera_events(&mut self, path: &Path, from: &[usize]) -> Result<Option<RecordedEvents>, String> {
+        let bytes = (self.read_file)(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let camera = Dataset::read(path, bytes).map_err(|error| error.to_string())?;
+        let names = from.iter().map(|host| self.topology.name(*host).to_owned()).collect();
+        let events =
+            RecordedEvents::from_camera(&camera, names).map_err(|error| format!("{}: {error}", path.display()))?;
+        self.recorded = Some(CameraEvents { dataset: Arc::new(camera), boards: from.len() });
+        Ok(Some(events))
+    }
+
+    /// The events at the times that the keys ask for.
+    fn timed(&self, section: &mut Section, events: RecordedEvents, camera: bool) -> Option<RecordedEvents> {
+        let timing = section.choice("trigger", Timing::Recorded, &TIMINGS);
+        let rate = section.read("rate", Frequency::from_hz(10_000));
+        let recorded = events.times().len() as u64;
+        let count = section.optional::<u64>("events").unwrap_or(recorded);
+        if !camera && timing != Timing::Recorded {
+            section.refuse("trigger", "a table has times of its own; allowed is \"recorded\"");
+            return None;
+        }
+        if rate.0 == 0 {
+            section.refuse("rate", "allowed is more than 0Hz");
+            return None;
+        }
+        let most = if timing == Timing::Recorded { recorded } else { MOST_EVENTS };
+        if recorded > 0 && !(1..=most).contains(&count) {
+            let repeated = if camera { "; they repeat with another trigger than \"recorded\"" } else { "" };
+            section.refuse("events", format!("allowed is 1 to {most}; the file has {recorded}{repeated}"));
+            return None;
+        }
+        let untimed = || events.times().windows(2).all(|pair| pair[0] == pair[1]);
+        if camera && timing == Timing::Recorded && recorded > 1 && untimed() {
+            let message =
+                "the modules' counters give all events the same time; set trigger = \"poisson\" or \"periodic\"";
+            section.refuse("file", message);
+            return None;
+        }
+        let times: Vec<Time> = match timing {
+            Timing::Recorded => events.times()[..count as usize].to_vec(),
+            Timing::Poisson => {
+                let mean = rate.period().max(Time::from_ps(1));
+                Triggers::new(self.seed, mean).take(count as usize).collect()
+            }
+            Timing::Periodic => (0..count).map(|n| rate.period() * n).collect(),
+        };
+        Some(events.at_times(times))
+    }
+
+    /// The flows of the boards that recorded the events.
+    fn replayed(&mut self, section: &Section, path: &Path, events: RecordedEvents, to: &[usize], sender: SenderKind) {
+        let boards = events.boards();
+        let nodes: Result<Vec<usize>, _> = boards.iter().map(|board| self.topology.expect_node(board)).collect();
+        let twice = boards.iter().enumerate().find(|(index, board)| boards[..*index].contains(board));
+        if let Some((_, board)) = twice {
+            section.refuse("file", format!("{}: two columns are called {board}", path.display()));
+        }
+        match nodes {
+            Ok(from) => {
+                let times = events.times().to_vec();
+                let list = EventList { times, sizes: FragmentSizes::Recorded(events) };
+                self.event_flows(section, list, &from, to, sender);
+            }
+            Err(error) => section.refuse("file", format!("{}: {error}", path.display())),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `[qp]`, `[cc]` and `[tcp]`: queue pairs, the laws of congestion control, TCP; common and per flow.
+//! Promise: what a flow's own `cc` or `tcp` leaves out is as in the common one; every value fits the registers of the gateware.
+//! Source: AdvCam Table II and the QCN hardware evaluation for the defaults; IBTA 9.7 for the queue pair.
+
+use penstock_cc::{DcqcnSettings, Law, QcnSettings};
+use penstock_transport::TcpVariant;
+
+use crate::language::keys::{ack_timeout_code, dcqcn_keys, Gain};
+use crate::language::reader::Section;
+use crate::scenario::{LabQp, LabTcp, LabVerb};
+use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
+
+/// What a window scaled by 8 bits can say.
+const LARGEST_WINDOW: u64 = (u16::MAX as u64) << 8;
+
+const MTUS: [u64; 5] = [256, 512, 1024, 2048, 4096];
+
+pub(super) fn qp(mut section: Section) -> LabQp {
+    let mtu = section.one_of("mtu", 4096, &MTUS) as u16;
+    let ack_timeout = section.read("ack_timeout", Time::from_ns(4096 << 14));
+    let verbs = [("write-imm", LabVerb::WriteImm), ("write", LabVerb::Write), ("send", LabVerb::Send)];
+    let mut qp = LabQp {
+        mtu,
+        ack_timeout_code: 0,
+        retry_cnt: section.integer("retry_cnt", 7, 0..=7) as u8,
+        rnr_retry: section.integer("rnr_retry", 7, 0..=7) as u8,
+        dscp: section.integer("dscp", 26, 0..=63) as u8,
+        cnp_dscp: section.integer("cnp_dscp", 48, 0..=63) as u8,
+        ack_every: section.integer("ack_every", 16, 0..=1 << 22) as u32,
+        window: section.integer("window", 4096, 1..=1 << 22) as u32,
+        verb: section.choice("verb", LabVerb::WriteImm, &verbs),
+        clock: section.optional::<Frequency>("clock"),
+        ack_delay: section.read("ack_delay", Time::from_us(1)),
+        cnp_interval: section.read("cnp_interval", Time::from_us(50)),
+        rnr_delay: section.read("rnr_delay", Time::from_us(80)),
+        consumer: None,
+    };
+    qp.ack_timeout_code = ack_timeout_code(ack_timeout);
+    let consumer_rate = section.optional::<Rate>("consumer_rate");
+    let slots = section.integer("consumer_slots", 64, 1..=65_536) as u32;
+    qp.consumer = consumer_rate.map(|rate| (rate, slots));
+    if section.has("clock") && qp.clock.is_some_and(|clock| !(1_000_000..=1_000_000_000).contains(&(clock.0 / 1000))) {
+        section.refuse("clock", "allowed is 1MHz to 1000MHz");
+    }
+    if ack_timeout > Time::from_ns(4096) * (1 << 31) {
+        section.refuse("ack_timeout", "allowed is 0us for never, or up to 8796s (IBTA 9.7.6.1.3)");
+    }
+    if qp.ack_delay > Time::from_s(1) {
+        section.refuse("ack_delay", "allowed is up to 1s");
+    }
+    if !(Time::from_us(10)..=Time::from_ns(655_360_000)).contains(&qp.rnr_delay) {
+        section.refuse("rnr_delay", "allowed is 10us to 655.36ms, the range of the RNR timer (IBTA table 45)");
+    }
+    if qp.cnp_dscp >> 3 == qp.class() {
+        let message = format!("allowed is a class (DSCP / 8) other than that of data, {}", qp.class());
+        section.refuse("cnp_dscp", message);
+    }
+    section.finish();
+    qp
+}
+
+/// `[tcp]`, or a flow's own table, in which what is left out is as in `default`.
+pub(super) fn tcp(mut section: Section, default: LabTcp) -> LabTcp {
+    let variants = [("new-reno", TcpVariant::NewReno), ("bic", TcpVariant::Bic), ("cubic", TcpVariant::Cubic)];
+    let tcp = LabTcp {
+        variant: section.choice("variant", default.variant, &variants),
+        sack: section.read("sack", default.sack),
+        mss: section.integer("mss", default.mss.into(), 88..=9_948) as u32,
+        initial_window: section.integer("initial_window", default.initial_window.into(), 1..=1000) as u32,
+        receive_buffer: section.read("receive_buffer", default.receive_buffer),
+        min_rto: section.read("min_rto", default.min_rto),
+        send_buffer: section.optional::<ByteSize>("send_buffer").or(default.send_buffer),
+        delayed_ack: section.read("delayed_ack", default.delayed_ack),
+        back_off: section.read("back_off", default.back_off),
+        dscp: section.integer("dscp", default.dscp.into(), 0..=63) as u8,
+    };
+    if !(u64::from(tcp.mss)..=LARGEST_WINDOW).contains(&tcp.receive_buffer.bytes()) {
+        let message = format!("allowed is one segment ({}B) to {LARGEST_WINDOW}B", tcp.mss);
+        section.refuse("receive_buffer", message);
+    }
+    if !(Time::from_us(1)..=Time::from_s(60)).contains(&tcp.min_rto) {
+        section.refuse("min_rto", "allowed is 1us to 60s");
+    }
+    if tcp.delayed_ack >= tcp.min_rto {
+        section.refuse("delayed_ack", format!("allowed is less than min_rto, {}", tcp.min_rto));
+    }
+    section.finish();
+    tcp
+}
+
+impl Default for LabTcp {
+    /// New Reno with SACK as a present-day Linux sets it, but for the congestion control.
+    fn default() -> Self {
+        LabTcp {
+            variant: TcpVariant::NewReno,
+            sack: true,
+            mss: 1460,
+            initial_window: 10,
+            receive_buffer: ByteSize(4_000_000),
+            min_rto: Time::from_ms(200),
+            send_buffer: None,
+            delayed_ack: Time::from_ms(40),
+            back_off: true,
+            dscp: 0,
+        }
+    }
+}
+
+/// The law of a flow and its numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Laws {
+    pub(super) law: Law,
+    pub(super) dcqcn: DcqcnSettings,
+    pub(super) qcn: QcnSettings,
+}
+
+const LAWS: [(&str, Law); 3] = [("dcqcn", Law::Dcqcn), ("qcn", Law::Qcn), ("off", Law::Off)];
+
+impl Laws {
+    /// `[cc]`
+    pub(super) fn read(section: Section) -> Self {
+        let default = Laws { law: Law::Dcqcn, dcqcn: DcqcnSettings::default(), qcn: QcnSettings::default() };
+        default.overlaid(section)
+    }
+
+    /// These, with the keys of a table laid over them.
+    pub(super) fn overlaid(&self, mut section: Section) -> Self {
+        let law = section.choice("law", self.law, &LAWS);
+        let dcqcn = dcqcn_keys(&mut section, DcqcnSettings { law, ..self.dcqcn });
+        let qcn = qcn_keys(section.section("qcn"), self.qcn);
+        if dcqcn.increase_interval == Time::ZERO && dcqcn.byte_threshold == ByteSize(0) {
+            let message = "the queue pair cannot recover: allowed is more than 0 for this or for byte_threshold";
+            section.refuse("increase_interval", message);
+        }
+        if dcqcn.rate_min == Rate(0) {
+            section.refuse("rate_min", "allowed is more than 0");
+        }
+        section.finish();
+        Laws { law, dcqcn, qcn }
+    }
+
+    /// The line rate, which is that of the sender's link.
+    pub(super) fn at_line_rate(&self, rate_line: Rate) -> Self {
+        let dcqcn = DcqcnSettings { rate_line, ..self.dcqcn };
+        Laws { law: self.law, dcqcn, qcn: QcnSettings { rate_line, ..self.qcn } }
+    }
+}
+
+/// `[cc.qcn]`
+fn qcn_keys(mut section: Section, default: QcnSettings) -> QcnSettings {
+    let jitter = section.read("jitter", share_of_256(default.jitter));
+    if jitter.as_f64() > 127.0 / 256.0 {
+        section.refuse("jitter", "allowed is 0 to 0.496");
+    }
+    let byte_limit = section.read("byte_limit", ByteSize(default.byte_limit.into())).bytes();
+    if byte_limit > u64::from(u32::MAX) {
+        section.refuse("byte_limit", "allowed is 0B for no byte counter, or up to 4GB");
+    }
+    let settings = QcnSettings {
+        gd_shift: section.read("gd", Gain(default.gd_shift)).0,
+        stage_threshold: section.integer("stage_threshold", default.stage_threshold.into(), 0..=15) as u8,
+        jitter: (jitter.as_f64() * 256.0).round().min(127.0) as u8,
+        rate_ai: section.read("rate_ai", default.rate_ai),
+        rate_hai: section.read("rate_hai", default.rate_hai),
+        rate_min: section.read("rate_min", default.rate_min),
+        rate_line: default.rate_line,
+        timer_period: section.read("timer_period", default.timer_period),
+        byte_limit: byte_limit as u32,
+        seed: default.seed,
+    };
+    if settings.gd_shift == 0 {
+        section.refuse("gd", "allowed is \"1/2\" to \"1/32768\"");
+    }
+    section.finish();
+    settings
+}
+
+/// A jitter of n/256, to two digits as people write it.
+pub(super) fn share_of_256(n: u8) -> Probability {
+    Probability::new((f64::from(n) / 2.56).round() / 100.0).unwrap_or_default()
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Asks everyone for what they counted, at the end of a run.
+//! Promise: nothing is counted twice, and nothing is measured here.
+
+use penstock_cc::Law;
+use penstock_netsim::{
+    lossless_headroom, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, Station, Switch,
+};
+use penstock_transport::RequesterConfig;
+use penstock_wire::{BthRepr, Opcode, Packet, Payload, Psn, RocePacket};
+
+use super::findings::Verdict;
+use super::path::{blocking, path_of, Blocking, Hop};
+use super::summary::{
+    EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, Quantiles, SwitchSummary, Timing, SCHEMA,
+};
+use super::verdict;
+use super::watch::End;
+use crate::flow::FlowInfo;
+use crate::run::Lab;
+use crate::scenario::{LabScenario, SwitchSpec, Workload};
+use crate::units::Time;
+use crate::workload::EventList;
+
+/// The summary of a run. `scenario_name` is what the user called the file.
+pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End) -> LabSummary {
+    let (ledger, now) = (lab.ledger.borrow(), lab.now());
+    let delivered_bytes = ledger.flows().iter().map(|flow| flow.delivered_bytes).sum();
+    let (events, traversals) = (lab.engine.events(), lab.engine.traversals());
+    let mut summary = LabSummary {
+        schema: SCHEMA,
+        kind: "lab",
+        scenario: scenario_name.to_owned(),
+        seed: scenario.run.seed,
+        simulated_s: now.as_secs_f64(),
+        end: end.word(),
+        deadlock: if let End::Deadlock(cycle) = end { Some(cycle.to_string()) } else { None },
+        flows: lab.flows.iter().map(|flow| flow_summary(lab, scenario, ledger.flow(flow.id), flow)).collect(),
+        jain: ledger.fairness.mean(),
+        jain_min: ledger.fairness.min,
+        aggregate_gbps: gbps(delivered_bytes, span(&ledger, now)),
+        delivered_bytes,
+        mct_us: Quantiles::from(&ledger.completion),
+        events: event_summary(&ledger, scenario, now),
+        switches: switches(lab, scenario, now),
+        links: lab.links.iter().map(|(name, id)| link_summary(lab, name, *id, now)).collect(),
+        warnings: scenario.warnings.iter().map(ToString::to_string).collect(),
+        settings: scenario.settings.iter().cloned().collect(),
+        timing: Timing { events, traversals, ..Timing::default() },
+        verdict: Verdict::default(),
+    };
+    summary.verdict = verdict::of(scenario, &summary);
+    summary
+}
+
+fn gbps(bytes: u64, span: Time) -> f64 {
+    if span == Time::ZERO {
+        return 0.0;
+    }
+    bytes as f64 * 8e-9 / span.as_secs_f64()
+}
+
+/// From the first message of any flow to the last delivery, or to now while something is outstanding.
+fn span(ledger: &Ledger, now: Time) -> Time {
+    let first = ledger.flows().iter().filter_map(|flow| flow.first_post).min();
+    let last = match ledger.flows().iter().all(FlowRecord::is_idle) {
+        true => ledger.flows().iter().filter_map(|flow| flow.last_delivery).max().unwrap_or_default(),
+        false => now,
+    };
+    last.saturating_sub(first.unwrap_or_default())
+}
+
+/// The packet by which the switches' tables are asked for a flow's path: a request of the sender, empty.
+fn probe(config: &RequesterConfig) -> Packet {
+    RocePacket {
+        eth_dst: config.peer.mac,
+        eth_src: config.local.mac,
+        ip_src: config.local.ip,
+        ip_dst: config.peer.ip,
+        dscp: config.marking.dscp,
+        ecn: config.marking.ecn,
+        ttl: config.marking.ttl,
+        udp_sport: config.marking.udp_sport,
+        bth: BthRepr::new(Opcode::WriteOnly, config.peer.qpn, Psn::new(0)),
+        reth: None,
+        aeth: None,
+        imm: None,
+        payload: Payload::EMPTY,
+    }
+    .into()
+}
+
+/// What a sender counted, whatever it speaks, and the packet by which its path is asked for, with its DSCP.
+#[derive(Default)]
+struct Sent {
+    packets: u64,
+    retransmitted: u64,
+    cnps: u64,
+    feedbacks: u64,
+    timeouts: u64,
+    naks: u64,
+    rnr_naks: u64,
+    refused: u64,
+    probe: Option<(Packet, u8)>,
+}
+
+impl Sent {
+    /// What is known of a flow that a board sends; its counters are the board's.
+    fn by_board(flow: &FlowInfo, dscp: u8) -> Sent {
+        let ends = &flow.ends;
+        let mut config = RequesterConfig::new(ends.local, ends.peer, ends.first_psn, ends.mtu);
+        (config.marking.dscp, config.marking.udp_sport) = (dscp, ends.udp_sport);
+        Sent { probe: Some((probe(&config), dscp)), ..Sent::default() }
+    }
+
+    fn of(station: &Station, index: usize) -> Option<Sent> {
+        if let Some(sender) = station.sender(index) {
+            let (stats, config) = (sender.stats(), sender.requester().config());
+            return Some(Sent {
+                packets: stats.packets,
+                retransmitted: stats.retransmitted,
+                cnps: stats.cnps,
+                feedbacks: stats.feedbacks,
+                timeouts: stats.timeouts,
+                naks: stats.naks,
+                rnr_naks: stats.rnr_naks,
+                refused: 0,
+                probe: Some((probe(config), config.marking.dscp)),
+            });
+        }
+        let sender = station.tcp_sender(index)?;
+        let counters = sender.counters();
+        Some(Sent {
+            packets: counters.segments,
+            retransmitted: counters.retransmitted,
+            feedbacks: sender.feedbacks(),
+            timeouts: counters.timeouts,
+            refused: sender.refused(),
+            probe: Some((Packet::Tcp(sender.config().empty_segment()), sender.config().dscp)),
+            ..Sent::default()
+        })
+    }
+}
+
+fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &FlowInfo) -> FlowSummary {
+    let (now, station) = (lab.now(), lab.engine.node::<Station>(flow.sender));
+    let sent = match station.zip(flow.sender_index) {
+        Some((station, index)) => Sent::of(station, index).unwrap_or_default(),
+        None => Sent::by_board(flow, scenario.flows[flow.id.0 as usize].dscp),
+    };
+    let (path, held) = match &sent.probe {
+        Some((packet, dscp)) => {
+            let path = path_of(&lab.engine, flow.sender, packet);
+            let held = blocking(&lab.engine, &path, usize::from(dscp >> 3), now);
+            (names(lab, &path), held)
+        }
+        None => (vec![flow.from.clone(), flow.to.clone()], Blocking::default()),
+    };
+    FlowSummary {
+        id: flow.id.0,
+        name: flow.name.clone(),
+        from: flow.from.clone(),
+        to: flow.to.clone(),
+        protocol: flow.protocol.name().to_owned(),
+        law: law_name(flow.law).to_owned(),
+        posted_bytes: record.posted_bytes,
+        delivered_bytes: record.delivered_bytes,
+        start_s: record.first_post.map(Time::as_secs_f64),
+        end_s: record.last_delivery.map(Time::as_secs_f64),
+        complete: record.is_complete(),
+        goodput_gbps: gbps(record.delivered_bytes, active(record, now)),
+        messages: record.delivered_messages,
+        mct_us: Quantiles::from(&record.completion),
+        packets: sent.packets,
+        retransmissions: sent.retransmitted,
+        cnps: sent.cnps,
+        feedbacks: sent.feedbacks,
+        timeouts: sent.timeouts,
+        naks: sent.naks,
+        rnr_naks: sent.rnr_naks,
+        refused: sent.refused,
+        failed: record.failure.as_ref().map(|(at, why)| format!("{why} at {at}")),
+        path,
+        paused_s: held.paused.as_secs_f64(),
+        hol_victim: held.is_victim,
+    }
+}
+
+fn law_name(law: Law) -> &'static str {
+    match law {
+        Law::Off => "off",
+        Law::Dcqcn => "dcqcn",
+        Law::Qcn => "qcn",
+    }
+}
+
+/// From a flow's first message to its last delivery, or to now while something is outstanding.
+fn active(record: &FlowRecord, now: Time) -> Time {
+    let end = if record.is_idle() { record.last_delivery.unwrap_or_default() } else { now };
+    end.saturating_sub(record.first_post.unwrap_or_default())
+}
+
+/// The nodes that a path passes, both ends included.
+fn names(lab: &Lab, path: &[Hop]) -> Vec<String> {
+    let last = path.last().and_then(|hop| lab.engine.peer(hop.node, hop.port)).map(|(node, _)| node);
+    path.iter().map(|hop| hop.node).chain(last).map(|node| lab.engine.node_name(node).to_owned()).collect()
+}
+
+/// None without events.
+fn event_summary(ledger: &Ledger, scenario: &LabScenario, now: Time) -> Option<EventSummary> {
+    let list = scenario.events.as_ref()?;
+    let events = &ledger.events;
+    let Quantiles { p50, p99, p999, max } = Quantiles::from(&events.completion);
+    let happened = list.times.partition_point(|at| *at <= now);
+    let triggered = (0..happened).filter(|event| list.is_sent(*event)).count() as u64;
+    let (count, complete) = (events.begun, events.complete);
+    let lost = events.unfinished().filter(|event| is_lost(ledger, scenario, list, *event)).count() as u64;
+    Some(EventSummary {
+        triggered,
+        count,
+        complete,
+        in_flight: count.saturating_sub(complete + lost),
+        lost,
+        never_begun: triggered.saturating_sub(count),
+        p50_us: p50,
+        p99_us: p99,
+        p999_us: p999,
+        max_us: max,
+    })
+}
+
+/// Whether a sender that gave up has a fragment of this event that was not delivered.
+fn is_lost(ledger: &Ledger, scenario: &LabScenario, list: &EventList, event: u64) -> bool {
+    let failed = scenario.flows.iter().zip(ledger.flows()).filter(|(_, record)| record.failure.is_some());
+    failed.into_iter().any(|(flow, record)| {
+        let Workload::Events { board, server, servers } = flow.workload else { return false };
+        let is_its = event as usize % servers.max(1) == server && list.bytes(event as usize, board) > 0;
+        is_its && record.oldest_event().is_some_and(|oldest| event >= oldest)
+    })
+}
+
+fn switches(lab: &Lab, scenario: &LabScenario, now: Time) -> Vec<SwitchSummary> {
+    let one = |number| switch_summary(&Place { lab, scenario, now, number });
+    (0..lab.switches.len()).filter_map(one).collect()
+}
+
+/// One switch of a run.
+struct Place<'a> {
+    lab: &'a Lab,
+    scenario: &'a LabScenario,
+    now: Time,
+    /// Among the switches.
+    number: usize,
+}
+
+fn switch_summary(place: &Place) -> Option<SwitchSummary> {
+    let Place { lab, scenario, number, .. } = place;
+    let (spec, id) = (scenario.switches.get(*number)?, lab.switches[*number].1);
+    let switch = lab.engine.node::<Switch>(id)?;
+    let stats = switch.stats();
+    let pfc = spec.params.pfc;
+    let (mode, alpha) = match pfc.map(|pfc| pfc.threshold) {
+        None => ("off", None),
+        Some(PfcThreshold::Static { .. }) => ("static", None),
+        Some(PfcThreshold::Dynamic { alpha, .. }) => ("dynamic", Some(alpha.as_f64())),
+    };
+    let port = |port| port_summary(place, spec, id, switch, PortId(port));
+    Some(SwitchSummary {
+        name: lab.engine.node_name(id).to_owned(),
+        dropped_buffer: stats.dropped_buffer,
+        dropped_threshold: stats.dropped_threshold,
+        dropped_headroom: stats.dropped_headroom,
+        no_route: stats.no_route,
+        fcs_errors: stats.fcs_errors,
+        cnm_sent: stats.cnm_sent,
+        peak_buffer_bytes: stats.peak_buffer_bytes,
+        buffer_bytes: spec.params.buffer.bytes(),
+        pfc: mode,
+        lossless_classes: (0..8).filter(|class| pfc.is_some_and(|pfc| pfc.covers(usize::from(*class)))).collect(),
+        alpha,
+        ports: (0..switch.port_count()).map(port).collect(),
+    })
+}
+
+fn port_summary(place: &Place, spec: &SwitchSpec, id: NodeId, switch: &Switch, port: PortId) -> PortSummary {
+    let Place { lab, scenario, now, number } = *place;
+    let link = scenario.topology.nodes[spec.node].ports[usize::from(port.0)];
+    let link = &scenario.topology.links[link].params;
+    let marking = spec.marking(link.rate)[usize::from(scenario.qp.class())];
+    let (xoff, xon) = match spec.params.pfc.map(|pfc| pfc.threshold) {
+        Some(PfcThreshold::Static { xoff, xon }) => (Some(xoff.bytes()), Some(xon.bytes())),
+        _ => (None, None),
+    };
+    let headroom = spec.params.pfc.map(|pfc| match pfc.headroom {
+        Headroom::Fixed(bytes) => bytes,
+        Headroom::OfLink { mtu } => lossless_headroom(link, mtu),
+    });
+    let stats = switch.port_stats(port, now);
+    let peer = lab.engine.peer(id, port).map(|(node, _)| lab.engine.node_name(node).to_owned());
+    PortSummary {
+        port: port.0,
+        peer: peer.unwrap_or_default(),
+        tx_frames: stats.tx_frames,
+        tx_bytes: stats.tx_bytes,
+        dropped: stats.dropped,
+        ecn_marked: stats.ecn_marked,
+        peak_queue_bytes: stats.peak_queue_bytes,
+        mean_queue_bytes: lab.mean_queue(number, port),
+        peak_ingress_bytes: stats.peak_ingress_bytes,
+        paused_s: stats.paused.as_secs_f64(),
+        pausing_s: stats.pausing.as_secs_f64(),
+        pauses_sent: stats.pause_frames_sent,
+        pauses_received: stats.pause_frames_received,
+        kmin_bytes: marking.map(|ecn| ecn.kmin.bytes()),
+        kmax_bytes: marking.map(|ecn| ecn.kmax.bytes()),
+        xoff_bytes: xoff,
+        xon_bytes: xon,
+        headroom_bytes: headroom.map(|bytes| bytes.bytes()),
+        held_byte_s: stats.classes.iter().map(|class| class.held_byte_seconds()).sum(),
+    }
+}
+
+fn link_summary(lab: &Lab, name: &str, id: LinkId, now: Time) -> LinkSummary {
+    let (stats, params) = (lab.engine.link_stats(id), lab.engine.link_params(id));
+    let rate_gbps = params.map(|params| params.rate.bits_per_second() as f64 * 1e-9);
+    LinkSummary {
+        name: name.to_owned(),
+        rate_gbps,
+        frames: stats.map(|stats| stats.frames),
+        data_frames: stats.map(|stats| stats.data_frames),
+        wire_bytes: stats.map(|stats| stats.wire_bytes),
+        utilisation: stats.map(|stats| stats.busy.as_secs_f64() / now.as_secs_f64().max(f64::MIN_POSITIVE)),
+        lost: stats.map(|stats| stats.lost),
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a run of the laboratory found, in the layout of summary.json.
+//! Promise: all but `timing` is the same for the same seed. Units are in the names: s, us, gbps (10^9 bit/s of payload).
+//! Source: docs/lab.md documents every key.
+
+use std::collections::BTreeMap;
+
+use penstock_netsim::Distribution;
+use serde::Serialize;
+
+use super::findings::Verdict;
+use crate::units::Time;
+
+/// Version of this layout.
+pub const SCHEMA: u32 = 1;
+
+/// summary.json of a laboratory run.
+#[derive(Debug, Clone, Serialize)]
+pub struct LabSummary {
+    pub schema: u32,
+    /// "lab".
+    pub kind: &'static str,
+    pub scenario: String,
+    pub seed: u64,
+    pub simulated_s: f64,
+    /// "done", "time limit", "idle", "deadlock" or "interrupted".
+    pub end: &'static str,
+    /// The circle of ports, after a deadlock.
+    pub deadlock: Option<String>,
+    pub flows: Vec<FlowSummary>,
+    /// Jain's index of the flows that have something to send, mean over the windows.
+    pub jain: Option<f64>,
+    /// The least of any window.
+    pub jain_min: Option<f64>,
+    /// Payload of all flows from the first message to the last delivery, or to the end of the run if messages are
+    /// outstanding.
+    pub aggregate_gbps: f64,
+    pub delivered_bytes: u64,
+    /// Completion of the messages of all flows.
+    pub mct_us: Quantiles,
+    /// `None` without triggers.
+    pub events: Option<EventSummary>,
+    pub switches: Vec<SwitchSummary>,
+    pub links: Vec<LinkSummary>,
+    /// What it means for who plans the network.
+    pub verdict: Verdict,
+    pub warnings: Vec<String>,
+    /// Every key of the scenario with the value in force.
+    pub settings: BTreeMap<String, String>,
+    pub timing: Timing,
+}
+
+impl LabSummary {
+    /// The run came to its end, no sender gave up, nothing of a lossless class was dropped by a switch, and of the events
+    /// none was lost and none waited to the end without a beginning: what the command's exit status 0 says.
+    pub fn is_verified(&self) -> bool {
+        let failed = self.flows.iter().any(|flow| flow.failed.is_some());
+        let dropped = self.switches.iter().any(|switch| switch.dropped_headroom > 0);
+        let missed = self.events.is_some_and(|events| events.lost + events.never_begun > 0);
+        self.end == "done" && !failed && !dropped && !missed
+    }
+}
+
+/// What depends on the machine.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Timing {
+    pub wall_s: f64,
+    pub cpu_s: f64,
+    pub events: u64,
+    /// Data packets over links.
+    pub traversals: u64,
+    pub traversals_per_cpu_s: f64,
+    pub peak_rss_mb: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowSummary {
+    pub id: u32,
+    pub name: String,
+    pub from: String,
+    pub to: String,
+    pub protocol: String,
+    pub law: String,
+    pub posted_bytes: u64,
+    pub delivered_bytes: u64,
+    /// When the first message was there to be sent.
+    pub start_s: Option<f64>,
+    /// When the last message was delivered.
+    pub end_s: Option<f64>,
+    /// All that was posted was delivered, and nothing more will be.
+    pub complete: bool,
+    /// Payload from `start_s` to `end_s`, or to the end of the run if messages are outstanding.
+    pub goodput_gbps: f64,
+    pub messages: u64,
+    pub mct_us: Quantiles,
+    pub packets: u64,
+    pub retransmissions: u64,
+    pub cnps: u64,
+    /// QCN notifications received.
+    pub feedbacks: u64,
+    pub timeouts: u64,
+    pub naks: u64,
+    pub rnr_naks: u64,
+    /// Messages that found no room in the send buffer and were never posted.
+    pub refused: u64,
+    /// Why the sender gave up.
+    pub failed: Option<String>,
+    /// Names of the nodes on the way, both hosts included.
+    pub path: Vec<String>,
+    /// The longest time that one port of the path was paused in the flow's class.
+    pub paused_s: f64,
+    /// It was held up by pauses behind a congestion that lies on the paths of others.
+    pub hol_victim: bool,
+}
+
+/// Completion times in microseconds; `None` if there were none.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Quantiles {
+    pub p50: Option<f64>,
+    pub p99: Option<f64>,
+    pub p999: Option<f64>,
+    pub max: Option<f64>,
+}
+
+impl From<&Distribution> for Quantiles {
+    fn from(times: &Distribution) -> Self {
+        let us = |time: Option<Time>| time.map(|time| time.0 as f64 * 1e-6);
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| us(times.quantile(quantile)));
+        Quantiles { p50, p99, p999, max: us(times.max()) }
+    }
+}
+
+/// Events: triggered = complete + in flight + lost + never begun.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct EventSummary {
+    /// Triggers that came before the run ended, and of which a board has something to send.
+    pub triggered: u64,
+    /// Events of which a board has begun to send.
+    pub count: u64,
+    /// Events of which every fragment was delivered.
+    pub complete: u64,
+    /// Begun, and not whole at the end of the run.
+    pub in_flight: u64,
+    /// Begun, and a sender that has a fragment of it gave up.
+    pub lost: u64,
+    /// No board has come to them: they waited at the boards until the run ended.
+    pub never_begun: u64,
+    pub p50_us: Option<f64>,
+    pub p99_us: Option<f64>,
+    pub p999_us: Option<f64>,
+    pub max_us: Option<f64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SwitchSummary {
+    pub name: String,
+    pub dropped_buffer: u64,
+    pub dropped_threshold: u64,
+    /// Of lossless classes: never, if headroom is enough.
+    pub dropped_headroom: u64,
+    pub no_route: u64,
+    pub fcs_errors: u64,
+    pub cnm_sent: u64,
+    pub peak_buffer_bytes: u64,
+    /// In force, given or computed.
+    pub buffer_bytes: u64,
+    /// "off", or how it decides: "static" or "dynamic".
+    pub pfc: &'static str,
+    pub lossless_classes: Vec<u8>,
+    /// Of dynamic thresholds.
+    pub alpha: Option<f64>,
+    pub ports: Vec<PortSummary>,
+}
+
+/// One port of a switch, all classes together.
+#[derive(Debug, Clone, Serialize)]
+pub struct PortSummary {
+    pub port: u16,
+    /// The node at the other end.
+    pub peer: String,
+    pub tx_frames: u64,
+    pub tx_bytes: u64,
+    pub dropped: u64,
+    pub ecn_marked: u64,
+    pub peak_queue_bytes: u64,
+    /// Of samples each 100 us.
+    pub mean_queue_bytes: f64,
+    pub peak_ingress_bytes: u64,
+    /// Time in which the other side had this port paused, summed over classes.
+    pub paused_s: f64,
+    /// Time in which this port had the other side paused, summed over classes.
+    pub pausing_s: f64,
+    /// Bytes waiting here integrated over the time of pauses.
+    pub held_byte_s: f64,
+    /// Pause and PFC frames that this port has sent and received.
+    pub pauses_sent: u64,
+    pub pauses_received: u64,
+    /// Marking in force in the class of data, at this port's rate; `None`: nothing is marked.
+    pub kmin_bytes: Option<u64>,
+    pub kmax_bytes: Option<u64>,
+    /// Of the other side's lossless classes, in force: pause above, go on at or below; `None` without static thresholds.
+    pub xoff_bytes: Option<u64>,
+    pub xon_bytes: Option<u64>,
+    /// What may come after a pause has begun; `None` without PFC.
+    pub headroom_bytes: Option<u64>,
+}
+
+/// One link, both directions: from the first end in the name to the second, and back.
+#[derive(Debug, Clone, Serialize)]
+pub struct LinkSummary {
+    pub name: String,
+    pub rate_gbps: [f64; 2],
+    pub frames: [u64; 2],
+    pub data_frames: [u64; 2],
+    /// With preamble, FCS and gap.
+    pub wire_bytes: [u64; 2],
+    /// Share of the run in which the wire was busy.
+    pub utilisation: [f64; 2],
+    pub lost: [u64; 2],
+}

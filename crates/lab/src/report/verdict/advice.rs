@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What to change first: the gravest cause, and a number to begin with.
+
+use super::super::summary::SwitchSummary;
+use super::facts::{bytes, Facts};
+use crate::offered::span;
+
+/// Share of a link that is left free for bursts.
+const RESERVE: f64 = 0.95;
+/// Below this share of the busiest link, flows that could fill it were held back.
+const USED: f64 = 0.9;
+
+/// Causes from the gravest on; the first that holds is told.
+pub(super) fn first(facts: &Facts) -> String {
+    let causes = [deadlock, headroom, overload, failed, drops, unfinished, pauses, unused];
+    causes.iter().find_map(|cause| cause(facts)).unwrap_or_else(|| match facts.bottleneck {
+        Some(busiest) => format!(
+            "nothing has to change; the busiest link, {} to {}, has {:.1} % left",
+            busiest.from,
+            busiest.to,
+            100.0 * (1.0 - busiest.utilisation)
+        ),
+        None => "let something be sent; 0 bytes went over any link".to_owned(),
+    })
+}
+
+fn deadlock(facts: &Facts) -> Option<String> {
+    facts.summary.deadlock.as_ref().map(|_| {
+        format!(
+            "route around one of the links of the circle, or set switch.pfc = false: {} ports waited",
+            facts.summary.switches.len()
+        )
+    })
+}
+
+fn headroom(facts: &Facts) -> Option<String> {
+    let switch = facts.summary.switches.iter().find(|switch| switch.dropped_headroom > 0)?;
+    let headroom = switch.ports.iter().filter_map(|port| port.headroom_bytes).max().unwrap_or(0);
+    Some(format!(
+        "give {} more switch.headroom than {}; {} lossless frames were dropped",
+        switch.name,
+        bytes(headroom),
+        switch.dropped_headroom
+    ))
+}
+
+fn overload(facts: &Facts) -> Option<String> {
+    let load = facts.offered.first().filter(|load| load.share() > 1.0)?;
+    let needed = load.wire_gbps / RESERVE;
+    let least = match facts.scenario.events.as_ref().and_then(|events| Some((events.times.len(), span(&events.times)?)))
+    {
+        Some((events, span)) => {
+            let khz = events as f64 / span / load.share() * RESERVE * 1e-3;
+            format!("trigger at {khz:.2} kHz at most")
+        }
+        None => format!("offer {:.2} Gb/s of payload at most", load.payload_gbps / load.share() * RESERVE),
+    };
+    Some(format!("give {} to {} {needed:.1} Gb/s instead of {:.1}, or {least}", load.from, load.to, load.capacity_gbps))
+}
+
+fn failed(facts: &Facts) -> Option<String> {
+    let count = facts.summary.flows.iter().filter(|flow| flow.failed.is_some()).count();
+    let flow = facts.summary.flows.iter().find(|flow| flow.failed.is_some())?;
+    let why = flow.failed.as_deref().unwrap_or_default();
+    Some(format!("find out why {} gave up ({why}); {count} of {} flows did", flow.name, facts.summary.flows.len()))
+}
+
+fn drops(facts: &Facts) -> Option<String> {
+    let drops = |switch: &&SwitchSummary| switch.dropped_buffer + switch.dropped_threshold;
+    let switch = facts.summary.switches.iter().max_by_key(drops).filter(|switch| drops(switch) > 0)?;
+    let lossless = if switch.pfc == "off" { ", or set switch.pfc = true" } else { "" };
+    let more = facts.buffer_needed.as_ref().map_or(2 * switch.buffer_bytes, |(_, needed)| *needed);
+    let more = more.max(2 * switch.peak_buffer_bytes);
+    Some(format!(
+        "give {} a switch.buffer of {} instead of {}{lossless}; {} frames were dropped",
+        switch.name,
+        bytes(more),
+        bytes(switch.buffer_bytes),
+        drops(&switch)
+    ))
+}
+
+fn unfinished(facts: &Facts) -> Option<String> {
+    if facts.summary.end != "time limit" {
+        return None;
+    }
+    let open = facts.summary.flows.iter().filter(|flow| !flow.complete).count();
+    let rest = facts.outstanding_bytes as f64 * 8e-9 / facts.summary.aggregate_gbps.max(1e-3);
+    Some(format!(
+        "raise run.time_limit; {open} flows were not done, what is outstanding takes {:.2} ms more at the present rate",
+        rest * 1e3
+    ))
+}
+
+fn pauses(facts: &Facts) -> Option<String> {
+    let longest = facts.summary.flows.iter().map(|flow| flow.paused_s).fold(0.0, f64::max);
+    let share = longest / facts.summary.simulated_s.max(f64::MIN_POSITIVE);
+    let marks = facts.sum(|port| port.ecn_marked as f64) > 0.0;
+    let how = if marks { "lower switch.kmin and kmax" } else { "set switch.ecn = true and cc.law = \"dcqcn\"" };
+    (share > 0.1).then(|| {
+        format!("{how}, so that marks come before pauses: a port was paused {:.0} % of the run", 100.0 * share)
+    })
+}
+
+fn unused(facts: &Facts) -> Option<String> {
+    let busiest = facts.bottleneck.filter(|busiest| facts.is_greedy && busiest.utilisation < USED)?;
+    let left = 100.0 * (1.0 - busiest.utilisation);
+    let marks = facts.sum(|port| port.ecn_marked as f64) > 0.0;
+    let how =
+        if marks { "search with `penstock tune --objective goodput`" } else { "look for what holds the senders back" };
+    Some(format!("{how}: {} to {} was idle {left:.1} % of the run", busiest.from, busiest.to))
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The verdict in words, from the load that was offered to what carried it.
+
+use super::super::findings::Offered;
+use super::super::summary::PortSummary;
+use super::facts::{bytes, Facts};
+
+/// One after the other, each with its number.
+pub(super) fn all(facts: &Facts) -> Vec<String> {
+    let parts = [offered(facts), bottleneck(facts), events(facts), waiting(facts), buffer(facts), carried(facts)];
+    parts.into_iter().flatten().collect()
+}
+
+fn offered(facts: &Facts) -> Option<String> {
+    let greedy = "flows without a pace take what is left";
+    let Some(Offered { from, to, wire_gbps, payload_gbps, capacity_gbps }) = facts.offered.first() else {
+        let goodput = facts.summary.aggregate_gbps;
+        return Some(format!("Offered: {greedy}; {goodput:.2} Gb/s of payload were carried."));
+    };
+    let share = 100.0 * facts.offered[0].share();
+    let more = if facts.is_greedy { format!("; {greedy}") } else { String::new() };
+    let full = facts.offered.iter().filter(|load| load.share() > 1.0).count();
+    let others = if full > 1 { format!(", and {} more links too much", full - 1) } else { String::new() };
+    Some(format!(
+        "Offered: {wire_gbps:.2} Gb/s with headers ({payload_gbps:.2} of payload) to the {capacity_gbps:.2} Gb/s from {from} to \
+         {to}, {share:.0} %{others}{more}."
+    ))
+}
+
+fn bottleneck(facts: &Facts) -> Option<String> {
+    let busiest = facts.bottleneck?;
+    let (from, to, share) = (&busiest.from, &busiest.to, 100.0 * busiest.utilisation);
+    let queue =
+        busiest.peak_queue_bytes.map_or(String::new(), |peak| format!("; at most {} waited there", bytes(peak)));
+    let is_wanted = facts.is_greedy || facts.offered.iter().any(|load| load.share() > 1.0);
+    let left = 100.0 * (1.0 - busiest.utilisation);
+    let unused = match is_wanted && busiest.utilisation < 0.9 && facts.sum(|port| port.ecn_marked as f64) > 0.0 {
+        true => format!("; congestion control left {left:.1} % of it unused"),
+        false => String::new(),
+    };
+    let name = if busiest.utilisation >= 0.8 { "Bottleneck" } else { "No link was full; busiest" };
+    Some(format!("{name}: {from} to {to}, busy {share:.1} % of the run{queue}{unused}."))
+}
+
+fn events(facts: &Facts) -> Option<String> {
+    let events = facts.summary.events?;
+    let late = events.triggered - events.complete.min(events.triggered);
+    if late == 0 {
+        let p99 = events.p99_us.map_or(String::new(), |us| format!(", 99 % within {us:.1} us"));
+        return Some(format!("Events: all {} were complete{p99}.", events.triggered));
+    }
+    Some(format!(
+        "Events: {} of {} were complete; {} were in flight at the end, {} never begun, {} lost.",
+        events.complete, events.triggered, events.in_flight, events.never_begun, events.lost
+    ))
+}
+
+/// Where it waited.
+fn waiting(facts: &Facts) -> Option<String> {
+    let paused = facts.summary.flows.iter().map(|flow| flow.paused_s).fold(0.0, f64::max);
+    let in_switch = facts.summary.switches.iter().map(|switch| switch.peak_buffer_bytes).max().unwrap_or(0);
+    if facts.outstanding_bytes == 0 && paused == 0.0 {
+        return None;
+    }
+    let outstanding = match facts.outstanding_bytes {
+        0 => "nothing was outstanding at the end".to_owned(),
+        rest => format!("{} were posted and not delivered at the end", bytes(rest)),
+    };
+    Some(format!(
+        "Waiting: {outstanding}; no switch held more than {}, all else waited at the senders, paused up to {:.2} ms.",
+        bytes(in_switch),
+        paused * 1e3
+    ))
+}
+
+fn buffer(facts: &Facts) -> Option<String> {
+    let (server, needed) = facts.buffer_needed.as_ref()?;
+    let port = |port: &&PortSummary| port.peer == *server;
+    let switch = facts.summary.switches.iter().find(|switch| switch.ports.iter().any(|one| port(&one)))?;
+    Some(format!(
+        "Buffer: {} in front of {server} would have held all that waits there; {} has {}.",
+        bytes(*needed),
+        switch.name,
+        bytes(switch.buffer_bytes)
+    ))
+}
+
+fn carried(facts: &Facts) -> Option<String> {
+    if facts.summary.switches.is_empty() {
+        return None;
+    }
+    let cnps: u64 = facts.summary.flows.iter().map(|flow| flow.cnps).sum();
+    let feedbacks: u64 = facts.summary.flows.iter().map(|flow| flow.feedbacks).sum();
+    let again: u64 = facts.summary.flows.iter().map(|flow| flow.retransmissions).sum();
+    let marked = facts.sum(|port| port.ecn_marked as f64);
+    let (pauses, pausing) = (facts.sum(|port| port.pauses_sent as f64), facts.sum(|port| port.pausing_s) * 1e3);
+    let heard = if feedbacks > 0 { format!("{feedbacks} QCN messages") } else { format!("{cnps} CNPs") };
+    Some(format!(
+        "Carried by: {marked} marks and {heard}, {pauses} pause frames ({pausing:.2} ms), {} drops, {again} packets sent \
+         again.",
+        facts.dropped()
+    ))
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A simulation of the laboratory and its progress.
+//! Promise: a run ends when its scenario says so, and with an error when switches wait for each other in a circle.
+
+use penstock_netsim::{
+    find_pause_cycle, Engine, LinkId, NodeId, PauseCycle, PortId, RunEnd, SharedLedger, SimError, Switch,
+};
+
+use crate::flow::FlowInfo;
+use crate::scenario::{LabScenario, Stop};
+use crate::units::Time;
+
+/// A simulation, ready to run.
+pub struct Lab {
+    pub engine: Engine,
+    pub ledger: SharedLedger,
+    /// By number.
+    pub flows: Vec<FlowInfo>,
+    /// Hosts and switches by name, in the order of the topology.
+    pub hosts: Vec<(String, NodeId)>,
+    pub switches: Vec<(String, NodeId)>,
+    /// By name, in the order of the topology; direction 0 leaves the node that is named first.
+    pub links: Vec<(String, LinkId)>,
+    time_limit: Time,
+    stop: Stop,
+    next_look: Time,
+    next_sample: Time,
+    /// Bytes that waited at each port of each switch, summed over the samples.
+    queues: Vec<Vec<u64>>,
+    samples: u64,
+}
+
+/// Where a simulation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabProgress {
+    Running,
+    /// Every flow has ended, well or not.
+    Done,
+    /// The time limit has come first, or the scenario runs to it.
+    TimeLimit,
+    /// Nothing is left to happen, although not every flow has ended.
+    Idle,
+}
+
+/// Why a run cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Simulation(#[from] SimError),
+    #[error("at {at}: {cycle}; route around one of these links, or set switch.pfc = false")]
+    Deadlock { at: Time, cycle: PauseCycle },
+}
+
+impl Lab {
+    /// Pauses that last longer than this and wait for each other are a deadlock: congestion that dissolves has done so.
+    const DEADLOCK_HELD: Time = Time::from_ms(10);
+    /// From one look at the queues to the next.
+    const SAMPLE: Time = Time::from_us(100);
+
+    pub(super) fn new(
+        scenario: &LabScenario,
+        engine: Engine,
+        ledger: SharedLedger,
+        flows: Vec<FlowInfo>,
+        hosts: Vec<(String, NodeId)>,
+        switches: Vec<(String, NodeId)>,
+        links: Vec<(String, LinkId)>,
+    ) -> Self {
+        let (time_limit, stop) = (scenario.run.time_limit, scenario.run.stop);
+        let next_look = Self::DEADLOCK_HELD;
+        let (next_sample, samples) = (Self::SAMPLE, 0);
+        let queues = vec![Vec::new(); switches.len()];
+        Lab { engine, ledger, flows, hosts, switches, links, time_limit, stop, next_look, next_sample, queues, samples }
+    }
+
+    pub fn now(&self) -> Time {
+        self.engine.now()
+    }
+
+    pub fn time_limit(&self) -> Time {
+        self.time_limit
+    }
+
+    /// Lets the simulation run up to `until`, at most to its end. To be called again and again with later times: the end
+    /// is seen only when a call returns.
+    pub fn advance(&mut self, until: Time) -> Result<LabProgress, RunError> {
+        let until = until.min(self.time_limit);
+        let mut idle = false;
+        while self.now() < until && !idle {
+            idle = self.engine.run_on(until.min(self.next_look).min(self.next_sample))? == RunEnd::Idle;
+            if self.now() >= self.next_sample {
+                self.next_sample = self.now() + Self::SAMPLE;
+                self.sample_queues();
+            }
+            if self.now() >= self.next_look {
+                self.next_look = self.now() + Self::DEADLOCK_HELD;
+                self.look_for_deadlock()?;
+            }
+        }
+        let done = self.ledger.borrow().all_done();
+        let progress = match idle {
+            _ if done && (idle || self.stop == Stop::Done) => LabProgress::Done,
+            true => LabProgress::Idle,
+            false if until == self.time_limit => LabProgress::TimeLimit,
+            false => LabProgress::Running,
+        };
+        if progress != LabProgress::Running {
+            self.settle();
+        }
+        Ok(progress)
+    }
+
+    fn sample_queues(&mut self) {
+        self.samples += 1;
+        for ((_, id), sums) in self.switches.iter().zip(&mut self.queues) {
+            let Some(switch) = self.engine.node::<Switch>(*id) else { continue };
+            sums.resize(usize::from(switch.port_count()), 0);
+            for (port, sum) in sums.iter_mut().enumerate() {
+                *sum += switch.queue_bytes(PortId(port as u16));
+            }
+        }
+    }
+
+    /// Mean of the bytes that waited at a port of switch `switch`, over samples of 100 us; 0 before the first.
+    pub fn mean_queue(&self, switch: usize, port: PortId) -> f64 {
+        let sum = self.queues[switch].get(usize::from(port.0)).copied().unwrap_or(0);
+        sum as f64 / self.samples.max(1) as f64
+    }
+
+    /// Completes the counters of pause frames, for whoever looks at them before `advance` has come to an end.
+    pub fn settle(&mut self) {
+        self.engine.settle_renewals();
+    }
+
+    /// Has the switches mark as this scenario says from now on, which differs from the lab's own in nothing else.
+    pub fn set_marking(&mut self, scenario: &LabScenario) {
+        for (spec, (_, id)) in scenario.switches.iter().zip(&self.switches) {
+            let Some(switch) = self.engine.node_mut::<Switch>(*id) else { continue };
+            for (port, link) in scenario.topology.nodes[spec.node].ports.iter().enumerate() {
+                switch.set_ecn(PortId(port as u16), spec.marking(scenario.topology.links[*link].params.rate));
+            }
+        }
+    }
+
+    fn look_for_deadlock(&mut self) -> Result<(), RunError> {
+        let switches: Vec<NodeId> = self.switches.iter().map(|(_, id)| *id).collect();
+        match find_pause_cycle(&self.engine, &switches, Self::DEADLOCK_HELD) {
+            Some(cycle) => {
+                self.settle();
+                Err(RunError::Deadlock { at: self.now(), cycle })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Runs to the end.
+    pub fn run(&mut self) -> Result<LabProgress, RunError> {
+        let step = Time::from_us(100);
+        loop {
+            let progress = self.advance(self.now() + step)?;
+            if progress != LabProgress::Running {
+                return Ok(progress);
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A flow of a scenario: who sends what to which host, over which protocol, under which law.
+
+use penstock_cc::{DcqcnSettings, Law, QcnSettings};
+
+use super::LabTcp;
+use crate::units::Time;
+use crate::workload::SteadyParams;
+
+/// Who makes a flow's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SenderKind {
+    Software,
+    /// A verilated board, which the caller of `Lab::build` provides.
+    Gateware,
+}
+
+/// What carries a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// RoCEv2 reliable connection.
+    Rc,
+    /// A host's TCP.
+    Tcp,
+    /// The simplified TCP of a front end.
+    SimpleTcp,
+}
+
+impl Protocol {
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Rc => "rc",
+            Protocol::Tcp => "tcp",
+            Protocol::SimpleTcp => "simple-tcp",
+        }
+    }
+}
+
+/// What a flow sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    Steady(SteadyParams),
+    /// Fragments of column `board` of the events `server`, `server + servers`, ....
+    Events {
+        board: usize,
+        server: usize,
+        servers: usize,
+    },
+}
+
+/// One flow: messages from one host to another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowSpec {
+    pub name: String,
+    /// Numbers in the topology.
+    pub from: usize,
+    pub to: usize,
+    pub protocol: Protocol,
+    pub sender: SenderKind,
+    /// Of data and acknowledgements; the traffic class is `dscp / 8`.
+    pub dscp: u8,
+    pub law: Law,
+    /// With the rate of the sender's link as line rate.
+    pub dcqcn: DcqcnSettings,
+    /// With the rate of the sender's link as line rate.
+    pub qcn: QcnSettings,
+    /// Of flows over TCP.
+    pub tcp: LabTcp,
+    pub workload: Workload,
+}
+
+impl FlowSpec {
+    /// When its first message may be there.
+    pub fn start(&self) -> Time {
+        match &self.workload {
+            Workload::Steady(steady) => steady.start,
+            Workload::Events { .. } => Time::ZERO,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `[replay]` and `[readout]`: recorded camera events, and the host that reads them out.
+
+use std::sync::Arc;
+
+use penstock_recorded::{Dataset, MODULE_BYTES};
+use penstock_wire::fragment::HEADER_LEN;
+
+use crate::units::{ByteSize, Rate, Time};
+
+/// Recorded camera events, dealt out to boards.
+#[derive(Debug, Clone)]
+pub struct CameraEvents {
+    pub dataset: Arc<Dataset>,
+    pub boards: usize,
+}
+
+impl CameraEvents {
+    /// Bytes of the longest fragment of any board, header included.
+    pub fn longest_fragment(&self) -> u64 {
+        (HEADER_LEN + self.dataset.modules().div_ceil(self.boards.max(1)) * MODULE_BYTES) as u64
+    }
+}
+
+/// `[readout]`: the host whose endpoint is the real receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Readout {
+    /// Number in the topology.
+    pub host: usize,
+    /// Receive slots of each board's ring.
+    pub slots: u32,
+    pub slot_size: ByteSize,
+    /// An event whose fragments are not all there after this time is stored incomplete.
+    pub event_timeout: Time,
+    /// How fast events can be stored, payload of all boards; `None`: as fast as they come.
+    pub consumer_rate: Option<Rate>,
+    /// From this time on the host takes nothing and sends nothing.
+    pub vanish_at: Option<Time>,
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `[qp]` and `[tcp]`: what all queue pairs and all TCP connections of a scenario have in common.
+
+use penstock_transport::TcpVariant;
+use penstock_wire::gateware;
+
+use crate::units::{ByteSize, Frequency, Rate, Time};
+
+/// `[qp]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabQp {
+    /// 256, 512, 1024, 2048 or 4096.
+    pub mtu: u16,
+    /// Code of the local ACK timer, 4.096 us * 2^code; 0: never.
+    pub ack_timeout_code: u8,
+    pub retry_cnt: u8,
+    pub rnr_retry: u8,
+    pub dscp: u8,
+    pub cnp_dscp: u8,
+    /// A packet in so many asks for an acknowledgement, beside those that end a message.
+    pub ack_every: u32,
+    /// Most packets without an acknowledgement.
+    pub window: u32,
+    pub verb: LabVerb,
+    /// Clock of the senders' rate limiters; `None`: by the rate of the link.
+    pub clock: Option<Frequency>,
+    /// From a packet's last bit to the first of its answer.
+    pub ack_delay: Time,
+    /// At most one CNP per queue pair in this time.
+    pub cnp_interval: Time,
+    /// How long a sender is asked to wait when no receive is posted.
+    pub rnr_delay: Time,
+    /// A receiver that takes messages at this rate out of so many slots; `None`: at once.
+    pub consumer: Option<(Rate, u32)>,
+}
+
+/// What carries a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabVerb {
+    WriteImm,
+    Write,
+    Send,
+}
+
+impl LabQp {
+    /// The traffic class of data.
+    pub fn class(&self) -> u8 {
+        self.dscp >> 3
+    }
+
+    /// The clock of a sender's rate limiter on a link of this rate: those of the gateware.
+    pub fn clock_hz(&self, rate: Rate) -> u64 {
+        match self.clock {
+            Some(clock) => clock.0 / 1_000,
+            None if rate <= Rate::from_gbps(10) => gateware::CLOCK_HZ,
+            None if rate <= Rate::from_gbps(25) => gateware::CLOCK_25G_HZ,
+            None => gateware::CLOCK_100G_HZ,
+        }
+    }
+}
+
+/// `[tcp]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LabTcp {
+    pub variant: TcpVariant,
+    pub sack: bool,
+    /// Payload of a full segment.
+    pub mss: u32,
+    /// Segments before the first ACK.
+    pub initial_window: u32,
+    pub receive_buffer: ByteSize,
+    /// The smallest timeout; of the simplified sender the only one, before it backs off.
+    pub min_rto: Time,
+    /// What a source with a pace of its own may have unacknowledged; a message that finds no room is lost.
+    pub send_buffer: Option<ByteSize>,
+    pub delayed_ack: Time,
+    /// Whether the simplified sender has its congestion control.
+    pub back_off: bool,
+    pub dscp: u8,
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The JSON files of ns3-roce, translated into the text of its ancestors, so that both are read by the same code.
+//! Promise: what the translation leaves out is a warning that names it.
+//! Source: `rdma-config/default-*.json` and `doc/config.md` of github.com/Eren121/ns3-roce.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::ns3_lines::Ns3Error;
+
+/// What a file is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Topology,
+    Flows,
+    Config,
+}
+
+/// ns-3 attributes and the keys of the text format that mean the same.
+const ATTRIBUTES: [(&str, &str); 17] = [
+    ("ns3::SwitchNode::EcnEnabled", "ENABLE_QCN"),
+    ("ns3::QbbNetDevice::QbbEnabled", "ENABLE_PFC"),
+    ("ns3::QbbNetDevice::DynamicThreshold", "USE_DYNAMIC_PFC_THRESHOLD"),
+    ("ns3::RdmaHw::ClampTargetRate", "CLAMP_TARGET_RATE"),
+    ("ns3::RdmaHw::AlphaResumInterval", "ALPHA_RESUME_INTERVAL"),
+    ("ns3::RdmaHw::RPTimer", "RP_TIMER"),
+    ("ns3::RdmaHw::FastRecoveryTimes", "FAST_RECOVERY_TIMES"),
+    ("ns3::RdmaHw::EwmaGain", "EWMA_GAIN"),
+    ("ns3::RdmaHw::RateAI", "RATE_AI"),
+    ("ns3::RdmaHw::RateHAI", "RATE_HAI"),
+    ("ns3::RdmaHw::MinRate", "MIN_RATE"),
+    ("ns3::RdmaHw::RateDecreaseInterval", "RATE_DECREASE_INTERVAL"),
+    ("ns3::RdmaHw::Mtu", "PACKET_PAYLOAD_SIZE"),
+    ("ns3::RdmaHw::CcMode", "CC_MODE"),
+    ("ns3::RdmaHw::L2ChunkSize", "L2_CHUNK_SIZE"),
+    ("ns3::RdmaHw::L2BackToZero", "L2_BACK_TO_ZERO"),
+    ("ns3::SwitchMmu::BufferSize", "BUFFER_SIZE"),
+];
+
+/// Keys that name files, draw pictures or say what to write down.
+const OF_NO_EFFECT: [&str; 5] = ["topology_file", "flows_file", "modules", "ack_high_prio", "ns3::SwitchNode::CcMode"];
+
+pub(super) fn is_json(file: &str) -> bool {
+    file.ends_with(".json")
+}
+
+/// The text form of a file; a text file is its own.
+pub(super) fn as_text<'a>(
+    file: &str,
+    text: &'a str,
+    content: Content,
+    warnings: &mut Vec<String>,
+) -> Result<Cow<'a, str>, Ns3Error> {
+    if !is_json(file) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let error = |message: String| Ns3Error { place: file.to_owned(), message };
+    let json: Value = serde_json::from_str(text).map_err(|why| error(format!("not JSON: {why}")))?;
+    let mut warn = |message: String| warnings.push(format!("{file}: {message}"));
+    let translated = match content {
+        Content::Topology => topology(&json),
+        Content::Flows => flows(&json, &mut warn),
+        Content::Config => Ok(config(&json, &mut warn)),
+    };
+    translated.map(Cow::Owned).map_err(error)
+}
+
+fn array<'j>(json: &'j Value, key: &str) -> Result<&'j Vec<Value>, String> {
+    json.get(key).and_then(Value::as_array).ok_or_else(|| format!("{key} is missing, or is no array"))
+}
+
+/// A value as a word of the text format; whole numbers without a fraction.
+fn word(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::Bool(flag)) => u8::from(*flag).to_string(),
+        Some(Value::String(text)) => text.split_whitespace().collect(),
+        Some(Value::Number(number)) => match number.as_f64() {
+            Some(real) if real.fract() == 0.0 && real.abs() < 1e18 => format!("{real:.0}"),
+            _ => number.to_string(),
+        },
+        _ => "-".to_owned(),
+    }
+}
+
+fn topology(json: &Value) -> Result<String, String> {
+    let (nodes, links) = (array(json, "nodes")?, array(json, "links")?);
+    let switches = nodes.iter().filter(|node| node.get("is_switch").and_then(Value::as_bool) == Some(true));
+    let switches: Vec<String> = switches.map(|node| word(node.get("id"))).collect();
+    let mut text = format!("{} {} {}\n{}\n", nodes.len(), switches.len(), links.len(), switches.join(" "));
+    for link in links {
+        let words = ["src", "dst", "bandwidth", "latency", "error_rate"].map(|key| word(link.get(key)));
+        let _ = writeln!(text, "{}", words.join(" "));
+    }
+    Ok(text)
+}
+
+fn flows(json: &Value, warn: &mut dyn FnMut(String)) -> Result<String, String> {
+    let mut lines = Vec::new();
+    for (index, flow) in array(json, "flows")?.iter().enumerate() {
+        if flow.get("enable").and_then(Value::as_bool) == Some(false) {
+            continue;
+        }
+        let kind = flow.get("path").or(flow.get("type")).and_then(Value::as_str).unwrap_or("-");
+        let attributes = flow.get("attributes").unwrap_or(flow);
+        let keys = match kind {
+            "ns3::RdmaFlowUnicast" => ["SourceNode", "DestinationNode", "PfcPriority", "WriteByteAmount"],
+            "unicast" => ["src", "dst", "priority", "size"],
+            _ => {
+                warn(format!("flow {index} of kind {kind} is not carried over: write it as a [[flow]]"));
+                continue;
+            }
+        };
+        let [from, to, class, bytes] = keys.map(|key| word(attributes.get(key)));
+        lines.push(format!("{from} {to} {class} 0 {bytes} {}", word(flow.get("start_time"))));
+    }
+    Ok(format!("{}\n{}\n", lines.len(), lines.join("\n")))
+}
+
+fn config(json: &Value, warn: &mut dyn FnMut(String)) -> String {
+    let mut text = String::new();
+    for (key, value) in json.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "default_attributes" | "defaults" => attributes(value, &mut text, warn),
+            "simulator_stop_time" => {
+                let _ = writeln!(text, "SIMULATOR_STOP_TIME {}", word(Some(value)));
+            }
+            "rng_seed" => {
+                let _ = writeln!(text, "RNG_SEED {}", word(Some(value)));
+            }
+            "ecn" => marking(value, &mut text),
+            _ if OF_NO_EFFECT.contains(&key.as_str()) => {}
+            _ => warn(format!("{key} is not carried over: the key is not known")),
+        }
+    }
+    text
+}
+
+fn attributes(json: &Value, text: &mut String, warn: &mut dyn FnMut(String)) {
+    for (key, value) in json.as_object().into_iter().flatten() {
+        match ATTRIBUTES.iter().find(|(attribute, _)| attribute == key) {
+            Some((_, ours)) => {
+                let _ = writeln!(text, "{ours} {}", word(Some(value)));
+            }
+            None if OF_NO_EFFECT.contains(&key.as_str()) => {}
+            None => warn(format!("{key} is not carried over: there is nothing like it here")),
+        }
+    }
+}
+
+/// Thresholds in bytes as maps in KB.
+fn marking(json: &Value, text: &mut String) {
+    let rates = json.as_array().map(Vec::as_slice).unwrap_or_default();
+    let keys = [
+        ("KMIN_MAP", "min_buf_bytes", 1000.0),
+        ("KMAX_MAP", "max_buf_bytes", 1000.0),
+        ("PMAX_MAP", "max_probability", 1.0),
+    ];
+    for (key, field, unit) in keys {
+        let pair = |rate: &Value| {
+            let number = rate.get(field).and_then(Value::as_f64).unwrap_or(-1.0);
+            format!(" {} {}", word(rate.get("bandwidth_bps")), number / unit)
+        };
+        let pairs: String = rates.iter().map(pair).collect();
+        let _ = writeln!(text, "{key} {}{pairs}", rates.len());
+    }
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scenarios of the laboratory as simulations: what is built is what was written, and it runs.
+
+use std::collections::BTreeSet;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
+use penstock_lab::report::{summary, watch, End};
+use penstock_lab::{
+    BoardRequest, Lab, LabProgress, LabScenario, MakerError, Makers, ReadoutBoard, ReadoutEnd, ReadoutRequest,
+    RunError, SoftwareOnly, METRICS,
+};
+use penstock_netsim::{FlowId, Node, PortId, Rate, Station, Switch, Time, TraceSink, CLASS_METRICS};
+
+fn scenario(text: &str, overrides: &[&str]) -> LabScenario {
+    let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
+    let none = |_: &std::path::Path| Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file"));
+    LabScenario::parse("scenarios/test.toml", text, &overrides, &none).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Notes what is asked for, and has none of it.
+#[derive(Default)]
+struct Asked(Vec<String>);
+
+impl Makers for Asked {
+    fn board(&mut self, request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
+        for flow in &request.flows {
+            self.0.push(format!("{} {} {}", request.name, flow.spec.name, flow.queue_pair.peer.ip));
+        }
+        Err(format!("no gateware here for {}", request.name).into())
+    }
+
+    fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError> {
+        let of_board = |board: &ReadoutBoard| format!("{} {}", request.name, board.sender.local.ip);
+        self.0.extend(request.boards.iter().map(of_board));
+        Err("no receiver here".into())
+    }
+}
+
+fn build(scenario: &LabScenario) -> Lab {
+    Lab::build(scenario, &mut SoftwareOnly).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn dropped(lab: &Lab) -> u64 {
+    lab.switches.iter().map(|(_, id)| lab.engine.node::<Switch>(*id).unwrap().stats().dropped()).sum()
+}
+
+const TREE: &str = "[topology]\nkind = \"tree\"\n[[flow]]\nsize = \"200KB\"\n";
+
+#[test]
+fn a_tree_of_rc_flows_delivers_all_that_was_posted() {
+    let scenario = scenario(TREE, &[]);
+    let mut lab = build(&scenario);
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let ledger = lab.ledger.borrow();
+    assert!(ledger.flows().iter().all(|flow| flow.delivered_bytes == 200_000 && flow.delivered_messages == 1));
+    // 1.6 MB through one link of 10 Gb/s, of which 98 % is payload
+    assert!((Time::from_us(1_306)..Time::from_us(1_700)).contains(&lab.now()), "{}", lab.now());
+    assert_eq!(dropped(&lab), 0);
+    let info = &lab.flows[3];
+    let station: &Station = lab.engine.node(info.sender).unwrap();
+    assert_eq!(station.sender(info.sender_index.unwrap()).unwrap().flow(), FlowId(3));
+    let receiver: &Station = lab.engine.node(info.receiver).unwrap();
+    assert!(receiver.receiver(info.receiver_index).is_some());
+}
+
+#[test]
+fn one_seed_gives_one_run() {
+    let run = |seed: &str| {
+        let scenario =
+            scenario(TREE, &[seed, "link.loss=1e-3", "flow.0.random=true", "flow.0.rate=1Gbps", "flow.0.message=10KB"]);
+        let mut lab = build(&scenario);
+        lab.run().unwrap();
+        let ends: Vec<_> = lab.ledger.borrow().flows().iter().map(|flow| flow.last_delivery).collect();
+        (lab.engine.events(), ends)
+    };
+    assert_eq!(run("run.seed=1"), run("run.seed=1"));
+    assert_ne!(run("run.seed=1"), run("run.seed=2"));
+}
+
+#[test]
+fn a_replayed_event_is_whole_with_the_fragments_that_were_recorded() {
+    let table =
+        "time_us,board0,board1,board2\n1000,40000,0,0\n2000,0,0,0\n3000,0,30000,0\n4000,900,20000,0\n5000,0,0,0\n";
+    let text = "[topology]\nkind = \"star\"\nservers = 2\n[replay]\n";
+    let read = |_: &std::path::Path| Ok(table.as_bytes().to_vec());
+    let scenario =
+        LabScenario::parse("scenarios/test.toml", text, &[], &read).unwrap_or_else(|error| panic!("{error}"));
+    let mut lab = build(&scenario);
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let ledger = lab.ledger.borrow();
+    let delivered: Vec<u64> = ledger.flows().iter().map(|flow| flow.delivered_bytes).collect();
+    // events 0, 2, 4 go to server0, 1 and 3 to server1; board2 never sends
+    assert_eq!(delivered, [40_000, 900, 30_000, 20_000, 0, 0]);
+    assert_eq!((ledger.events.begun, ledger.events.complete), (3, 3));
+    assert_eq!((ledger.completion.count(), ledger.events.completion.count()), (4, 3));
+    let slowest = |flow: usize| ledger.flows()[flow].completion.max().unwrap();
+    assert_eq!(ledger.events.completion.max(), Some(slowest(0)), "each fragment had its link to itself");
+    // 40.8 kB of frames at 10 Gb/s, two delays of 1 us, and at the second link the last packet behind a full one
+    assert!((Time::from_ns(37_500)..Time::from_ns(38_500)).contains(&slowest(0)), "{}", slowest(0));
+}
+
+#[test]
+fn flows_spread_over_paths_of_equal_cost() {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 32\n\
+        [[flow]]\nfrom = \"host{0..31}\"\nto = \"host{32..63}\"\npairs = \"zip\"\nsize = \"8KB\"\n";
+    let mut lab = build(&scenario(text, &[]));
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let used = lab.links.iter().filter(|(name, _)| name.starts_with("leaf0-spine"));
+    let frames: Vec<u64> = used.map(|(_, id)| lab.engine.link_stats(*id)[0].frames).collect();
+    assert!(frames.len() == 4 && frames.iter().all(|frames| *frames > 0), "{frames:?}");
+}
+
+#[test]
+fn a_hotspot_slows_its_flow_for_as_long_as_it_lasts() {
+    let text = "[topology]\nkind = \"star\"\nboards = 1\n[[flow]]\n[[change]]\nlink = \"switch-server0\"\n\
+        direction = \"forward\"\nat = \"1ms\"\nuntil = \"2ms\"\nrate = \"1Gbps\"\n";
+    let mut lab = build(&scenario(text, &["cc.law=off", "flow.0.message=10KB", "run.time_limit=3ms"]));
+    let mut delivered = vec![0];
+    for ms in 1..=3 {
+        lab.advance(Time::from_ms(ms)).unwrap();
+        delivered.push(lab.ledger.borrow().flow(FlowId(0)).delivered_bytes);
+    }
+    let per_ms: Vec<u64> = delivered.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000).collect();
+    // in KB: 1225 at 10 Gb/s, 122 at 1 Gb/s
+    assert!(per_ms[0] > 1_190 && (118..140).contains(&per_ms[1]) && per_ms[2] > 1_190, "{per_ms:?}");
+    let link = lab.links.iter().find(|(name, _)| name == "server0-switch").unwrap().1;
+    assert_eq!(lab.engine.link_params(link).map(|params| params.rate), [Rate::from_gbps(10); 2]);
+}
+
+#[test]
+fn a_camera_builds_every_event_in_its_server() {
+    let text =
+        "[topology]\nkind = \"camera\"\nmodules = 37\nleaves = 3\nservers = 2\n[link.uplink]\nrate = \"100Gbps\"\n\
+        [link.server]\nrate = \"100Gbps\"\n[triggers]\nkind = \"shower\"\nevents = 50\n";
+    let mut lab = build(&scenario(text, &[]));
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let ledger = lab.ledger.borrow();
+    assert_eq!((ledger.events.begun, ledger.events.complete), (50, 50));
+    let per_server = |server: &str| -> u64 {
+        let flows = lab.flows.iter().filter(|flow| flow.to == server);
+        flows.map(|flow| ledger.flow(flow.id).delivered_messages).sum()
+    };
+    assert_eq!((per_server("server0"), per_server("server1")), (37 * 25, 37 * 25));
+    assert_eq!(dropped(&lab), 0);
+}
+
+#[test]
+fn a_circle_of_pauses_ends_the_run_with_its_ports() {
+    let mut text = "[topology]\nkind = \"nodes\"\n".to_owned();
+    for k in 0..5 {
+        text += &format!("[[topology.node]]\nname = \"s{k}\"\nkind = \"switch\"\n[[topology.node]]\nname = \"h{k}\"\n");
+    }
+    for k in 0..5 {
+        text += &format!("[[topology.link]]\na = \"s{k}\"\nb = \"s{}\"\n", (k + 1) % 5);
+        text += &format!("[[topology.link]]\na = \"h{k}\"\nb = \"s{k}\"\n");
+        text += &format!("[[flow]]\nfrom = \"h{k}\"\nto = \"h{}\"\n", (k + 2) % 5);
+    }
+    let mut lab = build(&scenario(&text, &["cc.law=off", "switch.ecn=false"]));
+    match lab.run() {
+        Err(RunError::Deadlock { cycle, .. }) => {
+            let mut names: Vec<&str> = cycle.0.iter().map(|port| port.name.as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["s0", "s1", "s2", "s3", "s4"], "{cycle}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn gateware_is_asked_for_by_host_with_its_flows() {
+    let text =
+        "[topology]\nkind = \"star\"\nboards = 2\nservers = 2\n[[flow]]\nfrom = \"board1\"\nsender = \"gateware\"\n\
+        [[flow]]\nfrom = \"board0\"\n";
+    let mut asked = Asked::default();
+    let error = Lab::build(&scenario(text, &[]), &mut asked).err().unwrap().to_string();
+    assert_eq!(asked.0, ["board1 board1>server0 10.0.0.3", "board1 board1>server1 10.0.0.4"]);
+    assert_eq!(error, "board1: no gateware here for board1");
+}
+
+#[test]
+fn a_readout_is_asked_for_with_its_boards_and_refused_where_there_is_none() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/incast-3.toml");
+    let overrides = ["topology.boards=2", "readout.slot_size=1MiB"].map(str::to_owned);
+    let scenario = LabScenario::load(path, &overrides).unwrap();
+    let mut asked = Asked::default();
+    let error = Lab::build(&scenario, &mut asked).err().unwrap().to_string();
+    assert_eq!(asked.0, ["server0 10.0.0.1", "server0 10.0.0.2"]);
+    assert_eq!(error, "readout: no receiver here");
+    let error = Lab::build(&scenario, &mut SoftwareOnly).err().unwrap().to_string();
+    assert!(error.contains("server0") && error.contains("`penstock run`"), "{error}");
+}
+
+#[test]
+fn tcp_flows_of_both_kinds_deliver_all_that_was_posted() {
+    let text = "[topology]\nkind = \"star\"\nboards = 3\n[tcp]\nsack = true\n\
+        [[flow]]\nfrom = \"board0\"\nprotocol = \"tcp\"\nsize = \"2MB\"\ntcp = { variant = \"cubic\" }\n\
+        [[flow]]\nfrom = \"board1\"\nprotocol = \"simple-tcp\"\nsize = \"2MB\"\nmessage = \"2048B\"\n\
+        [[flow]]\nfrom = \"board2\"\nsize = \"2MB\"\n";
+    let mut lab = build(&scenario(text, &[]));
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    assert!(lab.ledger.borrow().flows().iter().all(|flow| flow.delivered_bytes == 2_000_000));
+    let names: Vec<&str> = lab.flows.iter().map(|flow| flow.protocol.name()).collect();
+    assert_eq!(names, ["tcp", "simple-tcp", "rc"]);
+    let sender: &Station = lab.engine.node(lab.flows[0].sender).unwrap();
+    assert!(sender.tcp_sender(lab.flows[0].sender_index.unwrap()).unwrap().counters().segments >= 1370);
+}
+
+#[test]
+fn a_flow_of_a_class_of_its_own_is_lossless_and_waits_for_no_other_class() {
+    let text = "[topology]\nkind = \"star\"\nboards = 4\n[cc]\nlaw = \"off\"\n[switch]\nbuffer = \"600KB\"\n\
+                [[flow]]\nfrom = \"board{0..2}\"\nsize = \"1MB\"\n\
+                [[flow]]\nname = \"urgent\"\nfrom = \"board3\"\nsize = \"40KB\"\nstart = \"300us\"\ndscp = 32\n";
+    let scenario = scenario(text, &[]);
+    assert_eq!(scenario.switches[0].params.pfc.unwrap().classes, 1 << 3 | 1 << 4);
+    let mut lab = build(&scenario);
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    assert_eq!(dropped(&lab), 0);
+    let stats = lab.engine.node::<Switch>(lab.switches[0].1).unwrap().port_stats(PortId(4), lab.now());
+    assert!(stats.classes[3].tx_frames >= 3 * 245 && stats.classes[4].tx_frames >= 10);
+    let ledger = lab.ledger.borrow();
+    let urgent = ledger.flow(FlowId(3));
+    // ten packets of 3.3 us by strict priority over the incast of class 3, of which one frame may be on the wire
+    assert!(urgent.last_delivery.unwrap() < Time::from_us(300 + 33 + 15), "{:?}", urgent.last_delivery);
+}
+
+/// What the server's port of the switch shows: times in ps, metrics and values.
+fn samples_of_the_server_port(overrides: &[&str]) -> Vec<(u64, String, f64)> {
+    let text = "[topology]\nkind = \"star\"\nboards = 4\n[[flow]]\nfrom = \"board{0..1}\"\nsize = \"1MB\"\n\
+                [[flow]]\nname = \"urgent\"\nfrom = \"board{2..3}\"\nsize = \"200KB\"\nstart = \"300us\"\ndscp = 32\n";
+    let mut lab = build(&scenario(text, overrides));
+    lab.engine.set_trace(TraceSink::in_memory(), Time::from_us(20));
+    lab.run().unwrap();
+    let mut samples = Vec::new();
+    for batch in lab.engine.take_trace().unwrap().into_batches().unwrap() {
+        let names = |column: usize, row: usize| {
+            let keys = batch.column(column).as_dictionary::<UInt16Type>();
+            keys.values().as_string::<i32>().value(usize::from(keys.keys().value(row))).to_owned()
+        };
+        for row in 0..batch.num_rows() {
+            if names(1, row) == "switch" && batch.column(2).as_primitive::<UInt16Type>().value(row) == 4 {
+                let time = batch.column(0).as_primitive::<UInt64Type>().value(row);
+                samples.push((time, names(3, row), batch.column(4).as_primitive::<Float64Type>().value(row)));
+            }
+        }
+    }
+    samples
+}
+
+#[test]
+fn queues_and_pauses_are_traced_by_port_or_by_class_of_each_port() {
+    let by_port = samples_of_the_server_port(&[]);
+    let by_class = samples_of_the_server_port(&["trace.classes=true"]);
+    let queue = |samples: &[(u64, String, f64)], time: u64, name: &str| -> f64 {
+        let mine = samples.iter().filter(|(at, metric, _)| *at == time && metric.starts_with(name));
+        mine.map(|(_, _, value)| value).sum()
+    };
+    let mut both = 0;
+    for (time, _, bytes) in by_port.iter().filter(|(_, metric, _)| metric == "queue_bytes") {
+        assert_eq!(queue(&by_class, *time, "queue_bytes_class"), *bytes, "at {time} ps");
+        let [low, high] = ["queue_bytes_class3", "queue_bytes_class4"].map(|class| queue(&by_class, *time, class));
+        both += usize::from(low > 0.0 && high > 0.0);
+    }
+    assert!(both > 3, "both classes wait in {both} samples");
+    assert!(!by_port.iter().any(|(_, metric, _)| metric.contains("class")));
+    assert!(!by_class.iter().any(|(_, metric, _)| metric == "queue_bytes"));
+    assert!(by_class.iter().any(|(_, metric, _)| metric == "pfc_paused_class4"));
+}
+
+#[test]
+fn a_front_end_whose_memory_is_full_loses_what_comes() {
+    let text = "[run]\ntime_limit = \"20ms\"\nstop = \"time\"\n[topology]\nkind = \"star\"\nboards = 1\n\
+                [link.server]\nrate = \"1Gbps\"\n[[flow]]\nprotocol = \"simple-tcp\"\nmessage = \"2500B\"\n\
+                interval = \"10us\"\n[switch]\nbuffer = \"2MB\"\npfc = false\necn = false\n";
+    // twice the link's rate for 20 ms is 2.5 MB too much
+    for (buffer, refused) in [("100KB", 900..1100), ("1MB", 550..750)] {
+        let scenario = scenario(text, &[&format!("tcp.send_buffer={buffer}")]);
+        let mut lab = build(&scenario);
+        lab.run().unwrap();
+        let info = &lab.flows[0];
+        let sender = lab.engine.node::<Station>(info.sender).unwrap().tcp_sender(info.sender_index.unwrap()).unwrap();
+        assert!(refused.contains(&sender.refused()), "{buffer}: {}", sender.refused());
+        let posted = lab.ledger.borrow().flow(FlowId(0)).posted_bytes;
+        assert_eq!(posted, (2001 - sender.refused()) * 2500, "one message every 10 us, at 0 and at 20 ms too");
+    }
+}
+
+#[test]
+fn the_rate_of_all_flows_counts_messages_that_are_under_way() {
+    let text =
+        "[run]\nstop = \"time\"\ntime_limit = \"2ms\"\n[topology]\nkind = \"star\"\n[cc]\nlaw = \"off\"\n[[flow]]\n";
+    let scenario = scenario(text, &[]);
+    let mut lab = build(&scenario);
+    lab.run().unwrap();
+    let summary = summary(&lab, "test", &scenario, &End::Done);
+    let line = 10.0 * 4096.0 / 4178.0; // a packet of 4096 bytes takes 82 bytes more on the wire
+    assert!((0.98 * line..line).contains(&summary.aggregate_gbps), "{} of {line} Gb/s", summary.aggregate_gbps);
+    let sum: f64 = summary.flows.iter().map(|flow| flow.goodput_gbps).sum();
+    assert!((sum - summary.aggregate_gbps).abs() < 1e-9);
+}
+
+/// Names of the metrics that a run of all kinds of flows records.
+fn metrics_recorded(overrides: &[&str]) -> BTreeSet<String> {
+    let text = "[topology]\nkind = \"star\"\nboards = 3\n[[flow]]\nfrom = \"board{0..1}\"\nsize = \"200KB\"\n\
+                [[flow]]\nfrom = \"board2\"\nprotocol = \"tcp\"\nsize = \"200KB\"\n";
+    let scenario = scenario(text, overrides);
+    let mut lab = build(&scenario);
+    watch(&mut lab, &scenario);
+    lab.engine.set_trace(TraceSink::in_memory(), Time::from_us(20));
+    lab.run().unwrap();
+    let mut names = BTreeSet::new();
+    for batch in lab.engine.take_trace().unwrap().into_batches().unwrap() {
+        let keys = batch.column(3).as_dictionary::<UInt16Type>();
+        let words = keys.values().as_string::<i32>();
+        names.extend(keys.keys().values().iter().map(|key| words.value(usize::from(*key)).to_owned()));
+    }
+    names
+}
+
+#[test]
+fn a_trace_may_be_asked_for_what_is_recorded_and_documented_and_nothing_else() {
+    let by_port = metrics_recorded(&[]);
+    let known: BTreeSet<String> = METRICS.iter().map(|name| (*name).to_owned()).collect();
+    let missing: Vec<&str> = known.iter().map(String::as_str).filter(|name| !by_port.contains(*name)).collect();
+    assert_eq!(
+        missing,
+        ["events_built", "paused_fraction", "wire_throughput_bps"],
+        "of a readout, and of verilated boards"
+    );
+    assert!(by_port.is_subset(&known), "{by_port:?}");
+    let by_class = metrics_recorded(&["trace.classes=true"]);
+    let of_classes = CLASS_METRICS.as_flattened();
+    assert!(by_class.iter().all(|name| known.contains(name) || of_classes.contains(&name.as_str())), "{by_class:?}");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab.md")).unwrap();
+    assert!(METRICS.iter().all(|name| page.contains(&format!("`{name}`"))));
+}
+
+/// 64 boards into one link, all from the same moment on.
+const INCAST: &str = include_str!("../../../scenarios/incast-64.toml");
+
+#[test]
+fn boards_whose_timers_pauses_hold_are_paused_by_the_start_alone() {
+    let pausing = |overrides: &[&str]| {
+        let mut lab = build(&scenario(INCAST, overrides));
+        lab.run().unwrap();
+        let (_, id) = lab.switches[0];
+        let (switch, now): (&Switch, _) = (lab.engine.node(id).unwrap(), lab.now());
+        let of_port = |port| switch.port_stats(PortId(port), now).pausing.0;
+        Time((0..switch.port_count()).map(of_port).sum())
+    };
+    let (start, held) = (pausing(&["run.time_limit=20ms"]), pausing(&["run.time_limit=60ms"]));
+    assert_eq!(start, held, "no pause after the burst of the start");
+    let running = ["run.time_limit=60ms", "cc.hold_timer=false"];
+    assert!(pausing(&running) > Time(10 * held.0), "timers that run on raise rates that PFC then holds");
+}

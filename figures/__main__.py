@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of the papers from the scenarios of the same names: `penstock figures [NAMES...]`, or `python -m figures`
+in the root of the repository with `python/` on `PYTHONPATH`.
+
+Each figure's scenario is run by `penstock run` into OUT/NAME and drawn into OUT/NAME.png beside the paper's numbers.
+Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, QCN, CMS-TCP.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+from penstock.points import out_folder
+from penstock.reporting import add_json_option, as_json, say
+from penstock.results import Run
+
+from figures import advcam, cms_tcp, qcn
+from figures.comparison import Compared, Drawn
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+MARKS = ("<!-- figures: begin (penstock figures --docs) -->", "<!-- figures: end -->")
+
+
+Drawing = Callable[[list[Run]], Drawn]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a scenario: `folder` below the output folder, what `--set` changes."""
+
+    folder: str
+    scenario: str
+    settings: tuple[str, ...] = ()
+
+    def command(self, binary: str, out: str) -> list[str]:
+        changes = [word for setting in self.settings for word in ("--set", setting)]
+        return [binary, "run", f"scenarios/{self.scenario}.toml", *changes, "--out", f"{out}/{self.folder}"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: its runs, and what draws them and compares the numbers."""
+
+    jobs: tuple[Job, ...]
+    draw: Drawing
+
+
+def _one(scenario: str, draw: Drawing) -> Figure:
+    return Figure((Job(scenario, scenario),), draw)
+
+
+def _cases(scenario: str, draw: Drawing, cases: dict[str, tuple[str, ...]]) -> Figure:
+    """A run for each case: what its folder is called by, and the keys it sets."""
+    return Figure(tuple(Job(f"{scenario}-{name}", scenario, keys) for name, keys in cases.items()), draw)
+
+
+def _seeds(scenario: str, draw: Drawing, seeds: int) -> Figure:
+    jobs = (Job(f"{scenario}-seed{seed}", scenario, (f"run.seed={seed}",)) for seed in range(1, seeds + 1))
+    return Figure(tuple(jobs), draw)
+
+
+FIGURES = {
+    "advcam-4": _one("advcam-4", advcam.parking_lot),
+    "advcam-5": _seeds("advcam-5", advcam.fair_share, 5),
+    "advcam-6": _one("advcam-6", advcam.one_sender),
+    "advcam-11": _one("advcam-11", advcam.on_off),
+    "advcam-12": _one("advcam-12", advcam.plateaus),
+    "advcam-13": _one("advcam-13", advcam.saw_tooth),
+    "advcam-14": _one("advcam-14", advcam.limiter),
+    "qcn-1-100us": _seeds("qcn-1-100us", qcn.recovery(179.0), 8),
+    "qcn-1-100us-pause": _seeds("qcn-1-100us-pause", qcn.recovery(165.0), 8),
+    "qcn-8-500us": _one("qcn-8-500us", qcn.recovery(None)),
+    "qcn-8-500us-pause": _one("qcn-8-500us-pause", qcn.recovery(None)),
+    "qcn-tcp": _cases("qcn-tcp", qcn.tcp, {"-".join(map(str, c)): qcn.tcp_settings(*c) for c in qcn.TCP_CASES}),
+    "cms-tcp-3": _cases(
+        "cms-tcp-3",
+        cms_tcp.fragment_sizes,
+        {f"{stack}-{size}": cms_tcp.size_settings(stack, size) for stack in cms_tcp.STACKS for size in cms_tcp.SIZES},
+    ),
+    "cms-tcp-5": _one("cms-tcp-5", cms_tcp.collapse),
+    "cms-tcp-6": _one("cms-tcp-6", cms_tcp.recovers),
+}
+
+
+class RunFailed(Exception):
+    """`penstock run` refused a scenario or did not start; the text says why."""
+
+
+def simulate(job: Job, binary: str, out: Path) -> Run:
+    """Runs the job; raises `RunFailed` with what `penstock run` said. Status 1 (such as loss) is a result."""
+    command = job.command(binary, str(out))
+    try:
+        result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise RunFailed(
+            f"{binary}: {error.strerror}; build it with `make build`, or say where it is in PENSTOCK"
+        ) from error
+    if result.returncode not in (0, 1) or not (out / job.folder / "summary.json").exists():
+        raise RunFailed(f"{' '.join(command)}: exit status {result.returncode}\n{result.stderr.strip()}")
+    return Run(out / job.folder)
+
+
+def make(name: str, binary: str, out: Path, done: dict[Job, Run]) -> list[Compared]:
+    """Runs, draws and compares one figure; `done` holds the runs that figures share."""
+    figure = FIGURES[name]
+    for job in figure.jobs:
+        if job not in done:
+            done[job] = simulate(job, binary, out)
+    picture, compared = figure.draw([done[job] for job in figure.jobs])
+    picture.savefig(out / f"{name}.png", dpi=130)
+    plt.close(picture)
+    return compared
+
+
+def table(rows: list[tuple[str, Compared]]) -> str:
+    """The comparison as a Markdown table."""
+    lines = ["| figure | quantity | paper | Penstock | deviation | command |", "|---|---|---|---|---|---|"]
+    for name, row in rows:
+        cells = (name, row.quantity, row.paper_text(), row.text(), row.deviation(), f"`penstock figures {name}`")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def report(rows: list[tuple[str, Compared]], out: Path) -> list[dict[str, object]]:
+    """The comparison as `--json` has it: for each figure its picture and its quantities."""
+    names = dict.fromkeys(name for name, _ in rows)
+    quantities = {name: [row.entry() for of, row in rows if of == name] for name in names}
+    return [{"figure": name, "picture": str(out / f"{name}.png"), "quantities": quantities[name]} for name in names]
+
+
+def write_docs(page: Path, text: str) -> None:
+    """Puts `text` between the marks of `page`; ValueError when they are not there."""
+    old = page.read_text()
+    begin, end = (old.find(mark) for mark in MARKS)
+    if begin < 0 or end < begin:
+        raise ValueError(f"{page}: needs the lines `{MARKS[0]}` and `{MARKS[1]}`")
+    page.write_text(f"{old[:begin]}{MARKS[0]}\n\n{text}\n\n{old[end:]}")
+
+
+def _arguments(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="penstock figures", description="Draw figures of the papers and compare numbers.", allow_abbrev=False
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
+    parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
+    parser.add_argument("--docs", action="store_true", help="write the table into docs/results.md (all figures)")
+    add_json_option(parser)
+    arguments = parser.parse_args(words)
+    unknown = [name for name in arguments.names if name not in FIGURES]
+    if unknown:
+        parser.error(f"{', '.join(unknown)}: no such figure; there are {', '.join(FIGURES)}")
+    if arguments.docs and arguments.names:
+        parser.error("--docs writes the table of all figures: name none")
+    return arguments
+
+
+def main(words: list[str] | None = None) -> int:
+    """The command with these arguments, else those of the process; returns the exit status."""
+    arguments = _arguments(words)
+    binary = os.environ.get("PENSTOCK") or str(REPOSITORY / "target/release/penstock")
+    rows: list[tuple[str, Compared]] = []
+    done: dict[Job, Run] = {}
+    try:
+        out = out_folder(arguments.out).resolve()
+    except OSError as error:
+        print(f"penstock figures: {error}", file=sys.stderr)
+        return 2
+    for name in arguments.names or FIGURES:
+        try:
+            compared = make(name, binary, out, done)
+        except RunFailed as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("penstock figures: interrupted", file=sys.stderr)
+            return 130
+        rows += [(name, row) for row in compared]
+        print(f"{name}: {out / name}.png", file=sys.stderr)
+    if arguments.docs:
+        write_docs(REPOSITORY / "docs/results.md", table(rows))
+    return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else table(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AdvCam figures 4, 5, 6, 11, 12, 13 and 14: each function draws one and compares its numbers.
+
+Takes the runs of the figure, returns the picture and the list of `Compared`. Source: AdvCam, sections III, IV and VII.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from penstock.results import Run
+
+from figures.comparison import Compared, Drawn, flows, jain, lost, mean, register, throughput
+
+PAPER: dict[str, Any] = {"color": "black", "lw": 1, "ls": "--"}
+LINE_GBPS = 10.0
+PAYLOAD_SHARE = 4096 / 4178  # of the line, for MTU 4096: R_C counts the bytes on the wire
+
+
+def _axes(title: str, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    figure, axes = plt.subplots(
+        rows, 1, sharex=True, squeeze=False, figsize=(9, 1.6 + 2.4 * rows), layout="constrained"
+    )
+    figure.suptitle(title)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("goodput [Gb/s]")
+        axis.grid(alpha=0.3)
+    axes[-1, 0].set_xlabel("simulated time [ms]")
+    return figure, list(axes[:, 0])
+
+
+def _contention_ms(run: Run) -> float:
+    """Until the first flow ends, all contend."""
+    return min(flow["end_s"] for flow in flows(run)) * 1e3
+
+
+def _curves(axis: Axes, run: Run) -> None:
+    for flow in flows(run):
+        series = throughput(run, flow["name"])
+        axis.plot(series.time_ms, series.value, lw=0.8, label=flow["name"])
+    axis.legend(fontsize="x-small", ncols=4)
+
+
+def _panels(title: str, run: Run) -> tuple[Figure, list[Axes]]:
+    """Each sender in a panel of its own, the others in grey behind it: eight lines in one cannot be told apart."""
+    names = [flow["name"] for flow in flows(run)]
+    figure, axes = plt.subplots(
+        -(-len(names) // 2), 2, sharex=True, sharey=True, squeeze=False, figsize=(10, 9), layout="constrained"
+    )
+    figure.suptitle(title)
+    curves = {name: throughput(run, name) for name in names}
+    for axis, name in zip(axes.flat, names, strict=False):
+        for other in names:
+            axis.plot(curves[other].time_ms, curves[other].value, lw=0.4, color="#d0d0d0", rasterized=True)
+        axis.plot(curves[name].time_ms, curves[name].value, lw=0.9, color="#1f77b4")
+        axis.set_title(name, fontsize="small")
+        axis.grid(alpha=0.3)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("goodput [Gb/s]")
+    for axis in axes[-1]:
+        axis.set_xlabel("simulated time [ms]")
+    return figure, list(axes.flat)
+
+
+def parking_lot(runs: list[Run]) -> Drawn:
+    """Figure 4: mean rate of each sender while all eight contend."""
+    (run,) = runs
+    end = _contention_ms(run)
+    rates = np.array([mean(throughput(run, flow["name"]), 0, end) for flow in flows(run)])
+    small, large = rates[[0, 1, 6, 7]], rates[2:6]
+    figure, axes = _panels("AdvCam 4: PFC only; dashed: the paper's mean until the first ends", run)
+    for number, axis in enumerate(axes):
+        axis.axhline(0.81 if 2 <= number < 6 else 1.58, **PAPER)
+    return figure, [
+        Compared("senders 5, 6, 11, 12, mean until the first ends", 1.58, small.mean(), "Gb/s"),
+        Compared("senders 7 to 10, mean until the first ends", 0.81, large.mean(), "Gb/s"),
+        Compared("frames lost or repeated", "none", lost(run), digits=0),
+    ]
+
+
+def _spread(rates: np.ndarray) -> float:
+    """By how much the fastest is faster than the slowest, in per cent."""
+    return 100 * (rates.max() / rates.min() - 1)
+
+
+def fair_share(runs: list[Run]) -> Drawn:
+    """Figure 5: goodput of each sender over its whole transfer; the runs differ in their seed."""
+    goodput = [np.array([flow["goodput_gbps"] for flow in flows(run)]) for run in runs]
+    spreads = [_spread(rates) for rates in goodput]
+    figure, axes = _panels("AdvCam 5: PFC and DCQCN; dashed: the paper", runs[0])
+    for axis in axes:
+        axis.axhline(1.1, **PAPER)
+    end = _contention_ms(runs[0])
+    return figure, [
+        Compared("mean of the eight senders", 1.1, goodput[0].mean(), "Gb/s"),
+        Compared("slowest sender", "about 1.1 Gb/s", goodput[0].min(), "Gb/s"),
+        Compared("slowest sender of five seeds", "", min(rates.min() for rates in goodput), "Gb/s"),
+        Compared("fastest over slowest", "negligible", spreads[0], "%", 1),
+        Compared("fastest over slowest, least of five seeds", "negligible", min(spreads), "%", 1),
+        Compared("fastest over slowest, most of five seeds", "negligible", max(spreads), "%", 1),
+        Compared(
+            "aggregate until the first ends", "tracks 10 Gb/s", mean(throughput(runs[0], "network"), 0, end), "Gb/s"
+        ),
+        Compared("frames lost or repeated, five seeds", 0.0, sum(lost(run) for run in runs), digits=0),
+    ]
+
+
+def one_sender(runs: list[Run]) -> Drawn:
+    """Figure 6: node 12 (the last flow of the scenario) oscillates, and climbs to the line rate once the others end."""
+    (run,) = runs
+    sender = flows(run)[-1]
+    series, end = throughput(run, sender["name"]), _contention_ms(run)
+    inside = (series.time_ms > 20) & (series.time_ms <= end)
+    alone = max(flow["end_s"] for flow in flows(run)[:-1]) * 1e3
+    climbed = series.time_ms[series.value >= 0.9 * LINE_GBPS * PAYLOAD_SHARE]
+    figure, (axis,) = _axes(f"AdvCam 6: node 12 ({sender['name']}); dashed: the climb begins in the paper")
+    axis.plot(series.time_ms, series.value, lw=0.6)
+    axis.axvline(280, **PAPER)
+    return figure, [
+        Compared("first flow ends, the climb begins", 280.0, end, "ms", 0),
+        Compared("standard deviation of 100 us windows in contention", "small", series.value[inside].std(), "Gb/s"),
+        Compared("from the last other flow's end to 90 % of the line", "sharp", _first(climbed) - alone, "ms", 0),
+        Compared("highest rate", "line rate", series.value.max(), "Gb/s"),
+    ]
+
+
+def _first(values: np.ndarray) -> float:
+    return float(values[0]) if len(values) else float("nan")
+
+
+def on_off(runs: list[Run]) -> Drawn:
+    """Figure 11: without DCQCN; duty and length of bursts and silences, and fairness over 1 ms windows."""
+    (run,) = runs
+    end = _contention_ms(run)
+    figure, axes = _axes("AdvCam 11: DCQCN off, 1 ms windows", len(flows(run)))
+    columns = []
+    for axis, flow in zip(axes, flows(run), strict=True):
+        series = throughput(run, flow["name"])
+        columns.append(series.value[series.time_ms <= end])
+        axis.plot(series.time_ms, series.value, lw=0.7)
+        axis.set_xlim(0, min(end, 400))
+        axis.set_ylabel(f"{flow['name']}\ngoodput [Gb/s]")
+    rates = np.stack(columns, axis=1)
+    off, full = rates < 0.5, rates > 8.8
+    return figure, [
+        Compared("time at more than 90 % of the line", "long bursts", 100 * full.mean(), "%", 0),
+        Compared("time at less than 5 % of the line", "essentially zero", 100 * off.mean(), "%", 0),
+        Compared("mean length of a silence", "", _run_length(off), "ms", 1),
+        Compared("Jain's index of 1 ms windows, mean", "unfair", np.nanmean(jain(rates))),
+        Compared("Jain's index of 10 ms windows, mean", "unfair", np.nanmean(jain(_coarser(rates, 10)))),
+        Compared("aggregate until the first ends", "near the line rate", rates.sum(axis=1).mean(), "Gb/s"),
+        Compared("frames lost or repeated", "retransmissions", lost(run), digits=0),
+    ]
+
+
+def _coarser(rates: np.ndarray, windows: int) -> np.ndarray:
+    """Means of so many rows each."""
+    rows = len(rates) // windows
+    return rates[: rows * windows].reshape(rows, windows, -1).mean(axis=1)
+
+
+def _run_length(states: np.ndarray) -> float:
+    """Mean number of windows for which a state holds without a break, over all columns; 0 when it never does."""
+    begins = sum(int(column[0]) + int((np.diff(column.astype(int)) == 1).sum()) for column in states.T)
+    return states.sum() / begins if begins else 0.0
+
+
+def plateaus(runs: list[Run]) -> Drawn:
+    """Figure 12: the three plateaus, 200 ms after each change, and the aggregate over the run."""
+    (run,) = runs
+    ends = sorted(flow["end_s"] * 1e3 for flow in flows(run))
+    figure, (axis,) = _axes("AdvCam 12: Table II; dashed: the paper")
+    _curves(axis, run)
+    total = throughput(run, "network")
+    axis.plot(total.time_ms, total.value, lw=0.6, color="grey")
+    compared, begin = [], 0.0
+    for active, (end, paper) in enumerate(zip(ends, (3.3, 4.9, 9.7), strict=True)):
+        names = [flow["name"] for flow in flows(run) if flow["end_s"] * 1e3 >= end - 1e-6]
+        rates = [mean(throughput(run, name), begin + 200, end) for name in names]
+        axis.plot((begin, end), (paper, paper), **PAPER)
+        label = f"plateau of {3 - active}" if len(names) > 1 else "plateau of the last"
+        compared.append(Compared(f"{label}, mean", paper, float(np.mean(rates)), "Gb/s"))
+        if len(names) > 1:
+            compared.append(Compared(f"{label}, lowest flow", paper, min(rates), "Gb/s"))
+            compared.append(Compared(f"{label}, highest flow", paper, max(rates), "Gb/s"))
+        begin = end
+    compared.append(Compared("aggregate over the run", 9.77, run.summary["aggregate_gbps"], "Gb/s"))
+    compared.append(Compared("frames lost or repeated", 0.0, lost(run), digits=0))
+    return figure, compared
+
+
+def saw_tooth(runs: list[Run]) -> Drawn:
+    """Figure 13: R_C of flow_a, from 200 ms on while all contend: its climbs, and the decay behind each.
+
+    A climb is a rise of more than 20 % from one sample to the next. A decay runs from a climb to where R_C is within
+    5 % of its lowest before the next.
+    """
+    (run,) = runs
+    flow, end = flows(run)[0], _contention_ms(run)
+    current, cuts = register(run, flow, "rate_current_bps"), register(run, flow, "cnp_handled")
+    inside = (current.time_ms > 199) & (current.time_ms < end)
+    time, rate, count = current.time_ms[inside], current.value[inside] / 1e9, cuts.value[inside]
+    climbs = np.flatnonzero((np.diff(rate) > 0.2 * rate[:-1]) & (np.diff(rate) > 0.05))
+    teeth = np.array([_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]).reshape(-1, 4)
+    figure, axes = _axes(
+        "AdvCam 13: flow_a with a timer of 200 ms and no clamp of R_T; throughput in windows of 2 ms", 2
+    )
+    for each in flows(run):
+        series = throughput(run, each["name"])
+        windows = [_coarser(values[:, None], 20)[:, 0] for values in (series.time_ms, series.value)]
+        axes[0].plot(*windows, lw=0.8, label=each["name"])
+    axes[0].legend(fontsize="x-small", ncols=3)
+    axes[1].step(current.time_ms, current.value / 1e9, where="post", lw=0.8, color="#d62728", label="$R_C$ of flow_a")
+    axes[1].legend(fontsize="x-small")
+    shares = [mean(throughput(run, each["name"]), 200, end) for each in flows(run)]
+    return figure, [
+        Compared("climbs of flow_a", "sharp", len(climbs), digits=0),
+        Compared("time between climbs, median", 200.0, _median(np.diff(time[climbs])), "ms", 0),
+        Compared("R_C before a climb, median", "toward zero", _median(rate[climbs]), "Gb/s"),
+        Compared("R_C behind a climb, median", "the bottleneck rate", _median(rate[climbs + 1]), "Gb/s"),
+        Compared("cuts per recovery, median", "many", _median(np.diff(count[climbs])), digits=0),
+        Compared("length of the decay, median", "over many CNPs", _median(teeth[:, 0]), "ms", 1),
+        Compared("its time constant, median", "exponential", _median(teeth[:, 1]), "ms", 1),
+        Compared("R2 of an exponential through it, median", "exponential", _median(teeth[:, 2])),
+        Compared("fall of R_C from there to the next climb, median", "", _median(teeth[:, 3]), "%", 0),
+        Compared("flow_a, mean", "", shares[0], "Gb/s"),
+        Compared("slower of the other two senders", "take what is free", min(shares[1:]), "Gb/s"),
+    ]
+
+
+def _median(values: np.ndarray) -> float:
+    return float(np.median(values)) if len(values) else float("nan")
+
+
+def _decay(time: np.ndarray, rate: np.ndarray) -> tuple[float, float, float, float]:
+    """Length and time constant in ms, R2 of an exponential, and fall in % behind it; nan for what is too short."""
+    low = int(np.flatnonzero(rate <= 1.05 * rate.min())[0]) + 1
+    behind = 100 * (1 - rate[-1] / rate[low - 1])
+    if low < 4:
+        return time[low - 1] - time[0], np.nan, np.nan, behind
+    times, logs = time[:low], np.log(rate[:low])
+    slope, offset = np.polyfit(times, logs, 1)
+    left = ((logs - slope * times - offset) ** 2).sum()
+    return time[low - 1] - time[0], -1 / slope, 1 - left / ((logs - logs.mean()) ** 2).sum(), behind
+
+
+def limiter(runs: list[Run]) -> Drawn:
+    """Figure 14: R_C and R_T of one sender, sampled at 1 kHz, over its measured throughput."""
+    (run,) = runs
+    flow = flows(run)[-1]
+    measured = throughput(run, flow["name"])
+    current, target = register(run, flow, "rate_current_bps"), register(run, flow, "rate_target_bps")
+    inside = (measured.time_ms > 200) & (measured.time_ms < flow["end_s"] * 1e3)
+    expected = np.interp(measured.time_ms, current.time_ms, current.value) / 1e9 * PAYLOAD_SHARE
+    goal = np.interp(measured.time_ms, target.time_ms, target.value) / 1e9 * PAYLOAD_SHARE
+    figure, (axis,) = _axes(f"AdvCam 14: {flow['name']}, registers at 1 kHz as payload rates")
+    axis.plot(measured.time_ms, measured.value, color="#1f77b4", lw=0.8, label="measured")
+    axis.plot(measured.time_ms, expected, color="#d62728", lw=0.8, label="$R_C$")
+    axis.plot(measured.time_ms, goal, color="#ff7f0e", lw=0.8, ls="--", label="$R_T$")
+    axis.legend(fontsize="x-small")
+    error = np.abs(measured.value[inside] / expected[inside] - 1)
+    gap = np.abs(goal[inside] / expected[inside] - 1)
+    return figure, [
+        Compared("throughput against R_C, mean deviation of 1 ms windows", "overlap", 100 * error.mean(), "%", 1),
+        Compared("R_T against R_C, mean deviation", "overlap", 100 * gap.mean(), "%", 1),
+        Compared(
+            "correlation of throughput and R_C",
+            "overlap",
+            np.corrcoef(measured.value[inside], expected[inside])[0, 1],
+            digits=3,
+        ),
+    ]

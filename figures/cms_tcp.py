@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CMS-TCP figure 3: throughput against the size of fragments. Figures 5 and 6: one link's useful throughput before,
+while and after a fifth sender makes it congested.
+
+Useful is what is delivered in order. Means are over the last 0.5 s before the fifth sender starts, its own time, and
+the last 0.5 s of the run, when it has long stopped; all over the four senders. Source: CMS-TCP, section 3.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from penstock.results import Run
+
+from figures.comparison import Compared, Drawn, flows, mean, register, throughput
+
+START_MS, STOP_MS, END_MS = 1000.0, 1900.0, 3000.0  # `flow.1.start`, `flow.1.stop`, `run.time_limit` of the scenarios
+
+
+def _useful(run: Run, begin_ms: float, end_ms: float) -> float:
+    """Mean useful throughput of one of the four senders."""
+    return float(np.mean([mean(throughput(run, flow["name"]), begin_ms, end_ms) for flow in flows(run)[:4]]))
+
+
+def _attempted(run: Run, begin_ms: float, end_ms: float) -> float:
+    """Mean rate at which one of the four senders sends, retransmissions included."""
+
+    def rate(flow: dict) -> float:
+        sent = register(run, flow, "tx_payload_bytes")
+        return (
+            float(np.diff(np.interp((begin_ms, end_ms), sent.time_ms, sent.value))[0]) * 8 / (end_ms - begin_ms) / 1e6
+        )
+
+    return float(np.mean([rate(flow) for flow in flows(run)[:4]]))
+
+
+def _draw(run: Run, title: str, paper: float | None) -> Figure:
+    figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
+    figure.suptitle(title)
+    for flow in flows(run):
+        series = throughput(run, flow["name"])
+        axis.plot(series.time_ms, series.value, lw=0.8, label=flow["name"])
+    if paper is not None:
+        axis.axhline(paper, color="black", lw=1, ls="--")
+    axis.axvspan(START_MS, STOP_MS, color="grey", alpha=0.15)
+    axis.set_xlabel("simulated time [ms]")
+    axis.set_ylabel("useful throughput [Gb/s]")
+    axis.legend(fontsize="x-small", ncols=5)
+    return figure
+
+
+def _compare(run: Run, during: float | str, after: float | str, attempted: str = "") -> list[Compared]:
+    repeated = sum(flow["retransmissions"] for flow in flows(run)[:4]) / sum(flow["packets"] for flow in flows(run)[:4])
+    return [
+        Compared("one link before the fifth sender", 2.048, _useful(run, START_MS - 500, START_MS), "Gb/s"),
+        Compared("one link while it sends", during, _useful(run, START_MS, STOP_MS), "Gb/s"),
+        Compared("one link long after it stopped", after, _useful(run, END_MS - 500, END_MS), "Gb/s"),
+        Compared("attempted by one link while it sends", attempted, _attempted(run, START_MS, STOP_MS), "Gb/s"),
+        Compared("attempted by one link long after", attempted, _attempted(run, END_MS - 500, END_MS), "Gb/s"),
+        Compared("retransmissions in all segments of the four", "", 100 * repeated, "%", 0),
+    ]
+
+
+def collapse(runs: list[Run]) -> Drawn:
+    """Figure 5: without congestion control the collapse stays."""
+    picture = _draw(runs[0], "CMS-TCP 5: no congestion control; grey: the fifth sends; dashed: the paper", 0.69)
+    return picture, _compare(runs[0], 0.69, 0.69, "up to 5 Gb/s")
+
+
+def recovers(runs: list[Run]) -> Drawn:
+    """Figure 6: with the simplified congestion control the links recover."""
+    picture = _draw(runs[0], "CMS-TCP 6: simplified congestion control; grey: the fifth sends; dashed: offered", 2.048)
+    return picture, _compare(runs[0], "falls", 2.048)
+
+
+# Figure 3: sizes of fragments in bytes, and the two stacks; `penstock figures cms-tcp-3` runs each with each.
+SIZES = [64 << n for n in range(12)]
+STACKS = ("simple-tcp", "tcp")
+
+
+def size_settings(stack: str, size: int) -> tuple[str, ...]:
+    """The keys of a point of figure 3."""
+    return (f"flow.0.protocol={stack}", f"flow.0.message={size}B")
+
+
+def fragment_sizes(runs: list[Run]) -> Drawn:
+    """Figure 3: throughput over the second half of each run; runs come stack by stack, size by size."""
+    rates = [mean(throughput(run, flows(run)[0]["name"]), 25.0, 50.0) for run in runs]
+    by_stack = dict(zip(STACKS, np.reshape(rates, (len(STACKS), len(SIZES))), strict=True))
+    figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    figure.suptitle("CMS-TCP 3: throughput against the size of fragments; dashed: the paper's highest")
+    for stack, series in by_stack.items():
+        axis.semilogx(SIZES, series, "o-", ms=3, label=stack, base=2)
+    for paper in (7.0, 9.89):
+        axis.axhline(paper, color="black", lw=1, ls="--")
+    axis.set_xlabel("fragment size [B]")
+    axis.set_ylabel("throughput [Gb/s]")
+    axis.legend()
+    simple, host = by_stack["simple-tcp"], by_stack["tcp"]
+    return figure, [
+        Compared("simplified TCP, highest", "7 Gb/s, by its processor", simple.max(), "Gb/s"),
+        Compared("simplified TCP, fragments of 64 B", None, simple[0], "Gb/s"),
+        Compared("a host's TCP, highest", 9.89, host.max(), "Gb/s"),
+        Compared("a host's TCP, fragments of 64 B", None, host[0], "Gb/s"),
+    ]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces and recovery times of the QCN hardware evaluation (Kabbani, Yasuda, Prabhakar).
+
+The recovery time runs from the end of the hotspot to the first sample at which the senders' current rates together are
+back at 95 % of the line (the evaluation states times without saying from when to when); the jitter of timer and byte
+counter makes it random, so it is the mean of several seeds.
+"""
+
+from collections.abc import Callable
+
+import matplotlib.pyplot as plt
+import numpy as np
+from penstock.results import Run
+
+from figures.comparison import Compared, Drawn, flows, lost, mean, register, throughput
+
+HOTSPOT_END_MS = 4500.0  # `change.0.until` of the scenarios
+LINE_BPS = 1e9
+
+
+def _rate(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Times and the sum of R_C of all senders in bit/s, no more than the line."""
+    all_rates = [register(run, flow, "rate_current_bps") for flow in flows(run)]
+    return all_rates[0].time_ms, np.minimum(np.sum([series.value for series in all_rates], axis=0), LINE_BPS)
+
+
+def recovery_ms(run: Run) -> float:
+    """Time from the end of the hotspot until the rate is back; nan when it never is."""
+    time, rate = _rate(run)
+    back = time[(time >= HOTSPOT_END_MS) & (rate >= 0.95 * LINE_BPS)]
+    return float(back[0] - HOTSPOT_END_MS) if len(back) else float("nan")
+
+
+def recovery(paper_ms: float | None) -> Callable[[list[Run]], Drawn]:
+    """What draws the traces and compares the recovery time with the paper's."""
+
+    def draw(runs: list[Run]) -> Drawn:
+        times = np.array([recovery_ms(run) for run in runs])
+        figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(9, 6), layout="constrained")
+        figure.suptitle(
+            "QCN: hotspot of 0.2 Gb/s from 1 s to 4.5 s"
+            + (f"; dashed: the paper's {paper_ms:g} ms" if paper_ms else "")
+        )
+        for run in runs:
+            time, rate = _rate(run)
+            above.plot(time, rate / 1e6, lw=0.7)
+        if paper_ms:
+            above.axvline(HOTSPOT_END_MS + paper_ms, color="black", lw=1, ls="--")
+        above.set_ylabel("current rate [Mb/s]")
+        queue = runs[0].series("switch", "queue_bytes", len(flows(runs[0])))
+        below.plot(queue.time_ms, queue.value / 1e3, lw=0.6)
+        below.set_ylabel("queue [kB]")
+        below.set_xlabel("simulated time [ms]")
+        compared = [
+            Compared(
+                f"recovery time, mean of {len(runs)} seeds" if len(runs) > 1 else "recovery time",
+                paper_ms,
+                times.mean(),
+                "ms",
+                0,
+            )
+        ]
+        if len(runs) > 1:
+            compared += [
+                Compared("recovery time, standard deviation", None, times.std(ddof=1), "ms", 0),
+                Compared("recovery time, least", None, times.min(), "ms", 0),
+                Compared("recovery time, most", None, times.max(), "ms", 0),
+            ]
+        peak = max(switch["peak_buffer_bytes"] for run in runs for switch in run.summary["switches"])
+        compared.append(Compared("highest queue", None, peak / 1e3, "kB", 0))
+        compared.append(Compared("frames lost or repeated", None, sum(lost(run) for run in runs), digits=0))
+        return figure, compared
+
+    return draw
+
+
+# What `penstock figures qcn-tcp` changes of its scenario, in the order of its runs: variant, round trip in us, QCN.
+TCP_CASES = [(variant, rtt, qcn) for qcn in (False, True) for variant in ("new-reno", "bic") for rtt in (200, 400)]
+TCP_LINK_MBPS = 750.0
+SETTLED_MS = 1000.0  # slow start and the first recoveries are over
+
+
+def tcp_settings(variant: str, rtt_us: int, qcn: bool) -> tuple[str, ...]:
+    """The keys of a case."""
+    law = ("switch.qcn.enabled=true", "cc.law=qcn") if qcn else ("switch.qcn.enabled=false", "cc.law=off")
+    return (f"tcp.variant={variant}", f"link.delay={rtt_us // 4}us", *law)
+
+
+def tcp(runs: list[Run]) -> Drawn:
+    """Queue length and throughput of TCP with and without QCN; the paper shows pictures, without numbers."""
+    figure, axes = plt.subplots(len(runs), 2, sharex=True, figsize=(11, 14), layout="constrained")
+    figure.suptitle(
+        "TCP through a link of 750 Mb/s: queue and goodput; a window in which a lost segment came again delivers all "
+        "that waited for it, and is cut off"
+    )
+    compared = []
+    for (variant, rtt, qcn), run, (left, right) in zip(TCP_CASES, runs, axes, strict=True):
+        name = f"{variant}, {rtt} us, {'QCN' if qcn else 'no QCN'}"
+        queue = run.series("switch", "queue_bytes", len(flows(run)))
+        rate = throughput(run, flows(run)[0]["name"])
+        left.plot(queue.time_ms, queue.value / 1e3, lw=0.6)
+        left.set_ylabel(f"{name}\nqueue [kB]", fontsize="small")
+        right.plot(rate.time_ms, rate.value * 1e3, lw=0.6)
+        right.set_ylabel("goodput [Mb/s]", fontsize="small")
+        right.axhline(TCP_LINK_MBPS, color="black", lw=0.8, ls="--")
+        right.set_ylim(0, 1.2 * TCP_LINK_MBPS)
+        settled = queue.value[queue.time_ms >= SETTLED_MS] / 1e3
+        compared += [
+            Compared(f"{name}: throughput", None, 1e3 * mean(rate, SETTLED_MS, rate.time_ms[-1]), "Mb/s", 0),
+            Compared(f"{name}: queue, mean", None, settled.mean(), "kB", 0),
+            Compared(f"{name}: queue, standard deviation", None, settled.std(), "kB", 0),
+        ]
+    for axis in axes[-1]:
+        axis.set_xlabel("simulated time [ms]")
+    return figure, compared
