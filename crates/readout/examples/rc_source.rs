@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use penstock_readout::backend::SessionClock;
 use penstock_transport::{Endpoint, Mtu, PayloadSource, Requester, RequesterConfig, SendWr, Verb};
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
@@ -207,12 +208,12 @@ fn send_all(
     let clock = SessionClock::start();
     let mut ends = Vec::new();
     let mut frame = vec![0; 9216];
-    while ends.len() < waiting && clock.now_ps() < limit.as_nanos() as u64 * 1000 {
+    while ends.len() < waiting && clock.now() < Time::from_duration(limit) {
         let mut busy = false;
         // A full socket blocks: no frame is lost there.
         link.socket.set_nonblocking(false)?;
         for (qpn, requester) in requesters.iter_mut() {
-            let now = clock.now_ps();
+            let now = clock.now();
             if requester.next_timeout().is_some_and(|at| at <= now) {
                 requester.handle_timeout(now);
             }
@@ -233,7 +234,7 @@ fn send_all(
                 link.done.lost_replies += 1;
             } else if let Ok(Packet::Roce(packet)) = Packet::parse(Bytes::copy_from_slice(&frame[..len])) {
                 if let Some(requester) = requesters.get_mut(&packet.bth.dest_qpn.value()) {
-                    requester.handle_packet(clock.now_ps(), &packet);
+                    requester.handle_packet(clock.now(), &packet);
                 }
             }
         }

@@ -12,6 +12,7 @@ use nix::sys::time::TimeValLike;
 use bytes::Bytes;
 use penstock_readout::*;
 use penstock_transport::Memory;
+use penstock_units::Time;
 use penstock_wire::{FragmentHeader, Payload};
 
 const COMMAND: &str = "cargo run --release -p penstock-readout --example readout_speed";
@@ -86,8 +87,8 @@ fn builder_rate(sources: u16, events: u64) -> f64 {
             for event in block..block + INTERLEAVED {
                 let source = ((i * 7 + event) % u64::from(sources)) as u16;
                 let id = FragmentId { event, source, timestamp_ns: event };
-                assert_eq!(builder.push(event, id, i as u32), Pushed::Accepted);
-                while let Some(event) = builder.poll_event(block) {
+                assert_eq!(builder.push(Time(event), id, i as u32), Pushed::Accepted);
+                while let Some(event) = builder.poll_event(Time(block)) {
                     handles += event.fragments().map(|(_, handle)| u64::from(handle & 1)).sum::<u64>();
                 }
             }
@@ -113,7 +114,7 @@ impl<S: EventSink> Filled<S> {
         let ring = RingConfig { slots: Self::SLOTS as u32, slot_bytes, ..RingConfig::default() };
         let rings: Vec<RingConfig> = (0..sources).map(|board| ring.for_board(board)).collect();
         let builder = builder_config(sources);
-        let config = ReceiverConfig { rings: rings.clone(), builder, consumer_bytes_per_s: None };
+        let config = ReceiverConfig { rings: rings.clone(), builder, consumer_rate: None };
         let receiver = Receiver::new(config, sink).expect("rings of for_board do not overlap");
         Filled { receiver, rings, payload: (0..payload_len).map(|i| (i * 31) as u8).collect() }
     }
@@ -135,7 +136,7 @@ impl<S: EventSink> Filled<S> {
     fn complete(&mut self, number: u64, board: u16) {
         let slot = (number % Self::SLOTS) as u32;
         let byte_len = self.payload.len() as u32 + 40;
-        self.receiver.on_completion(number, board, slot, byte_len).expect("nothing is written");
+        self.receiver.on_completion(Time(number), board, slot, byte_len).expect("nothing is written");
         std::hint::black_box(self.receiver.take_credits(board));
     }
 }

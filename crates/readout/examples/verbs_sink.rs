@@ -12,6 +12,7 @@ use penstock_readout::backend::{
 };
 use penstock_readout::{Pages, RingMemory};
 use penstock_transport::{Mtu, RecvOpcode, RecvStatus, RecvWr};
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, Payload, Psn, Qpn, RnrTimer};
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -136,7 +137,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             verbs.close_qp(board as u16, &mut last)?;
         }
         if plan.shared {
-            verbs.poll(&mut Nothing, PollMode::Busy, 0, &mut last)?;
+            verbs.poll(&mut Nothing, PollMode::Busy, Time::ZERO, &mut last)?;
         }
         report["last"] = last.iter().map(told).collect();
         println!("{report}");
@@ -208,7 +209,7 @@ fn receive_all(
     while received < plan.messages && began.elapsed() < deadline && faults.iter().all(Option::is_none) {
         batch.clear();
         ran_low += verbs.ran_low();
-        verbs.poll(&mut Nothing, mode, clock.now_ps() + 20_000_000_000, &mut batch)?;
+        verbs.poll(&mut Nothing, mode, clock.now() + Time::from_ms(20), &mut batch)?;
         if batch.is_empty() {
             faults = (0..plan.qps.len()).map(|board| verbs.fault(board as u16)).collect();
         } else {

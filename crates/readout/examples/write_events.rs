@@ -3,16 +3,15 @@
 //! OUT is a file that ends in .parquet, or a folder of files; then a table (events, fragments) and bytes per file may
 //! follow. Three boards; of every tenth event board 1 is missing. Read by tests/test_events_parquet.py, test_storage.py.
 
-use std::num::NonZeroU64;
-
 use penstock_readout::{
     Dataset, Event, EventSink, EventSource, EventWriter, Fragment, RunOptions, RunWriter, Table, Triggers,
     WriterOptions,
 };
+use penstock_units::Time;
 
 const BOARDS: u16 = 3;
 const SEED: u64 = 1;
-const MEAN_INTERVAL_PS: NonZeroU64 = NonZeroU64::new(100_000_000).unwrap();
+const MEAN_INTERVAL: Time = Time::from_us(100);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -29,11 +28,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         let writer = WriterOptions { table, row_group_bytes: 1 << 20, ..WriterOptions::default() };
         let file_bytes = options.get(1).map_or(Ok(1 << 30), |bytes| bytes.parse())?;
-        Box::new(RunWriter::open(out, RunOptions { writer, file_bytes, file_ps: None, ..RunOptions::default() })?)
+        Box::new(RunWriter::open(out, RunOptions { writer, file_bytes, file_time: None, ..RunOptions::default() })?)
     };
-    for (number, time_ps) in (0..events.parse()?).zip(Triggers::new(SEED, MEAN_INTERVAL_PS)) {
+    for (number, time) in (0..events.parse()?).zip(Triggers::new(SEED, MEAN_INTERVAL)) {
         let (here, missing): (Vec<u16>, Vec<u16>) = (0..BOARDS).partition(|&board| board != 1 || number % 10 != 9);
-        let time_ns = time_ps / 1000;
+        let time_ns = time.as_ps() / 1000;
         let fragment = |&board: &u16| Fragment::of(board, time_ns, source.payload(number, board));
         let fragments: Vec<Fragment<'_>> = here.iter().map(fragment).collect();
         let (timestamp_ns, complete) = (Some(time_ns), missing.is_empty());

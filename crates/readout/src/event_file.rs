@@ -19,7 +19,10 @@ use crate::medium::{device_of_folder_of, sync_folder_of, CreateMedium, Medium};
 use crate::schema::SCHEMA_KEY;
 use crate::segment::{encode, Footer, Frame, FRAME_LEN, PARQUET_MAGIC};
 use crate::sink::StoreError;
-use crate::writer::{WriterOptions, PARTIAL};
+use crate::writer_options::WriterOptions;
+
+/// What a file is called before it is closed: its name and this.
+pub const PARTIAL: &str = ".partial";
 
 /// Makes segments of batches; the same batch gives the same bytes whoever encodes it.
 #[derive(Debug, Clone)]

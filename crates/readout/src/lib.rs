@@ -16,10 +16,9 @@
 //! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
 //! | [`session`] | back end, connection manager and receiver in one loop |
-//! | [`gpu`] | events on an NVIDIA GPU while they are stored: PRBS-31 compared, charges computed |
 //! | [`backend`] | where messages come from: verbs, a packet socket, or packets in process |
 //!
-//! Only [`backend`] and [`session`] read a clock and open sockets; to the rest time is passed in as `u64` picoseconds. Only
+//! Only [`backend`] and [`session`] read a clock and open sockets; to the rest time is passed in as a [`Time`](penstock_units::Time). Only
 //! [`Dataset::load`] and storage touch files, and only `sys` holds `unsafe`.
 #![deny(unsafe_code)]
 
@@ -27,7 +26,6 @@ pub mod backend;
 mod builder;
 mod check;
 mod event_file;
-pub mod gpu;
 mod medium;
 mod monitor;
 mod pattern;
@@ -46,33 +44,35 @@ mod slots;
 mod source;
 #[allow(unsafe_code)]
 mod sys;
-mod triggers;
 mod verify;
 mod write_behind;
 mod writer;
+mod writer_options;
 
 pub use builder::{
-    BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Pushed, Share, ShareError, Stray,
+    BuilderConfig, BuilderCounters, BuiltEvent, EventBuilder, FragmentId, Notice, Pushed, Share, ShareError,
+    SourceCounters, Standing, Stray,
 };
 pub use check::{CheckReport, Difference, Reference};
+pub use event_file::PARTIAL;
 pub use medium::{create_file, CreateMedium, Medium};
-pub use monitor::{PatternPlace, PatternReport};
+pub use monitor::{PatternMonitor, PatternPlace, PatternReport};
 pub use pattern::{Found, Pattern, PatternCheck};
-pub use penstock_recorded::{Dataset, DatasetError, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
+pub use penstock_recorded::{Dataset, DatasetError, Triggers, COUNTER_BYTES, MODULE_BYTES};
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverError, ReceiverReport};
 pub use recover::{recover_file, recover_folder, Recovered};
-pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError, NO_SLOT};
+pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError};
 pub use rotate::{RunOptions, RunWriter};
-pub use schema::{Table, SCHEMA_KEY};
+pub use schema::Table;
 pub use serve::{stream_schema, ServeAt, ServeOptions, Serving, SlowConsumer};
 pub use servers::{Servers, ServersError};
 pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
 pub use slots::PoolConfig;
 pub use source::{EventSource, SourceError};
 pub use sys::{node_of_device, stay_on_node, Mapping, MemoryError, NumaError, Pages, RingMemory};
-pub use triggers::Triggers;
 pub use verify::{verify_file, FileReport, Problem};
-pub use writer::{EventWriter, WriterOptions, PARTIAL};
+pub use writer::EventWriter;
+pub use writer_options::WriterOptions;
 
 /// Packet sockets, for whoever sends to a [`backend`].
 pub mod link {

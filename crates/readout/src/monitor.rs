@@ -34,15 +34,16 @@ pub struct PatternReport {
     pub first_gap_bytes: Option<i64>,
 }
 
-/// Follows the patterns of all boards.
+/// Follows the patterns of all boards, for a sink or a receiver that sees their payloads.
 #[derive(Debug)]
-pub(crate) struct PatternMonitor {
+pub struct PatternMonitor {
     check: PatternCheck,
     boards: Vec<PatternReport>,
     next_event: Option<u64>,
 }
 
 impl PatternMonitor {
+    /// For so many boards, numbered from 0.
     pub fn new(pattern: Pattern, boards: usize) -> PatternMonitor {
         let reports = vec![PatternReport::default(); boards];
         PatternMonitor { check: PatternCheck::new(pattern), boards: reports, next_event: None }
@@ -53,7 +54,10 @@ impl PatternMonitor {
         &self.boards
     }
 
-    /// The next payload of a board that exists.
+    /// The next payload of a board; `event` as in [`PatternPlace`].
+    ///
+    /// # Panics
+    /// If there is no such board. So do the other functions that take one.
     pub fn payload(&mut self, board: u16, event: Option<u64>, payload: &[u8]) {
         let found = self.check.check(board, payload);
         self.note(board, event, payload.len(), found);

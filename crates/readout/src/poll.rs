@@ -7,6 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
+use penstock_units::Time;
+
 /// How to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PollMode {
@@ -65,7 +68,7 @@ impl FromStr for PollMode {
     }
 }
 
-/// The monotonic clock, in picoseconds since it was made. The only clock of a session; copies show the same time.
+/// The monotonic clock, which begins when it is made. The only clock of a session; copies show the same time.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionClock(Instant);
 
@@ -75,70 +78,24 @@ impl SessionClock {
         SessionClock(Instant::now())
     }
 
-    /// Picoseconds since [`Self::start`].
-    pub fn now_ps(&self) -> u64 {
-        let since = self.0.elapsed();
-        since.as_secs() * 1_000_000_000_000 + u64::from(since.subsec_nanos()) * 1000
+    /// The time since [`Self::start`].
+    pub fn now(&self) -> Time {
+        Time::from_duration(self.0.elapsed())
     }
 
-    /// How long until the clock shows `at_ps`; zero if it has.
-    pub fn until(&self, at_ps: u64) -> Duration {
-        Duration::from_nanos(at_ps.saturating_sub(self.now_ps()).div_ceil(1000))
-    }
-}
-
-/// Sorted into buckets that are an eighth of their value wide; memory is fixed.
-#[derive(Debug, Clone)]
-pub struct Latencies {
-    counts: Box<[u64; 64 * 8]>,
-    samples: u64,
-    max_ns: u64,
-}
-
-impl Default for Latencies {
-    fn default() -> Self {
-        Latencies { counts: Box::new([0; 64 * 8]), samples: 0, max_ns: 0 }
+    /// How long until the clock shows `at`; zero if it has.
+    pub fn until(&self, at: Time) -> Duration {
+        at.saturating_sub(self.now()).to_duration()
     }
 }
 
-impl Latencies {
-    /// Counts one.
-    pub fn record(&mut self, ns: u64) {
-        self.counts[Self::bucket(ns)] += 1;
-        self.samples += 1;
-        self.max_ns = self.max_ns.max(ns);
-    }
+/// How long messages have waited, in ns: three digits of each, so that the largest are right to a thousandth.
+pub type Latencies = Histogram<u64>;
 
-    fn bucket(ns: u64) -> usize {
-        if ns < 8 {
-            return ns as usize;
-        }
-        let power = ns.ilog2();
-        ((power as usize - 2) << 3) + ((ns >> (power - 3)) & 7) as usize
-    }
-
-    /// The middle of the bucket below which a share of `q` lies; none if nothing was counted.
-    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
-        let rank = ((self.samples as f64 * q).ceil() as u64).max(1);
-        let mut below = 0;
-        let at = self.counts.iter().position(|count| {
-            below += count;
-            below >= rank
-        })?;
-        if at < 8 {
-            return Some(at as u64);
-        }
-        let width = 1u64 << (at / 8 - 1);
-        Some((8 + (at % 8) as u64) * width + width / 2)
-    }
-
-    pub fn samples(&self) -> u64 {
-        self.samples
-    }
-
-    pub fn max_ns(&self) -> u64 {
-        self.max_ns
-    }
+/// An empty one, for waits of up to an hour; longer ones count as that.
+pub(crate) fn no_latencies() -> Latencies {
+    const AN_HOUR_NS: u64 = 3_600_000_000_000;
+    Latencies::new_with_bounds(1, AN_HOUR_NS, 3).expect("constants within what the library allows")
 }
 
 #[cfg(test)]
@@ -157,15 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_right_to_an_eighth() {
-        let mut latencies = Latencies::default();
-        assert_eq!(latencies.quantile_ns(0.5), None);
-        (1..=100_000).for_each(|ns| latencies.record(ns));
+    fn quantiles_are_right_to_a_thousandth_and_no_wait_is_too_long() {
+        let mut latencies = no_latencies();
+        (1..=100_000).for_each(|ns| latencies.saturating_record(ns));
         for (q, exact) in [(0.00001, 1.0), (0.5, 50_000.0), (0.99, 99_000.0), (1.0, 100_000.0)] {
-            let found = latencies.quantile_ns(q).unwrap() as f64;
-            assert!((found - exact).abs() <= exact / 8.0, "{q}: {found}, expected {exact}");
+            let found = latencies.value_at_quantile(q) as f64;
+            assert!((found - exact).abs() <= exact / 1000.0, "{q}: {found}, expected {exact}");
         }
-        assert_eq!((latencies.samples(), latencies.max_ns()), (100_000, 100_000));
-        latencies.record(u64::MAX);
+        latencies.saturating_record(u64::MAX);
+        assert_eq!((latencies.len(), latencies.value_at_quantile(0.5)), (100_001, 50_015));
     }
 }

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde::Serialize;
 
+use crate::event_file::PARTIAL;
 use crate::medium::{sync_folder_of, LockedFile, Medium};
 use crate::segment::{Footer, Frame, FRAME_LEN, PARQUET_MAGIC};
 use crate::sink::StoreError;
-use crate::writer::PARTIAL;
 
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use penstock_transport::RecvWr;
+use penstock_transport::{RecvWr, Window};
 use penstock_wire::Payload;
 use serde::Serialize;
 
@@ -139,6 +139,9 @@ pub struct Ring {
     slots: Vec<Slot>,
     /// The slot that the board fills next.
     next_fill: u32,
+    /// The slot that the board's next message goes to. The messages in those before it are here, though not every one of
+    /// them has been told of ([`Self::complete`]).
+    next_write: u32,
     /// The slot that is posted next; released and open to writes until then.
     next_post: u32,
     /// Receives used up by completions that filled no slot.
@@ -172,6 +175,7 @@ impl Ring {
             memory,
             slots: vec![Slot::Released; slots as usize],
             next_fill: 0,
+            next_write: 0,
             next_post: 0,
             spent_receives: 0,
             pool: None,
@@ -266,7 +270,7 @@ impl Ring {
             return false;
         }
         self.slots.fill(Slot::Released);
-        (self.next_fill, self.next_post, self.spent_receives) = (0, 0, 0);
+        (self.next_fill, self.next_write, self.next_post, self.spent_receives) = (0, 0, 0, 0);
         self.config.rkey = rkey;
         true
     }
@@ -294,12 +298,33 @@ impl Ring {
         } else {
             self.slots[slot as usize] = Slot::Held(byte_len.min(self.config.slot_bytes));
             self.next_fill = self.after(slot);
+            if self.next_write == slot {
+                self.next_write = self.next_fill;
+            }
             self.counters.completions += 1;
             return Ok(());
         };
+        self.next_write = expected;
         self.spent_receives += 1;
         self.counters.completions_refused += 1;
         Err(refusal)
+    }
+
+    /// A message of the board is here, and will be told of.
+    pub fn message_ended(&mut self) {
+        if self.pool.is_none() {
+            self.next_write = self.after(self.next_write);
+        }
+    }
+
+    /// The slot that the board's next message goes to, where one of `len` bytes at `va` would lie elsewhere: over what is
+    /// still needed, or where nothing will be looked for.
+    pub fn refuses(&self, va: u64, len: u32) -> Option<Window> {
+        let slot = self.next_write;
+        let window = Window { va: self.config.va + self.offset(slot) as u64, len: self.config.slot_bytes };
+        let is_open = self.slots[slot as usize] == Slot::Posted || slot == self.next_post;
+        let is_inside = va >= window.va && va - window.va + u64::from(len) <= u64::from(window.len);
+        (len > 0 && !(is_open && is_inside)).then_some(window)
     }
 
     /// The message in a held slot; empty for any other slot.

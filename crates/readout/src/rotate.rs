@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use nix::unistd::{access, AccessFlags};
 use parquet::errors::ParquetError;
+use penstock_units::Time;
 
 use crate::event_file::{Encoder, EventFile};
 use crate::medium::{create_file, CreateMedium};
@@ -16,10 +17,11 @@ use crate::recover::{list, recover_folder, Recovered};
 use crate::schema::Rows;
 use crate::sink::{Event, EventSink, StoreError};
 use crate::write_behind::{Files, WriteBehind};
-use crate::writer::{payload_of_one_row, WriterOptions, MAX_BATCH_BYTES};
+use crate::writer::payload_of_one_row;
+use crate::writer_options::{WriterOptions, MAX_BATCH_BYTES};
 
-/// Time after which rows are tried again for which the writing threads had no room, in ps.
-const NO_ROOM_PS: u64 = 1_000_000_000;
+/// Time after which rows are tried again for which the writing threads had no room.
+const NO_ROOM: Time = Time::from_ms(1);
 
 /// When files end, and how many threads write them. The default is 4 GiB or ten minutes, by one encoder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +29,9 @@ pub struct RunOptions {
     pub writer: WriterOptions,
     /// Bytes on disk after which a file is closed; it may be longer by one row group.
     pub file_bytes: u64,
-    /// Time after which a file is closed, from its first event, in ps; none is never. A file that follows one of full
+    /// Time after which a file is closed, from its first event; none is never. A file that follows one of full
     /// size may be closed earlier: the time is that of the row groups, whose size is known later.
-    pub file_ps: Option<u64>,
+    pub file_time: Option<Time>,
     /// Threads that encode and compress; beside them one writes and syncs. Files do not depend on their number.
     pub encoders: NonZeroUsize,
     /// Row groups at most between the caller and the disk. A killed process loses these and the one being filled.
@@ -38,10 +40,10 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        const S: u64 = 1_000_000_000_000;
-        let writer = WriterOptions { row_group_ps: Some(S), sync_row_groups: true, ..WriterOptions::default() };
+        let writer =
+            WriterOptions { row_group_time: Some(Time::from_s(1)), sync_row_groups: true, ..WriterOptions::default() };
         let (encoders, row_groups_waiting) = (NonZeroUsize::MIN, NonZeroUsize::MIN.saturating_add(3));
-        RunOptions { writer, file_bytes: 4 << 30, file_ps: Some(600 * S), encoders, row_groups_waiting }
+        RunOptions { writer, file_bytes: 4 << 30, file_time: Some(Time::from_s(600)), encoders, row_groups_waiting }
     }
 }
 
@@ -54,12 +56,12 @@ pub struct RunWriter {
     found: usize,
     rows: Rows,
     /// When the first of `rows` came.
-    rows_since_ps: Option<u64>,
+    rows_since: Option<Time>,
     /// When the first event came since files were last told to end.
-    file_since_ps: Option<u64>,
-    now_ps: u64,
+    file_since: Option<Time>,
+    now: Time,
     /// Nothing that is due is tried before: there was no room.
-    not_before_ps: u64,
+    not_before: Time,
     behind: WriteBehind,
 }
 
@@ -117,10 +119,10 @@ impl RunWriter {
             options,
             recovered,
             found: numbers.len(),
-            rows_since_ps: None,
-            file_since_ps: None,
-            now_ps: 0,
-            not_before_ps: 0,
+            rows_since: None,
+            file_since: None,
+            now: Time::ZERO,
+            not_before: Time::ZERO,
             behind,
         })
     }
@@ -157,23 +159,23 @@ impl RunWriter {
         let fail =
             |error: arrow_schema::ArrowError| StoreError::Parquet { file: self.folder.clone(), source: error.into() };
         let batch = self.rows.take().map_err(fail)?;
-        self.rows_since_ps = None;
+        self.rows_since = None;
         self.behind.push(batch);
         Ok(true)
     }
 
     fn end_file(&mut self) {
-        if self.file_since_ps.take().is_some() {
+        if self.file_since.take().is_some() {
             self.behind.end_file();
         }
     }
 
-    fn rows_due(&self) -> Option<u64> {
-        Some(self.rows_since_ps?.saturating_add(self.options.writer.row_group_ps?))
+    fn rows_due(&self) -> Option<Time> {
+        Some(self.rows_since?.saturating_add(self.options.writer.row_group_time?))
     }
 
-    fn file_due(&self) -> Option<u64> {
-        Some(self.file_since_ps?.saturating_add(self.options.file_ps?))
+    fn file_due(&self) -> Option<Time> {
+        Some(self.file_since?.saturating_add(self.options.file_time?))
     }
 }
 
@@ -188,8 +190,8 @@ impl EventSink for RunWriter {
             return Err(StoreError::WriterBusy { folder: self.folder.clone(), row_groups: self.behind.row_groups() });
         }
         self.rows.push(event);
-        self.rows_since_ps.get_or_insert(self.now_ps);
-        self.file_since_ps.get_or_insert(self.now_ps);
+        self.rows_since.get_or_insert(self.now);
+        self.file_since.get_or_insert(self.now);
         if self.rows.payload_bytes() >= limit {
             // The event is taken already: if there is no room, the next one will be told.
             self.push_rows()?;
@@ -197,25 +199,25 @@ impl EventSink for RunWriter {
         Ok(())
     }
 
-    fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        self.now_ps = now_ps;
+    fn handle_timeout(&mut self, now: Time) -> Result<(), StoreError> {
+        self.now = now;
         if let Some(error) = self.behind.error() {
             return Err(error);
         }
-        if self.poll_timeout().is_none_or(|due| now_ps < due) {
+        if self.poll_timeout().is_none_or(|due| now < due) {
             return Ok(());
         }
         if !self.push_rows()? {
-            self.not_before_ps = now_ps.saturating_add(NO_ROOM_PS);
-        } else if self.file_due().is_some_and(|due| due <= now_ps) {
+            self.not_before = now.saturating_add(NO_ROOM);
+        } else if self.file_due().is_some_and(|due| due <= now) {
             self.end_file();
         }
         Ok(())
     }
 
-    fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self) -> Option<Time> {
         let due = [self.rows_due(), self.file_due()].into_iter().flatten().min();
-        due.map(|due| due.max(self.not_before_ps))
+        due.map(|due| due.max(self.not_before))
     }
 
     fn wait(&mut self) -> Result<(), StoreError> {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use penstock_units::Time;
 
 use crate::schema::{Rows, Table};
 use crate::sink::{Event, EventSink, StoreError};
@@ -197,15 +198,15 @@ impl<S: EventSink> EventSink for Serving<S> {
         Ok(())
     }
 
-    fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        self.inner.handle_timeout(now_ps)
+    fn handle_timeout(&mut self, now: Time) -> Result<(), StoreError> {
+        self.inner.handle_timeout(now)
     }
 
     fn reconnected(&mut self, board: u16) {
         self.inner.reconnected(board);
     }
 
-    fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.inner.poll_timeout()
     }
 

@@ -7,6 +7,8 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use penstock_units::Time;
+
 /// One source's part of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment<'a> {
@@ -63,10 +65,10 @@ pub enum StoreError {
     ConsumerBusy { at: String, events: usize },
     #[error("{folder}: {row_groups} row groups wait for the disk or their compression; boards wait for these")]
     WriterBusy { folder: PathBuf, row_groups: usize },
-    #[error("all {batches} batches are on their way through the GPU; boards wait for them")]
-    GpuBusy { batches: usize },
-    #[error("the GPU's work ended before event {event}: {reason}; what else the run stores goes on")]
-    Gpu { event: u64, reason: String },
+    #[error("all {batches} batches are on their way through the {device}; boards wait for them")]
+    AcceleratorBusy { device: &'static str, batches: usize },
+    #[error("the {device}'s work ended before event {event}: {reason}; what else the run stores goes on")]
+    Accelerator { device: &'static str, event: u64, reason: String },
 }
 
 /// What to do about a file or an address that cannot be had.
@@ -108,7 +110,8 @@ impl StoreError {
 
     /// Whether nothing is wrong: whoever takes the events is slower than they come.
     pub fn is_busy(&self) -> bool {
-        matches!(self, StoreError::ConsumerBusy { .. } | StoreError::WriterBusy { .. } | StoreError::GpuBusy { .. })
+        use StoreError::{AcceleratorBusy, ConsumerBusy, WriterBusy};
+        matches!(self, ConsumerBusy { .. } | WriterBusy { .. } | AcceleratorBusy { .. })
     }
 
     /// The same for another reader: the errors of the operating system and of the encoder cannot be cloned.
@@ -134,8 +137,10 @@ impl StoreError {
             StoreError::WriterBusy { folder, row_groups } => {
                 StoreError::WriterBusy { folder: folder.clone(), row_groups: *row_groups }
             }
-            StoreError::GpuBusy { batches } => StoreError::GpuBusy { batches: *batches },
-            StoreError::Gpu { event, reason } => StoreError::Gpu { event: *event, reason: reason.clone() },
+            &StoreError::AcceleratorBusy { device, batches } => StoreError::AcceleratorBusy { device, batches },
+            StoreError::Accelerator { device, event, reason } => {
+                StoreError::Accelerator { device, event: *event, reason: reason.clone() }
+            }
         }
     }
 }
@@ -146,18 +151,17 @@ pub trait EventSink {
     /// [`StoreError`]; the event is then not taken. Ask again with the same event if the error is retriable.
     fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError>;
 
-    /// It is `now_ps`: for what must happen after some time (files that are closed, rows that are written). Call it
-    /// before events that came at `now_ps` are stored, and at [`Self::poll_timeout`].
+    /// It is `now`: for what must happen after some time (files that are closed, rows that are written). Call it
+    /// before events that came at `now` are stored, and at [`Self::poll_timeout`].
     ///
     /// # Errors
     /// As [`Self::store`].
-    fn handle_timeout(&mut self, _now_ps: u64) -> Result<(), StoreError> {
+    fn handle_timeout(&mut self, _now: Time) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Whether the bytes of payloads are read here, [`Fragment::payload`]. Where the slots lie on a GPU they are brought to
-    /// the host only if so; otherwise of a payload nothing but its length and its first and last four bytes can be relied
-    /// on.
+    /// Whether the bytes of payloads are read here, [`Fragment::payload`]. Where the slots lie on another device they are
+    /// brought to the host only if so; otherwise only a payload's length and its first and last four bytes are right.
     fn wants_payloads(&self) -> bool {
         true
     }
@@ -171,8 +175,8 @@ pub trait EventSink {
     /// A board has begun again, from the next event on: its test pattern need not go on where it was.
     fn reconnected(&mut self, _board: u16) {}
 
-    /// When [`Self::handle_timeout`] has something to do, in ps.
-    fn poll_timeout(&self) -> Option<u64> {
+    /// When [`Self::handle_timeout`] has something to do.
+    fn poll_timeout(&self) -> Option<Time> {
         None
     }
 

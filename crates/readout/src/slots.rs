@@ -7,6 +7,7 @@
 
 use std::collections::TryReserveError;
 
+use penstock_transport::Window;
 use penstock_wire::Payload;
 
 use crate::receiver::ReceiverError;
@@ -168,9 +169,25 @@ impl Slots {
     }
 
     pub fn write(&mut self, va: u64, data: &Payload) {
-        let after = self.by_va.partition_point(|&(ring_va, _)| ring_va <= va);
-        let board = self.by_va[after.saturating_sub(1)].1;
+        let board = self.board_at(va);
         self.rings[board].write(va, data);
+    }
+
+    /// See [`Ring::refuses`].
+    pub fn refuses(&self, va: u64, len: u32) -> Option<Window> {
+        self.rings[self.board_at(va)].refuses(va, len)
+    }
+
+    /// See [`Ring::message_ended`].
+    pub fn message_ended(&mut self, region: u64) {
+        let board = self.board_at(region);
+        self.rings[board].message_ended();
+    }
+
+    /// Whose ring holds an address, if any does.
+    fn board_at(&self, va: u64) -> usize {
+        let after = self.by_va.partition_point(|&(ring_va, _)| ring_va <= va);
+        self.by_va[after.saturating_sub(1)].1
     }
 
     /// Of every ring.

@@ -2,58 +2,19 @@
 //! Events as one Parquet file, zstd, readable by pyarrow, pandas, Polars, DuckDB and Awkward.
 //! Promise: the file has its name only once it is valid. However its writer ends, also by `kill -9`, every row group
 //! that was written can be recovered ([`crate::recover`]). A full disk loses nothing: rows stay in memory until written.
-//! Source: the tables are ours ([`Table`]); the layout on disk is at `segment.rs` and in docs/storage.md.
+//! Source: the tables are ours ([`crate::Table`]); the layout on disk is at `segment.rs` and in docs/storage.md.
 
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use penstock_units::Time;
+
 use crate::event_file::{Encoder, EventFile};
 use crate::medium::{create_file, CreateMedium};
-use crate::schema::{Rows, Table};
+use crate::schema::Rows;
 use crate::sink::{Event, EventSink, StoreError};
-
-/// Largest sum of the payloads in one row group: Arrow's 32-bit offsets, with room to spare.
-pub(crate) const MAX_BATCH_BYTES: usize = 1 << 30;
-
-/// What a file is called before it is closed: its name and this.
-pub const PARTIAL: &str = ".partial";
-
-/// How to write. The default suits 300 kB events at 10 Gb/s.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WriterOptions {
-    pub table: Table,
-    /// zstd level, 1 (fast) to 22; others are moved to the nearest of these.
-    pub zstd_level: i32,
-    /// Payload bytes after which a row group is written; at most 1 GiB is used. A killed process loses less than this.
-    pub row_group_bytes: usize,
-    /// Time after which a row group is written though it is small, in ps; none waits for the bytes.
-    pub row_group_ps: Option<u64>,
-    /// Every row group is made to survive a power failure before the next one (fsync); files are so in any case.
-    pub sync_row_groups: bool,
-    /// Further keys and values for the file's metadata: seed, scenario, run number.
-    pub metadata: Vec<(String, String)>,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        WriterOptions {
-            table: Table::Events,
-            zstd_level: 1,
-            row_group_bytes: 16 << 20,
-            row_group_ps: None,
-            sync_row_groups: false,
-            metadata: Vec::new(),
-        }
-    }
-}
-
-impl WriterOptions {
-    /// With row groups of a size that can be.
-    pub(crate) fn checked(self) -> WriterOptions {
-        WriterOptions { row_group_bytes: self.row_group_bytes.clamp(1, MAX_BATCH_BYTES), ..self }
-    }
-}
+use crate::writer_options::{WriterOptions, MAX_BATCH_BYTES};
 
 /// Payload bytes of an event, if one row can hold them.
 pub(crate) fn payload_of_one_row(event: &Event<'_>) -> Result<usize, StoreError> {
@@ -74,8 +35,8 @@ pub struct EventWriter {
     encoder: Encoder,
     rows: Rows,
     /// When the first of `rows` came, as far as is known.
-    rows_since_ps: Option<u64>,
-    now_ps: u64,
+    rows_since: Option<Time>,
+    now: Time,
     /// A row group that is encoded and not yet on disk.
     unwritten: Option<Bytes>,
     bytes_written: u64,
@@ -110,8 +71,8 @@ impl EventWriter {
             options,
             encoder,
             path,
-            rows_since_ps: None,
-            now_ps: 0,
+            rows_since: None,
+            now: Time::ZERO,
             unwritten: None,
             bytes_written: file.bytes_written(),
             file: Some(file),
@@ -136,7 +97,7 @@ impl EventWriter {
     /// Encodes the rows that wait, and writes them.
     fn write_row_group(&mut self) -> Result<(), StoreError> {
         self.write_unwritten()?;
-        self.rows_since_ps = None;
+        self.rows_since = None;
         let parquet = |source| StoreError::Parquet { file: self.path.clone(), source };
         let batch = self.rows.take().map_err(|error| parquet(error.into()))?;
         if batch.num_rows() > 0 {
@@ -167,7 +128,7 @@ impl EventSink for EventWriter {
             self.write_row_group()?;
         }
         self.rows.push(event);
-        self.rows_since_ps.get_or_insert(self.now_ps);
+        self.rows_since.get_or_insert(self.now);
         if self.rows.payload_bytes() < self.options.row_group_bytes {
             return Ok(());
         }
@@ -178,16 +139,16 @@ impl EventSink for EventWriter {
         }
     }
 
-    fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        self.now_ps = now_ps;
-        if self.poll_timeout().is_some_and(|due| due <= now_ps) {
+    fn handle_timeout(&mut self, now: Time) -> Result<(), StoreError> {
+        self.now = now;
+        if self.poll_timeout().is_some_and(|due| due <= now) {
             self.write_row_group()?;
         }
         Ok(())
     }
 
-    fn poll_timeout(&self) -> Option<u64> {
-        Some(self.rows_since_ps?.saturating_add(self.options.row_group_ps?))
+    fn poll_timeout(&self) -> Option<Time> {
+        Some(self.rows_since?.saturating_add(self.options.row_group_time?))
     }
 
     fn close(&mut self) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use penstock_readout::backend::*;
 use penstock_readout::*;
 use penstock_transport::{Endpoint, Mtu, PayloadSource, Requester, RequesterConfig, SendWr, Verb};
+use penstock_units::Time;
 use penstock_wire::{FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn, RnrTimer, RocePacket};
 
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -41,7 +42,7 @@ struct Bench {
     local: LocalQp,
     board: Requester,
     next_slot: u32,
-    now: u64,
+    now: Time,
 }
 
 fn seeded() -> Box<dyn FnMut() -> u32 + Send> {
@@ -65,16 +66,17 @@ fn requester(local: &LocalQp) -> Requester {
 
 impl Bench {
     fn new() -> Bench {
-        let mut backend = InProcess::new(OURS, MacAddr([2, 0, 0, 0, 0, 1]), SessionClock::start(), seeded());
+        let mut backend = InProcess::new(OURS, MacAddr([2, 0, 0, 0, 0, 1]), seeded());
         let shape = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
         let memory = RingMemory::allocate(shape.len(), Pages::Normal).unwrap();
         let spec = QpSpec { board: 0, memory: memory.mapping().clone(), len: shape.len(), max_receives: SLOTS };
         let local = backend.create_qp(&spec).unwrap();
         let ring = RingConfig { va: local.base, rkey: local.rkey, ..shape };
         let builder = BuilderConfig { sources: NonZeroU16::MIN, ..BuilderConfig::default() };
-        let config = ReceiverConfig { rings: vec![ring], builder, consumer_bytes_per_s: None };
+        let config = ReceiverConfig { rings: vec![ring], builder, consumer_rate: None };
         let receiver = Receiver::with_memories(config, vec![memory], Discard::default()).unwrap();
-        let mut bench = Bench { backend, receiver, spec, board: requester(&local), local, next_slot: 0, now: 0 };
+        let mut bench =
+            Bench { backend, receiver, spec, board: requester(&local), local, next_slot: 0, now: Time::ZERO };
         bench.post();
         bench.backend.connect(0, &peer()).unwrap();
         bench
@@ -95,10 +97,10 @@ impl Bench {
         let wr = SendWr { wr_id: event, verb: verb(slot), va, len, remote_va, rkey: key, solicited: false };
         self.board.post_send(wr).unwrap();
         for _ in 0..20 {
-            self.now += 20_000_000;
+            self.now += Time::from_us(20);
             self.board.handle_timeout(self.now);
             while let Some(packet) = self.board.poll_transmit(self.now, &mut Messages) {
-                self.backend.arrive(packet);
+                self.backend.arrive(self.now, packet);
             }
             self.poll();
             while let Some(reply) = self.backend.take_reply() {
@@ -111,7 +113,7 @@ impl Bench {
 
     fn poll(&mut self) -> Vec<Completion> {
         let mut done = Vec::new();
-        self.backend.poll(&mut self.receiver, PollMode::Busy, 0, &mut done).unwrap();
+        self.backend.poll(&mut self.receiver, PollMode::Busy, Time::ZERO, &mut done).unwrap();
         for completion in done.iter().filter(|c| c.status == penstock_transport::RecvStatus::Success) {
             self.receiver.on_completion(self.now, 0, completion.slot(), completion.byte_len).unwrap();
         }
@@ -158,7 +160,7 @@ fn what_a_stranger_sends_changes_no_state() {
     let packets = forged(&copy);
     let before = bench.receiver.report();
     for packet in &packets {
-        bench.backend.arrive(packet.clone());
+        bench.backend.arrive(bench.now, packet.clone());
         assert_eq!(bench.poll(), []);
         assert_eq!(bench.backend.take_reply(), None);
     }
@@ -181,7 +183,7 @@ fn forged(copy: &Bench) -> Vec<RocePacket> {
     };
     board.post_send(wr).unwrap();
     let mut packets = Vec::new();
-    while let Some(packet) = board.poll_transmit(0, &mut Messages) {
+    while let Some(packet) = board.poll_transmit(Time::ZERO, &mut Messages) {
         packets.push(RocePacket { ip_src: Ipv4Addr::new(10, 0, 0, 66), ..packet });
     }
     packets
@@ -208,6 +210,38 @@ fn a_board_begins_again_over_the_same_ring_under_other_numbers() {
         bench.post();
     }
     assert_eq!(bench.counter("resp_remote_access_errors"), 1, "counters outlive the queue pair");
+}
+
+/// A WRITE WITH IMMEDIATE and what comes in the same poll batch after it, before its completion is seen.
+#[test]
+fn a_write_behind_a_message_cannot_reach_the_slot_that_the_message_lies_in() {
+    let slot = |n: u32| u64::from(n * SLOT_BYTES);
+    let refused =
+        [("the message's slot", slot(0)), ("a later slot", slot(2)), ("past the end of the next slot", slot(1) + 2000)];
+    for (what, at) in refused {
+        let mut bench = Bench::new();
+        let write = |event: u64, verb, remote_va| SendWr {
+            wr_id: event,
+            verb,
+            va: event << 16,
+            len: 3040,
+            remote_va: bench.local.base + remote_va,
+            rkey: bench.local.rkey,
+            solicited: false,
+        };
+        let writes = [write(0, Verb::WriteImm(0), 0), write(1, Verb::Write, at)];
+        writes.into_iter().for_each(|wr| bench.board.post_send(wr).unwrap());
+        while let Some(packet) = bench.board.poll_transmit(bench.now, &mut Messages) {
+            bench.backend.arrive(bench.now, packet);
+        }
+        bench.poll();
+        let report = bench.receiver.report();
+        assert_eq!((report.builder.events_complete, report.receiver.fragments_crc_error), (1, 0), "{what}");
+        let fault = bench.backend.fault(0).expect(what);
+        assert!(fault.contains("not in the next slot") && fault.contains("same size and number"), "{what}: {fault}");
+        assert_eq!(bench.counter("resp_remote_access_errors"), 1, "{what}");
+        assert_eq!(report.rings[0].writes_refused, 0, "{what}: none was acknowledged and not done");
+    }
 }
 
 #[test]

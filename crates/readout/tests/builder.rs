@@ -5,21 +5,22 @@
 
 use std::num::{NonZeroU16, NonZeroU64};
 
-use penstock_readout::{BuilderConfig, EventBuilder, FragmentId, Pushed, Servers, Share, ShareError, Stray};
+use penstock_readout::{BuilderConfig, EventBuilder, FragmentId, Pushed, Servers, Share, ShareError, Standing, Stray};
+use penstock_units::Time;
 use proptest::prelude::*;
 
 /// What came out: event number, complete, (source, handle) of each fragment, missing sources.
 type Out = (u64, bool, Vec<(u16, u32)>, Vec<u16>);
 
-fn drain(builder: &mut EventBuilder<u32>, now_ps: u64, out: &mut Vec<Out>) {
-    drain_all(builder, now_ps, out, &mut Vec::new());
+fn drain(builder: &mut EventBuilder<u32>, now: Time, out: &mut Vec<Out>) {
+    drain_all(builder, now, out, &mut Vec::new());
 }
 
 /// Peeks before it takes, and must see the same.
-fn drain_all(builder: &mut EventBuilder<u32>, now_ps: u64, out: &mut Vec<Out>, rejected: &mut Vec<(u16, u32)>) {
-    while let Some(seen) = builder.peek_event(now_ps) {
+fn drain_all(builder: &mut EventBuilder<u32>, now: Time, out: &mut Vec<Out>, rejected: &mut Vec<(u16, u32)>) {
+    while let Some(seen) = builder.peek_event(now) {
         let seen: Out = (seen.number, seen.complete, seen.fragments().collect(), seen.missing().collect());
-        let event = builder.poll_event(now_ps).expect("seen above");
+        let event = builder.poll_event(now).expect("seen above");
         out.push((event.number, event.complete, event.fragments().collect(), event.missing().collect()));
         assert_eq!(out.last(), Some(&seen));
         rejected.extend(event.rejected());
@@ -27,7 +28,7 @@ fn drain_all(builder: &mut EventBuilder<u32>, now_ps: u64, out: &mut Vec<Out>, r
 }
 
 fn config(sources: u16, window: usize) -> BuilderConfig {
-    BuilderConfig { sources: NonZeroU16::new(sources).unwrap(), window, timeout_ps: u64::MAX, ..Default::default() }
+    BuilderConfig { sources: NonZeroU16::new(sources).unwrap(), window, timeout: Time::MAX, ..Default::default() }
 }
 
 fn id(event: u64, source: u16) -> FragmentId {
@@ -65,13 +66,13 @@ proptest! {
         let (mut builder, mut out) = (EventBuilder::new(config), Vec::new());
         let mut seen = std::collections::BTreeSet::new();
         for (now, &(seq, source)) in order.iter().enumerate() {
-            let pushed = builder.push(now as u64, id(first + seq * stride, source), handle(seq, source));
+            let pushed = builder.push(Time(now as u64), id(first + seq * stride, source), handle(seq, source));
             prop_assert_eq!(pushed == Pushed::Accepted, seen.insert((seq, source)), "{:?}", pushed);
-            drain(&mut builder, now as u64, &mut out);
+            drain(&mut builder, Time(now as u64), &mut out);
             prop_assert!(out.iter().all(|event| event.1), "nothing times out here");
         }
         builder.flush();
-        drain(&mut builder, order.len() as u64, &mut out);
+        drain(&mut builder, Time(order.len() as u64), &mut out);
 
         let last = seen.iter().map(|(seq, _)| seq + 1).max().unwrap_or(0);
         let (there, gone): (Vec<u64>, Vec<u64>) = (0..last).map(|seq| (first + seq * stride, seq)).unzip();
@@ -90,21 +91,21 @@ proptest! {
     fn nonsense_neither_leaks_nor_grows_nor_disorders(
         arrivals in prop::collection::vec((0u64..60, 0u16..5, 0u64..3_000, 0u64..40, any::<bool>()), 0..400),
     ) {
-        let config = BuilderConfig { first_event: 3, timeout_ps: 100, timestamp_window_ns: 2_000, ..config(4, 8) };
+        let config = BuilderConfig { first_event: 3, timeout: Time(100), timestamp_window_ns: 2_000, ..config(4, 8) };
         let (mut builder, mut out, mut now, mut accepted) = (EventBuilder::new(config), Vec::new(), 0, 0usize);
         let mut rejected = Vec::new();
         for (i, &(event, source, timestamp_ns, wait, far)) in arrivals.iter().enumerate() {
             now += wait;
             let event = if far { u64::MAX - event } else { builder.next_event().saturating_add(event % 12).saturating_sub(2) };
-            let pushed = builder.push(now, FragmentId { event, source, timestamp_ns }, i as u32);
+            let pushed = builder.push(Time(now), FragmentId { event, source, timestamp_ns }, i as u32);
             accepted += usize::from(pushed == Pushed::Accepted);
             prop_assert!(builder.open_events() <= 8);
-            drain_all(&mut builder, now, &mut out, &mut rejected);
-            prop_assert!(builder.poll_timeout().is_none_or(|timeout| timeout > now && timeout <= now + 100));
+            drain_all(&mut builder, Time(now), &mut out, &mut rejected);
+            prop_assert!(builder.poll_timeout().is_none_or(|timeout| timeout > Time(now) && timeout <= Time(now + 100)));
             prop_assert_eq!(builder.poll_timeout().is_some(), builder.open_events() > 0);
         }
         builder.flush();
-        drain_all(&mut builder, now, &mut out, &mut rejected);
+        drain_all(&mut builder, Time(now), &mut out, &mut rejected);
         let in_events = out.iter().flat_map(|event| event.2.iter());
         let mut handles: Vec<u32> = in_events.chain(&rejected).map(|fragment| fragment.1).collect();
         prop_assert_eq!(handles.len(), accepted);
@@ -120,55 +121,59 @@ proptest! {
 
 #[test]
 fn at_the_end_events_that_have_begun_are_finished_and_no_other_begins() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 8) });
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(50), ..config(2, 8) });
     let mut out = Vec::new();
     for (event, source) in [(0, 0), (0, 1), (1, 0), (2, 0)] {
-        assert_eq!(builder.push(0, id(event, source), 0), Pushed::Accepted);
+        assert_eq!(builder.push(Time::ZERO, id(event, source), 0), Pushed::Accepted);
     }
-    drain(&mut builder, 0, &mut out);
+    drain(&mut builder, Time::ZERO, &mut out);
     builder.end_now();
     assert!(!builder.is_over() && !builder.wants(0) && builder.wants(1));
-    assert_eq!(builder.push(1, id(3, 0), 0), Pushed::Stray(Stray::AfterEnd));
+    assert_eq!(builder.push(Time(1), id(3, 0), 0), Pushed::Stray(Stray::AfterEnd));
     for event in [1, 2] {
-        assert_eq!(builder.push(1, id(event, 1), 0), Pushed::Accepted);
+        assert_eq!(builder.push(Time(1), id(event, 1), 0), Pushed::Accepted);
     }
     assert!(!builder.wants(1));
-    drain(&mut builder, 1, &mut out);
+    drain(&mut builder, Time(1), &mut out);
     assert!(builder.is_over() && builder.open_events() == 0);
     assert_eq!(out.iter().map(|event| (event.0, event.1)).collect::<Vec<_>>(), [(0, true), (1, true), (2, true)]);
     assert_eq!((builder.counters().after_end, builder.counters().strays()), (1, 0));
 
     let mut counted = EventBuilder::new(config(1, 8));
     counted.end_after(1);
-    assert_eq!(counted.push(0, id(1, 0), 0), Pushed::Stray(Stray::AfterEnd), "the end is known from the beginning");
+    assert_eq!(
+        counted.push(Time::ZERO, id(1, 0), 0),
+        Pushed::Stray(Stray::AfterEnd),
+        "the end is known from the beginning"
+    );
     assert!(!counted.wants(0) && !counted.is_over());
 }
 
 #[test]
 fn an_incomplete_event_leaves_after_its_timeout_and_not_before() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(50), ..config(2, 4) });
     let mut out = Vec::new();
     assert_eq!(builder.poll_timeout(), None);
-    assert_eq!(builder.push(10, id(0, 1), 7), Pushed::Accepted);
-    assert_eq!(builder.poll_timeout(), Some(60));
-    drain(&mut builder, 59, &mut out);
+    assert_eq!(builder.push(Time(10), id(0, 1), 7), Pushed::Accepted);
+    assert_eq!(builder.poll_timeout(), Some(Time(60)));
+    drain(&mut builder, Time(59), &mut out);
     assert_eq!(out, []);
-    drain(&mut builder, 60, &mut out);
+    drain(&mut builder, Time(60), &mut out);
     assert_eq!(out, [(0, false, vec![(1, 7)], vec![0])]);
     assert_eq!(builder.poll_timeout(), None);
-    assert_eq!(builder.push(61, id(0, 0), 8), Pushed::Stray(Stray::Late));
+    assert_eq!(builder.push(Time(61), id(0, 0), 8), Pushed::Stray(Stray::Late));
 }
 
 #[test]
 fn an_event_that_never_came_is_handed_out_empty_before_the_later_one() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(50), ..config(2, 4) });
     let mut out = Vec::new();
     for source in 0..2 {
-        assert_eq!(builder.push(10 + u64::from(source), id(1, source), 0), Pushed::Accepted);
+        assert_eq!(builder.push(Time(10 + u64::from(source)), id(1, source), 0), Pushed::Accepted);
     }
-    drain(&mut builder, 59, &mut out);
+    drain(&mut builder, Time(59), &mut out);
     assert_eq!(out, [], "event 1 is complete but event 0 may still come");
-    drain(&mut builder, 60, &mut out);
+    drain(&mut builder, Time(60), &mut out);
     assert_eq!(out, [(0, false, vec![], vec![0, 1]), (1, true, vec![(0, 0), (1, 0)], vec![])]);
 }
 
@@ -176,13 +181,13 @@ fn an_event_that_never_came_is_handed_out_empty_before_the_later_one() {
 fn strays_are_named_by_their_kind() {
     let config = BuilderConfig { first_event: 10, stride: NonZeroU64::new(2).unwrap(), ..config(2, 4) };
     let mut builder = EventBuilder::new(config);
-    assert_eq!(builder.push(0, id(10, 2), 0), Pushed::Stray(Stray::UnknownSource));
-    assert_eq!(builder.push(0, id(9, 0), 0), Pushed::Stray(Stray::Late));
-    assert_eq!(builder.push(0, id(11, 0), 0), Pushed::Stray(Stray::OffSequence));
-    assert_eq!(builder.push(0, id(18, 0), 0), Pushed::Stray(Stray::Ahead));
-    assert_eq!(builder.push(0, id(16, 0), 0), Pushed::Accepted);
-    assert_eq!(builder.push(0, id(16, 0), 0), Pushed::Duplicate);
-    assert_eq!(builder.push(0, id(16, 1), 0), Pushed::Accepted);
+    assert_eq!(builder.push(Time::ZERO, id(10, 2), 0), Pushed::Stray(Stray::UnknownSource));
+    assert_eq!(builder.push(Time::ZERO, id(9, 0), 0), Pushed::Stray(Stray::Late));
+    assert_eq!(builder.push(Time::ZERO, id(11, 0), 0), Pushed::Stray(Stray::OffSequence));
+    assert_eq!(builder.push(Time::ZERO, id(18, 0), 0), Pushed::Stray(Stray::Ahead));
+    assert_eq!(builder.push(Time::ZERO, id(16, 0), 0), Pushed::Accepted);
+    assert_eq!(builder.push(Time::ZERO, id(16, 0), 0), Pushed::Duplicate);
+    assert_eq!(builder.push(Time::ZERO, id(16, 1), 0), Pushed::Accepted);
     assert_eq!((builder.counters().strays(), builder.counters().duplicates), (4, 1));
 }
 
@@ -191,8 +196,8 @@ fn only_what_had_come_over_the_last_connection_counts_as_sent_again() {
     let mut builder = EventBuilder::new(config(2, 4));
     let mut out = Vec::new();
     let push = |event, source, out: &mut Vec<Out>, builder: &mut EventBuilder<u32>| {
-        let pushed = builder.push(0, id(event, source), 0);
-        drain(builder, 0, out);
+        let pushed = builder.push(Time::ZERO, id(event, source), 0);
+        drain(builder, Time::ZERO, out);
         pushed
     };
     for event in 0..10 {
@@ -215,9 +220,9 @@ fn rejected_of(timestamps_ns: &[u64]) -> (Option<u64>, Vec<u16>) {
     let mut builder = EventBuilder::new(config(timestamps_ns.len() as u16, 4));
     for (source, &timestamp_ns) in timestamps_ns.iter().enumerate() {
         let id = FragmentId { event: 0, source: source as u16, timestamp_ns };
-        assert_eq!(builder.push(0, id, source as u32), Pushed::Accepted);
+        assert_eq!(builder.push(Time::ZERO, id, source as u32), Pushed::Accepted);
     }
-    let event = builder.poll_event(0).expect("all are here");
+    let event = builder.poll_event(Time::ZERO).expect("all are here");
     let rejected: Vec<u16> = event.rejected().map(|(source, _)| source).collect();
     assert_eq!((event.missing().collect::<Vec<_>>(), event.complete), (rejected.clone(), rejected.is_empty()));
     let timestamp_ns = event.timestamp_ns;
@@ -236,29 +241,29 @@ fn a_board_whose_clock_jumped_spoils_only_its_own_fragment_wherever_it_comes() {
 
 #[test]
 fn a_clock_that_leaps_times_nothing_out() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(50), ..config(2, 4) });
     let mut out = Vec::new();
-    assert_eq!(builder.push(1_000, id(0, 0), 1), Pushed::Accepted);
+    assert_eq!(builder.push(Time::from_ns(1), id(0, 0), 1), Pushed::Accepted);
     for now in [1_000_000, 1_000_001, 5, 6, u64::MAX - 60] {
-        drain(&mut builder, now, &mut out);
+        drain(&mut builder, Time(now), &mut out);
         assert_eq!(out, [], "at {now}");
     }
-    assert_eq!(builder.poll_timeout(), Some(u64::MAX - 60 + 48), "two of fifty have passed");
-    assert_eq!(builder.push(u64::MAX - 59, id(0, 1), 2), Pushed::Accepted);
-    drain(&mut builder, u64::MAX, &mut out);
+    assert_eq!(builder.poll_timeout(), Some(Time(u64::MAX - 60 + 48)), "two of fifty have passed");
+    assert_eq!(builder.push(Time(u64::MAX - 59), id(0, 1), 2), Pushed::Accepted);
+    drain(&mut builder, Time(u64::MAX), &mut out);
     assert_eq!(out, [(0, true, vec![(0, 1), (1, 2)], vec![])]);
 }
 
 #[test]
 fn patience_begins_again_when_boards_were_held_back() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 50, ..config(2, 4) });
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(50), ..config(2, 4) });
     let mut out = Vec::new();
-    assert_eq!(builder.push(0, id(0, 0), 1), Pushed::Accepted);
-    builder.restart_patience(40);
-    assert_eq!(builder.poll_timeout(), Some(90));
-    drain(&mut builder, 89, &mut out);
+    assert_eq!(builder.push(Time::ZERO, id(0, 0), 1), Pushed::Accepted);
+    builder.restart_patience(Time(40));
+    assert_eq!(builder.poll_timeout(), Some(Time(90)));
+    drain(&mut builder, Time(89), &mut out);
     assert_eq!(out, []);
-    drain(&mut builder, 90, &mut out);
+    drain(&mut builder, Time(90), &mut out);
     assert_eq!(out.len(), 1);
 }
 
@@ -278,12 +283,12 @@ fn servers_share_a_run_through_every_announced_change() {
         for source in 0..2 {
             for event in (0..40).rev() {
                 let mine = servers.server_of(event) == server;
-                let pushed = builder.push(0, id(event, source), 0);
+                let pushed = builder.push(Time::ZERO, id(event, source), 0);
                 let expected = if mine { Pushed::Accepted } else { Pushed::Stray(Stray::OffSequence) };
                 assert!(pushed == expected || !mine && pushed == Pushed::Stray(Stray::Late), "{event}: {pushed:?}");
             }
         }
-        drain(&mut builder, 0, &mut out);
+        drain(&mut builder, Time::ZERO, &mut out);
         let numbers: Vec<u64> = out.iter().map(|event| event.0).collect();
         let mine: Vec<u64> = (0..40).filter(|&event| servers.server_of(event) == server).collect();
         assert_eq!(numbers, mine);
@@ -294,28 +299,28 @@ fn servers_share_a_run_through_every_announced_change() {
 #[test]
 fn a_change_that_comes_too_late_is_refused_and_changes_nothing() {
     let mut builder = EventBuilder::new(BuilderConfig { stride: NonZeroU64::new(2).unwrap(), ..config(1, 8) });
-    assert_eq!(builder.push(0, id(6, 0), 0), Pushed::Accepted);
+    assert_eq!(builder.push(Time::ZERO, id(6, 0), 0), Pushed::Accepted);
     let out_at = |from_event| Share { from_event, servers: NonZeroU64::MIN, index: None };
     let refused = builder.change_share(out_at(6)).unwrap_err();
     assert_eq!(refused, ShareError::TooLate { from_event: 6, taken: 6 });
     builder.change_share(out_at(9)).unwrap();
-    assert_eq!(builder.push(0, id(8, 0), 0), Pushed::Accepted);
-    assert_eq!(builder.push(0, id(10, 0), 0), Pushed::Stray(Stray::OffSequence));
+    assert_eq!(builder.push(Time::ZERO, id(8, 0), 0), Pushed::Accepted);
+    assert_eq!(builder.push(Time::ZERO, id(10, 0), 0), Pushed::Stray(Stray::OffSequence));
 }
 
 /// Sources 0 and 1 send events 0 to 3 at once, source 2 those named; what is handed out at the timeout and after it, when
 /// source 2 has sent event 3.
 fn after_a_stall(of_source_2: &[u64]) -> [Vec<(u64, bool)>; 2] {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
     let all = [0, 1].iter().flat_map(|source| (0..4).map(|event| (event, *source)));
     for (event, source) in all.chain(of_source_2.iter().map(|event| (*event, 2))) {
-        assert_eq!(builder.push(0, id(event, source), 0), Pushed::Accepted);
+        assert_eq!(builder.push(Time::ZERO, id(event, source), 0), Pushed::Accepted);
     }
     let mut out = Vec::new();
-    drain(&mut builder, 100, &mut out);
+    drain(&mut builder, Time(100), &mut out);
     let at_once = out.drain(..).map(|(event, complete, ..)| (event, complete)).collect();
-    let _ = builder.push(150, id(3, 2), 0);
-    drain(&mut builder, 150, &mut out);
+    let _ = builder.push(Time(150), id(3, 2), 0);
+    drain(&mut builder, Time(150), &mut out);
     [at_once, out.drain(..).map(|(event, complete, ..)| (event, complete)).collect()]
 }
 
@@ -330,58 +335,58 @@ fn a_source_that_an_incomplete_event_held_back_has_its_time_again_and_a_dead_one
 
 #[test]
 fn a_slow_source_is_waited_for_as_long_as_it_sends_and_one_that_stops_is_not() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
     for (event, source) in (0..8).flat_map(|event| [(event, 0), (event, 1)]) {
-        assert_eq!(builder.push(0, id(event, source), 0), Pushed::Accepted);
+        assert_eq!(builder.push(Time::ZERO, id(event, source), 0), Pushed::Accepted);
     }
     let mut out = Vec::new();
     for event in 0..4 {
         let now = 90 * (event + 1);
-        assert_eq!(builder.poll_timeout().filter(|at| *at <= now), None, "nothing is due before {now}");
-        drain(&mut builder, now, &mut out);
-        assert_eq!(builder.push(now, id(event, 2), 0), Pushed::Accepted);
-        drain(&mut builder, now, &mut out);
+        assert_eq!(builder.poll_timeout().filter(|at| *at <= Time(now)), None, "nothing is due before {now}");
+        drain(&mut builder, Time(now), &mut out);
+        assert_eq!(builder.push(Time(now), id(event, 2), 0), Pushed::Accepted);
+        drain(&mut builder, Time(now), &mut out);
     }
     let told = |out: &mut Vec<Out>| out.drain(..).map(|(event, complete, ..)| (event, complete)).collect::<Vec<_>>();
     assert_eq!(told(&mut out), [(0, true), (1, true), (2, true), (3, true)]);
-    assert_eq!(builder.poll_timeout(), Some(460));
-    drain(&mut builder, 459, &mut out);
+    assert_eq!(builder.poll_timeout(), Some(Time(460)));
+    drain(&mut builder, Time(459), &mut out);
     assert_eq!(told(&mut out), []);
-    drain(&mut builder, 460, &mut out);
+    drain(&mut builder, Time(460), &mut out);
     assert_eq!(told(&mut out), [(4, false), (5, false), (6, false), (7, false)], "it is dead, for all of them");
 }
 
-/// Numbers of the events that are handed out at `now_ps`, and whether they are complete.
-fn told_at(builder: &mut EventBuilder<u32>, now_ps: u64) -> Vec<(u64, bool)> {
+/// Numbers of the events that are handed out at `now`, and whether they are complete.
+fn told_at(builder: &mut EventBuilder<u32>, now: Time) -> Vec<(u64, bool)> {
     let mut out = Vec::new();
-    drain(builder, now_ps, &mut out);
+    drain(builder, now, &mut out);
     out.into_iter().map(|(event, complete, ..)| (event, complete)).collect()
 }
 
 #[test]
 fn a_source_that_is_lost_is_waited_for_once_and_again_when_it_is_back() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
     let send = |builder: &mut EventBuilder<u32>, now, event, sources: std::ops::Range<u16>| {
         sources.for_each(|source| assert_eq!(builder.push(now, id(event, source), 0), Pushed::Accepted));
         told_at(builder, now)
     };
-    assert_eq!(send(&mut builder, 0, 0, 0..3), [(0, true)]);
-    builder.lost(20, 2);
-    builder.lost(90, 2);
-    assert_eq!(send(&mut builder, 90, 1, 0..2), [], "it may come back and send it");
-    assert_eq!((builder.poll_timeout(), told_at(&mut builder, 119)), (Some(120), vec![]));
-    assert_eq!(told_at(&mut builder, 120), [(1, false)]);
-    assert_eq!(send(&mut builder, 121, 2, 0..2), [(2, false)], "at once");
-    assert_eq!(send(&mut builder, 130, 3, 0..1), [], "source 1 is there");
-    assert_eq!(send(&mut builder, 140, 3, 1..2), [(3, false)]);
+    assert_eq!(send(&mut builder, Time::ZERO, 0, 0..3), [(0, true)]);
+    builder.lost(Time(20), 2);
+    builder.lost(Time(90), 2);
+    assert_eq!(send(&mut builder, Time(90), 1, 0..2), [], "it may come back and send it");
+    assert_eq!((builder.poll_timeout(), told_at(&mut builder, Time(119))), (Some(Time(120)), vec![]));
+    assert_eq!(told_at(&mut builder, Time(120)), [(1, false)]);
+    assert_eq!(send(&mut builder, Time(121), 2, 0..2), [(2, false)], "at once");
+    assert_eq!(send(&mut builder, Time(130), 3, 0..1), [], "source 1 is there");
+    assert_eq!(send(&mut builder, Time(140), 3, 1..2), [(3, false)]);
     // What it sends of events that are over is late, and shows nothing.
-    assert_eq!(builder.push(141, id(3, 2), 0), Pushed::Stray(Stray::Late));
-    assert_eq!(send(&mut builder, 142, 4, 0..2), [(4, false)]);
+    assert_eq!(builder.push(Time(141), id(3, 2), 0), Pushed::Stray(Stray::Late));
+    assert_eq!(send(&mut builder, Time(142), 4, 0..2), [(4, false)]);
     builder.back(2);
-    assert_eq!(send(&mut builder, 150, 5, 0..2), [(5, false)], "it has sent nothing over its connection yet");
-    assert_eq!(builder.push(151, id(5, 2), 0), Pushed::Stray(Stray::Late));
-    assert_eq!(send(&mut builder, 160, 6, 0..2), []);
-    assert_eq!(send(&mut builder, 250, 6, 2..3), [(6, true)]);
+    assert_eq!(send(&mut builder, Time(150), 5, 0..2), [(5, false)], "it has sent nothing over its connection yet");
+    assert_eq!(builder.push(Time(151), id(5, 2), 0), Pushed::Stray(Stray::Late));
+    assert_eq!(send(&mut builder, Time(160), 6, 0..2), []);
+    assert_eq!(send(&mut builder, Time(250), 6, 2..3), [(6, true)]);
     let counters = builder.counters();
     assert_eq!((counters.events_complete, counters.events_incomplete, counters.strays_late), (2, 5, 2));
 }
@@ -390,83 +395,134 @@ fn a_source_that_is_lost_is_waited_for_once_and_again_when_it_is_back() {
 fn a_source_that_is_back_at_a_later_event_is_not_waited_for_before_it_and_is_from_there_on() {
     // 6 lies in the window; 60 lies beyond it, and so does what follows: it is refused, and no event waits for it.
     for (begins, beyond) in [(6, false), (60, true)] {
-        let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
+        let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
         let event = |builder: &mut EventBuilder<u32>, now, number, sources: std::ops::Range<u16>| {
             sources.for_each(|source| assert_eq!(builder.push(now, id(number, source), 0), Pushed::Accepted));
             told_at(builder, now)
         };
-        assert_eq!(event(&mut builder, 0, 0, 0..3), [(0, true)]);
-        builder.lost(0, 2);
-        assert_eq!(event(&mut builder, 50, 1, 0..2), [], "it may come back and send it");
+        assert_eq!(event(&mut builder, Time::ZERO, 0, 0..3), [(0, true)]);
+        builder.lost(Time::ZERO, 2);
+        assert_eq!(event(&mut builder, Time(50), 1, 0..2), [], "it may come back and send it");
         builder.reconnected(2);
         builder.back(2);
-        assert_eq!(told_at(&mut builder, 60), [], "it may still send it");
+        assert_eq!(told_at(&mut builder, Time(60)), [], "it may still send it");
         let first = if beyond { Pushed::Stray(Stray::Ahead) } else { Pushed::Accepted };
-        assert_eq!(builder.push(70, id(begins, 2), 0), first);
-        assert_eq!(told_at(&mut builder, 70), [(1, false)], "it does not");
+        assert_eq!(builder.push(Time(70), id(begins, 2), 0), first);
+        assert_eq!(told_at(&mut builder, Time(70)), [(1, false)], "it does not");
         for number in 2..6 {
-            assert_eq!(event(&mut builder, 80, number, 0..2), [(number, false)]);
+            assert_eq!(event(&mut builder, Time(80), number, 0..2), [(number, false)]);
         }
         if beyond {
             for number in 6..70 {
-                assert_eq!(builder.push(80, id(number + 60, 2), 0), Pushed::Stray(Stray::Ahead));
-                assert_eq!(event(&mut builder, 80, number, 0..2), [(number, false)]);
+                assert_eq!(builder.push(Time(80), id(number + 60, 2), 0), Pushed::Stray(Stray::Ahead));
+                assert_eq!(event(&mut builder, Time(80), number, 0..2), [(number, false)]);
             }
             // It was a number that was wrong: from where it goes on with right ones it is waited for.
-            assert_eq!(event(&mut builder, 80, 71, 2..3), []);
-            assert_eq!(event(&mut builder, 80, 70, 0..2), [(70, false)]);
-            assert_eq!(event(&mut builder, 80, 71, 0..2), [(71, true)]);
+            assert_eq!(event(&mut builder, Time(80), 71, 2..3), []);
+            assert_eq!(event(&mut builder, Time(80), 70, 0..2), [(70, false)]);
+            assert_eq!(event(&mut builder, Time(80), 71, 0..2), [(71, true)]);
         } else {
-            assert_eq!(event(&mut builder, 80, 6, 0..2), [(6, true)]);
-            assert_eq!(event(&mut builder, 80, 7, 0..2), [], "it is waited for");
-            assert_eq!(event(&mut builder, 170, 7, 2..3), [(7, true)]);
+            assert_eq!(event(&mut builder, Time(80), 6, 0..2), [(6, true)]);
+            assert_eq!(event(&mut builder, Time(80), 7, 0..2), [], "it is waited for");
+            assert_eq!(event(&mut builder, Time(170), 7, 2..3), [(7, true)]);
         }
     }
 }
 
 #[test]
 fn a_source_that_is_lost_and_delivers_none_the_less_is_waited_for_from_there_on() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(2, 8) });
-    builder.lost(0, 1);
-    assert_eq!(builder.push(100, id(0, 0), 0), Pushed::Accepted);
-    assert_eq!(told_at(&mut builder, 100), [(0, false)]);
-    assert_eq!(builder.push(110, id(1, 1), 0), Pushed::Accepted);
-    assert_eq!(builder.push(110, id(1, 0), 0), Pushed::Accepted);
-    assert_eq!(told_at(&mut builder, 110), [(1, true)]);
-    assert_eq!(builder.push(120, id(2, 0), 0), Pushed::Accepted);
-    assert_eq!((told_at(&mut builder, 209), told_at(&mut builder, 210)), (vec![], vec![(2, false)]));
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(2, 8) });
+    builder.lost(Time::ZERO, 1);
+    assert_eq!(builder.push(Time(100), id(0, 0), 0), Pushed::Accepted);
+    assert_eq!(told_at(&mut builder, Time(100)), [(0, false)]);
+    assert_eq!(builder.push(Time(110), id(1, 1), 0), Pushed::Accepted);
+    assert_eq!(builder.push(Time(110), id(1, 0), 0), Pushed::Accepted);
+    assert_eq!(told_at(&mut builder, Time(110)), [(1, true)]);
+    assert_eq!(builder.push(Time(120), id(2, 0), 0), Pushed::Accepted);
+    assert_eq!((told_at(&mut builder, Time(209)), told_at(&mut builder, Time(210))), (vec![], vec![(2, false)]));
 }
 
 #[test]
 fn beside_a_source_that_is_gone_a_slow_one_is_waited_for_as_long_as_it_sends() {
-    let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(3, 8) });
-    builder.lost(0, 2);
-    assert_eq!(told_at(&mut builder, 100), []);
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
+    builder.lost(Time::ZERO, 2);
+    assert_eq!(told_at(&mut builder, Time(100)), []);
     for event in 0..8 {
-        assert_eq!(builder.push(100, id(event, 0), 0), Pushed::Accepted);
+        assert_eq!(builder.push(Time(100), id(event, 0), 0), Pushed::Accepted);
     }
     for event in 0..4 {
         let now = 190 + 90 * event;
-        assert_eq!(told_at(&mut builder, now), [], "event {event}");
-        assert_eq!(builder.push(now, id(event, 1), 0), Pushed::Accepted);
-        assert_eq!(told_at(&mut builder, now), [(event, false)]);
+        assert_eq!(told_at(&mut builder, Time(now)), [], "event {event}");
+        assert_eq!(builder.push(Time(now), id(event, 1), 0), Pushed::Accepted);
+        assert_eq!(told_at(&mut builder, Time(now)), [(event, false)]);
     }
-    assert_eq!(builder.poll_timeout(), Some(560));
+    assert_eq!(builder.poll_timeout(), Some(Time(560)));
 }
 
 #[test]
 fn sources_that_are_gone_are_those_of_any_word_of_bits() {
     for sources in [1, 63, 64, 65, 128, 200] {
-        let mut builder = EventBuilder::new(BuilderConfig { timeout_ps: 100, ..config(sources, 8) });
+        let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(sources, 8) });
         let gone = |source: u16| source.is_multiple_of(3) || source == sources - 1;
-        (0..sources).filter(|source| gone(*source)).for_each(|source| builder.lost(0, source));
+        (0..sources).filter(|source| gone(*source)).for_each(|source| builder.lost(Time::ZERO, source));
         let there: Vec<u16> = (0..sources).filter(|source| !gone(*source)).collect();
-        assert_eq!(told_at(&mut builder, 100), [], "{sources} sources, of which nothing came");
+        assert_eq!(told_at(&mut builder, Time(100)), [], "{sources} sources, of which nothing came");
         for (k, source) in there.iter().enumerate() {
-            assert_eq!(told_at(&mut builder, 100), [], "{sources} sources, {k} came");
-            assert_eq!(builder.push(100, id(0, *source), 0), Pushed::Accepted);
+            assert_eq!(told_at(&mut builder, Time(100)), [], "{sources} sources, {k} came");
+            assert_eq!(builder.push(Time(100), id(0, *source), 0), Pushed::Accepted);
         }
         let expected = if there.is_empty() { vec![] } else { vec![(0, false)] };
-        assert_eq!(told_at(&mut builder, 100), expected, "{sources} sources");
+        assert_eq!(told_at(&mut builder, Time(100)), expected, "{sources} sources");
     }
+}
+
+/// Pushes fragments of one event and takes what is due.
+fn step(builder: &mut EventBuilder<u32>, now_ps: u64, event: u64, sources: &[u16]) -> Vec<(u64, bool)> {
+    for &source in sources {
+        let _ = builder.push(Time(now_ps), id(event, source), 0);
+    }
+    told_at(builder, Time(now_ps))
+}
+
+#[test]
+fn a_source_that_has_a_connection_and_sends_nothing_slows_the_run_down_for_a_bounded_time() {
+    let mut builder = EventBuilder::<u32>::new(BuilderConfig { timeout: Time(100), ..config(3, 64) });
+    // An event every 10 ps, none from source 2 after the first: the rest of the run must not wait for it.
+    assert_eq!(step(&mut builder, 0, 0, &[0, 1, 2]), [(0, true)]);
+    let mut waited = Vec::new();
+    for event in 1..100 {
+        let now = event * 10;
+        for (number, _) in step(&mut builder, now, event, &[0, 1]) {
+            waited.push(now - number * 10);
+        }
+    }
+    let prompt = waited.iter().rev().take_while(|waited| **waited == 0).count();
+    assert!(prompt > 50, "it is waited for all along: {waited:?}");
+    let notice = builder.poll_notice().expect("it is said");
+    assert_eq!((notice.source, notice.standing), (2, Standing::Silent));
+    assert_eq!((builder.poll_notice(), builder.source_counters()[2].events_missing), (None, waited.len() as u64));
+
+    // It sends again, and is waited for from there on.
+    assert_eq!(step(&mut builder, 1000, 100, &[0, 2]), []);
+    assert_eq!(builder.poll_notice().map(|notice| notice.standing), Some(Standing::InStep));
+    assert_eq!(step(&mut builder, 1010, 100, &[1]), [(100, true)]);
+    assert_eq!(step(&mut builder, 1010, 101, &[0, 1]), []);
+}
+
+#[test]
+fn a_source_far_behind_the_run_is_left_out_at_once_named_and_counted() {
+    let mut builder = EventBuilder::<u32>::new(BuilderConfig { timeout: Time(100), ..config(3, 64) });
+    builder.begin_at(100_000);
+    for event in 0..20 {
+        let stray = builder.push(Time(event), id(event, 2), 0);
+        assert_eq!(stray, Pushed::Stray(Stray::Late));
+        let number = 100_000 + event;
+        assert_eq!(step(&mut builder, event, number, &[0, 1]), [(number, false)], "nothing waits for it");
+    }
+    let notice = builder.poll_notice().expect("it is said");
+    assert_eq!((notice.source, notice.standing, notice.event, notice.head), (2, Standing::Behind, 0, 100_000));
+    assert_eq!((builder.poll_notice(), builder.source_counters()[2].strays_late), (None, 20));
+    assert_eq!(step(&mut builder, 50, 100_020, &[0, 2]), [], "it has caught up");
+    assert_eq!(step(&mut builder, 50, 100_020, &[1]), [(100_020, true)]);
+    assert_eq!(builder.poll_notice().map(|notice| notice.standing), Some(Standing::InStep));
 }

@@ -6,7 +6,7 @@
 #[path = "campaign/farm.rs"]
 mod farm;
 
-use farm::{Farm, Faults, TICK_PS};
+use farm::{Farm, Faults, TICK};
 
 const BOARDS: u16 = 64;
 const FAULTS: Faults = Faults { loss: 1_000, duplicate: 1_000, reorder: 1_000, corrupt: 1_000 };
@@ -34,7 +34,7 @@ fn the_same_seed_gives_the_same_campaign() {
     let run = |seed| {
         let mut farm = Farm::new(8, FAULTS, seed);
         farm.run(200);
-        (farm.now_ps, format!("{:?}", farm.wire()), farm.retransmitted())
+        (farm.now, format!("{:?}", farm.wire()), farm.retransmitted())
     };
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));
@@ -62,7 +62,7 @@ fn a_server_that_is_restarted_in_mid_run_loses_only_what_it_held_and_says_so() {
     }
     assert_eq!(done.complete + done.incomplete.len() as u64, until - from);
     assert!(done.complete >= until - to, "every event from the last board's first one on is whole");
-    dead.receiver.finish(farm.now_ps).unwrap();
+    dead.receiver.finish(farm.now).unwrap();
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_board_whose_clock_jumps_alone_is_told_apart_and_its_fragments_are_in_no_wro
     farm.run(110);
     farm.boards[7].clock_offset_ns = 0;
     farm.run(300);
-    farm.now_ps += 100_000 * TICK_PS;
+    farm.now += TICK * 100_000;
     let done = farm.finish();
     let incomplete: Vec<u64> = done.incomplete.iter().map(|(event, _)| *event).collect();
     assert_eq!(done.complete + incomplete.len() as u64, 300);

@@ -8,6 +8,7 @@ use std::num::NonZeroU16;
 use bytes::Bytes;
 use penstock_readout::*;
 use penstock_transport::Memory;
+use penstock_units::Time;
 use penstock_wire::{FragmentHeader, Payload};
 
 const SLOTS: u32 = 4;
@@ -37,7 +38,7 @@ fn receiver(boards: u16) -> Receiver<Discard> {
     let ring = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
     let builder = BuilderConfig { sources: NonZeroU16::new(boards).unwrap(), ..BuilderConfig::default() };
     let rings = (0..boards).map(|board| ring.for_board(board)).collect();
-    Receiver::new(ReceiverConfig { rings, builder, consumer_bytes_per_s: None }, Discard::default()).unwrap()
+    Receiver::new(ReceiverConfig { rings, builder, consumer_rate: None }, Discard::default()).unwrap()
 }
 
 fn deliver(receiver: &mut Receiver<Discard>, board: u16, number: u32, message: Vec<u8>) {
@@ -45,7 +46,7 @@ fn deliver(receiver: &mut Receiver<Discard>, board: u16, number: u32, message: V
     let (slot, len) = (number % SLOTS, message.len() as u32);
     let va = receiver.region(board).unwrap().va;
     receiver.write(va + u64::from(slot * SLOT_BYTES), &Payload::Bytes(Bytes::from(message)));
-    receiver.on_completion(0, board, slot, len).unwrap();
+    receiver.on_completion(Time::ZERO, board, slot, len).unwrap();
 }
 
 fn place(message: u64, event: Option<u64>, byte: usize) -> Option<PatternPlace> {

@@ -11,6 +11,7 @@ use penstock_readout::*;
 use penstock_transport::{
     Endpoint, Mtu, PayloadSource, RecvStatus, Requester, RequesterConfig, SendStatus, SendWr, Verb,
 };
+use penstock_units::Time;
 use penstock_wire::{FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn, RnrTimer};
 
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -18,7 +19,7 @@ const OUR_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const BOARDS: u16 = 16;
 const SLOT_BYTES: u32 = 4096;
 const LEN: u32 = 3040;
-const TICK_PS: u64 = 20_000_000;
+const TICK: Time = Time::from_us(20);
 /// Messages that a board has under way at most.
 const UNDER_WAY: u64 = 8;
 
@@ -75,7 +76,7 @@ struct Bench {
     receiver: Receiver<Exact>,
     boards: Vec<Board>,
     done: Vec<Completion>,
-    now: u64,
+    now: Time,
 }
 
 impl Bench {
@@ -86,7 +87,7 @@ impl Bench {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state
         });
-        let mut backend = InProcess::new(OURS, OUR_MAC, SessionClock::start(), entropy);
+        let mut backend = InProcess::new(OURS, OUR_MAC, entropy);
         let shape = RingConfig { slots, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
         let memory = RingMemory::allocate(shape.len(), Pages::Normal).unwrap();
         let (mapping, len) = (memory.mapping().clone(), shape.len());
@@ -105,15 +106,15 @@ impl Bench {
         let boards = boards.collect();
         let builder = BuilderConfig { sources: NonZeroU16::new(BOARDS).unwrap(), ..BuilderConfig::default() };
         let rings = vec![RingConfig { va: base, rkey: 0, ..shape }];
-        let config = ReceiverConfig { rings, builder, consumer_bytes_per_s: None };
+        let config = ReceiverConfig { rings, builder, consumer_rate: None };
         let pool = PoolConfig { copies };
         let receiver = Receiver::with_pool(config, pool, memory, Exact::default()).unwrap();
-        Bench { backend, receiver, boards, done: Vec::new(), now: 0 }
+        Bench { backend, receiver, boards, done: Vec::new(), now: Time::ZERO }
     }
 
     fn tick(&mut self, events: u64) {
-        let tick = self.now / TICK_PS;
-        self.now += TICK_PS;
+        let tick = self.now / TICK;
+        self.now += TICK;
         for board in &mut self.boards {
             board.requester.handle_timeout(self.now);
             if !tick.is_multiple_of(board.every) {
@@ -128,7 +129,7 @@ impl Bench {
             // A packet each turn: boards are served in turn, as on a wire.
             for _ in 0..3 {
                 let Some(packet) = board.requester.poll_transmit(self.now, &mut Messages(board.number)) else { break };
-                self.backend.arrive(packet);
+                self.backend.arrive(self.now, packet);
             }
         }
         self.receive();
@@ -143,7 +144,7 @@ impl Bench {
     }
 
     fn receive(&mut self) {
-        self.backend.poll(&mut self.receiver, PollMode::Busy, 0, &mut self.done).unwrap();
+        self.backend.poll(&mut self.receiver, PollMode::Busy, Time::ZERO, &mut self.done).unwrap();
         for done in self.done.drain(..) {
             assert_eq!(done.status, RecvStatus::Success);
             self.receiver.on_completion(self.now, done.board, done.receive(), done.byte_len).unwrap();
@@ -159,10 +160,10 @@ impl Bench {
         self.receive();
         while self.receiver.events_stored() < events {
             self.tick(events);
-            let (tick, stored) = (self.now / TICK_PS, self.receiver.events_stored());
+            let (tick, stored) = (self.now / TICK, self.receiver.events_stored());
             assert!(tick < limit, "{stored} of {events} events after {tick} ticks");
         }
-        self.now / TICK_PS
+        self.now / TICK
     }
 
     fn counter(&self, name: &str) -> u64 {

@@ -3,19 +3,20 @@
 //! Promise checked: byte-exactness is seen when it is there and when it is not; credits stop a board that is too fast.
 //! A failing case prints its seed and input.
 
-use std::num::{NonZeroU16, NonZeroU64};
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
 use penstock_readout::*;
 use penstock_transport::Memory;
+use penstock_units::{Rate, Time};
 use penstock_wire::Payload;
 use proptest::prelude::*;
 
 const MTU: usize = 4096;
 const BOARDS: u16 = 3;
-const TIMEOUT_PS: u64 = 1_000_000;
+const TIMEOUT: Time = Time::from_us(1);
 
 static SOURCE: LazyLock<EventSource> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/lst1_run2008/modules.npz");
@@ -28,10 +29,10 @@ fn config(slots: u32) -> ReceiverConfig {
         rings: (0..BOARDS).map(|board| ring.for_board(board)).collect(),
         builder: BuilderConfig {
             sources: NonZeroU16::new(BOARDS).unwrap(),
-            timeout_ps: TIMEOUT_PS,
+            timeout: TIMEOUT,
             ..BuilderConfig::default()
         },
-        consumer_bytes_per_s: None,
+        consumer_rate: None,
     }
 }
 
@@ -51,7 +52,7 @@ impl<S: EventSink> Bench<S> {
     }
 
     /// Whether `board` could send: it needs a posted receive.
-    fn send(&mut self, now_ps: u64, board: u16, message: &Bytes) -> bool {
+    fn send(&mut self, now: Time, board: u16, message: &Bytes) -> bool {
         let b = usize::from(board);
         self.credits[b] += self.receiver.take_credits(board);
         if self.credits[b] == 0 {
@@ -65,7 +66,7 @@ impl<S: EventSink> Bench<S> {
             let packet = message.slice(at..message.len().min(at + MTU));
             self.receiver.write(va + at as u64, &Payload::Bytes(packet));
         }
-        self.receiver.on_completion(now_ps, board, slot, message.len() as u32).unwrap();
+        self.receiver.on_completion(now, board, slot, message.len() as u32).unwrap();
         true
     }
 }
@@ -79,10 +80,10 @@ fn whole_events_are_byte_exact() {
     let mut bench = Bench::new(config(8), Discard::default());
     for event in 0..60 {
         for board in [2, 0, 1] {
-            assert!(bench.send(event, board, &message(event, board)));
+            assert!(bench.send(Time(event), board, &message(event, board)));
         }
     }
-    bench.receiver.finish(60).unwrap();
+    bench.receiver.finish(Time(60)).unwrap();
     let report = bench.receiver.report();
     let check = report.check.unwrap();
     assert!(check.byte_exact(), "{:?}", check.first_difference);
@@ -96,7 +97,11 @@ fn a_fragment_of_another_event_with_a_right_crc_is_not_byte_exact() {
     let mut bench = Bench::new(config(8), Discard::default());
     let other = SOURCE.payload(5, 1);
     let forged = [&penstock_wire::FragmentHeader::for_payload(1, 0, 0, other).to_bytes(), &other[..]].concat();
-    assert!(bench.send(0, 0, &message(0, 0)) && bench.send(0, 1, &forged.into()) && bench.send(0, 2, &message(0, 2)));
+    assert!(
+        bench.send(Time::ZERO, 0, &message(0, 0))
+            && bench.send(Time::ZERO, 1, &forged.into())
+            && bench.send(Time::ZERO, 2, &message(0, 2))
+    );
     let report = bench.receiver.report();
     let check = report.check.unwrap();
     assert_eq!((report.builder.events_complete, check.fragments_differing), (1, 1));
@@ -105,26 +110,26 @@ fn a_fragment_of_another_event_with_a_right_crc_is_not_byte_exact() {
 
 #[test]
 fn a_slow_consumer_holds_back_credits_and_loses_nothing() {
-    let consumer_bytes_per_s = NonZeroU64::new(302_630_000); // 1 ms an event
-    let mut bench = Bench::new(ReceiverConfig { consumer_bytes_per_s, ..config(4) }, Discard::default());
-    let (mut now_ps, mut event) = (0, [0u64; 3]);
+    let consumer_rate = Some(Rate(8 * 302_630_000)); // 1 ms an event
+    let mut bench = Bench::new(ReceiverConfig { consumer_rate, ..config(4) }, Discard::default());
+    let (mut now, mut event) = (Time::ZERO, [0u64; 3]);
     while event.iter().any(|&event| event < 20) {
         let mut sent = false;
         for board in 0..BOARDS {
             let next = &mut event[usize::from(board)];
-            if *next < 20 && bench.send(now_ps, board, &message(*next, board)) {
+            if *next < 20 && bench.send(now, board, &message(*next, board)) {
                 (sent, *next) = (true, *next + 1);
             }
         }
         if !sent {
-            now_ps = bench.receiver.poll_timeout().expect("a slot will come free");
-            bench.receiver.handle_timeout(now_ps).unwrap();
+            now = bench.receiver.poll_timeout().expect("a slot will come free");
+            bench.receiver.handle_timeout(now).unwrap();
         }
     }
-    bench.receiver.finish(now_ps).unwrap();
+    bench.receiver.finish(now).unwrap();
     assert_eq!(bench.receiver.report().builder.events_complete, 20);
     assert!(bench.receiver.report().check.unwrap().byte_exact());
-    assert_eq!(now_ps, 17 * 1_000_000_000, "three slots are filled at once, the others wait 1 ms each");
+    assert_eq!(now, Time::from_ms(17), "three slots are filled at once, the others wait 1 ms each");
 }
 
 #[test]
@@ -167,12 +172,12 @@ proptest! {
     fn damage_makes_events_incomplete_but_never_wrong(fates in prop::collection::vec([fate(), fate(), fate()], 1..24)) {
         let mut bench = Bench::new(config(8), Discard::default());
         let (mut complete, mut good) = (0, 0);
-        let mut now_ps = 0;
+        let mut now = Time::ZERO;
         for (event, fates) in (0..).zip(&fates) {
             for (board, fate) in (0..BOARDS).zip(fates) {
-                now_ps += TIMEOUT_PS / 64;
-                while bench.receiver.poll_timeout().is_some_and(|timeout| timeout <= now_ps) {
-                    bench.receiver.handle_timeout(now_ps).unwrap();
+                now += TIMEOUT / 64;
+                while bench.receiver.poll_timeout().is_some_and(|timeout| timeout <= now) {
+                    bench.receiver.handle_timeout(now).unwrap();
                 }
                 let whole = message(event, board);
                 let messages = match *fate {
@@ -187,9 +192,9 @@ proptest! {
                     Fate::Twice => vec![whole.clone(), whole],
                 };
                 for message in messages {
-                    while !bench.send(now_ps, board, &message) {
-                        now_ps = bench.receiver.poll_timeout().expect("an event will time out");
-                        bench.receiver.handle_timeout(now_ps).unwrap();
+                    while !bench.send(now, board, &message) {
+                        now = bench.receiver.poll_timeout().expect("an event will time out");
+                        bench.receiver.handle_timeout(now).unwrap();
                     }
                 }
             }
@@ -197,7 +202,7 @@ proptest! {
             good += intact as u64;
             complete += u64::from(intact == 3);
         }
-        bench.receiver.finish(now_ps).unwrap();
+        bench.receiver.finish(now).unwrap();
 
         let report = bench.receiver.report();
         let check = report.check.unwrap();

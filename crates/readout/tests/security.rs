@@ -9,6 +9,7 @@ use bytes::Bytes;
 use penstock_readout::backend::*;
 use penstock_readout::*;
 use penstock_transport::{Memory, Mtu};
+use penstock_units::Time;
 use penstock_wire::{
     BthRepr, Ecn, FragmentHeader, Ipv4Addr, MacAddr, Opcode, Payload, Psn, Qpn, RethRepr, RnrTimer, RocePacket,
 };
@@ -40,7 +41,7 @@ fn seeded() -> Box<dyn FnMut() -> u32 + Send> {
 
 impl Bench {
     fn new() -> Bench {
-        let mut backend = InProcess::new(OURS, OUR_MAC, SessionClock::start(), seeded());
+        let mut backend = InProcess::new(OURS, OUR_MAC, seeded());
         let shape = RingConfig { slots: 4, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
         let (mut rings, mut memories, mut locals) = (Vec::new(), Vec::new(), Vec::new());
         for board in 0..BOARDS {
@@ -55,7 +56,7 @@ impl Bench {
             locals.push(local);
         }
         let builder = BuilderConfig { sources: NonZeroU16::new(BOARDS).unwrap(), ..BuilderConfig::default() };
-        let config = ReceiverConfig { rings, builder, consumer_bytes_per_s: None };
+        let config = ReceiverConfig { rings, builder, consumer_rate: None };
         let receiver = Receiver::with_memories(config, memories, Discard::default()).unwrap();
         let mut bench = Bench { backend, receiver, locals };
         for board in 0..BOARDS {
@@ -70,25 +71,28 @@ impl Bench {
     fn write(&mut self, board: u16, va: u64, rkey: u32, data: &Bytes) -> Vec<Completion> {
         let mut bth = BthRepr::new(Opcode::WriteOnlyImm, self.locals[usize::from(board)].qpn, FIRST);
         bth.ack_req = true;
-        self.backend.arrive(RocePacket {
-            eth_dst: OUR_MAC,
-            eth_src: MacAddr([2, 0, 0, 0, 1, board as u8]),
-            ip_src: board_ip(board),
-            ip_dst: OURS,
-            dscp: 26,
-            ecn: Ecn::Ect0,
-            ttl: 64,
-            udp_sport: 0xC000,
-            bth,
-            reth: Some(RethRepr { va, rkey, dma_len: data.len() as u32 }),
-            aeth: None,
-            imm: Some(0),
-            payload: Payload::Bytes(data.clone()),
-        });
+        self.backend.arrive(
+            Time::ZERO,
+            RocePacket {
+                eth_dst: OUR_MAC,
+                eth_src: MacAddr([2, 0, 0, 0, 1, board as u8]),
+                ip_src: board_ip(board),
+                ip_dst: OURS,
+                dscp: 26,
+                ecn: Ecn::Ect0,
+                ttl: 64,
+                udp_sport: 0xC000,
+                bth,
+                reth: Some(RethRepr { va, rkey, dma_len: data.len() as u32 }),
+                aeth: None,
+                imm: Some(0),
+                payload: Payload::Bytes(data.clone()),
+            },
+        );
         let mut done = Vec::new();
-        self.backend.poll(&mut self.receiver, PollMode::Busy, 0, &mut done).unwrap();
+        self.backend.poll(&mut self.receiver, PollMode::Busy, Time::ZERO, &mut done).unwrap();
         for end in &done {
-            self.receiver.on_completion(0, end.board, end.slot(), end.byte_len).unwrap();
+            self.receiver.on_completion(Time::ZERO, end.board, end.slot(), end.byte_len).unwrap();
         }
         done
     }
@@ -130,8 +134,8 @@ fn a_board_cannot_speak_for_another_in_its_fragments() {
 fn a_completion_never_reaches_beyond_the_ring_whatever_a_board_says() {
     let mut bench = Bench::new();
     for (imm, len) in [(4, 140), (u32::MAX, 140), (0, u32::MAX), (1, 140)] {
-        bench.receiver.on_completion(0, 0, imm, len).unwrap();
-        bench.receiver.on_completion(0, BOARDS, imm, len).unwrap();
+        bench.receiver.on_completion(Time::ZERO, 0, imm, len).unwrap();
+        bench.receiver.on_completion(Time::ZERO, BOARDS, imm, len).unwrap();
     }
     let report = bench.receiver.report();
     assert_eq!((report.rings[0].completions_refused, report.builder.fragments_accepted), (2, 0));
@@ -144,7 +148,7 @@ fn a_completion_never_reaches_beyond_the_ring_whatever_a_board_says() {
 #[test]
 fn numbers_keys_and_rings_of_many_boards_are_all_different_and_far_from_counting() {
     const MANY: u16 = 500;
-    let mut backend = InProcess::new(OURS, OUR_MAC, SessionClock::start(), seeded());
+    let mut backend = InProcess::new(OURS, OUR_MAC, seeded());
     let memory = RingMemory::allocate(8192, Pages::Normal).unwrap();
     let spec = |board| QpSpec { board, memory: memory.mapping().clone(), len: 8192, max_receives: 2 };
     let locals: Vec<LocalQp> = (0..MANY).map(|board| backend.create_qp(&spec(board)).unwrap()).collect();

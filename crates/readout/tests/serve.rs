@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events served onward, read with Arrow's own stream reader. The same with pyarrow: tests/test_serving.py.
+//! Events served onward, read with Arrow's own stream reader. The same with pyarrow: tests/test_examples.py.
 //! Promise checked: every event in order; a slow consumer is told what it missed, or is waited for.
 
 use std::net::{SocketAddr, TcpStream};

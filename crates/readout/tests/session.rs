@@ -11,13 +11,13 @@ use std::time::Duration;
 use penstock_readout::backend::*;
 use penstock_readout::session::{BoardSpec, Opens, Session, SessionConfig};
 use penstock_readout::{BuilderConfig, Discard};
-use penstock_transport::{CmHost, CmListener, Memory, RecvOpcode, RecvStatus, RecvWr, Refusal};
+use penstock_transport::{CmAddress, CmHost, CmListener, Memory, RecvOpcode, RecvStatus, RecvWr, Refusal};
+use penstock_units::Time;
 use penstock_wire::{
     CmInfo, CmMessage, CmTransmit, FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn, CM_LEN, CM_REQUEST_PORT,
 };
 
 const SLOT_BYTES: u32 = 256;
-const PS_PER_MS: u64 = 1_000_000_000;
 
 /// What the test sees of the NIC.
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Backend for Nic {
         &mut self,
         memory: &mut dyn Memory,
         _mode: PollMode,
-        _deadline_ps: u64,
+        _deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
         std::thread::sleep(Duration::from_micros(200));
@@ -142,17 +142,21 @@ impl Backend for Nic {
 struct Agrees;
 
 impl CmHost for Agrees {
-    fn open(&mut self, _entry: usize, from: Ipv4Addr, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
-        Ok(CmInfo { qpn: Qpn::new(9), psn: Psn::new(1), ip: from, ..CmInfo::default() })
+    fn open(&mut self, _entry: usize, from: CmAddress, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
+        Ok(CmInfo { qpn: Qpn::new(9), psn: Psn::new(1), ip: from.ip, ..CmInfo::default() })
     }
 
-    fn connect(&mut self, _entry: usize, _peer: &CmInfo) -> Result<(), Refusal> {
+    fn connect(&mut self, _entry: usize, _from: CmAddress, _peer: &CmInfo) -> Result<(), Refusal> {
         Ok(())
     }
 
     fn ready(&mut self, _entry: usize) {}
 
     fn close(&mut self, _entry: usize, _failed: bool) {}
+
+    fn is_quiet(&self, _entry: usize) -> bool {
+        false
+    }
 
     fn is_dead(&self, _entry: usize) -> bool {
         false
@@ -188,16 +192,16 @@ fn run(net: u8, boards: u8, patience_ms: u64) {
         }
         let state = Arc::new(Mutex::new(State::default()));
         let board = |ip: &Ipv4Addr| BoardSpec { name: ip.to_string(), ip: *ip, opens: Opens::We };
-        let builder = BuilderConfig { timeout_ps: patience_ms * PS_PER_MS, ..BuilderConfig::default() };
-        let (boards, reopen_ps, linger_ps) = (peers.iter().map(board).collect(), PS_PER_MS, 0);
+        let builder = BuilderConfig { timeout: Time::from_ms(patience_ms), ..BuilderConfig::default() };
+        let (boards, reopen, linger) = (peers.iter().map(board).collect(), Time::from_ms(1), Time::ZERO);
         let shape = SessionConfig { boards, builder, slots: 4, slot_bytes: SLOT_BYTES, ..SessionConfig::default() };
-        let config = SessionConfig { reopen_ps, linger_ps, ..shape };
+        let config = SessionConfig { reopen, linger, ..shape };
         let nic = Nic { ip: ours, state: state.clone() };
         let mut session = Session::new(config, Box::new(nic), SessionClock::start(), Discard::default()).unwrap();
-        while session.events_stored() < 4 && session.now_ps() < 10_000 * PS_PER_MS {
-            session.step(PS_PER_MS).unwrap();
+        while session.events_stored() < 4 && session.now() < Time::from_s(10) {
+            session.step(Time::from_ms(1)).unwrap();
         }
-        session.finish(10 * PS_PER_MS).unwrap();
+        session.finish(Time::from_ms(10)).unwrap();
         over.store(true, Ordering::Relaxed);
         let report = session.report();
         let (receiver, builder) = (&report.readout.receiver, &report.readout.builder);

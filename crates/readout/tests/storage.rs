@@ -11,8 +11,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use penstock_readout::*;
-
-const SECOND: u64 = 1_000_000_000_000;
+use penstock_units::Time;
 
 fn store(sink: &mut impl EventSink, number: u64) -> Result<(), StoreError> {
     with_event(number, |event| sink.store(event))
@@ -151,20 +150,24 @@ fn a_run_goes_on_behind_what_was_recovered() {
 #[test]
 fn files_end_by_size_and_by_time() {
     let folder = tempfile::tempdir().unwrap();
-    let options =
-        RunOptions { writer: small(), file_bytes: u64::MAX, file_ps: Some(10 * SECOND), ..RunOptions::default() };
+    let options = RunOptions {
+        writer: small(),
+        file_bytes: u64::MAX,
+        file_time: Some(Time::from_s(10)),
+        ..RunOptions::default()
+    };
     let mut run = RunWriter::open(folder.path(), options).unwrap();
     for number in 0..12 {
-        run.handle_timeout(number * 3 * SECOND).unwrap();
+        run.handle_timeout(Time::from_s(number * 3)).unwrap();
         store_run(&mut run, number);
-        assert!(run.poll_timeout().is_some_and(|due| due > number * 3 * SECOND));
+        assert!(run.poll_timeout().is_some_and(|due| due > Time::from_s(number * 3)));
     }
     run.close().unwrap();
     let files: Vec<Vec<u64>> = run.closed().iter().map(|file| events(file)).collect();
     assert_eq!(files, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10, 11]], "ten seconds are over after four");
 
     let folder = tempfile::tempdir().unwrap();
-    let options = RunOptions { writer: small(), file_bytes: 8000, file_ps: None, ..RunOptions::default() };
+    let options = RunOptions { writer: small(), file_bytes: 8000, file_time: None, ..RunOptions::default() };
     let mut run = RunWriter::open(folder.path(), options).unwrap();
     (0..12).for_each(|number| store_run(&mut run, number));
     run.close().unwrap();
@@ -199,7 +202,7 @@ fn a_run_whose_folder_is_deleted_says_so_at_the_next_row_group_and_is_whole_when
         text.contains("events-000000.parquet.partial: cannot be found where it is written: No such file"),
         "{text}"
     );
-    assert!(run.handle_timeout(1).is_err(), "it is still not there");
+    assert!(run.handle_timeout(Time(1)).is_err(), "it is still not there");
 
     std::fs::create_dir(&run_in).unwrap();
     for number in next..next + 3 {
@@ -218,14 +221,14 @@ fn a_run_whose_folder_is_deleted_says_so_at_the_next_row_group_and_is_whole_when
 #[test]
 fn rows_are_written_when_they_have_waited() {
     let folder = tempfile::tempdir().unwrap();
-    let options = WriterOptions { row_group_ps: Some(SECOND), ..WriterOptions::default() };
+    let options = WriterOptions { row_group_time: Some(Time::from_s(1)), ..WriterOptions::default() };
     let mut writer = EventWriter::create(folder.path().join("events-000000.parquet"), &options).unwrap();
-    writer.handle_timeout(5 * SECOND).unwrap();
+    writer.handle_timeout(Time::from_s(5)).unwrap();
     store(&mut writer, 0).unwrap();
-    assert_eq!(writer.poll_timeout(), Some(6 * SECOND));
-    writer.handle_timeout(6 * SECOND - 1).unwrap();
+    assert_eq!(writer.poll_timeout(), Some(Time::from_s(6)));
+    writer.handle_timeout(Time::from_s(6) - Time(1)).unwrap();
     assert_eq!(writer.events_waiting(), 1);
-    writer.handle_timeout(6 * SECOND).unwrap();
+    writer.handle_timeout(Time::from_s(6)).unwrap();
     assert_eq!((writer.events_waiting(), writer.poll_timeout()), (0, None));
 }
 

@@ -5,28 +5,29 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
-use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::rc::Rc;
 
 use bytes::Bytes;
 use penstock_readout::*;
 use penstock_transport::Memory;
+use penstock_units::{Rate, Time};
 use penstock_wire::{FragmentHeader, Payload};
 
 const BOARDS: u16 = 3;
 const SLOTS: u32 = 8;
 const SLOT_BYTES: u32 = 1024;
-const TIMEOUT_PS: u64 = 1_000_000;
+const TIMEOUT: Time = Time::from_us(1);
 /// How long the receiver leaves a stalled sink alone.
-const RETRY_PS: u64 = 100_000_000_000;
+const RETRY: Time = Time::from_ms(100);
 
 fn config() -> ReceiverConfig {
     let ring = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
     let sources = NonZeroU16::new(BOARDS).unwrap();
     ReceiverConfig {
         rings: (0..BOARDS).map(|board| ring.for_board(board)).collect(),
-        builder: BuilderConfig { sources, timeout_ps: TIMEOUT_PS, window: 4, ..BuilderConfig::default() },
-        consumer_bytes_per_s: None,
+        builder: BuilderConfig { sources, timeout: TIMEOUT, window: 4, ..BuilderConfig::default() },
+        consumer_rate: None,
     }
 }
 
@@ -49,7 +50,7 @@ impl<S: EventSink> Farm<S> {
     }
 
     /// False if the board has no credit.
-    fn send(&mut self, now_ps: u64, event: u64, board: u16) -> bool {
+    fn send(&mut self, now: Time, event: u64, board: u16) -> bool {
         let b = usize::from(board);
         self.posted[b] += self.receiver.take_credits(board);
         if self.posted[b] == 0 {
@@ -60,7 +61,7 @@ impl<S: EventSink> Farm<S> {
         message.extend(payload);
         self.write(board, message.clone());
         (self.posted[b], self.slot[b]) = (self.posted[b] - 1, (slot + 1) % SLOTS);
-        self.receiver.on_completion(now_ps, board, slot, message.len() as u32).unwrap();
+        self.receiver.on_completion(now, board, slot, message.len() as u32).unwrap();
         true
     }
 
@@ -109,19 +110,19 @@ fn whole(events: impl IntoIterator<Item = u64>) -> Stored {
 fn a_full_disk_stops_credits_says_so_and_loses_nothing_that_was_accepted() {
     let full = Rc::new(Cell::new(false));
     // Longer than a step, shorter than the disk is full.
-    let builder = BuilderConfig { timeout_ps: RETRY_PS / 4, ..config().builder };
+    let builder = BuilderConfig { timeout: RETRY / 4, ..config().builder };
     let mut farm = Farm::new(ReceiverConfig { builder, ..config() }, Shelf { full: full.clone(), ..Shelf::default() });
-    let (mut now_ps, mut next) = (0, [0u64; 3]);
+    let (mut now, mut next) = (Time::ZERO, [0u64; 3]);
     for step in 0..400 {
         full.set((100..200).contains(&step));
-        now_ps += RETRY_PS / 16;
-        farm.receiver.handle_timeout(now_ps).unwrap();
+        now += RETRY / 16;
+        farm.receiver.handle_timeout(now).unwrap();
         for board in 0..BOARDS {
             // Board 2 stays one event behind: its fragments are those that a stall finds missing.
             let event = next[usize::from(board)];
             let behind = board == 2 && event + u64::from(step < 398) >= next[0];
             let over = board < 2 && step >= 398;
-            if !behind && !over && farm.send(now_ps, event, board) {
+            if !behind && !over && farm.send(now, event, board) {
                 next[usize::from(board)] += 1;
             }
         }
@@ -131,7 +132,7 @@ fn a_full_disk_stops_credits_says_so_and_loses_nothing_that_was_accepted() {
             assert!(farm.receiver.sink().tried < 120, "a full disk is asked ten times a second");
         }
     }
-    farm.receiver.finish(now_ps).unwrap();
+    farm.receiver.finish(now).unwrap();
     let report = farm.receiver.report();
     assert_eq!((report.receiver.store_stalls, report.builder.events_incomplete, report.builder.strays()), (1, 0, 0));
     assert_eq!(next[0], next[2]);
@@ -142,34 +143,34 @@ fn a_full_disk_stops_credits_says_so_and_loses_nothing_that_was_accepted() {
 fn a_disk_that_is_full_at_the_end_can_be_waited_for() {
     let full = Rc::new(Cell::new(true));
     let mut farm = Farm::new(config(), Shelf { full: full.clone(), ..Shelf::default() });
-    (0..BOARDS).for_each(|board| assert!(farm.send(0, 0, board)));
-    assert!(farm.send(0, 1, 0));
-    let error = farm.receiver.finish(1).unwrap_err();
+    (0..BOARDS).for_each(|board| assert!(farm.send(Time::ZERO, 0, board)));
+    assert!(farm.send(Time::ZERO, 1, 0));
+    let error = farm.receiver.finish(Time(1)).unwrap_err();
     assert!(error.is_retriable(), "{error}");
     full.set(false);
-    farm.receiver.finish(2).unwrap();
+    farm.receiver.finish(Time(2)).unwrap();
     assert_eq!(farm.receiver.sink().stored.keys().copied().collect::<Vec<_>>(), [0, 1]);
 }
 
 #[test]
 fn a_consumer_that_is_slower_than_the_time_out_makes_no_event_incomplete() {
-    let consumer_bytes_per_s = NonZeroU64::new(1_000_000); // 2 ms an event; the time-out is 1 us
-    let mut farm = Farm::new(ReceiverConfig { consumer_bytes_per_s, ..config() }, Shelf::default());
-    let (mut now_ps, mut next) = (0, [0u64; 3]);
+    let consumer_rate = Some(Rate::from_mbps(8)); // 2 ms an event; the time-out is 1 us
+    let mut farm = Farm::new(ReceiverConfig { consumer_rate, ..config() }, Shelf::default());
+    let (mut now, mut next) = (Time::ZERO, [0u64; 3]);
     while next.iter().any(|&event| event < 40) {
         let mut sent = false;
         for board in 0..BOARDS {
             let event = next[usize::from(board)];
-            if event < 40 && farm.send(now_ps, event, board) {
+            if event < 40 && farm.send(now, event, board) {
                 (sent, next[usize::from(board)]) = (true, event + 1);
             }
         }
         if !sent {
-            now_ps = farm.receiver.poll_timeout().expect("a slot will come free");
-            farm.receiver.handle_timeout(now_ps).unwrap();
+            now = farm.receiver.poll_timeout().expect("a slot will come free");
+            farm.receiver.handle_timeout(now).unwrap();
         }
     }
-    farm.receiver.finish(now_ps).unwrap();
+    farm.receiver.finish(now).unwrap();
     assert_eq!(farm.receiver.sink().stored, whole(0..40));
 }
 
@@ -177,22 +178,22 @@ fn a_consumer_that_is_slower_than_the_time_out_makes_no_event_incomplete() {
 fn a_board_that_restarts_in_mid_event_costs_that_event_its_fragment_and_nothing_else() {
     let mut farm = Farm::new(config(), Shelf::default());
     for event in 0..5 {
-        (0..BOARDS).for_each(|board| assert!(farm.send(event, event, board)));
+        (0..BOARDS).for_each(|board| assert!(farm.send(Time(event), event, board)));
     }
     // Board 1 dies with half of its fragment of event 5 written; the others go on.
     let half = payload(9, 1)[..300].to_vec();
     farm.write(1, half);
     for event in 5..7 {
-        assert!(farm.send(10, event, 0) && farm.send(10, event, 2));
+        assert!(farm.send(Time(10), event, 0) && farm.send(Time(10), event, 2));
     }
     assert!(farm.receiver.restart_ring(1, 0x77), "nothing of board 1 is held");
     (farm.slot[1], farm.posted[1]) = (0, 0);
-    assert!(farm.send(11, 6, 1), "it begins again with event 6");
-    farm.receiver.handle_timeout(10 + TIMEOUT_PS).unwrap();
+    assert!(farm.send(Time(11), 6, 1), "it begins again with event 6");
+    farm.receiver.handle_timeout(TIMEOUT + Time(10)).unwrap();
     for event in 7..20 {
-        (0..BOARDS).for_each(|board| assert!(farm.send(20 + TIMEOUT_PS, event, board)));
+        (0..BOARDS).for_each(|board| assert!(farm.send(TIMEOUT + Time(20), event, board)));
     }
-    farm.receiver.finish(30 + TIMEOUT_PS).unwrap();
+    farm.receiver.finish(TIMEOUT + Time(30)).unwrap();
     let mut expected = whole(0..20);
     expected.get_mut(&5).unwrap().remove(1);
     assert_eq!(farm.receiver.sink().stored, expected);
@@ -235,12 +236,12 @@ fn the_unfinished_events_of_a_dead_server_are_accounted_for_one_by_one() {
                 }
             }
             if let Some(farm) = &mut farms[server] {
-                assert!(farm.send(event, event, board));
+                assert!(farm.send(Time(event), event, board));
             }
         }
     }
     for farm in farms.iter_mut().flatten() {
-        farm.receiver.finish(EVENTS).unwrap();
+        farm.receiver.finish(Time(EVENTS)).unwrap();
         assert_eq!(farm.receiver.report().builder.events_incomplete, 0);
     }
     recover_folder(folders[1].path()).unwrap();

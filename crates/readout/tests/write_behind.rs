@@ -14,9 +14,8 @@ use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use penstock_readout::*;
 use penstock_transport::Memory;
+use penstock_units::Time;
 use penstock_wire::{FragmentHeader, Payload, Prbs31};
-
-const MS: u64 = 1_000_000_000;
 
 fn options(row_groups_waiting: usize, encoders: usize) -> RunOptions {
     let writer = WriterOptions { row_group_bytes: 2500, ..WriterOptions::default() };
@@ -24,7 +23,7 @@ fn options(row_groups_waiting: usize, encoders: usize) -> RunOptions {
     RunOptions {
         writer,
         file_bytes: u64::MAX,
-        file_ps: None,
+        file_time: None,
         encoders: count(encoders),
         row_groups_waiting: count(row_groups_waiting),
     }
@@ -130,10 +129,10 @@ fn a_slow_disk_holds_boards_back_within_the_bound_and_loses_nothing() {
     let run = RunWriter::open_on(folder.path(), options(2, 2), create).unwrap();
     let ring = RingConfig { slots: 4, slot_bytes: 2048, ..RingConfig::default() };
     let builder = BuilderConfig { sources: NonZeroU16::MIN, ..BuilderConfig::default() };
-    let config = ReceiverConfig { rings: vec![ring], builder, consumer_bytes_per_s: None };
+    let config = ReceiverConfig { rings: vec![ring], builder, consumer_rate: None };
     let mut receiver = Receiver::new(config, run).unwrap();
-    let (mut credits, mut event, mut now_ps) = (0, 0, 0);
-    let mut send = |receiver: &mut Receiver<RunWriter>, now_ps| {
+    let (mut credits, mut event, mut now) = (0, 0, Time::ZERO);
+    let mut send = |receiver: &mut Receiver<RunWriter>, now| {
         credits += receiver.take_credits(0);
         if credits == 0 || event == EVENTS {
             return event;
@@ -143,16 +142,16 @@ fn a_slow_disk_holds_boards_back_within_the_bound_and_loses_nothing() {
         let (slot, len) = ((event % 4) as u32, message.len() as u32);
         let va = receiver.region(0).unwrap().va;
         receiver.write(va + u64::from(slot * 2048), &Payload::Bytes(Bytes::from(message)));
-        receiver.on_completion(now_ps, 0, slot, len).unwrap();
+        receiver.on_completion(now, 0, slot, len).unwrap();
         (credits, event) = (credits - 1, event + 1);
         event
     };
     let shut = GATE.shut.write().unwrap();
     let mut sent = 0;
     for _ in 0..200 {
-        now_ps += 2 * MS;
-        receiver.handle_timeout(now_ps).unwrap();
-        sent = send(&mut receiver, now_ps);
+        now += Time::from_ms(2);
+        receiver.handle_timeout(now).unwrap();
+        sent = send(&mut receiver, now);
     }
     // Two row groups of three events are on their way, three events wait for room, and the ring holds its own.
     assert!((9..=9 + 4).contains(&sent), "{sent} events");
@@ -165,11 +164,11 @@ fn a_slow_disk_holds_boards_back_within_the_bound_and_loses_nothing() {
     assert!(receiver.report().receiver.store_waits > 0);
     drop(shut);
     until("the last event", || {
-        now_ps += 2 * MS;
-        receiver.handle_timeout(now_ps).unwrap();
-        send(&mut receiver, now_ps) == EVENTS
+        now += Time::from_ms(2);
+        receiver.handle_timeout(now).unwrap();
+        send(&mut receiver, now) == EVENTS
     });
-    receiver.finish(now_ps).unwrap();
+    receiver.finish(now).unwrap();
     assert_eq!(receiver.report().builder.events_incomplete, 0);
     assert_eq!(rows(&receiver.sink().closed()[0]), EVENTS as i64);
 }
@@ -183,12 +182,14 @@ fn an_error_of_the_disk_reaches_a_caller_that_only_asks_the_time_and_passes_with
     let mut run = RunWriter::open_on(folder.path(), options(4, 1), create).unwrap();
     GATE.errno.store(ENOSPC, Ordering::SeqCst);
     (0..3).for_each(|number| with_event(number, |event| run.store(event)).unwrap());
-    until("the error", || run.handle_timeout(MS).is_err_and(|error| error.is_retriable() && !error.is_busy()));
+    until("the error", || {
+        run.handle_timeout(Time::from_ms(1)).is_err_and(|error| error.is_retriable() && !error.is_busy())
+    });
     let refused = with_event(3, |event| run.store(event)).unwrap_err().to_string();
     assert!(refused.contains("events-000000.parquet.partial") && refused.contains("has room"), "{refused}");
     assert!(run.close().unwrap_err().is_retriable());
     GATE.errno.store(0, Ordering::SeqCst);
-    until("the disk", || run.handle_timeout(MS).is_ok());
+    until("the disk", || run.handle_timeout(Time::from_ms(1)).is_ok());
     with_event(3, |event| run.store(event)).unwrap();
     run.close().unwrap();
     let files: Vec<i64> = run.closed().iter().map(|file| rows(file)).collect();

@@ -4,13 +4,20 @@
 //! Source: kernel documentation `networking/af_xdp`; packet(7); which is faster is measured in docs/readout.md.
 
 use std::io;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use penstock_wire::{Ipv4Addr, UDP_PORT_ROCE};
 
 use super::Counters;
 use crate::sys::{Frames, Interface, PacketSocket, XdpError, XdpMode, XdpSocket};
+
+/// Counts frames of a VLAN other than 0.
+pub(super) const FOREIGN_VLAN: &str = "rx_foreign_vlan";
+
+/// How long AF_XDP waits for a receiver before it to end, where it was asked for by name, and where the ring will do.
+const PATIENT: Duration = Duration::from_secs(5);
+const BRIEF: Duration = Duration::from_millis(500);
 
 /// Which socket to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,22 +46,30 @@ pub(super) enum OpenError {
 }
 
 impl FrameSocket {
-    /// Opens what was chosen, and says what it is.
+    /// Opens what was chosen, and says what it is. `path_mtu_frame`: bytes of the longest frame of the path MTU.
     pub(super) fn open(
         choice: SocketChoice,
         (name, interface): (&str, &Interface),
         ip: Ipv4Addr,
         frames: Frames,
+        path_mtu_frame: usize,
     ) -> Result<(FrameSocket, String), OpenError> {
-        let xdp = |generic| XdpSocket::open(name, interface, UDP_PORT_ROCE, ip, frames, generic);
+        // Kernels before 6.6 take no frames longer than a page: there those of the path MTU must do, and longer ones are dropped.
+        let xdp = |generic, patience| {
+            let open = |frames| XdpSocket::open(name, interface, UDP_PORT_ROCE, ip, frames, generic, patience);
+            open(frames).or_else(|error| match path_mtu_frame < frames.longest && !error.is_busy() {
+                true => open(Frames { longest: path_mtu_frame, ..frames }),
+                false => Err(error),
+            })
+        };
         let why = match choice {
             SocketChoice::Ring => None,
             SocketChoice::Xdp => {
-                let socket = xdp(true).map_err(OpenError::Xdp)?;
+                let socket = xdp(true, PATIENT).map_err(OpenError::Xdp)?;
                 let told = told(&socket);
                 return Ok((FrameSocket::Xdp(socket), told));
             }
-            SocketChoice::Auto => match xdp(false) {
+            SocketChoice::Auto => match xdp(false, BRIEF) {
                 Ok(socket) => {
                     let told = told(&socket);
                     return Ok((FrameSocket::Xdp(socket), told));
@@ -88,7 +103,7 @@ impl FrameSocket {
     ///
     /// # Errors
     /// As [`Self::take_error`].
-    pub(super) fn wait(&self, limit: std::time::Duration) -> io::Result<()> {
+    pub(super) fn wait(&self, limit: Duration) -> io::Result<()> {
         match self {
             FrameSocket::Ring(socket) => socket.wait(limit),
             FrameSocket::Xdp(socket) => socket.wait(limit),
@@ -109,7 +124,9 @@ impl FrameSocket {
     /// Frames that the kernel could not hand over, under its names.
     pub(super) fn counters(&mut self) -> Counters {
         match self {
-            FrameSocket::Ring(socket) => vec![("rx_dropped".into(), socket.dropped())],
+            FrameSocket::Ring(socket) => {
+                vec![("rx_dropped".into(), socket.dropped()), (FOREIGN_VLAN.into(), socket.foreign_vlan())]
+            }
             FrameSocket::Xdp(socket) => {
                 let found = socket.statistics();
                 vec![

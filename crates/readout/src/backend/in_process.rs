@@ -6,34 +6,39 @@
 use std::collections::VecDeque;
 
 use penstock_transport::{Memory, RecvWr};
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, RocePacket};
 
-use super::responders::{Entropy, Responders};
-use super::{
-    Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock,
-};
+use super::responders::{Entropy, ResponderSettings, Responders};
+use super::{Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec};
 
-/// Packets in, packets out.
+/// Packets in, packets out. Its time is that of the packets: no clock is read.
 pub struct InProcess {
     address: LocalAddress,
-    clock: SessionClock,
     responders: Responders,
-    arrived: VecDeque<RocePacket>,
+    /// With the time of each.
+    arrived: VecDeque<(Time, RocePacket)>,
     replies: VecDeque<RocePacket>,
 }
 
 impl InProcess {
     /// A back end at this address. `entropy` makes numbers, PSNs and keys; with a seeded one a run repeats itself.
-    pub fn new(ip: Ipv4Addr, mac: MacAddr, clock: SessionClock, entropy: Entropy) -> Self {
+    pub fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
         let (arrived, replies) = (VecDeque::new(), VecDeque::new());
         let address = LocalAddress::of_ip(ip, mac);
-        InProcess { address, clock, responders: Responders::new(ip, mac, entropy), arrived, replies }
+        InProcess { address, responders: Responders::new(ip, mac, entropy), arrived, replies }
     }
 
-    /// A packet arrives; [`Backend::poll`] takes it.
-    pub fn arrive(&mut self, packet: RocePacket) {
-        self.arrived.push_back(packet);
+    /// With queue pairs that behave so, from the next connection on.
+    #[must_use]
+    pub fn with_settings(mut self, settings: ResponderSettings) -> Self {
+        self.responders.set(settings);
+        self
+    }
+
+    /// A packet arrives at `now`; [`Backend::poll`] takes it.
+    pub fn arrive(&mut self, now: Time, packet: RocePacket) {
+        self.arrived.push_back((now, packet));
     }
 
     /// The next packet to the peers.
@@ -80,12 +85,11 @@ impl Backend for InProcess {
         &mut self,
         memory: &mut dyn Memory,
         _mode: PollMode,
-        _deadline_ps: u64,
+        _deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
-        let now_ps = self.clock.now_ps();
-        while let Some(packet) = self.arrived.pop_front() {
-            self.responders.handle(now_ps, &packet, memory, out);
+        while let Some((now, packet)) = self.arrived.pop_front() {
+            self.responders.handle(now, &packet, memory, out);
             self.responders.take_replies(|reply| self.replies.push_back(reply));
         }
         Ok(())

@@ -10,7 +10,7 @@
 //! close_qp --> the last Completions; then create_qp again over the same memory: the board's next life
 //! ```
 
-mod direct;
+mod device_memory;
 mod frame_socket;
 mod in_process;
 mod lending;
@@ -24,14 +24,16 @@ use std::io;
 use std::sync::Arc;
 
 use penstock_transport::{Memory, Mtu, RecvOpcode, RecvStatus, RecvWr};
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
 
 pub use crate::poll::{Latencies, PollMode, SessionClock};
 use crate::sys::Mapping;
-pub use direct::{exported, GpuDirect, WritesDevice};
+pub use device_memory::{DeviceMemory, WritesDevice};
 pub use frame_socket::SocketChoice;
 pub use in_process::InProcess;
 pub use packet::{PacketBackend, PacketConfig};
+pub use responders::{Entropy, ResponderSettings};
 #[cfg(feature = "verbs")]
 pub use verbs::{devices_that_write, Found, GidChoice, Verbs, VerbsConfig};
 
@@ -108,7 +110,7 @@ pub struct PeerQp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     pub board: u16,
-    /// Of the receive: its slot, or [`NO_SLOT`](crate::NO_SLOT).
+    /// Of the receive: its slot, or [`NO_SLOT`](crate::ring::NO_SLOT).
     pub wr_id: u64,
     /// The fields below hold only on success.
     pub status: RecvStatus,
@@ -222,7 +224,7 @@ pub trait Backend {
     /// `NoQp`; or the device refuses.
     fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError>;
 
-    /// Waits in `mode` until a receive has completed or the clock shows `deadline_ps`, and appends completions to `out`.
+    /// Waits in `mode` until a receive has completed or the clock shows `deadline`, and appends completions to `out`.
     /// A deadline in the past takes what is there and does not wait. A back end that moves bytes itself moves them into
     /// `memory`; a NIC has written them already.
     ///
@@ -232,7 +234,7 @@ pub trait Backend {
         &mut self,
         memory: &mut dyn Memory,
         mode: PollMode,
-        deadline_ps: u64,
+        deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError>;
 

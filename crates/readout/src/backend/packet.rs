@@ -10,16 +10,18 @@ use std::io;
 use std::net::UdpSocket;
 use std::time::SystemTime;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use penstock_transport::{Memory, Mtu, RecvWr};
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
 
-use super::frame_socket::{FrameSocket, OpenError, SocketChoice};
+use super::frame_socket::{FrameSocket, OpenError, SocketChoice, FOREIGN_VLAN};
 use super::responders::Responders;
 use super::{
     Backend, BackendError, Completion, Counters, Latencies, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
     SessionClock,
 };
+use crate::poll::no_latencies;
 use crate::sys::{drop_all, Frames, Interface, Watch};
 
 /// Frames between two looks at what else there is to do.
@@ -34,7 +36,7 @@ const AROUND: usize = 81;
 /// The same without the Ethernet header, and some room for what the network adds.
 const BESIDE: usize = 80;
 /// How often the interface is looked after.
-const LOOK_PS: u64 = 100_000_000_000;
+const LOOK: Time = Time::from_ms(100);
 /// What one board may have under way while this process is not looking, and bounds of all together: kernel memory.
 const BYTES_A_BOARD: usize = 1 << 20;
 const BYTES: std::ops::RangeInclusive<usize> = 32 << 20..=512 << 20;
@@ -57,8 +59,10 @@ pub struct PacketConfig {
 impl PacketConfig {
     fn ring(&self) -> Frames {
         let bytes = self.boards.saturating_mul(BYTES_A_BOARD).clamp(*BYTES.start(), *BYTES.end());
-        // Small packets are many.
-        Frames { longest: self.mtu.bytes() + AROUND, count: bytes / self.mtu.bytes() }
+        // Small packets are many. One that is longer than the path MTU comes in whole, so that it is answered: NAK, invalid
+        // request (IBTA 9.7.4.1).
+        let longest = Mtu::B4096.bytes() + AROUND;
+        Frames { longest, count: (bytes / self.mtu.bytes()).min(*BYTES.end() / longest) }
     }
 }
 
@@ -76,7 +80,7 @@ pub struct PacketBackend {
     responders: Responders,
     block: BytesMut,
     replies: Vec<Bytes>,
-    last_frame_ps: u64,
+    last_frame_at: Time,
     /// Of every message: from its last frame's arrival at the interface until it is handed out.
     latencies: Latencies,
     /// When the last frames came of messages that are about to be handed out.
@@ -84,6 +88,8 @@ pub struct PacketBackend {
     received: u64,
     bad_icrc: u64,
     malformed: u64,
+    /// In frames that came with their tag; the ring counts its own.
+    foreign_vlan: u64,
     send_err: u64,
     link_downed: u64,
     address_lost: u64,
@@ -91,7 +97,7 @@ pub struct PacketBackend {
     /// The interface was taken down, and no frame has come since.
     is_down: bool,
     /// When it is looked after next.
-    look_ps: u64,
+    next_look: Time,
 }
 
 impl PacketBackend {
@@ -119,7 +125,8 @@ impl PacketBackend {
         let watch = Watch::open(name, &interface).map_err(|e| unavailable("looking after it", e))?;
         let port = UdpSocket::bind((ip, UDP_PORT_ROCE)).and_then(|socket| drop_all(&socket).map(|()| socket));
         let port = port.map_err(|e| unavailable(&format!("UDP port {UDP_PORT_ROCE} of {ip}"), e))?;
-        let opened = FrameSocket::open(config.socket, (name, &interface), ip, config.ring());
+        let opened =
+            FrameSocket::open(config.socket, (name, &interface), ip, config.ring(), config.mtu.bytes() + AROUND);
         let (socket, notice) = opened.map_err(|error| match error {
             OpenError::Ring(error) => unavailable("packet socket", error),
             OpenError::Xdp(error) => BackendError::Unavailable(format!("{name}: no AF_XDP: {error}")),
@@ -136,32 +143,41 @@ impl PacketBackend {
             responders: Responders::new(ip, mac, secrets()?),
             block: BytesMut::with_capacity(BLOCK),
             replies: Vec::new(),
-            last_frame_ps: 0,
-            latencies: Latencies::default(),
+            last_frame_at: Time::ZERO,
+            latencies: no_latencies(),
             arrivals: Vec::new(),
             received: 0,
             bad_icrc: 0,
             malformed: 0,
+            foreign_vlan: 0,
             send_err: 0,
             link_downed: 0,
             address_lost: 0,
             has_address: true,
             is_down: false,
-            look_ps: 0,
+            next_look: Time::ZERO,
         })
     }
 
     /// Takes what is there, up to a batch. Whether anything was.
     fn take(&mut self, memory: &mut dyn Memory, out: &mut Vec<Completion>) -> bool {
-        let now_ps = self.clock.now_ps();
+        let now = self.clock.now();
         let (responders, block) = (&mut self.responders, &mut self.block);
         let (bad_icrc, malformed) = (&mut self.bad_icrc, &mut self.malformed);
+        let foreign_vlan = &mut self.foreign_vlan;
         let arrivals = &mut self.arrivals;
         let frames = self.socket.receive(BATCH, |pieces, arrived| {
             let before = out.len();
             pieces.iter().for_each(|piece| block.extend_from_slice(piece));
-            match RocePacket::parse(&block.split().freeze()) {
-                Ok(packet) => responders.handle(now_ps, &packet, memory, out),
+            let mut frame = block.split();
+            if let Some(vlan) = take_tag_off(&mut frame) {
+                if vlan != 0 {
+                    *foreign_vlan += 1;
+                    return true;
+                }
+            }
+            match RocePacket::parse(&frame.freeze()) {
+                Ok(packet) => responders.handle(now, &packet, memory, out),
                 Err(ParseError::BadIcrc { .. }) => *bad_icrc += 1,
                 Err(_) => *malformed += 1,
             }
@@ -172,7 +188,7 @@ impl PacketBackend {
         if frames == 0 {
             return false;
         }
-        self.last_frame_ps = now_ps;
+        self.last_frame_at = now;
         self.is_down = false;
         self.block.reserve(BLOCK / 2);
         self.responders.take_replies(|reply| self.replies.push(reply.emit()));
@@ -184,7 +200,8 @@ impl PacketBackend {
             let now = SystemTime::now();
             for arrived in self.arrivals.drain(..) {
                 // A clock that was set back since makes it nothing.
-                self.latencies.record(now.duration_since(arrived).map_or(0, |waited| waited.as_nanos() as u64));
+                let waited = now.duration_since(arrived).map_or(0, |waited| waited.as_nanos() as u64);
+                self.latencies.saturating_record(waited);
             }
         }
         true
@@ -238,6 +255,18 @@ impl PacketBackend {
     fn is_gone(&self, source: io::Error) -> BackendError {
         BackendError::Io { action: Cow::Owned(format!("{}: waiting for frames", self.interface.0)), source }
     }
+}
+
+/// Takes a VLAN tag out of a frame and says which VLAN it names; none without a tag (IEEE 802.1Q 9.6).
+fn take_tag_off(frame: &mut BytesMut) -> Option<u16> {
+    let is_tagged = frame.get(12..14) == Some(&0x8100_u16.to_be_bytes()[..]) && frame.len() >= 16;
+    if !is_tagged {
+        return None;
+    }
+    let vlan = u16::from_be_bytes([frame[14], frame[15]]) & 0x0fff;
+    frame.copy_within(0..12, 4);
+    frame.advance(4);
+    Some(vlan)
 }
 
 /// Frames that an interface cannot hold are dropped by its NIC, which nobody is told.
@@ -317,24 +346,24 @@ impl Backend for PacketBackend {
         &mut self,
         memory: &mut dyn Memory,
         mode: PollMode,
-        deadline_ps: u64,
+        deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
         loop {
             if self.take(memory, out) && !out.is_empty() {
                 return Ok(());
             }
-            let now_ps = self.clock.now_ps();
-            if now_ps >= deadline_ps {
+            let now = self.clock.now();
+            if now >= deadline {
                 return Ok(());
             }
-            if now_ps >= self.look_ps {
-                self.look_ps = now_ps + LOOK_PS;
+            if now >= self.next_look {
+                self.next_look = now + LOOK;
                 self.look_after_interface()?;
             }
-            let idle_ps = now_ps.saturating_sub(self.last_frame_ps);
-            if mode.spin().is_some_and(|spin| u128::from(idle_ps) >= spin.as_nanos() * 1000) {
-                let waited = self.socket.wait(self.clock.until(deadline_ps));
+            let idle = now.saturating_sub(self.last_frame_at);
+            if mode.spin().is_some_and(|spin| idle >= Time::from_duration(spin)) {
+                let waited = self.socket.wait(self.clock.until(deadline));
                 waited.or_else(|error| self.went_down(error))?;
             } else {
                 std::hint::spin_loop();
@@ -353,6 +382,10 @@ impl Backend for PacketBackend {
 
     fn counters(&mut self) -> Counters {
         let mut counters = self.socket.counters();
+        match counters.iter_mut().find(|(name, _)| name == FOREIGN_VLAN) {
+            Some((_, of_ring)) => *of_ring += self.foreign_vlan,
+            None => counters.push((FOREIGN_VLAN.into(), self.foreign_vlan)),
+        }
         counters.extend([
             ("rx_packets".into(), self.received),
             ("rx_icrc_encapsulated".into(), self.bad_icrc),

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use penstock_transport::{
-    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvCompletion, RecvWr, Responder, ResponderConfig,
-    ResponderCounters,
+    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvCompletion, RecvWr, ReplyMarking, Responder,
+    ResponderConfig, ResponderCounters,
 };
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
 
 use super::lending::Lending;
@@ -21,6 +22,32 @@ pub type Entropy = Box<dyn FnMut() -> u32 + Send>;
 const FIRST_VA: u64 = 0x1_0000_0000;
 /// Addresses from ring to ring: no ring is longer, so none borders on another.
 const VA_STEP: u64 = 1 << 40;
+
+/// How the queue pairs of a back end without a NIC behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponderSettings {
+    /// What ACKs say of the receives posted.
+    pub credits: CreditPolicy,
+    /// See [`ResponderConfig::nak_again`].
+    pub nak_again: bool,
+    /// Least time between two CNPs of a queue pair; none: that of [`ResponderConfig`].
+    pub cnp_interval: Option<Time>,
+    /// IP marking of replies.
+    pub marking: ReplyMarking,
+}
+
+impl Default for ResponderSettings {
+    /// Credits, so that a board that is told of its slots does not send into a full ring again and again; and a NAK again,
+    /// as frames of a packet socket come in the order in which they were sent, but for what the network does.
+    fn default() -> Self {
+        ResponderSettings {
+            credits: CreditPolicy::Posted,
+            nak_again: true,
+            cnp_interval: None,
+            marking: ReplyMarking::default(),
+        }
+    }
+}
 
 /// One board's queue pair.
 struct Slot {
@@ -40,6 +67,7 @@ pub(super) struct Responders {
     ip: Ipv4Addr,
     mac: MacAddr,
     entropy: Entropy,
+    settings: ResponderSettings,
     boards: BTreeMap<u16, Slot>,
     /// Board of a queue pair number. Ordered, so that nothing depends on a hash.
     by_qpn: BTreeMap<u32, u16>,
@@ -56,7 +84,12 @@ pub(super) struct Responders {
 impl Responders {
     pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
         let (boards, by_qpn, closed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Responders { ip, mac, entropy, boards, by_qpn, closed, to_reply: Vec::new(), unknown_qpn: 0, pool: None }
+        let (settings, to_reply) = (ResponderSettings::default(), Vec::new());
+        Responders { ip, mac, entropy, settings, boards, by_qpn, closed, to_reply, unknown_qpn: 0, pool: None }
+    }
+
+    pub(super) fn set(&mut self, settings: ResponderSettings) {
+        self.settings = settings;
     }
 
     pub(super) fn share(&mut self, spec: &PoolSpec) -> u64 {
@@ -99,17 +132,17 @@ impl Responders {
     }
 
     pub(super) fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
-        let mac = self.mac;
+        let (mac, settings) = (self.mac, self.settings);
         let is_shared = self.pool.is_some();
         let slot = self.slot(board)?;
         let local = Endpoint { mac, ip: slot.local.ip, qpn: slot.local.qpn };
         let remote = Endpoint { mac: slot.peer_mac, ip: peer.ip, qpn: peer.qpn };
         let mut config = ResponderConfig::new(local, remote, peer.psn, peer.mtu);
         config.rnr_timer = peer.rnr_timer;
-        // A board that is told of its slots does not send into a full ring, again and again.
-        config.credits = CreditPolicy::Posted;
-        // Frames of one packet socket come in the order in which they were sent, but for what the network does.
-        config.nak_again = true;
+        config.credits = settings.credits;
+        config.nak_again = settings.nak_again;
+        config.cnp_interval = settings.cnp_interval.unwrap_or(config.cnp_interval);
+        config.marking = settings.marking;
         let LocalQp { base: va, rkey, .. } = slot.local;
         let region = MemoryRegion { va, rkey, len: slot.len, access: Access::RemoteWrite };
         // Whose receives are a pool's writes nowhere by itself.
@@ -135,7 +168,7 @@ impl Responders {
     /// [`Self::take_replies`], so that ACKs of packets that came together become one.
     pub(super) fn handle(
         &mut self,
-        now_ps: u64,
+        now: Time,
         packet: &RocePacket,
         memory: &mut dyn Memory,
         out: &mut Vec<Completion>,
@@ -150,7 +183,7 @@ impl Responders {
             serve(pool, board, responder, 1); // one that this packet does not use waits for the next
         }
         let admitted = responder.counters().rcvd_pkts;
-        responder.handle_packet(now_ps, packet, memory);
+        responder.handle_packet(now, packet, memory);
         if responder.counters().rcvd_pkts == admitted {
             return;
         }

@@ -6,6 +6,7 @@
 use std::num::{NonZeroU16, NonZeroU64};
 
 use penstock_transport::RetryLimits;
+use penstock_units::Time;
 use serde::Serialize;
 
 /// What the builder expects. The default is one server, three boards, every event; an event waits for 537 ms, until a
@@ -21,11 +22,11 @@ pub struct BuilderConfig {
     /// Events open at a time, rounded up to a power of two. At least the slots of a ring, so that no board that keeps
     /// to its credits can run ahead of it.
     pub window: usize,
-    /// How long an event waits for its missing fragments, in ps: from its first one, or from when an event before it was
+    /// How long an event waits for its missing fragments: from its first one, or from when an event before it was
     /// complete, if a source has sent nothing later: until then it was sending, in order. A source whose connection has
     /// been lost for that long is not waited for, nor one for events before the first that it sends over a new one: see
     /// [`EventBuilder::lost`](super::EventBuilder::lost).
-    pub timeout_ps: u64,
+    pub timeout: Time,
     /// Largest difference of a fragment's timestamp from that of the event, in ns. The event's is the median of its
     /// fragments', or that of the one that came first where there are only two.
     pub timestamp_window_ns: u64,
@@ -33,8 +34,8 @@ pub struct BuilderConfig {
 
 /// When a queue pair with these limits has delivered a packet or failed, however often the packet was lost: the ACK timer
 /// runs once for it and once for each retry. Without a timer nothing is sent again, so nothing is waited for.
-fn last_retry_ps(limits: RetryLimits) -> u64 {
-    limits.ack_timeout_ps().unwrap_or(0).saturating_mul(u64::from(limits.retry_cnt) + 1)
+fn last_retry(limits: RetryLimits) -> Time {
+    limits.ack_timeout().unwrap_or_default().saturating_mul(u64::from(limits.retry_cnt) + 1)
 }
 
 impl Default for BuilderConfig {
@@ -44,7 +45,7 @@ impl Default for BuilderConfig {
             first_event: 0,
             stride: NonZeroU64::MIN,
             window: 1024,
-            timeout_ps: last_retry_ps(RetryLimits::default()),
+            timeout: last_retry(RetryLimits::default()),
             timestamp_window_ns: 1_000,
         }
     }
@@ -101,6 +102,29 @@ pub struct BuilderCounters {
     pub events_complete: u64,
     /// Handed out with some, but not all fragments, or with none.
     pub events_incomplete: u64,
+}
+
+/// What became of one source's fragments that are in no event, and the events that lack it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SourceCounters {
+    /// Events handed out without its fragment.
+    pub events_missing: u64,
+    /// Fragments of events that were over, or before the run's first.
+    pub strays_late: u64,
+    /// Fragments further ahead than events can be open at a time.
+    pub strays_ahead: u64,
+    /// Fragments of another server's events.
+    pub strays_off_sequence: u64,
+    /// Fragments whose timestamp contradicts that of the event.
+    pub strays_timestamp: u64,
+    pub duplicates: u64,
+}
+
+impl SourceCounters {
+    /// Fragments that were acknowledged and are in no event, duplicates apart.
+    pub fn strays(&self) -> u64 {
+        self.strays_late + self.strays_ahead + self.strays_off_sequence + self.strays_timestamp
+    }
 }
 
 impl BuilderCounters {

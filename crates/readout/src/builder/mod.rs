@@ -13,7 +13,8 @@
 //! | `sequence` | which event numbers are this server's, and their places 0, 1, 2... |
 //! | `window` | the fragments of the open events, and what their timestamps say |
 //! | `progress` | how far every source has come, and where it began |
-//! | `absence` | whose connection is lost, and for how long |
+//! | `absence` | whose connection is lost, for how long, and which sources are left out |
+//! | `standing` | which sources are silent, or far from the run |
 //! | `patience` | how long the head is waited for |
 //!
 //! Timestamps decide at the end: an event's time is the one that most of its fragments agree on, so one board whose
@@ -26,16 +27,20 @@ mod event;
 mod patience;
 mod progress;
 mod sequence;
+mod standing;
 mod step_clock;
 mod window;
 
-pub use config::{BuilderConfig, BuilderCounters, FragmentId, Pushed, Stray};
+pub use config::{BuilderConfig, BuilderCounters, FragmentId, Pushed, SourceCounters, Stray};
 pub use event::BuiltEvent;
 pub use sequence::{Share, ShareError};
+pub use standing::{Notice, Standing};
 
 use patience::Patience;
+use penstock_units::Time;
 use progress::Progress;
 use sequence::Sequence;
+use standing::Standings;
 use window::{Put, Window};
 
 /// Builds events out of fragment handles `H` (for instance board and slot).
@@ -46,6 +51,7 @@ pub struct EventBuilder<H> {
     window: Window<H>,
     progress: Progress,
     patience: Patience,
+    standings: Standings,
     /// Place of the next event to hand out.
     head: u64,
     /// Places below this have been in use.
@@ -54,6 +60,7 @@ pub struct EventBuilder<H> {
     /// Place behind the last event of the run.
     end: u64,
     counters: BuilderCounters,
+    of_sources: Vec<SourceCounters>,
 }
 
 impl<H: Copy + Default> EventBuilder<H> {
@@ -63,13 +70,15 @@ impl<H: Copy + Default> EventBuilder<H> {
         EventBuilder {
             sequence: Sequence::new(config.first_event, config.stride),
             window: Window::new(config.window, sources),
-            progress: Progress::new(sources, config.timeout_ps),
-            patience: Patience::new(config.timeout_ps),
+            progress: Progress::new(sources, config.timeout),
+            patience: Patience::new(config.timeout),
+            standings: Standings::new(sources, config.timeout),
             head: 0,
             taken: 0,
             flushing: false,
             end: u64::MAX,
             counters: BuilderCounters::default(),
+            of_sources: vec![SourceCounters::default(); usize::from(sources)],
             config,
         }
     }
@@ -83,29 +92,35 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
-    /// Takes one fragment that arrived at `now_ps`. Call [`Self::poll_event`] until it has no more.
-    pub fn push(&mut self, now_ps: u64, id: FragmentId, handle: H) -> Pushed {
-        let now_ps = self.patience.step(now_ps);
+    /// Takes one fragment that arrived at `now`. Call [`Self::poll_event`] until it has no more.
+    pub fn push(&mut self, now: Time, id: FragmentId, handle: H) -> Pushed {
+        let now = self.patience.step(now);
         let seq = match self.place(id) {
             Ok(seq) => seq,
             Err(stray) => return self.refuse(id, stray),
         };
         self.progress.sent(id.source, seq);
+        if self.standings.is_any_unsettled() {
+            self.standings.in_step(id.source, id.event, self.next_event());
+        }
         if !self.window.is_open(seq) {
-            self.window.open(now_ps, seq, id.timestamp_ns);
+            self.window.open(now, seq, id.timestamp_ns);
             self.taken = self.taken.max(seq + 1);
-            self.patience.opened(now_ps, seq == self.head);
+            self.patience.opened(now, seq == self.head);
         }
         match self.window.put(seq, id.source, id.timestamp_ns, handle) {
             Put::Taken => {
                 self.progress.heard(id.source, seq + 1);
-                self.progress.absence.heard(id.source, now_ps);
+                self.progress.absence.heard(id.source, now);
                 self.counters.fragments_accepted += 1;
                 Pushed::Accepted
             }
             Put::Twice if self.is_resent(id) => self.counters.resent(),
-            Put::Twice => self.counters.duplicate(),
-            Put::Settled => self.counters.stray(Stray::Late),
+            Put::Twice => {
+                self.of_sources[usize::from(id.source)].duplicates += 1;
+                self.counters.duplicate()
+            }
+            Put::Settled => self.count_stray(id.source, Stray::Late),
         }
     }
 
@@ -118,9 +133,9 @@ impl<H: Copy + Default> EventBuilder<H> {
     /// A source has no connection any more, and all that it had delivered was pushed. Events wait for it until it has been
     /// away for the whole timeout, since it sends again what was not acknowledged if it connects again; from then on an
     /// event that lacks such sources alone is handed out at once. May be said again and again.
-    pub fn lost(&mut self, now_ps: u64, source: u16) {
-        let now_ps = self.patience.step(now_ps);
-        self.progress.absence.lost(source, now_ps);
+    pub fn lost(&mut self, now: Time, source: u16) {
+        let now = self.patience.step(now);
+        self.progress.absence.lost(source, now);
     }
 
     /// A source has a connection: events wait for it; if they did not any more, then from its first fragment on.
@@ -135,8 +150,8 @@ impl<H: Copy + Default> EventBuilder<H> {
     }
 
     /// [`Self::peek_event`] and [`Self::pop_event`] in one.
-    pub fn poll_event(&mut self, now_ps: u64) -> Option<BuiltEvent<'_, H>> {
-        let (seq, number) = self.due(now_ps)?;
+    pub fn poll_event(&mut self, now: Time) -> Option<BuiltEvent<'_, H>> {
+        let (seq, number) = self.due(now)?;
         self.pop_event();
         Some(self.window.built(seq, number))
     }
@@ -144,8 +159,8 @@ impl<H: Copy + Default> EventBuilder<H> {
     /// The next event in order of number, if it is complete, has waited long enough, or the run is being flushed.
     /// An event of which no fragment came is handed out too (with none) once a later one shows that it is missing.
     /// It stays the next one until [`Self::pop_event`].
-    pub fn peek_event(&mut self, now_ps: u64) -> Option<BuiltEvent<'_, H>> {
-        let (seq, number) = self.due(now_ps)?;
+    pub fn peek_event(&mut self, now: Time) -> Option<BuiltEvent<'_, H>> {
+        let (seq, number) = self.due(now)?;
         Some(self.window.built(seq, number))
     }
 
@@ -159,6 +174,7 @@ impl<H: Copy + Default> EventBuilder<H> {
             if self.waits_for_nobody() {
                 self.patience.completed();
             }
+            self.note_missing();
         }
         self.window.close(self.head);
         self.head += 1;
@@ -166,20 +182,20 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.sequence.forget_before(self.head);
         // Its own first fragment, or else the oldest one of a later event: what came first of what should have come
         // after it. That search is rare: only where nothing of an event has come.
-        let evidence = self.window.opened_at_ps(self.head).or_else(|| self.window.oldest_ps());
+        let evidence = self.window.opened_at(self.head).or_else(|| self.window.oldest());
         self.patience.next(self.head, evidence, &self.progress);
     }
 
-    /// When [`Self::peek_event`] will give up waiting for the head, in ps.
-    pub fn poll_timeout(&self) -> Option<u64> {
+    /// When [`Self::peek_event`] will give up waiting for the head.
+    pub fn poll_timeout(&self) -> Option<Time> {
         self.patience.ends_at(self.head, &self.progress)
     }
 
     /// Boards were held back until now (a full disk, a slow consumer): events wait their whole time from here on for
     /// what could not be sent.
-    pub fn restart_patience(&mut self, now_ps: u64) {
-        let now_ps = self.patience.step(now_ps);
-        self.patience.restart(now_ps);
+    pub fn restart_patience(&mut self, now: Time) {
+        let now = self.patience.step(now);
+        self.patience.restart(now);
     }
 
     /// The destination table changes: from an announced event on another part of the events is this server's.
@@ -230,15 +246,30 @@ impl<H: Copy + Default> EventBuilder<H> {
         &self.counters
     }
 
+    /// By source: what is in no event, and which events lack it.
+    pub fn source_counters(&self) -> &[SourceCounters] {
+        &self.of_sources
+    }
+
+    /// Whether events wait for a source, as far as that depends on what it sends; see [`Self::lost`] for connections.
+    pub fn standing(&self, source: u16) -> Standing {
+        self.standings.of(source)
+    }
+
+    /// The next source whose standing has changed.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.standings.poll()
+    }
+
     pub fn config(&self) -> &BuilderConfig {
         &self.config
     }
 
     /// Place and number of the head if it is to be handed out now; its timestamps are then compared.
-    fn due(&mut self, now_ps: u64) -> Option<(u64, u64)> {
-        let now_ps = self.patience.step(now_ps);
-        self.progress.absence.step(now_ps);
-        let waited = self.patience.is_over(now_ps, self.head, &self.progress);
+    fn due(&mut self, now: Time) -> Option<(u64, u64)> {
+        let now = self.patience.step(now);
+        self.progress.absence.step(now);
+        let waited = self.patience.is_over(now, self.head, &self.progress);
         if !self.window.is_settled(self.head) {
             let is_whole = self.window.is_whole(self.head);
             let is_given_up = self.open_events() > 0 && (self.flushing || waited || self.waits_for_nobody());
@@ -251,6 +282,9 @@ impl<H: Copy + Default> EventBuilder<H> {
             let rejected = self.window.settle(self.head, self.config.timestamp_window_ns);
             self.counters.fragments_accepted -= rejected;
             self.counters.strays_timestamp += rejected;
+            if rejected > 0 {
+                self.window.rejected().for_each(|source| self.of_sources[source].strays_timestamp += 1);
+            }
         }
         Some((self.head, self.next_event()))
     }
@@ -262,8 +296,56 @@ impl<H: Copy + Default> EventBuilder<H> {
         progress.is_any_excused(head) && self.window.is_whole_but(head, |word| progress.excused(word, head))
     }
 
+    /// The head goes without all its fragments: counts them, and leaves out sources that several events have waited for.
+    fn note_missing(&mut self) {
+        let (head, event, progress) = (self.head, self.next_event(), &self.progress);
+        self.window.lacking(head, |_| 0).for_each(|source| self.of_sources[usize::from(source)].events_missing += 1);
+        if self.flushing {
+            return;
+        }
+        let waited = self.window.lacking(head, |word| progress.excused(word, head));
+        let waited: Vec<u16> = waited.filter(|source| progress.is_behind(*source, head)).collect();
+        for source in waited {
+            if self.standings.missed(self.patience.asked_at(), source, event, event) {
+                self.progress.absence.leave_out(source);
+            }
+        }
+    }
+
+    /// A fragment of an event that no window reaches from here: its source is not waited for before it is in step again.
+    fn leave_out(&mut self, id: FragmentId) {
+        let standing = if id.event < self.next_event() { Standing::Behind } else { Standing::Ahead };
+        self.standings.out_of_step(Notice { source: id.source, standing, event: id.event, head: self.next_event() });
+        if standing == Standing::Behind {
+            self.progress.absence.leave_out(id.source);
+        }
+    }
+
+    /// Whether an event was over before any that could be open together with the head.
+    fn is_far_behind(&self, event: u64) -> bool {
+        let reach = self.window.rows().saturating_mul(self.config.stride.get());
+        self.next_event().saturating_sub(event) > reach
+    }
+
+    fn count_stray(&mut self, source: u16, stray: Stray) -> Pushed {
+        if let Some(counters) = self.of_sources.get_mut(usize::from(source)) {
+            match stray {
+                Stray::Late => counters.strays_late += 1,
+                Stray::Ahead => counters.strays_ahead += 1,
+                Stray::OffSequence => counters.strays_off_sequence += 1,
+                Stray::UnknownSource | Stray::AfterEnd => {}
+            }
+        }
+        self.counters.stray(stray)
+    }
+
     /// A fragment that no event takes; but it tells of its source.
     fn refuse(&mut self, id: FragmentId, stray: Stray) -> Pushed {
+        // One that was in step and is back is waited for until it has caught up.
+        if stray == Stray::Late && self.is_far_behind(id.event) && !self.progress.has_begun(id.source) {
+            self.leave_out(id);
+            return self.count_stray(id.source, stray);
+        }
         let seq = match stray {
             Stray::Late | Stray::Ahead => self.sequence.place(id.event),
             Stray::AfterEnd => Some(self.end),
@@ -274,11 +356,14 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
         match stray {
             Stray::Late if self.is_resent(id) => return self.counters.resent(),
-            Stray::Ahead => seq.into_iter().for_each(|seq| self.progress.begins(id.source, seq.saturating_add(1))),
+            Stray::Ahead => {
+                seq.into_iter().for_each(|seq| self.progress.begins(id.source, seq.saturating_add(1)));
+                self.leave_out(id);
+            }
             Stray::AfterEnd => self.progress.heard(id.source, self.end),
             _ => {}
         }
-        self.counters.stray(stray)
+        self.count_stray(id.source, stray)
     }
 
     /// The place of a fragment's event, if that event can be open now.

@@ -4,93 +4,100 @@
 //! sends is waited for, one that has stopped is not; time that leaps times nothing out.
 //! "The head" is the next event to hand out.
 
+use penstock_units::Time;
+
 use super::progress::Progress;
 use super::step_clock::StepClock;
 
 #[derive(Debug)]
 pub(super) struct Patience {
-    timeout_ps: u64,
+    timeout: Time,
     clock: StepClock,
     /// From when the head's patience counts; none while nothing says that it exists.
-    head_since_ps: Option<u64>,
+    head_since: Option<Time>,
     /// Nobody's patience counts from before this.
-    since_ps: u64,
+    since: Time,
     /// When events were last asked for, and when the last complete one was.
-    asked_ps: u64,
-    complete_ps: u64,
+    asked_at: Time,
+    complete_at: Time,
     /// Place of the latest event that was given up, and when. Until then it may have held back sources: while the head
     /// waits its other fragments keep their slots, and a source whose ring is full of such sends nothing.
-    gave_up: Option<(u64, u64)>,
+    gave_up: Option<(u64, Time)>,
 }
 
 impl Patience {
-    pub(super) fn new(timeout_ps: u64) -> Patience {
+    pub(super) fn new(timeout: Time) -> Patience {
         Patience {
-            timeout_ps,
-            clock: StepClock::new(timeout_ps.saturating_mul(2)),
-            head_since_ps: None,
-            since_ps: 0,
-            asked_ps: 0,
-            complete_ps: 0,
+            timeout,
+            clock: StepClock::new(timeout.saturating_mul(2)),
+            head_since: None,
+            since: Time::ZERO,
+            asked_at: Time::ZERO,
+            complete_at: Time::ZERO,
             gave_up: None,
         }
     }
 
-    /// The caller's clock shows `now_ps`. Returns the time to wait by, which all the others take.
-    pub(super) fn step(&mut self, now_ps: u64) -> u64 {
-        self.clock.step(now_ps)
+    /// The caller's clock shows `now`. Returns the time to wait by, which all the others take.
+    pub(super) fn step(&mut self, now: Time) -> Time {
+        self.clock.step(now)
     }
 
     /// An event is opened: the head, or one behind it, which shows that the head exists.
-    pub(super) fn opened(&mut self, now_ps: u64, is_head: bool) {
-        if is_head || self.head_since_ps.is_none() {
-            self.head_since_ps = Some(now_ps);
+    pub(super) fn opened(&mut self, now: Time, is_head: bool) {
+        if is_head || self.head_since.is_none() {
+            self.head_since = Some(now);
         }
     }
 
     /// Sources were held back until now: all wait their whole time from here on.
-    pub(super) fn restart(&mut self, now_ps: u64) {
-        self.since_ps = now_ps;
+    pub(super) fn restart(&mut self, now: Time) {
+        self.since = now;
     }
 
     /// Whether the head has waited long enough.
-    pub(super) fn is_over(&mut self, now_ps: u64, head: u64, progress: &Progress) -> bool {
-        self.asked_ps = now_ps;
-        let is_fresh = self.complete_ps.saturating_add(self.timeout_ps) > now_ps;
-        self.give_up_at().is_some_and(|at| at <= now_ps) && !(is_fresh && progress.is_any_behind(head))
+    pub(super) fn is_over(&mut self, now: Time, head: u64, progress: &Progress) -> bool {
+        self.asked_at = now;
+        let is_fresh = self.complete_at.saturating_add(self.timeout) > now;
+        self.give_up_at().is_some_and(|at| at <= now) && !(is_fresh && progress.is_any_behind(head))
     }
 
     /// The head is handed out without all its fragments.
     pub(super) fn gave_up(&mut self, head: u64) {
-        self.gave_up = Some((head, self.asked_ps));
+        self.gave_up = Some((head, self.asked_at));
     }
 
     /// An event was handed out whole, or but for sources that are gone.
     pub(super) fn completed(&mut self) {
-        self.complete_ps = self.asked_ps;
+        self.complete_at = self.asked_at;
     }
 
-    /// Another event is the head, of which something says since `since_ps` that it exists.
-    pub(super) fn next(&mut self, head: u64, since_ps: Option<u64>, progress: &Progress) {
-        self.head_since_ps = since_ps;
-        if let (Some((seq, at_ps)), Some(since)) = (self.gave_up, &mut self.head_since_ps) {
-            if *since < at_ps && progress.is_any_held_back(seq, head) {
-                *since = at_ps;
+    /// When events were last asked for.
+    pub(super) fn asked_at(&self) -> Time {
+        self.asked_at
+    }
+
+    /// Another event is the head, of which something says since `since` that it exists.
+    pub(super) fn next(&mut self, head: u64, since: Option<Time>, progress: &Progress) {
+        self.head_since = since;
+        if let (Some((seq, at)), Some(since)) = (self.gave_up, &mut self.head_since) {
+            if *since < at && progress.is_any_held_back(seq, head) {
+                *since = at;
             }
         }
     }
 
     /// When [`Self::is_over`] will say so, or a source is gone before, by the caller's clock.
-    pub(super) fn ends_at(&self, head: u64, progress: &Progress) -> Option<u64> {
+    pub(super) fn ends_at(&self, head: u64, progress: &Progress) -> Option<Time> {
         let at = self.give_up_at()?;
         let is_behind = progress.is_any_behind(head);
-        let at = if is_behind { at.max(self.complete_ps.saturating_add(self.timeout_ps)) } else { at };
+        let at = if is_behind { at.max(self.complete_at.saturating_add(self.timeout)) } else { at };
         // A source that is gone then may be the last one that is waited for.
-        Some(self.clock.outside(at.min(progress.absence.next_ps())))
+        Some(self.clock.outside(at.min(progress.absence.next_due())))
     }
 
-    fn give_up_at(&self) -> Option<u64> {
-        let since = self.head_since_ps?.max(self.since_ps);
-        Some(since.saturating_add(self.timeout_ps))
+    fn give_up_at(&self) -> Option<Time> {
+        let since = self.head_since?.max(self.since);
+        Some(since.saturating_add(self.timeout))
     }
 }

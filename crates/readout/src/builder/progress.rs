@@ -4,6 +4,8 @@
 //! over it is not waited for.
 //! Source: IBTA 9.5 (order within a queue pair).
 
+use penstock_units::Time;
+
 use super::absence::Absence;
 
 #[derive(Debug)]
@@ -22,9 +24,9 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(sources: u16, timeout_ps: u64) -> Progress {
+    pub(super) fn new(sources: u16, timeout: Time) -> Progress {
         let zeros = || vec![0; usize::from(sources)];
-        let absence = Absence::new(sources, timeout_ps);
+        let absence = Absence::new(sources, timeout);
         let begins = vec![Some(0); usize::from(sources)];
         Progress { reached: zeros(), before: zeros(), begins, all_begin: 0, unheard: 0, absence }
     }
@@ -69,6 +71,16 @@ impl Progress {
     /// Whether a source has still something to send in front of a place.
     pub(super) fn is_short_of(&self, source: u16, end: u64) -> bool {
         self.reached.get(usize::from(source)).is_some_and(|reached| *reached < end)
+    }
+
+    /// Whether any fragment of a source was taken.
+    pub(super) fn has_begun(&self, source: u16) -> bool {
+        self.reached[usize::from(source)] > 0
+    }
+
+    /// Whether a source that has a connection has sent nothing from a place on.
+    pub(super) fn is_behind(&self, source: u16, head: u64) -> bool {
+        self.reached[usize::from(source)] <= head && !self.absence.is_lost(source)
     }
 
     /// Whether a source may still send the head's fragment: it is there and has sent no later one.

@@ -4,12 +4,14 @@
 //! Promise: all memory is taken at the start; a row that is closed is not read again until it is opened.
 //! Source: ARCHITECTURE.md, "The way of a fragment".
 
+use penstock_units::Time;
+
 use super::event::{is_present, BuiltEvent, Cell};
 
 /// The rest of an open event is in `Window::present` and `::cells`.
 #[derive(Debug, Clone, Copy, Default)]
 struct OpenEvent {
-    opened_at_ps: u64,
+    opened_at: Time,
     /// Of the fragment that came first; of the event once it is settled.
     timestamp_ns: u64,
     earliest_ns: u64,
@@ -101,25 +103,46 @@ impl<H: Copy + Default> Window<H> {
         event.open && event.settled
     }
 
+    /// Sources whose fragment is not here and that are not `excused`, as bits, 64 by 64.
+    pub(super) fn lacking<'a>(
+        &'a self,
+        seq: u64,
+        excused: impl Fn(usize) -> u64 + 'a,
+    ) -> impl Iterator<Item = u16> + 'a {
+        let row = self.row(seq);
+        let is_open = self.events[row].open;
+        let lacks = move |source: &usize| {
+            let (word, bit) = (source / 64, source % 64);
+            let present = if is_open { self.present[row * self.words + word] } else { 0 };
+            (present | excused(word)) >> bit & 1 == 0
+        };
+        (0..self.sources).filter(lacks).map(|source| source as u16)
+    }
+
+    /// Sources whose timestamps [`Self::settle`] has rejected, of the event that was settled last.
+    pub(super) fn rejected(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.sources).filter(|source| is_present(&self.rejected, *source))
+    }
+
     /// When an event's first fragment came; none if none has.
-    pub(super) fn opened_at_ps(&self, seq: u64) -> Option<u64> {
+    pub(super) fn opened_at(&self, seq: u64) -> Option<Time> {
         let event = self.events[self.row(seq)];
-        event.open.then_some(event.opened_at_ps)
+        event.open.then_some(event.opened_at)
     }
 
     /// When the first fragment came of the event that has been open for longest. Looks through all rows.
-    pub(super) fn oldest_ps(&self) -> Option<u64> {
+    pub(super) fn oldest(&self) -> Option<Time> {
         if self.open == 0 {
             return None;
         }
-        self.events.iter().filter(|event| event.open).map(|event| event.opened_at_ps).min()
+        self.events.iter().filter(|event| event.open).map(|event| event.opened_at).min()
     }
 
     /// Opens a row for an event's first fragment.
-    pub(super) fn open(&mut self, now_ps: u64, seq: u64, timestamp_ns: u64) {
+    pub(super) fn open(&mut self, now: Time, seq: u64, timestamp_ns: u64) {
         let row = self.row(seq);
         self.events[row] = OpenEvent {
-            opened_at_ps: now_ps,
+            opened_at: now,
             timestamp_ns,
             earliest_ns: timestamp_ns,
             latest_ns: timestamp_ns,

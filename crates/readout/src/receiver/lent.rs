@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Places of stored events that the sink still reads: a GPU that works on them where they lie.
+//! Places of stored events that the sink still reads: an accelerator that works on them where they lie.
 //! Promise: given back in the order in which they were lent. Source: [`crate::EventSink::settled`].
 
 use std::collections::VecDeque;
+
+use penstock_units::Time;
 
 use crate::slots::Place;
 
@@ -12,7 +14,7 @@ pub(super) struct Loan {
     /// Of the events that the sink has taken, the first being 0.
     event: u64,
     /// When the consumer will have taken it.
-    pub(super) until_ps: u64,
+    pub(super) until: Time,
     pub(super) board: u16,
     pub(super) place: Place,
 }
@@ -31,8 +33,8 @@ impl Lent {
     }
 
     /// A place of the last event that was stored.
-    pub(super) fn lend(&mut self, until_ps: u64, board: u16, place: Place) {
-        self.loans.push_back(Loan { event: self.events - 1, until_ps, board, place });
+    pub(super) fn lend(&mut self, until: Time, board: u16, place: Place) {
+        self.loans.push_back(Loan { event: self.events - 1, until, board, place });
     }
 
     /// The next place that the sink reads no more.

@@ -10,31 +10,32 @@
 //! ```
 
 mod consumer;
+mod error;
 mod fragment;
 mod lent;
 mod report;
 mod storing;
 
+pub use error::ReceiverError;
 pub use report::{ReceiverCounters, ReceiverReport};
 
-use std::num::NonZeroU64;
-
-use penstock_transport::{Memory, RecvWr};
+use penstock_transport::{Memory, RecvWr, Window};
+use penstock_units::{Rate, Time};
 use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
 use penstock_wire::Payload;
 
-use crate::builder::{BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Pushed, Share, ShareError};
-use crate::check::{CheckReport, Reference};
+use crate::builder::{
+    BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Notice, Pushed, Share, ShareError, SourceCounters,
+};
+use crate::check::Reference;
 use crate::monitor::PatternMonitor;
 use crate::pattern::Pattern;
-use crate::ring::{Region, Ring, RingConfig, RingConfigError};
+use crate::ring::{Region, Ring, RingConfig};
 use crate::sink::{EventSink, StoreError};
 use crate::slots::{Place, PoolConfig, Slots};
 use crate::sys::{Pages, RingMemory};
-use consumer::Consumer;
 use fragment::{read_fragment, Refused};
-use lent::Lent;
-use storing::Stall;
+use storing::{Held, Storing};
 
 /// What a receiver is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,39 +44,15 @@ pub struct ReceiverConfig {
     pub rings: Vec<RingConfig>,
     pub builder: BuilderConfig,
     /// Payload bytes per second that whoever uses the events can take; none is unlimited. Slots wait for it.
-    pub consumer_bytes_per_s: Option<NonZeroU64>,
-}
-
-/// Why a receiver cannot be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReceiverError {
-    #[error("board {board}: {reason}")]
-    Ring { board: usize, reason: RingConfigError },
-    #[error("the rings of boards {a} and {b} overlap; give each its own addresses (RingConfig::for_board)")]
-    Overlap { a: usize, b: usize },
-    #[error("{rings} rings for {sources} sources; there must be one ring per source")]
-    RingCount { rings: usize, sources: u16 },
-}
-
-/// Where a fragment lies, and the CRC-32C it came with: what storing it needs beside its bytes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Held {
-    place: Place,
-    crc32c: u32,
+    pub consumer_rate: Option<Rate>,
 }
 
 /// Receives fragments of all boards, and stores the events they make in `S`.
 pub struct Receiver<S> {
     slots: Slots,
     builder: EventBuilder<Held>,
-    reference: Option<Box<dyn Reference + Send>>,
-    sink: S,
-    consumer: Consumer,
-    lent: Lent,
-    stalled: Option<Stall>,
+    storing: Storing<S>,
     counters: ReceiverCounters,
-    check: CheckReport,
-    pattern: Option<PatternMonitor>,
     /// Messages are nothing but the pattern: no fragments, no events.
     bare: bool,
 }
@@ -138,14 +115,8 @@ impl<S: EventSink> Receiver<S> {
         Ok(Receiver {
             slots,
             builder: EventBuilder::new(builder),
-            reference: None,
-            sink,
-            consumer: Consumer::new(config.consumer_bytes_per_s),
-            lent: Lent::default(),
-            stalled: None,
+            storing: Storing::new(sink, config.consumer_rate),
             counters: ReceiverCounters::default(),
-            check: CheckReport::default(),
-            pattern: None,
             bare: false,
         })
     }
@@ -153,14 +124,15 @@ impl<S: EventSink> Receiver<S> {
     /// Compares every fragment with `reference` before it is stored.
     #[must_use]
     pub fn with_reference(mut self, reference: impl Reference + Send + 'static) -> Self {
-        self.reference = Some(Box::new(reference));
+        self.storing.reference = Some(Box::new(reference));
         self
     }
 
     /// Compares the payloads of every board with a test pattern, in order of event, when they are stored.
     #[must_use]
     pub fn with_pattern(mut self, pattern: Pattern) -> Self {
-        self.pattern = Some(PatternMonitor::new(pattern, usize::from(self.builder.config().sources.get())));
+        let sources = usize::from(self.builder.config().sources.get());
+        self.storing.pattern = Some(PatternMonitor::new(pattern, sources));
         self
     }
 
@@ -185,7 +157,7 @@ impl<S: EventSink> Receiver<S> {
 
     /// The same receives with their slots, for boards that SEND: see [`Ring::take_receives`].
     pub fn take_receives(&mut self, board: u16, post: impl FnMut(RecvWr)) {
-        if self.stalled.is_some() {
+        if self.storing.error().is_some() {
             return; // what is posted may still come and is held; nothing is added to it
         }
         if !self.bare && !self.slots.is_pool() && !self.builder.wants(board) {
@@ -213,19 +185,19 @@ impl<S: EventSink> Receiver<S> {
         let again = self.slots.is_pool() || self.slots.ring_mut(board).is_some_and(|ring| ring.restart(rkey));
         if again {
             self.builder.reconnected(board);
-            self.sink.reconnected(board);
-            if let Some(pattern) = &mut self.pattern {
+            self.storing.sink.reconnected(board);
+            if let Some(pattern) = &mut self.storing.pattern {
                 pattern.begin_anew(board);
             }
         }
         again
     }
 
-    /// Whether a board has a connection, as far as is known at `now_ps`: see [`EventBuilder::lost`].
-    pub fn set_connected(&mut self, now_ps: u64, board: u16, is_connected: bool) {
+    /// Whether a board has a connection, as far as is known at `now`: see [`EventBuilder::lost`].
+    pub fn set_connected(&mut self, now: Time, board: u16, is_connected: bool) {
         match is_connected {
             true => self.builder.back(board),
-            false => self.builder.lost(now_ps, board),
+            false => self.builder.lost(now, board),
         }
     }
 
@@ -233,6 +205,16 @@ impl<S: EventSink> Receiver<S> {
     pub fn event_in(&self, board: u16, slot: u32) -> Option<u64> {
         let slot = self.slots.ring(board)?.slot(slot)?;
         FragmentHeader::parse(slot).ok().map(|header| header.event_number)
+    }
+
+    /// The next board of which it has changed whether events wait for it; see [`EventBuilder::poll_notice`].
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.builder.poll_notice()
+    }
+
+    /// By board: see [`EventBuilder::source_counters`].
+    pub fn source_counters(&self) -> &[SourceCounters] {
+        self.builder.source_counters()
     }
 
     /// See [`EventBuilder::begin_at`].
@@ -245,8 +227,8 @@ impl<S: EventSink> Receiver<S> {
     /// # Errors
     /// [`StoreError`] if an event that became due cannot be stored, now or later; the run should end. An error that can
     /// be retried is not returned: the event stays, see [`Self::stalled`].
-    pub fn on_completion(&mut self, now_ps: u64, board: u16, imm: u32, byte_len: u32) -> Result<(), StoreError> {
-        self.on_checked(now_ps, board, imm, byte_len, None)
+    pub fn on_completion(&mut self, now: Time, board: u16, imm: u32, byte_len: u32) -> Result<(), StoreError> {
+        self.on_checked(now, board, imm, byte_len, None)
     }
 
     /// The same of a message of which the CRC-32C behind the header is known, if so: see
@@ -256,7 +238,7 @@ impl<S: EventSink> Receiver<S> {
     /// As [`Self::on_completion`].
     pub fn on_checked(
         &mut self,
-        now_ps: u64,
+        now: Time,
         board: u16,
         imm: u32,
         byte_len: u32,
@@ -274,16 +256,16 @@ impl<S: EventSink> Receiver<S> {
             }
             return Ok(());
         }
-        if let Some(pattern) = self.pattern.as_mut().filter(|_| self.bare) {
+        if let Some(pattern) = self.storing.pattern.as_mut().filter(|_| self.bare) {
             pattern.payload(board, None, ring.message(imm));
             ring.release(imm);
             return Ok(());
         }
-        let Some(id) = self.take_fragment(now_ps, board, imm, byte_len, payload_crc) else {
+        let Some(id) = self.take_fragment(now, board, imm, byte_len, payload_crc) else {
             self.slots.release(board, Place::Slot(imm));
-            return self.store_events(now_ps);
+            return self.store_events(now);
         };
-        self.store_events(now_ps)?;
+        self.store_events(now)?;
         if self.slots.is_low() {
             self.copy_out(id, imm);
         }
@@ -294,22 +276,16 @@ impl<S: EventSink> Receiver<S> {
     ///
     /// # Errors
     /// As [`Self::on_completion`].
-    pub fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        while let Some((board, place)) = self.consumer.taken(now_ps) {
-            self.slots.release(board, place);
-        }
-        self.store_events(now_ps)?;
-        self.take_back(now_ps);
+    pub fn handle_timeout(&mut self, now: Time) -> Result<(), StoreError> {
+        self.storing.release_taken(now, &mut self.slots);
+        self.store_events(now)?;
+        self.storing.take_back(now, &mut self.slots);
         Ok(())
     }
 
     /// When [`Self::handle_timeout`] has something to do, in ps.
-    pub fn poll_timeout(&self) -> Option<u64> {
-        let storage = match &self.stalled {
-            Some(stall) => [Some(stall.retry_at_ps), None],
-            None => [self.builder.poll_timeout(), self.sink.poll_timeout()],
-        };
-        storage.into_iter().chain([self.consumer.next_ps()]).flatten().min()
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.storing.poll_timeout(self.builder.poll_timeout())
     }
 
     /// The run is over (or interrupted): stores what is there, as incomplete events where need be, and closes the sink.
@@ -318,22 +294,22 @@ impl<S: EventSink> Receiver<S> {
     /// # Errors
     /// As [`Self::on_completion`]; or the sink cannot be closed. If the error is retriable nothing is lost yet: call it
     /// again when there is room.
-    pub fn finish(&mut self, now_ps: u64) -> Result<(), StoreError> {
+    pub fn finish(&mut self, now: Time) -> Result<(), StoreError> {
         self.builder.flush();
         loop {
-            self.stalled = None;
-            self.store_events(now_ps)?;
-            match self.stalled.take() {
-                Some(stall) if stall.error.is_busy() => self.sink.wait()?,
-                Some(stall) => return Err(stall.error),
-                None => return self.sink.close(),
+            self.storing.end_stall();
+            self.store_events(now)?;
+            match self.storing.end_stall() {
+                Some(error) if error.is_busy() => self.storing.sink.wait()?,
+                Some(error) => return Err(error),
+                None => return self.storing.sink.close(),
             }
         }
     }
 
     /// Why storage has to be waited for now: a full disk, a slow consumer. Boards get no credits meanwhile.
     pub fn stalled(&self) -> Option<&StoreError> {
-        self.stalled.as_ref().map(|stall| &stall.error)
+        self.storing.error()
     }
 
     /// The destination table changes at an announced event.
@@ -361,12 +337,17 @@ impl<S: EventSink> Receiver<S> {
 
     /// Payloads compared with a test pattern so far.
     pub fn messages_compared(&self) -> u64 {
-        self.pattern.as_ref().map_or(0, |pattern| pattern.reports().iter().map(|board| board.messages).sum())
+        self.storing.pattern.as_ref().map_or(0, |pattern| pattern.reports().iter().map(|board| board.messages).sum())
     }
 
     /// Number of the next event that will be handed to the sink.
     pub fn next_event(&self) -> u64 {
         self.builder.next_event()
+    }
+
+    /// Events that have begun and were not handed to the sink.
+    pub fn open_events(&self) -> usize {
+        self.builder.open_events()
     }
 
     /// Events handed to the sink so far, complete or not.
@@ -381,19 +362,24 @@ impl<S: EventSink> Receiver<S> {
             receiver: self.counters.clone(),
             builder: self.builder.counters().clone(),
             rings: self.slots.counters(),
-            check: self.reference.is_some().then(|| self.check.clone()),
-            pattern: self.pattern.as_ref().map(|pattern| pattern.reports().to_vec()),
+            check: self.storing.reference.is_some().then(|| self.storing.check.clone()),
+            pattern: self.storing.pattern.as_ref().map(|pattern| pattern.reports().to_vec()),
         }
     }
 
     pub fn sink(&self) -> &S {
-        &self.sink
+        &self.storing.sink
+    }
+
+    /// Stores what is ready, unless storage has to be waited for.
+    fn store_events(&mut self, now: Time) -> Result<(), StoreError> {
+        self.storing.store_events(now, &mut self.builder, &mut self.slots, &mut self.counters)
     }
 
     /// Checks the message in `slot` and gives it to the builder. None if the slot is not needed.
     fn take_fragment(
         &mut self,
-        now_ps: u64,
+        now: Time,
         board: u16,
         slot: u32,
         byte_len: u32,
@@ -404,10 +390,20 @@ impl<S: EventSink> Receiver<S> {
             Ok(read) => read,
             Err(Refused::Malformed) => {
                 self.counters.fragments_malformed += 1;
+                if self.counters.fragments_malformed == 1 {
+                    tracing::warn!(
+                        board,
+                        bytes = byte_len,
+                        "message is no fragment; further ones are only counted; bare patterns need --bare"
+                    );
+                }
                 return None;
             }
             Err(Refused::Crc) => {
                 self.counters.fragments_crc_error += 1;
+                if self.counters.fragments_crc_error == 1 {
+                    tracing::warn!(board, "fragment with a wrong CRC-32C; further ones are only counted");
+                }
                 return None;
             }
         };
@@ -417,13 +413,13 @@ impl<S: EventSink> Receiver<S> {
         }
         self.counters.fragments_good += 1;
         self.counters.bytes_good += u64::from(byte_len) - HEADER_LEN as u64;
-        (self.builder.push(now_ps, id, Held { place, crc32c }) == Pushed::Accepted).then_some(id)
+        (self.builder.push(now, id, Held { place, crc32c }) == Pushed::Accepted).then_some(id)
     }
 
     /// A fragment in a pool's slot that waits for others is copied, so that these can come. What waits for storage or a
     /// consumer stays: boards are to wait for them, too.
     fn copy_out(&mut self, id: FragmentId, slot: u32) {
-        if self.stalled.is_some() || self.consumer.is_behind() {
+        if self.storing.error().is_some() || self.storing.is_behind() {
             return;
         }
         let Some(held) = self.builder.handle_mut(id) else { return }; // its event was handed out
@@ -440,5 +436,13 @@ impl<S: EventSink> Receiver<S> {
 impl<S> Memory for Receiver<S> {
     fn write(&mut self, va: u64, data: &Payload) {
         self.slots.write(va, data);
+    }
+
+    fn refuses(&self, va: u64, len: u32) -> Option<Window> {
+        self.slots.refuses(va, len)
+    }
+
+    fn message_ended(&mut self, region: u64) {
+        self.slots.message_ended(region);
     }
 }

@@ -3,36 +3,114 @@
 //! Promise: an event leaves the builder when the sink has it, and its slots are free then or when the consumer has taken it;
 //! an error that can be retried loses nothing.
 
+use penstock_units::{Rate, Time};
 use penstock_wire::fragment::HEADER_LEN;
 
-use super::lent::Loan;
-use super::{Held, Receiver};
+use super::consumer::Consumer;
+use super::lent::{Lent, Loan};
+use super::report::ReceiverCounters;
+use crate::builder::EventBuilder;
+use crate::check::{CheckReport, Reference};
+use crate::monitor::PatternMonitor;
 use crate::sink::{Event, EventSink, Fragment, StoreError};
+use crate::slots::{Place, Slots};
 
 /// How long storage is left alone before it is asked again; and if it is only slow.
-const RETRY_PS: u64 = 100_000_000_000;
-const RETRY_BUSY_PS: u64 = 1_000_000_000;
+const RETRY: Time = Time::from_ms(100);
+const RETRY_BUSY: Time = Time::from_ms(1);
+
+/// Where a fragment lies, and the CRC-32C it came with: what storing it needs beside its bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Held {
+    pub(super) place: Place,
+    pub(super) crc32c: u32,
+}
 
 /// Storage that has to be waited for.
 #[derive(Debug)]
-pub(super) struct Stall {
-    pub(super) error: StoreError,
-    pub(super) retry_at_ps: u64,
+struct Stall {
+    error: StoreError,
+    retry_at: Time,
 }
 
-impl<S: EventSink> Receiver<S> {
+/// The sink, what events are compared with on their way into it, and what keeps their slots.
+pub(super) struct Storing<S> {
+    pub(super) sink: S,
+    pub(super) reference: Option<Box<dyn Reference + Send>>,
+    pub(super) check: CheckReport,
+    pub(super) pattern: Option<PatternMonitor>,
+    consumer: Consumer,
+    lent: Lent,
+    stalled: Option<Stall>,
+}
+
+impl<S: EventSink> Storing<S> {
+    /// `consumer_rate`: see [`super::ReceiverConfig`].
+    pub(super) fn new(sink: S, consumer_rate: Option<Rate>) -> Storing<S> {
+        Storing {
+            sink,
+            reference: None,
+            check: CheckReport::default(),
+            pattern: None,
+            consumer: Consumer::new(consumer_rate),
+            lent: Lent::default(),
+            stalled: None,
+        }
+    }
+
+    /// Why storage has to be waited for.
+    pub(super) fn error(&self) -> Option<&StoreError> {
+        self.stalled.as_ref().map(|stall| &stall.error)
+    }
+
+    /// Storage is asked again at once; what it was waited for.
+    pub(super) fn end_stall(&mut self) -> Option<StoreError> {
+        self.stalled.take().map(|stall| stall.error)
+    }
+
+    /// The consumer has not taken all it was given.
+    pub(super) fn is_behind(&self) -> bool {
+        self.consumer.is_behind()
+    }
+
+    /// When there is something to do; `builder`: for the event builder, which waits while storage does.
+    pub(super) fn poll_timeout(&self, builder: Option<Time>) -> Option<Time> {
+        let storage = match &self.stalled {
+            Some(stall) => [Some(stall.retry_at), None],
+            None => [builder, self.sink.poll_timeout()],
+        };
+        storage.into_iter().chain([self.consumer.next_due()]).flatten().min()
+    }
+
+    /// Slots of which the consumer has taken the fragments are free.
+    pub(super) fn release_taken(&mut self, now: Time, slots: &mut Slots) {
+        while let Some((board, place)) = self.consumer.taken(now) {
+            slots.release(board, place);
+        }
+    }
+
     /// Stores what is ready, unless storage has to be waited for.
-    pub(super) fn store_events(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        if self.stalled.as_ref().is_some_and(|stall| now_ps < stall.retry_at_ps) {
+    ///
+    /// # Errors
+    /// Those of the sink that cannot be retried.
+    pub(super) fn store_events(
+        &mut self,
+        now: Time,
+        builder: &mut EventBuilder<Held>,
+        slots: &mut Slots,
+        counters: &mut ReceiverCounters,
+    ) -> Result<(), StoreError> {
+        if self.stalled.as_ref().is_some_and(|stall| now < stall.retry_at) {
             return Ok(());
         }
         if self.consumer.is_behind() || self.stalled.is_some() {
-            self.builder.restart_patience(now_ps);
+            builder.restart_patience(now);
         }
-        let stored = self.sink.handle_timeout(now_ps).and_then(|()| self.store_ready(now_ps));
+        let stored = self.sink.handle_timeout(now);
+        let stored = stored.and_then(|()| self.store_ready(now, builder, slots, counters));
         match stored {
             Err(error) if error.is_retriable() => {
-                self.stall(now_ps, error);
+                self.stall(now, error, counters);
                 Ok(())
             }
             Ok(()) => {
@@ -46,35 +124,40 @@ impl<S: EventSink> Receiver<S> {
     }
 
     /// Slots that the sink reads no more are free, or wait for the consumer.
-    pub(super) fn take_back(&mut self, now_ps: u64) {
+    pub(super) fn take_back(&mut self, now: Time, slots: &mut Slots) {
         let settled = self.sink.settled();
-        while let Some(Loan { until_ps, board, place, .. }) = self.lent.given_back(settled) {
-            if until_ps <= now_ps {
-                self.slots.release(board, place);
+        while let Some(Loan { until, board, place, .. }) = self.lent.given_back(settled) {
+            if until <= now {
+                slots.release(board, place);
             } else {
-                self.consumer.hold(until_ps, board, place);
+                self.consumer.hold(until, board, place);
             }
         }
     }
 
-    fn stall(&mut self, now_ps: u64, error: StoreError) {
+    fn stall(&mut self, now: Time, error: StoreError, counters: &mut ReceiverCounters) {
         let earlier = self.stalled.take().map(|stall| stall.error);
         if error.is_busy() {
-            self.counters.store_waits += u64::from(earlier.is_none());
+            counters.store_waits += u64::from(earlier.is_none());
             if earlier.is_some_and(|earlier| !earlier.is_busy()) {
                 tracing::warn!("storage goes on");
             }
         } else if earlier.is_none_or(|earlier| earlier.is_busy()) {
-            self.counters.store_stalls += 1;
+            counters.store_stalls += 1;
             tracing::error!(%error, "storage waits; boards get no credits until it goes on");
         }
-        let wait_ps = if error.is_busy() { RETRY_BUSY_PS } else { RETRY_PS };
-        self.stalled = Some(Stall { error, retry_at_ps: now_ps.saturating_add(wait_ps) });
+        let wait = if error.is_busy() { RETRY_BUSY } else { RETRY };
+        self.stalled = Some(Stall { error, retry_at: now.saturating_add(wait) });
     }
 
-    fn store_ready(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        while let Some(event) = self.builder.peek_event(now_ps) {
-            let slots = &self.slots;
+    fn store_ready(
+        &mut self,
+        now: Time,
+        builder: &mut EventBuilder<Held>,
+        slots: &mut Slots,
+        counters: &mut ReceiverCounters,
+    ) -> Result<(), StoreError> {
+        while let Some(event) = builder.peek_event(now) {
             let fragment = |(source, timestamp_ns, Held { place, crc32c }): (u16, u64, Held)| {
                 let payload = &slots.message(source, place)[HEADER_LEN..];
                 Fragment { source, timestamp_ns, crc32c, payload }
@@ -86,7 +169,7 @@ impl<S: EventSink> Receiver<S> {
             self.sink.store(&whole)?;
 
             let bytes = whole.payload_bytes() as u64;
-            self.counters.bytes_stored += bytes;
+            counters.bytes_stored += bytes;
             if let Some(reference) = &self.reference {
                 for &Fragment { source, payload, .. } in &fragments {
                     self.check.compare(&**reference, number, source, payload);
@@ -96,21 +179,21 @@ impl<S: EventSink> Receiver<S> {
                 pattern.event(number, &missing);
                 fragments.iter().for_each(|part| pattern.payload(part.source, Some(number), part.payload));
             }
-            let until_ps = self.consumer.give(now_ps, bytes);
+            let until = self.consumer.give(now, bytes);
             for (board, Held { place, .. }) in event.rejected() {
-                self.slots.release(board, place);
+                slots.release(board, place);
             }
             let free = self.lent.stored(self.sink.settled());
             for (board, Held { place, .. }) in event.fragments() {
                 if !free {
-                    self.lent.lend(until_ps, board, place);
-                } else if until_ps <= now_ps {
-                    self.slots.release(board, place);
+                    self.lent.lend(until, board, place);
+                } else if until <= now {
+                    slots.release(board, place);
                 } else {
-                    self.consumer.hold(until_ps, board, place);
+                    self.consumer.hold(until, board, place);
                 }
             }
-            self.builder.pop_event();
+            builder.pop_event();
         }
         Ok(())
     }

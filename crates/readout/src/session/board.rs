@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One board of a session: where its connection stands, and the listening side's view of it.
+//! One board of a session: where its connection stands.
 //! Promise: a queue pair serves one connection; the next one gets numbers of its own.
 //! Source: `penstock_transport::cm`.
 
 use std::io;
 
-use penstock_transport::{CmFailure, CmHost, CmOpener, CmOpenerConfig, CmState, Refusal};
-use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, Psn, Qpn};
+use penstock_transport::{CmFailure, CmOpener, CmOpenerConfig, CmState};
+use penstock_units::Time;
+use penstock_wire::{CmInfo, CmMessage, Ipv4Addr, Psn, Qpn};
 use serde::{Deserialize, Serialize};
 
-use super::Core;
 use crate::backend::LocalQp;
-use crate::EventSink;
+use crate::{Notice, Standing};
+
+/// How [`super::BoardReport::trouble`] begins, behind the address, where the back end says why it has ended a queue pair.
+pub const IN_ERROR: &str = "queue pair in error";
 
 /// Who opens the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -59,13 +62,17 @@ pub(super) struct Board {
     /// Nobody has been connected to `local`.
     fresh: bool,
     /// When it is opened, while it waits.
-    due_ps: u64,
+    due: Time,
     ending: bool,
     pub(super) lives: u32,
     pub(super) messages: u64,
     pub(super) bytes: u64,
     /// The last thing that went wrong.
     pub(super) trouble: Option<String>,
+    /// Why events do not wait for it although it is up.
+    pub(super) left_out: Option<String>,
+    /// Why the back end has ended its queue pair, the last time.
+    pub(super) refused: Option<String>,
     /// Why the last request to it could not be sent.
     unsent: Option<String>,
     /// What was last written to the log, and after how many messages.
@@ -80,12 +87,14 @@ impl Board {
             state: BoardState::Waiting,
             local: Some(local),
             fresh: true,
-            due_ps: 0,
+            due: Time::ZERO,
             ending: false,
             lives: 0,
             messages: 0,
             bytes: 0,
             trouble: None,
+            left_out: None,
+            refused: None,
             unsent: None,
             logged: None,
         }
@@ -103,8 +112,8 @@ impl Board {
         self.state == BoardState::Waiting
     }
 
-    pub(super) fn is_due(&self, now_ps: u64) -> bool {
-        self.is_waiting() && !self.ending && self.spec.opens == Opens::We && now_ps >= self.due_ps
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.is_waiting() && !self.ending && self.spec.opens == Opens::We && now >= self.due
     }
 
     pub(super) fn has_qp(&self) -> bool {
@@ -127,7 +136,8 @@ impl Board {
         (self.local, self.fresh) = (Some(local), true);
     }
 
-    fn own(&self) -> CmInfo {
+    /// Our side of its connection.
+    pub(super) fn own(&self) -> CmInfo {
         self.local.map_or_else(CmInfo::default, |qp| CmInfo {
             qpn: qp.qpn,
             psn: qp.psn,
@@ -137,8 +147,8 @@ impl Board {
         })
     }
 
-    pub(super) fn open(&mut self, now_ps: u64) {
-        self.opener.open(now_ps, self.own());
+    pub(super) fn open(&mut self, now: Time) {
+        self.opener.open(now.as_ps(), self.own());
         self.state = BoardState::Opening;
     }
 
@@ -165,118 +175,96 @@ impl Board {
     }
 
     /// It failed: the board is told, as far as it can still hear, and then opened again.
-    pub(super) fn fail(&mut self, now_ps: u64, trouble: String) {
+    pub(super) fn fail(&mut self, now: Time, trouble: String) {
         self.log(&trouble);
         self.trouble = Some(trouble);
-        self.close(now_ps);
+        self.close(now);
     }
 
     /// A board that fails in the same way whenever it is tried is logged once. The first attempt is nobody's news yet: who
     /// brings boards up asks the report for what is not up after a while.
     fn log(&mut self, trouble: &str) {
-        let logged = self.logged.as_ref().map(|(text, messages)| (text.as_str(), *messages));
-        let is_known = logged == Some((trouble, self.messages)) || (logged.is_none() && self.lives == 0);
+        /// One that has sent no more than these since has not come to work in between.
+        const FEW: u64 = 1000;
+        let is_known = match &self.logged {
+            Some((text, messages)) => text == trouble && self.messages < messages + FEW,
+            None => self.lives == 0,
+        };
         if is_known {
             tracing::debug!(board = self.spec.name, "{trouble}");
         } else {
             tracing::warn!(board = self.spec.name, "{trouble}");
         }
-        self.logged = Some((trouble.to_owned(), self.messages));
+        let since = self.logged.as_ref().filter(|_| is_known).map_or(self.messages, |(_, messages)| *messages);
+        self.logged = Some((trouble.to_owned(), since));
     }
 
-    fn close(&mut self, now_ps: u64) {
-        self.opener.close(now_ps);
+    /// Events wait for it, or do not any more. Each change is logged.
+    pub(super) fn noticed(&mut self, notice: &Notice) {
+        let (name, Notice { event, head, .. }) = (&self.spec.name, notice);
+        let far = format!("it sends event {event} and the run is at event {head}");
+        let why = match notice.standing {
+            Standing::InStep => {
+                tracing::warn!(board = name, "is waited for again, from event {event} on");
+                self.left_out = None;
+                return;
+            }
+            Standing::Silent if self.is_up() => {
+                format!("it has a connection and has sent nothing for several events up to {event}")
+            }
+            Standing::Silent => format!("it is not up, and several events up to {event} have waited for it"),
+            Standing::Behind => format!("{far}: what it sends is counted and not stored until it has caught up"),
+            Standing::Ahead => format!("{far}: what it sends is counted and not stored until the run is there"),
+        };
+        tracing::warn!(board = name, "events do not wait for it: {why}");
+        self.left_out = Some(why);
+    }
+
+    fn close(&mut self, now: Time) {
+        self.opener.close(now.as_ps());
         self.state = BoardState::Closing;
         if self.opener.state() == CmState::Closed {
             // It has heard nothing of us: there is nobody to wait for.
-            self.closed(now_ps, self.opener.timeout_ps());
+            self.closed(now, Time(self.opener.timeout_ps()));
         }
     }
 
-    pub(super) fn closed(&mut self, now_ps: u64, wait_ps: u64) {
-        (self.state, self.due_ps) = (BoardState::Waiting, now_ps + wait_ps);
+    pub(super) fn closed(&mut self, now: Time, wait: Time) {
+        (self.state, self.due) = (BoardState::Waiting, now + wait);
     }
 
-    pub(super) fn close_earlier(&mut self, now_ps: u64, old: &Remembered) {
-        self.opener.adopt(now_ps, old.own, old.peer);
-        self.close(now_ps);
+    pub(super) fn close_earlier(&mut self, now: Time, old: &Remembered) {
+        self.opener.adopt(now.as_ps(), old.own, old.peer, 0);
+        self.close(now);
     }
 
     /// The session ends.
-    pub(super) fn end(&mut self, now_ps: u64) {
+    pub(super) fn end(&mut self, now: Time) {
         self.ending = true;
         match self.state {
             BoardState::Waiting | BoardState::Closing => {}
-            BoardState::Opening | BoardState::Up => self.close(now_ps),
+            BoardState::Opening | BoardState::Up => self.close(now),
         }
+    }
+
+    /// The session ends: it is not opened again.
+    pub(super) fn ending(&self) -> bool {
+        self.ending
     }
 
     pub(super) fn is_ending(&self) -> bool {
         !self.is_waiting()
     }
 
-    pub(super) fn message(&mut self, now_ps: u64, bytes: u32) {
+    pub(super) fn message(&mut self, now: Time, bytes: u32) {
         self.messages += 1;
         self.bytes += u64::from(bytes);
-        self.opener.heard(now_ps);
+        self.opener.heard(now.as_ps());
     }
 
     pub(super) fn remembered(&self) -> Option<Remembered> {
         let told = self.opener.peer().qpn.value() != 0 && !self.is_waiting();
         told.then(|| Remembered { own: self.own(), peer: self.opener.peer() })
-    }
-}
-
-/// Boards that open towards us: entry `i` of the listener is board `i`.
-impl<S: EventSink> CmHost for Core<S> {
-    fn open(&mut self, entry: usize, from: Ipv4Addr, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
-        let board = &self.boards[entry];
-        if board.spec.ip != from || board.spec.opens != Opens::Board || board.ending {
-            return Err(Refusal::NoQp);
-        }
-        match self.fresh_qp(entry) {
-            Ok(true) => Ok(self.boards[entry].own()),
-            Ok(false) => Err(Refusal::NotYet),
-            Err(error) => {
-                self.boards[entry].trouble = Some(error.to_string());
-                Err(Refusal::Failed)
-            }
-        }
-    }
-
-    fn connect(&mut self, entry: usize, peer: &CmInfo) -> Result<(), Refusal> {
-        self.boards[entry].state = BoardState::Opening;
-        Core::connect(self, entry, peer).map_err(|error| {
-            self.boards[entry].trouble = Some(error.to_string());
-            Refusal::Failed
-        })?;
-        let board = &mut self.boards[entry];
-        board.opener.adopt(self.now_ps, board.own(), *peer);
-        Ok(())
-    }
-
-    fn ready(&mut self, entry: usize) {
-        self.came_up(entry);
-    }
-
-    fn close(&mut self, entry: usize, failed: bool) {
-        let board = &mut self.boards[entry];
-        board.used();
-        board.opener.forget();
-        board.closed(self.now_ps, 0);
-        if failed {
-            board.trouble = Some(format!("{}: the board says that its queue pair has failed", board.spec.ip));
-        }
-    }
-
-    fn is_dead(&self, entry: usize) -> bool {
-        !matches!(self.boards[entry].state, BoardState::Opening | BoardState::Up) && !self.boards[entry].is_fresh()
-            || self.backend.fault(entry as u16).is_some()
-    }
-
-    /// A server sends nothing.
-    fn transmit(&mut self, _entry: usize, _transmit: &CmTransmit) -> bool {
-        false
     }
 }
 

@@ -3,12 +3,12 @@
 //! Promise: what was acknowledged to a board is delivered before its slots are written again, whatever became of its
 //! queue pair. Source: IBTA 9.7.5.1 (an acknowledgement says that the message is here).
 
-use penstock_transport::{CmEvent, CmListener, Mtu, RecvOpcode, RecvStatus};
+use penstock_transport::{CmAddress, CmEvent, CmListener, Mtu, RecvOpcode, RecvStatus};
+use penstock_units::Time;
 use penstock_wire::{CmInfo, RnrTimer};
 
-use super::board::Board;
+use super::board::{Board, IN_ERROR};
 use super::first_event::FirstEvent;
-use super::report::IN_ERROR;
 use crate::backend::{Backend, BackendError, Completion, QpSpec, SessionClock};
 use crate::{EventSink, Receiver, StoreError};
 
@@ -22,12 +22,12 @@ pub(super) struct Core<S> {
     pub(super) boards: Vec<Board>,
     pub(super) memory: Vec<QpSpec>,
     pub(super) clock: SessionClock,
-    pub(super) now_ps: u64,
+    pub(super) now: Time,
     pub(super) mtu: Mtu,
     pub(super) rnr_timer: RnrTimer,
-    pub(super) reopen_ps: u64,
+    pub(super) reopen: Time,
     /// Until then boards that have never come up are waited for.
-    pub(super) bring_up_ps: u64,
+    pub(super) bring_up: Time,
     /// All boards share one pool.
     pub(super) shared: bool,
     /// No receives are posted any more.
@@ -37,8 +37,8 @@ pub(super) struct Core<S> {
     /// None once the first event is known.
     pub(super) first_event: Option<FirstEvent>,
     /// Of messages.
-    pub(super) first_ps: Option<u64>,
-    pub(super) last_ps: u64,
+    pub(super) first_at: Option<Time>,
+    pub(super) last_at: Time,
 }
 
 /// A completion of a pool: where it lies the receive says. A WRITE WITH IMMEDIATE of no bytes, which needs no key, has
@@ -48,8 +48,8 @@ fn into_pool(done: Completion) -> Completion {
     Completion { opcode: RecvOpcode::Send, byte_len, ..done }
 }
 
-fn tell<S: EventSink>(receiver: &mut Receiver<S>, now_ps: u64, done: &Completion) -> Result<(), StoreError> {
-    receiver.on_checked(now_ps, done.board, done.slot(), done.byte_len, done.payload_crc)
+fn tell<S: EventSink>(receiver: &mut Receiver<S>, now: Time, done: &Completion) -> Result<(), StoreError> {
+    receiver.on_checked(now, done.board, done.slot(), done.byte_len, done.payload_crc)
 }
 
 impl<S: EventSink> Core<S> {
@@ -69,16 +69,16 @@ impl<S: EventSink> Core<S> {
                 }
                 continue;
             }
-            self.boards[usize::from(done.board)].message(self.now_ps, done.byte_len);
-            self.first_ps.get_or_insert(self.now_ps);
-            self.last_ps = self.now_ps;
+            self.boards[usize::from(done.board)].message(self.now, done.byte_len);
+            self.first_at.get_or_insert(self.now);
+            self.last_at = self.now;
             match &mut self.first_event {
-                Some(search) => search.hold(self.now_ps, done, self.receiver.event_in(done.board, done.slot())),
-                None => tell(&mut self.receiver, self.now_ps, &done)?,
+                Some(search) => search.hold(self.now, done, self.receiver.event_in(done.board, done.slot())),
+                None => tell(&mut self.receiver, self.now, &done)?,
             }
         }
         self.completions = came; // its memory
-        if let Some((event, held)) = self.first_event.as_mut().and_then(|search| search.found(self.now_ps)) {
+        if let Some((event, held)) = self.first_event.as_mut().and_then(|search| search.found(self.now)) {
             self.first_event = None;
             self.begin(event, held)?;
         }
@@ -90,8 +90,15 @@ impl<S: EventSink> Core<S> {
     /// # Errors
     /// Those of the sink.
     pub(super) fn end_search(&mut self) -> Result<(), StoreError> {
-        let found = self.first_event.take().and_then(|mut search| search.found(u64::MAX));
+        let found = self.first_event.take().and_then(|mut search| search.found(Time::MAX));
         found.map_or(Ok(()), |(event, held)| self.begin(event, held))
+    }
+
+    /// Says of which boards events do not wait any more, and of which they wait again.
+    pub(super) fn note_standings(&mut self) {
+        while let Some(notice) = self.receiver.poll_notice() {
+            self.boards[usize::from(notice.source)].noticed(&notice);
+        }
     }
 
     /// Whether messages of a board are here that the receiver has not seen: their slots must not be written again.
@@ -103,7 +110,7 @@ impl<S: EventSink> Core<S> {
     /// The first event is known, and what has come of it and of others.
     fn begin(&mut self, event: u64, held: Vec<Completion>) -> Result<(), StoreError> {
         self.receiver.begin_at(event);
-        held.iter().try_for_each(|done| tell(&mut self.receiver, self.now_ps, done))
+        held.iter().try_for_each(|done| tell(&mut self.receiver, self.now, done))
     }
 
     /// Requests that came again, of all boards, where the back end can tell.
@@ -135,20 +142,21 @@ impl<S: EventSink> Core<S> {
     }
 
     pub(super) fn event(&mut self, i: usize, event: CmEvent, listener: &mut CmListener) {
-        let now_ps = self.now_ps;
+        let now = self.now;
         match event {
-            CmEvent::Peer(peer) => {
-                if let Err(error) = self.connect(i, &peer) {
-                    self.boards[i].fail(now_ps, error.to_string());
-                }
+            CmEvent::Open(peer) => match self.connect(i, &peer) {
+                Ok(()) => self.came_up(i, listener),
+                Err(error) => self.boards[i].fail(now, error.to_string()),
+            },
+            CmEvent::Closed => {
+                listener.forget(i);
+                self.boards[i].closed(now, self.reopen);
             }
-            CmEvent::Open => self.came_up(i),
-            CmEvent::Closed => self.boards[i].closed(now_ps, self.reopen_ps),
             CmEvent::Failed(failure) => {
                 listener.forget(i);
                 let twin = self.twin(i).map(|name| format!("; {name} is up at the same address")).unwrap_or_default();
                 let trouble = self.boards[i].why(&failure) + &twin;
-                self.boards[i].fail(now_ps, trouble);
+                self.boards[i].fail(now, trouble);
             }
         }
     }
@@ -168,34 +176,43 @@ impl<S: EventSink> Core<S> {
         self.backend.connect(i as u16, &peer)
     }
 
+    /// A board that this server has opened may send, and may ask here for its connection to be closed.
+    fn came_up(&mut self, i: usize, listener: &mut CmListener) {
+        let board = &self.boards[i];
+        let from = CmAddress { ip: board.spec.ip, port: board.opener.port() };
+        listener.adopt(i, board.own(), board.opener.peer(), from);
+        self.is_up(i);
+    }
+
     /// A board may send.
-    pub(super) fn came_up(&mut self, i: usize) {
+    pub(super) fn is_up(&mut self, i: usize) {
         self.boards[i].up();
-        self.receiver.set_connected(self.now_ps, i as u16, true);
+        self.receiver.set_connected(self.now, i as u16, true);
     }
 
     /// Tells the receiver of a board that is down and has nothing here that is not delivered.
     fn tell_if_lost(&mut self, i: usize) {
         let board = &self.boards[i];
-        let was_up = board.lives > 0 || self.now_ps >= self.bring_up_ps;
+        let was_up = board.lives > 0 || self.now >= self.bring_up;
         if was_up && !board.is_up() && !self.holds_back(i as u16) {
-            self.receiver.set_connected(self.now_ps, i as u16, false);
+            self.receiver.set_connected(self.now, i as u16, false);
         }
     }
 
     /// Opens what is due, ends what has failed.
     pub(super) fn look_after(&mut self, i: usize, listener: &mut CmListener) -> Result<(), BackendError> {
-        let now_ps = self.now_ps;
+        let now = self.now;
         if self.boards[i].is_up() {
             if let Some(fault) = self.backend.fault(i as u16) {
                 listener.forget(i);
                 let hint = if self.shared { SEND_ONLY } else { "" };
                 let trouble = format!("{}: {IN_ERROR}: {fault}{hint}", self.boards[i].spec.ip);
-                self.boards[i].fail(now_ps, trouble);
+                self.boards[i].refused = Some(fault);
+                self.boards[i].fail(now, trouble);
             }
         }
-        if self.boards[i].is_due(now_ps) && self.fresh_qp(i)? {
-            self.boards[i].open(now_ps);
+        if self.boards[i].is_due(now) && self.fresh_qp(i)? {
+            self.boards[i].open(now);
         }
         self.tell_if_lost(i);
         Ok(())

@@ -5,7 +5,8 @@
 
 use std::num::NonZeroU16;
 
-use super::Core;
+use super::core::Core;
+use super::error::SessionError;
 use crate::backend::{Backend, PoolSpec};
 use crate::sys::{Pages, RingMemory};
 use crate::{EventSink, PoolConfig, RingConfig};
@@ -35,10 +36,10 @@ impl Pool {
         pages: Pages,
         copies: u32,
         boards: NonZeroU16,
-    ) -> Result<(RingConfig, RingMemory, Pool), super::SessionError> {
+    ) -> Result<(RingConfig, RingMemory, Pool), SessionError> {
         let memory = RingMemory::allocate(shape.len(), pages);
         let pool = || "the pool of all boards".to_owned();
-        let memory = memory.map_err(|source| super::SessionError::Memory { board: pool(), source })?;
+        let memory = memory.map_err(|source| SessionError::Memory { board: pool(), source })?;
         let (mapping, max_receives, boards) = (memory.mapping().clone(), shape.slots, boards.get());
         let spec = PoolSpec { memory: mapping, len: shape.len(), max_receives, low: max_receives / 8, boards };
         let base = backend.share_receives(&spec)?;

@@ -8,14 +8,12 @@ use std::time::Duration;
 use penstock_transport::{CmListenerCounters, CmState};
 use serde::Serialize;
 
+use super::board::BoardState;
+use super::core::Core;
 use super::pool::Pool;
-use super::{BoardState, Core};
 use crate::backend::{Counters, PollMode};
 use crate::poll::Latencies;
-use crate::{EventSink, ReceiverReport};
-
-/// How [`BoardReport::trouble`] begins, behind the address, where the back end says why it has ended a queue pair.
-pub const IN_ERROR: &str = "queue pair in error";
+use crate::{EventSink, ReceiverReport, SourceCounters};
 
 /// One board.
 #[derive(Debug, Clone, Serialize)]
@@ -34,6 +32,13 @@ pub struct BoardReport {
     pub bytes: u64,
     /// Why it is not up, or was not in between.
     pub trouble: Option<String>,
+    /// Why events do not wait for it although it is up.
+    pub left_out: Option<String>,
+    /// Why the back end has ended a queue pair of it last, for a request that cannot be done.
+    pub refused: Option<String>,
+    /// Events that lack it, and what of it is in no event.
+    #[serde(flatten)]
+    pub events: SourceCounters,
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -63,6 +68,8 @@ pub struct SessionReport {
     pub cm_requests: u64,
     pub cm_refused: u64,
     pub cm_ignored: u64,
+    /// Messages to the connection manager of addresses that are no board's.
+    pub cm_strangers: u64,
 }
 
 fn by_name(counters: Counters) -> BTreeMap<String, u64> {
@@ -70,9 +77,9 @@ fn by_name(counters: Counters) -> BTreeMap<String, u64> {
 }
 
 fn latency(latencies: &Latencies) -> Option<LatencyReport> {
-    let (samples, max_ns) = (latencies.samples(), latencies.max_ns());
-    let (median_ns, p99_ns) = (latencies.quantile_ns(0.5)?, latencies.quantile_ns(0.99)?);
-    Some(LatencyReport { samples, median_ns, p99_ns, max_ns })
+    let (median_ns, p99_ns) = (latencies.value_at_quantile(0.5), latencies.value_at_quantile(0.99));
+    let (samples, max_ns) = (latencies.len(), latencies.max());
+    (samples > 0).then_some(LatencyReport { samples, median_ns, p99_ns, max_ns })
 }
 
 pub(super) fn of<S: EventSink>(
@@ -81,6 +88,7 @@ pub(super) fn of<S: EventSink>(
     poll: PollMode,
     cpu: Duration,
     cm: CmListenerCounters,
+    cm_strangers: u64,
 ) -> SessionReport {
     let boards = core.boards.iter().enumerate().map(|(i, board)| BoardReport {
         name: board.spec.name.clone(),
@@ -95,6 +103,9 @@ pub(super) fn of<S: EventSink>(
         messages: board.messages,
         bytes: board.bytes,
         trouble: board.trouble.clone(),
+        left_out: board.left_out.clone(),
+        refused: board.refused.clone(),
+        events: core.receiver.source_counters().get(i).copied().unwrap_or_default(),
         counters: by_name(core.backend.board_counters(i as u16)),
     });
     let boards = boards.collect();
@@ -105,8 +116,8 @@ pub(super) fn of<S: EventSink>(
     SessionReport {
         backend: core.backend.name(),
         poll: poll.to_string(),
-        seconds: core.clock.now_ps() as f64 * 1e-12,
-        readout_seconds: core.last_ps.saturating_sub(core.first_ps.unwrap_or(core.last_ps)) as f64 * 1e-12,
+        seconds: core.clock.now().as_secs_f64(),
+        readout_seconds: core.last_at.saturating_sub(core.first_at.unwrap_or(core.last_at)).as_secs_f64(),
         cpu_seconds: cpu.as_secs_f64(),
         latency: core.backend.latencies().and_then(latency),
         boards,
@@ -115,5 +126,6 @@ pub(super) fn of<S: EventSink>(
         cm_requests: cm.requests,
         cm_refused: cm.refused,
         cm_ignored: cm.ignored,
+        cm_strangers,
     }
 }

@@ -75,7 +75,7 @@ impl Mapping {
     ///
     /// # Safety
     /// They lie inside, and nobody reads or writes them, nor has a reference to them, meanwhile.
-    pub(crate) unsafe fn put(&self, at: usize, bytes: &[u8]) {
+    pub unsafe fn put(&self, at: usize, bytes: &[u8]) {
         // SAFETY: by the caller's promise.
         unsafe { self.start.as_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, packet
-//! sockets, AF_XDP, RDMA NICs, GPUs.
+//! sockets, AF_XDP, RDMA NICs.
 //! Promise: the only module of this crate with `unsafe`; what it exports is safe to use.
-//! Source: mmap(2), madvise(2), packet(7), bpf(2); libibverbs; libcuda.
+//! Source: mmap(2), madvise(2), packet(7), bpf(2); libibverbs.
 
-pub mod cuda;
 mod interface;
 mod mapping;
 mod numa;

@@ -28,6 +28,9 @@ pub struct Frames {
     pub count: usize,
 }
 
+/// Where a frame's address lies behind the start of its header.
+const ADDRESS_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+
 /// What lies in front of a frame: its header, its address and alignment.
 const HEADROOM: usize = 128;
 
@@ -60,6 +63,10 @@ pub struct PacketSocket {
     frames: usize,
     next: usize,
     dropped: u64,
+    /// Of the interface.
+    mac: [u8; 6],
+    /// Frames of a VLAN other than 0.
+    foreign_vlan: u64,
 }
 
 // SAFETY: the ring belongs to this value alone, and the kernel does not mind which thread reads it.
@@ -98,7 +105,19 @@ impl PacketSocket {
             return Err(io::Error::last_os_error());
         }
         let ring = NonNull::new(ring.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let socket = PacketSocket { fd, ring, ring_len, frame_bytes, frames_per_block, frames, next: 0, dropped: 0 };
+        let mac = interface.mac;
+        let socket = PacketSocket {
+            fd,
+            ring,
+            ring_len,
+            frame_bytes,
+            frames_per_block,
+            frames,
+            next: 0,
+            dropped: 0,
+            mac,
+            foreign_vlan: 0,
+        };
         socket.bind(interface.index)?;
         Ok(socket)
     }
@@ -129,14 +148,19 @@ impl PacketSocket {
             }
             // SAFETY: the frame is ours until its status is written back; the kernel put it wholly inside its place,
             // which the bounds below do not even trust.
-            let (frame, arrived) = unsafe {
+            let (frame, arrived, pkttype) = unsafe {
                 let arrived = Duration::new((*header).tp_sec.into(), (*header).tp_nsec.min(999_999_999));
                 let (mac, len) = (usize::from((*header).tp_mac), (*header).tp_snaplen as usize);
                 let len = len.min(self.frame_bytes.saturating_sub(mac));
                 let frame = header.cast::<u8>().add(mac.min(self.frame_bytes));
-                (std::slice::from_raw_parts(frame, len), UNIX_EPOCH + arrived)
+                let address = header.cast::<u8>().add(ADDRESS_AT).cast::<libc::sockaddr_ll>();
+                (std::slice::from_raw_parts(frame, len), UNIX_EPOCH + arrived, (*address).sll_pkttype)
             };
-            let more = take(frame, arrived);
+            // The kernel has taken a tag off. That of VLAN 0 is a priority and leaves no trace. With that of a VLAN for which
+            // there is no interface, a frame to our address is said to be for another host.
+            let is_foreign = pkttype == libc::PACKET_OTHERHOST && frame.get(..6) == Some(&self.mac[..]);
+            self.foreign_vlan += u64::from(is_foreign);
+            let more = is_foreign || take(frame, arrived);
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = if self.next + 1 == self.frames { 0 } else { self.next + 1 };
             if !more {
@@ -199,6 +223,11 @@ impl PacketSocket {
             }
         }
         Ok(sent)
+    }
+
+    /// Frames of a VLAN other than 0, since the start: they were not handed out.
+    pub fn foreign_vlan(&self) -> u64 {
+        self.foreign_vlan
     }
 
     /// Frames that found the ring full, since the start.

@@ -12,9 +12,10 @@ use penstock_readout::*;
 use penstock_transport::{
     Endpoint, Mtu, PayloadSource, RecvStatus, Requester, RequesterConfig, RequesterState, RetryLimits, SendWr, Verb,
 };
+use penstock_units::Time;
 use penstock_wire::{FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn, RnrTimer, RocePacket};
 
-pub const TICK_PS: u64 = 1_000_000;
+pub const TICK: Time = Time::from_us(1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OUR_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const MTU: Mtu = Mtu::B256;
@@ -232,8 +233,8 @@ impl BoardEnd {
         }
     }
 
-    fn tick(&mut self, now_ps: u64, until: u64) {
-        self.requester.handle_timeout(now_ps);
+    fn tick(&mut self, now: Time, until: u64) {
+        self.requester.handle_timeout(now);
         while let Some(end) = self.requester.poll_completion() {
             if end.status == penstock_transport::SendStatus::Success {
                 assert_eq!(end.wr_id, self.messages.first, "each message once, in order");
@@ -261,7 +262,7 @@ impl Server {
     fn new(boards: u16, seed: u64) -> (Server, Vec<LocalQp>) {
         let mut random = Random(seed);
         let entropy = Box::new(move || random.next() as u32);
-        let mut backend = InProcess::new(OURS, OUR_MAC, SessionClock::start(), entropy);
+        let mut backend = InProcess::new(OURS, OUR_MAC, entropy);
         let shape = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
         let (mut specs, mut memories, mut rings, mut locals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for board in 0..boards {
@@ -275,22 +276,22 @@ impl Server {
         }
         let builder = BuilderConfig {
             sources: NonZeroU16::new(boards).expect("boards"),
-            timeout_ps: 20_000 * TICK_PS,
+            timeout: TICK * 20_000,
             ..BuilderConfig::default()
         };
-        let config = ReceiverConfig { rings, builder, consumer_bytes_per_s: None };
+        let config = ReceiverConfig { rings, builder, consumer_rate: None };
         let receiver = Receiver::with_memories(config, memories, Checker::default()).expect("rings that fit");
         (Server { backend, receiver, specs, done: Vec::new(), closed: None }, locals)
     }
 
-    fn tick(&mut self, now_ps: u64) {
+    fn tick(&mut self, now: Time) {
         let Server { backend, receiver, done, .. } = self;
-        backend.poll(receiver, PollMode::Busy, 0, done).expect("nothing can fail");
+        backend.poll(receiver, PollMode::Busy, Time::ZERO, done).expect("nothing can fail");
         for end in done.drain(..).filter(|end| end.status == RecvStatus::Success) {
-            receiver.on_completion(now_ps, end.board, end.slot(), end.byte_len).expect("the sink takes all");
+            receiver.on_completion(now, end.board, end.slot(), end.byte_len).expect("the sink takes all");
         }
-        if receiver.poll_timeout().is_some_and(|at| at <= now_ps) {
-            receiver.handle_timeout(now_ps).expect("the sink takes all");
+        if receiver.poll_timeout().is_some_and(|at| at <= now) {
+            receiver.handle_timeout(now).expect("the sink takes all");
         }
         for spec in self.specs.iter().filter(|spec| self.closed != Some(spec.board)) {
             let mut receives = Vec::new();
@@ -314,7 +315,7 @@ pub struct Farm {
     pub boards: Vec<BoardEnd>,
     wire: Wire,
     random: Random,
-    pub now_ps: u64,
+    pub now: Time,
     /// Added to what the server's clock shows.
     pub server_clock_ps: i64,
     seed: u64,
@@ -331,29 +332,29 @@ impl Farm {
             BoardEnd::new(board, local, psn, 0)
         };
         let boards = (0..).zip(locals).map(join).collect();
-        Farm { server, boards, wire: Wire::new(faults), random, now_ps: 0, server_clock_ps: 0, seed }
+        Farm { server, boards, wire: Wire::new(faults), random, now: Time::ZERO, server_clock_ps: 0, seed }
     }
 
     /// A microsecond; boards send fragments of events before `until`.
     pub fn tick(&mut self, until: u64) {
-        self.now_ps += TICK_PS;
+        self.now += TICK;
         for packet in self.wire.arrived() {
             match packet.ip_dst == OURS {
-                true => self.server.backend.arrive(packet),
+                true => self.server.backend.arrive(self.now, packet),
                 false => {
                     let board = &mut self.boards[usize::from(packet.ip_dst.octets()[3])];
-                    board.requester.handle_packet(self.now_ps, &packet);
+                    board.requester.handle_packet(self.now, &packet);
                 }
             }
         }
-        self.server.tick(self.now_ps.saturating_add_signed(self.server_clock_ps));
+        self.server.tick(self.server_now());
         while let Some(reply) = self.server.backend.take_reply() {
             self.wire.send(reply, &mut self.random);
         }
         for board in &mut self.boards {
-            board.tick(self.now_ps, until);
+            board.tick(self.now, until);
             let BoardEnd { requester, messages, .. } = board;
-            if let Some(packet) = requester.poll_transmit(self.now_ps, messages) {
+            if let Some(packet) = requester.poll_transmit(self.now, messages) {
                 self.wire.send(packet, &mut self.random);
             }
         }
@@ -361,20 +362,22 @@ impl Farm {
 
     /// Until every fragment of the events before `until` has been acknowledged.
     pub fn run(&mut self, until: u64) {
-        let limit = self.now_ps + (until + 1000) * 1000 * TICK_PS;
+        let limit = self.now + TICK * ((until + 1000) * 1000);
         while self.boards.iter().any(|board| board.first_unacknowledged() < until) {
             self.tick(until);
             assert!(self.boards.iter().all(|board| !board.is_dead()), "a queue pair gave up");
-            assert!(self.now_ps < limit, "the boards are stuck");
+            assert!(self.now < limit, "the boards are stuck");
         }
+    }
+
+    /// What the clock of the server's machine shows.
+    fn server_now(&self) -> Time {
+        Time(self.now.as_ps().saturating_add_signed(self.server_clock_ps))
     }
 
     /// Ends the run, with a look at what has come out.
     pub fn finish(&mut self) -> &Checker {
-        self.server
-            .receiver
-            .finish(self.now_ps.saturating_add_signed(self.server_clock_ps))
-            .expect("the sink takes all");
+        self.server.receiver.finish(self.server_now()).expect("the sink takes all");
         self.server.receiver.sink()
     }
 
@@ -404,7 +407,7 @@ impl Farm {
         let spec = self.server.specs[usize::from(id)].clone();
         // Its ring is needed until the events that its fragments are part of are stored; the others go on meanwhile.
         self.boards[usize::from(id)].requester.close();
-        let limit = self.now_ps + 100_000 * TICK_PS;
+        let limit = self.now + TICK * 100_000;
         let local = loop {
             let local = self.server.backend.create_qp(&spec).expect("a next life");
             if self.server.receiver.restart_ring(id, local.rkey) {
@@ -412,7 +415,7 @@ impl Farm {
             }
             self.server.backend.close_qp(id, &mut Vec::new()).expect("it closes");
             self.tick(until);
-            assert!(self.now_ps < limit, "the ring never comes free");
+            assert!(self.now < limit, "the ring never comes free");
         };
         self.server.closed = None;
         self.reopen(id, local, next_event);

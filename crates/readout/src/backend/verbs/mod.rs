@@ -13,15 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
+use penstock_units::Time;
 use penstock_wire::{Psn, Qpn};
 
-use super::direct::refused;
 use super::lending::Lending;
 use super::{
-    Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock, WritesDevice,
+    Backend, BackendError, Completion, Counters, DeviceMemory, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec,
+    QpSpec, SessionClock, WritesDevice,
 };
-use crate::gpu::{DirectError, DmaBuf, Gpu};
 use crate::sys::verbs::{
     device_names, library_is_there, status_name, CompletionQueue, Context, Domain, QueuePair, Receives, Registration,
     Remote, Source, WorkCompletion, Written,
@@ -195,9 +194,9 @@ impl Verbs {
     /// Takes what a queue pair in ERR has received. Its receives all end: those that were filled, and then, flushed, those
     /// that were not. Destroying it first would lose what is still in the completion queue.
     fn take_last(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
-        let until_ps = self.clock.now_ps().saturating_add(COMES_BACK_PS);
+        let until = self.clock.now().saturating_add(COMES_BACK);
         loop {
-            let late = self.clock.now_ps() >= until_ps;
+            let late = self.clock.now() >= until;
             while self.take(out)? {}
             if late || self.board(board)?.posted == 0 {
                 return Ok(());
@@ -287,19 +286,19 @@ impl Backend for Verbs {
         &mut self,
         _memory: &mut dyn Memory,
         mode: PollMode,
-        deadline_ps: u64,
+        deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
-        let spin_until = mode.spin().map(|spin| self.clock.now_ps().saturating_add(spin.as_nanos() as u64 * 1000));
+        let spin_until = mode.spin().map(|spin| self.clock.now().saturating_add(Time::from_duration(spin)));
         loop {
             if self.take(out)? {
                 return Ok(());
             }
-            let now_ps = self.clock.now_ps();
-            if now_ps >= deadline_ps {
+            let now = self.clock.now();
+            if now >= deadline {
                 return Ok(());
             }
-            if spin_until.is_none_or(|until| now_ps < until) {
+            if spin_until.is_none_or(|until| now < until) {
                 std::hint::spin_loop();
                 continue;
             }
@@ -307,7 +306,7 @@ impl Backend for Verbs {
             if self.take(out)? {
                 return Ok(());
             }
-            self.completions.sleep(self.clock.until(deadline_ps)).map_err(failed("waiting for an event"))?;
+            self.completions.sleep(self.clock.until(deadline)).map_err(failed("waiting for an event"))?;
         }
     }
 
@@ -365,35 +364,33 @@ impl Backend for Verbs {
     }
 }
 
-/// The rings may lie on a GPU, which gives a dma-buf of them.
 impl WritesDevice for Verbs {
     fn device(&self) -> &str {
         &self.found.device
     }
 
-    fn can_write(&mut self, memory: &Arc<DmaBuf>) -> io::Result<()> {
+    fn can_write(&mut self, memory: &Arc<dyn DeviceMemory>) -> io::Result<()> {
         Registration::new(&self.domain, Written::Device(memory.clone()), memory.len()).map(drop)
     }
 
-    fn create_qp_on(&mut self, spec: &QpSpec, memory: &Arc<DmaBuf>) -> Result<LocalQp, BackendError> {
+    fn create_qp_on(&mut self, spec: &QpSpec, memory: &Arc<dyn DeviceMemory>) -> Result<LocalQp, BackendError> {
         self.create_over(spec, Written::Device(memory.clone()))
     }
 
-    fn share_receives_on(&mut self, spec: &PoolSpec, memory: &Arc<DmaBuf>) -> Result<u64, BackendError> {
+    fn share_receives_on(&mut self, spec: &PoolSpec, memory: &Arc<dyn DeviceMemory>) -> Result<u64, BackendError> {
         self.share_over(spec, Written::Device(memory.clone()))
     }
 }
 
-/// The RDMA devices of this machine, and why memory of this GPU cannot be registered with them.
+/// The RDMA devices of this machine, and whether this memory can be registered with each.
 ///
 /// # Errors
-/// The GPU exports none; the kernel has no RDMA devices, or they may not be used.
-pub fn devices_that_write(gpu: &Gpu, memory: &Arc<DmaBuf>) -> io::Result<Vec<(String, Option<DirectError>)>> {
+/// The library is not there; the kernel has no RDMA devices, or they may not be used.
+pub fn devices_that_write(memory: &Arc<dyn DeviceMemory>) -> io::Result<Vec<(String, io::Result<()>)>> {
     let try_one = |name: String| {
         let domain = Context::open(&name).and_then(|context| Domain::new(&context));
         let tried = domain.and_then(|domain| Registration::new(&domain, Written::Device(memory.clone()), memory.len()));
-        let refusal = tried.err().map(|error| refused(&name, gpu, &error));
-        (name, refusal)
+        (name, tried.map(drop))
     };
     if !library_is_there() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "libibverbs.so.1 is not on this machine"));
@@ -402,7 +399,7 @@ pub fn devices_that_write(gpu: &Gpu, memory: &Arc<DmaBuf>) -> io::Result<Vec<(St
 }
 
 /// Within this a driver has flushed a queue pair that was put into ERR.
-const COMES_BACK_PS: u64 = 100_000_000_000;
+const COMES_BACK: Time = Time::from_ms(100);
 
 /// A receive of the pool that its queue pair has not filled.
 fn unfilled(board: u16, wr_id: u64) -> Completion {
@@ -462,7 +459,7 @@ fn completion(boards: &mut BTreeMap<u16, Board>, wc: &WorkCompletion) -> Option<
     }
     Some(Completion {
         board,
-        wr_id: if slot == SLOT_MASK { crate::NO_SLOT } else { slot },
+        wr_id: if slot == SLOT_MASK { crate::ring::NO_SLOT } else { slot },
         status,
         opcode: opcode_of(wc),
         imm: wc.imm,

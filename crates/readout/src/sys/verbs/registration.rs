@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory registered with a device: of the host, or of a GPU by its dma-buf.
+//! Memory registered with a device: of the host, or of another device by its dma-buf.
 //! Promise: a registration holds its memory; a device that cannot take a dma-buf is an error and nothing else.
 //! Source: ibv_reg_mr(3), ibv_reg_dmabuf_mr(3).
 
@@ -13,18 +13,18 @@ use penstock_transport::RecvWr;
 use rdma_mummy_sys as ffi;
 
 use super::{owned, Domain};
-use crate::sys::cuda::DmaBuf;
+use crate::backend::DeviceMemory;
 use crate::sys::Mapping;
 
 /// What a NIC may write.
 #[derive(Debug, Clone)]
 pub enum Written {
     Host(Arc<Mapping>),
-    Device(Arc<DmaBuf>),
+    Device(Arc<dyn DeviceMemory>),
 }
 
 impl Written {
-    /// Of the first byte, as peers and receives name it; on a GPU its address there.
+    /// Of the first byte, as peers and receives name it; on a device its address there.
     pub fn addr(&self) -> u64 {
         match self {
             Written::Host(mapping) => mapping.addr(),

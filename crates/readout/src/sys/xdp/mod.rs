@@ -10,11 +10,13 @@
 //!                |--> not RoCEv2, or not to us: XDP_PASS, the kernel's
 //! ```
 
+mod error;
+mod layout;
+mod patience;
 mod program;
 mod queue;
 mod ring;
 
-use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
@@ -22,73 +24,16 @@ use std::time::{Duration, SystemTime};
 
 use super::options::{check, take_error};
 use super::{Frames, Gather, Interface, Watch};
+pub use error::XdpError;
+use error::ATTACH;
+use layout::Layout;
+use patience::Patience;
 pub use program::XdpMode;
 use program::{Attached, Program, SocketMap};
-use queue::{Queue, HEADROOM};
+use queue::{Queue, SENDS};
 
-/// What was being done; some errors mean more there.
-const SOCKET: &str = "AF_XDP socket";
-const REGISTER: &str = "registering memory";
-const BIND: &str = "binding to a queue";
-const ATTACH: &str = "attaching the program";
-
-/// The queue by which all replies leave: every interface has it.
-const SENDS: u32 = 0;
-
-/// Chunks that a queue has at least and at most.
-const CHUNKS: std::ops::RangeInclusive<usize> = 2048..=65536;
 /// So often who sleeps looks after the interface: it says nothing when it goes down.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Why there is no AF_XDP here.
-#[derive(Debug)]
-pub struct XdpError {
-    step: &'static str,
-    source: io::Error,
-    /// The longest frames take several chunks.
-    several: bool,
-}
-
-impl std::error::Error for XdpError {}
-
-impl fmt::Display for XdpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let XdpError { step, source, several } = self;
-        let errno = source.raw_os_error().unwrap_or(0);
-        let why = match (errno, *step) {
-            (libc::EINVAL, BIND) if *several => "frames longer than a page need Linux 6.6",
-            (libc::EAFNOSUPPORT, _) => "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)",
-            (libc::EPERM | libc::EACCES, _) => "it needs root, or CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN",
-            (libc::EBUSY | libc::EEXIST, ATTACH) => "another XDP program is attached: `ip link` shows it",
-            (libc::EBUSY, BIND) => "another AF_XDP socket has this queue",
-            (libc::EOPNOTSUPP, ATTACH) => "the driver runs no XDP programs",
-            (libc::ENOBUFS, REGISTER) => "more memory than may be locked: `ulimit -l unlimited`, or CAP_IPC_LOCK",
-            (_, ATTACH) => "the driver refuses the program; with a smaller MTU it may not",
-            _ => return write!(f, "{step}: {source}"),
-        };
-        write!(f, "{step}: {why} ({source})")
-    }
-}
-
-/// How a socket's memory is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout {
-    /// Bytes of a chunk; a frame that does not fit takes several.
-    chunk: usize,
-    /// To receive into; a power of two.
-    chunks: u32,
-    several: bool,
-}
-
-impl Layout {
-    fn of(frames: Frames, queues: u32) -> Layout {
-        // The kernel takes chunks of 2 KiB and of a page, and nothing larger.
-        let chunk = if frames.longest + HEADROOM <= 2048 { 2048 } else { 4096 };
-        let a_frame = frames.longest.div_ceil(chunk - HEADROOM);
-        let chunks = (frames.count * a_frame).div_ceil(queues as usize).clamp(*CHUNKS.start(), *CHUNKS.end());
-        Layout { chunk, chunks: chunks.next_power_of_two() as u32, several: a_frame > 1 }
-    }
-}
 
 /// The kernel's counts of frames that it could not hand over, of all queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -120,7 +65,7 @@ pub struct XdpSocket {
 
 impl XdpSocket {
     /// Receives UDP to `port` of `ip`, with the program in the driver; where that takes none and `generic` allows it, in the
-    /// kernel.
+    /// kernel. An interface that another process has is waited for, at most for `patience`.
     ///
     /// # Errors
     /// [`XdpError`], with what to do.
@@ -131,7 +76,9 @@ impl XdpSocket {
         ip: Ipv4Addr,
         frames: Frames,
         generic: bool,
+        patience: Duration,
     ) -> Result<XdpSocket, XdpError> {
+        let patience = Patience::new(name, patience);
         let queues = |source| XdpError { step: "queues of the interface", source, several: false };
         let count = Watch::open(name, interface).and_then(|watch| watch.queues()).map_err(queues)?;
         let layout = Layout::of(frames, count);
@@ -143,13 +90,13 @@ impl XdpSocket {
             // A driver that knows no XDP has no memory of ours either.
             let copy = mode == XdpMode::Generic;
             let queues = (0..count).map(|queue| {
-                let opened = Queue::open(interface.index, queue, layout, copy);
+                let opened = Queue::open(interface.index, queue, layout, copy, &patience);
                 let opened = opened.map_err(|(step, source)| XdpError { step, source, several })?;
                 map.set(queue, &opened).map_err(fail("map of sockets"))?;
                 Ok(opened)
             });
             let queues = queues.collect::<Result<Vec<_>, XdpError>>()?;
-            let attached = program.attach(interface.index, mode).map_err(fail(ATTACH))?;
+            let attached = patience.until_let_go(|| program.attach(interface.index, mode)).map_err(fail(ATTACH))?;
             let watch = Watch::open(name, interface).map_err(fail("looking after the interface"))?;
             let (name, turn, is_up, has_grown) = (name.to_owned(), 0, interface.is_up, false);
             Ok(XdpSocket { _attached: attached, _map: map, queues, turn, mode, name, watch, is_up, has_grown })
@@ -255,38 +202,4 @@ fn monotonic_zero() -> SystemTime {
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     let since = Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0));
     SystemTime::now().checked_sub(since).unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_frame_of_mtu_4096_takes_two_chunks_and_one_of_1024_half_a_page() {
-        let frames = |longest, count| Frames { longest, count };
-        assert_eq!(Layout::of(frames(4177, 8192), 1), Layout { chunk: 4096, chunks: 16384, several: true });
-        assert_eq!(Layout::of(frames(4177, 8192), 4), Layout { chunk: 4096, chunks: 4096, several: true });
-        assert_eq!(Layout::of(frames(2129, 16384), 1), Layout { chunk: 4096, chunks: 16384, several: false });
-        assert_eq!(Layout::of(frames(1105, 1 << 20), 1), Layout { chunk: 2048, chunks: 65536, several: false });
-        assert_eq!(Layout::of(frames(1105, 100), 64).chunks, 2048);
-    }
-
-    #[test]
-    fn each_reason_says_what_to_do() {
-        let said =
-            |step, errno, several| XdpError { step, source: io::Error::from_raw_os_error(errno), several }.to_string();
-        for (step, errno, several, words) in [
-            (SOCKET, libc::EAFNOSUPPORT, false, "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)"),
-            (SOCKET, libc::EPERM, false, "CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN"),
-            (REGISTER, libc::ENOBUFS, false, "ulimit -l"),
-            (BIND, libc::EBUSY, false, "another AF_XDP socket has this queue"),
-            (BIND, libc::EINVAL, true, "need Linux 6.6"),
-            (BIND, libc::EINVAL, false, "binding to a queue: Invalid argument"),
-            (ATTACH, libc::EBUSY, true, "another XDP program is attached"),
-            (ATTACH, libc::EOPNOTSUPP, true, "the driver runs no XDP programs"),
-            (ATTACH, libc::ERANGE, true, "the driver refuses the program"),
-        ] {
-            assert!(said(step, errno, several).contains(words), "{}", said(step, errno, several));
-        }
-    }
 }

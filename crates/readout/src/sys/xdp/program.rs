@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The XDP program of an interface: RoCEv2 frames to our address go to the socket of the queue they came by, all others on
-//! to the kernel.
+//! The XDP program of an interface: RoCEv2 frames to our address, with a VLAN tag or without, go to the socket of the queue
+//! they came by, all others on to the kernel. Which VLAN is ours the receiver says: it counts the others.
 //! Promise: it is on the interface as long as its [`Attached`] lives and no longer, however the process ends: the kernel takes
 //! a link's program off when the last descriptor of the link is closed.
 //! Source: bpf(2); kernel documentation `bpf/instruction-set`, `networking/af_xdp` (XSKMAP, XDP_PASS where a queue has no
-//! socket). Thirty instructions need neither a compiler nor a loader.
+//! socket).
+//! Ours, not `aya`'s: `aya` loads ELF objects, which a compiler for BPF has to make at build time. Thirty instructions need
+//! neither a compiler nor a loader, and `aya` has no AF_XDP sockets either.
 
 use std::ffi::c_int;
 use std::io;
@@ -223,6 +225,8 @@ pub(super) const STAMP_BYTES: usize = 16;
 
 /// Ethernet, IPv4 without options, UDP.
 const HEADERS: i32 = 14 + 20 + 8;
+/// A VLAN tag (IEEE 802.1Q).
+const TAG: i32 = 4;
 
 /// A jump of this length goes to the label that its immediate is compared for afterwards.
 const TO_PASS: i16 = i16::MAX;
@@ -248,9 +252,18 @@ fn instructions(map: c_int, ip: Ipv4Addr, port: u16) -> Vec<Instruction> {
         of(ADD_IMMEDIATE, 4, 0, 0, HEADERS),
         of(IF_GREATER, 4, 3, TO_PASS, 0),
         load(2, 4, 2, 12),
+        // With a tag all lies behind it; without one these five are passed over.
+        of(IF_NOT_IMMEDIATE_32, 4, 0, 5, u16::to_be(libc::ETH_P_8021Q as u16).into()),
+        of(ADD_IMMEDIATE, 2, 0, 0, TAG),
+        of(MOVE, 4, 2, 0, 0),
+        of(ADD_IMMEDIATE, 4, 0, 0, HEADERS),
+        of(IF_GREATER, 4, 3, TO_PASS, 0),
+        load(2, 4, 2, 12),
         unless(4, u16::to_be(libc::ETH_P_IP as u16).into()),
         load(1, 4, 2, 14),
-        unless(4, 0x45),
+        // No options. A wrong version is counted by the receiver.
+        of(AND_IMMEDIATE, 4, 0, 0, 0x0f),
+        unless(4, 5),
         load(1, 4, 2, 23),
         unless(4, libc::IPPROTO_UDP),
         load(2, 4, 2, 20),

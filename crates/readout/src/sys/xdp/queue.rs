@@ -6,23 +6,23 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libc::c_int;
 
+use super::error::{BIND, REGISTER, SOCKET};
+use super::layout::Layout;
+use super::patience::Patience;
 use super::program::STAMP_BYTES;
 use super::ring::{Consumer, Producer};
-use super::{check, Layout};
-use crate::sys::options::{get_option, set_option};
+use crate::sys::options::{check, get_option, set_option};
 use crate::sys::{Gather, Pages, RingMemory};
 
-/// The kernel keeps this much of each chunk free in front of a frame (`XDP_PACKET_HEADROOM`).
-pub(super) const HEADROOM: usize = 256;
+/// The queue by which all replies leave: every interface has it.
+pub(super) const SENDS: u32 = 0;
 /// Frames on their way out, by the queue that sends and by one that does not.
 const SENDING: u32 = 1024;
 const NOT_SENDING: u32 = 2;
-/// The kernel takes a queue back from a socket that was closed, or whose process was killed, a moment later.
-const LET_GO: Duration = Duration::from_millis(500);
 /// A frame has no more pieces: those of the longest that the kernel makes (64 KiB), cut into chunks.
 const PIECES: usize = 24;
 
@@ -54,13 +54,14 @@ impl Queue {
         queue: u32,
         layout: Layout,
         copy: bool,
+        patience: &Patience,
     ) -> Result<Queue, (&'static str, io::Error)> {
         let Layout { chunk, chunks, several } = layout;
-        let sends = if queue == super::SENDS { SENDING } else { NOT_SENDING };
+        let sends = if queue == SENDS { SENDING } else { NOT_SENDING };
         // SAFETY: no pointers.
         let socket = check(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) });
         // SAFETY: a new descriptor that nobody else owns.
-        let socket = socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).map_err(|e| (super::SOCKET, e))?;
+        let socket = socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).map_err(|e| (SOCKET, e))?;
         let bytes = (chunks + sends) as usize * chunk;
         let memory = RingMemory::allocate(bytes, Pages::Normal);
         let memory = memory.map_err(|e| ("memory of AF_XDP", io::Error::from_raw_os_error(e.errno)))?;
@@ -72,7 +73,7 @@ impl Queue {
             flags: 0,
             tx_metadata_len: 0,
         };
-        set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &umem).map_err(|e| (super::REGISTER, e))?;
+        set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &umem).map_err(|e| (REGISTER, e))?;
         let mapped = || -> io::Result<_> {
             for (ring, len) in [
                 (libc::XDP_RX_RING, chunks),
@@ -94,13 +95,7 @@ impl Queue {
         let all: Vec<u64> = (0..u64::from(chunks + sends)).map(|k| k * chunk as u64).collect();
         let (to_fill, free) = all.split_at(chunks as usize);
         fill.push(to_fill);
-        let started = Instant::now();
-        while let Err(error) = bind(&socket, interface, queue, several, copy) {
-            if error.raw_os_error() != Some(libc::EBUSY) || started.elapsed() > LET_GO {
-                return Err((super::BIND, error));
-            }
-            std::thread::sleep(LET_GO / 100);
-        }
+        patience.until_let_go(|| bind(&socket, interface, queue, several, copy)).map_err(|e| (BIND, e))?;
         let options: Result<libc::xdp_options, _> = get_option(&socket, libc::SOL_XDP, libc::XDP_OPTIONS);
         let zero_copy = options.is_ok_and(|options| options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0);
         let (free, done_with) = (free.to_vec(), Vec::new());

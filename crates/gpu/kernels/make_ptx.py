@@ -2,7 +2,7 @@
 """Makes kernels.ptx of kernels.cu, or says whether it is that file's.
 
     python -m venv /tmp/cuda && /tmp/cuda/bin/pip install nvidia-cuda-nvrtc-cu11==11.8.89
-    /tmp/cuda/bin/python crates/readout/kernels/make_ptx.py
+    /tmp/cuda/bin/python crates/gpu/kernels/make_ptx.py
 
 NVRTC compiles without a GPU, a driver or a toolkit. Release 11.8 makes PTX that drivers from 520 on take, for every GPU
 from compute capability 7.0 (Volta) on: the driver compiles it for the GPU that it finds.

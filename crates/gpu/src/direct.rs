@@ -14,38 +14,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
-
-use super::{
-    Backend, BackendError, Completion, Counters, Latencies, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock,
+use penstock_readout::backend::{
+    self, Backend, BackendError, Completion, Counters, DeviceMemory, Latencies, LocalAddress, LocalQp, PeerQp,
+    PollMode, PoolSpec, QpSpec, SessionClock, WritesDevice,
 };
-use crate::gpu::{DeviceRing, DeviceRings, DirectError, DmaBuf, Filled, Gpu, Reading, Visibility};
-use crate::sys::cuda::CudaError;
+use penstock_readout::Mapping;
+use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
+use penstock_units::Time;
 
-/// A back end whose device can be given memory of a GPU.
-pub trait WritesDevice: Backend {
-    /// The device's name.
-    fn device(&self) -> &str;
-
-    /// Registers such memory and lets it go again, to see whether that is possible.
-    ///
-    /// # Errors
-    /// The library has no such function; the driver's.
-    fn can_write(&mut self, memory: &Arc<DmaBuf>) -> io::Result<()>;
-
-    /// [`Backend::create_qp`] over memory of a device: the base is its address there.
-    ///
-    /// # Errors
-    /// As that.
-    fn create_qp_on(&mut self, spec: &QpSpec, memory: &Arc<DmaBuf>) -> Result<LocalQp, BackendError>;
-
-    /// [`Backend::share_receives`] over memory of a device.
-    ///
-    /// # Errors
-    /// As that.
-    fn share_receives_on(&mut self, pool: &PoolSpec, memory: &Arc<DmaBuf>) -> Result<u64, BackendError>;
-}
+use crate::cuda::{CudaError, DirectError, DmaBuf, Gpu, Visibility};
+use crate::reading::{Filled, Reading};
+use crate::rings::{DeviceRing, DeviceRings};
 
 /// Batches under way at most, beside the one that is filled.
 const BATCHES: usize = 3;
@@ -123,7 +102,7 @@ impl<B: WritesDevice> GpuDirect<B> {
         Ok((visibility, batches.collect::<Result<_, _>>().map_err(driver)?))
     }
 
-    /// For [`crate::gpu::OnGpu::over`]: where messages lie on the device.
+    /// For [`crate::OnGpu::over`]: where messages lie on the device.
     pub fn rings(&self) -> Arc<DeviceRings> {
         self.rings.clone()
     }
@@ -226,7 +205,7 @@ impl<B: WritesDevice> GpuDirect<B> {
         self.under_way.is_empty() && self.taken.is_empty()
     }
 
-    fn ring(&self, mapping: &Arc<crate::Mapping>, len: usize) -> Result<Arc<DeviceRing>, BackendError> {
+    fn ring(&self, mapping: &Arc<Mapping>, len: usize) -> Result<Arc<DeviceRing>, BackendError> {
         let made = DeviceRing::new(&self.gpu, mapping.clone(), len).map_err(|error| {
             let gpu = self.gpu.index();
             BackendError::Unavailable(format!(
@@ -243,14 +222,26 @@ impl<B: WritesDevice> GpuDirect<B> {
 ///
 /// # Errors
 /// The GPU exports none, or the driver's.
-pub fn exported(gpu: &Arc<Gpu>) -> Result<(Arc<DmaBuf>, Visibility), DirectError> {
+pub fn exported(gpu: &Arc<Gpu>) -> Result<(Arc<dyn DeviceMemory>, Visibility), DirectError> {
     let visibility = gpu.visibility()?;
     let memory = DmaBuf::allocate(gpu, 1).map_err(|source| DirectError::Driver { gpu: gpu.index(), source })?;
     Ok((Arc::new(memory), visibility))
 }
 
+/// The RDMA devices of this machine, and why memory of this GPU cannot be registered with them.
+///
+/// # Errors
+/// libibverbs is not there; the kernel has no RDMA devices, or they may not be used.
+pub fn devices_that_write(gpu: &Gpu, memory: &Arc<dyn DeviceMemory>) -> io::Result<Vec<(String, Option<DirectError>)>> {
+    let told = |(name, tried): (String, io::Result<()>)| {
+        let refusal = tried.err().map(|error| refused(&name, gpu, &error));
+        (name, refusal)
+    };
+    Ok(backend::devices_that_write(memory)?.into_iter().map(told).collect())
+}
+
 /// What it means that a device has not registered memory of a GPU.
-pub(super) fn refused(device: &str, gpu: &Gpu, error: &io::Error) -> DirectError {
+fn refused(device: &str, gpu: &Gpu, error: &io::Error) -> DirectError {
     let hint = match error.raw_os_error() {
         Some(libc::EOPNOTSUPP | libc::ENOSYS) => "; its driver cannot (mlx5 of Linux 5.12 and later can)",
         _ => "",
@@ -278,7 +269,7 @@ impl<B: WritesDevice> Backend for GpuDirect<B> {
 
     fn share_receives(&mut self, spec: &PoolSpec) -> Result<u64, BackendError> {
         let ring = self.ring(&spec.memory, spec.len)?;
-        let base = self.inner.share_receives_on(spec, &ring.device)?;
+        let base = self.inner.share_receives_on(spec, &ring.memory())?;
         self.pool = Some(ring);
         Ok(base)
     }
@@ -303,7 +294,7 @@ impl<B: WritesDevice> Backend for GpuDirect<B> {
                 made
             }
         };
-        self.inner.create_qp_on(spec, &ring.device)
+        self.inner.create_qp_on(spec, &ring.memory())
     }
 
     fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
@@ -324,16 +315,16 @@ impl<B: WritesDevice> Backend for GpuDirect<B> {
         &mut self,
         memory: &mut dyn Memory,
         mode: PollMode,
-        deadline_ps: u64,
+        deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
         let told = out.len();
         loop {
-            let until_ps = if self.is_idle() { deadline_ps } else { 0 };
-            self.inner.poll(memory, mode, until_ps, &mut self.polled)?;
+            let until = if self.is_idle() { deadline } else { Time::ZERO };
+            self.inner.poll(memory, mode, until, &mut self.polled)?;
             self.taken.extend(self.polled.drain(..));
             self.turn(false, out)?;
-            if out.len() > told || self.clock.now_ps() >= deadline_ps {
+            if out.len() > told || self.clock.now() >= deadline {
                 return Ok(());
             }
             match mode.spin() {

@@ -8,6 +8,7 @@
 //   c++ -std=c++17 -O1 -shared -fPIC -include on_cpu.h driver_standin.cpp -o FOLDER/libcuda.so.1
 //
 // FOLDER/standin.conf, if it is there:  late N            a stream is busy for N queries before its work is done
+//                                       version N         of CUDA that it speaks; default 12090
 //                                       devices N         default 1
 //                                       memory BYTES      of the device
 //                                       dma_buf 0         it exports no memory; default 1
@@ -59,6 +60,7 @@ struct Memory {
 };
 
 constexpr int kHere = 0; // for the library to find its folder
+thread_local CUcontext current = nullptr;
 
 struct Stream {
     std::deque<std::function<int()>> work;
@@ -70,7 +72,7 @@ struct Stream {
 struct Driver {
     std::mutex mutex;
     FILE *log = nullptr;
-    int late = 0, devices = 1, dead = kSuccess, dma_buf = 1, ordering = 100, flush = 1;
+    int late = 0, version = 12090, devices = 1, dead = kSuccess, dma_buf = 1, ordering = 100, flush = 1;
     uint64_t memory = 1ull << 30, used = 0;
     std::map<std::string, int> calls;
     std::map<std::pair<std::string, int>, int> failures;
@@ -90,6 +92,7 @@ struct Driver {
         FILE *conf = fopen((folder + "standin.conf").c_str(), "r");
         while (conf != nullptr && fgets(line, sizeof line, conf) != nullptr) {
             sscanf(line, "late %d", &late);
+            sscanf(line, "version %d", &version);
             sscanf(line, "devices %d", &devices);
             sscanf(line, "memory %ju", (uintmax_t *)&memory);
             sscanf(line, "dma_buf %d", &dma_buf);
@@ -208,18 +211,8 @@ CUresult cuInit(unsigned) {
 }
 
 CUresult cuDriverGetVersion(int *version) {
-    *version = 12090;
+    *version = driver().version;
     return (CUresult)kSuccess;
-}
-
-CUresult cuGetErrorName(CUresult error, const char **text) {
-    static const std::map<int, const char *> names = {
-        {kInvalid, "CUDA_ERROR_INVALID_VALUE"}, {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-        {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}, {kIllegal, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-        {719, "CUDA_ERROR_LAUNCH_FAILED"}, {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"}};
-    const auto name = names.find((int)error);
-    *text = name == names.end() ? nullptr : name->second;
-    return (CUresult)(name == names.end() ? kInvalid : kSuccess);
 }
 
 CUresult cuGetErrorString(CUresult error, const char **text) {
@@ -270,7 +263,13 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
     return (CUresult)kSuccess;
 }
 
-CUresult cuCtxSetCurrent(CUcontext) {
+CUresult cuCtxSetCurrent(CUcontext context) {
+    current = context;
+    return (CUresult)kSuccess;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context) {
+    *context = current;
     return (CUresult)kSuccess;
 }
 
@@ -454,17 +453,12 @@ CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
     return (CUresult)kSuccess;
 }
 
-CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t words, CUstream stream) {
-    ENTER("cuMemsetD32Async")
-    if (!Driver::holds(driver.on_device, at, words * 4) || at % 4 != 0) {
-        return (CUresult)driver.wrong("words set outside of memory", kInvalid);
+CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream) {
+    ENTER("cuMemsetD8Async")
+    if (!Driver::holds(driver.on_device, at, bytes)) {
+        return (CUresult)driver.wrong("bytes set outside of memory", kInvalid);
     }
-    return queue(stream, {at}, [=] {
-        for (size_t i = 0; i < words; ++i) {
-            memcpy(host(at) + 4 * i, &value, 4);
-        }
-        return kSuccess;
-    });
+    return queue(stream, {at}, [=] { return memset(host(at), value, bytes), kSuccess; });
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use penstock_readout::{Event, Fragment};
 use penstock_recorded::{COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
 use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
 use penstock_wire::Prbs31;
@@ -12,10 +13,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::batch::{Batch, BatchSize, Errors, Kernel};
-use super::reading::{parts_of, write_crc_tables, write_parts};
-use crate::sink::{Event, Fragment};
-use crate::sys::cuda::{CudaError, Gpu, Lane, ReadWork, Work, CRC_TABLES_BYTES, PART_BYTES, READ_BYTES};
+use crate::batch::{Batch, BatchSize, Errors, Kernel};
+use crate::cuda::{CudaError, Gpu, Lane, ReadWork, Work, CRC_TABLES_BYTES, PART_BYTES, READ_BYTES};
+use crate::reading::{parts_of, write_crc_tables, write_parts};
 
 const PAYLOADS: usize = 400;
 const MODULES: usize = 500;

@@ -4,8 +4,10 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::sys::cuda::{CudaError, DmaBuf, Gpu, HostSide};
-use crate::sys::Mapping;
+use penstock_readout::backend::DeviceMemory;
+use penstock_readout::Mapping;
+
+use crate::cuda::{CudaError, DmaBuf, Gpu, HostSide};
 
 /// One ring, or the pool of all boards.
 #[derive(Debug)]
@@ -24,6 +26,11 @@ impl DeviceRing {
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// What a NIC registers.
+    pub(crate) fn memory(&self) -> Arc<dyn DeviceMemory> {
+        self.device.clone()
     }
 
     fn starts_at(&self) -> u64 {

@@ -11,15 +11,15 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use penstock_readout::{Event, Fragment};
 use penstock_recorded::MODULE_BYTES;
 use penstock_wire::Prbs31;
 
-use super::rings::{DeviceRings, OnDevice};
-use crate::sink::{Event, Fragment};
-use crate::sys::cuda::{
+use crate::cuda::{
     ChargeWork, CudaError, Gpu, Lane, PrbsWork, Work, ADDRESS_BYTES, CHARGES_BYTES, FOUND_BYTES, JUMPS_BYTES,
     PIECE_BYTES,
 };
+use crate::rings::{DeviceRings, OnDevice};
 
 /// Where fragments may begin: more than the widest load of a kernel.
 const ALIGNMENT: usize = 16;

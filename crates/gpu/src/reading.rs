@@ -10,11 +10,11 @@
 
 use std::sync::Arc;
 
+use penstock_readout::backend::{Completion, DeviceMemory};
 use penstock_wire::fragment::HEADER_LEN;
 
-use super::rings::DeviceRing;
-use crate::backend::Completion;
-use crate::sys::cuda::{CudaError, Gpu, Lane, ReadWork, Work, CRC_TABLES_BYTES, PART_BYTES, READ_BYTES};
+use crate::cuda::{CudaError, Gpu, Lane, ReadWork, Work, CRC_TABLES_BYTES, PART_BYTES, READ_BYTES};
+use crate::rings::DeviceRing;
 
 /// Bytes of a payload that 32 threads take.
 const PART_LEN: usize = 4096;

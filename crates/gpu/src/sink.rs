@@ -2,23 +2,22 @@
 //! A sink that stores events in another one and has a GPU work on them.
 //! Promise: events are stored whatever the GPU does. A GPU that is slow is waited for, with all its memory in use; of one
 //! that fails the first missing event and the reason are kept, and told when the sink is closed.
-//! The states of a batch are in `mod.rs`.
+//! The states of a batch are in `lib.rs`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use penstock_readout::{Event, EventSink, Pattern, PatternMonitor, PatternReport, StoreError};
+use penstock_units::Time;
 use serde::Serialize;
 
-use super::batch::{Batch, BatchSize, Done, Kernel};
-use super::rings::DeviceRings;
-use crate::monitor::{PatternMonitor, PatternReport};
-use crate::pattern::Pattern;
-use crate::sink::{Event, EventSink, StoreError};
-use crate::sys::cuda::{CudaError, Gpu};
+use crate::batch::{Batch, BatchSize, Done, Kernel};
+use crate::cuda::{CudaError, Gpu};
+use crate::rings::DeviceRings;
 
 /// What the GPU is for.
 pub enum GpuWork {
-    /// PRBS-31 of so many boards is compared, as [`crate::Receiver::with_pattern`] does it.
+    /// PRBS-31 of so many boards is compared, as [`penstock_readout::Receiver::with_pattern`] does it.
     Prbs31 { invert: bool, boards: usize },
     /// Payloads are modules of the LST camera. The charge of every waveform (the sum of its 40 samples less 40 times
     /// their median) goes to this sink: the same events, with `int32` words, module by module 2 gains x 7 pixels, for payloads.
@@ -31,8 +30,8 @@ pub struct GpuConfig {
     pub batch: BatchSize,
     /// Batches, at least 2: one is filled while another is under way.
     pub batches: usize,
-    /// An event goes to the GPU after so long though its batch is not full, in ps.
-    pub patience_ps: u64,
+    /// An event goes to the GPU after so long though its batch is not full.
+    pub patience: Time,
 }
 
 /// What a GPU has done.
@@ -61,8 +60,10 @@ enum Results {
     Charges(Box<dyn EventSink>),
 }
 
+/// What errors of storage call it.
+const DEVICE: &str = "GPU";
 /// How often results are looked for while a batch is under way.
-const LOOK_PS: u64 = 200_000_000;
+const LOOK: Time = Time::from_us(200);
 
 /// A sink with a GPU beside it.
 pub struct OnGpu<S> {
@@ -80,10 +81,10 @@ pub struct OnGpu<S> {
     handed_on: usize,
     /// Boards that began anew since the last event.
     restarted: Vec<u16>,
-    now_ps: u64,
+    now: Time,
     /// When results are looked for again.
-    next_look_ps: u64,
-    filling_since_ps: u64,
+    next_look: Time,
+    filling_since: Time,
     waiting: bool,
     report: Arc<Mutex<GpuReport>>,
 }
@@ -137,9 +138,9 @@ impl<S: EventSink> OnGpu<S> {
             settled: 0,
             handed_on: 0,
             restarted: Vec::new(),
-            now_ps: 0,
-            next_look_ps: 0,
-            filling_since_ps: 0,
+            now: Time::ZERO,
+            next_look: Time::ZERO,
+            filling_since: Time::ZERO,
             waiting: false,
             report: Arc::default(),
         })
@@ -258,7 +259,7 @@ impl<S: EventSink> OnGpu<S> {
         let Some(batch) = self.free.front() else {
             self.noted().waits += u64::from(!self.waiting);
             self.waiting = true;
-            return Err(StoreError::GpuBusy { batches: self.config.batches });
+            return Err(StoreError::AcceleratorBusy { device: DEVICE, batches: self.config.batches });
         };
         self.waiting = false;
         if !batch.has_room_for(event) {
@@ -306,7 +307,7 @@ impl<S: EventSink> EventSink for OnGpu<S> {
         self.inner.store(event)?;
         if let Some(batch) = self.free.front_mut() {
             if batch.is_empty() {
-                self.filling_since_ps = self.now_ps;
+                self.filling_since = self.now;
             }
             batch.push(event, &self.restarted);
         }
@@ -314,17 +315,17 @@ impl<S: EventSink> EventSink for OnGpu<S> {
         Ok(())
     }
 
-    fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        self.now_ps = now_ps;
-        self.inner.handle_timeout(now_ps)?;
+    fn handle_timeout(&mut self, now: Time) -> Result<(), StoreError> {
+        self.now = now;
+        self.inner.handle_timeout(now)?;
         if let Results::Charges(sink) = &mut self.results {
-            sink.handle_timeout(now_ps)?;
+            sink.handle_timeout(now)?;
         }
-        if now_ps >= self.next_look_ps {
-            self.next_look_ps = now_ps.saturating_add(LOOK_PS);
+        if now >= self.next_look {
+            self.next_look = now.saturating_add(LOOK);
             self.collect(false)?;
         }
-        let due = now_ps >= self.filling_since_ps.saturating_add(self.config.patience_ps);
+        let due = now >= self.filling_since.saturating_add(self.config.patience);
         if due && self.free.front().is_some_and(|batch| !batch.is_empty()) {
             if let Err(error) = self.send() {
                 self.fail(None, error.to_string());
@@ -348,10 +349,10 @@ impl<S: EventSink> EventSink for OnGpu<S> {
         own.min(self.inner.settled())
     }
 
-    fn poll_timeout(&self) -> Option<u64> {
-        let under_way = (!self.under_way.is_empty()).then_some(self.next_look_ps);
+    fn poll_timeout(&self) -> Option<Time> {
+        let under_way = (!self.under_way.is_empty()).then_some(self.next_look);
         let filling = self.free.front().filter(|batch| !batch.is_empty());
-        let filling = filling.map(|_| self.filling_since_ps.saturating_add(self.config.patience_ps));
+        let filling = filling.map(|_| self.filling_since.saturating_add(self.config.patience));
         let results = match &self.results {
             Results::Charges(sink) => sink.poll_timeout(),
             Results::Pattern(_) => None,
@@ -389,7 +390,10 @@ impl<S: EventSink> EventSink for OnGpu<S> {
         self.inner.close()?;
         let report = self.noted();
         match (&report.failure, report.first_event_without) {
-            (Some(reason), event) => Err(StoreError::Gpu { event: event.unwrap_or_default(), reason: reason.clone() }),
+            (Some(reason), event) => {
+                let (event, reason) = (event.unwrap_or_default(), reason.clone());
+                Err(StoreError::Accelerator { device: DEVICE, event, reason })
+            }
             (None, _) => Ok(()),
         }
     }

@@ -8,14 +8,16 @@
 //! output  |  found: 8 bytes a piece  |  charges: 56 bytes a module  |  read: 52 bytes a message  |   (and the same pinned)
 //! ```
 
-use std::ffi::{c_uint, c_void};
 use std::ops::Range;
-use std::ptr;
 use std::sync::Arc;
 
-use super::api::{CudaError, DeviceAddress, NOT_READY};
+use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
+use cudarc::driver::{result, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg};
+use penstock_readout::backend::DeviceMemory;
+
 use super::dma_buf::{DmaBuf, HostSide};
-use super::memory::{DeviceMemory, PinnedMemory, Stream};
+use super::error::{failed, CudaError};
+use super::memory::{Allocation, PinnedMemory};
 use super::Gpu;
 
 /// Bytes of `Piece` and of `Found` in kernels.cu, of a module's address and of its charges.
@@ -79,9 +81,9 @@ pub struct Lane {
     busy: bool,
     input: PinnedMemory,
     output: PinnedMemory,
-    device_input: DeviceMemory,
-    device_output: DeviceMemory,
-    stream: Stream,
+    device_input: Allocation,
+    device_output: Allocation,
+    stream: Arc<CudaStream>,
     gpu: Arc<Gpu>,
 }
 
@@ -94,16 +96,16 @@ impl Lane {
             busy: false,
             input: PinnedMemory::allocate(gpu, input_bytes)?,
             output: PinnedMemory::allocate(gpu, output_bytes)?,
-            device_input: DeviceMemory::allocate(gpu, input_bytes)?,
-            device_output: DeviceMemory::allocate(gpu, output_bytes)?,
-            stream: Stream::new(gpu)?,
+            device_input: Allocation::allocate(gpu, input_bytes)?,
+            device_output: Allocation::allocate(gpu, output_bytes)?,
+            stream: gpu.enter()?.new_stream().map_err(failed("cuStreamCreate"))?,
             gpu: gpu.clone(),
         })
     }
 
     /// Where a place of the input lies on the device: for tables of addresses, which are the caller's to get right. A kernel
     /// that is told a wrong one ends the GPU's work, and no more.
-    pub fn device_address(&self, at: usize) -> DeviceAddress {
+    pub fn device_address(&self, at: usize) -> CUdeviceptr {
         self.device_input.address + at as u64
     }
 
@@ -131,15 +133,14 @@ impl Lane {
     /// If the lane is busy, or a part lies outside input or output.
     pub fn start(&mut self, upload: &[Range<usize>], work: &Work) -> Result<(), CudaError> {
         assert!(!self.busy, "a lane takes work when the last is done");
-        let gpu = self.gpu.clone();
-        let api = gpu.enter()?;
+        self.gpu.enter()?;
         self.busy = true;
         for part in upload.iter().filter(|part| !part.is_empty()) {
             let from = &self.input.bytes()[part.clone()];
             let to = self.device_input.address + part.start as u64;
             // SAFETY: `from` lies in pinned memory that stays as it is while `busy`; the device's has the same length.
-            let status = unsafe { (api.copy_in)(to, from.as_ptr().cast(), from.len(), self.stream.raw) };
-            api.check("cuMemcpyHtoDAsync", status)?;
+            unsafe { result::memcpy_htod_async(to, from, self.stream.cu_stream()) }
+                .map_err(failed("cuMemcpyHtoDAsync"))?;
         }
         match work {
             Work::Prbs31(work) if work.pieces > 0 => self.compare(work),
@@ -155,47 +156,38 @@ impl Lane {
         let (found_at, found_bytes) = (work.found_at, work.pieces * FOUND_BYTES);
         let found = self.output_part(found_at, found_bytes);
         self.clear(found, found_bytes)?;
-        let (mut pieces, mut count) = (pieces, work.pieces as u32);
-        let (mut jumps, mut flip, mut found) = (jumps, if work.invert { u32::MAX } else { 0 }, found);
-        let mut parameters = [
-            (&raw mut pieces).cast(),
-            (&raw mut count).cast(),
-            (&raw mut jumps).cast(),
-            (&raw mut flip).cast(),
-            (&raw mut found).cast(),
-        ];
-        let function = self.gpu.prbs31_errors;
+        let (count, flip) = (work.pieces as u32, if work.invert { u32::MAX } else { 0 });
+        let mut launch = self.stream.launch_builder(&self.gpu.prbs31_errors);
+        launch.arg(&pieces).arg(&count).arg(&jumps).arg(&flip).arg(&found);
         // SAFETY: the parameters of `prbs31_errors` in kernels.cu, in order and of its types; it writes no more than
         // `count` elements of `found`.
-        unsafe { self.launch(function, work.pieces * PIECE_THREADS, &mut parameters) }?;
+        unsafe { start(&mut launch, work.pieces * PIECE_THREADS) }?;
         self.fetch(found_at, found_bytes)
     }
 
     fn add_up(&mut self, work: &ChargeWork) -> Result<(), CudaError> {
         let modules = self.input_part(work.modules_at, work.modules * ADDRESS_BYTES);
         let (charges_at, charges_bytes) = (work.charges_at, work.modules * CHARGES_BYTES);
-        let charges = self.output_part(charges_at, charges_bytes);
-        let (mut modules, mut count, mut charges) = (modules, work.modules as u32, charges);
-        let mut parameters = [(&raw mut modules).cast(), (&raw mut count).cast(), (&raw mut charges).cast()];
-        let function = self.gpu.charges;
+        let (count, charges) = (work.modules as u32, self.output_part(charges_at, charges_bytes));
+        let mut launch = self.stream.launch_builder(&self.gpu.charges);
+        launch.arg(&modules).arg(&count).arg(&charges);
         // SAFETY: the parameters of `charges` in kernels.cu, in order and of its types; it writes 14 words for each of
         // `count` modules.
-        unsafe { self.launch(function, work.modules * MODULE_THREADS, &mut parameters) }?;
+        unsafe { start(&mut launch, work.modules * MODULE_THREADS) }?;
         self.fetch(charges_at, charges_bytes)
     }
 
     fn read(&mut self, work: &ReadWork) -> Result<(), CudaError> {
-        let mut parts = self.input_part(work.parts_at, work.parts * PART_BYTES);
-        let mut tables = self.input_part(work.tables_at, CRC_TABLES_BYTES);
+        let parts = self.input_part(work.parts_at, work.parts * PART_BYTES);
+        let tables = self.input_part(work.tables_at, CRC_TABLES_BYTES);
         let (read_at, read_bytes) = (work.read_at, work.messages * READ_BYTES);
-        let (mut read, mut count) = (self.output_part(read_at, read_bytes), work.parts as u32);
+        let (count, read) = (work.parts as u32, self.output_part(read_at, read_bytes));
         self.clear(read, read_bytes)?;
-        let mut parameters =
-            [(&raw mut parts).cast(), (&raw mut count).cast(), (&raw mut tables).cast(), (&raw mut read).cast()];
-        let function = self.gpu.read_fragments;
+        let mut launch = self.stream.launch_builder(&self.gpu.read_fragments);
+        launch.arg(&parts).arg(&count).arg(&tables).arg(&read);
         // SAFETY: the parameters of `read_fragments` in kernels.cu, in order and of its types; it writes the elements of
         // `read` that the parts name.
-        unsafe { self.launch(function, work.parts * PIECE_THREADS, &mut parameters) }?;
+        unsafe { start(&mut launch, work.parts * PIECE_THREADS) }?;
         self.fetch(read_at, read_bytes)
     }
 
@@ -209,49 +201,31 @@ impl Lane {
     pub fn copy_out(&mut self, from: &DmaBuf, to: &HostSide, at: usize, len: usize) -> Result<(), CudaError> {
         assert!(self.busy && at + len <= from.len(), "a copy of {len} bytes at {at} belongs to work under way");
         let Some(to) = to.place(at, len) else { return Ok(()) };
-        let api = self.gpu.enter()?;
+        self.gpu.enter()?;
+        let (from, stream) = (from.address() + at as u64, self.stream.cu_stream());
         // SAFETY: both ranges are `len` bytes long and stay while this is busy: who owns the ring waits for its lanes. What is
         // told of these bytes is told when the work is done.
-        let status = unsafe { (api.copy_out)(to, from.address() + at as u64, len, self.stream.raw) };
-        api.check("cuMemcpyDtoHAsync", status)
+        let queued = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, len, stream) };
+        queued.result().map_err(failed("cuMemcpyDtoHAsync"))
     }
 
-    fn clear(&mut self, at: DeviceAddress, bytes: usize) -> Result<(), CudaError> {
-        let api = self.gpu.enter()?;
-        // SAFETY: the words lie in the device's output, on a boundary of four bytes.
-        let status = unsafe { (api.set_words)(at, 0, bytes / 4, self.stream.raw) };
-        api.check("cuMemsetD32Async", status)
-    }
-
-    /// # Safety
-    /// The parameters are those of the function, which writes only to the device's output.
-    unsafe fn launch(
-        &self,
-        function: *mut c_void,
-        threads: usize,
-        parameters: &mut [*mut c_void],
-    ) -> Result<(), CudaError> {
-        let api = self.gpu.enter()?;
-        let (blocks, block) = (threads.div_ceil(BLOCK_THREADS) as c_uint, BLOCK_THREADS as c_uint);
-        let (stream, parameters) = (self.stream.raw, parameters.as_mut_ptr());
-        // SAFETY: by the caller's promise; the driver copies the parameters before it returns.
-        let status =
-            unsafe { (api.launch)(function, blocks, 1, 1, block, 1, 1, 0, stream, parameters, ptr::null_mut()) };
-        api.check("cuLaunchKernel", status)
+    fn clear(&mut self, at: CUdeviceptr, bytes: usize) -> Result<(), CudaError> {
+        self.gpu.enter()?;
+        // SAFETY: the bytes lie in the device's output.
+        unsafe { result::memset_d8_async(at, 0, bytes, self.stream.cu_stream()) }.map_err(failed("cuMemsetD8Async"))
     }
 
     /// Copies a part of the device's output into ours.
     fn fetch(&mut self, at: usize, bytes: usize) -> Result<(), CudaError> {
         let from = self.output_part(at, bytes);
-        let api = self.gpu.enter()?;
-        let to = self.output.bytes_mut()[at..at + bytes].as_mut_ptr();
-        // SAFETY: `to` has room for `bytes` in pinned memory that nobody reads or writes while `busy`.
-        let status = unsafe { (api.copy_out)(to.cast(), from, bytes, self.stream.raw) };
-        api.check("cuMemcpyDtoHAsync", status)
+        self.gpu.enter()?;
+        let to = &mut self.output.bytes_mut()[at..at + bytes];
+        // SAFETY: `to` lies in pinned memory that nobody reads or writes while `busy`.
+        unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) }.map_err(failed("cuMemcpyDtoHAsync"))
     }
 
     /// Where a part of the input lies on the device. Checked: kernels read what they are told.
-    fn input_part(&self, at: usize, bytes: usize) -> DeviceAddress {
+    fn input_part(&self, at: usize, bytes: usize) -> CUdeviceptr {
         assert!(
             at.is_multiple_of(8) && at + bytes <= self.input.bytes().len(),
             "{bytes} bytes at {at} of a lane's input"
@@ -260,7 +234,7 @@ impl Lane {
     }
 
     /// The same of the output, which kernels write.
-    fn output_part(&self, at: usize, bytes: usize) -> DeviceAddress {
+    fn output_part(&self, at: usize, bytes: usize) -> CUdeviceptr {
         assert!(
             at.is_multiple_of(4) && at + bytes <= self.output.bytes().len(),
             "{bytes} bytes at {at} of a lane's output"
@@ -273,11 +247,11 @@ impl Lane {
     /// # Errors
     /// The driver's: what has gone wrong in the work.
     pub fn is_done(&mut self) -> Result<bool, CudaError> {
-        let api = self.gpu.enter()?;
+        self.gpu.enter()?;
         // SAFETY: the stream is alive.
-        match unsafe { (api.stream_query)(self.stream.raw) } {
-            NOT_READY => return Ok(false),
-            status => api.check("cuStreamQuery", status)?,
+        match unsafe { sys::cuStreamQuery(self.stream.cu_stream()) } {
+            CUresult::CUDA_ERROR_NOT_READY => return Ok(false),
+            status => status.result().map_err(failed("cuStreamQuery"))?,
         }
         self.busy = false;
         Ok(true)
@@ -288,12 +262,19 @@ impl Lane {
     /// # Errors
     /// As [`Self::is_done`].
     pub fn wait(&mut self) -> Result<(), CudaError> {
-        let api = self.gpu.enter()?;
-        // SAFETY: the stream is alive.
-        api.check("cuStreamSynchronize", unsafe { (api.stream_synchronize)(self.stream.raw) })?;
+        self.stream.synchronize().map_err(failed("cuStreamSynchronize"))?;
         self.busy = false;
         Ok(())
     }
+}
+
+/// # Safety
+/// The parameters are those of the function, which writes only to the device's output.
+unsafe fn start(launch: &mut LaunchArgs<'_>, threads: usize) -> Result<(), CudaError> {
+    let (blocks, block) = (threads.div_ceil(BLOCK_THREADS) as u32, BLOCK_THREADS as u32);
+    let grid = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (block, 1, 1), shared_mem_bytes: 0 };
+    // SAFETY: by the caller's promise; the driver copies the parameters before it returns.
+    unsafe { launch.launch(grid) }.map(|_| ()).map_err(failed("cuLaunchKernel"))
 }
 
 impl Drop for Lane {

@@ -9,10 +9,17 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
-use super::api::{self, CudaError, DeviceAddress};
-use super::memory::DeviceMemory;
+use cudarc::driver::result;
+use cudarc::driver::sys::{
+    self, CUGPUDirectRDMAWritesOrdering, CUdevice_attribute, CUdeviceptr, CUflushGPUDirectRDMAWritesOptions,
+    CUflushGPUDirectRDMAWritesScope, CUflushGPUDirectRDMAWritesTarget, CUmemRangeHandleType, CUpointer_attribute,
+};
+use penstock_readout::backend::DeviceMemory;
+use penstock_readout::Mapping;
+
+use super::error::{failed, CudaError};
+use super::memory::Allocation;
 use super::Gpu;
-use crate::sys::Mapping;
 
 /// Why a NIC cannot write to the memory of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,11 +57,15 @@ impl Gpu {
     pub fn visibility(&self) -> Result<Visibility, DirectError> {
         let gpu = self.index();
         let ask = |attribute| self.attribute(attribute).map_err(|source| DirectError::Driver { gpu, source });
-        if ask(api::ATTRIBUTE_DMA_BUF)? == 0 {
+        if ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED)? == 0 {
             return Err(DirectError::NoDmaBuf { gpu });
         }
-        let (ordering, options) = (ask(api::ATTRIBUTE_WRITES_ORDERING)?, ask(api::ATTRIBUTE_FLUSH_OPTIONS)?);
-        match (ordering >= api::ORDERING_OWNER, options & api::FLUSH_BY_HOST != 0) {
+        let ordering = ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING)?;
+        let options = ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS)?;
+        // From there on the device sees writes in order.
+        let owner = CUGPUDirectRDMAWritesOrdering::CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER as i32;
+        let host = CUflushGPUDirectRDMAWritesOptions::CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST as i32;
+        match (ordering >= owner, options & host != 0) {
             (true, _) => Ok(Visibility::Native),
             (false, true) => Ok(Visibility::Flushed),
             (false, false) => Err(DirectError::NotVisible { gpu, ordering, options }),
@@ -66,21 +77,24 @@ impl Gpu {
     /// # Errors
     /// The driver's.
     pub fn flush_writes(&self) -> Result<(), CudaError> {
-        let api = self.enter()?;
-        // SAFETY: the context is current; both numbers are of their enums.
-        let status = unsafe { (api.flush_writes)(api::FLUSH_CURRENT_CONTEXT, api::FLUSH_TO_OWNER) };
-        api.check("cuFlushGPUDirectRDMAWrites", status)
+        use CUflushGPUDirectRDMAWritesScope::CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER as TO_OWNER;
+        use CUflushGPUDirectRDMAWritesTarget::CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX as CURRENT;
+        self.enter()?;
+        // SAFETY: the context is current.
+        unsafe { sys::cuFlushGPUDirectRDMAWrites(CURRENT, TO_OWNER) }
+            .result()
+            .map_err(failed("cuFlushGPUDirectRDMAWrites"))
     }
 }
 
 /// Memory of the device that can be registered with a NIC.
 #[derive(Debug)]
 pub struct DmaBuf {
-    address: DeviceAddress,
+    address: CUdeviceptr,
     len: usize,
     file: OwnedFd,
     gpu: Arc<Gpu>,
-    _memory: DeviceMemory,
+    _memory: Allocation,
 }
 
 impl DmaBuf {
@@ -92,38 +106,25 @@ impl DmaBuf {
         let page = page_bytes();
         let len = len.max(1).next_multiple_of(page);
         // Other allocations may share the first and the last page of one that is not on their boundaries.
-        let mut memory = DeviceMemory::allocate(gpu, len)?;
+        let mut memory = Allocation::allocate(gpu, len)?;
         if !memory.address.is_multiple_of(page as u64) {
-            memory = DeviceMemory::allocate(gpu, len + page)?;
+            memory = Allocation::allocate(gpu, len + page)?;
         }
         let address = memory.address.next_multiple_of(page as u64);
-        let (api, sync): (_, c_uint) = (gpu.enter()?, 1);
+        gpu.enter()?;
+        let (sync, mut file): (c_uint, c_int) = (1, -1);
+        // Synchronous copies wait for what has come from outside.
+        let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
         // SAFETY: the attribute's value is an unsigned int; the address is of this context.
-        let set = unsafe { (api.pointer_set_attribute)((&raw const sync).cast(), api::SYNC_MEMOPS, memory.address) };
-        api.check("cuPointerSetAttribute", set)?;
-        let mut file: c_int = -1;
+        let set = unsafe { sys::cuPointerSetAttribute((&raw const sync).cast(), attribute, memory.address) };
+        set.result().map_err(failed("cuPointerSetAttribute"))?;
+        let kind = CUmemRangeHandleType::CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
         // SAFETY: a valid place for the descriptor; the range lies in `memory`.
-        let exported = unsafe { (api.export)((&raw mut file).cast(), address, len, api::DMA_BUF_FD, 0) };
-        api.check("cuMemGetHandleForAddressRange", exported)?;
+        let exported = unsafe { sys::cuMemGetHandleForAddressRange((&raw mut file).cast(), address, len, kind, 0) };
+        exported.result().map_err(failed("cuMemGetHandleForAddressRange"))?;
         // SAFETY: a descriptor that the driver has opened for us.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
         Ok(DmaBuf { address, len, file, gpu: gpu.clone(), _memory: memory })
-    }
-
-    /// Of the first byte, on the device.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// Bytes.
-    #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// The dma-buf: its first byte is that at [`Self::address`].
-    pub fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
     }
 
     /// Bytes from `at` on, brought to the host. Waits.
@@ -135,10 +136,25 @@ impl DmaBuf {
     /// If they lie outside.
     pub fn read(&self, at: usize, len: usize) -> Result<Vec<u8>, CudaError> {
         assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "{len} bytes at {at} of {}", self.len);
-        let (api, mut bytes) = (self.gpu.enter()?, vec![0; len]);
-        // SAFETY: there is room for `len` bytes, and as many lie there on the device.
-        let status = unsafe { (api.copy_out_now)(bytes.as_mut_ptr().cast(), self.address + at as u64, len) };
-        api.check("cuMemcpyDtoH", status).map(|()| bytes)
+        self.gpu.enter()?;
+        let mut bytes = vec![0; len];
+        // SAFETY: as many bytes lie there on the device.
+        unsafe { result::memcpy_dtoh_sync(&mut bytes, self.address + at as u64) }.map_err(failed("cuMemcpyDtoH"))?;
+        Ok(bytes)
+    }
+}
+
+impl DeviceMemory for DmaBuf {
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
@@ -203,9 +219,10 @@ struct Pinned {
 
 impl Pinned {
     fn new(gpu: &Arc<Gpu>, mapping: Arc<Mapping>) -> Result<Pinned, CudaError> {
-        let (api, start) = (gpu.enter()?, mapping.addr() as *mut c_void);
+        gpu.enter()?;
         // SAFETY: the range is mapped for as long as the value lives, which holds the mapping.
-        api.check("cuMemHostRegister", unsafe { (api.host_register)(start, mapping.len(), 0) })?;
+        let pinned = unsafe { sys::cuMemHostRegister_v2(mapping.addr() as *mut c_void, mapping.len(), 0) };
+        pinned.result().map_err(failed("cuMemHostRegister"))?;
         Ok(Pinned { gpu: gpu.clone(), mapping })
     }
 }
@@ -214,6 +231,6 @@ impl Drop for Pinned {
     fn drop(&mut self) {
         let start = self.mapping.addr() as *mut c_void;
         // SAFETY: pinned once, unpinned once; lanes that copy to it are waited for before.
-        let _ = self.gpu.enter().map(|api| unsafe { (api.host_unregister)(start) });
+        let _ = self.gpu.enter().map(|_| unsafe { sys::cuMemHostUnregister(start) });
     }
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a session is made of.
+
+use penstock_transport::{CmOpenerConfig, Mtu};
+use penstock_units::{Rate, Time};
+use penstock_wire::RnrTimer;
+
+use super::board::BoardSpec;
+use super::pool::PoolSize;
+use crate::backend::PollMode;
+use crate::sys::Pages;
+use crate::{BuilderConfig, RingConfig, Share};
+
+/// What a session is made of.
+#[derive(Debug, Clone)]
+pub struct SessionConfig {
+    /// Board `i` is source `i` of the event builder.
+    pub boards: Vec<BoardSpec>,
+    /// Slots of each board's ring, and bytes of a slot.
+    pub slots: u32,
+    pub slot_bytes: u32,
+    /// Boards SEND into one pool, and have no rings: memory for what is under way and not for what might be.
+    pub pool: Option<PoolSize>,
+    pub pages: Pages,
+    /// `sources` is set to the number of boards, `window` to at least the slots.
+    pub builder: BuilderConfig,
+    /// The first event is the first of the boards that agree, and not that of `builder`: for a run that is under way.
+    pub find_first_event: bool,
+    /// This server's part of the events, as announced until now; none: all events are its own.
+    pub shares: Vec<Share>,
+    pub consumer_rate: Option<Rate>,
+    pub poll: PollMode,
+    pub mtu: Mtu,
+    /// Wait that our RNR NAKs ask for.
+    pub rnr_timer: RnrTimer,
+    pub cm: CmOpenerConfig,
+    /// Wait before a board that failed is opened again, ps.
+    pub reopen: Time,
+    /// How long events wait for a board that has not come up yet, ps; one that was up is waited for as long as an event.
+    pub bring_up: Time,
+    /// How long boards must have been silent at the end, ps: the last acknowledgement may be lost, and a board asks for
+    /// it again when its ACK timer expires.
+    pub linger: Time,
+}
+
+impl Default for SessionConfig {
+    /// No boards; rings of 64 slots of 128 KiB, hybrid polling, MTU 4096, RNR after 0.64 ms, boards opened every second,
+    /// waited for during 5 s, and 0.3 s of silence at the end (ACK timers of 268 ms, code 16).
+    fn default() -> Self {
+        let RingConfig { slots, slot_bytes, .. } = RingConfig::default();
+        SessionConfig {
+            boards: Vec::new(),
+            slots,
+            slot_bytes,
+            pool: None,
+            pages: Pages::Normal,
+            builder: BuilderConfig::default(),
+            find_first_event: true,
+            shares: Vec::new(),
+            consumer_rate: None,
+            poll: PollMode::default(),
+            mtu: Mtu::B4096,
+            rnr_timer: RnrTimer::from_code(12),
+            cm: CmOpenerConfig::default(),
+            reopen: Time::from_ms(1000),
+            bring_up: Time::from_ms(5000),
+            linger: Time::from_ms(300),
+        }
+    }
+}

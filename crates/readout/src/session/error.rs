@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a session cannot begin or go on, with what to do.
+
+use penstock_wire::Ipv4Addr;
+
+use crate::backend::BackendError;
+use crate::{MemoryError, ReceiverError, ShareError, StoreError};
+
+/// Why a session cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error("a session needs 1 to 65535 boards, not {0}")]
+    Boards(usize),
+    #[error("board {board}: {source}")]
+    Memory { board: String, source: MemoryError },
+    #[error(transparent)]
+    Receiver(#[from] ReceiverError),
+    #[error(transparent)]
+    Share(#[from] ShareError),
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    #[error("UDP port {port} of {ip}: {source}; {}", port_hint(source))]
+    Port { ip: Ipv4Addr, port: u16, source: std::io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What to do about a port that cannot be had.
+fn port_hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => "another receiver has it: `ss -ulnp`",
+        std::io::ErrorKind::AddrNotAvailable => "this machine has no such address: `ip addr`",
+        _ if error.raw_os_error() == Some(libc::EMFILE) => "the process may open no more files: `ulimit -n 1024`",
+        _ => "is the interface up?",
+    }
+}

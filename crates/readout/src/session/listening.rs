@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The listening side of a session: boards that open their connections towards us.
+//! Source: `penstock_transport::cm`.
+
+use penstock_transport::{CmAddress, CmHost, Refusal};
+use penstock_units::Time;
+use penstock_wire::{CmInfo, CmTransmit, Ipv4Addr};
+
+use super::board::{BoardState, Opens};
+use super::core::Core;
+use crate::EventSink;
+
+/// A board whose data have not come for so long may take its place with another queue pair.
+const QUIET_PS: u64 = 1_000_000_000_000;
+
+/// Entry `i` of the listener is board `i`.
+impl<S: EventSink> CmHost for Core<S> {
+    fn open(&mut self, entry: usize, from: CmAddress, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
+        if !self.serves(entry, from.ip) {
+            return Err(Refusal::NoQp);
+        }
+        match self.fresh_qp(entry) {
+            Ok(true) => Ok(self.boards[entry].own()),
+            Ok(false) => Err(Refusal::NotYet),
+            Err(error) => {
+                self.boards[entry].trouble = Some(error.to_string());
+                Err(Refusal::Failed)
+            }
+        }
+    }
+
+    fn connect(&mut self, entry: usize, from: CmAddress, peer: &CmInfo) -> Result<(), Refusal> {
+        self.boards[entry].state = BoardState::Opening;
+        Core::connect(self, entry, peer).map_err(|error| {
+            self.boards[entry].trouble = Some(error.to_string());
+            Refusal::Failed
+        })?;
+        let board = &mut self.boards[entry];
+        board.opener.adopt(self.now.as_ps(), board.own(), *peer, from.port);
+        Ok(())
+    }
+
+    fn ready(&mut self, entry: usize) {
+        self.is_up(entry);
+    }
+
+    fn close(&mut self, entry: usize, failed: bool) {
+        let board = &mut self.boards[entry];
+        board.used();
+        board.opener.forget();
+        board.closed(self.now, Time::ZERO);
+        if failed {
+            board.trouble = Some(format!("{}: the board says that its queue pair has failed", board.spec.ip));
+        }
+    }
+
+    fn serves(&self, entry: usize, from: Ipv4Addr) -> bool {
+        let board = &self.boards[entry];
+        board.spec.ip == from && board.spec.opens == Opens::Board && !board.ending()
+    }
+
+    fn is_quiet(&self, entry: usize) -> bool {
+        self.now.as_ps() >= self.boards[entry].opener.heard_at().saturating_add(QUIET_PS)
+    }
+
+    fn is_dead(&self, entry: usize) -> bool {
+        !matches!(self.boards[entry].state, BoardState::Opening | BoardState::Up) && !self.boards[entry].is_fresh()
+            || self.backend.fault(entry as u16).is_some()
+    }
+
+    /// A server sends nothing.
+    fn transmit(&mut self, _entry: usize, _transmit: &CmTransmit) -> bool {
+        false
+    }
+}
