@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Turns `rtl/top/penstock_10g.sv` into a static library: register map by `regs/generate.py`,
+//! Turns `rtl/top/penstock_xgmii.sv` into a static library: register map by `regs/generate.py`,
 //! C++ by Verilator, objects by g++. Nothing is generated into the source tree but `build/`.
 //! Feature `all-tops` adds the builds that only measurements need; each takes as long as the first.
 
@@ -14,9 +14,9 @@ struct Top {
     n_qp: u32,
 }
 
-const DEFAULT: Top = Top { module: "penstock_10g", class: "Vboard", n_qp: 4 };
+const DEFAULT: Top = Top { module: "penstock_xgmii", class: "Vboard", n_qp: 4 };
 const MEASURED: [Top; 2] = [
-    Top { module: "penstock_10g", class: "Vboard_10g_x16", n_qp: 16 },
+    Top { module: "penstock_xgmii", class: "Vboard_10g_x16", n_qp: 16 },
     Top { module: "penstock_100g", class: "Vboard_100g_x16", n_qp: 16 },
 ];
 

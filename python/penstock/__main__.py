@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m penstock run|sweep|tune|figures ...`: what the commands of these names start; `run` needs no command."""
+"""`python -m penstock run|sweep|tune ...`: what the commands of these names start; `run` needs no command."""
 
 import importlib
 import sys
 
-COMMANDS = {"run": "lab", "sweep": "sweeping", "tune": "tuning", "figures": "figures"}
+COMMANDS = {"run": "lab", "sweep": "sweeping", "tune": "tuning"}
 
 
 def main() -> int:
@@ -12,7 +12,7 @@ def main() -> int:
     if module is None:
         print(f"usage: python -m penstock {{{','.join(COMMANDS)}}} ...", file=sys.stderr)
         return 2
-    return importlib.import_module(f"penstock.{module}").main(sys.argv[2:])  # figures need matplotlib, the others not
+    return importlib.import_module(f"penstock.{module}").main(sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ class Scenario:
     """A checked scenario of the network laboratory, and what is set in it.
 
     `source` is a file (str or PathLike) or a mapping with the tables of one, `{"topology": {"kind": "star"}, ...}`.
-    Raises ValueError with all that is wrong, each with place, key, value and what is allowed, also for a scenario of
-    the readout demo, which only the command runs; OSError when a file cannot be read.
+    Raises ValueError with all that is wrong, each with place, key, value and what is allowed; OSError when a file
+    cannot be read. Verilated boards and a readout are checked here and refused by `run`: only the command has them.
     """
 
     def __init__(self, source: str | os.PathLike | Mapping, sets: Mapping[str, object] | None = None) -> None:

@@ -8,7 +8,6 @@
 | `queue.png` | the switch's queue towards the server, with the marking thresholds |
 """
 
-import re
 import sys
 from pathlib import Path
 
@@ -64,11 +63,11 @@ def _panels(run: Run, title: str, ylabel: str) -> tuple[Figure, dict[str, Axes]]
 
 def throughput(run: Run) -> Figure:
     """Throughput of every board, averaged over 100 us, with R_C and R_T."""
-    figure, panels = _panels(run, "Throughput on the wire (100 us mean) and rate limiter", "[Gb/s]")
+    figure, panels = _panels(run, "Throughput on the wire (100 us mean) and rate limiter", "rate [Gb/s]")
     for name, axis in panels.items():
-        seen = _smooth(_series(run, name, "throughput"), 0.1)
+        seen = _smooth(_series(run, name, "wire_throughput_bps"), 0.1)
         axis.plot(seen.time_ms, seen.value / 1e9, color=BLUE, lw=1, label="measured")
-        current, target = _series(run, name, "rate_current"), _series(run, name, "rate_target")
+        current, target = _series(run, name, "rate_current_bps"), _series(run, name, "rate_target_bps")
         axis.step(current.time_ms, current.value / 1e9, color=RED, lw=1, where="post", label="$R_C$")
         axis.step(target.time_ms, target.value / 1e9, color=ORANGE, lw=0.8, ls="--", where="post", label="$R_T$")
         axis.set_ylim(0, 10.5)
@@ -89,15 +88,6 @@ def alpha(run: Run) -> Figure:
     return figure
 
 
-def _bytes(text: str | None) -> float | None:
-    """`150KB` as a number of bytes; None for anything that is no size."""
-    match = re.fullmatch(r"([0-9.]+)\s*(B|[KMG]i?B)", text or "")
-    if match is None:
-        return None
-    factor = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-    return float(match[1]) * factor[match[2]]
-
-
 def queue(run: Run) -> Figure:
     """Bytes waiting in the switch for the link to the server, and when it paused the boards."""
     figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")
@@ -105,17 +95,17 @@ def queue(run: Run) -> Figure:
     server_port = len(run.boards)
     waiting = _series(run, "switch", "queue_bytes", server_port)
     axis.plot(waiting.time_ms, waiting.value / 1e3, color=BLUE, lw=0.8, label="queue")
-    for key, style in (("switch.kmin", ":"), ("switch.kmax", "--")):
-        threshold = _bytes(run.summary["settings"].get(key))
-        if threshold is not None:
-            axis.axhline(threshold / 1e3, color=GREY, lw=1, ls=style, label=key)
+    port = run.summary["switches"][0]["ports"][server_port]
+    for key, name, style in (("kmin_bytes", "$K_{min}$", ":"), ("kmax_bytes", "$K_{max}$", "--")):
+        if port[key] is not None:
+            axis.axhline(port[key] / 1e3, color=GREY, lw=1, ls=style, label=name)
     pausing = [_series(run, "switch", "pfc_pausing", port) for port in range(server_port)]
     if pausing and len(pausing[0].value):
         any_paused = np.max([series.value for series in pausing], axis=0) > 0
         top = max(waiting.value.max(initial=1.0), 1.0) / 1e3
         axis.fill_between(pausing[0].time_ms, 0, top, where=any_paused, color=RED, alpha=0.15, step="post", label="PFC")
     axis.set_xlabel("simulated time [ms]")
-    axis.set_ylabel("[kB]")
+    axis.set_ylabel("waiting [kB]")
     axis.grid(alpha=0.3)
     axis.legend(loc="upper right", ncols=4, fontsize="small")
     return figure

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SCHEMA = 1  # of the objects
@@ -35,6 +35,36 @@ def _finite(value: Any) -> Any:
     if hasattr(value, "item"):  # NumPy's numbers
         return _finite(value.item())
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+WIDTH = 80  # columns of a terminal that a table fits
+
+
+def as_table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int = WIDTH) -> str:
+    """Lines of a table, numbers to the right. What is wider than `width` goes on below, with the first column again."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(len(text) for text in column) for column in zip(names, *cells, strict=True)]
+    right = [not any(isinstance(row[n], str) for row in rows) for n in range(len(names))]
+    blocks, block, used = [], [0], widths[0]
+    for n in range(1, len(names)):
+        if used + 2 + widths[n] > width and len(block) > 1:
+            blocks.append(block)
+            block, used = [0], widths[0]
+        block.append(n)
+        used += 2 + widths[n]
+    lines: list[str] = []
+    for columns in [*blocks, block]:
+        lines += [""] if lines else []
+        for texts in [list(names), *cells]:
+            padded = [texts[n].rjust(widths[n]) if right[n] else texts[n].ljust(widths[n]) for n in columns]
+            lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def say(text: str) -> int:

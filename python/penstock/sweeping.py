@@ -6,7 +6,8 @@
 Every point is a process of its own, on this machine (`jobs` at a time) or on a Dask cluster (`dask="tcp://..."`), whose
 workers must see the same folders. What is finished is kept under `out`, so an interrupted sweep goes on where it was.
 
-Two tables are written, with one column for each parameter, named as its key, the value as it was given (text):
+Two tables are written, with one column for each parameter, named as its key: numbers are numbers, quantities in the
+unit that the column's metadata names, all else is text as it was given.
 
 | file | a row is | columns beside the parameters |
 |---|---|---|
@@ -28,7 +29,10 @@ from tqdm import tqdm
 
 from penstock.lab import Scenario
 from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
-from penstock.reporting import add_json_option, as_json, say
+from penstock.quantities import column as typed_column
+from penstock.reporting import add_json_option, as_json, as_table, say
+
+SCHEDULER_S = 5  # after which a scheduler that does not answer is given up
 
 
 def grid(scenario: str, parameters: Mapping[str, Sequence]) -> list[Point]:
@@ -119,10 +123,12 @@ def _on_cluster(points: list[Point], folder: Path, keep: bool, address: str) -> 
     from distributed import Client
     from distributed import as_completed as cluster_completed
 
+    print(f"waiting for the scheduler at {address}, {SCHEDULER_S} s at most", file=sys.stderr, flush=True)
     try:
-        client = Client(address)
+        client = Client(address, timeout=SCHEDULER_S)
     except (OSError, ValueError) as error:
-        raise ValueError(f"dask {address}: {error}; give the scheduler's address, as tcp://HOST:8786") from None
+        what = str(error) or "no answer"
+        raise ValueError(f"dask {address}: {what}; give a running scheduler's address, as tcp://HOST:8786") from None
     with client:
         futures = {
             client.submit(run_point, point, str(folder.resolve()), command(), keep, pure=False): point
@@ -150,6 +156,21 @@ def scalars(entry: Mapping, prefix: str = "") -> dict[str, object]:
     return flat
 
 
+# What the terminal shows of a point; sweep.parquet has more.
+SHOWN = (
+    "aggregate_gbps",
+    "jain",
+    "mct_us.p99",
+    "events.complete",
+    "events.triggered",
+    "events.p99_us",
+    "switches.peak_queue_bytes",
+    "switches.mean_queue_bytes",
+    "switches.dropped",
+    "switches.paused_s",
+    "end",
+)
+
 # Of the summary's top level these are not results of the simulation.
 NOT_RESULTS = ("schema", "scenario", "settings", "timing")
 
@@ -167,21 +188,26 @@ def of_switches(summary: Mapping) -> dict[str, int | float]:
     return {
         "switches.dropped": sum(switch[cause] for switch in summary["switches"] for cause in causes),
         "switches.ecn_marked": sum(port["ecn_marked"] for port in ports(summary)),
+        "switches.pauses": sum(port["pauses_sent"] for port in ports(summary)),
         "switches.paused_s": sum((port["paused_s"] for port in ports(summary)), 0.0),
+        "switches.mean_queue_bytes": max((port["mean_queue_bytes"] for port in ports(summary)), default=0.0),
         "switches.peak_queue_bytes": max((port["peak_queue_bytes"] for port in ports(summary)), default=0),
     }
 
 
 def _write(folder: Path, points: list[Point], summaries: list[dict]) -> pa.Table:
-    rows, flows = [], []
+    rows, flows, of_flows = [], [], []
+    names = [key for key, _ in points[0].settings]
     for point, summary in zip(points, summaries, strict=True):
-        head = {**dict(point.settings), "point": point.name}
+        head = {"point": point.name}
         results = scalars({key: value for key, value in summary.items() if key not in NOT_RESULTS})
         rows.append({**head, **results, **of_switches(summary)})
         for flow in summary.get("flows", []):
+            of_flows.append(dict(point.settings))
             flows.append({**head, "flow": flow["name"], **scalars({k: v for k, v in flow.items() if k != "name"})})
-    table = _table(rows)
-    for name, content in (("sweep.parquet", table), ("sweep_flows.parquet", _table(flows))):
+    table = _joined(parameter_table([dict(point.settings) for point in points], names), _table(rows))
+    flow_table = _joined(parameter_table(of_flows, names), _table(flows))
+    for name, content in (("sweep.parquet", table), ("sweep_flows.parquet", flow_table)):
         pq.write_table(content, folder / f"{name}.part", compression="zstd")
         (folder / f"{name}.part").rename(folder / name)
     return table
@@ -191,6 +217,34 @@ def _table(rows: list[dict]) -> pa.Table:
     """Columns in the order in which the rows name them; what a row lacks is null."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def parameter_table(choices: Sequence[Mapping[str, str]], names: Sequence[str]) -> pa.Table:
+    """A column for each parameter, with its type; the unit of a quantity is in the field's metadata."""
+    arrays, fields = [], []
+    for name in names:
+        array, unit = typed_column([choice[name] for choice in choices])
+        arrays.append(array)
+        fields.append(pa.field(name, array.type, metadata={"unit": unit} if unit else None))
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _joined(left: pa.Table, right: pa.Table) -> pa.Table:
+    """The columns of both; a result that is named as a parameter gives way to it."""
+    for field in right.schema:
+        if field.name not in left.column_names:
+            left = left.append_column(field, right[field.name])
+    return left if left.num_columns > 0 else right
+
+
+def overview(table: pa.Table, parameters: Mapping[str, Sequence]) -> str:
+    """The table of a sweep for the terminal: what was varied, and what each point gave."""
+    varied = [key for key, values in parameters.items() if len(values) > 1]
+    results = [name for name in SHOWN if name in table.column_names and table[name].null_count < table.num_rows]
+    rows = [[n, *(row[name] for name in varied + results)] for n, row in enumerate(table.to_pylist())]
+    units = {name: table.schema.field(name).metadata or {} for name in varied}
+    heads = [f"{name} [{unit.decode()}]" if (unit := units[name].get(b"unit")) else name for name in varied]
+    return as_table(["#", *heads, *results], rows)
 
 
 def _column(values: list) -> pa.Array:
@@ -283,4 +337,4 @@ def main(arguments: list[str] | None = None) -> int:
         content = {"scenario": given.scenario, "parameters": parameters, **files, "points": table.to_pylist()}
         return say(as_json("sweep", content))
     count = "1 point" if table.num_rows == 1 else f"{table.num_rows} points"
-    return say(f"{count}: {files['table']}, {files['flows']}")
+    return say(f"{overview(table, parameters)}\n{count}: {files['table']}, {files['flows']}")

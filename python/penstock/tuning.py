@@ -2,20 +2,23 @@
 """Looks for congestion-control parameters: `penstock tune scenario.toml --objective fairness --trials 60`.
 
     best = penstock.tune("scenarios/advcam-5.toml", objective="event-time", trials=60)
-    best.settings, best.value
+    best.settings, best.value, best.is_recommended
 
-Optuna's TPE sampler proposes points, each is a run of `penstock` (see `penstock.sweeping`), and its objective is read
-off the run's summary. One seed gives one search, whatever the number of processes: proposals are made in rounds of
-`ROUND`, and what a round has shown is told to the sampler in the order of the proposals.
+The scenario's own values run first. Then Optuna's TPE sampler proposes points, each is a run of `penstock` (see
+`penstock.sweeping`), and its objectives are read off the run's summary (`penstock.objectives`). A point that delivers
+less than `FLOOR` of what the scenario's own values deliver is infinitely bad: a network that carries little is calm,
+and no answer. What is better than the own values runs again over other seeds before it is recommended.
+
+One seed gives one search, whatever the number of processes: proposals are made in rounds of `ROUND`, and what a round
+has shown is told to the sampler in the order of the proposals.
 """
 
 import argparse
-import json
 import math
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,65 +27,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from penstock import fronts
+from penstock.best import Best, as_toml
 from penstock.lab import Scenario
+from penstock.objectives import OBJECTIVES, Objective, chosen, gain_percent, goodput_gbps
 from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
-from penstock.reporting import add_json_option, as_json, say
-from penstock.sweeping import of_switches, parse_sets, scenario_file, several
+from penstock.reporting import add_json_option, as_json, as_table, say
+from penstock.sweeping import parameter_table, parse_sets, scenario_file, several
+from penstock.verification import SEEDS, Outcome, SeedPair, Verification
 
 ROUND = 4  # proposals that are made without knowledge of each other
-
-
-@dataclass(frozen=True)
-class Objective:
-    """`value(summary)` is to be as small as possible; `meaning` says what it is, with its unit."""
-
-    meaning: str
-    value: Callable[[dict], float]
-
-
-def _of_switches(summary: dict, key: str) -> float:
-    return float(of_switches(summary)[key])
-
-
-def _event_time(summary: dict) -> float:
-    events = summary["events"]
-    if events is None:
-        raise ValueError("the scenario builds no events: the objective event-time needs [triggers]")
-    if events["complete"] == 0:
-        return math.inf
-    return events["p99_us"] * (1 + events["count"] - events["complete"])
-
-
-def _fairness(summary: dict) -> float:
-    if summary["jain"] is None:
-        raise ValueError("no window has two flows in it: the objective fairness needs a shorter trace.interval")
-    return 1 - summary["jain"] + _missing(summary)
-
-
-OBJECTIVES = {
-    "fairness": Objective(
-        "1 - Jain's index (mean over windows of trace.interval), and the share of the posted bytes that did not arrive",
-        _fairness,
-    ),
-    "event-time": Objective(
-        "99 % quantile of the event completion time, us, times 1 + the events that were not completed", _event_time
-    ),
-    "queue": Objective(
-        "largest queue of any port, bytes, times 1 + the share that did not arrive",
-        lambda s: _of_switches(s, "switches.peak_queue_bytes") * (1 + _missing(s)),
-    ),
-    "pause-free": Objective(
-        "time in which ports were paused, s, and the share that did not arrive",
-        lambda s: _of_switches(s, "switches.paused_s") + _missing(s),
-    ),
-}
-
-
-def _missing(summary: dict) -> float:
-    posted = sum(flow["posted_bytes"] for flow in summary["flows"])
-    delivered = sum(flow["delivered_bytes"] for flow in summary["flows"])
-    return 1 - delivered / posted if posted else 1.0
-
+FLOOR = 0.95  # of the goodput of the scenario's own values
 
 # What is searched unless the caller says otherwise: DCQCN's parameters, around what the papers use.
 SPACE = {
@@ -97,20 +52,10 @@ SPACE = {
 }
 
 
-@dataclass(frozen=True)
-class Best:
-    """The best point: its objective, its settings by key, the folder of its run, and all trials as a table."""
-
-    value: float
-    settings: dict[str, str]
-    point: str
-    trials: pa.Table
-
-
 def tune(
     scenario: Scenario | str | os.PathLike | Mapping,
     *,
-    objective: str = "fairness",
+    objective: str | Sequence[str] = "fairness",
     space: Mapping[str, Sequence] | None = None,
     fixed: Mapping[str, object] | None = None,
     trials: int = 40,
@@ -119,111 +64,195 @@ def tune(
     jobs: int | None = None,
     progress: bool = True,
 ) -> Best:
-    """Searches `space` (key of the scenario -> values; default `SPACE`) for the smallest `objective` (of `OBJECTIVES`).
+    """Searches `space` (key of the scenario -> values; default `SPACE`) for the smallest `objective` (of `OBJECTIVES`;
+    several with commas between, or as a sequence, are searched together).
 
     `fixed` are keys set in every run, which are then not searched, nor are those set in a `Scenario`. Writes
-    `tune.parquet` (a row for each trial: its parameters and `value`) and `best.toml` into `out`, where finished runs
-    are kept as by `sweep`. ValueError names an unknown objective, a space that is empty or holds a fixed key, a
-    scenario that is not a laboratory's, or a summary that lacks what the objective needs; RunError is what
-    `penstock run` refused.
+    `tune.parquet` (a row for each trial: its parameters, `value` and `goodput_gbps`; of several objectives a column
+    each and `on_front`) and `best.toml` into `out`, of several also `front.png`; finished runs are kept there as by
+    `sweep`. ValueError names an unknown objective, a space that is empty or holds a fixed key or the seed, a scenario
+    that is not a laboratory's or has no flow under DCQCN for the default space, or a summary that lacks what the
+    objective needs; RunError is what `penstock run` refused.
     """
-    if objective not in OBJECTIVES:
-        raise ValueError(f"objective {objective!r}: allowed are {', '.join(OBJECTIVES)}")
+    objectives = chosen(objective)
     if trials < 1:
         raise ValueError(f"trials = {trials}: at least one is needed")
     check_jobs(jobs)
     folder = out_folder(out)
     file, sets = scenario_file(scenario, folder)
-    if not _is_lab(file):
+    if not _is_network(file):
         raise ValueError(f"{file}: no laboratory scenario (docs/lab.md), and only those can be searched")
     fixed = {**{key: value for key, value in sets.items() if key not in (space or {})}, **(fixed or {})}
-    if space is None:
-        space = {key: values for key, values in SPACE.items() if key not in fixed}
+    is_default = space is None
+    searched = _searched(SPACE if space is None else space, fixed, is_default)
+    search = _Search(os.path.abspath(file), objectives, searched, fixed, folder, jobs)
+    baseline = search.own_values()
+    laws = sorted({flow["law"] for flow in baseline["flows"]})
+    if is_default and "dcqcn" not in laws:
+        raise ValueError(
+            f"law {', '.join(laws)}: no flow is under DCQCN, whose parameters are searched by default; set cc.law, or "
+            "give several values to the keys that are to be searched"
+        )
+    own = search.outcome(baseline)
+    with tqdm(total=trials, unit="run", disable=None if progress else True) as bar:
+        rows = search.run(trials, seed, bar)
+        named = _named(rows, own, list(objectives))
+        values = {name: named["values"][name] for name in objectives}
+        verification = None
+        if fronts.dominates(list(values.values()), list(own.values.values())):
+            verification = search.verify(named["settings"], baseline["seed"], bar)
+    table = _table(rows, list(objectives), searched)
+    pq.write_table(table, folder / "tune.parquet", compression="zstd")
+    best = Best(
+        named["settings"],
+        named["point"],
+        values,
+        named["goodput_gbps"],
+        own.values,
+        own.goodput_gbps,
+        table,
+        verification,
+    )
+    (folder / "best.toml").write_text(as_toml(best))
+    if len(objectives) > 1:
+        meanings = {name: one.meaning for name, one in objectives.items()}
+        fronts.draw(folder / "front.png", table.to_pylist(), own.values, named["point"], meanings)
+    return best
+
+
+def _searched(space: Mapping[str, Sequence], fixed: Mapping[str, object], is_default: bool) -> dict[str, list[str]]:
+    """The values of each key that is searched, as text."""
+    if is_default:
+        space = {key: values for key, values in space.items() if key not in fixed}
     if both := fixed.keys() & space.keys():
         raise ValueError(f"parameter {min(both)!r} is both fixed and searched; give it once")
+    if "run.seed" in space:
+        raise ValueError("run.seed cannot be searched: a winner is run again over other seeds; give it one value")
     searched = {key: [as_text(value) for value in several(values)] for key, values in space.items()}
     if not searched:
         raise ValueError("nothing to search: give at least one parameter two values")
     for key, values in searched.items():
         if not values:
             raise ValueError(f"parameter {key!r} has no values; give at least one")
-    search = _Search(os.path.abspath(file), OBJECTIVES[objective], searched, fixed, folder, jobs)
-    rows = search.run(trials, seed, progress)
-    table = pa.Table.from_pylist(rows)
-    pq.write_table(table, folder / "tune.parquet", compression="zstd")
-    row = min(rows, key=lambda row: row["value"])
-    chosen = {key: row[key] for key in searched}
-    (folder / "best.toml").write_text(_toml(chosen, objective, row["value"]))
-    return Best(row["value"], chosen, row["point"], table)
+    return searched
+
+
+def _named(rows: list[dict], own: Outcome, objectives: list[str]) -> dict:
+    """The trial that is named: of one objective the smallest, and of several with this value the one that delivers
+    most; of several objectives the one of the front that gains most in sum without a loss in any, or else that loses
+    least.
+    """
+    if len(objectives) == 1:
+        return min(rows, key=lambda row: (row["values"][objectives[0]], -row["goodput_gbps"]))
+
+    def rank(row: dict) -> tuple[float, float, float]:
+        gains = [gain_percent(own.values[name], row["values"][name]) for name in objectives]
+        worst = min(gains)
+        return (min(worst, 0.0), sum(gain for gain in gains if math.isfinite(gain)), row["goodput_gbps"])
+
+    front = fronts.on_front([tuple(row["values"].values()) for row in rows])
+    return max((row for row, is_on in zip(rows, front, strict=True) if is_on or not any(front)), key=rank)
+
+
+def _table(rows: list[dict], objectives: list[str], searched: Mapping[str, Sequence[str]]) -> pa.Table:
+    """A row for each trial; parameters have their types."""
+    parameters = parameter_table([row["settings"] for row in rows], list(searched))
+    columns: dict[str, object] = {}
+    if len(objectives) == 1:
+        columns["value"] = [row["values"][objectives[0]] for row in rows]
+    else:
+        columns |= {name: [row["values"][name] for row in rows] for name in objectives}
+        columns["on_front"] = fronts.on_front([tuple(row["values"].values()) for row in rows])
+    columns |= {key: [row[key] for row in rows] for key in ("goodput_gbps", "point")}
+    for name, values in columns.items():
+        parameters = parameters.append_column(name, pa.array(values))
+    return parameters
 
 
 @dataclass
 class _Search:
     scenario: str
-    objective: Objective
+    objectives: dict[str, Objective]
     space: dict[str, list[str]]
     fixed: dict[str, object]
     folder: Path
     jobs: int | None
+    least_gbps: float = 0.0  # what a point has to deliver
 
-    def run(self, trials: int, seed: int, progress: bool) -> list[dict]:
+    def own_values(self) -> dict:
+        """The summary of the run that all others are measured against."""
+        summary = self.summary({})
+        self.outcome(summary)  # refuses a summary that lacks what an objective needs
+        self.least_gbps = FLOOR * goodput_gbps(summary)
+        return summary
+
+    def point(self, choice: Mapping[str, object]) -> Point:
+        return Point(self.scenario, settings({**self.fixed, **choice}))
+
+    def summary(self, choice: Mapping[str, object]) -> dict:
+        return run_point(self.point(choice), str(self.folder.resolve()), command(), keep=False)
+
+    def outcome(self, summary: dict, least_gbps: float = 0.0) -> Outcome:
+        """The objectives and the goodput; those with a floor are infinite below it."""
+        delivered = goodput_gbps(summary)
+        values = {name: one.value(summary) for name, one in self.objectives.items()}
+        below = {name for name, one in self.objectives.items() if one.has_floor and delivered < least_gbps}
+        return Outcome({name: math.inf if name in below else value for name, value in values.items()}, delivered)
+
+    def run(self, trials: int, seed: int, bar: tqdm) -> list[dict]:
         import optuna  # takes a second, which `import penstock` should not
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+        directions = [optuna.study.StudyDirection.MINIMIZE] * len(self.objectives)
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed), directions=directions)
         rows: list[dict] = []
-        workers = ThreadPoolExecutor(self.jobs or os.cpu_count())
-        with workers as pool, tqdm(total=trials, unit="run", disable=None if progress else True) as bar:
+        with ThreadPoolExecutor(self.jobs or os.cpu_count()) as pool:
             while len(rows) < trials:
                 asked = [study.ask() for _ in range(min(ROUND, trials - len(rows)))]
                 choices = [
                     {key: t.suggest_categorical(key, values) for key, values in self.space.items()} for t in asked
                 ]
-                points = [Point(self.scenario, settings({**self.fixed, **choice})) for choice in choices]
                 # A round may propose a point twice; two processes must not share its folder.
-                values = {point: pool.submit(self.evaluate, point) for point in dict.fromkeys(points)}
+                points = [self.point(choice) for choice in choices]
+                first = dict(zip(reversed(points), reversed(choices), strict=True))
+                found = {point: pool.submit(self.summary, choice) for point, choice in first.items()}
                 for trial, choice, point in zip(asked, choices, points, strict=True):
-                    value = values[point].result()
-                    study.tell(trial, value)
-                    rows.append({**choice, "value": value, "point": point.name})
+                    outcome = self.outcome(found[point].result(), self.least_gbps)
+                    study.tell(trial, list(outcome.values.values()))
+                    values, delivered = outcome.values, outcome.goodput_gbps
+                    rows.append({"settings": choice, "values": values, "goodput_gbps": delivered, "point": point.name})
                     bar.update()
-                bar.set_postfix(best=f"{study.best_value:.4g}")
         return rows
 
-    def evaluate(self, point: Point) -> float:
-        return self.objective.value(run_point(point, str(self.folder.resolve()), command(), keep=False))
+    def verify(self, choice: Mapping[str, str], seed: int, bar: tqdm) -> Verification:
+        """The choice and the scenario's own values, each over seeds that the search has not seen."""
+        seeds = [seed + n for n in range(1, SEEDS + 1)]
+        bar.total += 2 * SEEDS
+        bar.refresh()
+
+        def one(setting: Mapping[str, object]) -> dict:
+            summary = self.summary(setting)
+            bar.update()
+            return summary
+
+        with ThreadPoolExecutor(self.jobs or os.cpu_count()) as pool:
+            own = [pool.submit(one, {"run.seed": other}) for other in seeds]
+            again = [pool.submit(one, {**choice, "run.seed": other}) for other in seeds]
+            pairs = []
+            for number, base, winner in zip(seeds, own, again, strict=True):
+                measured = self.outcome(base.result())
+                floor = FLOOR * measured.goodput_gbps
+                pairs.append(SeedPair(number, measured, self.outcome(winner.result(), floor)))
+        return Verification(tuple(pairs))
 
 
-def _is_lab(file: str) -> bool:
-    """Whether the file has a topology; what is no TOML is left to the reader of scenarios to refuse."""
+def _is_network(file: str) -> bool:
+    """Whether `run.kind` says so; what is no TOML is left to the reader of scenarios to refuse."""
     try:
-        return "topology" in tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        run = tomllib.loads(Path(file).read_text(encoding="utf-8")).get("run", {})
     except ValueError:
         return True
-
-
-def _toml(chosen: dict[str, str], objective: str, value: float) -> str:
-    """The keys as a scenario file has them, section by section; those inside arrays of tables as comments."""
-    lines = [f"# objective {objective}: {value:.6g}"]
-    inside = [key for key in sorted(chosen) if any(part.isdigit() for part in key.split("."))]
-    lines += [f"# --set {key}={chosen[key]}" for key in inside]
-    section = None
-    for key in sorted(chosen.keys() - set(inside), key=lambda key: key.rpartition(".")):
-        table, _, name = key.rpartition(".")
-        if table != section:
-            lines.append(f"[{table}]")
-            section = table
-        lines.append(f"{name} = {_literal(chosen[key])}")
-    return "\n".join(lines) + "\n"
-
-
-def _literal(text: str) -> str:
-    """As it stands if TOML reads it as a value, quoted otherwise: `--set` knows no quotes."""
-    try:
-        tomllib.loads(f"x = {text}")
-    except tomllib.TOMLDecodeError:
-        return json.dumps(text)
-    return text
+    return not isinstance(run, dict) or run.get("kind", "network") == "network"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -234,7 +263,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("scenario", help="scenario file")
     meanings = "; ".join(f"{name}: {objective.meaning}" for name, objective in OBJECTIVES.items())
     parser.add_argument(
-        "--objective", default="fairness", choices=OBJECTIVES, help=f"to be made small. {meanings}".replace("%", "%%")
+        "--objective",
+        default="fairness",
+        metavar="NAME[,NAME...]",
+        help=f"to be made small; several are searched together. {meanings}".replace("%", "%%"),
     )
     parser.add_argument(
         "--set",
@@ -273,7 +305,32 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"penstock tune: {error}", file=sys.stderr)
         return 2
     files = {"table": f"{given.out}/tune.parquet", "best": f"{given.out}/best.toml"}
+    if len(best.values) > 1:
+        files["front"] = f"{given.out}/front.png"
     if given.json:
-        found = {"value": best.value, "settings": best.settings, "point": best.point, "trials": best.trials.to_pylist()}
-        return say(as_json("tune", {"scenario": given.scenario, "objective": given.objective, **files, **found}))
-    return say(f"{Path(files['best']).read_text()}{best.trials.num_rows} trials: {files['table']}, {files['best']}")
+        return say(as_json("tune", {"scenario": given.scenario, "objective": given.objective, **files, **_found(best)}))
+    sections = [Path(files["best"]).read_text().rstrip("\n"), best.verdict()]
+    if len(best.values) > 1:
+        sections.insert(0, _front_table(best))
+    return say("\n".join([*sections, f"{best.trials.num_rows} trials: {', '.join(files.values())}"]))
+
+
+def _found(best: Best) -> dict:
+    """For JSON."""
+    found = {"value": best.value, "settings": best.settings, "point": best.point, "trials": best.trials.to_pylist()}
+    found |= {"baseline": best.baseline, "values": best.values, "own": best.own, "ties": best.ties}
+    found |= {"goodput_gbps": best.goodput_gbps, "own_goodput_gbps": best.own_goodput_gbps}
+    found |= {"is_better": best.is_better, "is_recommended": best.is_recommended}
+    checked = best.verification
+    found["other_seeds"] = [pair.row() for pair in checked.pairs] if checked else []
+    found["gain_percent"] = {name: vars(spread) for name, spread in checked.gains().items()} if checked else {}
+    return found
+
+
+def _front_table(best: Best) -> str:
+    """The trials of the front, by the first objective."""
+    rows = [row for row in best.trials.to_pylist() if row["on_front"]]
+    rows.sort(key=lambda row: [row[name] for name in best.values])
+    names = [*best.values, "goodput_gbps", *best.settings]
+    distinct = {tuple(row[name] for name in names): row for row in rows}
+    return as_table(names, [list(key) for key in distinct])

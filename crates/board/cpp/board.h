@@ -31,7 +31,7 @@ struct PenstockPins {
     uint8_t bresp, rresp, tx_paused;
 };
 
-// 0: penstock_10g. With PENSTOCK_ALL_TOPS also 1: penstock_10g and 2: penstock_100g, both of 16 queue pairs.
+// 0: penstock_xgmii. With PENSTOCK_ALL_TOPS also 1: penstock_xgmii and 2: penstock_100g, both of 16 queue pairs.
 // A null pointer for any other.
 void *penstock_board_new(uint32_t top);
 void penstock_board_free(void *board);

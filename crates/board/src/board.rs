@@ -5,16 +5,12 @@
 use crate::axil::{Answer, Master};
 use crate::ffi::{Model, Pins};
 use crate::message::{Completion, Message, MessagePort};
+use crate::port::{Port, Received};
 use crate::rates::RateSample;
-use crate::top::{Penstock10g, Port, Top};
-use crate::xgmii::Received;
+use crate::top::{Penstock10g, Top};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Clock period of `penstock_10g`, 156.25 MHz, in picoseconds.
-pub const CYCLE_PS: u64 = 6_400;
-/// One octet on a 10 Gb/s wire, in picoseconds.
-pub const OCTET_PS: u64 = CYCLE_PS / 8;
 const RESET_CYCLES: u64 = 16;
 
 /// Why a register access failed.

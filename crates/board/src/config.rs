@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What software writes into a board before it may send: addresses, flow control, congestion control
-//! and queue pairs, through the registers of `regs/penstock.rdl`.
+//! What software writes into a board before it may send: addresses, flow control, congestion control,
+//! queue pairs and the sampling port, through the registers of `regs/penstock.rdl`.
 
 use crate::board::{Board, RegisterError};
 use crate::top::Top;
@@ -87,6 +87,7 @@ pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 9] {
     let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
         | field(params.clamp_target, c::CONTROL_CLAMP_TARGET_SHIFT, c::CONTROL_CLAMP_TARGET_MASK)
         | field(params.restart_timer, c::CONTROL_RESTART_TIMER_SHIFT, c::CONTROL_RESTART_TIMER_MASK)
+        | field(params.hold_timer, c::CONTROL_HOLD_TIMER_SHIFT, c::CONTROL_HOLD_TIMER_MASK)
         | field(two_counters, c::CONTROL_TWO_COUNTERS_SHIFT, c::CONTROL_TWO_COUNTERS_MASK)
         | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
         | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
@@ -176,6 +177,15 @@ impl<T: Top> Board<T> {
         let word = field(law, q::CONGESTION_LAW_SHIFT, q::CONGESTION_LAW_MASK)
             | field(group, q::CONGESTION_GROUP_SHIFT, q::CONGESTION_GROUP_MASK);
         self.write(qp_register(index, q::CONGESTION), word)
+    }
+
+    /// Has the sampling port give the rates of queue pairs `first` to `last` every `interval_cycles`;
+    /// 0 = no more. [`Board::poll_rates`] returns them.
+    pub fn sample_rates(&mut self, first: u8, last: u8, interval_cycles: u32) -> Result<(), RegisterError> {
+        use regs::sampling;
+        let range = u32::from(first) << sampling::RANGE_FIRST_SHIFT | u32::from(last) << sampling::RANGE_LAST_SHIFT;
+        self.write(sampling::RANGE, range)?;
+        self.write(sampling::INTERVAL, interval_cycles)
     }
 
     /// Takes queue pair `index` through RESET with new attributes to ready-to-send.

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The only `unsafe` of this crate: the verilated model's pins, and the system calls that make a TAP device, for which no
-//! crate in use has a safe form.
+//! The only `unsafe` of this crate: the verilated model's pins.
 
-use nix::libc;
 use std::ffi::c_void;
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
 /// Pins of one clock cycle; the same layout as `struct PenstockPins` in `cpp/board.h`.
@@ -89,39 +85,4 @@ impl Drop for Model {
         // SAFETY: freed once, here.
         unsafe { penstock_board_free(self.0.as_ptr()) }
     }
-}
-
-/// `struct ifreq` of netdevice(7) as far as flags go.
-#[repr(C)]
-struct InterfaceRequest {
-    name: [u8; libc::IFNAMSIZ],
-    flags: libc::c_short,
-    rest: [u8; 22],
-}
-
-const _: () = assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>());
-
-/// Calls an ioctl that takes a name and flags.
-fn interface_ioctl(fd: BorrowedFd, request: libc::Ioctl, name: &str, flags: libc::c_short) -> io::Result<()> {
-    let mut asked = InterfaceRequest { name: [0; libc::IFNAMSIZ], flags, rest: [0; 22] };
-    // The last byte stays 0.
-    if name.is_empty() || name.len() >= libc::IFNAMSIZ {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a name of an interface has 1 to 15 bytes"));
-    }
-    asked.name[..name.len()].copy_from_slice(name.as_bytes());
-    // SAFETY: the descriptor is open, and the kernel reads and writes one `ifreq`, which `asked` is as large as.
-    match unsafe { libc::ioctl(fd.as_raw_fd(), request, &mut asked) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Makes an open /dev/net/tun the TAP device `name`: whole Ethernet frames, nothing in front of them.
-pub fn attach_tap(tun: BorrowedFd, name: &str) -> io::Result<()> {
-    interface_ioctl(tun, libc::TUNSETIFF, name, (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short)
-}
-
-/// Brings interface `name` up; `socket` is any socket.
-pub fn bring_up(socket: BorrowedFd, name: &str) -> io::Result<()> {
-    interface_ioctl(socket, libc::SIOCSIFFLAGS, name, (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short)
 }

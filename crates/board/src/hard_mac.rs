@@ -3,8 +3,7 @@
 //! It adds preamble, FCS and the minimum gap (IEEE 802.3 clauses 4.2.7, 81.3.2) and holds a few beats.
 
 use crate::ffi::Pins;
-use crate::top::Port;
-use crate::xgmii::Received;
+use crate::port::{Port, Received};
 use bytes::BytesMut;
 use std::collections::VecDeque;
 

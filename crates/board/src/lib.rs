@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gateware as software: `penstock_10g`, verilated, with its pins in use, and as a node of the
+//! The gateware as software: `penstock_xgmii`, verilated, with its pins in use, and as a node of the
 //! simulated network. Feature `all-tops` adds wider builds for measurements.
 //!
 //! ```text
@@ -20,19 +20,21 @@ pub mod live;
 mod measured;
 mod message;
 mod node;
+mod port;
 mod rates;
 mod top;
 mod worker;
 mod xgmii;
 
 pub use axil::Answer;
-pub use board::{Board, RegisterError, CYCLE_PS, OCTET_PS};
+pub use board::{Board, RegisterError};
 pub use config::{dcqcn_words, qp_register, regs, EndpointConfig, QpConfig, SetupError};
 #[cfg(feature = "all-tops")]
 pub use measured::{Penstock100gX16, Penstock10gX16};
 pub use message::{Completion, Message, Verb, WcStatus};
-pub use node::{BoardNode, MessageTally, PORT};
+pub use node::{BoardNode, MessageTally};
+pub use penstock_wire::gateware::{CYCLE_PS, OCTET_PS};
+pub use port::{Port, Received};
 pub use rates::RateSample;
-pub use top::{Penstock10g, Port, Top};
-pub use worker::{wire_octets, Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
-pub use xgmii::Received;
+pub use top::{Penstock10g, Top};
+pub use worker::{MessageSource, WorkerGone};

@@ -5,7 +5,7 @@ use crate::hard_mac::{self, HardMac};
 use crate::top::Top;
 use crate::xgmii::Xgmii;
 
-/// `penstock_10g` with 16 queue pairs. `penstock_25g` is the same logic at another clock.
+/// `penstock_xgmii` with 16 queue pairs: at 10 and at 25 Gb/s it is the same logic at another clock.
 pub struct Penstock10gX16;
 
 impl Top for Penstock10gX16 {

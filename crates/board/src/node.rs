@@ -2,12 +2,13 @@
 //! A verilated board as a node of the simulated network: one port, windowed time (see
 //! `penstock_netsim::Node`), message source inside.
 
-use crate::board::{Board, CYCLE_PS, OCTET_PS};
+use crate::board::Board;
 use crate::config::{qp_register, regs};
 use crate::message::{Completion, WcStatus};
-use crate::worker::{wire_octets, Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
+use crate::worker::{Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
 use penstock_netsim::{Frame, Node, Outbox, PortId, Time, TraceSink};
-use penstock_wire::Packet;
+use penstock_wire::gateware::{CYCLE_PS, OCTET_PS};
+use penstock_wire::{wire_len, Packet};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The board's only port.
@@ -35,6 +36,11 @@ impl MessageTally {
         self.errors.values().sum()
     }
 
+    /// Everything that was posted has ended.
+    fn all_ended(&self) -> bool {
+        self.ok + self.failed() == self.posted
+    }
+
     pub(crate) fn add(&mut self, completion: Completion) {
         self.last = cycle_time(completion.cycle);
         if completion.status == WcStatus::Success {
@@ -48,8 +54,9 @@ impl MessageTally {
 
 /// A board in the simulated network.
 ///
-/// The board's cycle 0 is the engine's time 0. Queue pair 0 is traced: `rate_current`, `rate_target`
-/// and `throughput` in bit/s on the wire, `alpha` (1 = 1.0), `cnp_handled`, `paused` (fraction of time).
+/// The board's cycle 0 is the engine's time 0. Queue pair 0 is traced: `rate_current_bps`,
+/// `rate_target_bps` and `wire_throughput_bps`, all three on the wire, `alpha` (1 = 1.0), `cnp_handled`, `paused_fraction`
+/// (of the time).
 pub struct BoardNode {
     worker: Option<Worker>,
     /// Clock cycles a window lasts.
@@ -64,7 +71,12 @@ pub struct BoardNode {
     previous: Option<Sample>,
     tally: MessageTally,
     source_done: bool,
+    /// Waits for the last message to end.
+    at_end: Option<AtEnd>,
 }
+
+/// Told when the last message has ended, and what became of all.
+type AtEnd = Box<dyn FnOnce(&MessageTally)>;
 
 impl BoardNode {
     /// Puts a configured board on its thread. `link_delay` bounds the window in which it runs alone;
@@ -99,6 +111,7 @@ impl BoardNode {
             previous: None,
             tally: MessageTally::default(),
             source_done: false,
+            at_end: None,
         })
     }
 
@@ -110,13 +123,18 @@ impl BoardNode {
         self.writes.push((address, value));
     }
 
+    /// Calls `told` once, when every message has ended, well or not, with what became of them.
+    pub fn at_end(&mut self, told: impl FnOnce(&MessageTally) + 'static) {
+        self.at_end = Some(Box::new(told));
+    }
+
     pub fn tally(&self) -> &MessageTally {
         &self.tally
     }
 
     /// Every message of the source has been sent and has ended, well or not.
     pub fn is_done(&self) -> bool {
-        self.source_done && self.tally.ok + self.tally.failed() == self.tally.posted
+        self.source_done && self.tally.all_ended()
     }
 
     /// Ends the board's thread and gives the board back, for a last look at its registers.
@@ -153,6 +171,9 @@ impl BoardNode {
         self.tally.posted += outcome.posted;
         self.source_done = outcome.source_done;
         self.samples.extend(outcome.samples);
+        if let Some(told) = self.at_end.take_if(|_| self.source_done && self.tally.all_ended()) {
+            told(&self.tally);
+        }
     }
 
     /// Starts the window that begins now, with every frame that enters the board in it.
@@ -169,16 +190,16 @@ impl BoardNode {
     fn record(&self, before: Option<&Sample>, sample: &Sample, trace: &mut TraceSink) {
         let time = cycle_time(sample.cycle);
         let [current, target, alpha, cnps] = sample.values[..] else { return };
-        trace.record_at(time, 0, "rate_current", rate_bps(current));
-        trace.record_at(time, 0, "rate_target", rate_bps(target));
+        trace.record_at(time, 0, "rate_current_bps", rate_bps(current));
+        trace.record_at(time, 0, "rate_target_bps", rate_bps(target));
         trace.record_at(time, 0, "alpha", f64::from(alpha) / 65536.0);
         trace.record_at(time, 0, "cnp_handled", f64::from(cnps));
         if let Some(before) = before {
             let cycles = (sample.cycle - before.cycle) as f64;
             let octets = (sample.wire_octets - before.wire_octets) as f64;
             let paused = (sample.paused_cycles - before.paused_cycles) as f64;
-            trace.record_at(time, 0, "throughput", octets * 8.0 / (cycles * CYCLE_PS as f64 * 1e-12));
-            trace.record_at(time, 0, "paused", paused / cycles);
+            trace.record_at(time, 0, "wire_throughput_bps", octets * 8.0 / (cycles * CYCLE_PS as f64 * 1e-12));
+            trace.record_at(time, 0, "paused_fraction", paused / cycles);
         }
     }
 }
@@ -188,9 +209,9 @@ impl Node for BoardNode {
         out.timer_at(Time::ZERO, 0);
     }
 
-    fn on_frame(&mut self, at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
+    fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, _out: &mut Outbox) {
         let frame_bytes = frame.packet().emit();
-        let first_octet = at.as_ps().saturating_sub(wire_octets(frame_bytes.len()) * OCTET_PS);
+        let first_octet = at.as_ps().saturating_sub(wire_len(frame_bytes.len()) as u64 * OCTET_PS);
         // Frames on one link arrive in order but for those that a fault delayed: those go behind.
         let earliest = self.ingress.back().map_or(0, |last| last.cycle);
         let cycle = first_octet.div_ceil(CYCLE_PS).max(earliest);

@@ -1,23 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The verilated builds, and what is different about them: the Ethernet port and the width of a beat.
 
-use crate::ffi::Pins;
-use crate::xgmii::{Received, Xgmii};
-
-/// The Ethernet side of a top: what a transceiver or a hard MAC does on its pins.
-pub trait Port: Default + Send {
-    /// The next frame may begin.
-    fn is_idle(&self) -> bool;
-
-    /// Sends a frame (destination MAC to payload, no FCS) into the gateware, from the next cycle on.
-    fn push(&mut self, frame: &[u8], fcs_ok: bool);
-
-    /// Before a cycle: sets the port's inputs.
-    fn drive(&mut self, pins: &mut Pins);
-
-    /// After it: takes the port's outputs; returns the frame that ended in `cycle`.
-    fn observe(&mut self, cycle: u64, pins: &Pins) -> Option<Received>;
-}
+use crate::port::Port;
+use crate::xgmii::Xgmii;
 
 /// A build of a top.
 pub trait Top {
@@ -31,7 +16,7 @@ pub trait Top {
     type Port: Port;
 }
 
-/// `penstock_10g` with 4 queue pairs.
+/// `penstock_xgmii` with 4 queue pairs.
 pub struct Penstock10g;
 
 impl Top for Penstock10g {

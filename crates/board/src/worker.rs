@@ -6,10 +6,12 @@
 //! depend on how the threads are scheduled.
 
 use crate::axil::Answer;
-use crate::board::{Board, CYCLE_PS};
+use crate::board::Board;
 use crate::message::{Completion, Message};
-use crate::xgmii::Received;
+use crate::port::Received;
 use bytes::Bytes;
+use penstock_wire::gateware::CYCLE_PS;
+use penstock_wire::wire_len;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::thread::JoinHandle;
 
@@ -202,7 +204,7 @@ impl Runner {
 
     fn collect(&mut self, outcome: &mut Outcome) {
         while let Some(frame) = self.board.poll_transmit() {
-            self.wire_octets += wire_octets(frame.frame.len());
+            self.wire_octets += wire_len(frame.frame.len()) as u64;
             outcome.frames.push(frame);
         }
         while let Some(completion) = self.board.poll_completion() {
@@ -221,9 +223,4 @@ impl Runner {
             }
         }
     }
-}
-
-/// Octets that a frame takes on the wire: preamble 8, FCS 4, gap 12 (IEEE 802.3 clause 4.4.2).
-pub fn wire_octets(frame_len: usize) -> u64 {
-    frame_len.max(60) as u64 + 24
 }

@@ -4,8 +4,9 @@
 //! One word a clock cycle of 6.4 ns: eight lanes, lane 0 in the low byte, one control bit a lane.
 
 use crate::ffi::Pins;
-use crate::top::Port;
+use crate::port::{Port, Received};
 use bytes::{Bytes, BytesMut};
+use penstock_wire::MIN_FRAME_LEN;
 use std::collections::VecDeque;
 
 const IDLE: u8 = 0x07;
@@ -15,8 +16,6 @@ const PREAMBLE: u8 = 0x55;
 const SFD: u8 = 0xd5;
 /// A cycle in which nothing is sent.
 const IDLE_WORD: (u64, u8) = (0x0707_0707_0707_0707, 0xff);
-/// Shortest frame without its FCS (IEEE 802.3 clause 4.2.3.3).
-const MIN_FRAME: usize = 60;
 
 /// A transceiver on a 64-bit XGMII.
 #[derive(Default)]
@@ -60,8 +59,8 @@ impl Encoder {
         self.lanes.push_back(data(SFD));
 
         let mut crc = crc32fast::Hasher::new();
-        let padding = [0u8; MIN_FRAME];
-        for part in [frame, &padding[frame.len().min(MIN_FRAME)..]] {
+        let padding = [0u8; MIN_FRAME_LEN];
+        for part in [frame, &padding[frame.len().min(MIN_FRAME_LEN)..]] {
             crc.update(part);
             self.lanes.extend(part.iter().copied().map(data));
         }
@@ -90,16 +89,6 @@ impl Encoder {
         }
         word
     }
-}
-
-/// A frame seen on XGMII.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
-    /// Octet time of the preamble's first octet. On XGMII, the start character's: cycle * 8 + lane.
-    pub start_octet: u64,
-    /// Destination MAC to payload; the FCS is checked and stripped.
-    pub frame: Bytes,
-    pub fcs_ok: bool,
 }
 
 /// Finds frames in XGMII words.
@@ -181,7 +170,7 @@ mod tests {
                 prop_assert_eq!(got.fcs_ok, *ok);
                 prop_assert_eq!(got.start_octet % 8, 0);
                 prop_assert_eq!(&got.frame[..sent.len()], &sent[..]);
-                prop_assert_eq!(got.frame.len(), sent.len().max(MIN_FRAME));
+                prop_assert_eq!(got.frame.len(), sent.len().max(MIN_FRAME_LEN));
             }
         }
     }

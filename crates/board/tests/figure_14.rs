@@ -8,9 +8,10 @@
 //! packets under way that were let go at the rate before it; in its window they are allowed for.
 
 use bytes::Bytes;
-use penstock_board::{wire_octets, Board, EndpointConfig, Message, QpConfig, RateSample, Verb, WcStatus, CYCLE_PS};
+use penstock_board::{Board, EndpointConfig, Message, QpConfig, RateSample, Verb, WcStatus, CYCLE_PS};
 use penstock_cc::DcqcnParams;
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
+use penstock_units::Time;
 use penstock_wire::{Ecn, Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn};
 
 /// 1 ms at 156.25 MHz.
@@ -95,13 +96,13 @@ fn run() -> Run {
         board.run_until(board.cycle() + 100);
         while let Some(received) = board.poll_transmit() {
             if let Some(at) = received.start_octet.checked_sub(run.start * 8) {
-                spread(&mut run.wire_octets, at, wire_octets(received.frame.len()));
+                spread(&mut run.wire_octets, at, penstock_wire::wire_len(received.frame.len()) as u64);
             }
             let Ok(Packet::Roce(mut packet)) = Packet::parse(received.frame) else { panic!("not a RoCE packet") };
             if marks.next_if(|at| board.cycle() >= run.start + **at).is_some() {
                 packet.ecn = Ecn::Ce;
             }
-            responder.handle_packet(board.cycle() * CYCLE_PS, &packet, &mut memory);
+            responder.handle_packet(Time(board.cycle() * CYCLE_PS), &packet, &mut memory);
         }
         while let Some(reply) = responder.poll_transmit() {
             board.receive(board.cycle() + ANSWER_CYCLES, reply.emit(), true);
@@ -151,7 +152,7 @@ fn open_board(own: Endpoint, peer: Endpoint, rkey: u32) -> Board {
 }
 
 fn windows(run: &Run) -> Vec<Window> {
-    let gbps = |rate: penstock_cc::Rate| f64::from(rate.0) / RATE_PER_GBPS;
+    let gbps = |rate: penstock_cc::CycleRate| f64::from(rate.0) / RATE_PER_GBPS;
     let window = |(i, octets): (usize, &f64)| {
         let begin = run.start + i as u64 * WINDOW_CYCLES;
         let inside: Vec<_> = run.samples.iter().filter(|s| (begin..begin + WINDOW_CYCLES).contains(&s.cycle)).collect();

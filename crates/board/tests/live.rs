@@ -6,8 +6,10 @@ use bytes::Bytes;
 use penstock_board::live::{Activity, LiveBoard, PaceConfig, Sent, Wire, WireError, WireTime};
 use penstock_board::{regs, Board, EndpointConfig, Message, MessageSource, QpConfig, RateSample, Verb};
 use penstock_cc::DcqcnParams;
-use penstock_netsim::{EmulatedSwitch, SwitchScenario};
+use penstock_lab::SwitchScenario;
+use penstock_netsim::EmulatedSwitch;
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -61,7 +63,7 @@ impl Server {
 impl Wire for Server {
     fn send(&mut self, now_ps: u64, frame: &Bytes) -> Result<Sent, WireError> {
         if let Ok(Packet::Roce(packet)) = Packet::parse(frame.clone()) {
-            self.responder.handle_packet(now_ps, &packet, &mut self.memory);
+            self.responder.handle_packet(Time(now_ps), &packet, &mut self.memory);
         }
         while let Some(reply) = self.responder.poll_transmit() {
             self.replies.push_back((now_ps + ANSWER_PS, reply.emit()));
@@ -167,7 +169,7 @@ fn run(scenario: &str, len: usize, message: usize) -> Run {
 }
 
 /// Q8.24 bytes per cycle as Gb/s.
-fn gbps(rate: penstock_cc::Rate) -> f64 {
+fn gbps(rate: penstock_cc::CycleRate) -> f64 {
     f64::from(rate.0) / f64::from(1 << 24) * 8.0 / 6.4
 }
 

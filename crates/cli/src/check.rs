@@ -5,16 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use comfy_table::{presets, CellAlignment, Table};
 use penstock_readout::{
     recover_file, recover_folder, verify_file, FileReport, Recovered, Servers, StoreError, PARTIAL,
 };
 use serde::Serialize;
 
-use crate::farm::read_servers;
-use crate::pattern::PatternName;
-use crate::screen::say;
-use crate::{output, Verdict};
+use crate::arguments::farm::read_servers;
+use crate::arguments::pattern::PatternName;
+use crate::outcome::Verdict;
+use crate::output::print;
+use crate::output::screen::say;
+use crate::output::table::{columns, terminal_width};
 
 /// So many gaps in the event numbers are listed.
 const GAPS_SHOWN: usize = 20;
@@ -63,6 +64,8 @@ struct MissingOf {
 #[derive(Serialize)]
 struct Report {
     verified: bool,
+    /// Why it is not verified, each with what allows it if something does; empty if it is.
+    reasons: Vec<String>,
     recovered: Vec<Recovered>,
     /// Files that were not closed; `--recover` completes them.
     unfinished: Vec<PathBuf>,
@@ -82,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
         Ok(report) => {
             let json = || serde_json::to_string_pretty(&report).expect("a report has only plain keys");
             let verdict = if report.verified { Verdict::Verified } else { Verdict::Fault };
-            output::print(if arguments.json { json() } else { text(&report) }, verdict)
+            print(if arguments.json { json() } else { text(&report) }, verdict)
         }
         Err(refusal) => {
             say(format_args!("error: {refusal}"));
@@ -119,10 +122,30 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
     numbers.sort_unstable();
     let (gaps, events_missing, events_twice) = gaps(&numbers);
     let missing_of = servers.map(|servers| missing_of(&servers, &numbers));
-    let sound = |file: &FileReport| file.problems == 0 && (arguments.allow_incomplete || file.events_incomplete == 0);
-    let whole = events_twice == 0 && (arguments.allow_gaps || events_missing == 0);
-    let verified = unfinished.is_empty() && whole && files.iter().all(sound);
-    Ok(Report { verified, recovered, unfinished, files, events_missing, gaps, missing_of, events_twice })
+    let sum = |of: &dyn Fn(&FileReport) -> u64| files.iter().map(of).sum::<u64>();
+    let incomplete = if arguments.allow_incomplete { 0 } else { sum(&|file| file.events_incomplete) };
+    let missing = if arguments.allow_gaps { 0 } else { events_missing };
+    let reasons = [
+        (unfinished.len() as u64, "files were not closed (--recover completes them)"),
+        (sum(&|file| file.problems), "problems in files"),
+        (incomplete, "events lack sources (--allow-incomplete: that is no fault)"),
+        (missing, "events are missing between the first and the last (--allow-gaps: that is no fault)"),
+        (events_twice, "events are in more than one file"),
+    ];
+    let reasons = reasons.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let nothing = files.is_empty().then(|| "no file with events is left".to_owned());
+    let reasons: Vec<String> = reasons.chain(nothing.filter(|_| unfinished.is_empty())).collect();
+    Ok(Report {
+        verified: reasons.is_empty(),
+        reasons,
+        recovered,
+        unfinished,
+        files,
+        events_missing,
+        gaps,
+        missing_of,
+        events_twice,
+    })
 }
 
 fn recover(path: &Path) -> Result<Vec<Recovered>, StoreError> {
@@ -192,7 +215,7 @@ fn text(report: &Report) -> String {
         });
     }
     if !report.files.is_empty() {
-        lines.push(table(&report.files).to_string());
+        lines.push(table(&report.files));
     }
     for file in &report.files {
         for problem in &file.described {
@@ -218,19 +241,17 @@ fn text(report: &Report) -> String {
         let more = if numbers.len() > GAPS_SHOWN { ", ... (all of them: --json)" } else { "" };
         lines.push(format!("server {server} has not stored {events} events: {}{more}", shown.join(", ")));
     }
-    if report.events_twice > 0 {
-        lines.push(format!("{} events are in more than one file", report.events_twice));
-    }
-    lines.push(if report.verified { "verified".to_owned() } else { "NOT verified".to_owned() });
+    lines.push(match report.verified {
+        true => "verified".to_owned(),
+        false => format!("NOT verified: {}", report.reasons.join("; ")),
+    });
     lines.join("\n")
 }
 
-fn table(files: &[FileReport]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["file", "schema", "row groups", "events", "incomplete", "fragments", "payload [MB]", "problems"]);
-    for file in files {
-        table.add_row([
+fn table(files: &[FileReport]) -> String {
+    let header = ["file", "schema", "row groups", "events", "incomplete", "fragments", "payload [MB]", "problems"];
+    let row = |file: &FileReport| {
+        vec![
             file.file.display().to_string(),
             file.schema.clone().unwrap_or_else(|| "-".to_owned()),
             file.row_groups.to_string(),
@@ -239,12 +260,10 @@ fn table(files: &[FileReport]) -> Table {
             file.fragments.to_string(),
             format!("{:.3}", file.payload_bytes as f64 / 1e6),
             file.problems.to_string(),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+        ]
+    };
+    let rows: Vec<Vec<String>> = files.iter().map(row).collect();
+    columns(&header, &rows, 2, terminal_width())
 }
 
 #[cfg(test)]

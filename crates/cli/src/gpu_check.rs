@@ -2,21 +2,23 @@
 //! `penstock gpu-check`: whether a GPU computes what the processor computes, how fast events go through it, and which RDMA
 //! devices can write to its memory.
 //! Promise: exit status 0 only if every result is the processor's, to the bit; 2 if there is no GPU to ask.
-//! Source: `penstock_readout::gpu`; the rates are those of one thread that stores events as `penstock recv` does.
+//! Source: `penstock_gpu`; the rates are those of one thread that stores events as `penstock recv` does.
 
 use std::time::{Duration, Instant};
 
 use comfy_table::{presets, CellAlignment, Table};
-use penstock_readout::backend::{devices_that_write, exported};
-use penstock_readout::gpu::{
-    prove, BatchSize, DirectError, Gpu, GpuConfig, GpuError, GpuWork, OnGpu, Proof, Visibility,
+use penstock_gpu::{
+    devices_that_write, exported, prove, BatchSize, DirectError, Gpu, GpuConfig, GpuError, GpuWork, OnGpu, Proof,
+    Visibility,
 };
 use penstock_readout::{Discard, Event, EventSink, Fragment, StoreError, MODULE_BYTES};
+use penstock_units::Time;
 use penstock_wire::Prbs31;
 use serde::Serialize;
 
-use crate::screen::say;
-use crate::{output, Verdict};
+use crate::outcome::Verdict;
+use crate::output::print;
+use crate::output::screen::say;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -93,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
     };
     let verdict = if report.verified { Verdict::Verified } else { Verdict::Fault };
     let json = || serde_json::to_string_pretty(&report).expect("a report has only plain keys");
-    output::print(if arguments.json { json() } else { text(&report) }, verdict)
+    print(if arguments.json { json() } else { text(&report) }, verdict)
 }
 
 fn check(gpu: &std::sync::Arc<Gpu>, arguments: &Arguments) -> Result<Report, Box<dyn std::error::Error>> {
@@ -106,7 +108,7 @@ fn check(gpu: &std::sync::Arc<Gpu>, arguments: &Arguments) -> Result<Report, Box
                 false => GpuWork::Charges(Box::new(Discard::default())),
             };
             let batch = BatchSize::holding(sources, fragment_bytes, arguments.batch_mb.saturating_mul(1_000_000));
-            let config = GpuConfig { batch, batches: 3, patience_ps: 0 };
+            let config = GpuConfig { batch, batches: 3, patience: Time::ZERO };
             let sink = OnGpu::new(Discard::default(), gpu, work, config)?;
             let (gigabytes_per_s, waits) = rate(sink, sources, fragment_bytes, arguments.seconds)?;
             let work = if prbs { "PRBS-31 compared" } else { "charges" };

@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
 
-// They panic where the other end of a pipe has gone; `screen::say` and `output::print` do not.
+// They panic where the other end of a pipe has gone; `output::screen::say` and `output::print` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod app;
+mod arguments;
 mod board;
-mod board_report;
-mod board_session;
-mod board_setup;
 mod check;
-mod farm;
+mod gateware;
+#[cfg(feature = "gpu")]
 mod gpu_check;
-mod lab;
-mod lab_board;
-mod lab_report;
+mod interrupt;
 mod live;
+mod outcome;
 mod output;
-mod pattern;
-mod plots;
 mod python;
 mod recv;
-mod report;
 mod run;
-mod screen;
 mod send;
-mod simulation;
-mod source;
-mod summary;
-mod usage;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -68,7 +57,8 @@ enum Command {
     Send(Box<send::Arguments>),
     /// Prove stored runs byte by byte, and complete what a killed receiver has left
     Check(check::Arguments),
-    /// Whether an NVIDIA GPU computes what the processor computes, and how fast events go through it
+    /// Experimental: whether an NVIDIA GPU computes what the processor computes, and how fast events go through it
+    #[cfg(feature = "gpu")]
     GpuCheck(gpu_check::Arguments),
     /// Run a scenario over a grid of parameters, on this machine or a Dask cluster: a table out
     Sweep(python::Arguments),
@@ -78,44 +68,39 @@ enum Command {
     Figures(python::Arguments),
 }
 
-/// How a command ended; the exit status of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Done, and everything that could be verified was right.
-    Verified,
-    /// It ran, and found loss, corruption, an error or an interruption.
-    Fault,
-    /// The request itself was wrong: nothing ran.
-    Refused,
-}
-
-impl From<Verdict> for ExitCode {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Verified => ExitCode::SUCCESS,
-            Verdict::Fault => ExitCode::from(1),
-            Verdict::Refused => ExitCode::from(2),
+/// The command line. A negative number is a value: what takes it says what is allowed, where `-1` would be an option.
+fn command() -> clap::Command {
+    let accepts = |arg: clap::Arg| {
+        let takes = arg.get_action().takes_values() && !arg.is_allow_hyphen_values_set();
+        if takes {
+            arg.allow_negative_numbers(true)
+        } else {
+            arg
         }
-    }
+    };
+    Cli::command().mut_subcommands(move |command| command.mut_args(accepts))
 }
 
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("PENSTOCK_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| screen::Log)
+        .with_writer(|| output::screen::Log)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .init();
-    match Cli::parse().command {
+    let given = command().get_matches();
+    let cli = Cli::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+    match cli.command {
         Command::Run(arguments) => run::run(&arguments).into(),
         Command::Board(arguments) => board::run(&arguments).into(),
         Command::Recv(arguments) => recv::run(&arguments).into(),
         Command::Send(arguments) => send::run(&arguments).into(),
         Command::Check(arguments) => check::run(&arguments).into(),
+        #[cfg(feature = "gpu")]
         Command::GpuCheck(arguments) => gpu_check::run(&arguments).into(),
-        Command::Sweep(arguments) => python::become_python("sweep", &arguments).into(),
-        Command::Tune(arguments) => python::become_python("tune", &arguments).into(),
-        Command::Figures(arguments) => python::become_python("figures", &arguments).into(),
+        Command::Sweep(arguments) => python::become_package("sweep", &arguments).into(),
+        Command::Tune(arguments) => python::become_package("tune", &arguments).into(),
+        Command::Figures(arguments) => python::become_figures(&arguments).into(),
     }
 }

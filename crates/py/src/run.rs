@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use penstock_netsim::lab::{BoardRequest, Lab, LabError, LabScenario, RunError};
-use penstock_netsim::report::{self, End, LabSummary};
-use penstock_netsim::{CaptureSink, Node, ScenarioError, Time, TraceSink};
+use penstock_lab::report::{self, End, LabSummary};
+use penstock_lab::{Lab, LabError, LabScenario, RunError, ScenarioError, SoftwareOnly};
+use penstock_netsim::{CaptureSink, Time, TraceSink};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -51,22 +51,8 @@ fn unwritable(error: impl std::fmt::Display) -> PyErr {
 }
 
 fn scenario(text: &str, path: &Path, sets: &[String]) -> PyResult<LabScenario> {
-    if toml::from_str::<toml::Table>(text).is_ok_and(|table| !table.contains_key("topology")) {
-        let message =
-            "has no [topology], so it is one of the readout demo, whose boards are the verilated gateware: run \
-                       it with the command `penstock run`";
-        return Err(PyValueError::new_err(format!("{}: {message}", path.display())));
-    }
     let read = |path: &Path| std::fs::read(path);
     LabScenario::parse(path, text, sets, &read).map_err(refused)
-}
-
-/// A board is compiled with Verilator, which a wheel does not bring.
-fn no_board(request: BoardRequest) -> Result<Box<dyn Node>, Box<dyn std::error::Error + Send + Sync>> {
-    let flow = request.flows.first().map_or(request.name, |flow| flow.spec.name.as_str());
-    let message =
-        "sender = \"gateware\" is a verilated board, which only the command has: `penstock run`, or \"software\" here";
-    Err(format!("flow {flow}: {message}").into())
 }
 
 /// Settings (key and value) and warnings.
@@ -126,7 +112,7 @@ fn simulate(
     if out.is_none() && !scenario.capture.links.is_empty() {
         return Err(PyValueError::new_err("capture.links: a capture is a file; give the folder for it, out=\"...\""));
     }
-    let mut lab = Lab::build(&scenario, &mut no_board).map_err(impossible)?;
+    let mut lab = Lab::build(&scenario, &mut SoftwareOnly).map_err(impossible)?;
     report::watch(&mut lab, &scenario);
     record(&mut lab, &scenario, out)?;
     let end = follow(&mut lab, &scenario, progress);

@@ -8,7 +8,7 @@ use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::ArrowError;
-use penstock_netsim::report::FlowSummary;
+use penstock_lab::report::FlowSummary;
 
 /// One row for each flow, in the order of their numbers. Units are in the names of the columns.
 pub fn flows(flows: &[FlowSummary]) -> Result<RecordBatch, ArrowError> {

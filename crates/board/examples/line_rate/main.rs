@@ -16,7 +16,7 @@ use penstock_board::{Penstock100gX16, Penstock10g, Penstock10gX16, Top};
 use row::Row;
 use station::Failure;
 
-/// The same model serves 10G and 25G: `penstock_25g` is `penstock_10g` at another clock, and cycles are what counts.
+/// The same model serves 10G and 25G: `penstock_xgmii` is the same logic at either clock, and cycles are what counts.
 const LINES_64_BIT: [Line; 2] =
     [Line { name: "10G", gbps: 10.0, cycles_per_us: 156.25 }, Line { name: "25G", gbps: 25.0, cycles_per_us: 390.625 }];
 const LINE_512_BIT: Line = Line { name: "100G", gbps: 100.0, cycles_per_us: 322.265_625 };

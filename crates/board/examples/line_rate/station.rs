@@ -2,7 +2,7 @@
 //! A verilated front end and, at the far end of an ideal link, a server for each of its queue pairs.
 
 use penstock_board::{Board, EndpointConfig, QpConfig, Received, Top, WcStatus};
-use penstock_cc::{DcqcnParams, Rate};
+use penstock_cc::{CycleRate, DcqcnParams};
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
 use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn, RocePacket};
 
@@ -116,7 +116,7 @@ fn server_end(index: u8) -> Endpoint {
 
 fn congestion_control<T: Top>() -> DcqcnParams {
     let (octets, cycles) = T::OCTETS_PER_CYCLE;
-    let rate_line = Rate(((octets << 24) / cycles) as u32);
+    let rate_line = CycleRate(((octets << 24) / cycles) as u32);
     DcqcnParams { rate_line, ..Default::default() }
 }
 

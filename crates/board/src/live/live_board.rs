@@ -7,14 +7,16 @@
 use super::pace::{Activity, Pace, PaceConfig, Step};
 use super::stats::LiveStats;
 use super::wire::{Sent, Wire, WireError, WireTime};
-use crate::board::{Board, RegisterError, CYCLE_PS, OCTET_PS};
+use crate::board::{Board, RegisterError};
 use crate::config::{qp_register, regs};
 use crate::message::{Completion, Message};
+use crate::port::Received;
 use crate::rates::RateSample;
-use crate::worker::{wire_octets, MessageSource};
-use crate::xgmii::Received;
+use crate::worker::MessageSource;
 use bytes::Bytes;
 use penstock_netsim::{CaptureError, CaptureSink, EmulatedSwitch, Rate, Time};
+use penstock_wire::gateware::{CYCLE_PS, OCTET_PS};
+use penstock_wire::wire_len;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -186,7 +188,8 @@ impl LiveBoard {
         }
         self.stats.rx_frames += 1;
         self.stats.rx_bytes += frame.len() as u64;
-        self.last_frame = now;
+        // The services work on 16 bits a cycle: for an echo it is read, checked and sent again.
+        self.last_frame = now + frame.len() as u64 * 3 / 2;
         self.board.receive(now, frame, true);
     }
 
@@ -221,9 +224,9 @@ impl LiveBoard {
 
     /// A frame has left the board: through the emulated switch, if there is one, to the wire.
     fn leave(&mut self, sent: Received) {
-        let octets = wire_octets(sent.frame.len());
+        let octets = wire_len(sent.frame.len()) as u64;
         let end_ps = (sent.start_octet + octets) * OCTET_PS;
-        self.last_frame = self.board.cycle();
+        self.last_frame = self.last_frame.max(self.board.cycle());
         self.stats.tx_frames += 1;
         self.stats.tx_bytes += sent.frame.len() as u64;
         self.stats.tx_octets += octets;

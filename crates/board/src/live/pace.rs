@@ -4,7 +4,7 @@
 //! the peer can go on, one cycle passes in the time of `patience` real ones, so that a timer of 4 ms gives the peer at least
 //! 4 s with a patience of 1000; with nothing to do it crawls, so that an idle board takes no processor.
 
-use crate::board::CYCLE_PS;
+use penstock_wire::gateware::CYCLE_PS;
 use std::time::Duration;
 
 /// What a board is about.
@@ -83,6 +83,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_wire::gateware::CLOCK_HZ;
 
     /// Cycles that a minute of wall time grants in steps of `tick`.
     fn cycles_in_a_minute(activity: Activity, tick: Duration) -> u64 {
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_waiting_clock_is_a_thousandth_of_real_time_and_an_idle_one_a_hundred_thousandth() {
-        let real = 60 * 156_250_000u64;
+        let real = 60 * CLOCK_HZ;
         for (activity, factor) in [(Activity::Waiting, 1_000), (Activity::Idle, 100_000)] {
             let cycles = cycles_in_a_minute(activity, Duration::from_micros(100));
             assert!(cycles <= real / factor, "{activity:?}: {cycles}");

@@ -2,8 +2,8 @@
 //! What a live board has done, and how much slower than real time.
 
 use super::pace::Activity;
-use crate::board::CYCLE_PS;
 use crate::node::MessageTally;
+use penstock_wire::gateware::CYCLE_PS;
 use std::time::Duration;
 
 /// Counts since the board was plugged in.

@@ -3,20 +3,18 @@
 //! Promise: attaches to a device of that name, makes it where the rights suffice, and brings it up.
 
 use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
-use crate::ffi::{attach_tap, bring_up};
 use bytes::Bytes;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::UdpSocket;
+use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::time::Duration;
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 /// A TAP device.
 pub struct Tap {
-    device: File,
+    device: SyncDevice,
     name: String,
     buffer: Vec<u8>,
 }
@@ -29,17 +27,22 @@ impl Tap {
     pub fn open(name: &str) -> Result<Self, WireError> {
         let failed = |source: io::Error| match source.kind() {
             ErrorKind::PermissionDenied => WireError::TapPermission { name: name.into() },
-            ErrorKind::NotFound => WireError::NoTun,
             _ => WireError::Tap { name: name.into(), source },
         };
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).custom_flags(nix::libc::O_NONBLOCK);
-        let device = options.open("/dev/net/tun").map_err(failed)?;
-        attach_tap(device.as_fd(), name).map_err(failed)?;
+        // The library would make the node itself, which is the administrator's to do.
+        if !Path::new("/dev/net/tun").exists() {
+            return Err(WireError::NoTun);
+        }
+        // The kernel takes no name for "any that is free".
+        if name.is_empty() {
+            return Err(failed(io::Error::new(ErrorKind::InvalidInput, "a name of an interface has 1 to 15 bytes")));
+        }
+        let builder = DeviceBuilder::new().name(name).layer(Layer::L2).inherit_enable_state();
+        let device = builder.build_sync().map_err(failed)?;
+        device.set_nonblocking(true).map_err(failed)?;
         // Who was given the device but not the right to bring it up must have done so before.
         if !is_up(name) {
-            let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::1]:0")).map_err(failed)?;
-            bring_up(socket.as_fd(), name).map_err(failed)?;
+            device.enabled(true).map_err(failed)?;
         }
         Ok(Self { device, name: name.into(), buffer: vec![0; MAX_FRAME] })
     }
@@ -62,7 +65,7 @@ fn is_down(error: &io::Error) -> bool {
 
 impl Wire for Tap {
     fn send(&mut self, _now_ps: u64, frame: &Bytes) -> Result<Sent, WireError> {
-        match self.device.write(frame) {
+        match self.device.send(frame) {
             Ok(_) => Ok(Sent::Done),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(Sent::Full),
             Err(error) if is_down(&error) => Ok(Sent::Lost),
@@ -71,7 +74,7 @@ impl Wire for Tap {
     }
 
     fn receive(&mut self, _now_ps: u64) -> Result<Option<Bytes>, WireError> {
-        match self.device.read(&mut self.buffer) {
+        match self.device.recv(&mut self.buffer) {
             Ok(len) => Ok(Some(Bytes::copy_from_slice(&self.buffer[..len]))),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
             Err(error) if is_down(&error) => Ok(None),

@@ -55,7 +55,7 @@ impl Plan {
     }
 
     /// What a trace shall tell: it looks each value's column up by the numbers of its names, which it learns once.
-    pub(super) fn tee(self, recording: Shared, settle: Time) -> TraceTee {
+    pub fn tee(self, recording: Shared, settle: Time) -> TraceTee {
         let mut recorder = Recorder::new(recording, settle.as_ps());
         let mut known: HashMap<(u16, u16, u16), Option<usize>> = HashMap::new();
         Box::new(move |row: TraceRow| {

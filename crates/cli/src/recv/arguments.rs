@@ -3,11 +3,11 @@
 //! Promise: what two options cannot mean together is refused by name.
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
-use super::options::{BackendName, GpuDirectChoice, NumaChoice, SocketName, PS_PER_MS};
-use super::sink::Rows;
-use crate::pattern::PatternName;
+use super::choices::{BackendName, GpuDirectChoice, NumaChoice, Rows, SocketName};
+use crate::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::BuilderConfig;
+use penstock_units::Time;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -48,8 +48,8 @@ pub struct BoardArguments {
     #[arg(long)]
     pub listen: bool,
     /// Seconds after which boards that are not up are reported
-    #[arg(long, default_value_t = 5, value_name = "S")]
-    pub bring_up: u32,
+    #[arg(long, default_value_t = 5.0, value_name = "S")]
+    pub bring_up: f64,
     /// Milliseconds of silence after which a board is asked whether it lives; 0 is never
     #[arg(long, default_value_t = 1000, value_name = "MS")]
     pub keep_alive: u64,
@@ -122,7 +122,7 @@ pub struct MemoryArguments {
 }
 
 fn event_timeout_ms() -> u64 {
-    BuilderConfig::default().timeout_ps.div_ceil(PS_PER_MS)
+    BuilderConfig::default().timeout.as_ps().div_ceil(Time::from_ms(1).as_ps())
 }
 
 /// When a run begins and ends, and how long events are waited for.
@@ -216,7 +216,7 @@ pub struct ServingArguments {
 #[derive(clap::Args)]
 #[command(next_help_heading = "GPU")]
 pub struct GpuArguments {
-    /// Have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/readout.md)
+    /// Experimental, has never run on a GPU: have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/readout.md)
     #[arg(id = "gpu", long = "gpu", value_name = "N", conflicts_with = "bare")]
     pub index: Option<u32>,
     /// Have the NIC write to that GPU's memory (GPUDirect): "on", or "auto" to do without where GPU or NIC cannot. Of a run

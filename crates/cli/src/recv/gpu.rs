@@ -1,58 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The GPU beside a run's storage: opened as the command line says, and what it has done, for people and for JSON.
 //! Promise: without `--gpu` nothing of NVIDIA's is looked for; a GPU that fails is a fault of the run and not its end.
-//! Source: `penstock_readout::gpu`.
+//! Source: `penstock_gpu`.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::arguments::Arguments;
-use super::options::GpuDirectChoice;
-use super::sink::{run_options, Sink};
-use crate::pattern::PatternName;
-use crate::screen::say;
-use penstock_readout::backend::{Backend, GpuDirect, SessionClock, WritesDevice};
-use penstock_readout::gpu::{BatchSize, DeviceRings, Gpu, GpuConfig, GpuReport, GpuWork, OnGpu};
-use penstock_readout::{Pattern, RunOptions, RunWriter, WriterOptions};
+use super::choices::GpuDirectChoice;
+use super::plan::{GpuPlan, GpuTask, Plan};
+use crate::output::screen::say;
+use penstock_gpu::{BatchSize, DeviceRings, Gpu, GpuConfig, GpuDirect, GpuReport, GpuWork, OnGpu};
+use penstock_readout::backend::{Backend, SessionClock, WritesDevice};
+use penstock_readout::{EventSink, PatternReport, RunOptions, RunWriter, WriterOptions};
+use penstock_units::Time;
 
 /// Batches: one is filled, one is copied, one is worked on.
 const BATCHES: usize = 3;
 /// An event waits so long for a batch to become full.
-const PATIENCE_PS: u64 = 10_000_000_000;
+const PATIENCE: Time = Time::from_ms(10);
 
-/// A report that stays up to date.
+/// A report that stays up to date, and one that does not.
 pub type Report = Arc<Mutex<GpuReport>>;
+pub type Done = GpuReport;
 
 /// An open GPU, and the rings that lie on it if its memory is written by the NIC.
 pub struct Opened {
     gpu: Arc<Gpu>,
     rings: Option<Arc<DeviceRings>>,
+    planned: GpuPlan,
 }
 
-/// The GPU that the command line names.
-pub fn open(arguments: &Arguments) -> Result<Option<Opened>, String> {
-    let Some(index) = arguments.gpu.index else { return Ok(None) };
-    let gpu = Gpu::open(index).map_err(|error| error.to_string())?;
-    if !arguments.report.json {
+/// The GPU that the plan names.
+pub fn open(plan: &Plan) -> Result<Option<Opened>, String> {
+    let Some(planned) = plan.gpu.clone() else { return Ok(None) };
+    let gpu = Gpu::open(planned.index).map_err(|error| error.to_string())?;
+    if !plan.json {
         say(gpu.description().map_err(|error| error.to_string())?);
     }
-    Ok(Some(Opened { gpu, rings: None }))
+    Ok(Some(Opened { gpu, rings: None, planned }))
 }
 
 impl Opened {
     /// The NIC with its rings on the GPU; as it is where that is not asked for, or only if it can be and it cannot.
-    pub fn under<B>(&mut self, nic: B, arguments: &Arguments, clock: SessionClock) -> Result<Box<dyn Backend>, String>
+    pub fn under<B>(&mut self, nic: B, plan: &Plan, clock: SessionClock) -> Result<Box<dyn Backend>, String>
     where
         B: WritesDevice + 'static,
     {
-        let choice = arguments.gpu.gpu_direct;
+        let choice = self.planned.direct;
         if choice == GpuDirectChoice::Off {
             return Ok(Box::new(nic));
         }
-        match GpuDirect::new(nic, &self.gpu, arguments.memory.slot_bytes, clock) {
+        match GpuDirect::new(nic, &self.gpu, plan.session.slot_bytes, clock) {
             Ok(direct) => {
                 self.rings = Some(direct.rings());
-                if !arguments.report.json {
+                if !plan.json {
                     let device = direct.inner().device();
                     say(format_args!("GPUDirect: {device} writes to the memory of GPU {}", self.gpu.index()));
                 }
@@ -68,51 +69,48 @@ impl Opened {
             }
         }
     }
-}
 
-/// `sink` with the GPU beside it, for so many boards.
-pub fn beside(sink: Sink, opened: Opened, arguments: &Arguments, boards: usize) -> Result<(Sink, Report), String> {
-    let work = work(arguments, boards)?;
-    let Opened { gpu, rings } = opened;
-    let index = gpu.index();
-    let bytes = arguments.gpu.gpu_batch_mb.get().saturating_mul(1_000_000);
-    let batch = BatchSize::holding(boards, arguments.memory.slot_bytes as usize, bytes);
-    let config = GpuConfig { batch, batches: BATCHES, patience_ps: PATIENCE_PS };
-    let on_gpu = match rings {
-        Some(rings) => OnGpu::over(rings, sink, &gpu, work, config),
-        None => OnGpu::new(sink, &gpu, work, config),
-    };
-    let on_gpu =
-        on_gpu.map_err(|error| format!("GPU {index}: {error}; try a smaller --gpu-batch-mb or --slot-bytes"))?;
-    let report = on_gpu.report();
-    Ok((Sink::of(on_gpu), report))
-}
-
-fn work(arguments: &Arguments, boards: usize) -> Result<GpuWork, String> {
-    match (arguments.check.payload.map(PatternName::pattern), &arguments.gpu.gpu_charges) {
-        (Some(Pattern::Prbs31 { invert }), _) => Ok(GpuWork::Prbs31 { invert, boards }),
-        (Some(Pattern::Counter), _) => Err("--gpu compares PRBS-31 only: --payload prbs or prbs-plain".to_owned()),
-        (None, Some(folder)) => {
-            let writer = RunWriter::open(folder, charge_options(arguments)).map_err(|error| error.to_string())?;
-            Ok(GpuWork::Charges(Box::new(writer)))
-        }
-        (None, None) => Err("--gpu has nothing to do: add --payload prbs, or --gpu-charges FOLDER".to_owned()),
+    /// `sink` with the GPU beside it, and what the GPU does.
+    pub fn beside(self, sink: impl EventSink + 'static, plan: &Plan) -> Result<(Box<dyn EventSink>, Report), String> {
+        let Opened { gpu, rings, planned } = self;
+        let (boards, slot_bytes, index) = (plan.session.boards.len(), plan.session.slot_bytes as usize, gpu.index());
+        let work = match &planned.task {
+            GpuTask::Prbs31 { invert } => GpuWork::Prbs31 { invert: *invert, boards },
+            GpuTask::Charges(folder) => {
+                let writer = RunWriter::open(folder, charge_options(&plan.files)).map_err(|error| error.to_string())?;
+                GpuWork::Charges(Box::new(writer))
+            }
+        };
+        let batch = BatchSize::holding(boards, slot_bytes, planned.batch_bytes);
+        let config = GpuConfig { batch, batches: BATCHES, patience: PATIENCE };
+        let on_gpu = match rings {
+            Some(rings) => OnGpu::over(rings, sink, &gpu, work, config),
+            None => OnGpu::new(sink, &gpu, work, config),
+        };
+        let on_gpu =
+            on_gpu.map_err(|error| format!("GPU {index}: {error}; try a smaller --gpu-batch-mb or --slot-bytes"))?;
+        let report = on_gpu.report();
+        Ok((Box::new(on_gpu), report))
     }
 }
 
-fn charge_options(arguments: &Arguments) -> RunOptions {
-    let options = run_options(arguments);
+fn charge_options(options: &RunOptions) -> RunOptions {
     let what = ("penstock.payload".to_owned(), "charges: int32, modules x 2 gains x 7 pixels".to_owned());
-    RunOptions { writer: WriterOptions { metadata: vec![what], ..options.writer }, ..options }
+    RunOptions { writer: WriterOptions { metadata: vec![what], ..options.writer.clone() }, ..options.clone() }
 }
 
 /// The report as it is now.
-pub fn now(report: &Report) -> GpuReport {
+pub fn now(report: &Report) -> Done {
     report.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// What was found of a pattern, which is reported in the same place whoever has compared it.
+pub fn take_pattern(report: &mut Done) -> Option<Vec<PatternReport>> {
+    report.pattern.take()
+}
+
 /// One line for people.
-pub fn line(report: &GpuReport, charges: Option<&Path>) -> String {
+pub fn line(report: &Done, charges: Option<&Path>) -> String {
     let GpuReport { batches, events, bytes, waits, compared_again, .. } = report;
     let what = match charges {
         Some(folder) => format!("charges in {}", folder.display()),
@@ -123,7 +121,7 @@ pub fn line(report: &GpuReport, charges: Option<&Path>) -> String {
 }
 
 /// What keeps a run from being good.
-pub fn faults(report: &GpuReport) -> Vec<String> {
+pub fn faults(report: &Done) -> Vec<String> {
     let failure = report.failure.iter().map(|reason| match report.first_event_without {
         Some(event) => format!("the GPU's work ended before event {event}: {reason}"),
         None => format!("the GPU's work ended: {reason}"),

@@ -1,120 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prometheus metrics over HTTP: every counter of a session as text, by a thread that only hands out the latest.
-//! Promise: whoever asks, and however slowly, never holds up the receiver.
-//! Source: Prometheus text exposition format 0.0.4.
+//! Prometheus metrics: every counter of a session, in families with a help text, as `prometheus-client` writes them.
+//! Promise: the receiver hands its report over and goes on; the text is made by the thread that serves it.
+//! Source: OpenMetrics 1.0; docs/readout.md lists the names.
 
-use super::options::not_listening;
+use super::listening::not_listening;
+use penstock_dashboard::serve_metrics;
 use penstock_readout::session::{BoardReport, BoardState, SessionReport};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{text, DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+
+/// The latest report; none before the first.
+type Latest = Arc<Mutex<Option<Arc<SessionReport>>>>;
 
 pub struct Metrics {
-    text: Arc<Mutex<String>>,
+    latest: Latest,
 }
 
 impl Metrics {
     /// Listens at `address` until the process ends.
     pub fn serve(address: SocketAddr) -> Result<Metrics, String> {
-        let listener = TcpListener::bind(address).map_err(|error| not_listening("--metrics", address, &error))?;
-        let text = Arc::new(Mutex::new(String::new()));
-        let latest = text.clone();
-        let serve = move || {
-            for stream in listener.incoming() {
-                match stream {
-                    // Who goes away before the end has had enough.
-                    Ok(stream) => {
-                        let _ = answer(stream, &latest.lock().unwrap_or_else(PoisonError::into_inner).clone());
-                    }
-                    // No descriptor is left for it: it waits, and the receiver needs the core.
-                    Err(_) => std::thread::sleep(Duration::from_millis(100)),
-                }
-            }
-        };
-        std::thread::Builder::new().name("metrics".into()).spawn(serve).map_err(|error| error.to_string())?;
-        Ok(Metrics { text })
+        let latest = Latest::default();
+        let registry = registry(latest.clone());
+        serve_metrics(address, move || encoded(&registry))
+            .map_err(|error| not_listening("--metrics", address, &error))?;
+        Ok(Metrics { latest })
     }
 
-    pub fn tell(&self, report: &SessionReport) {
-        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = text(report);
+    pub fn tell(&self, report: SessionReport) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(report));
     }
 }
 
-/// Whatever is asked for, these are the metrics.
-fn answer(mut stream: TcpStream, text: &str) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(1)))?;
-    let (mut request, mut len) = ([0; 4096], 0);
-    while len < request.len() && !request[..len].windows(4).any(|end| end == b"\r\n\r\n") {
-        match stream.read(&mut request[len..])? {
-            0 => break,
-            n => len += n,
-        }
-    }
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    let length = text.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
-    )
+fn registry(latest: Latest) -> Registry {
+    let mut registry = Registry::with_prefix("penstock");
+    registry.register_collector(Box::new(Session(latest)));
+    registry
 }
 
-fn text(report: &SessionReport) -> String {
-    let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
+fn encoded(registry: &Registry) -> String {
     let mut out = String::new();
-    let mut total = |name: &str, kind: &str, help: &str, value: f64| {
-        let _ = writeln!(out, "# HELP penstock_{name} {help}\n# TYPE penstock_{name} {kind}\npenstock_{name} {value}");
-    };
-    let up = report.boards.iter().filter(|board| board.state == BoardState::Up).count();
-    total("boards", "gauge", "Boards of this receiver.", report.boards.len() as f64);
-    total("boards_up", "gauge", "Boards that may send.", up as f64);
-    total("events_complete_total", "counter", "Events with all fragments.", builder.events_complete as f64);
-    total("events_incomplete_total", "counter", "Events without some fragments.", builder.events_incomplete as f64);
-    total("fragments_good_total", "counter", "Fragments whose CRC-32C is right.", readout.fragments_good as f64);
-    total(
-        "fragments_crc_error_total",
-        "counter",
-        "Fragments whose CRC-32C is wrong.",
-        readout.fragments_crc_error as f64,
-    );
-    total(
-        "fragments_malformed_total",
-        "counter",
-        "Messages that are no fragments.",
-        readout.fragments_malformed as f64,
-    );
-    let strays = (builder.strays() + builder.duplicates) as f64;
-    total("fragments_stray_total", "counter", "Fragments that belong to no event, or came twice.", strays);
-    total("store_stalls_total", "counter", "How often storage failed and was waited for.", readout.store_stalls as f64);
-    total("store_waits_total", "counter", "How often storage was slower than the boards.", readout.store_waits as f64);
-    total("stored_bytes_total", "counter", "Payload bytes of all events stored.", readout.bytes_stored as f64);
-    total("cpu_seconds_total", "counter", "CPU time of the receiving thread.", report.cpu_seconds);
-    for (name, value) in &report.counters {
-        total(&format!("{name}_total"), "counter", "Of the whole device or socket.", *value as f64);
-    }
-    of_boards(&mut out, report);
+    // Writing to a string does not fail, and nothing else does.
+    let _ = text::encode(&mut out, registry);
     out
 }
 
-/// A value of each board under every name: where it stands, and what its queue pair counts.
-fn of_boards(out: &mut String, report: &SessionReport) {
-    let mut family = |name: &str, kind: &str, of: &dyn Fn(&BoardReport) -> u64| {
-        let _ = writeln!(out, "# TYPE penstock_{name} {kind}");
-        for board in &report.boards {
-            let label = board.name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = writeln!(out, "penstock_{name}{{board=\"{label}\"}} {}", of(board));
-        }
-    };
-    family("board_up", "gauge", &|board| u64::from(board.state == BoardState::Up));
-    family("board_connections_total", "counter", &|board| board.lives.into());
-    family("board_credits", "gauge", &|board| board.credits.into());
-    family("board_messages_total", "counter", &|board| board.messages);
-    family("board_bytes_total", "counter", &|board| board.bytes);
-    let names: BTreeSet<&String> = report.boards.iter().flat_map(|board| board.counters.keys()).collect();
-    for name in names {
-        family(name, "counter", &|board| board.counters.get(name).copied().unwrap_or(0));
+#[derive(Debug)]
+struct Session(Latest);
+
+impl Collector for Session {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(report) = latest else { return Ok(()) };
+        let mut families = Families(encoder);
+        of_session(&mut families, &report)?;
+        of_boards(&mut families, &report)
     }
+}
+
+/// Counters get `_total` behind their names, and help texts a full stop, by the library.
+struct Families<'a>(DescriptorEncoder<'a>);
+
+impl Families<'_> {
+    fn one(&mut self, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
+        metric.encode(self.0.encode_descriptor(name, help, None, metric.metric_type())?)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.one(name, help, &ConstCounter::new(value))
+    }
+
+    /// A value of each board, labelled by its name.
+    fn boards<M: EncodeMetric>(
+        &mut self,
+        report: &SessionReport,
+        name: &str,
+        help: &str,
+        of: impl Fn(&BoardReport) -> M,
+    ) -> fmt::Result {
+        let Some(kind) = report.boards.first().map(|board| of(board).metric_type()) else { return Ok(()) };
+        let mut family = self.0.encode_descriptor(name, help, None, kind)?;
+        report.boards.iter().try_for_each(|board| {
+            let labels = [("board", board.name.as_str())];
+            of(board).encode(family.encode_family(&labels)?)
+        })
+    }
+}
+
+fn of_session(families: &mut Families<'_>, report: &SessionReport) -> fmt::Result {
+    let (builder, receiver) = (&report.readout.builder, &report.readout.receiver);
+    let up = report.boards.iter().filter(|board| board.state == BoardState::Up).count();
+    let strays = builder.strays() + builder.duplicates;
+    families.one("boards", "Boards of this receiver", &ConstGauge::new(report.boards.len()))?;
+    families.one("boards_up", "Boards that may send", &ConstGauge::new(up))?;
+    families.counter("events_complete", "Events with all fragments", builder.events_complete)?;
+    families.counter("events_incomplete", "Events without some fragments", builder.events_incomplete)?;
+    families.counter("fragments_good", "Fragments whose CRC-32C is right", receiver.fragments_good)?;
+    families.counter("fragments_crc_error", "Fragments whose CRC-32C is wrong", receiver.fragments_crc_error)?;
+    families.counter("fragments_malformed", "Messages that are no fragments", receiver.fragments_malformed)?;
+    families.counter("fragments_stray", "Fragments that belong to no event, or came twice", strays)?;
+    families.counter("store_stalls", "How often storage failed and was waited for", receiver.store_stalls)?;
+    families.counter("store_waits", "How often storage was slower than the boards", receiver.store_waits)?;
+    families.counter("stored_bytes", "Payload bytes of all events stored", receiver.bytes_stored)?;
+    families.one("cpu_seconds", "CPU time of the receiving thread", &ConstCounter::new(report.cpu_seconds))?;
+    let whole = "Of the whole device or socket, under the kernel's name";
+    report.counters.iter().try_for_each(|(name, value)| families.counter(name, whole, *value))
+}
+
+/// Where each board stands, and what its queue pair counts.
+fn of_boards(families: &mut Families<'_>, report: &SessionReport) -> fmt::Result {
+    let up = |board: &BoardReport| ConstGauge::new(u32::from(board.state == BoardState::Up));
+    let lives = |board: &BoardReport| ConstCounter::new(u64::from(board.lives));
+    families.boards(report, "board_up", "Whether the board may send", up)?;
+    families.boards(report, "board_connections", "How often the board came up", lives)?;
+    let credits = |board: &BoardReport| ConstGauge::new(board.credits);
+    families.boards(
+        report,
+        "board_credits",
+        "Receives that are posted for the board, or for all in a pool",
+        credits,
+    )?;
+    families.boards(report, "board_messages", "Messages of the board", |board| ConstCounter::new(board.messages))?;
+    let bytes = |board: &BoardReport| ConstCounter::new(board.bytes);
+    families.boards(report, "board_bytes", "Bytes of the board's messages, fragment headers included", bytes)?;
+    let names: BTreeSet<&String> = report.boards.iter().flat_map(|board| board.counters.keys()).collect();
+    names.into_iter().try_for_each(|name| {
+        let value = |board: &BoardReport| ConstCounter::new(board.counters.get(name).copied().unwrap_or(0));
+        families.boards(report, &format!("board_{name}"), "Of the board's queue pair, under the kernel's name", value)
+    })
 }

@@ -5,23 +5,31 @@
 
 mod arguments;
 mod boards;
+mod choices;
+#[cfg(feature = "gpu")]
 mod gpu;
+mod listening;
+mod memory;
 mod metrics;
-mod options;
+#[cfg(not(feature = "gpu"))]
+mod no_gpu;
+mod plan;
 mod sharing;
 mod sink;
 mod state;
 mod tables;
 mod view;
 
-use crate::run::{on_interrupt, told, Failure};
-use crate::screen::say;
-use crate::{output, Verdict};
-use options::{NumaChoice, Settings};
-use penstock_readout::backend::{Backend, GidChoice, PacketBackend, PacketConfig, SessionClock, Verbs, VerbsConfig};
-use penstock_readout::gpu::GpuReport;
-use penstock_readout::session::{Session, SessionError, SessionReport};
+use crate::interrupt::{self, on_interrupt};
+use crate::outcome::{told, Failure, Verdict};
+use crate::output::print;
+use crate::output::screen::say;
+use choices::{GpuDirectChoice, NumaChoice};
+use penstock_readout::backend::{Backend, PacketBackend, SessionClock, Verbs};
+use penstock_readout::session::{Session, SessionConfig, SessionError, SessionReport};
 use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, StoreError};
+use penstock_units::Time;
+use plan::{BackendPlan, EndPlan, Plan};
 use sharing::Sharing;
 use sink::Sink;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,16 +37,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use view::View;
 
-pub use arguments::Arguments;
-pub use options::positive;
+#[cfg(not(feature = "gpu"))]
+use no_gpu as gpu;
 
-const PS_PER_S: u64 = 1_000_000_000_000;
+pub use arguments::Arguments;
+
 /// Time between two looks at progress, metrics and what was asked for.
-const TURN_PS: u64 = PS_PER_S / 10;
+const TURN: Time = Time::from_ms(100);
 
 /// Receives; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(receive(arguments))
+    told(Plan::read(arguments).map_err(Failure::Refused).and_then(receive))
 }
 
 /// Of errors before the first message: another request would do.
@@ -46,19 +55,14 @@ fn refused(error: impl std::fmt::Display) -> Failure {
     Failure::Refused(error.to_string())
 }
 
-fn fault(error: impl std::fmt::Display) -> Failure {
-    Failure::Fault(error.to_string())
-}
-
-fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let mut settings = Settings::read(arguments).map_err(Failure::Refused)?;
-    let mut sharing = Sharing::open(&arguments.run).map_err(Failure::Refused)?;
-    settings.session.shares = sharing.as_ref().map(Sharing::shares).unwrap_or_default();
+fn receive(plan: Plan) -> Result<Verdict, Failure> {
+    let sharing = plan.sharing.as_ref().map(|(file, server)| Sharing::open(file, *server));
+    let mut sharing = sharing.transpose().map_err(Failure::Refused)?;
     let interrupted = on_interrupt()?;
-    stay(arguments).map_err(refused)?;
+    stay(&plan).map_err(refused)?;
     let clock = SessionClock::start();
-    let mut gpu = gpu::open(arguments).map_err(refused)?;
-    let backend = open_backend(arguments, &settings, clock, gpu.as_mut())?;
+    let mut gpu = gpu::open(&plan).map_err(refused)?;
+    let backend = open_backend(&plan, clock, gpu.as_mut())?;
     if let Some(notice) = backend.notice() {
         say(notice);
     }
@@ -66,103 +70,149 @@ fn receive(arguments: &Arguments) -> Result<Verdict, Failure> {
         say(format_args!("WARNING: {warning}"));
     }
     let address = backend.address();
-    options::no_board_is_here(&settings.session.boards, address.ip).map_err(Failure::Refused)?;
-    let told = settings.session.clone();
-    let sink = Sink::open(arguments, told.boards.len(), gpu).map_err(refused)?;
-    let mut session = Session::new(settings.session, backend, clock, sink).map_err(refused)?;
-    if let Some(file) = &arguments.check.reference {
+    plan::no_board_is_here(&plan.session.boards, address.ip).map_err(Failure::Refused)?;
+    let sink = Sink::open(&plan, gpu).map_err(refused)?;
+    let shares = sharing.as_ref().map(Sharing::shares).unwrap_or_default();
+    let config = SessionConfig { shares, ..plan.session.clone() };
+    let mut session = Session::new(config, backend, clock, sink).map_err(refused)?;
+    if let Some(file) = &plan.check.reference {
         let dataset = Dataset::load(file).map_err(refused)?;
-        let boards = u16::try_from(told.boards.len()).map_err(refused)?;
+        let boards = u16::try_from(plan.session.boards.len()).map_err(refused)?;
         session = session.with_reference(EventSource::new(&dataset, boards).map_err(refused)?);
     }
-    if let Some(name) = arguments.check.payload.filter(|_| arguments.gpu.index.is_none()) {
-        session = session.with_pattern(name.pattern(), arguments.check.bare);
+    if let Some(pattern) = plan.check.pattern {
+        session = session.with_pattern(pattern, plan.check.bare);
     }
-    let mut memory = state::State::open(arguments.boards.state.as_deref(), address.ip);
+    let mut memory = state::State::open(plan.state.as_deref(), address.ip);
     session.forget_earlier(&memory.earlier());
-    let metrics = arguments.report.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
-    let title = tables::opening(arguments, &told, &address);
-    if !arguments.report.json {
+    let metrics = plan.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
+    let title = tables::opening(plan.nic.as_deref(), &plan.session, &address);
+    if !plan.json {
         say(&title);
     }
     let mut view =
-        (!arguments.report.json).then(|| View::open(title, arguments.run.events.or(arguments.run.messages))).flatten();
+        (!plan.json).then(|| View::open(title, plan.end.events.or(plan.end.messages), plan.out.is_some())).flatten();
 
-    let (mut told_of_boards, mut next_turn, count) = (false, 0, told.boards.len());
-    let bring_up_ps = u64::from(arguments.boards.bring_up) * PS_PER_S;
-    arguments.run.events.iter().for_each(|events| session.end_after(*events));
-    let (mut waiting, mut end) = (Waiting::default(), End::new(arguments, interrupted));
-    let mut broken = None;
-    while !end.has_come(&mut session)? {
-        match session.step(TURN_PS) {
-            Ok(()) => {}
-            Err(error @ SessionError::Store(_)) => return Err(fault(error)),
-            Err(error) => {
-                // Events are stored in order: all before it are as they would have been.
-                let next = session.receiver().next_event();
-                broken = Some(format!("{error}; this concerns events from {next} on"));
-                break;
-            }
+    let (mut told_of_boards, mut next_turn, count) = (false, Time::ZERO, plan.session.boards.len());
+    plan.end.events.iter().for_each(|events| session.end_after(*events));
+    let (mut waiting, mut end) = (Waiting::default(), End::new(&plan, interrupted));
+    let (mut broken, mut silence_due) = (None, Time::MAX);
+    loop {
+        if interrupt::gives_up() {
+            break;
         }
-        let now = session.now_ps();
+        let turn = match end.has_come(&mut session) {
+            Ok(true) => break,
+            Ok(false) => session.step(TURN),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = turn {
+            broken = Some(breaks(&session, &error));
+            break;
+        }
+        let now = session.now();
         if now < next_turn {
             continue;
         }
         if let Some(error) = session.receiver().stalled().filter(|error| end.is_near && !error.is_busy()) {
             waiting.tell(error);
         }
-        next_turn = now + TURN_PS;
+        next_turn = now + TURN;
         if let Some(sharing) = &mut sharing {
             sharing.look(&mut session);
         }
         memory.keep(&session.remembered());
+        if end.is_near {
+            interrupt::last_words(last_words(&plan, &mut session));
+        }
         if let Some(view) = view.as_mut().filter(|view| view.is_due()) {
             let stalled = session.receiver().stalled().map(ToString::to_string);
             view.draw(session.report(), stalled);
         }
         if let Some(metrics) = &metrics {
-            metrics.tell(&session.report());
+            metrics.tell(session.report());
         }
-        if !told_of_boards && (now > bring_up_ps || session.boards_up() == count) {
+        if !told_of_boards && (now > plan.session.bring_up || session.boards_up() == count) {
             told_of_boards = true;
             tables::brought_up(&session.report()).iter().for_each(say);
+            silence_due = now.saturating_add(plan.session.bring_up.max(Time::from_s(5)));
+        }
+        if now >= silence_due {
+            silence_due = Time::MAX;
+            tables::silent(&session.report()).iter().for_each(say);
         }
     }
     let report = session.report();
     drop(view);
-    match &broken {
-        None => finish(&mut session, &mut waiting)?,
-        Some(_) => session.store_rest().map_err(fault)?,
+    interrupt::last_words(last_words(&plan, &mut session));
+    let mut is_finished = false;
+    if broken.is_none() {
+        match finish(&mut session, &mut waiting) {
+            Ok(finished) => is_finished = finished,
+            Err(error) => broken = Some(breaks(&session, &error)),
+        }
     }
+    // The report is given whatever fails: it names the fault and says how far the run has come.
+    let unstored = (!is_finished).then(|| session.store_rest().err()).flatten().map(|error| error.to_string());
+    let unstored = unstored.filter(|error| broken.as_ref().is_none_or(|known| !known.starts_with(error)));
     memory.keep(&session.remembered());
     let gpu = session.receiver().sink().gpu.as_ref().map(gpu::now);
-    let faults = broken.into_iter().chain(sharing.into_iter().flat_map(|sharing| sharing.faults)).collect();
-    Ok(conclude(arguments, report, session.report(), gpu, faults))
+    let shared = sharing.into_iter().flat_map(|sharing| sharing.faults);
+    let stopped = (!is_finished && interrupt::gives_up()).then(|| given_up(&plan, &session));
+    let faults = broken.into_iter().chain(stopped).chain(unstored).chain(shared).collect();
+    let (text, verdict) = conclude(&plan, report, session.report(), gpu, faults);
+    interrupt::speaks_itself();
+    Ok(print(text, verdict))
+}
+
+/// The fault of a run that a second signal has stopped.
+fn given_up(plan: &Plan, session: &Session<Sink>) -> String {
+    let files = match plan.out {
+        Some(_) => "; what was written of an open file is in its *.partial: `penstock check --recover` completes it",
+        None => "",
+    };
+    let (open, next) = (session.receiver().open_events(), session.receiver().next_event());
+    let events = match open {
+        0 => "no event was given up".to_owned(),
+        _ => format!("{open} events that had begun are given up, from event {next} on"),
+    };
+    format!("stopped by a second signal: {events}{files}")
+}
+
+/// The report of a run that cannot be brought to its end any more.
+fn last_words(plan: &Plan, session: &mut Session<Sink>) -> String {
+    let report = session.report();
+    let fault = given_up(plan, session);
+    conclude(plan, report.clone(), report, None, vec![fault]).0
+}
+
+/// The fault of a run that an error ends. Events are stored in order: all before it are as they would have been.
+fn breaks(session: &Session<Sink>, error: &SessionError) -> String {
+    format!("{error}; this concerns events from {} on", session.receiver().next_event())
 }
 
 /// When a run is over. What has begun is finished: an event of which some fragments are here waits for the others.
-struct End<'a> {
-    arguments: &'a Arguments,
+struct End {
+    plan: EndPlan,
+    bare: bool,
     interrupted: Arc<AtomicBool>,
     /// The run goes on only for events that have begun.
     is_near: bool,
 }
 
-impl<'a> End<'a> {
-    fn new(arguments: &'a Arguments, interrupted: Arc<AtomicBool>) -> Self {
-        End { arguments, interrupted, is_near: false }
+impl End {
+    fn new(plan: &Plan, interrupted: Arc<AtomicBool>) -> Self {
+        End { plan: plan.end, bare: plan.check.bare, interrupted, is_near: false }
     }
 
-    fn has_come(&mut self, session: &mut Session<Sink>) -> Result<bool, Failure> {
-        let deadline_ps = self.arguments.run.seconds.map_or(u64::MAX, |s| (s * PS_PER_S as f64) as u64);
-        let is_time = session.now_ps() >= deadline_ps || self.interrupted.load(Ordering::Relaxed);
+    fn has_come(&mut self, session: &mut Session<Sink>) -> Result<bool, SessionError> {
+        let is_time = session.now() >= self.plan.deadline || self.interrupted.load(Ordering::Relaxed);
         if is_time && !self.is_near {
             self.is_near = true;
-            session.end_now().map_err(fault)?;
+            session.end_now()?;
         }
         let messages = session.receiver().messages_compared();
-        let enough =
-            self.arguments.run.messages.is_some_and(|n| messages >= n) || (self.arguments.check.bare && is_time);
+        let enough = self.plan.messages.is_some_and(|n| messages >= n) || (self.bare && is_time);
         Ok(enough || session.is_over())
     }
 }
@@ -182,39 +232,41 @@ impl Waiting {
 }
 
 /// Closes all. What was acknowledged is not given up for a full disk or want of file descriptors: it waits for them.
-fn finish(session: &mut Session<Sink>, waiting: &mut Waiting) -> Result<(), Failure> {
+/// False: a second signal has ended that.
+fn finish(session: &mut Session<Sink>, waiting: &mut Waiting) -> Result<bool, SessionError> {
     loop {
-        match session.finish(2 * PS_PER_S) {
+        if interrupt::gives_up() {
+            session.hang_up(Time::from_ms(200))?;
+            return Ok(false);
+        }
+        match session.finish(Time::from_s(2)) {
             Err(SessionError::Store(error)) if error.is_retriable() => {
                 waiting.tell(&error);
                 std::thread::sleep(Duration::from_millis(100));
             }
-            result => return result.map_err(fault),
+            result => return result.map(|()| true),
         }
     }
 }
 
 /// Before any memory is touched and any thread started.
-fn stay(arguments: &Arguments) -> Result<(), NumaError> {
-    let nic =
-        || arguments.backend.device.as_deref().or(arguments.backend.iface.as_deref()).unwrap_or("the RDMA device");
-    match arguments.backend.numa {
+fn stay(plan: &Plan) -> Result<(), NumaError> {
+    match plan.numa {
         None => Ok(()),
         Some(NumaChoice::Node(node)) => stay_on_node(node),
-        Some(NumaChoice::Nic) => stay_on_node(node_of_device(nic())?),
+        Some(NumaChoice::Nic) => stay_on_node(node_of_device(plan.nic.as_deref().unwrap_or("the RDMA device"))?),
     }
 }
 
 /// Boards as they were before they were closed, all else as it is now.
 fn conclude(
-    arguments: &Arguments,
+    plan: &Plan,
     before: SessionReport,
     mut after: SessionReport,
-    mut gpu: Option<GpuReport>,
+    mut gpu: Option<gpu::Done>,
     mut faults: Vec<String>,
-) -> Verdict {
-    // A pattern is reported in the same place whoever has compared it.
-    after.readout.pattern = gpu.as_mut().and_then(|gpu| gpu.pattern.take()).or(after.readout.pattern);
+) -> (String, Verdict) {
+    after.readout.pattern = gpu.as_mut().and_then(gpu::take_pattern).or(after.readout.pattern);
     let states = before.boards.into_iter().zip(after.boards).map(|(before, mut after)| {
         (after.state, after.step, after.trouble) = (before.state, before.step, before.trouble);
         after
@@ -224,54 +276,42 @@ fn conclude(
     faults.extend(tables::faults(&report));
     faults.extend(gpu.iter().flat_map(gpu::faults));
     let verdict = if faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
-    match arguments.report.json {
+    match plan.json {
         true => {
             let mut json = serde_json::to_value(&report).expect("a report has only plain keys");
             json["faults"] = serde_json::json!(faults);
+            json["is_stored"] = serde_json::json!(plan.out.is_some());
             if let Some(gpu) = &gpu {
                 json["gpu"] = serde_json::json!(gpu);
             }
-            output::print(format_args!("{json:#}"), verdict)
+            (format!("{json:#}"), verdict)
         }
         false => {
-            let gpu = gpu.as_ref().map(|gpu| gpu::line(gpu, arguments.gpu.gpu_charges.as_deref()));
-            output::print(tables::closing(&report, gpu, &faults), verdict)
+            let gpu = gpu.as_ref().map(|gpu| gpu::line(gpu, plan.charges()));
+            (tables::closing(&report, plan.out.is_some(), gpu, &faults), verdict)
         }
     }
 }
 
-fn open_backend(
-    arguments: &Arguments,
-    settings: &Settings,
-    clock: SessionClock,
-    gpu: Option<&mut gpu::Opened>,
-) -> Result<Box<dyn Backend>, Failure> {
-    let mtu = settings.session.mtu;
-    match arguments.backend.name {
-        options::BackendName::Verbs => {
-            let by_ip = arguments.backend.ip.map(GidChoice::Address);
-            let gid = arguments.backend.gid.or(by_ip).unwrap_or_default();
-            let config = VerbsConfig { device: arguments.backend.device.clone(), gid, mtu: Some(mtu) };
-            let verbs = Verbs::open(&config, clock).map_err(refused)?;
-            if !arguments.report.json {
+fn open_backend(plan: &Plan, clock: SessionClock, gpu: Option<&mut gpu::Opened>) -> Result<Box<dyn Backend>, Failure> {
+    match &plan.backend {
+        BackendPlan::Verbs(config) => {
+            let verbs = Verbs::open(config, clock).map_err(refused)?;
+            if !plan.json {
                 say(verbs.found());
             }
             match gpu {
-                Some(gpu) => gpu.under(verbs, arguments, clock).map_err(refused),
+                Some(gpu) => gpu.under(verbs, plan, clock).map_err(refused),
                 None => Ok(Box::new(verbs)),
             }
         }
-        options::BackendName::Packet => {
-            let missing = || Failure::Refused("--backend packet needs --iface, an Ethernet interface".to_owned());
-            let (iface, boards) = (arguments.backend.iface.clone().ok_or_else(missing)?, settings.session.boards.len());
-            if arguments.gpu.gpu_direct == options::GpuDirectChoice::Auto {
+        BackendPlan::Packet(config) => {
+            if plan.gpu.as_ref().is_some_and(|gpu| gpu.direct == GpuDirectChoice::Auto) {
                 say(format_args!(
                     "WARNING: no GPUDirect, fragments go through pinned memory: --backend packet has no NIC"
                 ));
             }
-            let socket = arguments.backend.socket.into();
-            let config = PacketConfig { iface, ip: arguments.backend.ip, boards, mtu, socket };
-            Ok(Box::new(PacketBackend::open(&config, clock).map_err(refused)?))
+            Ok(Box::new(PacketBackend::open(config, clock).map_err(refused)?))
         }
     }
 }

@@ -2,12 +2,12 @@
 //! This server's part of a run that several share, as it is announced while the run goes on.
 //! Promise: a change that comes too late moves no event, and is a fault of the run.
 
-use super::arguments::RunArguments;
-use super::Sink;
-use crate::farm::Farm;
-use crate::screen::say;
+use super::sink::Sink;
+use crate::arguments::farm::Farm;
+use crate::output::screen::say;
 use penstock_readout::session::Session;
 use penstock_readout::Share;
+use std::path::Path;
 
 pub struct Sharing {
     farm: Farm,
@@ -16,9 +16,8 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// None: all events are this server's.
-    pub fn open(arguments: &RunArguments) -> Result<Option<Sharing>, String> {
-        let Some((file, server)) = arguments.servers.as_deref().zip(arguments.server) else { return Ok(None) };
+    /// The part of `server` in what `file` announces.
+    pub fn open(file: &Path, server: u16) -> Result<Sharing, String> {
         let sharing = Sharing { farm: Farm::open(file, server)?, faults: Vec::new() };
         if sharing.shares().iter().all(|share| share.index.is_none()) {
             let file = file.display();
@@ -26,7 +25,7 @@ impl Sharing {
                 "WARNING: server {server} is in no table of {file}: no event is its own until it is put in"
             ));
         }
-        Ok(Some(sharing))
+        Ok(sharing)
     }
 
     /// What is announced until now.

@@ -2,41 +2,27 @@
 //! Where `penstock recv` puts events: a folder of Parquet files, or nowhere; to whoever connects, and to a GPU, if asked to.
 //! Promise: those of `RunWriter`, `Serving` and `OnGpu`.
 
-use super::arguments::Arguments;
 use super::gpu;
-use super::options::not_listening;
-use crate::screen::say;
-use penstock_readout::{
-    Discard, Event, EventSink, RunOptions, RunWriter, ServeAt, ServeOptions, Serving, SlowConsumer, StoreError, Table,
-    WriterOptions,
-};
-use std::num::NonZeroUsize;
+use super::listening::not_listening;
+use super::plan::Plan;
+use crate::output::screen::say;
+use penstock_readout::{Discard, Event, EventSink, RunWriter, Serving, StoreError};
+use penstock_units::Time;
 
-const PS_PER_S: u64 = 1_000_000_000_000;
-const PS_PER_MS: u64 = 1_000_000_000;
-
+/// Takes the events of a run.
 pub struct Sink {
     sink: Box<dyn EventSink>,
     /// What the GPU has done; none without one.
     pub gpu: Option<gpu::Report>,
 }
 
-/// What a row of the files is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Rows {
-    /// An event
-    Events,
-    /// A fragment
-    Fragments,
-}
-
 impl Sink {
-    /// All that the command line asks for, for so many boards.
-    pub fn open(arguments: &Arguments, boards: usize, gpu: Option<gpu::Opened>) -> Result<Sink, String> {
+    /// All that the plan asks for.
+    pub fn open(plan: &Plan, gpu: Option<gpu::Opened>) -> Result<Sink, String> {
         let told = |error: StoreError| error.to_string();
-        let mut sink = match &arguments.storage.out {
+        let mut sink = match &plan.out {
             Some(folder) => {
-                let writer = RunWriter::open(folder, run_options(arguments)).map_err(told)?;
+                let writer = RunWriter::open(folder, plan.files.clone()).map_err(told)?;
                 if writer.found() > 0 {
                     let (folder, found) = (folder.display(), writer.found());
                     say(format_args!(
@@ -47,62 +33,23 @@ impl Sink {
             }
             None => Sink::of(Discard::default()),
         };
-        if let Some(at) = &arguments.serving.serve {
-            let slow = if arguments.serving.serve_all { SlowConsumer::HoldsBack } else { SlowConsumer::Misses };
-            let options = ServeOptions { slow, ..ServeOptions::default() };
-            let listening = Serving::listen(sink, serve_at(at)?, options);
+        if let Some(serving) = &plan.serving {
+            let at = &serving.given;
+            let listening = Serving::listen(sink, serving.at.clone(), serving.options.clone());
             sink = Sink::of(listening.map_err(|error| match &error {
                 StoreError::Io { source, .. } if !at.contains('/') => not_listening("--serve", at, source),
                 _ => error.to_string(),
             })?);
         }
         if let Some(opened) = gpu {
-            let (beside, report) = gpu::beside(sink, opened, arguments, boards)?;
-            sink = Sink { gpu: Some(report), ..beside };
+            let (sink_beside, report) = opened.beside(sink, plan)?;
+            sink = Sink { sink: sink_beside, gpu: Some(report) };
         }
         Ok(sink)
     }
 
-    pub fn of(sink: impl EventSink + 'static) -> Sink {
+    fn of(sink: impl EventSink + 'static) -> Sink {
         Sink { sink: Box::new(sink), gpu: None }
-    }
-}
-
-pub fn run_options(arguments: &Arguments) -> RunOptions {
-    let default = RunOptions::default();
-    let table = match arguments.storage.rows {
-        Rows::Events => Table::Events,
-        Rows::Fragments => Table::Fragments,
-    };
-    let encoders = arguments.storage.encoders.unwrap_or_else(encoders);
-    RunOptions {
-        writer: WriterOptions {
-            table,
-            row_group_ps: Some(arguments.storage.flush.saturating_mul(PS_PER_MS)),
-            ..default.writer
-        },
-        file_bytes: arguments.storage.file_mb.saturating_mul(1_000_000),
-        file_ps: Some(arguments.storage.file_seconds.saturating_mul(PS_PER_S)),
-        encoders,
-        // One for each encoder, one that is written, two that wait.
-        row_groups_waiting: encoders.saturating_add(3),
-    }
-}
-
-/// Half of the cores, at most eight: the others are for the receiving loop, the network and who reads the files.
-fn encoders() -> NonZeroUsize {
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    NonZeroUsize::new((cores / 2).min(8)).unwrap_or(NonZeroUsize::MIN)
-}
-
-/// An address with a port, or else the path of a Unix socket; `localhost:9000` was not meant as one.
-fn serve_at(at: &str) -> Result<ServeAt, String> {
-    match at.parse() {
-        Ok(address) => Ok(ServeAt::Tcp(address)),
-        Err(_) if at.contains(':') && !at.contains('/') => Err(format!(
-            "--serve {at}: not an address and port, as in 127.0.0.1:9000; a Unix socket of that name is ./{at}"
-        )),
-        Err(_) => Ok(ServeAt::Unix(at.into())),
     }
 }
 
@@ -111,8 +58,8 @@ impl EventSink for Sink {
         self.sink.store(event)
     }
 
-    fn handle_timeout(&mut self, now_ps: u64) -> Result<(), StoreError> {
-        self.sink.handle_timeout(now_ps)
+    fn handle_timeout(&mut self, now: Time) -> Result<(), StoreError> {
+        self.sink.handle_timeout(now)
     }
 
     fn wants_payloads(&self) -> bool {
@@ -127,7 +74,7 @@ impl EventSink for Sink {
         self.sink.reconnected(board);
     }
 
-    fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.sink.poll_timeout()
     }
 
@@ -138,7 +85,7 @@ impl EventSink for Sink {
     /// That the GPU has failed is told with the other faults.
     fn close(&mut self) -> Result<(), StoreError> {
         match self.sink.close() {
-            Err(StoreError::Gpu { .. }) => Ok(()),
+            Err(StoreError::Accelerator { .. }) => Ok(()),
             result => result,
         }
     }
@@ -146,6 +93,7 @@ impl EventSink for Sink {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arguments::Arguments;
     use super::*;
     use clap::Parser;
 
@@ -156,47 +104,19 @@ mod tests {
     }
 
     #[test]
-    fn files_and_consumers_are_as_the_command_line_says() {
+    fn events_go_to_the_folder_and_to_the_socket_of_the_plan() {
         let folder = tempfile::tempdir().unwrap();
         let (run, socket) = (folder.path().join("run"), folder.path().join("socket"));
-        let words = [
-            "recv",
-            "10.0.0.2",
-            "--rows",
-            "fragments",
-            "--file-mb",
-            "7",
-            "--file-seconds",
-            "3",
-            "--encoders",
-            "3",
-            "--flush",
-            "50",
-        ];
+        let words = ["recv", "10.0.0.2", "--iface", "eth0"].map(str::to_owned);
         let paths = [("--out", &run), ("--serve", &socket)];
         let paths = paths.iter().flat_map(|(name, path)| [(*name).to_owned(), path.display().to_string()]);
-        let words = words.iter().map(|word| (*word).to_owned()).chain(paths);
-        let arguments = Command::parse_from(words).arguments;
-        let options = run_options(&arguments);
-        assert_eq!((options.writer.table, options.file_bytes), (Table::Fragments, 7_000_000));
-        assert_eq!(options.file_ps, Some(3 * PS_PER_S));
-        assert_eq!(options.writer.row_group_ps, Some(50 * PS_PER_MS));
-        assert_eq!((options.encoders.get(), options.row_groups_waiting.get()), (3, 6));
+        let plan = Plan::read(&Command::parse_from(words.into_iter().chain(paths)).arguments).unwrap();
 
-        let mut sink = Sink::open(&arguments, 1, None).unwrap();
+        let mut sink = Sink::open(&plan, None).unwrap();
         assert!(socket.exists());
         let event = Event { number: 0, timestamp_ns: None, complete: false, fragments: &[], missing: &[0] };
         sink.store(&event).unwrap();
         sink.close().unwrap();
         assert!(run.join("events-000000.parquet").exists());
-        assert_eq!(serve_at("127.0.0.1:9000"), Ok(ServeAt::Tcp(([127, 0, 0, 1], 9000).into())));
-    }
-
-    #[test]
-    fn a_name_with_a_port_is_no_unix_socket() {
-        assert!(matches!(serve_at("127.0.0.1:9000"), Ok(ServeAt::Tcp(_))));
-        assert!(matches!(serve_at("/run/events"), Ok(ServeAt::Unix(_))));
-        assert!(matches!(serve_at("./localhost:9000"), Ok(ServeAt::Unix(_))));
-        assert!(serve_at("localhost:9000").unwrap_err().contains("./localhost:9000"));
     }
 }

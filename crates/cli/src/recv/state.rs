@@ -47,7 +47,7 @@ impl State {
             Err(error) if !self.warned => {
                 self.warned = true;
                 let what = "after a crash boards may have no free queue pair";
-                crate::screen::say(format_args!("warning: {}: {error}; {what}", file.display()));
+                crate::output::screen::say(format_args!("warning: {}: {error}; {what}", file.display()));
             }
             Err(_) => {}
         }

@@ -2,11 +2,10 @@
 //! What `penstock recv` prints: how it begins, which boards are missing, the final table in perftest's columns.
 //! Promise: a run is called good only if every board came up and every fragment and event was right.
 
-use super::arguments::Arguments;
-use comfy_table::{presets, CellAlignment, Table};
+use crate::output::table::{columns, terminal_width};
 use penstock_readout::backend::LocalAddress;
 use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionConfig, SessionReport, IN_ERROR};
-use penstock_readout::{PatternPlace, PatternReport, RingCounters};
+use penstock_readout::{PatternPlace, PatternReport, RingCounters, SourceCounters};
 use std::borrow::Cow;
 
 /// More boards than this are not listed one by one.
@@ -14,7 +13,7 @@ const LISTED: usize = 32;
 /// So many boards that are not up for the same reason are told of together.
 const ALIKE: usize = 5;
 
-pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAddress) -> String {
+pub fn opening(nic: Option<&str>, config: &SessionConfig, address: &LocalAddress) -> String {
     let gid = std::net::Ipv6Addr::from(address.gid);
     let (count, slot_bytes) = (config.boards.len(), config.slot_bytes);
     let megabytes = |slots: f64| slots * f64::from(slot_bytes) / 1e6;
@@ -28,7 +27,7 @@ pub fn opening(arguments: &Arguments, config: &SessionConfig, address: &LocalAdd
             format!("rings of {} x {slot_bytes} bytes ({all:.1} MB in all)", config.slots)
         }
     };
-    let device = arguments.backend.device.as_deref().or(arguments.backend.iface.as_deref()).unwrap_or("RDMA device");
+    let device = nic.unwrap_or("RDMA device");
     format!(
         "{device}: address {}, GID {gid} (RoCEv2), MTU {}, polling {}; {count} board{} with {memory}",
         address.ip,
@@ -110,12 +109,18 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
         let hint = if is_known { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
         format!("{} came up {times} and sent nothing{trouble}{hint}", called(board))
     }));
+    let ended = report.boards.iter().filter(|board| !fruitless(board) && board.lives > 0);
+    faults.extend(ended.filter_map(|board| {
+        let refused = board.refused.as_ref()?;
+        Some(format!("{}: its queue pair was ended: {refused}", called(board)))
+    }));
     let mut count = |n: u64, what: &str| {
         if n > 0 {
             faults.push(format!("{n} {what}"));
         }
     };
-    count(builder.events_incomplete, "events are incomplete");
+    let lacking = by_board(report, "lacking ", &|events| events.events_missing);
+    count(builder.events_incomplete, &format!("events are incomplete{lacking}"));
     count(readout.fragments_crc_error, "fragments with a wrong CRC-32C");
     count(readout.fragments_malformed, "messages that are no fragments");
     count(
@@ -126,8 +131,15 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     let slots = "that is not the board's next one: do both ends have the same slots?";
     count(refused(&|ring| ring.completions_refused), &format!("messages in a slot {slots}"));
     count(refused(&|ring| ring.writes_refused), &format!("writes to a slot {slots}"));
-    count(builder.duplicates, "fragments came twice");
-    count(builder.strays(), "fragments belong to no event");
+    count(builder.duplicates, &format!("fragments came twice{}", by_board(report, "of ", &|events| events.duplicates)));
+    let strays = by_board(report, "of ", &SourceCounters::strays);
+    count(builder.strays(), &format!("fragments were acknowledged and belong to no event{strays}"));
+    let left_out = report
+        .boards
+        .iter()
+        .filter(|board| board.lives > 0)
+        .filter_map(|board| Some((called(board), board.left_out.as_ref()?)));
+    faults.extend(left_out.map(|(name, why)| format!("{name} was left out at the end: {why}")));
     faults.extend(pattern_faults(report));
     let mut count = |n: u64, what: &str| {
         if n > 0 {
@@ -139,6 +151,19 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
         faults.extend(check.first_difference.map(|difference| format!("first difference: {difference}")));
     }
     faults
+}
+
+/// Behind a count of all boards: which boards it is of, those with most first.
+fn by_board(report: &SessionReport, what: &str, count: &dyn Fn(&SourceCounters) -> u64) -> String {
+    let mut boards: Vec<(u64, &str)> = report.boards.iter().map(|b| (count(&b.events), b.name.as_str())).collect();
+    boards.retain(|(count, _)| *count > 0);
+    boards.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let named: Vec<String> = boards.iter().take(ALIKE).map(|(count, name)| format!("{what}{name}: {count}")).collect();
+    match boards.len().saturating_sub(ALIKE) {
+        0 if named.is_empty() => String::new(),
+        0 => format!(" ({})", named.join(", ")),
+        more => format!(" ({}, and {more} more boards)", named.join(", ")),
+    }
 }
 
 /// Of test patterns; a run in which nothing was compared proves nothing.
@@ -171,31 +196,66 @@ fn pattern_faults(report: &SessionReport) -> Vec<String> {
     faults
 }
 
-pub fn closing(report: &SessionReport, gpu: Option<String>, faults: &[String]) -> String {
-    let mut lines = vec![rates(report).to_string(), totals(report)];
+/// `is_stored`: events go to files.
+pub fn closing(report: &SessionReport, is_stored: bool, gpu: Option<String>, faults: &[String]) -> String {
+    let mut lines = vec![rates(report), totals(report, is_stored)];
     lines.extend(gpu);
     lines.extend(faults.iter().map(|fault| format!("fault: {fault}")));
     lines.join("\n")
 }
 
+/// Frames that were not taken, by the names of their counters; nothing where there were none.
+fn dropped(report: &SessionReport) -> String {
+    let is_drop = |name: &str| {
+        name.starts_with("dropped_")
+            || ["rx_dropped", "rx_ring_full", "rx_malformed", "rx_icrc_encapsulated", "rx_foreign_vlan"].contains(&name)
+    };
+    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    let all = report.boards.iter().flat_map(|board| &board.counters).chain(&report.counters);
+    for (name, count) in all.filter(|(name, count)| is_drop(name) && **count > 0) {
+        *counts.entry(name).or_default() += count;
+    }
+    let named: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    if named.is_empty() {
+        String::new()
+    } else {
+        format!("\nframes dropped: {}", named.join(", "))
+    }
+}
+
+/// Boards that are up and have sent nothing that anybody is told of, each with what is known.
+pub fn silent(report: &SessionReport) -> Vec<String> {
+    let silent = report.boards.iter().filter(|board| board.state == BoardState::Up && board.messages == 0);
+    let silent = silent.map(|board| {
+        let of = |name: &str| board.counters.get(name).copied().unwrap_or(0);
+        let trouble = match (of("rx_write_requests"), of("rcvd_pkts")) {
+            (0, 0) => "it has sent nothing yet".to_owned(),
+            (0, packets) => format!("of its {packets} packets none has ended a message"),
+            (writes, _) => format!(
+                "its {writes} WRITEs have no immediate, so they end unseen: it must send WRITE WITH IMMEDIATE or SEND \
+                 (`penstock board --verb write-imm`)"
+            ),
+        };
+        (board, trouble)
+    });
+    let mut lines: Vec<String> =
+        silent.map(|(board, trouble)| format!("{} is up, and no message has come: {trouble}", called(board))).collect();
+    let more = lines.len().saturating_sub(ALIKE);
+    lines.truncate(ALIKE);
+    if more > 0 {
+        lines.push(format!("{more} more boards are up, and no message of theirs has come"));
+    }
+    lines
+}
+
 /// The columns of `ib_write_bw`.
-fn rates(report: &SessionReport) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([
-        "board",
-        "#bytes",
-        "#messages",
-        "BW average[Gb/sec]",
-        "MsgRate[Mpps]",
-        "retried",
-        "RNR",
-        "lives",
-    ]);
+fn rates(report: &SessionReport) -> String {
+    let header = ["board", "#bytes", "#messages", "BW average[Gb/sec]", "MsgRate[Mpps]", "retried", "RNR", "lives"];
+    let mut rows = Vec::new();
     let seconds = report.readout_seconds;
     let mut row = |name: &str, messages: u64, bytes: u64, counter: &dyn Fn(&str) -> u64, lives: String| {
         let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
-        table.add_row([
+        rows.push(vec![
             name.to_owned(),
             bytes.checked_div(messages).unwrap_or(0).to_string(),
             messages.to_string(),
@@ -215,22 +275,26 @@ fn rates(report: &SessionReport) -> Table {
     let sum = |of: &dyn Fn(&BoardReport) -> u64| report.boards.iter().map(of).sum::<u64>();
     let counter = |name: &str| sum(&|board| board.counters.get(name).copied().unwrap_or(0));
     row("all", sum(&|b| b.messages), sum(&|b| b.bytes), &counter, String::new());
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    columns(&header, &rows, 1, terminal_width())
 }
 
-fn totals(report: &SessionReport) -> String {
+/// How many bytes of events there were, and whether they were kept.
+pub fn megabytes(bytes: u64, is_stored: bool) -> String {
+    let kept = if is_stored { "stored" } else { "received, none stored (no --out)" };
+    format!("{:.1} MB {kept}", bytes as f64 / 1e6)
+}
+
+fn totals(report: &SessionReport, is_stored: bool) -> String {
     let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
     let busy = if report.seconds > 0.0 { 100.0 * report.cpu_seconds / report.seconds } else { 0.0 };
     let mut text = format!(
-        "events {} complete, {} incomplete; {:.1} MB stored\npolling {}: CPU {busy:.1} %",
+        "events {} complete, {} incomplete; {}\npolling {}: CPU {busy:.1} %",
         builder.events_complete,
         builder.events_incomplete,
-        readout.bytes_stored as f64 / 1e6,
+        megabytes(readout.bytes_stored, is_stored),
         report.poll,
     );
+    text += &dropped(report);
     if builder.after_end > 0 {
         text += &format!("\n{} fragments came after the end", builder.after_end);
     }
@@ -265,8 +329,17 @@ mod tests {
             messages: 0,
             bytes: 0,
             trouble: Some(trouble.into()),
+            left_out: None,
+            refused: None,
+            events: Default::default(),
             counters: Default::default(),
         }
+    }
+
+    #[test]
+    fn bytes_are_called_stored_where_files_take_them() {
+        assert_eq!(megabytes(1_500_000, true), "1.5 MB stored");
+        assert_eq!(megabytes(1_500_000, false), "1.5 MB received, none stored (no --out)");
     }
 
     #[test]

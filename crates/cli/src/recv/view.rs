@@ -3,8 +3,8 @@
 //! Promise: only on a terminal; any size of it is filled and none is overrun; boards in trouble come first.
 //! Counters have the kernel's names in the report and short ones here.
 
-use super::tables::why;
-use crate::screen::Screen;
+use super::tables::{megabytes, why};
+use crate::output::screen::Screen;
 use penstock_readout::session::{BoardReport, BoardState, SessionReport};
 use std::time::{Duration, Instant};
 
@@ -18,15 +18,16 @@ pub struct View {
     title: String,
     /// Events or messages that the run is to have.
     wanted: Option<u64>,
+    is_stored: bool,
     earlier: Option<SessionReport>,
     drawn: Option<Instant>,
 }
 
 impl View {
-    /// None where nobody can see it.
-    pub fn open(title: String, wanted: Option<u64>) -> Option<View> {
+    /// None where nobody can see it. `is_stored`: events go to files.
+    pub fn open(title: String, wanted: Option<u64>, is_stored: bool) -> Option<View> {
         let screen = Screen::enter()?;
-        Some(View { screen, title, wanted, earlier: None, drawn: None })
+        Some(View { screen, title, wanted, is_stored, earlier: None, drawn: None })
     }
 
     pub fn is_due(&self) -> bool {
@@ -39,6 +40,7 @@ impl View {
         let page = Page {
             title: &self.title,
             wanted: self.wanted,
+            is_stored: self.is_stored,
             now: &report,
             earlier: self.earlier.as_ref().unwrap_or(&report),
             stalled,
@@ -53,6 +55,7 @@ impl View {
 struct Page<'a> {
     title: &'a str,
     wanted: Option<u64>,
+    is_stored: bool,
     now: &'a SessionReport,
     /// For rates.
     earlier: &'a SessionReport,
@@ -89,10 +92,10 @@ impl Page<'_> {
                 bits * 1e-9
             ),
             format!(
-                "events {} complete ({events:.0}/s), {} incomplete   {:.1} MB stored",
+                "events {} complete ({events:.0}/s), {} incomplete   {}",
                 builder.events_complete,
                 builder.events_incomplete,
-                readout.bytes_stored as f64 * 1e-6
+                megabytes(readout.bytes_stored, self.is_stored)
             ),
             format!(
                 "RNR {}   out of sequence {}   repeated {}   CNP {}   ICRC {}   CRC-32C {}",
@@ -195,6 +198,9 @@ mod tests {
             messages: 1000,
             bytes: 1_000_000_000,
             trouble: trouble.map(str::to_owned),
+            left_out: None,
+            refused: None,
+            events: Default::default(),
             counters: [("out_of_buffer".to_owned(), 5)].into(),
         }
     }
@@ -213,12 +219,14 @@ mod tests {
             cm_requests: 0,
             cm_refused: 0,
             cm_ignored: 0,
+            cm_strangers: 0,
         }
     }
 
     fn page_of<'a>(now: &'a SessionReport, earlier: &'a SessionReport) -> Page<'a> {
         let messages = vec!["a line of the log that is longer than a narrow terminal has columns".to_owned()];
-        Page { title: "veth0", wanted: Some(10), now, earlier, stalled: Some("the disk is full".into()), messages }
+        let stalled = Some("the disk is full".into());
+        Page { title: "veth0", wanted: Some(10), is_stored: true, now, earlier, stalled, messages }
     }
 
     #[test]

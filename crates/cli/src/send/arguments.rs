@@ -3,7 +3,8 @@
 //! Promise: what has the same name as an option of `penstock recv` means the same.
 //! Source: the option names are those of `penstock recv` and of iperf3 where they have the same.
 
-use super::options::{LawName, PayloadName};
+use super::choices::{LawName, PayloadName};
+use crate::arguments::allowed::Allowed;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -40,6 +41,10 @@ pub struct BoardArguments {
     /// Open queue pairs at this server; otherwise the server opens them here
     #[arg(long, value_name = "ADDRESS")]
     pub connect: Option<Ipv4Addr>,
+    /// Servers that may open queue pairs here, as ADDRESS or ADDRESS/PREFIX; may be repeated. Others are not answered
+    /// [default: all]
+    #[arg(long, value_name = "ADDRESS[/N]", value_delimiter = ',')]
+    pub allow: Vec<Allowed>,
     /// Milliseconds for which it stays, when all is acknowledged, for the server to close the queue pairs
     #[arg(long, default_value_t = 2000, value_name = "MS")]
     pub linger: u64,

@@ -4,15 +4,17 @@
 //! Source: the gateware it stands for: requester, `cm_listener` and `cm_opener`, rings of slots.
 
 use super::link::{next_hop, Link};
-use super::options::Settings;
 use super::pacing::Pacing;
-use super::payload::Messages;
+use super::payload::{Messages, Shared};
+use super::plan::Plan;
 use super::window::Window;
 use penstock_readout::Servers;
 use penstock_transport::{
-    CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Endpoint, Refusal, Requester, RequesterConfig,
-    RequesterCounters, RequesterState, Response, SendStatus, SendWr, Verb,
+    CmAddress, CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Endpoint, Refusal, Requester,
+    RequesterConfig, RequesterCounters, RequesterState, Response, SendStatus, SendWr, Verb,
 };
+use penstock_units::Time;
+use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
 use std::sync::Arc;
 
@@ -26,11 +28,18 @@ const ALL_BYTES_AHEAD: u64 = 8 << 20;
 /// Packets of one front end before the next one has its turn.
 const BURST: usize = 32;
 /// Wait before an opened connection that failed is opened again.
-const REOPEN_PS: u64 = 500 * super::PS_PER_MS;
+const REOPEN_PS: u64 = 500 * 1_000_000_000;
+
+/// A server that has acknowledged nothing for so long may take its place with another queue pair.
+const QUIET_PS: u64 = 1_000_000_000_000;
+
+/// One that has neither acknowledged nor asked anything for so long is taken for dead: another one may have the queue pair.
+/// `penstock recv` asks a board that is silent every second whether it lives.
+const ABANDONED_PS: u64 = 5_000_000_000_000;
 
 /// What a connection is made of, apart from the listener, which calls it.
 struct Side {
-    settings: Settings,
+    plan: Plan,
     ip: Ipv4Addr,
     mac: MacAddr,
     qpn: Qpn,
@@ -53,6 +62,8 @@ struct Side {
     before: RequesterCounters,
     trouble: Option<String>,
     now: u64,
+    /// When a server was heard of last: it was connected, or has acknowledged something.
+    heard: u64,
     /// The server has asked for an end.
     stopped: bool,
 }
@@ -67,11 +78,11 @@ pub struct FrontEnd {
 }
 
 impl FrontEnd {
-    pub fn new(settings: &Settings, k: u16, ip: Ipv4Addr, mac: MacAddr) -> Result<FrontEnd, String> {
-        let source = settings.first_source + k;
+    pub fn new(plan: &Plan, share: Option<Shared>, k: u16, ip: Ipv4Addr, mac: MacAddr) -> Result<FrontEnd, String> {
+        let source = plan.first_source + k;
         let psn = random_psn()?;
         let side = Side {
-            settings: settings.clone(),
+            plan: plan.clone(),
             ip,
             mac,
             qpn: Qpn::new(QPN_BASE + u32::from(source)),
@@ -80,7 +91,7 @@ impl FrontEnd {
             requester: None,
             pacing: None,
             window: Window::new(),
-            messages: Messages::new(settings, source),
+            messages: Messages::new(plan, share, source),
             first: 0,
             posted: 0,
             bytes_ahead: 0,
@@ -90,10 +101,11 @@ impl FrontEnd {
             before: RequesterCounters::default(),
             trouble: None,
             now: 0,
+            heard: 0,
             stopped: false,
         };
         let config = CmOpenerConfig::default();
-        let opener = settings.server.map(|server| CmOpener::new(config, server));
+        let opener = plan.server.map(|server| CmOpener::new(config, server));
         Ok(FrontEnd { side, listener: CmListener::new(1), opener, open_at: 0 })
     }
 
@@ -125,12 +137,12 @@ impl FrontEnd {
     /// All messages are acknowledged.
     pub fn is_done(&self) -> bool {
         let side = &self.side;
-        side.stopped || (side.settings.events > 0 && !side.messages.has(side.messages.done()))
+        side.stopped || (side.plan.events > 0 && !side.messages.has(side.messages.done()))
     }
 
     /// It was told how many messages there are.
     pub fn wants_all(&self) -> bool {
-        self.side.settings.events > 0
+        self.side.plan.events > 0
     }
 
     pub fn is_connected(&self) -> bool {
@@ -161,7 +173,7 @@ impl FrontEnd {
     }
 
     /// The next request to the server, where this side opens.
-    pub fn next_request(&mut self, now: u64) -> Option<(Ipv4Addr, CmMessage)> {
+    pub fn next_request(&mut self, now: u64) -> Option<(CmAddress, CmMessage)> {
         self.side.now = now;
         let lost = self.side.has_failed();
         let opener = self.opener.as_mut()?;
@@ -178,21 +190,21 @@ impl FrontEnd {
             self.opener.as_mut()?.open(now, own);
         }
         let opener = self.opener.as_mut()?;
-        opener.poll_transmit().map(|message| (opener.ip(), message))
+        opener.poll_transmit().map(|message| (CmAddress { ip: opener.ip(), port: opener.port() }, message))
     }
 
     fn on_event(&mut self, now: u64, event: Option<CmEvent>) {
         match event {
-            Some(CmEvent::Peer(peer)) => {
-                let known = self.side.connect_to(&peer);
-                if let (Err(_), Some(opener)) = (known, &mut self.opener) {
+            Some(CmEvent::Open(peer)) => {
+                let Some(opener) = &mut self.opener else { return };
+                if self.side.connect_to(&peer).is_err() {
                     self.side.trouble = Some(format!("no MAC address of {} is known (ARP)", peer.ip));
                     opener.close(now);
+                } else {
+                    self.side.up();
+                    let server = CmAddress { ip: opener.ip(), port: opener.port() };
+                    self.listener.adopt(0, self.side.own(), self.side.peer, server);
                 }
-            }
-            Some(CmEvent::Open) => {
-                self.side.up();
-                self.listener.adopt(0, self.side.own(), self.side.peer);
             }
             Some(CmEvent::Closed) => self.open_at = now + REOPEN_PS,
             Some(CmEvent::Failed(failure)) => {
@@ -207,13 +219,14 @@ impl FrontEnd {
         let side = &mut self.side;
         let Some(requester) = &mut side.requester else { return };
         side.window.before(requester);
-        let response = requester.handle_packet(now, packet);
+        let response = requester.handle_packet(Time(now), packet);
         side.window.after(requester);
         match response {
             Response::Cnp => side.pacing.iter_mut().for_each(|pacing| pacing.on_cnp(now)),
             Response::Acknowledgement => {
                 // Data that is acknowledged is a sign of life.
                 self.opener.iter_mut().for_each(|opener| opener.heard(now));
+                side.heard = now;
                 side.take_completions();
             }
             Response::Dropped => {}
@@ -232,14 +245,14 @@ impl FrontEnd {
         side.post(now);
         let Some(requester) = &mut side.requester else { return false };
         side.window.before(requester);
-        requester.handle_timeout(now);
+        requester.handle_timeout(Time(now));
         side.window.after(requester);
         let mut sent = 0;
         while sent < BURST && link.has_room() && side.window.may_send() && requester.can_transmit() {
             if side.pacing.as_mut().is_some_and(|pacing| !pacing.may_start(now)) {
                 break;
             }
-            let Some(packet) = requester.poll_transmit(now, &mut side.messages) else { break };
+            let Some(packet) = requester.poll_transmit(Time(now), &mut side.messages) else { break };
             if let Some(pacing) = &mut side.pacing {
                 pacing.started((packet.frame_len() + penstock_wire::WIRE_OVERHEAD) as u32);
             }
@@ -257,7 +270,7 @@ impl FrontEnd {
     pub fn next_ps(&self) -> u64 {
         let side = &self.side;
         let Some(requester) = side.requester.as_ref().filter(|_| side.ready) else { return u64::MAX };
-        let timer = requester.next_timeout().unwrap_or(u64::MAX);
+        let timer = requester.next_timeout().map_or(u64::MAX, Time::as_ps);
         let pacer = side
             .pacing
             .as_ref()
@@ -280,16 +293,17 @@ impl Side {
 
     fn connect_to(&mut self, peer: &CmInfo) -> Result<(), Refusal> {
         self.end();
-        let mac = next_hop(peer.ip, &self.settings.iface).ok_or(Refusal::Failed)?;
+        let mac = next_hop(peer.ip, &self.plan.iface).ok_or(Refusal::Failed)?;
         let local = Endpoint { mac: self.mac, ip: self.ip, qpn: self.qpn };
         let remote = Endpoint { mac, ip: peer.ip, qpn: peer.qpn };
-        let mut config = RequesterConfig::new(local, remote, self.psn, self.settings.mtu);
-        config.limits = self.settings.limits;
+        let mut config = RequesterConfig::new(local, remote, self.psn, self.plan.mtu);
+        config.limits = self.plan.limits;
         // Any port of the dynamic range, another one for every front end, so that switches spread them.
-        config.marking.udp_sport = 0xC000 | (self.qpn.value() as u16 & 0x3FFF);
-        self.pacing = self.settings.cc.map(|params| Pacing::new(params, self.now));
+        config.marking.udp_sport = FIRST_UDP_SPORT | (self.qpn.value() as u16 & 0x3FFF);
+        self.pacing = self.plan.cc.map(|params| Pacing::new(params, self.now));
         (self.requester, self.peer) = (Some(Requester::new(config)), *peer);
         self.window = Window::new();
+        self.heard = self.now;
         (self.first, self.posted, self.bytes_ahead) = (self.messages.done(), self.messages.done(), 0);
         Ok(())
     }
@@ -327,26 +341,26 @@ impl Side {
     /// When the next message is due; the end of time if there is none, or enough are under way.
     fn next_message_ps(&self) -> u64 {
         let under_way = self.requester.as_ref().map_or(0, Requester::outstanding_messages);
-        let bytes_enough = BYTES_AHEAD.min(ALL_BYTES_AHEAD / u64::from(self.settings.boards));
+        let bytes_enough = BYTES_AHEAD.min(ALL_BYTES_AHEAD / u64::from(self.plan.boards));
         let enough = under_way >= MESSAGES_AHEAD && self.bytes_ahead >= bytes_enough;
         let none = self.stopped || !self.messages.has(self.posted);
         if enough || none || self.has_failed() {
             return u64::MAX;
         }
-        self.messages.events_before(self.posted).saturating_mul(self.settings.interval_ps)
+        self.messages.events_before(self.posted).saturating_mul(self.plan.interval_ps)
     }
 
     fn post(&mut self, now: u64) {
         while self.next_message_ps() <= now {
             let n = self.posted;
-            let slot = ((n - self.first) % u64::from(self.settings.slots)) as u32;
+            let slot = ((n - self.first) % u64::from(self.plan.slots)) as u32;
             let len = self.messages.message(n);
             let wr = SendWr {
                 wr_id: n,
-                verb: if self.settings.send_verb { Verb::Send } else { Verb::WriteImm(slot) },
+                verb: if self.plan.send_verb { Verb::Send } else { Verb::WriteImm(slot) },
                 va: n << 32,
                 len,
-                remote_va: self.peer.base + u64::from(slot) * u64::from(self.settings.slot_bytes),
+                remote_va: self.peer.base + u64::from(slot) * u64::from(self.plan.slot_bytes),
                 rkey: self.peer.rkey,
                 solicited: false,
             };
@@ -363,15 +377,15 @@ impl Side {
 
 /// The server opens, as it opens a board.
 impl CmHost for Side {
-    fn open(&mut self, _entry: usize, _from: Ipv4Addr, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
-        if self.settings.server.is_some() {
+    fn open(&mut self, _entry: usize, _from: CmAddress, _peer: &CmInfo) -> Result<CmInfo, Refusal> {
+        if self.plan.server.is_some() {
             return Err(Refusal::NoQp);
         }
         self.end();
         self.begin()
     }
 
-    fn connect(&mut self, _entry: usize, peer: &CmInfo) -> Result<(), Refusal> {
+    fn connect(&mut self, _entry: usize, _from: CmAddress, peer: &CmInfo) -> Result<(), Refusal> {
         self.connect_to(peer)
     }
 
@@ -384,6 +398,18 @@ impl CmHost for Side {
         if failed {
             self.trouble = Some(format!("{}: the server says that it has failed", self.peer.ip));
         }
+    }
+
+    fn is_quiet(&self, _entry: usize) -> bool {
+        self.now >= self.heard.saturating_add(QUIET_PS)
+    }
+
+    fn heard(&mut self, _entry: usize) {
+        self.heard = self.now;
+    }
+
+    fn is_abandoned(&self, _entry: usize) -> bool {
+        self.now >= self.heard.saturating_add(ABANDONED_PS)
     }
 
     fn is_dead(&self, _entry: usize) -> bool {

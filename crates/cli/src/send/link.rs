@@ -4,7 +4,7 @@
 //! Source: packet(7); ARP is the kernel's, whose table is read.
 
 use super::faults::Faults;
-use super::options::Settings;
+use super::plan::Plan;
 use bytes::{Bytes, BytesMut};
 use penstock_readout::link::{drop_all, Frames, Gather, Interface, PacketSocket};
 use penstock_wire::{FrameParts, MacAddr, RocePacket, UDP_PORT_ROCE};
@@ -48,20 +48,20 @@ pub struct Link {
 }
 
 impl Link {
-    pub fn open(settings: &Settings) -> Result<Link, String> {
-        let iface = &settings.iface;
+    pub fn open(plan: &Plan) -> Result<Link, String> {
+        let iface = &plan.iface;
         let fail = |what: &str, error: io::Error| format!("{iface}: {what}: {error}");
         let interface = Interface::find(iface).map_err(|e| fail("no such interface", e))?;
-        let needed = settings.mtu.bytes() + 80;
+        let needed = plan.mtu.bytes() + 80;
         if interface.mtu < needed {
             return Err(format!(
                 "{iface} has MTU {}, a path MTU of {} needs {needed}: take a smaller --mtu, or ip link set {iface} mtu 9000",
                 interface.mtu,
-                settings.mtu.bytes()
+                plan.mtu.bytes()
             ));
         }
         let hold = |ip: Ipv4Addr| UdpSocket::bind((ip, UDP_PORT_ROCE)).and_then(|s| drop_all(&s).map(|()| s));
-        let ports: Result<Vec<_>, String> = settings
+        let ports: Result<Vec<_>, String> = plan
             .ips()
             .map(|ip| {
                 hold(ip).map_err(|error| match error.kind() {
@@ -76,7 +76,7 @@ impl Link {
             .collect();
         let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, None, ANSWERS);
         let socket = socket.map_err(|e| fail("packet socket (it needs root or CAP_NET_RAW)", e))?;
-        let faults = settings.faults.any().then(|| Faults::new(settings.faults, settings.seed));
+        let faults = plan.faults.any().then(|| Faults::new(plan.faults, plan.seed));
         let (mac, block) = (MacAddr(interface.mac), BytesMut::new());
         Ok(Link { socket, mac, _ports: ports?, faults, out: Vec::new(), block })
     }

@@ -5,25 +5,27 @@
 //! Requester of `penstock_transport`, congestion control of `penstock_cc`, as the gateware has them.
 
 mod arguments;
+mod choices;
 mod connect;
 mod faults;
 mod front_end;
 mod link;
-mod options;
 mod pacing;
 mod payload;
+mod plan;
 mod tables;
 mod window;
 
-use crate::farm::Farm;
-use crate::run::{on_interrupt, told, Failure};
-use crate::screen::say;
-use crate::{output, Verdict};
+use crate::arguments::farm::Farm;
+use crate::interrupt::on_interrupt;
+use crate::outcome::{told, Failure, Verdict};
+use crate::output::print;
+use crate::output::screen::say;
 use front_end::FrontEnd;
 use link::Link;
-use options::Settings;
 use penstock_readout::backend::SessionClock;
 use penstock_wire::RocePacket;
+use plan::Plan;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,30 +38,27 @@ const FARM_PS: u64 = 100 * PS_PER_MS;
 
 /// Sends; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(send(arguments))
+    told(Plan::read(arguments).map_err(Failure::Refused).and_then(|plan| send(&plan)))
 }
 
-fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let mut settings = Settings::read(arguments).map_err(Failure::Refused)?;
-    let mut farm = match arguments.events.servers.as_deref().zip(arguments.events.server) {
-        Some((file, server)) => Some(Farm::open(file, server).map_err(Failure::Refused)?),
-        None => None,
-    };
-    settings.share = farm.as_ref().map(|farm| (Arc::new(farm.servers().clone()), farm.server()));
+fn send(plan: &Plan) -> Result<Verdict, Failure> {
+    let farm = plan.sharing.as_ref().map(|(file, server)| Farm::open(file, *server));
+    let mut farm = farm.transpose().map_err(Failure::Refused)?;
+    let share = farm.as_ref().map(|farm| (Arc::new(farm.servers().clone()), farm.server()));
     let interrupted = on_interrupt()?;
     let clock = SessionClock::start();
-    let mut link = Link::open(&settings).map_err(Failure::Refused)?;
-    let ips: Vec<_> = settings.ips().collect();
-    let front_ends = ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(&settings, k as u16, ip, link.mac()));
+    let mut link = Link::open(plan).map_err(Failure::Refused)?;
+    let ips: Vec<_> = plan.ips().collect();
+    let front_ends =
+        ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(plan, share.clone(), k as u16, ip, link.mac()));
     let mut crowd =
         Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, turn: 0, done_ps: None };
-    let mut sockets = connect::Sockets::bind(&ips, settings.server.is_some()).map_err(Failure::Refused)?;
-    if !arguments.report.json {
-        say(tables::opening(&settings, link.mac()));
+    let mut sockets = connect::Sockets::bind(&ips, &plan.allow).map_err(Failure::Refused)?;
+    if !plan.json {
+        say(tables::opening(plan, link.mac()));
     }
-    let end_ps = arguments.events.seconds.map_or(u64::MAX, |s| (s * 1e12) as u64);
-    let (mut now, mut cm_due, mut farm_due, mut failure) = (clock.now_ps(), 0, FARM_PS, None);
-    while !interrupted.load(Ordering::Relaxed) && now < end_ps && !crowd.is_over(now, settings.linger_ps) {
+    let (mut now, mut cm_due, mut farm_due, mut failure) = (clock.now().as_ps(), 0, FARM_PS, None);
+    while !interrupted.load(Ordering::Relaxed) && now < plan.end_ps && !crowd.is_over(now, plan.linger_ps) {
         if now >= cm_due {
             cm_due = now + PS_PER_MS;
             sockets.serve(now, &mut crowd.front_ends);
@@ -70,25 +69,25 @@ fn send(arguments: &Arguments) -> Result<Verdict, Failure> {
         }
         let busy = crowd.receive(now, &mut link) | crowd.transmit(now, &mut link);
         if let Err(error) = link.flush() {
-            failure = Some(format!("{}: {error}; is the interface up?", settings.iface));
+            failure = Some(format!("{}: {error}; is the interface up?", plan.iface));
             break;
         }
-        now = clock.now_ps();
+        now = clock.now().as_ps();
         if !busy {
             let wake = crowd.next_ps().min(cm_due);
             link.wait(Duration::from_nanos(wake.saturating_sub(now) / 1000))
                 .map_err(|e| Failure::Fault(e.to_string()))?;
-            now = clock.now_ps();
+            now = clock.now().as_ps();
         }
     }
-    let report = tables::report(&crowd.front_ends, now, failure);
+    let report = tables::report(&crowd.front_ends, now, sockets.strangers(), failure);
     let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
-    Ok(match arguments.report.json {
+    Ok(match plan.json {
         true => {
             let json = serde_json::to_value(&report).expect("a report has only plain keys");
-            output::print(format_args!("{json:#}"), verdict)
+            print(format_args!("{json:#}"), verdict)
         }
-        false => output::print(tables::closing(&report), verdict),
+        false => print(tables::closing(&report), verdict),
     })
 }
 

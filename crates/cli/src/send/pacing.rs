@@ -3,6 +3,7 @@
 //! Promise: the visits are those of a gateware of 16 queue pairs at 156.25 MHz, made when somebody looks.
 //! Source: `penstock_cc`, equal to `rtl/cc` to the bit; the closed forms are those of the simulator's limiter.
 
+use crate::gateware::BOARD_CLOCK_HZ;
 use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Law, Pacer};
 
 /// Cycles from visit to visit, and the time they take.
@@ -61,7 +62,7 @@ impl Pacing {
 
     /// R_C in bit/s.
     pub fn rate_bps(&self) -> u64 {
-        self.flow.rate_current().bits_per_second(super::options::CLOCK_HZ)
+        self.flow.rate_current().to_rate(BOARD_CLOCK_HZ).bits_per_second()
     }
 
     fn catch_up(&mut self, now: u64) {

@@ -4,7 +4,8 @@
 //! Source: `wire::fragment`; PRBS-31 and counter as the gateware's message source: over all events of the run, whichever
 //! server they go to.
 
-use super::options::{PayloadName, Settings};
+use super::choices::PayloadName;
+use super::plan::Plan;
 use bytes::{Bytes, BytesMut};
 use penstock_readout::{EventSource, Servers};
 use penstock_transport::PayloadSource;
@@ -22,6 +23,9 @@ enum Kind {
     Recorded(Arc<EventSource>),
 }
 
+/// The servers that share a run, and whose events are sent.
+pub type Shared = (Arc<Servers>, u16);
+
 /// Makes messages in order, and holds those that are under way. Message n lies at address n << 32.
 pub struct Messages {
     kind: Kind,
@@ -31,7 +35,7 @@ pub struct Messages {
     end_event: u64,
     /// Of the next message to be made; none if there is none any more.
     next_event: Option<u64>,
-    share: Option<(Arc<Servers>, u16)>,
+    share: Option<Shared>,
     length: usize,
     /// The event whose payload the pattern has come to.
     pattern_event: u64,
@@ -48,16 +52,16 @@ pub struct Messages {
 const SPARE: usize = 32;
 
 impl Messages {
-    pub fn new(settings: &Settings, source: u16) -> Messages {
-        let kind = match (&settings.recorded, settings.payload) {
+    pub fn new(plan: &Plan, share: Option<Shared>, source: u16) -> Messages {
+        let kind = match (&plan.recorded, plan.payload) {
             (Some(events), _) => Kind::Recorded(events.clone()),
             (None, PayloadName::Counter) => Kind::Counter(0),
             // Every board has a part of the sequence of its own.
             (None, _) => Kind::Prbs(Prbs31::new(u32::from(source) + 1, true)),
         };
-        let (length, first_event) = (settings.length as usize, settings.first_event);
-        let interval_ns = if settings.interval_ps > 0 { settings.interval_ps / 1000 } else { DEFAULT_INTERVAL_NS };
-        let end_event = match settings.events {
+        let (length, first_event) = (plan.length as usize, plan.first_event);
+        let interval_ns = if plan.interval_ps > 0 { plan.interval_ps / 1000 } else { DEFAULT_INTERVAL_NS };
+        let end_event = match plan.events {
             0 => u64::MAX,
             events => first_event.saturating_add(events),
         };
@@ -67,7 +71,7 @@ impl Messages {
             first_event,
             end_event,
             next_event: None,
-            share: settings.share.clone(),
+            share,
             length,
             pattern_event: first_event,
             interval_ns,

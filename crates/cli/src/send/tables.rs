@@ -3,8 +3,8 @@
 //! Promise: a run is called good only if all front ends came up and all messages were acknowledged.
 
 use super::front_end::FrontEnd;
-use super::options::Settings;
-use comfy_table::{presets, CellAlignment, Table};
+use super::plan::Plan;
+use crate::output::table::{columns, terminal_width};
 use penstock_wire::MacAddr;
 use serde::Serialize;
 
@@ -15,6 +15,8 @@ const LISTED: usize = 32;
 pub struct Report {
     pub seconds: f64,
     pub boards: Vec<BoardReport>,
+    /// Messages to the connection manager of addresses that --allow does not name.
+    pub cm_strangers: u64,
     pub faults: Vec<String>,
 }
 
@@ -40,7 +42,7 @@ pub struct BoardReport {
     pub trouble: Option<String>,
 }
 
-pub fn report(front_ends: &[FrontEnd], now_ps: u64, failure: Option<String>) -> Report {
+pub fn report(front_ends: &[FrontEnd], now_ps: u64, cm_strangers: u64, failure: Option<String>) -> Report {
     let board = |f: &FrontEnd| {
         let (c, congestion) = (f.counters(), f.congestion());
         BoardReport {
@@ -69,33 +71,32 @@ pub fn report(front_ends: &[FrontEnd], now_ps: u64, failure: Option<String>) -> 
         format!("{} never came up: {why}", f.ip())
     });
     let faults = failure.into_iter().chain(silent).chain(unfinished).collect();
-    Report { seconds: now_ps as f64 * 1e-12, boards: front_ends.iter().map(board).collect(), faults }
+    let boards = front_ends.iter().map(board).collect();
+    Report { seconds: now_ps as f64 * 1e-12, boards, cm_strangers, faults }
 }
 
-pub fn opening(settings: &Settings, mac: MacAddr) -> String {
-    let last = settings.ips().last().unwrap_or(settings.first_ip);
-    let how = match settings.server {
+pub fn opening(plan: &Plan, mac: MacAddr) -> String {
+    let last = plan.ips().last().unwrap_or(plan.first_ip);
+    let how = match plan.server {
         Some(server) => format!("opening queue pairs at {server}"),
         None => "waiting for servers that open queue pairs".to_owned(),
     };
     format!(
         "{}: {} front end{}, {} to {last}, MAC {mac}, MTU {}; {how}",
-        settings.iface,
-        settings.boards,
-        if settings.boards == 1 { "" } else { "s" },
-        settings.first_ip,
-        settings.mtu.bytes()
+        plan.iface,
+        plan.boards,
+        if plan.boards == 1 { "" } else { "s" },
+        plan.first_ip,
+        plan.mtu.bytes()
     )
 }
 
 pub fn closing(report: &Report) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["board", "#messages", "BW average[Gb/sec]", "sent again", "RNR", "CNPs", "lives"]);
+    let header = ["board", "#messages", "BW average[Gb/sec]", "sent again", "RNR", "CNPs", "lives"];
     let seconds = report.seconds.max(1e-9);
-    let mut row = |name: &str, boards: &[BoardReport]| {
+    let row = |name: &str, boards: &[BoardReport]| {
         let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
-        table.add_row([
+        vec![
             name.to_owned(),
             sum(|b| b.messages).to_string(),
             format!("{:.3}", sum(|b| b.tx_payload_bytes) as f64 * 8e-9 / seconds),
@@ -103,15 +104,12 @@ pub fn closing(report: &Report) -> String {
             sum(|b| b.rnr_nak).to_string(),
             sum(|b| b.rp_cnp_received).to_string(),
             sum(|b| b.lives.into()).to_string(),
-        ]);
+        ]
     };
-    if report.boards.len() <= LISTED {
-        report.boards.iter().for_each(|board| row(&board.ip, std::slice::from_ref(board)));
-    }
-    row("all", &report.boards);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let listed = if report.boards.len() <= LISTED { report.boards.as_slice() } else { &[] };
+    let each = listed.iter().map(|board| row(&board.ip, std::slice::from_ref(board)));
+    let rows: Vec<Vec<String>> = each.chain([row("all", &report.boards)]).collect();
+    let table = columns(&header, &rows, 1, terminal_width());
     let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
-    std::iter::once(table.to_string()).chain(faults).collect()
+    std::iter::once(table).chain(faults).collect()
 }

@@ -112,6 +112,7 @@ mod tests {
         Endpoint, Memory, Mtu, RecvWr, RequesterConfig, Responder, ResponderConfig, SendStatus, SendWr, Verb,
         VirtualPayload,
     };
+    use penstock_units::Time;
     use penstock_wire::{Ipv4Addr, MacAddr, Payload, Psn, Qpn, RnrTimer, RocePacket};
     use std::collections::VecDeque;
 
@@ -119,7 +120,6 @@ mod tests {
         Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn: Qpn::new(0x11) };
     const SERVER: Endpoint =
         Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 2]), ip: Ipv4Addr::new(10, 0, 0, 1), qpn: Qpn::new(0x22) };
-    const US: u64 = 1_000_000;
     const DELAY_US: u64 = 40;
     const MESSAGES: u64 = 200;
     const BYTES: u32 = 2000;
@@ -157,18 +157,18 @@ mod tests {
             }
             while let Some((_, packet)) = due(&mut there) {
                 came += 1;
-                responder.handle_packet(now * US, &packet, &mut Nowhere);
+                responder.handle_packet(Time::from_us(now), &packet, &mut Nowhere);
                 while let Some(reply) = responder.poll_transmit() {
                     back.push_back((now + DELAY_US, reply));
                 }
             }
             while let Some((_, reply)) = due(&mut back) {
                 window.before(&requester);
-                requester.handle_packet(now * US, &reply);
+                requester.handle_packet(Time::from_us(now), &reply);
                 window.after(&mut requester);
             }
             window.before(&requester);
-            requester.handle_timeout(now * US);
+            requester.handle_timeout(Time::from_us(now));
             window.after(&mut requester);
             while let Some(completion) = requester.poll_completion() {
                 assert_eq!((completion.status, completion.wr_id), (SendStatus::Success, done));
@@ -177,7 +177,8 @@ mod tests {
             if done == MESSAGES {
                 return (came, now);
             }
-            let packet = window.may_send().then(|| requester.poll_transmit(now * US, &mut VirtualPayload)).flatten();
+            let packet =
+                window.may_send().then(|| requester.poll_transmit(Time::from_us(now), &mut VirtualPayload)).flatten();
             if let Some(packet) = packet {
                 window.sent(packet.bth.opcode.position().is_end());
                 sent += 1;

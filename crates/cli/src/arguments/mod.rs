@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What several commands are told: numbers, patterns, the file of servers.
+
+pub mod allowed;
+pub mod farm;
+pub mod number;
+pub mod pattern;

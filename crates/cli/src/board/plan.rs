@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `penstock board` does: the command line, the emulated switch's scenario and what is to be sent, read and checked, once.
+//! Promise: what cannot work is refused before anything is opened, with the value and what is allowed.
+
+use super::arguments::{
+    Arguments, MessageArguments, Network, Series, Share, SocketPair, StaticPeer, TransportArguments, VerbChoice,
+    WireArguments,
+};
+use crate::gateware::BOARD_CLOCK_HZ;
+use crate::live::LiveOptions;
+use crate::outcome::Failure;
+use penstock_board::{regs, SetupError};
+use penstock_cc::{DcqcnParams, Law};
+use penstock_lab::SwitchScenario;
+use penstock_netsim::Time;
+use penstock_readout::{Dataset, EventSource, RingConfig};
+use penstock_wire::gateware::REPLAY_BYTES;
+use penstock_wire::{Ipv4Addr, MacAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes that the replay memory is read in.
+const REPLAY_BLOCK: usize = 64;
+
+/// Everything that a board is made of, and what it is to do.
+pub struct Plan {
+    pub wire: WirePlan,
+    pub network: Network,
+    pub mac: MacAddr,
+    pub gateway: Option<Ipv4Addr>,
+    pub peer_ip: Option<Ipv4Addr>,
+    /// A queue pair that is set up by registers.
+    pub connect: Option<ConnectPlan>,
+    /// The board opens its queue pair by itself.
+    pub open: bool,
+    pub transport: TransportPlan,
+    pub messages: MessagePlan,
+    pub switch: Option<SwitchPlan>,
+    pub capture: Option<PathBuf>,
+    pub end: EndPlan,
+    pub patience: u32,
+    pub live: LiveOptions,
+    pub json: bool,
+}
+
+/// What the board is plugged into.
+pub enum WirePlan {
+    Tap(String),
+    Packet(String),
+    Unix(SocketPair),
+    Replay(PathBuf),
+}
+
+/// A queue pair of a server that was set up by other means.
+#[derive(Clone, Copy)]
+pub struct ConnectPlan {
+    pub peer: StaticPeer,
+    pub ip: Ipv4Addr,
+    /// None: ARP is asked.
+    pub mac: Option<MacAddr>,
+}
+
+/// The queue pair.
+pub struct TransportPlan {
+    pub qp: u8,
+    pub qpn_base: u32,
+    pub mtu: u16,
+    pub ack_timeout: u8,
+    pub retry_cnt: u8,
+    pub rnr_retry: u8,
+    /// The law that the command line names.
+    pub law: Option<Law>,
+    pub congestion: DcqcnParams,
+}
+
+/// The messages and where they go.
+pub struct MessagePlan {
+    pub start: Start,
+    pub share: Share,
+    pub verb: VerbChoice,
+    pub slots: u32,
+    /// Bytes from slot to slot of the server's ring.
+    pub slot_size: u32,
+    pub interval: Time,
+}
+
+/// What is sent once the queue pair is ready.
+#[derive(Clone)]
+pub enum Start {
+    Nothing,
+    /// The gateware's own source; `kind` as in `source.control.generator`.
+    Generator {
+        kind: u32,
+        series: Series,
+        replay: Vec<u8>,
+    },
+    Events {
+        count: u64,
+        source: Arc<EventSource>,
+    },
+}
+
+impl Start {
+    /// Bytes of the longest message.
+    fn longest(&self) -> u32 {
+        match self {
+            Self::Nothing => 0,
+            Self::Generator { series, .. } => series.len,
+            Self::Events { source, .. } => source.max_message_len() as u32,
+        }
+    }
+}
+
+/// The emulated switch between board and wire.
+pub struct SwitchPlan {
+    pub file: PathBuf,
+    /// What the command line lays over the file.
+    pub set: Vec<String>,
+    pub scenario: SwitchScenario,
+}
+
+/// When the command ends.
+pub struct EndPlan {
+    /// Of the board's time.
+    pub time: Option<Time>,
+    /// Of the machine's time, s.
+    pub wall_s: Option<f64>,
+    /// Not when all messages have ended.
+    pub stay: bool,
+}
+
+fn refused(error: impl std::fmt::Display) -> Failure {
+    Failure::Refused(error.to_string())
+}
+
+impl Plan {
+    /// # Errors
+    /// The option or the key that cannot be done, with its value and what is allowed.
+    pub fn read(arguments: &Arguments) -> Result<Plan, Failure> {
+        let start = start(&arguments.messages)?;
+        let longest = start.longest();
+        check_transport(&arguments.transport)?;
+        let slot_size = slot_size(&arguments.messages, longest, arguments.connect.is_some())?;
+        let switch = arguments.switch.as_ref().map(|file| switch(file, &arguments.set)).transpose()?;
+        let transport = transport(&arguments.transport, switch.as_ref())?;
+        let connect = arguments.connect.zip(arguments.peer_ip);
+        let messages = &arguments.messages;
+        Ok(Plan {
+            wire: wire(&arguments.wire)?,
+            network: arguments.ip,
+            mac: arguments.mac.unwrap_or_else(|| mac_of(arguments.ip.ip)),
+            gateway: arguments.gateway,
+            peer_ip: arguments.peer_ip,
+            connect: connect.map(|(peer, ip)| ConnectPlan { peer, ip, mac: arguments.peer_mac }),
+            open: arguments.open,
+            transport,
+            messages: MessagePlan {
+                start,
+                share: messages.share,
+                verb: messages.verb,
+                slots: messages.slots,
+                slot_size,
+                interval: messages.interval,
+            },
+            switch,
+            capture: arguments.capture.clone(),
+            end: EndPlan { time: arguments.time, wall_s: arguments.wall, stay: messages.stay },
+            patience: arguments.patience,
+            live: arguments.live.clone(),
+            json: arguments.json,
+        })
+    }
+}
+
+fn wire(arguments: &WireArguments) -> Result<WirePlan, Failure> {
+    let WireArguments { tap, packet, unix, replay } = arguments;
+    Ok(match (tap.clone(), packet.clone(), unix.clone(), replay.clone()) {
+        (Some(name), ..) => WirePlan::Tap(name),
+        (_, Some(name), ..) => WirePlan::Packet(name),
+        (_, _, Some(pair), _) => WirePlan::Unix(pair),
+        (.., Some(file)) => WirePlan::Replay(file),
+        _ => return Err(refused("give one of --tap, --packet, --unix, --replay")),
+    })
+}
+
+/// 02:00 and the four octets.
+fn mac_of(ip: Ipv4Addr) -> MacAddr {
+    let [a, b, c, d] = ip.octets();
+    MacAddr([0x02, 0, a, b, c, d])
+}
+
+fn check_transport(transport: &TransportArguments) -> Result<(), Failure> {
+    if transport.qpn_base & 0xff != 0 || transport.qpn_base > 0xff_ff00 {
+        let base = transport.qpn_base;
+        return Err(refused(format!("--qpn-base {base:#x}: a number of 24 bits whose low 8 bits are 0, as in 0x200")));
+    }
+    if !matches!(transport.mtu, 256 | 512 | 1024 | 2048 | 4096) {
+        return Err(refused(format!("--mtu: {}", SetupError::Mtu { mtu: transport.mtu })));
+    }
+    Ok(())
+}
+
+fn transport(arguments: &TransportArguments, switch: Option<&SwitchPlan>) -> Result<TransportPlan, Failure> {
+    let congestion = match switch {
+        Some(switch) => switch.scenario.cc.at_clock(BOARD_CLOCK_HZ).map_err(|error| refused(format!("cc: {error}")))?,
+        None => DcqcnParams::default(),
+    };
+    let law = arguments.law.as_deref().map(|name| match name {
+        "off" => Law::Off,
+        "qcn" => Law::Qcn,
+        _ => Law::Dcqcn,
+    });
+    Ok(TransportPlan {
+        qp: arguments.qp,
+        qpn_base: arguments.qpn_base,
+        mtu: arguments.mtu,
+        ack_timeout: arguments.ack_timeout,
+        retry_cnt: arguments.retry_cnt,
+        rnr_retry: arguments.rnr_retry,
+        law,
+        congestion: DcqcnParams { law: law.unwrap_or(congestion.law), ..congestion },
+    })
+}
+
+/// By default those of `penstock recv`, which opens the queue pair; of another server no more than a message needs.
+fn slot_size(messages: &MessageArguments, longest: u32, is_static: bool) -> Result<u32, Failure> {
+    let least = if is_static { 1 } else { RingConfig::default().slot_bytes };
+    let slot_size = messages.slot_size.unwrap_or_else(|| longest.max(least).next_multiple_of(4096));
+    match slot_size < longest {
+        true => Err(refused(format!("--slot-size {slot_size}: a message has {longest} bytes; make the slots larger"))),
+        false => Ok(slot_size),
+    }
+}
+
+fn switch(file: &Path, set: &[String]) -> Result<SwitchPlan, Failure> {
+    let scenario = SwitchScenario::load(file, set).map_err(refused)?;
+    Ok(SwitchPlan { file: file.to_owned(), set: set.to_vec(), scenario })
+}
+
+/// The recorded events of one board of those that share them.
+fn events(messages: &MessageArguments) -> Result<Arc<EventSource>, Failure> {
+    let dataset = Dataset::load(&messages.data).map_err(refused)?;
+    let source = EventSource::new(&dataset, messages.share.boards);
+    source.map(Arc::new).map_err(|error| refused(format!("--share: {error}")))
+}
+
+/// What is to be sent once the queue pair is ready.
+fn start(messages: &MessageArguments) -> Result<Start, Failure> {
+    use regs::source as s;
+    let generator = |kind: u32, series: Series| Start::Generator { kind, series, replay: Vec::new() };
+    debug_assert_eq!(s::CONTROL_GENERATOR_SHIFT, 0);
+    Ok(match (messages.prbs, messages.counter, &messages.pattern, messages.events) {
+        (Some(series), ..) => generator(0, series),
+        (_, Some(series), ..) => generator(1, series),
+        (_, _, Some(pattern), _) => {
+            let mut replay = std::fs::read(&pattern.file)
+                .map_err(|error| refused(format!("{}: {error}", pattern.file.display())))?;
+            if replay.is_empty() {
+                return Err(refused(format!("{}: the file is empty; it has nothing to send", pattern.file.display())));
+            }
+            replay.truncate(REPLAY_BYTES);
+            replay.resize(replay.len().next_multiple_of(REPLAY_BLOCK), 0);
+            Start::Generator { kind: 2, series: pattern.series, replay }
+        }
+        (.., Some(count)) => Start::Events { count, source: events(messages)? },
+        _ => Start::Nothing,
+    })
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `penstock board` tells at its end: what moved, how messages ended, the gateware's counters, how slow it was.
+
+use super::session::{Measured, Session};
+use crate::outcome::{Failure, Verdict};
+use penstock_board::{qp_register, regs, CYCLE_PS};
+use penstock_dashboard::Applied;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Version of this layout.
+const SCHEMA: u32 = 1;
+
+/// The summary. All but `timing` depends on the wire and the flags alone where the wire's time is the board's.
+#[derive(Debug, Serialize)]
+pub struct BoardReport {
+    schema: u32,
+    /// "done", "interrupted", "time limit", "wall time limit".
+    end: &'static str,
+    frames: Frames,
+    messages: Messages,
+    /// The queue pairs that are not in RESET.
+    queue_pairs: Vec<QueuePair>,
+    /// Frames in the capture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    captured: Option<u64>,
+    /// The emulated switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    switch: Option<Switch>,
+    /// R_C, R_T and alpha of the sampled queue pair, wherever they changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rates: Vec<Rates>,
+    /// What was changed from the live page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steered: Vec<Applied>,
+    /// Counters of the gateware.
+    counters: BTreeMap<&'static str, u32>,
+    time: BoardTime,
+    timing: Timing,
+}
+
+#[derive(Debug, Serialize)]
+struct Frames {
+    sent: u64,
+    sent_bytes: u64,
+    received: u64,
+    received_bytes: u64,
+    /// Sent while nobody was at the far end.
+    lost: u64,
+    /// Cut short by the board.
+    bad_fcs: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Messages {
+    ok: u64,
+    failed: u64,
+    errors: BTreeMap<String, u64>,
+    first_error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct QueuePair {
+    index: u8,
+    /// As `enum ibv_qp_state`.
+    state: u32,
+    bytes_acked: u64,
+    packets_sent: u32,
+    packets_retransmitted: u32,
+    cnps_handled: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Rates {
+    at_us: f64,
+    qp: u8,
+    current_gbps: f64,
+    target_gbps: f64,
+    alpha: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Switch {
+    /// CNPs it has sent, and those that it could not address.
+    notifications: Vec<Notified>,
+    unaddressed: u64,
+    /// Falls of R_C.
+    cuts: Vec<Cut>,
+    /// Payload over the window, and what was allowed, every 10 us.
+    measured: Vec<MeasuredAt>,
+}
+
+#[derive(Debug, Serialize)]
+struct Notified {
+    at_us: f64,
+    measured_gbps: f64,
+    threshold_gbps: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Cut {
+    at_us: f64,
+    /// Before it, as all but `after_gbps`.
+    alpha: f64,
+    before_gbps: f64,
+    after_gbps: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct MeasuredAt {
+    at_us: f64,
+    throughput_gbps: f64,
+    threshold_gbps: Option<f64>,
+}
+
+/// The board's own time.
+#[derive(Debug, Serialize)]
+struct BoardTime {
+    simulated_s: f64,
+    /// Clock cycles with work, cycles in which only the peer could go on, cycles with nothing to do.
+    running_cycles: u64,
+    waiting_cycles: u64,
+    idle_cycles: u64,
+}
+
+/// What depends on the machine.
+#[derive(Debug, Serialize)]
+struct Timing {
+    /// Time of the machine for a second of the board's, while the board had work.
+    slowdown: f64,
+    running_s: f64,
+    slept_s: f64,
+    /// A full wire held the clock for so long.
+    blocked_s: f64,
+    cycles_per_s: f64,
+}
+
+impl BoardReport {
+    /// Asks the board for its counters.
+    pub fn new(mut session: Session, end: &'static str, captured: Option<u64>) -> Result<Self, Failure> {
+        let stats = session.board.stats().clone();
+        let counters = regs::counters::ALL
+            .iter()
+            .map(|&(name, address)| Ok((name, session.board.read(address)?)))
+            .collect::<Result<_, Failure>>()?;
+        let errors = stats.messages.errors.iter().map(|(status, count)| (status.to_string(), *count)).collect();
+        let seconds = |time: Duration| time.as_secs_f64();
+        Ok(Self {
+            schema: SCHEMA,
+            end,
+            frames: Frames {
+                sent: stats.tx_frames,
+                sent_bytes: stats.tx_bytes,
+                received: stats.rx_frames,
+                received_bytes: stats.rx_bytes,
+                lost: stats.lost_frames,
+                bad_fcs: stats.tx_bad_fcs,
+            },
+            messages: Messages {
+                ok: stats.messages.ok,
+                failed: stats.messages.failed(),
+                errors,
+                first_error: stats
+                    .messages
+                    .first_error
+                    .map(|(at, completion)| format!("{} at {at}", completion.status)),
+            },
+            queue_pairs: queue_pairs(&mut session)?,
+            captured,
+            switch: switch(&session),
+            rates: session.rates.iter().map(rates).collect(),
+            steered: Vec::new(),
+            counters,
+            time: BoardTime {
+                simulated_s: session.board.now_ps() as f64 * 1e-12,
+                running_cycles: stats.running_cycles,
+                waiting_cycles: stats.waiting_cycles,
+                idle_cycles: stats.idle_cycles,
+            },
+            timing: Timing {
+                slowdown: stats.slowdown(),
+                running_s: seconds(stats.running),
+                slept_s: seconds(stats.slept),
+                blocked_s: seconds(stats.blocked),
+                cycles_per_s: stats.running_cycles as f64 / seconds(stats.running).max(f64::MIN_POSITIVE),
+            },
+        })
+    }
+
+    /// How it ended.
+    pub fn end(&self) -> &'static str {
+        self.end
+    }
+
+    /// A fault: a message failed, a frame was cut, or a queue pair is in error.
+    pub fn verdict(&self) -> Verdict {
+        const ERROR: u32 = 6;
+        let broken = self.queue_pairs.iter().any(|pair| pair.state == ERROR);
+        match self.messages.failed == 0 && self.frames.bad_fcs == 0 && !broken {
+            true => Verdict::Verified,
+            false => Verdict::Fault,
+        }
+    }
+}
+
+fn queue_pairs(session: &mut Session) -> Result<Vec<QueuePair>, Failure> {
+    use regs::qp as q;
+    let board = &mut session.board;
+    let mut pairs = Vec::new();
+    for index in 0..board.queue_pairs() {
+        let mut read = |offset| board.read(qp_register(index, offset));
+        let state = read(q::STATE)? & q::STATE_MASK;
+        if state == 0 {
+            continue;
+        }
+        pairs.push(QueuePair {
+            index,
+            state,
+            bytes_acked: u64::from(read(q::BYTES_ACKED_HI)?) << 32 | u64::from(read(q::BYTES_ACKED_LO)?),
+            packets_sent: read(q::PACKETS_SENT)?,
+            packets_retransmitted: read(q::PACKETS_RETRANSMITTED)?,
+            cnps_handled: read(q::RP_CNP_HANDLED)?,
+        });
+    }
+    Ok(pairs)
+}
+
+fn gbps(rate: penstock_netsim::Rate) -> f64 {
+    rate.bits_per_second() as f64 * 1e-9
+}
+
+fn switch(session: &Session) -> Option<Switch> {
+    let switch = session.board.switch()?;
+    let notified = |n: &penstock_netsim::Notification| Notified {
+        at_us: n.at.as_ps() as f64 * 1e-6,
+        measured_gbps: gbps(n.measured),
+        threshold_gbps: gbps(n.threshold),
+    };
+    let samples: Vec<Rates> = session.rates.iter().map(rates).collect();
+    let falls = samples.windows(2).filter(|pair| pair[1].current_gbps < pair[0].current_gbps);
+    let cut = |pair: &[Rates]| Cut {
+        at_us: pair[1].at_us,
+        alpha: pair[0].alpha,
+        before_gbps: pair[0].current_gbps,
+        after_gbps: pair[1].current_gbps,
+    };
+    let measured = |m: &Measured| MeasuredAt {
+        at_us: m.at_ps as f64 * 1e-6,
+        throughput_gbps: gbps(m.throughput),
+        threshold_gbps: m.threshold.map(gbps),
+    };
+    Some(Switch {
+        notifications: switch.notifications().iter().map(notified).collect(),
+        unaddressed: switch.unaddressed(),
+        cuts: falls.map(cut).collect(),
+        measured: session.measured.iter().map(measured).collect(),
+    })
+}
+
+fn rates(sample: &penstock_board::RateSample) -> Rates {
+    // Q8.24 bytes per cycle
+    let gbps = |rate: penstock_cc::CycleRate| f64::from(rate.0) / f64::from(1 << 24) * 8.0 / (CYCLE_PS as f64 * 1e-3);
+    Rates {
+        at_us: sample.cycle as f64 * CYCLE_PS as f64 * 1e-6,
+        qp: sample.qp,
+        current_gbps: gbps(sample.current),
+        target_gbps: gbps(sample.target),
+        alpha: f64::from(sample.alpha) / 65536.0,
+    }
+}
+
+/// The summary for people.
+pub fn text(report: &BoardReport) -> String {
+    let BoardReport { frames, messages, time, timing, .. } = report;
+    let mut lines = vec![
+        format!("end          {}", report.end),
+        format!(
+            "frames       {} sent ({} bytes), {} received ({} bytes), {} lost",
+            frames.sent, frames.sent_bytes, frames.received, frames.received_bytes, frames.lost
+        ),
+        format!("messages     {} ok, {} failed", messages.ok, messages.failed),
+    ];
+    lines.extend(messages.first_error.iter().map(|error| format!("first error  {error}")));
+    for pair in &report.queue_pairs {
+        lines.push(format!(
+            "queue pair {} state {}, {} bytes acknowledged, {} packets ({} again), {} CNPs",
+            pair.index, pair.state, pair.bytes_acked, pair.packets_sent, pair.packets_retransmitted, pair.cnps_handled
+        ));
+    }
+    for cut in report.switch.iter().flat_map(|switch| &switch.cuts) {
+        lines.push(format!(
+            "R_C          {:.3} to {:.3} Gb/s at {:.1} us, alpha {:.3}",
+            cut.before_gbps, cut.after_gbps, cut.at_us, cut.alpha
+        ));
+    }
+    lines.extend(report.captured.map(|count| format!("captured     {count} frames")));
+    lines.push(format!(
+        "time         {:.3} ms of the board's, {:.0} times slower than real time ({:.0} kHz) while it had work",
+        time.simulated_s * 1e3,
+        timing.slowdown,
+        timing.cycles_per_s * 1e-3
+    ));
+    lines.join("\n")
+}

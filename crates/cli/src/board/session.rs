@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `penstock board` does while it runs: wait for the queue pair, start the messages, wait for their end.
+
+use super::arguments::{Series, Share, VerbChoice};
+use super::plan::{MessagePlan, Plan, Start};
+use crate::gateware::{cycles, BoardSource};
+use crate::outcome::Failure;
+use penstock_board::live::{Activity, LiveBoard, LiveError, WireTime};
+use penstock_board::{qp_register, regs, RateSample, RegisterError, Verb};
+use penstock_netsim::{Rate, SwitchedFlow, Time};
+use penstock_readout::RingConfig;
+use penstock_wire::{Ipv4Addr, Qpn};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Self {
+        Self::Fault(error.to_string())
+    }
+}
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    Going,
+    /// All messages have ended, or the capture has been played.
+    Done,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The board opens its queue pair by itself.
+    Opening,
+    /// A server is to open it.
+    Awaiting,
+    /// So many messages are to end; `None`: no end.
+    Sending(Option<u64>),
+    /// They have ended; the server is to close the queue pair.
+    Parting(Parting),
+    /// Nothing of our own to do.
+    Serving,
+}
+
+/// Messages that have ended, and when the server was heard of last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parting {
+    messages: u64,
+    rx_frames: u64,
+    heard: Instant,
+}
+
+/// A server that has been silent for so long is not waited for when all messages have ended: `penstock recv` asks boards
+/// that are silent every second whether they live.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// A live board and what it is to do.
+pub struct Session {
+    pub board: LiveBoard,
+    start: Start,
+    phase: Phase,
+    qp: u8,
+    /// A server over the network closes the queue pair in the end.
+    is_opened: bool,
+    slots: u32,
+    verb: VerbChoice,
+    interval: Time,
+    share: Share,
+    /// R_C, R_T and alpha wherever they changed.
+    pub rates: Vec<RateSample>,
+    /// What the emulated switch measured and allowed, every `MEASURED_PS`.
+    pub measured: Vec<Measured>,
+}
+
+/// One look at the emulated switch.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    pub at_ps: u64,
+    pub throughput: Rate,
+    pub threshold: Option<Rate>,
+}
+
+/// From one look at the emulated switch to the next.
+const MEASURED_PS: u64 = 10_000_000;
+
+impl Session {
+    pub fn new(board: LiveBoard, plan: &Plan) -> Self {
+        let MessagePlan { start, share, verb, slots, interval, .. } = &plan.messages;
+        let phase = match (plan.open, start) {
+            (true, _) => Phase::Opening,
+            (false, Start::Nothing) => Phase::Serving,
+            (false, _) => Phase::Awaiting,
+        };
+        let mut session = Self {
+            board,
+            start: start.clone(),
+            phase,
+            qp: plan.transport.qp,
+            is_opened: plan.connect.is_none(),
+            slots: *slots,
+            verb: *verb,
+            interval: *interval,
+            share: *share,
+            rates: Vec::new(),
+            measured: Vec::new(),
+        };
+        if phase == Phase::Opening {
+            session.command_open();
+        }
+        session
+    }
+
+    fn command_open(&mut self) {
+        use regs::connection as c;
+        let word = c::COMMAND_OPEN_MASK | u32::from(self.qp) << c::COMMAND_QP_SHIFT;
+        self.board.write(c::COMMAND, word).expect("connection.command is a register");
+    }
+
+    /// One turn of the board and what follows from it.
+    pub fn turn(&mut self, longest: Duration) -> Result<Progress, Failure> {
+        let activity = self.board.turn(longest)?;
+        self.look();
+        match self.phase {
+            Phase::Opening => self.check_open()?,
+            Phase::Awaiting if is_ready(&mut self.board, self.qp)? => self.begin()?,
+            Phase::Sending(Some(expected)) => {
+                let stats = self.board.stats();
+                let (messages, rx_frames) = (stats.messages.ok + stats.messages.failed(), stats.rx_frames);
+                if messages >= expected {
+                    let parts = self.is_opened && self.board.wire_time() == WireTime::Wall;
+                    if !parts {
+                        return Ok(Progress::Done);
+                    }
+                    self.phase = Phase::Parting(Parting { messages: expected, rx_frames, heard: Instant::now() });
+                }
+            }
+            Phase::Parting(parting) => return self.part(parting, activity),
+            Phase::Serving if activity == Activity::Idle && self.board.wire_time() == WireTime::Simulated(None) => {
+                return Ok(Progress::Done);
+            }
+            _ => {}
+        }
+        Ok(Progress::Going)
+    }
+
+    /// The board stays until its server has closed the queue pair and has been answered, or is silent: a device that went
+    /// earlier would end the server's run.
+    fn part(&mut self, mut parting: Parting, activity: Activity) -> Result<Progress, Failure> {
+        let rx_frames = self.board.stats().rx_frames;
+        if rx_frames != parting.rx_frames {
+            (parting.rx_frames, parting.heard) = (rx_frames, Instant::now());
+            self.phase = Phase::Parting(parting);
+        }
+        let is_closed = activity == Activity::Idle && !is_ready(&mut self.board, self.qp)?;
+        let is_over = is_closed || parting.heard.elapsed() >= SILENCE;
+        Ok(if is_over { Progress::Done } else { Progress::Going })
+    }
+
+    /// Messages that have ended, and how many there are to be; 0 while nobody knows.
+    pub fn progress(&self) -> (u64, u64) {
+        let messages = &self.board.stats().messages;
+        let total = match self.phase {
+            Phase::Sending(Some(total)) | Phase::Parting(Parting { messages: total, .. }) => total,
+            _ => 0,
+        };
+        (messages.ok + messages.failed(), total)
+    }
+
+    /// Takes what has been sampled and measured meanwhile.
+    fn look(&mut self) {
+        while self.board.poll_completion().is_some() {} // counted by the board
+        while let Some(sample) = self.board.poll_rates() {
+            let same = |last: &RateSample| {
+                last.qp == sample.qp
+                    && (last.current, last.target, last.alpha) == (sample.current, sample.target, sample.alpha)
+            };
+            if !self.rates.last().is_some_and(same) {
+                self.rates.push(sample);
+            }
+        }
+        let at_ps = self.board.now_ps();
+        let due = self.measured.last().is_none_or(|last| at_ps >= last.at_ps + MEASURED_PS);
+        if let (Some(switch), true) = (self.board.switch(), due) {
+            let (throughput, threshold) = (switch.measured(), switch.params().threshold(Time::from_ps(at_ps)));
+            self.measured.push(Measured { at_ps, throughput, threshold });
+        }
+    }
+
+    /// Tells the emulated switch which queue pair its CNPs go to.
+    fn introduce(&mut self) -> Result<(), RegisterError> {
+        use regs::{global as g, qp as q};
+        let [to, to_qpn] = [q::DST_IP, q::DEST_QPN].map(|at| self.board.read(qp_register(self.qp, at)));
+        let (to, to_qpn) = (Ipv4Addr::from_bits(to?), Qpn::new(to_qpn?));
+        let from = Ipv4Addr::from_bits(self.board.read(g::LOCAL_IP)?);
+        let own = Qpn::new(self.board.read(g::QPN_BASE)? + u32::from(self.qp));
+        if let Some(switch) = self.board.switch_mut() {
+            switch.connect(SwitchedFlow { from, to, to_qpn }, own);
+        }
+        Ok(())
+    }
+
+    /// How far the board's own opening came.
+    fn check_open(&mut self) -> Result<(), Failure> {
+        use regs::connection as c;
+        const OPEN: u32 = 4;
+        let status = self.board.read(c::STATUS)?;
+        let step = (status & c::STATUS_STEP_MASK) >> c::STATUS_STEP_SHIFT;
+        let fail = (status & c::STATUS_FAIL_MASK) >> c::STATUS_FAIL_SHIFT;
+        if status & c::STATUS_BUSY_MASK != 0 {
+            return Ok(());
+        }
+        if fail != 0 {
+            return Err(Failure::Fault(format!("the connection was not opened: {}", open_failure(fail))));
+        }
+        if step == OPEN {
+            self.begin()?;
+        }
+        Ok(())
+    }
+
+    /// The queue pair is ready: the messages begin.
+    fn begin(&mut self) -> Result<(), Failure> {
+        self.introduce()?;
+        self.phase = match std::mem::replace(&mut self.start, Start::Nothing) {
+            Start::Nothing => Phase::Serving,
+            Start::Generator { kind, series, replay } => {
+                self.generate(kind, series, &replay)?;
+                Phase::Sending(series.count.map(u64::from))
+            }
+            Start::Events { count, source } => {
+                let ring = self.ring()?;
+                let step = self.interval.as_ps();
+                let now = self.board.now_ps();
+                let times: Arc<[u64]> = (0..count).map(|n| now + n * step).collect();
+                let verb = if self.verb.is_send() { Verb::Send } else { Verb::Write };
+                let source = BoardSource::new(source, self.share.board, ring, times).with_verb(
+                    self.qp,
+                    verb,
+                    self.verb.with_imm(),
+                );
+                self.board.set_source(Box::new(source));
+                Phase::Sending(Some(count))
+            }
+        };
+        Ok(())
+    }
+
+    /// The ring as the registers have it: the connection manager writes its base.
+    fn ring(&mut self) -> Result<RingConfig, RegisterError> {
+        use regs::ring as r;
+        let row = r::BASE + u32::from(self.qp) * r::STRIDE;
+        let [low, high, slot_bytes] = [r::BASE_LO, r::BASE_HI, r::SLOT_SIZE].map(|at| self.board.read(row + at));
+        let va = u64::from(high?) << 32 | u64::from(low?);
+        Ok(RingConfig { va, slots: self.slots, slot_bytes: slot_bytes?, ..RingConfig::default() })
+    }
+
+    /// Starts the gateware's own source.
+    fn generate(&mut self, kind: u32, series: Series, replay: &[u8]) -> Result<(), RegisterError> {
+        use regs::{replay_block as b, source as s};
+        for (address, word) in (b::BASE..).step_by(4).zip(replay.chunks_exact(4)) {
+            self.board.write(address, u32::from_le_bytes(word.try_into().expect("four bytes")))?;
+        }
+        // A message of the ring has the slot for its immediate; one without goes to the same slots by its own address.
+        let control = (s::CONTROL_RESET & !s::CONTROL_GENERATOR_MASK)
+            | (kind << s::CONTROL_GENERATOR_SHIFT)
+            | (u32::from(self.verb.is_send()) << s::CONTROL_VERB_SHIFT)
+            | (u32::from(self.verb.with_imm()) * (s::CONTROL_WITH_IMM_MASK | s::CONTROL_IN_RING_MASK));
+        let ring = self.ring()?;
+        let interval = u32::try_from(cycles(self.interval)).unwrap_or(u32::MAX);
+        for (address, value) in [
+            (s::CONTROL, control),
+            (
+                s::QP_RANGE,
+                u32::from(self.qp) << s::QP_RANGE_QP_FIRST_SHIFT | u32::from(self.qp) << s::QP_RANGE_QP_LAST_SHIFT,
+            ),
+            (s::RADDR_LO, ring.va as u32),
+            (s::RADDR_HI, (ring.va >> 32) as u32),
+            (s::RADDR_STRIDE, ring.slot_bytes),
+            (s::RADDR_SLOTS, ring.slots),
+            (s::LENGTH_MIN, series.len),
+            (s::LENGTH_MAX, 0),
+            (s::COUNT, series.count.unwrap_or(0)),
+            (s::INTERVAL, interval),
+            (s::REPLAY_BLOCKS, (replay.len() as u32 / b::STRIDE).max(1)),
+            (s::COMMAND, s::COMMAND_START_MASK),
+        ] {
+            self.board.write(address, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// The words for `connection.status.fail`.
+fn open_failure(fail: u32) -> &'static str {
+    match fail {
+        1 => "the server does not answer; is its connection manager at UDP port 0x4321?",
+        2 => "the server has no queue pair left",
+        3 => "the server refused",
+        4 => "the server is in error",
+        5 => "nobody answers ARP for the server's address; is it on this wire?",
+        _ => "the board's own queue pair did not follow",
+    }
+}
+
+/// The board's queue pair as software reads it: whether it is ready to send.
+fn is_ready(board: &mut LiveBoard, qp: u8) -> Result<bool, RegisterError> {
+    const READY_TO_SEND: u32 = 3;
+    Ok(board.read(qp_register(qp, regs::qp::STATE))? & regs::qp::STATE_MASK == READY_TO_SEND)
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What commands know of the gateware: its clock, and the source of its messages.
+
+mod source;
+
+pub use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
+pub use source::BoardSource;
+
+use penstock_netsim::Time;
+
+/// IP ECN codepoint ECT(0): the flow may be marked instead of dropped (RFC 3168).
+pub const ECT0: u8 = 0b10;
+
+/// Clock cycles of a span of the board's time.
+pub fn cycles(time: Time) -> u64 {
+    (u128::from(time.as_ps()) * u128::from(BOARD_CLOCK_HZ) / 1_000_000_000_000) as u64
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ctrl-C (or SIGTERM): the first one brings a command to its end, a second one has it give up what it still waits for.
+//! Promise: the report is printed once, whatever the command hangs in: by the command itself, or in its place as it was
+//! last known, when it has not ended some time after the second signal, or at the third.
+
+use crate::outcome::Failure;
+use crate::output::screen::{leave, say};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What a command that gives up still has, to store what it holds and to tell.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Nothing is left to be closed: Ctrl-C needs no words.
+static QUIET: AtomicBool = AtomicBool::new(false);
+static GIVES_UP: AtomicBool = AtomicBool::new(false);
+static WORDS: Mutex<Words> = Mutex::new(Words::None);
+
+/// Who prints the report.
+enum Words {
+    /// There is none yet.
+    None,
+    /// This one, if the command does not come to print its own.
+    Last(String),
+    /// The command prints its own.
+    Own,
+}
+
+/// A flag that Ctrl-C (or SIGTERM) raises; a second one raises [`gives_up`].
+pub fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    ctrlc::set_handler(move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            give_up();
+        } else if !QUIET.load(Ordering::Relaxed) {
+            say("\ninterrupted: coming to its end; once more to give up what it waits for");
+        }
+    })
+    .map_err(|error| Failure::Fault(format!("cannot watch for Ctrl-C: {error}")))?;
+    Ok(flag)
+}
+
+/// From here on Ctrl-C says nothing.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// There was a second signal: nothing is waited for any more.
+pub fn gives_up() -> bool {
+    GIVES_UP.load(Ordering::Relaxed)
+}
+
+/// The report as it is now, to be printed if the command cannot any more.
+pub fn last_words(report: String) {
+    set(Words::Last(report));
+}
+
+/// The command prints its report now.
+pub fn speaks_itself() {
+    set(Words::Own);
+}
+
+fn set(words: Words) {
+    *WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
+}
+
+fn give_up() {
+    leave();
+    if GIVES_UP.swap(true, Ordering::Relaxed) || QUIET.load(Ordering::Relaxed) {
+        end();
+    }
+    std::thread::spawn(|| {
+        std::thread::sleep(GRACE);
+        if matches!(*WORDS.lock().unwrap_or_else(PoisonError::into_inner), Words::Own) {
+            std::thread::sleep(GRACE); // it prints, and has then nothing to wait for
+        }
+        end();
+    });
+}
+
+/// Ends the process at once, after the last words of a command that has not come to its own.
+fn end() -> ! {
+    let words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Words::Last(report) = &*words {
+        let _ = writeln!(std::io::stdout(), "{report}");
+    }
+    std::process::exit(1);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a command ends: verified, with a fault, or refused; and what it says then.
+
+use crate::output::screen::say;
+use std::process::ExitCode;
+
+/// How a command ended; the exit status of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done, and everything that could be verified was right.
+    Verified,
+    /// It ran, and found loss, corruption, an error or an interruption.
+    Fault,
+    /// The request itself was wrong: nothing ran.
+    Refused,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Verified => ExitCode::SUCCESS,
+            Verdict::Fault => ExitCode::from(1),
+            Verdict::Refused => ExitCode::from(2),
+        }
+    }
+}
+
+/// Why a command did not come to a verdict of its own.
+pub enum Failure {
+    Refused(String),
+    Fault(String),
+}
+
+/// The verdict of a command; prints what kept it from one of its own.
+pub fn told(result: Result<Verdict, Failure>) -> Verdict {
+    let (message, verdict) = match result {
+        Ok(verdict) => return verdict,
+        Err(Failure::Refused(message)) => (message, Verdict::Refused),
+        Err(Failure::Fault(message)) => (message, Verdict::Fault),
+    };
+    say(format_args!("error: {message}"));
+    verdict
+}

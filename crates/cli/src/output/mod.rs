@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What commands write: the terminal, standard output, the folder of results.
+
+mod print;
+pub mod results;
+pub mod screen;
+pub mod table;
+
+pub use print::print;

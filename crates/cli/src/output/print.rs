@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What standard output gets.
+
+use super::screen::say;
+use crate::outcome::Verdict;
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+
+/// Prints a report on standard output; the verdict, or a fault where it cannot be written. A reader that has gone, as of
+/// `penstock ... | head`, has had enough: that is no fault.
+pub fn print(report: impl Display, verdict: Verdict) -> Verdict {
+    match writeln!(std::io::stdout(), "{report}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            say(format_args!("error: cannot write to standard output: {error}"));
+            Verdict::Fault
+        }
+        _ => verdict,
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The words that options of `penstock recv` take.
+
+use penstock_readout::backend::SocketChoice;
+use std::str::FromStr;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BackendName {
+    /// An RDMA NIC, or rdma_rxe
+    Verbs,
+    /// Any Ethernet interface, by AF_XDP or a packet socket; needs CAP_NET_RAW
+    Packet,
+}
+
+/// Whether the NIC writes to the memory of a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum GpuDirectChoice {
+    /// Never
+    Off,
+    /// If GPU and NIC can
+    Auto,
+    /// Or else the run does not begin
+    On,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SocketName {
+    /// AF_XDP where the driver runs XDP programs, or else the ring
+    Auto,
+    /// AF_XDP, past the kernel's network stack; needs root, or CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN
+    Xdp,
+    /// A packet socket with a shared ring
+    Ring,
+}
+
+impl From<SocketName> for SocketChoice {
+    fn from(name: SocketName) -> Self {
+        match name {
+            SocketName::Auto => SocketChoice::Auto,
+            SocketName::Xdp => SocketChoice::Xdp,
+            SocketName::Ring => SocketChoice::Ring,
+        }
+    }
+}
+
+/// Where to stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumaChoice {
+    Node(u32),
+    Nic,
+}
+
+impl FromStr for NumaChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "nic" => Ok(NumaChoice::Nic),
+            _ => text.parse().map(NumaChoice::Node).map_err(|_| format!("{text}: a node's number, or nic")),
+        }
+    }
+}
+
+/// What a row of the files is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Rows {
+    /// An event
+    Events,
+    /// A fragment
+    Fragments,
+}

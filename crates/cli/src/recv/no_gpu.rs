@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! In place of `gpu.rs` in a build without the feature `gpu`: no GPU is ever open.
+//! Promise: `--gpu` is refused, and what to build is said.
+
+use super::plan::Plan;
+use penstock_readout::backend::{Backend, SessionClock, WritesDevice};
+use penstock_readout::{EventSink, PatternReport};
+use serde::Serialize;
+use std::path::Path;
+
+/// None is there.
+pub enum Opened {}
+pub enum Report {}
+#[derive(Serialize)]
+pub enum Done {}
+
+/// Refuses the GPU that the plan names.
+pub fn open(plan: &Plan) -> Result<Option<Opened>, String> {
+    match &plan.gpu {
+        None => Ok(None),
+        Some(planned) => Err(format!(
+            "--gpu {}: this penstock was built without GPUs; `cargo build --release -p penstock-cli --features gpu` \
+             builds one with them",
+            planned.index
+        )),
+    }
+}
+
+impl Opened {
+    pub fn under<B>(&mut self, _nic: B, _plan: &Plan, _clock: SessionClock) -> Result<Box<dyn Backend>, String>
+    where
+        B: WritesDevice + 'static,
+    {
+        match *self {}
+    }
+
+    pub fn beside(self, _sink: impl EventSink + 'static, _plan: &Plan) -> Result<(Box<dyn EventSink>, Report), String> {
+        match self {}
+    }
+}
+
+pub fn now(report: &Report) -> Done {
+    match *report {}
+}
+
+pub fn take_pattern(done: &mut Done) -> Option<Vec<PatternReport>> {
+    match *done {}
+}
+
+pub fn line(done: &Done, _charges: Option<&Path>) -> String {
+    match *done {}
+}
+
+pub fn faults(done: &Done) -> Vec<String> {
+    match *done {}
+}

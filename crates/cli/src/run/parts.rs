@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts of a simulation that only the command has: verilated boards, and the readout's receiver.
+
+use super::board::board;
+use super::readout::{readout, SharedReadout};
+use penstock_lab::{BoardRequest, MakerError, Makers, ReadoutEnd, ReadoutRequest};
+use penstock_netsim::Node;
+use std::path::Path;
+
+/// Makes them, and keeps a handle of the readout.
+pub struct Parts<'a> {
+    out: &'a Path,
+    pub readout: Option<SharedReadout>,
+}
+
+impl<'a> Parts<'a> {
+    /// For a run whose results go into the folder `out`.
+    pub fn new(out: &'a Path) -> Self {
+        Parts { out, readout: None }
+    }
+}
+
+impl Makers for Parts<'_> {
+    fn board(&mut self, request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
+        board(request)
+    }
+
+    fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError> {
+        let (shared, end) = readout(request, self.out)?;
+        self.readout = Some(shared);
+        Ok(end)
+    }
+}

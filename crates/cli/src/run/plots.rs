@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plots of a run, drawn by the Python package (matplotlib).
+
+use super::summary::Summary;
+use crate::python::interpreter;
+use std::path::Path;
+use std::process::Command;
+
+/// Draws the plots of a run that has a readout, whose boards and switch they show.
+pub fn draw_of(summary: &Summary, out: &Path) -> Result<(), String> {
+    match summary.readout.is_some() && !summary.boards.is_empty() {
+        true => draw(out),
+        false => Ok(()),
+    }
+}
+
+/// Draws the plots of the run in `out`; says why when it cannot. A run does not fail for want of a picture.
+fn draw(out: &Path) -> Result<(), String> {
+    let repo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = interpreter(&repo);
+    let result = Command::new(&python)
+        .args(["-m", "penstock.plots"])
+        .arg(out)
+        .env("PYTHONPATH", repo.join("python"))
+        .output()
+        .map_err(|error| format!("no plots: cannot run {}: {error}", python.display()))?;
+    match result.status.success() {
+        true => Ok(()),
+        // Of a traceback the last line says it.
+        false => {
+            let said = String::from_utf8_lossy(&result.stderr);
+            Err(format!("no plots: {}: {}", python.display(), said.trim_end().lines().last().unwrap_or("it broke off")))
+        }
+    }
+}

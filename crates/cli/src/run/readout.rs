@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The real receiver as an endpoint of a simulated host: in-process back end, event builder and writer.
+//! Promise: it does what `penstock recv` does with the same packets; its time is the simulation's, and one seed stores
+//! the same bytes. What it counts is read when the run is over.
+//! Source: ARCHITECTURE.md, "The way of a fragment".
+
+use crate::output::results;
+use penstock_lab::{MakerError, ReadoutEnd, ReadoutRequest};
+use penstock_netsim::{Contents, Endpoint, FlowId, Fragments, RemoteRing, SharedLedger, Stream, Time, TraceSink};
+use penstock_readout::backend::{Backend, Completion, InProcess, LocalQp, PeerQp, PollMode, QpSpec, ResponderSettings};
+use penstock_readout::{
+    BuilderConfig, EventSource, EventWriter, Pages, Receiver, ReceiverConfig, ReceiverReport, RingConfig, RingMemory,
+    StoreError, WriterOptions,
+};
+use penstock_transport::{CreditPolicy, Memory, RecvStatus, ReplyMarking, Window};
+use penstock_wire::{Packet, Payload, Qpn, RnrTimer, RocePacket};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU16;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Traffic classes of a port (IEEE 802.1Q).
+const CLASSES: usize = 8;
+
+/// One board, as the receiver knows it.
+struct Board {
+    qpn: Qpn,
+    flow: FlowId,
+}
+
+/// The receiver and its queue pairs; the simulation has one handle of it, the command the other.
+pub struct Readout {
+    backend: InProcess,
+    receiver: Receiver<EventWriter>,
+    boards: Vec<Board>,
+    ledger: SharedLedger,
+    ack_delay: Time,
+    vanish_at: Option<Time>,
+    completions: Vec<Completion>,
+    /// Replies whose delay has not passed, in order.
+    delayed: VecDeque<(Time, RocePacket)>,
+    /// Replies that may leave, by class.
+    queues: [VecDeque<RocePacket>; CLASSES],
+    /// Packets that came after the host had vanished.
+    ignored: u64,
+    /// Storage failed: nothing more is taken.
+    failed: Option<StoreError>,
+}
+
+/// A handle of a readout.
+pub type SharedReadout = Rc<RefCell<Readout>>;
+
+/// What a finished readout has counted.
+pub struct ReadoutCounts {
+    pub report: ReceiverReport,
+    /// Counters of the responders, by board.
+    pub queue_pairs: Vec<BTreeMap<String, u64>>,
+    pub ignored: u64,
+}
+
+/// The messages of one board.
+struct BoardContents {
+    events: Arc<EventSource>,
+    board: u16,
+}
+
+impl Contents for BoardContents {
+    fn message(&self, event: u64, at: Time) -> bytes::Bytes {
+        self.events.message(event, self.board, at.as_ps() / 1000)
+    }
+}
+
+/// Makes the receiver of a scenario, which writes into the folder `out`.
+pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, ReadoutEnd), MakerError> {
+    let recorded = request.scenario.recorded.as_ref().ok_or("there are no recorded events: add [replay]")?;
+    let count = u16::try_from(request.boards.len())?;
+    let events = Arc::new(EventSource::new(&recorded.dataset, count)?);
+    let (spec, qp) = (request.spec, &request.scenario.qp);
+    let marking = ReplyMarking { ack_dscp: qp.dscp, cnp_dscp: qp.cnp_dscp, ..ReplyMarking::default() };
+    let settings = ResponderSettings {
+        credits: CreditPolicy::Unlimited,
+        nak_again: false,
+        cnp_interval: Some(qp.cnp_interval),
+        marking,
+    };
+    let mut random = Stream::new(request.scenario.run.seed, &format!("readout {}", request.name));
+    let entropy = Box::new(move || random.next_u32());
+    let mut backend = InProcess::new(request.ip, request.mac, entropy).with_settings(settings);
+
+    let shape =
+        RingConfig { slots: spec.slots, slot_bytes: u32::try_from(spec.slot_size.bytes())?, ..RingConfig::default() };
+    let (mut rings, mut memories, mut locals) = (Vec::new(), Vec::new(), Vec::new());
+    for board in 0..count {
+        let memory = RingMemory::allocate(shape.len(), Pages::Normal)?;
+        let qp = QpSpec { board, memory: memory.mapping().clone(), len: shape.len(), max_receives: spec.slots };
+        let local = backend.create_qp(&qp)?;
+        rings.push(RingConfig { va: local.base, rkey: local.rkey, ..shape });
+        memories.push(memory);
+        locals.push(local);
+    }
+    let rnr_timer = RnrTimer::at_least((qp.rnr_delay.as_ps() / 1_000_000) as u32);
+    for (board, of_board) in (0..).zip(&request.boards) {
+        let sender = &of_board.sender;
+        let (qpn, psn, ip, mtu) = (sender.local.qpn, sender.first_psn, sender.local.ip, sender.mtu);
+        backend.connect(board, &PeerQp { qpn, psn, ip, mtu, rnr_timer })?;
+    }
+    results::prepare(out)?;
+    let writer = EventWriter::create(out.join(results::EVENTS), &WriterOptions::default())?;
+    let builder = BuilderConfig {
+        sources: NonZeroU16::new(count).ok_or("there is no board")?,
+        window: (spec.slots as usize).max(BuilderConfig::default().window),
+        timeout: spec.event_timeout,
+        ..BuilderConfig::default()
+    };
+    let config = ReceiverConfig { rings, builder, consumer_rate: spec.consumer_rate };
+    let receiver = Receiver::with_memories(config, memories, writer)?.with_reference((*events).clone());
+
+    let of_board = |(board, local): (u16, &LocalQp)| {
+        let ring = RemoteRing { va: local.base, rkey: local.rkey, slots: shape.slots, slot_bytes: shape.slot_bytes };
+        (local.qpn, Fragments { ring, contents: Arc::new(BoardContents { events: events.clone(), board }) })
+    };
+    let ends = (0..).zip(&locals).map(of_board).collect();
+    let boards = locals.iter().zip(&request.boards).map(|(local, board)| Board { qpn: local.qpn, flow: board.flow });
+    let mut readout = Readout {
+        backend,
+        receiver,
+        boards: boards.collect(),
+        ledger: request.ledger,
+        ack_delay: qp.ack_delay,
+        vanish_at: spec.vanish_at,
+        completions: Vec::new(),
+        delayed: VecDeque::new(),
+        queues: Default::default(),
+        ignored: 0,
+        failed: None,
+    };
+    readout.post_receives();
+    let shared = Rc::new(RefCell::new(readout));
+    let endpoint = Box::new(ReadoutEndpoint(shared.clone()));
+    Ok((shared, ReadoutEnd { endpoint, boards: ends }))
+}
+
+/// Counts what a packet puts into memory.
+struct Counted<'a> {
+    memory: &'a mut dyn Memory,
+    bytes: u64,
+}
+
+impl Memory for Counted<'_> {
+    fn write(&mut self, va: u64, data: &Payload) {
+        self.bytes += data.len() as u64;
+        self.memory.write(va, data);
+    }
+
+    fn refuses(&self, va: u64, len: u32) -> Option<Window> {
+        self.memory.refuses(va, len)
+    }
+
+    fn message_ended(&mut self, region: u64) {
+        self.memory.message_ended(region);
+    }
+}
+
+impl Readout {
+    /// Events stored so far, complete or not.
+    pub fn events_stored(&self) -> u64 {
+        self.receiver.events_stored()
+    }
+
+    /// Whether storage has failed; [`Self::finish`] says why.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Stores what is there and closes the file.
+    ///
+    /// # Errors
+    /// Why storage failed, now or before.
+    pub fn finish(&mut self, now: Time) -> Result<(), StoreError> {
+        let failed = self.failed.take();
+        let closed = self.receiver.finish(now);
+        failed.map_or(closed, Err)
+    }
+
+    pub fn counts(&self) -> ReadoutCounts {
+        let of_board = |board| {
+            let counters = self.backend.board_counters(board);
+            counters.into_iter().map(|(name, value)| (name.into_owned(), value)).collect()
+        };
+        ReadoutCounts {
+            report: self.receiver.report(),
+            queue_pairs: (0..self.boards.len() as u16).map(of_board).collect(),
+            ignored: self.ignored,
+        }
+    }
+
+    fn note(&mut self, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn has_vanished(&self, now: Time) -> bool {
+        self.vanish_at.is_some_and(|at| now >= at)
+    }
+
+    fn post_receives(&mut self) {
+        let mut receives = Vec::new();
+        for board in 0..self.boards.len() as u16 {
+            self.receiver.take_receives(board, |receive| receives.push(receive));
+            if !receives.is_empty() {
+                self.backend.post_receives(board, &receives).expect("the queue pair was made with the readout");
+                receives.clear();
+            }
+        }
+    }
+
+    fn take(&mut self, now: Time, packet: &RocePacket) {
+        let mut completions = std::mem::take(&mut self.completions);
+        let mut memory = Counted { memory: &mut self.receiver, bytes: 0 };
+        self.backend.arrive(now, packet.clone());
+        let polled = self.backend.poll(&mut memory, PollMode::Busy, now, &mut completions);
+        polled.expect("a back end in process has no device that could be gone");
+        let bytes = memory.bytes;
+        let of_packet = self.boards.iter().find(|board| board.qpn == packet.bth.dest_qpn).map(|board| board.flow);
+        if let (Some(flow), true) = (of_packet, bytes > 0) {
+            self.ledger.borrow_mut().arrived(flow, now, bytes);
+        }
+        let completed = !completions.is_empty();
+        for done in completions.drain(..) {
+            // Flushed receives of a queue pair in error are passed over; its counters say why.
+            if done.status == RecvStatus::Success {
+                self.ledger.borrow_mut().delivered(self.boards[usize::from(done.board)].flow, now);
+                let taken = self.receiver.on_checked(now, done.board, done.slot(), done.byte_len, done.payload_crc);
+                self.note(taken);
+            }
+        }
+        self.completions = completions;
+        if completed {
+            // A message may free receives of other queue pairs too: the last fragment of an event frees all its slots.
+            self.post_receives();
+        }
+        while let Some(reply) = self.backend.take_reply() {
+            self.delayed.push_back((now + self.ack_delay, reply));
+        }
+        self.release(now);
+    }
+
+    /// Replies whose delay has passed may leave.
+    fn release(&mut self, now: Time) {
+        while self.delayed.front().is_some_and(|(ready, _)| *ready <= now) {
+            if let Some((_, reply)) = self.delayed.pop_front() {
+                self.queues[usize::from(reply.dscp >> 3) % CLASSES].push_back(reply);
+            }
+        }
+    }
+
+    fn timeout(&mut self, now: Time) {
+        self.release(now);
+        if self.receiver.poll_timeout().is_some_and(|at| at <= now) {
+            let done = self.receiver.handle_timeout(now);
+            self.note(done);
+            self.post_receives();
+        }
+    }
+
+    /// The highest class that has a reply.
+    fn highest(&self) -> Option<usize> {
+        (0..CLASSES).rev().find(|class| !self.queues[*class].is_empty())
+    }
+}
+
+/// The simulation's handle.
+struct ReadoutEndpoint(SharedReadout);
+
+impl Endpoint for ReadoutEndpoint {
+    fn on_packet(&mut self, now: Time, packet: &Packet) {
+        let mut readout = self.0.borrow_mut();
+        match packet {
+            _ if readout.has_vanished(now) => readout.ignored += 1,
+            Packet::Roce(packet) => readout.take(now, packet),
+            _ => {}
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let readout = self.0.borrow();
+        let reply = readout.delayed.front().map(|(ready, _)| *ready);
+        let receiver = readout.receiver.poll_timeout();
+        reply.into_iter().chain(receiver).min()
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.0.borrow_mut().timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        let mut readout = self.0.borrow_mut();
+        if readout.has_vanished(now) {
+            readout.queues.iter_mut().for_each(VecDeque::clear);
+        }
+        let class = readout.highest()?;
+        readout.queues[class].pop_front().map(Packet::Roce)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.0.borrow().highest().is_some()
+    }
+
+    fn class(&self) -> usize {
+        self.0.borrow().highest().unwrap_or(0)
+    }
+
+    /// Board k is channel k.
+    fn sample(&mut self, _now: Time, _channel: u16, trace: &mut TraceSink) {
+        let readout = self.0.borrow();
+        for board in 0..readout.boards.len() as u16 {
+            let counters = readout.backend.board_counters(board);
+            for metric in ["rx_payload_bytes", "np_cnp_sent", "np_ecn_marked_roce_packets"] {
+                let value = counters.iter().find(|(name, _)| name == metric).map_or(0, |(_, value)| *value);
+                trace.record(board, metric, value as f64);
+            }
+        }
+        trace.record(0, "events_built", readout.receiver.events_stored() as f64);
+    }
+}
