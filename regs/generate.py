@@ -7,7 +7,8 @@
 Written to the output folder by the writers in this folder: the register block (`penstock_regblock.sv` and its
 package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_regs.py`, and the uHAL address table `penstock.xml`
 with `penstock_qp.xml`; PeakRDL makes the browsable page. Nothing is done when the outputs are younger than
-their sources.
+their sources. The writers are ours: PeakRDL's register block reads every field back by a multiplexer, where that of
+`write_block.py` reads back from a RAM what software wrote.
 """
 
 import argparse
@@ -28,6 +29,7 @@ NAMES = [
     "penstock_regs.py",
     "penstock.xml",
     "penstock_qp.xml",
+    "penstock_access_entry.xml",
     "penstock_cc.xml",
     "penstock_qcn.xml",
     "penstock_ring.xml",

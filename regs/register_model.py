@@ -31,6 +31,7 @@ class Register:
     offset: int  # bytes from the start of its group
     fields: list[Field]
     writable: bool
+    lockable: bool  # not while access.control.locked
 
     @property
     def reset(self) -> int | None:
@@ -96,7 +97,8 @@ def read_field(node: FieldNode, register_desc: str) -> Field:
 def read_register(node: RegNode, offset: int) -> Register:
     desc = described(node)
     fields = [read_field(f, desc) for f in node.fields()]
-    return Register(node.inst_name, desc, offset, fields, node.has_sw_writable)
+    lockable = bool(node.get_property("lockable", default=False))
+    return Register(node.inst_name, desc, offset, fields, node.has_sw_writable, lockable)
 
 
 def read_registers(node) -> list[Register]:

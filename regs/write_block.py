@@ -21,6 +21,7 @@ FACTS = """\
   typedef struct packed {
     logic        known;       // there is such a register
     logic        writable;
+    logic        lockable;    // not writable while the access list is locked
     logic [31:0] keep;        // bits that are read back as they were written
     logic [31:0] reset_word;
   } facts_t;
@@ -116,7 +117,7 @@ def facts(groups: list[Group]) -> list[str]:
     lines = ["  function automatic facts_t facts_of(input int unsigned at);", "    facts_of = '0;", "    case (at)"]
     for prefix, indices, _, register in inside(groups):
         keep = sum(f.mask for f in register.fields if f.writable and not f.pulse)
-        words = f"1'b1, 1'b{register.writable:d}, 32'h{keep:X}, {reset_of(register)}"
+        words = f"1'b1, 1'b{register.writable:d}, 1'b{register.lockable:d}, 32'h{keep:X}, {reset_of(register)}"
         lines.append(f"      // {prefix}{register.name}")
         lines.append(f"      {', '.join(str(index) for index in indices)}: facts_of = {{{words}}};")
     return [*lines, FACTS_TAIL]

@@ -20,33 +20,11 @@ module board_10g #(
   output logic [7:0]  led,
 
   // A second master of the registers (JTAG); served once the address is set.
-  input  logic [17:0] s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [17:0] s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready
+  input  axi_pkg::axil_req_t s_axil_req,
+  output axi_pkg::axil_rsp_t s_axil_rsp
 );
-  logic [17:0] axil_awaddr, axil_araddr;
-  logic [2:0] axil_awprot, axil_arprot;
-  logic [31:0] axil_wdata, axil_rdata;
-  logic [3:0] axil_wstrb;
-  logic [1:0] axil_bresp, axil_rresp;
-  logic axil_awvalid, axil_awready, axil_wvalid, axil_wready, axil_bvalid, axil_bready;
-  logic axil_arvalid, axil_arready, axil_rvalid, axil_rready;
+  axi_pkg::axil_req_t axil_req;
+  axi_pkg::axil_rsp_t axil_rsp;
   logic address_set, tx_paused;
   logic [63:0] cpl_tdata;
   logic cpl_tvalid, cpl_tready;
@@ -57,29 +35,12 @@ module board_10g #(
     .mac(own_mac),
     .ip(own_ip),
     .done(address_set),
-    .m_axil_awaddr(axil_awaddr),
-    .m_axil_awprot(axil_awprot),
-    .m_axil_awvalid(axil_awvalid),
-    .m_axil_awready(axil_awready),
-    .m_axil_wdata(axil_wdata),
-    .m_axil_wstrb(axil_wstrb),
-    .m_axil_wvalid(axil_wvalid),
-    .m_axil_wready(axil_wready),
-    .m_axil_bresp(axil_bresp),
-    .m_axil_bvalid(axil_bvalid),
-    .m_axil_bready(axil_bready),
-    .m_axil_araddr(axil_araddr),
-    .m_axil_arprot(axil_arprot),
-    .m_axil_arvalid(axil_arvalid),
-    .m_axil_arready(axil_arready),
-    .m_axil_rdata(axil_rdata),
-    .m_axil_rresp(axil_rresp),
-    .m_axil_rvalid(axil_rvalid),
-    .m_axil_rready(axil_rready),
+    .m_axil_req(axil_req),
+    .m_axil_rsp(axil_rsp),
     .*
   );
 
-  penstock_10g #(
+  penstock_xgmii #(
     .N_QP(N_QP),
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS)
@@ -111,25 +72,25 @@ module board_10g #(
     .m_axi_arburst(), .m_axi_arlock(), .m_axi_arcache(), .m_axi_arprot(), .m_axi_arvalid(), .m_axi_rready(),
     .m_axi_awready('0), .m_axi_wready('0), .m_axi_bid('0), .m_axi_bresp('0), .m_axi_bvalid('0), .m_axi_arready('0),
     .m_axi_rid('0), .m_axi_rdata('0), .m_axi_rresp('0), .m_axi_rlast('0), .m_axi_rvalid('0),
-    .s_axil_awaddr(axil_awaddr),
-    .s_axil_awprot(axil_awprot),
-    .s_axil_awvalid(axil_awvalid),
-    .s_axil_awready(axil_awready),
-    .s_axil_wdata(axil_wdata),
-    .s_axil_wstrb(axil_wstrb),
-    .s_axil_wvalid(axil_wvalid),
-    .s_axil_wready(axil_wready),
-    .s_axil_bresp(axil_bresp),
-    .s_axil_bvalid(axil_bvalid),
-    .s_axil_bready(axil_bready),
-    .s_axil_araddr(axil_araddr),
-    .s_axil_arprot(axil_arprot),
-    .s_axil_arvalid(axil_arvalid),
-    .s_axil_arready(axil_arready),
-    .s_axil_rdata(axil_rdata),
-    .s_axil_rresp(axil_rresp),
-    .s_axil_rvalid(axil_rvalid),
-    .s_axil_rready(axil_rready),
+    .s_axil_awaddr(axil_req.awaddr),
+    .s_axil_awprot(axil_req.awprot),
+    .s_axil_awvalid(axil_req.awvalid),
+    .s_axil_awready(axil_rsp.awready),
+    .s_axil_wdata(axil_req.wdata),
+    .s_axil_wstrb(axil_req.wstrb),
+    .s_axil_wvalid(axil_req.wvalid),
+    .s_axil_wready(axil_rsp.wready),
+    .s_axil_bresp(axil_rsp.bresp),
+    .s_axil_bvalid(axil_rsp.bvalid),
+    .s_axil_bready(axil_req.bready),
+    .s_axil_araddr(axil_req.araddr),
+    .s_axil_arprot(axil_req.arprot),
+    .s_axil_arvalid(axil_req.arvalid),
+    .s_axil_arready(axil_rsp.arready),
+    .s_axil_rdata(axil_rsp.rdata),
+    .s_axil_rresp(axil_rsp.rresp),
+    .s_axil_rvalid(axil_rsp.rvalid),
+    .s_axil_rready(axil_req.rready),
     .tx_paused
   );
 

@@ -14,45 +14,11 @@ module board_address #(
   input  logic [31:0] ip,
   output logic        done,
 
-  input  logic [17:0] s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [17:0] s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready,
+  input  axi_pkg::axil_req_t s_axil_req,
+  output axi_pkg::axil_rsp_t s_axil_rsp,
 
-  output logic [17:0] m_axil_awaddr,
-  output logic [2:0]  m_axil_awprot,
-  output logic        m_axil_awvalid,
-  input  logic        m_axil_awready,
-  output logic [31:0] m_axil_wdata,
-  output logic [3:0]  m_axil_wstrb,
-  output logic        m_axil_wvalid,
-  input  logic        m_axil_wready,
-  input  logic [1:0]  m_axil_bresp,
-  input  logic        m_axil_bvalid,
-  output logic        m_axil_bready,
-  output logic [17:0] m_axil_araddr,
-  output logic [2:0]  m_axil_arprot,
-  output logic        m_axil_arvalid,
-  input  logic        m_axil_arready,
-  input  logic [31:0] m_axil_rdata,
-  input  logic [1:0]  m_axil_rresp,
-  input  logic        m_axil_rvalid,
-  output logic        m_axil_rready
+  output axi_pkg::axil_req_t m_axil_req,
+  input  axi_pkg::axil_rsp_t m_axil_rsp
 );
   typedef enum logic [1:0] {
     StMacHi,
@@ -78,9 +44,9 @@ module board_address #(
 
   always_comb begin
     state_d   = state_q;
-    aw_sent_d = aw_sent_q || (m_axil_awvalid && m_axil_awready);
-    w_sent_d  = w_sent_q || (m_axil_wvalid && m_axil_wready);
-    if (!done && m_axil_bvalid && m_axil_bready) begin
+    aw_sent_d = aw_sent_q || (m_axil_req.awvalid && m_axil_rsp.awready);
+    w_sent_d  = w_sent_q || (m_axil_req.wvalid && m_axil_rsp.wready);
+    if (!done && m_axil_rsp.bvalid && m_axil_req.bready) begin
       {aw_sent_d, w_sent_d} = '0;
       unique case (state_q)
         StMacHi: state_d = StMacLo;
@@ -101,24 +67,24 @@ module board_address #(
     end
   end
 
-  assign m_axil_awaddr  = done ? s_axil_awaddr : address;
-  assign m_axil_awprot  = done ? s_axil_awprot : '0;
-  assign m_axil_awvalid = done ? s_axil_awvalid : !aw_sent_q;
-  assign m_axil_wdata   = done ? s_axil_wdata : value;
-  assign m_axil_wstrb   = done ? s_axil_wstrb : '1;
-  assign m_axil_wvalid  = done ? s_axil_wvalid : !w_sent_q;
-  assign m_axil_bready  = done ? s_axil_bready : aw_sent_q && w_sent_q;
-  assign m_axil_araddr  = s_axil_araddr;
-  assign m_axil_arprot  = s_axil_arprot;
-  assign m_axil_arvalid = done && s_axil_arvalid;
-  assign m_axil_rready  = done && s_axil_rready;
+  assign m_axil_req.awaddr  = done ? s_axil_req.awaddr : address;
+  assign m_axil_req.awprot  = done ? s_axil_req.awprot : '0;
+  assign m_axil_req.awvalid = done ? s_axil_req.awvalid : !aw_sent_q;
+  assign m_axil_req.wdata   = done ? s_axil_req.wdata : value;
+  assign m_axil_req.wstrb   = done ? s_axil_req.wstrb : '1;
+  assign m_axil_req.wvalid  = done ? s_axil_req.wvalid : !w_sent_q;
+  assign m_axil_req.bready  = done ? s_axil_req.bready : aw_sent_q && w_sent_q;
+  assign m_axil_req.araddr  = s_axil_req.araddr;
+  assign m_axil_req.arprot  = s_axil_req.arprot;
+  assign m_axil_req.arvalid = done && s_axil_req.arvalid;
+  assign m_axil_req.rready  = done && s_axil_req.rready;
 
-  assign s_axil_awready = done && m_axil_awready;
-  assign s_axil_wready  = done && m_axil_wready;
-  assign s_axil_bresp   = m_axil_bresp;
-  assign s_axil_bvalid  = done && m_axil_bvalid;
-  assign s_axil_arready = done && m_axil_arready;
-  assign s_axil_rdata   = m_axil_rdata;
-  assign s_axil_rresp   = m_axil_rresp;
-  assign s_axil_rvalid  = done && m_axil_rvalid;
+  assign s_axil_rsp.awready = done && m_axil_rsp.awready;
+  assign s_axil_rsp.wready  = done && m_axil_rsp.wready;
+  assign s_axil_rsp.bresp   = m_axil_rsp.bresp;
+  assign s_axil_rsp.bvalid  = done && m_axil_rsp.bvalid;
+  assign s_axil_rsp.arready = done && m_axil_rsp.arready;
+  assign s_axil_rsp.rdata   = m_axil_rsp.rdata;
+  assign s_axil_rsp.rresp   = m_axil_rsp.rresp;
+  assign s_axil_rsp.rvalid  = done && m_axil_rsp.rvalid;
 endmodule

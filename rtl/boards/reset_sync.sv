@@ -8,11 +8,11 @@ module reset_sync #(
   input  logic d,
   output logic q
 );
-  if (STAGES < 2) begin : g_bad_stages
+  if (STAGES < 2) begin : gen_bad_stages
     $fatal(1, "%m: STAGES = %0d, must be 2 or more", STAGES);
   end
 
-  (* ASYNC_REG = "TRUE" *) logic [STAGES-1:0] stage_q;
+(* ASYNC_REG = "TRUE" *) logic [STAGES-1:0] stage_q;
 
   always_ff @(posedge clk) stage_q <= {stage_q[STAGES-2:0], d};
 

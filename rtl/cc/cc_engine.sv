@@ -1,65 +1,65 @@
 // SPDX-License-Identifier: SHL-2.1
 // Congestion control of all queue pairs: a reaction point, DCQCN or QCN, and a pacer for each.
 // Visits every queue pair once per round of max(N_QP, 16) cycles; one pipeline serves them all.
-// AdvCam sections II and V; Zhu et al., SIGCOMM 2015; IEEE 802.1Qau; design section 3.
+// AdvCam sections II and V; Zhu et al., SIGCOMM 2015; IEEE 802.1Qau.
 module cc_engine
   import penstock_pkg::*;
   import cc_pkg::*;
 #(
-    parameter int unsigned N_QP = 4,
-    // sets of parameters, a power of two: never more than queue pairs; the low bits of a choice's group count
-    parameter int unsigned N_GROUPS = N_QP < CcGroups ? N_QP : CcGroups,
-    parameter bit WITH_QCN = 1'b1,
-    parameter bit BLOCK = 1'b0,  // rows in block RAM, for slow clocks
-    parameter int unsigned PacketCyclesLog2 = 9  // of 4096 bytes; the default at 8 bytes a cycle
+  parameter int unsigned N_QP = 4,
+  // sets of parameters, a power of two: never more than queue pairs; the low bits of a choice's group count
+  parameter int unsigned N_GROUPS = N_QP < CcGroups ? N_QP : CcGroups,
+  parameter bit WITH_QCN = 1'b1,
+  parameter bit BLOCK = 1'b0,  // rows in block RAM, for slow clocks
+  parameter int unsigned PacketCyclesLog2 = 9  // of 4096 bytes; the default at 8 bytes a cycle
 ) (
-    input logic clk,
-    input logic rst,
+  input logic clk,
+  input logic rst,
 
-    // parameters: the law of a group, and what each stage of a visit asks for (cc_step)
-    output group_t                     law_group,
-    input  law_e                       law,
-    output cc_ask_t     [CcStages-1:0] ask,
-    input  cc_params_t  [CcStages-1:0] params,
-    input  qcn_params_t [CcStages-1:0] qcn_params,
+  // parameters: the law of a group, and what each stage of a visit asks for (cc_step)
+  output group_t                     law_group,
+  input  law_e                       law,
+  output cc_ask_t     [CcStages-1:0] ask,
+  input  cc_params_t  [CcStages-1:0] params,
+  input  qcn_params_t [CcStages-1:0] qcn_params,
 
-    // the law and the group of a queue pair, from its next visit; after reset its group 0 and its law
-    input logic       choice_valid,
-    input qp_t        choice_qp,
-    input cc_choice_t choice,
+  // the law and the group of a queue pair, from its next visit; after reset its group 0 and its law
+  input logic       choice_valid,
+  input qp_t        choice_qp,
+  input cc_choice_t choice,
 
-    // a queue pair starts afresh: line rate, alpha = 1, full credit, from its next visit
-    input logic init_valid,
-    input qp_t  init_qp,
+  // a queue pair starts afresh: line rate, alpha = 1, full credit, from its next visit
+  input logic init_valid,
+  input qp_t  init_qp,
 
-    // a notification arrived; of several in one round, CNPs count as one and the last feedback counts
-    input  logic      cnp_valid,
-    input  qp_t       cnp_qp,
-    input  logic      cnm_valid,
-    input  qp_t       cnm_qp,
-    input  feedback_t cnm_feedback,
-    output logic      cnp_ignored,  // a pulse for one that did not cut: in the cooldown, or another law's
+  // a notification arrived; of several in one round, CNPs count as one and the last feedback counts
+  input  logic      cnp_valid,
+  input  qp_t       cnp_qp,
+  input  logic      cnm_valid,
+  input  qp_t       cnm_qp,
+  input  feedback_t cnm_feedback,
+  output logic      cnp_ignored,  // a pulse for one that did not cut: in the cooldown, or another law's
 
-    // a packet starts, with all its bytes on the wire
-    input logic        sent_valid,
-    input qp_t         sent_qp,
-    input logic [15:0] sent_bytes,
+  // a packet starts, with all its bytes on the wire
+  input logic        sent_valid,
+  input qp_t         sent_qp,
+  input logic [15:0] sent_bytes,
 
-    input logic [N_QP-1:0] backlog,  // has a packet that could start
-    input logic paused,  // pause or PFC holds the transmitter
+  input logic [N_QP-1:0] backlog,  // has a packet that could start
+  input logic paused,  // pause or PFC holds the transmitter
 
-    output logic [N_QP-1:0] eligible,  // may start a packet
+  output logic [N_QP-1:0] eligible,  // may start a packet
 
-    // one queue pair's state, in the next cycle
-    input  qp_t        st_qp,
-    output cc_status_t st,
+  // one queue pair's state, in the next cycle
+  input  qp_t        st_qp,
+  output cc_status_t st,
 
-    // rates over time
-    input  cc_sampling_t sampling,
-    output logic [127:0] m_axis_sample_tdata,  // cc_sample_t
-    output logic         m_axis_sample_tvalid,
-    input  logic         m_axis_sample_tready,
-    output logic         sample_dropped
+  // rates over time
+  input  cc_sampling_t sampling,
+  output logic [127:0] m_axis_sample_tdata,  // cc_sample_t
+  output logic         m_axis_sample_tvalid,
+  input  logic         m_axis_sample_tready,
+  output logic         sample_dropped
 );
 
   if (N_QP == 0 || N_QP > 256 || (N_QP & (N_QP - 1)) != 0) begin : gen_check
@@ -119,14 +119,14 @@ module cc_engine
   feedback_t  feedback;
 
   ram_sdp #(.W($bits(cc_choice_t)), .DEPTH(N_QP)) u_choices (
-      .clk,
-      .wr_en(choice_valid), .wr_addr(index(choice_qp)), .wr_data(choice),
-      .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data(chosen)
+    .clk,
+    .wr_en(choice_valid), .wr_addr(index(choice_qp)), .wr_data(choice),
+    .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data(chosen)
   );
   ram_sdp #(.W($bits(feedback_t)), .DEPTH(N_QP)) u_feedback (
-      .clk,
-      .wr_en(cnm_valid), .wr_addr(index(cnm_qp)), .wr_data(cnm_feedback),
-      .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data(feedback)
+    .clk,
+    .wr_en(cnm_valid), .wr_addr(index(cnm_qp)), .wr_data(cnm_feedback),
+    .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data(feedback)
   );
 
   // ---- state of all queue pairs -----------------------------------------------------------------
@@ -137,9 +137,9 @@ module cc_engine
 
   if (N_QP > 1) begin : gen_states
     ram_sdp #(.W(ByteCountW + $bits(state_t)), .DEPTH(N_QP), .BLOCK(BLOCK)) u_states (
-        .clk,
-        .wr_en(done), .wr_addr(index(done_qp)), .wr_data({done_bytes, done_state}),
-        .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data({fetched_bytes, fetched_state})
+      .clk,
+      .wr_en(done), .wr_addr(index(done_qp)), .wr_data({done_bytes, done_state}),
+      .rd_en(visit), .rd_addr(index(visit_qp)), .rd_data({fetched_bytes, fetched_state})
     );
   end else begin : gen_state
     // The step holds its answer until the next: there is the state of the one queue pair.
@@ -171,48 +171,48 @@ module cc_engine
   assign fetched_choice = fetched_chose_q ? '{group: chosen.group & group_t'(N_GROUPS - 1), law: chosen.law} : '0;
   assign law_group = fetched_choice.group;
   assign happened = '{
-      qp: fetched_qp_q, group: fetched_choice.group, law: chosen_law(fetched_choice.law, law),
-      init: fetched_init_q, cnp: fetched_cnp_q, feedback: fetched_cnm_q ? feedback : '0,
-      bytes: fetched_bytes, paused: fetched_paused_q
+    qp: fetched_qp_q, group: fetched_choice.group, law: chosen_law(fetched_choice.law, law),
+    init: fetched_init_q, cnp: fetched_cnp_q, feedback: fetched_cnm_q ? feedback : '0,
+    bytes: fetched_bytes, paused: fetched_paused_q
   };
 
   cc_step #(
-      .VisitCyclesLog2(RoundLog2),
-      .N_GROUPS(N_GROUPS),
-      .WITH_QCN(WITH_QCN)
+    .VisitCyclesLog2(RoundLog2),
+    .N_GROUPS(N_GROUPS),
+    .WITH_QCN(WITH_QCN)
   ) u_step (
-      .clk, .rst, .ask, .params, .qcn_params,
-      .in_valid       (fetched_q),
-      .in_happened    (happened),
-      .in_state       (fetched_state),
-      .early_valid    (early),
-      .early_qp,
-      .out_valid      (done),
-      .out_qp         (done_qp),
-      .out_state      (done_state),
-      .out_unlimited  (done_unlimited),
-      .out_cnp_ignored(done_cnp_ignored)
+    .clk, .rst, .ask, .params, .qcn_params,
+    .in_valid       (fetched_q),
+    .in_happened    (happened),
+    .in_state       (fetched_state),
+    .early_valid    (early),
+    .early_qp,
+    .out_valid      (done),
+    .out_qp         (done_qp),
+    .out_state      (done_state),
+    .out_unlimited  (done_unlimited),
+    .out_cnp_ignored(done_cnp_ignored)
   );
 
   assign cnp_ignored = done && done_cnp_ignored;
 
   // ---- the pacer --------------------------------------------------------------------------------
   pacer #(
-      .N_QP     (N_QP),
-      .BLOCK    (BLOCK),
-      .RoundLog2(RoundLog2),
-      .TurnLog2 (PacketCyclesLog2 + $clog2(N_QP))
+    .N_QP     (N_QP),
+    .BLOCK    (BLOCK),
+    .RoundLog2(RoundLog2),
+    .TurnLog2 (PacketCyclesLog2 + $clog2(N_QP))
   ) u_pacer (
-      .clk, .rst,
-      .sent_valid, .sent_qp, .sent_bytes, .backlog,
-      .early_valid    (early),
-      .early_qp,
-      .grant_valid    (done),
-      .grant_qp       (done_qp),
-      .grant_rate     (done_state.c.rate_current),
-      .grant_unlimited(done_unlimited),
-      .grant_bytes    (done_bytes),
-      .eligible
+    .clk, .rst,
+    .sent_valid, .sent_qp, .sent_bytes, .backlog,
+    .early_valid    (early),
+    .early_qp,
+    .grant_valid    (done),
+    .grant_qp       (done_qp),
+    .grant_rate     (done_state.c.rate_current),
+    .grant_unlimited(done_unlimited),
+    .grant_bytes    (done_bytes),
+    .eligible
   );
 
   // ---- what software sees -----------------------------------------------------------------------
@@ -222,15 +222,15 @@ module cc_engine
   assign done_status = status_of(done_state, done_choice);
 
   ram_sdp #(.W($bits(cc_choice_t)), .DEPTH(N_QP)) u_choices_shown (
-      .clk,
-      .wr_en(fetched_q), .wr_addr(index(fetched_qp_q)), .wr_data(fetched_choice),
-      .rd_en(early), .rd_addr(index(early_qp)), .rd_data(done_choice)
+    .clk,
+    .wr_en(fetched_q), .wr_addr(index(fetched_qp_q)), .wr_data(fetched_choice),
+    .rd_en(early), .rd_addr(index(early_qp)), .rd_data(done_choice)
   );
   if (N_QP > 1) begin : gen_status
     ram_sdp #(.W($bits(cc_status_t)), .DEPTH(N_QP), .BLOCK(1'b1)) u_status (
-        .clk,
-        .wr_en(done), .wr_addr(index(done_qp)), .wr_data(done_status),
-        .rd_en(1'b1), .rd_addr(index(st_qp)), .rd_data(st)
+      .clk,
+      .wr_en(done), .wr_addr(index(done_qp)), .wr_data(done_status),
+      .rd_en(1'b1), .rd_addr(index(st_qp)), .rd_data(st)
     );
   end else begin : gen_one_status
     assign st = done_status;
@@ -238,12 +238,12 @@ module cc_engine
   end
 
   cc_sampler u_sampler (
-      .clk, .rst, .sampling,
-      .visit_valid (done),
-      .visit_qp    (done_qp),
-      .visit_status(done_status),
-      .m_axis_sample_tdata, .m_axis_sample_tvalid, .m_axis_sample_tready,
-      .stat_dropped(sample_dropped)
+    .clk, .rst, .sampling,
+    .visit_valid (done),
+    .visit_qp    (done_qp),
+    .visit_status(done_status),
+    .m_axis_sample_tdata, .m_axis_sample_tvalid, .m_axis_sample_tready,
+    .stat_dropped(sample_dropped)
   );
 
 endmodule

@@ -51,24 +51,25 @@ module cc_parameters
     end
   end
 
-  (* ram_style = "distributed" *) logic [3:0] thresholds[2*CcGroups];
+(* ram_style = "distributed" *) logic [3:0] thresholds[2*CcGroups];
   always_ff @(posedge clk)
     if (to_control || to_qcn_control)
       thresholds[{write.qcn, write.group}] <= write.qcn ? qcn_control.stage_threshold : control.stage_threshold;
 
   // ---- what one of them has -------------------------------------------------------------------------------
   logic [1:0]  laws[CcGroups];
-  (* ram_style = "distributed" *) logic [14:0] rules[CcGroups];
-  (* ram_style = "distributed" *) logic [31:0] cooldowns[CcGroups];
-  (* ram_style = "distributed" *) logic [31:0] alpha_intervals[CcGroups];
-  (* ram_style = "distributed" *) logic [10:0] qcn_rules[CcGroups];
-  (* ram_style = "distributed" *) logic [31:0] seeds[CcGroups];
+(* ram_style = "distributed" *) logic [15:0] rules[CcGroups];
+(* ram_style = "distributed" *) logic [31:0] cooldowns[CcGroups];
+(* ram_style = "distributed" *) logic [31:0] alpha_intervals[CcGroups];
+(* ram_style = "distributed" *) logic [10:0] qcn_rules[CcGroups];
+(* ram_style = "distributed" *) logic [31:0] seeds[CcGroups];
 
   always_ff @(posedge clk) begin
     if (to_control) begin
       laws[write.group] <= control.law;
       rules[write.group] <= {
-        control.clamp_target, control.restart_timer, control.two_counters, control.g_shift, control.hyper_threshold
+        control.clamp_target, control.restart_timer, control.hold_timer, control.two_counters, control.g_shift,
+        control.hyper_threshold
       };
     end
     if (to_qcn_control) qcn_rules[write.group] <= {qcn_control.gd_shift, qcn_control.jitter};
@@ -80,26 +81,27 @@ module cc_parameters
   assign law = law_e'(laws[law_group]);
 
   for (genvar s = 0; s < int'(CcStages); s++) begin : gen_answer
-    logic clamp_target, restart_timer, two_counters;
+    logic clamp_target, restart_timer, hold_timer, two_counters;
     logic [3:0] g_shift, gd_shift;
     logic [7:0] hyper_threshold;
     logic [6:0] jitter;
     assign threshold[s] = thresholds[ask[s]];
-    assign {clamp_target, restart_timer, two_counters, g_shift, hyper_threshold} = rules[ask[s].group];
+    assign {clamp_target, restart_timer, hold_timer, two_counters, g_shift, hyper_threshold} = rules[ask[s].group];
     assign {gd_shift, jitter} = qcn_rules[ask[s].group];
 
     assign params[s] = '{
-        law: LawOff,  // asked for by itself
-        clamp_target: clamp_target, restart_timer: restart_timer, two_counters: two_counters, g_shift: g_shift,
-        stage_threshold: threshold[s], hyper_threshold: hyper_threshold,
-        rate_ai: word[s][5], rate_hai: word[s][4], rate_min: word[s][3], rate_line: word[s][2],
-        decrease_interval: cooldowns[ask[s].group], alpha_interval: alpha_intervals[ask[s].group],
-        increase_interval: word[s][1], byte_threshold: word[s][0]
+      law: LawOff,  // asked for by itself
+      clamp_target: clamp_target, restart_timer: restart_timer, hold_timer: hold_timer,
+      two_counters: two_counters, g_shift: g_shift,
+      stage_threshold: threshold[s], hyper_threshold: hyper_threshold,
+      rate_ai: word[s][5], rate_hai: word[s][4], rate_min: word[s][3], rate_line: word[s][2],
+      decrease_interval: cooldowns[ask[s].group], alpha_interval: alpha_intervals[ask[s].group],
+      increase_interval: word[s][1], byte_threshold: word[s][0]
     };
     assign qcn_params[s] = '{
-        gd_shift: gd_shift, stage_threshold: threshold[s], jitter: jitter,
-        rate_ai: word[s][5], rate_hai: word[s][4], rate_min: word[s][3], rate_line: word[s][2],
-        timer_period: word[s][1], byte_limit: word[s][0], seed: seeds[ask[s].group]
+      gd_shift: gd_shift, stage_threshold: threshold[s], jitter: jitter,
+      rate_ai: word[s][5], rate_hai: word[s][4], rate_min: word[s][3], rate_line: word[s][2],
+      timer_period: word[s][1], byte_limit: word[s][0], seed: seeds[ask[s].group]
     };
   end
 

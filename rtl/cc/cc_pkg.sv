@@ -94,14 +94,14 @@ package cc_pkg;
 
   function automatic cc_status_t status_of(input state_t state, input cc_choice_t choice);
     return '{
-        rate_current: state.c.rate_current,
-        rate_target: state.c.rate_target,
-        alpha: state.c.qcn ? '0 : state.own.alpha[AlphaFullW-1:AlphaGuardBits],
-        stage_timer: state.c.stage_timer,
-        stage_bytes: state.c.stage_bytes,
-        limited: state.c.limited,
-        choice: choice,
-        cnp_handled: state.c.cnp_handled
+      rate_current: state.c.rate_current,
+      rate_target: state.c.rate_target,
+      alpha: state.c.qcn ? '0 : state.own.alpha[AlphaFullW-1:AlphaGuardBits],
+      stage_timer: state.c.stage_timer,
+      stage_bytes: state.c.stage_bytes,
+      limited: state.c.limited,
+      choice: choice,
+      cnp_handled: state.c.cnp_handled
     };
   endfunction
 

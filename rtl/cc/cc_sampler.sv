@@ -5,21 +5,21 @@
 module cc_sampler
   import penstock_pkg::*;
 #(
-    parameter int unsigned FifoDepth = 16
+  parameter int unsigned FifoDepth = 16
 ) (
-    input logic clk,
-    input logic rst,
+  input logic clk,
+  input logic rst,
 
-    input cc_sampling_t sampling,
+  input cc_sampling_t sampling,
 
-    input logic       visit_valid,  // a visit has ended; each round's first is queue pair 0's
-    input qp_t        visit_qp,
-    input cc_status_t visit_status,
+  input logic       visit_valid,  // a visit has ended; each round's first is queue pair 0's
+  input qp_t        visit_qp,
+  input cc_status_t visit_status,
 
-    output logic [127:0] m_axis_sample_tdata,  // cc_sample_t
-    output logic         m_axis_sample_tvalid,
-    input  logic         m_axis_sample_tready,
-    output logic         stat_dropped
+  output logic [127:0] m_axis_sample_tdata,  // cc_sample_t
+  output logic         m_axis_sample_tvalid,
+  input  logic         m_axis_sample_tready,
+  output logic         stat_dropped
 );
 
   // ---- when -------------------------------------------------------------------------------------
@@ -48,8 +48,8 @@ module cc_sampler
   // ---- what -------------------------------------------------------------------------------------
   cc_sample_t sample;
   assign sample = '{
-      cycle: cycle_q, reserved: '0, qp: visit_qp, alpha: visit_status.alpha,
-      rate_target: visit_status.rate_target, rate_current: visit_status.rate_current
+    cycle: cycle_q, reserved: '0, qp: visit_qp, alpha: visit_status.alpha,
+    rate_target: visit_status.rate_target, rate_current: visit_status.rate_current
   };
 
   wire marked = round_start ? due_q : sampling_q;
@@ -58,14 +58,14 @@ module cc_sampler
   logic [$clog2(FifoDepth):0] level;
 
   block_fifo #(.W(128), .DEPTH(FifoDepth)) u_samples (
-      .clk, .rst,
-      .s_data (sample),
-      .s_valid(take),
-      .s_ready(room),
-      .m_data (m_axis_sample_tdata),
-      .m_valid(m_axis_sample_tvalid),
-      .m_ready(m_axis_sample_tready),
-      .level
+    .clk, .rst,
+    .s_data (sample),
+    .s_valid(take),
+    .s_ready(room),
+    .m_data (m_axis_sample_tdata),
+    .m_valid(m_axis_sample_tvalid),
+    .m_ready(m_axis_sample_tready),
+    .level
   );
 
   always_ff @(posedge clk) stat_dropped <= take && !room && !rst;

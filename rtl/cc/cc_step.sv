@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // One visit of a reaction point under whichever law: state word and what happened in, new state word out.
 // Takes a visit every cycle and answers six cycles later; equal to Flow::visit of crates/cc to the bit.
-// AdvCam section II, equations 1 to 4; Zhu et al., SIGCOMM 2015, figure 7; IEEE 802.1Qau (design section 3).
+// AdvCam section II, equations 1 to 4; Zhu et al., SIGCOMM 2015, figure 7; IEEE 802.1Qau.
 //
 // The laws differ in when they cut and in how R_T grows; counters, stages, products and rates are one:
 //
@@ -17,31 +17,31 @@ module cc_step
   import penstock_pkg::*;
   import cc_pkg::*;
 #(
-    parameter int unsigned VisitCyclesLog2 = 4,  // a queue pair is visited every 2^n cycles
-    parameter int unsigned N_GROUPS = CcGroups,  // a power of two; the low bits of a group count
-    parameter bit WITH_QCN = 1'b1  // without it, a queue pair that chooses QCN is not limited
+  parameter int unsigned VisitCyclesLog2 = 4,  // a queue pair is visited every 2^n cycles
+  parameter int unsigned N_GROUPS = CcGroups,  // a power of two; the low bits of a group count
+  parameter bit WITH_QCN = 1'b1  // without it, a queue pair that chooses QCN is not limited
 ) (
-    input logic                       clk,
-    input logic                       rst,
+  input logic                       clk,
+  input logic                       rst,
 
-    // The parameters that each stage asks for, in the same cycle: those of the other law may be anything. They may
-    // change at any time; a visit in flight may see old and new ones.
-    output cc_ask_t     [CcStages-1:0] ask,
-    input  cc_params_t  [CcStages-1:0] params,
-    input  qcn_params_t [CcStages-1:0] qcn_params,
+  // The parameters that each stage asks for, in the same cycle: those of the other law may be anything. They may
+  // change at any time; a visit in flight may see old and new ones.
+  output cc_ask_t     [CcStages-1:0] ask,
+  input  cc_params_t  [CcStages-1:0] params,
+  input  qcn_params_t [CcStages-1:0] qcn_params,
 
-    input logic      in_valid,
-    input happened_t in_happened,
-    input state_t    in_state,
+  input logic      in_valid,
+  input happened_t in_happened,
+  input state_t    in_state,
 
-    output logic early_valid,  // a cycle ahead of the answer
-    output qp_t  early_qp,
+  output logic early_valid,  // a cycle ahead of the answer
+  output qp_t  early_qp,
 
-    output logic   out_valid,
-    output qp_t    out_qp,
-    output state_t out_state,
-    output logic   out_unlimited,   // R_C is the line rate: nothing to pace
-    output logic   out_cnp_ignored  // a notification that did not cut
+  output logic   out_valid,
+  output qp_t    out_qp,
+  output state_t out_state,
+  output logic   out_unlimited,   // R_C is the line rate: nothing to pace
+  output logic   out_cnp_ignored  // a notification that did not cut
 );
 
   localparam logic [31:0] VisitCycles = 32'd1 << VisitCyclesLog2;
@@ -59,19 +59,35 @@ module cc_step
     return stage + 8'(stage != '1);
   endfunction
 
+  // ---- a visit, as it goes through the stages ----------------------------------------------------
+  typedef enum logic [1:0] {
+    IncreaseNone,    // no event, or fast recovery
+    IncreaseActive,  // by R_AI
+    IncreaseHyper    // by R_HAI, under QCN times the stages behind the threshold
+  } increase_e;
+
+  typedef struct packed {
+    qp_t        qp;
+    group_t     group;
+    logic       qcn;       // its law
+    logic       idle;      // not limited: law off, no notification yet, or a fresh start
+    logic       stray;     // a notification that does not cut
+    logic       cut;
+    logic       recover;
+    logic       reduce;    // target-rate reduction
+    increase_e  increase;
+    common_t    c;         // the new state word, more of it with each stage
+    dcqcn_own_t own;
+  } visit_t;
+
   // ---- 1: count ---------------------------------------------------------------------------------
   logic        s1_valid_q;
-  qp_t         s1_qp_q;
-  group_t      s1_group_q;
-  logic        s1_qcn_q;
-  logic        s1_idle_q;      // not limited: law off, no notification yet, or a fresh start
   logic        s1_fresh_q;     // the count of cuts begins anew
   logic        s1_notified_q;  // and this law heeds it
-  logic        s1_stray_q;     // one of the other law, or one that came with a fresh start
-  common_t     s1_q;           // as it was
+  visit_t      s1_q;           // the state as it was
   logic [32:0] s1_timer_q, s1_bytes_q, s1_since_cut_q, s1_alpha_elapsed_q;
   logic [31:0] s1_timer_period_q, s1_byte_period_q;  // parameters
-  alpha_full_t s1_alpha_q, s1_shifted_q;
+  alpha_full_t s1_shifted_q;
   logic        s1_inexact_q;   // ones were shifted out
   feedback_t   s1_feedback_q;
   logic [3:0]  s1_gd_shift_q;
@@ -91,29 +107,30 @@ module cc_step
     s1_valid_q <= in_valid && !rst;
     if (in_valid) begin
       automatic logic notified = in_qcn ? in_happened.feedback != '0 : in_happened.cnp;
+      automatic logic holds = in_happened.paused && (in_qcn || params[0].hold_timer);
       automatic logic [3:0] g_shift = params[0].g_shift;
       automatic logic [7:0] threshold = 8'(in_qcn ? qcn_params[0].stage_threshold
                                                   : params[0].stage_threshold);
       automatic logic [7:0] stage_timer = in_state.c.stage_timer;
       automatic logic [7:0] stage_bytes = in_state.c.stage_bytes;
 
-      s1_qp_q <= in_happened.qp;
-      s1_group_q <= in_group;
-      s1_qcn_q <= in_qcn;
-      s1_idle_q <= in_fresh_law || (!in_state.c.limited && !notified);
+      s1_q <= '{
+        qp: in_happened.qp, group: in_group, qcn: in_qcn,
+        idle: in_fresh_law || (!in_state.c.limited && !notified),
+        stray: (notified && in_fresh_law) || (in_qcn ? in_happened.cnp : in_happened.feedback != '0),
+        cut: 1'b0, recover: 1'b0, reduce: 1'b0, increase: IncreaseNone,
+        c: in_state.c, own: in_state.own
+      };
       s1_fresh_q <= in_happened.init;
       s1_notified_q <= notified && !in_fresh_law;
-      s1_stray_q <= (notified && in_fresh_law) || (in_qcn ? in_happened.cnp : in_happened.feedback != '0);
-      s1_q <= in_state.c;
 
-      s1_timer_q <= {1'b0, in_state.c.timer_elapsed} + (in_qcn && in_happened.paused ? '0 : 33'(VisitCycles));
+      s1_timer_q <= {1'b0, in_state.c.timer_elapsed} + (holds ? '0 : 33'(VisitCycles));
       s1_bytes_q <= {1'b0, in_state.c.bytes_sent} + 33'(in_happened.bytes);
       s1_since_cut_q <= {1'b0, in_state.own.since_cut} + 33'(VisitCycles);
       s1_alpha_elapsed_q <= {1'b0, in_state.own.alpha_elapsed} + 33'(VisitCycles);
       s1_timer_period_q <= in_qcn ? qcn_params[0].timer_period : params[0].increase_interval;
       s1_byte_period_q <= in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold;
 
-      s1_alpha_q <= in_state.own.alpha;
       s1_shifted_q <= in_state.own.alpha >> g_shift;
       s1_inexact_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
       s1_feedback_q <= in_happened.feedback;
@@ -134,12 +151,6 @@ module cc_step
   end
 
   // ---- 2: compare -------------------------------------------------------------------------------
-  typedef enum logic [1:0] {
-    IncreaseNone,    // no event, or fast recovery
-    IncreaseActive,  // by R_AI
-    IncreaseHyper    // by R_HAI, under QCN times the stages behind the threshold
-  } increase_e;
-
   // What a counter counts on from when it has met its limit: the rest, so that the mean interval is
   // exact; none under QCN, nor if it is 2^slack_log2 or more (software has just lowered the limit).
   typedef struct packed {
@@ -152,8 +163,8 @@ module cc_step
   function automatic tally_t judged(input logic [31:0] short_by, input logic clear, input logic met,
                                     input int unsigned slack_log2);
     return '{
-        clear: clear, met: met, keep: ~short_by >> slack_log2 == '0,
-        rest: ~short_by[15:0] & ~(16'('1) << slack_log2)
+      clear: clear, met: met, keep: ~short_by >> slack_log2 == '0,
+      rest: ~short_by[15:0] & ~(16'('1) << slack_log2)
     };
   endfunction
 
@@ -170,18 +181,11 @@ module cc_step
     return factor[22:16] != '0 ? 17'h10000 : {1'b0, factor[15:0]};
   endfunction
 
-  logic      s2_valid_q;
-  qp_t       s2_qp_q;
-  group_t    s2_group_q;
-  logic      s2_qcn_q, s2_idle_q, s2_stray_q;
-  logic      s2_cut_q, s2_recover_q;
-  logic      s2_follow_q;  // R_T follows R_C down
-  logic      s2_reduce_q;  // target-rate reduction
-  increase_e s2_increase_q;
-  common_t   s2_q;         // counters as counted
-  tally_t    s2_timer_q, s2_bytes_q, s2_alpha_q;
-  dcqcn_own_t s2_own_q;    // alpha but for its rise in a cut
-  rate_t     s2_rate_q;    // to be multiplied by
+  logic        s2_valid_q;
+  logic        s2_follow_q;  // R_T follows R_C down
+  visit_t      s2_q;         // counters as counted, alpha but for its rise in a cut
+  tally_t      s2_timer_q, s2_bytes_q, s2_alpha_q;
+  rate_t       s2_rate_q;    // to be multiplied by
   logic [16:0] s2_factor_q;
   logic [31:0] s1_timer_limit, s1_byte_limit;
   logic        s1_timer_undrawn, s1_byte_undrawn;
@@ -189,11 +193,11 @@ module cc_step
   always_ff @(posedge clk) begin
     s2_valid_q <= s1_valid_q && !rst;
     if (s1_valid_q) begin
-      automatic logic two_counters = s1_qcn_q || params[1].two_counters;
+      automatic logic two_counters = s1_q.qcn || params[1].two_counters;
       automatic logic cooled = s1_since_cut_q >= {1'b0, params[1].decrease_interval};
-      automatic logic cut = s1_notified_q && (s1_qcn_q || cooled);
-      automatic logic afresh = s1_idle_q || cut;
-      automatic logic timer_afresh = s1_idle_q || (cut && (s1_qcn_q || params[1].restart_timer));
+      automatic logic cut = s1_notified_q && (s1_q.qcn || cooled);
+      automatic logic afresh = s1_q.idle || cut;
+      automatic logic timer_afresh = s1_q.idle || (cut && (s1_q.qcn || params[1].restart_timer));
       automatic logic [32:0] timer_short = short_of(s1_timer_q, s1_timer_limit);
       automatic logic [32:0] bytes_short = short_of(s1_bytes_q, s1_byte_limit);
       automatic logic timer_off = s1_timer_period_q == '0;
@@ -206,30 +210,28 @@ module cc_step
       automatic logic [32:0] alpha_short = short_of(s1_alpha_elapsed_q, alpha_interval);
       automatic logic [7:0] beyond;
 
-      s2_qp_q <= s1_qp_q;
-      s2_group_q <= s1_group_q;
-      s2_qcn_q <= s1_qcn_q;
-      s2_idle_q <= s1_idle_q;
-      s2_stray_q <= s1_stray_q || (s1_notified_q && !cut);
-      s2_cut_q <= cut;
-      s2_recover_q <= recover;
       s2_q <= s1_q;
-      if (s1_fresh_q) s2_q.cnp_handled <= '0;
+      s2_q.stray <= s1_q.stray || (s1_notified_q && !cut);
+      s2_q.cut <= cut;
+      s2_q.recover <= recover;
+      if (s1_fresh_q) s2_q.c.cnp_handled <= '0;
 
       // The timer goes first; an event of the byte counter then waits for the next visit. Under QCN
       // a counter starts again at zero.
-      s2_q.timer_elapsed <= held(s1_timer_q);
-      s2_q.bytes_sent <= held(s1_bytes_q);
-      s2_timer_q <= judged(timer_short[31:0], timer_afresh || timer_off || (timer && s1_qcn_q), timer, VisitCyclesLog2);
-      s2_bytes_q <= judged(bytes_short[31:0], afresh || bytes_off || (bytes && !timer && s1_qcn_q), bytes && !timer,
+      s2_q.c.timer_elapsed <= held(s1_timer_q);
+      s2_q.c.bytes_sent <= held(s1_bytes_q);
+      s2_timer_q <= judged(timer_short[31:0], timer_afresh || timer_off || (timer && s1_q.qcn), timer, VisitCyclesLog2);
+      s2_bytes_q <= judged(bytes_short[31:0], afresh || bytes_off || (bytes && !timer && s1_q.qcn), bytes && !timer,
                           ByteSlackLog2);
 
-      if (afresh) {s2_q.stage_timer, s2_q.stage_bytes} <= '0;
-      else if (timer || (bytes && !two_counters)) s2_q.stage_timer <= s1_timer_more_q;
-      else if (bytes) s2_q.stage_bytes <= s1_bytes_more_q;
+      if (afresh) begin
+        s2_q.c.stage_timer <= '0;
+        s2_q.c.stage_bytes <= '0;
+      end else if (timer || (bytes && !two_counters)) s2_q.c.stage_timer <= s1_timer_more_q;
+      else if (bytes) s2_q.c.stage_bytes <= s1_bytes_more_q;
 
       // DCQCN judges the phase by the stages before this event, QCN by those behind it.
-      if (s1_qcn_q) begin
+      if (s1_q.qcn) begin
         fast = timer ? s1_timer_below_q && (s1_bytes_below_q || s1_bytes_at_q)
                      : s1_bytes_below_q && (s1_timer_below_q || s1_timer_at_q);
         active = timer ? s1_timer_below_q || s1_bytes_below_q || s1_bytes_at_q
@@ -241,64 +243,50 @@ module cc_step
         fast = s1_timer_below_q;
         active = !s1_timer_hyper_q;
       end
-      s2_reduce_q <= s1_qcn_q && recover && {s1_q.stage_timer, s1_q.stage_bytes} == '0
-          && 36'(s1_q.rate_target) > {1'b0, s1_q.rate_current, 3'b0} + {3'b0, s1_q.rate_current, 1'b0};
-      s2_follow_q <= cut && (s1_qcn_q ? {s1_q.stage_timer, s1_q.stage_bytes} != '0 : params[1].clamp_target);
-      if (!recover || fast) s2_increase_q <= IncreaseNone;
-      else s2_increase_q <= active ? IncreaseActive : IncreaseHyper;
+      s2_q.reduce <= s1_q.qcn && recover && {s1_q.c.stage_timer, s1_q.c.stage_bytes} == '0
+          && 36'(s1_q.c.rate_target) > {1'b0, s1_q.c.rate_current, 3'b0} + {3'b0, s1_q.c.rate_current, 1'b0};
+      s2_follow_q <= cut && (s1_q.qcn ? {s1_q.c.stage_timer, s1_q.c.stage_bytes} != '0 : params[1].clamp_target);
+      if (!recover || fast) s2_q.increase <= IncreaseNone;
+      else s2_q.increase <= active ? IncreaseActive : IncreaseHyper;
 
       // alpha decays in a cut, too, before it rises; one adder with floor(alpha * (1 - g)) in it
       decay = cut || (!alpha_short[32] && alpha_interval != '0 && !s1_notified_q);
-      s2_own_q.alpha <= s1_idle_q ? AlphaOneFull
-          : s1_alpha_q + (decay ? ~s1_shifted_q : '0) + alpha_full_t'(decay && !s1_inexact_q);
-      s2_own_q.since_cut <= s1_idle_q ? '1 : cut ? '0 : saturated(s1_since_cut_q);
-      s2_own_q.alpha_elapsed <= held(s1_alpha_elapsed_q);
-      s2_alpha_q <= judged(alpha_short[31:0], s1_notified_q || s1_idle_q || alpha_interval == '0, !alpha_short[32],
+      s2_q.own.alpha <= s1_q.idle ? AlphaOneFull
+          : s1_q.own.alpha + (decay ? ~s1_shifted_q : '0) + alpha_full_t'(decay && !s1_inexact_q);
+      s2_q.own.since_cut <= s1_q.idle ? '1 : cut ? '0 : saturated(s1_since_cut_q);
+      s2_q.own.alpha_elapsed <= held(s1_alpha_elapsed_q);
+      s2_alpha_q <= judged(alpha_short[31:0], s1_notified_q || s1_q.idle || alpha_interval == '0, !alpha_short[32],
                           VisitCyclesLog2);
 
       if (timer) beyond = s1_timer_less_q ? s1_timer_beyond_q + 8'd1 : s1_bytes_beyond_q;
       else beyond = s1_bytes_less_q ? s1_bytes_beyond_q + 8'd1 : s1_timer_beyond_q;
-      s2_rate_q <= s1_q.rate_current;
+      s2_rate_q <= s1_q.c.rate_current;
       if (WITH_QCN && !cut)
-        s2_rate_q <= s1_qcn_q ? qcn_params[1].rate_hai : params[1].rate_hai;
-      if (s1_qcn_q) s2_factor_q <= cut ? decrease(s1_feedback_q, s1_gd_shift_q) : 17'(beyond);
-      else s2_factor_q <= cut || !WITH_QCN ? s1_alpha_q[AlphaFullW-1:AlphaGuardBits] : 17'd1;
+        s2_rate_q <= s1_q.qcn ? qcn_params[1].rate_hai : params[1].rate_hai;
+      if (s1_q.qcn) s2_factor_q <= cut ? decrease(s1_feedback_q, s1_gd_shift_q) : 17'(beyond);
+      else s2_factor_q <= cut || !WITH_QCN ? s1_q.own.alpha[AlphaFullW-1:AlphaGuardBits] : 17'd1;
     end
   end
 
   // ---- 3: multiply ------------------------------------------------------------------------------
   logic        s3_valid_q;
-  qp_t         s3_qp_q;
-  group_t      s3_group_q;
-  logic        s3_qcn_q, s3_idle_q, s3_stray_q, s3_cut_q, s3_recover_q, s3_reduce_q;
-  increase_e   s3_increase_q;
-  common_t     s3_q;
-  dcqcn_own_t  s3_own_q;
+  visit_t      s3_q;
   logic [32:0] s3_product_high_q, s3_product_low_q;  // by the halves of the rate
 
   always_ff @(posedge clk) begin
     s3_valid_q <= s2_valid_q && !rst;
     if (s2_valid_q) begin
-      s3_qp_q <= s2_qp_q;
-      s3_group_q <= s2_group_q;
-      s3_qcn_q <= s2_qcn_q;
-      s3_idle_q <= s2_idle_q;
-      s3_stray_q <= s2_stray_q;
-      s3_cut_q <= s2_cut_q;
-      s3_recover_q <= s2_recover_q;
-      s3_reduce_q <= s2_reduce_q;
-      s3_increase_q <= s2_reduce_q ? IncreaseNone : s2_increase_q;
       s3_q <= s2_q;
-      s3_q.timer_elapsed <= counted_on(s2_timer_q, s2_q.timer_elapsed);
-      s3_q.bytes_sent <= counted_on(s2_bytes_q, s2_q.bytes_sent);
-      s3_q.cnp_handled <= s2_q.cnp_handled + 32'(s2_cut_q);
-      if (s2_idle_q) s3_q.rate_current <= '1;  // which the bound turns into the line rate
-      if (s2_idle_q) s3_q.rate_target <= '1;
-      else if (s2_follow_q) s3_q.rate_target <= s2_q.rate_current;
-      else if (s2_reduce_q) s3_q.rate_target <= s2_q.rate_target >> 3;
-      s3_own_q <= s2_own_q;
-      s3_own_q.alpha <= s2_own_q.alpha + (s2_cut_q ? AlphaOneFull >> params[2].g_shift : '0);
-      s3_own_q.alpha_elapsed <= counted_on(s2_alpha_q, s2_own_q.alpha_elapsed);
+      if (s2_q.reduce) s3_q.increase <= IncreaseNone;
+      s3_q.c.timer_elapsed <= counted_on(s2_timer_q, s2_q.c.timer_elapsed);
+      s3_q.c.bytes_sent <= counted_on(s2_bytes_q, s2_q.c.bytes_sent);
+      s3_q.c.cnp_handled <= s2_q.c.cnp_handled + 32'(s2_q.cut);
+      if (s2_q.idle) s3_q.c.rate_current <= '1;  // which the bound turns into the line rate
+      if (s2_q.idle) s3_q.c.rate_target <= '1;
+      else if (s2_follow_q) s3_q.c.rate_target <= s2_q.c.rate_current;
+      else if (s2_q.reduce) s3_q.c.rate_target <= s2_q.c.rate_target >> 3;
+      s3_q.own.alpha <= s2_q.own.alpha + (s2_q.cut ? AlphaOneFull >> params[2].g_shift : '0);
+      s3_q.own.alpha_elapsed <= counted_on(s2_alpha_q, s2_q.own.alpha_elapsed);
       s3_product_high_q <= 33'(s2_rate_q[31:16]) * 33'(s2_factor_q);
       s3_product_low_q <= 33'(s2_rate_q[15:0]) * 33'(s2_factor_q);
     end
@@ -306,11 +294,7 @@ module cc_step
 
   // ---- 4: target --------------------------------------------------------------------------------
   logic        s4_valid_q;
-  qp_t         s4_qp_q;
-  group_t      s4_group_q;
-  logic        s4_qcn_q, s4_idle_q, s4_stray_q, s4_cut_q, s4_recover_q, s4_reduce_q;
-  common_t     s4_q;
-  dcqcn_own_t  s4_own_q;
+  visit_t      s4_q;
   logic [32:0] s4_raised_q;     // R_T + increment
   rate_t       s4_reduction_q;  // floor(R_C * alpha / 2), floor(R_C * G_d |F_b|)
   rate_t       s4_line_q;
@@ -320,60 +304,43 @@ module cc_step
     if (s3_valid_q) begin
       automatic logic [49:0] product = {1'b0, s3_product_high_q, 16'b0} + 50'(s3_product_low_q);
       automatic rate_t increment;
-      if (s3_increase_q == IncreaseActive) increment = s3_qcn_q ? qcn_params[3].rate_ai : params[3].rate_ai;
-      else if (s3_increase_q == IncreaseNone) increment = '0;
+      if (s3_q.increase == IncreaseActive) increment = s3_q.qcn ? qcn_params[3].rate_ai : params[3].rate_ai;
+      else if (s3_q.increase == IncreaseNone) increment = '0;
       else if (WITH_QCN) increment = product[49:32] != '0 ? '1 : product[31:0];
       else increment = params[3].rate_hai;
 
-      s4_qp_q <= s3_qp_q;
-      s4_group_q <= s3_group_q;
-      s4_qcn_q <= s3_qcn_q;
-      s4_idle_q <= s3_idle_q;
-      s4_stray_q <= s3_stray_q;
-      s4_cut_q <= s3_cut_q;
-      s4_recover_q <= s3_recover_q;
-      s4_reduce_q <= s3_reduce_q;
       s4_q <= s3_q;
-      s4_own_q <= s3_own_q;
-      s4_raised_q <= {1'b0, s3_q.rate_target} + {1'b0, increment};
+      s4_raised_q <= {1'b0, s3_q.c.rate_target} + {1'b0, increment};
       s4_reduction_q <= product[48:17];
-      s4_line_q <= s3_qcn_q ? qcn_params[3].rate_line : params[3].rate_line;
+      s4_line_q <= s3_q.qcn ? qcn_params[3].rate_line : params[3].rate_line;
     end
   end
 
   // ---- 5: current -------------------------------------------------------------------------------
   // One adder for both: R_C - reduction = R_C + ~reduction + 1, and ceil((R_C + R_T) / 2) =
   // (R_C + R_T + 1) / 2.
-  logic       s5_valid_q;
-  qp_t        s5_qp_q;
-  logic       s5_qcn_q, s5_idle_q, s5_stray_q;
-  common_t    s5_q;
-  dcqcn_own_t s5_own_q;
-  rate_t      s5_line_q, s5_min_q;
-  logic       s5_fixed_q;  // R_min is not below the line
+  logic   s5_valid_q;
+  visit_t s5_q;
+  rate_t  s5_line_q, s5_min_q;
+  logic   s5_fixed_q;  // R_min is not below the line
 
   always_ff @(posedge clk) begin
     s5_valid_q <= s4_valid_q && !rst;
     if (s4_valid_q) begin
-      automatic rate_t rate_min = s4_qcn_q ? qcn_params[4].rate_min : params[4].rate_min;
+      automatic rate_t rate_min = s4_q.qcn ? qcn_params[4].rate_min : params[4].rate_min;
       automatic logic above = s4_raised_q > {1'b0, s4_line_q};
       automatic rate_t towards, target;
       // verilator lint_off UNUSEDSIGNAL
       automatic logic [33:0] sum;  // its last bit carries a one in
       // verilator lint_on UNUSEDSIGNAL
       target = above ? s4_line_q : s4_raised_q[31:0];
-      towards = s4_cut_q ? ~s4_reduction_q : above && !s4_reduce_q ? s4_line_q : s4_raised_q[31:0];
-      sum = {1'b0, s4_q.rate_current, 1'b1} + {1'b0, towards, 1'b1};
+      towards = s4_q.cut ? ~s4_reduction_q : above && !s4_q.reduce ? s4_line_q : s4_raised_q[31:0];
+      sum = {1'b0, s4_q.c.rate_current, 1'b1} + {1'b0, towards, 1'b1};
 
-      s5_qp_q <= s4_qp_q;
-      s5_qcn_q <= s4_qcn_q;
-      s5_idle_q <= s4_idle_q;
-      s5_stray_q <= s4_stray_q;
       s5_q <= s4_q;
-      s5_q.rate_target <= target;
-      if (s4_cut_q) s5_q.rate_current <= sum[32:1];
-      else if (s4_recover_q) s5_q.rate_current <= sum[33:2];
-      s5_own_q <= s4_own_q;
+      s5_q.c.rate_target <= target;
+      if (s4_q.cut) s5_q.c.rate_current <= sum[32:1];
+      else if (s4_q.recover) s5_q.c.rate_current <= sum[33:2];
       s5_line_q <= s4_line_q;
       s5_min_q <= rate_min;
       s5_fixed_q <= rate_min >= s4_line_q;
@@ -382,25 +349,21 @@ module cc_step
 
   // ---- 6: bound ---------------------------------------------------------------------------------
   assign early_valid = s5_valid_q;
-  assign early_qp = s5_qp_q;
+  assign early_qp = s5_q.qp;
 
-  dcqcn_own_t s6_own_q;
-  common_t    s6_q;
-  qcn_own_t   qcn_own;
+  visit_t   s6_q;
+  qcn_own_t qcn_own;
 
   always_ff @(posedge clk) begin
     out_valid <= s5_valid_q && !rst;
     if (s5_valid_q) begin
-      automatic logic line = s5_fixed_q || s5_q.rate_current >= s5_line_q;
-      out_qp <= s5_qp_q;
+      automatic logic line = s5_fixed_q || s5_q.c.rate_current >= s5_line_q;
       s6_q <= s5_q;
-      s6_q.qcn <= s5_qcn_q;
-      s6_q.limited <= s5_qcn_q ? !line : !s5_idle_q;
-      s6_q.rate_current <= line ? s5_line_q : s5_q.rate_current < s5_min_q ? s5_min_q : s5_q.rate_current;
-      s6_q.rate_target <= s5_fixed_q ? s5_line_q : s5_q.rate_target < s5_min_q ? s5_min_q : s5_q.rate_target;
-      s6_own_q <= s5_own_q;
+      s6_q.c.qcn <= s5_q.qcn;
+      s6_q.c.limited <= s5_q.qcn ? !line : !s5_q.idle;
+      s6_q.c.rate_current <= line ? s5_line_q : s5_q.c.rate_current < s5_min_q ? s5_min_q : s5_q.c.rate_current;
+      s6_q.c.rate_target <= s5_fixed_q ? s5_line_q : s5_q.c.rate_target < s5_min_q ? s5_min_q : s5_q.c.rate_target;
       out_unlimited <= line;
-      out_cnp_ignored <= s5_stray_q;
     end
   end
 
@@ -409,27 +372,27 @@ module cc_step
     qcn_own_t s1_own;
     logic timer_undrawn, byte_undrawn;
     qcn_lengths u_lengths (
-        .clk,
-        .in_valid, .in_qp(in_happened.qp), .in_fresh(in_fresh_law), .in_own(in_state.own),
-        .s1_valid(s1_valid_q), .s1_seed(qcn_params[1].seed), .s1_jitter(qcn_params[1].jitter),
-        .s1_live        (!s1_idle_q && !s1_notified_q),
-        .s1_timer_period(s1_timer_period_q),
-        .s1_byte_period (s1_byte_period_q),
-        .s1_timer_half  (!s1_timer_below_q),
-        .s1_byte_half   (!s1_bytes_below_q),
-        .s1_own,
-        .s1_timer_undrawn(timer_undrawn),
-        .s1_byte_undrawn (byte_undrawn),
-        .s2_valid(s2_valid_q),
-        .s2_timer_over(s2_timer_q.clear || s2_timer_q.met),
-        .s2_bytes_over(s2_bytes_q.clear || s2_bytes_q.met),
-        .s3_valid(s3_valid_q), .s4_valid(s4_valid_q), .s5_valid(s5_valid_q),
-        .out_own (qcn_own)
+      .clk,
+      .in_valid, .in_qp(in_happened.qp), .in_fresh(in_fresh_law), .in_own(in_state.own),
+      .s1_valid(s1_valid_q), .s1_seed(qcn_params[1].seed), .s1_jitter(qcn_params[1].jitter),
+      .s1_live        (!s1_q.idle && !s1_notified_q),
+      .s1_timer_period(s1_timer_period_q),
+      .s1_byte_period (s1_byte_period_q),
+      .s1_timer_half  (!s1_timer_below_q),
+      .s1_byte_half   (!s1_bytes_below_q),
+      .s1_own,
+      .s1_timer_undrawn(timer_undrawn),
+      .s1_byte_undrawn (byte_undrawn),
+      .s2_valid(s2_valid_q),
+      .s2_timer_over(s2_timer_q.clear || s2_timer_q.met),
+      .s2_bytes_over(s2_bytes_q.clear || s2_bytes_q.met),
+      .s3_valid(s3_valid_q), .s4_valid(s4_valid_q), .s5_valid(s5_valid_q),
+      .out_own (qcn_own)
     );
-    assign s1_timer_limit = s1_qcn_q ? s1_own.timer_limit : s1_timer_period_q;
-    assign s1_byte_limit = s1_qcn_q ? s1_own.byte_limit : s1_byte_period_q;
-    assign s1_timer_undrawn = s1_qcn_q && timer_undrawn;
-    assign s1_byte_undrawn = s1_qcn_q && byte_undrawn;
+    assign s1_timer_limit = s1_q.qcn ? s1_own.timer_limit : s1_timer_period_q;
+    assign s1_byte_limit = s1_q.qcn ? s1_own.byte_limit : s1_byte_period_q;
+    assign s1_timer_undrawn = s1_q.qcn && timer_undrawn;
+    assign s1_byte_undrawn = s1_q.qcn && byte_undrawn;
     wire unused = &{1'b0, s1_own};
   end else begin : gen_no_qcn
     assign qcn_own = '0;
@@ -437,14 +400,18 @@ module cc_step
     assign s1_byte_limit = s1_byte_period_q;
     assign {s1_timer_undrawn, s1_byte_undrawn} = '0;
   end
-  assign out_state = {s6_q, s6_q.qcn ? qcn_own : s6_own_q};
+  assign out_qp = s6_q.qp;
+  assign out_state = {s6_q.c, s6_q.c.qcn ? qcn_own : s6_q.own};
+  assign out_cnp_ignored = s6_q.stray;
+
+  wire unused_visits = &{1'b0, s1_q, s2_q, s3_q, s4_q, s5_q, s6_q};  // a stage needs a few fields
 
   // ---- what the stages ask for -----------------------------------------------------------------
   assign ask[0] = '{qcn: in_qcn, group: in_group};
-  assign ask[1] = '{qcn: s1_qcn_q, group: s1_group_q};
-  assign ask[2] = '{qcn: s2_qcn_q, group: s2_group_q};
-  assign ask[3] = '{qcn: s3_qcn_q, group: s3_group_q};
-  assign ask[4] = '{qcn: s4_qcn_q, group: s4_group_q};
+  assign ask[1] = '{qcn: s1_q.qcn, group: s1_q.group};
+  assign ask[2] = '{qcn: s2_q.qcn, group: s2_q.group};
+  assign ask[3] = '{qcn: s3_q.qcn, group: s3_q.group};
+  assign ask[4] = '{qcn: s4_q.qcn, group: s4_q.group};
   wire unused_params = &{1'b0, params, qcn_params};  // a stage needs a few of them
 
 endmodule

@@ -7,27 +7,27 @@
 module cnm_receiver
   import penstock_pkg::*;
 #(
-    parameter  int unsigned DATA_W = 64,
-    parameter  int unsigned N_QP   = 4,
-    localparam int unsigned Bytes  = DATA_W / 8
+  parameter  int unsigned DATA_W = 64,
+  parameter  int unsigned N_QP   = 4,
+  localparam int unsigned Bytes  = DATA_W / 8
 ) (
-    input logic clk,
-    input logic rst,
+  input logic clk,
+  input logic rst,
 
-    input logic [47:0]     local_mac,
-    input logic [N_QP-1:0] ready,  // queue pairs that may be sending
+  input logic [47:0]     local_mac,
+  input logic [N_QP-1:0] ready,  // queue pairs that may be sending
 
-    input logic [DATA_W-1:0] s_axis_tdata,
-    input logic [Bytes-1:0]  s_axis_tkeep,
-    input logic              s_axis_tvalid,
-    input logic              s_axis_tlast,
-    input logic              s_axis_tuser,  // at tlast: the MAC found the frame bad
+  input logic [DATA_W-1:0] s_axis_tdata,
+  input logic [Bytes-1:0]  s_axis_tkeep,
+  input logic              s_axis_tvalid,
+  input logic              s_axis_tlast,
+  input logic              s_axis_tuser,  // at tlast: the MAC found the frame bad
 
-    output logic      cnm_valid,  // with |F_b| > 0
-    output qp_t       cnm_qp,
-    output feedback_t cnm_feedback,
-    output logic      stat_rx_cnm,     // a message for a queue pair of ours
-    output logic      stat_not_ready   // one for another
+  output logic      cnm_valid,  // with |F_b| > 0
+  output qp_t       cnm_qp,
+  output feedback_t cnm_feedback,
+  output logic      stat_rx_cnm,     // a message for a queue pair of ours
+  output logic      stat_not_ready   // one for another
 );
   localparam logic [15:0] EtherTypeCnTag = 16'h22E9;
   localparam logic [15:0] EtherTypeCnm   = 16'h22E7;

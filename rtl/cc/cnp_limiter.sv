@@ -5,24 +5,24 @@
 module cnp_limiter
   import penstock_pkg::*;
 (
-    input logic clk,
-    input logic rst,
+  input logic clk,
+  input logic rst,
 
-    input logic [15:0] interval,
-    input logic [7:0]  burst,
+  input logic [15:0] interval,
+  input logic [7:0]  burst,
 
-    input  logic      in_cnp_valid,
-    input  qp_t       in_cnp_qp,
-    input  logic      in_cnm_valid,
-    input  qp_t       in_cnm_qp,
-    input  feedback_t in_cnm_feedback,
+  input  logic      in_cnp_valid,
+  input  qp_t       in_cnp_qp,
+  input  logic      in_cnm_valid,
+  input  qp_t       in_cnm_qp,
+  input  feedback_t in_cnm_feedback,
 
-    output logic      cnp_valid,
-    output qp_t       cnp_qp,
-    output logic      cnm_valid,
-    output qp_t       cnm_qp,
-    output feedback_t cnm_feedback,
-    output logic      stat_refused  // a pulse for each
+  output logic      cnp_valid,
+  output qp_t       cnp_qp,
+  output logic      cnm_valid,
+  output qp_t       cnm_qp,
+  output feedback_t cnm_feedback,
+  output logic      stat_refused  // a pulse for each
 );
   logic [7:0] tokens_q;
   logic [15:0] elapsed_q;

@@ -16,33 +16,33 @@ module pacer
   import penstock_pkg::*;
   import cc_pkg::*;
 #(
-    parameter int unsigned N_QP = 4,
-    parameter bit BLOCK = 1'b0,  // accounts in block RAM, for slow clocks
-    parameter int unsigned RoundLog2 = 4,
-    parameter int unsigned TurnLog2 = 9 + $clog2(N_QP)  // cycles of a turn; the default at 8 bytes a cycle
+  parameter int unsigned N_QP = 4,
+  parameter bit BLOCK = 1'b0,  // accounts in block RAM, for slow clocks
+  parameter int unsigned RoundLog2 = 4,
+  parameter int unsigned TurnLog2 = 9 + $clog2(N_QP)  // cycles of a turn; the default at 8 bytes a cycle
 ) (
-    input logic clk,
-    input logic rst,
+  input logic clk,
+  input logic rst,
 
-    // a packet starts, and pays for all its bytes on the wire
-    input logic        sent_valid,
-    input qp_t         sent_qp,
-    input logic [15:0] sent_bytes,
+  // a packet starts, and pays for all its bytes on the wire
+  input logic        sent_valid,
+  input qp_t         sent_qp,
+  input logic [15:0] sent_bytes,
 
-    input logic [N_QP-1:0] backlog,  // has a packet that could start
+  input logic [N_QP-1:0] backlog,  // has a packet that could start
 
-    // a visit ends: one round's worth of rate; an unlimited queue pair is always eligible
-    input  logic        early_valid,  // a cycle ahead of every grant
-    input  qp_t         early_qp,
-    input  logic        grant_valid,
-    input  qp_t         grant_qp,
-    input  rate_t       grant_rate,
-    input  logic        grant_unlimited,
-    output byte_count_t grant_bytes,  // with the grant: what was sent since the last one
+  // a visit ends: one round's worth of rate; an unlimited queue pair is always eligible
+  input  logic        early_valid,  // a cycle ahead of every grant
+  input  qp_t         early_qp,
+  input  logic        grant_valid,
+  input  qp_t         grant_qp,
+  input  rate_t       grant_rate,
+  input  logic        grant_unlimited,
+  output byte_count_t grant_bytes,  // with the grant: what was sent since the last one
 
-    // Two cycles after a grant or a packet's start; in the cycle between, a limited queue pair that
-    // has just started a packet may not start another. A grant reckons with packets two cycles old.
-    output logic [N_QP-1:0] eligible
+  // Two cycles after a grant or a packet's start; in the cycle between, a limited queue pair that
+  // has just started a packet may not start another. A grant reckons with packets two cycles old.
+  output logic [N_QP-1:0] eligible
 );
 
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
@@ -83,24 +83,24 @@ module pacer
   assign grant_index = index(grant_qp);
 
   ram_sdp #(.W($bits(account_t)), .DEPTH(N_QP), .BLOCK(BLOCK)) u_accounts (
-      .clk,
-      .wr_en(grant_valid), .wr_addr(grant_index), .wr_data(grant_next),
-      .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(grant_account)
+    .clk,
+    .wr_en(grant_valid), .wr_addr(grant_index), .wr_data(grant_next),
+    .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(grant_account)
   );
   ram_sdp #(.W(ByteCountW), .DEPTH(N_QP), .BLOCK(BLOCK)) u_spent_for_grant (
-      .clk,
-      .wr_en(paid_q), .wr_addr(paid_index_q), .wr_data(paid_spent),
-      .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(spent_for_grant)
+    .clk,
+    .wr_en(paid_q), .wr_addr(paid_index_q), .wr_data(paid_spent),
+    .rd_en(early_valid), .rd_addr(index(early_qp)), .rd_data(spent_for_grant)
   );
   ram_sdp #(.W(ByteCountW), .DEPTH(N_QP), .BLOCK(BLOCK)) u_spent_for_packet (
-      .clk,
-      .wr_en(paid_q), .wr_addr(paid_index_q), .wr_data(paid_spent),
-      .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(spent_for_packet)
+    .clk,
+    .wr_en(paid_q), .wr_addr(paid_index_q), .wr_data(paid_spent),
+    .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(spent_for_packet)
   );
   ram_sdp #(.W(ByteCountW), .DEPTH(N_QP), .BLOCK(BLOCK)) u_granted_for_packet (
-      .clk,
-      .wr_en(grant_valid), .wr_addr(grant_index), .wr_data(grant_next.granted.bytes),
-      .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(granted_for_packet)
+    .clk,
+    .wr_en(grant_valid), .wr_addr(grant_index), .wr_data(grant_next.granted.bytes),
+    .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(granted_for_packet)
   );
 
   // ---- the last write of each kind, and whose it was ----------------------------------------------

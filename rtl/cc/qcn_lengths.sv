@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // How long a stage of QCN's timer and byte counter lasts: their periods with jitter, halved behind fast
 // recovery. Runs beside cc_step, stage by stage; equal to crates/cc/src/{qcn,lfsr}.rs to the bit.
-// IEEE 802.1Qau; the QCN seed's parameter page (both counters +-30 %).
+// IEEE 802.1Qau; the QCN hardware evaluation's parameter page (both counters +-30 %).
 //
 //   1 the words come in          4 factor   1 - jitter .. 1 + jitter
 //   2 which length to draw       5 multiply period * factor, in two halves
@@ -10,33 +10,33 @@ module qcn_lengths
   import penstock_pkg::*;
   import cc_pkg::*;
 (
-    input logic       clk,
+  input logic       clk,
 
-    input logic     in_valid,
-    input qp_t      in_qp,
-    input logic     in_fresh,  // the LFSR starts where the seed says
-    input qcn_own_t in_own,
+  input logic     in_valid,
+  input qp_t      in_qp,
+  input logic     in_fresh,  // the LFSR starts where the seed says
+  input qcn_own_t in_own,
 
-    input  logic        s1_valid,
-    input  logic [31:0] s1_seed,  // parameters
-    input  logic [6:0]  s1_jitter,
-    input  logic        s1_live,  // neither idle nor cut
-    input  logic [31:0] s1_timer_period,
-    input  logic [31:0] s1_byte_period,
-    input  logic        s1_timer_half,
-    input  logic        s1_byte_half,
-    output qcn_own_t    s1_own,   // as it was; its LFSR means nothing after a fresh start
-    output logic        s1_timer_undrawn,
-    output logic        s1_byte_undrawn,
+  input  logic        s1_valid,
+  input  logic [31:0] s1_seed,  // parameters
+  input  logic [6:0]  s1_jitter,
+  input  logic        s1_live,  // neither idle nor cut
+  input  logic [31:0] s1_timer_period,
+  input  logic [31:0] s1_byte_period,
+  input  logic        s1_timer_half,
+  input  logic        s1_byte_half,
+  output qcn_own_t    s1_own,   // as it was; its LFSR means nothing after a fresh start
+  output logic        s1_timer_undrawn,
+  output logic        s1_byte_undrawn,
 
-    input logic s2_valid,
-    input logic s2_timer_over,  // a new length is to be drawn at the next visit
-    input logic s2_bytes_over,
+  input logic s2_valid,
+  input logic s2_timer_over,  // a new length is to be drawn at the next visit
+  input logic s2_bytes_over,
 
-    input  logic     s3_valid,
-    input  logic     s4_valid,
-    input  logic     s5_valid,
-    output qcn_own_t out_own
+  input  logic     s3_valid,
+  input  logic     s4_valid,
+  input  logic     s5_valid,
+  output qcn_own_t out_own
 );
 
   // Eight shifts of the Galois LFSR x^32 + x^22 + x^2 + x + 1.

@@ -2,55 +2,21 @@
 // Joins N AXI4-Lite masters to one slave, one access at a time, in turn; reads and writes of a master too.
 // Promise: every access is answered by the slave's own response to it, to the master that asked; a master
 // that asks is served after at most 2 N - 1 other accesses (AMBA AXI4-Lite, ARM IHI 0022).
-module axil_mux #(
+module axil_mux
+  import axi_pkg::*;
+#(
   parameter  int unsigned N      = 2,
-  parameter  int unsigned ADDR_W = 18,
   localparam int unsigned IndexW = N > 1 ? $clog2(N) : 1
 ) (
   input logic clk,
   input logic rst,
 
-  input  logic [N-1:0][ADDR_W-1:0] s_axil_awaddr,
-  input  logic [N-1:0][2:0]        s_axil_awprot,
-  input  logic [N-1:0]             s_axil_awvalid,
-  output logic [N-1:0]             s_axil_awready,
-  input  logic [N-1:0][31:0]       s_axil_wdata,
-  input  logic [N-1:0][3:0]        s_axil_wstrb,
-  input  logic [N-1:0]             s_axil_wvalid,
-  output logic [N-1:0]             s_axil_wready,
-  output logic [N-1:0][1:0]        s_axil_bresp,
-  output logic [N-1:0]             s_axil_bvalid,
-  input  logic [N-1:0]             s_axil_bready,
-  input  logic [N-1:0][ADDR_W-1:0] s_axil_araddr,
-  input  logic [N-1:0][2:0]        s_axil_arprot,
-  input  logic [N-1:0]             s_axil_arvalid,
-  output logic [N-1:0]             s_axil_arready,
-  output logic [N-1:0][31:0]       s_axil_rdata,
-  output logic [N-1:0][1:0]        s_axil_rresp,
-  output logic [N-1:0]             s_axil_rvalid,
-  input  logic [N-1:0]             s_axil_rready,
-
-  output logic [ADDR_W-1:0] m_axil_awaddr,
-  output logic [2:0]        m_axil_awprot,
-  output logic              m_axil_awvalid,
-  input  logic              m_axil_awready,
-  output logic [31:0]       m_axil_wdata,
-  output logic [3:0]        m_axil_wstrb,
-  output logic              m_axil_wvalid,
-  input  logic              m_axil_wready,
-  input  logic [1:0]        m_axil_bresp,
-  input  logic              m_axil_bvalid,
-  output logic              m_axil_bready,
-  output logic [ADDR_W-1:0] m_axil_araddr,
-  output logic [2:0]        m_axil_arprot,
-  output logic              m_axil_arvalid,
-  input  logic              m_axil_arready,
-  input  logic [31:0]       m_axil_rdata,
-  input  logic [1:0]        m_axil_rresp,
-  input  logic              m_axil_rvalid,
-  output logic              m_axil_rready
+  input  axil_req_t [N-1:0] s_axil_req,
+  output axil_rsp_t [N-1:0] s_axil_rsp,
+  output axil_req_t         m_axil_req,
+  input  axil_rsp_t         m_axil_rsp
 );
-  if (N < 1 || N > 128) begin : g_bad_n
+  if (N < 1 || N > 128) begin : gen_bad_n
     $fatal(1, "%m: N = %0d, must be 1 .. 128", N);
   end
 
@@ -75,87 +41,100 @@ module axil_mux #(
   assign is_read = 32'(choice) >= N;
   assign master  = is_read ? choice - 8'(N) : choice;
 
+  logic [N-1:0] asks_read, asks_write;
+  always_comb begin
+    for (int unsigned i = 0; i < N; i++) begin
+      asks_read[i]  = s_axil_req[i].arvalid;
+      asks_write[i] = s_axil_req[i].awvalid && s_axil_req[i].wvalid;
+    end
+  end
+
   arbiter_rr #(.N(2 * N)) u_arbiter (
     .clk, .rst,
-    .req  ({s_axil_arvalid, s_axil_awvalid & s_axil_wvalid}),
+    .req  ({asks_read, asks_write}),
     .take (take),
     .valid(any),
     .index(choice)
   );
 
-  always_comb begin
-    s_axil_awready = '0;
-    s_axil_wready  = '0;
-    s_axil_arready = '0;
-    s_axil_bvalid  = '0;
-    s_axil_rvalid  = '0;
-    if (take) begin
-      s_axil_arready[master[IndexW-1:0]] = is_read;
-      s_axil_awready[master[IndexW-1:0]] = !is_read;
-      s_axil_wready[master[IndexW-1:0]]  = !is_read;
-    end
-    if (state_q == StAnswer) begin
-      s_axil_bvalid[who_q] = write_q;
-      s_axil_rvalid[who_q] = !write_q;
-    end
-  end
-
   // A master's own two addresses first: those that have one for both need no multiplexer.
-  logic [N-1:0][ADDR_W-1:0] addr;
-  logic [N-1:0][2:0]        prot;
+  axil_req_t [N-1:0] asked;
   always_comb begin
+    asked = s_axil_req;
     for (int unsigned i = 0; i < N; i++) begin
-      addr[i] = is_read ? s_axil_araddr[i] : s_axil_awaddr[i];
-      prot[i] = is_read ? s_axil_arprot[i] : s_axil_awprot[i];
+      if (is_read) asked[i].awaddr = s_axil_req[i].araddr;
+      if (is_read) asked[i].awprot = s_axil_req[i].arprot;
     end
   end
 
   // ---- the access under way -----------------------------------------------------------------------------------
-  logic [1:0]  resp_q;
-  logic [31:0] rdata_q;
+  logic [AxilAddrW-1:0] addr_q;
+  logic [2:0]           prot_q;
+  logic [31:0]          wdata_q, rdata_q;
+  logic [3:0]           wstrb_q;
+  logic [1:0]           resp_q;
+  logic                 awvalid_q, wvalid_q, arvalid_q;
 
-  assign m_axil_araddr = m_axil_awaddr;
-  assign m_axil_arprot = m_axil_awprot;
-  assign m_axil_bready = state_q == StWrite;
-  assign m_axil_rready = state_q == StRead;
-  assign s_axil_bresp  = {N{resp_q}};
-  assign s_axil_rresp  = {N{resp_q}};
-  assign s_axil_rdata  = {N{rdata_q}};
+  assign m_axil_req = '{
+    awaddr: addr_q, awprot: prot_q, awvalid: awvalid_q,
+    wdata: wdata_q, wstrb: wstrb_q, wvalid: wvalid_q,
+    bready: state_q == StWrite,
+    araddr: addr_q, arprot: prot_q, arvalid: arvalid_q,
+    rready: state_q == StRead
+  };
+
+  always_comb begin
+    s_axil_rsp = '0;
+    for (int unsigned i = 0; i < N; i++) begin
+      s_axil_rsp[i].bresp = resp_q;
+      s_axil_rsp[i].rresp = resp_q;
+      s_axil_rsp[i].rdata = rdata_q;
+    end
+    if (take) begin
+      s_axil_rsp[master[IndexW-1:0]].arready = is_read;
+      s_axil_rsp[master[IndexW-1:0]].awready = !is_read;
+      s_axil_rsp[master[IndexW-1:0]].wready  = !is_read;
+    end
+    if (state_q == StAnswer) begin
+      s_axil_rsp[who_q].bvalid = write_q;
+      s_axil_rsp[who_q].rvalid = !write_q;
+    end
+  end
 
   always_ff @(posedge clk) begin
-    if (m_axil_awready) m_axil_awvalid <= 1'b0;
-    if (m_axil_wready) m_axil_wvalid <= 1'b0;
-    if (m_axil_arready) m_axil_arvalid <= 1'b0;
+    if (m_axil_rsp.awready) awvalid_q <= 1'b0;
+    if (m_axil_rsp.wready) wvalid_q <= 1'b0;
+    if (m_axil_rsp.arready) arvalid_q <= 1'b0;
     case (state_q)
       StIdle:
         if (any) begin
-          state_q        <= is_read ? StRead : StWrite;
-          who_q          <= master[IndexW-1:0];
-          write_q        <= !is_read;
-          m_axil_awaddr  <= addr[master[IndexW-1:0]];
-          m_axil_awprot  <= prot[master[IndexW-1:0]];
-          m_axil_wdata   <= s_axil_wdata[master[IndexW-1:0]];
-          m_axil_wstrb   <= s_axil_wstrb[master[IndexW-1:0]];
-          m_axil_awvalid <= !is_read;
-          m_axil_wvalid  <= !is_read;
-          m_axil_arvalid <= is_read;
+          state_q   <= is_read ? StRead : StWrite;
+          who_q     <= master[IndexW-1:0];
+          write_q   <= !is_read;
+          addr_q    <= asked[master[IndexW-1:0]].awaddr;
+          prot_q    <= asked[master[IndexW-1:0]].awprot;
+          wdata_q   <= asked[master[IndexW-1:0]].wdata;
+          wstrb_q   <= asked[master[IndexW-1:0]].wstrb;
+          awvalid_q <= !is_read;
+          wvalid_q  <= !is_read;
+          arvalid_q <= is_read;
         end
       StWrite:
-        if (m_axil_bvalid) begin
+        if (m_axil_rsp.bvalid) begin
           state_q <= StAnswer;
-          resp_q  <= m_axil_bresp;
+          resp_q  <= m_axil_rsp.bresp;
         end
       StRead:
-        if (m_axil_rvalid) begin
+        if (m_axil_rsp.rvalid) begin
           state_q <= StAnswer;
-          resp_q  <= m_axil_rresp;
-          rdata_q <= m_axil_rdata;
+          resp_q  <= m_axil_rsp.rresp;
+          rdata_q <= m_axil_rsp.rdata;
         end
-      default: if (write_q ? s_axil_bready[who_q] : s_axil_rready[who_q]) state_q <= StIdle;
+      default: if (write_q ? s_axil_req[who_q].bready : s_axil_req[who_q].rready) state_q <= StIdle;
     endcase
     if (rst) begin
       state_q <= StIdle;
-      {m_axil_awvalid, m_axil_wvalid, m_axil_arvalid} <= '0;
+      {awvalid_q, wvalid_q, arvalid_q} <= '0;
     end
   end
 endmodule

@@ -9,7 +9,6 @@ module cm_engine
   import penstock_regs_pkg::*;
 #(
   parameter int unsigned N_QP      = 4,
-  parameter int unsigned CLK_KHZ   = 156250,
   parameter int unsigned PollLimit = 4096
 ) (
   input logic clk,
@@ -31,6 +30,7 @@ module cm_engine
   output heard_t      heard,
   output match_t      match,
   output phase_e      found_phase,
+  output logic        counts,      // the message asks for at least one message
 
   // The last beat of a message stays until `let_go`, for the address that comes with it.
   input  logic        let_go,
@@ -45,29 +45,13 @@ module cm_engine
 
   output logic        lookup_valid,
   input  logic        lookup_ready,
+  output logic [31:0] lookup_ip,
   input  logic        found_valid,
   input  logic        found,
   input  logic [47:0] found_mac,
 
-  output logic [17:0] m_axil_awaddr,
-  output logic [2:0]  m_axil_awprot,
-  output logic        m_axil_awvalid,
-  input  logic        m_axil_awready,
-  output logic [31:0] m_axil_wdata,
-  output logic [3:0]  m_axil_wstrb,
-  output logic        m_axil_wvalid,
-  input  logic        m_axil_wready,
-  input  logic [1:0]  m_axil_bresp,
-  input  logic        m_axil_bvalid,
-  output logic        m_axil_bready,
-  output logic [17:0] m_axil_araddr,
-  output logic [2:0]  m_axil_arprot,
-  output logic        m_axil_arvalid,
-  input  logic        m_axil_arready,
-  input  logic [31:0] m_axil_rdata,
-  input  logic [1:0]  m_axil_rresp,
-  input  logic        m_axil_rvalid,
-  output logic        m_axil_rready
+  output axi_pkg::axil_req_t m_axil_req,
+  input  axi_pkg::axil_rsp_t m_axil_rsp
 );
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
 
@@ -75,7 +59,7 @@ module cm_engine
     StIdle,
     StRead,
     StDo,
-    StAnswer    // of an access, a lookup, a division
+    StAnswer    // of an access, a lookup
   } state_e;
 
   state_e      state_q, state_d;
@@ -90,12 +74,12 @@ module cm_engine
   assign doing = state_q == StDo;
 
   function automatic logic is_long(input kind_e kind);
-    return kind == DoWrite || kind == DoAwait || kind == DoLookup || kind == DoDivide;
+    return kind == DoWrite || kind == DoAwait || kind == DoLookup;
   endfunction
 
   // ---- bytes ---------------------------------------------------------------------------------------------
   logic [7:0]  message_byte, entry_byte;
-  logic [31:0] word_q, interval;
+  logic [31:0] word_q;
   logic [47:0] mac_q;
   logic [31:0] lfsr_q;
 
@@ -108,12 +92,14 @@ module cm_engine
     endcase
   endfunction
 
+  logic       receives, says_ip_q, counts_q;  // the sender's address, the count: not all zero
   always_comb begin
     unique case (op.source)
       SrcConst:      data = {1'b0, op.addr};
       SrcMessage:    data = message_byte;
       SrcEntry:      data = entry_byte;
       SrcFromIp:     data = part(cm_rx_ip, op.addr[1:0]);
+      SrcPeerIp:     data = says_ip_q ? message_byte : part(cm_rx_ip, op.addr[1:0]);
       SrcLocalIp:    data = part(local_ip, op.addr[1:0]);
       SrcServerIp:   data = part(cfg.server_ip, op.addr[1:0]);
       SrcServerPort: data = part(32'(cfg.server_port), op.addr[1:0]);
@@ -123,8 +109,8 @@ module cm_engine
       SrcTransport:  data = part(cfg.transport, op.addr[1:0]);
       SrcMac:        data = part(mac_q[31:0], op.addr[1:0]);
       SrcMacHigh:    data = part(32'(mac_q[47:32]), op.addr[1:0]);
-      SrcInterval:   data = part(interval, op.addr[1:0]);
-      SrcVerb:       data = {6'h0, message_byte[2], message_byte[3]};
+      SrcWord:       data = word_q[7:0];
+      SrcVerb:       data = {3'h0, 1'b1, 2'h0, message_byte[2], !message_byte[3]};
       SrcHead:       data = head;
       SrcPhase:      data = {6'h0, phase};
       SrcRandom:     data = lfsr_q[7:0];
@@ -132,23 +118,35 @@ module cm_engine
     endcase
   end
 
+  logic [7:0] received;
+  assign receives = doing && op.kind == DoReceive;
+  assign received = op.addr[0] ? s_axis_cm_tdata[15:8] : s_axis_cm_tdata[7:0];
+  assign counts   = counts_q;
+
+  always_ff @(posedge clk) begin
+    if (receives && s_axis_cm_tvalid) begin
+      if (op.addr == '0) {says_ip_q, counts_q} <= '0;
+      else if (received != '0) begin
+        if (op.addr inside {[7'd21:7'd24]}) says_ip_q <= 1'b1;
+        if (op.addr inside {[7'd56:7'd59]}) counts_q <= 1'b1;
+      end
+    end
+  end
+
   ram_sdp #(.W(8), .DEPTH(64), .BLOCK(1'b1)) u_message (
     .clk,
-    .wr_en  (doing && op.kind == DoReceive),
+    .wr_en  (receives),
     .wr_addr(op.addr[5:0]),
-    .wr_data(op.addr[0] ? s_axis_cm_tdata[15:8] : s_axis_cm_tdata[7:0]),
+    .wr_data(received),
     .rd_en  (1'b1),
     .rd_addr(op.addr[5:0]),
     .rd_data(message_byte)
   );
 
-  logic [4:0] store_addr;
-  assign store_addr = op.kind == DoRemember ? op.addr[4:0] + 5'd4 : op.addr[4:0];
-
   ram_sdp #(.W(8), .DEPTH(32 << QpW), .BLOCK(1'b1)) u_entries (
     .clk,
-    .wr_en  (doing && (op.kind == DoStore || op.kind == DoRemember)),
-    .wr_addr({index[QpW-1:0], store_addr}),
+    .wr_en  (doing && op.kind == DoStore),
+    .wr_addr({index[QpW-1:0], op.addr[4:0]}),
     .wr_data(data),
     .rd_en  (1'b1),
     .rd_addr({index[QpW-1:0], op.addr[4:0]}),
@@ -184,10 +182,9 @@ module cm_engine
     compared_q <= doing ? op.kind : DoNothing;
     if (differs_q) begin
       unique case (compared_q)
-        DoMatchIp:     match.ip <= 1'b0;
-        DoMatchQpn:    match.qpn <= 1'b0;
-        DoMatchRest:   match.rest <= 1'b0;
-        DoMatchServer: match.server <= 1'b0;
+        DoMatchIp:   match.ip <= 1'b0;
+        DoMatchQpn:  match.qpn <= 1'b0;
+        DoMatchRest: match.rest <= 1'b0;
         default: ;
       endcase
     end
@@ -208,18 +205,13 @@ module cm_engine
   logic answered_q, again_q, failing_q;             // there is an answer; it is to be asked again; or never
   logic looked_up_q, found_q;
   logic [$clog2(PollLimit)-1:0] polls_q;
-  logic is_write, is_await, is_lookup, is_divide, divided, reached, answered;
+  logic is_write, is_await, is_lookup, reached, answered;
   logic [17:0] register;
 
   assign is_write  = op.kind == DoWrite;
   assign is_await  = op.kind == DoAwait;
   assign is_lookup = op.kind == DoLookup;
-  assign is_divide = op.kind == DoDivide;
   assign no_address = is_lookup;
-
-  cm_divider #(.CLK_KHZ(CLK_KHZ)) u_divider (
-    .clk, .run(state_q == StAnswer && is_divide), .rate(word_q), .done(divided), .cycles(interval)
-  );
 
   always_comb begin
     unique case (group_e'(op.source[1:0]))
@@ -229,7 +221,7 @@ module cm_engine
     endcase
   end
 
-  assign reached = m_axil_rresp == 2'b00 && m_axil_rdata[2:0] == word_q[2:0];
+  assign reached = m_axil_rsp.rresp == 2'b00 && m_axil_rsp.rdata[2:0] == word_q[2:0];
 
   always_comb begin
     unique case (op.kind)
@@ -241,8 +233,8 @@ module cm_engine
       default:   taken = 1'b1;
     endcase
     answered = state_q == StAnswer && !answered_q
-               && ((is_write && m_axil_bvalid) || (is_await && m_axil_rvalid)
-                   || (is_lookup && looked_up_q) || (is_divide && divided));
+               && ((is_write && m_axil_rsp.bvalid) || (is_await && m_axil_rsp.rvalid)
+                   || (is_lookup && looked_up_q));
     failed   = answered_q && failing_q;
     advance  = (doing && taken && !is_long(op.kind)) || (answered_q && !again_q);
     done     = failed || (advance && op.last);
@@ -251,8 +243,8 @@ module cm_engine
   always_ff @(posedge clk) begin
     answered_q <= answered && !rst;
     again_q    <= is_await && !reached;
-    failing_q  <= (is_write && m_axil_bresp != 2'b00) || (is_lookup && !found_q)
-                  || (is_await && !reached && (m_axil_rresp != 2'b00 || polls_q == '1));
+    failing_q  <= (is_write && m_axil_rsp.bresp != 2'b00) || (is_lookup && !found_q)
+                  || (is_await && !reached && (m_axil_rsp.rresp != 2'b00 || polls_q == '1));
     if (state_q == StRead) looked_up_q <= 1'b0;
     else if (found_valid) {looked_up_q, found_q} <= {1'b1, found};
   end
@@ -275,9 +267,9 @@ module cm_engine
     at_q    <= at_d;
     if (state_q == StIdle) polls_q <= '0;
     else if (is_await && answered_q) polls_q <= polls_q + 1'b1;
-    if (m_axil_awready) awvalid_q <= 1'b0;
-    if (m_axil_wready) wvalid_q <= 1'b0;
-    if (m_axil_arready) arvalid_q <= 1'b0;
+    if (m_axil_rsp.awready) awvalid_q <= 1'b0;
+    if (m_axil_rsp.wready) wvalid_q <= 1'b0;
+    if (m_axil_rsp.arready) arvalid_q <= 1'b0;
     if (lookup_ready) lookup_q <= 1'b0;
     if (state_q == StRead) {awvalid_q, wvalid_q, lookup_q} <= {is_write, is_write, is_lookup};
     if (state_q == StRead || answered_q) arvalid_q <= is_await && (state_q == StRead || (again_q && !failing_q));
@@ -288,17 +280,18 @@ module cm_engine
   end
 
   assign lookup_valid   = lookup_q;
-  assign m_axil_awaddr  = register;
-  assign m_axil_awprot  = '0;
-  assign m_axil_awvalid = awvalid_q;
-  assign m_axil_wdata   = word_q;
-  assign m_axil_wstrb   = op.source[1:0] == GroupSourceVerb ? 4'b0010 : '1;
-  assign m_axil_wvalid  = wvalid_q;
-  assign m_axil_bready  = state_q == StAnswer && is_write && !answered_q;
-  assign m_axil_araddr  = register;
-  assign m_axil_arprot  = '0;
-  assign m_axil_arvalid = arvalid_q;
-  assign m_axil_rready  = state_q == StAnswer && is_await && !answered_q;
+  assign lookup_ip = word_q;
+  assign m_axil_req.awaddr  = register;
+  assign m_axil_req.awprot  = '0;
+  assign m_axil_req.awvalid = awvalid_q;
+  assign m_axil_req.wdata   = word_q;
+  assign m_axil_req.wstrb   = op.source[1:0] == GroupSourceVerb ? 4'b0010 : '1;
+  assign m_axil_req.wvalid  = wvalid_q;
+  assign m_axil_req.bready  = state_q == StAnswer && is_write && !answered_q;
+  assign m_axil_req.araddr  = register;
+  assign m_axil_req.arprot  = '0;
+  assign m_axil_req.arvalid = arvalid_q;
+  assign m_axil_req.rready  = state_q == StAnswer && is_await && !answered_q;
 
-  wire unused = &{1'b0, cfg, m_axil_rdata[31:3], qpn_base[7:0]};
+  wire unused = &{1'b0, cfg, m_axil_rsp.rdata[31:3], qpn_base[7:0]};
 endmodule

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
 // The rules of the listening side: a request and the entry it concerns in, the answer and the changes out.
 // A repeated request gets the same answer and changes nothing; only the peer that opened a queue pair
-// may do anything to it (its UDP source address is compared). Combinational; IBTA 10.3.1 for the states.
+// may do anything to it (its UDP source address is compared). Combinational; FEROCE's connection manager for the
+// requests, IBTA 10.3.1 for the states.
 module cm_listener
   import cm_pkg::*;
 (
   input  heard_t      request,
+  input  logic        counts,     // it asks for at least one message
   input  phase_e      phase,      // of the queue pair it names; for OPEN_QP the sender's, or a closed one
   input  match_t      match,      // its peer is the sender
   input  logic        dead,       // that queue pair has failed since it was opened
@@ -22,11 +24,13 @@ module cm_listener
       ReqOpen: begin
         decision.answer = AckAck;
         if (phase == PhClosed || dead || !same) begin  // not heard before
-          decision.phase      = request.info_valid ? PhRtr : PhInit;
+          decision.phase      = request.info_valid ? PhRts : PhInit;
           decision.todo.claim = 1'b1;
+          decision.todo.owner = 1'b1;
           decision.todo.fresh = 1'b1;
           decision.todo.open  = 1'b1;
           decision.todo.info  = request.info_valid;
+          decision.todo.rts   = request.info_valid;
         end
       end
       ReqInfo:
@@ -58,7 +62,7 @@ module cm_listener
     if (decision.answer == AckAck && request.transmit.valid) begin
       // Only an open queue pair can send; stopping is always right.
       if (!request.transmit.start) decision.todo.stop = 1'b1;
-      else if (decision.phase == PhRts) decision.todo.start = 1'b1;
+      else if (decision.phase == PhRts) decision.todo.start = counts;
       else decision = '{answer: AckNak, phase: phase, todo: '0};
     end
   end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The rules of the opening side: what the next step is when software asks, an answer comes, or none does.
-// OPEN_QP, SEND_QP_INFO and MODIFY_QP_RTS in this order, each when the one before was acknowledged;
-// whatever fails closes our queue pair and leaves a reason. Combinational; the FEROCE connection manager.
+// OPEN_QP tells the server all of our side, and its ACK all of the server's: then both can send.
+// Whatever fails closes our queue pair and leaves the first reason. Combinational; the FEROCE connection manager.
 module cm_opener
   import cm_pkg::*;
 (
@@ -16,7 +16,7 @@ module cm_opener
 
   function automatic move_t failed(input move_t m, input fail_e why);
     failed             = m;
-    failed.fail        = why;
+    failed.fail        = m.step == StepShut && m.fail != FailNone ? m.fail : why;
     failed.waiting     = 1'b0;
     failed.send        = 1'b0;
     failed.phase       = PhClosed;
@@ -39,28 +39,16 @@ module cm_opener
   // The server agreed to the step at hand.
   function automatic move_t agreed(input move_t m);
     agreed = m;
-    agreed.waiting = 1'b1;
-    agreed.send    = 1'b1;
-    unique case (m.step)
-      StepOpen:
-        if (!answer.info_valid) agreed = failed(m, FailServer);
-        else begin
-          agreed.step        = StepInfo;
-          agreed.phase       = PhRtr;
-          agreed.todo.claim  = 1'b1;
-          agreed.todo.info   = 1'b1;
-        end
-      StepInfo: agreed.step = StepRts;
-      default: begin
-        agreed.waiting = 1'b0;
-        agreed.send    = 1'b0;
-        if (m.step == StepRts) begin
-          agreed.step        = StepDone;
-          agreed.phase       = PhRts;
-          agreed.todo.rts    = 1'b1;
-        end else agreed.step = StepNone;
-      end
-    endcase
+    agreed.waiting = 1'b0;
+    if (m.step != StepOpen) agreed.step = StepNone;
+    else if (!answer.info_valid) agreed = failed(m, FailServer);
+    else begin
+      agreed.step       = StepDone;
+      agreed.phase      = PhRts;
+      agreed.todo.claim = 1'b1;
+      agreed.todo.info  = 1'b1;
+      agreed.todo.rts   = 1'b1;
+    end
   endfunction
 
   function automatic move_t moved();

@@ -3,9 +3,12 @@
 // Layout of the FEROCE connection manager, so that its host software and firmware work with ours.
 //
 //    0            1  2..24          25  26..48            49..50  51        52..55  56..59  60..63
-//   | ack/request | | sender's info |  | other side's info | port | transmit | length | count  | rate |
+//   | ack/request | | sender's info |  | other side's info | port | transmit | length | count  | interval |
 //
 //    info:  qpn 0..2, -, psn 4..6, rkey 7..10, base address 11..18, IPv4 19..22
+//
+// OPEN_QP with the info bit opens a queue pair completely. Without the bit it only takes one, and SEND_QP_INFO and
+// MODIFY_QP_RTS do the rest: an extension, which FEROCE's programs leave unanswered.
 package cm_pkg;
 
   localparam logic [15:0] RequestPort = 16'h4321;
@@ -13,7 +16,7 @@ package cm_pkg;
 
   typedef enum logic [2:0] {
     ReqNone    = 3'd0,
-    ReqOpen    = 3'd1,  // take a queue pair: RESET -> INIT
+    ReqOpen    = 3'd1,  // with info: RESET -> INIT -> RTR -> RTS; without: RESET -> INIT
     ReqInfo    = 3'd2,  // here is the peer: INIT -> RTR
     ReqRts     = 3'd3,  // RTR -> RTS
     ReqClose   = 3'd4,  // -> RESET, free for another
@@ -30,7 +33,7 @@ package cm_pkg;
 
   typedef struct packed {
     logic [3:0] reserved;
-    logic       is_send;    // SEND, else WRITE
+    logic       is_write;   // WRITE, else SEND
     logic       with_imm;
     logic       start;      // else stop
     logic       valid;
@@ -52,6 +55,7 @@ package cm_pkg;
   typedef struct packed {
     logic        listen;       // serve requests
     logic        reopen;       // open again what we opened and lost
+    logic [7:0]  per_address;  // queue pairs that one address may hold; 0 = all
     logic [31:0] server_ip;
     logic [15:0] server_port;
     logic [15:0] timeout_ms;   // for one answer
@@ -66,8 +70,6 @@ package cm_pkg;
   typedef enum logic [2:0] {
     StepNone = 3'd0,
     StepOpen = 3'd1,   // OPEN_QP sent
-    StepInfo = 3'd2,   // SEND_QP_INFO
-    StepRts  = 3'd3,   // MODIFY_QP_RTS
     StepDone = 3'd4,   // the queue pair is open
     StepShut = 3'd5    // CLOSE_QP
   } step_e;
@@ -92,8 +94,10 @@ package cm_pkg;
   // ---- what is known of a queue pair, and what is to be done to it --------------------------------
   // Its entry has 32 bytes. A closed one keeps its last peer, whose repeated CLOSE_QP gets the same answer.
   //
-  //    0      2..24                             25..28                 29..31
-  //   | phase | the peer, as in a message's 2..24 | address we have asked | our first PSN |
+  //    0       1, 5                2..4, 6..24                      25..28                        29..31
+  //   | phase | the peer's CM port | the peer as a message names it | address of the peer's CM | our first PSN |
+  //
+  // Data go to the address that the peer names; only the address that its messages come from may change the entry.
   typedef enum logic [1:0] {
     PhClosed = 2'd0,
     PhInit   = 2'd1,
@@ -101,21 +105,32 @@ package cm_pkg;
     PhRts    = 2'd3
   } phase_e;
 
+  // What OPEN_QP may take, the best last. Of queue pairs in use: those of its own address, turn by turn; half-open ones;
+  // those that have failed.
+  typedef enum logic [2:0] {
+    TakeNone,
+    TakeOwn,
+    TakeOwnNext,  // behind the one that was taken last
+    TakeHalf,
+    TakeDead,
+    TakeFree
+  } take_e;
+
   // Where the entry agrees with the message at hand.
   typedef struct packed {
-    logic ip;      // the peer's address is the sender's
+    logic ip;      // the peer's messages come from the sender's address
     logic qpn;
-    logic rest;    // PSN, key, base address
-    logic server;  // the sender is whom we have asked
+    logic rest;    // PSN, key, base address, address for data
   } match_t;
 
   // Scripts still to be run, in this order; script_e has them at ScrForget and following.
   typedef struct packed {
     logic forget;  // the peer is not known yet
-    logic claim;   // the peer is the sender of the message
-    logic server;  // the peer has the address of the server that is set
+    logic claim;   // the peer is as the message says
+    logic server;  // the peer's CM is at the address and port that are set
+    logic owner;   // the peer's CM is at the sender's address and at the port that the message names
     logic fresh;   // a new first PSN of ours
-    logic aim;     // what is sent goes to the server
+    logic aim;     // what is sent goes to the peer's CM
     logic open;
     logic info;
     logic rts;
@@ -165,10 +180,12 @@ package cm_pkg;
     ScrPhase,     // keeps the phase
     ScrAccept,    // messages
     ScrRefuse,
+    ScrFull,      // a refusal that names a queue pair and the address that holds it
     ScrAsk,
     ScrForget = 5'd16,  // as in todo_t; the last are steps in the life of a queue pair
     ScrClaim,
     ScrServer,
+    ScrOwner,
     ScrFresh,
     ScrAim,
     ScrOpen,
@@ -188,15 +205,12 @@ package cm_pkg;
     DoWord,         // the byte comes into the word from below
     DoTake,         // and into heard_t
     DoStore,        // into the entry
-    DoRemember,     // into the entry, four bytes on
     DoMatchIp,      // the byte against that of the entry
     DoMatchQpn,
     DoMatchRest,
-    DoMatchServer,
     DoWrite,        // the word into a register
     DoAwait,        // until a register's low three bits are those of the word
-    DoLookup,       // the MAC address of heard_t's address
-    DoDivide        // the clock rate by the word
+    DoLookup        // the MAC address of the word
   } kind_e;
 
   // Where a byte comes from. Of words those at 1, 2, 3, 4 modulo 4 are the highest to the lowest, as in messages.
@@ -206,6 +220,7 @@ package cm_pkg;
     SrcMessage,
     SrcEntry,
     SrcFromIp,
+    SrcPeerIp,      // of the message; the sender's where it says none
     SrcLocalIp,
     SrcServerIp,
     SrcServerPort,
@@ -215,8 +230,8 @@ package cm_pkg;
     SrcTransport,
     SrcMac,         // the last that was found
     SrcMacHigh,
-    SrcInterval,    // what DoDivide has found
-    SrcVerb,        // of byte 51: with_imm, is_send
+    SrcWord,        // its lowest byte
+    SrcVerb,        // of byte 51, as in source.control: running_sum, with_imm, verb
     SrcHead,        // first byte of a message of ours
     SrcPhase,
     SrcRandom

@@ -44,25 +44,8 @@ module connection_manager
   input  logic [47:0] found_mac,
 
   // registers
-  output logic [17:0] m_axil_awaddr,
-  output logic [2:0]  m_axil_awprot,
-  output logic        m_axil_awvalid,
-  input  logic        m_axil_awready,
-  output logic [31:0] m_axil_wdata,
-  output logic [3:0]  m_axil_wstrb,
-  output logic        m_axil_wvalid,
-  input  logic        m_axil_wready,
-  input  logic [1:0]  m_axil_bresp,
-  input  logic        m_axil_bvalid,
-  output logic        m_axil_bready,
-  output logic [17:0] m_axil_araddr,
-  output logic [2:0]  m_axil_arprot,
-  output logic        m_axil_arvalid,
-  input  logic        m_axil_arready,
-  input  logic [31:0] m_axil_rdata,
-  input  logic [1:0]  m_axil_rresp,
-  input  logic        m_axil_rvalid,
-  output logic        m_axil_rready,
+  output axi_pkg::axil_req_t m_axil_req,
+  input  axi_pkg::axil_rsp_t m_axil_rsp,
 
   output logic stat_request,    // served
   output logic stat_refused,    // answered with anything but ACK
@@ -76,7 +59,7 @@ module connection_manager
     $fatal(1, "%m: N_QP = %0d: allowed are 1, 2, 4 ... 256", N_QP);
   end
 
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     StClear,    // after reset: every entry closed
     StIdle,
     StReceive,  // a message comes
@@ -85,6 +68,7 @@ module connection_manager
     StSort,     // what it is
     StScan,     // OPEN_QP: look for its sender, or a free queue pair
     StJudge,
+    StChoose,   // what it gets
     StFetch,    // the entry of the queue pair
     StWeigh,    // the rules, for StDecide
     StDecide,
@@ -114,10 +98,12 @@ module connection_manager
   heard_t  heard;
   match_t  match;
   phase_e  phase;      // of the entry that was fetched
+  logic    counts;
   logic    accepted;
   logic [7:0] head;
   request_e   asked;
 
+  logic full_q;  // there is no entry that OPEN_QP may take
   always_comb begin
     run = 1'b1;
     unique case (state_q)
@@ -128,7 +114,7 @@ module connection_manager
       StFetch:   script = ScrFetch;
       StRun:     script = script_e'({1'b1, next_q});
       StStore:   script = ScrPhase;
-      StSend:    script = opening ? ScrAsk : accepted ? ScrAccept : ScrRefuse;
+      StSend:    script = opening ? ScrAsk : accepted ? ScrAccept : full_q ? ScrFull : ScrRefuse;
       default:   {run, script} = {1'b0, ScrClear};
     endcase
   end
@@ -137,8 +123,7 @@ module connection_manager
   assign head     = opening ? {4'b0, asked, 1'b1} : {answer_q, 1'b1, heard.request, accepted};
 
   cm_engine #(
-    .N_QP   (N_QP),
-    .CLK_KHZ(CLK_KHZ)
+    .N_QP(N_QP)
   ) u_engine (
     .clk, .rst,
     .run, .script,
@@ -146,21 +131,19 @@ module connection_manager
     .head, .phase(phase_q), .cfg, .local_ip, .qpn_base,
     .done, .failed, .no_address, .heard, .match,
     .found_phase(phase),
+    .counts,
     .let_go(state_q == StRelease),
     .s_axis_cm_tdata, .s_axis_cm_tvalid, .s_axis_cm_tready, .cm_rx_ip,
     .m_axis_cm_tdata, .m_axis_cm_tvalid, .m_axis_cm_tready, .m_axis_cm_tlast,
-    .lookup_valid, .lookup_ready, .found_valid, .found, .found_mac,
-    .m_axil_awaddr, .m_axil_awprot, .m_axil_awvalid, .m_axil_awready,
-    .m_axil_wdata, .m_axil_wstrb, .m_axil_wvalid, .m_axil_wready,
-    .m_axil_bresp, .m_axil_bvalid, .m_axil_bready,
-    .m_axil_araddr, .m_axil_arprot, .m_axil_arvalid, .m_axil_arready,
-    .m_axil_rdata, .m_axil_rresp, .m_axil_rvalid, .m_axil_rready
+    .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
+    .m_axil_req,
+    .m_axil_rsp
   );
 
-  assign lookup_ip   = heard.ip;
   assign cm_tx_ip    = heard.ip;
-  assign cm_tx_sport = opening ? ReplyPort : RequestPort;
-  always_ff @(posedge clk) cm_tx_dport <= heard.port | (opening || heard.port != '0 ? '0 : ReplyPort);
+  assign cm_tx_sport = RequestPort;
+  // Answers go to the port that the request names, our requests to the one that the peer has named.
+  always_ff @(posedge clk) cm_tx_dport <= heard.port != '0 ? heard.port : opening ? RequestPort : ReplyPort;
 
   // ---- time -----------------------------------------------------------------------------------------------
   logic [$clog2(CLK_KHZ)-1:0] prescale_q;
@@ -187,12 +170,7 @@ module connection_manager
   logic [N_QP-1:0] mine_q, lost_q;  // opened by us; failed since it was opened
 
   always_comb begin
-    unique case (step_q)
-      StepOpen: asked = ReqOpen;
-      StepInfo: asked = ReqInfo;
-      StepRts:  asked = ReqRts;
-      default:  asked = ReqClose;
-    endcase
+    asked = step_q == StepOpen ? ReqOpen : ReqClose;
   end
 
   logic named, named_q;  // the other side's number is one of ours
@@ -202,7 +180,7 @@ module connection_manager
     named_q       <= named;
     // The server says whom it answers: our queue-pair number comes back as the other side's.
     may_be_ours_q <= waiting_q && heard.request == asked && named && heard.qpn[QpW-1:0] == own_qp_q;
-    is_ours_q     <= occasion_q != OnAnswer || match.server;
+    is_ours_q     <= occasion_q != OnAnswer || match.ip;
   end
   assign ask         = !waiting_q && (ask_open_q || ask_close_q);
   assign again       = !waiting_q && expired && cfg.reopen && mine_q[sweep_q]
@@ -211,16 +189,29 @@ module connection_manager
   // ---- what a request or an occasion means -----------------------------------------------------------------------
   decision_t decision, decision_q;  // of a request
   move_t     move, move_q;          // of ours
-  logic      free_q;    // StScan has found a closed entry
-  index_t    free_index_q;
-  logic      is_hit, is_free, is_last;
+  logic      is_hit, is_own, is_half, is_last;
+  // ---- what OPEN_QP may take, of the entries that were looked at
+  take_e     take, best_q, own_q;
+  index_t    best_index_q, own_index_q, turn_q;  // turn_q: the last that was taken of the sender's own
+  logic [8:0] owned_q;  // queue pairs of the sender's address
+  logic      at_bound;
   logic      dead_q;    // this queue pair has failed since it was opened
   always_ff @(posedge clk) dead_q <= lost_q[index_q];
   assign is_hit  = phase != PhClosed && match.ip && match.qpn;
-  assign is_free = phase == PhClosed;
+  assign is_own  = phase != PhClosed && match.ip;
+  // One that we are opening ourselves is not for others.
+  assign is_half = (phase == PhInit || phase == PhRtr) && !(waiting_q && index_q == own_qp_q);
+  assign at_bound = cfg.per_address != '0 && owned_q >= 9'(cfg.per_address);
+  always_comb begin
+    if (phase == PhClosed) take = TakeFree;
+    else if (dead_q && !mine_q[index_q]) take = TakeDead;
+    else if (is_half) take = TakeHalf;
+    else if (is_own) take = index_q > turn_q ? TakeOwnNext : TakeOwn;
+    else take = TakeNone;
+  end
   assign is_last = index_q == index_t'(N_QP - 1);
 
-  cm_listener u_listener (.request(heard), .phase, .match, .dead(dead_q), .decision);
+  cm_listener u_listener (.request(heard), .counts, .phase, .match, .dead(dead_q), .decision);
   cm_opener u_opener (
     .occasion(occasion_q), .answer(heard), .phase,
     .step(step_q), .fail(fail_q), .waiting(waiting_q), .move
@@ -261,8 +252,8 @@ module connection_manager
       StScan: if (done) state_d = StJudge;
       StJudge:
         if (is_hit) state_d = StFetch;
-        else if (!is_last) state_d = StScan;
-        else state_d = free_q || is_free ? StFetch : StSend;
+        else state_d = is_last ? StChoose : StScan;
+      StChoose: state_d = best_q == TakeNone ? StSend : StFetch;
       StFetch: if (done) state_d = StWeigh;
       StWeigh: state_d = StDecide;
       StDecide: state_d = is_ours_q ? StWork : StRelease;
@@ -280,23 +271,33 @@ module connection_manager
   always_ff @(posedge clk) begin
     unique case (state_q)
       StClear: if (done) index_q <= index_q + 1'b1;
-      // The sender's own entry goes before a free one.
+      // The sender's own queue pair goes before another one.
       StJudge:
-        if (!is_hit) begin
-          if (!is_last) index_q <= index_q + 1'b1;
-          else if (free_q) index_q <= free_index_q;
-        end
+        if (!is_hit && !is_last) index_q <= index_q + 1'b1;
+      StChoose: if (best_q != TakeNone) index_q <= at_bound ? own_index_q : best_index_q;
       StIdle: index_q <= waiting_q ? own_qp_q : ask ? ask_qp_q : sweep_q;
       StSort: index_q <= take_request && heard.request == ReqOpen ? '0 : heard.qpn[QpW-1:0];
       default: ;
     endcase
-    if (state_q == StIdle) free_q <= 1'b0;
-    if (state_q == StJudge && is_free && !free_q) begin
-      free_q       <= 1'b1;
-      free_index_q <= index_q;
+    if (state_q == StIdle) begin
+      {best_q, own_q} <= {TakeNone, TakeNone};
+      owned_q         <= '0;
     end
+    if (state_q == StJudge) begin
+      if (take > best_q) {best_q, best_index_q} <= {take, index_q};
+      if (is_own) begin
+        owned_q <= owned_q + 1'b1;
+        if (own_q == TakeNone || (own_q == TakeOwn && index_q > turn_q)) begin
+          own_q       <= index_q > turn_q ? TakeOwnNext : TakeOwn;
+          own_index_q <= index_q;
+        end
+      end
+    end
+    if (state_q == StIdle || state_q == StChoose) full_q <= state_q == StChoose && best_q == TakeNone;
+    if (state_q == StChoose && (at_bound || best_q == TakeOwn || best_q == TakeOwnNext)) turn_q <= own_index_q;
     if (state_q == StIdle) sweep_q <= sweep_q == index_t'(N_QP - 1) ? '0 : sweep_q + 1'b1;
     if (rst) begin
+      turn_q  <= '0;
       index_q <= '0;
       sweep_q <= '0;
     end
@@ -330,7 +331,8 @@ module connection_manager
       next_q   <= '0;
       phase_q  <= PhClosed;
       answer_q <= AckError;
-      if (opening) send_q <= 1'b0;
+      // A server that has agreed already has a queue pair for us: it is told.
+      if (opening) send_q <= occasion_q == OnAnswer;
     end
     if (rst) begin
       state_q    <= StClear;
@@ -358,8 +360,9 @@ module connection_manager
       if (occasion_q == OnClose) ask_close_q <= 1'b0;
     end
     if (opening && state_q == StRun && failed) begin
-      waiting_q <= 1'b0;
+      waiting_q <= occasion_q == OnAnswer;
       fail_q    <= no_address ? FailAddress : FailState;
+      if (occasion_q == OnAnswer) step_q <= StepShut;
     end
     if (rst) begin
       step_q <= StepNone;

@@ -23,7 +23,7 @@ module counters
   localparam int unsigned IndexW = $clog2(CntNumber);
   localparam int unsigned RecentW = $clog2(CntNumber + 1);  // pulses from one turn to the next
 
-  if (RecentW != 7) begin : g_bad_number
+  if (RecentW != 7) begin : gen_bad_number
     $fatal(1, "%m: %0d counters: shift registers of 7 bits hold 64 .. 127 pulses; add the taps of another", CntNumber);
   end
 

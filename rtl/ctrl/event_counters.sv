@@ -86,6 +86,7 @@ module event_counters
   assign pulse[CntArpUnresolved]        = slow.services.arp_unresolved;
   assign pulse[CntIcmpEchoReplies]      = slow.services.echo_replies;
   assign pulse[CntIcmpEchoDropped]      = slow.services.echo_dropped;
+  assign pulse[CntUdpStrangers]         = slow.services.udp_strangers;
   assign pulse[CntUdpDropped]           = slow.services.udp_dropped;
   assign pulse[CntCmMalformed]          = slow.services.cm_malformed;
   assign pulse[CntServiceTxFrames]      = slow.services.tx_frames;

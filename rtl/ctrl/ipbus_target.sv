@@ -27,32 +27,15 @@ module ipbus_target
   output logic        m_axis_tlast,
   output udp_peer_t   m_axis_tuser,
 
-  output logic [17:0] m_axil_awaddr,
-  output logic [2:0]  m_axil_awprot,
-  output logic        m_axil_awvalid,
-  input  logic        m_axil_awready,
-  output logic [31:0] m_axil_wdata,
-  output logic [3:0]  m_axil_wstrb,
-  output logic        m_axil_wvalid,
-  input  logic        m_axil_wready,
-  input  logic [1:0]  m_axil_bresp,
-  input  logic        m_axil_bvalid,
-  output logic        m_axil_bready,
-  output logic [17:0] m_axil_araddr,
-  output logic [2:0]  m_axil_arprot,
-  output logic        m_axil_arvalid,
-  input  logic        m_axil_arready,
-  input  logic [31:0] m_axil_rdata,
-  input  logic [1:0]  m_axil_rresp,
-  input  logic        m_axil_rvalid,
-  output logic        m_axil_rready,
+  output axi_pkg::axil_req_t m_axil_req,
+  input  axi_pkg::axil_rsp_t m_axil_rsp,
 
   output ipbus_stat_t stat
 );
-  if (BUFFERS < 4 || (BUFFERS & (BUFFERS - 1)) != 0) begin : g_bad_buffers
+  if (BUFFERS < 4 || (BUFFERS & (BUFFERS - 1)) != 0) begin : gen_bad_buffers
     $fatal(1, "%m: BUFFERS = %0d, must be a power of two; IPbus clients count on 4", BUFFERS);
   end
-  if (PACKET_WORDS < 64 || PACKET_WORDS > 384 || PACKET_WORDS > 3 * 2 ** ($clog2(PACKET_WORDS) - 2)) begin : g_bad_packet
+  if (PACKET_WORDS < 64 || PACKET_WORDS > 384 || PACKET_WORDS > 3 * 2 ** ($clog2(PACKET_WORDS) - 2)) begin : gen_bad_packet
     $fatal(1, "%m: PACKET_WORDS = %0d, must be 64 .. 96, 128 .. 192 or 256 .. 384", PACKET_WORDS);
   end
 
@@ -266,16 +249,9 @@ module ipbus_target
     .reply_words  (trans_words),
     .stat_bus_error (stat.bus_errors),
     .stat_bad_header(stat.bad_headers),
-    .m_axil_awaddr, .m_axil_awvalid, .m_axil_awready,
-    .m_axil_wdata, .m_axil_wvalid, .m_axil_wready,
-    .m_axil_bresp, .m_axil_bvalid, .m_axil_bready,
-    .m_axil_araddr, .m_axil_arvalid, .m_axil_arready,
-    .m_axil_rdata, .m_axil_rresp, .m_axil_rvalid, .m_axil_rready
+    .m_axil_req,
+    .m_axil_rsp
   );
-
-  assign m_axil_awprot = '0;
-  assign m_axil_arprot = '0;
-  assign m_axil_wstrb  = '1;
 
   // ---- the packet's way ---------------------------------------------------------------------------------------------
   logic reply_big_q, scratch_q, last, begins, counts;

@@ -29,22 +29,8 @@ module ipbus_transactor
   output logic            stat_bus_error,
   output logic            stat_bad_header,
 
-  output logic [17:0] m_axil_awaddr,
-  output logic        m_axil_awvalid,
-  input  logic        m_axil_awready,
-  output logic [31:0] m_axil_wdata,
-  output logic        m_axil_wvalid,
-  input  logic        m_axil_wready,
-  input  logic [1:0]  m_axil_bresp,
-  input  logic        m_axil_bvalid,
-  output logic        m_axil_bready,
-  output logic [17:0] m_axil_araddr,
-  output logic        m_axil_arvalid,
-  input  logic        m_axil_arready,
-  input  logic [31:0] m_axil_rdata,
-  input  logic [1:0]  m_axil_rresp,
-  input  logic        m_axil_rvalid,
-  output logic        m_axil_rready
+  output axi_pkg::axil_req_t m_axil_req,
+  input  axi_pkg::axil_rsp_t m_axil_rsp
 );
   typedef enum logic [3:0] {
     StIdle,
@@ -117,24 +103,27 @@ module ipbus_transactor
   // Words take two cycles and more.
   always_ff @(posedge clk) last_word_q <= done_q + 8'd1 == words_q;
 
-  assign m_axil_araddr  = {addr_q, 2'b00};
-  assign m_axil_awaddr  = {addr_q, 2'b00};
-  assign m_axil_wdata   = word_q;
-  assign m_axil_arvalid = state_q == StRead && !beyond_q;
-  assign m_axil_awvalid = state_q == StWrite && !beyond_q && !aw_sent_q;
-  assign m_axil_wvalid  = state_q == StWrite && !beyond_q && !w_sent_q;
-  assign m_axil_rready  = state_q == StReadWord && (high_q || m_axil_rresp != '0);
-  assign m_axil_bready  = state_q == StWritten;
+  assign m_axil_req.awprot  = '0;
+  assign m_axil_req.arprot  = '0;
+  assign m_axil_req.wstrb   = '1;
+  assign m_axil_req.araddr  = {addr_q, 2'b00};
+  assign m_axil_req.awaddr  = {addr_q, 2'b00};
+  assign m_axil_req.wdata   = word_q;
+  assign m_axil_req.arvalid = state_q == StRead && !beyond_q;
+  assign m_axil_req.awvalid = state_q == StWrite && !beyond_q && !aw_sent_q;
+  assign m_axil_req.wvalid  = state_q == StWrite && !beyond_q && !w_sent_q;
+  assign m_axil_req.rready  = state_q == StReadWord && (high_q || m_axil_rsp.rresp != '0);
+  assign m_axil_req.bready  = state_q == StWritten;
 
   // ---- halves: what comes, and what it makes of the word -------------------------------------------------
   logic [15:0] half, made;
   logic        carry_q, carry;
 
   assign takes   = state_q == StHeader || state_q == StAddress || state_q == StWord || state_q == StOrTerm;
-  assign reads   = state_q == StReadWord && m_axil_rvalid && m_axil_rresp == '0;
+  assign reads   = state_q == StReadWord && m_axil_rsp.rvalid && m_axil_rsp.rresp == '0;
   assign step    = (takes && ready_q) || reads || state_q == StClose;
   assign stepped = step && high_q;
-  assign half    = state_q != StReadWord ? request_half : high_q ? m_axil_rdata[31:16] : m_axil_rdata[15:0];
+  assign half    = state_q != StReadWord ? request_half : high_q ? m_axil_rsp.rdata[31:16] : m_axil_rsp.rdata[15:0];
 
   always_comb begin
     carry = 1'b0;
@@ -150,7 +139,7 @@ module ipbus_transactor
   assign reply_half   = state_q != StClose ? half : high_q ? {version_q, id_q} : {done_q, kind_q, info_q};
 
   // ---- steps -------------------------------------------------------------------------------------------------
-  assign answered = (reads && high_q && !rmw) || (state_q == StWritten && m_axil_bvalid && m_axil_bresp == '0);
+  assign answered = (reads && high_q && !rmw) || (state_q == StWritten && m_axil_rsp.bvalid && m_axil_rsp.bresp == '0);
   assign again    = answered && !last_word_q;
 
   always_comb begin
@@ -179,11 +168,11 @@ module ipbus_transactor
         if (beyond_q) begin
           info_d  = InfoReadError;
           state_d = StClose;
-        end else if (m_axil_arready) begin
+        end else if (m_axil_rsp.arready) begin
           state_d = StReadWord;
         end
       StReadWord:
-        if (m_axil_rvalid && m_axil_rresp != '0) begin
+        if (m_axil_rsp.rvalid && m_axil_rsp.rresp != '0) begin
           info_d  = InfoReadError;
           state_d = StClose;
         end else if (stepped) begin
@@ -194,12 +183,12 @@ module ipbus_transactor
         if (beyond_q) begin
           info_d  = InfoWriteError;
           state_d = StClose;
-        end else if ((aw_sent_q || m_axil_awready) && (w_sent_q || m_axil_wready)) begin
+        end else if ((aw_sent_q || m_axil_rsp.awready) && (w_sent_q || m_axil_rsp.wready)) begin
           state_d = StWritten;
         end
       StWritten:
-        if (m_axil_bvalid) begin
-          if (m_axil_bresp != '0) info_d = InfoWriteError;
+        if (m_axil_rsp.bvalid) begin
+          if (m_axil_rsp.bresp != '0) info_d = InfoWriteError;
           state_d = again ? StWord : StClose;
         end
       StClose: if (stepped) state_d = info_q == InfoSuccess ? StHeader : StDone;
@@ -236,8 +225,8 @@ module ipbus_transactor
     if (state_q == StIdle) reply_q <= PtrW'(1);
     else if (state_q == StCheck || (answered && !is_write)) reply_q <= reply_q + 1'b1;
 
-    aw_sent_q <= state_q == StWrite && (aw_sent_q || m_axil_awready);
-    w_sent_q  <= state_q == StWrite && (w_sent_q || m_axil_wready);
+    aw_sent_q <= state_q == StWrite && (aw_sent_q || m_axil_rsp.awready);
+    w_sent_q  <= state_q == StWrite && (w_sent_q || m_axil_rsp.wready);
     stat_bus_error  <= stepped && state_q == StClose && (info_q == InfoReadError || info_q == InfoWriteError) && !rst;
     stat_bad_header <= stepped && state_q == StClose && info_q == InfoBadHeader && !rst;
     if (rst) begin

@@ -13,25 +13,8 @@ module register_access
   input logic clk,
   input logic rst,
 
-  input  logic [17:0] s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [17:0] s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready,
+  input  axi_pkg::axil_req_t s_axil_req,
+  output axi_pkg::axil_rsp_t s_axil_rsp,
 
   // the register block: facts about the word in hand, a cycle after it was named, and its write
   output logic [15:0] index,
@@ -39,6 +22,8 @@ module register_access
   input  logic [31:0] live_word,
   output logic        write,
   output logic [31:0] word,
+
+  input  logic        locked,    // lockable words cannot be written
 
   // the blocks outside: `outside` says that one of them has the word; its `valid` is given by the address
   input  logic     outside,
@@ -56,8 +41,6 @@ module register_access
   } state_e;
 
   localparam int unsigned Last = FILL > 2 * WORDS ? (FILL + 1) / 2 - 1 : WORDS - 1;
-  localparam logic [1:0] Okay = 2'b00;
-  localparam logic [1:0] SlvErr = 2'b10;
 
   state_e      state_q;
   logic        is_wr_q, turn_q;  // turn_q: a read goes first
@@ -70,16 +53,15 @@ module register_access
   logic [31:0] live_q;
   logic        filled_q;            // the facts are there; the word is written
 
-  assign take_wr        = state_q == StIdle && s_axil_awvalid && s_axil_wvalid && !(turn_q && s_axil_arvalid);
-  assign take_rd        = state_q == StIdle && s_axil_arvalid && !take_wr;
-  assign s_axil_awready = take_wr;
-  assign s_axil_wready  = take_wr;
-  assign s_axil_arready = take_rd;
-  assign s_axil_bvalid  = state_q == StAnswer && is_wr_q;
-  assign s_axil_rvalid  = state_q == StAnswer && !is_wr_q;
-  assign s_axil_bresp   = resp_q;
-  assign s_axil_rresp   = resp_q;
-  assign s_axil_rdata   = word_q;
+  assign take_wr = state_q == StIdle && s_axil_req.awvalid && s_axil_req.wvalid && !(turn_q && s_axil_req.arvalid);
+  assign take_rd = state_q == StIdle && s_axil_req.arvalid && !take_wr;
+
+  assign s_axil_rsp = '{
+    awready: take_wr, wready: take_wr,
+    bresp: resp_q, bvalid: state_q == StAnswer && is_wr_q,
+    arready: take_rd,
+    rdata: word_q, rresp: resp_q, rvalid: state_q == StAnswer && !is_wr_q
+  };
 
   assign index = index_q;
   assign biten = {{8{wstrb_q[3]}}, {8{wstrb_q[2]}}, {8{wstrb_q[1]}}, {8{wstrb_q[0]}}};
@@ -87,7 +69,7 @@ module register_access
   assign word  = state_q == StFill ? facts.reset_word : word_q;
 
   assign req   = '{
-      valid: state_q == StChange, is_wr: is_wr_q, addr: {index_q[13:0], 2'b00}, wr_data: wdata_q, wr_biten: biten
+    valid: state_q == StChange, is_wr: is_wr_q, addr: {index_q[13:0], 2'b00}, wr_data: wdata_q, wr_biten: biten
   };
 
   // Bits that are not kept - commands, bits of nobody - read 0.
@@ -106,7 +88,10 @@ module register_access
     live_q    <= live_word;
     filled_q  <= state_q == StFill && !filled_q && !rst;
   end
-  assign error = !outside_q && !(facts.known && (facts.writable || !is_wr_q));
+
+  logic may_write;
+  assign may_write = facts.writable && !(facts.lockable && locked);
+  assign error     = !outside_q && !(facts.known && (may_write || !is_wr_q));
 
   always_ff @(posedge clk) begin
     case (state_q)
@@ -118,9 +103,9 @@ module register_access
       end
       StIdle: begin
         is_wr_q <= take_wr;
-        index_q <= take_wr ? s_axil_awaddr[17:2] : s_axil_araddr[17:2];
-        wdata_q <= s_axil_wdata;
-        wstrb_q <= s_axil_wstrb;
+        index_q <= take_wr ? s_axil_req.awaddr[17:2] : s_axil_req.araddr[17:2];
+        wdata_q <= s_axil_req.wdata;
+        wstrb_q <= s_axil_req.wstrb;
         if (take_wr || take_rd) begin
           state_q <= StFetch;
           turn_q  <= take_wr;
@@ -129,7 +114,7 @@ module register_access
       StFetch: state_q <= StChange;
       StChange: begin
         word_q  <= error ? '0 : is_wr_q ? (stored & ~biten) | (wdata_q & biten) : stored | live_q;
-        resp_q  <= error ? SlvErr : Okay;
+        resp_q  <= error ? axi_pkg::RespSlvErr : axi_pkg::RespOkay;
         state_q <= outside_q ? StOutside : is_wr_q && !error ? StKeep : StAnswer;
       end
       StKeep: state_q <= StAnswer;
@@ -138,7 +123,7 @@ module register_access
           word_q  <= rsp.rd_data;
           state_q <= StAnswer;
         end
-      default: if (is_wr_q ? s_axil_bready : s_axil_rready) state_q <= StIdle;
+      default: if (is_wr_q ? s_axil_req.bready : s_axil_req.rready) state_q <= StIdle;
     endcase
     if (rst) begin
       state_q <= StFill;
@@ -147,12 +132,13 @@ module register_access
     end
   end
 
-  wire unused = &{1'b0, s_axil_awprot, s_axil_arprot, s_axil_awaddr[1:0], s_axil_araddr[1:0]};
+  wire unused = &{1'b0, s_axil_req.awprot, s_axil_req.arprot, s_axil_req.awaddr[1:0], s_axil_req.araddr[1:0]};
 
 `ifndef SYNTHESIS
   // An answer waits unchanged until it is taken.
-  a_hold_b : assert property (@(posedge clk) disable iff (rst) s_axil_bvalid && !s_axil_bready |=> s_axil_bvalid);
+  a_hold_b : assert property (@(posedge clk) disable iff (rst)
+    s_axil_rsp.bvalid && !s_axil_req.bready |=> s_axil_rsp.bvalid);
   a_hold_r : assert property (@(posedge clk) disable iff (rst)
-    s_axil_rvalid && !s_axil_rready |=> s_axil_rvalid && $stable({s_axil_rdata, s_axil_rresp}));
+    s_axil_rsp.rvalid && !s_axil_req.rready |=> s_axil_rsp.rvalid && $stable({s_axil_rsp.rdata, s_axil_rsp.rresp}));
 `endif
 endmodule

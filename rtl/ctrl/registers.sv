@@ -18,25 +18,8 @@ module registers
   input logic clk,
   input logic rst,
 
-  input  logic [17:0] s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [17:0] s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready,
+  input  axi_pkg::axil_req_t s_axil_req,
+  output axi_pkg::axil_rsp_t s_axil_rsp,
 
   output settings_t settings,
   input  logic      tx_paused,
@@ -62,6 +45,7 @@ module registers
   penstock_regblock_pkg::held_t held;
   qp_flow_t flow;            // what the connection manager writes into rows
   qp_transport_t transport;
+  services_pkg::access_list_t access;
 
   // ---- reset values that follow from clock and line rate ---------------------------------------
   // Physical unit to clock cycles, rounded to the nearest.
@@ -80,7 +64,7 @@ module registers
   localparam logic [31:0] CcDecreaseInterval = cycles_of(3);
   localparam logic [31:0] CcAlphaInterval = cycles_of(40);
   localparam logic [31:0] CcIncreaseInterval = cycles_of(2000);
-  // QCN seed, parameter page: 0.5 Mb/s (also the minimum), 5 Mb/s, 25 ms.
+  // The QCN hardware evaluation's parameter page: 0.5 Mb/s (also the minimum), 5 Mb/s, 25 ms.
   localparam logic [31:0] QcnRateAi = rate_of(62_500);
   localparam logic [31:0] QcnRateHai = rate_of(625_000);
   localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000);
@@ -102,6 +86,7 @@ module registers
     .FILL (Fill)
   ) u_access (
     .outside(|block),
+    .locked (held.access.control.locked),
     .*
   );
 
@@ -162,86 +147,94 @@ module registers
   assign settings.traffic_class = held.flow_control.traffic_class;
 
   assign settings.connection = '{
-      listen:      held.connection.control.listen,
-      reopen:      held.connection.control.reopen,
-      server_ip:   held.connection.server_ip.ip,
-      server_port: held.connection.server_port.port,
-      timeout_ms:  held.connection.patience.timeout_ms,
-      retries:     held.connection.patience.retries,
-      flow:        flow,
-      transport:   transport,
-      open:        held.connection.command.open,
-      close:       held.connection.command.close,
-      qp:          held.connection.command.qp
+    listen:      held.connection.control.listen,
+    reopen:      held.connection.control.reopen,
+    per_address: held.connection.control.per_address,
+    server_ip:   held.connection.server_ip.ip,
+    server_port: held.connection.server_port.port,
+    timeout_ms:  held.connection.patience.timeout_ms,
+    retries:     held.connection.patience.retries,
+    flow:        flow,
+    transport:   transport,
+    open:        held.connection.command.open,
+    close:       held.connection.command.close,
+    qp:          held.connection.command.qp
   };
   assign flow = '{
-      tos: held.connection.flow.tos, udp_sport: held.connection.flow.udp_sport, default: '0
+    tos: held.connection.flow.tos, udp_sport: held.connection.flow.udp_sport, default: '0
   };
   assign transport = '{
-      mtu:         held.connection.transport.mtu,
-      ack_timeout: held.connection.transport.ack_timeout,
-      retry_cnt:   held.connection.transport.retry_cnt,
-      rnr_retry:   held.connection.transport.rnr_retry,
-      default:     '0
+    mtu:         held.connection.transport.mtu,
+    ack_timeout: held.connection.transport.ack_timeout,
+    retry_cnt:   held.connection.transport.retry_cnt,
+    rnr_retry:   held.connection.transport.rnr_retry,
+    default:     '0
   };
 
   assign settings.store_base = {held.store_base_hi.addr, held.store_base_lo.addr};
   assign settings.clear = held.command.clear;
 
   assign settings.vlan = '{
-      enable:       held.port.vlan.enable,
-      vid:          held.port.vlan.vid,
-      pcp_data:     held.port.vlan.pcp_data,
-      pcp_services: held.port.vlan.pcp_services
+    enable:       held.port.vlan.enable,
+    vid:          held.port.vlan.vid,
+    pcp_data:     held.port.vlan.pcp_data,
+    pcp_services: held.port.vlan.pcp_services
   };
   assign settings.pause_tx = '{
-      pause_en:   held.port.pause.pause_en,
-      pfc_en:     held.port.pause.pfc_en,
-      classes:    held.port.pause.classes,
-      quanta:     held.port.pause.quanta,
-      xoff_bytes: held.port.threshold.xoff_bytes,
-      xon_bytes:  held.port.threshold.xon_bytes
+    pause_en:   held.port.pause.pause_en,
+    pfc_en:     held.port.pause.pfc_en,
+    classes:    held.port.pause.classes,
+    quanta:     held.port.pause.quanta,
+    xoff_bytes: held.port.threshold.xoff_bytes,
+    xon_bytes:  held.port.threshold.xon_bytes
   };
   assign settings.services = '{
-      netmask:    held.services.netmask.netmask,
-      gateway:    held.services.gateway.gateway,
-      arp_age:    held.services.control.arp_age,
-      gratuitous: held.services.control.gratuitous,
-      echo:       held.services.control.echo,
-      arp_retry:  held.services.resolution.arp_retry,
-      arp_tries:  held.services.resolution.arp_tries
+    netmask:    held.services.netmask.netmask,
+    gateway:    held.services.gateway.gateway,
+    arp_age:    held.services.control.arp_age,
+    gratuitous: held.services.control.gratuitous,
+    echo:       held.services.control.echo,
+    arp_retry:  held.services.resolution.arp_retry,
+    arp_tries:  held.services.resolution.arp_tries,
+    access:     access
   };
+  assign access.enable = held.access.control.enable;
+  for (genvar i = 0; i < services_pkg::AccessEntries; i++) begin : gen_access
+    assign access.ip[i]      = held.access_entry[i].ip.ip;
+    assign access.netmask[i] = held.access_entry[i].netmask.netmask;
+  end
 
   assign settings.source = '{
-      generator:     source_pkg::generator_e'(held.source.control.generator),
-      prbs_invert:   held.source.control.prbs_invert,
-      restart:       held.source.control.restart,
-      verb:          verb_e'(held.source.control.verb),
-      with_imm:      held.source.control.with_imm,
-      in_ring:       held.source.control.in_ring,
-      by_event:      held.source.control.by_event,
-      tag_prefix:    held.source.control.tag_prefix,
-      qp_first:      held.source.qp_range.qp_first,
-      qp_last:       held.source.qp_range.qp_last,
-      length_min:    held.source.length_min.value,
-      length_max:    held.source.length_max.value,
-      length_seed:   held.source.length_seed.value,
-      count:         held.source.count.value,
-      interval:      held.source.interval.value,
-      burst:         held.source.burst.value,
-      raddr:         {held.source.raddr_hi.value, held.source.raddr_lo.value},
-      raddr_stride:  held.source.raddr_stride.value,
-      raddr_slots:   held.source.raddr_slots.value,
-      first_event:   {held.source.first_event_hi.value, held.source.first_event_lo.value},
-      prbs_seed:     held.source.prbs_seed.value,
-      replay_blocks: held.source.replay_blocks.value
+    generator:     source_pkg::generator_e'(held.source.control.generator),
+    prbs_invert:   held.source.control.prbs_invert,
+    restart:       held.source.control.restart,
+    verb:          verb_e'(held.source.control.verb),
+    with_imm:      held.source.control.with_imm,
+    in_ring:       held.source.control.in_ring,
+    running_sum:   held.source.control.running_sum,
+    by_event:      held.source.control.by_event,
+    tag_prefix:    held.source.control.tag_prefix,
+    qp_first:      held.source.qp_range.qp_first,
+    qp_last:       held.source.qp_range.qp_last,
+    length_min:    held.source.length_min.value,
+    length_max:    held.source.length_max.value,
+    length_seed:   held.source.length_seed.value,
+    count:         held.source.count.value,
+    interval:      held.source.interval.value,
+    burst:         held.source.burst.value,
+    raddr:         {held.source.raddr_hi.value, held.source.raddr_lo.value},
+    raddr_stride:  held.source.raddr_stride.value,
+    raddr_slots:   held.source.raddr_slots.value,
+    first_event:   {held.source.first_event_hi.value, held.source.first_event_lo.value},
+    prbs_seed:     held.source.prbs_seed.value,
+    replay_blocks: held.source.replay_blocks.value
   };
   assign settings.source_start = held.source.command.start;
   assign settings.source_stop  = held.source.command.stop;
 
   assign settings.destination.commit = held.destination.control.commit;
   assign settings.destination.switch_event = {
-      held.destination.switch_event_hi.event_number, held.destination.switch_event_lo.event_number
+    held.destination.switch_event_hi.event_number, held.destination.switch_event_lo.event_number
   };
 
   assign settings.cnp_interval      = held.cnp_limit.interval;
@@ -256,11 +249,11 @@ module registers
   assign of_cc  = 32'({index, 2'b00}) >> CcSetW == CcRows >> CcSetW;
   assign of_qcn = 32'({index, 2'b00}) >> CcSetW == QcnRows >> CcSetW;
   assign settings.cc_write = '{
-      valid: write && (of_cc || of_qcn),
-      qcn:   of_qcn,
-      group: index[CcRowAddrW-2+:$clog2(CcGroups)],
-      addr:  {index[CcRowAddrW-3:0], 2'b00},
-      word:  word
+    valid: write && (of_cc || of_qcn),
+    qcn:   of_qcn,
+    group: index[CcRowAddrW-2+:$clog2(CcGroups)],
+    addr:  {index[CcRowAddrW-3:0], 2'b00},
+    word:  word
   };
 
   // ---- blocks that answer for themselves ---------------------------------------------------------

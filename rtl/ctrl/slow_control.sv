@@ -38,44 +38,10 @@ module slow_control
   output logic                m_axis_tx_tlast,
 
   // The pins, and the register block.
-  input  logic [17:0] s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [17:0] s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready,
-  output logic [17:0] m_axil_awaddr,
-  output logic [2:0]  m_axil_awprot,
-  output logic        m_axil_awvalid,
-  input  logic        m_axil_awready,
-  output logic [31:0] m_axil_wdata,
-  output logic [3:0]  m_axil_wstrb,
-  output logic        m_axil_wvalid,
-  input  logic        m_axil_wready,
-  input  logic [1:0]  m_axil_bresp,
-  input  logic        m_axil_bvalid,
-  output logic        m_axil_bready,
-  output logic [17:0] m_axil_araddr,
-  output logic [2:0]  m_axil_arprot,
-  output logic        m_axil_arvalid,
-  input  logic        m_axil_arready,
-  input  logic [31:0] m_axil_rdata,
-  input  logic [1:0]  m_axil_rresp,
-  input  logic        m_axil_rvalid,
-  output logic        m_axil_rready
+  input  axi_pkg::axil_req_t s_axil_req,
+  output axi_pkg::axil_rsp_t s_axil_rsp,
+  output axi_pkg::axil_req_t m_axil_req,
+  input  axi_pkg::axil_rsp_t m_axil_rsp
 );
   import services_pkg::udp_peer_t;
 
@@ -185,12 +151,11 @@ module slow_control
   localparam int unsigned Ipbus = 1;
   localparam int unsigned Cm    = 2;
 
-  logic [N-1:0][17:0] awaddr, araddr;
-  logic [N-1:0][2:0]  awprot, arprot;
-  logic [N-1:0][31:0] wdata, rdata;
-  logic [N-1:0][3:0]  wstrb;
-  logic [N-1:0][1:0]  bresp, rresp;
-  logic [N-1:0] awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
+  axi_pkg::axil_req_t [N-1:0] axil_req;
+  axi_pkg::axil_rsp_t [N-1:0] axil_rsp;
+
+  assign axil_req[Pins] = s_axil_req;
+  assign s_axil_rsp     = axil_rsp[Pins];
 
   ipbus_target u_ipbus (
     .clk, .rst,
@@ -206,25 +171,8 @@ module slow_control
     .m_axis_tready(ipbus_tx_tready),
     .m_axis_tlast (ipbus_tx_tlast),
     .m_axis_tuser (ipbus_tx_tuser),
-    .m_axil_awaddr(awaddr[Ipbus]),
-    .m_axil_awprot(awprot[Ipbus]),
-    .m_axil_awvalid(awvalid[Ipbus]),
-    .m_axil_awready(awready[Ipbus]),
-    .m_axil_wdata(wdata[Ipbus]),
-    .m_axil_wstrb(wstrb[Ipbus]),
-    .m_axil_wvalid(wvalid[Ipbus]),
-    .m_axil_wready(wready[Ipbus]),
-    .m_axil_bresp(bresp[Ipbus]),
-    .m_axil_bvalid(bvalid[Ipbus]),
-    .m_axil_bready(bready[Ipbus]),
-    .m_axil_araddr(araddr[Ipbus]),
-    .m_axil_arprot(arprot[Ipbus]),
-    .m_axil_arvalid(arvalid[Ipbus]),
-    .m_axil_arready(arready[Ipbus]),
-    .m_axil_rdata(rdata[Ipbus]),
-    .m_axil_rresp(rresp[Ipbus]),
-    .m_axil_rvalid(rvalid[Ipbus]),
-    .m_axil_rready(rready[Ipbus]),
+    .m_axil_req(axil_req[Ipbus]),
+    .m_axil_rsp(axil_rsp[Ipbus]),
     .stat(stat.ipbus)
   );
 
@@ -249,25 +197,8 @@ module slow_control
     .m_axis_cm_tlast (cm_tx_tlast),
     .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
     .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
-    .m_axil_awaddr(awaddr[Cm]),
-    .m_axil_awprot(awprot[Cm]),
-    .m_axil_awvalid(awvalid[Cm]),
-    .m_axil_awready(awready[Cm]),
-    .m_axil_wdata(wdata[Cm]),
-    .m_axil_wstrb(wstrb[Cm]),
-    .m_axil_wvalid(wvalid[Cm]),
-    .m_axil_wready(wready[Cm]),
-    .m_axil_bresp(bresp[Cm]),
-    .m_axil_bvalid(bvalid[Cm]),
-    .m_axil_bready(bready[Cm]),
-    .m_axil_araddr(araddr[Cm]),
-    .m_axil_arprot(arprot[Cm]),
-    .m_axil_arvalid(arvalid[Cm]),
-    .m_axil_arready(arready[Cm]),
-    .m_axil_rdata(rdata[Cm]),
-    .m_axil_rresp(rresp[Cm]),
-    .m_axil_rvalid(rvalid[Cm]),
-    .m_axil_rready(rready[Cm]),
+    .m_axil_req(axil_req[Cm]),
+    .m_axil_rsp(axil_rsp[Cm]),
     .stat_request  (stat.cm_requests),
     .stat_refused  (stat.cm_refused),
     .stat_ignored  (stat.cm_ignored),
@@ -275,51 +206,12 @@ module slow_control
     .stat_peer_lost(stat.cm_peers_lost)
   );
 
-  assign awaddr[Pins] = s_axil_awaddr;
-  assign awprot[Pins] = s_axil_awprot;
-  assign awvalid[Pins] = s_axil_awvalid;
-  assign wdata[Pins] = s_axil_wdata;
-  assign wstrb[Pins] = s_axil_wstrb;
-  assign wvalid[Pins] = s_axil_wvalid;
-  assign bready[Pins] = s_axil_bready;
-  assign araddr[Pins] = s_axil_araddr;
-  assign arprot[Pins] = s_axil_arprot;
-  assign arvalid[Pins] = s_axil_arvalid;
-  assign rready[Pins] = s_axil_rready;
-  assign s_axil_awready = awready[Pins];
-  assign s_axil_wready = wready[Pins];
-  assign s_axil_bresp = bresp[Pins];
-  assign s_axil_bvalid = bvalid[Pins];
-  assign s_axil_arready = arready[Pins];
-  assign s_axil_rdata = rdata[Pins];
-  assign s_axil_rresp = rresp[Pins];
-  assign s_axil_rvalid = rvalid[Pins];
-
-  axil_mux #(
-    .N     (N),
-    .ADDR_W(18)
-  ) u_mux (
+  axil_mux #(.N(N)) u_mux (
     .clk, .rst,
-    .s_axil_awaddr(awaddr),
-    .s_axil_awprot(awprot),
-    .s_axil_awvalid(awvalid),
-    .s_axil_awready(awready),
-    .s_axil_wdata(wdata),
-    .s_axil_wstrb(wstrb),
-    .s_axil_wvalid(wvalid),
-    .s_axil_wready(wready),
-    .s_axil_bresp(bresp),
-    .s_axil_bvalid(bvalid),
-    .s_axil_bready(bready),
-    .s_axil_araddr(araddr),
-    .s_axil_arprot(arprot),
-    .s_axil_arvalid(arvalid),
-    .s_axil_arready(arready),
-    .s_axil_rdata(rdata),
-    .s_axil_rresp(rresp),
-    .s_axil_rvalid(rvalid),
-    .s_axil_rready(rready),
-    .*
+    .s_axil_req(axil_req),
+    .s_axil_rsp(axil_rsp),
+    .m_axil_req,
+    .m_axil_rsp
   );
 
   wire unused = &{1'b0, settings, unused_cm_rx_sport, unused_cm_rx_dport};

@@ -28,7 +28,7 @@ module hard_mac_port
   input  logic              rx_remote_fault,
   output mac_status_t       status
 );
-  if (Bytes < MinFrameBytes) begin : g_bad_width
+  if (Bytes < MinFrameBytes) begin : gen_bad_width
     $fatal(1, "%m: DATA_W = %0d, a frame of %0d octets must fit into one beat", DATA_W, MinFrameBytes);
   end
 
@@ -67,14 +67,14 @@ module hard_mac_port
     else if (s_axis_tx_tvalid && s_axis_tx_tlast) rest_q <= 1'b0;
     fault_q <= rx_local_fault || rx_remote_fault;
     status  <= '{
-        local_fault:  rx_local_fault,
-        remote_fault: rx_remote_fault,
-        link_fault:   (rx_local_fault || rx_remote_fault) && !fault_q,
-        tx_frame:     moves && m_axis_tx_tlast && !late,
-        tx_underrun:  moves && late,
-        rx_frame:     s_axis_rx_tvalid && s_axis_rx_tlast && !s_axis_rx_tuser,
-        rx_bad_frame: s_axis_rx_tvalid && s_axis_rx_tlast && s_axis_rx_tuser,
-        default:      1'b0
+      local_fault:  rx_local_fault,
+      remote_fault: rx_remote_fault,
+      link_fault:   (rx_local_fault || rx_remote_fault) && !fault_q,
+      tx_frame:     moves && m_axis_tx_tlast && !late,
+      tx_underrun:  moves && late,
+      rx_frame:     s_axis_rx_tvalid && s_axis_rx_tlast && !s_axis_rx_tuser,
+      rx_bad_frame: s_axis_rx_tvalid && s_axis_rx_tlast && s_axis_rx_tuser,
+      default:      1'b0
     };
     if (rst) begin
       inside_q <= 1'b0;

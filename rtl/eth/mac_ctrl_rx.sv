@@ -31,7 +31,7 @@ module mac_ctrl_rx
   output logic              stat_pause,     // pulse: a pause frame acted
   output logic              stat_pfc        // pulse: a PFC frame acted
 );
-  if (DATA_W != 64 && DATA_W != 512) begin : g_bad_width
+  if (DATA_W != 64 && DATA_W != 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
   end
 
@@ -104,7 +104,7 @@ module mac_ctrl_rx
     quanta[8] = {field_q[2], field_q[3]};
   end
 
-  for (genvar i = 0; i < int'(Fields); i++) begin : g_field
+  for (genvar i = 0; i < int'(Fields); i++) begin : gen_field
     localparam int unsigned Beat = (FieldByte + i) / Bytes;
     localparam int unsigned Lane = (FieldByte + i) % Bytes;
     always_ff @(posedge clk) begin

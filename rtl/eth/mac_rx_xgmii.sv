@@ -25,7 +25,7 @@ module mac_rx_xgmii
   output logic        stat_undersize, // of those: ended as it should, too early
   output logic        stat_oversize   // of those: longer than MAX_BYTES
 );
-  if (MAX_BYTES < 1518 || MAX_BYTES > 65535) begin : g_bad_max
+  if (MAX_BYTES < 1518 || MAX_BYTES > 65535) begin : gen_bad_max
     $fatal(1, "%m: MAX_BYTES is %0d; it must lie between 1518 and 65535", MAX_BYTES);
   end
 
@@ -61,7 +61,7 @@ module mac_rx_xgmii
   logic        start0_q, start4_q, starts;   // /S/ in lane 0, in lane 4, in either
   logic        sfd3, sfd7_q, word_sfd;       // an SFD in lane 3, in lane 7, in the aligned word's lane 7
 
-  for (genvar i = 0; i < 8; i++) begin : g_term
+  for (genvar i = 0; i < 8; i++) begin : gen_term
     assign term[i] = xgmii_rxd[8*i+:8] == XgmiiTerm;
   end
   assign sfd3      = xgmii_rxd[31:24] == OctetSfd;
@@ -71,7 +71,7 @@ module mac_rx_xgmii
   assign word_c    = lane4_d ? {xgmii_rxc[3:0], rxc_q[7:4]} : rxc_q;
   assign word_term = lane4_d ? {term[3:0], term_q[7:4]} : term_q;
   assign word_sfd  = lane4_d ? sfd3 : sfd7_q;
-  for (genvar i = 0; i < 8; i++) begin : g_below
+  for (genvar i = 0; i < 8; i++) begin : gen_below
     assign below[i] = word_c[i:0] == '0;
     assign first[i] = word_c[i:0] == (i + 1)'(1 << i);
   end
@@ -129,7 +129,7 @@ module mac_rx_xgmii
   logic [2:0]  tail_count_q;
   logic [7:0]  tail_keep_q;
 
-  for (genvar i = 0; i < 8; i++) begin : g_received
+  for (genvar i = 0; i < 8; i++) begin : gen_received
     assign received[8*i+:8] = word[8*i+:8] & {8{below[i]}};
   end
 

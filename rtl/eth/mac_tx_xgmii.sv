@@ -61,7 +61,7 @@ module mac_tx_xgmii
   logic [1:0]  gap_d, gap_q;                   // cycles until the next preamble may follow
   logic [63:0] keep_mask;
 
-  for (genvar i = 0; i < 8; i++) begin : g_mask
+  for (genvar i = 0; i < 8; i++) begin : gen_mask
     assign keep_mask[8*i+:8] = {8{s_axis_tkeep[i]}};
   end
 

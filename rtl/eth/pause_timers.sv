@@ -18,7 +18,7 @@ module pause_timers
 );
   localparam logic [QuantaW-1:0] Step = quanta_per_cycle(LINE_MBPS, CLK_KHZ);
 
-  if (Step == '0) begin : g_bad_rate
+  if (Step == '0) begin : gen_bad_rate
     $fatal(1, "%m: no quanta pass at LINE_MBPS = %0d and CLK_KHZ = %0d", LINE_MBPS, CLK_KHZ);
   end
 
@@ -46,7 +46,7 @@ module pause_timers
   end
 
 `ifndef SYNTHESIS
-  for (genvar i = 0; i < int'(Timers); i++) begin : g_check
+  for (genvar i = 0; i < int'(Timers); i++) begin : gen_check
     a_pause_ends : assert property (@(posedge clk) disable iff (rst) paused[i] |-> timer_q[i] != '0);
   end
 `endif

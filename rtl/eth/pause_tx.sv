@@ -27,7 +27,7 @@ module pause_tx
   output logic              stat_pause,   // pulse: such a frame sent, XON too
   output logic              stat_pfc
 );
-  if (DATA_W != 64 && DATA_W != 512) begin : g_bad_width
+  if (DATA_W != 64 && DATA_W != 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
   end
 

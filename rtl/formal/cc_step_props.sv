@@ -87,7 +87,7 @@ module cc_step_props
     && ((!qcn && !law.two_counters) || was_q.c.stage_bytes < 8'(threshold));
 
   logic [32:0] runs_on;  // the timer, which a cut need not restart
-  assign runs_on = 33'(was_q.c.timer_elapsed) + (33'd1 << VisitCyclesLog2);
+  assign runs_on = 33'(was_q.c.timer_elapsed) + (law.hold_timer && what_q.paused ? '0 : 33'd1 << VisitCyclesLog2);
 
   function automatic rate_t raised(input rate_t by);
     logic [32:0] sum;
@@ -148,6 +148,7 @@ module cc_step_props
       if (!qcn) a_decays : assert (out_state.own.alpha <= was_q.own.alpha);
     end
     c_cut : cover (sane && cut && rate < was_q.c.rate_current && rate > low && !qcn && !law.clamp_target);
+    c_holds : cover (sane && !idle && !cut && !qcn && what_q.paused && law.hold_timer && out_state.c.timer_elapsed != '0);
     c_runs_on : cover (cut && !qcn && !law.restart_timer && out_state.c.timer_elapsed != '0);
     c_recovers : cover (sane && !idle && !cut && !qcn && rate > was_q.c.rate_current && target > was_q.c.rate_target);
     c_qcn : cover (!WITH_QCN || (qcn && sane && cut && rate < was_q.c.rate_current && target < was_q.c.rate_target));

@@ -3,6 +3,9 @@
 
     python rtl/formal/check.py [name ...]     all, or those whose names contain a word
 
+The checker is ours: Yosys and Bitwuzla are packages of requirements.txt, SymbiYosys and its solvers are not, and it
+plants no faults.
+
 Ends with 1, and prints the run that breaks a property, when anything is not as it should be.
 """
 

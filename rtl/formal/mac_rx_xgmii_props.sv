@@ -123,7 +123,7 @@ module mac_rx_xgmii_props
   end
 
   logic [7:0] terms;
-  for (genvar i = 0; i < 8; i++) begin : g_terms
+  for (genvar i = 0; i < 8; i++) begin : gen_terms
     assign terms[i] = last_q[8*i+:8] == XgmiiTerm;
   end
 

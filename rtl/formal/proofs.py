@@ -49,16 +49,24 @@ class Proof:
 # so one cycle is all there is, and the row may be any that satisfies the invariant.
 WINDOW = "op.ack.psn - row.una < row.sent_end - row.una"
 OPERATIONS: dict[int, tuple[Mutant, ...]] = {
-    0: (Mutant("if (fresh) begin\n      {next.tail", "if (opens) begin\n      {next.tail", "a_una"),),
+    0: (Mutant("if (fresh) begin\n      next.tail", "if (opens) begin\n      next.tail", "a_una"),),
     1: (Mutant("next.open_pending = before_rts;", "next.open_pending = 1'b1;", "a_state"),),
     2: (
         Mutant("next.sent_end = sends && !facts.again", "next.sent_end = sends", "a_sent_end"),
-        Mutant("sends              = facts.can_send && !blocked;", "sends              = !blocked;", "a_sent"),
+        Mutant(
+            "sends   = op.kind == DoSend && facts.can_send && !blocked;",
+            "sends   = op.kind == DoSend && !blocked;",
+            "a_sent",
+        ),
     ),
     3: (Mutant("next.poison   = poisons ? row.wr :", "next.poison   = poisons ? row.wr + 1'b1 :", "a_poison"),),
-    4: (Mutant("DoLoad: opens = may_open;", "DoLoad: opens = row.open_pending;", "a_freed"),),
+    4: (
+        Mutant(
+            "opens = may_open && (op.kind == DoLoad ||", "opens = (op.kind == DoLoad ? row.open_pending :", "a_freed"
+        ),
+    ),
     5: (
-        Mutant("if (facts.expired && !may_open) begin", "if (!may_open) begin", "a_rewound"),
+        Mutant("op.kind == DoVisit && facts.expired && !may_open;", "op.kind == DoVisit && !may_open;", "a_rewound"),
         Mutant("retry_left - 3'(retries && rewinds)", "retry_left", "a_retries"),
     ),
     6: (
@@ -169,14 +177,16 @@ PROOFS = [
         bounded=True,
         depth=12,
         mutants=(
-            Mutant("s5_q.rate_current < s5_min_q ? s5_min_q : s5_q.rate_current", "s5_q.rate_current", "a_bounds"),
-            Mutant("s6_q.rate_target <= s5_fixed_q ? s5_line_q :", "s6_q.rate_target <=", "a_bounds"),
-            Mutant("else if (s2_follow_q) s3_q.rate_target", "else if (0) s3_q.rate_target", "a_clamp"),
+            Mutant(
+                "s5_q.c.rate_current < s5_min_q ? s5_min_q : s5_q.c.rate_current", "s5_q.c.rate_current", "a_bounds"
+            ),
+            Mutant("s6_q.c.rate_target <= s5_fixed_q ? s5_line_q :", "s6_q.c.rate_target <=", "a_bounds"),
+            Mutant("else if (s2_follow_q) s3_q.c.rate_target", "else if (0) s3_q.c.rate_target", "a_clamp"),
             Mutant("out_unlimited <= line;", "out_unlimited <= s5_fixed_q;", "a_unlimited"),
             Mutant("product[48:17]", "product[47:16]", "a_half"),
             Mutant(
-                "s4_cut_q ? ~s4_reduction_q : above && !s4_reduce_q ? s4_line_q : s4_raised_q[31:0]",
-                "s4_cut_q ? ~s4_reduction_q : s4_raised_q[31:0]",
+                "s4_q.cut ? ~s4_reduction_q : above && !s4_q.reduce ? s4_line_q : s4_raised_q[31:0]",
+                "s4_q.cut ? ~s4_reduction_q : s4_raised_q[31:0]",
                 "a_half_way",
             ),
         ),
@@ -187,8 +197,8 @@ PROOFS = [
         bounded=True,
         depth=12,
         mutants=(
-            Mutant("s2_q.rate_target >> 3", "s2_q.rate_target >> 5", "a_order"),
-            Mutant("s6_q.limited <= s5_qcn_q ? !line", "s6_q.limited <= s5_qcn_q ? 1'b1", "a_limited"),
+            Mutant("s2_q.c.rate_target >> 3", "s2_q.c.rate_target >> 5", "a_order"),
+            Mutant("s6_q.c.limited <= s5_q.qcn ? !line", "s6_q.c.limited <= s5_q.qcn ? 1'b1", "a_limited"),
         ),
     ),
     Proof(
@@ -341,7 +351,7 @@ PROOFS = [
             Mutant("progress ? cfg.retry_cnt : row.retry_left", "row.retry_left", "a_retries"),
             Mutant("(progress && facts.asked_beyond) || ", "", "a_timer"),
             Mutant(WINDOW, WINDOW.replace(" <", " + 1'b1 <"), "a_heard", "requester_facts"),
-            Mutant("  rewinds         = row.rnr_wait;", "  {retries, rewinds} = 2'b01;", "a_ends"),
+            Mutant("retry_spent = retries && retry_left == '0;", "retry_spent = 1'b0;", "a_ends"),
         ),
     ),
     *(

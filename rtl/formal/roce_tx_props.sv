@@ -146,7 +146,7 @@ module roce_tx_props
   logic [3:0] good_read, good_job, taken;
   psn_t reading;
   assign reading = reads_psn[reads_tail];
-  for (genvar i = 0; i < 4; i++) begin : g_read
+  for (genvar i = 0; i < 4; i++) begin : gen_read
     logic [1:0] behind;
     assign behind         = 2'(i) - reads_tail;
     assign taken[i]       = 3'(behind) < jobs;
@@ -288,12 +288,12 @@ bind roce_tx roce_tx_props u_props (
   .desc_q(u_segmenter.desc_q), .tail_q(u_segmenter.tail_q), .wr_q(u_segmenter.wr_q), .mtu_q(u_segmenter.mtu_q),
   .cached_q(u_segmenter.cached_q), .committed_q(u_segmenter.committed_q), .beat_q(u_segmenter.beat_q),
   .len(u_segmenter.len), .commits(u_segmenter.commits), .commit_qp(u_segmenter.commit_qp),
-  .write(store_wr_en), .write_addr(g_on_chip.u_store.u_ram.wr_addr), .data(store_wr_data),
-  .fetch(g_on_chip.u_store.fetch), .jobs(g_on_chip.u_store.u_jobs.level),
-  .jobs_head(g_on_chip.u_store.u_jobs.head_q[1:0]), .jobs_tail(g_on_chip.u_store.u_jobs.tail_q[1:0]),
-  .jobs_held({g_on_chip.u_store.u_jobs.mem[3], g_on_chip.u_store.u_jobs.mem[2], g_on_chip.u_store.u_jobs.mem[1],
-              g_on_chip.u_store.u_jobs.mem[0]}),
-  .read_beat(g_on_chip.u_store.beat_q), .place(g_on_chip.u_store.u_ram.place_q),
-  .read_addr(g_on_chip.u_store.u_ram.rd_addr), .word(g_on_chip.u_store.u_ram.word_q),
+  .write(store_wr_en), .write_addr(gen_on_chip.u_store.u_ram.wr_addr), .data(store_wr_data),
+  .fetch(gen_on_chip.u_store.fetch), .jobs(gen_on_chip.u_store.u_jobs.level),
+  .jobs_head(gen_on_chip.u_store.u_jobs.head_q[1:0]), .jobs_tail(gen_on_chip.u_store.u_jobs.tail_q[1:0]),
+  .jobs_held({gen_on_chip.u_store.u_jobs.mem[3], gen_on_chip.u_store.u_jobs.mem[2], gen_on_chip.u_store.u_jobs.mem[1],
+              gen_on_chip.u_store.u_jobs.mem[0]}),
+  .read_beat(gen_on_chip.u_store.beat_q), .place(gen_on_chip.u_store.u_ram.place_q),
+  .read_addr(gen_on_chip.u_store.u_ram.rd_addr), .word(gen_on_chip.u_store.u_ram.word_q),
   .*
 );

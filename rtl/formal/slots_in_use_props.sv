@@ -58,7 +58,7 @@ module slots_in_use_props
 
   // Which places are taken: count_q of them, from the tail on.
   logic [N-1:0] taken, same;
-  for (genvar i = 0; i < int'(N); i++) begin : g_taken
+  for (genvar i = 0; i < int'(N); i++) begin : gen_taken
     logic [PtrW-1:0] behind;  // the tail
     assign behind   = PtrW'(i) - tail_q;
     assign taken[i] = {1'b0, behind} < count_q;

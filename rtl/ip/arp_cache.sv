@@ -24,7 +24,7 @@ module arp_cache #(
   output logic        hit,         // the address was held
   output logic [47:0] mac          // where, before this operation
 );
-  if (ENTRIES < 2 || ENTRIES != 2 ** IndexW) begin : g_bad_entries
+  if (ENTRIES < 2 || ENTRIES != 2 ** IndexW) begin : gen_bad_entries
     $fatal(1, "%m: ENTRIES %0d is not a power of two above 1", ENTRIES);
   end
 

@@ -20,7 +20,7 @@ module frame_store #(
   output logic         rd_valid,
   input  logic         rd_ready
 );
-  if (DEPTH < 2 || DEPTH != 2 ** PtrW) begin : g_bad_depth
+  if (DEPTH < 2 || DEPTH != 2 ** PtrW) begin : gen_bad_depth
     $fatal(1, "%m: DEPTH %0d is not a power of two above 1", DEPTH);
   end
 

@@ -33,10 +33,10 @@ module service_rx
 );
   import ip_pkg::*;
 
-  if (DATA_W != 64 && DATA_W != 512) begin : g_bad_width
+  if (DATA_W != 64 && DATA_W != 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
   end
-  if (STORE_BYTES < 2 * JumboBytes) begin : g_bad_store
+  if (STORE_BYTES < 2 * JumboBytes) begin : gen_bad_store
     $fatal(1, "%m: STORE_BYTES = %0d, must hold two frames of %0d bytes", STORE_BYTES, JumboBytes);
   end
 

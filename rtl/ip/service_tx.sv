@@ -28,10 +28,10 @@ module service_tx
   input  logic              m_axis_tready,
   output logic              m_axis_tlast
 );
-  if (DATA_W != 64 && DATA_W != 512) begin : g_bad_width
+  if (DATA_W != 64 && DATA_W != 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
   end
-  if (STORE_BYTES < JumboBytes + Bytes) begin : g_bad_store
+  if (STORE_BYTES < JumboBytes + Bytes) begin : gen_bad_store
     $fatal(1, "%m: STORE_BYTES = %0d, must hold a frame of %0d bytes", STORE_BYTES, JumboBytes);
   end
 
@@ -73,7 +73,7 @@ module service_tx
   end
 
   // ---- the store, written by lanes ----------------------------------------------------------------------
-  for (genvar i = 0; i < Lanes; i++) begin : g_lane
+  for (genvar i = 0; i < Lanes; i++) begin : gen_lane
     ram_sdp #(
       .W    (16),
       .DEPTH(Depth),

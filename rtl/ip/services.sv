@@ -99,12 +99,15 @@ module services
   );
 
   udp_rx #(.STORE_BYTES(IPBUS_BYTES)) u_udp_rx (
-    .clk, .rst, .heard,
+    .clk, .rst,
+    .access(cfg.access),
+    .heard,
     .m_axis_ipbus_tdata, .m_axis_ipbus_tkeep, .m_axis_ipbus_tvalid,
     .m_axis_ipbus_tready, .m_axis_ipbus_tlast, .m_axis_ipbus_tuser,
     .m_axis_cm_tdata, .m_axis_cm_tvalid, .m_axis_cm_tready, .m_axis_cm_tlast,
     .cm_rx_ip, .cm_rx_sport, .cm_rx_dport,
     .stat_unserved    (port_unserved),
+    .stat_stranger    (stat.udp_strangers),
     .stat_dropped     (stat.udp_dropped),
     .stat_cm_malformed(stat.cm_malformed)
   );

@@ -13,6 +13,14 @@ package services_pkg;
   localparam int unsigned CmBytes     = 64;          // every message of the connection manager
   localparam int unsigned JumboBytes  = 9018;        // longest frame that is served, without FCS
 
+  // Hosts that IPbus and the connection manager serve.
+  localparam int unsigned AccessEntries = 8;
+  typedef struct packed {
+    logic                           enable;   // 0: everybody
+    logic [AccessEntries-1:0][31:0] ip;
+    logic [AccessEntries-1:0][31:0] netmask;  // bits of `ip` that count
+  } access_list_t;
+
   typedef struct packed {
     logic [31:0] netmask;      // 0: every address is on the link
     logic [31:0] gateway;      // next hop of addresses outside of it
@@ -21,6 +29,7 @@ package services_pkg;
     logic [3:0]  arp_tries;    // requests before an address counts as unknown
     logic        gratuitous;   // announce and defend the own address (RFC 5227)
     logic        echo;         // answer ICMP echo requests
+    access_list_t access;
   } services_cfg_t;
 
   // ---- words of a head: number k is bytes 2 k and 2 k + 1, the first one on the wire in [15:8] ----
@@ -150,6 +159,7 @@ package services_pkg;
     logic arp_unresolved;     // lookups given up
     logic echo_replies;
     logic echo_dropped;       // no room, or longer than the store
+    logic udp_strangers;      // a datagram to a served port from a host that is not on the access list
     logic udp_dropped;        // no room for a datagram to a served port, or an empty one
     logic cm_malformed;       // a datagram to the connection manager that is not 64 bytes long
     logic tx_frames;

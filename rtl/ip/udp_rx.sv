@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Sorts the datagrams that service_parser found right by their port: those for IPbus, and messages of 64 bytes
 // for the connection manager, a stream each. The sender's address and port go along, for the reply.
-// Promise: a datagram is handed on whole or not at all; without room it is dropped and counted (RFC 768).
+// Promise: a datagram is handed on whole or not at all; without room, or from a host that is not on the access list,
+// it is dropped and counted (RFC 768).
 module udp_rx
   import services_pkg::*;
 #(
@@ -11,6 +12,7 @@ module udp_rx
   input  logic clk,
   input  logic rst,
 
+  input  access_list_t access,
   input  heard_t      heard,
 
   output logic [15:0] m_axis_ipbus_tdata,
@@ -29,18 +31,25 @@ module udp_rx
   output logic [15:0] cm_rx_dport,
 
   output logic stat_unserved,
+  output logic stat_stranger,
   output logic stat_dropped,
   output logic stat_cm_malformed
 );
   // ---- whose it is --------------------------------------------------------------------------------------
   logic ipbus_q, cm_q, message_q, empty_q;  // its port; 64 bytes; no bytes
-  logic right, for_ipbus, for_cm, lost, cm_lost, ipbus_accept, cm_accept;
+  logic right, listed, for_ipbus, for_cm, lost, cm_lost, ipbus_accept, cm_accept;
 
   assign right        = heard.done && heard.kind == KindUdp;
-  assign for_ipbus    = right && ipbus_q;
-  assign for_cm       = right && cm_q;
+  assign for_ipbus    = right && ipbus_q && listed;
+  assign for_cm       = right && cm_q && listed;
   assign ipbus_accept = for_ipbus && !lost && !empty_q;
   assign cm_accept    = for_cm && !cm_lost && message_q;
+
+  access_list u_access_list (
+    .clk,
+    .list(access),
+    .heard, .listed
+  );
 
   always_ff @(posedge clk) begin
     if (heard.valid) begin
@@ -55,6 +64,7 @@ module udp_rx
       endcase
     end
     stat_unserved     <= right && !ipbus_q && !cm_q && !rst;
+    stat_stranger     <= right && (ipbus_q || cm_q) && !listed && !rst;
     stat_dropped      <= ((for_ipbus && !ipbus_accept) || (for_cm && message_q && cm_lost)) && !rst;
     stat_cm_malformed <= for_cm && !message_q && !rst;
   end

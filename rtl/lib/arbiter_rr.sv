@@ -12,7 +12,7 @@ module arbiter_rr #(
   output logic         valid,
   output logic [7:0]   index
 );
-  if (N > 256) begin : g_bad_n
+  if (N > 256) begin : gen_bad_n
     $fatal(1, "%m: N %0d is above 256", N);
   end
 
@@ -27,7 +27,7 @@ module arbiter_rr #(
   function automatic logic [N-1:0] members(int unsigned b);
     for (int unsigned i = 0; i < N; i++) members[i] = 1'((i >> b) & 1);
   endfunction
-  for (genvar b = 0; b < 8; b++) begin : g_index
+  for (genvar b = 0; b < 8; b++) begin : gen_index
     localparam logic [N-1:0] Members = members(b);
     assign index[b] = |(chosen & Members);
   end

@@ -15,7 +15,7 @@ module arbiter_rr_wide #(
 );
   localparam int unsigned Groups = 16;
 
-  if (N > 256) begin : g_bad_n
+  if (N > 256) begin : gen_bad_n
     $fatal(1, "%m: N %0d is above 256", N);
   end
 
@@ -57,7 +57,7 @@ module arbiter_rr_wide #(
   choice_t in_later, in_all;
   logic [3:0] group;
 
-  for (genvar i = 0; i < int'(Groups); i++) begin : g_any
+  for (genvar i = 0; i < int'(Groups); i++) begin : gen_any
     assign any[i] = group_q[i].any;
   end
   assign above    = any & later_q;

@@ -17,7 +17,7 @@ module block_fifo #(
   input  logic          m_ready,
   output logic [PtrW:0] level
 );
-  if (DEPTH < 2 || DEPTH != 2 ** PtrW) begin : g_bad_depth
+  if (DEPTH < 2 || DEPTH != 2 ** PtrW) begin : gen_bad_depth
     $fatal(1, "%m: DEPTH %0d is not a power of two above 1", DEPTH);
   end
 

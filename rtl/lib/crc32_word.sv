@@ -9,7 +9,7 @@ module crc32_word #(
   input  logic [DATA_W-1:0] data,
   output logic [31:0]       added
 );
-  if (DATA_W < 32 || (DATA_W & (DATA_W - 1)) != 0) begin : g_bad_width
+  if (DATA_W < 32 || (DATA_W & (DATA_W - 1)) != 0) begin : gen_bad_width
     $fatal(1, "%m: DATA_W is %0d; it must be a power of two, 32 or more", DATA_W);
   end
 

@@ -14,7 +14,7 @@ module linear_table #(
     return b < WIDTH && 1'(at >> b) ? COLUMNS[at >> WIDTH][b] : '0;
   endfunction
 
-  (* ram_style = "block" *) logic [31:0] words[512];
+(* ram_style = "block" *) logic [31:0] words[512];
   initial begin
     for (int unsigned i = 0; i < 512; i++)
       words[i] = column(i, 0) ^ column(i, 1) ^ column(i, 2) ^ column(i, 3) ^ column(i, 4)

@@ -16,7 +16,7 @@ module linear_tables #(
   localparam int unsigned TableW = 9 - $clog2(MAPS);  // bits of `data` that one table looks at
   localparam int unsigned Tables = (IN_W + TableW - 1) / TableW;
 
-  if (MAPS > 32 || MAPS != 2 ** $clog2(MAPS)) begin : g_bad_maps
+  if (MAPS > 32 || MAPS != 2 ** $clog2(MAPS)) begin : gen_bad_maps
     $fatal(1, "%m: MAPS %0d is not a power of two up to 32", MAPS);
   end
 
@@ -31,11 +31,11 @@ module linear_tables #(
   logic [Tables-1:0][31:0] found;
   wire [Tables*TableW-1:0] filled = (Tables * TableW)'(data);
 
-  for (genvar t = 0; t < Tables; t++) begin : g_table
+  for (genvar t = 0; t < Tables; t++) begin : gen_table
     logic [8:0] at;
-    if (MAPS > 1) begin : g_chosen
+    if (MAPS > 1) begin : gen_chosen
       assign at = {map, filled[t*TableW+:TableW]};
-    end else begin : g_only
+    end else begin : gen_only
       assign at = filled[t*TableW+:TableW];
     end
     linear_table #(.MAPS(MAPS), .WIDTH(TableW), .COLUMNS(part(t))) u_table (

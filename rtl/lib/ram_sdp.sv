@@ -21,7 +21,7 @@ module ram_sdp #(
   input  logic [AddrW-1:0] rd_addr,
   output logic [W-1:0]     rd_data
 );
-  (* ram_style = BLOCK || DEPTH > 256 ? "block" : "auto" *) logic [W-1:0] mem[DEPTH];
+(* ram_style = BLOCK || DEPTH > 256 ? "block" : "auto" *) logic [W-1:0] mem[DEPTH];
 
   always_ff @(posedge clk) begin
     if (wr_en) mem[wr_addr] <= wr_data;

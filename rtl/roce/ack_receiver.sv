@@ -93,7 +93,7 @@ module ack_receiver
     stat_unserved   <= accepted & ~is_ack & ~is_cnp & ~rst;
     if (rx_valid_q) begin
       ack <= '{
-          qp: rx_q.dest_qpn[7:0], kind: kind, psn: rx_q.psn, value: rx_q.syndrome[4:0], msn: rx_q.msn
+        qp: rx_q.dest_qpn[7:0], kind: kind, psn: rx_q.psn, value: rx_q.syndrome[4:0], msn: rx_q.msn
       };
       cnp_qp <= rx_q.dest_qpn[7:0];
     end

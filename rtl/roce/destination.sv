@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Fills in where a message goes: its queue pair from the destination table (by_event), its remote address and
-// immediate data from the queue pair's ring (in_ring). Design section 2; descriptors keep their order.
+// immediate data from the queue pair's ring (in_ring). Descriptors keep their order.
 // What cannot go anywhere goes on marked: length all ones = longer than its slot (the segmenter drains it and it
 // completes with WcLocLenErr), by_event still set = no live server (drained, WcFlushErr; harms no queue pair).
 module destination
@@ -31,7 +31,7 @@ module destination
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
   localparam logic [31:0] LengthRefused = '1;  // above the longest message there is
 
-  if (N_QP < 1 || N_QP > 256) begin : g_bad_n_qp
+  if (N_QP < 1 || N_QP > 256) begin : gen_bad_n_qp
     $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
   end
 

@@ -65,7 +65,7 @@ module latency_histogram
     logic       last;
   } summary_words_t;
 
-  if (N_QP < 1 || N_QP > 256) begin : g_bad_n_qp
+  if (N_QP < 1 || N_QP > 256) begin : gen_bad_n_qp
     $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
   end
 
@@ -157,18 +157,18 @@ module latency_histogram
   assign discard_counts = counted_q.valid && counted_q.discarded;
 
   assign updated = '{
-      sum:       64'(counted_q.latency) + (counted_q.valid ? summary.sum : '0),
-      discarded: counted_q.valid ? summary.discarded + 32'd1 : '0,
-      longest:   counted_q.latency,
-      shortest:  counted_q.latency,
-      last:      counted_q.latency
+    sum:       64'(counted_q.latency) + (counted_q.valid ? summary.sum : '0),
+    discarded: counted_q.valid ? summary.discarded + 32'd1 : '0,
+    longest:   counted_q.latency,
+    shortest:  counted_q.latency,
+    last:      counted_q.latency
   };
   assign write_words = '{
-      sum:       {2{sweeps_summary || sample_counts}},
-      discarded: sweeps_summary || discard_counts,
-      longest:   sweeps_summary || (sample_counts && longer),
-      shortest:  sweeps_summary || (sample_counts && shorter),
-      last:      sweeps_summary || sample_counts
+    sum:       {2{sweeps_summary || sample_counts}},
+    discarded: sweeps_summary || discard_counts,
+    longest:   sweeps_summary || (sample_counts && longer),
+    shortest:  sweeps_summary || (sample_counts && shorter),
+    last:      sweeps_summary || sample_counts
   };
 
   // ---- software: reads wait for a cycle without a sample, a write clears its queue pair -----------------

@@ -27,15 +27,9 @@ module packet_store_axi_rd
   output logic                   m_axis_tvalid,
   input  logic                   m_axis_tready,
   output logic                   m_axis_tlast,
-  output logic [ADDR_W-1:0]      m_axi_araddr,
-  output logic [7:0]             m_axi_arlen,
-  output logic                   m_axi_arvalid,
-  input  logic                   m_axi_arready,
-  input  logic [DATA_W-1:0]      m_axi_rdata,
-  input  logic [1:0]             m_axi_rresp,
-  input  logic                   m_axi_rlast,
-  input  logic                   m_axi_rvalid,
-  output logic                   m_axi_rready
+  output axi_pkg::axi_rd_req_t   m_axi_req,
+  input  axi_pkg::axi_rd_rsp_t   m_axi_rsp,
+  input  logic [DATA_W-1:0]      m_axi_rdata
 );
   localparam int unsigned LaneW = $clog2(Lanes);
   localparam int unsigned Words = BYTES / Lanes;
@@ -47,7 +41,7 @@ module packet_store_axi_rd
   localparam int unsigned Outstanding = 16;
   localparam int unsigned CountW = $clog2(PACKETS) + 1;
 
-  if (BYTES < 8192 || Words != 2 ** PtrW) begin : g_bad_bytes
+  if (BYTES < 8192 || Words != 2 ** PtrW) begin : gen_bad_bytes
     $fatal(1, "%m: BYTES %0d is not a power of two of at least two packets of 4096", BYTES);
   end
 
@@ -75,7 +69,8 @@ module packet_store_axi_rd
 
   // ---- addresses out ---------------------------------------------------------------------------------
   logic ask_valid, ask_ready, ask_taken, ask_last, burst_done;
-  logic [ADDR_W-1:0] ask_addr;
+  logic [ADDR_W-1:0] ask_addr, burst_addr;
+  logic [7:0] burst_len;
   logic [BeatW-1:0] ask_last_beat, asked_q;  // beats of the packet already asked for
   logic [$clog2(PACKETS):0] unused_asks, unused_fetches, unused_packets, unused_headers;
   logic [4:0] in_flight_q;
@@ -92,16 +87,19 @@ module packet_store_axi_rd
   );
 
   // Whole bursts until the rest fits in one: slots are aligned, so none crosses 4 KiB.
-  assign ask_last      = (ask_last_beat - asked_q) >> BurstW == '0;
-  assign m_axi_arvalid = ask_valid && in_flight_q != 5'(Outstanding);
-  assign m_axi_araddr  = ask_addr + (ADDR_W'(asked_q) << LaneW);
-  assign m_axi_arlen   = ask_last ? 8'(ask_last_beat - asked_q) : 8'(BurstWords - 1);
-  assign ask_taken     = m_axi_arvalid && m_axi_arready && ask_last;
-  assign burst_done    = m_axi_rvalid && m_axi_rlast;
+  assign ask_last   = (ask_last_beat - asked_q) >> BurstW == '0;
+  assign burst_addr = ask_addr + (ADDR_W'(asked_q) << LaneW);
+  assign burst_len  = ask_last ? 8'(ask_last_beat - asked_q) : 8'(BurstWords - 1);
+
+  assign m_axi_req.ar      = axi_pkg::whole_words(64'(burst_addr), burst_len, Lanes);
+  assign m_axi_req.arvalid = ask_valid && in_flight_q != 5'(Outstanding);
+
+  assign ask_taken  = m_axi_req.arvalid && m_axi_rsp.arready && ask_last;
+  assign burst_done = m_axi_rsp.rvalid && m_axi_rsp.rlast;
 
   always_ff @(posedge clk) begin
-    if (m_axi_arvalid && m_axi_arready) asked_q <= ask_last ? '0 : asked_q + BeatW'(BurstWords);
-    in_flight_q <= in_flight_q + 5'(m_axi_arvalid && m_axi_arready) - 5'(burst_done);
+    if (m_axi_req.arvalid && m_axi_rsp.arready) asked_q <= ask_last ? '0 : asked_q + BeatW'(BurstWords);
+    in_flight_q <= in_flight_q + 5'(m_axi_req.arvalid && m_axi_rsp.arready) - 5'(burst_done);
     if (rst) begin
       asked_q     <= '0;
       in_flight_q <= '0;
@@ -126,14 +124,14 @@ module packet_store_axi_rd
     .level  (unused_fetches)
   );
 
-  assign m_axi_rready    = 1'b1;
-  assign arrived         = m_axi_rvalid && got_q == fetching.last_beat;
+  assign m_axi_req.rready = 1'b1;
+  assign arrived          = m_axi_rsp.rvalid && got_q == fetching.last_beat;
   assign job_done        = arrived;
-  assign packet_in.bad   = bad_q || m_axi_rresp[1];
+  assign packet_in.bad   = bad_q || m_axi_rsp.rresp[1];
   assign packet_in.shape = fetching;
 
   always_ff @(posedge clk) begin
-    if (m_axi_rvalid) begin
+    if (m_axi_rsp.rvalid) begin
       head_q <= head_q + 1'b1;
       got_q  <= arrived ? '0 : got_q + 1'b1;
       bad_q  <= packet_in.bad && !arrived;
@@ -179,7 +177,7 @@ module packet_store_axi_rd
 
   ram_sdp #(.W(DATA_W), .DEPTH(Words)) u_words (
     .clk,
-    .wr_en  (m_axi_rvalid),
+    .wr_en  (m_axi_rsp.rvalid),
     .wr_addr(head_q),
     .wr_data(m_axi_rdata),
     .rd_en  (fetch),
@@ -211,16 +209,16 @@ module packet_store_axi_rd
     end
   end
 
-  wire unused = &{1'b0, m_axi_rresp[0]};
+  wire unused = &{1'b0, m_axi_rsp.rid, m_axi_rsp.rresp[0]};
 
 `ifndef SYNTHESIS
   a_job_taken : assert property (@(posedge clk) disable iff (rst)
     job_valid |-> job_room && ask_ready && fetch_ready && job_len != '0);
-  a_expected : assert property (@(posedge clk) disable iff (rst) m_axi_rvalid |-> fetch_valid);
+  a_expected : assert property (@(posedge clk) disable iff (rst) m_axi_rsp.rvalid |-> fetch_valid);
   a_4k : assert property (@(posedge clk) disable iff (rst)
-    m_axi_arvalid |-> 13'(m_axi_araddr[11:0]) + ((13'(m_axi_arlen) + 13'd1) << LaneW) <= 13'd4096);
+    m_axi_req.arvalid |-> 13'(m_axi_req.ar.addr[11:0]) + ((13'(m_axi_req.ar.len) + 13'd1) << LaneW) <= 13'd4096);
   a_ar_hold : assert property (@(posedge clk) disable iff (rst)
-    m_axi_arvalid && !m_axi_arready |=> m_axi_arvalid && $stable(m_axi_araddr) && $stable(m_axi_arlen));
+    m_axi_req.arvalid && !m_axi_rsp.arready |=> m_axi_req.arvalid && $stable(m_axi_req.ar));
   // A frame never waits for the memory.
   a_no_bubble : assert property (@(posedge clk) disable iff (rst)
     m_axis_tvalid && m_axis_tready && !m_axis_tlast |=> m_axis_tvalid);

@@ -3,7 +3,7 @@
 // A burst is asked for when all its words are here, so the memory never waits; `written` comes in order,
 // one for each `wr_end`, when the memory has answered for every burst of that slot (AMBA AXI4, A3.3).
 module packet_store_axi_wr
-  import penstock_pkg::*;
+  import axi_pkg::*;
 #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned ADDR_W = 64,
@@ -19,17 +19,9 @@ module packet_store_axi_wr
   output logic              wr_ready,    // for a word or an end
   output logic              written,
   output logic              written_bad, // the memory answered with an error
-  output logic [ADDR_W-1:0] m_axi_awaddr,
-  output logic [7:0]        m_axi_awlen,
-  output logic              m_axi_awvalid,
-  input  logic              m_axi_awready,
+  output axi_wr_req_t       m_axi_req,
   output logic [DATA_W-1:0] m_axi_wdata,
-  output logic              m_axi_wlast,
-  output logic              m_axi_wvalid,
-  input  logic              m_axi_wready,
-  input  logic [1:0]        m_axi_bresp,
-  input  logic              m_axi_bvalid,
-  output logic              m_axi_bready
+  input  axi_wr_rsp_t       m_axi_rsp
 );
   localparam int unsigned LaneW = $clog2(Lanes);
   localparam int unsigned Words = BYTES / Lanes;
@@ -39,7 +31,7 @@ module packet_store_axi_wr
   localparam int unsigned BurstW = $clog2(BurstWords);
   localparam int unsigned Outstanding = 16;
 
-  if (BYTES < 8192 || Words != 2 ** PtrW) begin : g_bad_bytes
+  if (BYTES < 8192 || Words != 2 ** PtrW) begin : gen_bad_bytes
     $fatal(1, "%m: BYTES %0d is not a power of two of at least two packets of 4096", BYTES);
   end
 
@@ -105,10 +97,11 @@ module packet_store_axi_wr
   answer_t answer_in, answer;
 
   // Both followers of an address have room: it can be taken in any cycle, and stays asked for.
-  assign m_axi_awvalid = burst_valid && burst.has_data && data_room && answer_room;
-  assign m_axi_awaddr  = burst.addr;
-  assign m_axi_awlen   = burst.len;
-  assign burst_taken   = burst.has_data ? m_axi_awvalid && m_axi_awready : answer_room;
+  assign m_axi_req.awvalid = burst_valid && burst.has_data && data_room && answer_room;
+  assign m_axi_req.aw      = whole_words(64'(burst.addr), burst.len, Lanes);
+  assign m_axi_req.wlast   = wlast_q;
+  assign m_axi_req.wvalid  = wvalid_q;
+  assign burst_taken       = burst.has_data ? m_axi_req.awvalid && m_axi_rsp.awready : answer_room;
 
   assign answer_in.has_data = burst.has_data;
   assign answer_in.last     = burst.last;
@@ -116,7 +109,7 @@ module packet_store_axi_wr
   sync_fifo #(.W(8), .DEPTH(Outstanding)) u_data (
     .clk, .rst,
     .s_data (burst.len),
-    .s_valid(m_axi_awvalid && m_axi_awready),
+    .s_valid(m_axi_req.awvalid && m_axi_rsp.awready),
     .s_ready(data_room),
     .m_data (data_len),
     .m_valid(data_valid),
@@ -135,8 +128,8 @@ module packet_store_axi_wr
   );
 
   // The RAM's read register is the output register of the W channel.
-  logic fetch, at_end;
-  assign fetch     = data_valid && (m_axi_wready || !m_axi_wvalid);
+  logic fetch, at_end, wlast_q, wvalid_q;
+  assign fetch     = data_valid && (m_axi_rsp.wready || !m_axi_req.wvalid);
   assign at_end    = sent_q == data_len;
   assign data_done = fetch && at_end;
 
@@ -154,23 +147,24 @@ module packet_store_axi_wr
     if (fetch) begin
       tail_q      <= tail_q + 1'b1;
       sent_q      <= at_end ? '0 : sent_q + 1'b1;
-      m_axi_wlast <= at_end;
+      wlast_q <= at_end;
     end
-    if (fetch) m_axi_wvalid <= 1'b1;
-    else if (m_axi_wready) m_axi_wvalid <= 1'b0;
+    if (fetch) wvalid_q <= 1'b1;
+    else if (m_axi_rsp.wready) wvalid_q <= 1'b0;
     if (rst) begin
       tail_q       <= '0;
       sent_q       <= '0;
-      m_axi_wvalid <= 1'b0;
+      wvalid_q <= 1'b0;
     end
   end
 
   // ---- answers ---------------------------------------------------------------------------------------
   logic bad, bad_q;  // one of the slot's bursts failed
 
-  assign m_axi_bready = answer_valid && answer.has_data;
-  assign answer_taken = m_axi_bready ? m_axi_bvalid : answer_valid;
-  assign bad          = bad_q || (m_axi_bready && m_axi_bresp[1]);
+  assign m_axi_req.bready = answer_valid && answer.has_data;
+
+  assign answer_taken = m_axi_req.bready ? m_axi_rsp.bvalid : answer_valid;
+  assign bad          = bad_q || (m_axi_req.bready && m_axi_rsp.bresp[1]);
 
   always_ff @(posedge clk) begin
     if (answer_taken) bad_q <= bad && !answer.last;
@@ -182,16 +176,16 @@ module packet_store_axi_wr
     end
   end
 
-  wire unused = &{1'b0, m_axi_bresp[0]};
+  wire unused = &{1'b0, m_axi_rsp.bid, m_axi_rsp.bresp[0]};
 
 `ifndef SYNTHESIS
   a_room : assert property (@(posedge clk) disable iff (rst) wr_en || wr_end |-> wr_ready);
-  a_expected : assert property (@(posedge clk) disable iff (rst) m_axi_bvalid |-> answer_valid);
+  a_expected : assert property (@(posedge clk) disable iff (rst) m_axi_rsp.bvalid |-> answer_valid);
   a_4k : assert property (@(posedge clk) disable iff (rst)
-    m_axi_awvalid |-> 13'(m_axi_awaddr[11:0]) + ((13'(m_axi_awlen) + 13'd1) << LaneW) <= 13'd4096);
+    m_axi_req.awvalid |-> 13'(m_axi_req.aw.addr[11:0]) + ((13'(m_axi_req.aw.len) + 13'd1) << LaneW) <= 13'd4096);
   a_aw_hold : assert property (@(posedge clk) disable iff (rst)
-    m_axi_awvalid && !m_axi_awready |=> m_axi_awvalid && $stable(m_axi_awaddr) && $stable(m_axi_awlen));
+    m_axi_req.awvalid && !m_axi_rsp.awready |=> m_axi_req.awvalid && $stable(m_axi_req.aw));
   a_w_hold : assert property (@(posedge clk) disable iff (rst)
-    m_axi_wvalid && !m_axi_wready |=> m_axi_wvalid && $stable(m_axi_wdata) && $stable(m_axi_wlast));
+    m_axi_req.wvalid && !m_axi_rsp.wready |=> m_axi_req.wvalid && $stable(m_axi_wdata) && $stable(m_axi_req.wlast));
 `endif
 endmodule

@@ -78,10 +78,10 @@ module qp_table
     transport = row[QpTransport>>2];
     flow = row[QpFlow>>2];
     return '{
-        dst_mac: {row[QpDstMacHi>>2][15:0], row[QpDstMacLo>>2]}, dst_ip: row[QpDstIp>>2],
-        udp_sport: flow.udp_sport, tos: flow.tos, dest_qpn: row[QpDestQpn>>2][23:0], rkey: row[QpRkey>>2],
-        mtu: mtu_e'(transport.mtu), ack_timeout: transport.ack_timeout, retry_cnt: transport.retry_cnt,
-        rnr_retry: transport.rnr_retry, init_psn: row[QpInitPsn>>2][23:0]
+      dst_mac: {row[QpDstMacHi>>2][15:0], row[QpDstMacLo>>2]}, dst_ip: row[QpDstIp>>2],
+      udp_sport: flow.udp_sport, tos: flow.tos, dest_qpn: row[QpDestQpn>>2][23:0], rkey: row[QpRkey>>2],
+      mtu: mtu_e'(transport.mtu), ack_timeout: transport.ack_timeout, retry_cnt: transport.retry_cnt,
+      rnr_retry: transport.rnr_retry, init_psn: row[QpInitPsn>>2][23:0]
     };
   endfunction
   // verilator lint_on UNUSEDSIGNAL
@@ -125,8 +125,8 @@ module qp_table
   qp_state_t status;
   assign status = '{state: st_state, drained: st_drained, default: '0};
   assign stage = '{
-      value: st_cc.stage_timer > st_cc.stage_bytes ? st_cc.stage_timer : st_cc.stage_bytes,
-      timer: st_cc.stage_timer, bytes: st_cc.stage_bytes, limited: st_cc.limited, default: '0
+    value: st_cc.stage_timer > st_cc.stage_bytes ? st_cc.stage_timer : st_cc.stage_bytes,
+    timer: st_cc.stage_timer, bytes: st_cc.stage_bytes, limited: st_cc.limited, default: '0
   };
   assign congestion = '{law: st_cc.choice.law, group: st_cc.choice.group, default: '0};
 
@@ -137,7 +137,7 @@ module qp_table
       QpNxtPsn:               word = 32'(st_nxt);
       QpWrPsn:                word = 32'(st_wr);
       QpPacketsSent, QpPacketsRetransmitted, QpPacketSeqErr, QpRnrNak, QpLocalAckTimeoutErr, QpStaleAcks, QpMessagesOk,
-      QpMessagesErr, QpBytesAckedLo, QpBytesAckedHi: word = st_value;
+        QpMessagesErr, QpBytesAckedLo, QpBytesAckedHi: word = st_value;
       QpRateCurrent:          word = st_cc.rate_current;
       QpRateTarget:           word = st_cc.rate_target;
       QpAlpha:                word = 32'(st_cc.alpha);

@@ -111,7 +111,7 @@ module requester
 
   logic release_chosen;
   qp_t release_choice;
-  if (N_QP <= 16) begin : g_few
+  if (N_QP <= 16) begin : gen_few
     logic any;
     arbiter_rr #(.N(N_QP)) u_release (
       .clk, .rst,
@@ -121,7 +121,7 @@ module requester
       .index(release_choice)
     );
     assign release_chosen = any && !release_valid;
-  end else begin : g_many
+  end else begin : gen_many
     logic choosing;
     arbiter_rr_wide #(.N(N_QP)) u_release (
       .clk, .rst,

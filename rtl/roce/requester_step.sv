@@ -22,7 +22,7 @@ module requester_step
   output qp_row_t   next,
   output outcome_t  outcome
 );
-  logic unused;  // `row` is that of op.qp; the peer's address is none of our business
+  logic unused;  // `row` is that of op.qp; unused here: the peer's address
   assign unused = &{1'b0, op.qp, op.ack, cfg};
 
   logic live, before_rts, may_open;
@@ -30,112 +30,127 @@ module requester_step
   assign before_rts = row.state == QpReset || row.state == QpInit || row.state == QpRtr;
   assign may_open   = row.open_pending && facts.empty;
 
-  // ---- what the operation does --------------------------------------------------------------------
-  logic inits, opens, acks, credited, retries, waits, rewinds, sends, blocks, frees, commits, poisons, leaves, keeps;
-  logic progress, limited, blocked, stale, refreshed, unlimited, asks;
-  qp_state_e  leave_to;
-  wc_status_e leave_status;
-  logic [2:0] retry_left, rnr_left;  // an acknowledgement that brings something renews them
+  // ---- the rules: what the operation does, a wire each; clauses of IBTA volume 1 -----------------------------
+  // A row begins anew after reset, and when a queue pair that was asked for RTS has nothing of its past left
+  // (10.3.1): at a visit outside messages, or at a load, since a message that begins after the command waits for it.
+  logic inits, opens, fresh;
+  assign inits = op.kind == DoInit;
+  assign opens = may_open && (op.kind == DoLoad || (op.kind == DoVisit && !in_message));
+  assign fresh = inits || opens;
 
-  assign progress   = acks && facts.progress;
-  assign retry_left = progress ? cfg.retry_cnt : row.retry_left;
-  assign rnr_left   = progress ? cfg.rnr_retry : row.rnr_left;
+  // 9.7.5.1: an ACK or NAK of a packet that is outstanding acknowledges all packets before it.
+  logic acks, progress;
+  assign acks     = op.kind == DoAck && facts.in_window;
+  assign progress = acks && facts.progress;
 
-  // What an acknowledgement says about the peer's receive buffers.
+  // 9.7.7.2: what an acknowledgement says about the peer's receive buffers. One that is outside the window and says
+  // nothing new about them is stale.
+  logic unlimited, refreshed, stale, credited;
   assign unlimited = op.ack.kind == AckOk ? op.ack.value == CreditsUnlimited : row.unlimited;
   assign refreshed = unlimited != row.unlimited || (!unlimited && facts.credits);
-  assign stale     = !facts.in_window && !(facts.repeats_last && refreshed);
+  assign stale     = op.kind == DoAck && !facts.in_window && !(facts.repeats_last && refreshed);
+  assign credited  = op.kind == DoAck && !stale;
 
-  // Beyond its credits a queue pair sends only what an acknowledgement must follow: a packet with
+  // 9.7.5.2: the kinds of NAK. The last three end the message.
+  logic nak_sequence, nak_not_ready, nak_invalid, nak_access, nak_operation;
+  assign nak_sequence  = acks && op.ack.kind == AckNakSeq;
+  assign nak_not_ready = acks && op.ack.kind == AckRnr;
+  assign nak_invalid   = acks && op.ack.kind == AckInvReq;
+  assign nak_access    = acks && op.ack.kind == AckAccess;
+  assign nak_operation = acks && op.ack.kind == AckRemOp;
+
+  // 9.7.6.1.3: the ACK timer has run out; or the RNR timer, after which the packet goes again (9.7.5.2.8).
+  logic expires, times_out, resumes;
+  assign expires   = op.kind == DoVisit && facts.expired && !may_open;
+  assign times_out = expires && !row.rnr_wait;
+  assign resumes   = expires && row.rnr_wait;
+
+  // 9.9.2: a timeout or a gap costs a retry; progress renews the retries.
+  logic retries, retry_spent;
+  logic [2:0] retry_left;
+  assign retry_left  = progress ? cfg.retry_cnt : row.retry_left;
+  assign retries     = times_out || (nak_sequence && !facts.repeated);
+  assign retry_spent = retries && retry_left == '0;
+
+  // 9.7.5.2.8: a receiver that is not ready names a time to wait, and costs an RNR retry (9.9.2).
+  logic told_to_wait, waits, rnr_spent;
+  logic [2:0] rnr_left;
+  assign rnr_left     = progress ? cfg.rnr_retry : row.rnr_left;
+  assign told_to_wait = nak_not_ready && !(facts.repeated && row.rnr_wait);
+  assign waits        = told_to_wait && rnr_left != '0;
+  assign rnr_spent    = told_to_wait && rnr_left == '0;
+
+  // Go back N: the packet at una is the next one again.
+  logic rewinds;
+  assign rewinds = resumes || waits || (retries && !retry_spent);
+
+  // 9.7.7.2: beyond its credits a queue pair sends only what an acknowledgement must follow: a packet with
   // nothing outstanding before it (the probe), and one behind packets that have not asked for an ACK.
+  logic limited, blocked, blocks, sends;
   assign limited = nxt_consumes && !row.unlimited && facts.beyond;
   assign blocked = limited && !facts.at_una && facts.asked_all;
-  // Ask whenever no later packet is sure to ask; and often enough that the ring frees early.
-  assign asks    = nxt_is_last || limited || row.nxt[2:0] == '1 || facts.last_ready
-                   || (facts.again && facts.last_again);
+  assign blocks  = op.kind == DoSend && facts.can_send && blocked;
+  assign sends   = op.kind == DoSend && facts.can_send && !blocked;
+
+  // 9.7.5.1: ask for an ACK whenever no later packet is sure to ask; and often enough that the ring frees early.
+  logic asks;
+  assign asks = nxt_is_last || limited || row.nxt[2:0] == '1 || facts.last_ready
+                || (facts.again && facts.last_again);
+
+  // The segmenter has filled the slot at wr, with a packet or with the end of a message of a wrong length.
+  logic commits, poisons;
+  assign commits = op.kind == DoCommit;
+  assign poisons = commits && op.bad && live && !row.poisoned;
+
+  // The slot at tail is free again when its packet is acknowledged, or will not be sent.
+  logic frees;
+  assign frees = op.kind == DoRelease && facts.can_release && !tail_in_use;
+
+  // A peer that is idle for long is asked for a sign of life: the segmenter gets an empty message.
+  logic keeps;
+  assign keeps = op.kind == DoVisit && row.state == QpRts && facts.empty && !row.timer_on && !in_message
+                 && facts.silent && keep_room;
+
+  // 10.3.1, 9.9.2: the queue pair leaves RTS or SQD by a command, or for ERR because a message fails: one with a wrong
+  // length when all before it are complete.
+  logic closes, bad_length, leaves;
+  wc_status_e leave_status;
+  assign closes     = op.kind == DoCmd && live && (op.state == QpReset || op.state == QpErr);
+  assign bad_length = (poisons && facts.empty) || (frees && facts.to_poison);
+  assign leaves     = closes || bad_length || nak_invalid || nak_access || nak_operation || retry_spent || rnr_spent;
 
   always_comb begin
-    {inits, opens, acks, credited, retries, waits, rewinds, sends, blocks, frees, commits, poisons, leaves, keeps} = '0;
-    leave_to     = QpErr;
     leave_status = WcFlushErr;
-    outcome      = '0;
-    unique case (op.kind)
-      DoInit: inits = 1'b1;
-      DoCmd: begin
-        leaves   = live && (op.state == QpReset || op.state == QpErr);
-        leave_to = op.state;
-      end
-      DoCommit: begin
-        commits      = 1'b1;
-        poisons      = op.bad && live && !row.poisoned;
-        leaves       = poisons && facts.empty;  // nothing before it
-        leave_status = WcLocLenErr;
-      end
-      // A message that begins behind an RTS command waits for it, so it may open the queue pair.
-      DoLoad: opens = may_open;
-      DoVisit: begin  // these three exclude each other: `in_message`, which comes late, decides little
-        opens = may_open && !in_message;
-        if (facts.expired && !may_open) begin
-          outcome.timeout = !row.rnr_wait;
-          retries         = !row.rnr_wait;
-          rewinds         = row.rnr_wait;
-        end
-        keeps = row.state == QpRts && facts.empty && !row.timer_on && !in_message && facts.silent && keep_room;
-        outcome.keep_alive = keeps;
-      end
-      DoAck: begin
-        outcome.stale_ack = stale;
-        credited          = !stale;
-        if (facts.in_window) begin
-          outcome.packet_seq_err = op.ack.kind == AckNakSeq;
-          outcome.rnr_nak        = op.ack.kind == AckRnr;
-          acks                   = 1'b1;
-          unique case (op.ack.kind)
-            AckNakSeq:  retries = !facts.repeated;
-            AckRnr:     waits = !(facts.repeated && row.rnr_wait);
-            AckInvReq:  {leaves, leave_status} = {1'b1, WcRemInvReq};
-            AckAccess:  {leaves, leave_status} = {1'b1, WcRemAccess};
-            AckRemOp:   {leaves, leave_status} = {1'b1, WcRemOp};
-            default: ;
-          endcase
-        end
-      end
-      DoSend: begin
-        blocks             = facts.can_send && blocked;
-        sends              = facts.can_send && !blocked;
-        outcome.send       = sends;
-        outcome.retransmit = sends && facts.again;
-        outcome.ack_req    = sends && asks;
-      end
-      DoRelease: begin
-        frees            = facts.can_release && !tail_in_use;
-        leaves           = frees && facts.to_poison;
-        leave_status     = WcLocLenErr;
-        outcome.freed    = frees;
-        outcome.complete = frees && tail_is_last;
-        outcome.status   = facts.acked ? WcSuccess : row.err_reported ? WcFlushErr : row.err_status;
-      end
-    endcase
+    if (bad_length) leave_status = WcLocLenErr;
+    if (nak_invalid) leave_status = WcRemInvReq;
+    if (nak_access) leave_status = WcRemAccess;
+    if (nak_operation) leave_status = WcRemOp;
+    if (retry_spent) leave_status = WcRetryExc;
+    if (rnr_spent) leave_status = WcRnrRetryExc;
+  end
 
-    // Go back N, unless the retries are spent.
-    if (retries) begin
-      rewinds = retry_left != '0;
-      if (!rewinds) {leaves, leave_status} = {1'b1, WcRetryExc};
-    end
-    if (waits) begin
-      rewinds = rnr_left != '0;
-      waits   = rewinds;
-      if (!rewinds) {leaves, leave_status} = {1'b1, WcRnrRetryExc};
-    end
-    outcome.left_rts = leaves;
-    outcome.failed   = op.kind == DoCmd ? op.state == QpErr && row.state != QpErr : leaves;
+  always_comb begin
+    outcome = '{
+      left_rts:       leaves,
+      failed:         op.kind == DoCmd ? op.state == QpErr && row.state != QpErr : leaves,
+      keep_alive:     keeps,
+      send:           sends,
+      ack_req:        sends && asks,
+      retransmit:     sends && facts.again,
+      freed:          frees,
+      complete:       frees && tail_is_last,
+      status:         WcSuccess,
+      packet_seq_err: nak_sequence,
+      rnr_nak:        nak_not_ready,
+      timeout:        times_out,
+      stale_ack:      stale
+    };
+    if (op.kind == DoRelease && !facts.acked) outcome.status = row.err_reported ? WcFlushErr : row.err_status;
   end
 
   // ---- what that makes of the row: PSNs and message numbers --------------------------------------
   psn_t base, after_nxt, after_tail, start;  // base: first PSN that is unacknowledged after this
   ssn_t base_ssn;
-  logic fresh;
-  assign fresh      = inits || opens;
   assign start      = opens ? cfg.init_psn : '0;
   assign base       = acks ? facts.upto : row.una;
   assign base_ssn   = progress ? ssn_t'(op.ack.msn) + 1'b1 : row.una_ssn;
@@ -145,7 +160,8 @@ module requester_step
   // The timer measures from the last progress, while a packet that asked for an ACK has none.
   logic starts;
   tick_t ticks;
-  assign starts = waits || (((progress && facts.asked_beyond) || (sends && asks && !row.timer_on)) && cfg.ack_timeout != '0);
+  assign starts = waits
+                  || (((progress && facts.asked_beyond) || (sends && asks && !row.timer_on)) && cfg.ack_timeout != '0);
   assign ticks  = waits ? tick_t'(RnrTicks[op.ack.value]) : ack_ticks(cfg.ack_timeout);
 
   always_comb begin
@@ -163,8 +179,14 @@ module requester_step
     // The first packet of this message was taken, and with it a receive buffer.
     if (sends && facts.at_una && !nxt_is_first && facts.beyond) next.lsn = row.ssn;
     if (fresh) begin
-      {next.tail, next.una, next.nxt, next.sent_end, next.req_end, next.wr} = {6{start}};
-      {next.una_ssn, next.ssn} = {2{ssn_t'(1)}};
+      next.tail     = start;
+      next.una      = start;
+      next.nxt      = start;
+      next.sent_end = start;
+      next.req_end  = start;
+      next.wr       = start;
+      next.una_ssn  = ssn_t'(1);
+      next.ssn      = ssn_t'(1);
     end
 
   // ---- the timer, retries -------------------------------------------------------------------------
@@ -206,7 +228,7 @@ module requester_step
           next.open_pending = 1'b0;
         end
       endcase
-    end else if (leaves) next.state = leave_to;
+    end else if (leaves) next.state = QpErr;
     next.mtu          = row.mtu;
     next.poisoned     = (row.poisoned || poisons) && !leaves;
     next.midway       = (sends && !facts.again ? !nxt_is_last : row.midway) && !leaves;

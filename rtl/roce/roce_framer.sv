@@ -48,7 +48,7 @@ module roce_framer
   localparam int unsigned PrefixBeats = (PrefixBytes + Bytes - 1) / Bytes;
   localparam int unsigned IndexW      = $clog2(PrefixBeats);
 
-  if (DATA_W != 64 && DATA_W != 512) begin : g_bad_width
+  if (DATA_W != 64 && DATA_W != 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
   end
 
@@ -77,11 +77,11 @@ module roce_framer
                       + LengthW'(pad_count) + LengthW'(IcrcBytes);
   assign frame_bytes  = ip_length + LengthW'(EthBytes);
   assign whole        = '{
-      prefix: IndexW'(prefix_bytes >> ByteW),
-      payload: BeatW'((LengthW'(hdr.payload_len) + LengthW'(Bytes - 1)) >> ByteW),
-      frame: BeatW'((frame_bytes - 1'b1) >> ByteW),
-      tail: frame_bytes[ByteW-1:0],
-      shift: prefix_bytes[ByteW-1:2]
+    prefix: IndexW'(prefix_bytes >> ByteW),
+    payload: BeatW'((LengthW'(hdr.payload_len) + LengthW'(Bytes - 1)) >> ByteW),
+    frame: BeatW'((frame_bytes - 1'b1) >> ByteW),
+    tail: frame_bytes[ByteW-1:0],
+    shift: prefix_bytes[ByteW-1:2]
   };
 
   tx_hdr_t            hdr_q;
@@ -116,9 +116,9 @@ module roce_framer
   // A narrow frame comes to its checksum some beats behind its first.
   logic [15:0] checksum, checksum_now;
   assign checksum_now = ~ones_complement_fold(ip_sum_q + 20'(ip_length_q));
-  if (DATA_W == 64) begin : g_later
+  if (DATA_W == 64) begin : gen_later
     always_ff @(posedge clk) checksum <= checksum_now;
-  end else begin : g_now
+  end else begin : gen_now
     assign checksum = checksum_now;
   end
 
@@ -149,7 +149,7 @@ module roce_framer
   // Byte by byte: a streaming operator of this width is simulated bit by bit, once for each field that is used.
   logic [8*PrefixBytes-1:0] prefix_fields;
   assign prefix_fields = {base, extended};
-  for (genvar i = 0; i < PrefixBytes; i++) begin : g_prefix
+  for (genvar i = 0; i < PrefixBytes; i++) begin : gen_prefix
     assign prefix[8*(PrefixBytes-1-i)+:8] = prefix_fields[8*i+:8];
   end
   assign beats  = (PrefixBeats * DATA_W)'(prefix);

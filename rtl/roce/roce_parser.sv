@@ -91,7 +91,7 @@ module roce_parser
   // Byte by byte: a streaming operator of this width is simulated bit by bit, once for each field that is used.
   localparam int unsigned HeadOctets = $bits(head_t) / 8;
   logic [8*HeadOctets-1:0] head_bytes;
-  for (genvar i = 0; i < HeadOctets; i++) begin : g_head
+  for (genvar i = 0; i < HeadOctets; i++) begin : gen_head
     assign head_bytes[8*(HeadOctets-1-i)+:8] = head_q[8*i+:8];
   end
   assign head = head_bytes;
@@ -141,9 +141,9 @@ module roce_parser
   };
 
   // A narrow frame that has all these headers takes longer than its verdict, so they need not be handed on.
-  if (DATA_W == 64) begin : g_fields
+  if (DATA_W == 64) begin : gen_fields
     always_ff @(posedge clk) if (end_q && length_q >= LengthW'(int'(EthBytes) + int'(RocePacketMin))) rx <= rx_now;
-  end else begin : g_fields
+  end else begin : gen_fields
     rx_roce_t rx_q [1:3];
     always_ff @(posedge clk) begin
       if (end_q) rx_q[1] <= rx_now;

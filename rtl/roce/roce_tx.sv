@@ -72,41 +72,10 @@ module roce_tx
   input  logic [AXI_ADDR_W-1:0] store_base,
   output logic                store_write_error,  // a slot was not written: its message fails (WcLocLenErr)
   output logic                store_read_error,   // a packet was not read: it is not sent, and counts as lost
-  output logic [0:0]          m_axi_awid,
-  output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
-  output logic [7:0]          m_axi_awlen,
-  output logic [2:0]          m_axi_awsize,
-  output logic [1:0]          m_axi_awburst,
-  output logic                m_axi_awlock,
-  output logic [3:0]          m_axi_awcache,
-  output logic [2:0]          m_axi_awprot,
-  output logic                m_axi_awvalid,
-  input  logic                m_axi_awready,
+  output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
-  output logic [DATA_W/8-1:0] m_axi_wstrb,
-  output logic                m_axi_wlast,
-  output logic                m_axi_wvalid,
-  input  logic                m_axi_wready,
-  input  logic [0:0]          m_axi_bid,
-  input  logic [1:0]          m_axi_bresp,
-  input  logic                m_axi_bvalid,
-  output logic                m_axi_bready,
-  output logic [0:0]          m_axi_arid,
-  output logic [AXI_ADDR_W-1:0] m_axi_araddr,
-  output logic [7:0]          m_axi_arlen,
-  output logic [2:0]          m_axi_arsize,
-  output logic [1:0]          m_axi_arburst,
-  output logic                m_axi_arlock,
-  output logic [3:0]          m_axi_arcache,
-  output logic [2:0]          m_axi_arprot,
-  output logic                m_axi_arvalid,
-  input  logic                m_axi_arready,
-  input  logic [0:0]          m_axi_rid,
+  input  axi_pkg::axi_rsp_t   m_axi_rsp,
   input  logic [DATA_W-1:0]   m_axi_rdata,
-  input  logic [1:0]          m_axi_rresp,
-  input  logic                m_axi_rlast,
-  input  logic                m_axi_rvalid,
-  output logic                m_axi_rready,
 
   // status of queue pair st_qp and its count st_count, one cycle later
   input  qp_t                 st_qp,
@@ -269,7 +238,7 @@ module roce_tx
   assign job_valid = send_valid && send_hdr.payload_len != '0;
 
   // ---- the rings -------------------------------------------------------------------------------------
-  if (STORE == StoreOnChip) begin : g_on_chip
+  if (STORE == StoreOnChip) begin : gen_on_chip
     assign {slot_valid, slot_qp, slot_bad, commit_ready} = {commit_valid, commit_qp, commit_bad, slot_ready};
     assign {view_valid, load_ready} = {load_valid, view_ready};
     assign {op_waits, store_wr_ready, job_room, packet_valid, packet_bad} = 5'b01110;
@@ -287,13 +256,10 @@ module roce_tx
     );
 
     assign {store_write_error, store_read_error} = '0;
-    assign {m_axi_awid, m_axi_awaddr, m_axi_awlen, m_axi_awsize, m_axi_awburst, m_axi_awlock, m_axi_awcache,
-            m_axi_awprot, m_axi_awvalid, m_axi_wdata, m_axi_wstrb, m_axi_wlast, m_axi_wvalid, m_axi_bready} = '0;
-    assign {m_axi_arid, m_axi_araddr, m_axi_arlen, m_axi_arsize, m_axi_arburst, m_axi_arlock, m_axi_arcache,
-            m_axi_arprot, m_axi_arvalid, m_axi_rready} = '0;
-    wire unused = &{1'b0, store_base, m_axi_awready, m_axi_wready, m_axi_bid, m_axi_bresp, m_axi_bvalid, m_axi_arready,
-                    m_axi_rid, m_axi_rdata, m_axi_rresp, m_axi_rlast, m_axi_rvalid};
-  end else if (STORE == StoreAxi) begin : g_axi
+    assign m_axi_req   = '0;
+    assign m_axi_wdata = '0;
+    wire unused = &{1'b0, store_base, m_axi_rsp, m_axi_rdata};
+  end else if (STORE == StoreAxi) begin : gen_axi
     logic written, written_bad;
 
     packet_store_commits #(.N_QP(N_QP)) u_commits (
@@ -320,7 +286,7 @@ module roce_tx
       .*
     );
     wire unused = &{1'b0, store_wr_beat, fill_beat};
-  end else begin : g_bad_store
+  end else begin : gen_bad_store
     $fatal(1, "%m: STORE %0d is neither StoreOnChip nor StoreAxi", STORE);
   end
 

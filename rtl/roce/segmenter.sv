@@ -62,16 +62,16 @@ module segmenter
   localparam int unsigned CountW = $clog2(SLOTS) + 1;
   localparam logic [31:0] LengthMax = 32'h8000_0000;  // IBTA 9.4.3: messages up to 2^31 bytes
 
-  if (DATA_W < 64 || DATA_W > 1024 || DATA_W != 2 ** $clog2(DATA_W)) begin : g_bad_data_w
+  if (DATA_W < 64 || DATA_W > 1024 || DATA_W != 2 ** $clog2(DATA_W)) begin : gen_bad_data_w
     $fatal(1, "%m: DATA_W %0d", DATA_W);
   end
-  if (N_QP < 1 || N_QP > 256) begin : g_bad_n_qp
+  if (N_QP < 1 || N_QP > 256) begin : gen_bad_n_qp
     $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
   end
-  if (RING_BYTES < 8192 || RING_BYTES != 2 ** $clog2(RING_BYTES)) begin : g_bad_ring_bytes
+  if (RING_BYTES < 8192 || RING_BYTES != 2 ** $clog2(RING_BYTES)) begin : gen_bad_ring_bytes
     $fatal(1, "%m: RING_BYTES %0d is not a power of two of at least two packets of 4096", RING_BYTES);
   end
-  if (SLOTS < 2 || SLOTS > 1024 || SLOTS != 2 ** $clog2(SLOTS)) begin : g_bad_slots
+  if (SLOTS < 2 || SLOTS > 1024 || SLOTS != 2 ** $clog2(SLOTS)) begin : gen_bad_slots
     $fatal(1, "%m: SLOTS %0d is not a power of two from 2 to 1024", SLOTS);
   end
 
@@ -247,7 +247,7 @@ module segmenter
 
   // What lies behind the end of a stream that ended early is sent, too: zeros.
   logic [DATA_W-1:0] kept;
-  for (genvar i = 0; i < int'(Lanes); i++) begin : g_kept
+  for (genvar i = 0; i < int'(Lanes); i++) begin : gen_kept
     assign kept[8*i+:8] = {8{s_axis_data_tkeep[i]}};
   end
   assign store_wr_data = state_q == StFill ? '0 : s_axis_data_tlast ? s_axis_data_tdata & kept : s_axis_data_tdata;

@@ -51,7 +51,7 @@ module slots_in_use
   end
 
 `ifndef SYNTHESIS
-  if (N != 2 ** PtrW) begin : g_bad_n
+  if (N != 2 ** PtrW) begin : gen_bad_n
     $fatal(1, "%m: N %0d is not a power of two", N);
   end
   a_room : assert property (@(posedge clk) disable iff (rst) begin_valid |-> room);

@@ -23,7 +23,7 @@ module tx_scheduler
 
   assign take = room && gap_q == '0 && !grant_valid && !choosing;
 
-  if (N_QP <= 16) begin : g_few
+  if (N_QP <= 16) begin : gen_few
     logic any;
     arbiter_rr #(.N(N_QP)) u_arbiter (
       .clk, .rst,
@@ -34,7 +34,7 @@ module tx_scheduler
     );
     assign choosing     = 1'b0;
     assign choice_valid = take && any;
-  end else begin : g_many
+  end else begin : gen_many
     arbiter_rr_wide #(.N(N_QP)) u_arbiter (
       .clk, .rst,
       .req    (ready & eligible),

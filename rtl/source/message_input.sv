@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // All messages on their way to the transport: the user's and the message source's, with their destinations.
 // Joins its modules and holds no logic of its own; descriptors and payloads keep one order.
-// Design section 2: ring mode, and event n to server n modulo the live servers.
+// A message may take its address from its queue pair's ring, and its queue pair from its event: event n goes to server
+// n modulo the live servers.
 module message_input
   import ctrl_pkg::*;
 #(

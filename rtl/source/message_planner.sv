@@ -22,7 +22,7 @@ module message_planner
 );
   logic run_q, stops_q, stops, length_valid, allowed, take, last_of_run;
   logic [31:0] length, left_q, slot_q;
-  logic [63:0] event_q, raddr_q;
+  logic [63:0] event_q, raddr_q, raddr;
   qp_t qp_q;
 
   assign running      = run_q;
@@ -84,10 +84,23 @@ module message_planner
     end
   end
 
+  // ---- the address of a running sum of 16 bits -------------------------------------------------------------
+  logic [15:0] sum_q;        // bytes of all messages since start
+  logic [47:0] raddr_high_q; // the upper bits of the first address, and one on
+  logic [16:0] raddr_low;
+  assign raddr_low = cfg.raddr[15:0] + sum_q;
+  assign raddr = cfg.running_sum ? {raddr_low[16] ? raddr_high_q : cfg.raddr[63:16], raddr_low[15:0]} : raddr_q;
+
+  always_ff @(posedge clk) begin
+    raddr_high_q <= cfg.raddr[63:16] + 48'd1;
+    if (start || rst) sum_q <= '0;
+    else if (take) sum_q <= sum_q + length[15:0];
+  end
+
   assign desc = '{
     tag:      {cfg.tag_prefix, event_q[23:0]},
     imm:      event_q[31:0],
-    raddr:    cfg.by_event ? event_q : raddr_q,
+    raddr:    cfg.by_event ? event_q : raddr,
     length:   length,
     reserved: '0,
     by_event: cfg.by_event,

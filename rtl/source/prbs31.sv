@@ -16,7 +16,7 @@ module prbs31 #(
   input  logic [CountW-1:0] n_bytes,  // of the word that is taken; 0: all
   output logic [DATA_W-1:0] word
 );
-  if (DATA_W < 64 || DATA_W > 512) begin : g_bad_width
+  if (DATA_W < 64 || DATA_W > 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W is %0d; it must be 64 to 512", DATA_W);
   end
 
@@ -57,9 +57,9 @@ module prbs31 #(
   always_ff @(posedge clk) if (load || take) state_q <= next;
 
   // A word of 64 bits is two XORs behind the state; a longer one has registers of its own.
-  if (DATA_W == 64) begin : g_short
+  if (DATA_W == 64) begin : gen_short
     assign word = DATA_W'(following(state_q));
-  end else begin : g_long
+  end else begin : gen_long
     always_ff @(posedge clk) if (load || take) word <= DATA_W'(following(next));
   end
 endmodule

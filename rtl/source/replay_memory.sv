@@ -24,7 +24,7 @@ module replay_memory
   localparam int unsigned BlockRowW = RowW - 8;  // rows of a block: 2^BlockRowW
   localparam int unsigned LaneW = $clog2(DATA_W / 32);
 
-  if (DATA_W < 64 || DATA_W > 512) begin : g_bad_width
+  if (DATA_W < 64 || DATA_W > 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W is %0d; it must be 64 to 512", DATA_W);
   end
 
@@ -72,11 +72,11 @@ module replay_memory
   assign last_block = blocks[7:0] - 8'd1;
   assign block      = row_q[RowW-1-:8];
   assign next_block = block >= last_block ? 8'd0 : block + 8'd1;
-  if (BlockRowW == 0) begin : g_row_is_block
+  if (BlockRowW == 0) begin : gen_row_is_block
     assign block_ends = 1'b1;
     assign next_row   = next_block;
     wire unused = &{1'b0, last};
-  end else begin : g_rows_in_block
+  end else begin : gen_rows_in_block
     assign block_ends = last || row_q[BlockRowW-1:0] == '1;
     assign next_row   = block_ends ? {next_block, {BlockRowW{1'b0}}} : row_q + 1'b1;
   end

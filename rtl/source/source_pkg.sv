@@ -17,6 +17,7 @@ package source_pkg;
     verb_e       verb;
     logic        with_imm;      // the immediate is the event number
     logic        in_ring;       // raddr and imm come from the queue pair's ring
+    logic        running_sum;   // the address is raddr + bytes sent since start, modulo 2^16
     logic        by_event;      // the destination table chooses the queue pair by the event number
     logic [7:0]  tag_prefix;    // tag[31:24]; below it the event number
     qp_t         qp_first;      // round robin over these

@@ -13,13 +13,13 @@ module word_counter #(
 );
   localparam int unsigned Words = DATA_W / 64;
 
-  if (Words == 1) begin : g_one
+  if (Words == 1) begin : gen_one
     wire unused = &{1'b0, n_bytes};
     always_ff @(posedge clk) begin
       if (load) word <= '0;
       else if (take) word <= word + 64'd1;
     end
-  end else begin : g_many
+  end else begin : gen_many
     // Both high parts that the words of one beat can have are ready, so no carry runs through 64 bits.
     localparam int unsigned LowW = $clog2(Words);
     localparam int unsigned HighW = 64 - LowW;
@@ -29,7 +29,7 @@ module word_counter #(
 
     assign next_low = (LowW + 1)'(low_q) + (LowW + 1)'((n_bytes + CountW'(7)) >> 3);
 
-    for (genvar i = 0; i < Words; i++) begin : g_word
+    for (genvar i = 0; i < Words; i++) begin : gen_word
       wire [LowW:0] sum = (LowW + 1)'(low_q) + (LowW + 1)'(i);
       assign word[64*i+:64] = {sum[LowW] ? high_next_q : high_q, sum[LowW-1:0]};
     end

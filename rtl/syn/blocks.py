@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each block of penstock_10g costs by itself, so that a reader can leave out what his own endpoint does not have.
+"""What each block of the 10G front end costs by itself: a reader can leave out what his own endpoint does not have.
 
     python rtl/syn/blocks.py [--only roce_tx] [--saved] [--docs]
 
@@ -43,14 +43,14 @@ COLUMNS = ("lut", "sites", "ff", "bram", "uram", "dsp")
 
 
 def measure(name: str, params: dict[str, int]) -> dict:
-    """The row of one block; kept, and taken from there while no source has changed."""
-    version = synth.digest()
-    kept = KEPT / f"{name}_{version}.json"
+    """The row of one block; kept, and taken from there while its logic and what measures it are the same."""
+    found = synth.logic(name, params)
+    kept = KEPT / f"{name}_{synth.version(found)}.json"
     if not kept.exists():
         module = synth.netlist(name, params)
         depth = levels.deepest(module)
         costs = {"sites": synth.sites_of(module), **synth.cost(synth.kinds(module))}
-        row = {"block": name, **{c: costs[c] for c in COLUMNS}, "max_levels": depth.levels, "rtl": version[:8]}
+        row = {"block": name, **{c: costs[c] for c in COLUMNS}, "max_levels": depth.levels, "rtl": found[:8]}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(row))
     return json.loads(kept.read_text())

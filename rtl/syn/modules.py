@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the logic of one configuration is: cost and depth of each module, its submodules not counted in.
 
-    python rtl/syn/modules.py [penstock_10g] [--n-qp 4]
+    python rtl/syn/modules.py [penstock_xgmii] [--n-qp 4]
 
 Synthesised with the hierarchy kept, so that every cell belongs to a module; the sum is a little above the flat figure
 of synth.py, where logic is shared across modules. A way through several modules is cut at their ports, which count as
@@ -70,7 +70,7 @@ def table(rows: list[dict]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("top", nargs="?", default="penstock_10g")
+    parser.add_argument("top", nargs="?", default="penstock_xgmii")
     parser.add_argument("--n-qp", type=int, default=4)
     parser.add_argument("--out", type=Path, default=synth.REPO / "out", help="folder for synth_modules.json")
     options = parser.parse_args()

@@ -5,11 +5,11 @@
 
 Prints a table and writes `out/synth.json`, an array of {top, n_qp, params, lut, sites, ff, bram, uram, dsp,
 max_levels, rtl}: `params` are the parameters besides N_QP, `sites` is `lut` with two LUTs in one site where they fit
-(sites.py), `rtl` tells versions of gateware and programs apart. A row takes minutes, so each is kept in build/synth/
-as soon as it is there, and made again when a source has changed; `--saved` takes what is kept, of whatever version,
-and makes none. `--docs` puts the tables into docs/synthesis.md and leaves the rest of the page as it is. modules.py
-beside this file shares one row out among its modules. Yosys 0.70, family xcup: for comparison, not a vendor's
-figures.
+(sites.py), `rtl` is the fingerprint of the logic (fingerprint.py). A row takes minutes, so each is kept in build/synth/
+as soon as it is there, and made again when the logic or a program has changed; `--saved` takes what is kept, of
+whatever version, and makes none. `--docs` puts the tables into docs/synthesis.md and leaves the rest of the page as it
+is. modules.py beside this file shares one row out among its modules. Yosys 0.70, family xcup: for comparison, not a
+vendor's figures.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO / "tb" / "lib"))
 
+import fingerprint  # noqa: E402
 import levels  # noqa: E402
 import sites  # noqa: E402
 import yosys  # noqa: E402
@@ -38,15 +39,24 @@ LAWS = [("DCQCN alone", {"WITH_QCN": 0}), ("DCQCN and QCN", {"WITH_QCN": 1})]
 # Rings of 256 KiB a queue pair are on chip where they fit, and in AXI4 memory for many queue pairs.
 STORES = {1: {"STORE": 0}, 4: {"STORE": 0}, 16: {"STORE": 1}, 256: {"STORE": 1}}
 WHERE = ["both laws, store on chip", "both laws, store in AXI4 memory"]
-FRONT_ENDS = ["penstock_10g", "penstock_100g", "penstock_25g"]
+FRONT_ENDS = [
+    ("10G", "penstock_xgmii", {"CLK_KHZ": 156_250}),
+    ("100G", "penstock_100g", {}),
+    ("25G", "penstock_xgmii", {"CLK_KHZ": 390_625}),
+]
 TOPS = [
-    *((top, n_qp, WHERE[STORES[n_qp]["STORE"]], STORES[n_qp]) for n_qp in (4, 1, 16, 256) for top in FRONT_ENDS),
+    *(
+        (top, n_qp, f"{rate}, {WHERE[STORES[n_qp]['STORE']]}", clock | STORES[n_qp])
+        for n_qp in (4, 1, 16, 256)
+        for rate, top, clock in FRONT_ENDS
+    ),
     *(("cc_engine", n_qp, laws, params) for laws, params in LAWS for n_qp in (1, 16, 256)),
 ]
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
 PUBLISHED = "| AdvCam, Table I | | DCQCN alone | | 1337 | 2557 | 18 | | 5 | | | | | |"
 DOCS = REPO / "docs" / "synthesis.md"
 KEPT = REPO / "build" / "synth"
+PROGRAMS = Path(__file__).parent
 MARK = "<!-- table: made by `make synth` with --docs -->\n"
 FRONT_MARK = "<!-- front ends: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
@@ -97,11 +107,27 @@ def kinds(module: dict) -> dict[str, int]:
     return found
 
 
-def digest() -> str:
-    """Of everything a row depends on besides its job: the gateware and these programs."""
-    sources = [path for folder in (*rtl.FOLDERS, Path(__file__).parent) for path in sorted(folder.glob("*.*"))]
-    text = b"".join(path.read_bytes() for path in sources if path.suffix in (".sv", ".py"))
-    return hashlib.sha256(text).hexdigest()[:16]
+def digest(*paths: Path) -> str:
+    """Of the text of these files."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+def logic(top: str, params: dict[str, int]) -> str:
+    """The fingerprint of a design's logic; made once for one text of the gateware and kept."""
+    rtl.generate()
+    sources = [path for folder in rtl.FOLDERS for path in sorted(folder.glob("*.sv"))]
+    name = "_".join([top, *(f"{key}{value}" for key, value in sorted(params.items()))])
+    kept = KEPT / "fingerprints" / f"{name}_{digest(*sources, PROGRAMS / 'fingerprint.py')}"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(fingerprint.fingerprint(top, params))
+    return kept.read_text()
+
+
+def version(found: str) -> str:
+    """Of everything a row depends on besides its job: the fingerprint of the logic, and what measures it."""
+    flow = digest(*(PROGRAMS / name for name in ("yosys.py", "levels.py", "sites.py", "synth.py")))
+    return hashlib.sha256(f"{found} {flow}".encode()).hexdigest()[:16]
 
 
 Job = tuple[str, int, str, dict[str, int]]  # top, N_QP, name of the build, its other parameters
@@ -129,14 +155,14 @@ def measure(job: Job) -> Row:
     """The row of synth.json for one top, its deepest way, what the build is called, and the seconds it took."""
     top, n_qp, build, params = job
     started = time.monotonic()
-    version = digest()
-    kept = KEPT / f"{label(job)}_{version}.json"
+    found = logic(top, {"N_QP": n_qp, **params})
+    kept = KEPT / f"{label(job)}_{version(found)}.json"
     if kept.exists():
         return restored(job, kept)
     module = netlist(top, {"N_QP": n_qp, **params})
     depth = levels.deepest(module)
     costs = {"lut": 0, "sites": sites_of(module)} | cost(kinds(module))
-    row = {"top": top, "n_qp": n_qp, "params": params, **costs, "max_levels": depth.levels, "rtl": version[:8]}
+    row = {"top": top, "n_qp": n_qp, "params": params, **costs, "max_levels": depth.levels, "rtl": found[:8]}
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps([row, asdict(depth)]))
     return row, depth, build, time.monotonic() - started
@@ -158,7 +184,7 @@ def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
 
 def tables(rows: list[Row]) -> dict[str, str]:
     """The tables of the page by their marks: the front ends, and the congestion controller alone."""
-    ours = [row for row in rows if row[0]["top"] in FRONT_ENDS]
+    ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
     rest = [row for row in rows if row not in ours]
     return ({FRONT_MARK: table(ours, "build", "")} if ours else {}) | ({MARK: table(rest)} if rest else {})
 

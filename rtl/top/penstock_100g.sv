@@ -117,6 +117,62 @@ module penstock_100g #(
   logic [DATA_W/8-1:0]  tx_tkeep;
   logic                 tx_tvalid, tx_tready, tx_tlast;
 
+  axi_pkg::axil_req_t s_axil_req;
+  axi_pkg::axil_rsp_t s_axil_rsp;
+
+  assign s_axil_req = '{
+    awaddr: s_axil_awaddr, awprot: s_axil_awprot, awvalid: s_axil_awvalid,
+    wdata: s_axil_wdata, wstrb: s_axil_wstrb, wvalid: s_axil_wvalid,
+    bready: s_axil_bready,
+    araddr: s_axil_araddr, arprot: s_axil_arprot, arvalid: s_axil_arvalid,
+    rready: s_axil_rready
+  };
+  assign s_axil_awready = s_axil_rsp.awready;
+  assign s_axil_wready  = s_axil_rsp.wready;
+  assign s_axil_bresp   = s_axil_rsp.bresp;
+  assign s_axil_bvalid  = s_axil_rsp.bvalid;
+  assign s_axil_arready = s_axil_rsp.arready;
+  assign s_axil_rdata   = s_axil_rsp.rdata;
+  assign s_axil_rresp   = s_axil_rsp.rresp;
+  assign s_axil_rvalid  = s_axil_rsp.rvalid;
+
+  axi_pkg::axi_req_t m_axi_req;
+  axi_pkg::axi_rsp_t m_axi_rsp;
+
+  assign m_axi_awid    = m_axi_req.wr.aw.id;
+  assign m_axi_awaddr  = m_axi_req.wr.aw.addr[AXI_ADDR_W-1:0];
+  assign m_axi_awlen   = m_axi_req.wr.aw.len;
+  assign m_axi_awsize  = m_axi_req.wr.aw.size;
+  assign m_axi_awburst = m_axi_req.wr.aw.burst;
+  assign m_axi_awlock  = m_axi_req.wr.aw.lock;
+  assign m_axi_awcache = m_axi_req.wr.aw.cache;
+  assign m_axi_awprot  = m_axi_req.wr.aw.prot;
+  assign m_axi_awvalid = m_axi_req.wr.awvalid;
+  assign m_axi_wstrb   = STORE == 0 ? '0 : '1;  // memory behind a packet's end is never read
+  assign m_axi_wlast   = m_axi_req.wr.wlast;
+  assign m_axi_wvalid  = m_axi_req.wr.wvalid;
+  assign m_axi_bready  = m_axi_req.wr.bready;
+  assign m_axi_arid    = m_axi_req.rd.ar.id;
+  assign m_axi_araddr  = m_axi_req.rd.ar.addr[AXI_ADDR_W-1:0];
+  assign m_axi_arlen   = m_axi_req.rd.ar.len;
+  assign m_axi_arsize  = m_axi_req.rd.ar.size;
+  assign m_axi_arburst = m_axi_req.rd.ar.burst;
+  assign m_axi_arlock  = m_axi_req.rd.ar.lock;
+  assign m_axi_arcache = m_axi_req.rd.ar.cache;
+  assign m_axi_arprot  = m_axi_req.rd.ar.prot;
+  assign m_axi_arvalid = m_axi_req.rd.arvalid;
+  assign m_axi_rready  = m_axi_req.rd.rready;
+  assign m_axi_rsp = '{
+    wr: '{
+      awready: m_axi_awready, wready: m_axi_wready, bid: m_axi_bid, bresp: m_axi_bresp, bvalid: m_axi_bvalid
+    },
+    rd: '{
+      arready: m_axi_arready, rid: m_axi_rid, rresp: m_axi_rresp, rlast: m_axi_rlast, rvalid: m_axi_rvalid
+    }
+  };
+
+  wire unused = &{1'b0, m_axi_req};  // the high bits of addresses
+
   penstock_core #(
     .DATA_W(DATA_W),
     .N_QP(N_QP),

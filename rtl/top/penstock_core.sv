@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The front end without its MAC: messages in, completions out, Ethernet frames (no FCS) on both sides,
 // registers on AXI4-Lite. Joins the rooms and holds no logic of its own.
-// Design section 2: descriptor -> transport -> framer -> ICRC -> port -> MAC; MAC -> port -> parser -> acknowledgement receiver.
+// Out: descriptor -> transport -> framer -> ICRC -> port -> MAC. In: MAC -> port -> parser -> acknowledgement receiver.
 module penstock_core
   import penstock_pkg::*;
 #(
@@ -52,62 +52,14 @@ module penstock_core
   input  logic                m_axis_sample_tready,
 
   // The packet store's memory, when STORE is 1; quiet otherwise.
-  output logic [0:0] m_axi_awid,
-  output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
-  output logic [7:0] m_axi_awlen,
-  output logic [2:0] m_axi_awsize,
-  output logic [1:0] m_axi_awburst,
-  output logic m_axi_awlock,
-  output logic [3:0] m_axi_awcache,
-  output logic [2:0] m_axi_awprot,
-  output logic m_axi_awvalid,
-  input  logic m_axi_awready,
-  output logic [DATA_W-1:0] m_axi_wdata,
-  output logic [DATA_W/8-1:0] m_axi_wstrb,
-  output logic m_axi_wlast,
-  output logic m_axi_wvalid,
-  input  logic m_axi_wready,
-  input  logic [0:0] m_axi_bid,
-  input  logic [1:0] m_axi_bresp,
-  input  logic m_axi_bvalid,
-  output logic m_axi_bready,
-  output logic [0:0] m_axi_arid,
-  output logic [AXI_ADDR_W-1:0] m_axi_araddr,
-  output logic [7:0] m_axi_arlen,
-  output logic [2:0] m_axi_arsize,
-  output logic [1:0] m_axi_arburst,
-  output logic m_axi_arlock,
-  output logic [3:0] m_axi_arcache,
-  output logic [2:0] m_axi_arprot,
-  output logic m_axi_arvalid,
-  input  logic m_axi_arready,
-  input  logic [0:0] m_axi_rid,
-  input  logic [DATA_W-1:0] m_axi_rdata,
-  input  logic [1:0] m_axi_rresp,
-  input  logic m_axi_rlast,
-  input  logic m_axi_rvalid,
-  output logic m_axi_rready,
+  output axi_pkg::axi_req_t   m_axi_req,
+  output logic [DATA_W-1:0]   m_axi_wdata,
+  input  axi_pkg::axi_rsp_t   m_axi_rsp,
+  input  logic [DATA_W-1:0]   m_axi_rdata,
 
   // Registers.
-  input  logic [17:0] s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [17:0] s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready
+  input  axi_pkg::axil_req_t s_axil_req,
+  output axi_pkg::axil_rsp_t s_axil_rsp
 );
   import ctrl_pkg::*;
   import penstock_regs_pkg::*;
@@ -128,13 +80,8 @@ module penstock_core
   transport_stat_t transport_stat;
   receive_stat_t receive_stat;
 
-  logic [17:0] reg_awaddr, reg_araddr;
-  logic [2:0] reg_awprot, reg_arprot;
-  logic [31:0] reg_wdata, reg_rdata;
-  logic [3:0] reg_wstrb;
-  logic [1:0] reg_bresp, reg_rresp;
-  logic reg_awvalid, reg_awready, reg_wvalid, reg_wready, reg_bvalid, reg_bready;
-  logic reg_arvalid, reg_arready, reg_rvalid, reg_rready;
+  axi_pkg::axil_req_t regs_req;
+  axi_pkg::axil_rsp_t regs_rsp;
 
   registers #(
     .DATA_W(DATA_W),
@@ -144,25 +91,8 @@ module penstock_core
     .CLK_KHZ(CLK_KHZ),
     .LINE_MBPS(LINE_MBPS)
   ) u_registers (
-    .s_axil_awaddr(reg_awaddr),
-    .s_axil_awprot(reg_awprot),
-    .s_axil_awvalid(reg_awvalid),
-    .s_axil_awready(reg_awready),
-    .s_axil_wdata(reg_wdata),
-    .s_axil_wstrb(reg_wstrb),
-    .s_axil_wvalid(reg_wvalid),
-    .s_axil_wready(reg_wready),
-    .s_axil_bresp(reg_bresp),
-    .s_axil_bvalid(reg_bvalid),
-    .s_axil_bready(reg_bready),
-    .s_axil_araddr(reg_araddr),
-    .s_axil_arprot(reg_arprot),
-    .s_axil_arvalid(reg_arvalid),
-    .s_axil_arready(reg_arready),
-    .s_axil_rdata(reg_rdata),
-    .s_axil_rresp(reg_rresp),
-    .s_axil_rvalid(reg_rvalid),
-    .s_axil_rready(reg_rready),
+    .s_axil_req(regs_req),
+    .s_axil_rsp(regs_rsp),
     .*
   );
 
@@ -319,11 +249,10 @@ module penstock_core
     .store_base       (settings.store_base[AXI_ADDR_W-1:0]),
     .store_write_error(transport_stat.store_write_error),
     .store_read_error (transport_stat.store_read_error),
-    .m_axi_awid, .m_axi_awaddr, .m_axi_awlen, .m_axi_awsize, .m_axi_awburst, .m_axi_awlock, .m_axi_awcache,
-    .m_axi_awprot, .m_axi_awvalid, .m_axi_awready, .m_axi_wdata, .m_axi_wstrb, .m_axi_wlast, .m_axi_wvalid,
-    .m_axi_wready, .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready, .m_axi_arid, .m_axi_araddr,
-    .m_axi_arlen, .m_axi_arsize, .m_axi_arburst, .m_axi_arlock, .m_axi_arcache, .m_axi_arprot, .m_axi_arvalid,
-    .m_axi_arready, .m_axi_rid, .m_axi_rdata, .m_axi_rresp, .m_axi_rlast, .m_axi_rvalid, .m_axi_rready,
+    .m_axi_req,
+    .m_axi_wdata,
+    .m_axi_rsp,
+    .m_axi_rdata,
     .st_qp,
     .st_count,
     .st_state,
@@ -402,11 +331,11 @@ module penstock_core
   eth_pkg::port_stat_t port_stat;
 
   assign port_cfg = '{
-      vlan: settings.vlan,
-      flow_control: '{
-          pause_en: settings.pause_en, pfc_en: settings.pfc_en, traffic_class: settings.traffic_class
-      },
-      pause_tx: settings.pause_tx
+    vlan: settings.vlan,
+    flow_control: '{
+      pause_en: settings.pause_en, pfc_en: settings.pfc_en, traffic_class: settings.traffic_class
+    },
+    pause_tx: settings.pause_tx
   };
 
   eth_port #(
@@ -473,25 +402,8 @@ module penstock_core
     .m_axis_tx_tvalid(service_tvalid),
     .m_axis_tx_tready(service_tready),
     .m_axis_tx_tlast (service_tlast),
-    .m_axil_awaddr(reg_awaddr),
-    .m_axil_awprot(reg_awprot),
-    .m_axil_awvalid(reg_awvalid),
-    .m_axil_awready(reg_awready),
-    .m_axil_wdata(reg_wdata),
-    .m_axil_wstrb(reg_wstrb),
-    .m_axil_wvalid(reg_wvalid),
-    .m_axil_wready(reg_wready),
-    .m_axil_bresp(reg_bresp),
-    .m_axil_bvalid(reg_bvalid),
-    .m_axil_bready(reg_bready),
-    .m_axil_araddr(reg_araddr),
-    .m_axil_arprot(reg_arprot),
-    .m_axil_arvalid(reg_arvalid),
-    .m_axil_arready(reg_arready),
-    .m_axil_rdata(reg_rdata),
-    .m_axil_rresp(reg_rresp),
-    .m_axil_rvalid(reg_rvalid),
-    .m_axil_rready(reg_rready),
+    .m_axil_req(regs_req),
+    .m_axil_rsp(regs_rsp),
     .*
   );
 

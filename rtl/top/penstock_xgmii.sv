@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// The front end on a 64-bit XGMII: penstock_core and the MAC. penstock_10g and penstock_25g are this
-// module at their clocks; the line rate follows from the clock, 64 bits a cycle (IEEE 802.3 clauses 46, 106).
+// The front end at 10 and 25 Gb/s: core and MAC on a 64-bit XGMII. The line rate follows from the clock, 64 bits a cycle:
+// 156.25 MHz (IEEE 802.3 clause 46), 390.625 MHz (25GMII, clause 106). Everything a board needs is on flat AMBA ports;
+// the PCS/PMA and the data source are the board's.
 module penstock_xgmii #(
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair until acknowledged
   parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
-  parameter int unsigned CLK_KHZ    = 156250,
+  parameter int unsigned CLK_KHZ    = 156250,  // 390625 for 25 Gb/s
   parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter int unsigned AXI_ADDR_W = 64
 ) (
@@ -103,6 +104,62 @@ module penstock_xgmii #(
   logic tx_tvalid, tx_tready, tx_tlast;
   logic rx_tvalid, rx_tlast, rx_tuser;
   eth_pkg::mac_status_t mac;
+
+  axi_pkg::axil_req_t s_axil_req;
+  axi_pkg::axil_rsp_t s_axil_rsp;
+
+  assign s_axil_req = '{
+    awaddr: s_axil_awaddr, awprot: s_axil_awprot, awvalid: s_axil_awvalid,
+    wdata: s_axil_wdata, wstrb: s_axil_wstrb, wvalid: s_axil_wvalid,
+    bready: s_axil_bready,
+    araddr: s_axil_araddr, arprot: s_axil_arprot, arvalid: s_axil_arvalid,
+    rready: s_axil_rready
+  };
+  assign s_axil_awready = s_axil_rsp.awready;
+  assign s_axil_wready  = s_axil_rsp.wready;
+  assign s_axil_bresp   = s_axil_rsp.bresp;
+  assign s_axil_bvalid  = s_axil_rsp.bvalid;
+  assign s_axil_arready = s_axil_rsp.arready;
+  assign s_axil_rdata   = s_axil_rsp.rdata;
+  assign s_axil_rresp   = s_axil_rsp.rresp;
+  assign s_axil_rvalid  = s_axil_rsp.rvalid;
+
+  axi_pkg::axi_req_t m_axi_req;
+  axi_pkg::axi_rsp_t m_axi_rsp;
+
+  assign m_axi_awid    = m_axi_req.wr.aw.id;
+  assign m_axi_awaddr  = m_axi_req.wr.aw.addr[AXI_ADDR_W-1:0];
+  assign m_axi_awlen   = m_axi_req.wr.aw.len;
+  assign m_axi_awsize  = m_axi_req.wr.aw.size;
+  assign m_axi_awburst = m_axi_req.wr.aw.burst;
+  assign m_axi_awlock  = m_axi_req.wr.aw.lock;
+  assign m_axi_awcache = m_axi_req.wr.aw.cache;
+  assign m_axi_awprot  = m_axi_req.wr.aw.prot;
+  assign m_axi_awvalid = m_axi_req.wr.awvalid;
+  assign m_axi_wstrb   = STORE == 0 ? '0 : '1;  // memory behind a packet's end is never read
+  assign m_axi_wlast   = m_axi_req.wr.wlast;
+  assign m_axi_wvalid  = m_axi_req.wr.wvalid;
+  assign m_axi_bready  = m_axi_req.wr.bready;
+  assign m_axi_arid    = m_axi_req.rd.ar.id;
+  assign m_axi_araddr  = m_axi_req.rd.ar.addr[AXI_ADDR_W-1:0];
+  assign m_axi_arlen   = m_axi_req.rd.ar.len;
+  assign m_axi_arsize  = m_axi_req.rd.ar.size;
+  assign m_axi_arburst = m_axi_req.rd.ar.burst;
+  assign m_axi_arlock  = m_axi_req.rd.ar.lock;
+  assign m_axi_arcache = m_axi_req.rd.ar.cache;
+  assign m_axi_arprot  = m_axi_req.rd.ar.prot;
+  assign m_axi_arvalid = m_axi_req.rd.arvalid;
+  assign m_axi_rready  = m_axi_req.rd.rready;
+  assign m_axi_rsp = '{
+    wr: '{
+      awready: m_axi_awready, wready: m_axi_wready, bid: m_axi_bid, bresp: m_axi_bresp, bvalid: m_axi_bvalid
+    },
+    rd: '{
+      arready: m_axi_arready, rid: m_axi_rid, rresp: m_axi_rresp, rlast: m_axi_rlast, rvalid: m_axi_rvalid
+    }
+  };
+
+  wire unused = &{1'b0, m_axi_req};  // the high bits of addresses
 
   penstock_core #(
     .DATA_W(DATA_W),

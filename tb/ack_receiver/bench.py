@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
+from lib import structs
 from lib.runner import Bench, seed
 
 BENCH = Bench(top="ack_receiver", configs=[{"N_QP": 4}, {"N_QP": 256}])
@@ -27,13 +28,11 @@ class Packet:
     msn: int = 0
 
     def bits(self) -> int:
-        """rx_roce_t: src_ip, opcode, becn, dest_qpn, psn, syndrome, msn."""
-        word = 0
-        widths = (32, 8, 1, 24, 24, 8, 24)
-        values = (self.src_ip, self.opcode, self.becn, self.qpn, self.psn, self.syndrome, self.msn)
-        for value, width in zip(values, widths, strict=True):
-            word = word << width | value
-        return word
+        """rx_roce_t."""
+        return structs.pack(
+            "rx_roce_t", src_ip=self.src_ip, opcode=self.opcode, becn=self.becn, dest_qpn=self.qpn, psn=self.psn,
+            syndrome=self.syndrome, msn=self.msn,
+        )  # fmt: skip
 
 
 def peer(qp: int) -> int:
@@ -41,8 +40,8 @@ def peer(qp: int) -> int:
 
 
 def row(qp: int) -> int:
-    """qp_cfg_t with nothing but dst_ip: below it lie 16 + 8 + 24 + 32 + 3 + 5 + 3 + 3 + 24 bits."""
-    return peer(qp) << 118
+    """qp_cfg_t with nothing but dst_ip."""
+    return structs.pack("qp_cfg_t", dst_ip=peer(qp))
 
 
 def expected(packet: Packet, ready: int, n_qp: int):
@@ -77,9 +76,8 @@ async def watch(dut, seen: list):
         await RisingEdge(dut.clk)
         await ReadOnly()
         if dut.ack_valid.value:
-            word = int(dut.ack.value)
-            qp, kind, psn = word >> 56, word >> 53 & 7, word >> 29 & 0xFFFFFF
-            seen.append(("ack", qp, kind, psn, word >> 24 & 31, word & 0xFFFFFF))
+            ack = structs.unpack("ack_event_t", int(dut.ack.value))
+            seen.append(("ack", *(ack[name] for name in ("qp", "kind", "psn", "value", "msn"))))
         if dut.cnp_valid.value:
             seen.append(("cnp", int(dut.cnp_qp.value)))
         seen.extend(name for name in STATS if getattr(dut, name).value)

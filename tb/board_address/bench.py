@@ -3,6 +3,7 @@
 
 import itertools
 import sys
+from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
@@ -12,7 +13,7 @@ from lib import rtl
 from lib.axil_slave import RegisterSlave
 from lib.runner import Bench, seed
 
-BENCH = Bench(top="board_address")
+BENCH = Bench(top="board_address_bench", sources=[Path(__file__).parent / "board_address_bench.sv"])
 
 MAC, IP = 0x02_01_02_03_04_05, 0xC0A80180
 

@@ -9,6 +9,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from cocotb.utils import get_sim_time
+from lib import structs
 from lib.runner import Bench, seed
 
 BENCH = Bench(
@@ -24,60 +25,40 @@ ROUND = 16  # cycles
 TURN = 512 * N_QP  # cycles
 LATENCY = 40  # cycles within which a CNP has surely been acted upon
 
-# cc_params_t from its most significant field: name, bits, AdvCam Table II (times shortened in the tests)
-PARAMS = [
-    ("law", 2, 1),
-    ("clamp_target", 1, 1),
-    ("restart_timer", 1, 1),
-    ("two_counters", 1, 0),
-    ("g_shift", 4, 8),
-    ("stage_threshold", 4, 5),
-    ("hyper_threshold", 8, 10),
-    ("rate_ai", 32, 644_245),
-    ("rate_hai", 32, 1_288_490),
-    ("rate_min", 32, 134_218),
-    ("rate_line", 32, LINE),
-    ("decrease_interval", 32, 469),
-    ("alpha_interval", 32, 6_250),
-    ("increase_interval", 32, 312_500),
-    ("byte_threshold", 32, 0),
-]
-# qcn_params_t likewise, the QCN hardware evaluation's page
-QCN_PARAMS = [
-    ("gd_shift", 4, 7),
-    ("stage_threshold", 4, 5),
-    ("jitter", 7, 77),
-    ("rate_ai", 32, 6_711),
-    ("rate_hai", 32, 67_109),
-    ("rate_min", 32, 6_711),
-    ("rate_line", 32, LINE),
-    ("timer_period", 32, 3_906_250),
-    ("byte_limit", 32, 150_000),
-    ("seed", 32, 1),
-]
+# cc_params_t of AdvCam Table II (times shortened in the tests)
+PARAMS = {
+    "law": 1,
+    "clamp_target": 1,
+    "restart_timer": 1,
+    "hold_timer": 0,
+    "two_counters": 0,
+    "g_shift": 8,
+    "stage_threshold": 5,
+    "hyper_threshold": 10,
+    "rate_ai": 644_245,
+    "rate_hai": 1_288_490,
+    "rate_min": 134_218,
+    "rate_line": LINE,
+    "decrease_interval": 469,
+    "alpha_interval": 6_250,
+    "increase_interval": 312_500,
+    "byte_threshold": 0,
+}
+# qcn_params_t of the QCN hardware evaluation's page
+QCN_PARAMS = {
+    "gd_shift": 7,
+    "stage_threshold": 5,
+    "jitter": 77,
+    "rate_ai": 6_711,
+    "rate_hai": 67_109,
+    "rate_min": 6_711,
+    "rate_line": LINE,
+    "timer_period": 3_906_250,
+    "byte_limit": 150_000,
+    "seed": 1,
+}
 GROUPS = 4
 OFF, DCQCN, QCN = 3, 1, 2  # law_choice_e
-STATUS = [  # cc_status_t from its least significant field
-    ("cnp_handled", 32),
-    ("law", 2),
-    ("group", 2),
-    ("limited", 1),
-    ("stage_bytes", 8),
-    ("stage_timer", 8),
-    ("alpha", 17),
-    ("rate_target", 32),
-    ("rate_current", 32),
-]
-
-
-def words(fields: list[tuple[str, int, int]], given: dict[str, int]) -> int:
-    """A packed struct from its fields; those not given have their defaults."""
-    unknown = given.keys() - {name for name, _, _ in fields}
-    assert not unknown, f"no such parameters: {unknown}"
-    word = 0
-    for name, bits, default in fields:
-        word = word << bits | given.get(name, default)
-    return word
 
 
 class Engine:
@@ -105,10 +86,10 @@ class Engine:
     def configure(self, group: int = 0, **params):
         """DCQCN's parameters of one group, the others' stay."""
         self.groups[group] = params
-        bits = sum(width for _, width, _ in PARAMS)
-        self.dut.params.value = sum(words(PARAMS, given) << bits * i for i, given in enumerate(self.groups))
-        bits = sum(width for _, width, _ in QCN_PARAMS)
-        self.dut.qcn_params.value = sum(words(QCN_PARAMS, given) << bits * i for i, given in enumerate(self.qcn_groups))
+        rows = [structs.pack("cc_params_t", **(PARAMS | given)) for given in self.groups]
+        self.dut.params.value = sum(row << structs.width("cc_params_t") * i for i, row in enumerate(rows))
+        rows = [structs.pack("qcn_params_t", **(QCN_PARAMS | given)) for given in self.qcn_groups]
+        self.dut.qcn_params.value = sum(row << structs.width("qcn_params_t") * i for i, row in enumerate(rows))
 
     def configure_qcn(self, group: int = 0, **params):
         self.qcn_groups[group] = params
@@ -117,7 +98,7 @@ class Engine:
     async def choose(self, law: int, group: int = 0, qp: int = 0):
         """Puts a queue pair under a law; returns once it is."""
         dut = self.dut
-        dut.choice_qp.value, dut.choice.value = qp, group << 2 | law
+        dut.choice_qp.value, dut.choice.value = qp, structs.pack("cc_choice_t", group=group, law=law)
         dut.choice_valid.value = 1
         await RisingEdge(dut.clk)
         dut.choice_valid.value = 0
@@ -153,10 +134,7 @@ class Engine:
     async def status(self, qp: int = 0) -> dict[str, int]:
         self.dut.st_qp.value = qp
         await ClockCycles(self.dut.clk, 3)
-        word, status = int(self.dut.st.value), {}
-        for name, bits in STATUS:
-            status[name] = word & ((1 << bits) - 1)
-            word >>= bits
+        status = structs.unpack("cc_status_t", int(self.dut.st.value))
         status["stage"] = max(status["stage_timer"], status["stage_bytes"])
         return status
 
@@ -303,8 +281,8 @@ async def each_queue_pair_follows_its_own_law_with_its_group_of_parameters(dut):
     assert await engine.cnp(qp), "a CNP acted on a flow under QCN"
     await engine.cnm(16, qp)
     status = await engine.status(qp)
-    assert (status["rate_current"], status["law"], status["limited"]) == (LINE * 3 // 4, QCN, 1)
-    assert status["group"] == 1 % groups
+    assert (status["rate_current"], status["choice.law"], status["limited"]) == (LINE * 3 // 4, QCN, 1)
+    assert status["choice.group"] == 1 % groups
     if N_QP > 1:
         assert (await engine.status(0))["rate_current"] == LINE
     await engine.choose(DCQCN, 2, qp)
@@ -355,21 +333,21 @@ async def the_sampling_port_gives_each_queue_pair_at_its_rate_and_drops_what_is_
     await engine.start()
     await engine.cnp(N_QP - 1)
     interval = 156  # 1 MHz
-    dut.sampling.value = interval << 16 | 0 << 8 | 255
+    dut.sampling.value = structs.pack("cc_sampling_t", interval=interval, first=0, last=255)
     dut.m_axis_sample_tready.value = 1
     samples, dropped = [], 0
     for _ in range(interval * 10):
         await RisingEdge(dut.clk)
         if dut.m_axis_sample_tvalid.value == 1:
-            samples.append(int(dut.m_axis_sample_tdata.value))
+            samples.append(structs.unpack("cc_sample_t", int(dut.m_axis_sample_tdata.value)))
         assert dut.sample_dropped.value == 0
     assert 9 * N_QP <= len(samples) <= 10 * N_QP
     for i, sample in enumerate(samples):
-        qp = sample >> 81 & 0xFF
+        qp = sample["qp"]
         assert qp == i % N_QP
         rate = LINE // 2 if qp == N_QP - 1 else LINE
-        assert (sample & 0xFFFFFFFF, sample >> 32 & 0xFFFFFFFF, sample >> 64 & 0x1FFFF) == (rate, LINE, 65536)
-    times = [sample >> 96 for sample in samples[::N_QP]]
+        assert [sample[name] for name in ("rate_current", "rate_target", "alpha")] == [rate, LINE, 65536]
+    times = [sample["cycle"] for sample in samples[::N_QP]]
     assert all(abs(b - a - interval) <= 16 for a, b in itertools.pairwise(times)), times
     dut.m_axis_sample_tready.value = 0
     for _ in range(interval * 40):

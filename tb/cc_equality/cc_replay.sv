@@ -5,14 +5,14 @@ module cc_replay
   import penstock_pkg::*;
   import cc_pkg::*;
 #(
-    parameter int unsigned N_QP = 4
+  parameter int unsigned N_QP = 4
 ) (
-    input  logic          clk,
-    input  logic          play,
-    input  logic [2047:0] path,    // of the history, as ASCII
-    output logic          done,
-    output logic [31:0]   visits,  // compared
-    output logic [31:0]   errors
+  input  logic          clk,
+  input  logic          play,
+  input  logic [2047:0] path,    // of the history, as ASCII
+  output logic          done,
+  output logic [31:0]   visits,  // compared
+  output logic [31:0]   errors
 );
 
   localparam int unsigned Round = N_QP > 16 ? N_QP : 16;
@@ -55,6 +55,7 @@ module cc_replay
     p.law = law_e'(2'(word()));
     p.clamp_target = 1'(word());
     p.restart_timer = 1'(word());
+    p.hold_timer = 1'(word());
     p.two_counters = 1'(word());
     p.g_shift = 4'(word());
     p.stage_threshold = 4'(word());
@@ -147,39 +148,39 @@ module cc_replay
   // verilator lint_off PINCONNECTEMPTY
   // (the sampling port has its own bench)
   cc_engine #(
-      .N_QP(N_QP)
+    .N_QP(N_QP)
   ) dut (
-      .clk,
-      .rst,
-      .law_group(),
-      .law       (params.law),
-      .ask(),
-      .params    ({CcStages{params}}),
-      .qcn_params({CcStages{qcn_params}}),
-      .choice_valid(init_valid),
-      .choice_qp   (event_qp),
-      .choice      ('{group: event_group, law: event_law}),
-      .init_valid,
-      .init_qp(event_qp),
-      .cnp_valid,
-      .cnp_qp (event_qp),
-      .cnm_valid,
-      .cnm_qp      (event_qp),
-      .cnm_feedback(event_feedback),
-      .cnp_ignored,
-      .sent_valid,
-      .sent_qp(event_qp),
-      .sent_bytes,
-      .backlog,
-      .paused,
-      .eligible,
-      .st_qp  ('0),
-      .st,
-      .sampling            ('0),
-      .m_axis_sample_tdata (),
-      .m_axis_sample_tvalid(),
-      .m_axis_sample_tready(1'b1),
-      .sample_dropped      ()
+    .clk,
+    .rst,
+    .law_group(),
+    .law       (params.law),
+    .ask(),
+    .params    ({CcStages{params}}),
+    .qcn_params({CcStages{qcn_params}}),
+    .choice_valid(init_valid),
+    .choice_qp   (event_qp),
+    .choice      ('{group: event_group, law: event_law}),
+    .init_valid,
+    .init_qp(event_qp),
+    .cnp_valid,
+    .cnp_qp (event_qp),
+    .cnm_valid,
+    .cnm_qp      (event_qp),
+    .cnm_feedback(event_feedback),
+    .cnp_ignored,
+    .sent_valid,
+    .sent_qp(event_qp),
+    .sent_bytes,
+    .backlog,
+    .paused,
+    .eligible,
+    .st_qp  ('0),
+    .st,
+    .sampling            ('0),
+    .m_axis_sample_tdata (),
+    .m_axis_sample_tvalid(),
+    .m_axis_sample_tready(1'b1),
+    .sample_dropped      ()
   );
 
   // ---- playing ----------------------------------------------------------------------------------
@@ -252,10 +253,10 @@ module cc_replay
           sent_bytes <= r.bytes;
         end
         if (cycle >= 0 && cycle % int'(Round) == int'(ParamsAt) && cycle / int'(Round) < rounds)
-        begin
-          params <= round_params[cycle/int'(Round)];
-          qcn_params <= round_qcn[cycle/int'(Round)];
-        end
+          begin
+            params <= round_params[cycle/int'(Round)];
+            qcn_params <= round_qcn[cycle/int'(Round)];
+          end
         // seen from the first visit of the next round on
         if (cycle >= 0 && cycle % int'(Round) == int'(Round) - 1 && cycle / int'(Round) < rounds)
           paused <= round_paused[cycle/int'(Round)];

@@ -5,22 +5,22 @@ module cc_step_harness
   import penstock_pkg::*;
   import cc_pkg::*;
 (
-    input logic clk,
-    input logic rst,
+  input logic clk,
+  input logic rst,
 
-    input logic              params_valid,
-    input logic [1:0]        params_group,
-    input logic [24:0][31:0] params_words,
+  input logic              params_valid,
+  input logic [1:0]        params_group,
+  input logic [25:0][31:0] params_words,
 
-    input logic             in_valid,
-    input logic [31:0]      in_what,
-    input logic [31:0]      in_bytes,
-    input logic [8:0][31:0] in_state,
+  input logic             in_valid,
+  input logic [31:0]      in_what,
+  input logic [31:0]      in_bytes,
+  input logic [8:0][31:0] in_state,
 
-    output logic             out_valid,
-    output logic [7:0]       out_qp,
-    output logic [8:0][31:0] out_state,
-    output logic [1:0]       out_flags
+  output logic             out_valid,
+  output logic [7:0]       out_qp,
+  output logic [8:0][31:0] out_state,
+  output logic [1:0]       out_flags
 );
   // The words of a parameter are wider than the parameter.
   // verilator lint_off UNUSEDSIGNAL
@@ -32,18 +32,19 @@ module cc_step_harness
   always_ff @(posedge clk) begin
     if (params_valid) begin
       params[params_group] <= '{
-          law: law_e'(params_words[0][1:0]), clamp_target: params_words[1][0],
-          restart_timer: params_words[2][0], two_counters: params_words[3][0], g_shift: params_words[4][3:0],
-          stage_threshold: params_words[5][3:0], hyper_threshold: params_words[6][7:0],
-          rate_ai: params_words[7], rate_hai: params_words[8], rate_min: params_words[9], rate_line: params_words[10],
-          decrease_interval: params_words[11], alpha_interval: params_words[12],
-          increase_interval: params_words[13], byte_threshold: params_words[14]
+        law: law_e'(params_words[0][1:0]), clamp_target: params_words[1][0],
+        restart_timer: params_words[2][0], hold_timer: params_words[3][0], two_counters: params_words[4][0],
+        g_shift: params_words[5][3:0],
+        stage_threshold: params_words[6][3:0], hyper_threshold: params_words[7][7:0],
+        rate_ai: params_words[8], rate_hai: params_words[9], rate_min: params_words[10], rate_line: params_words[11],
+        decrease_interval: params_words[12], alpha_interval: params_words[13],
+        increase_interval: params_words[14], byte_threshold: params_words[15]
       };
       qcn_params[params_group] <= '{
-          gd_shift: params_words[15][3:0], stage_threshold: params_words[16][3:0], jitter: params_words[17][6:0],
-          rate_ai: params_words[18], rate_hai: params_words[19], rate_min: params_words[20],
-          rate_line: params_words[21], timer_period: params_words[22], byte_limit: params_words[23],
-          seed: params_words[24]
+        gd_shift: params_words[16][3:0], stage_threshold: params_words[17][3:0], jitter: params_words[18][6:0],
+        rate_ai: params_words[19], rate_hai: params_words[20], rate_min: params_words[21],
+        rate_line: params_words[22], timer_period: params_words[23], byte_limit: params_words[24],
+        seed: params_words[25]
       };
     end
   end
@@ -63,16 +64,16 @@ module cc_step_harness
   qp_t early_qp;
 
   assign happened = '{
-      qp: in_what[7:0], group: in_what[9:8], law: law_e'(in_what[11:10]), init: in_what[12], cnp: in_what[13],
-      feedback: in_what[19:14], bytes: in_bytes[ByteCountW-1:0], paused: in_what[20]
+    qp: in_what[7:0], group: in_what[9:8], law: law_e'(in_what[11:10]), init: in_what[12], cnp: in_what[13],
+    feedback: in_what[19:14], bytes: in_bytes[ByteCountW-1:0], paused: in_what[20]
   };
   assign state = '{
-      c: '{
-          rate_current: in_state[0], rate_target: in_state[1], timer_elapsed: in_state[2], bytes_sent: in_state[3],
-          stage_timer: in_state[4][7:0], stage_bytes: in_state[4][15:8], limited: in_state[4][16],
-          qcn: in_state[4][17], cnp_handled: in_state[5]
-      },
-      own: '{alpha: in_state[6], since_cut: in_state[7], alpha_elapsed: in_state[8]}
+    c: '{
+      rate_current: in_state[0], rate_target: in_state[1], timer_elapsed: in_state[2], bytes_sent: in_state[3],
+      stage_timer: in_state[4][7:0], stage_bytes: in_state[4][15:8], limited: in_state[4][16],
+      qcn: in_state[4][17], cnp_handled: in_state[5]
+    },
+    own: '{alpha: in_state[6], since_cut: in_state[7], alpha_elapsed: in_state[8]}
   };
   assign out_state[0] = answer.c.rate_current;
   assign out_state[1] = answer.c.rate_target;
@@ -86,16 +87,16 @@ module cc_step_harness
   assign out_flags = {ignored, unlimited};
 
   cc_step u_step (
-      .clk, .rst, .ask, .params(found), .qcn_params(qcn_found), .in_valid,
-      .in_happened    (happened),
-      .in_state       (state),
-      .early_valid,
-      .early_qp,
-      .out_valid,
-      .out_qp,
-      .out_state      (answer),
-      .out_unlimited  (unlimited),
-      .out_cnp_ignored(ignored)
+    .clk, .rst, .ask, .params(found), .qcn_params(qcn_found), .in_valid,
+    .in_happened    (happened),
+    .in_state       (state),
+    .early_valid,
+    .early_qp,
+    .out_valid,
+    .out_qp,
+    .out_state      (answer),
+    .out_unlimited  (unlimited),
+    .out_cnp_ignored(ignored)
   );
 
 endmodule

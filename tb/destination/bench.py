@@ -10,6 +10,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge, with_timeout
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib import structs
 from lib.rtl import REPO
 from lib.runner import Bench, seed
 
@@ -17,8 +18,6 @@ BENCH = Bench(top="destination", configs=[{"N_QP": 4}, {"N_QP": 256}])
 
 CLOCK_NS = 10
 TOO_LONG = 0xFFFFFFFF
-FIELDS = [("tag", 32), ("imm", 32), ("raddr", 64), ("length", 32), ("reserved", 4), ("by_event", 1), ("in_ring", 1),
-          ("with_imm", 1), ("verb", 1), ("qp", 8)]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,18 +34,11 @@ class Desc:
     qp: int = 0
 
     def to_bytes(self) -> bytes:
-        word = 0
-        for name, width in FIELDS:
-            word = word << width | getattr(self, name)
-        return word.to_bytes(22, "little")
+        return structs.pack("desc_t", **vars(self)).to_bytes(22, "little")
 
     @staticmethod
     def from_bytes(raw: bytes) -> "Desc":
-        word, values = int.from_bytes(raw, "little"), {}
-        for name, width in reversed(FIELDS):
-            values[name] = word & ((1 << width) - 1)
-            word >>= width
-        return Desc(**values)
+        return Desc(**structs.unpack("desc_t", int.from_bytes(raw, "little")))
 
 
 @cache
@@ -155,18 +147,18 @@ class Harness:
 
     async def access(self, block: str, row: int, name: str, word: int | None = None, biten: int = 0xFFFFFFFF) -> int:
         offset = row * words()[f"{block}.stride"] + words()[f"{block}.{name}"]
-        request = 1 << 81 | int(word is not None) << 80 | offset << 64 | (word or 0) << 32 | biten
+        request = {"is_wr": word is not None, "addr": offset, "wr_data": word or 0, "wr_biten": biten}
         req, rsp = getattr(self.dut, f"{block}_req"), getattr(self.dut, f"{block}_rsp")
-        req.value = request
+        req.value = structs.pack("reg_req_t", valid=1, **request)
         await RisingEdge(self.dut.clk)
-        req.value = request & ~(1 << 81)
+        req.value = structs.pack("reg_req_t", **request)
         for _ in range(300):
             await ReadOnly()
-            answer = int(rsp.value)
+            answer = structs.unpack("reg_rsp_t", int(rsp.value))
             await RisingEdge(self.dut.clk)
-            if answer >> 32:
-                assert answer >> 32 == (2 if word is None else 1), "the wrong acknowledgement"
-                return answer & 0xFFFFFFFF
+            if answer["rd_ack"] or answer["wr_ack"]:
+                assert answer["rd_ack"] == (word is None) != answer["wr_ack"], "the wrong acknowledgement"
+                return answer["rd_data"]
         raise AssertionError(f"no answer to {block}[{row}].{name}")
 
     async def set_ring(self, qp: int, base: int, slots: int, slot_size: int, next_slot: int = 0) -> None:

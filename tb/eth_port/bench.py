@@ -9,9 +9,10 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib import structs
 from lib.frames_tx import stalls
 from lib.mac_control import CONTROL_MAC, pause, pfc
-from lib.roce import LOCAL_MAC, PEER_MAC, mac_int, pack
+from lib.roce import LOCAL_MAC, PEER_MAC, mac_int
 from lib.runner import Bench, seed
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause
 from scapy.layers.l2 import Dot1Q, Ether
@@ -24,22 +25,22 @@ BENCH = Bench(
 CYCLES_PER_QUANTA = (
     512 * int(os.environ.get("PARAM_CLK_KHZ", 156250)) / int(os.environ.get("PARAM_LINE_MBPS", 10000)) / 1000
 )
-STATS = ("rx_pause", "rx_pfc", "rx_vlan_drop", "tx_pause", "tx_pfc")  # eth_pkg::port_stat_t
-# eth_pkg::port_cfg_t, fields in its order.
-CFG_BITS = {
-    "vlan_enable": 1,
-    "vid": 12,
-    "pcp_data": 3,
-    "pcp_services": 3,
-    "obey_pause": 1,
-    "obey_pfc": 1,
-    "traffic_class": 3,
-    "send_pause": 1,
-    "send_pfc": 1,
-    "classes": 8,
-    "quanta": 16,
-    "xoff_bytes": 16,
-    "xon_bytes": 16,
+
+# What the tests call a field of port_cfg_t.
+CFG = {
+    "vlan_enable": "vlan.enable",
+    "vid": "vlan.vid",
+    "pcp_data": "vlan.pcp_data",
+    "pcp_services": "vlan.pcp_services",
+    "obey_pause": "flow_control.pause_en",
+    "obey_pfc": "flow_control.pfc_en",
+    "traffic_class": "flow_control.traffic_class",
+    "send_pause": "pause_tx.pause_en",
+    "send_pfc": "pause_tx.pfc_en",
+    "classes": "pause_tx.classes",
+    "quanta": "pause_tx.quanta",
+    "xoff_bytes": "pause_tx.xoff_bytes",
+    "xon_bytes": "pause_tx.xon_bytes",
 }
 ROCE, SERVICE = 0x8915, 0x0806  # EtherTypes by which a frame of the bench is told
 
@@ -67,24 +68,22 @@ class Port:
         self.rx = AxiStreamSink(bus(dut, "m_axis_rx"), dut.clk, dut.rst)
         for model in (self.roce, self.service, self.to_mac, self.from_mac, self.rx):
             model.log.setLevel("WARNING")
-        self.settings = dict.fromkeys(CFG_BITS, 0)
+        self.settings: dict[str, int] = {}
         self.counts = Counter()
         self.holes = 0  # cycles inside a frame in which the MAC, ready, was offered nothing
         self.cycle = 0
 
     def configure(self, **settings: int) -> None:
-        assert settings.keys() <= CFG_BITS.keys()
-        self.settings |= settings
-        self.dut.cfg.value = pack([(self.settings[name], bits) for name, bits in CFG_BITS.items()])
+        self.settings |= {CFG[name]: value for name, value in settings.items()}
+        self.dut.cfg.value = structs.pack("port_cfg_t", **self.settings)
 
     async def watch(self) -> None:
         inside = False
         while True:
             await FallingEdge(self.dut.clk)
             self.cycle += 1
-            stat = int(self.dut.stat.value)
-            for i, name in enumerate(reversed(STATS)):
-                self.counts[name] += stat >> i & 1
+            for name, pulse in structs.unpack("port_stat_t", int(self.dut.stat.value)).items():
+                self.counts[name] += pulse
             if self.dut.m_axis_mac_tready.value == 1:
                 valid = self.dut.m_axis_mac_tvalid.value == 1
                 self.holes += inside and not valid

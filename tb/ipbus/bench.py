@@ -5,7 +5,7 @@ from pathlib import Path
 
 import cocotb
 from cocotb.triggers import RisingEdge, with_timeout
-from lib import ipbus
+from lib import ipbus, structs
 from lib.axil_slave import RegisterSlave
 from lib.ipbus import (
     BAD_HEADER,
@@ -41,7 +41,7 @@ PORT = 50001
 FIFO = 0x3FF00
 REFUSED = 0x38000
 BUFFERS = 8
-STATS = ["packets", "malformed", "out_of_order", "resent", "bus_errors", "bad_headers"]
+NONE = dict.fromkeys(structs.fields("ipbus_stat_t"), 0)  # counts
 
 
 class Target:
@@ -49,15 +49,14 @@ class Target:
 
     def __init__(self, dut, host: Host, slave: RegisterSlave):
         self.dut, self.host, self.slave = dut, host, slave
-        self.counts = dict.fromkeys(STATS, 0)
+        self.counts = NONE.copy()
         cocotb.start_soon(self._count())
 
     async def _count(self) -> None:
         while True:
             await RisingEdge(self.dut.clk)
-            word = int(self.dut.stat_ipbus.value)
-            for i, name in enumerate(reversed(STATS)):
-                self.counts[name] += word >> i & 1
+            for name, pulse in structs.unpack("ipbus_stat_t", int(self.dut.stat_ipbus.value)).items():
+                self.counts[name] += pulse
 
     async def ask(self, payload: bytes) -> bytes:
         await self.host.send(datagram(payload, PORT))
@@ -116,7 +115,7 @@ async def every_transaction_does_what_it_says_in_either_byte_order(dut):
             *answer(READ, 0, ident=7),
             *answer(READ, 2, data[0] & 0xFFFF0000 | 0x55, (data[1] - 2) % 2**32, ident=0xFFF),
         ]
-    assert target.counts == {**dict.fromkeys(STATS, 0), "packets": 2}
+    assert target.counts == {**NONE, "packets": 2}
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
@@ -202,7 +201,7 @@ async def malformed_packets_are_dropped_and_counted(dut):
     ]
     await target.ignored(*cases)
     await target.host.silence(12000)
-    assert target.counts == {**dict.fromkeys(STATS, 0), "malformed": len(cases)}
+    assert target.counts == {**NONE, "malformed": len(cases)}
     assert target.slave.writes == 0
     assert await target.words(transaction(WRITE, 1, 0, 1)) == answer(WRITE, 1)
 

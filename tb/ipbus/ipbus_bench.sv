@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Bench only: IPbus from the frames of a MAC to the pins of an AXI4-Lite slave.
+`include "axi_ports.svh"
+
 module ipbus_bench
   import services_pkg::*;
   import ipbus_pkg::*;
@@ -24,30 +26,14 @@ module ipbus_bench
   input  logic        m_axis_tx_tready,
   output logic        m_axis_tx_tlast,
 
-  output logic [17:0] m_axil_awaddr,
-  output logic [2:0]  m_axil_awprot,
-  output logic        m_axil_awvalid,
-  input  logic        m_axil_awready,
-  output logic [31:0] m_axil_wdata,
-  output logic [3:0]  m_axil_wstrb,
-  output logic        m_axil_wvalid,
-  input  logic        m_axil_wready,
-  input  logic [1:0]  m_axil_bresp,
-  input  logic        m_axil_bvalid,
-  output logic        m_axil_bready,
-  output logic [17:0] m_axil_araddr,
-  output logic [2:0]  m_axil_arprot,
-  output logic        m_axil_arvalid,
-  input  logic        m_axil_arready,
-  input  logic [31:0] m_axil_rdata,
-  input  logic [1:0]  m_axil_rresp,
-  input  logic        m_axil_rvalid,
-  output logic        m_axil_rready,
+  `AXIL_MASTER_PORTS(m_axil),
 
   output service_rx_stat_t stat_rx,
   output services_stat_t   stat,
   output ipbus_stat_t      stat_ipbus
 );
+  `AXIL_MASTER(m_axil)
+
   logic [15:0] request_tdata, reply_tdata;
   logic [1:0] request_tkeep, reply_tkeep;
   logic request_tvalid, request_tready, request_tlast, reply_tvalid, reply_tready, reply_tlast;

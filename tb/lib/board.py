@@ -10,7 +10,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
-from lib import cable
+from lib import cable, structs
 from lib.axi_memory import AxiMemory
 from lib.rc_peer import QPN_BASE, Peer
 from lib.register_map import Registers, unpack
@@ -31,7 +31,7 @@ class Board:
         self.data = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_data"), dut.clk, dut.rst)
         self.completions = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_cpl"), dut.clk, dut.rst)
         self.peer = peer(dut, first_psn)
-        self.line = cable.LINES[dut._name]
+        self.line = cable.line()
 
     async def set_up(self) -> None:
         write = self.registers.write
@@ -65,15 +65,17 @@ class Board:
 
     async def post(self, qp: int, payload: bytes, tag: int, raddr: int | None = None, imm: int | None = None) -> None:
         """A WRITE to `raddr`, or a SEND; the payload may wait in the source's queue."""
-        low = qp | int(raddr is None) << 8 | int(imm is not None) << 9
-        word = tag << 144 | (imm or 0) << 112 | (raddr or 0) << 48 | len(payload) << 16 | low
+        word = structs.pack(
+            "desc_t", qp=qp, verb=raddr is None, with_imm=imm is not None, length=len(payload), raddr=raddr or 0,
+            imm=imm or 0, tag=tag,
+        )  # fmt: skip
         await self.descriptors.send(AxiStreamFrame(word.to_bytes(22, "little")))
         await self.data.send(AxiStreamFrame(payload))
 
     async def completion(self) -> tuple[int, int, int]:
         """Queue pair, tag, status of the next completion."""
-        word = int.from_bytes((await self.completions.recv()).tdata, "little")
-        return word & 0xFF, word >> 32, word >> 8 & 0xFF
+        cpl = structs.unpack("cpl_t", int.from_bytes((await self.completions.recv()).tdata, "little"))
+        return cpl["qp"], cpl["tag"], cpl["status"]
 
     async def count(self, name: str) -> int:
         return await self.registers.read(f"counters.{name}")
@@ -84,7 +86,7 @@ class Board:
 
 async def start(dut, first_psn: dict[int, int], peer: type[Peer] = Peer) -> Board:
     """Clock, reset, addresses, and the named queue pairs opened at their first PSN."""
-    cocotb.start_soon(Clock(dut.clk, cable.LINES[dut._name].clock_ps, "ps").start())
+    cocotb.start_soon(Clock(dut.clk, cable.line().clock_ps, "ps").start())
     dut.rst.value = 1
     board = Board(dut, first_psn, peer)
     if os.environ.get("PARAM_STORE") == "1":  # the send rings are in this memory, which takes its time

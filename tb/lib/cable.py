@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cable of a top: XGMII, or the AXI-Streams of a hard MAC; frames go in and out without FCS either way."""
 
+import os
 from dataclasses import dataclass
 
 import cocotb
@@ -43,11 +44,12 @@ class Line:
 
 
 # cocotb wants an even period: 3104 ps is 322.165 MHz, a little harder than 322.266.
-LINES = {
-    "penstock_10g": Line(10, 6400, 156_250),
-    "penstock_25g": Line(25, 2560, 390_625),
-    "penstock_100g": Line(100, 3104, 322_266),
-}
+LINES = [Line(10, 6400, 156_250), Line(25, 2560, 390_625), Line(100, 3104, 322_266)]
+
+
+def line() -> Line:
+    """Of the front end under test, by its parameter CLK_KHZ."""
+    return next(line for line in LINES if line.clock_khz == int(os.environ["PARAM_CLK_KHZ"]))
 
 
 class XgmiiCable:
@@ -96,8 +98,7 @@ class HardMac:
         dut.rx_remote_fault.value = 0
         self.forgives_damage = False  # of a sender that ran dry
         self.damaged = 0
-        line = LINES[dut._name]
-        self.bytes_per_cycle = line.cycle_ns / line.octet_ns
+        self.bytes_per_cycle = line().cycle_ns / line().octet_ns
         cocotb.start_soon(self.pace())
 
     async def pace(self) -> None:

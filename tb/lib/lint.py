@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verilator --lint-only -Wall` over every module alone, and over the supported configurations of the tops."""
+"""`verilator --lint-only -Wall` over every module alone and over the supported configurations of the tops.
+
+In addition the layout of every SystemVerilog file, benches and proofs included (layout.py). Names of modules limit the
+former to them: `python tb/lib/lint.py cc_step pacer`.
+"""
 
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import layout
 from toolchain import verilator_root
 
 import rtl
 
 # Beside the default parameters, which every module is elaborated with.
 CONFIGURATIONS = [
-    *((top, {"N_QP": n_qp}) for top in ("penstock_10g", "penstock_25g", "penstock_100g") for n_qp in (1, 16, 256)),
+    *(("penstock_xgmii", {"N_QP": n_qp, "CLK_KHZ": khz}) for khz in (156_250, 390_625) for n_qp in (1, 16, 256)),
+    *(("penstock_100g", {"N_QP": n_qp}) for n_qp in (1, 16, 256)),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 
@@ -32,20 +38,27 @@ def lint(case: tuple[str, dict[str, int]]) -> str:
     return result.stderr if result.returncode or "%Warning" in result.stderr else ""
 
 
-def main() -> int:
+def main(chosen: list[str]) -> int:
     rtl.generate()
     verilator_root()
+    files = sorted(path for folder in ("rtl", "tb") for path in (rtl.REPO / folder).rglob("*.sv"))
+    misplaced = [line for path in files for line in layout.complaints(path.relative_to(rtl.REPO), path.read_text())]
+    print("\n".join(misplaced), file=sys.stderr, end="\n" if misplaced else "")
     names = sorted(p.stem for folder in rtl.FOLDERS[:-1] for p in folder.glob("*.sv") if not p.stem.endswith("_pkg"))
-    cases = [*((name, {}) for name in names), *CONFIGURATIONS]
+    if unknown := set(chosen) - set(names):
+        sys.exit(f"lint: no module {', '.join(sorted(unknown))} in {', '.join(rtl.ROOMS)} or boards")
+    cases = [case for case in (*((name, {}) for name in names), *CONFIGURATIONS) if not chosen or case[0] in chosen]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         complaints = list(pool.map(lint, cases))
     for (name, parameters), text in zip(cases, complaints, strict=True):
         if text:
             print(f"--- {name} {parameters or ''}\n{text}", file=sys.stderr)
     failed = sum(map(bool, complaints))
-    print(f"lint: {len(names)} modules, {len(CONFIGURATIONS)} more configurations, {failed} with complaints")
-    return failed > 0
+    alone = sum(not parameters for _, parameters in cases)
+    print(f"lint: {alone} modules, {len(cases) - alone} more configurations, {failed} with complaints")
+    print(f"layout: {len(files)} files, {len(misplaced)} lines with complaints")
+    return bool(failed or misplaced)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

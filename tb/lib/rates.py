@@ -11,6 +11,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 from cocotb.utils import get_sim_time
 
+from lib import structs
 from lib.board import Board
 
 DCQCN, QCN = 1, 2
@@ -30,9 +31,9 @@ async def collect_samples(dut, samples: list[Sample]) -> None:
     dut.m_axis_sample_tready.value = 1
     while True:
         await RisingEdge(dut.m_axis_sample_tvalid)
-        word = int(dut.m_axis_sample_tdata.value)
-        rates = word & 0xFFFFFFFF, word >> 32 & 0xFFFFFFFF
-        samples.append(Sample(get_sim_time("ns"), *rates, (word >> 64 & 0x1FFFF) / 65536))
+        found = structs.unpack("cc_sample_t", int(dut.m_axis_sample_tdata.value))
+        rates = found["rate_current"], found["rate_target"]
+        samples.append(Sample(get_sim_time("ns"), *rates, found["alpha"] / 65536))
 
 
 async def sample_rates(board: Board, qp: int, octets: int) -> list[Sample]:

@@ -15,6 +15,7 @@ from cocotb.triggers import ClockCycles, Event, FallingEdge, RisingEdge, Timer, 
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
+from lib import structs
 from lib.responder import CREDITS, OPCODES, UNLIMITED, Ack, Faults, FaultyNetwork, Packet, Reply, Responder
 from lib.runner import seed
 
@@ -35,32 +36,6 @@ COUNTERS = [
     "messages_ok",
     "messages_err",
 ]
-
-# members of tx_hdr_t and qp_cfg_t, most significant first
-HDR = [
-    ("dst_mac", 48), ("dst_ip", 32), ("udp_sport", 16), ("tos", 8), ("opcode", 8), ("dest_qpn", 24), ("psn", 24),
-    ("ack_req", 1), ("solicited", 1), ("has_reth", 1), ("va", 64), ("rkey", 32), ("dma_len", 32), ("has_imm", 1),
-    ("imm", 32), ("payload_len", 13),
-]  # fmt: skip
-ROW = [
-    ("dst_mac", 48), ("dst_ip", 32), ("udp_sport", 16), ("tos", 8), ("dest_qpn", 24), ("rkey", 32), ("mtu", 3),
-    ("ack_timeout", 5), ("retry_cnt", 3), ("rnr_retry", 3), ("init_psn", 24),
-]  # fmt: skip
-
-
-def split(word: int, members: list[tuple[str, int]]) -> dict[str, int]:
-    values = {}
-    for name, width in reversed(members):
-        values[name] = word & ((1 << width) - 1)
-        word >>= width
-    return values
-
-
-def join(values: dict[str, int], members: list[tuple[str, int]]) -> int:
-    word = 0
-    for name, width in members:
-        word = word << width | values[name]
-    return word
 
 
 def hashed_port(local_qpn: int, dest_qpn: int) -> int:
@@ -88,8 +63,10 @@ class Request:
 
     def descriptor(self) -> bytes:
         length = len(self.data) if self.length is None else self.length
-        word = self.tag << 144 | (self.imm or 0) << 112 | self.raddr << 48 | length << 16
-        word |= (self.imm is not None) << 9 | (self.verb == SEND) << 8 | self.qp
+        word = structs.pack(
+            "desc_t", qp=self.qp, verb=self.verb == SEND, with_imm=self.imm is not None, length=length,
+            raddr=self.raddr, imm=self.imm or 0, tag=self.tag,
+        )  # fmt: skip
         return word.to_bytes(22, "little")
 
 
@@ -232,10 +209,10 @@ class Harness:
 
     async def open(self, qp: int, mtu_code: int = 3, **row: int) -> Peer:
         """Writes a random row (but for what is given), and asks for RTS."""
-        drawn = {name: self.rng.getrandbits(width) for name, width in ROW}
+        drawn = {name: self.rng.getrandbits(width) for name, (_, width) in structs.fields("qp_cfg_t").items()}
         drawn |= {"mtu": mtu_code, "ack_timeout": 6, "retry_cnt": 7, "rnr_retry": 7} | row
         dut = self.dut
-        dut.table_wr.value, dut.table_qp.value, dut.table_row.value = 1, qp, join(drawn, ROW)
+        dut.table_wr.value, dut.table_qp.value, dut.table_row.value = 1, qp, structs.pack("qp_cfg_t", **drawn)
         await RisingEdge(dut.clk)
         dut.table_wr.value = 0
         responder = Responder(psn=drawn["init_psn"], mtu=128 << mtu_code, rkey=drawn["rkey"])
@@ -323,7 +300,7 @@ class Harness:
         try:
             while True:
                 beat = await self.hdr.recv()
-                hdr = split(int.from_bytes(bytes(beat.tdata), "little"), HDR)
+                hdr = structs.unpack("tx_hdr_t", int.from_bytes(bytes(beat.tdata), "little"))
                 payload = bytes((await self.payload.recv()).tdata) if hdr["payload_len"] else b""
                 peer = self.of_qpn[hdr["dest_qpn"]]
                 for name in ("dst_mac", "dst_ip", "tos"):
@@ -374,16 +351,17 @@ class Harness:
             qp, reply = await self.acks.get()
             if qp in self.peers:
                 self.peers[qp].check.acknowledged(reply, get_sim_time("ns") // CLOCK_NS)
-            low = reply.value << 24 | reply.msn & 0xFFFFFF
-            self.dut.ack.value = qp << 56 | reply.kind << 53 | reply.psn << 29 | low
+            self.dut.ack.value = structs.pack(
+                "ack_event_t", qp=qp, kind=reply.kind, psn=reply.psn, value=reply.value, msn=reply.msn & 0xFFFFFF
+            )
             self.dut.ack_valid.value = 1
             await RisingEdge(self.dut.clk)
             self.dut.ack_valid.value = 0
 
     async def _completions(self) -> None:
         while True:
-            word = int.from_bytes(bytes((await self.cpl.recv()).tdata), "little")
-            qp, status, tag = word & 0xFF, word >> 8 & 0xFF, word >> 32
+            cpl = structs.unpack("cpl_t", int.from_bytes(bytes((await self.cpl.recv()).tdata), "little"))
+            qp, status, tag = cpl["qp"], cpl["status"], cpl["tag"]
             self.peers[qp].completions.append((tag, status))
             self.completions.append((qp, tag, status))
             self.moved.set()

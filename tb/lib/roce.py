@@ -3,13 +3,14 @@
 
 import random
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
 
 from cocotb.triggers import RisingEdge
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
+
+from lib import structs
 
 LOCAL_MAC = "02:50:53:54:4b:01"
 LOCAL_IP = "10.0.1.2"
@@ -40,15 +41,6 @@ def ip_str(ip: int) -> str:
     return ".".join(map(str, ip.to_bytes(4, "big")))
 
 
-def pack(values: list[tuple[int, int]]) -> int:
-    """Joins (value, bits) as a packed struct does: the first field in the highest bits."""
-    word = 0
-    for value, bits in values:
-        assert 0 <= value < 1 << bits, f"{value:#x} does not fit {bits} bits"
-        word = word << bits | value
-    return word
-
-
 def has_reth(opcode: int) -> bool:
     return opcode in (0x06, 0x0A, 0x0B)
 
@@ -59,7 +51,7 @@ def has_imm(opcode: int) -> bool:
 
 @dataclass
 class TxHeader:
-    """penstock_pkg::tx_hdr_t, fields in its order."""
+    """penstock_pkg::tx_hdr_t; what has_reth and has_imm say follows from the opcode."""
 
     dst_mac: int = mac_int(PEER_MAC)
     dst_ip: int = ip_int(PEER_IP)
@@ -76,38 +68,15 @@ class TxHeader:
     imm: int = 0
     payload_len: int = 0
 
-    BITS: ClassVar[dict[str, int]] = {
-        "dst_mac": 48,
-        "dst_ip": 32,
-        "udp_sport": 16,
-        "tos": 8,
-        "opcode": 8,
-        "dest_qpn": 24,
-        "psn": 24,
-        "ack_req": 1,
-        "solicited": 1,
-        "va": 64,
-        "rkey": 32,
-        "dma_len": 32,
-        "imm": 32,
-        "payload_len": 13,
-    }
-
     @classmethod
     def random(cls, rng: random.Random, opcode: int, payload_len: int) -> "TxHeader":
         """Every field random, but the two that shape the frame."""
-        drawn = cls(**{f.name: rng.getrandbits(cls.BITS[f.name]) for f in fields(cls)})
+        drawn = cls(**{f.name: rng.getrandbits(structs.fields("tx_hdr_t")[f.name][1]) for f in fields(cls)})
         return replace(drawn, opcode=opcode, payload_len=payload_len)
 
     def packed(self) -> int:
-        values = []
-        for f in fields(self):
-            if f.name == "va":
-                values.append((int(has_reth(self.opcode)), 1))
-            if f.name == "imm":
-                values.append((int(has_imm(self.opcode)), 1))
-            values.append((getattr(self, f.name), self.BITS[f.name]))
-        return pack(values)
+        parts = {"has_reth": has_reth(self.opcode), "has_imm": has_imm(self.opcode)}
+        return structs.pack("tx_hdr_t", **parts, **vars(self))
 
     def frame(self, payload: bytes) -> bytes:
         """The whole frame, its ICRC by scapy."""

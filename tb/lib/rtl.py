@@ -4,7 +4,7 @@
 One module a file, named after it, so Verilator finds modules by name in these folders (`-y`);
 packages come first on its command line. As a program:
 
-    python tb/lib/rtl.py penstock_10g     the arguments for one top, a line each
+    python tb/lib/rtl.py penstock_xgmii   the arguments for one top, a line each
 """
 
 import signal
@@ -49,6 +49,6 @@ def options() -> list[str]:
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough (`| head`) is no error
     if len(sys.argv) != 2:
-        sys.exit(f"{sys.argv[0]}: takes the name of one top, such as penstock_10g")
+        sys.exit(f"{sys.argv[0]}: takes the name of one top, such as penstock_xgmii")
     generate()
     print("\n".join([*options(), *map(str, packages()), *map(str, module(sys.argv[1]))]))

@@ -35,6 +35,7 @@ TB = REPO / "build" / "tb"
 # cocotb makes every signal of the design visible to the bench, which forbids Verilator most of what it could optimise:
 # only the top's own signals are (`--public-depth`), and those that a bench names in `inside`.
 BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "--no-public-flat-rw", "--public-depth", "1"]
+BUILD_ARGS += [f"-I{REPO / 'tb' / 'lib'}"]  # of what wrappers include
 # Bench speed is C++ compile time, and most of that is reading the headers of a model: light optimisation, and all of a
 # model in one piece. In pieces, and with precompiled headers of 280 MB, a front end took five times as long.
 MAKE_VARIABLES = "OPT_FAST={} OPT_GLOBAL=-O1 VM_PARALLEL_BUILDS=0"

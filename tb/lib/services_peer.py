@@ -8,6 +8,7 @@ The device under test is `LOCAL_MAC`, `LOCAL_IP` of `lib.roce`; the host beside 
     reply = await host.receive()              # an Ether packet whose checksums scapy agrees with
 """
 
+import ipaddress
 import itertools
 import logging
 
@@ -19,32 +20,17 @@ from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Packet, Raw
 
+from lib import structs
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int, mac_int
-from lib.roce import pack as pack_fields
 
 HOST_IP = "10.0.1.9"
 GATEWAY_IP = "10.0.1.1"
 NETMASK = "255.255.255.0"
+ACCESS_ENTRIES = 8
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 MIN_FRAME = 60
 PERIOD_NS = 10
 
-# services_pkg::services_stat_t and service_rx_stat_t, fields in their order.
-STATS = [
-    *("malformed", "fragments", "not_for_us", "checksum", "unserved"),
-    *("arp_requests", "arp_replies", "arp_refused", "arp_conflicts", "arp_requests_sent", "arp_unresolved"),
-    *("echo_replies", "echo_dropped", "udp_dropped", "cm_malformed", "tx_frames"),
-]
-RX_STATS = ["rx_frames", "rx_overflow", "rx_foreign"]
-CFG_BITS = {
-    "netmask": 32,
-    "gateway": 32,
-    "arp_age": 16,
-    "arp_retry": 16,
-    "arp_tries": 4,
-    "gratuitous": 1,
-    "echo": 1,
-}
 CFG = {
     "netmask": ip_int(NETMASK),
     "gateway": ip_int(GATEWAY_IP),
@@ -58,8 +44,16 @@ CFG = {
 
 def cfg_word(**changed: int) -> int:
     """services_pkg::services_cfg_t."""
-    values = CFG | changed
-    return pack_fields([(values[name], bits) for name, bits in CFG_BITS.items()])
+    return structs.pack("services_cfg_t", **(CFG | changed))
+
+
+def only_for(*networks: str) -> dict[str, int]:
+    """Settings of an access list in force that holds these, as in "10.0.1.0/24"; the rest of it stands for nobody."""
+    entries = [ipaddress.ip_network(network) for network in networks]
+    pairs = [(int(entry.network_address), int(entry.netmask)) for entry in entries]
+    pairs += [(0, 0xFFFFFFFF)] * (ACCESS_ENTRIES - len(pairs))
+    ip, netmask = (sum(word << 32 * i for i, word in enumerate(words)) for words in zip(*pairs, strict=True))
+    return {"access__enable": 1, "access__ip": ip, "access__netmask": netmask}
 
 
 def arp_request(src_mac: str = PEER_MAC, src_ip: str = HOST_IP, target: str = LOCAL_IP, **fields) -> Packet:
@@ -118,17 +112,17 @@ class Host:
         self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_rx"), dut.clk, dut.rst)
         self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_tx"), dut.clk, dut.rst)
         self.width = len(dut.s_axis_rx_tdata) // 8
-        self.counts = dict.fromkeys([*STATS, *RX_STATS], 0)
+        self.counts = dict.fromkeys([*structs.fields("services_stat_t"), *structs.fields("service_rx_stat_t")], 0)
 
     async def count(self) -> None:
-        groups = [(self.dut.stat, STATS), (self.dut.stat_rx, RX_STATS)]
+        groups = [(self.dut.stat, "services_stat_t"), (self.dut.stat_rx, "service_rx_stat_t")]
         while True:
             await RisingEdge(self.dut.clk)
-            for signal, names in groups:
+            for signal, struct in groups:
                 word = int(signal.value)
                 if word:
-                    for i, name in enumerate(reversed(names)):
-                        self.counts[name] += word >> i & 1
+                    for name, pulse in structs.unpack(struct, word).items():
+                        self.counts[name] += pulse
 
     async def send(self, *packets, bad: bool = False) -> None:
         """Frames in their order, as fast as the link takes them; `bad`: as if their FCS were wrong."""

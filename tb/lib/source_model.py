@@ -2,7 +2,9 @@
 """What the message source must send, written from the definitions and nothing of the gateware."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
+
+from lib import structs
 
 PRBS, COUNTER, REPLAY = range(3)
 
@@ -37,7 +39,7 @@ def xorshift32(state: int) -> Iterator[int]:
 
 @dataclass
 class Settings:
-    """source_cfg_t: its members, most significant first; WIDTHS gives their bits."""
+    """Members of source_cfg_t."""
 
     generator: int = PRBS
     prbs_invert: int = 1
@@ -45,6 +47,7 @@ class Settings:
     verb: int = 0
     with_imm: int = 0
     in_ring: int = 0
+    running_sum: int = 0
     by_event: int = 0
     tag_prefix: int = 0xFF
     qp_first: int = 0
@@ -63,15 +66,7 @@ class Settings:
     replay_blocks: int = 256
 
     def pack(self) -> int:
-        word = 0
-        for member, width in zip(fields(self), WIDTHS, strict=True):
-            value = getattr(self, member.name)
-            assert 0 <= value < 1 << width, f"{member.name} = {value} does not fit {width} bits"
-            word = word << width | value
-        return word
-
-
-WIDTHS = [2, 1, 1, 1, 1, 1, 1, 8, 8, 8, 32, 32, 32, 32, 32, 16, 64, 32, 32, 64, 31, 9]
+        return structs.pack("source_cfg_t", **asdict(self))
 
 
 @dataclass
@@ -90,8 +85,7 @@ class Message:
     data: bytes = b""
 
     def descriptor(self) -> int:
-        flags = self.verb | self.with_imm << 1 | self.in_ring << 2 | self.by_event << 3
-        return self.qp | flags << 8 | self.length << 16 | self.raddr << 48 | self.imm << 112 | self.tag << 144
+        return structs.pack("desc_t", **{name: value for name, value in vars(self).items() if name != "data"})
 
 
 class Payload:
@@ -122,17 +116,18 @@ def messages(s: Settings, memory: bytes = b"") -> Iterator[Message]:
     draws = xorshift32(s.length_seed or 1)
     payload = Payload(s, memory)
     n_qp = max(s.qp_last - s.qp_first, 0) + 1
-    n = 0
+    n = total = 0
     while True:
         span = s.length_max - s.length_min + 1 if s.length_max > s.length_min else 0
         length = s.length_min + (span * next(draws) >> 32) or 1
         event = (s.first_event + n) % 2**64
         slot = n // n_qp % s.raddr_slots if s.raddr_slots else n // n_qp
-        raddr = event if s.by_event else (s.raddr + slot * s.raddr_stride) % 2**64
+        offset = total % 2**16 if s.running_sum else slot * s.raddr_stride
+        raddr = event if s.by_event else (s.raddr + offset) % 2**64
         tag = s.tag_prefix << 24 | event & 0xFFFFFF
         message = Message(
             s.qp_first + n % n_qp, s.verb, s.with_imm, s.in_ring, s.by_event, length, raddr, event & 0xFFFFFFFF, tag
         )
         message.data = payload.take(length)
         yield message
-        n += 1
+        n, total = n + 1, total + length

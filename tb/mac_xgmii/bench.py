@@ -10,6 +10,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from cocotbext.axi import AxiStreamBus, AxiStreamSink, AxiStreamSource
 from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
+from lib import structs
 from lib.mac_control import CONTROL_MAC, pause, pfc
 from lib.runner import Bench, seed
 from lib.xgmii import LANES, LineMonitor, drive_line
@@ -21,10 +22,6 @@ BENCH = Bench(top="mac_port", sources=[Path(__file__).parent / "mac_port.sv"])
 OUR_CLASS = 3
 OCTETS_PER_QUANTA = 64
 QUANTA = 60  # that we ask the peer for
-# eth_pkg::mac_status_t and port_stat_t, fields in their order.
-STATUS = ("local_fault", "remote_fault", "link_fault", "tx_frame", "tx_underrun", "tx_dropped")
-STATUS += ("rx_frame", "rx_bad_fcs", "rx_bad_frame", "rx_undersize", "rx_oversize")
-STAT = ("rx_pause", "rx_pfc", "rx_vlan_drop", "tx_pause", "tx_pfc")
 
 
 class Mac:
@@ -42,10 +39,9 @@ class Mac:
     async def count(self) -> None:
         while True:
             await FallingEdge(self.dut.clk)
-            for word, names in ((self.dut.status, STATUS), (self.dut.stat, STAT)):
-                pulses = int(word.value)
-                for i, name in enumerate(reversed(names)):
-                    if pulses >> i & 1:
+            for word, struct in ((self.dut.status, "mac_status_t"), (self.dut.stat, "port_stat_t")):
+                for name, pulse in structs.unpack(struct, int(word.value)).items():
+                    if pulse:
                         self.counts[name] += 1
 
     async def cycles(self, count: int) -> None:

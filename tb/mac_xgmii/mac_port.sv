@@ -38,7 +38,7 @@ module mac_port
     cfg = '0;
     cfg.flow_control = '{pause_en: cfg_pause_en, pfc_en: cfg_pfc_en, traffic_class: cfg_class};
     cfg.pause_tx = '{
-        pause_en: cfg_stop_peer, pfc_en: 1'b0, classes: '0, quanta: cfg_quanta, xoff_bytes: 16'd1000, xon_bytes: 16'd500
+      pause_en: cfg_stop_peer, pfc_en: 1'b0, classes: '0, quanta: cfg_quanta, xoff_bytes: 16'd1000, xon_bytes: 16'd500
     };
   end
 

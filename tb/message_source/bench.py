@@ -7,6 +7,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamSink
+from lib import structs
 from lib.runner import Bench, seed
 from lib.source_model import COUNTER, PRBS, REPLAY, Settings, messages
 
@@ -48,10 +49,7 @@ class Harness:
         await self.pulse("start")
 
     def status(self) -> dict[str, int]:
-        word = int(self.dut.status.value)
-        names = ("event_number", "stalled", "bytes", "messages")
-        values = {name: word >> 64 * i & (1 << 64) - 1 for i, name in enumerate(names)}
-        return values | {"running": word >> 256}
+        return structs.unpack("source_status_t", int(self.dut.status.value))
 
     async def idle(self) -> dict[str, int]:
         await ClockCycles(self.dut.clk, 3)
@@ -68,16 +66,16 @@ class Harness:
 
     async def access(self, address: int, value: int | None = None, bits: int = 0xFFFFFFFF) -> int:
         """One access of software to the replay memory."""
-        request = 1 << 81 | (value is not None) << 80 | address << 64 | (value or 0) << 32 | bits
-        self.dut.replay_req.value = request
+        request = {"is_wr": value is not None, "addr": address, "wr_data": value or 0, "wr_biten": bits}
+        self.dut.replay_req.value = structs.pack("reg_req_t", valid=1, **request)
         await RisingEdge(self.dut.clk)
-        self.dut.replay_req.value = request & ~(1 << 81)
+        self.dut.replay_req.value = structs.pack("reg_req_t", **request)
         for _ in range(20):
             await RisingEdge(self.dut.clk)
-            answer = int(self.dut.replay_rsp.value)
-            if answer >> 32:
-                assert answer >> 32 == (2 if value is None else 1)
-                return answer & 0xFFFFFFFF
+            answer = structs.unpack("reg_rsp_t", int(self.dut.replay_rsp.value))
+            if answer["rd_ack"] or answer["wr_ack"]:
+                assert answer["rd_ack"] == (value is None) != answer["wr_ack"]
+                return answer["rd_data"]
         raise AssertionError("the replay memory did not answer within 20 cycles")
 
     async def fill(self, blocks: int) -> bytes:
@@ -97,6 +95,7 @@ def drawn_settings(rng, generator: int) -> Settings:
         verb=rng.randrange(2),
         with_imm=rng.randrange(2),
         in_ring=rng.randrange(2),
+        running_sum=rng.randrange(2),
         by_event=rng.randrange(2),
         tag_prefix=rng.randrange(256),
         qp_first=first,

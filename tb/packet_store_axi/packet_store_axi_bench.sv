@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // packet_store_axi with its slots, jobs and header verdicts as AXI-Streams, so that cocotbext-axi drives them.
+`include "axi_ports.svh"
+
 module packet_store_axi_bench
   import penstock_pkg::*;
 #(
@@ -33,42 +35,10 @@ module packet_store_axi_bench
   output logic                m_axis_tlast,
   output logic                stat_write_error,
   output logic                stat_read_error,
-  output logic [0:0]          m_axi_awid,
-  output logic [31:0]         m_axi_awaddr,
-  output logic [7:0]          m_axi_awlen,
-  output logic [2:0]          m_axi_awsize,
-  output logic [1:0]          m_axi_awburst,
-  output logic                m_axi_awlock,
-  output logic [3:0]          m_axi_awcache,
-  output logic [2:0]          m_axi_awprot,
-  output logic                m_axi_awvalid,
-  input  logic                m_axi_awready,
-  output logic [DATA_W-1:0]   m_axi_wdata,
-  output logic [DATA_W/8-1:0] m_axi_wstrb,
-  output logic                m_axi_wlast,
-  output logic                m_axi_wvalid,
-  input  logic                m_axi_wready,
-  input  logic [0:0]          m_axi_bid,
-  input  logic [1:0]          m_axi_bresp,
-  input  logic                m_axi_bvalid,
-  output logic                m_axi_bready,
-  output logic [0:0]          m_axi_arid,
-  output logic [31:0]         m_axi_araddr,
-  output logic [7:0]          m_axi_arlen,
-  output logic [2:0]          m_axi_arsize,
-  output logic [1:0]          m_axi_arburst,
-  output logic                m_axi_arlock,
-  output logic [3:0]          m_axi_arcache,
-  output logic [2:0]          m_axi_arprot,
-  output logic                m_axi_arvalid,
-  input  logic                m_axi_arready,
-  input  logic [0:0]          m_axi_rid,
-  input  logic [DATA_W-1:0]   m_axi_rdata,
-  input  logic [1:0]          m_axi_rresp,
-  input  logic                m_axi_rlast,
-  input  logic                m_axi_rvalid,
-  output logic                m_axi_rready
+  `AXI_MASTER_PORTS(m_axi, 32, DATA_W)
 );
+  `AXI_MASTER(m_axi, 32)
+
   localparam int unsigned SlotW = $clog2(RING_BYTES / 256);
 
   logic packet_bad, slot_en;

@@ -4,6 +4,7 @@
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
+from lib import structs
 from lib.register_map import address, generated, pack
 from lib.runner import Bench, seed
 
@@ -12,21 +13,6 @@ BENCH = Bench(
 )
 
 RESET, INIT, RTR, RTS, SQD, ERR = 0, 1, 2, 3, 4, 6  # enum ibv_qp_state
-# qp_cfg_t from its most significant member: name, width
-ROW = [
-    ("dst_mac", 48),
-    ("dst_ip", 32),
-    ("udp_sport", 16),
-    ("tos", 8),
-    ("dest_qpn", 24),
-    ("rkey", 32),
-    ("mtu", 3),
-    ("ack_timeout", 5),
-    ("retry_cnt", 3),
-    ("rnr_retry", 3),
-    ("init_psn", 24),
-]
-
 # qp_count_e, in its order
 COUNTERS = [
     "packets_sent",
@@ -40,13 +26,6 @@ COUNTERS = [
     "bytes_acked_lo",
     "bytes_acked_hi",
 ]
-
-
-def row_bits(row: dict[str, int]) -> int:
-    word = 0
-    for member, width in ROW:
-        word = word << width | row[member]
-    return word
 
 
 def row_words(row: dict[str, int]) -> dict[str, int]:
@@ -64,7 +43,7 @@ def row_words(row: dict[str, int]) -> dict[str, int]:
 
 
 def random_row(rng) -> dict[str, int]:
-    return {member: rng.getrandbits(width) for member, width in ROW}
+    return {member: rng.getrandbits(width) for member, (_, width) in structs.fields("qp_cfg_t").items()}
 
 
 class Bus:
@@ -75,16 +54,16 @@ class Bus:
 
     async def access(self, name: str, qp: int, word: int = 0, write: bool = False, biten: int = 0xFFFFFFFF) -> int:
         where = address(name, qp) - generated().REGISTERS["qp.dst_mac_hi"][0]
-        self.dut.req.value = 1 << 81 | int(write) << 80 | where << 64 | word << 32 | biten
+        self.dut.req.value = structs.pack("reg_req_t", valid=1, is_wr=write, addr=where, wr_data=word, wr_biten=biten)
         await RisingEdge(self.dut.clk)
         self.dut.req.value = 0
         for _ in range(10):
             await ReadOnly()
-            answer = int(self.dut.rsp.value)  # rd_ack, wr_ack, rd_data
+            answer = structs.unpack("reg_rsp_t", int(self.dut.rsp.value))
             await RisingEdge(self.dut.clk)
-            if answer >> 32:
-                assert answer >> 32 == (1 if write else 2), "read answered as write or write as read"
-                return answer & 0xFFFFFFFF
+            if answer["rd_ack"] or answer["wr_ack"]:
+                assert answer["wr_ack"] == write != answer["rd_ack"], "read answered as write or write as read"
+                return answer["rd_data"]
         raise AssertionError(f"{name} of queue pair {qp}: no answer in 10 cycles")
 
     async def read(self, name: str, qp: int) -> int:
@@ -126,7 +105,7 @@ async def read_port(dut, port: int, qp: int) -> int:
     await RisingEdge(dut.clk)
     dut.cfg_rd.value = 0
     await ReadOnly()
-    width = sum(w for _, w in ROW)
+    width = structs.width("qp_cfg_t")
     row = int(dut.cfg.value) >> width * port & (1 << width) - 1
     await RisingEdge(dut.clk)
     return row
@@ -146,7 +125,7 @@ async def a_row_written_word_by_word_reaches_the_bus_and_every_port(dut):
         for name, word in row_words(row).items():
             assert await bus.read(name, qp) == word, f"{name} of queue pair {qp}"
         for port in range(n_ports):
-            assert await read_port(dut, port, qp) == row_bits(row), f"port {port}, queue pair {qp}"
+            assert await read_port(dut, port, qp) == structs.pack("qp_cfg_t", **row), f"port {port}, queue pair {qp}"
 
 
 @cocotb.test()
@@ -216,9 +195,11 @@ async def live_status_is_that_of_the_queue_pair_asked_for(dut):
             dut.st_una.value = 0x100000 + qp
             dut.st_nxt.value = 0x200000 + qp
             dut.st_wr.value = 0x300000 + qp
-            rate, target, alpha, stage, cnps = 0x08000000 - qp, 0x07000000 - qp, 65536 - qp, qp & 0xFF, 1000 + qp
-            stages = stage << 8 | qp & 1  # of the timer, of the byte counter
-            dut.st_cc.value = rate << 102 | target << 70 | alpha << 53 | stages << 37 | 1 << 36 | 0b1110 << 32 | cnps
+            dut.st_cc.value = structs.pack(
+                "cc_status_t", rate_current=0x08000000 - qp, rate_target=0x07000000 - qp, alpha=65536 - qp,
+                stage_timer=qp & 0xFF, stage_bytes=qp & 1, limited=1, choice__group=3, choice__law=2,
+                cnp_handled=1000 + qp,
+            )  # fmt: skip
             dut.st_value.value = qp << 8 | int(dut.st_count.value)
 
     cocotb.start_soon(owners())

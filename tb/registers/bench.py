@@ -5,7 +5,8 @@ from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import ReadOnly, RisingEdge
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
+from lib import structs
 from lib.register_map import Registers, address, generated, unpack
 from lib.runner import Bench, seed
 
@@ -44,13 +45,26 @@ async def every_register_of_the_map_answers(dut):
 
 
 COMMANDS = ("command", "connection.command", "destination.control", "source.command")
+LOCK = "access.control"  # a bit of it ends all writes to the access list
 
 
 def settings_of_the_block() -> dict[tuple[str, int], int]:
     """Name and group number of each setting, with the bits that it holds."""
     regs = generated()
-    groups = {"", "cc", "qcn", "sampling", "connection", "port", "services", "destination", "source"}
-    inside = [n for n in regs.REGISTERS if n.rpartition(".")[0] in groups and n not in COMMANDS]
+    groups = {
+        "",
+        "cc",
+        "qcn",
+        "sampling",
+        "connection",
+        "port",
+        "services",
+        "destination",
+        "access",
+        "access_entry",
+        "source",
+    }
+    inside = [n for n in regs.REGISTERS if n.rpartition(".")[0] in groups and n not in (*COMMANDS, LOCK)]
     copies = {n: getattr(regs, f"{n.rpartition('.')[0].upper()}_COUNT", 1) for n in inside}
     masks = {n: sum(((1 << width) - 1) << low for low, width in regs.REGISTERS[n][1].values()) for n in inside}
     return {(n, i): masks[n] for n in inside for i in range(copies[n])}
@@ -79,7 +93,7 @@ async def every_setting_keeps_what_was_written_byte_by_byte_and_nothing_else(dut
 @cocotb.test()
 async def an_address_outside_the_map_answers_slverr_and_the_bus_lives_on(dut):
     registers = await start(dut)
-    for where in (0x01C, 0x124, 0x224, 0x3FC, address("counters.cm_peers_lost") + 4, 0x1000):
+    for where in (0x01C, 0x124, 0x224, 0x3FC, address("counters.udp_strangers") + 4, 0x1000):
         assert await registers.refused(where), f"read of 0x{where:05X}"
         assert await registers.refused(where, 0), f"write of 0x{where:05X}"
     assert await registers.refused(address("id"), 0), "write of a read-only register"
@@ -93,14 +107,13 @@ async def settings_reach_the_gateware(dut):
     await registers.write("local_mac_lo", 0x22334455)
     await registers.write("local_ip", 0x0A000005)
     await registers.write_fields("qpn_base", base=0xABCD)
-    cc_bits = 2 + 1 + 1 + 4 + 4 + 8 + 8 * 32
     assert int(dut.local_mac.value) == 0x021122334455
     assert int(dut.local_ip.value) == 0x0A000005
     assert int(dut.qpn_base.value) == 0xABCD00
     for group in range(4):
         dut.cc_group.value = group
         await ReadOnly()
-        assert int(dut.cc.value) == table_ii(cc_bits)
+        assert structs.unpack("cc_params_t", int(dut.cc.value)) == table_ii()
         await RisingEdge(dut.clk)
 
 
@@ -119,51 +132,64 @@ async def each_parameter_of_congestion_control_reaches_its_group_and_no_other(du
         for law, shown in (("cc", int(dut.cc.value)), ("qcn", int(dut.qcn.value))):
             words = {n.partition(".")[2]: wanted[n, group] for n in names if n.startswith(f"{law}.")}
             small = unpack(f"{law}.control", words.pop("control"))
-            order = CC_ORDER if law == "cc" else QCN_ORDER
-            widths = {name: width for name, (_, width) in generated().REGISTERS[f"{law}.control"][1].items()}
-            expected = 0
-            for name in order:
-                value = small[name] if name in small else words[name]
-                expected = expected << widths.get(name, 32) | value
-            assert shown == expected, f"{law} of group {group}"
+            struct = {"cc": "cc_params_t", "qcn": "qcn_params_t"}[law]
+            assert structs.unpack(struct, shown) == words | small, f"{law} of group {group}"
         await RisingEdge(dut.clk)
 
 
-# The fields of cc_params_t and qcn_params_t, most significant first.
-RATES = ["rate_ai", "rate_hai", "rate_min", "rate_line"]
-CC_SMALL = ["law", "clamp_target", "restart_timer", "two_counters", "g_shift", "stage_threshold", "hyper_threshold"]
-CC_ORDER = [*CC_SMALL, *RATES, "decrease_interval", "alpha_interval", "increase_interval", "byte_threshold"]
-QCN_ORDER = ["gd_shift", "stage_threshold", "jitter", *RATES, "timer_period", "byte_limit", "seed"]
+@cocotb.test()
+async def a_locked_access_list_stays_as_it_is_until_reset(dut):
+    rng, registers = seed(), await start(dut)
+    words = {}
+    for entry in range(8):
+        for name in ("access_entry.ip", "access_entry.netmask"):
+            words[address(name, entry)] = rng.getrandbits(32)
+    for where, word in words.items():
+        assert not await registers.refused(where, word)
+    await registers.write(LOCK, 0b01)
+    await registers.write(LOCK, 0b11)
+    for where in [*words, address(LOCK)]:
+        assert await registers.refused(where, rng.getrandbits(32) & ~3), f"0x{where:05X}"
+    assert [await registers.read_address(where) for where in words] == list(words.values())
+    assert await registers.read(LOCK) == 0b11
+    await registers.write("scratch", 0x12345678)
+    assert await registers.read("scratch") == 0x12345678, "other registers are not locked"
+    dut.rst.value = 1
+    await ClockCycles(dut.clk, 4)
+    dut.rst.value = 0
+    assert await registers.read(LOCK) == 0
+    for entry in range(8):
+        assert await registers.read_address(address("access_entry.ip", entry)) == 0
+        assert await registers.read_address(address("access_entry.netmask", entry)) == 0xFFFFFFFF
+        assert not await registers.refused(address("access_entry.ip", entry), 1)
 
 
-def table_ii(cc_bits: int) -> int:
+def table_ii() -> dict[str, int]:
     """cc_params_t after reset: AdvCam Table II at 156.25 MHz, computed here from its physical units."""
     clock = 156.25e6
 
     def rate(bytes_per_second):
         return int(bytes_per_second / clock * 2**24)
 
-    words = [
-        rate(6e6),
-        rate(12e6),
-        None,
-        8 << 24,
-        round(3e-6 * clock + 0.25),
-        round(40e-6 * clock),
-        round(2e-3 * clock),
-        None,
-    ]
-    registers = ["rate_ai", "rate_hai", "rate_min", "rate_line", "", "", "", "byte_threshold"]
-    value = 1 << 19 | 1 << 18 | 1 << 17 | 0 << 16 | 8 << 12 | 5 << 8 | RESET_HYPER
-    for word, name in zip(words, registers, strict=True):
-        value = value << 32 | (RESET_FREE[name] if word is None else word)
-    assert value < 1 << cc_bits
-    return value
-
-
-# What Table II leaves open: chosen in penstock.rdl.
-RESET_HYPER = 10
-RESET_FREE = {"rate_min": 134218, "byte_threshold": 10_000_000}
+    return {
+        "law": 1,
+        "clamp_target": 1,
+        "restart_timer": 1,
+        "hold_timer": 0,
+        "two_counters": 0,
+        "g_shift": 8,
+        "stage_threshold": 5,
+        "rate_ai": rate(6e6),
+        "rate_hai": rate(12e6),
+        "rate_line": 8 << 24,
+        "decrease_interval": round(3e-6 * clock + 0.25),
+        "alpha_interval": round(40e-6 * clock),
+        "increase_interval": round(2e-3 * clock),
+        # What Table II leaves open: chosen in penstock.rdl.
+        "hyper_threshold": 10,
+        "rate_min": 134218,
+        "byte_threshold": 10_000_000,
+    }
 
 
 @cocotb.test()

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Bench only: the register block with the two blocks that answer their own addresses, as penstock_core joins them.
+`include "axi_ports.svh"
+
 module registers_harness
   import penstock_pkg::*;
   import ctrl_pkg::*;
@@ -10,25 +12,7 @@ module registers_harness
   input logic clk,
   input logic rst,
 
-  input  logic [17:0] s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [17:0] s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready,
+  `AXIL_SLAVE_PORTS(s_axil),
 
   input  logic                 tx_paused,
   input  logic [CntNumber-1:0] pulse,
@@ -54,6 +38,8 @@ module registers_harness
   output logic                 stat_no_server,
   output logic                 stat_slot_too_small
 );
+  `AXIL_SLAVE(s_axil)
+
   reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req;
   reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp;
   destination_pkg::destination_status_t destination_status;

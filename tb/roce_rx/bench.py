@@ -8,6 +8,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSource
+from lib import structs
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int, mac_int
 from lib.runner import Bench, seed
 from scapy.contrib.roce import AETH, BTH, cnp
@@ -18,8 +19,6 @@ from scapy.packet import Packet, Raw
 BENCH = Bench(top="roce_rx", configs=[{"DATA_W": 64}, {"DATA_W": 512}])
 
 STATS = ["rx_roce", "icrc_error", "bad_pkey", "not_for_us", "malformed", "other"]
-# penstock_pkg::rx_roce_t, fields in its order.
-RX_BITS = {"src_ip": 32, "opcode": 8, "becn": 1, "dest_qpn": 24, "psn": 24, "syndrome": 8, "msn": 24}
 
 
 @dataclass
@@ -198,14 +197,6 @@ async def start(dut) -> AxiStreamSource:
     return source
 
 
-def unpack_rx(word: int) -> dict[str, int]:
-    fields = {}
-    for name, bits in reversed(RX_BITS.items()):
-        fields[name] = word & ((1 << bits) - 1)
-        word >>= bits
-    return fields
-
-
 async def run_cases(dut, source: AxiStreamSource, cases: list[Case]) -> list[int]:
     """Sends the cases back to back and checks the pulses in their order; returns the latency of each."""
     width = len(dut.s_axis_tdata) // 8
@@ -230,7 +221,7 @@ async def run_cases(dut, source: AxiStreamSource, cases: list[Case]) -> list[int
         case = expected[len(seen)]
         assert pulses[0] == case.stat, f"{pulses[0]} for a frame that is {case.stat}: {case.frame.hex()}"
         if case.fields is not None:
-            got = unpack_rx(int(dut.rx.value))
+            got = structs.unpack("rx_roce_t", int(dut.rx.value))
             assert {k: got[k] for k in case.fields} == case.fields, case.frame.hex()
         seen.append(cycle)
     assert len(seen) == len(expected), f"{len(expected)} frames with {len(seen)} counts"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // roce_tx with what the bench would otherwise have to play every cycle: the queue-pair table, and
 // headers as an AXI-Stream. With STORE = 1 the send rings are behind m_axi.
+`include "axi_ports.svh"
+
 module roce_tx_bench
   import penstock_pkg::*;
 #(
@@ -52,41 +54,7 @@ module roce_tx_bench
   input  logic                tx_paused,
   output logic                store_write_error,
   output logic                store_read_error,
-  output logic [0:0]          m_axi_awid,
-  output logic [31:0]         m_axi_awaddr,
-  output logic [7:0]          m_axi_awlen,
-  output logic [2:0]          m_axi_awsize,
-  output logic [1:0]          m_axi_awburst,
-  output logic                m_axi_awlock,
-  output logic [3:0]          m_axi_awcache,
-  output logic [2:0]          m_axi_awprot,
-  output logic                m_axi_awvalid,
-  input  logic                m_axi_awready,
-  output logic [DATA_W-1:0]   m_axi_wdata,
-  output logic [DATA_W/8-1:0] m_axi_wstrb,
-  output logic                m_axi_wlast,
-  output logic                m_axi_wvalid,
-  input  logic                m_axi_wready,
-  input  logic [0:0]          m_axi_bid,
-  input  logic [1:0]          m_axi_bresp,
-  input  logic                m_axi_bvalid,
-  output logic                m_axi_bready,
-  output logic [0:0]          m_axi_arid,
-  output logic [31:0]         m_axi_araddr,
-  output logic [7:0]          m_axi_arlen,
-  output logic [2:0]          m_axi_arsize,
-  output logic [1:0]          m_axi_arburst,
-  output logic                m_axi_arlock,
-  output logic [3:0]          m_axi_arcache,
-  output logic [2:0]          m_axi_arprot,
-  output logic                m_axi_arvalid,
-  input  logic                m_axi_arready,
-  input  logic [0:0]          m_axi_rid,
-  input  logic [DATA_W-1:0]   m_axi_rdata,
-  input  logic [1:0]          m_axi_rresp,
-  input  logic                m_axi_rlast,
-  input  logic                m_axi_rvalid,
-  output logic                m_axi_rready,
+  `AXI_MASTER_PORTS(m_axi, 32, DATA_W),
   input  qp_t                 st_qp,
   input  logic [3:0]          st_count,
   output logic [2:0]          st_state,
@@ -101,6 +69,8 @@ module roce_tx_bench
   output logic                latency_ack,
   output logic [31:0]         latency_data
 );
+  `AXI_MASTER(m_axi, 32)
+
   tx_hdr_t hdr;
   logic cfg_rd;
   qp_t cfg_qp, stat_qp;
@@ -139,11 +109,7 @@ module roce_tx_bench
     .qp_err_valid, .qp_err_qp,
     .cc_eligible, .backlog(unused_backlog), .sent_valid, .sent_qp, .sent_bytes, .tx_paused,
     .store_base(32'h0010_0000), .store_write_error, .store_read_error,
-    .m_axi_awid, .m_axi_awaddr, .m_axi_awlen, .m_axi_awsize, .m_axi_awburst, .m_axi_awlock, .m_axi_awcache,
-    .m_axi_awprot, .m_axi_awvalid, .m_axi_awready, .m_axi_wdata, .m_axi_wstrb, .m_axi_wlast, .m_axi_wvalid,
-    .m_axi_wready, .m_axi_bid, .m_axi_bresp, .m_axi_bvalid, .m_axi_bready, .m_axi_arid, .m_axi_araddr,
-    .m_axi_arlen, .m_axi_arsize, .m_axi_arburst, .m_axi_arlock, .m_axi_arcache, .m_axi_arprot, .m_axi_arvalid,
-    .m_axi_arready, .m_axi_rid, .m_axi_rdata, .m_axi_rresp, .m_axi_rlast, .m_axi_rvalid, .m_axi_rready,
+    .m_axi_req, .m_axi_wdata, .m_axi_rsp, .m_axi_rdata,
     .st_qp, .st_state(state), .st_drained, .st_una, .st_nxt, .st_wr, .st_count(roce_tx_pkg::qp_count_e'(st_count)),
     .st_value, .clear_counters,
     .stat_valid, .stat_init, .stat_qp, .stat_psn, .stat, .stat_status

@@ -9,9 +9,10 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib import structs
 from lib.roce import LOCAL_MAC, PEER_MAC, mac_int
 from lib.runner import Bench, seed
-from lib.services_peer import BROADCAST, RX_STATS, datagram, wire
+from lib.services_peer import BROADCAST, datagram, wire
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
@@ -31,16 +32,15 @@ class Link:
         self.dut = dut
         self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
         self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
-        self.counts = dict.fromkeys(RX_STATS, 0)
+        self.counts = dict.fromkeys(structs.fields("service_rx_stat_t"), 0)
         for name in ("s_axis", "m_axis"):
             logging.getLogger(f"cocotb.{dut._name}.{name}").setLevel(logging.WARNING)
 
     async def count(self) -> None:
         while True:
             await RisingEdge(self.dut.clk)
-            word = int(self.dut.stat.value)
-            for i, name in enumerate(reversed(RX_STATS)):
-                self.counts[name] += word >> i & 1
+            for name, pulse in structs.unpack("service_rx_stat_t", int(self.dut.stat.value)).items():
+                self.counts[name] += pulse
 
     async def send(self, frame: bytes, bad: bool = False) -> None:
         width = len(self.dut.s_axis_tdata) // 8

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ARP, ICMP echo and UDP against scapy: right answers to what is for us, silence and a count for all else."""
 
+import ipaddress
 import itertools
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from lib.services_peer import (
     cfg_word,
     datagram,
     ip_to_us,
+    only_for,
     ping,
     start,
     wire,
@@ -446,6 +448,37 @@ async def datagrams_of_ipbus_and_the_connection_manager_leave_whole_each_in_its_
         packet = await host.receive()
         got[packet[UDP].sport].append(bytes(packet[UDP].payload))
     assert got == {IPBUS: replies, CM: messages}
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def only_hosts_of_the_access_list_reach_ipbus_and_the_connection_manager(dut):
+    """Each bit of an address counts that its entry's netmask holds; pings and ARP are for everybody."""
+    rng = seed()
+    networks = [HOST_IP, "11.2.0.0/15", "192.168.7.128/25", "172.16.99.4/30"]
+    host, bus = await begin(dut, **only_for(*networks))
+    strangers = [f"{ipaddress.ip_address(int(ipaddress.ip_address(HOST_IP)) ^ 1 << bit)}" for bit in range(29)]
+    strangers += ["11.1.255.255", "11.4.0.0", "192.168.7.127", "192.168.8.128", "172.16.99.3", "172.16.99.8"]
+    listed = [HOST_IP, "11.2.0.1", "11.3.255.254", "192.168.7.128", "192.168.7.254", "172.16.99.4", "172.16.99.7"]
+    order = [*strangers, *listed]
+    rng.shuffle(order)
+    for source in order:
+        payload, message = rng.randbytes(16), rng.randbytes(64)
+        await host.send(datagram(payload, IPBUS, src=source), datagram(message, CM, src=source))
+        if source in listed:
+            assert (await bus.request())[0] == payload, source
+            assert (await bus.cm_message())[:2] == (message, ip_int(source))
+    await host.silence()
+    assert bus.requests.empty() and dut.m_axis_cm_tvalid.value == 0
+    assert host.counts["udp_strangers"] == 2 * len(strangers) and host.counts["udp_dropped"] == 0
+    await host.send(datagram(bytes(4), 7, src=strangers[0]))
+    await host.silence()
+    assert host.counts["unserved"] == 1, "nobody serves the port: not a stranger's affair"
+    asked = ping(bytes(20), src=strangers[0])
+    await host.send(asked)
+    assert answers(await host.receive(), asked)
+    dut.cfg.value = cfg_word()
+    await host.send(datagram(bytes(16), IPBUS, src=strangers[0]))
+    assert (await bus.request())[0] == bytes(16)
 
 
 @cocotb.test(timeout_time=10, timeout_unit="ms")

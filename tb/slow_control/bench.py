@@ -69,10 +69,8 @@ class Server:
     async def open(self, psn: int = PEER.psn) -> tuple[Info, Info]:
         """Both sides of a queue pair that is ready to send."""
         peer = Info(0, psn, PEER.rkey, BASE, PEER.ip)
-        own = (await self.ask(Message(cm.OPEN_QP, peer, info_valid=False))).sender
+        own = (await self.ask(Message(cm.OPEN_QP, peer))).sender
         self.peer.flows[0].expected = own.psn
-        for request in (cm.SEND_QP_INFO, cm.MODIFY_QP_RTS):
-            assert (await self.ask(Message(request, peer, own))).answer == cm.ACK
         return peer, own
 
 
@@ -126,19 +124,42 @@ async def a_server_opens_a_queue_pair_starts_the_source_and_takes_its_messages(d
     assert await board.registers.read("qp.rkey", 0) == PEER.rkey
 
     size, count = 3000, 12
-    transmit = Transmit(with_imm=True, length=size, count=count, rate=200_000)
+    transmit = Transmit(with_imm=True, is_write=True, length=size, count=count, interval=1000)
     assert (await server.ask(Message(cm.NONE, peer, own, transmit=transmit))).answer == cm.ACK
     while len(board.peer.received) < count:
         await ClockCycles(dut.clk, 100)
     assert [imm for _, _, imm in board.peer.received] == list(range(count))
     starts = [packet.start_ns for packet in board.peer.seen]
-    assert 4900 <= (starts[-1] - starts[0]) / (count - 1) <= 5100, "5 us from one message to the next"
-    # Each message lies at the base address: the last one is there, a piece of one PRBS-31 over all of them.
+    cycles = (starts[-1] - starts[0]) * 1000 / board.line.clock_ps / (count - 1)
+    assert 990 <= cycles <= 1010, "1000 cycles from one message to the next"
+    # Each message lies at the end of the one before: pieces of one PRBS-31.
     stream = prbs31(count * size)
-    assert bytes(board.peer.memory[BASE : BASE + size]) == stream[-size:]
+    assert bytes(board.peer.memory[BASE : BASE + len(stream)]) == stream
 
     assert (await server.ask(Message(cm.CLOSE_QP, peer, own))).answer == cm.ACK
     assert await board.state(0) == RESET
+
+
+@cocotb.test(timeout_time=8, timeout_unit="ms")
+async def strangers_neither_write_registers_nor_open_queue_pairs(dut):
+    """A list in force: what a stranger sends changes nothing and gets no answer; a server on the list is served."""
+    board = await start(dut, {})
+    board.peer.flows[0] = Flow(0)
+    server = Server(board)
+    await board.registers.write("access_entry.ip", ip_int(PEER_IP))
+    await board.registers.write("access.control", 0b11)
+    registers = bytes.fromhex("200000f0 2000011f")  # IPbus 2.0, packet 0: write one word
+    scratch = registers + (0x18 // 4).to_bytes(4, "big") + bytes.fromhex("deadbeef")
+    opening = Message(cm.OPEN_QP, Info(0, 1, 2, BASE, ip_int(HOST_IP))).pack()
+    for payload, port in ((scratch, 50001), (opening, cm.REQUEST_PORT), (opening, cm.REPLY_PORT)):
+        udp = UDP(sport=40000, dport=port) / Raw(payload)
+        await server.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=HOST_IP, dst=LOCAL_IP) / udp)
+    _, own = await server.open()  # answered behind the three
+    assert await board.count("udp_strangers") == 3
+    assert await board.registers.read("scratch") == 0
+    assert await board.state(0) == RTS and await board.registers.read("qp.rkey", 0) == PEER.rkey
+    assert (await server.ask(Message(cm.CLOSE_QP, PEER, own))).answer == cm.ACK
+    assert server.empty() and await board.count("ipbus_packets") == 0
 
 
 def prbs31(count: int) -> bytes:

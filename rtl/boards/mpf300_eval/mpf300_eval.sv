@@ -60,25 +60,8 @@ module mpf300_eval #(
     .own_mac(MAC),
     .own_ip (IP),
     .led(lamps),
-    .s_axil_awaddr ('0),  // no second master: the registers are reached over IPbus
-    .s_axil_awprot ('0),
-    .s_axil_awvalid(1'b0),
-    .s_axil_awready(),
-    .s_axil_wdata  ('0),
-    .s_axil_wstrb  ('0),
-    .s_axil_wvalid (1'b0),
-    .s_axil_wready (),
-    .s_axil_bresp  (),
-    .s_axil_bvalid (),
-    .s_axil_bready (1'b1),
-    .s_axil_araddr ('0),
-    .s_axil_arprot ('0),
-    .s_axil_arvalid(1'b0),
-    .s_axil_arready(),
-    .s_axil_rdata  (),
-    .s_axil_rresp  (),
-    .s_axil_rvalid (),
-    .s_axil_rready (1'b1),
+    .s_axil_req('0),  // no second master: the registers are reached over IPbus
+    .s_axil_rsp(),
     .*
   );
 

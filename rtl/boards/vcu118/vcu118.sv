@@ -34,13 +34,8 @@ module vcu118 #(
   logic carry, carry_q, in_frame_q;
 
   logic [31:0] jtag_awaddr, jtag_araddr;
-  logic [17:0] s_axil_awaddr, s_axil_araddr;
-  logic [2:0] s_axil_awprot, s_axil_arprot;
-  logic [31:0] s_axil_wdata, s_axil_rdata;
-  logic [3:0] s_axil_wstrb;
-  logic [1:0] s_axil_bresp, s_axil_rresp;
-  logic s_axil_awvalid, s_axil_awready, s_axil_wvalid, s_axil_wready, s_axil_bvalid, s_axil_bready;
-  logic s_axil_arvalid, s_axil_arready, s_axil_rvalid, s_axil_rready;
+  axi_pkg::axil_req_t s_axil_req;
+  axi_pkg::axil_rsp_t s_axil_rsp;
 
   IBUFDS u_clk_125mhz_in (
     .I (clk_125mhz_p),
@@ -133,7 +128,7 @@ module vcu118 #(
     .q(link_up)
   );
 
-  for (genvar i = 0; i < 4; i++) begin : g_switch
+  for (genvar i = 0; i < 4; i++) begin : gen_switch
     reset_sync u_switch (
       .clk,
       .d(sw[i]),
@@ -145,28 +140,28 @@ module vcu118 #(
     .aclk   (clk),
     .aresetn(!rst),
     .m_axi_awaddr(jtag_awaddr),
-    .m_axi_awprot(s_axil_awprot),
-    .m_axi_awvalid(s_axil_awvalid),
-    .m_axi_awready(s_axil_awready),
-    .m_axi_wdata(s_axil_wdata),
-    .m_axi_wstrb(s_axil_wstrb),
-    .m_axi_wvalid(s_axil_wvalid),
-    .m_axi_wready(s_axil_wready),
-    .m_axi_bresp(s_axil_bresp),
-    .m_axi_bvalid(s_axil_bvalid),
-    .m_axi_bready(s_axil_bready),
+    .m_axi_awprot(s_axil_req.awprot),
+    .m_axi_awvalid(s_axil_req.awvalid),
+    .m_axi_awready(s_axil_rsp.awready),
+    .m_axi_wdata(s_axil_req.wdata),
+    .m_axi_wstrb(s_axil_req.wstrb),
+    .m_axi_wvalid(s_axil_req.wvalid),
+    .m_axi_wready(s_axil_rsp.wready),
+    .m_axi_bresp(s_axil_rsp.bresp),
+    .m_axi_bvalid(s_axil_rsp.bvalid),
+    .m_axi_bready(s_axil_req.bready),
     .m_axi_araddr(jtag_araddr),
-    .m_axi_arprot(s_axil_arprot),
-    .m_axi_arvalid(s_axil_arvalid),
-    .m_axi_arready(s_axil_arready),
-    .m_axi_rdata(s_axil_rdata),
-    .m_axi_rresp(s_axil_rresp),
-    .m_axi_rvalid(s_axil_rvalid),
-    .m_axi_rready(s_axil_rready)
+    .m_axi_arprot(s_axil_req.arprot),
+    .m_axi_arvalid(s_axil_req.arvalid),
+    .m_axi_arready(s_axil_rsp.arready),
+    .m_axi_rdata(s_axil_rsp.rdata),
+    .m_axi_rresp(s_axil_rsp.rresp),
+    .m_axi_rvalid(s_axil_rsp.rvalid),
+    .m_axi_rready(s_axil_req.rready)
   );
 
-  assign s_axil_awaddr = jtag_awaddr[17:0];
-  assign s_axil_araddr = jtag_araddr[17:0];
+  assign s_axil_req.awaddr = jtag_awaddr[17:0];
+  assign s_axil_req.araddr = jtag_araddr[17:0];
 
   wire unused = &{1'b0, jtag_awaddr, jtag_araddr};
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: SHL-2.1
+// Whether the sender of a datagram may use IPbus and the connection manager: its IPv4 source address against the
+// access list. Promise: `listed` is right from the cycle after the address until the next frame's address.
+// An address can be forged: the list keeps mistakes and other people's tools out; docs/security.md says what it cannot.
+module access_list
+  import services_pkg::*;
+(
+  input  logic         clk,
+  input  access_list_t list,
+  // verilator lint_off UNUSEDSIGNAL
+  input  heard_t       heard,
+  // verilator lint_on UNUSEDSIGNAL
+  output logic         listed
+);
+  logic [AccessEntries-1:0] upper, lower, upper_q, differs_q;
+
+  for (genvar i = 0; i < AccessEntries; i++) begin : gen_entry
+    assign upper[i] = ((heard.data ^ list.ip[i][31:16]) & list.netmask[i][31:16]) != '0;
+    assign lower[i] = ((heard.data ^ list.ip[i][15:0]) & list.netmask[i][15:0]) != '0;
+  end
+
+  always_ff @(posedge clk) begin
+    if (heard.valid && heard.index == WordIpSrc) upper_q <= upper;
+    if (heard.valid && heard.index == WordIpSrc + 5'd1) differs_q <= upper_q | lower;
+  end
+
+  assign listed = !list.enable || !(&differs_q);
+endmodule
