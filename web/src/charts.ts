@@ -12,6 +12,8 @@ import type { Palette } from "./palette";
 interface Chart {
   id: string;
   title: string;
+  /** The quantity of the vertical axis, with its unit. */
+  quantity: string;
   /** What is drawn, for those who cannot see it. */
   label: string;
   height: number;
@@ -21,7 +23,8 @@ interface Chart {
 const CHARTS: Chart[] = [
   {
     id: "throughput",
-    title: "Throughput on the wire",
+    title: "Throughput",
+    quantity: "rate [Gb/s]",
     label: "Throughput of each sender",
     height: 186,
     frame: throughputFrame,
@@ -29,6 +32,7 @@ const CHARTS: Chart[] = [
   {
     id: "rates",
     title: "Rate limiter: R_C, R_T dashed",
+    quantity: "rate [Gb/s]",
     label: "Current and target rate of the selected senders",
     height: 150,
     frame: rateFrame,
@@ -36,6 +40,7 @@ const CHARTS: Chart[] = [
   {
     id: "alpha",
     title: "Congestion estimate alpha, CNPs above",
+    quantity: "alpha",
     label: "Alpha of the selected senders with a mark for each CNP",
     height: 122,
     frame: alphaFrame,
@@ -43,6 +48,7 @@ const CHARTS: Chart[] = [
   {
     id: "queue",
     title: "Switch queue",
+    quantity: "waiting [kB]",
     label: "Bytes in the queue with marking thresholds and pauses",
     height: 140,
     frame: queueFrame,
@@ -65,6 +71,11 @@ export class Charts {
     private readonly events: Events,
   ) {
     new ResizeObserver(() => this.resize()).observe(parent);
+  }
+
+  /** The quantities of the vertical axes, as they are drawn. */
+  get axes(): string[] {
+    return this.plots.map(({ plot }) => String(plot.axes[1]?.label ?? ""));
   }
 
   /** Draws a moment of the run. */
@@ -140,7 +151,7 @@ export class Charts {
     };
     return {
       width: this.width(),
-      height: chart.height + (last ? 24 : 0),
+      height: chart.height + (last ? 40 : 0),
       legend: { show: false },
       padding: [10, 14, last ? null : 6, 0],
       scales: { x: { time: false, auto: false }, y: { auto: false } },
@@ -150,11 +161,15 @@ export class Charts {
           ...axis,
           show: true,
           size: last ? 30 : 4,
-          values: (_, splits) => splits.map((ms) => (last ? `${+ms.toFixed(6)} ms` : "")),
+          ...(last && { label: "simulated time [ms]", labelSize: 16, labelFont: axis.font }),
+          values: (_, splits) => splits.map((ms) => (last ? String(+ms.toFixed(6)) : "")),
         },
         {
           ...axis,
           size: 46,
+          label: chart.quantity,
+          labelSize: 16,
+          labelFont: axis.font,
           space: 34,
           values: (_, splits) =>
             splits.map((y) => (y > 1e-9 + (frame()?.top ?? Infinity) ? "" : String(+y.toFixed(3)))),

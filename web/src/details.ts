@@ -4,12 +4,74 @@
 import { byId, make, setText } from "./dom";
 import * as format from "./format";
 import type { Scene } from "./frames";
+import type { Summary, SwitchInForce } from "./protocol";
 
 /** Sum over all senders of their latest values; NaN if none has one. */
 function total({ model, view }: Scene, series: string): number {
   const values = model.manifest.senders.map((sender) => model.latest(sender.series[series], view.row));
   const there = values.filter((value) => !Number.isNaN(value));
   return there.length ? there.reduce((sum, value) => sum + value, 0) : NaN;
+}
+
+/** CNPs that all senders of the run have received: known when it is over. */
+function received({ model }: Scene): number {
+  const { boards, flows } = model.summary ?? {};
+  const counted = (flows ?? []).map((flow) => flow.cnps ?? 0);
+  return boards || flows ? counted.reduce((sum, cnps) => sum + cnps, 0) : NaN;
+}
+
+/** Buffer and thresholds of a switch, as the run's table has them. */
+function inForce(found: SwitchInForce): string {
+  const range = (values: (number | null)[]) => {
+    const there = values.filter((value) => value !== null);
+    const least = Math.min(...there),
+      most = Math.max(...there);
+    return least === most ? format.bytes(least) : `${format.bytes(least)} to ${format.bytes(most)}`;
+  };
+  const parts = [`buffer ${format.bytes(found.buffer_bytes)}`];
+  const add = (name: string, values: (number | null)[]) => {
+    if (values.some((value) => value !== null)) parts.push(`${name} ${range(values)}`);
+  };
+  add(
+    "K_min",
+    found.ports.map((port) => port.kmin_bytes),
+  );
+  add(
+    "K_max",
+    found.ports.map((port) => port.kmax_bytes),
+  );
+  add(
+    "X_off",
+    found.ports.map((port) => port.xoff_bytes),
+  );
+  add(
+    "X_on",
+    found.ports.map((port) => port.xon_bytes),
+  );
+  add(
+    "headroom",
+    found.ports.map((port) => port.headroom_bytes),
+  );
+  parts.push(
+    found.pfc === "off" ? "no PFC" : `PFC ${found.pfc}${found.alpha === null ? "" : `, alpha ${found.alpha}`}`,
+  );
+  return parts.join(", ");
+}
+
+/** Which senders a sum over the shown ones is of. */
+function shown({ model: { manifest } }: Scene): string {
+  const { senders, all_senders: all } = manifest;
+  return senders.length < all
+    ? `the first ${format.count(senders.length)} of ${format.count(all)} ${noun(manifest.kind)}`
+    : `all ${format.count(all)} ${noun(manifest.kind)}`;
+}
+
+/** Throughput of all senders, those that are not shown too, where the run tells it. */
+function wholeThroughput(scene: Scene): number {
+  const { model, view } = scene;
+  const all = model.manifest.totals.find((total) => total.name === "all flows");
+  const known = model.manifest.kind === "lab" ? model.latest(all?.column, view.row) : NaN;
+  return Number.isNaN(known) ? throughput(scene) : known;
 }
 
 /** Sum of all throughputs, each as a mean of 0.1 ms: single packets would make it flicker. */
@@ -45,8 +107,9 @@ interface Tile {
 const TILES: Tile[] = [
   {
     name: "Throughput",
-    value: (scene) => `${format.fixed(throughput(scene) / 1e9, 2)} Gb/s`,
-    of: ({ model }) => `${format.count(model.manifest.senders.length)} ${noun(model.manifest.kind)}`,
+    value: (scene) => `${format.fixed(wholeThroughput(scene) / 1e9, 2)} Gb/s`,
+    of: ({ model: { manifest } }) =>
+      `${manifest.throughput === "payload" ? "payload" : "on the wire"}, ${format.count(manifest.all_senders)} ${noun(manifest.kind)}`,
   },
   {
     name: "Queue",
@@ -59,7 +122,17 @@ const TILES: Tile[] = [
       format.count(model.latest(model.manifest.queues[queue]?.series.marked, view.row)),
     of: () => "ECN, so far",
   },
-  { name: "CNPs handled", value: (scene) => format.count(total(scene, "cnp_handled")), of: () => "by all, so far" },
+  {
+    name: "CNPs",
+    value: (scene) => {
+      const all = received(scene);
+      return format.count(Number.isNaN(all) ? total(scene, "cnp_handled") : all);
+    },
+    of: (scene) =>
+      Number.isNaN(received(scene))
+        ? `that cut the rate of ${shown(scene)}, so far`
+        : `received by all; ${format.count(total(scene, "cnp_handled"))} cut the rate of ${shown(scene)}`,
+  },
   {
     name: "",
     value: ({ model: { progress } }) => format.count(progress.done),
@@ -75,6 +148,26 @@ const TILES: Tile[] = [
 
 function noun(kind: string): string {
   return kind === "lab" ? "flows" : "boards";
+}
+
+/** What the run means, and what its switches had in force. */
+function verdict(summary: Summary | null): HTMLElement[] {
+  const sentences = summary?.verdict?.sentences ?? [];
+  if (!sentences.length) return [];
+  const lines = sentences.map((sentence) => make("li", { textContent: sentence }));
+  const switches = (summary?.switches ?? []).map((found) =>
+    make("tr", {}, make("th", { scope: "row", textContent: found.name }), make("td", { textContent: inForce(found) })),
+  );
+  return [
+    make("h2", { textContent: "Verdict" }),
+    make("ul", { id: "verdict" }, ...lines),
+    make(
+      "details",
+      {},
+      make("summary", { textContent: "Switches: buffers and thresholds in force" }),
+      make("table", { className: "pairs", id: "in-force" }, make("tbody", {}, ...switches)),
+    ),
+  ];
 }
 
 export class Details {
@@ -105,7 +198,8 @@ export class Details {
     );
     setText(byId("senders-title"), manifest.kind === "lab" ? "Flows" : "Boards");
 
-    const parts: HTMLElement[] = manifest.notes.map((note) => make("p", { className: "note", textContent: note }));
+    const parts: HTMLElement[] = verdict(summary);
+    parts.push(...manifest.notes.map((note) => make("p", { className: "note", textContent: note })));
     if (model.stride > 1)
       parts.push(
         make("p", {

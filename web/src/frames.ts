@@ -126,13 +126,13 @@ export function throughputFrame(scene: Scene, room: number): Frame {
     });
   }
   const link = common(senders.map((sender) => sender.link_bps));
-  const limit = common(senders.map((sender) => sender.limit_bps));
+  const equal = common(senders.map((sender) => sender.share_bps));
   const threshold = model.settings.threshold_bps;
   if (link !== null) frame.levels.push({ at: link / 1e9, name: `link ${link / 1e9} Gb/s`, dash: [] });
   if (threshold !== null)
     frame.levels.push({ at: threshold / 1e9, name: `threshold ${threshold / 1e9} Gb/s`, dash: [6, 4] });
-  else if (limit !== null && senders.length > 1) {
-    const share = limit / 1e9 / senders.length;
+  else if (equal !== null && model.manifest.all_senders > 1) {
+    const share = equal / 1e9;
     frame.levels.push({ at: share, name: `equal shares ${+share.toFixed(3)} Gb/s`, dash: [6, 4] });
   }
   const high = greatest([...frame.context, ...frame.series.map((line) => line.points)]);
@@ -147,7 +147,8 @@ export function throughputFrame(scene: Scene, room: number): Frame {
       : shape.size > 1
         ? `mean of ${+(shape.size * model.stepMs).toFixed(3)} ms`
         : "each sample";
-  frame.note = `Gb/s${inSight ? "" : ` (link ${top})`}, ${mean}${first >= end ? "; no data yet" : ""}`;
+  const what = model.manifest.throughput === "payload" ? "payload delivered" : "all that is on the wire";
+  frame.note = `${what}${inSight ? "" : ` (link ${top} Gb/s)`}, ${mean}${first >= end ? "; no data yet" : ""}`;
   frame.shape = key(frame);
   return frame;
 }
@@ -222,7 +223,7 @@ export function queueFrame(scene: Scene, room: number): Frame {
   const points = thin(model.column(queue?.series.depth), shape, "extremes", 1e-3);
   frame.series.push({ points, stroke: palette.queue, width: 1.3, fill: palette.queueFill });
   const high = greatest([points]);
-  const ecn = model.settings.ecn;
+  const ecn = model.settings.ecn[scene.queue];
   if (ecn && queue) {
     frame.levels.push({ at: ecn[0] / 1e3, name: `Kmin ${format.bytes(ecn[0])}`, dash: [6, 4] });
     // A threshold far above everything would press the queue flat.

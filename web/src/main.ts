@@ -29,8 +29,6 @@ let due = false;
 
 /** How long each of the last redraws took, ms: for tests and the curious. */
 const redraws: number[] = [];
-Object.assign(window, { penstock: { model, view, redraws } });
-
 const charts = new Charts(byId("charts"), {
   cursor: (ms) => {
     view.cursor = ms === null ? null : model.rowAt(ms);
@@ -39,6 +37,7 @@ const charts = new Charts(byId("charts"), {
   zoom: (from, to) => change(() => view.show(from, to)),
   reset: () => change(() => view.whole()),
 });
+Object.assign(window, { penstock: { model, view, redraws, axes: () => charts.axes } });
 const table = new SenderTable((sender) => change(() => selection.toggle(sender)));
 const details = new Details((queue) => change(() => (scene.queue = queue)));
 const feed = new Feed(model, (another) => {
@@ -96,10 +95,10 @@ function rebuild(): void {
   details.build(scene);
 }
 
-/** All senders if each can have a colour, else a few of them. */
+/** All senders if their lines can be told apart, else two of them among the others in grey. */
 function firstSenders(): number {
   const count = model.manifest.senders.length;
-  return count <= SENDER_COLOURS ? count : 4;
+  return count <= SENDER_COLOURS / 2 ? count : 2;
 }
 
 function press(id: string, on: boolean): void {

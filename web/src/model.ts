@@ -12,13 +12,15 @@ export class Model {
     kind: "boards",
     interval_ps: 0,
     senders: [],
+    all_senders: 0,
+    throughput: "wire",
     queues: [],
     totals: [],
     parameters: [],
     notes: [],
     columns: 0,
   };
-  settings: Settings = { senders: [], run: {}, ecn: null, threshold_bps: null };
+  settings: Settings = { senders: [], run: {}, ecn: [], threshold_bps: null };
   applied: Applied[] = [];
   progress: Progress = { phase: "running", end: "", now_ps: 0, done: 0, total: 0, unit: "", wall_s: 0 };
   summary: Summary | null = null;

@@ -9,7 +9,8 @@ export interface Sender {
   series: Series;
   counters: Series;
   link_bps: number;
-  limit_bps: number;
+  /** An equal share of its receiver's link among all senders of the run. */
+  share_bps: number;
 }
 
 export interface Queue {
@@ -36,6 +37,9 @@ export interface Manifest {
   kind: "boards" | "lab" | "board";
   interval_ps: number;
   senders: Sender[];
+  /** Of the run, those that are not shown included. */
+  all_senders: number;
+  throughput: "payload" | "wire";
   queues: Queue[];
   totals: Total[];
   parameters: Parameter[];
@@ -46,7 +50,8 @@ export interface Manifest {
 export interface Settings {
   senders: Record<string, string>[];
   run: Record<string, string>;
-  ecn: [number, number] | null;
+  /** K_min and K_max in force, of each queue of the manifest. */
+  ecn: ([number, number] | null)[];
   threshold_bps: number | null;
 }
 
@@ -81,12 +86,30 @@ export interface Rows {
   values: (number | null)[][];
 }
 
+/** A switch of summary.json with what was in force. */
+export interface SwitchInForce {
+  name: string;
+  buffer_bytes: number;
+  pfc: string;
+  alpha: number | null;
+  ports: {
+    peer: string;
+    kmin_bytes: number | null;
+    kmax_bytes: number | null;
+    xoff_bytes: number | null;
+    xon_bytes: number | null;
+    headroom_bytes: number | null;
+  }[];
+}
+
 /** The parts of summary.json that the page looks at. */
 export interface Summary {
   end?: string;
   settings?: Record<string, string>;
   boards?: { name: string; counters?: Record<string, number>; responder?: Record<string, number> }[];
-  flows?: { name: string; [key: string]: unknown }[];
+  flows?: { name: string; cnps?: number; [key: string]: unknown }[];
+  verdict?: { sentences: string[] };
+  switches?: SwitchInForce[];
 }
 
 /** The JSON of report.html; the values stand beside it. */
