@@ -14,7 +14,7 @@ FORMAL  ?=
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test lint formal synth bench soak fmt regs setup build clean help
+.PHONY: demo test check lint formal synth bench soak fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -33,9 +33,13 @@ test: setup      ## every test: Rust crates, gateware benches, end to end
 	cargo build --release --locked --workspace --all-targets
 	COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST) tb tests
 
+check: setup     ## what a change can break, in three minutes: changes against main, or BASE=rev
+	@$(PYTHON) tools/check.py $(if $(BASE),--base $(BASE))
+
 lint: setup      ## formatters and linters, nothing is changed
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	cargo clippy --release --locked --workspace --exclude penstock-gpu --no-default-features -- -D warnings
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy --cache-dir build/mypy

@@ -37,7 +37,7 @@ class Network:
     def command(self, *words: str) -> list[str]:
         return ["ip", "netns", "exec", self.name, *words]
 
-    def run(self, *words: str, timeout: float = 60) -> str:
+    def run(self, *words: str, timeout: float = 300) -> str:
         done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=timeout, check=False)
         assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
         return done.stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PTX executed thread by thread, as far as crates/readout/kernels/kernels.ptx goes: what is shipped, on no GPU at all.
+"""PTX executed thread by thread, as far as crates/gpu/kernels/kernels.ptx goes: what is shipped, on no GPU at all.
 
 Promise: an instruction that is not known is an error, never skipped. Threads run one after the other, so this proves
 what a thread computes and not how threads meet. Source: PTX ISA 7.8, chapter 9.

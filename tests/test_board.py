@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock board`: the verilated gateware against this host's kernel, uHAL, and a responder of scapy."""
 
+import ipaddress
 import json
 import os
 import random
@@ -34,7 +35,7 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.utils import PcapNgReader, PcapNgWriter
 
 ADDRESSES = ROOT / "build/gen/penstock.xml"
-DEADLINE_S = 90  # a board that hangs fails its test
+DEADLINE_S = 300  # a board that hangs fails its test
 BASE, RKEY, PSN = 0x10000, 7, 0x123
 
 tools = pytest.mark.usefixtures("namespaces")
@@ -112,7 +113,7 @@ def tap(start, network):
 def test_the_kernel_pings_the_board_with_every_class_of_size_and_resolves_it(tap, network):
     sizes = [*range(0, 20), *range(60, 70), 255, 256, 1471, 1472, 1473, 4095, 8191, 8971, 8972]
     for size in sizes:
-        said = network.run("ping", "-c", "1", "-W", "20", "-M", "do", "-s", str(size), BOARD_IP)
+        said = network.run("ping", "-c", "1", "-W", "100", "-M", "do", "-s", str(size), BOARD_IP)
         assert " 0% packet loss" in said and "wrong" not in said, said
     assert f"{BOARD_IP} dev pstk0 lladdr {BOARD_MAC}" in network.run("ip", "neigh")
     report = tap.interrupt()
@@ -129,7 +130,7 @@ def test_an_echo_of_every_size_comes_back_byte_for_byte(tap, network):
     data = random.Random(1).randbytes(8972)
     step = 1 if os.environ.get("PENSTOCK_ALL_SIZES") else 127
     with echo:
-        echo.settimeout(20)
+        echo.settimeout(DEADLINE_S)
         echo.connect((BOARD_IP, 0))
         for size in [*range(130), *range(130, 8972, step), 8972]:
             sequence = size.to_bytes(2)  # identifier and checksum are the kernel's, which drops what is wrong
@@ -166,7 +167,7 @@ def test_uhal_works_across_a_veth_pair_that_leaves_checksums_to_hardware(start, 
     board = start("--packet", "far", network=network)
     said = network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES))
     assert said.split() == ["5053544b", "cafe0123", "5", "4"]
-    network.run("ping", "-c", "1", "-W", "20", BOARD_IP)
+    network.run("ping", "-c", "1", "-W", "100", BOARD_IP)
     report = board.interrupt()
     assert report["counters"]["ip_checksum"] == 0
 
@@ -187,12 +188,49 @@ def test_a_change_of_servers_is_announced_and_one_that_cannot_be_is_refused(tap,
 
 
 @tools
+def test_an_access_list_is_set_over_the_network_and_locked_and_strangers_are_refused(tap, network):
+    def access(*options: str) -> subprocess.CompletedProcess[str]:
+        command = network.command(sys.executable, str(ROOT / "examples/access_list.py"), *options, BOARD_IP)
+        return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+    assert access().stdout == f"{BOARD_IP}: serves all hosts\n"
+    shut_out = access("--allow", "10.200.0.0/16")
+    assert shut_out.returncode == 1 and f"would shut out this host: add {SERVER_IP}" in shut_out.stderr
+    assert access("--allow", ",".join(["10.0.0.1"] * 9)).returncode == 2
+    assert "has host bits set" in access("--allow", f"{SERVER_IP}/24").stderr
+    assert (
+        access("--allow", f"{SERVER_IP},10.200.0.0/16").stdout == f"{BOARD_IP}: serves {SERVER_IP}/32, 10.200.0.0/16\n"
+    )
+    assert access("--lock").stdout.endswith(", locked until reset\n")
+    locked = access("--allow", "all")
+    assert locked.returncode == 1 and "its list is locked until reset" in locked.stderr
+
+    stranger = str(ipaddress.ip_address(SERVER_IP) + 60)
+    network.run("ip", "addr", "add", f"{stranger}/24", "dev", "pstk0")
+    ip = int.from_bytes(socket.inet_aton(stranger))
+    opening = cm.Message(cm.OPEN_QP, cm.Info(SERVER_QPN, PSN, RKEY, BASE, ip), port=cm.REQUEST_PORT).pack()
+    with network.inside():
+        own, foreign = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+    foreign.bind((stranger, cm.REQUEST_PORT))
+    foreign.sendto(opening, (BOARD_IP, cm.REQUEST_PORT))
+    own.bind((SERVER_IP, cm.REQUEST_PORT))
+    own.settimeout(DEADLINE_S)
+    own.sendto(opening, (BOARD_IP, cm.REQUEST_PORT))
+    assert cm.Message.unpack(own.recv(2048)).answer != cm.NONE, "answered after the stranger's was seen"
+    foreign.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        foreign.recv(2048)
+    report = tap.interrupt()
+    assert report["counters"]["udp_strangers"] == 1 and report["counters"]["cm_requests"] == 1
+
+
+@tools
 def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s_data(tap, network):
     with network.inside():
         manager = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         roce = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)  # or the kernel answers that nobody is at the port
-    manager.bind((SERVER_IP, cm.REPLY_PORT))
-    manager.settimeout(30)
+    manager.bind((SERVER_IP, cm.REQUEST_PORT))
+    manager.settimeout(DEADLINE_S)
     roce.bind((SERVER_IP, 4791))
     ip = int.from_bytes(socket.inet_aton(SERVER_IP))
 
@@ -201,23 +239,23 @@ def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s
         return cm.Message.unpack(manager.recv(2048))
 
     peer = cm.Info(SERVER_QPN, PSN, RKEY, BASE, ip)
-    own = ask(cm.Message(cm.OPEN_QP, peer, info_valid=False)).sender
+    own = ask(cm.Message(cm.OPEN_QP, peer, port=cm.REQUEST_PORT)).sender
     assert own.qpn == BOARD_QPN
-    for request in (cm.SEND_QP_INFO, cm.MODIFY_QP_RTS):
-        assert ask(cm.Message(request, peer, own)).answer == cm.ACK
 
     server = Server(PacketCable(network, "pstk0"), psn=own.psn, rkey=RKEY, arp=False)
     server.mac = network.run("cat", "/sys/class/net/pstk0/address").strip()
-    transmit = cm.Transmit(with_imm=True, length=3000, count=12)
-    assert ask(cm.Message(cm.NONE, peer, own, transmit=transmit)).answer == cm.ACK
-    with until("12 messages") as waiting:
-        while len(server.messages) < 12 and waiting():
+    transmit = cm.Transmit(with_imm=True, is_write=True, length=3000, count=24)
+    request = cm.Message(cm.NONE, peer, own, port=cm.REQUEST_PORT, transmit=transmit)
+    assert ask(request).answer == cm.ACK
+    with until("24 messages") as waiting:
+        while len(server.messages) < 24 and waiting():
             server.step()
     stream = prbs31_bytes(0, invert=True)
-    for message in server.messages:
-        assert message.data == bytes(next(stream) for _ in range(3000)) and message.va == BASE
-    assert ask(cm.Message(cm.CLOSE_QP, peer, own)).answer == cm.ACK
-    assert tap.interrupt()["messages"] == {"ok": 12, "failed": 0, "errors": {}, "first_error": None}
+    for number, message in enumerate(server.messages):
+        assert message.data == bytes(next(stream) for _ in range(3000))
+        assert message.va == BASE + 3000 * number % 65536, "on from the last one, in 16 bits"
+    assert ask(cm.Message(cm.CLOSE_QP, peer, own, port=cm.REQUEST_PORT)).answer == cm.ACK
+    assert tap.interrupt()["messages"] == {"ok": 24, "failed": 0, "errors": {}, "first_error": None}
 
 
 @tools
@@ -229,23 +267,20 @@ def test_a_board_opens_a_queue_pair_by_itself_on_a_tap_device_that_was_there_bef
         manager = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         roce = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     manager.bind((SERVER_IP, cm.REQUEST_PORT))
-    manager.settimeout(30)
+    manager.settimeout(DEADLINE_S)
     roce.bind((SERVER_IP, 4791))
     board = start("--tap", "pstk1", "--peer-ip", SERVER_IP, "--open", "--counter", "5000x4", network=network)
     own = cm.Info(SERVER_QPN, PSN, RKEY, BASE, int.from_bytes(socket.inet_aton(SERVER_IP)))
     server = Server(PacketCable(network, "pstk1"), rkey=RKEY, arp=False)
     server.mac = network.run("cat", "/sys/class/net/pstk1/address").strip()
-    asked = []
-    while cm.MODIFY_QP_RTS not in asked:
-        request = cm.Message.unpack(manager.recv(2048))
-        asked.append(request.request)
-        server.responder.psn = request.sender.psn
-        manager.sendto(request.answered(cm.ACK, own).pack(), (BOARD_IP, cm.REPLY_PORT))
-    assert set(asked) == {cm.OPEN_QP, cm.SEND_QP_INFO, cm.MODIFY_QP_RTS}
+    request = cm.Message.unpack(manager.recv(2048))
+    assert (request.request, request.info_valid) == (cm.OPEN_QP, True)
+    server.responder.psn = request.sender.psn
+    manager.sendto(request.answered(cm.ACK, own).pack(), (BOARD_IP, request.port))
     server.serve(board.process)
     assert board.end()["messages"]["ok"] == 4
     assert [(message.va, len(message.data)) for message in server.messages] == [
-        (BASE + 8192 * n, 5000) for n in range(4)
+        (BASE + 131_072 * n, 5000) for n in range(4)
     ]
 
 
@@ -278,6 +313,21 @@ def test_counter_words_reach_a_ring_of_slots_over_a_unix_socket_and_a_capture_ha
         times = [float(frame.time) for frame in frames]
     assert len(times) == report["captured"] == report["frames"]["sent"] + report["frames"]["received"]
     assert times == sorted(times) and times[-1] <= report["time"]["simulated_s"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "immediates"),
+    [("write-imm", [0, 1, 2, 0]), ("write", [None] * 4), ("send", [None] * 4), ("send-imm", [0, 1, 2, 0])],
+)
+def test_messages_of_the_gatewares_source_have_an_immediate_when_it_is_asked_for(start, machine, verb, immediates):
+    cable, wire = machine
+    board = start(*wire, *connect(), "--counter", "1000x4", "--slots", "3", "--verb", verb)
+    server = Server(cable, psn=PSN, rkey=RKEY)
+    server.serve(board.process)
+    assert board.end()["messages"]["ok"] == 4
+    assert [message.imm for message in server.messages] == immediates
+    if verb.startswith("write"):
+        assert [message.va for message in server.messages] == [BASE + slot * 4096 for slot in (0, 1, 2, 0)]
 
 
 def test_a_machine_that_does_not_look_for_a_second_loses_nothing(start, machine):

@@ -12,7 +12,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-from conftest import ROOT, Penstock
+from conftest import ROOT, TIMEOUT_S, Penstock
 from test_page import browse
 
 
@@ -43,7 +43,7 @@ def test_a_live_board_is_steered_from_its_page(penstock: Penstock, tmp_path: Pat
             assert line.startswith("live page: http://127.0.0.1:"), line + board.stderr.read()
             found = browse("board", line.split()[-1], "3Gbps", "cc.increase_interval", "20us")
             board.send_signal(signal.SIGINT)
-            out, _ = board.communicate(timeout=20)
+            out, _ = board.communicate(timeout=TIMEOUT_S)
         finally:
             board.kill()
     assert found["before"]["ink"]["chart-throughput"] > 100

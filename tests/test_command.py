@@ -6,12 +6,14 @@ whatever standard output and standard error are.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import ROOT, Penstock
+from conftest import ROOT, TIMEOUT_S, Penstock
 
 LAB = ROOT / "scenarios/advcam-5.toml"
 SHORT = ("--set", "flow.0.size=10KB")
@@ -21,7 +23,7 @@ REPORTING = ("run", "board", "recv", "send", "check", "gpu-check", "sweep", "tun
 def ask(penstock: Penstock, *words: str | Path, **options) -> subprocess.CompletedProcess[str]:
     """What the command says; it never panics and shows no traceback."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    done = subprocess.run([str(penstock.binary), *map(str, words)], text=True, timeout=60, check=False, **given)
+    done = subprocess.run([str(penstock.binary), *map(str, words)], text=True, timeout=TIMEOUT_S, check=False, **given)
     assert done.returncode in (0, 1, 2), done.stderr
     assert "panicked" not in (done.stderr or "") and "Traceback" not in (done.stderr or "")
     return done
@@ -75,13 +77,18 @@ def test_a_report_that_cannot_be_written_is_a_fault(penstock: Penstock, tmp_path
         (("run", "scenarios/advcam-9.toml"), "penstock board --switch"),
         (
             ("board", "--replay", "none", "--ip", "10.0.0.2", "--switch", LAB),
-            "scenario of the laboratory (penstock run)",
+            "a network is for `penstock run`",
         ),
         (("run", LAB, "--set", "topology.boards_per_leaf=2,4"), "in brackets"),
         (("recv", "--iface", "lo", "127.0.0.2", "--serve", "localhost:9000"), "a Unix socket of that name"),
         (("sweep", LAB, "--jobs", "-1"), "jobs = -1: at least one"),
         (("sweep", LAB, "--out", "/proc/none"), "out /proc/none: cannot make this folder"),
         (("tune", LAB, "--jobs", "0"), "jobs = 0: at least one"),
+        (("run", LAB, "--pace", "1e-300"), "give a number of 1e-9 or more"),
+        (("run", LAB, "--set", "trace.metrics=[]"), "trace.metrics = []: allowed is one value or more"),
+        (("board", "--replay", "none", "--ip", "0.0.0.0"), "0.0.0.0 stands for no host"),
+        (("board", "--replay", "none", "--ip", "10.0.0.2", "--slots", "-1"), "invalid value '-1' for '--slots"),
+        (("check", "-1"), "-1: there is no such file or folder"),
     ],
 )
 def test_a_wrong_request_is_refused_with_what_to_do(
@@ -89,6 +96,43 @@ def test_a_wrong_request_is_refused_with_what_to_do(
 ) -> None:
     done = ask(penstock, *words, *(("--out", tmp_path) if words[0] == "run" else ()), cwd=ROOT)
     assert done.returncode == 2 and told in done.stderr, done.stderr
+
+
+def test_a_recording_without_times_is_not_replayed_at_one_instant(penstock: Penstock, tmp_path: Path) -> None:
+    with np.load(ROOT / "data/lst1_run2008/modules.npz") as recorded:
+        arrays = dict(recorded)
+    np.savez(tmp_path / "untimed.npz", **(arrays | {"counters": np.zeros_like(arrays["counters"])}))
+    lines = ['[topology]\nkind = "star"', '[replay]\nfile = "untimed.npz"\ntrigger = "recorded"\nto = "server0"', ""]
+    scenario = tmp_path / "untimed.toml"
+    scenario.write_text("\n".join(lines))
+    refused = ask(penstock, "run", scenario, "--out", tmp_path / "out")
+    told = "counters give all events the same time; set trigger = "
+    assert refused.returncode == 2 and told in refused.stderr, refused.stderr
+    done = ask(penstock, "run", scenario, "--set", "replay.trigger=periodic", "--no-plots", "--out", tmp_path / "out")
+    assert done.returncode in (0, 1) and told not in done.stderr, done.stderr
+
+
+def test_a_port_alone_is_one_of_this_machine(penstock: Penstock, tmp_path: Path) -> None:
+    done = ask(penstock, "run", LAB, *SHORT, "--no-plots", "--out", tmp_path, "--live", ":0", "--live-exit")
+    assert done.returncode == 0
+    assert re.search(r"live page: http://127\.0\.0\.1:[1-9][0-9]*$", done.stderr, re.MULTILINE), done.stderr
+
+
+def test_a_page_that_cannot_be_written_whole_is_a_fault_and_is_not_there(penstock: Penstock, tmp_path: Path) -> None:
+    (tmp_path / "report.html.part").symlink_to("/dev/full")
+    done = ask(penstock, "run", LAB, *SHORT, "--out", tmp_path)
+    assert done.returncode == 1 and "cannot write" in done.stderr and "No space left on device" in done.stderr
+    assert not list(tmp_path.glob("report.html*")) and (tmp_path / "summary.json").exists()
+
+
+def test_no_line_of_a_report_is_wider_than_a_terminal(penstock: Penstock, tmp_path: Path) -> None:
+    for scenario in (LAB, ROOT / "scenarios/camera.toml", ROOT / "scenarios/cms-tcp-3.toml"):
+        done = ask(penstock, "run", scenario, "--set", "run.time_limit=1ms", "--no-plots", "--out", tmp_path)
+        assert "SUM of" in done.stdout
+        told = ("fault:", "results are in")
+        assert not [line for line in done.stdout.splitlines() if len(line) > 80 and not line.startswith(told)], (
+            done.stdout
+        )
 
 
 def test_a_python_without_the_packages_is_named_with_what_is_missing(penstock: Penstock, tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import ROOT, SCENARIO, Penstock
+from conftest import ROOT, SCENARIO, TIMEOUT_S, Penstock
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.contrib.roce import BTH, cnp
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
 from scapy.layers.sctp import crc32c
 from scapy.packet import Packet, Raw
-from scapy.utils import PcapNgReader, wrpcap
+from scapy.utils import PcapNgReader, PcapWriter, wrpcap
 
 sys.path.append(str(ROOT / "tb/lib"))
 import connection as cm  # written from the table of the message's fields alone
@@ -29,7 +29,7 @@ def tshark(capture: Path, *arguments: str) -> list[list[str]]:
     """A row of fields per frame that tshark prints."""
     command = ["tshark", "-n", "-r", capture, "-X", f"lua_script:{DISSECTOR}", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except FileNotFoundError:
         pytest.fail(INSTALL, pytrace=False)
     assert done.returncode == 0 and "Lua" not in done.stderr, done.stderr
@@ -100,13 +100,45 @@ def test_every_field_of_the_connection_manager_is_read(tmp_path: Path) -> None:
     expected |= {f"sender.{name}": value for name, value in side.items()}
     expected |= {f"other.{name}": value for name, value in other.items()}
     expected |= {"tx.valid": "1", "tx.start": "1", "tx.imm": "1", "tx.kind": "1"}
-    expected |= {"tx.length": "4096", "tx.count": "10", "tx.rate": "7"}
+    expected |= {"tx.length": "4096", "tx.count": "10", "tx.interval": "7"}
     names = [f"penstock.cm.{name}" for name in expected]
     cases = [
         Case(udp(port) / Raw(MESSAGE.pack()), dict(zip(names, expected.values(), strict=True)))
         for port in (cm.REQUEST_PORT, cm.REPLY_PORT)
     ]
     check(tmp_path, names, cases)
+
+
+def test_feroce_s_own_messages_are_read_as_what_they_mean(tmp_path: Path) -> None:
+    cases = []
+    for message, data in cm.GOLDEN.values():
+        expected = {"request": message.request, "ack": message.answer or 0, "port": message.port}
+        expected |= {"sender.qpn": f"0x{message.sender.qpn:06x}", "other.qpn": f"0x{message.other.qpn:06x}"}
+        what = message.transmit or cm.Transmit(start=False)
+        expected |= {"tx.imm": int(what.with_imm), "tx.kind": int(what.is_write), "tx.interval": what.interval}
+        fields = {f"penstock.cm.{name}": str(value) for name, value in expected.items()}
+        cases.append(Case(udp(cm.REQUEST_PORT) / Raw(data), fields))
+    names = [*cases[0].expected, "penstock.cm.length.bad", "penstock.cm.reserved", "penstock.cm.empty"]
+    check(tmp_path, names, cases)
+
+
+def test_captures_that_are_cut_anywhere_are_read_without_an_error_of_the_dissector(tmp_path: Path) -> None:
+    frames = [
+        udp(cm.REQUEST_PORT) / Raw(MESSAGE.pack()),
+        udp(4791) / BTH(opcode=0x81, becn=1, dqpn=0xABCDE, psn=0) / Raw(bytes(16)),
+        udp(4791) / BTH(opcode=0x81, becn=1, dqpn=0xABCDE, psn=0) / Raw(bytes(5)),
+        rdma(WRITE_ONLY_IMM, fragment(bytes(100)), RETH + IMMEDIATE),
+        rdma(SEND_ONLY, fragment(bytes(100))),
+    ]
+    capture, whole = tmp_path / "cut.pcap", max(len(bytes(frame)) for frame in frames)
+    with PcapWriter(str(capture), linktype=1) as writer:
+        writer.write_header(None)
+        for cut in range(14, whole + 1):
+            for data in map(bytes, frames):
+                writer.write_packet(data[:cut], wirelen=len(data))
+    said = "\n".join("\t".join(line) for line in tshark(capture, "-V"))
+    errors = [line for line in said.splitlines() if "Lua Error" in line or "dissector bug" in line.lower()]
+    assert said.count("Frame Length:") == len(frames) * (whole - 13) and not errors, errors[:3]
 
 
 def test_malformed_messages_of_the_connection_manager_are_flagged(tmp_path: Path) -> None:
@@ -208,8 +240,11 @@ def test_a_frame_of_each_kind_is_read_without_an_error(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def captured(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three boards against a slow server behind a small buffer: both directions of every link, whole frames."""
-    settings = ["data.events=3", "cc.law=dcqcn", "switch.kmin=10KB", "switch.kmax=40KB", "switch.buffer=250KB"]
-    capture = ['capture.links=["board0", "board1", "board2", "server"]', "capture.snap=65535B"]
+    settings = ["replay.events=3", "cc.law=dcqcn", "switch.kmin=10KB", "switch.kmax=40KB", "switch.buffer=250KB"]
+    capture = [
+        'capture.links=["board0-switch", "board1-switch", "board2-switch", "server0-switch"]',
+        "capture.snap=65535B",
+    ]
     run = penstock.run(tmp_path_factory.mktemp("captured"), *settings, *capture, scenario=SCENARIO)
     assert run.status == 0, run.stderr
     return run.out / "capture.pcapng"
@@ -221,7 +256,7 @@ def test_a_run_of_boards_is_captured_with_no_malformed_frame_and_its_fragments_a
     protocols = {row[0] for row in rows}
     assert {"Fragment", "RoCE CNP", "RRoCE", "MAC CTRL"} <= protocols, protocols
     assert all(row[4] == "" for row in rows)
-    at_server = {(int(row[2]), int(row[3])) for row in rows if row[2] and row[1] == "switch:3>server:0"}
+    at_server = {(int(row[2]), int(row[3])) for row in rows if row[2] and row[1] == "switch:3>server0:0"}
     assert at_server == {(source, event) for source in range(3) for event in range(3)}
     times = [row[5] for row in rows]
     assert all(len(time.split(".")[1]) == 9 for time in times) and any(not time.endswith("000") for time in times)

@@ -10,6 +10,8 @@ import h5py
 import matplotlib.image
 import numpy as np
 import pytest
+from conftest import TIMEOUT_S
+from veth import until
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data/lst1_run2008/modules.npz"
@@ -31,7 +33,7 @@ def run(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(*arguments: object) -> str:
     command = [sys.executable, *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "MPLBACKEND": "agg"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -93,13 +95,9 @@ def test_events_are_followed_while_they_are_stored(built: Path, tmp_path: Path) 
     socket = tmp_path / "events.sock"
     server = subprocess.Popen([built / "examples/serve_events", DATA, socket, str(EVENTS)])
     try:
-        for _ in range(2000):
-            if socket.exists():
-                break
-            server.poll()
-            subprocess.run(["sleep", "0.01"], check=True)
+        until("socket of the server", socket.exists)
         text = python(ROOT / "examples/follow_events.py", socket)
-        assert server.wait(timeout=60) == 0
+        assert server.wait(timeout=TIMEOUT_S) == 0
     finally:
         server.kill()
     full = EVENTS * 265 * 1142

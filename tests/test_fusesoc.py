@@ -41,7 +41,7 @@ def test_a_target_is_set_up_with_all_its_files(target, tmp_path):
     build = str(tmp_path / "build")
     fusesoc("run", f"--target={target}", "--setup", "--build-root", build, "penstock", folder=tmp_path)
     script = "".join(path.read_text() for path in (tmp_path / "build").rglob(SCRIPTS[target]))
-    top = "penstock_10g" if target == "lint" else target
+    top = "penstock_xgmii" if target == "lint" else target
     wanted = ["penstock_pkg", "penstock_regblock", "penstock_core", top]
     assert [name for name in wanted if f"{name}.sv" not in script] == []
     assert script.index("penstock_regs_pkg.sv") < script.index("penstock_core.sv")

@@ -3,7 +3,7 @@
 
 Promise checked: charges are NumPy's to the bit over all recorded events; kernels.ptx is made of kernels.cu, and its
 instructions, executed one by one, give the same; the commands work with a driver (the stand-in of
-crates/readout/kernels) and say what is missing without one.
+crates/gpu/kernels) and say what is missing without one.
 """
 
 import ctypes
@@ -19,16 +19,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from conftest import TIMEOUT_S
 from ptx import Kernel
 from scapy.layers.sctp import crc32c
 from veth import ended, first_board
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tb/lib"))
+sys.path.append(str(ROOT / "tb"))
 
-from source_model import prbs31_bytes  # noqa: E402
+from lib.source_model import prbs31_bytes  # noqa: E402
 
-KERNELS = ROOT / "crates/readout/kernels"
+KERNELS = ROOT / "crates/gpu/kernels"
 DATA = ROOT / "data/lst1_run2008/modules.npz"
 COMPILE = ("c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-include", "on_cpu.h")
 LAUNCHER = """
@@ -49,6 +50,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a libcuda.so.1 that needs no GPU; its work is done late."""
     folder = tmp_path_factory.mktemp("driver")
     subprocess.run([*COMPILE, "driver_standin.cpp", "-o", folder / "libcuda.so.1"], cwd=KERNELS, check=True)
+    (folder / "libcuda.so").symlink_to("libcuda.so.1")  # looked for first, so that no real one is found
     (folder / "standin.conf").write_text("late 3\n")
     return folder
 
@@ -72,7 +74,7 @@ def test_the_ptx_is_made_of_the_kernels() -> None:
     make_ptx = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make_ptx)
     text = make_ptx.PTX.read_text()
-    assert text.startswith(make_ptx.header()), "kernels.cu has changed: run crates/readout/kernels/make_ptx.py"
+    assert text.startswith(make_ptx.header()), "kernels.cu has changed: run crates/gpu/kernels/make_ptx.py"
     if library := make_ptx.nvrtc():
         assert text == make_ptx.header() + make_ptx.compiled(library)
 
@@ -164,7 +166,7 @@ def test_gpu_check_proves_a_driver_and_says_what_is_missing_without_one(built: P
     def gpu_check(*options: str, folder: Path | None = driver) -> subprocess.CompletedProcess:
         environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
         command = [built / "penstock", "gpu-check", "--seconds", "0.01", *options]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIMEOUT_S, check=False)
 
     report = json.loads(gpu_check("--json").stdout)
     assert report["verified"] and report["gpu"].startswith("GPU 0: stand-in")

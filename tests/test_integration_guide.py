@@ -41,7 +41,7 @@ def test_completion_codes_are_those_of_the_package():
 def test_parameters_are_those_of_the_tops():
     section = GUIDE[GUIDE.index("| parameter |") : GUIDE.index("What a build costs")]
     named = re.findall(r"^\| `(\w+)`", section, re.M)
-    for top in ("penstock_10g", "penstock_25g", "penstock_100g"):
+    for top in ("penstock_xgmii", "penstock_100g"):
         assert named == gateware_text.parameters(top)
 
 

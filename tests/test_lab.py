@@ -115,7 +115,7 @@ def test_a_verilated_board_stands_in_for_a_sender(penstock: Penstock, board: Pat
     for flow in (gateware, software):
         assert (flow["delivered_bytes"], flow["messages"], flow["packets"]) == (100_000, 5, 25)
     assert gateware["goodput_gbps"] == pytest.approx(software["goodput_gbps"], rel=0.05)
-    rates = [row["value"] for row in run.trace().to_pylist() if row["metric"] == "rate_current"]
+    rates = [row["value"] for row in run.trace().to_pylist() if row["metric"] == "rate_current_bps"]
     assert rates and set(rates) == {1e10}, "nothing was marked"
     urgent, other = penstock.run(tmp_path / "urgent", "flow.0.dscp=34", scenario=board).summary()["flows"]
     assert urgent["goodput_gbps"] > 1.5 * other["goodput_gbps"], "a higher class goes first"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every link between the pages of this repository leads to a file that is kept, and to a heading that is there.
+"""Every link between the pages of this repository leads to a file that is kept, and to a heading that is there; every
+row of a table has the cells of its header.
 
 Anchors are made of headings as GitHub makes them: lower case, no punctuation, blanks as hyphens, numbered if repeated.
+Tables are read as GitHub reads them: a bar parts cells in code too, unless a backslash is in front of it.
 """
 
 import re
@@ -49,3 +51,31 @@ def broken(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert broken(page) == []
+
+
+def cells(row: str) -> int:
+    """How many cells a row of a table has."""
+    return len(re.findall(r"(?<!\\)\|", row.strip().removeprefix("|").removesuffix("|"))) + 1
+
+
+def crooked(text: str) -> list[str]:
+    """The rows of tables that have more or fewer cells than their header, and the rule below a header likewise."""
+    lines, found, width = text.splitlines(), [], 0
+    for number, line in enumerate(lines):
+        begins = number + 1 < len(lines) and re.fullmatch(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*", lines[number + 1])
+        if not line.lstrip().startswith("|"):
+            width = 0
+        elif begins and not width:
+            width = cells(line)
+        elif width and cells(line) != width:
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_row_of_a_table_has_the_cells_of_its_header(page: Path) -> None:
+    assert crooked(prose(page)) == []
+
+
+def test_a_row_that_is_one_column_off_is_found() -> None:
+    assert crooked("| a | b |\n|---|---|\n| 1 | 2 |\n| 1 | 2 | 3 |\n| 1 \\| 2 |\n") == ["| 1 | 2 | 3 |", "| 1 \\| 2 |"]

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from veth import SERVER_IP, Network, ended, first_board, said_until
+from veth import LIMIT_S, METRICS, SERVER_IP, Network, ended, first_board, said_until, until
 
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
 pytestmark = pytest.mark.usefixtures("namespaces")
 
 
-# Machines that run tests may stand still for a while; what is checked is not how fast they are.
+# Machines that run tests may stand still for a while; what is checked is not how fast they are. An ACK timeout of code
+# 16 or more has boards wait for seconds before they give a connection up.
 PATIENT = ("--event-timeout", 5000)
+TOLD = ("--metrics", METRICS)
 
 
 def verified(*processes: subprocess.Popen) -> list[dict]:
@@ -68,28 +70,27 @@ def test_64_boards_from_a_file_and_a_dead_one_is_named_with_the_step_it_did_not_
     file.write_text(file.read_text() + '[[board]]\nname = "gone"\nip = "10.77.2.1"\n')
     sender = network.send("--boards", 64, "-l", 2000, *ring)
     # A machine that is busy with other tests may bring a board up seconds later than another.
-    receiver = network.recv("--file", file, "--bring-up", 8, *ring)
+    receiver = network.recv("--file", file, "--bring-up", 20, *ring)
     said = said_until(receiver, "not up:")
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
     sender.send_signal(signal.SIGINT)
     assert result.status == 1
-    faults = [fault for fault in result.json()["faults"] if "gone" in fault]
+    faults = [fault for fault in result.json()["faults"] if fault.startswith("gone")]
     assert len(faults) == 1 and faults[0].startswith("gone (10.77.2.1) never came up: no answer to OPEN_QP")
     assert "nothing worked before" in faults[0]
-    assert "64 of 65 boards are up after 8" in said and "not up: gone (10.77.2.1): no answer" in said, said
+    assert "64 of 65 boards are up after 20" in said and "not up: gone (10.77.2.1): no answer" in said, said
     assert (said + result.stderr).count("10.77.2.1") == 1, "told once, however often it is tried"
     assert ended(sender).status == 0
 
 
 @pytest.mark.parametrize("by", ["--seconds", "--events", "Ctrl-C"])
 def test_a_run_ends_between_events_while_boards_go_on(network, by):
-    sender = network.send("--boards", 3, "-l", 20000, "--cc", "off", "--ack-timeout", 14, "--loss", 0.002)
-    limit = {"--seconds": ("--seconds", 1), "--events": ("--events", 100)}.get(by, ())
-    receiver = network.recv(*boards(3), *limit, *PATIENT)
-    network.sees("12B7")
+    sender = network.send("--boards", 3, "-l", 20000, "--cc", "off", "--ack-timeout", 16, "--loss", 0.002)
+    limit = {"--seconds": ("--seconds", 5), "--events": ("--events", 100)}.get(by, ())
+    receiver = network.recv(*boards(3), *limit, *PATIENT, *TOLD)
     if by == "Ctrl-C":
-        time.sleep(0.7)
+        network.counted(50, "events_complete")
         receiver.send_signal(signal.SIGINT)
     report = verified(receiver)[0]
     sender.send_signal(signal.SIGINT)
@@ -130,13 +131,14 @@ def test_boards_send_into_one_pool_and_one_that_writes_is_told_why_it_cannot(net
 
 
 def test_boards_at_full_speed_that_overrun_a_small_pool_lose_nothing(network):
-    sender = network.send("--boards", 16, "-n", 300, "-l", 6000, "--send-verb")
-    # No more patience than by default: nothing stands still for 100 ms.
-    received, sent = verified(network.recv(*boards(16), "--events", 300, "--srq", 32, "--srq-copies", 64), sender)
-    builder, pool = received["readout"]["builder"], received["readout"]["receiver"]
+    # An ACK timeout of a second: a board that it wakes has stood still for want of an RNR NAK, not of a processor.
+    sender = network.send("--boards", 16, "-n", 300, "-l", 6000, "--send-verb", "--ack-timeout", 18)
+    pool = ("--srq", 32, "--srq-copies", 64)
+    received, sent = verified(network.recv(*boards(16), "--events", 300, *pool, *PATIENT), sender)
+    builder = received["readout"]["builder"]
     assert (builder["events_complete"], builder["events_incomplete"]) == (300, 0)
     assert sums(received, "out_of_buffer") > 0, "the pool was empty"
-    assert received["readout_seconds"] < 10, pool
+    assert [board["local_ack_timeout_err"] for board in sent["boards"]] == [0] * 16
     assert [board["messages"] for board in sent["boards"]] == [300] * 16
 
 
@@ -163,11 +165,12 @@ def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_r
         "veth0",
         "--json",
     )
+    command += (*TOLD, *PATIENT)
     receiver = network.start("s", *map(str, (*command, *boards(1), "--events", events, "--out", disk / "run", *ring)))
-    sender = network.send("-n", events, "-l", 10_000, "--rate", 1000, *ring)
+    sender = network.send("-n", events, "-l", 10_000, "--rate", 1000, "--ack-timeout", 16, *ring)
     said = next((line for line in receiver.stderr if "storage waits" in line), "nothing")
     assert "No space left on device" in said, said
-    time.sleep(0.5)
+    network.counted(1, "board_out_of_buffer", first_board())
     assert sender.poll() is None, "the board waits"
     Path(f"/proc/{receiver.pid}/root{disk}/ballast").unlink()
     received, sent = verified(receiver, sender)
@@ -193,8 +196,8 @@ def test_a_last_acknowledgement_that_is_lost_is_asked_for_again_and_given(networ
     # A board that never hears that its last message was taken waits for ever for another server. So many boards that
     # one of them loses it whatever the order of frames (all but two in 10,000 times), and none spends its retries.
     count = 24
-    sender = network.send("--boards", count, "-n", 20, "-l", 3000, "--ack-loss", 0.3, "--ack-timeout", 13)
-    receiver = network.recv(*boards(count), "--events", 20, "--linger", 300, *PATIENT)
+    sender = network.send("--boards", count, "-n", 20, "-l", 3000, "--ack-loss", 0.3, "--ack-timeout", 15)
+    receiver = network.recv(*boards(count), "--events", 20, "--linger", 3000, *PATIENT)
     received, sent = verified(receiver, sender)
     assert received["readout"]["builder"]["events_complete"] == 20
     assert [board["messages"] for board in sent["boards"]] == [20] * count
@@ -215,11 +218,10 @@ def test_by_default_an_event_waits_for_a_packet_that_is_lost_twice(network):
 @pytest.mark.usefixtures("either_socket")
 @pytest.mark.parametrize("victim", ["receiver", "sender"])
 def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(network, victim):
-    sending = ("--boards", 2, "-l", 3000, "--rate", 500, "--ack-timeout", 13, "--retry-cnt", 5)
+    sending = ("--boards", 2, "-l", 3000, "--rate", 500, "--ack-timeout", 16)
     sender = network.send(*sending)
-    receiver = network.recv(*boards(2), "--seconds", 60, "--keep-alive", 200)
-    network.sees("12B7")  # port 4791
-    time.sleep(1.0)
+    receiver = network.recv(*boards(2), "--keep-alive", 200, *TOLD)
+    network.counted(200, "events_complete")
     if victim == "receiver":
         receiver.kill()
         receiver.wait()
@@ -233,8 +235,13 @@ def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(net
     else:
         sender.kill()
         sender.wait()
-        network.send(*sending, "--first-event", 800)
-        time.sleep(2.5)
+        # A little behind where it was, as the metrics are a moment old.
+        before = int(network.metrics()[f'board_messages{{board="{first_board()}"}}'])
+        network.send(*sending, "--first-event", before + 200)
+        for board in boards(2):
+            network.counted(2, "board_connections", board)
+        taken = network.metrics()["events_complete"]
+        network.counted(taken + 100, "events_complete")
         receiver.send_signal(signal.SIGINT)
         report = ended(receiver).json()
         assert [board["lives"] for board in report["boards"]] == [2, 2]
@@ -256,25 +263,33 @@ def test_boards_that_open_by_themselves_are_served_and_sends_land_in_their_slots
 
 
 def test_boards_that_are_killed_slow_nobody_down_and_are_waited_for_again_when_they_are_back(network, tmp_path):
-    rate, dead_s = 1500, 6
-    common = ("send", "--iface", "veth1", "--boards", 2, "-l", 1000, "--rate", rate, "--ack-timeout", 12, "--json")
+    rate, timeout_s = 1500, 2
+    common = ("send", "--iface", "veth1", "--boards", 2, "-l", 1000, "--rate", rate, "--ack-timeout", 16, "--json")
 
     def send(source: int, first_event: int = 0) -> subprocess.Popen:
         here = ("--ip", first_board(source), "--first-source", source, "--first-event", first_event)
         return network.start("b", *map(str, (network.binary, *common, *here)))
 
-    begun = time.monotonic()
+    def further(events: int, of: str) -> float:
+        """How long it takes until so many more events are stored, in seconds."""
+        begun, before = time.monotonic(), network.metrics()[of]
+        network.counted(before + events, of)
+        return time.monotonic() - begun
+
     staying, dying = send(0), send(2)
     out = ("--out", tmp_path / "run", "--flush", 100)
-    receiver = network.recv(*boards(4), "--keep-alive", 100, "--event-timeout", 500, *out)
-    network.sees("12B7")
-    time.sleep(1.5)
+    receiver = network.recv(*boards(4), "--keep-alive", 100, "--event-timeout", 1000 * timeout_s, *out, *TOLD)
+    network.counted(1000, "events_complete")
     dying.kill()
     dying.wait()
-    time.sleep(dead_s)
+    network.counted(100, "events_incomplete")
+    # 64 slots in each timeout would be all if each event waited for the dead.
+    assert further(3000, "events_incomplete") < 3000 / 64 * timeout_s / 2, "the rate stays up"
     # It begins again where the others are by now, as a board does that is triggered with them.
-    again = send(2, round(rate * (time.monotonic() - begun)))
-    time.sleep(4)
+    again = send(2, int(network.metrics()[f'board_messages{{board="{first_board(0)}"}}']))
+    for board in boards(4)[2:]:
+        network.counted(2, "board_connections", board)
+    further(3000, "events_complete")
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
     for sender in (staying, again):
@@ -286,8 +301,7 @@ def test_boards_that_are_killed_slow_nobody_down_and_are_waited_for_again_when_t
     complete, builder = table["complete"], report["readout"]["builder"]
     assert table["event_number"] == list(range(len(complete))), "each event once, in order"
     assert (complete.count(True), complete.count(False)) == (builder["events_complete"], builder["events_incomplete"])
-    # 64 slots every 500 ms, 128 events/s, would be all if each event waited for the dead.
-    assert table["missing"].count([2, 3]) > 1000 * dead_s, "the rate stays up"
+    assert table["missing"].count([2, 3]) > 3000
     assert all(complete[-1000:]), "they are waited for when they are back"
 
 
@@ -296,7 +310,7 @@ import random, sys
 from scapy.all import Ether, IP, UDP, Raw, sendp, sniff
 from scapy.contrib.roce import BTH, AETH
 iface, server, board = sys.argv[1:]
-seen = sniff(iface=iface, filter="udp dst port 4791", count=400, timeout=5)
+seen = sniff(iface=iface, filter="udp dst port 4791", count=400, timeout=60)
 rng = random.Random(7)
 forged = []
 for frame in seen[:200]:
@@ -337,22 +351,36 @@ def test_forged_frames_of_strangers_change_nothing(network):
     assert sums(received, "resp_invalid_requests") + sums(received, "resp_remote_access_errors") == 0
 
 
-def test_boards_whose_ring_has_other_slots_are_a_fault_that_is_said_once(network):
-    sender = network.send("--boards", 2, "-l", 3000, "--rate", 300, "--slots", 32)
-    result = ended(network.recv(*boards(2), "--seconds", 1.5, *PATIENT))
+@pytest.mark.parametrize("ring", [("--slots", 32), ("--slots", 128), ("--slot-bytes", 65536), ("--slot-bytes", 262144)])
+def test_boards_whose_ring_has_other_slots_are_refused_by_name_and_nothing_looks_damaged(network, ring):
+    sender = network.send("--boards", 2, "-l", 3000, "--rate", 300, *ring)
+    receiver = network.recv(*boards(2), "--payload", "prbs", *PATIENT, *TOLD)
+    for board in boards(2):
+        network.counted(3, "board_connections", board)
+    receiver.send_signal(signal.SIGINT)
+    result = ended(receiver)
     sender.send_signal(signal.SIGINT)
     report = result.json()
-    refused = sum(ring["completions_refused"] for ring in report["readout"]["rings"])
-    assert result.status == 1 and refused > 10, "messages that were acknowledged are nowhere"
-    assert any(fault.startswith(f"{refused} messages in a slot that is not") for fault in report["faults"])
-    assert result.stderr.count("message refused") == 2 == result.stderr.count("do both ends have the same slots?")
+    why = "do both ends have slots of the same size and number?"
+    for board in boards(2):
+        said = [
+            fault for fault in report["faults"] if fault.startswith(f"{board}: its queue pair was ended: write of 3040")
+        ]
+        assert len(said) == 1 and why in said[0], report["faults"]
+    logged = [line for line in result.stderr.splitlines() if " WARN " in line and why in line]
+    assert result.status == 1 and len(logged) == 2, "a line for each board, however often it is opened again"
+    assert report["readout"]["receiver"]["fragments_crc_error"] == 0
+    assert not any(ring["completions_refused"] or ring["writes_refused"] for ring in report["readout"]["rings"])
 
 
 def test_a_board_with_a_longer_path_mtu_is_a_fault_that_names_it(network):
     sender = network.send("--boards", 1, "-l", 3000, "--rate", 300)
-    result = ended(network.recv(first_board(), "--seconds", 1.5, "--mtu", 1024))
+    receiver = network.recv(first_board(), "--mtu", 1024)
+    said_until(receiver, "queue pair in error: opcode 0x0b with 3040 bytes of payload at MTU 1024")
+    receiver.send_signal(signal.SIGINT)
+    result = ended(receiver)
     sender.send_signal(signal.SIGINT)
-    assert result.status == 1 and "is its path MTU no longer than ours (--mtu)?" in result.json()["faults"][0]
+    assert result.status == 1 and "do both ends use the same path MTU?" in result.json()["faults"][0]
 
 
 def test_files_of_an_earlier_run_are_told_of(network, tmp_path):
@@ -374,15 +402,14 @@ def test_an_interface_too_small_for_the_packets_is_warned_of(network):
 
 @pytest.mark.usefixtures("either_socket")
 def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
-    sender = network.send("--boards", 2, "-n", 600, "-l", 2000, "--rate", 400, "--ack-timeout", 13)
-    receiver = network.recv(*boards(2), "--events", 600, "--keep-alive", 200, *PATIENT)
-    network.sees("12B7")
-    time.sleep(0.8)
-    for state in ("down", "up"):
-        subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", state], check=True)
-        time.sleep(0.4)
+    sender = network.send("--boards", 2, "-n", 600, "-l", 2000, "--rate", 400, "--ack-timeout", 18)
+    receiver = network.recv(*boards(2), "--events", 600, "--keep-alive", 200, *PATIENT, *TOLD)
+    network.counted(100, "events_complete")
+    subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", "down"], check=True)
+    said_until(receiver, "veth0 is down; boards wait until it is up again")
+    subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", "up"], check=True)
     result = ended(receiver)
-    assert result.status == 0 and "veth0 is down; boards wait until it is up again" in result.stderr, result
+    assert result.status == 0, result
     report = result.json()
     assert (report["readout"]["builder"]["events_complete"], report["counters"]["link_downed"]) == (600, 1)
     assert ended(sender).json()["boards"][0]["messages"] == 600
@@ -392,11 +419,11 @@ def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
 @pytest.mark.parametrize(("poll", "first"), [("event", "down"), ("event", "up"), ("busy", "up")])
 def test_an_interface_that_is_gone_ends_the_run_with_its_report_and_all_that_has_come(network, tmp_path, poll, first):
     network.send("--boards", 2, "-l", 2000, "--rate", 400)
-    receiver = network.recv(*boards(2), "--out", tmp_path / "run", "--flush", 60000, *PATIENT, poll=poll)
-    network.sees("12B7")
-    time.sleep(0.8)
+    receiver = network.recv(*boards(2), "--out", tmp_path / "run", "--flush", 60000, *PATIENT, *TOLD, poll=poll)
+    network.counted(100, "events_complete")
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", first], check=True)
-    time.sleep(0.3)  # an interface that is down already goes without a word
+    if first == "down":  # then it goes without a word
+        said_until(receiver, "veth0 is down")
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "del", "veth0"], check=True)
     result = ended(receiver)
     report = result.json()
@@ -427,38 +454,33 @@ def test_without_descriptors_boards_wait_or_go_on_and_the_reason_is_named(networ
     )
     consumers = network.start("s", "python3", "-c", holder, str(socket), stdin=subprocess.PIPE)
     assert consumers.stdout.readline() == "held\n"
-    time.sleep(0.3)
+    until("descriptors in use", lambda: len(list(Path(f"/proc/{receiver.pid}/fd").iterdir())) == 40)
     sender = network.send("--boards", 2, "-n", 400, "-l", 10_000, "--ack-timeout", 16)
     assert [board["messages"] for board in verified(sender)[0]["boards"]] == [400, 400], "boards that are open go on"
-    time.sleep(0.5)
+    said = said_until(receiver, "events are held")
     assert receiver.poll() is None, "what is acknowledged is not given up"
     consumers.communicate()
     result = ended(receiver)
-    assert result.status == 0 and "Too many open files" in result.stderr and "events are held" in result.stderr, result
+    assert result.status == 0 and "Too many open files" in said, (said, result)
     assert result.json()["readout"]["builder"]["events_complete"] == 400
     assert pq.read_table(tmp_path / "run").num_rows == 400
 
 
-def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
-    receiver = network.recv(first_board(), "--metrics", f"{SERVER_IP}:9100", *PATIENT)
+def test_the_kernel_does_not_refuse_the_port(network):
+    receiver = network.recv(first_board(), *PATIENT)
     network.sees("12B7")
     sender = network.send("-n", 100, "-l", 1000, "--ack-timeout", 16)
     probe = (
         "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect((sys.argv[1], 4791));"
         "s.send(b'x'); s.settimeout(0.3)\ntry: s.recv(1)\nexcept TimeoutError: print('silent')\n"
-        "import urllib.request, time; time.sleep(1)\n"
-        "print(urllib.request.urlopen(f'http://{sys.argv[1]}:9100/metrics').read().decode())"
     )
     text = ended(network.start("b", "python3", "-c", probe, SERVER_IP)).stdout
     assert text.startswith("silent"), "no ICMP port unreachable"
-    assert "penstock_boards_up 1" in text and "penstock_events_complete_total 100" in text
-    assert f'penstock_rcvd_pkts{{board="{first_board()}"}}' in text
-    assert f'penstock_board_up{{board="{first_board()}"}} 1\n' in text
-    assert f'penstock_board_messages_total{{board="{first_board()}"}} 100\n' in text
-    families = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")]
-    assert len(families) == len(set(families)), "a family is told once"
+    sent = ended(sender)
     receiver.send_signal(signal.SIGINT)
-    verified(sender, receiver)
+    received = ended(receiver)
+    assert (sent.status, received.status) == (0, 0), (sent, received)
+    assert received.json()["readout"]["builder"]["events_complete"] == 100
 
 
 @pytest.mark.parametrize(
@@ -483,5 +505,5 @@ def test_the_kernel_does_not_refuse_the_port_and_metrics_are_served(network):
     ],
 )
 def test_what_cannot_work_is_refused_with_the_value_and_what_to_do(built, options, message):
-    result = subprocess.run([built / "penstock", *options], capture_output=True, text=True, timeout=10)
+    result = subprocess.run([built / "penstock", *options], capture_output=True, text=True, timeout=LIMIT_S)
     assert (result.returncode, message in result.stderr) == (2, True), result.stderr

@@ -15,9 +15,9 @@ import pytest
 from veth import ended, first_board
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tb/lib"))
+sys.path.append(str(ROOT / "tb"))
 
-from source_model import prbs31_bytes  # noqa: E402
+from lib.source_model import prbs31_bytes  # noqa: E402
 
 BOARD = "10.77.9.9"  # no address of the namespace's kernel
 RING = ("--slots", 16, "--slot-bytes", 4096)

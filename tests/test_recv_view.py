@@ -12,10 +12,9 @@ import struct
 import subprocess
 import termios
 import threading
-import time
 from contextlib import contextmanager
 
-from veth import ended, first_board
+from veth import LIMIT_S, ended, first_board, until
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 CONTROLS = re.compile(r"\x1b\[[0-9;]*[mK]|\r")
@@ -41,10 +40,7 @@ class Terminal:
             pass  # the last process that had it is gone
 
     def shows(self, what: str, since: int = 0) -> None:
-        deadline = time.monotonic() + 20
-        while what.encode() not in self.seen[since:]:
-            assert time.monotonic() < deadline, f"no {what!r} in {self.seen!r}"
-            time.sleep(0.02)
+        until(f"{what!r} on the screen", lambda: what.encode() in self.seen[since:])
 
     def pages(self, since: int = 0) -> list[list[str]]:
         """The pages that were drawn whole, as lines."""
@@ -53,10 +49,8 @@ class Terminal:
 
     def pages_since(self, since: int) -> list[list[str]]:
         """The same, two of them or more, however long a loaded machine takes."""
-        deadline = time.monotonic() + 20
-        while len(pages := self.pages(since)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return pages
+        until("two pages", lambda: len(self.pages(since)) >= 2)
+        return self.pages(since)
 
 
 @contextmanager
@@ -76,15 +70,13 @@ def test_it_is_drawn_in_any_size_and_gives_the_terminal_back(network):
     terminal = Terminal(100, 30)
     sender = network.send("--boards", 2, "-l", 3000, "--rate", 200, "--ack-timeout", 16)
     boards = (first_board(0), first_board(1), "10.77.5.5")
-    with receiver(network, terminal, *boards, "--event-timeout", 500) as process:
+    with receiver(network, terminal, *boards, "--bring-up", 600) as process:
         terminal.shows("boards 2 of 3 up")
         terminal.shows("OPEN_QP")
         for columns, rows in [(100, 30), (7, 3), (200, 60)]:
             terminal.resize(columns, rows)
-            time.sleep(0.6)  # twice as long as between two pages
-            since = len(terminal.seen)
-            pages = terminal.pages_since(since)
-            assert pages, f"nothing is drawn at {columns} x {rows}"
+            terminal.pages_since(len(terminal.seen))  # one that was begun before is not measured
+            pages = terminal.pages_since(len(terminal.seen))
             for page in pages:
                 assert len(page) <= rows and max(map(len, page)) <= columns, (columns, rows, page)
         text = "\n".join(pages[-1])
@@ -92,7 +84,7 @@ def test_it_is_drawn_in_any_size_and_gives_the_terminal_back(network):
             re.search(r"events \d+ complete", text) and re.search(r"RNR \d+", text) and f"{first_board(1)} " in text
         ), text
         process.send_signal(signal.SIGINT)
-        stdout, _ = process.communicate(timeout=20)
+        stdout, _ = process.communicate(timeout=LIMIT_S)
         assert process.returncode == 1, "one board never came up"
     assert terminal.seen.count(ENTER) == terminal.seen.count(LEAVE) == 1
     begun = terminal.seen.index(ENTER)
@@ -110,10 +102,10 @@ def test_a_second_interrupt_gives_it_back_too_and_json_and_dumb_terminals_never_
         terminal.shows("boards 0 of 1 up")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=20)
+        process.wait(timeout=LIMIT_S)
     assert LEAVE in terminal.seen
     for options, name in ((("--json",), "xterm"), ((), "dumb")):
         terminal = Terminal(80, 24)
         with receiver(network, terminal, "10.77.5.5", "--seconds", 0.5, *options, term=name) as process:
-            process.wait(timeout=20)
+            process.wait(timeout=LIMIT_S)
         assert ENTER not in terminal.seen and b"\x1b[H" not in terminal.seen, terminal.seen

@@ -7,11 +7,12 @@ nothing is left on the interface. That events arrive whole and right by this soc
 
 import signal
 import subprocess
-import time
 from pathlib import Path
+from socket import AF_INET, SOCK_DGRAM
+from socket import socket as udp_socket
 
 import pytest
-from veth import SERVER_IP, Network, Result, ended, first_board, no_xdp
+from veth import METRICS, SERVER_IP, Network, Result, ended, first_board, no_xdp, said_until, until
 
 pytestmark = [
     pytest.mark.usefixtures("namespaces"),
@@ -20,6 +21,7 @@ pytestmark = [
 ]
 PYTHON = str(Path(__file__).resolve().parents[1] / ".venv/bin/python")
 PATIENT = ("--event-timeout", 5000)
+TOLD = ("--metrics", METRICS)
 NATIVE = "veth0: AF_XDP, native mode, copy, 1 queue"
 
 # A program that passes everything, put on an interface by a link and held until standard input ends.
@@ -79,11 +81,10 @@ def datagrams(network: Network) -> tuple[int, int]:
 
 
 def test_a_receiver_that_is_killed_leaves_no_program_and_another_takes_its_place_at_once(network):
-    sender = network.send("--boards", 2, "-l", 3000, "--rate", 300, "--ack-timeout", 13, "--retry-cnt", 5)
+    sender = network.send("--boards", 2, "-l", 3000, "--rate", 300, "--ack-timeout", 16)
     network.socket = "xdp"
-    receiver = network.recv(first_board(0), first_board(1), "--keep-alive", 200)
-    network.sees("12B7")
-    time.sleep(0.5)
+    receiver = network.recv(first_board(0), first_board(1), "--keep-alive", 200, *TOLD)
+    network.counted(20, "events_complete")
     assert has_program(network)
     receiver.kill()
     receiver.wait()
@@ -97,9 +98,8 @@ def test_a_receiver_that_is_killed_leaves_no_program_and_another_takes_its_place
 def test_what_is_not_ours_stays_the_kernels_while_we_receive(network):
     network.socket = "xdp"
     sender = network.send("--boards", 1, "-l", 3000, "--rate", 300, "--ack-timeout", 16)
-    receiver = network.recv(first_board(), "--metrics", f"{SERVER_IP}:9100", *PATIENT)
-    network.sees("12B7")
-    time.sleep(1)
+    receiver = network.recv(first_board(), *TOLD, *PATIENT)
+    network.counted(1, "events_complete")
     assert " 0% packet loss" in inside(network, "b", "ping", "-c", "5", "-i", "0.1", "-s", "4000", SERVER_IP)
     fetch = f"import urllib.request as u; print(u.urlopen('http://{SERVER_IP}:9100/metrics').read().decode())"
     assert "penstock_rx_ring_full_total 0\n" in inside(network, "b", "python3", "-c", fetch), "TCP"
@@ -107,15 +107,25 @@ def test_what_is_not_ours_stays_the_kernels_while_we_receive(network):
     mac = inside(network, "s", "cat", "/sys/class/net/veth0/address").strip()
     before = datagrams(network)
     assert ended(network.start("b", PYTHON, "-c", OTHERS, "veth1", SERVER_IP, mac)).status == 0
-    time.sleep(0.2)
-    put_together, taken = (now - then for now, then in zip(datagrams(network), before, strict=True))
+
+    def since() -> tuple[int, int]:
+        now = datagrams(network)
+        return now[0] - before[0], now[1] - before[1]
+
     # The port's socket drops them; of the tagged one's VLAN there is no interface.
-    assert put_together == 1 and taken >= 2, (put_together, taken)
+    until("three datagrams in the kernel", lambda: since()[0] == 1 and since()[1] >= 2)
+    network.counted(101, "events_complete")
+    until(
+        "the last frame",
+        lambda: sum(network.metrics().get(name, 0) for name in ("rx_malformed", "rx_icrc_encapsulated")),
+    )
     result = stopped(receiver)
     stopped(sender)
     report = result.json()
     assert result.status == 0 and report["readout"]["builder"]["events_complete"] > 100, result
-    assert report["counters"]["rx_malformed"] + report["counters"]["rx_icrc_encapsulated"] == 1, "the last frame alone"
+    counters = report["counters"]
+    assert counters["rx_malformed"] + counters["rx_icrc_encapsulated"] == 1, "the last frame alone"
+    assert counters["rx_foreign_vlan"] == 1, "is our address in another VLAN"
 
 
 def test_every_queue_is_received_from(namespaces, built, tmp_path):
@@ -170,6 +180,19 @@ def test_two_receivers_of_one_interface_share_it(network):
     assert [ended(sender).status for sender in senders] == [0, 0]
 
 
+def test_a_receiver_waits_for_the_one_before_it_to_give_the_queue_back(network):
+    inside(network, "s", "ip", "addr", "add", "10.77.0.2/16", "dev", "veth0")
+    network.socket = "xdp"
+    first = network.recv(first_board(0), "--ip", SERVER_IP, *PATIENT)
+    until("program", lambda: has_program(network))
+    second = network.recv(first_board(1), "--ip", "10.77.0.2", *TOLD[:1], "10.77.0.2:9100", *PATIENT)
+    said_until(second, "AF_XDP is in use by another process")
+    first.kill()
+    first.wait()
+    assert NATIVE in said_until(second, "AF_XDP, native")
+    assert stopped(second).status == 1, "it was up, and no board was"
+
+
 @pytest.mark.parametrize(
     ("capabilities", "reason"),
     [
@@ -212,9 +235,18 @@ def test_a_driver_without_xdp_is_served_in_the_generic_mode_when_asked(network):
     assert told in reports["auto"].stderr
 
 
-def test_frames_that_fit_into_no_chunk_are_counted_under_the_kernels_name(network):
+def test_frames_for_which_no_chunk_is_free_are_counted_under_the_kernels_name(network):
+    """All chunks hold frames when a receiver has stood still for long enough."""
     network.socket = "xdp"
-    sender = network.send("-l", 6000, "--ack-timeout", 13)
-    result = ended(network.recv(first_board(), "--mtu", 1024, "--seconds", 1))
-    stopped(sender)
-    assert result.json()["counters"]["rx_dropped"] > 0, result
+    chunks = 16384  # of one board at MTU 4096, a frame of no more than a page in each
+    receiver = network.recv(first_board(), *TOLD)
+    until("metrics", lambda: "rx_dropped" in network.metrics())
+    receiver.send_signal(signal.SIGSTOP)
+    with network.inside("b"), udp_socket(AF_INET, SOCK_DGRAM) as stranger:
+        for _ in range(2 * chunks):
+            stranger.sendto(bytes(64), (SERVER_IP, 4791))
+    receiver.send_signal(signal.SIGCONT)
+    network.counted(1, "rx_dropped")
+    network.counted(chunks, "rx_icrc_encapsulated")
+    counters = stopped(receiver).json()["counters"]
+    assert counters["rx_dropped"] + counters["rx_icrc_encapsulated"] == 2 * chunks, counters

@@ -9,12 +9,12 @@ What was stored is compared with the recorded file by pyarrow and NumPy, without
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FAST, Penstock, Run
+from conftest import FAST, TIMEOUT_S, Penstock, Run
+from veth import until
 
 BOARDS = 3
 # A loss costs one of these; 8 in a row without progress are more than the switch can hold up a packet.
@@ -37,7 +37,7 @@ def assert_recorded(run: Run, recorded: np.ndarray, events: int, boards: int = B
 def assert_verified(run: Run, recorded: np.ndarray, events: int, boards: int = BOARDS) -> None:
     """The run says that all went well, and it did."""
     assert run.status == 0, run.stdout + run.stderr
-    server = run.summary()["server"]
+    server = run.summary()["readout"]
     assert (server["events_complete"], server["events_incomplete"], server["byte_exact"]) == (events, 0, True)
     assert run.of_boards("messages_ok") == [events] * boards and run.of_boards("messages_error") == [0] * boards
     assert run.of_boards("counters.messages_done") == [events] * boards
@@ -50,7 +50,7 @@ def assert_verified(run: Run, recorded: np.ndarray, events: int, boards: int = B
 @pytest.fixture(scope="module")
 def demo(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The demo with DCQCN and plots, short."""
-    return penstock.run(tmp_path_factory.mktemp("demo"), "data.events=10", options=())
+    return penstock.run(tmp_path_factory.mktemp("demo"), "replay.events=10", options=())
 
 
 def test_demo_is_byte_exact(demo: Run, recorded: np.ndarray) -> None:
@@ -83,9 +83,11 @@ def test_demo_leaves_plots(demo: Run) -> None:
 
 
 def test_demo_is_congested_and_the_limiter_works(demo: Run) -> None:
-    assert demo.summary()["switch"]["ecn_marked"] > 0
-    assert all(n > 0 for n in demo.of_boards("cnps_received"))
-    assert demo.of_boards("retransmissions") == [0] * BOARDS and demo.summary()["switch"]["dropped"] == 0
+    [switch] = demo.summary()["switches"]
+    assert switch["ports"][BOARDS]["ecn_marked"] > 0
+    assert all(n > 0 for n in demo.of_boards("cnps"))
+    dropped = [switch[f"dropped_{why}"] for why in ("buffer", "threshold", "headroom")]
+    assert demo.of_boards("retransmissions") == [0] * BOARDS and dropped == [0, 0, 0]
 
 
 def test_trace_follows_every_board_and_the_switch(demo: Run) -> None:
@@ -94,9 +96,9 @@ def test_trace_follows_every_board_and_the_switch(demo: Run) -> None:
     columns = {name: np.asarray(trace[name].to_pylist()) for name in ("node", "metric", "value", "time_ps")}
     for board in range(BOARDS):
         of_board = columns["node"] == f"board{board}"
-        for metric in ("rate_current", "rate_target", "alpha", "throughput"):
+        for metric in ("rate_current_bps", "rate_target_bps", "alpha", "wire_throughput_bps"):
             assert (of_board & (columns["metric"] == metric)).sum() > 50
-        rates = columns["value"][of_board & (columns["metric"] == "rate_current")]
+        rates = columns["value"][of_board & (columns["metric"] == "rate_current_bps")]
         assert rates[0] == pytest.approx(10e9, rel=1e-3) and 0 < rates.min() < 5e9
         times = columns["time_ps"][of_board & (columns["metric"] == "alpha")]
         assert (np.diff(times.astype(np.int64)) > 0).all()
@@ -105,7 +107,7 @@ def test_trace_follows_every_board_and_the_switch(demo: Run) -> None:
 
 
 def test_json_option_prints_the_summary_and_nothing_else(penstock: Penstock, tmp_path: Path) -> None:
-    run = penstock.run(tmp_path, "data.events=1", *FAST, options=("--no-plots", "--json"))
+    run = penstock.run(tmp_path, "replay.events=1", *FAST, options=("--no-plots", "--json"))
     assert run.status == 0 and json.loads(run.stdout) == run.summary()
 
 
@@ -124,7 +126,7 @@ FAULTS = (
 
 def test_same_seed_gives_the_same_bytes_and_another_seed_does_not(penstock: Penstock, tmp_path: Path) -> None:
     def results(name: str, seed: int) -> tuple[bytes, bytes, dict]:
-        run = penstock.run(tmp_path / name, "data.events=3", f"run.seed={seed}", *FAST, *FAULTS)
+        run = penstock.run(tmp_path / name, "replay.events=3", f"run.seed={seed}", *FAST, *FAULTS)
         assert run.status == 0, run.stdout + run.stderr
         summary = run.summary()
         del summary["timing"], summary["settings"]
@@ -135,42 +137,53 @@ def test_same_seed_gives_the_same_bytes_and_another_seed_does_not(penstock: Pens
     assert all(a != b for a, b in zip(first, other, strict=True))
 
 
+def test_the_laboratorys_hosts_send_the_same_bytes_in_the_boards_place(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    run = penstock.run(tmp_path, "replay.events=20", "replay.sender=software", "link.loss=1e-3", SHORT_TIMEOUT)
+    assert run.status == 0, run.stdout + run.stderr
+    summary = run.summary()
+    assert (summary["readout"]["events_complete"], summary["readout"]["byte_exact"]) == (20, True)
+    assert "boards" not in summary and sum(flow["retransmissions"] for flow in summary["flows"]) > 0
+    assert_recorded(run, recorded, 20)
+
+
 # ---- whatever happens on the way, every event arrives ----------------------------------------------------------------
 
 
 def test_events_are_exact_with_the_limiter_off(penstock: Penstock, tmp_path: Path, recorded: np.ndarray) -> None:
     shallow = ("switch.buffer=500KB", "switch.kmin=50KB", "switch.kmax=200KB")
-    run = penstock.run(tmp_path, "data.events=60", "data.trigger_rate=100kHz", *shallow, *FAST)
+    run = penstock.run(tmp_path, "replay.events=60", "replay.rate=100kHz", *shallow, *FAST)
     assert_verified(run, recorded, 60)
-    assert sum(run.of_boards("pause_time_s")) > 0, "three line rates into one must need flow control"
-    assert run.summary()["goodput_bps"] > 9e9
+    assert sum(run.of_boards("paused_s")) > 0, "three line rates into one must need flow control"
+    assert run.summary()["readout"]["goodput_gbps"] > 9
 
 
 def test_events_are_exact_over_faulty_links(penstock: Penstock, tmp_path: Path, recorded: np.ndarray) -> None:
-    run = penstock.run(tmp_path, "data.events=20", *FAST, *FAULTS)
+    run = penstock.run(tmp_path, "replay.events=20", *FAST, *FAULTS)
     assert_verified(run, recorded, 20)
     assert all(n > 0 for n in run.of_boards("retransmissions"))
     summary = run.summary()
-    seen_by_server = summary["server"]["dropped_frames"]
-    assert summary["switch"]["fcs_errors"] > 0 and seen_by_server["rx_icrc_encapsulated"] > 0
-    assert sum(board["responder"]["duplicate_request"] for board in summary["boards"]) > 0
+    seen_by_server = summary["readout"]["dropped_frames"]
+    assert summary["switches"][0]["fcs_errors"] > 0 and seen_by_server["rx_icrc_encapsulated"] > 0
+    assert sum(pair["duplicate_request"] for pair in summary["readout"]["queue_pairs"]) > 0
 
 
 def test_events_are_exact_over_a_link_that_loses_one_frame_in_twenty(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray
 ) -> None:
-    run = penstock.run(tmp_path, "data.events=5", "link.loss=0.05", SHORT_TIMEOUT, *FAST)
+    run = penstock.run(tmp_path, "replay.events=5", "link.loss=0.05", SHORT_TIMEOUT, *FAST)
     assert_verified(run, recorded, 5)
 
 
 def test_a_slow_consumer_stops_the_boards_and_loses_nothing(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray
 ) -> None:
-    slow = ("server.slots=2", "server.consumer_rate=300MB/s", "server.rnr_delay=40us", "data.trigger_rate=100kHz")
-    run = penstock.run(tmp_path, "data.events=8", *slow, *FAST)
+    slow = ("readout.slots=2", "readout.consumer_rate=300MB/s", "qp.rnr_delay=40us", "replay.rate=100kHz")
+    run = penstock.run(tmp_path, "replay.events=8", *slow, *FAST)
     assert_verified(run, recorded, 8)
     assert sum(run.of_boards("counters.rnr_nak")) > 0
-    assert run.summary()["goodput_bps"] < 1.05 * 300e6 * 8 * 8 / 7  # the last slots wait for nobody
+    assert run.summary()["readout"]["goodput_gbps"] < 1.05 * 0.3 * 8 * 8 / 7  # the last slots wait for nobody
 
 
 def test_boards_that_wait_for_a_late_one_go_on_when_it_has_come(
@@ -178,13 +191,13 @@ def test_boards_that_wait_for_a_late_one_go_on_when_it_has_come(
 ) -> None:
     """The last fragment of an event frees a slot of every board, not only of the one that sent it."""
     late = (
-        "link.at.board2.delay=300us",
+        "link.at.board2-switch.delay=300us",
         "switch.pfc=false",
-        "server.slots=2",
-        "server.rnr_delay=40us",
-        "data.trigger_rate=100kHz",
+        "readout.slots=2",
+        "qp.rnr_delay=40us",
+        "replay.rate=100kHz",
     )
-    run = penstock.run(tmp_path, "data.events=4", *late, *FAST)
+    run = penstock.run(tmp_path, "replay.events=4", *late, *FAST)
     assert_verified(run, recorded, 4)
     assert all(n > 0 for n in run.of_boards("counters.rnr_nak")[:2])
     assert run.summary()["simulated_s"] < 10e-3, "the timeout of an incomplete event is 100 ms"
@@ -194,16 +207,16 @@ def test_waiting_for_a_slow_consumer_uses_up_no_retries(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray
 ) -> None:
     """Now and then a loss, for as long as the receiver is not ready: only silence in a row may end a queue pair."""
-    slow = ("server.slots=2", "server.consumer_rate=30MB/s", "server.rnr_delay=20us", "data.trigger_rate=100kHz")
-    lossy = ("link.loss=2e-2", "qp.ack_timeout=65.536us", "boards.count=1", "server.slot_size=320KiB")
-    run = penstock.run(tmp_path, "data.events=4", *slow, *lossy, "trace.interval=0us", *FAST)
+    slow = ("readout.slots=2", "readout.consumer_rate=30MB/s", "qp.rnr_delay=20us", "replay.rate=100kHz")
+    lossy = ("link.loss=2e-2", "qp.ack_timeout=65.536us", "topology.boards=1", "readout.slot_size=320KiB")
+    run = penstock.run(tmp_path, "replay.events=4", *slow, *lossy, "trace.interval=0us", *FAST)
     assert_verified(run, recorded, 4, boards=1)
     assert sum(run.of_boards("counters.local_ack_timeout_err")) > 7
 
 
 @pytest.mark.parametrize("mtu", [256, 1024])
 def test_events_are_exact_at_every_mtu(penstock: Penstock, tmp_path: Path, recorded: np.ndarray, mtu: int) -> None:
-    run = penstock.run(tmp_path, "data.events=6", f"qp.mtu={mtu}", "link.loss=1e-4", SHORT_TIMEOUT, *FAST)
+    run = penstock.run(tmp_path, "replay.events=6", f"qp.mtu={mtu}", "link.loss=1e-4", SHORT_TIMEOUT, *FAST)
     assert_verified(run, recorded, 6)
     fragment = 40 + 89 * 1142  # header and the modules of board 0
     assert run.of_boards("counters.packets_sent")[0] >= 6 * -(-fragment // mtu)
@@ -213,14 +226,14 @@ def test_events_are_exact_at_every_mtu(penstock: Penstock, tmp_path: Path, recor
 def test_events_are_exact_with_any_number_of_boards(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray, boards: int
 ) -> None:
-    run = penstock.run(tmp_path, "data.events=4", f"boards.count={boards}", "server.slot_size=320KiB", *FAST)
+    run = penstock.run(tmp_path, "replay.events=4", f"topology.boards={boards}", "readout.slot_size=320KiB", *FAST)
     assert_verified(run, recorded, 4, boards)
 
 
 def test_results_of_an_earlier_run_do_not_stay(penstock: Penstock, tmp_path: Path) -> None:
     for name in ("trace.parquet", "alpha.png"):
         (tmp_path / name).write_text("of an earlier run")
-    run = penstock.run(tmp_path, "data.events=1", "trace.interval=0us", *FAST)
+    run = penstock.run(tmp_path, "replay.events=1", "trace.interval=0us", *FAST)
     assert run.status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["events.parquet", "summary.json"]
 
@@ -231,8 +244,8 @@ def test_results_of_an_earlier_run_do_not_stay(penstock: Penstock, tmp_path: Pat
 def test_a_vanished_server_ends_the_run_with_error_completions(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray
 ) -> None:
-    vanish = ("server.vanish_at=1ms", "qp.ack_timeout=131.072us", "qp.retry_cnt=3")
-    run = penstock.run(tmp_path, "data.events=8", *vanish, *FAST)
+    vanish = ("readout.vanish_at=1ms", "qp.ack_timeout=131.072us", "qp.retry_cnt=3")
+    run = penstock.run(tmp_path, "replay.events=8", *vanish, *FAST)
     assert run.status == 1
     assert run.summary()["end"] == "done"
     for board in run.summary()["boards"]:
@@ -240,7 +253,7 @@ def test_a_vanished_server_ends_the_run_with_error_completions(
         assert "retry count exceeded" in board["first_error"]
         assert f"{board['name']}: queue pair 0 ended in error" in run.stdout
     stored = run.events().filter(run.events()["complete"]).num_rows
-    assert stored == run.summary()["server"]["events_complete"] < 8
+    assert stored == run.summary()["readout"]["events_complete"] < 8
     assert run.trace().num_rows > 0
 
 
@@ -248,22 +261,23 @@ def test_a_vanished_server_ends_the_run_with_error_completions(
 def test_an_interrupted_run_keeps_what_was_built(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray, kind: signal.Signals
 ) -> None:
-    one_board = ("boards.count=1", "server.slot_size=320KiB")
-    process = penstock.start(tmp_path, "data.events=100000", "data.trigger_rate=100kHz", *one_board, *FAST)
-    deadline = time.monotonic() + 300
+    one_board = ("topology.boards=1", "readout.slot_size=320KiB")
+    process = penstock.start(tmp_path, "replay.events=100000", "replay.rate=100kHz", *one_board, *FAST)
     part = tmp_path / "events.parquet.partial"
-    while process.poll() is None and (not part.exists() or part.stat().st_size < 1_000_000):
-        assert time.monotonic() < deadline, "no events were stored"
-        time.sleep(0.1)
+
+    def over() -> bool:
+        return process.poll() is not None or (part.exists() and part.stat().st_size >= 1_000_000)
+
+    until("stored events", over, TIMEOUT_S)
     process.send_signal(kind)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1, stdout + stderr
     assert "interrupted" in stdout and "interrupted" in stderr
     run = Run(process.returncode, stdout, stderr, tmp_path)
     rows = run.events()
     whole = rows.filter(rows["complete"]).num_rows
-    assert 0 < whole < 100_000 and whole == run.summary()["server"]["events_complete"]
-    assert run.summary()["end"] == "interrupted" and run.summary()["server"]["byte_exact"]
+    assert 0 < whole < 100_000 and whole == run.summary()["readout"]["events_complete"]
+    assert run.summary()["end"] == "interrupted" and run.summary()["readout"]["byte_exact"]
     for row in rows.slice(0, whole).to_pylist():
         event = recorded[row["event_number"] % len(recorded)]
         assert row["fragments"] == [event.tobytes()]
@@ -282,12 +296,12 @@ def test_an_interrupted_run_keeps_what_was_built(
         ("link.delay=4parsec", ["link.delay", "parsec", "us"]),
         ("link.loss=2", ["link.loss = 2", "0 to 1"]),
         ("qp.mtu=1500", ["qp.mtu = 1500", "1024"]),
-        ("boards.count=0", ["boards.count = 0", "1 to 1024"]),
-        ("boards.count=300", ["switch.buffer", "301 lossless ports"]),
-        ("link.at.board7.delay=4us", ["board7", "board0, board1, board2"]),
-        ("server.slots=1", ["server.slots = 1", "from 2"]),
-        ("server.slot_size=64KiB", ["server.slot_size", "65536", "101678"]),
-        ("data.file=nowhere.npz", ["nowhere.npz", "cannot be opened"]),
+        ("topology.boards=0", ["from", "board*"]),
+        ("topology.boards=300", ["300 hosts", "1 to 265"]),
+        ("link.at.board7.delay=4us", ["board7", "board0-switch, board1-switch"]),
+        ("readout.slots=1", ["readout.slots = 1", "from 2"]),
+        ("readout.slot_size=64KiB", ["readout.slot_size", "64KiB", "101678"]),
+        ("replay.file=nowhere.npz", ["nowhere.npz", "cannot read"]),
         ("cc", ["no `=`", "section.key=value"]),
     ],
 )
@@ -309,9 +323,11 @@ def assert_refused(run: Run, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[run]\nseed = 1\n[server]\n[boardz]\ncount = 3\n", [":4: boardz: unknown key", "boards"]),
-        ("[run]\nseed = 1\n[server]\n[link]\ndelay = '4 parsec'\n", [":5: link.delay", "parsec", "us"]),
-        ("[run]\nseed = 1\n", ["no server"]),
+        ("[run]\nseed = 1\n[readout]\n[boardz]\ncount = 3\n", [":4: boardz: unknown key", "readout"]),
+        ("[run]\nseed = 1\n[readout]\n[link]\ndelay = '4 parsec'\n", [":5: link.delay", "parsec", "us"]),
+        ("[run]\nseed = 1\n", ["topology.kind", "the topology is missing"]),
+        ("[run]\nseed = 1\n[server]\nslots = 64\n", [":4: server.slots = 64", "readout.slots"]),
+        ("[run]\nkind = 'emulated-switch'\n", [":2: run.kind", "penstock board --switch"]),
         ("[run\nseed = 1\n", [":1:", "not TOML"]),
     ],
 )
@@ -339,7 +355,7 @@ def test_a_damaged_data_file_is_refused_by_name(penstock: Penstock, tmp_path: Pa
             data.clear()
     file = tmp_path / "damaged.npz"
     file.write_bytes(data)
-    assert_refused(penstock.run(tmp_path / "out", f"data.file={file}"), ["damaged.npz", "copy"])
+    assert_refused(penstock.run(tmp_path / "out", f"replay.file={file}"), ["damaged.npz", "copy"])
 
 
 @pytest.mark.parametrize("place", ["a file", "below a file", "a folder without files", "taken"])
@@ -354,12 +370,10 @@ def test_results_that_could_not_be_written_are_refused_before_the_run(
         "a folder without files": Path("/proc/self"),  # not writable even for root
         "taken": tmp_path / "taken",
     }[place]
-    began = time.monotonic()
-    assert_refused(penstock.run(out, "data.events=100000"), [str(out)])
-    assert time.monotonic() - began < 30
+    assert_refused(penstock.run(out, "replay.events=100000"), [str(out)])
 
 
 @pytest.mark.parametrize("words", [[], ["run"], ["run", "x.toml", "--frobnicate"], ["fly"]])
 def test_a_wrong_command_line_is_refused_with_its_usage(penstock: Penstock, words: list[str]) -> None:
-    done = subprocess.run([penstock.binary, *words], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([penstock.binary, *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 2 and "Usage: penstock" in done.stderr

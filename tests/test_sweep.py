@@ -4,9 +4,11 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tomllib
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,10 @@ from conftest import ROOT, TIMEOUT_S, Penstock
 sys.path.insert(0, str(ROOT / "python"))
 
 import penstock as package
-from penstock.reporting import as_json
+from penstock.objectives import OBJECTIVES
+from penstock.quantities import column
+from penstock.reporting import as_json, as_table
+from penstock.verification import Outcome, SeedPair, Verification
 
 SCENARIO = ROOT / "scenarios/advcam-5.toml"
 SMALL = {"topology.boards_per_leaf": "[1,1]", "flow.0.size": "200KB", "trace.interval": "20us"}
@@ -56,7 +61,8 @@ def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
     assert said["parameters"]["run.seed"] == ["1", "2"]
     assert said["points"] == table.to_pylist() == pq.read_table(said["table"]).to_pylist()
     points = list(zip(table["switch.kmin"].to_pylist(), table["run.seed"].to_pylist(), strict=True))
-    assert points == [("50KB", "1"), ("50KB", "2"), ("5KB", "1"), ("5KB", "2")]
+    assert points == [(50_000, 1), (50_000, 2), (5_000, 1), (5_000, 2)]
+    assert table.schema.field("switch.kmin").metadata == {b"unit": b"B"}
     assert table["seed"].to_pylist() == [1, 2, 1, 2]
     settings = [f"{key}={value}" for key, value in {**SMALL, "switch.kmin": "5KB"}.items()]
     summary = penstock.run(tmp_path / "alone", *settings, scenario=SCENARIO).summary()
@@ -157,9 +163,129 @@ def test_a_search_is_the_same_for_any_number_of_processes(penstock: Penstock, tm
     assert (done.returncode, done.stderr) == (0, "")
     assert pq.read_table(tmp_path / "command/tune.parquet") == one.trials
     said = json.loads(done.stdout)
-    assert (said["kind"], said["objective"], said["trials"]) == ("tune", "fairness", one.trials.to_pylist())
+    rows = [{**row, "value": row["value"] if isfinite(row["value"]) else None} for row in one.trials.to_pylist()]
+    assert (said["kind"], said["objective"], said["trials"]) == ("tune", "fairness", rows)
     assert (said["value"], said["settings"], said["point"]) == (one.value, one.settings, one.point)
     assert tomllib.loads(Path(said["best"]).read_text()) == best
+
+
+def test_a_search_recommends_no_parameters_that_starve_the_network(tmp_path: Path) -> None:
+    """Links of a tenth of the rate have short queues, and are no answer; nor is what changes nothing."""
+    rates = {"link.rate": ["1Gbps", "10Gbps"]}
+    wanted = {"objective": "queue", "fixed": SMALL, "trials": 4, "progress": False}
+    best = package.tune(SCENARIO, space=rates, out=tmp_path / "rate", **wanted)
+    calm = [row for row in best.trials.to_pylist() if row["link.rate"] == 1e9]
+    assert best.settings == {"link.rate": "10Gbps"} and calm and all(row["value"] == float("inf") for row in calm)
+    same = package.tune(SCENARIO, space={"cc.alpha_interval": ["50ms", "60ms"]}, out=tmp_path / "same", **wanted)
+    assert same.ties == 4 and "4 of 4 trials have this value" in same.verdict()
+    assert not same.is_better and "keep them" in same.verdict()
+
+
+def test_nothing_to_tune_is_refused_and_goodput_is_an_objective(penstock: Penstock, tmp_path: Path) -> None:
+    options = ("--set", "cc.law=off", "--trials", "2", "--out", tmp_path / "off")
+    done = run(penstock, "tune", SCENARIO, *sets(SMALL), *options)
+    assert done.returncode == 2 and "law off: no flow is under DCQCN" in done.stderr and "Traceback" not in done.stderr
+    best = package.tune(SCENARIO, objective="goodput", fixed=SMALL, trials=2, out=tmp_path / "on", progress=False)
+    assert -best.value == max(best.trials["goodput_gbps"].to_pylist()) and best.baseline < 0
+
+
+def test_a_winner_runs_again_over_five_other_seeds_before_it_is_recommended(penstock: Penstock, tmp_path: Path) -> None:
+    fixed = {**SMALL, "flow.0.size": "2MB"}
+    wanted = {"objective": "queue", "fixed": {**fixed, "run.seed": 7}, "trials": 4, "progress": False}
+    best = package.tune(SCENARIO, space={"switch.kmin": ["10KB", "90KB"]}, out=tmp_path / "out", **wanted)
+    assert best.is_better and best.verification is not None
+    pairs = best.verification.pairs
+    assert [pair.seed for pair in pairs] == [8, 9, 10, 11, 12]
+    for pair in pairs:
+        sets = [f"{key}={value}" for key, value in {**fixed, **best.settings, "run.seed": pair.seed}.items()]
+        summary = penstock.run(tmp_path / "alone", *sets, scenario=SCENARIO).summary()
+        assert pair.winner.values["queue"] == OBJECTIVES["queue"].value(summary)
+        gain = 100 * (1 - pair.winner.values["queue"] / pair.own.values["queue"])
+        assert pair.gains()["queue"] == pytest.approx(gain)
+    gains = [pair.gains()["queue"] for pair in pairs]
+    spread = best.verification.gains()["queue"]
+    assert (spread.least, spread.most, spread.mean) == (min(gains), max(gains), pytest.approx(sum(gains) / 5))
+    assert best.is_recommended == all(gain > 0 for gain in gains)
+    assert "with the seeds 8 to 12" in best.verdict()
+
+
+def test_what_is_better_with_one_seed_alone_is_not_recommended() -> None:
+    def pair(seed: int, value: float) -> SeedPair:
+        return SeedPair(seed, Outcome({"queue": 100.0}, 9.0), Outcome({"queue": value}, 9.0))
+
+    assert Verification(tuple(pair(seed, 80.0) for seed in range(5))).is_confirmed
+    lucky = Verification((*(pair(seed, 80.0) for seed in range(4)), pair(4, 130.0)))
+    assert not lucky.is_confirmed
+    assert lucky.lines() == [
+        "with the seeds 0 to 4, mean (least to most): queue 10.0 % better (-30.0 to +20.0 %); "
+        "goodput no change (+0.0 to +0.0 %)"
+    ]
+    best = package.tuning.Best({}, "", {"queue": 80.0}, 9.0, {"queue": 100.0}, 9.0, pa.table({"value": [80.0]}), lucky)
+    assert best.is_better and not best.is_recommended and "not recommended: with another seed" in best.verdict()
+
+
+def test_several_objectives_give_a_front_as_table_and_picture(penstock: Penstock, tmp_path: Path) -> None:
+    space = {"switch.kmin": ["10KB", "90KB"], "cc.law": ["dcqcn", "off"], "link.rate": ["2Gbps", "10Gbps"]}
+    fixed = {**SMALL, "flow.0.size": "2MB"}
+    options = ("--objective", "queue,goodput", "--trials", "8", "--out", tmp_path, "--quiet")
+    done = run(penstock, "tune", SCENARIO, *sets({**fixed, **space}), *options, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = json.loads(done.stdout)
+    rows = pq.read_table(tmp_path / "tune.parquet").to_pylist()
+    for row in rows:
+        beaten = any(
+            other["queue"] <= row["queue"]
+            and other["goodput"] <= row["goodput"]
+            and (other["queue"], other["goodput"]) != (row["queue"], row["goodput"])
+            for other in rows
+        )
+        assert row["on_front"] == (isfinite(row["queue"]) and not beaten)
+    assert any(row["on_front"] for row in rows) and not all(row["on_front"] for row in rows)
+    assert said["values"].keys() == said["own"].keys() == {"queue", "goodput"}
+    assert Path(said["front"]).read_bytes().startswith(b"\x89PNG")
+    text = run(penstock, "tune", SCENARIO, *sets({**fixed, **space}), *options).stdout.splitlines()
+    assert text[0].split()[:3] == ["queue", "goodput", "goodput_gbps"] and max(map(len, text[:3])) <= 80
+    again = package.tune(
+        SCENARIO, objective=["queue", "goodput"], space=space, fixed=fixed, trials=8, out=tmp_path, progress=False
+    )
+    assert again.trials.to_pylist() == rows and again.settings == said["settings"]
+
+
+def test_a_table_that_is_too_wide_goes_on_below() -> None:
+    names = ["#", "first", "a_long_name_of_a_column", "another_long_name_of_a_column", "last_long_name_of_a_column"]
+    text = as_table(names, [[0, "x", 1.5, None, 3], [10, "yy", 2.5, 7, 4]])
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80 and lines[3] == "" and lines[4].split() == ["#", "last_long_name_of_a_column"]
+    assert lines[1].split() == ["0", "x", "1.5", "-"] and lines[6].split() == ["10", "4"]
+
+
+def test_parameters_are_numbers_in_one_unit_or_stay_text() -> None:
+    for texts, values, unit in (
+        (["50KB", "1MB"], [50_000, 1_000_000], "B"),
+        (["55us", "2ms"], [5.5e-05, 0.002], "s"),
+        (["1/64", "1/256"], [1 / 64, 1 / 256], ""),
+        (["40Mbps", "1MB/s"], [40_000_000, 8_000_000], "bit/s"),
+        (["1", "2.5"], [1.0, 2.5], ""),
+        (["true", "false"], [True, False], ""),
+        (["off", "dcqcn"], ["off", "dcqcn"], ""),
+        (["50KB", "5"], ["50KB", "5"], ""),
+    ):
+        array, found = column(texts)
+        assert (array.to_pylist(), found) == (values, unit)
+
+
+def test_a_sweep_shows_its_points_and_waits_for_no_dead_scheduler(penstock: Penstock, tmp_path: Path) -> None:
+    text = run(penstock, "sweep", SCENARIO, *sets(GRID), "--out", tmp_path, "--quiet").stdout.splitlines()
+    assert text[0].split()[:4] == ["#", "switch.kmin", "[B]", "run.seed"] and "jain" in text[0]
+    assert text[1].split()[:3] == ["0", "50000", "1"] and text[4].split()[:3] == ["3", "5000", "2"]
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # taken, and nothing listens
+        address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
+        done = run(penstock, "sweep", SCENARIO, *sets(SMALL), "--dask", address, "--out", tmp_path, "--quiet")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    first, *rest = done.stderr.splitlines()
+    assert first == f"waiting for the scheduler at {address}, 5 s at most"
+    assert f"dask {address}: " in rest[-1] and "give a running scheduler's address" in rest[-1]
 
 
 def test_the_snippets_of_the_page_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +302,7 @@ def test_values_are_written_as_toml_has_them(tmp_path: Path) -> None:
     parameters = {**SMALL, "link.at": {"server0-root": {"rate": "25Gbps"}}, "run.seed": np.arange(1, 3)}
     table = package.sweep(SCENARIO, {**parameters, "cc.clamp_target": [True]}, out=tmp_path, progress=False)
     assert table["link.at"].to_pylist() == ['{ "server0-root" = { "rate" = "25Gbps" } }'] * 2
-    assert (table["run.seed"].to_pylist(), table["cc.clamp_target"].to_pylist()) == (["1", "2"], ["true", "true"])
+    assert (table["run.seed"].to_pylist(), table["cc.clamp_target"].to_pylist()) == ([1, 2], [True, True])
     with pytest.raises(TypeError, match="None: a scenario has strings"):
         package.sweep(SCENARIO, {"run.seed": None}, out=tmp_path, progress=False)
     with pytest.raises(ValueError, match="has no values"):
@@ -186,9 +312,9 @@ def test_values_are_written_as_toml_has_them(tmp_path: Path) -> None:
 
 
 def test_what_is_no_laboratory_or_no_grid_is_refused_before_anything_runs(penstock: Penstock, tmp_path: Path) -> None:
-    out, demo = tmp_path / "out", ROOT / "scenarios/incast-3.toml"
-    with pytest.raises(ValueError, match=r"incast-3.toml: no laboratory scenario"):
-        package.tune(demo, out=out)
+    out, switch = tmp_path / "out", ROOT / "scenarios/advcam-9.toml"
+    with pytest.raises(ValueError, match=r"advcam-9.toml: no laboratory scenario"):
+        package.tune(switch, out=out)
     for missing in (tmp_path, tmp_path / "none.toml"):
         with pytest.raises(FileNotFoundError, match=f"{missing}: no such scenario file"):
             package.sweep(missing, {}, out=out)

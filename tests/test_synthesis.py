@@ -10,6 +10,7 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
 
 import blocks  # noqa: E402
+import fingerprint  # noqa: E402
 import levels  # noqa: E402
 import modules  # noqa: E402
 import sites  # noqa: E402
@@ -48,6 +49,37 @@ def test_depth_of_a_synthesised_circuit_is_what_one_counts_by_hand(tmp_path):
     found = levels.deepest(synth.netlist("circuit", {}, source))
     assert (found.levels, found.chains, found.dsps) == (3, 1, 0)
     assert found.start.startswith(("a_q", "b_q")) and found.end == "odd_q"
+
+
+# The same circuit written otherwise: a struct, other names, a module below.
+REWRITTEN = """
+module adder (input logic [11:0] first, second, output logic odd);
+  // the parity of a sum
+  logic [11:0] total;
+  assign total = first + second;
+  assign odd = ^total;
+endmodule
+module circuit (input logic clk, input logic [11:0] a, input logic [11:0] b, output logic odd_q);
+  typedef struct packed { logic [11:0] a, b; } pair_t;
+  pair_t pair_q;
+  logic odd;
+  always_ff @(posedge clk) {pair_q, odd_q} <= {a, b, odd};
+  adder u_adder (.first(pair_q.a), .second(pair_q.b), .odd);
+endmodule
+"""
+
+
+def test_the_fingerprint_follows_the_logic_and_not_the_text(tmp_path):
+    def of(text: str) -> str:
+        source = tmp_path / "circuit.sv"
+        source.write_text(text)
+        return fingerprint.fingerprint("circuit", {}, source)
+
+    first = of(CIRCUIT)
+    assert of(REWRITTEN) == first
+    assert of(CIRCUIT.replace("^sum", "&sum")) != first
+    assert of(CIRCUIT.replace("a_q + b_q", "a_q + b_q + 1'b1")) != first
+    assert of(CIRCUIT.replace("a_q <= a;", "a_q <= {a[0], a[11:1]};")) != first
 
 
 def lut(inputs: list, output: int) -> dict:
@@ -134,11 +166,11 @@ def test_front_ends_have_a_table_of_their_own():
     depth = levels.Depth(levels=8, chains=1, dsps=0, start="a", end="b")
     rows = [
         ({"top": top, "n_qp": 4, "params": {}, "lut": 9, "max_levels": 8}, depth, "x", 1.0)
-        for top in ("penstock_10g", "cc_engine")
+        for top in ("penstock_xgmii", "cc_engine")
     ]
     found = synth.tables(rows)
-    assert "penstock_10g" in found[synth.FRONT_MARK] and "cc_engine" not in found[synth.FRONT_MARK]
-    assert "cc_engine" in found[synth.MARK] and "penstock_10g" not in found[synth.MARK]
+    assert "penstock_xgmii" in found[synth.FRONT_MARK] and "cc_engine" not in found[synth.FRONT_MARK]
+    assert "cc_engine" in found[synth.MARK] and "penstock_xgmii" not in found[synth.MARK]
 
 
 def test_modules_are_summed_over_their_instances_and_ranked(tmp_path):

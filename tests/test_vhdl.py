@@ -8,7 +8,7 @@ from pathlib import Path
 import gateware_text
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "penstock_10g_example.vhd"
-TOP = "penstock_10g"
+TOP = "penstock_xgmii"
 VHDL_PORT = re.compile(r"^\s*(\w+)\s*:\s*(in|out)\s+(std_logic_vector\(([^)]+?) downto 0\)|std_logic\b)", re.M)
 
 

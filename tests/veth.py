@@ -4,18 +4,26 @@
 Everything made here is gone when the fixture ends: processes are killed, namespaces deleted.
 """
 
+import ctypes
 import errno
+import http.client
 import json
 import os
 import re
 import socket
 import subprocess
+import threading
 import time
+from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 SERVER_IP = "10.77.0.1"
 MTU = 4200
+METRICS = f"{SERVER_IP}:9100"  # where a test's receiver tells how far it is: `--metrics`
+# Tests wait for what they wait for, however long a busy machine takes; this ends one that waits in vain.
+LIMIT_S = 120.0
 
 
 def first_board(k: int = 0) -> str:
@@ -105,30 +113,64 @@ class Network:
         fixed = ["--iface", "veth1", "--ip", first_board(), "--json"]
         return self.start("b", str(self.binary), "send", *fixed, *map(str, options))
 
-    def sees(self, what: str, limit_s: float = 5) -> None:
+    @contextmanager
+    def inside(self, end: str):
+        """Sockets that are made in here are of one end's namespace."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{self.name}-{end}") as there:
+            assert libc.setns(there.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
+            try:
+                yield
+            finally:
+                assert libc.setns(home.fileno(), 0) == 0
+
+    def sees(self, what: str) -> None:
         """Waits for a UDP port to be open in the server's namespace."""
-        end = time.monotonic() + limit_s
-        while time.monotonic() < end:
-            listed = subprocess.run(
-                ["ip", "netns", "exec", f"{self.name}-s", "cat", "/proc/net/udp"], capture_output=True
-            )
-            if what.encode() in listed.stdout:
-                return
-            time.sleep(0.02)
-        raise AssertionError(f"{what} does not come")
+        listing = ["ip", "netns", "exec", f"{self.name}-s", "cat", "/proc/net/udp"]
+        until(f"UDP port {what}", lambda: what.encode() in subprocess.run(listing, capture_output=True).stdout)
+
+    def metrics(self, address: str = METRICS) -> dict[str, float]:
+        """What a receiver tells at `--metrics`, by names without `penstock_` and `_total`; nothing before it does."""
+        with self.inside("s"):
+            try:
+                connection = http.client.HTTPConnection(address, timeout=LIMIT_S)
+                connection.request("GET", "/metrics")
+                text = connection.getresponse().read().decode()
+            except (ConnectionError, http.client.HTTPException):
+                return {}
+        samples = re.findall(r"^penstock_(\w+?)(?:_total)?(\{.*\})? (\S+)$", text, re.MULTILINE)
+        return {name + labels: float(value) for name, labels, value in samples}
+
+    def counted(self, at_least: float, name: str, board: str | None = None, address: str = METRICS) -> None:
+        """Waits until a metric of a receiver with `--metrics`, or that of one board, has grown so far."""
+        of = f'{name}{{board="{board}"}}' if board else name
+        until(f"{of} of {at_least}", lambda: self.metrics(address).get(of, -1.0) >= at_least)
 
 
-def ended(process: subprocess.Popen, limit_s: float = 20) -> Result:
+def until(what: str, condition: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+    """Waits for a condition."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, f"no {what} after {limit_s:g} s"
+        time.sleep(0.02)
+
+
+def ended(process: subprocess.Popen, limit_s: float = LIMIT_S) -> Result:
     """Waits for a process to end by itself."""
     stdout, stderr = process.communicate(timeout=limit_s)
     return Result(process.returncode, stdout, stderr)
 
 
 def said_until(process: subprocess.Popen, what: str) -> str:
-    """What a process says on standard error up to the line that has this in it, however long that takes."""
+    """What a process says on standard error up to the line that has this in it. One that never says it is killed."""
     said = []
-    for line in process.stderr:
-        said.append(line)
-        if what in line:
-            return "".join(said)
+    limit = threading.Timer(LIMIT_S, process.kill)
+    limit.start()
+    try:
+        for line in process.stderr:
+            said.append(line)
+            if what in line:
+                return "".join(said)
+    finally:
+        limit.cancel()
     raise AssertionError(f"no {what!r} in {said}")

@@ -27,13 +27,17 @@ parameters:
     datatype: int
     paramtype: vlogparam
     description: Queue pairs, 1 to 256
+  CLK_KHZ:
+    datatype: int
+    paramtype: vlogparam
+    description: Clock of penstock_xgmii, 156250 for 10G (the default), 390625 for 25G
 
 targets:
   default: &default
     description: The gateware for use in another core
     filesets: [registers, rtl]
-    toplevel: penstock_10g
-    parameters: [N_QP]
+    toplevel: penstock_xgmii
+    parameters: [N_QP, CLK_KHZ]
 
   lint:
     <<: *default

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How penstock_10g is put into a VHDL design: its component with all ports, and an entity that feeds it fragments
+-- How penstock_xgmii is put into a VHDL design: its component with all ports, and an entity that feeds it fragments
 -- of a counter. The architecture is complete but for the PCS/PMA behind XGMII and the reader of the registers.
--- tests/test_vhdl.py checks that the component has exactly the ports of rtl/top/penstock_10g.sv.
+-- tests/test_vhdl.py checks that the component has exactly the ports of rtl/top/penstock_xgmii.sv.
 library ieee;
 use ieee.std_logic_1164.all;
 
-package penstock_10g_component is
+package penstock_xgmii_component is
 
-  component penstock_10g is
+  component penstock_xgmii is
     generic (
       N_QP       : positive := 4;
       RING_BYTES : positive := 262144;
@@ -93,15 +93,15 @@ package penstock_10g_component is
       s_axil_rready        : in  std_logic;
       tx_paused            : out std_logic
     );
-  end component penstock_10g;
+  end component penstock_xgmii;
 
-end package penstock_10g_component;
+end package penstock_xgmii_component;
 
 library ieee;
 use ieee.std_logic_1164.all;
 use ieee.numeric_std.all;
 
-use work.penstock_10g_component.all;
+use work.penstock_xgmii_component.all;
 
 -- A source of fragments: one message of FRAGMENT_BYTES for each pulse of `trigger`, its words counting up,
 -- by RDMA WRITE WITH IMMEDIATE into the ring of queue pair 0 (registers rings.ring[0]).
@@ -198,7 +198,7 @@ begin
     end if;
   end process completions;
 
-  front_end : component penstock_10g
+  front_end : component penstock_xgmii
     generic map (
       N_QP => 4
     )

@@ -6,7 +6,7 @@
 //! for ever.
 
 use crate::input::Input;
-use penstock_transport::{CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Refusal};
+use penstock_transport::{CmAddress, CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Refusal};
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr, Psn, Qpn, CM_LEN};
 
 const ENTRIES: usize = 3;
@@ -86,9 +86,9 @@ impl Host {
 }
 
 impl CmHost for Host {
-    fn open(&mut self, entry: usize, from: Ipv4Addr, peer: &CmInfo) -> Result<CmInfo, Refusal> {
+    fn open(&mut self, entry: usize, from: CmAddress, peer: &CmInfo) -> Result<CmInfo, Refusal> {
         assert!(self.qps[entry].is_none(), "entry {entry} is taken");
-        assert_eq!(from, self.from);
+        assert_eq!(from.ip, self.from);
         match self.whims % 8 {
             1 => return Err(Refusal::NoQp),
             2 => return Err(Refusal::NotYet),
@@ -101,13 +101,14 @@ impl CmHost for Host {
             (1..8).map(|step| 1 + (self.next_qpn + step) % 7).find(|n| !used.contains(n)).expect("a number");
         self.numbers[entry] = self.next_qpn;
         self.peers[entry] = peer.qpn;
-        self.qps[entry] = Some(Qp { owner: from, connected: false, ready: false, dead: false });
+        self.qps[entry] = Some(Qp { owner: from.ip, connected: false, ready: false, dead: false });
         Ok(CmInfo { qpn: Qpn::new(self.next_qpn), psn: Psn::new(5), ..CmInfo::default() })
     }
 
-    fn connect(&mut self, entry: usize, peer: &CmInfo) -> Result<(), Refusal> {
-        let (fails, from) = (self.whims & 0x10 != 0, self.from);
-        assert_eq!(peer.ip, from, "the peer is who it really is");
+    fn connect(&mut self, entry: usize, from: CmAddress, peer: &CmInfo) -> Result<(), Refusal> {
+        let fails = self.whims & 0x10 != 0;
+        assert_eq!(from.ip, self.from, "the peer is who it really is");
+        assert!(!peer.ip.is_unspecified(), "data have an address to go to");
         self.qp(entry).connected = true;
         self.peers[entry] = peer.qpn;
         if fails {
@@ -124,9 +125,15 @@ impl CmHost for Host {
     }
 
     fn close(&mut self, entry: usize, _failed: bool) {
-        self.qp(entry);
+        self.calls += 1;
+        let qp = self.qps[entry].expect("only an open queue pair is told anything");
+        assert!(qp.owner == self.from || qp.dead || !qp.ready, "a stranger closed entry {entry}");
         self.qps[entry] = None;
         self.closed_by = Some(self.peers[entry]);
+    }
+
+    fn is_quiet(&self, _entry: usize) -> bool {
+        self.whims & 0x80 != 0
     }
 
     fn is_dead(&self, entry: usize) -> bool {
@@ -188,8 +195,8 @@ fn listener(input: &mut Input) {
 
 fn opener(input: &mut Input) {
     let board = address(1);
-    let transmit = (input.u8() & 1 == 1).then(CmTransmit::default);
-    let config = CmOpenerConfig { timeout_ps: 1000, retries: 2, keep_alive_ps: Some(10_000), transmit };
+    input.u8();
+    let config = CmOpenerConfig { timeout_ps: 1000, retries: 2, keep_alive_ps: Some(10_000) };
     let own = CmInfo { qpn: Qpn::new(1), ..CmInfo::default() };
     let (mut opener, mut now) = (CmOpener::new(config, board), 0u64);
     opener.open(now, own);
@@ -212,7 +219,10 @@ fn opener(input: &mut Input) {
         }
         while opener.poll_transmit().is_some() {}
     }
-    // With nobody there it gives up.
+    // With nobody there it gives up, unless it is open to a board that does not answer keep-alives: that can be closed.
+    if opener.state() == CmState::Open {
+        opener.close(now);
+    }
     for _ in 0..20 {
         let Some(at) = opener.next_timeout() else { break };
         now = now.max(at);

@@ -7,10 +7,11 @@ use crate::input::Input;
 use bytes::Bytes;
 use penstock_readout::{BuilderConfig, Event, EventSink, Fragment, Receiver, ReceiverConfig, RingConfig, StoreError};
 use penstock_transport::Memory;
+use penstock_units::{Rate, Time};
 use penstock_wire::{FragmentHeader, Payload};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::num::{NonZeroU16, NonZeroU64};
+use std::num::NonZeroU16;
 use std::rc::Rc;
 
 const BOARDS: u16 = 3;
@@ -73,7 +74,7 @@ pub fn run(data: &[u8]) {
 
 struct Bench {
     receiver: Receiver<Sink>,
-    now: u64,
+    now: Time,
     posted: [u32; BOARDS as usize],
     next: [u32; BOARDS as usize],
 }
@@ -81,19 +82,19 @@ struct Bench {
 impl Bench {
     fn new(input: &mut Input, sink: Sink) -> Self {
         let ring = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
-        let consumer = NonZeroU64::new(u64::from(input.u8()) * 1_000_000);
+        let consumer = Rate::from_mbps(8 * u64::from(input.u8()));
         let config = ReceiverConfig {
             rings: (0..BOARDS).map(|board| ring.for_board(board)).collect(),
             builder: BuilderConfig {
                 sources: NonZeroU16::new(BOARDS).expect("three"),
                 window: 8,
-                timeout_ps: 1_000_000,
+                timeout: Time::from_us(1),
                 ..BuilderConfig::default()
             },
-            consumer_bytes_per_s: consumer,
+            consumer_rate: (consumer > Rate(0)).then_some(consumer),
         };
         let receiver = Receiver::new(config, sink).expect("rings that fit");
-        Bench { receiver, now: 0, posted: [0; 3], next: [0; 3] }
+        Bench { receiver, now: Time::ZERO, posted: [0; 3], next: [0; 3] }
     }
 
     fn step(&mut self, input: &mut Input) {
@@ -112,7 +113,7 @@ impl Bench {
                 self.receiver.on_completion(self.now, board, imm, len).expect("the sink takes all");
             }
             6 => {
-                self.now += u64::from(input.u16()) * 100;
+                self.now += Time(u64::from(input.u16()) * 100);
                 self.receiver.handle_timeout(self.now).expect("the sink takes all");
             }
             _ => {

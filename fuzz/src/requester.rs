@@ -8,6 +8,7 @@ use penstock_transport::{
     Endpoint, Mtu, Requester, RequesterConfig, RequesterState, Response, RetryLimits, SendStatus, SendWr, Verb,
     VirtualPayload,
 };
+use penstock_units::Time;
 use penstock_wire::{AethRepr, BthRepr, Ecn, Ipv4Addr, MacAddr, Opcode, Payload, Psn, Qpn, RocePacket, Syndrome};
 
 const LOCAL: Endpoint = end(1);
@@ -26,7 +27,7 @@ pub fn run(data: &[u8]) {
             0 | 1 => bench.post(&mut input),
             2 | 3 => bench.send(1 + input.u8() % 8),
             4 => {
-                bench.now += u64::from(input.u16()) << (input.u8() % 24);
+                bench.now += Time(u64::from(input.u16()) << (input.u8() % 24));
                 bench.requester.handle_timeout(bench.now);
             }
             5 => bench.stranger(&mut input),
@@ -42,7 +43,7 @@ pub fn run(data: &[u8]) {
 struct Bench {
     requester: Requester,
     window: u32,
-    now: u64,
+    now: Time,
     /// Number of packets up to the end of each message that was posted.
     ends: Vec<u64>,
     /// PSNs are numbered from 0 without wrapping.
@@ -59,7 +60,7 @@ impl Bench {
         config.ack_every = u32::from(input.u8() % 20);
         config.window = window;
         let requester = Requester::new(config);
-        Bench { requester, window, now: 0, ends: Vec::new(), sent: 0, init, completed: 0 }
+        Bench { requester, window, now: Time::ZERO, ends: Vec::new(), sent: 0, init, completed: 0 }
     }
 
     fn post(&mut self, input: &mut Input) {

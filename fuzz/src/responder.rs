@@ -8,6 +8,7 @@ use bytes::Bytes;
 use penstock_transport::{
     Access, CreditPolicy, Endpoint, Memory, MemoryRegion, Mtu, QpState, RecvStatus, RecvWr, Responder, ResponderConfig,
 };
+use penstock_units::Time;
 use penstock_wire::{BthRepr, Ecn, Ipv4Addr, MacAddr, Opcode, Payload, Psn, Qpn, RethRepr, RocePacket};
 
 const BASE: u64 = 0x7F00_0000_0000;
@@ -45,7 +46,7 @@ pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let mut memory = Watched::default();
     let mut responder = Responder::new(config(&mut input));
-    let (mut completed, mut now) = (0u64, 0u64);
+    let (mut completed, mut now) = (0u64, Time::ZERO);
     while !input.is_empty() {
         match input.u8() % 16 {
             0 => {
@@ -61,7 +62,7 @@ pub fn run(data: &[u8]) {
                 handle(&mut responder, &packet, &mut memory, now);
             }
         }
-        now += u64::from(input.u8()) * 1_000_000;
+        now += Time::from_us(input.u8().into());
         while let Some(reply) = responder.poll_transmit() {
             assert_eq!(reply.validate(), Ok(()));
             assert_eq!((reply.ip_dst, reply.bth.dest_qpn), (PEER.ip, PEER.qpn));
@@ -88,7 +89,7 @@ fn config(input: &mut Input) -> ResponderConfig {
     config
 }
 
-fn handle(responder: &mut Responder, packet: &RocePacket, memory: &mut Watched, now: u64) {
+fn handle(responder: &mut Responder, packet: &RocePacket, memory: &mut Watched, now: Time) {
     let (before, writes, ready) = (responder.expected_psn(), memory.writes, responder.state() == QpState::Ready);
     responder.handle_packet(now, packet, memory);
     let moved = responder.expected_psn().distance_from(before);
@@ -97,7 +98,7 @@ fn handle(responder: &mut Responder, packet: &RocePacket, memory: &mut Watched, 
 }
 
 /// A packet that is right but for who sends it or whom it is for.
-fn stranger(responder: &mut Responder, input: &mut Input, memory: &mut Watched, now: u64) {
+fn stranger(responder: &mut Responder, input: &mut Input, memory: &mut Watched, now: Time) {
     let mut packet = packet(input, responder.expected_psn());
     match input.u8() % 4 {
         0 => packet.ip_src = Ipv4Addr::from(input.u32()),

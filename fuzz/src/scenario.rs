@@ -3,9 +3,7 @@
 //! Promise: no panic; what is refused is refused with a message that names a place.
 
 use crate::input::Input;
-use penstock_netsim::lab::LabScenario;
-use penstock_netsim::topology::{Ns3Files, Ns3Import};
-use penstock_netsim::{Scenario, ScenarioError};
+use penstock_lab::{LabScenario, Ns3Files, Ns3Import, ScenarioError, SwitchScenario};
 use std::io;
 use std::path::Path;
 
@@ -21,7 +19,7 @@ pub fn run(data: &[u8]) {
     let [first, second, third] = [(); 3].map(|()| parts.next());
     let first = first.unwrap_or_default();
     match mode % 4 {
-        0 => refused_with_words(Scenario::parse("scenarios/fuzz.toml", first, &options(second)).err()),
+        0 => refused_with_words(SwitchScenario::parse("scenarios/fuzz.toml", first, &options(second)).err()),
         1 | 2 => {
             let read = |_: &Path| {
                 third.map(|text| text.as_bytes().to_vec()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))

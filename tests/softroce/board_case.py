@@ -38,7 +38,7 @@ class BoardCase:
     mtu: int = 4096
     options: tuple[str, ...] = ()
     sink: dict[str, Any] = field(default_factory=dict)
-    timeout_s: float = 60
+    timeout_s: float = 240
 
 
 def run(machine: Machine, penstock: Path, case: BoardCase) -> BoardRun:
@@ -55,7 +55,7 @@ def run(machine: Machine, penstock: Path, case: BoardCase) -> BoardRun:
     }
     machine.check(f"arp -s {HOST_IP} {HOST_MAC}; rm -f /tmp/ring*")
     machine.start("sink", f"verbs_sink '{json.dumps(plan)}'")
-    end = json.loads(machine.check("job line sink 1 20"))["qps"][0]
+    end = json.loads(machine.check("job line sink 1 120"))["qps"][0]
     command = [str(penstock), "board", "--unix", ",".join(machine.ethernet())]
     command += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--peer-ip", qemu.ADDRESS, "--peer-mac", qemu.MAC]
     command += ["--connect", f"qpn={end['qpn']},psn={PSN},rkey={end['rkey']},va={end['base']}"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libibverbs.so.1 in front of the real one, with which rdma_rxe takes a dma-buf: if that is a file in memory, it maps it
-// and registers the mapping at the address that was asked for. For tests with the stand-in driver of crates/readout/kernels.
+// and registers the mapping at the address that was asked for. For tests with the stand-in driver of crates/gpu/kernels.
 // Promise: everything else is the real library's. Source: ibv_reg_dmabuf_mr(3), ibv_reg_mr(3).
 
 #define _GNU_SOURCE

@@ -13,7 +13,7 @@ from pathlib import Path
 from kernel import ImageError, run
 
 HERE = Path(__file__).parent
-KERNELS = HERE.parents[1] / "crates/readout/kernels"
+KERNELS = HERE.parents[1] / "crates/gpu/kernels"
 SOURCES = (KERNELS / "driver_standin.cpp", KERNELS / "kernels.cu", KERNELS / "on_cpu.h", HERE / "dma_buf_nic.c")
 REAL = "libibverbs-real.so.1"
 

@@ -21,6 +21,7 @@ from kernel import ImageError, Kernel
 
 BOOT_S = 180  # a cold boot takes 3 to 5 on an idle host, 30 on one with ten times as much to do as it can
 RESEND_S = 2.0
+ANSWER_S = 120.0  # a command in the machine takes seconds, on a host with much else to do ten times as many
 
 
 class MachineError(Exception):
@@ -95,7 +96,7 @@ class Machine:
             steps[-1].removeprefix("softroce: ") if steps else f"QEMU started ({' '.join(lines[-3:]) or 'no output'})"
         )
 
-    def run(self, command: str, timeout_s: float = 20) -> Result:
+    def run(self, command: str, timeout_s: float = ANSWER_S) -> Result:
         """Runs one line of shell in the machine and waits for it.
 
         Raises MachineError if it does not end in time; what it has printed so far is in the message.
@@ -106,7 +107,7 @@ class Machine:
         status = self._read_until(b"\n", time.monotonic() + timeout_s, command)
         return Result(int(status), output.decode(errors="replace"))
 
-    def lines(self, command: str, timeout_s: float = 20) -> Iterator[str]:
+    def lines(self, command: str, timeout_s: float = ANSWER_S) -> Iterator[str]:
         """The lines of a command's output as they come, each within `timeout_s`. Take all: it ends with the command.
 
         Raises MachineError if the command fails.
@@ -119,7 +120,7 @@ class Machine:
         if not line.endswith(b" 0"):
             raise MachineError(f"`{command}` ended with {line.split()[-1].decode()} in the machine:\n{tail}")
 
-    def check(self, command: str, timeout_s: float = 20) -> str:
+    def check(self, command: str, timeout_s: float = ANSWER_S) -> str:
         """The output of a command that must succeed."""
         result = self.run(command, timeout_s)
         if result.status:
@@ -130,7 +131,7 @@ class Machine:
         """Starts a command in the background, under a name."""
         self.check(f"job start {name} {command}")
 
-    def wait(self, name: str, timeout_s: float = 20) -> Result:
+    def wait(self, name: str, timeout_s: float = ANSWER_S) -> Result:
         """Waits for a background command; its output is what it wrote to its standard output."""
         status = self.run(f"job wait {name} {int(timeout_s)}", timeout_s + 10).status
         output = self.check(f"job out {name}")

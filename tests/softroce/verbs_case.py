@@ -86,7 +86,7 @@ def run(machine: Machine, source: Path, folder: Path, case: Case) -> Outcome:
     machine.check(f"arp -s {HOST_IP} {HOST_MAC}; rm -f /tmp/ring* {HELD_UNTIL}")
     plan = sink_plan(case) | {"hold_until": HELD_UNTIL}
     machine.start("sink", f"verbs_sink '{json.dumps(plan)}'")
-    opened = json.loads(machine.check("job line sink 1 20"))
+    opened = json.loads(machine.check("job line sink 1 120"))
     payload = folder / "payload"
     data = random.Random(case.seed).randbytes(sum(message.length for message in case.messages))
     payload.write_bytes(data)

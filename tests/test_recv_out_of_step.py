@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock recv` with one board that is stale or silent among good ones.
+
+Promise checked: such a board is named and left out, the others' events are stored at their rate, and every fragment
+that was acknowledged is stored or counted.
+"""
+
+import signal
+import subprocess
+
+import pyarrow.parquet as pq
+import pytest
+from veth import ended, first_board, said_until
+
+pytestmark = pytest.mark.usefixtures("namespaces")
+
+
+def send(network, source: int, count: int, *options) -> subprocess.Popen:
+    here = ("--ip", first_board(source), "--first-source", source, "--boards", count, "-l", 1000)
+    command = (network.binary, "send", "--iface", "veth1", "--json", *here, "--ack-timeout", 16, *options)
+    return network.start("b", *map(str, command))
+
+
+def test_a_stale_board_does_not_decide_where_the_run_begins_and_what_it_sends_is_counted(network, tmp_path):
+    stale_events, begin, events = 200, 100_000, 500
+    good = send(network, 0, 2, "-n", events, "--first-event", begin, "--rate", 500)
+    stale = send(network, 2, 1, "-n", stale_events, "--rate", 500)
+    receiver = network.recv(*map(first_board, range(3)), "--events", events, "--out", tmp_path / "run")
+    said = said_until(receiver, "events do not wait for it")
+    assert f"it sends event 0 and the run is at event {begin}" in said and first_board(2) in said
+    assert ended(stale).json()["boards"][0]["messages"] == stale_events
+    result = ended(receiver)
+    report = result.json()
+    assert result.status == 1 and ended(good).status == 0, result
+    board = report["boards"][2]
+    assert (board["strays_late"], board["events_missing"]) == (stale_events, events), board
+    assert f"left out at the end: it sends event 0 and the run is at event {begin}" in report["faults"][-1]
+    table = pq.read_table(tmp_path / "run", columns=["event_number", "sources"]).to_pydict()
+    assert table["event_number"] == list(range(begin, begin + events)), "none of the good boards' is lost"
+    assert all(sources == [0, 1] for sources in table["sources"])
+
+
+def test_a_board_that_answers_keep_alives_and_sends_nothing_does_not_slow_the_others_down(network):
+    events, timeout_ms, slots = 3000, 300, 8
+    ring = ("--slots", slots, "--slot-bytes", 4096)
+    good = send(network, 0, 2, "-n", events, "--rate", 1000, *ring)
+    # Its second event is a thousand seconds away.
+    silent = send(network, 2, 1, "-n", 2, "--rate", 0.001, *ring)
+    options = ("--events", events, "--event-timeout", timeout_ms, "--keep-alive", 100)
+    receiver = network.recv(*map(first_board, range(3)), *options, *ring)
+    said = said_until(receiver, "events do not wait for it")
+    assert "it has a connection and has sent nothing for several events" in said and first_board(2) in said
+    # Were every event waited for, a ring of slots would take the timeout each time.
+    waiting_s = events / slots * timeout_ms / 1000
+    result = ended(receiver, waiting_s)
+    report = result.json()
+    assert report["readout_seconds"] < waiting_s / 2, report
+    assert [board["lives"] for board in report["boards"]] == [1, 1, 1], "it was up all along"
+    assert [board["events_missing"] for board in report["boards"]] == [0, 0, events - 1]
+    assert "sent nothing for several events" in report["boards"][2]["left_out"]
+    assert ended(good).status == 0
+    silent.send_signal(signal.SIGINT)
+    ended(silent)

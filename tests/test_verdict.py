@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run says of itself: what became of every trigger, the verdict with its numbers, what switches had in force."""
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Penstock, Run
+
+OVERLOADED = """
+[run]
+time_limit = "110ms"
+[topology]
+kind = "star"
+boards = 4
+[triggers]
+kind = "periodic"
+rate = "10kHz"
+stop = "100ms"
+fragment = "50KB"
+"""
+
+
+@pytest.fixture(scope="module")
+def overloaded(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """16 Gb/s of events into a link of 10 Gb/s."""
+    folder = tmp_path_factory.mktemp("overloaded")
+    scenario = folder / "overloaded.toml"
+    scenario.write_text(OVERLOADED)
+    return penstock.run(folder / "out", scenario=scenario)
+
+
+def flat(text: str) -> str:
+    """A table without its line breaks."""
+    return " ".join(text.split())
+
+
+def test_every_trigger_is_complete_in_flight_lost_or_never_begun(overloaded: Run) -> None:
+    events = overloaded.summary()["events"]
+    assert events["triggered"] == 1000
+    parts = [events[key] for key in ("complete", "in_flight", "never_begun", "lost")]
+    assert sum(parts) == 1000 and events["complete"] < 700 and events["never_begun"] > 300 and events["lost"] == 0
+    assert overloaded.status == 1
+    told = f"{parts[0]} complete of 1000 triggered: {parts[1]} in flight at the end, {parts[2]} never begun, 0 lost"
+    assert told in flat(overloaded.stdout)
+    assert f"fault: {1000 - parts[0]} of 1000 events were not complete" in flat(overloaded.stdout)
+
+
+def test_a_load_that_no_link_carries_is_told_before_the_run_and_in_the_verdict(overloaded: Run) -> None:
+    assert re.search(r"warning: .*the link from switch to server0 is offered 16\.3\d Gb/s", overloaded.stderr)
+    assert "(16.00 Gb/s of payload) and carries 10.00 Gb/s" in overloaded.stderr
+    verdict = overloaded.summary()["verdict"]
+    [load, *_] = verdict["offered"]
+    assert (load["from"], load["to"], load["capacity_gbps"]) == ("switch", "server0", 10.0)
+    assert load["payload_gbps"] == pytest.approx(16.0) and 16.3 < load["wire_gbps"] < 16.4
+    assert (verdict["bottleneck"]["from"], verdict["bottleneck"]["to"]) == ("switch", "server0")
+    # 1000 events of 200 kB come within 99.9 ms, of which the link takes 1.25 GB/s.
+    assert verdict["buffer_needed_bytes"] == pytest.approx(200e6 - 0.0999 * 1.25e9, rel=1e-3)
+    assert re.fullmatch(
+        r"give switch to server0 17\.\d Gb/s instead of 10\.0, or trigger at 5\.8\d kHz at most", verdict["advice"]
+    )
+    assert verdict["sentences"] and all(re.search(r"\d", sentence) for sentence in verdict["sentences"])
+    for sentence in verdict["sentences"]:
+        assert sentence in flat(overloaded.stdout)
+
+
+def test_an_event_whose_sender_gave_up_is_lost(penstock: Penstock, tmp_path: Path) -> None:
+    scenario = tmp_path / "cut.toml"
+    scenario.write_text(
+        OVERLOADED.replace('rate = "10kHz"', 'rate = "1kHz"')
+        + """
+[qp]
+ack_timeout = "100us"
+retry_cnt = 1
+[[change]]
+link = "board0-switch"
+at = "20ms"
+loss = 1.0
+"""
+    )
+    run = penstock.run(tmp_path / "out", scenario=scenario)
+    events = run.summary()["events"]
+    assert run.status == 1 and events["triggered"] == 100
+    assert 18 <= events["complete"] <= 21 and events["lost"] == 100 - events["complete"]
+    assert events["in_flight"] == events["never_begun"] == 0
+    assert f"{events['lost']} lost" in flat(run.stdout)
+    assert "find out why board0>server0 gave up" in run.summary()["verdict"]["advice"]
+
+
+def test_a_load_that_fits_is_complete_and_says_what_is_left(penstock: Penstock, tmp_path: Path) -> None:
+    scenario = tmp_path / "fits.toml"
+    scenario.write_text(OVERLOADED.replace('fragment = "50KB"', 'fragment = "10KB"'))
+    run = penstock.run(tmp_path / "out", scenario=scenario)
+    assert run.status == 0 and "warning" not in run.stderr, run.stdout + run.stderr
+    verdict = run.summary()["verdict"]
+    assert "Events: all 1000 were complete" in " ".join(verdict["sentences"])
+    assert verdict["outstanding_bytes"] == 0 and verdict["buffer_needed_bytes"] == 40_000
+    assert re.search(
+        r"nothing has to change; the busiest link, switch to server0, has 6\d\.\d % left", verdict["advice"]
+    )
+
+
+@pytest.mark.parametrize("scenario", ["advcam-5", "fat-tree-320", "camera"])
+def test_a_comparison_without_ecn_and_pfc_keeps_buffer_and_thresholds(
+    penstock: Penstock, tmp_path: Path, scenario: str
+) -> None:
+    path = ROOT / f"scenarios/{scenario}.toml"
+    fast = ("run.time_limit=20us", "link.rate=100Gbps")
+    own = penstock.run(tmp_path / "own", *fast, scenario=path)
+    off = penstock.run(tmp_path / "off", *fast, "switch.ecn=false", "switch.pfc=false", scenario=path)
+    of_run = [[switch["buffer_bytes"] for switch in run.summary()["switches"]] for run in (own, off)]
+    assert of_run[0] == of_run[1] and all(of_run[0])
+    assert "off" not in {switch["pfc"] for switch in own.summary()["switches"]}
+    assert {switch["pfc"] for switch in off.summary()["switches"]} == {"off"}
+
+
+def test_what_is_in_force_stands_in_table_and_summary(penstock: Penstock, tmp_path: Path) -> None:
+    """Thresholds for 25 Gb/s at ports of 10 Gb/s: 40 % of them."""
+    run = penstock.run(tmp_path, "flow.0.size=200KB", scenario=ROOT / "scenarios/advcam-5.toml")
+    root = next(switch for switch in run.summary()["switches"] if switch["name"] == "root")
+    for port in root["ports"]:
+        assert (port["kmin_bytes"], port["kmax_bytes"]) == (40_000, 160_000)
+        assert port["xon_bytes"] < port["xoff_bytes"] and port["headroom_bytes"] > 10_000
+    first, settings = root["ports"][0], run.summary()["settings"]
+    assert settings["computed.root.buffer"] == f"{root['buffer_bytes'] // 1000}KB" or root["buffer_bytes"] % 10**6 == 0
+    told = f"in force: buffer {root['buffer_bytes'] / 1e3:.1f} kB, K_min 40.0 kB, K_max 160.0 kB"
+    assert f"{told}, X_off {first['xoff_bytes'] / 1e3:.1f} kB" in flat(run.stdout)
