@@ -49,6 +49,16 @@ def cycles(graph: Graph) -> list[list[Path]]:
     return sorted(shortest_cycle(graph, knot) for knot in knots)
 
 
+def rooms(graph: Graph, folder: Path) -> Graph:
+    """What lies directly in `folder`: its files, and each of its folders as one; not the file that declares them."""
+    inside = {path: folder / path.relative_to(folder).parts[0] for path in graph if path.is_relative_to(folder)}
+    inside = {path: room for path, room in inside.items() if room.name not in ("mod.rs", "lib.rs", "main.rs")}
+    found: Graph = {room: set() for room in inside.values()}
+    for path, room in inside.items():
+        found[room] |= {inside[used] for used in graph[path] if used in inside} - {room}
+    return found
+
+
 def reached(graph: Graph, start: Path) -> set[Path]:
     found: set[Path] = set()
     ahead = list(graph[start])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import rust_imports
 from conftest import ROOT
-from import_graph import Graph, cycles, of_python, of_typescript
+from import_graph import Graph, cycles, of_python, of_typescript, rooms
 
 CRATES = sorted(path.parent for path in ROOT.glob("crates/*/src"))
 PYTHON = ("python/penstock", "figures", "tb/lib", "tests", "tests/softroce", "regs", "rtl/formal", "rtl/syn")
@@ -26,6 +26,13 @@ def test_no_crate_has_an_import_cycle(crate: Path) -> None:
     graph = of_crate(crate)
     assert set(graph) == set((crate / "src").rglob("*.rs")), "all files of the crate are read"
     assert named(graph, ROOT) == set()
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_no_folder_of_a_crate_uses_a_neighbour_that_uses_it(crate: Path) -> None:
+    graph = of_crate(crate)
+    folders = {path.parent for path in graph}
+    assert {cycle for folder in folders for cycle in named(rooms(graph, folder), ROOT)} == set()
 
 
 @pytest.mark.parametrize("folder", PYTHON)
@@ -92,6 +99,20 @@ def test_what_a_crate_is_tested_by_is_no_part_of_it(tmp_path: Path) -> None:
     tests = "#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n"
     files = {"lib.rs": "mod a; mod b;", "a.rs": f"pub struct A;\n{tests}", "b.rs": "pub struct B(crate::a::A);"}
     assert planted(tmp_path, files) == set()
+
+
+def test_two_folders_that_use_each_other_by_other_files_are_a_cycle_of_folders(tmp_path: Path) -> None:
+    files = {
+        "lib.rs": "mod a; mod b;",
+        "a/mod.rs": "mod low; mod high; pub use low::Low;",
+        "a/low.rs": "pub struct Low;",
+        "a/high.rs": "use crate::b::B; struct High(B);",
+        "b.rs": "use crate::a::Low; pub struct B(Low);",
+    }
+    assert planted(tmp_path, files) == set()
+    src = tmp_path / "src"
+    assert named(rooms(of_crate(tmp_path), src), src) == {"a > b.rs > a"}
+    assert named(rooms(of_crate(tmp_path), src / "a"), src) == set()
 
 
 def test_a_path_that_leads_nowhere_is_told(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 
 use crate::input::Input;
 use penstock_transport::{CmAddress, CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Refusal};
+use penstock_units::Time;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr, Psn, Qpn, CM_LEN};
 
 const ENTRIES: usize = 3;
@@ -196,9 +197,9 @@ fn listener(input: &mut Input) {
 fn opener(input: &mut Input) {
     let board = address(1);
     input.u8();
-    let config = CmOpenerConfig { timeout_ps: 1000, retries: 2, keep_alive_ps: Some(10_000) };
+    let config = CmOpenerConfig { timeout: Time(1000), retries: 2, keep_alive: Some(Time(10_000)) };
     let own = CmInfo { qpn: Qpn::new(1), ..CmInfo::default() };
-    let (mut opener, mut now) = (CmOpener::new(config, board), 0u64);
+    let (mut opener, mut now) = (CmOpener::new(config, board), Time::ZERO);
     opener.open(now, own);
     while !input.is_empty() {
         match input.u8() % 8 {
@@ -213,7 +214,7 @@ fn opener(input: &mut Input) {
             }
             4 | 5 => answer_what_was_asked(&mut opener, now, input.u8()),
             _ => {
-                now += u64::from(input.u16());
+                now += Time(u64::from(input.u16()));
                 opener.handle_timeout(now);
             }
         }
@@ -234,7 +235,7 @@ fn opener(input: &mut Input) {
     assert!(matches!(opener.state(), CmState::Closed | CmState::Failed(_)), "{:?}", opener.state());
 }
 
-fn answer_what_was_asked(opener: &mut CmOpener, now: u64, code: u8) {
+fn answer_what_was_asked(opener: &mut CmOpener, now: Time, code: u8) {
     let CmState::Asking(step) = opener.state() else { return };
     let own = CmInfo { qpn: Qpn::new(1), ..CmInfo::default() };
     let peer = CmInfo { qpn: Qpn::new(7), ..CmInfo::default() };

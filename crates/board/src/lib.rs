@@ -33,7 +33,7 @@ pub use config::{dcqcn_words, qp_register, regs, EndpointConfig, QpConfig, Setup
 pub use measured::{Penstock100gX16, Penstock10gX16};
 pub use message::{Completion, Message, Verb, WcStatus};
 pub use node::{BoardNode, MessageTally};
-pub use penstock_wire::gateware::{CYCLE_PS, OCTET_PS};
+pub use penstock_wire::gateware::{CYCLE, OCTET};
 pub use port::{Port, Received};
 pub use rates::RateSample;
 pub use top::{Penstock10g, Top};

@@ -7,7 +7,7 @@ use crate::config::{qp_register, regs};
 use crate::message::{Completion, WcStatus};
 use crate::worker::{Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
 use penstock_netsim::{Frame, Node, Outbox, PortId, Time, TraceSink};
-use penstock_wire::gateware::{CYCLE_PS, OCTET_PS};
+use penstock_wire::gateware::{CYCLE, OCTET};
 use penstock_wire::{wire_len, Packet};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -94,12 +94,12 @@ impl BoardNode {
         link_delay: Time,
         trace_interval: Time,
     ) -> std::io::Result<Self> {
-        let window_cycles = link_delay.as_ps() / CYCLE_PS;
-        assert!(window_cycles > 0, "a board's link needs a delay of at least {CYCLE_PS} ps, got {link_delay}");
+        let window_cycles = link_delay / CYCLE;
+        assert!(window_cycles > 0, "a board's link needs a delay of at least {CYCLE}, got {link_delay}");
         board.restart_time();
         let sampling = Sampling {
             addresses: TRACED.iter().map(|offset| qp_register(0, *offset)).collect(),
-            interval_cycles: trace_interval.as_ps() / CYCLE_PS,
+            interval_cycles: trace_interval / CYCLE,
         };
         Ok(Self {
             worker: Some(Worker::spawn(name, board, source, sampling)?),
@@ -116,7 +116,7 @@ impl BoardNode {
     }
 
     /// Shortest link delay that a board can have: one clock cycle.
-    pub const MIN_LINK_DELAY: Time = Time::from_ps(CYCLE_PS);
+    pub const MIN_LINK_DELAY: Time = CYCLE;
 
     /// Writes a register when the next window begins; writes keep their order.
     pub fn queue_write(&mut self, address: u32, value: u32) {
@@ -147,7 +147,7 @@ impl BoardNode {
     }
 
     fn window(&self) -> Time {
-        Time::from_ps(self.window_cycles * CYCLE_PS)
+        CYCLE * self.window_cycles
     }
 
     fn worker(&self) -> &Worker {
@@ -157,7 +157,7 @@ impl BoardNode {
     /// Sends what the last window emitted, counts what it completed.
     fn collect(&mut self, outcome: Outcome, out: &mut Outbox) {
         for received in outcome.frames {
-            let start = Time::from_ps(received.start_octet * OCTET_PS);
+            let start = OCTET * received.start_octet;
             // A frame that does not parse still travels: the far end will count what is wrong with it.
             let packet = match received.fcs_ok {
                 true => Packet::parse(received.frame.clone()).unwrap_or(Packet::Raw(received.frame)),
@@ -198,7 +198,7 @@ impl BoardNode {
             let cycles = (sample.cycle - before.cycle) as f64;
             let octets = (sample.wire_octets - before.wire_octets) as f64;
             let paused = (sample.paused_cycles - before.paused_cycles) as f64;
-            trace.record_at(time, 0, "wire_throughput_bps", octets * 8.0 / (cycles * CYCLE_PS as f64 * 1e-12));
+            trace.record_at(time, 0, "wire_throughput_bps", octets * 8.0 / (cycles * CYCLE.as_ps() as f64 * 1e-12));
             trace.record_at(time, 0, "paused_fraction", paused / cycles);
         }
     }
@@ -211,10 +211,10 @@ impl Node for BoardNode {
 
     fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, _out: &mut Outbox) {
         let frame_bytes = frame.packet().emit();
-        let first_octet = at.as_ps().saturating_sub(wire_len(frame_bytes.len()) as u64 * OCTET_PS);
+        let first_octet = at.saturating_sub(OCTET * wire_len(frame_bytes.len()) as u64);
         // Frames on one link arrive in order but for those that a fault delayed: those go behind.
         let earliest = self.ingress.back().map_or(0, |last| last.cycle);
-        let cycle = first_octet.div_ceil(CYCLE_PS).max(earliest);
+        let cycle = first_octet.div_ceil(CYCLE).max(earliest);
         self.ingress.push_back(Ingress { cycle, frame: frame_bytes, fcs_ok: frame.fcs_ok() });
     }
 
@@ -225,7 +225,7 @@ impl Node for BoardNode {
                 Err(gone) => return out.fail(gone),
             }
         }
-        if let Err(gone) = self.start_window(now.as_ps() / CYCLE_PS) {
+        if let Err(gone) = self.start_window(now / CYCLE) {
             return out.fail(gone);
         }
         out.timer_at(now + self.window(), 0);
@@ -252,10 +252,10 @@ impl Node for BoardNode {
 }
 
 fn cycle_time(cycle: u64) -> Time {
-    Time::from_ps(cycle * CYCLE_PS)
+    CYCLE * cycle
 }
 
 /// Q8.24 bytes per cycle in bit/s.
 fn rate_bps(rate: u32) -> f64 {
-    f64::from(rate) / f64::from(1u32 << 24) * 8.0 / (CYCLE_PS as f64 * 1e-12)
+    f64::from(rate) / f64::from(1u32 << 24) * 8.0 / (CYCLE.as_ps() as f64 * 1e-12)
 }

@@ -10,15 +10,16 @@ use crate::board::Board;
 use crate::message::{Completion, Message};
 use crate::port::Received;
 use bytes::Bytes;
-use penstock_wire::gateware::CYCLE_PS;
+use penstock_units::Time;
+use penstock_wire::gateware::CYCLE;
 use penstock_wire::wire_len;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::thread::JoinHandle;
 
-/// Where a board's messages come from; time is that of the simulation, in picoseconds.
+/// Where a board's messages come from; time is that of the simulation.
 pub trait MessageSource: Send {
     /// When the next message is there to be sent; `None` when there will be no more.
-    fn next_time_ps(&self) -> Option<u64>;
+    fn next_time(&self) -> Option<Time>;
     /// Takes that message.
     fn take(&mut self) -> Option<Message>;
 }
@@ -166,7 +167,7 @@ impl Runner {
             self.board.run_until(stop);
             self.collect(&mut outcome);
         }
-        outcome.source_done = self.source.next_time_ps().is_none() && self.board.pending_messages() == 0;
+        outcome.source_done = self.source.next_time().is_none() && self.board.pending_messages() == 0;
         outcome
     }
 
@@ -174,7 +175,7 @@ impl Runner {
     fn post_due(&mut self, now: u64) -> u64 {
         let mut posted = 0;
         while self.board.pending_messages() < POSTED_AHEAD
-            && self.source.next_time_ps().is_some_and(|at| at <= now * CYCLE_PS)
+            && self.source.next_time().is_some_and(|at| at <= CYCLE * now)
         {
             let Some(message) = self.source.take() else { break };
             self.board.post(message);
@@ -188,8 +189,8 @@ impl Runner {
         /// While the source has a backlog, how often the gateware's input is looked at.
         const REFILL_CYCLES: u64 = 32;
         let now = self.board.cycle();
-        let message = match self.source.next_time_ps() {
-            Some(at) => at.div_ceil(CYCLE_PS).max(now + REFILL_CYCLES),
+        let message = match self.source.next_time() {
+            Some(at) => at.div_ceil(CYCLE).max(now + REFILL_CYCLES),
             None => u64::MAX,
         };
         until.min(message).min(self.next_sample).max(now + 1)

@@ -8,10 +8,9 @@
 //! packets under way that were let go at the rate before it; in its window they are allowed for.
 
 use bytes::Bytes;
-use penstock_board::{Board, EndpointConfig, Message, QpConfig, RateSample, Verb, WcStatus, CYCLE_PS};
+use penstock_board::{Board, EndpointConfig, Message, QpConfig, RateSample, Verb, WcStatus, CYCLE};
 use penstock_cc::DcqcnParams;
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
-use penstock_units::Time;
 use penstock_wire::{Ecn, Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn};
 
 /// 1 ms at 156.25 MHz.
@@ -102,7 +101,7 @@ fn run() -> Run {
             if marks.next_if(|at| board.cycle() >= run.start + **at).is_some() {
                 packet.ecn = Ecn::Ce;
             }
-            responder.handle_packet(Time(board.cycle() * CYCLE_PS), &packet, &mut memory);
+            responder.handle_packet(CYCLE * board.cycle(), &packet, &mut memory);
         }
         while let Some(reply) = responder.poll_transmit() {
             board.receive(board.cycle() + ANSWER_CYCLES, reply.emit(), true);

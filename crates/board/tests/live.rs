@@ -10,6 +10,7 @@ use penstock_lab::SwitchScenario;
 use penstock_netsim::EmulatedSwitch;
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
 use penstock_units::Time;
+use penstock_wire::gateware::CYCLE;
 use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -20,7 +21,7 @@ const BOARD_CLOCK_HZ: u64 = 156_250_000;
 const VA: u64 = 0x1000;
 const RKEY: u32 = 7;
 /// From the end of a frame to its answer.
-const ANSWER_PS: u64 = 1_000_000;
+const ANSWER: Time = Time::from_us(1);
 
 fn own() -> Endpoint {
     Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn: Qpn::new(0x201) }
@@ -49,7 +50,7 @@ impl Memory for Shared {
 struct Server {
     responder: Responder,
     memory: Shared,
-    replies: VecDeque<(u64, Bytes)>,
+    replies: VecDeque<(Time, Bytes)>,
 }
 
 impl Server {
@@ -61,18 +62,18 @@ impl Server {
 }
 
 impl Wire for Server {
-    fn send(&mut self, now_ps: u64, frame: &Bytes) -> Result<Sent, WireError> {
+    fn send(&mut self, now: Time, frame: &Bytes) -> Result<Sent, WireError> {
         if let Ok(Packet::Roce(packet)) = Packet::parse(frame.clone()) {
-            self.responder.handle_packet(Time(now_ps), &packet, &mut self.memory);
+            self.responder.handle_packet(now, &packet, &mut self.memory);
         }
         while let Some(reply) = self.responder.poll_transmit() {
-            self.replies.push_back((now_ps + ANSWER_PS, reply.emit()));
+            self.replies.push_back((now + ANSWER, reply.emit()));
         }
         Ok(Sent::Done)
     }
 
-    fn receive(&mut self, now_ps: u64) -> Result<Option<Bytes>, WireError> {
-        let due = self.replies.front().is_some_and(|reply| reply.0 <= now_ps);
+    fn receive(&mut self, now: Time) -> Result<Option<Bytes>, WireError> {
+        let due = self.replies.front().is_some_and(|reply| reply.0 <= now);
         Ok(if due { self.replies.pop_front().map(|reply| reply.1) } else { None })
     }
 
@@ -93,8 +94,8 @@ struct Messages {
 }
 
 impl MessageSource for Messages {
-    fn next_time_ps(&self) -> Option<u64> {
-        (self.sent < self.data.len()).then_some(0)
+    fn next_time(&self) -> Option<Time> {
+        (self.sent < self.data.len()).then_some(Time::ZERO)
     }
 
     fn take(&mut self) -> Option<Message> {
@@ -155,7 +156,7 @@ fn run(scenario: &str, len: usize, message: usize) -> Run {
     let server = Server::new(memory.clone(), Mtu::B1024);
     let mut live = LiveBoard::new(board, Box::new(server), PaceConfig::default()).unwrap();
     live.set_switch(EmulatedSwitch::new(scenario.switch));
-    live.sample_rates(1, 1, (scenario.sample_interval.as_ps() / 6_400) as u32).unwrap();
+    live.sample_rates(1, 1, (scenario.sample_interval / CYCLE) as u32).unwrap();
     live.set_source(Box::new(Messages { data: data.clone(), len: message, sent: 0 }));
     let mut samples = Vec::new();
     while !live.is_done() {
@@ -195,7 +196,7 @@ fn figure_9_the_first_cut_halves_and_later_ones_shrink_with_alpha() {
     assert_eq!(run.switch.notifications().len(), 3);
     for (notification, cut) in run.switch.notifications().iter().zip(&cuts) {
         assert!(notification.measured > notification.threshold);
-        let acted = cut.1.cycle - notification.at.as_ps() / 6_400;
+        let acted = cut.1.cycle - notification.at / CYCLE;
         assert!(acted < 700, "a CNP is acted upon {acted} cycles later: within two chunks and the sampling interval");
     }
 }
@@ -219,7 +220,7 @@ fn throughput_follows_a_staircase_of_thresholds() {
         assert!(end < 1.5 * allowed, "{end} Gb/s where {allowed} are allowed");
     }
     assert!([0, 300, 600, 900].into_iter().all(|from| cut_in(from) > 0), "each step is enforced");
-    let behind = run.switch.notifications().iter().filter(|n| n.at.as_ps() > 1_200_000_000).count();
+    let behind = run.switch.notifications().iter().filter(|n| n.at > Time::from_us(1200)).count();
     assert_eq!(behind, 0, "no CNP where everything is allowed");
 }
 
@@ -240,10 +241,10 @@ fn a_board_without_work_is_idle_and_its_clock_stands_nearly_still() {
     /// A far end that is silent, in the time of the machine.
     struct Silence;
     impl Wire for Silence {
-        fn send(&mut self, _now_ps: u64, _frame: &Bytes) -> Result<Sent, WireError> {
+        fn send(&mut self, _now: Time, _frame: &Bytes) -> Result<Sent, WireError> {
             Ok(Sent::Done)
         }
-        fn receive(&mut self, _now_ps: u64) -> Result<Option<Bytes>, WireError> {
+        fn receive(&mut self, _now: Time) -> Result<Option<Bytes>, WireError> {
             Ok(None)
         }
         fn wait(&mut self, timeout: Duration, _room: bool) -> Result<(), WireError> {

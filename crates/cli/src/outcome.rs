@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a command ends: verified, with a fault, or refused; and what it says then.
+//! How a command ends: verified, with a fault, or refused.
 
-use crate::output::screen::say;
 use std::process::ExitCode;
 
 /// How a command ended; the exit status of the process.
@@ -29,15 +28,4 @@ impl From<Verdict> for ExitCode {
 pub enum Failure {
     Refused(String),
     Fault(String),
-}
-
-/// The verdict of a command; prints what kept it from one of its own.
-pub fn told(result: Result<Verdict, Failure>) -> Verdict {
-    let (message, verdict) = match result {
-        Ok(verdict) => return verdict,
-        Err(Failure::Refused(message)) => (message, Verdict::Refused),
-        Err(Failure::Fault(message)) => (message, Verdict::Fault),
-    };
-    say(format_args!("error: {message}"));
-    verdict
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use penstock_cc::DcqcnSettings;
 use penstock_netsim::{Cooldown, EmulatedSwitchParams, ThresholdStep};
-use penstock_wire::gateware::CYCLE_PS;
+use penstock_wire::gateware::CYCLE;
 
 use crate::language::document::Document;
 use crate::language::keys::board_congestion_control;
@@ -66,7 +66,7 @@ impl SwitchScenario {
         let cc = board_congestion_control(root.section("cc"), advcam.line);
         let mut sampling = root.section("sampling");
         let sample_interval = sampling.read("interval", Time::from_ps(409_600));
-        if sample_interval < Time::from_ps(CYCLE_PS) {
+        if sample_interval < CYCLE {
             sampling.refuse("interval", "allowed is 6.4ns or more, a cycle of the board");
         }
         sampling.finish();

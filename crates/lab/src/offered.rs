@@ -153,7 +153,7 @@ fn demand(scenario: &LabScenario, flow: &FlowSpec) -> Option<Demand> {
             };
             let lasts = steady.total_bytes.map_or(f64::INFINITY, |bytes| bytes as f64 * 8.0 / payload.max(1.0));
             let limit = limit.min(steady.stop.unwrap_or(limit));
-            let end = steady.start.saturating_add(Time::from_ps((lasts.min(1e6) * 1e12) as u64)).min(limit);
+            let end = steady.start.saturating_add(Time::from_secs_f64(lasts.min(1e6))).min(limit);
             (payload, steady.message_bytes as f64, steady.start, end)
         }
         Workload::Events { board, server, servers } => {

@@ -4,13 +4,14 @@
 //! Source: the FEROCE connection manager; `rtl/ctrl/cm_listener.sv`.
 
 use penstock_transport::*;
+use penstock_units::Time;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr, Psn, Qpn};
 use proptest::prelude::*;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const BOARD: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const STRANGER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 66);
-const US: u64 = 1_000_000;
+const US: Time = Time::from_us(1);
 
 fn server() -> CmInfo {
     CmInfo { qpn: Qpn::new(0x123456), psn: Psn::new(0xABCDEF), rkey: 0xC0FFEE01, base: 0x7F00_1234_5000, ip: SERVER }
@@ -140,13 +141,13 @@ fn feroce_s_own_messages_open_start_and_close_a_queue_pair() {
 fn an_opener_says_and_takes_what_feroce_says_and_takes() {
     let mut opener = CmOpener::new(CmOpenerConfig::default(), FEROCE_BOARD);
     let (open, agrees) = (golden("host opens"), golden("board agrees"));
-    opener.open(0, open.sender);
+    opener.open(Time(0), open.sender);
     assert_eq!(opener.poll_transmit(), Some(open));
-    assert_eq!(opener.handle_message(1, FEROCE_BOARD, &agrees), Some(CmEvent::Open(agrees.sender)));
+    assert_eq!(opener.handle_message(Time(1), FEROCE_BOARD, &agrees), Some(CmEvent::Open(agrees.sender)));
     assert_eq!((opener.state(), opener.poll_transmit()), (CmState::Open, None), "nothing more is asked for");
-    opener.close(2);
+    opener.close(Time(2));
     assert_eq!(opener.poll_transmit(), Some(golden("host closes")));
-    assert_eq!(opener.handle_message(3, FEROCE_BOARD, &golden("board has closed")), Some(CmEvent::Closed));
+    assert_eq!(opener.handle_message(Time(3), FEROCE_BOARD, &golden("board has closed")), Some(CmEvent::Closed));
 }
 
 #[test]
@@ -164,8 +165,8 @@ fn data_go_to_the_address_in_the_message_and_messages_to_where_they_come_from() 
     assert_eq!(connected, ["connect 0 0xc0ffee01 10.1.0.1 20480", "connect 0 0xc0ffee01 10.0.0.1 20480"]);
     // Who adopts such a connection asks at the port that was named.
     let mut watching = CmOpener::new(CmOpenerConfig::default(), SERVER);
-    watching.adopt(0, own, server(), 0x5000);
-    watching.close(1);
+    watching.adopt(Time(0), own, server(), 0x5000);
+    watching.close(Time(1));
     assert_eq!((watching.port(), watching.poll_transmit().unwrap().request), (0x5000, CmRequest::CloseQp));
 }
 
@@ -216,9 +217,11 @@ fn an_opener_says_who_holds_what_it_cannot_have() {
     let mut board = board(1);
     let own = opened(&mut board, server());
     let mut late = CmOpener::new(CmOpenerConfig::default(), BOARD);
-    late.open(0, CmInfo { ip: STRANGER, ..server() });
+    late.open(Time(0), CmInfo { ip: STRANGER, ..server() });
     let reply = ask(&mut board, STRANGER, late.poll_transmit().unwrap());
-    let Some(CmEvent::Failed(failure)) = late.handle_message(1, BOARD, &reply) else { panic!("{:?}", late.state()) };
+    let Some(CmEvent::Failed(failure)) = late.handle_message(Time(1), BOARD, &reply) else {
+        panic!("{:?}", late.state())
+    };
     assert_eq!(failure.why.holder(), Some((own.qpn, SERVER)));
     assert!(failure.to_string().contains("NO_QP to OPEN_QP: 10.0.0.1 holds its queue pair 0xbeef00"), "{failure}");
 }
@@ -310,7 +313,7 @@ fn a_count_of_0_asks_for_no_message() {
 }
 
 fn opener() -> CmOpener {
-    let config = CmOpenerConfig { timeout_ps: 10 * US, retries: 40, keep_alive_ps: Some(1000 * US) };
+    let config = CmOpenerConfig { timeout: US * 10, retries: 40, keep_alive: Some(US * 1000) };
     CmOpener::new(config, BOARD)
 }
 
@@ -319,7 +322,7 @@ fn opener() -> CmOpener {
 fn speak(
     opener: &mut CmOpener,
     board: &mut (CmListener, Board),
-    now: &mut u64,
+    now: &mut Time,
     mut chance: impl FnMut() -> u8,
 ) -> Vec<CmEvent> {
     let mut events = Vec::new();
@@ -348,7 +351,7 @@ proptest! {
         chances in prop::collection::vec(any::<u8>(), 2000),
     ) {
         let mut chances = chances.into_iter().cycle();
-        let (mut opener, mut board, mut now) = (opener(), board(1), 0);
+        let (mut opener, mut board, mut now) = (opener(), board(1), Time::ZERO);
         opener.open(now, server());
         let events = speak(&mut opener, &mut board, &mut now, || chances.next().unwrap());
         let own = CmInfo { qpn: Qpn::new(0xBEEF00), psn: Psn::new(1), ip: BOARD, ..CmInfo::default() };
@@ -363,7 +366,7 @@ proptest! {
 /// Lets time pass until the opener has nothing more to ask but its next keep-alive; `reply` is the board.
 fn probed(
     opener: &mut CmOpener,
-    now: &mut u64,
+    now: &mut Time,
     mut reply: impl FnMut(CmMessage) -> Option<CmMessage>,
 ) -> Vec<CmMessage> {
     *now = opener.next_timeout().unwrap();
@@ -377,7 +380,7 @@ fn probed(
                 opener.handle_message(*now, BOARD, &answer);
             }
         }
-        if opener.state() != CmState::Open || opener.next_timeout().is_some_and(|at| at > *now + 500 * US) {
+        if opener.state() != CmState::Open || opener.next_timeout().is_some_and(|at| at > *now + US * 500) {
             break;
         }
     }
@@ -386,18 +389,18 @@ fn probed(
 
 #[test]
 fn keep_alive_tells_a_living_board_from_one_that_began_again_and_from_a_dead_one() {
-    let (mut alive, mut board_, mut now) = (opener(), board(1), 0);
+    let (mut alive, mut board_, mut now) = (opener(), board(1), Time::ZERO);
     alive.open(now, server());
     speak(&mut alive, &mut board_, &mut now, || 1);
     assert_eq!(alive.state(), CmState::Open);
-    assert_eq!(alive.next_timeout(), Some(now + 10 * US), "soon for the first time");
+    assert_eq!(alive.next_timeout(), Some(now + US * 10), "soon for the first time");
 
     let (listener, host) = &mut board_;
     let asked = probed(&mut alive, &mut now, |request| listener.handle_message(SERVER, &request, host));
     assert_eq!(asked.iter().map(|asked| asked.request).collect::<Vec<_>>(), [CmRequest::ModifyQpRts]);
     assert_eq!(alive.state(), CmState::Open, "alive: nothing to tell");
-    alive.heard(now + 500 * US);
-    assert_eq!(alive.next_timeout(), Some(now + 1500 * US), "data is a sign of life");
+    alive.heard(now + US * 500);
+    assert_eq!(alive.next_timeout(), Some(now + US * 1500), "data is a sign of life");
 
     let (mut restarted, mut later, mut forgetful) = (alive.clone(), now, board(1));
     let (listener, host) = &mut forgetful;
@@ -418,7 +421,7 @@ fn a_board_that_does_not_know_keep_alives_is_not_given_up_for_want_of_a_few_answ
     let error = |request: CmMessage| Some(request.answered(CmAnswer::Error, None));
     let replies: [fn(CmMessage) -> Option<CmMessage>; 2] = [|_| None, error];
     for reply in replies {
-        let (mut opener, mut board, mut now) = (opener(), board(1), 0);
+        let (mut opener, mut board, mut now) = (opener(), board(1), Time::ZERO);
         opener.open(now, server());
         speak(&mut opener, &mut board, &mut now, || 1);
         for _ in 0..5 {
@@ -434,7 +437,7 @@ fn a_board_that_does_not_know_keep_alives_is_not_given_up_for_want_of_a_few_answ
 /// Killed before it could agree, or one of FEROCE's host software that has nothing to send: opened anew, neither loses anything.
 #[test]
 fn a_board_that_has_never_agreed_is_given_up_after_ten_questions_without_an_answer_and_without_data() {
-    let (mut opener, mut board, mut now) = (opener(), board(1), 0);
+    let (mut opener, mut board, mut now) = (opener(), board(1), Time::ZERO);
     opener.open(now, server());
     speak(&mut opener, &mut board, &mut now, || 1);
     for _ in 0..9 {
@@ -462,7 +465,7 @@ fn a_board_that_has_never_agreed_is_given_up_after_ten_questions_without_an_answ
 fn no_answer_to_a_keep_alive_ends_a_connection_over_which_data_come() {
     let answers = [None, Some(CmAnswer::Error), Some(CmAnswer::Nak), Some(CmAnswer::NoQp)];
     for answer in answers {
-        let (mut opener, mut board, mut now) = (opener(), board(1), 0);
+        let (mut opener, mut board, mut now) = (opener(), board(1), Time::ZERO);
         opener.open(now, server());
         speak(&mut opener, &mut board, &mut now, || 1);
         let (listener, host) = &mut board;
@@ -472,8 +475,8 @@ fn no_answer_to_a_keep_alive_ends_a_connection_over_which_data_come() {
         let asked = opener.poll_transmit().unwrap();
         opener.heard(now + US);
         let event = match answer {
-            Some(answer) => opener.handle_message(now + 2 * US, BOARD, &asked.answered(answer, None)),
-            None => (0..1000).find_map(|step| opener.handle_timeout(now + (2 + step) * US)),
+            Some(answer) => opener.handle_message(now + US * 2, BOARD, &asked.answered(answer, None)),
+            None => (0..1000).find_map(|step| opener.handle_timeout(now + US * (2 + step))),
         };
         assert_eq!((event, opener.state()), (None, CmState::Open), "{answer:?}");
     }
@@ -494,16 +497,19 @@ fn a_connection_that_we_have_opened_can_be_asked_after_and_closed_by_its_peer() 
 #[test]
 fn a_failure_names_the_board_and_the_last_step_that_worked() {
     let mut opener = opener();
-    opener.open(0, server());
+    opener.open(Time(0), server());
     let request = opener.poll_transmit().unwrap();
     let own = CmInfo { qpn: Qpn::new(5), ip: BOARD, ..CmInfo::default() };
-    assert!(opener.handle_message(1, STRANGER, &request.answered(CmAnswer::Ack, Some(own))).is_none());
+    assert!(opener.handle_message(Time(1), STRANGER, &request.answered(CmAnswer::Ack, Some(own))).is_none());
     let late = CmMessage { request: CmRequest::CloseQp, ..request.answered(CmAnswer::Ack, Some(own)) };
-    assert!(opener.handle_message(1, BOARD, &late).is_none());
-    assert_eq!(opener.handle_message(1, BOARD, &request.answered(CmAnswer::Ack, Some(own))), Some(CmEvent::Open(own)));
+    assert!(opener.handle_message(Time(1), BOARD, &late).is_none());
+    assert_eq!(
+        opener.handle_message(Time(1), BOARD, &request.answered(CmAnswer::Ack, Some(own))),
+        Some(CmEvent::Open(own))
+    );
     opener.handle_timeout(opener.next_timeout().unwrap());
     let request = opener.poll_transmit().unwrap();
-    let Some(CmEvent::Failed(failure)) = opener.handle_message(11, BOARD, &request.answered(CmAnswer::Nak, None))
+    let Some(CmEvent::Failed(failure)) = opener.handle_message(Time(11), BOARD, &request.answered(CmAnswer::Nak, None))
     else {
         panic!("{:?}", opener.state());
     };

@@ -3,6 +3,7 @@
 //! What it holds is fixed by its entries; what others have opened goes on.
 
 use penstock_transport::*;
+use penstock_units::Time;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, Ipv4Addr, Psn, Qpn, CM_LEN};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -135,7 +136,7 @@ fn forged_answers_neither_open_nor_kill_a_connection() {
     let own = info(0x5A_17E5);
     for forge in 0..3 {
         let mut opener = CmOpener::new(CmOpenerConfig::default(), board);
-        opener.open(0, own);
+        opener.open(Time::ZERO, own);
         let asked = opener.poll_transmit().expect("OPEN_QP");
         for answer in [CmAnswer::Ack, CmAnswer::Nak, CmAnswer::NoQp, CmAnswer::Error] {
             let mut forged = asked.answered(answer, Some(info(1)));
@@ -145,10 +146,10 @@ fn forged_answers_neither_open_nor_kill_a_connection() {
                 1 => forged.other.qpn = Qpn::new(1), // a number that was not guessed
                 _ => forged.request = CmRequest::ModifyQpRts,
             }
-            assert_eq!(opener.handle_message(1, from, &forged), None);
+            assert_eq!(opener.handle_message(Time(1), from, &forged), None);
             assert_eq!(opener.state(), CmState::Asking(CmRequest::OpenQp));
         }
         let answer = asked.answered(CmAnswer::Ack, Some(info(1)));
-        assert!(matches!(opener.handle_message(1, board, &answer), Some(CmEvent::Open(_))));
+        assert!(matches!(opener.handle_message(Time(1), board, &answer), Some(CmEvent::Open(_))));
     }
 }

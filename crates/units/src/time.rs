@@ -59,6 +59,12 @@ impl Time {
         Time(s * 1_000_000_000_000)
     }
 
+    /// `s` seconds, as people write them on a command line, rounded down; the ends of the range beyond them.
+    #[inline]
+    pub fn from_secs_f64(s: f64) -> Self {
+        Time((s * 1e12) as u64)
+    }
+
     /// Picoseconds, as files, registers and traces hold them.
     #[inline]
     pub const fn as_ps(self) -> u64 {
@@ -98,6 +104,12 @@ impl Time {
     #[inline]
     pub const fn saturating_mul(self, n: u64) -> Time {
         Time(self.0.saturating_mul(n))
+    }
+
+    /// How often `span` fits, rounded up; panics at [`Time::ZERO`].
+    #[inline]
+    pub const fn div_ceil(self, span: Time) -> u64 {
+        self.0.div_ceil(span.0)
     }
 
     /// The span between two instants, whichever is later.

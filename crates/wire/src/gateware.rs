@@ -2,16 +2,18 @@
 //! Facts of the gateware that its software and its simulation count on.
 //! Source: `rtl/top/penstock_xgmii.sv` (10G, 25G), `penstock_100g.sv`; the registers are in `regs/penstock.rdl`.
 
+use penstock_units::Time;
+
 /// Clock of the 10G front end, Hz: 64 bits a cycle.
 pub const CLOCK_HZ: u64 = 156_250_000;
 /// Clock of the 25G front end, Hz: 64 bits a cycle.
 pub const CLOCK_25G_HZ: u64 = 390_625_000;
 /// Clock of the 100G front end, Hz: 512 bits a cycle, more than the line takes.
 pub const CLOCK_100G_HZ: u64 = 322_265_625;
-/// Clock period of the 10G front end, ps.
-pub const CYCLE_PS: u64 = 1_000_000_000_000 / CLOCK_HZ;
-/// One octet on a 10 Gb/s wire, ps.
-pub const OCTET_PS: u64 = CYCLE_PS / 8;
+/// Clock period of the 10G front end.
+pub const CYCLE: Time = Time::from_ps(1_000_000_000_000 / CLOCK_HZ);
+/// One octet on a 10 Gb/s wire.
+pub const OCTET: Time = Time::from_ps(CYCLE.as_ps() / 8);
 /// Number of queue pair 0 on the wire where software is not asked for another; its low 8 bits are 0.
 pub const FIRST_QPN: u32 = 0x200;
 /// UDP source port of queue pair 0: the first of the dynamic ports (RFC 6335), as IBTA A17.9.2 asks for.

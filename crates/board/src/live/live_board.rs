@@ -15,7 +15,7 @@ use crate::rates::RateSample;
 use crate::worker::MessageSource;
 use bytes::Bytes;
 use penstock_netsim::{CaptureError, CaptureSink, EmulatedSwitch, Rate, Time};
-use penstock_wire::gateware::{CYCLE_PS, OCTET_PS};
+use penstock_wire::gateware::{CYCLE, OCTET};
 use penstock_wire::wire_len;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ pub struct LiveBoard {
     pace: Pace,
     n_qp: u8,
     /// Sent by the board and not yet taken by the wire.
-    egress: VecDeque<(u64, Bytes)>,
+    egress: VecDeque<(Time, Bytes)>,
     completions: VecDeque<Completion>,
     /// Cycle of the last frame either way.
     last_frame: u64,
@@ -144,7 +144,7 @@ impl LiveBoard {
         use regs::{connection as c, qp as q, source as s};
         let now = self.board.cycle();
         let moving = self.board.waiting_frames() > 0 || self.board.pending_messages() > 0;
-        let later = self.source.as_ref().is_some_and(|source| source.next_time_ps().is_some());
+        let later = self.source.as_ref().is_some_and(|source| source.next_time().is_some());
         let arriving = matches!(self.wire.time(), WireTime::Simulated(Some(_)));
         if now < self.last_frame + QUIET_CYCLES {
             return Ok(Activity::Running);
@@ -171,7 +171,7 @@ impl LiveBoard {
     fn take_in(&mut self, most: usize) -> Result<(), LiveError> {
         let now = self.board.cycle();
         while self.board.waiting_frames() < most {
-            let Some(frame) = self.wire.receive(now * CYCLE_PS)? else { break };
+            let Some(frame) = self.wire.receive(CYCLE * now)? else { break };
             self.enter(now, frame);
         }
         Ok(())
@@ -183,7 +183,7 @@ impl LiveBoard {
             switch.on_reply(&frame);
         }
         if let Some(capture) = &mut self.capture {
-            let at = Time::from_ps(now * CYCLE_PS);
+            let at = CYCLE * now;
             capture.sink.record(capture.received, at, at, frame.clone());
         }
         self.stats.rx_frames += 1;
@@ -195,9 +195,9 @@ impl LiveBoard {
 
     /// Hands over the messages whose time has come.
     fn post_due(&mut self) {
-        let now_ps = self.board.cycle() * CYCLE_PS;
+        let now = self.now();
         let Some(source) = &mut self.source else { return };
-        while self.board.pending_messages() < POSTED_AHEAD && source.next_time_ps().is_some_and(|at| at <= now_ps) {
+        while self.board.pending_messages() < POSTED_AHEAD && source.next_time().is_some_and(|at| at <= now) {
             let Some(message) = source.take() else { break };
             self.stats.messages.posted += 1;
             self.board.post(message);
@@ -225,7 +225,7 @@ impl LiveBoard {
     /// A frame has left the board: through the emulated switch, if there is one, to the wire.
     fn leave(&mut self, sent: Received) {
         let octets = wire_len(sent.frame.len()) as u64;
-        let end_ps = (sent.start_octet + octets) * OCTET_PS;
+        let end = OCTET * (sent.start_octet + octets);
         self.last_frame = self.last_frame.max(self.board.cycle());
         self.stats.tx_frames += 1;
         self.stats.tx_bytes += sent.frame.len() as u64;
@@ -235,15 +235,14 @@ impl LiveBoard {
             return;
         }
         if let Some(capture) = &mut self.capture {
-            let at = Time::from_ps(end_ps);
-            capture.sink.record(capture.sent, at, at, sent.frame.clone());
+            capture.sink.record(capture.sent, end, end, sent.frame.clone());
         }
         if let Some(switch) = &mut self.switch {
-            if let Some(notification) = switch.on_frame(Time::from_ps(sent.start_octet * OCTET_PS), &sent.frame) {
+            if let Some(notification) = switch.on_frame(OCTET * sent.start_octet, &sent.frame) {
                 self.enter(self.board.cycle(), notification);
             }
         }
-        self.egress.push_back((end_ps, sent.frame));
+        self.egress.push_back((end, sent.frame));
     }
 
     /// Gives the wire what waits for it; whether all of it has gone.
@@ -327,9 +326,9 @@ impl LiveBoard {
         self.board.cycle()
     }
 
-    /// The board's time in ps.
-    pub fn now_ps(&self) -> u64 {
-        self.board.cycle() * CYCLE_PS
+    /// The board's time.
+    pub fn now(&self) -> Time {
+        CYCLE * self.board.cycle()
     }
 
     pub fn stats(&self) -> &LiveStats {
@@ -339,7 +338,7 @@ impl LiveBoard {
     /// The source has no more messages, and every message has ended.
     pub fn is_done(&self) -> bool {
         let messages = &self.stats.messages;
-        let over = self.source.as_ref().is_none_or(|source| source.next_time_ps().is_none());
+        let over = self.source.as_ref().is_none_or(|source| source.next_time().is_none());
         over && messages.ok + messages.failed() >= messages.posted
     }
 

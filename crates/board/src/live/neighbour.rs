@@ -5,6 +5,7 @@
 
 use super::wire::{Sent, Wire, WireError};
 use bytes::{BufMut, Bytes, BytesMut};
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::time::{Duration, Instant};
 
@@ -40,10 +41,10 @@ pub fn resolve(
     let request = frame(REQUEST, own, (MacAddr::default(), peer));
     let begun = Instant::now();
     while begun.elapsed() < patience {
-        let sent = wire.send(0, &request)? == Sent::Done;
+        let sent = wire.send(Time::ZERO, &request)? == Sent::Done;
         let again = Instant::now() + if sent { REPEAT } else { REPEAT / 10 };
         while Instant::now() < again {
-            while let Some(frame) = wire.receive(0)? {
+            while let Some(frame) = wire.receive(Time::ZERO)? {
                 if let Some(mac) = answer(&frame, own, peer) {
                     return Ok(mac);
                 }
@@ -92,14 +93,14 @@ mod tests {
     struct Cable(VecDeque<Bytes>);
 
     impl Wire for Cable {
-        fn send(&mut self, _now_ps: u64, sent: &Bytes) -> Result<Sent, WireError> {
+        fn send(&mut self, _now: Time, sent: &Bytes) -> Result<Sent, WireError> {
             assert_eq!(sent[..6], [0xff; 6]);
             let stranger = (MacAddr([2; 6]), Ipv4Addr::new(10, 0, 0, 7));
             self.0.extend([frame(REQUEST, PEER, OWN), frame(REPLY, stranger, OWN), frame(REPLY, PEER, OWN)]);
             Ok(Sent::Done)
         }
 
-        fn receive(&mut self, _now_ps: u64) -> Result<Option<Bytes>, WireError> {
+        fn receive(&mut self, _now: Time) -> Result<Option<Bytes>, WireError> {
             Ok(self.0.pop_front())
         }
 

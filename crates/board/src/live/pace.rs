@@ -4,7 +4,7 @@
 //! the peer can go on, one cycle passes in the time of `patience` real ones, so that a timer of 4 ms gives the peer at least
 //! 4 s with a patience of 1000; with nothing to do it crawls, so that an idle board takes no processor.
 
-use penstock_wire::gateware::CYCLE_PS;
+use penstock_wire::gateware::CYCLE;
 use std::time::Duration;
 
 /// What a board is about.
@@ -69,7 +69,7 @@ impl Pace {
             Activity::Waiting => self.config.patience,
             Activity::Idle => self.config.idle,
         };
-        let price = u128::from(CHUNK_CYCLES * CYCLE_PS) * u128::from(factor.max(1));
+        let price = u128::from(CHUNK_CYCLES * CYCLE.as_ps()) * u128::from(factor.max(1));
         // A machine that slept for long grants one chunk, not many: nothing may time out behind its back.
         self.saved_ps = (self.saved_ps + elapsed.as_nanos() * 1000).min(price);
         if self.saved_ps < price {

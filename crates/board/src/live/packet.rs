@@ -12,6 +12,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     bind, recvfrom, send, socket, AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType,
 };
+use penstock_units::Time;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ fn link_address(name: &str) -> Result<LinkAddr, WireError> {
 }
 
 impl Wire for PacketSocket {
-    fn send(&mut self, _now_ps: u64, frame: &Bytes) -> Result<Sent, WireError> {
+    fn send(&mut self, _now: Time, frame: &Bytes) -> Result<Sent, WireError> {
         match send(self.socket.as_raw_fd(), frame, MsgFlags::empty()) {
             Ok(_) => Ok(Sent::Done),
             Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => Ok(Sent::Full),
@@ -74,7 +75,7 @@ impl Wire for PacketSocket {
         }
     }
 
-    fn receive(&mut self, _now_ps: u64) -> Result<Option<Bytes>, WireError> {
+    fn receive(&mut self, _now: Time) -> Result<Option<Bytes>, WireError> {
         loop {
             match recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut self.buffer) {
                 Ok((len, Some(from))) if from.ifindex() == self.index && from.pkttype() != PACKET_OUTGOING => {

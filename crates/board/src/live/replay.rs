@@ -9,6 +9,7 @@ use bytes::Bytes;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use pcap_file::DataLink;
+use penstock_units::Time;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufReader;
@@ -17,18 +18,18 @@ use std::time::Duration;
 
 const PS_PER_S: u128 = 1_000_000_000_000;
 
-/// The frames of a file that have not come yet, with their times in ps.
+/// The frames of a file that have not come yet, with their times.
 #[derive(Debug)]
 pub struct Replay {
-    frames: VecDeque<(u64, Bytes)>,
+    frames: VecDeque<(Time, Bytes)>,
 }
 
 impl Replay {
-    /// Reads a whole file; frames count from the earliest. Pauses longer than `max_gap_ps` are shortened to it.
+    /// Reads a whole file; frames count from the earliest. Pauses longer than `max_gap` are shortened to it.
     ///
     /// # Errors
     /// It cannot be read, is no pcapng, holds no Ethernet frame, or holds frames that were cut when they were captured.
-    pub fn open(path: &Path, max_gap_ps: Option<u64>) -> Result<Self, WireError> {
+    pub fn open(path: &Path, max_gap: Option<Time>) -> Result<Self, WireError> {
         let wrong = |what: String| WireError::Capture { path: path.into(), what };
         let file = File::open(path).map_err(|error| wrong(format!("cannot read it: {error}")))?;
         let mut reader = PcapNgReader::new(BufReader::new(file))
@@ -59,10 +60,13 @@ impl Replay {
         }
         frames.sort_by_key(|frame| frame.0);
         let mut before = frames.first().ok_or_else(|| wrong("no frame in it".into()))?.0;
-        let (mut now, mut timed) = (0u64, VecDeque::with_capacity(frames.len()));
+        let (mut now, mut timed) = (Time::ZERO, VecDeque::with_capacity(frames.len()));
         for (at, frame) in frames {
-            let gap = u64::try_from(at - before).unwrap_or(u64::MAX).min(max_gap_ps.unwrap_or(u64::MAX));
-            now = now.checked_add(gap).ok_or_else(|| wrong("it spans more than 200 days".into()))?;
+            let gap = Time(u64::try_from(at - before).unwrap_or(u64::MAX)).min(max_gap.unwrap_or(Time::MAX));
+            now = now.saturating_add(gap);
+            if now == Time::MAX {
+                return Err(wrong("it spans more than 200 days".into()));
+            }
             timed.push_back((now, frame));
             before = at;
         }
@@ -92,12 +96,12 @@ fn picoseconds(stamp: Duration, interface: &InterfaceDescriptionBlock) -> u128 {
 }
 
 impl Wire for Replay {
-    fn send(&mut self, _now_ps: u64, _frame: &Bytes) -> Result<Sent, WireError> {
+    fn send(&mut self, _now: Time, _frame: &Bytes) -> Result<Sent, WireError> {
         Ok(Sent::Done)
     }
 
-    fn receive(&mut self, now_ps: u64) -> Result<Option<Bytes>, WireError> {
-        let due = self.frames.front().is_some_and(|(at, _)| *at <= now_ps);
+    fn receive(&mut self, now: Time) -> Result<Option<Bytes>, WireError> {
+        let due = self.frames.front().is_some_and(|(at, _)| *at <= now);
         Ok(if due { self.frames.pop_front().map(|(_, frame)| frame) } else { None })
     }
 

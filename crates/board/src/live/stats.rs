@@ -3,7 +3,7 @@
 
 use super::pace::Activity;
 use crate::node::MessageTally;
-use penstock_wire::gateware::CYCLE_PS;
+use penstock_wire::gateware::CYCLE;
 use std::time::Duration;
 
 /// Counts since the board was plugged in.
@@ -52,7 +52,7 @@ impl LiveStats {
     pub fn slowdown(&self) -> f64 {
         match self.running_cycles {
             0 => 0.0,
-            cycles => self.running.as_secs_f64() / (cycles as f64 * CYCLE_PS as f64 * 1e-12),
+            cycles => self.running.as_secs_f64() / (cycles as f64 * CYCLE.as_ps() as f64 * 1e-12),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
 use bytes::Bytes;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
+use penstock_units::Time;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -64,7 +65,7 @@ fn is_down(error: &io::Error) -> bool {
 }
 
 impl Wire for Tap {
-    fn send(&mut self, _now_ps: u64, frame: &Bytes) -> Result<Sent, WireError> {
+    fn send(&mut self, _now: Time, frame: &Bytes) -> Result<Sent, WireError> {
         match self.device.send(frame) {
             Ok(_) => Ok(Sent::Done),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(Sent::Full),
@@ -73,7 +74,7 @@ impl Wire for Tap {
         }
     }
 
-    fn receive(&mut self, _now_ps: u64) -> Result<Option<Bytes>, WireError> {
+    fn receive(&mut self, _now: Time) -> Result<Option<Bytes>, WireError> {
         match self.device.recv(&mut self.buffer) {
             Ok(len) => Ok(Some(Bytes::copy_from_slice(&self.buffer[..len]))),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),

@@ -6,6 +6,7 @@
 
 use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
 use bytes::Bytes;
+use penstock_units::Time;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
@@ -66,7 +67,7 @@ fn remove_stale(path: &Path) -> Result<(), WireError> {
 }
 
 impl Wire for UnixWire {
-    fn send(&mut self, _now_ps: u64, frame: &Bytes) -> Result<Sent, WireError> {
+    fn send(&mut self, _now: Time, frame: &Bytes) -> Result<Sent, WireError> {
         // A peer that has gone shows at the first attempt; a new one at the same path gets the second.
         for _ in 0..2 {
             match self.try_send(frame) {
@@ -86,7 +87,7 @@ impl Wire for UnixWire {
         Ok(Sent::Lost)
     }
 
-    fn receive(&mut self, _now_ps: u64) -> Result<Option<Bytes>, WireError> {
+    fn receive(&mut self, _now: Time) -> Result<Option<Bytes>, WireError> {
         match self.socket.recv(&mut self.buffer) {
             Ok(len) => Ok(Some(Bytes::copy_from_slice(&self.buffer[..len]))),
             Err(error) => match error.kind() {

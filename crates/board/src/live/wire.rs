@@ -5,6 +5,7 @@
 //! Source: ARCHITECTURE.md, "The way of a fragment".
 
 use bytes::Bytes;
+use penstock_units::Time;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,23 +28,23 @@ pub enum Sent {
 pub enum WireTime {
     /// That of the machine: the far end is a kernel, a NIC, a virtual machine.
     Wall,
-    /// That of the board: the next frame comes at this time, in ps; `None` when there is none unless the board sends.
-    Simulated(Option<u64>),
+    /// That of the board: the next frame comes at this time; `None` when there is none unless the board sends.
+    Simulated(Option<Time>),
 }
 
 /// The far end of a board's cable.
 pub trait Wire: Send {
-    /// Takes a frame that the board has sent completely at `now_ps` of its time.
+    /// Takes a frame that the board has sent completely at `now` of its time.
     ///
     /// # Errors
     /// The wire is broken for good.
-    fn send(&mut self, now_ps: u64, frame: &Bytes) -> Result<Sent, WireError>;
+    fn send(&mut self, now: Time, frame: &Bytes) -> Result<Sent, WireError>;
 
-    /// The next frame that has arrived by `now_ps`.
+    /// The next frame that has arrived by `now`.
     ///
     /// # Errors
     /// The wire is broken for good.
-    fn receive(&mut self, now_ps: u64) -> Result<Option<Bytes>, WireError>;
+    fn receive(&mut self, now: Time) -> Result<Option<Bytes>, WireError>;
 
     /// Sleeps until a frame has arrived, at most for `timeout`. With `room` also until a wire that was full has room.
     ///

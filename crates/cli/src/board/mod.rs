@@ -13,13 +13,12 @@ pub use arguments::Arguments;
 
 use crate::interrupt::on_interrupt;
 use crate::live::Page;
-use crate::outcome::{told, Failure, Verdict};
-use crate::output::print;
+use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
+use crate::output::{print, told};
 use page::{threshold, BoardPage};
 use penstock_cc::Law;
 use penstock_dashboard::Listener;
-use penstock_netsim::Time;
 use plan::Plan;
 use report::BoardReport;
 use session::{Progress, Session};
@@ -44,7 +43,7 @@ fn live(plan: &Plan) -> Result<Verdict, Failure> {
     }
     let end = follow(&mut session, plan, &interrupted, watched.as_mut());
     let frames = session.board.finish_capture().map_err(|error| Failure::Fault(error.to_string()))?;
-    let (now, progress) = (Time::from_ps(session.board.now_ps()), session.progress());
+    let (now, progress) = (session.board.now(), session.progress());
     let mut report = BoardReport::new(session, end?, frames)?;
     if let Some((page, _)) = &watched {
         report.steered = page.applied();
@@ -101,7 +100,7 @@ fn follow(
                 board.handle(request, session, page);
             }
             let (done, total) = session.progress();
-            page.advance(Time::from_ps(session.board.now_ps()), done, total, interrupted);
+            page.advance(session.board.now(), done, total, interrupted);
         }
         if interrupted.load(Ordering::Relaxed) {
             return Ok("interrupted");
@@ -109,7 +108,7 @@ fn follow(
         if plan.end.wall_s.is_some_and(|limit| begun.elapsed().as_secs_f64() >= limit) {
             return Ok("wall time limit");
         }
-        if plan.end.time.is_some_and(|limit| session.board.now_ps() >= limit.as_ps()) {
+        if plan.end.time.is_some_and(|limit| session.board.now() >= limit) {
             return Ok("time limit");
         }
     }

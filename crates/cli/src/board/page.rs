@@ -5,7 +5,7 @@
 use super::session::Session;
 use crate::gateware::BOARD_CLOCK_HZ;
 use crate::live::{Page, PARAMETERS};
-use penstock_board::{dcqcn_words, qp_register, regs, RegisterError, CYCLE_PS, OCTET_PS};
+use penstock_board::{dcqcn_words, qp_register, regs, RegisterError, CYCLE, OCTET};
 use penstock_dashboard::{
     Applied, ControlError, Manifest, Parameter, Recorder, Request, Scope, Sender, Series, Settings, Shared,
 };
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 /// From one row to the next.
-const ROW_PS: u64 = 10_000_000;
+const ROW: Time = Time::from_us(10);
 const LINE_BPS: f64 = 1e10;
 /// The key of a threshold that takes the place of the scenario's steps.
 const THRESHOLD: &str = "switch.threshold";
@@ -93,7 +93,7 @@ impl BoardPage {
         Manifest {
             title: self.path.display().to_string(),
             kind: "board",
-            interval_ps: ROW_PS,
+            interval_ps: ROW.as_ps(),
             senders: vec![Sender { name: name.to_owned(), series, counters, link_bps: LINE_BPS, share_bps: LINE_BPS }],
             all_senders: 1,
             throughput: if switched { "payload" } else { "wire" },
@@ -132,16 +132,16 @@ impl BoardPage {
     /// # Errors
     /// The board does not answer.
     pub fn look(&mut self, session: &mut Session, page: &Page) -> Result<(), RegisterError> {
-        let now = session.board.now_ps();
-        if now < self.row * ROW_PS {
+        let now = session.board.now();
+        if now < ROW * self.row {
             return Ok(());
         }
         let values = self.values(session, now)?;
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         // Rows that the clock went past in one turn have what was found behind them.
-        while self.row * ROW_PS <= now {
+        while ROW * self.row <= now {
             for (column, value) in values.iter().enumerate().filter(|(_, value)| value.is_finite()) {
-                recorder.record(self.row * ROW_PS, column, *value);
+                recorder.record((ROW * self.row).as_ps(), column, *value);
             }
             self.row += 1;
         }
@@ -157,7 +157,7 @@ impl BoardPage {
     }
 
     /// One row.
-    fn values(&mut self, session: &mut Session, now: u64) -> Result<[f64; COLUMNS], RegisterError> {
+    fn values(&mut self, session: &mut Session, now: Time) -> Result<[f64; COLUMNS], RegisterError> {
         use regs::qp as q;
         let read = |session: &mut Session, at| session.board.read(qp_register(self.qp, at)).map(f64::from);
         let mut values = [f64::NAN; COLUMNS];
@@ -173,15 +173,15 @@ impl BoardPage {
         }
         let octets = session.board.stats().tx_octets;
         let paused = session.board.board().paused_cycles();
-        let passed = now - self.row.saturating_sub(1) * ROW_PS;
+        let passed = (now - ROW * self.row.saturating_sub(1)).as_ps();
         if self.row > 0 && passed > 0 {
-            values[PAUSED] = (paused - self.paused_cycles) as f64 * CYCLE_PS as f64 / passed as f64;
-            let busy_ps = (octets - self.octets) * OCTET_PS;
-            values[THROUGHPUT] = busy_ps as f64 / passed as f64 * LINE_BPS;
+            values[PAUSED] = (paused - self.paused_cycles) as f64 * CYCLE.as_ps() as f64 / passed as f64;
+            let busy = OCTET * (octets - self.octets);
+            values[THROUGHPUT] = busy.as_ps() as f64 / passed as f64 * LINE_BPS;
         }
         (self.octets, self.paused_cycles) = (octets, paused);
         if let Some(switch) = session.board.switch() {
-            values[THROUGHPUT] = switch.measured_until(Time::from_ps(now)).bits_per_second() as f64;
+            values[THROUGHPUT] = switch.measured_until(now).bits_per_second() as f64;
         }
         Ok(values)
     }
@@ -198,7 +198,7 @@ impl BoardPage {
 
     fn apply(&mut self, request: &Request, session: &mut Session) -> Result<Applied, ControlError> {
         let control = &request.control;
-        let at_ps = session.board.now_ps();
+        let at_ps = session.board.now().as_ps();
         let (mut given, mut limit) = (self.given.clone(), None);
         for (key, value) in &control.set {
             let value = value.trim();
@@ -240,7 +240,7 @@ fn no_scenario() -> (PathBuf, String) {
 
 /// What the emulated switch allows now; `None`: there is no switch.
 pub fn threshold(session: &Session) -> Option<Option<Rate>> {
-    let now = Time::from_ps(session.board.now_ps());
+    let now = session.board.now();
     session.board.switch().map(|switch| switch.params().threshold(now))
 }
 

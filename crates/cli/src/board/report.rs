@@ -3,7 +3,7 @@
 
 use super::session::{Measured, Session};
 use crate::outcome::{Failure, Verdict};
-use penstock_board::{qp_register, regs, CYCLE_PS};
+use penstock_board::{qp_register, regs, CYCLE};
 use penstock_dashboard::Applied;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ impl BoardReport {
             steered: Vec::new(),
             counters,
             time: BoardTime {
-                simulated_s: session.board.now_ps() as f64 * 1e-12,
+                simulated_s: session.board.now().as_secs_f64(),
                 running_cycles: stats.running_cycles,
                 waiting_cycles: stats.waiting_cycles,
                 idle_cycles: stats.idle_cycles,
@@ -246,7 +246,7 @@ fn switch(session: &Session) -> Option<Switch> {
         after_gbps: pair[1].current_gbps,
     };
     let measured = |m: &Measured| MeasuredAt {
-        at_us: m.at_ps as f64 * 1e-6,
+        at_us: m.at.as_ps() as f64 * 1e-6,
         throughput_gbps: gbps(m.throughput),
         threshold_gbps: m.threshold.map(gbps),
     };
@@ -260,9 +260,10 @@ fn switch(session: &Session) -> Option<Switch> {
 
 fn rates(sample: &penstock_board::RateSample) -> Rates {
     // Q8.24 bytes per cycle
-    let gbps = |rate: penstock_cc::CycleRate| f64::from(rate.0) / f64::from(1 << 24) * 8.0 / (CYCLE_PS as f64 * 1e-3);
+    let gbps =
+        |rate: penstock_cc::CycleRate| f64::from(rate.0) / f64::from(1 << 24) * 8.0 / (CYCLE.as_ps() as f64 * 1e-3);
     Rates {
-        at_us: sample.cycle as f64 * CYCLE_PS as f64 * 1e-6,
+        at_us: sample.cycle as f64 * CYCLE.as_ps() as f64 * 1e-6,
         qp: sample.qp,
         current_gbps: gbps(sample.current),
         target_gbps: gbps(sample.target),

@@ -67,20 +67,20 @@ pub struct Session {
     share: Share,
     /// R_C, R_T and alpha wherever they changed.
     pub rates: Vec<RateSample>,
-    /// What the emulated switch measured and allowed, every `MEASURED_PS`.
+    /// What the emulated switch measured and allowed, every `MEASURED`.
     pub measured: Vec<Measured>,
 }
 
 /// One look at the emulated switch.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
-    pub at_ps: u64,
+    pub at: Time,
     pub throughput: Rate,
     pub threshold: Option<Rate>,
 }
 
 /// From one look at the emulated switch to the next.
-const MEASURED_PS: u64 = 10_000_000;
+const MEASURED: Time = Time::from_us(10);
 
 impl Session {
     pub fn new(board: LiveBoard, plan: &Plan) -> Self {
@@ -177,11 +177,11 @@ impl Session {
                 self.rates.push(sample);
             }
         }
-        let at_ps = self.board.now_ps();
-        let due = self.measured.last().is_none_or(|last| at_ps >= last.at_ps + MEASURED_PS);
+        let at = self.board.now();
+        let due = self.measured.last().is_none_or(|last| at >= last.at + MEASURED);
         if let (Some(switch), true) = (self.board.switch(), due) {
-            let (throughput, threshold) = (switch.measured(), switch.params().threshold(Time::from_ps(at_ps)));
-            self.measured.push(Measured { at_ps, throughput, threshold });
+            let (throughput, threshold) = (switch.measured(), switch.params().threshold(at));
+            self.measured.push(Measured { at, throughput, threshold });
         }
     }
 
@@ -228,9 +228,8 @@ impl Session {
             }
             Start::Events { count, source } => {
                 let ring = self.ring()?;
-                let step = self.interval.as_ps();
-                let now = self.board.now_ps();
-                let times: Arc<[u64]> = (0..count).map(|n| now + n * step).collect();
+                let now = self.board.now();
+                let times: Arc<[Time]> = (0..count).map(|n| now + self.interval * n).collect();
                 let verb = if self.verb.is_send() { Verb::Send } else { Verb::Write };
                 let source = BoardSource::new(source, self.share.board, ring, times).with_verb(
                     self.qp,

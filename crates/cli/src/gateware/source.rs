@@ -3,6 +3,7 @@
 
 use penstock_board::{Message, MessageSource, Verb};
 use penstock_readout::{EventSource, RingConfig};
+use penstock_units::Time;
 use std::sync::Arc;
 
 /// The fragments of one board, event after event, at the times of the run's triggers.
@@ -10,8 +11,8 @@ pub struct BoardSource {
     events: Arc<EventSource>,
     board: u16,
     ring: RingConfig,
-    /// Trigger times in ps, one per event, never decreasing; shared by all boards.
-    triggers: Arc<[u64]>,
+    /// Trigger times, one per event, never decreasing; shared by all boards.
+    triggers: Arc<[Time]>,
     next: usize,
     qp: u8,
     verb: Verb,
@@ -19,7 +20,7 @@ pub struct BoardSource {
 }
 
 impl BoardSource {
-    pub fn new(events: Arc<EventSource>, board: u16, ring: RingConfig, triggers: Arc<[u64]>) -> Self {
+    pub fn new(events: Arc<EventSource>, board: u16, ring: RingConfig, triggers: Arc<[Time]>) -> Self {
         Self { events, board, ring, triggers, next: 0, qp: 0, verb: Verb::Write, with_imm: true }
     }
 
@@ -30,12 +31,12 @@ impl BoardSource {
 }
 
 impl MessageSource for BoardSource {
-    fn next_time_ps(&self) -> Option<u64> {
+    fn next_time(&self) -> Option<Time> {
         self.triggers.get(self.next).copied()
     }
 
     fn take(&mut self) -> Option<Message> {
-        let at_ps = self.next_time_ps()?;
+        let at = self.next_time()?;
         let event = self.next as u64;
         // One message per fragment; the immediate names the slot.
         let slot = (event % u64::from(self.ring.slots)) as u32;
@@ -45,7 +46,7 @@ impl MessageSource for BoardSource {
             imm: self.with_imm.then_some(slot),
             remote_address: self.ring.va + u64::from(slot) * u64::from(self.ring.slot_bytes),
             tag: event as u32,
-            payload: self.events.message(event, self.board, at_ps / 1000),
+            payload: self.events.message(event, self.board, at / Time::from_ns(1)),
         };
         self.next += 1;
         Some(message)

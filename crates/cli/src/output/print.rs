@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What standard output gets.
+//! What standard output gets, and what a command says that came to no verdict of its own.
 
 use super::screen::say;
-use crate::outcome::Verdict;
+use crate::outcome::{Failure, Verdict};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
@@ -16,4 +16,15 @@ pub fn print(report: impl Display, verdict: Verdict) -> Verdict {
         }
         _ => verdict,
     }
+}
+
+/// The verdict of a command; prints what kept it from one of its own.
+pub fn told(result: Result<Verdict, Failure>) -> Verdict {
+    let (message, verdict) = match result {
+        Ok(verdict) => return verdict,
+        Err(Failure::Refused(message)) => (message, Verdict::Refused),
+        Err(Failure::Fault(message)) => (message, Verdict::Fault),
+    };
+    say(format_args!("error: {message}"));
+    verdict
 }

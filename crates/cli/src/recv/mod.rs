@@ -21,9 +21,9 @@ mod tables;
 mod view;
 
 use crate::interrupt::{self, on_interrupt};
-use crate::outcome::{told, Failure, Verdict};
-use crate::output::print;
+use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
+use crate::output::{print, told};
 use choices::{GpuDirectChoice, NumaChoice};
 use penstock_readout::backend::{Backend, PacketBackend, SessionClock, Verbs};
 use penstock_readout::session::{Session, SessionConfig, SessionError, SessionReport};

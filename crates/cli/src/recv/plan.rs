@@ -157,7 +157,7 @@ fn session(arguments: &Arguments) -> Result<SessionConfig, String> {
             check_memory(&format!("{} rings of {slots} slots", boards.len()), all, slot_bytes)?;
         }
     }
-    let keep_alive_ps = (arguments.boards.keep_alive > 0).then(|| ms(arguments.boards.keep_alive).as_ps());
+    let keep_alive = (arguments.boards.keep_alive > 0).then(|| ms(arguments.boards.keep_alive));
     positive("--seconds", arguments.run.seconds)?;
     let consumer = positive("--consumer-rate", arguments.serving.consumer_rate)?;
     Ok(SessionConfig {
@@ -176,7 +176,7 @@ fn session(arguments: &Arguments) -> Result<SessionConfig, String> {
         poll: arguments.backend.poll,
         mtu,
         rnr_timer: RnrTimer::at_least(arguments.backend.rnr_timer),
-        cm: CmOpenerConfig { keep_alive_ps, ..CmOpenerConfig::default() },
+        cm: CmOpenerConfig { keep_alive, ..CmOpenerConfig::default() },
         bring_up: seconds("--bring-up", arguments.boards.bring_up)?,
         linger: ms(arguments.run.linger),
         ..SessionConfig::default()
@@ -184,14 +184,14 @@ fn session(arguments: &Arguments) -> Result<SessionConfig, String> {
 }
 
 fn end(run: &RunArguments) -> EndPlan {
-    let deadline = run.seconds.map_or(Time::MAX, |s| Time((s * 1e12) as u64));
+    let deadline = run.seconds.map_or(Time::MAX, Time::from_secs_f64);
     EndPlan { events: run.events, messages: run.messages, deadline }
 }
 
 /// A span of so many seconds, none included.
 fn seconds(option: &str, value: f64) -> Result<Time, String> {
     match value >= 0.0 && value.is_finite() {
-        true => Ok(Time((value * 1e12) as u64)),
+        true => Ok(Time::from_secs_f64(value)),
         false => Err(format!("{option} {value}: must be 0 or above")),
     }
 }

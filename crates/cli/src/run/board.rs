@@ -5,9 +5,7 @@
 use super::counters::{CounterError, GatewareCounters};
 use crate::gateware::{BOARD_CLOCK_HZ, ECT0};
 use penstock_board::regs::counters;
-use penstock_board::{
-    Board, BoardNode, EndpointConfig, Message, MessageSource, MessageTally, QpConfig, Verb, CYCLE_PS,
-};
+use penstock_board::{Board, BoardNode, EndpointConfig, Message, MessageSource, MessageTally, QpConfig, Verb, CYCLE};
 use penstock_cc::DcqcnParams;
 use penstock_lab::report::FlowSummary;
 use penstock_lab::{BoardFlow, BoardRequest, Lab, LabVerb, MakerError, Pace, SteadyParams, Workload};
@@ -24,7 +22,7 @@ pub enum BoardError {
     Flows(usize),
     #[error("a link of {0}; the board's is 10Gbps")]
     Rate(Rate),
-    #[error("a link of {0} delay; it needs {CYCLE_PS} ps at least, one clock cycle")]
+    #[error("a link of {0} delay; it needs {CYCLE} at least, one clock cycle")]
     Delay(Time),
     #[error("flow {0} has no end of its own: give it a size, or a rate and a stop time")]
     Endless(String),
@@ -130,8 +128,8 @@ impl Messages {
 }
 
 impl MessageSource for Messages {
-    fn next_time_ps(&self) -> Option<u64> {
-        self.waiting.front().map(|message| message.0.as_ps())
+    fn next_time(&self) -> Option<Time> {
+        self.waiting.front().map(|message| message.0)
     }
 
     fn take(&mut self) -> Option<Message> {
@@ -209,7 +207,7 @@ fn summary(name: &str, delivered: u64, tally: &MessageTally, counted: &GatewareC
         first_error: first.map(|(at, completion)| format!("message {} at {at}: {}", completion.tag, completion.status)),
         cnps: counted.at(counters::RX_CNP_PACKETS),
         retransmissions: counted.at(counters::PACKETS_RETRANSMITTED),
-        paused_s: f64::from(counted.at(counters::TX_PAUSE_CYCLES)) * CYCLE_PS as f64 * 1e-12,
+        paused_s: f64::from(counted.at(counters::TX_PAUSE_CYCLES)) * CYCLE.as_ps() as f64 * 1e-12,
         counters: counted.by_name(),
     }
 }

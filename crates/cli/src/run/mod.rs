@@ -18,7 +18,8 @@ mod usage;
 
 pub use arguments::Arguments;
 
-use crate::outcome::{told, Verdict};
+use crate::outcome::Verdict;
+use crate::output::told;
 
 /// Runs a scenario; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {

@@ -5,6 +5,7 @@
 
 use super::front_end::FrontEnd;
 use crate::arguments::allowed::{admits, Allowed};
+use penstock_units::Time;
 use penstock_wire::{CmMessage, CM_LEN, CM_REQUEST_PORT};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
@@ -34,7 +35,7 @@ impl Sockets {
     }
 
     /// Takes what has come, and sends what is due.
-    pub fn serve(&mut self, now: u64, front_ends: &mut [FrontEnd]) {
+    pub fn serve(&mut self, now: Time, front_ends: &mut [FrontEnd]) {
         for (socket, front_end) in self.sockets.iter().zip(front_ends) {
             for _ in 0..MOST {
                 let Some((from, message)) = receive(socket) else { break };

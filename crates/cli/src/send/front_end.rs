@@ -28,14 +28,14 @@ const ALL_BYTES_AHEAD: u64 = 8 << 20;
 /// Packets of one front end before the next one has its turn.
 const BURST: usize = 32;
 /// Wait before an opened connection that failed is opened again.
-const REOPEN_PS: u64 = 500 * 1_000_000_000;
+const REOPEN: Time = Time::from_ms(500);
 
 /// A server that has acknowledged nothing for so long may take its place with another queue pair.
-const QUIET_PS: u64 = 1_000_000_000_000;
+const QUIET: Time = Time::from_s(1);
 
 /// One that has neither acknowledged nor asked anything for so long is taken for dead: another one may have the queue pair.
 /// `penstock recv` asks a board that is silent every second whether it lives.
-const ABANDONED_PS: u64 = 5_000_000_000_000;
+const ABANDONED: Time = Time::from_s(5);
 
 /// What a connection is made of, apart from the listener, which calls it.
 struct Side {
@@ -61,9 +61,9 @@ struct Side {
     /// Of earlier connections.
     before: RequesterCounters,
     trouble: Option<String>,
-    now: u64,
+    now: Time,
     /// When a server was heard of last: it was connected, or has acknowledged something.
-    heard: u64,
+    heard: Time,
     /// The server has asked for an end.
     stopped: bool,
 }
@@ -74,7 +74,7 @@ pub struct FrontEnd {
     listener: CmListener,
     /// None: the server opens.
     opener: Option<CmOpener>,
-    open_at: u64,
+    open_at: Time,
 }
 
 impl FrontEnd {
@@ -100,13 +100,13 @@ impl FrontEnd {
             lives: 0,
             before: RequesterCounters::default(),
             trouble: None,
-            now: 0,
-            heard: 0,
+            now: Time::ZERO,
+            heard: Time::ZERO,
             stopped: false,
         };
         let config = CmOpenerConfig::default();
         let opener = plan.server.map(|server| CmOpener::new(config, server));
-        Ok(FrontEnd { side, listener: CmListener::new(1), opener, open_at: 0 })
+        Ok(FrontEnd { side, listener: CmListener::new(1), opener, open_at: Time::ZERO })
     }
 
     pub fn ip(&self) -> Ipv4Addr {
@@ -162,18 +162,18 @@ impl FrontEnd {
         self.side.pacing.as_ref().map(|pacing| (pacing.rate_bps(), pacing.cnp_handled()))
     }
 
-    pub fn handle_request(&mut self, now: u64, from: Ipv4Addr, message: &CmMessage) -> Option<CmMessage> {
+    pub fn handle_request(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) -> Option<CmMessage> {
         self.side.now = now;
         self.listener.handle_message(from, message, &mut self.side)
     }
 
-    pub fn handle_answer(&mut self, now: u64, from: Ipv4Addr, message: &CmMessage) {
+    pub fn handle_answer(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) {
         let event = self.opener.as_mut().and_then(|opener| opener.handle_message(now, from, message));
         self.on_event(now, event);
     }
 
     /// The next request to the server, where this side opens.
-    pub fn next_request(&mut self, now: u64) -> Option<(CmAddress, CmMessage)> {
+    pub fn next_request(&mut self, now: Time) -> Option<(CmAddress, CmMessage)> {
         self.side.now = now;
         let lost = self.side.has_failed();
         let opener = self.opener.as_mut()?;
@@ -193,7 +193,7 @@ impl FrontEnd {
         opener.poll_transmit().map(|message| (CmAddress { ip: opener.ip(), port: opener.port() }, message))
     }
 
-    fn on_event(&mut self, now: u64, event: Option<CmEvent>) {
+    fn on_event(&mut self, now: Time, event: Option<CmEvent>) {
         match event {
             Some(CmEvent::Open(peer)) => {
                 let Some(opener) = &mut self.opener else { return };
@@ -206,20 +206,20 @@ impl FrontEnd {
                     self.listener.adopt(0, self.side.own(), self.side.peer, server);
                 }
             }
-            Some(CmEvent::Closed) => self.open_at = now + REOPEN_PS,
+            Some(CmEvent::Closed) => self.open_at = now + REOPEN,
             Some(CmEvent::Failed(failure)) => {
                 self.side.trouble = Some(failure.to_string());
-                self.open_at = now + REOPEN_PS;
+                self.open_at = now + REOPEN;
             }
             None => {}
         }
     }
 
-    pub fn handle_packet(&mut self, now: u64, packet: &RocePacket) {
+    pub fn handle_packet(&mut self, now: Time, packet: &RocePacket) {
         let side = &mut self.side;
         let Some(requester) = &mut side.requester else { return };
         side.window.before(requester);
-        let response = requester.handle_packet(Time(now), packet);
+        let response = requester.handle_packet(now, packet);
         side.window.after(requester);
         match response {
             Response::Cnp => side.pacing.iter_mut().for_each(|pacing| pacing.on_cnp(now)),
@@ -234,7 +234,7 @@ impl FrontEnd {
     }
 
     /// Posts and sends what may be sent now; whether it sent anything.
-    pub fn turn(&mut self, now: u64, link: &mut Link) -> bool {
+    pub fn turn(&mut self, now: Time, link: &mut Link) -> bool {
         let side = &mut self.side;
         if std::mem::take(&mut side.closing) {
             side.end();
@@ -245,14 +245,14 @@ impl FrontEnd {
         side.post(now);
         let Some(requester) = &mut side.requester else { return false };
         side.window.before(requester);
-        requester.handle_timeout(Time(now));
+        requester.handle_timeout(now);
         side.window.after(requester);
         let mut sent = 0;
         while sent < BURST && link.has_room() && side.window.may_send() && requester.can_transmit() {
             if side.pacing.as_mut().is_some_and(|pacing| !pacing.may_start(now)) {
                 break;
             }
-            let Some(packet) = requester.poll_transmit(Time(now), &mut side.messages) else { break };
+            let Some(packet) = requester.poll_transmit(now, &mut side.messages) else { break };
             if let Some(pacing) = &mut side.pacing {
                 pacing.started((packet.frame_len() + penstock_wire::WIRE_OVERHEAD) as u32);
             }
@@ -267,16 +267,16 @@ impl FrontEnd {
     }
 
     /// When there is something to do, if no packet comes before.
-    pub fn next_ps(&self) -> u64 {
+    pub fn next(&self) -> Time {
         let side = &self.side;
-        let Some(requester) = side.requester.as_ref().filter(|_| side.ready) else { return u64::MAX };
-        let timer = requester.next_timeout().map_or(u64::MAX, Time::as_ps);
+        let Some(requester) = side.requester.as_ref().filter(|_| side.ready) else { return Time::MAX };
+        let timer = requester.next_timeout().unwrap_or(Time::MAX);
         let pacer = side
             .pacing
             .as_ref()
             .filter(|_| side.window.may_send() && requester.can_transmit())
-            .map_or(u64::MAX, Pacing::next_ps);
-        timer.min(pacer).min(side.next_message_ps())
+            .map_or(Time::MAX, Pacing::next);
+        timer.min(pacer).min(side.next_message())
     }
 }
 
@@ -339,19 +339,19 @@ impl Side {
     }
 
     /// When the next message is due; the end of time if there is none, or enough are under way.
-    fn next_message_ps(&self) -> u64 {
+    fn next_message(&self) -> Time {
         let under_way = self.requester.as_ref().map_or(0, Requester::outstanding_messages);
         let bytes_enough = BYTES_AHEAD.min(ALL_BYTES_AHEAD / u64::from(self.plan.boards));
         let enough = under_way >= MESSAGES_AHEAD && self.bytes_ahead >= bytes_enough;
         let none = self.stopped || !self.messages.has(self.posted);
         if enough || none || self.has_failed() {
-            return u64::MAX;
+            return Time::MAX;
         }
-        self.messages.events_before(self.posted).saturating_mul(self.plan.interval_ps)
+        self.plan.interval.saturating_mul(self.messages.events_before(self.posted))
     }
 
-    fn post(&mut self, now: u64) {
-        while self.next_message_ps() <= now {
+    fn post(&mut self, now: Time) {
+        while self.next_message() <= now {
             let n = self.posted;
             let slot = ((n - self.first) % u64::from(self.plan.slots)) as u32;
             let len = self.messages.message(n);
@@ -401,7 +401,7 @@ impl CmHost for Side {
     }
 
     fn is_quiet(&self, _entry: usize) -> bool {
-        self.now >= self.heard.saturating_add(QUIET_PS)
+        self.now >= self.heard.saturating_add(QUIET)
     }
 
     fn heard(&mut self, _entry: usize) {
@@ -409,7 +409,7 @@ impl CmHost for Side {
     }
 
     fn is_abandoned(&self, _entry: usize) -> bool {
-        self.now >= self.heard.saturating_add(ABANDONED_PS)
+        self.now >= self.heard.saturating_add(ABANDONED)
     }
 
     fn is_dead(&self, _entry: usize) -> bool {

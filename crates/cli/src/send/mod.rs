@@ -18,12 +18,13 @@ mod window;
 
 use crate::arguments::farm::Farm;
 use crate::interrupt::on_interrupt;
-use crate::outcome::{told, Failure, Verdict};
-use crate::output::print;
+use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
+use crate::output::{print, told};
 use front_end::FrontEnd;
 use link::Link;
 use penstock_readout::backend::SessionClock;
+use penstock_units::Time;
 use penstock_wire::RocePacket;
 use plan::Plan;
 use std::sync::atomic::Ordering;
@@ -32,9 +33,10 @@ use std::time::Duration;
 
 pub use arguments::Arguments;
 
-const PS_PER_MS: u64 = 1_000_000_000;
 /// Time between two looks at the file of servers.
-const FARM_PS: u64 = 100 * PS_PER_MS;
+const FARM: Time = Time::from_ms(100);
+/// Time between two looks at the messages of the connection manager.
+const CM: Time = Time::from_ms(1);
 
 /// Sends; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
@@ -52,19 +54,19 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
     let front_ends =
         ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(plan, share.clone(), k as u16, ip, link.mac()));
     let mut crowd =
-        Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, turn: 0, done_ps: None };
+        Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, turn: 0, done: None };
     let mut sockets = connect::Sockets::bind(&ips, &plan.allow).map_err(Failure::Refused)?;
     if !plan.json {
         say(tables::opening(plan, link.mac()));
     }
-    let (mut now, mut cm_due, mut farm_due, mut failure) = (clock.now().as_ps(), 0, FARM_PS, None);
-    while !interrupted.load(Ordering::Relaxed) && now < plan.end_ps && !crowd.is_over(now, plan.linger_ps) {
+    let (mut now, mut cm_due, mut farm_due, mut failure) = (clock.now(), Time::ZERO, FARM, None);
+    while !interrupted.load(Ordering::Relaxed) && now < plan.end && !crowd.is_over(now, plan.linger) {
         if now >= cm_due {
-            cm_due = now + PS_PER_MS;
+            cm_due = now + CM;
             sockets.serve(now, &mut crowd.front_ends);
         }
         if let Some(farm) = farm.as_mut().filter(|_| now >= farm_due) {
-            farm_due = now + FARM_PS;
+            farm_due = now + FARM;
             crowd.look(farm);
         }
         let busy = crowd.receive(now, &mut link) | crowd.transmit(now, &mut link);
@@ -72,12 +74,12 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
             failure = Some(format!("{}: {error}; is the interface up?", plan.iface));
             break;
         }
-        now = clock.now().as_ps();
+        now = clock.now();
         if !busy {
-            let wake = crowd.next_ps().min(cm_due);
-            link.wait(Duration::from_nanos(wake.saturating_sub(now) / 1000))
-                .map_err(|e| Failure::Fault(e.to_string()))?;
-            now = clock.now().as_ps();
+            let wake = crowd.next().min(cm_due);
+            let wait = Duration::from_nanos(wake.saturating_sub(now) / Time::from_ns(1));
+            link.wait(wait).map_err(|e| Failure::Fault(e.to_string()))?;
+            now = clock.now();
         }
     }
     let report = tables::report(&crowd.front_ends, now, sockets.strangers(), failure);
@@ -97,18 +99,18 @@ struct Crowd {
     /// Who sends first.
     turn: usize,
     /// When the last message was acknowledged.
-    done_ps: Option<u64>,
+    done: Option<Time>,
 }
 
 impl Crowd {
     /// All messages are acknowledged, and the servers have closed their queue pairs or had time to.
-    fn is_over(&mut self, now: u64, linger_ps: u64) -> bool {
+    fn is_over(&mut self, now: Time, linger: Time) -> bool {
         if !self.front_ends.iter().all(FrontEnd::is_done) {
-            self.done_ps = None;
+            self.done = None;
             return false;
         }
-        let since = *self.done_ps.get_or_insert(now);
-        self.front_ends.iter().all(|f| !f.is_connected()) || now >= since + linger_ps
+        let since = *self.done.get_or_insert(now);
+        self.front_ends.iter().all(|f| !f.is_connected()) || now >= since.saturating_add(linger)
     }
 
     /// Takes what was announced about the servers.
@@ -123,7 +125,7 @@ impl Crowd {
         }
     }
 
-    fn receive(&mut self, now: u64, link: &mut Link) -> bool {
+    fn receive(&mut self, now: Time, link: &mut Link) -> bool {
         let front_ends = &mut self.front_ends;
         let first = front_ends[0].ip().to_bits();
         link.receive(|packet: &RocePacket| {
@@ -134,14 +136,14 @@ impl Crowd {
         })
     }
 
-    fn transmit(&mut self, now: u64, link: &mut Link) -> bool {
+    fn transmit(&mut self, now: Time, link: &mut Link) -> bool {
         // The link fills up before all have had their turn: each time another one is first.
         self.turn = (self.turn + 1) % self.front_ends.len();
         let (later, first) = self.front_ends.split_at_mut(self.turn);
         first.iter_mut().chain(later).fold(false, |busy, front_end| front_end.turn(now, link) | busy)
     }
 
-    fn next_ps(&self) -> u64 {
-        self.front_ends.iter().map(FrontEnd::next_ps).min().unwrap_or(u64::MAX)
+    fn next(&self) -> Time {
+        self.front_ends.iter().map(FrontEnd::next).min().unwrap_or(Time::MAX)
     }
 }

@@ -5,10 +5,12 @@
 
 use crate::gateware::BOARD_CLOCK_HZ;
 use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Law, Pacer};
+use penstock_units::Time;
+use penstock_wire::gateware::CYCLE;
 
 /// Cycles from visit to visit, and the time they take.
 const CYCLES: u32 = 16;
-const ROUND_PS: u64 = 102_400;
+const ROUND: Time = Time(CYCLE.0 * CYCLES as u64);
 /// About as many rounds as a packet of 4096 bytes takes at 10 Gb/s.
 const TURN: u32 = 32;
 
@@ -22,21 +24,21 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    pub fn new(dcqcn: DcqcnParams, now: u64) -> Pacing {
+    pub fn new(dcqcn: DcqcnParams, now: Time) -> Pacing {
         let params = CcParams { dcqcn, ..CcParams::default() };
         let flow = Flow::new(Law::Dcqcn, 0, &params);
-        let mut pacing = Pacing { params, flow, pacer: Pacer::new(TURN), visits: now / ROUND_PS, cnp: false, bytes: 0 };
+        let mut pacing = Pacing { params, flow, pacer: Pacer::new(TURN), visits: now / ROUND, cnp: false, bytes: 0 };
         pacing.visit();
         pacing
     }
 
-    pub fn on_cnp(&mut self, now: u64) {
+    pub fn on_cnp(&mut self, now: Time) {
         self.catch_up(now);
         self.cnp = true;
     }
 
     /// Whether a packet may start now.
-    pub fn may_start(&mut self, now: u64) -> bool {
+    pub fn may_start(&mut self, now: Time) -> bool {
         self.catch_up(now);
         self.pacer.eligible()
     }
@@ -48,11 +50,11 @@ impl Pacing {
     }
 
     /// When a packet may start, if the rate stays.
-    pub fn next_ps(&self) -> u64 {
+    pub fn next(&self) -> Time {
         let grant = u128::from(self.flow.rate_current().0) * u128::from(CYCLES);
         let owed = u128::from(self.pacer.credit().min(0).unsigned_abs());
         let visits = owed.div_ceil(grant.max(1)) as u64;
-        (self.visits.saturating_add(visits.max(1))).saturating_mul(ROUND_PS)
+        ROUND.saturating_mul(self.visits.saturating_add(visits.max(1)))
     }
 
     /// CNPs that cut the rate.
@@ -65,8 +67,8 @@ impl Pacing {
         self.flow.rate_current().to_rate(BOARD_CLOCK_HZ).bits_per_second()
     }
 
-    fn catch_up(&mut self, now: u64) {
-        let due = now / ROUND_PS;
+    fn catch_up(&mut self, now: Time) {
+        let due = now / ROUND;
         let mut left = due.saturating_sub(self.visits);
         if left == 0 {
             return;

@@ -9,13 +9,14 @@ use super::plan::Plan;
 use bytes::{Bytes, BytesMut};
 use penstock_readout::{EventSource, Servers};
 use penstock_transport::PayloadSource;
+use penstock_units::Time;
 use penstock_wire::fragment::HEADER_LEN;
 use penstock_wire::{FragmentHeader, Payload, Prbs31};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// 10 kHz, where no rate is given.
-const DEFAULT_INTERVAL_NS: u64 = 100_000;
+const DEFAULT_INTERVAL: Time = Time::from_us(100);
 
 enum Kind {
     Prbs(Prbs31),
@@ -60,7 +61,7 @@ impl Messages {
             (None, _) => Kind::Prbs(Prbs31::new(u32::from(source) + 1, true)),
         };
         let (length, first_event) = (plan.length as usize, plan.first_event);
-        let interval_ns = if plan.interval_ps > 0 { plan.interval_ps / 1000 } else { DEFAULT_INTERVAL_NS };
+        let interval = if plan.interval > Time::ZERO { plan.interval } else { DEFAULT_INTERVAL };
         let end_event = match plan.events {
             0 => u64::MAX,
             events => first_event.saturating_add(events),
@@ -74,7 +75,7 @@ impl Messages {
             share,
             length,
             pattern_event: first_event,
-            interval_ns,
+            interval_ns: interval / Time::from_ns(1),
             first: 0,
             held: VecDeque::new(),
             spare: Vec::new(),

@@ -11,13 +11,10 @@ use crate::gateware::BOARD_CLOCK_HZ;
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_readout::{Dataset, EventSource};
 use penstock_transport::{Mtu, RetryLimits};
-use penstock_units::Rate;
+use penstock_units::{Rate, Time};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-const PS_PER_S: u64 = 1_000_000_000_000;
-const PS_PER_MS: u64 = 1_000_000_000;
 
 /// Everything that front ends are made of.
 #[derive(Clone)]
@@ -38,8 +35,8 @@ pub struct Plan {
     pub first_event: u64,
     /// The file of the servers that share the run, and whose events are sent; none: all.
     pub sharing: Option<(PathBuf, u16)>,
-    /// 0: as fast as they go.
-    pub interval_ps: u64,
+    /// From event to event; zero: as fast as they go.
+    pub interval: Time,
     pub send_verb: bool,
     pub mtu: Mtu,
     pub cc: Option<DcqcnParams>,
@@ -47,8 +44,8 @@ pub struct Plan {
     pub faults: FaultRates,
     pub seed: u64,
     /// Nothing is sent from here on.
-    pub end_ps: u64,
-    pub linger_ps: u64,
+    pub end: Time,
+    pub linger: Time,
     pub json: bool,
 }
 
@@ -68,11 +65,11 @@ impl Plan {
             return Err(format!("--boards {} from {} on: no such addresses", a.boards.count, a.boards.ip));
         }
         positive("--seconds", a.events.seconds)?;
-        let interval_ps = match a.events.rate {
+        let interval = match a.events.rate {
             Some(rate) if !(1e-3..=1e9).contains(&rate) => {
                 return Err(format!("--rate {rate}: allowed are 0.001 to 1e9"))
             }
-            rate => rate.map_or(0, |rate| (1e12 / rate) as u64),
+            rate => rate.map_or(Time::ZERO, |rate| Time((1e12 / rate) as u64)),
         };
         let plan = Plan {
             iface: a.boards.iface.clone(),
@@ -89,7 +86,7 @@ impl Plan {
             events: a.events.count,
             first_event: a.events.first_event,
             sharing: a.events.servers.clone().zip(a.events.server),
-            interval_ps,
+            interval,
             send_verb: a.protocol.send_verb,
             mtu,
             cc: congestion_control(a)?,
@@ -107,8 +104,8 @@ impl Plan {
             }
             .checked()?,
             seed: a.faults.seed,
-            end_ps: a.events.seconds.map_or(u64::MAX, |s| (s * PS_PER_S as f64) as u64),
-            linger_ps: a.boards.linger.saturating_mul(PS_PER_MS),
+            end: a.events.seconds.map_or(Time::MAX, Time::from_secs_f64),
+            linger: Time::from_ms(1).saturating_mul(a.boards.linger),
             json: a.report.json,
         };
         plan.check_slots()?;

@@ -5,6 +5,7 @@
 use super::front_end::FrontEnd;
 use super::plan::Plan;
 use crate::output::table::{columns, terminal_width};
+use penstock_units::Time;
 use penstock_wire::MacAddr;
 use serde::Serialize;
 
@@ -42,7 +43,7 @@ pub struct BoardReport {
     pub trouble: Option<String>,
 }
 
-pub fn report(front_ends: &[FrontEnd], now_ps: u64, cm_strangers: u64, failure: Option<String>) -> Report {
+pub fn report(front_ends: &[FrontEnd], now: Time, cm_strangers: u64, failure: Option<String>) -> Report {
     let board = |f: &FrontEnd| {
         let (c, congestion) = (f.counters(), f.congestion());
         BoardReport {
@@ -72,7 +73,7 @@ pub fn report(front_ends: &[FrontEnd], now_ps: u64, cm_strangers: u64, failure: 
     });
     let faults = failure.into_iter().chain(silent).chain(unfinished).collect();
     let boards = front_ends.iter().map(board).collect();
-    Report { seconds: now_ps as f64 * 1e-12, boards, cm_strangers, faults }
+    Report { seconds: now.as_secs_f64(), boards, cm_strangers, faults }
 }
 
 pub fn opening(plan: &Plan, mac: MacAddr) -> String {

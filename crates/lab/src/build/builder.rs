@@ -10,6 +10,7 @@ use penstock_netsim::{
     Endpoint as FlowEndpoint, FlowId, Fragments, Ledger, MessageSource, NodeId, SharedLedger, Stream,
 };
 use penstock_transport::{Endpoint, Mtu};
+use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Psn, Qpn};
 
 use crate::flow::{FlowInfo, QueuePair};
@@ -17,10 +18,9 @@ use crate::makers::LabError;
 use crate::scenario::{mac_of, FlowSpec, LabScenario, Workload};
 use crate::workload::{EventSource, EventTeller, SteadySource};
 
-/// UDP source ports of queue pairs begin here (IBTA A17.9.2: the dynamic range).
-const FIRST_UDP_SPORT: u16 = 0xc000;
 /// Queue pairs of a host are numbered from here.
 const FIRST_QPN: u32 = 0x100;
+
 /// What is known of a flow before its endpoints are made.
 pub(super) struct Ends {
     pub(super) sender: QueuePair,

@@ -10,7 +10,6 @@
 //! close_qp --> the last Completions; then create_qp again over the same memory: the board's next life
 //! ```
 
-mod device_memory;
 mod frame_socket;
 mod in_process;
 mod lending;
@@ -18,6 +17,7 @@ mod packet;
 mod responders;
 #[cfg(feature = "verbs")]
 mod verbs;
+mod writes_device;
 
 use std::borrow::Cow;
 use std::io;
@@ -27,15 +27,16 @@ use penstock_transport::{Memory, Mtu, RecvOpcode, RecvStatus, RecvWr};
 use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
 
+pub use crate::device_memory::DeviceMemory;
 pub use crate::poll::{Latencies, PollMode, SessionClock};
 use crate::sys::Mapping;
-pub use device_memory::{DeviceMemory, WritesDevice};
 pub use frame_socket::SocketChoice;
 pub use in_process::InProcess;
 pub use packet::{PacketBackend, PacketConfig};
 pub use responders::{Entropy, ResponderSettings};
 #[cfg(feature = "verbs")]
 pub use verbs::{devices_that_write, Found, GidChoice, Verbs, VerbsConfig};
+pub use writes_device::WritesDevice;
 
 /// Who we are on the network; known before any queue pair is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

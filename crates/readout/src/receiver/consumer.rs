@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use penstock_units::{Rate, Time};
 
-use crate::slots::Place;
+use super::slots::Place;
 
 /// A fragment that is stored, and waits for the consumer.
 #[derive(Debug, Clone, Copy)]

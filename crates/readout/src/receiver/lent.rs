@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use penstock_units::Time;
 
-use crate::slots::Place;
+use super::slots::Place;
 
 /// A fragment that is stored and still read.
 #[derive(Debug, Clone, Copy)]

@@ -14,10 +14,12 @@ mod error;
 mod fragment;
 mod lent;
 mod report;
+mod slots;
 mod storing;
 
 pub use error::ReceiverError;
 pub use report::{ReceiverCounters, ReceiverReport};
+pub use slots::PoolConfig;
 
 use penstock_transport::{Memory, RecvWr, Window};
 use penstock_units::{Rate, Time};
@@ -32,9 +34,9 @@ use crate::monitor::PatternMonitor;
 use crate::pattern::Pattern;
 use crate::ring::{Region, Ring, RingConfig};
 use crate::sink::{EventSink, StoreError};
-use crate::slots::{Place, PoolConfig, Slots};
 use crate::sys::{Pages, RingMemory};
 use fragment::{read_fragment, Refused};
+use slots::{Place, Slots};
 use storing::{Held, Storing};
 
 /// What a receiver is made of.

@@ -9,11 +9,11 @@ use penstock_wire::fragment::HEADER_LEN;
 use super::consumer::Consumer;
 use super::lent::{Lent, Loan};
 use super::report::ReceiverCounters;
+use super::slots::{Place, Slots};
 use crate::builder::EventBuilder;
 use crate::check::{CheckReport, Reference};
 use crate::monitor::PatternMonitor;
 use crate::sink::{Event, EventSink, Fragment, StoreError};
-use crate::slots::{Place, Slots};
 
 /// How long storage is left alone before it is asked again; and if it is only slow.
 const RETRY: Time = Time::from_ms(100);

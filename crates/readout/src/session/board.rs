@@ -148,7 +148,7 @@ impl Board {
     }
 
     pub(super) fn open(&mut self, now: Time) {
-        self.opener.open(now.as_ps(), self.own());
+        self.opener.open(now, self.own());
         self.state = BoardState::Opening;
     }
 
@@ -221,11 +221,11 @@ impl Board {
     }
 
     fn close(&mut self, now: Time) {
-        self.opener.close(now.as_ps());
+        self.opener.close(now);
         self.state = BoardState::Closing;
         if self.opener.state() == CmState::Closed {
             // It has heard nothing of us: there is nobody to wait for.
-            self.closed(now, Time(self.opener.timeout_ps()));
+            self.closed(now, self.opener.timeout());
         }
     }
 
@@ -234,7 +234,7 @@ impl Board {
     }
 
     pub(super) fn close_earlier(&mut self, now: Time, old: &Remembered) {
-        self.opener.adopt(now.as_ps(), old.own, old.peer, 0);
+        self.opener.adopt(now, old.own, old.peer, 0);
         self.close(now);
     }
 
@@ -259,7 +259,7 @@ impl Board {
     pub(super) fn message(&mut self, now: Time, bytes: u32) {
         self.messages += 1;
         self.bytes += u64::from(bytes);
-        self.opener.heard(now.as_ps());
+        self.opener.heard(now);
     }
 
     pub(super) fn remembered(&self) -> Option<Remembered> {

@@ -11,7 +11,7 @@ use super::core::Core;
 use crate::EventSink;
 
 /// A board whose data have not come for so long may take its place with another queue pair.
-const QUIET_PS: u64 = 1_000_000_000_000;
+const QUIET: Time = Time::from_s(1);
 
 /// Entry `i` of the listener is board `i`.
 impl<S: EventSink> CmHost for Core<S> {
@@ -36,7 +36,7 @@ impl<S: EventSink> CmHost for Core<S> {
             Refusal::Failed
         })?;
         let board = &mut self.boards[entry];
-        board.opener.adopt(self.now.as_ps(), board.own(), *peer, from.port);
+        board.opener.adopt(self.now, board.own(), *peer, from.port);
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl<S: EventSink> CmHost for Core<S> {
     }
 
     fn is_quiet(&self, entry: usize) -> bool {
-        self.now.as_ps() >= self.boards[entry].opener.heard_at().saturating_add(QUIET_PS)
+        self.now >= self.boards[entry].opener.heard_at().saturating_add(QUIET)
     }
 
     fn is_dead(&self, entry: usize) -> bool {

@@ -346,7 +346,7 @@ impl<S: EventSink> Session<S> {
         let now = core.now;
         let mut all_up = true;
         for i in 0..core.boards.len() {
-            if let Some(event) = core.boards[i].opener.handle_timeout(now.as_ps()) {
+            if let Some(event) = core.boards[i].opener.handle_timeout(now) {
                 core.event(i, event, &mut self.listener);
             }
             core.look_after(i, &mut self.listener)?;
@@ -383,7 +383,7 @@ impl<S: EventSink> Session<S> {
             return;
         }
         for &i in boards.into_iter().flatten() {
-            if let Some(event) = core.boards[i].opener.handle_message(core.now.as_ps(), from, message) {
+            if let Some(event) = core.boards[i].opener.handle_message(core.now, from, message) {
                 core.event(i, event, &mut self.listener);
             }
         }

@@ -4,24 +4,24 @@
 //! data come is never given up for want of an answer. Source: `rtl/ctrl/cm_opener.sv`; FEROCE's host software.
 
 use super::{CmFailure, CmReason};
+use penstock_units::Time;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, Ipv4Addr, CM_REQUEST_PORT};
 
 /// How patient an opener is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CmOpenerConfig {
-    /// Wait for one answer, ps.
-    pub timeout_ps: u64,
+    /// Wait for one answer.
+    pub timeout: Time,
     /// How often a step is asked for again.
     pub retries: u32,
-    /// How long an open connection may be silent before it is asked whether it lives, ps; none: never.
-    pub keep_alive_ps: Option<u64>,
+    /// How long an open connection may be silent before it is asked whether it lives; none: never.
+    pub keep_alive: Option<Time>,
 }
 
 impl Default for CmOpenerConfig {
     /// 200 ms, 10 retries, keep-alive after 1 s.
     fn default() -> Self {
-        const MS: u64 = 1_000_000_000;
-        CmOpenerConfig { timeout_ps: 200 * MS, retries: 10, keep_alive_ps: Some(1000 * MS) }
+        CmOpenerConfig { timeout: Time::from_ms(200), retries: 10, keep_alive: Some(Time::from_s(1)) }
     }
 }
 
@@ -60,9 +60,9 @@ pub enum CmEvent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Question {
     step: CmRequest,
-    begun: u64,
+    begun: Time,
     /// When to ask again, or to give up.
-    deadline: u64,
+    deadline: Time,
     asked: u32,
     retries: u32,
     to_send: bool,
@@ -79,10 +79,10 @@ pub struct CmOpener {
     state: CmState,
     done: Option<CmRequest>,
     question: Option<Question>,
-    heard: u64,
+    heard: Time,
     /// When an open connection is asked whether it lives though its data come, and how often still: so that it is known
     /// what silence means.
-    introduction: Option<(u64, u32)>,
+    introduction: Option<(Time, u32)>,
     /// The board has answered a keep-alive: one that does not know it neither answers it nor agrees to it.
     keeps_alive: bool,
     /// Keep-alives without an answer and without data since.
@@ -105,7 +105,7 @@ impl CmOpener {
             state: CmState::Closed,
             done: None,
             question: None,
-            heard: 0,
+            heard: Time::ZERO,
             introduction: None,
             keeps_alive: false,
             unanswered: 0,
@@ -115,7 +115,7 @@ impl CmOpener {
     }
 
     /// Begins, with our side of it: a queue pair that nobody has used.
-    pub fn open(&mut self, now: u64, own: CmInfo) {
+    pub fn open(&mut self, now: Time, own: CmInfo) {
         (self.own, self.peer, self.done, self.port) = (own, CmInfo::default(), None, CM_REQUEST_PORT);
         self.asked_for = true;
         self.ask(now, CmRequest::OpenQp);
@@ -123,14 +123,14 @@ impl CmOpener {
 
     /// Another has opened this connection towards us, and takes requests at `port` (0: where all do): from now on this
     /// side watches over it.
-    pub fn adopt(&mut self, now: u64, own: CmInfo, peer: CmInfo, port: u16) {
+    pub fn adopt(&mut self, now: Time, own: CmInfo, peer: CmInfo, port: u16) {
         self.port = if port == 0 { CM_REQUEST_PORT } else { port };
         (self.own, self.peer, self.asked_for) = (own, peer, false);
         self.opened(now);
     }
 
     /// Tells the board that its queue pair is free. Nothing happens before it was told of ours.
-    pub fn close(&mut self, now: u64) {
+    pub fn close(&mut self, now: Time) {
         self.farewell = None;
         if self.done.is_some() {
             self.ask(now, CmRequest::CloseQp);
@@ -145,13 +145,13 @@ impl CmOpener {
     }
 
     /// The board was heard of: its data came in. An open connection is not asked then.
-    pub fn heard(&mut self, now: u64) {
+    pub fn heard(&mut self, now: Time) {
         self.heard = self.heard.max(now);
         self.unanswered = 0;
     }
 
-    /// Takes a message that came from `from` at `now`, picoseconds of any clock that does not run backwards.
-    pub fn handle_message(&mut self, now: u64, from: Ipv4Addr, message: &CmMessage) -> Option<CmEvent> {
+    /// Takes a message that came from `from` at `now` of any clock that does not run backwards.
+    pub fn handle_message(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) -> Option<CmEvent> {
         let question = self.question?;
         let answer = message.answer?;
         // The board says whom it answers: our number comes back as the other side's.
@@ -172,7 +172,7 @@ impl CmOpener {
     }
 
     /// The time of [`Self::next_timeout`] has come. May be called too early or too often.
-    pub fn handle_timeout(&mut self, now: u64) -> Option<CmEvent> {
+    pub fn handle_timeout(&mut self, now: Time) -> Option<CmEvent> {
         if self.next_timeout().is_none_or(|at| now < at) {
             return None;
         }
@@ -181,7 +181,7 @@ impl CmOpener {
             return None;
         };
         if question.asked <= question.retries {
-            (question.to_send, question.deadline) = (true, now + self.config.timeout_ps);
+            (question.to_send, question.deadline) = (true, now + self.config.timeout);
             return None;
         }
         let question = *question;
@@ -189,11 +189,11 @@ impl CmOpener {
     }
 
     /// When [`Self::handle_timeout`] is wanted. May change after every call.
-    pub fn next_timeout(&self) -> Option<u64> {
+    pub fn next_timeout(&self) -> Option<Time> {
         match &self.question {
             Some(question) => Some(question.deadline),
             None if self.state == CmState::Open => {
-                self.config.keep_alive_ps.map(|wait| self.introduction.map_or(self.heard + wait, |(at, _)| at))
+                self.config.keep_alive.map(|wait| self.introduction.map_or(self.heard + wait, |(at, _)| at))
             }
             None => None,
         }
@@ -215,9 +215,9 @@ impl CmOpener {
         self.state
     }
 
-    /// Wait for one answer, ps.
-    pub fn timeout_ps(&self) -> u64 {
-        self.config.timeout_ps
+    /// Wait for one answer.
+    pub fn timeout(&self) -> Time {
+        self.config.timeout
     }
 
     /// The board.
@@ -231,7 +231,7 @@ impl CmOpener {
     }
 
     /// When the other side was heard of last: opened, answered, or its data came.
-    pub fn heard_at(&self) -> u64 {
+    pub fn heard_at(&self) -> Time {
         self.heard
     }
 
@@ -240,27 +240,27 @@ impl CmOpener {
         self.peer
     }
 
-    fn ask(&mut self, now: u64, step: CmRequest) {
+    fn ask(&mut self, now: Time, step: CmRequest) {
         self.state = CmState::Asking(step);
         self.question = Some(self.question(now, step, self.config.retries));
     }
 
-    fn question(&self, now: u64, step: CmRequest, retries: u32) -> Question {
-        let deadline = now + self.config.timeout_ps;
+    fn question(&self, now: Time, step: CmRequest, retries: u32) -> Question {
+        let deadline = now + self.config.timeout;
         Question { step, begun: now, deadline, asked: 0, retries, to_send: true }
     }
 
     /// Asks whether the connection lives. A peer that has never agreed to the question is asked once at a time: FEROCE's
     /// host software takes it for a wrong answer to its CLOSE_QP, and gives up after the second.
-    fn probe(&mut self, now: u64) {
+    fn probe(&mut self, now: Time) {
         let retries = if self.keeps_alive { self.config.retries } else { 0 };
-        let wait = self.config.keep_alive_ps.unwrap_or(u64::MAX);
-        let next = |(_, left): (u64, u32)| (left > 1).then(|| (now.saturating_add(wait), left - 1));
+        let wait = self.config.keep_alive.unwrap_or(Time::MAX);
+        let next = |(_, left): (Time, u32)| (left > 1).then(|| (now.saturating_add(wait), left - 1));
         self.introduction = self.introduction.and_then(next);
         self.question = Some(self.question(now, CmRequest::ModifyQpRts, retries));
     }
 
-    fn agreed(&mut self, now: u64, step: CmRequest, message: &CmMessage) -> Option<CmEvent> {
+    fn agreed(&mut self, now: Time, step: CmRequest, message: &CmMessage) -> Option<CmEvent> {
         match step {
             CmRequest::OpenQp => {
                 if !message.info_valid || message.sender.qpn.value() == 0 {
@@ -281,7 +281,7 @@ impl CmOpener {
     }
 
     /// No, or no answer.
-    fn refused(&mut self, now: u64, question: Question, why: CmReason) -> Option<CmEvent> {
+    fn refused(&mut self, now: Time, question: Question, why: CmReason) -> Option<CmEvent> {
         match question.step {
             CmRequest::CloseQp => Some(self.closed()),
             CmRequest::ModifyQpRts if self.is_no_sign(question, why) => {
@@ -309,10 +309,10 @@ impl CmOpener {
         self.heard > question.begun || foreign
     }
 
-    fn opened(&mut self, now: u64) {
+    fn opened(&mut self, now: Time) {
         (self.state, self.question, self.heard) = (CmState::Open, None, now);
         (self.done, self.keeps_alive, self.unanswered) = (Some(CmRequest::OpenQp), false, 0);
-        self.introduction = Some((now + self.config.timeout_ps, INTRODUCTIONS));
+        self.introduction = Some((now + self.config.timeout, INTRODUCTIONS));
     }
 
     fn closed(&mut self) -> CmEvent {

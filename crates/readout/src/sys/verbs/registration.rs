@@ -13,7 +13,7 @@ use penstock_transport::RecvWr;
 use rdma_mummy_sys as ffi;
 
 use super::{owned, Domain};
-use crate::backend::DeviceMemory;
+use crate::device_memory::DeviceMemory;
 use crate::sys::Mapping;
 
 /// What a NIC may write.

@@ -10,7 +10,7 @@ use std::collections::TryReserveError;
 use penstock_transport::Window;
 use penstock_wire::Payload;
 
-use crate::receiver::ReceiverError;
+use super::error::ReceiverError;
 use crate::ring::{Ring, RingConfig, RingCounters};
 use crate::sys::RingMemory;
 
