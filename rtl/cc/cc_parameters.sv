@@ -59,6 +59,7 @@ module cc_parameters
   // ---- what one of them has -------------------------------------------------------------------------------
   logic [1:0]  laws[CcGroups];
 (* ram_style = "distributed" *) logic [15:0] rules[CcGroups];
+(* ram_style = "distributed" *) logic [31:0] starts[CcGroups];
 (* ram_style = "distributed" *) logic [31:0] cooldowns[CcGroups];
 (* ram_style = "distributed" *) logic [31:0] alpha_intervals[CcGroups];
 (* ram_style = "distributed" *) logic [10:0] qcn_rules[CcGroups];
@@ -73,6 +74,7 @@ module cc_parameters
       };
     end
     if (to_qcn_control) qcn_rules[write.group] <= {qcn_control.gd_shift, qcn_control.jitter};
+    if (write.valid && !write.qcn && write.addr == addr_t'(CcRateStart)) starts[write.group] <= write.word;
     if (write.valid && !write.qcn && write.addr == addr_t'(CcDecreaseInterval)) cooldowns[write.group] <= write.word;
     if (write.valid && !write.qcn && write.addr == addr_t'(CcAlphaInterval)) alpha_intervals[write.group] <= write.word;
     if (write.valid && write.qcn && write.addr == addr_t'(QcnSeed)) seeds[write.group] <= write.word;
@@ -95,6 +97,7 @@ module cc_parameters
       two_counters: two_counters, g_shift: g_shift,
       stage_threshold: threshold[s], hyper_threshold: hyper_threshold,
       rate_ai: word[s][5], rate_hai: word[s][4], rate_min: word[s][3], rate_line: word[s][2],
+      rate_start: starts[ask[s].group],
       decrease_interval: cooldowns[ask[s].group], alpha_interval: alpha_intervals[ask[s].group],
       increase_interval: word[s][1], byte_threshold: word[s][0]
     };

@@ -70,6 +70,7 @@ module cc_step
     qp_t        qp;
     group_t     group;
     logic       qcn;       // its law
+    logic       off;       // no law: at the line rate
     logic       idle;      // not limited: law off, no notification yet, or a fresh start
     logic       stray;     // a notification that does not cut
     logic       cut;
@@ -116,6 +117,7 @@ module cc_step
 
       s1_q <= '{
         qp: in_happened.qp, group: in_group, qcn: in_qcn,
+        off: !in_qcn && in_happened.law != LawDcqcn,
         idle: in_fresh_law || (!in_state.c.limited && !notified),
         stray: (notified && in_fresh_law) || (in_qcn ? in_happened.cnp : in_happened.feedback != '0),
         cut: 1'b0, recover: 1'b0, reduce: 1'b0, increase: IncreaseNone,
@@ -276,13 +278,15 @@ module cc_step
   always_ff @(posedge clk) begin
     s3_valid_q <= s2_valid_q && !rst;
     if (s2_valid_q) begin
+      // The bound turns all ones into the line rate.
+      automatic rate_t start = s2_q.qcn || s2_q.off ? '1 : params[2].rate_start;
       s3_q <= s2_q;
       if (s2_q.reduce) s3_q.increase <= IncreaseNone;
       s3_q.c.timer_elapsed <= counted_on(s2_timer_q, s2_q.c.timer_elapsed);
       s3_q.c.bytes_sent <= counted_on(s2_bytes_q, s2_q.c.bytes_sent);
       s3_q.c.cnp_handled <= s2_q.c.cnp_handled + 32'(s2_q.cut);
-      if (s2_q.idle) s3_q.c.rate_current <= '1;  // which the bound turns into the line rate
-      if (s2_q.idle) s3_q.c.rate_target <= '1;
+      if (s2_q.idle) s3_q.c.rate_current <= start;
+      if (s2_q.idle) s3_q.c.rate_target <= start;
       else if (s2_follow_q) s3_q.c.rate_target <= s2_q.c.rate_current;
       else if (s2_q.reduce) s3_q.c.rate_target <= s2_q.c.rate_target >> 3;
       s3_q.own.alpha <= s2_q.own.alpha + (s2_q.cut ? AlphaOneFull >> params[2].g_shift : '0);
@@ -360,7 +364,7 @@ module cc_step
       automatic logic line = s5_fixed_q || s5_q.c.rate_current >= s5_line_q;
       s6_q <= s5_q;
       s6_q.c.qcn <= s5_q.qcn;
-      s6_q.c.limited <= s5_q.qcn ? !line : !s5_q.idle;
+      s6_q.c.limited <= !line || (!s5_q.qcn && !s5_q.idle);
       s6_q.c.rate_current <= line ? s5_line_q : s5_q.c.rate_current < s5_min_q ? s5_min_q : s5_q.c.rate_current;
       s6_q.c.rate_target <= s5_fixed_q ? s5_line_q : s5_q.c.rate_target < s5_min_q ? s5_min_q : s5_q.c.rate_target;
       out_unlimited <= line;

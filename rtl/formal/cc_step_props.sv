@@ -68,13 +68,14 @@ module cc_step_props
   assign done = !rst && watching_q && !done_q && out_valid && out_qp == what_q.qp;
 
   // ---- what it should do -------------------------------------------------------------------------------
-  rate_t line, low, rate_min, ai, hai;
+  rate_t line, low, rate_min, ai, hai, start;
   logic qcn, notified, fresh, idle, cut, ordered, sane, fast;
   logic [3:0] threshold;
   assign qcn = WITH_QCN && what_q.law == LawQcn;
   assign {line, rate_min, ai, hai} = qcn ? {qcn_law.rate_line, qcn_law.rate_min, qcn_law.rate_ai, qcn_law.rate_hai}
                                          : {law.rate_line, law.rate_min, law.rate_ai, law.rate_hai};
   assign low = rate_min < line ? rate_min : line;
+  assign start = qcn || what_q.law != LawDcqcn || law.rate_start > line ? line : law.rate_start < low ? low : law.rate_start;
   assign notified = qcn ? what_q.feedback != '0 : what_q.cnp;
   assign fresh = what_q.init || (!qcn && what_q.law != LawDcqcn) || was_q.c.qcn != qcn;
   assign idle = fresh || (!was_q.c.limited && !notified);
@@ -116,10 +117,10 @@ module cc_step_props
   always_comb if (done) begin
     a_bounds : assert (low <= rate && rate <= line && low <= target && target <= line);
     a_unlimited : assert (out_unlimited == (rate == line));
-    a_limited : assert (out_state.c.limited == (qcn ? rate != line : !idle));
+    a_limited : assert (out_state.c.limited == (rate != line || (!qcn && !idle)));
     a_law : assert (out_state.c.qcn == qcn);
     a_ignored : assert (out_cnp_ignored == ((notified && !cut) || (qcn ? what_q.cnp : what_q.feedback != '0)));
-    if (idle) a_idle : assert (rate == line && target == line
+    if (idle) a_idle : assert (rate == start && target == start
                                && out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
     if (idle && !qcn) a_idle_alpha : assert (out_state.own.alpha == AlphaOneFull && out_state.own.since_cut == '1);
     if (idle || ordered) begin
@@ -147,6 +148,7 @@ module cc_step_props
                                      || (!fast && (target == raised(ai) || target == raised(hai))));
       if (!qcn) a_decays : assert (out_state.own.alpha <= was_q.own.alpha);
     end
+    c_starts : cover (idle && !qcn && low < rate && rate < line);
     c_cut : cover (sane && cut && rate < was_q.c.rate_current && rate > low && !qcn && !law.clamp_target);
     c_holds : cover (sane && !idle && !cut && !qcn && what_q.paused && law.hold_timer && out_state.c.timer_elapsed != '0);
     c_runs_on : cover (cut && !qcn && !law.restart_timer && out_state.c.timer_elapsed != '0);

@@ -48,6 +48,8 @@ module pacer_props
   input byte_count_t     paid_bytes_q,
   input logic            pacer_waits_q,
   input logic            pacer_restart,
+  input logic            pacer_known_q,
+  input logic [N_QP-1:0] pacer_begun,
   input logic [ByteCountW+23-RoundLog2:0] pacer_credit,
   input logic [2*ByteCountW+23-RoundLog2:0] grant_account,
   input logic [N_QP-1:0][2*ByteCountW+23-RoundLog2:0] accounts,  // taken, granted, fraction
@@ -104,13 +106,13 @@ module pacer_props
   sum_t    last_q, grant_q;   // the last packet that was paid for; the last grant
   logic    saving_q;          // data waited when that was made
   logic    restart, enough;
-  logic    begun_q;           // the first grant, which is unlimited, has come (cc_engine)
+  logic    begun_q;           // the first grant has come
 
   assign rate = credit_t'({1'b0, grant_rate});
   always_comb begin
     turn = sum_t'(rate) <<< (TurnLog2 - RoundLog2);
     enough = !waits_q || sum_t'(credit_q) >= turn || credit_q >= credit_t'(128 * 1024) <<< FractionW;
-    restart = grant_unlimited || (credit_q >= 0 && enough);
+    restart = grant_unlimited || !begun_q || (credit_q >= 0 && enough);
     granted = grant ? rate + (restart ? '0 : credit_q) : credit_q;
   end
 
@@ -124,7 +126,7 @@ module pacer_props
     since_q      <= unpaced;
     if (charged_q) last_q <= sum_t'(charged_bytes_q);
     if (grant) begin
-      {limited_q, grant_q} <= {begun_q && !grant_unlimited, sum_t'(rate)};
+      {limited_q, grant_q} <= {!grant_unlimited, sum_t'(rate)};
       saving_q <= waits_q && !restart && credit_q >= 0;
     end
     settling_q <= limited_q && !(grant && grant_unlimited);
@@ -176,7 +178,7 @@ module pacer_props
   endfunction
   always_comb if (!started_q) assume (same_copies(any_qp));  // RAMs power up alike
 
-  always_ff @(posedge clk) begun_q <= !rst && (begun_q || (grant && grant_unlimited));
+  always_ff @(posedge clk) begun_q <= !rst && (begun_q || grant);
 
   logic judged;  // a grant of the last cycle is seen now
   assign judged = last_grant_q && last_grant_index_q == qp_q;
@@ -185,6 +187,7 @@ module pacer_props
 
   always_comb if (started_q) begin
     a_00_copies : assert (same_copies(qp_q));
+    a_00_begun : assert (pacer_begun[qp_q] == begun_q);
     a_00_early : assert (early_q[0] == (early_valid_q && early_qp_q[QpW-1:0] == qp_q));
     a_00_charged : assert (charged_q == (paid_q && paid_index_q == qp_q));
     if (charged_q) begin
@@ -194,6 +197,7 @@ module pacer_props
     end
     if (grant) begin
       a_00_account : assert (grant_account == accounts[qp_q] && spent_read_for_grant == spent_for_grant[qp_q]);
+      a_00_known : assert (pacer_known_q == begun_q);
       a_00_waits : assert (pacer_waits_q == waits_q && pacer_credit == granted_ram - spent_ram);
     end
     if (judged) a_00_judged : assert (last_granted_q == granted_for_packet[qp_q] && spent_now == spent_soon && !grant);
@@ -254,6 +258,8 @@ bind pacer pacer_props #(.N_QP(N_QP), .RoundLog2(RoundLog2), .TurnLog2(TurnLog2)
   .spent_read_for_packet  (paid_for_packet_q ? last_spent_q : spent_for_packet),
   .granted_read_for_packet(granted_for_packet_q ? last_granted_q : granted_for_packet),
   .pacer_waits_q          (waits_q),
+  .pacer_known_q          (known_q),
+  .pacer_begun            (begun_q),
   .pacer_restart          (restart),
   .pacer_credit           (credit),
   .granted_for_packet({u_granted_for_packet.mem[1], u_granted_for_packet.mem[0]}),

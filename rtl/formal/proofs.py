@@ -166,6 +166,7 @@ PROOFS = [
             Mutant("if (paid_with_grant_q) spent_now = last_spent_q;", "", "a_00_judged"),
             Mutant("+= ($bits(grant_t))'(grant_rate)", "+= ($bits(grant_t))'(grant_rate >> 1)", "a_1_credit"),
             Mutant("(!waits_q || ", "(", "a_2_restart"),
+            Mutant("grant_unlimited || !known_q", "grant_unlimited", "a_1_credit"),
             Mutant("if (sent_valid) eligible_q[index(sent_qp)] <= unlimited_q[index(sent_qp)];", "", "a_may"),
             Mutant("!paid_credit[ByteCountW-1] && ", "", "a_no_more"),
             Mutant("unlimited_q[last_grant_index_q] || !credit_now[ByteCountW-1]", "1'b0", "a_must"),
@@ -198,7 +199,8 @@ PROOFS = [
         depth=12,
         mutants=(
             Mutant("s2_q.c.rate_target >> 3", "s2_q.c.rate_target >> 5", "a_order"),
-            Mutant("s6_q.c.limited <= s5_q.qcn ? !line", "s6_q.c.limited <= s5_q.qcn ? 1'b1", "a_limited"),
+            Mutant("s6_q.c.limited <= !line ||", "s6_q.c.limited <= s5_q.qcn ||", "a_limited"),
+            Mutant("s2_q.qcn || s2_q.off ? '1 : params[2].rate_start", "params[2].rate_start", "a_idle"),
         ),
     ),
     Proof(

@@ -165,6 +165,7 @@ package penstock_pkg;
     rate_t       rate_hai;
     rate_t       rate_min;
     rate_t       rate_line;
+    rate_t       rate_start;          // of a fresh flow
     logic [31:0] decrease_interval;   // cycles; the cooldown
     logic [31:0] alpha_interval;      // cycles
     logic [31:0] increase_interval;   // cycles; the recovery timer

@@ -39,6 +39,7 @@ PARAMS = {
     "rate_hai": 1_288_490,
     "rate_min": 134_218,
     "rate_line": LINE,
+    "rate_start": 0xFFFFFFFF,
     "decrease_interval": 469,
     "alpha_interval": 6_250,
     "increase_interval": 312_500,

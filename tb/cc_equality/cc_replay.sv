@@ -64,6 +64,7 @@ module cc_replay
     p.rate_hai = 32'(word());
     p.rate_min = 32'(word());
     p.rate_line = 32'(word());
+    p.rate_start = 32'(word());
     p.decrease_interval = 32'(word());
     p.alpha_interval = 32'(word());
     p.increase_interval = 32'(word());

@@ -10,7 +10,7 @@ module cc_step_harness
 
   input logic              params_valid,
   input logic [1:0]        params_group,
-  input logic [25:0][31:0] params_words,
+  input logic [26:0][31:0] params_words,
 
   input logic             in_valid,
   input logic [31:0]      in_what,
@@ -37,14 +37,15 @@ module cc_step_harness
         g_shift: params_words[5][3:0],
         stage_threshold: params_words[6][3:0], hyper_threshold: params_words[7][7:0],
         rate_ai: params_words[8], rate_hai: params_words[9], rate_min: params_words[10], rate_line: params_words[11],
-        decrease_interval: params_words[12], alpha_interval: params_words[13],
-        increase_interval: params_words[14], byte_threshold: params_words[15]
+        rate_start: params_words[12],
+        decrease_interval: params_words[13], alpha_interval: params_words[14],
+        increase_interval: params_words[15], byte_threshold: params_words[16]
       };
       qcn_params[params_group] <= '{
-        gd_shift: params_words[16][3:0], stage_threshold: params_words[17][3:0], jitter: params_words[18][6:0],
-        rate_ai: params_words[19], rate_hai: params_words[20], rate_min: params_words[21],
-        rate_line: params_words[22], timer_period: params_words[23], byte_limit: params_words[24],
-        seed: params_words[25]
+        gd_shift: params_words[17][3:0], stage_threshold: params_words[18][3:0], jitter: params_words[19][6:0],
+        rate_ai: params_words[20], rate_hai: params_words[21], rate_min: params_words[22],
+        rate_line: params_words[23], timer_period: params_words[24], byte_limit: params_words[25],
+        seed: params_words[26]
       };
     end
   end

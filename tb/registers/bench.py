@@ -93,7 +93,7 @@ async def every_setting_keeps_what_was_written_byte_by_byte_and_nothing_else(dut
 @cocotb.test()
 async def an_address_outside_the_map_answers_slverr_and_the_bus_lives_on(dut):
     registers = await start(dut)
-    for where in (0x01C, 0x124, 0x224, 0x3FC, address("counters.udp_strangers") + 4, 0x1000):
+    for where in (0x01C, 0x128, 0x224, 0x3FC, address("counters.udp_strangers") + 4, 0x1000):
         assert await registers.refused(where), f"read of 0x{where:05X}"
         assert await registers.refused(where, 0), f"write of 0x{where:05X}"
     assert await registers.refused(address("id"), 0), "write of a read-only register"
@@ -182,6 +182,7 @@ def table_ii() -> dict[str, int]:
         "rate_ai": rate(6e6),
         "rate_hai": rate(12e6),
         "rate_line": 8 << 24,
+        "rate_start": 0xFFFFFFFF,
         "decrease_interval": round(3e-6 * clock + 0.25),
         "alpha_interval": round(40e-6 * clock),
         "increase_interval": round(2e-3 * clock),

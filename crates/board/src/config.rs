@@ -76,7 +76,7 @@ fn mac_words(mac: MacAddr) -> (u32, u32) {
 }
 
 /// Address and value of every register that holds DCQCN's parameters of a group, in the order of writing.
-pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 9] {
+pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 10] {
     use regs::cc as c;
     let law = match params.law {
         Law::Off => 0u32,
@@ -97,6 +97,7 @@ pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 9] {
         (c::RATE_HAI, params.rate_hai.0),
         (c::RATE_MIN, params.rate_min.0),
         (c::RATE_LINE, params.rate_line.0),
+        (c::RATE_START, params.rate_start.0),
         (c::DECREASE_INTERVAL, params.decrease_interval),
         (c::ALPHA_INTERVAL, params.alpha_interval),
         (c::INCREASE_INTERVAL, params.increase_interval),

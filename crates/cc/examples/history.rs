@@ -63,14 +63,15 @@ struct QueuePair {
     pacer: Pacer,
     grant: (CycleRate, bool),
     charged: u32, // since the last grant
+    begun: bool,  // with a grant: no packet starts before the first
 }
 
 impl QueuePair {
     fn new(index: u8, turn: u32, params: &CcParams) -> Self {
         let law = params.dcqcn.law;
-        let rate = if law == Law::Qcn { params.qcn.rate_line } else { params.dcqcn.rate_line };
         let flow = Flow::new(law, index, params);
-        Self { flow, law, pacer: Pacer::new(turn), grant: (rate, true), charged: 0 }
+        let grant = (flow.rate_current(), flow.unlimited(params));
+        Self { flow, law, pacer: Pacer::new(turn), grant, charged: 0, begun: false }
     }
 
     fn charge(&mut self, random: &mut Random) -> u32 {
@@ -98,7 +99,7 @@ impl QueuePair {
         let cnp = notified && (self.law != Law::Qcn || random.one_in(16));
         // A packet is paid for in the next cycle, and the grant reckons with it in the one behind that; as
         // long does it take until the grant is seen.
-        let eligible = self.pacer.eligible();
+        let eligible = self.begun && self.pacer.eligible();
         let waits = random.one_in(weather.wait);
         let mut bytes = 0;
         if round.offset + 1 < LATENCY && wants && eligible {
@@ -106,6 +107,7 @@ impl QueuePair {
         }
         let (rate, unlimited) = self.grant;
         self.pacer.grant(rate, round.cycles, unlimited, waits);
+        self.begun = true;
         let counted = std::mem::take(&mut self.charged);
         let eligible = if round.offset < LATENCY + 2 { eligible } else { self.pacer.eligible() };
         if round.offset + 1 >= LATENCY && wants && eligible {

@@ -41,7 +41,8 @@ impl Flow {
     #[cold]
     fn start(&mut self, law: Law, cnp_handled: u32, params: &CcParams) {
         self.state = match law {
-            Law::Off | Law::Dcqcn => FlowState::Dcqcn(State { cnp_handled, ..State::idle(&params.dcqcn) }),
+            Law::Off => FlowState::Dcqcn(State { cnp_handled, ..State::idle(&params.dcqcn) }),
+            Law::Dcqcn => FlowState::Dcqcn(State { cnp_handled, ..State::fresh(&params.dcqcn) }),
             Law::Qcn => FlowState::Qcn(QcnState { cnp_handled, ..QcnState::idle(&params.qcn, self.index) }),
         };
     }

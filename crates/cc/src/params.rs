@@ -56,6 +56,8 @@ pub struct DcqcnParams {
     pub rate_min: CycleRate,
     /// R_C never exceeds this rate; a flow at this rate is not paced.
     pub rate_line: CycleRate,
+    /// R_C of a fresh flow, between R_min and the line.
+    pub rate_start: CycleRate,
     /// Cycles after a cut in which further CNPs do not cut (the cooldown).
     pub decrease_interval: u32,
     /// Cycles without a CNP after which alpha decays once; 0 = never.
@@ -81,6 +83,7 @@ impl Default for DcqcnParams {
             rate_hai: CycleRate(1_288_490),    // 12 MB/s
             rate_min: CycleRate(134_218),      // 10 Mb/s
             rate_line: CycleRate(134_217_728), // 10 Gb/s: 8 bytes per cycle
+            rate_start: CycleRate(u32::MAX),   // the line rate
             decrease_interval: 469,            // 3 us
             alpha_interval: 6_250,             // 40 us
             increase_interval: 312_500,        // 2 ms
@@ -119,6 +122,8 @@ pub struct DcqcnSettings {
     pub rate_min: Rate,
     /// Line rate.
     pub rate_line: Rate,
+    /// R_C of a fresh flow; none: the line rate.
+    pub rate_start: Option<Rate>,
     /// Cooldown.
     pub decrease_interval: Time,
     /// Alpha-update interval; 0 = alpha never decays.
@@ -144,6 +149,7 @@ impl Default for DcqcnSettings {
             rate_hai: Rate::from_mbps(96),
             rate_min: Rate::from_mbps(10),
             rate_line: Rate::from_gbps(10),
+            rate_start: None,
             decrease_interval: Time::from_us(3),
             alpha_interval: Time::from_us(40),
             increase_interval: Time::from_ms(2),
@@ -173,6 +179,10 @@ impl DcqcnSettings {
             rate_hai: rate("rate_hai", self.rate_hai, clock_hz)?,
             rate_min: rate("rate_min", self.rate_min, clock_hz)?,
             rate_line: rate("rate_line", self.rate_line, clock_hz)?,
+            rate_start: match self.rate_start {
+                Some(start) => rate("rate_start", start, clock_hz)?,
+                None => CycleRate(u32::MAX),
+            },
             decrease_interval: cycles("decrease_interval", self.decrease_interval, clock_hz)?,
             alpha_interval: cycles("alpha_interval", self.alpha_interval, clock_hz)?,
             increase_interval: cycles("increase_interval", self.increase_interval, clock_hz)?,

@@ -40,7 +40,7 @@ pub struct State {
     pub stage_bytes: u8,
     /// CNPs that led to a cut (`rp_cnp_handled`), modulo 2^32.
     pub cnp_handled: u32,
-    /// A CNP has been seen; before it, the limiter is idle.
+    /// A CNP has been seen, or the flow began below the line rate; before it, the limiter is idle.
     pub limited: bool,
 }
 
@@ -60,6 +60,12 @@ impl State {
             cnp_handled: 0,
             limited: false,
         }
+    }
+
+    /// A flow that begins under the law: at its start rate, and idle if that is the line rate.
+    pub fn fresh(params: &DcqcnParams) -> Self {
+        let rate = params.rate_start.max(params.rate_min).min(params.rate_line);
+        Self { rate_current: rate, rate_target: rate, limited: rate < params.rate_line, ..Self::idle(params) }
     }
 
     /// alpha as software sees it, 65536 = 1.
@@ -301,9 +307,13 @@ impl State {
     /// [`step`] under DCQCN, or under no law; returns whether a CNP came and did not cut.
     #[inline]
     pub(crate) fn visit(&mut self, happened: Happened, law: Law, params: &DcqcnParams) -> bool {
-        if law != Law::Dcqcn || (!self.limited && !happened.cnp) {
+        if law != Law::Dcqcn {
             *self = Self { cnp_handled: self.cnp_handled, ..Self::idle(params) };
             return happened.cnp;
+        }
+        if !self.limited && !happened.cnp {
+            *self = Self { cnp_handled: self.cnp_handled, ..Self::fresh(params) };
+            return false;
         }
         self.since_cut = self.since_cut.saturating_add(happened.cycles);
         let cut = happened.cnp && self.since_cut >= params.decrease_interval;
@@ -466,7 +476,8 @@ pub struct ReactionPoint {
 impl ReactionPoint {
     /// A new flow.
     pub fn new(params: &DcqcnParams) -> Self {
-        Self { state: State::idle(params) }
+        let state = if params.law == Law::Dcqcn { State::fresh(params) } else { State::idle(params) };
+        Self { state }
     }
 
     /// One visit, see [`step`]; returns whether a CNP was ignored.

@@ -47,7 +47,7 @@ fn any_law() -> impl Strategy<Value = Law> {
 }
 
 fn any_params() -> impl Strategy<Value = CcParams> {
-    (any::<[u32; 12]>(), prop::array::uniform12(0u32..32), any::<[bool; 4]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
+    (any::<[u32; 13]>(), prop::array::uniform13(0u32..32), any::<[bool; 5]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
         |(words, shifts, flags, (shift, stage_threshold, jitter))| {
             let word = |i: usize| words[i] >> shifts[i];
             let counting = if flags[1] { StageCounting::Single } else { StageCounting::PerTrigger };
@@ -62,6 +62,7 @@ fn any_params() -> impl Strategy<Value = CcParams> {
                     rate_ai: CycleRate(word(0)),
                     rate_min: CycleRate(word(1)),
                     rate_line: CycleRate(word(2)),
+                    rate_start: if flags[4] { CycleRate(word(12)) } else { CycleRate(u32::MAX) },
                     decrease_interval: word(3),
                     alpha_interval: word(4),
                     increase_interval: word(5),

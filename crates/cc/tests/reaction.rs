@@ -65,6 +65,38 @@ fn a_flow_that_saw_no_cnp_runs_at_line_rate_with_alpha_one() {
 }
 
 #[test]
+fn a_flow_with_a_start_rate_begins_there_and_climbs() {
+    let params = DcqcnParams { rate_start: CycleRate(1 << 24), ..timer_only() };
+    let mut flow = ReactionPoint::new(&params);
+    let begun = State {
+        rate_current: CycleRate(1 << 24),
+        rate_target: CycleRate(1 << 24),
+        limited: true,
+        ..State::idle(&params)
+    };
+    assert_eq!(flow.state, begun);
+    while flow.state.stage() <= params.stage_threshold {
+        assert_eq!(flow.state.rate_current, CycleRate(1 << 24), "the phase of fast recovery has nowhere to go");
+        flow.visit(NOTHING, &params);
+    }
+    assert!(flow.state.rate_current.0 > 1 << 24 && !flow.unlimited(&params));
+}
+
+#[test]
+fn the_start_rate_lies_between_the_least_rate_and_the_line() {
+    for (start, begins) in
+        [(0, 1 << 20), (1 << 20, 1 << 20), (1 << 24, 1 << 24), (8 << 24, 8 << 24), (u32::MAX, 8 << 24)]
+    {
+        let (rate_min, rate_line) = (CycleRate(1 << 20), CycleRate(8 << 24));
+        let params = DcqcnParams { rate_min, rate_line, rate_start: CycleRate(start), ..DcqcnParams::default() };
+        let flow = ReactionPoint::new(&params);
+        assert_eq!((flow.state.rate_current.0, flow.state.limited), (begins, begins < 8 << 24));
+        let off = ReactionPoint::new(&DcqcnParams { law: Law::Off, ..params });
+        assert!(off.unlimited(&params) && !off.state.limited, "no law, no start rate");
+    }
+}
+
+#[test]
 fn the_first_cut_halves_the_rate() {
     let params = DcqcnParams::default();
     let mut flow = ReactionPoint::new(&params);
@@ -299,8 +331,8 @@ prop_compose! {
         (clamp_target, restart_timer, hold_timer) in any::<(bool, bool, bool)>(),
         single in any::<bool>(),
         (g_shift, stage_threshold, hyper_threshold) in (0u8..16, 0u8..16, any::<u8>()),
-        rates in any::<[u32; 4]>(),
-        shifts in prop::array::uniform8(0u32..32),
+        rates in any::<[u32; 5]>(),
+        shifts in prop::array::uniform9(0u32..32),
         intervals in any::<[u32; 4]>(),
     ) -> DcqcnParams {
         DcqcnParams {
@@ -316,6 +348,7 @@ prop_compose! {
             rate_hai: CycleRate(rates[1] >> shifts[1]),
             rate_min: CycleRate(rates[2] >> shifts[2]),
             rate_line: CycleRate(rates[3] >> shifts[3]),
+            rate_start: CycleRate(rates[4] >> shifts[8]),
             decrease_interval: intervals[0] >> shifts[4],
             alpha_interval: intervals[1] >> shifts[5],
             increase_interval: intervals[2] >> shifts[6],

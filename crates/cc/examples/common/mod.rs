@@ -64,6 +64,7 @@ impl Random {
         if self.one_in(2) {
             (dcqcn.rate_ai, dcqcn.rate_hai) = (CycleRate(self.magnitude(32)), CycleRate(self.magnitude(32)));
             (dcqcn.rate_min, dcqcn.rate_line) = (CycleRate(self.magnitude(28)), CycleRate(self.magnitude(32)));
+            dcqcn.rate_start = CycleRate(self.magnitude(32));
             (qcn.rate_ai, qcn.rate_hai) = (CycleRate(self.magnitude(32)), CycleRate(self.magnitude(32)));
             (qcn.rate_min, qcn.rate_line) = (CycleRate(self.magnitude(28)), CycleRate(self.magnitude(32)));
         }
@@ -85,7 +86,7 @@ pub fn law_code(law: Law) -> u32 {
 }
 
 /// The fields of cc_params_t and qcn_params_t, a word each, in their order.
-pub fn param_words(params: &CcParams) -> [u32; 26] {
+pub fn param_words(params: &CcParams) -> [u32; 27] {
     let (d, q) = (&params.dcqcn, &params.qcn);
     [
         law_code(d.law),
@@ -100,6 +101,7 @@ pub fn param_words(params: &CcParams) -> [u32; 26] {
         d.rate_hai.0,
         d.rate_min.0,
         d.rate_line.0,
+        d.rate_start.0,
         d.decrease_interval,
         d.alpha_interval,
         d.increase_interval,

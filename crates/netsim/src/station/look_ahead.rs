@@ -283,8 +283,8 @@ mod tests {
             || prop_oneof![1 => Just(0u64), 1 => 6_400u64..200_000, 8 => 1_000_000u64..90_000_000].prop_map(Time);
         let law = prop_oneof![1 => Just(Law::Off), 4 => Just(Law::Dcqcn), 2 => Just(Law::Qcn)];
         let bytes = prop_oneof![Just(0u32), 1_000u32..100_000];
-        (law, any::<[bool; 2]>(), interval(), interval(), bytes, 1u32..60, any::<u8>()).prop_map(
-            |(law, [per_trigger, hold_timer], alpha_interval, increase_interval, bytes, n_qp, index)| {
+        (law, any::<[bool; 3]>(), interval(), interval(), bytes, 1u32..60, any::<u8>()).prop_map(
+            |(law, [per_trigger, hold_timer, slow_start], alpha_interval, increase_interval, bytes, n_qp, index)| {
                 let stage_counting = if per_trigger { StageCounting::PerTrigger } else { StageCounting::Single };
                 let dcqcn = DcqcnSettings {
                     g_shift: 4,
@@ -295,6 +295,7 @@ mod tests {
                     byte_threshold: ByteSize(bytes.into()),
                     rate_ai: Rate::from_mbps(400),
                     rate_hai: Rate::from_mbps(900),
+                    rate_start: slow_start.then_some(Rate::from_mbps(700)),
                     ..DcqcnSettings::default()
                 };
                 let qcn = QcnSettings {

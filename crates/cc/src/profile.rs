@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! DCQCN's parameters by name: ours, which follow from the share of a sender, and those of two papers.
+
+use crate::{DcqcnSettings, StageCounting};
+use penstock_units::{ByteSize, Rate, Time};
+
+/// A set of DCQCN's parameters that has a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// For any number of senders that know their share ([`DcqcnSettings::for_share`]).
+    Penstock,
+    /// AdvCam Table II: a few senders over minutes.
+    #[default]
+    AdvCam,
+    /// Zhu et al., SIGCOMM 2015, their testbed of 40 Gb/s.
+    Zhu,
+}
+
+impl Profile {
+    /// Its parameters. `share` is what a sender gets of the receiver's line if all send at once (line x weight / senders);
+    /// the papers' sets do not look at it.
+    pub fn dcqcn(self, share: Rate) -> DcqcnSettings {
+        match self {
+            Self::Penstock => DcqcnSettings::for_share(share),
+            Self::AdvCam => DcqcnSettings::default(),
+            Self::Zhu => DcqcnSettings::zhu(),
+        }
+    }
+}
+
+/// A packet of MTU 4096 with all its headers, preamble and gap: what it takes on the wire.
+const PACKET: u64 = 4096 + 90;
+/// The least interval between increases: that of Zhu et al., above the 50 us in which a receiver sends at most one CNP.
+const INCREASE_INTERVAL: Time = Time::from_us(55);
+
+impl DcqcnSettings {
+    /// Profile "penstock", made for hundreds of senders into one receiver (docs/congestion-control.md says where each number
+    /// comes from and what it reaches).
+    ///
+    /// A flow starts at its share and never falls below 15/16 of it, so that all together neither flood the receiver when
+    /// they begin nor leave its line idle. It feels its way up in steps of share/256, three for each packet that it may send at
+    /// its share, but not more often than CNPs can answer; the steps stand still while a pause holds the sender.
+    pub fn for_share(share: Rate) -> Self {
+        let fraction = |part: u64, of: u64| Rate((u128::from(share.0) * u128::from(part) / u128::from(of)) as u64);
+        let interval = match share {
+            Rate(0) => INCREASE_INTERVAL,
+            share => INCREASE_INTERVAL.max(share.time_for(PACKET) / 3),
+        };
+        Self {
+            hold_timer: true,
+            g_shift: 6,
+            stage_threshold: 1,
+            hyper_threshold: 50,
+            rate_ai: fraction(1, 256),
+            rate_hai: fraction(8, 256),
+            rate_min: fraction(15, 16),
+            rate_start: Some(share),
+            decrease_interval: Time::from_us(50),
+            alpha_interval: interval,
+            increase_interval: interval,
+            byte_threshold: ByteSize(0),
+            ..Self::default()
+        }
+    }
+
+    /// Profile "zhu": the testbed of Zhu et al., SIGCOMM 2015. The paper is silent on R_HAI (ten R_AI, as QCN has it) and on R_min.
+    fn zhu() -> Self {
+        Self {
+            stage_counting: StageCounting::PerTrigger,
+            g_shift: 8,
+            stage_threshold: 5,
+            rate_ai: Rate::from_mbps(40),
+            rate_hai: Rate::from_mbps(400),
+            decrease_interval: Time::from_us(50),
+            alpha_interval: Time::from_us(55),
+            increase_interval: Time::from_us(55),
+            byte_threshold: ByteSize(10_000_000),
+            ..Self::default()
+        }
+    }
+}
