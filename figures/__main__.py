@@ -3,7 +3,8 @@
 in the root of the repository with `python/` on `PYTHONPATH`.
 
 Each figure's scenario is run by `penstock run` into OUT/NAME and drawn into OUT/NAME.png beside the paper's numbers.
-Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, QCN, CMS-TCP.
+Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, QCN, CMS-TCP. `scale` is a
+figure of our own, whose table of cases stands in docs/congestion-control.md.
 """
 
 import argparse
@@ -23,11 +24,12 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, qcn
+from figures import advcam, cms_tcp, qcn, scale
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MARKS = ("<!-- figures: begin (penstock figures --docs) -->", "<!-- figures: end -->")
+SCALE_MARKS = ("<!-- scale: begin (penstock figures scale --docs) -->", "<!-- scale: end -->")
 
 
 Drawing = Callable[[list[Run]], Drawn]
@@ -88,6 +90,7 @@ FIGURES = {
     ),
     "cms-tcp-5": _one("cms-tcp-5", cms_tcp.collapse),
     "cms-tcp-6": _one("cms-tcp-6", cms_tcp.recovers),
+    "scale": Figure(tuple(Job(*job) for job in scale.jobs()), scale.draw),
 }
 
 
@@ -137,13 +140,13 @@ def report(rows: list[tuple[str, Compared]], out: Path) -> list[dict[str, object
     return [{"figure": name, "picture": str(out / f"{name}.png"), "quantities": quantities[name]} for name in names]
 
 
-def write_docs(page: Path, text: str) -> None:
+def write_docs(page: Path, marks: tuple[str, str], text: str) -> None:
     """Puts `text` between the marks of `page`; ValueError when they are not there."""
     old = page.read_text()
-    begin, end = (old.find(mark) for mark in MARKS)
+    begin, end = (old.find(mark) for mark in marks)
     if begin < 0 or end < begin:
-        raise ValueError(f"{page}: needs the lines `{MARKS[0]}` and `{MARKS[1]}`")
-    page.write_text(f"{old[:begin]}{MARKS[0]}\n\n{text}\n\n{old[end:]}")
+        raise ValueError(f"{page}: needs the lines `{marks[0]}` and `{marks[1]}`")
+    page.write_text(f"{old[:begin]}{marks[0]}\n\n{text}\n\n{old[end:]}")
 
 
 def _arguments(words: list[str] | None) -> argparse.Namespace:
@@ -152,14 +155,14 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
-    parser.add_argument("--docs", action="store_true", help="write the table into docs/results.md (all figures)")
+    parser.add_argument("--docs", action="store_true", help="write the tables into docs/ (all figures, or scale)")
     add_json_option(parser)
     arguments = parser.parse_args(words)
     unknown = [name for name in arguments.names if name not in FIGURES]
     if unknown:
         parser.error(f"{', '.join(unknown)}: no such figure; there are {', '.join(FIGURES)}")
-    if arguments.docs and arguments.names:
-        parser.error("--docs writes the table of all figures: name none")
+    if arguments.docs and arguments.names not in ([], ["scale"]):
+        parser.error("--docs writes the tables of all figures, or of scale: name none, or scale")
     return arguments
 
 
@@ -185,9 +188,13 @@ def main(words: list[str] | None = None) -> int:
             return 130
         rows += [(name, row) for row in compared]
         print(f"{name}: {out / name}.png", file=sys.stderr)
+    cases = [done[job] for job in FIGURES["scale"].jobs if job in done]
+    text = table(rows) + (f"\n\n{scale.table(cases)}" if cases else "")
+    if arguments.docs and not arguments.names:
+        write_docs(REPOSITORY / "docs/results.md", MARKS, table(rows))
     if arguments.docs:
-        write_docs(REPOSITORY / "docs/results.md", table(rows))
-    return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else table(rows))
+        write_docs(REPOSITORY / "docs/congestion-control.md", SCALE_MARKS, scale.table(cases))
+    return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else text)
 
 
 if __name__ == "__main__":

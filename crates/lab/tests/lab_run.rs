@@ -338,18 +338,43 @@ fn a_trace_may_be_asked_for_what_is_recorded_and_documented_and_nothing_else() {
 /// 64 boards into one link, all from the same moment on.
 const INCAST: &str = include_str!("../../../scenarios/incast-64.toml");
 
+/// For how long its switch has paused boards, in sum.
+fn pausing(overrides: &[&str]) -> Time {
+    let mut lab = build(&scenario(INCAST, overrides));
+    lab.run().unwrap();
+    let (_, id) = lab.switches[0];
+    let (switch, now): (&Switch, _) = (lab.engine.node(id).unwrap(), lab.now());
+    let of_port = |port| switch.port_stats(PortId(port), now).pausing.0;
+    Time((0..switch.port_count()).map(of_port).sum())
+}
+
 #[test]
-fn boards_whose_timers_pauses_hold_are_paused_by_the_start_alone() {
-    let pausing = |overrides: &[&str]| {
-        let mut lab = build(&scenario(INCAST, overrides));
-        lab.run().unwrap();
-        let (_, id) = lab.switches[0];
-        let (switch, now): (&Switch, _) = (lab.engine.node(id).unwrap(), lab.now());
-        let of_port = |port| switch.port_stats(PortId(port), now).pausing.0;
-        Time((0..switch.port_count()).map(of_port).sum())
-    };
-    let (start, held) = (pausing(&["run.time_limit=20ms"]), pausing(&["run.time_limit=60ms"]));
+fn boards_that_start_at_their_share_are_never_paused() {
+    for boards in ["topology.boards=64", "topology.boards=256"] {
+        assert_eq!(pausing(&["run.time_limit=60ms", boards]), Time::ZERO);
+    }
+}
+
+#[test]
+fn boards_that_start_at_the_line_and_whose_timers_pauses_hold_are_paused_by_the_start_alone() {
+    let line = "cc.rate_start=10Gbps";
+    let (start, held) = (pausing(&["run.time_limit=20ms", line]), pausing(&["run.time_limit=60ms", line]));
     assert_eq!(start, held, "no pause after the burst of the start");
-    let running = ["run.time_limit=60ms", "cc.hold_timer=false"];
-    assert!(pausing(&running) > Time(10 * held.0), "timers that run on raise rates that PFC then holds");
+    let running = ["run.time_limit=60ms", line, "cc.hold_timer=false"];
+    assert!(pausing(&running) > Time(5 * held.0), "timers that run on raise rates that PFC then holds");
+}
+
+#[test]
+fn the_share_of_a_board_follows_from_the_topology() {
+    for (overrides, share, least) in [
+        (vec![], "156.25Mbps", "146.484375Mbps"),
+        (vec!["topology.boards=10", "topology.servers=2"], "1Gbps", "937.5Mbps"),
+        (vec!["topology.boards=4", "link.server.rate=100Gbps"], "10Gbps", "9.375Gbps"),
+        (vec!["cc.share=40Mbps"], "40Mbps", "37.5Mbps"),
+        (vec!["cc.rate_min=1Mbps"], "156.25Mbps", "1Mbps"),
+    ] {
+        let settings = scenario(INCAST, &overrides).settings;
+        let value = |key: &str| settings.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        assert_eq!((value("cc.share"), value("cc.rate_min")), (Some(share), Some(least)), "{overrides:?}");
+    }
 }

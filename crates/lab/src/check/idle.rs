@@ -13,11 +13,12 @@ use crate::scenario::{FlowSpec, LabScenario, Protocol, Workload};
 use crate::topology::{LinkClass, NodeKind};
 use crate::units::Time;
 
-const DCQCN: [&str; 14] = [
+const DCQCN: [&str; 15] = [
     "g",
     "rate_ai",
     "rate_hai",
     "rate_min",
+    "rate_start",
     "decrease_interval",
     "alpha_interval",
     "increase_interval",

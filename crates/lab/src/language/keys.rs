@@ -3,7 +3,7 @@
 //! Promise: what is absent is as in the default that the caller gives; one name, unit and range wherever a key stands.
 //! Source: AdvCam Table II and section VII for the defaults, Zhu et al. 2015 where AdvCam is silent.
 
-use penstock_cc::{DcqcnSettings, Law, StageCounting};
+use penstock_cc::{DcqcnSettings, Law, Profile, StageCounting};
 use penstock_netsim::{Faults, LinkParams};
 
 use super::document::{Item, Value};
@@ -92,11 +92,36 @@ impl FromItem for Gain {
 
 /// `[cc]` of a single board, whose line is `line`: DCQCN or nothing.
 pub(crate) fn board_congestion_control(mut section: Section, line: Rate) -> DcqcnSettings {
-    let default = DcqcnSettings { rate_line: line, ..DcqcnSettings::default() };
+    let profiled = Profiled::read(&mut section, Profiled { profile: Profile::default(), share: line });
+    let default = DcqcnSettings { rate_line: line, ..profiled.dcqcn() };
     let law = section.choice("law", default.law, &[("dcqcn", Law::Dcqcn), ("off", Law::Off)]);
     let settings = dcqcn_keys(&mut section, DcqcnSettings { law, ..default });
     section.finish();
     settings
+}
+
+/// `profile` and `share`, on which the defaults of the other keys of DCQCN depend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Profiled {
+    pub(crate) profile: Profile,
+    /// What a sender gets of the receiver's line if all send at once.
+    pub(crate) share: Rate,
+}
+
+impl Profiled {
+    pub(crate) fn read(section: &mut Section, default: Self) -> Self {
+        let profiles = [("penstock", Profile::Penstock), ("advcam", Profile::AdvCam), ("zhu", Profile::Zhu)];
+        let profile = section.choice("profile", default.profile, &profiles);
+        let share = section.read("share", default.share);
+        if share == Rate(0) {
+            section.refuse("share", "allowed is more than 0");
+        }
+        Profiled { profile, share }
+    }
+
+    pub(crate) fn dcqcn(&self) -> DcqcnSettings {
+        self.profile.dcqcn(self.share)
+    }
 }
 
 /// The keys of DCQCN without the law itself; what is not there is as in `default`.
@@ -109,6 +134,7 @@ pub(crate) fn dcqcn_keys(section: &mut Section, default: DcqcnSettings) -> Dcqcn
         rate_hai: section.read("rate_hai", default.rate_hai),
         rate_min: section.read("rate_min", default.rate_min),
         rate_line: default.rate_line,
+        rate_start: section.optional("rate_start").or(default.rate_start),
         decrease_interval: section.read("decrease_interval", default.decrease_interval),
         alpha_interval: section.read("alpha_interval", default.alpha_interval),
         increase_interval: section.read("increase_interval", default.increase_interval),

@@ -71,9 +71,9 @@ fn scenario(mut document: Document, folder: &Path, read_file: ReadFile) -> Resul
     }
     links.finish();
     let qp = transport::qp(root.section("qp"));
-    let laws = transport::Laws::read(root.section("cc"));
-    let tcp = transport::tcp(root.section("tcp"), LabTcp::default());
     let empty = Topology::new();
+    let laws = transport::Laws::read(root.section("cc"), topology.as_ref().unwrap_or(&empty));
+    let tcp = transport::tcp(root.section("tcp"), LabTcp::default());
     let mut traffic = traffic::Traffic {
         seed: run.seed,
         time_limit: run.time_limit,

@@ -149,7 +149,7 @@ impl Traffic<'_> {
             };
             let start = steady.start.saturating_add(Time(stagger.0.saturating_mul(number as u64)));
             let workload = Workload::Steady(SteadyParams { start, ..steady });
-            let Laws { law, dcqcn, qcn } = self.governed(from, &laws);
+            let Laws { law, dcqcn, qcn, .. } = self.governed(from, &laws);
             // No CNP ever reaches a TCP sender: DCQCN is for queue pairs.
             let law = if protocol != Protocol::Rc && law == Law::Dcqcn { Law::Off } else { law };
             self.flows.push(FlowSpec { name, from, to, protocol, sender, dscp, law, dcqcn, qcn, tcp, workload });
@@ -177,7 +177,7 @@ impl Traffic<'_> {
     /// An RC flow under `[cc]`.
     fn plain(&mut self, from: usize, to: usize, sender: SenderKind, workload: Workload) {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
-        let Laws { law, dcqcn, qcn } = self.governed(from, self.laws);
+        let Laws { law, dcqcn, qcn, .. } = self.governed(from, self.laws);
         let (protocol, dscp, tcp) = (Protocol::Rc, self.qp.dscp, self.tcp);
         self.flows.push(FlowSpec { name, from, to, protocol, sender, dscp, law, dcqcn, qcn, tcp, workload });
     }

@@ -3,12 +3,13 @@
 //! Promise: what a flow's own `cc` or `tcp` leaves out is as in the common one; every value fits the registers of the gateware.
 //! Source: AdvCam Table II and the QCN hardware evaluation for the defaults; IBTA 9.7 for the queue pair.
 
-use penstock_cc::{DcqcnSettings, Law, QcnSettings};
+use penstock_cc::{DcqcnSettings, Law, Profile, QcnSettings};
 use penstock_transport::TcpVariant;
 
-use crate::language::keys::{ack_timeout_code, dcqcn_keys, Gain};
+use crate::language::keys::{ack_timeout_code, dcqcn_keys, Gain, Profiled};
 use crate::language::reader::Section;
 use crate::scenario::{LabQp, LabTcp, LabVerb};
+use crate::topology::Topology;
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
 
 /// What a window scaled by 8 bits can say.
@@ -111,6 +112,7 @@ impl Default for LabTcp {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Laws {
     pub(super) law: Law,
+    profiled: Profiled,
     pub(super) dcqcn: DcqcnSettings,
     pub(super) qcn: QcnSettings,
 }
@@ -119,15 +121,18 @@ const LAWS: [(&str, Law); 3] = [("dcqcn", Law::Dcqcn), ("qcn", Law::Qcn), ("off"
 
 impl Laws {
     /// `[cc]`
-    pub(super) fn read(section: Section) -> Self {
-        let default = Laws { law: Law::Dcqcn, dcqcn: DcqcnSettings::default(), qcn: QcnSettings::default() };
+    pub(super) fn read(section: Section, topology: &Topology) -> Self {
+        let profiled = Profiled { profile: Profile::default(), share: topology.share() };
+        let default = Laws { law: Law::Dcqcn, profiled, dcqcn: profiled.dcqcn(), qcn: QcnSettings::default() };
         default.overlaid(section)
     }
 
-    /// These, with the keys of a table laid over them.
+    /// These, with the keys of a table laid over them: another profile or share sets all of DCQCN's anew.
     pub(super) fn overlaid(&self, mut section: Section) -> Self {
         let law = section.choice("law", self.law, &LAWS);
-        let dcqcn = dcqcn_keys(&mut section, DcqcnSettings { law, ..self.dcqcn });
+        let profiled = Profiled::read(&mut section, self.profiled);
+        let dcqcn = if profiled == self.profiled { self.dcqcn } else { profiled.dcqcn() };
+        let dcqcn = dcqcn_keys(&mut section, DcqcnSettings { law, ..dcqcn });
         let qcn = qcn_keys(section.section("qcn"), self.qcn);
         if dcqcn.increase_interval == Time::ZERO && dcqcn.byte_threshold == ByteSize(0) {
             let message = "the queue pair cannot recover: allowed is more than 0 for this or for byte_threshold";
@@ -137,13 +142,13 @@ impl Laws {
             section.refuse("rate_min", "allowed is more than 0");
         }
         section.finish();
-        Laws { law, dcqcn, qcn }
+        Laws { law, profiled, dcqcn, qcn }
     }
 
     /// The line rate, which is that of the sender's link.
     pub(super) fn at_line_rate(&self, rate_line: Rate) -> Self {
         let dcqcn = DcqcnSettings { rate_line, ..self.dcqcn };
-        Laws { law: self.law, dcqcn, qcn: QcnSettings { rate_line, ..self.qcn } }
+        Laws { dcqcn, qcn: QcnSettings { rate_line, ..self.qcn }, ..*self }
     }
 }
 

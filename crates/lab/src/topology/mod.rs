@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 use penstock_netsim::LinkParams;
 
+use crate::units::Rate;
+
 pub use buffer_cycle::{find_buffer_cycle, Demand};
 pub use camera::{hexagonal_camera, Camera, Cell, Grouping};
 pub use generate::{FatTree, LeafSpine, LinkKinds, StarShape, Tree};
@@ -162,6 +164,19 @@ impl Topology {
 
     pub fn name(&self, node: usize) -> &str {
         &self.nodes[node].name
+    }
+
+    /// What a host gets of a server's line if all that are no servers send to it at once, at most its own line; without
+    /// servers, if all hosts but one send to that one. With lines of different rates, of the slowest.
+    pub fn share(&self) -> Rate {
+        let slowest = |class| self.links.iter().filter(|link| link.class == class).map(|link| link.params.rate).min();
+        let count = |class| self.links.iter().filter(|link| link.class == class).count() as u64;
+        let Some(own) = slowest(LinkClass::Access) else { return Rate::from_gbps(10) };
+        let (line, senders) = match slowest(LinkClass::Server) {
+            Some(line) => (line, count(LinkClass::Access)),
+            None => (own, count(LinkClass::Access) - 1),
+        };
+        own.min(Rate(line.0 / senders.max(1)))
     }
 
     /// "a-b", in the order in which the link was made; the second of two parallel links is "a-b_2".

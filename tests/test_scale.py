@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profile "penstock" from 3 to 265 boards: `penstock figures scale` meets its goals, and its page has these numbers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, TIMEOUT_S, Penstock
+
+PAGE = ROOT / "docs/congestion-control.md"
+
+
+@pytest.fixture(scope="module")
+def table(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+    """The cells of the cases, a list for each."""
+    out = tmp_path_factory.mktemp("scale")
+    environment = {**os.environ, "PENSTOCK_PYTHON": sys.executable}
+    command = [penstock.binary, "figures", "scale", "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert (out / "scale.png").read_bytes().startswith(b"\x89PNG")
+    lines = done.stdout.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("| case |"))
+    page = PAGE.read_text()
+    assert "\n".join(lines[begin:]) in page, "write it with `penstock figures scale --docs`"
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[begin + 2 :]]
+
+
+def test_every_case_meets_its_goals_or_the_page_says_why_not(table: list[list[str]]) -> None:
+    assert len(table) >= 20
+    missing = [row for row in table if row[-1]]
+    assert len(missing) <= 2
+    for row in missing:
+        goals, _, reason = row[-1].partition(":")
+        assert goals.startswith("misses ") and len(reason) > 20, row
+
+
+def test_the_goals_can_be_missed(penstock: Penstock, tmp_path: Path) -> None:
+    """The numbers behind the table, of 64 boards under Zhu et al.'s parameters, which PFC then holds."""
+    command = [penstock.binary, "run", ROOT / "scenarios/incast-64.toml", "--out", tmp_path / "run", "--no-plots"]
+    command += ["--set", "cc.profile=zhu", "--set", "trace.interval=200us"]
+    subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=True)
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert sum(flow["paused_s"] for flow in summary["flows"]) > 5
+    code = (
+        "import json, sys\n"
+        "from figures import scale\n"
+        "from penstock.results import Run\n"
+        f"case = scale.CASES[2]; print(json.dumps(scale.reached(case, Run({str(tmp_path / 'run')!r}), None).missed))"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert json.loads(done.stdout) == ["pauses", "queue"]
