@@ -204,9 +204,10 @@ end
 register_postdissector(cnp)
 
 ---------------------------------------------------------------------------------------------------
--- Fragment header: 40 bytes, little-endian (crates/wire/src/fragment.rs).
+-- Fragment, little-endian: header of version 1, 40 bytes (crates/wire/src/fragment/mod.rs); header and trailer of
+-- version 2, 32 and 16 bytes, with a table of parts in front of the trailer (message.rs and parts.rs beside it).
 local fragment = Proto("penstock.fragment", "Penstock Fragment")
-local HEADER_LEN, VERSION = 40, 1
+local HEADER_LEN, HEADER_2_LEN, PART_LEN, TRAILER_LEN = 40, 32, 16, 16
 
 local ff = {
   magic = ProtoField.string("penstock.fragment.magic", "Magic"),
@@ -220,6 +221,14 @@ local ff = {
   header_crc = ProtoField.uint32("penstock.fragment.header_crc", "Header CRC-32C", base.HEX),
   payload = ProtoField.bytes("penstock.fragment.payload", "Payload"),
   whole = ProtoField.bool("penstock.fragment.whole", "Payload in this packet"),
+  trigger = ProtoField.uint16("penstock.fragment.trigger", "Trigger type", base.DEC),
+  parts = ProtoField.uint8("penstock.fragment.parts", "Parts", base.DEC),
+  flags = ProtoField.uint16("penstock.fragment.flags", "Flags of all parts", base.HEX),
+  message_crc = ProtoField.uint32("penstock.fragment.message_crc", "Message CRC-32C", base.HEX),
+  part_input = ProtoField.uint8("penstock.fragment.part.input", "Input", base.DEC),
+  part_flags = ProtoField.uint16("penstock.fragment.part.flags", "Flags", base.HEX),
+  part_offset = ProtoField.uint32("penstock.fragment.part.offset", "Offset", base.DEC),
+  part_length = ProtoField.uint32("penstock.fragment.part.length", "Length", base.DEC),
 }
 fragment.fields = ff
 
@@ -229,6 +238,8 @@ local fe = {
   header_crc = check_item("penstock.fragment.header_crc.bad", "Header CRC-32C is wrong"),
   crc = check_item("penstock.fragment.crc.bad", "Payload CRC-32C is wrong"),
   length = error_item("penstock.fragment.length.bad", "The message is shorter than the header says"),
+  message_crc = check_item("penstock.fragment.message_crc.bad", "Message CRC-32C is wrong"),
+  trailer = error_item("penstock.fragment.trailer.bad", "The message does not end with its trailer"),
 }
 fragment.experts = fe
 
@@ -256,7 +267,7 @@ local function header_fields(tree, buffer)
   tree:add_le(ff.time, buffer(24, 8))
   tree:add_le(ff.reserved, buffer(32, 4))
   local header_crc = tree:add_le(ff.header_crc, buffer(36, 4))
-  if buffer(4, 2):le_uint() ~= VERSION then tree:add_proto_expert_info(fe.version) end
+  if buffer(4, 2):le_uint() ~= 1 then tree:add_proto_expert_info(fe.version) end
   local computed = crc32c(buffer(0, 36))
   if buffer(36, 4):le_uint() ~= computed then
     header_crc:add_proto_expert_info(fe.header_crc, ("Header CRC-32C is wrong, computed 0x%08x"):format(computed))
@@ -282,6 +293,57 @@ local function payload_fields(tree, buffer, crc, available, ends)
   end
 end
 
+-- Version 2, of which the length and the CRC are known at its end: read where the whole message is in this packet.
+local function trailer_fields(tree, buffer, len)
+  local at = len - TRAILER_LEN
+  local length, parts = buffer(at, 4):le_uint(), buffer(at + 4, 1):uint()
+  local table_at = at - parts * PART_LEN
+  local padded = length + (-length) % 8
+  if buffer(at + 8, 4):string() ~= "PSTE" or HEADER_2_LEN + padded ~= table_at then
+    tree:add_proto_expert_info(fe.trailer)
+    return nil
+  end
+  if length > 0 then tree:add(ff.payload, buffer(HEADER_2_LEN, length)) end
+  for entry = 0, parts - 1 do
+    local row = buffer(table_at + entry * PART_LEN, PART_LEN)
+    local part = tree:add(fragment, row, ("Part %d"):format(entry))
+    part:add_le(ff.part_input, row(0, 1))
+    part:add_le(ff.part_flags, row(2, 2))
+    part:add_le(ff.part_offset, row(4, 4))
+    part:add_le(ff.part_length, row(8, 4))
+  end
+  tree:add_le(ff.length, buffer(at, 4))
+  tree:add_le(ff.parts, buffer(at + 4, 1))
+  tree:add_le(ff.flags, buffer(at + 6, 2))
+  local crc = tree:add_le(ff.message_crc, buffer(at + 12, 4))
+  local computed = crc32c(buffer(0, at + 12))
+  if buffer(at + 12, 4):le_uint() ~= computed then
+    crc:add_proto_expert_info(fe.message_crc, ("Message CRC-32C is wrong, computed 0x%08x"):format(computed))
+  end
+  return length
+end
+
+local function dissect_2(buffer, pinfo, tree, len, ends)
+  tree:add(ff.magic, buffer(0, 4))
+  if len < HEADER_2_LEN then tree:add_proto_expert_info(fe.short) end
+  if math.min(len, buffer:len()) < HEADER_2_LEN then return end
+  tree:add_le(ff.version, buffer(4, 2))
+  tree:add_le(ff.source, buffer(6, 2))
+  tree:add_le(ff.event, buffer(8, 8))
+  tree:add_le(ff.time, buffer(16, 8))
+  tree:add_le(ff.trigger, buffer(24, 2))
+  local text = ("source %d, event %s"):format(buffer(6, 2):le_uint(), tostring(buffer(8, 8):le_uint64()))
+  tree:add(ff.whole, ends)
+  if ends and len < HEADER_2_LEN + TRAILER_LEN then
+    tree:add_proto_expert_info(fe.trailer)
+  elseif ends and buffer:len() >= len then
+    local length = trailer_fields(tree, buffer, len)
+    if length then text = text .. (", %d bytes"):format(length) end
+  end
+  tree:append_text(", " .. text)
+  pinfo.cols.info:append(" fragment: " .. text)
+end
+
 function fragment.dissector(buffer, pinfo, root)
   local opcode = opcode_field()
   if not opcode or not BEGINS[opcode.value] then return 0 end
@@ -289,6 +351,10 @@ function fragment.dissector(buffer, pinfo, root)
   pinfo.cols.protocol = "Fragment"
   local tree = root:add(fragment, buffer())
   local len = message_len(buffer, opcode)
+  if buffer:len() >= 6 and buffer(4, 2):le_uint() == 2 then
+    dissect_2(buffer, pinfo, tree, len, ENDS[opcode.value] == true)
+    return buffer:len()
+  end
   if len < HEADER_LEN or buffer:len() < HEADER_LEN then
     tree:add(ff.magic, buffer(0, 4))
     if len < HEADER_LEN then tree:add_proto_expert_info(fe.short) end

@@ -58,7 +58,7 @@ WRITE_FIRST, WRITE_MIDDLE, WRITE_ONLY_IMM, SEND_ONLY = 0x06, 0x07, 0x0B, 0x04
 
 
 def fragment(payload: bytes, source: int = 3, event: int = 0x123456789ABCDEF0, length: int | None = None) -> bytes:
-    """A fragment as crates/wire/src/fragment.rs draws it; the CRC is scapy's."""
+    """A fragment as crates/wire/src/fragment/mod.rs draws it; the CRC is scapy's."""
     crc = crc32c_of(payload)
     size = len(payload) if length is None else length
     header = struct.pack("<4sHHIIQQI", b"PSTF", 1, source, size, crc, event, 987_654_321_012, 0)
@@ -218,6 +218,40 @@ def test_fragment_headers_are_read_where_a_message_begins_and_nowhere_else(tmp_p
         Case(only(damaged(4)), flagged("version.bad", version="0") | {"penstock.fragment.header_crc.bad": "1"}),
         Case(only(too_long), flagged("length.bad", length="202", whole="0")),
         Case(only(whole[:39]), {"penstock.fragment.short": "1"}),
+    ]
+    check(tmp_path, names, cases)
+
+
+def fragment_2(payload: bytes, parts: list[tuple[int, int, int, int]], source: int = 3, event: int = 1 << 60) -> bytes:
+    """Version 2 as crates/wire/src/fragment/message.rs draws it; parts are input, flags, offset and length."""
+    message = struct.pack("<4sHHQQH6x", b"PSTF", 2, source, event, 987_654_321_012, 9) + payload
+    message += bytes(-len(payload) % 8)
+    message += b"".join(struct.pack("<BxHII4x", *part) for part in parts)
+    message += struct.pack("<IBxH4s", len(payload), len(parts), 0x11, b"PSTE")
+    return message + struct.pack("<I", crc32c_of(message))
+
+
+def test_a_fragment_of_version_2_is_read_to_its_trailer_and_its_parts(tmp_path: Path) -> None:
+    names = ["source", "event", "time", "trigger", "version", "whole", "length", "parts", "flags"]
+    names += ["part.input", "part.flags", "part.offset", "part.length", "message_crc.bad", "trailer.bad", "short"]
+    names = [f"penstock.fragment.{name}" for name in names]
+    whole = fragment_2(bytes(range(21)), [(0, 0, 0, 5), (4, 0x11, 8, 13)])
+    begun = dict(zip(names, ["3", str(1 << 60), "987654321012", "9", "2", "1"], strict=False))
+    values = ["21", "2", "0x0011", "0,4", "0x0000,0x0011", "0,8", "5,13"]
+    good = begun | dict(zip(names[6:], values, strict=False))
+
+    def only(data: bytes) -> Packet:
+        return rdma(WRITE_ONLY_IMM, data, RETH + IMMEDIATE)
+
+    long = rdma(WRITE_FIRST, fragment_2(bytes(4096), [])[:1024], RETH)
+    cases = [
+        Case(only(whole), good),
+        Case(rdma(SEND_ONLY, whole), good),
+        Case(only(fragment_2(b"", [])), begun | dict(zip(names[6:9], ["0", "0", "0x0011"], strict=True))),
+        Case(only(whole[:40] + b"x" + whole[41:]), good | {"penstock.fragment.message_crc.bad": "1"}),
+        Case(only(whole[:-8]), begun | {"penstock.fragment.trailer.bad": "1"}),
+        Case(long, begun | {"penstock.fragment.whole": "0"}),
+        Case(only(whole[:31]), {"penstock.fragment.short": "1"}),
     ]
     check(tmp_path, names, cases)
 

@@ -6,6 +6,7 @@ module crc32_end #(
   parameter  int unsigned ALWAYS = 0,
   parameter  int unsigned STEP   = 1,
   parameter  int unsigned STEPS  = 8,  // 0 .. STEPS - 1; a power of two
+  parameter  logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial,
   localparam int unsigned StepW  = $clog2(STEPS)
 ) (
   input  logic             clk,
@@ -15,8 +16,9 @@ module crc32_end #(
 );
   function automatic logic [STEPS-1:0][31:0][31:0] columns();
     for (int unsigned i = 0; i < 32; i++) begin
-      columns[0][i] = crc32_pkg::before_zeros(crc32_pkg::power(32'h1 << i, DATA_W), ALWAYS);
-      for (int unsigned m = 1; m < STEPS; m++) columns[m][i] = crc32_pkg::before_zeros(columns[m-1][i], STEP);
+      columns[0][i] = crc32_pkg::before_zeros(crc32_pkg::power(32'h1 << i, DATA_W, POLYNOMIAL), ALWAYS, POLYNOMIAL);
+      for (int unsigned m = 1; m < STEPS; m++)
+        columns[m][i] = crc32_pkg::before_zeros(columns[m-1][i], STEP, POLYNOMIAL);
     end
   endfunction
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// What one word adds to the CRC-32 of Ethernet (IEEE 802.3 clause 3.2.9): with the root of the state in front of it,
+// What one word adds to a CRC-32 (crc32_pkg: Ethernet's or Castagnoli's): with the root of the state in front of it,
 // crc32_pkg::next_bit(root) ^ added is that of the state behind it. One cycle behind `data`.
 // A word shorter than DATA_W is filled up with zeros, which crc32_end takes back.
 module crc32_word #(
-  parameter int unsigned DATA_W = 64
+  parameter int unsigned DATA_W     = 64,
+  parameter logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial
 ) (
   input  logic              clk,
   input  logic [DATA_W-1:0] data,
@@ -19,12 +20,12 @@ module crc32_word #(
   function automatic logic [DATA_W-1:0][31:0] columns();
     logic [31:0] moved;
     logic [31:0][31:0] roots;  // of single bits: a root costs a reader of constant functions many steps
-    for (int r = 0; r < 32; r++) roots[r] = root(32'h1 << r, DATA_W);
-    moved = Polynomial;
+    for (int r = 0; r < 32; r++) roots[r] = root(32'h1 << r, DATA_W, POLYNOMIAL);
+    moved = POLYNOMIAL;
     for (int j = DATA_W - 1; j >= 0; j--) begin
       columns[j] = '0;
       for (int r = 0; r < 32; r++) if (moved[r]) columns[j] ^= roots[r];
-      moved = next_bit(moved);
+      moved = next_bit(moved, POLYNOMIAL);
     end
   endfunction
 

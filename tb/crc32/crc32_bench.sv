@@ -3,6 +3,8 @@
 module crc32_bench #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned STEP   = 1,  // bytes of a short word are its multiples
+  parameter  bit          CASTAGNOLI = 1'b0,
+  localparam logic [31:0] Polynomial = CASTAGNOLI ? crc32_pkg::Castagnoli : crc32_pkg::Polynomial,
   localparam int unsigned Steps  = DATA_W / 8 / STEP,
   localparam int unsigned StepW  = $clog2(Steps)
 ) (
@@ -16,12 +18,17 @@ module crc32_bench #(
   logic [31:0] added, root_q;
   logic move_q;
 
-  crc32_word #(.DATA_W(DATA_W)) u_word (.clk, .data, .added);
-  crc32_end #(.DATA_W(DATA_W), .STEP(STEP), .STEPS(Steps)) u_end (.clk, .root(root_q), .steps(spare), .state);
+  crc32_word #(.DATA_W(DATA_W), .POLYNOMIAL(Polynomial)) u_word (.clk, .data, .added);
+  crc32_end #(.DATA_W(DATA_W), .STEP(STEP), .STEPS(Steps), .POLYNOMIAL(Polynomial)) u_end (
+    .clk,
+    .root (root_q),
+    .steps(spare),
+    .state(state)
+  );
 
   always_ff @(posedge clk) begin
     move_q <= move;
-    if (start) root_q <= crc32_pkg::root('1, DATA_W);
-    else if (move_q) root_q <= crc32_pkg::next_bit(root_q) ^ added;
+    if (start) root_q <= crc32_pkg::root('1, DATA_W, Polynomial);
+    else if (move_q) root_q <= crc32_pkg::next_bit(root_q, Polynomial) ^ added;
   end
 endmodule

@@ -19,12 +19,14 @@ pub struct Fragment<'a> {
     pub crc32c: u32,
     /// Without fragment header.
     pub payload: &'a [u8],
+    /// Table of parts as the board sent it (`penstock_wire::Parts`); empty if there is none.
+    pub parts: &'a [u8],
 }
 
 impl<'a> Fragment<'a> {
     /// A fragment whose CRC-32C is computed here: for payloads that came without one.
     pub fn of(source: u16, timestamp_ns: u64, payload: &'a [u8]) -> Fragment<'a> {
-        Fragment { source, timestamp_ns, crc32c: penstock_wire::crc32c(payload), payload }
+        Fragment { source, timestamp_ns, crc32c: penstock_wire::crc32c(payload), payload, parts: &[] }
     }
 }
 

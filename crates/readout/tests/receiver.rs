@@ -11,7 +11,7 @@ use bytes::Bytes;
 use penstock_readout::*;
 use penstock_transport::Memory;
 use penstock_units::{Rate, Time};
-use penstock_wire::Payload;
+use penstock_wire::{FragmentId, Part, PartFlags, Parts, Payload};
 use proptest::prelude::*;
 
 const MTU: usize = 4096;
@@ -211,4 +211,68 @@ proptest! {
         prop_assert_eq!(check.fragments_differing, 0);
         prop_assert_eq!(bench.receiver.sink().events, report.builder.events_complete + report.builder.events_incomplete);
     }
+}
+
+/// Keeps what the readout says of the parts of every fragment.
+#[derive(Default)]
+struct PartsKept(Vec<(u64, Vec<Part>)>);
+
+impl EventSink for PartsKept {
+    fn store(&mut self, event: &Event<'_>) -> Result<(), StoreError> {
+        for fragment in event.fragments {
+            let parts = Parts::parse(fragment.parts, fragment.payload.len() as u32).unwrap();
+            assert_eq!(fragment.crc32c, penstock_wire::crc32c(fragment.payload));
+            self.0.push((event.number, parts.iter().collect()));
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn both_versions_make_one_event_and_the_parts_reach_the_sink() {
+    let mut bench = Bench::new(config(8), PartsKept::default());
+    for event in 0..20 {
+        for board in 0..BOARDS {
+            let payload = SOURCE.payload(event, board);
+            let len = payload.len() as u32;
+            let parts = [
+                Part { input: 0, len: 1136, ..Part::default() },
+                Part { input: 4, offset: 1136, len: len - 1136, ..Part::default() },
+            ];
+            let id =
+                FragmentId { source_id: board, event_number: event, timestamp_ns: event * 100_000, trigger_type: 1 };
+            let sent = match (event + u64::from(board)) % 2 {
+                0 => message(event, board),
+                _ => id.message_2(payload, PartFlags::default(), &parts).into(),
+            };
+            assert!(bench.send(Time(event), board, &sent));
+        }
+    }
+    bench.receiver.finish(Time(60)).unwrap();
+    let report = bench.receiver.report();
+    assert!(report.check.unwrap().byte_exact());
+    assert_eq!((report.receiver.fragments_good, report.builder.events_complete), (60, 20));
+    for (at, (event, parts)) in bench.receiver.sink().0.iter().enumerate() {
+        let inputs: Vec<u8> = parts.iter().map(|part| part.input).collect();
+        let of_version_2 = (event + at as u64 % 3) % 2 == 1;
+        assert_eq!(inputs, if of_version_2 { vec![0, 4] } else { vec![] });
+    }
+}
+
+#[test]
+fn a_fragment_of_version_2_that_is_damaged_or_cut_is_counted_and_not_stored() {
+    let mut bench = Bench::new(config(8), Discard::default());
+    let id = FragmentId { source_id: 0, event_number: 0, timestamp_ns: 0, trigger_type: 0 };
+    let whole = id.message_2(SOURCE.payload(0, 0), PartFlags::default(), &[]);
+    let mut damaged = whole.clone();
+    damaged[500] ^= 4;
+    assert!(bench.send(Time(0), 0, &damaged.into()));
+    assert!(bench.send(Time(1), 0, &whole[..whole.len() - 8].to_vec().into()));
+    assert!(bench.send(Time(2), 0, &whole.into()));
+    let report = bench.receiver.report().receiver;
+    assert_eq!((report.fragments_crc_error, report.fragments_malformed, report.fragments_good), (1, 1, 1));
 }

@@ -50,7 +50,7 @@ pub use crc::{crc32c, fcs, icrc};
 pub use error::{ParseError, ReprError};
 pub use ethernet::{EthernetView, MacAddr, ETHERTYPE_IPV4};
 pub use five_tuple::FiveTuple;
-pub use fragment::{FragmentError, FragmentHeader};
+pub use fragment::{FragmentError, FragmentHeader, FragmentId, FragmentMessage, Part, PartFlags, Parts};
 pub use frame_parts::FrameParts;
 pub use ipv4::{Ecn, Ipv4View};
 pub use mac_control::MacControl;

@@ -6,6 +6,7 @@ module crc32_end #(
   parameter  int unsigned ALWAYS = 0,
   parameter  int unsigned STEP   = 1,
   parameter  int unsigned STEPS  = 8,
+  parameter  logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial,
   localparam int unsigned StepW  = $clog2(STEPS)
 ) (
   input  logic             clk,
@@ -14,5 +15,5 @@ module crc32_end #(
   output logic [31:0]      state
 );
   anything #(.W(32)) u_any (.value(state));
-  wire unused = &{1'b0, clk, root, steps};
+  wire unused = &{1'b0, clk, root, steps, POLYNOMIAL};
 endmodule

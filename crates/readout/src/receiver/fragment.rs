@@ -4,36 +4,57 @@
 //! Source: the fragment header of `penstock_wire::fragment`.
 
 use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
-use penstock_wire::FragmentError;
+use penstock_wire::{FragmentError, FragmentMessage};
 
+use super::storing::Held;
 use crate::builder::FragmentId;
+use crate::slots::Place;
 
 /// Why a message is no fragment.
 pub(super) enum Refused {
-    Malformed,
+    Malformed(FragmentError),
     Crc,
 }
 
-/// Header, length and CRC-32C of a message of `byte_len` bytes, of which the slot may hold fewer. `payload_crc` is that of
-/// the bytes behind the header if it is known; then only the header is read.
+/// Header, length and CRC-32C of a message of `byte_len` bytes in `place`, of which the slot may hold fewer. `payload_crc`
+/// is that of the bytes behind a header of version 1 if it is known; then only the header is read.
 pub(super) fn read_fragment(
     message: &[u8],
+    place: Place,
     byte_len: u32,
     payload_crc: Option<u32>,
-) -> Result<(FragmentId, u32), Refused> {
-    let header = FragmentHeader::parse(message).map_err(|_| Refused::Malformed)?;
-    if u64::from(byte_len) != HEADER_LEN as u64 + u64::from(header.payload_len) {
-        return Err(Refused::Malformed);
-    }
-    match payload_crc {
-        None => header.check_payload(&message[HEADER_LEN..]).map(|_| ()).map_err(|error| match error {
-            FragmentError::PayloadCrc { .. } => Refused::Crc,
-            _ => Refused::Malformed,
+) -> Result<(FragmentId, Held), Refused> {
+    let whole = message.get(..byte_len as usize).ok_or(FragmentError::Truncated { available: message.len() });
+    let (id, held) = match payload_crc {
+        None => whole.and_then(FragmentMessage::parse).map(|found| {
+            let parts = found.parts.len() as u8;
+            let (at, len) = (found.payload_at as u8, found.payload.len() as u32);
+            (found.id, Held { place, crc32c: found.payload_crc, at, len, parts })
         }),
-        Some(_) if message.len() < byte_len as usize => Err(Refused::Malformed),
-        Some(crc) if crc != header.payload_crc => Err(Refused::Crc),
-        Some(_) => Ok(()),
-    }?;
-    let FragmentHeader { source_id: source, event_number: event, timestamp_ns, .. } = header;
-    Ok((FragmentId { event, source, timestamp_ns }, header.payload_crc))
+        Some(computed) => whole.and_then(|whole| header_alone(whole, computed)).map(|header| {
+            let (at, len) = (HEADER_LEN as u8, header.payload_len);
+            (header.id(), Held { place, crc32c: header.payload_crc, at, len, parts: 0 })
+        }),
+    }
+    .map_err(|error| match error {
+        FragmentError::PayloadCrc { .. } | FragmentError::MessageCrc { .. } => Refused::Crc,
+        other => Refused::Malformed(other),
+    })?;
+    let (source, event, timestamp_ns) = (id.source_id, id.event_number, id.timestamp_ns);
+    Ok((FragmentId { event, source, timestamp_ns }, held))
+}
+
+/// The header of version 1 of a message whose other bytes have this CRC-32C.
+fn header_alone(message: &[u8], computed: u32) -> Result<FragmentHeader, FragmentError> {
+    let header = FragmentHeader::parse(message)?;
+    let FragmentHeader { source_id, event_number, payload_len: expected, .. } = header;
+    let available = message.len() - HEADER_LEN;
+    if available as u64 != u64::from(expected) {
+        return Err(FragmentError::PayloadLength { source_id, event_number, expected, available });
+    }
+    if computed != header.payload_crc {
+        let expected = header.payload_crc;
+        return Err(FragmentError::PayloadCrc { source_id, event_number, expected, computed });
+    }
+    Ok(header)
 }

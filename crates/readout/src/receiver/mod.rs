@@ -23,7 +23,7 @@ pub use slots::PoolConfig;
 
 use penstock_transport::{Memory, RecvWr, Window};
 use penstock_units::{Rate, Time};
-use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
+use penstock_wire::FragmentId as SentId;
 use penstock_wire::Payload;
 
 use crate::builder::{
@@ -206,7 +206,7 @@ impl<S: EventSink> Receiver<S> {
     /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no fragment.
     pub fn event_in(&self, board: u16, slot: u32) -> Option<u64> {
         let slot = self.slots.ring(board)?.slot(slot)?;
-        FragmentHeader::parse(slot).ok().map(|header| header.event_number)
+        SentId::peek(slot).ok().map(|id| id.event_number)
     }
 
     /// The next board of which it has changed whether events wait for it; see [`EventBuilder::poll_notice`].
@@ -388,14 +388,15 @@ impl<S: EventSink> Receiver<S> {
         payload_crc: Option<u32>,
     ) -> Option<FragmentId> {
         let place = Place::Slot(slot);
-        let (id, crc32c) = match read_fragment(self.slots.message(board, place), byte_len, payload_crc) {
+        let (id, held) = match read_fragment(self.slots.message(board, place), place, byte_len, payload_crc) {
             Ok(read) => read,
-            Err(Refused::Malformed) => {
+            Err(Refused::Malformed(error)) => {
                 self.counters.fragments_malformed += 1;
                 if self.counters.fragments_malformed == 1 {
                     tracing::warn!(
                         board,
                         bytes = byte_len,
+                        %error,
                         "message is no fragment; further ones are only counted; bare patterns need --bare"
                     );
                 }
@@ -414,8 +415,8 @@ impl<S: EventSink> Receiver<S> {
             return None;
         }
         self.counters.fragments_good += 1;
-        self.counters.bytes_good += u64::from(byte_len) - HEADER_LEN as u64;
-        (self.builder.push(now, id, Held { place, crc32c }) == Pushed::Accepted).then_some(id)
+        self.counters.bytes_good += u64::from(held.len);
+        (self.builder.push(now, id, held) == Pushed::Accepted).then_some(id)
     }
 
     /// A fragment in a pool's slot that waits for others is copied, so that these can come. What waits for storage or a

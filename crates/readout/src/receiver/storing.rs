@@ -4,7 +4,7 @@
 //! an error that can be retried loses nothing.
 
 use penstock_units::{Rate, Time};
-use penstock_wire::fragment::HEADER_LEN;
+use penstock_wire::fragment::{PART_ALIGN, PART_LEN};
 
 use super::consumer::Consumer;
 use super::lent::{Lent, Loan};
@@ -19,11 +19,32 @@ use crate::sink::{Event, EventSink, Fragment, StoreError};
 const RETRY: Time = Time::from_ms(100);
 const RETRY_BUSY: Time = Time::from_ms(1);
 
-/// Where a fragment lies, and the CRC-32C it came with: what storing it needs beside its bytes.
+/// Where a fragment lies, and the CRC-32C of its payload: what storing it needs beside its bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) place: Place,
     pub(super) crc32c: u32,
+    /// First byte of the payload in the message, and its length.
+    pub(super) at: u8,
+    pub(super) len: u32,
+    /// Entries of its table of parts.
+    pub(super) parts: u8,
+}
+
+impl Held {
+    /// The payload in its message.
+    fn payload<'a>(&self, message: &'a [u8]) -> &'a [u8] {
+        &message[usize::from(self.at)..][..self.len as usize]
+    }
+
+    /// The table of parts, which was checked when the message came.
+    fn parts<'a>(&self, message: &'a [u8]) -> &'a [u8] {
+        let at = usize::from(self.at) + (self.len as usize).next_multiple_of(PART_ALIGN);
+        match self.parts {
+            0 => &[],
+            parts => &message[at..][..usize::from(parts) * PART_LEN],
+        }
+    }
 }
 
 /// Storage that has to be waited for.
@@ -158,9 +179,10 @@ impl<S: EventSink> Storing<S> {
         counters: &mut ReceiverCounters,
     ) -> Result<(), StoreError> {
         while let Some(event) = builder.peek_event(now) {
-            let fragment = |(source, timestamp_ns, Held { place, crc32c }): (u16, u64, Held)| {
-                let payload = &slots.message(source, place)[HEADER_LEN..];
-                Fragment { source, timestamp_ns, crc32c, payload }
+            let fragment = |(source, timestamp_ns, held): (u16, u64, Held)| {
+                let message = slots.message(source, held.place);
+                let (payload, parts) = (held.payload(message), held.parts(message));
+                Fragment { source, timestamp_ns, crc32c: held.crc32c, payload, parts }
             };
             let fragments: Vec<Fragment<'_>> = event.timed_fragments().map(fragment).collect();
             let missing: Vec<u16> = event.missing().collect();

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The header that a board puts in front of every fragment of an event, inside the RDMA message.
-//! 40 bytes, little-endian, naturally aligned; both header and payload are under a CRC-32C, so a
-//! fragment proves its own integrity wherever it is read from. Source: ours.
+//! The header of version 1: 40 bytes, little-endian, naturally aligned. Header and payload are each under a CRC-32C.
 //!
 //! ```text
 //! offset size field
@@ -16,13 +14,15 @@
 //!     36    4 CRC-32C of bytes 0 .. 35
 //! ```
 
+use super::error::FragmentError;
+use super::id::{le, FragmentId};
 use crate::crc32c;
 
 /// First four bytes of every fragment.
-const MAGIC: [u8; 4] = *b"PSTF";
-/// The only version there is.
-const VERSION: u16 = 1;
-/// Bytes of the header.
+pub(super) const MAGIC: [u8; 4] = *b"PSTF";
+/// The version whose header has length and CRC-32C of the payload.
+pub(super) const VERSION: u16 = 1;
+/// Bytes of the header of version 1.
 pub const HEADER_LEN: usize = 40;
 
 /// Header of one fragment.
@@ -38,63 +38,6 @@ pub struct FragmentHeader {
     pub payload_len: u32,
     /// CRC-32C of those bytes.
     pub payload_crc: u32,
-}
-
-/// Why bytes are not a fragment, or not the one that was sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum FragmentError {
-    /// Fewer bytes than a header.
-    #[error("fragment header needs {HEADER_LEN} bytes, there are {available}")]
-    Truncated {
-        /// Bytes there are.
-        available: usize,
-    },
-    /// Not a fragment at all.
-    #[error("fragment begins with {found:02x?} instead of \"PSTF\": the slot holds something else")]
-    BadMagic {
-        /// First four bytes.
-        found: [u8; 4],
-    },
-    /// A later format.
-    #[error("fragment version {found}, this reader knows {VERSION}: update the reader or the board")]
-    BadVersion {
-        /// Version field.
-        found: u16,
-    },
-    /// The header was damaged.
-    #[error("fragment header CRC-32C is {found:#010x}, computed {computed:#010x}")]
-    BadHeaderCrc {
-        /// In the header.
-        found: u32,
-        /// Over the header.
-        computed: u32,
-    },
-    /// The payload is shorter than the header says.
-    #[error(
-        "fragment payload of source {source_id} event {event_number} is {available} bytes, header says {expected}"
-    )]
-    PayloadLength {
-        /// Board.
-        source_id: u16,
-        /// Event.
-        event_number: u64,
-        /// Header's length field.
-        expected: u32,
-        /// Bytes there are.
-        available: usize,
-    },
-    /// The payload was damaged.
-    #[error("fragment payload CRC-32C of source {source_id} event {event_number} is {computed:#010x}, header says {expected:#010x}")]
-    PayloadCrc {
-        /// Board.
-        source_id: u16,
-        /// Event.
-        event_number: u64,
-        /// Header's CRC field.
-        expected: u32,
-        /// Over the payload.
-        computed: u32,
-    },
 }
 
 impl FragmentHeader {
@@ -128,9 +71,7 @@ impl FragmentHeader {
     /// Everything but the two payload errors.
     pub fn parse(data: &[u8]) -> Result<Self, FragmentError> {
         let data = data.get(..HEADER_LEN).ok_or(FragmentError::Truncated { available: data.len() })?;
-        let le = |at: usize, size: usize| {
-            data[at..at + size].iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte))
-        };
+        let le = |at, size| le(data, at, size);
         if data[..4] != MAGIC {
             return Err(FragmentError::BadMagic { found: [data[0], data[1], data[2], data[3]] });
         }
@@ -148,6 +89,12 @@ impl FragmentHeader {
             event_number: le(16, 8),
             timestamp_ns: le(24, 8),
         })
+    }
+
+    /// Whose fragment it is.
+    pub fn id(&self) -> FragmentId {
+        let &FragmentHeader { source_id, event_number, timestamp_ns, .. } = self;
+        FragmentId { source_id, event_number, timestamp_ns, trigger_type: 0 }
     }
 
     /// Takes the payload out of the bytes that follow the header, and checks length and CRC.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whose fragment a message is, and how its fields are read.
+
+/// Whose fragment it is, of either version, before anything is checked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FragmentId {
+    /// Which board it comes from.
+    pub source_id: u16,
+    /// Event it belongs to.
+    pub event_number: u64,
+    /// Time of the event at the board, nanoseconds.
+    pub timestamp_ns: u64,
+    /// What kind of trigger it was; 0 in version 1, which has none.
+    pub trigger_type: u16,
+}
+
+/// A little-endian field of `size` bytes.
+pub(super) fn le(data: &[u8], at: usize, size: usize) -> u64 {
+    data[at..at + size].iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte))
+}

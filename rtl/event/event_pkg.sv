@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: SHL-2.1
+// Fragments of version 2 as they lie on the wire, and what a detector says of each. Layout: crates/wire/src/fragment.
+// A struct is one number whose low byte is sent first, so the fields stand in reverse order.
+package event_pkg;
+
+  localparam logic [31:0] HeaderMagic  = "FTSP";  // "PSTF", low byte first
+  localparam logic [31:0] TrailerMagic = "ETSP";  // "PSTE"
+  localparam logic [15:0] Version      = 16'd2;
+  localparam int unsigned MaxInputs    = 16;
+
+  // What an input says of a fragment, in the cycles of its first beat (tuser).
+  typedef struct packed {
+    logic [15:0] trigger_type;
+    logic [63:0] timestamp_ns;
+    logic [63:0] event_number;
+  } fragment_t;
+
+  typedef struct packed {
+    logic trigger_differs;  // its type is not the header's
+    logic dropped;          // earlier fragments of this input were dropped
+    logic stopped;          // the stream stopped within the fragment
+    logic cut;              // longer than the limit
+    logic missing;
+  } part_flags_t;
+
+  typedef struct packed {
+    logic [47:0] reserved;
+    fragment_t   fragment;
+    logic [15:0] source_id;
+    logic [15:0] version;
+    logic [31:0] magic;
+  } header_t;  // 256 bits
+
+  typedef struct packed {
+    logic [31:0] reserved_high;
+    logic [31:0] length;         // bytes
+    logic [31:0] offset;         // in the payload, a multiple of 8
+    logic [10:0] reserved_flags;
+    part_flags_t flags;
+    logic [7:0]  reserved;
+    logic [7:0]  number;         // of the input
+  } part_t;  // 128 bits
+
+  typedef struct packed {
+    logic [31:0] crc;            // of the message in front of it
+    logic [31:0] magic;
+    logic [10:0] reserved_flags;
+    part_flags_t flags;          // of all parts
+    logic [7:0]  reserved;
+    logic [7:0]  parts;          // entries of the table
+    logic [31:0] payload_length; // bytes
+  } trailer_t;  // 128 bits
+
+  localparam int unsigned HeaderBytes  = $bits(header_t) / 8;
+  localparam int unsigned PartBytes    = $bits(part_t) / 8;
+  localparam int unsigned TrailerBytes = $bits(trailer_t) / 8;
+
+endpackage
