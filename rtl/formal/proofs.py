@@ -108,6 +108,16 @@ STORE_PATHS = {
     "c_wraps": "c_next",
 }
 
+# fragment_builder: the same faults with and without a table of parts.
+BUILDER_FAULTS = (
+    Mutant("piece_valid = s_axis_tvalid && !drops_q;", "piece_valid = s_axis_tvalid;", "a_header"),
+    Mutant("ends     = s_axis_tlast || at_limit", "ends     = s_axis_tlast", "a_0_ended"),
+    Mutant("payload_q <= payload_q + 32'(n_bytes);", "payload_q <= payload_q + 32'(Bytes);", "a_length"),
+    Mutant("drops_q     <= 1'b1;", "", "a_0_rest"),
+    Mutant("s_axis_tvalid && n_bytes != '0;", "s_axis_tvalid && s_axis_tkeep[1];", "a_kept"),
+    Mutant("stat_cut     <= take && at_limit && !s_axis_tlast", "stat_cut     <= take && at_limit", "a_counted"),
+)
+
 PROOFS = [
     Proof(
         "sync_fifo",
@@ -137,6 +147,27 @@ PROOFS = [
             Mutant("(m_ready || !valid_q)", "!valid_q", "a_no_bubble"),
             Mutant(".rd_addr(tail_q[PtrW-1:0])", ".rd_addr(head_q[PtrW-1:0])", "a_data"),
         ),
+    ),
+    Proof(
+        "word_packer",
+        {"DATA_W": 128},
+        mutants=(
+            Mutant("<< {waiting_q, 6'd0}", "<< {s_count, 6'd0}", "a_word"),
+            Mutant("s_ready = free && !rest_q", "s_ready = free", "a_inside"),
+            Mutant("take && s_last && count > (CountW + 1)'(Words)", "1'b0", "a_0_open"),
+            Mutant("(take && (full || s_last))", "(take && full)", "a_inside"),
+            Mutant("free    = m_ready || !m_valid", "free    = 1'b1", "a_hold"),
+        ),
+    ),
+    *(
+        Proof(
+            "fragment_builder",
+            {"DATA_W": 64, "TABLE": table},
+            cycles=16,
+            free=("crc32_word", "crc32_end"),
+            mutants=BUILDER_FAULTS,
+        )
+        for table in (0, 1)
     ),
     Proof(
         "arbiter_rr",
