@@ -51,6 +51,24 @@ package event_pkg;
     logic [31:0] payload_length; // bytes
   } trailer_t;  // 128 bits
 
+  // Settings of the merger; they change only while the inputs stand still.
+  typedef struct packed {
+    logic [MaxInputs-1:0] enable;   // inputs that are waited for; the others are not taken
+    logic [31:0]          timeout;  // cycles
+    logic [31:0]          limit;    // bytes of a part, a multiple of a beat
+  } merger_cfg_t;
+
+  // What happened to a fragment of one input.
+  typedef struct packed {
+    logic merged;     // it is a part
+    logic missing;    // an event without one of this input
+    logic cut;
+    logic stopped;
+    logic empty;      // a part without bytes
+    logic duplicate;  // dropped: the number of the last event
+    logic late;       // dropped: a number that had gone by
+  } merger_stat_t;
+
   localparam int unsigned HeaderBytes  = $bits(header_t) / 8;
   localparam int unsigned PartBytes    = $bits(part_t) / 8;
   localparam int unsigned TrailerBytes = $bits(trailer_t) / 8;

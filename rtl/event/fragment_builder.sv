@@ -18,7 +18,8 @@ module fragment_builder
   input  logic [15:0]       source_id,
   input  logic [31:0]       limit,        // bytes of a payload, a multiple of Bytes; more are cut
 
-  // The fragment; tuser holds in its first beat. Every beat but the last is full; of the last tkeep counts, and may be 0.
+  // The fragment; tuser holds in its first beat. A beat that is not full, or empty, is its last one; or, with TABLE, the
+  // last one of a part: zeros fill it up to a multiple of 8 bytes.
   input  logic [DATA_W-1:0] s_axis_tdata,
   input  logic [Bytes-1:0]  s_axis_tkeep,
   input  fragment_t         s_axis_tuser,
@@ -57,7 +58,8 @@ module fragment_builder
 
   state_e state_q, state_d;
   logic [BeatW-1:0] beat_q;      // of the header or record at hand
-  logic [31:0] payload_q;        // bytes so far
+  logic [31:0] filled_q;         // bytes so far, with the zeros between parts
+  logic [31:0] payload_q;        // without those behind the last part
   logic [63:0] event_q;
   logic [7:0]  parts_q;
   part_flags_t flags_q;
@@ -70,12 +72,12 @@ module fragment_builder
 
   always_comb begin
     n_bytes = '0;
-    for (int i = 0; i < int'(Bytes); i++) n_bytes += (LaneW + 1)'(s_axis_tkeep[i]);
-    if (!s_axis_tlast) n_bytes = (LaneW + 1)'(Bytes);
-    for (int i = 0; i < int'(Bytes); i++)
-      kept[8*i+:8] = s_axis_tkeep[i] || !s_axis_tlast ? s_axis_tdata[8*i+:8] : '0;
+    for (int i = 0; i < int'(Bytes); i++) begin
+      n_bytes += (LaneW + 1)'(s_axis_tkeep[i]);
+      kept[8*i+:8] = s_axis_tkeep[i] ? s_axis_tdata[8*i+:8] : '0;
+    end
   end
-  assign at_limit = payload_q + 32'(Bytes) >= limit;
+  assign at_limit = filled_q + 32'(Bytes) >= limit;
   assign ends     = s_axis_tlast || at_limit;
   assign n_up     = n_bytes + (LaneW + 1)'(7);
 
@@ -143,13 +145,15 @@ module fragment_builder
     if (go && state_q != StPayload)
       beat_q <= (state_q == StHeader ? header_ends : record_ends) ? '0 : beat_q + 1'b1;
     if (state_q == StHeader) begin
+      filled_q  <= '0;
       payload_q <= '0;
       parts_q   <= '0;
       flags_q   <= '0;
       event_q   <= s_axis_tuser.event_number;
     end
     if (take) begin
-      payload_q <= payload_q + 32'(n_bytes);
+      filled_q <= filled_q + 32'({n_up[LaneW:3], 3'd0});
+      if (n_bytes != '0) payload_q <= filled_q + 32'(n_bytes);
       if (at_limit && !s_axis_tlast) begin
         flags_q.cut <= 1'b1;
         drops_q     <= 1'b1;
@@ -178,7 +182,7 @@ module fragment_builder
 
   always_ff @(posedge clk)
     if (go && piece_last)
-      about_q <= {event_q, ((payload_q + 32'd7) & ~32'd7) + 32'(parts_q) * 32'(PartBytes)
+      about_q <= {event_q, filled_q + 32'(parts_q) * 32'(PartBytes)
                            + 32'(HeaderBytes + TrailerBytes)};
 
   word_packer #(.DATA_W(DATA_W)) u_packer (
@@ -217,7 +221,7 @@ module fragment_builder
 
 `ifndef SYNTHESIS
   a_full : assert property (@(posedge clk) disable iff (rst)
-    s_axis_tvalid && !s_axis_tlast && state_q == StPayload |-> &s_axis_tkeep)
+    s_axis_tvalid && !s_axis_tlast && state_q == StPayload && !TABLE |-> &s_axis_tkeep)
     else $error("%m: tkeep = %h inside a fragment, must be all ones", s_axis_tkeep);
   a_limit : assert property (@(posedge clk) disable iff (rst) s_axis_tvalid |-> limit % Bytes == 0 && limit != '0);
 `endif

@@ -35,6 +35,7 @@ module fragment_builder_props
   input logic [2:0]        beat,
   input logic              drops_q,
   input logic [31:0]       payload_q,
+  input logic [31:0]       filled_q,
   input logic [7:0]        parts_q,
   input part_flags_t       flags_q
 );
@@ -60,7 +61,7 @@ module fragment_builder_props
   always_comb begin
     if (held_q) assume (s_axis_tvalid && held_beat_q == {s_axis_tdata, s_axis_tkeep, s_axis_tuser, s_axis_tlast});
     if (held_part_q) assume (s_axis_part_tvalid && held_entry_q == {s_axis_part_tdata, s_axis_part_tlast});
-    if (s_axis_tvalid && !s_axis_tlast) assume (&s_axis_tkeep);
+    if (s_axis_tvalid && !s_axis_tlast && !TABLE) assume (&s_axis_tkeep);
     assume ((s_axis_tkeep & (s_axis_tkeep + 1'b1)) == '0);
     assume (limit != '0 && limit[2:0] == '0 && limit < 32'h8000_0000);
     if (started_q) assume (limit == limit_q);
@@ -72,7 +73,8 @@ module fragment_builder_props
   logic rest_q;            // what comes belongs to a fragment whose message is over
   logic ended_q;           // the payload of the message is whole
   logic table_q;           // its table, too
-  logic [31:0] bytes_q;
+  logic [31:0] bytes_q;    // payload up to its last byte
+  logic [31:0] filled_at_q;  // and up to the next multiple of 8
   logic [7:0]  entries_q;
   logic [3:0] n_bytes;
   always_comb begin
@@ -80,13 +82,14 @@ module fragment_builder_props
     for (int i = 0; i < int'(Bytes); i++) n_bytes += 4'(s_axis_tkeep[i]);
   end
   logic cuts;
-  assign cuts = taken && !rest_q && !s_axis_tlast && bytes_q + 32'(n_bytes) >= limit;
+  assign cuts = taken && !rest_q && !s_axis_tlast && filled_at_q + 32'(Bytes) >= limit;
 
   always_ff @(posedge clk) begin
     if (taken) inside_q <= !s_axis_tlast;
     if (go) open_q <= !piece_last;
     if (taken && !rest_q) begin
-      bytes_q <= bytes_q + 32'(n_bytes);
+      filled_at_q <= (filled_at_q + 32'(n_bytes) + 32'd7) & ~32'd7;
+      if (n_bytes != '0) bytes_q <= filled_at_q + 32'(n_bytes);
       ended_q <= s_axis_tlast || cuts;
     end
     if (cuts) rest_q <= 1'b1;
@@ -96,15 +99,17 @@ module fragment_builder_props
       table_q   <= s_axis_part_tlast;
     end
     if (go && piece_last) begin
-      bytes_q   <= '0;
-      entries_q <= '0;
+      bytes_q     <= '0;
+      filled_at_q <= '0;
+      entries_q   <= '0;
       ended_q   <= 1'b0;
       table_q   <= 1'b0;
     end
     if (rst) begin
       {inside_q, open_q, rest_q, ended_q, table_q} <= '0;
-      bytes_q   <= '0;
-      entries_q <= '0;
+      bytes_q     <= '0;
+      filled_at_q <= '0;
+      entries_q   <= '0;
     end
   end
 
@@ -128,9 +133,10 @@ module fragment_builder_props
     a_0_fresh : assert (state == Payload || ended_q || bytes_q == '0);
     a_0_entries : assert (ended_q || entries_q == '0);
     a_0_begun : assert (!inside_q || rest_q || state == Payload);
-    if (state == Payload || ended_q) a_length : assert (payload_q == bytes_q && parts_q == entries_q);
+    if (state == Payload || ended_q) a_length : assert (payload_q == bytes_q && filled_q == filled_at_q && parts_q == entries_q);
     if (state == Payload && !inside_q) a_0_first : assert (bytes_q == '0);
-    a_0_limit : assert (bytes_q <= limit && (state != Payload || bytes_q < limit) && (state != Payload || bytes_q[2:0] == '0));
+    a_0_limit : assert (filled_at_q <= limit && (state != Payload || filled_at_q < limit));
+    a_0_filled : assert (filled_at_q == ((bytes_q + 32'd7) & ~32'd7));
     if (state == Payload) a_0_not_cut : assert (!flags_q.cut && !rest_q);
 
     // Beats are taken in their own message, or in the rest of a cut one.

@@ -112,7 +112,7 @@ STORE_PATHS = {
 BUILDER_FAULTS = (
     Mutant("piece_valid = s_axis_tvalid && !drops_q;", "piece_valid = s_axis_tvalid;", "a_header"),
     Mutant("ends     = s_axis_tlast || at_limit", "ends     = s_axis_tlast", "a_0_ended"),
-    Mutant("payload_q <= payload_q + 32'(n_bytes);", "payload_q <= payload_q + 32'(Bytes);", "a_length"),
+    Mutant("payload_q <= filled_q + 32'(n_bytes);", "payload_q <= filled_q + 32'(Bytes);", "a_length"),
     Mutant("drops_q     <= 1'b1;", "", "a_0_rest"),
     Mutant("s_axis_tvalid && n_bytes != '0;", "s_axis_tvalid && s_axis_tkeep[1];", "a_kept"),
     Mutant("stat_cut     <= take && at_limit && !s_axis_tlast", "stat_cut     <= take && at_limit", "a_counted"),
@@ -168,6 +168,25 @@ PROOFS = [
             mutants=BUILDER_FAULTS,
         )
         for table in (0, 1)
+    ),
+    Proof(
+        "event_merger",
+        {"DATA_W": 64, "N_IN": 2},
+        cycles=20,
+        mutants=(
+            Mutant("s_axis_tready = drops_q;", "s_axis_tready = drops_q | {N_IN{resync}};", "a_none_lost"),
+            Mutant("is_late = seen_q && ahead <= 0", "is_late = seen_q && ahead < 0", "a_rises"),
+            Mutant("head.event_number == event_q;", "1'b1;", "a_0_first"),
+            Mutant("if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;", "", "a_0_drops"),
+            Mutant("length_q + (take ? 32'(n_bytes) : '0)", "length_q", "a_entry"),
+            Mutant("flags.cut             = take && full && !last;", "", "a_cut"),
+            Mutant("drop_head && ahead == 0", "1'b0", "a_what"),
+            Mutant(
+                "m_axis_tvalid = state_q == StEnd ||",
+                "m_axis_tvalid = state_q == StEnd || state_q == StPart ||",
+                "a_not_made_up",
+            ),
+        ),
     ),
     Proof(
         "arbiter_rr",

@@ -99,9 +99,8 @@ def some(rng, event: int, length: int) -> tuple[Fragment, bytes]:
     numbers = sorted(rng.sample(range(16), rng.randint(1, 16)))
     data = b""
     for number in numbers:
-        data += bytes(-len(data) % 8)
         part = Part(number, rng.randbytes(rng.randint(0, max(length // len(numbers), 1))), rng.getrandbits(5))
-        data += part.data
+        data += bytes(-len(data) % 8) + part.data if part.data else b""
         about.parts.append(part)
     return about, data
 

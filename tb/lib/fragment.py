@@ -41,9 +41,9 @@ class Fragment:
     def message(self, source_id: int) -> bytes:
         payload, entries, flags = self.payload, b"", self.flags
         for part in self.parts:
-            payload = padded(payload)
-            entries += struct.pack("<BxHII4x", part.number, part.flags, len(payload), len(part.data))
-            payload += part.data
+            offset = len(padded(payload))
+            entries += struct.pack("<BxHII4x", part.number, part.flags, offset, len(part.data))
+            payload = padded(payload) + part.data if part.data else payload
             flags |= part.flags
         data = struct.pack("<4sHHQQH6x", b"PSTF", 2, source_id, self.event, self.timestamp_ns, self.trigger_type)
         data += padded(payload) + entries

@@ -19,6 +19,8 @@ import rtl
 CONFIGURATIONS = [
     *(("penstock_xgmii", {"N_QP": n_qp, "CLK_KHZ": khz}) for khz in (156_250, 390_625) for n_qp in (1, 16, 256)),
     *(("penstock_100g", {"N_QP": n_qp}) for n_qp in (1, 16, 256)),
+    *(("event_merger", {"DATA_W": data_w, "N_IN": n_in}) for data_w in (64, 512) for n_in in (1, 16)),
+    *(("fragment_builder", {"DATA_W": data_w, "TABLE": 1}) for data_w in (64, 256, 512, 1024)),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 

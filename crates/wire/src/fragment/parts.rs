@@ -29,7 +29,7 @@ impl<'a> Parts<'a> {
             if u64::from(part.offset) != next_offset {
                 return Err(bad("it must begin where the part before ends, at the next multiple of 8"));
             }
-            if end > u64::from(payload_len) {
+            if part.len > 0 && end > u64::from(payload_len) {
                 return Err(bad("it ends behind the payload"));
             }
             if part.flags.contains(PartFlags::MISSING) && part.len > 0 {

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: SHL-2.1
+// Makes one payload of the fragments of an event from all inputs, in order of input, and the table of its parts.
+// Promise: parts are whole and never interleaved; each fragment that is taken is a part or is counted as dropped; no input
+// holds up the others for longer than `timeout`.
+//   - The next event is the smallest number that the inputs show. It begins when all enabled inputs show one, or `timeout`
+//     cycles after the first did. An input with a greater number, or none, is missing in it and not waited for.
+//   - A number that is the last event's is a duplicate, a smaller one is late (modulo 2^64): dropped and counted. `resync`
+//     forgets the last event: the next one may be any.
+//   - A fragment longer than `limit` is cut there; one that stops for `timeout` cycles ends there. The rest is dropped.
+// Beats between parts may be short: what reads them fills them up to 8 bytes. An event ends with an empty beat.
+module event_merger
+  import event_pkg::*;
+#(
+  parameter  int unsigned DATA_W = 64,
+  parameter  int unsigned N_IN   = 4,
+  localparam int unsigned Bytes  = DATA_W / 8,
+  localparam int unsigned InW    = N_IN > 1 ? $clog2(N_IN) : 1
+) (
+  input  logic                         clk,
+  input  logic                         rst,
+  input  merger_cfg_t                  cfg,
+  input  logic                         resync,  // pulse
+
+  input  logic [N_IN-1:0][DATA_W-1:0]  s_axis_tdata,
+  input  logic [N_IN-1:0][Bytes-1:0]   s_axis_tkeep,   // all ones but in the last beat
+  input  fragment_t [N_IN-1:0]         s_axis_tuser,   // in the first beat
+  input  logic [N_IN-1:0]              s_axis_tvalid,
+  output logic [N_IN-1:0]              s_axis_tready,
+  input  logic [N_IN-1:0]              s_axis_tlast,
+
+  output logic [DATA_W-1:0]            m_axis_tdata,
+  output logic [Bytes-1:0]             m_axis_tkeep,
+  output fragment_t                    m_axis_tuser,
+  output logic                         m_axis_tvalid,
+  input  logic                         m_axis_tready,
+  output logic                         m_axis_tlast,
+
+  output part_t                        m_axis_part_tdata,
+  output logic                         m_axis_part_tvalid,
+  input  logic                         m_axis_part_tready,
+  output logic                         m_axis_part_tlast,
+
+  output logic                         stat_valid,     // something is to be counted for stat_input
+  output logic [3:0]                   stat_input,
+  output merger_stat_t                 stat
+);
+  if (N_IN < 1 || N_IN > MaxInputs) begin : gen_bad_inputs
+    $fatal(1, "%m: N_IN is %0d; 1 to %0d inputs are possible", N_IN, MaxInputs);
+  end
+
+  localparam int unsigned LaneW = $clog2(Bytes);
+
+  typedef logic [InW-1:0] index_t;
+  typedef enum logic [1:0] {
+    StScan,  // look at one input a cycle
+    StPart,  // whether this one has a part
+    StCopy,  // its beats
+    StEnd    // the empty beat
+  } state_e;
+
+  state_e state_q, state_d;
+  index_t at_q;                    // the input at hand
+  logic [N_IN-1:0] drops_q;        // its beats are dropped up to a last one
+  logic [N_IN-1:0] dropped_q;      // since its last part
+  logic seen_q;                    // last_q is an event's number
+  logic resync_q;                  // to be forgotten when the event at hand is over
+  logic [63:0] last_q, event_q;    // the last event; the one at hand, or the smallest of this scan
+  logic found_q, absent_q;         // in this scan: an input with a number; one without
+  logic waits_q;                   // the scan before found one, and not all
+  logic [31:0] wait_q;             // cycles since then; or, of a part, without a beat
+  logic any_q;                     // the event has a part; of the first one:
+  logic [63:0] timestamp_ns_q;
+  logic [15:0] trigger_type_q;
+  logic type_differs_q;            // of the part at hand
+  logic [31:0] offset_q, length_q;
+
+  // ---- the input at hand ------------------------------------------------------------------------------
+  fragment_t head;
+  logic enabled, valid, last, at_end, expired;
+  logic [Bytes-1:0] keep;
+  logic signed [63:0] ahead;
+  logic is_late, here;
+
+  assign head    = s_axis_tuser[at_q];
+  assign enabled = cfg.enable[4'(at_q)];
+  assign valid   = s_axis_tvalid[at_q] && !drops_q[at_q] && enabled;
+  assign last    = s_axis_tlast[at_q];
+  assign keep    = s_axis_tkeep[at_q];
+  assign ahead   = head.event_number - last_q;
+  assign is_late = seen_q && ahead <= 0;
+  assign here    = valid && head.event_number == event_q;
+  assign at_end  = at_q == index_t'(N_IN - 1);
+  assign expired = wait_q >= cfg.timeout;
+
+  // ---- copying ----------------------------------------------------------------------------------------
+  logic [LaneW:0] n_bytes;
+  logic full, take, stops, part_ends, entry_room, entry_valid;
+  part_t entry;
+  part_flags_t flags;
+
+  always_comb begin
+    n_bytes = '0;
+    for (int i = 0; i < int'(Bytes); i++) n_bytes += (LaneW + 1)'(keep[i]);
+  end
+  assign full      = length_q + 32'(Bytes) >= cfg.limit;
+  assign take      = state_q == StCopy && entry_room && valid && m_axis_tready;
+  assign stops     = state_q == StCopy && entry_room && !valid && expired;
+  assign part_ends = (take && (last || full)) || stops;
+
+  always_comb begin
+    flags                 = '0;
+    flags.missing         = state_q == StPart;
+    flags.cut             = take && full && !last;
+    flags.stopped         = stops;
+    flags.dropped         = dropped_q[at_q];
+    flags.trigger_differs = state_q == StCopy && type_differs_q;
+  end
+  assign entry = '{
+    number: 8'(at_q), flags: flags, offset: offset_q,
+    length: state_q == StPart ? '0 : length_q + (take ? 32'(n_bytes) : '0),
+    reserved: '0, reserved_flags: '0, reserved_high: '0
+  };
+  assign entry_valid = part_ends || (state_q == StPart && !here && entry_room);
+
+  logic [31:0] part_end;
+  assign part_end = (offset_q + entry.length + 32'd7) & ~32'd7;
+
+  // ---- what comes next --------------------------------------------------------------------------------
+  logic begins, scan_ends, drop_head, may_begin;
+  assign drop_head = state_q == StScan && valid && is_late;
+  assign scan_ends = state_q == StScan && at_end;
+  assign may_begin = found_q || (valid && !is_late);
+  assign begins    = scan_ends && may_begin && ((waits_q && expired) || !(absent_q || (enabled && (!valid || is_late))));
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StScan: if (begins) state_d = StPart;
+      StPart: if (here) state_d = StCopy;
+              else if (entry_room && at_end) state_d = StEnd;
+      StCopy: if (part_ends) state_d = at_end ? StEnd : StPart;
+      default: if (m_axis_tready) state_d = StScan;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    state_q <= state_d;
+
+    // The scan: the smallest number, and whether all have one.
+    if (state_q == StScan) begin
+      at_q     <= at_end ? '0 : at_q + 1'b1;
+      found_q  <= found_q || (valid && !is_late);
+      absent_q <= absent_q || (enabled && (!valid || is_late));
+      if (valid && !is_late && (!found_q || head.event_number < event_q)) event_q <= head.event_number;
+      if (scan_ends) {found_q, absent_q} <= '0;
+      if (scan_ends) waits_q <= may_begin && !begins;
+      wait_q <= waits_q ? wait_q + 32'(!expired) : '0;
+    end
+    if (drop_head) begin
+      drops_q[at_q]   <= 1'b1;
+      dropped_q[at_q] <= 1'b1;
+    end
+    if (begins) begin
+      offset_q      <= '0;
+      any_q         <= 1'b0;
+    end
+
+    // A part begins.
+    if (state_q == StPart && here) begin
+      length_q <= '0;
+      wait_q   <= '0;
+      if (!any_q) {timestamp_ns_q, trigger_type_q} <= {head.timestamp_ns, head.trigger_type};
+      any_q          <= 1'b1;
+      type_differs_q <= any_q && head.trigger_type != trigger_type_q;
+    end
+    if (take) length_q <= length_q + 32'(n_bytes);
+    if (state_q == StCopy) wait_q <= valid || part_ends ? '0 : wait_q + 32'(!expired);
+    if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;
+    if (entry_valid) begin
+      offset_q        <= part_end;
+      at_q            <= at_end ? '0 : at_q + 1'b1;
+      dropped_q[at_q] <= 1'b0;
+    end
+
+    // The end.
+    if (state_q == StEnd && m_axis_tready) begin
+      last_q <= event_q;
+      seen_q <= 1'b1;
+    end
+    if (state_q == StScan && resync_q) seen_q <= 1'b0;
+    resync_q <= resync || (resync_q && state_q != StScan);
+
+    for (int i = 0; i < int'(N_IN); i++)
+      if (drops_q[i] && s_axis_tvalid[i] && s_axis_tlast[i]) drops_q[i] <= 1'b0;
+
+    if (rst) begin
+      state_q   <= StScan;
+      at_q      <= '0;
+      drops_q   <= '0;
+      dropped_q <= '0;
+      seen_q    <= 1'b0;
+      resync_q  <= 1'b0;
+      found_q   <= 1'b0;
+      absent_q  <= 1'b0;
+      waits_q   <= 1'b0;
+    end
+  end
+
+  // ---- streams ----------------------------------------------------------------------------------------
+  always_comb begin
+    s_axis_tready = drops_q;
+    if (take) s_axis_tready[at_q] = 1'b1;
+  end
+
+  assign m_axis_tdata  = s_axis_tdata[at_q];
+  assign m_axis_tkeep  = state_q == StEnd ? '0 : keep;
+  assign m_axis_tuser  = '{event_number: event_q, timestamp_ns: timestamp_ns_q, trigger_type: trigger_type_q};
+  assign m_axis_tvalid = state_q == StEnd || (state_q == StCopy && entry_room && valid);
+  assign m_axis_tlast  = state_q == StEnd;
+
+  logic [$clog2(MaxInputs):0] unused_level;
+  sync_fifo #(.W($bits(part_t) + 1), .DEPTH(MaxInputs)) u_entries (
+    .clk, .rst,
+    .s_data ({at_end, entry}),
+    .s_valid(entry_valid),
+    .s_ready(entry_room),
+    .m_data ({m_axis_part_tlast, m_axis_part_tdata}),
+    .m_valid(m_axis_part_tvalid),
+    .m_ready(m_axis_part_tready),
+    .level  (unused_level)
+  );
+
+  // ---- counts -----------------------------------------------------------------------------------------
+  always_ff @(posedge clk) begin
+    stat_valid <= drop_head || entry_valid;
+    stat_input <= 4'(at_q);
+    stat       <= '{
+      merged:    entry_valid && state_q == StCopy,
+      missing:   entry_valid && state_q == StPart && enabled,
+      cut:       entry_valid && flags.cut,
+      stopped:   entry_valid && flags.stopped,
+      empty:     entry_valid && state_q == StCopy && entry.length == '0,
+      duplicate: drop_head && ahead == 0,
+      late:      drop_head && ahead != 0
+    };
+    if (rst) stat_valid <= 1'b0;
+  end
+
+`ifndef SYNTHESIS
+  a_hold : assert property (@(posedge clk) disable iff (rst)
+    m_axis_tvalid && !m_axis_tready |=> m_axis_tvalid && $stable({m_axis_tdata, m_axis_tkeep, m_axis_tlast}));
+`endif
+endmodule
