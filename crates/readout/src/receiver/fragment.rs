@@ -6,9 +6,9 @@
 use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
 use penstock_wire::{FragmentError, FragmentMessage};
 
+use super::slots::Place;
 use super::storing::Held;
 use crate::builder::FragmentId;
-use crate::slots::Place;
 
 /// Why a message is no fragment.
 pub(super) enum Refused {
