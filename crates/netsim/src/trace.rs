@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trace: one row per sampled value, in a Parquet file or in memory.
-//! Promise: a file is finished when dropped, so an early end leaves a valid one; a sample hashes nothing, nor does the
-//! writing of it. Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric string
+//! Promise: a file is finished when dropped, so an early end leaves a valid one; a sample hashes nothing; one seed gives
+//! one file, byte for byte. Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric string
 //! (dictionary), value f64. Rows come in groups; in a group the values of one node, channel and metric are next to each
 //! other, in the order in which they were recorded. docs/lab.md lists the metrics.
 
@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod rows;
 mod series;
+mod write_behind;
 
 pub use error::TraceError;
 
@@ -22,6 +23,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use self::file::TraceFile;
 use self::rows::{Group, Rows};
 use self::series::{Series, SeriesTable};
+use self::write_behind::WriteBehind;
 use crate::units::Time;
 
 /// Strings by number, each written once per row group.
@@ -63,6 +65,8 @@ struct MetricCache([Option<Known>; MetricCache::SIZE]);
 
 impl MetricCache {
     const SIZE: usize = 256;
+    /// Places that a name may have.
+    const NEAR: usize = 4;
 
     /// The place of a name: literals lie side by side, so their addresses differ in low bits.
     #[inline]
@@ -71,14 +75,24 @@ impl MetricCache {
         (mixed as usize + name.len()) % Self::SIZE
     }
 
+    /// A name lies at its place or at one of the few behind it, so that two names do not take turns at one place.
     #[inline]
     fn find(&self, name: &'static str) -> Option<Option<u16>> {
-        let known = self.0[Self::place(name)]?;
-        (known.address == name.as_ptr() as usize && known.len == name.len()).then_some(known.number)
+        let first = Self::place(name);
+        for at in first..first + Self::NEAR {
+            let known = self.0[at % Self::SIZE]?;
+            if known.address == name.as_ptr() as usize && known.len == name.len() {
+                return Some(known.number);
+            }
+        }
+        None
     }
 
     fn keep(&mut self, name: &'static str, number: Option<u16>) {
-        self.0[Self::place(name)] = Some(Known { address: name.as_ptr() as usize, len: name.len(), number });
+        let first = Self::place(name);
+        let free = (first..first + Self::NEAR).find(|at| self.0[at % Self::SIZE].is_none());
+        let known = Known { address: name.as_ptr() as usize, len: name.len(), number };
+        self.0[free.unwrap_or(first) % Self::SIZE] = Some(known);
     }
 }
 
@@ -100,7 +114,7 @@ impl Names {
 
 /// Where rows go that are complete.
 enum Store {
-    File(Box<TraceFile>),
+    File(Box<WriteBehind>),
     Memory(Vec<Group>),
     /// Nothing more is to come.
     Closed,
@@ -129,7 +143,8 @@ impl TraceSink {
 
     /// Begins a trace at `path`; `metadata` goes into the file's key-value metadata.
     pub fn create(path: impl AsRef<Path>, metadata: &[(&str, &str)]) -> Result<Self, TraceError> {
-        Ok(Self::into_store(Store::File(Box::new(TraceFile::create(path.as_ref(), metadata)?))))
+        let file = TraceFile::create(path.as_ref(), metadata)?;
+        Ok(Self::into_store(Store::File(Box::new(WriteBehind::new(file)?))))
     }
 
     /// Begins a trace that is kept, for `into_batches`, which makes 22 bytes of a row.
@@ -203,21 +218,31 @@ impl TraceSink {
     // What is not selected, mostly the most, costs no call.
     #[inline]
     pub fn record_at(&mut self, time: Time, channel: u16, metric: &'static str, value: f64) {
-        if let Some(number) = self.metric(metric) {
-            self.push(time, channel, (number, metric), value);
+        if self.selected.is_empty() || self.metric(metric).is_some() {
+            self.push(time, channel, metric, value);
         }
     }
 
-    fn push(&mut self, time: Time, channel: u16, (number, metric): (u16, &'static str), value: f64) {
+    fn push(&mut self, time: Time, channel: u16, metric: &'static str, value: f64) {
+        let series = match self.series.following(self.node, channel, metric) {
+            Some(series) => series,
+            None => self.other_series(channel, metric),
+        };
         if let Some(tee) = &mut self.tee {
             let node = (self.node, self.names.strings[usize::from(self.node)].as_str());
+            let number = self.series.known()[series as usize].metric;
             tee(TraceRow { time, node, channel, metric: (number, metric), value });
         }
-        let series = self.series.number(Series { node: self.node, channel, metric: number });
         self.rows.push(series, time.0, value);
         if self.rows.len() >= Self::ROWS_PER_GROUP {
             self.flush();
         }
+    }
+
+    #[cold]
+    fn other_series(&mut self, channel: u16, metric: &'static str) -> u32 {
+        let number = self.metric(metric).unwrap_or(0); // selected, or it would not be recorded
+        self.series.look_up(Series { node: self.node, channel, metric: number }, metric)
     }
 
     #[inline]
@@ -262,11 +287,12 @@ impl TraceSink {
         self.written += self.rows.len() as u64;
         self.rows.move_into(&mut self.group, self.series.known());
         match &mut self.store {
-            Store::File(file) => {
-                if let Err(error) = file.write(&self.group, &self.names.strings) {
+            Store::File(file) => match file.write(std::mem::take(&mut self.group), &self.names.strings) {
+                Ok(spare) => self.group = spare,
+                Err(error) => {
                     self.error.get_or_insert(error);
                 }
-            }
+            },
             Store::Memory(kept) => kept.push(std::mem::take(&mut self.group)),
             Store::Closed => {}
         }

@@ -189,3 +189,74 @@ fn samples_that_come_and_go_keep_their_times() {
     expected.sort_by_key(|row| row.2);
     assert_eq!(read(&path), expected);
 }
+
+/// A value for a while, then another one: of few or of ever new ones, with those that compare oddly.
+fn values(seed: u64, series: u64, rows: usize) -> Vec<f64> {
+    let mut state = seed * 1000 + series;
+    let mut next = move || {
+        // SplitMix64 (Steele et al. 2014).
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    let mut values = Vec::new();
+    while values.len() < rows {
+        let value = match next() % 8 {
+            0 => 0.0,
+            1 => -0.0,
+            2 => f64::NAN,
+            few @ 3..=5 => few as f64,
+            _ => f64::from_bits(next()),
+        };
+        let longest = [1, 3, 9, 40][(series % 4) as usize];
+        values.extend(std::iter::repeat_n(value, 1 + (next() % longest) as usize));
+    }
+    values
+}
+
+#[test]
+fn values_that_stay_and_values_that_change_are_read_back_bit_for_bit() {
+    const ROWS: usize = 40_000;
+    let folder = tempfile::tempdir().unwrap();
+    for seed in 0..4 {
+        // Seed 0: all change at each sample; 3: they stay for long.
+        let series: Vec<u64> = (0..8).map(|n| if seed == 0 { 4 * n } else { 4 * n + seed }).collect();
+        let expected: Vec<Vec<f64>> = series.iter().map(|series| values(seed, *series, ROWS)).collect();
+        let path = folder.path().join(format!("{seed}.parquet"));
+        let mut trace = TraceSink::create(&path, &[]).unwrap();
+        for row in 0..ROWS {
+            trace.begin(Time(row as u64), "node");
+            for (channel, values) in expected.iter().enumerate() {
+                trace.record(channel as u16, "value", values[row]);
+            }
+        }
+        assert_eq!(trace.finish().unwrap() as usize, 8 * ROWS);
+        let mut found = vec![Vec::new(); 8];
+        for (_, _, channel, _, value) in read(&path) {
+            found[usize::from(channel)].push(value.to_bits());
+        }
+        let bits = |values: &Vec<f64>| values[..ROWS].iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
+        assert_eq!(found, expected.iter().map(bits).collect::<Vec<_>>(), "seed {seed}");
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        let dictionary = reader.metadata().row_group(0).column(4).dictionary_page_offset().is_some();
+        assert_eq!(dictionary, seed > 0, "a dictionary where values repeat, seed {seed}");
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_is_told_while_the_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("trace.parquet.part")).unwrap();
+    let mut trace = TraceSink::create(&path, &[]).unwrap();
+    // Two groups may wait for the thread that writes; the next one meets what it has found.
+    let told = (0..8 * 131_072u64).find_map(|n| {
+        trace.begin(Time(n), "node");
+        trace.record(0, "value", f64::from_bits(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        trace.check().err()
+    });
+    let told = told.expect("it cannot be written").to_string();
+    assert!(told.starts_with(&format!("cannot write {}: ", path.display())), "{told}");
+    assert!(told.contains("No space left"), "{told}");
+}

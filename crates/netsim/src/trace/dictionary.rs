@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dictionary columns of a row group whose keys are known already: the Parquet writer would hash each value again.
-//! Promise: the dictionary holds what the column holds; a run of equal keys costs as much as one key.
+//! Dictionary columns of a row group whose runs are known already: the Parquet writer would hash the value of each row.
+//! Promise: the dictionary holds what the column holds; a run of equal values costs as much as one value.
 //! Source: Apache Parquet format, Encodings.md (PLAIN, RLE_DICTIONARY), one page of each chunk.
 
 use std::io;
@@ -16,6 +16,8 @@ use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, Trac
 use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Compressor;
 
+use super::rows::Run;
+
 /// A column as a dictionary and the places of its rows in it.
 pub struct Column {
     /// The values as PLAIN has them, one after the other.
@@ -29,11 +31,11 @@ pub struct Column {
 
 impl Column {
     /// Of runs of equal keys; `plain` appends the value of a key. Each key's value is written once.
-    pub fn of_runs(runs: impl Iterator<Item = (u16, u32)>, plain: impl Fn(u16, &mut Vec<u8>)) -> Self {
+    pub fn of_keys(runs: impl Iterator<Item = (u16, u32)>, plain: impl Fn(u16, &mut Vec<u8>)) -> Self {
         let mut local: Vec<Option<u32>> = Vec::new();
-        let (mut bytes, mut values, mut rows) = (Vec::new(), 0, 0);
-        let mut merged: Vec<(u32, u64)> = Vec::new();
-        for (key, length) in runs {
+        let (mut bytes, mut values) = (Vec::new(), 0);
+        let mut merged: Vec<(u32, u32)> = Vec::new();
+        for (key, rows) in runs {
             if local.len() <= usize::from(key) {
                 local.resize(usize::from(key) + 1, None);
             }
@@ -42,24 +44,37 @@ impl Column {
                 values += 1;
                 values - 1
             });
-            rows += length as usize;
             match merged.last_mut() {
-                Some((before, lengths)) if *before == place => *lengths += u64::from(length),
-                _ => merged.push((place, u64::from(length))),
+                Some((before, lengths)) if *before == place => *lengths += rows,
+                _ => merged.push((place, rows)),
             }
         }
-        let width = width(values as usize);
-        let mut places = vec![width as u8];
-        for (place, length) in merged {
-            varint(length << 1, &mut places);
-            places.extend_from_slice(&place.to_le_bytes()[..width.div_ceil(8) as usize]);
+        Self::of_runs(bytes, values as usize, &merged)
+    }
+
+    /// Of runs of equal numbers. Each number is written once.
+    pub fn of_values(runs: &[Run]) -> Self {
+        let mut known = Numbered::with_room_for(runs.len());
+        let places: Vec<(u32, u32)> = runs.iter().map(|run| (known.place(run.bits), run.rows)).collect();
+        let plain = known.numbers.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+        Self::of_runs(plain, known.numbers.len(), &places)
+    }
+
+    /// Of runs of equal places in a dictionary of so many values.
+    fn of_runs(plain: Vec<u8>, values: usize, runs: &[(u32, u32)]) -> Self {
+        let mut places = Places::new(width(values));
+        for (place, rows) in runs {
+            places.push(*place, *rows as usize);
         }
-        Column { plain: bytes, values: values as usize, places, rows, statistics: None }
+        let rows = runs.iter().map(|(_, rows)| *rows as usize).sum();
+        Column { plain, values, places: places.finish(), rows, statistics: None }
     }
 
     /// Of a place for each row in a dictionary of so many values.
     pub fn of_places(plain: Vec<u8>, values: usize, places: &[u32], statistics: Option<Statistics>) -> Self {
-        Column { plain, values, places: pack(places, width(values)), rows: places.len(), statistics }
+        let mut packed = Places::new(width(values));
+        packed.pack(places);
+        Column { plain, values, places: packed.bytes, rows: places.len(), statistics }
     }
 
     /// Writes the column as the next of the group; `compression` is what `compressor` does.
@@ -135,24 +150,97 @@ fn varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// The width, then one run of bit-packed places, the first in the lowest bits; the last group of eight is filled up.
-fn pack(places: &[u32], width: u32) -> Vec<u8> {
-    let groups = places.len().div_ceil(8);
-    let mut packed = Vec::with_capacity(16 + groups * width as usize);
-    packed.push(width as u8);
-    varint((groups as u64) << 1 | 1, &mut packed);
-    let end = packed.len() + groups * width as usize;
-    let (mut bits, mut filled) = (0u64, 0);
-    for place in places {
-        bits |= u64::from(*place) << filled;
-        filled += width;
-        if filled >= 32 {
-            packed.extend_from_slice(&(bits as u32).to_le_bytes());
-            bits >>= 32;
-            filled -= 32;
+/// Places as RLE_DICTIONARY has them: the width, then runs of one place and runs of bit-packed places.
+struct Places {
+    width: u32,
+    bytes: Vec<u8>,
+    /// Of short runs, to be packed: whole groups of eight, but for the column's end.
+    single: Vec<u32>,
+}
+
+impl Places {
+    /// The shortest run that is written as one.
+    const LONG: usize = 8;
+
+    fn new(width: u32) -> Self {
+        Places { width, bytes: vec![width as u8], single: Vec::new() }
+    }
+
+    fn push(&mut self, place: u32, rows: usize) {
+        let gap = self.single.len().next_multiple_of(8) - self.single.len();
+        if rows < gap + Self::LONG {
+            self.single.extend(std::iter::repeat_n(place, rows));
+            return;
+        }
+        self.single.extend(std::iter::repeat_n(place, gap));
+        self.pack_single();
+        varint(((rows - gap) as u64) << 1, &mut self.bytes);
+        self.bytes.extend_from_slice(&place.to_le_bytes()[..self.width.div_ceil(8) as usize]);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.pack_single();
+        self.bytes
+    }
+
+    fn pack_single(&mut self) {
+        if !self.single.is_empty() {
+            let single = std::mem::take(&mut self.single);
+            self.pack(&single);
+            self.single = single;
+            self.single.clear();
         }
     }
-    packed.extend_from_slice(&bits.to_le_bytes());
-    packed.resize(end, 0);
-    packed
+
+    /// One run of bit-packed places, the first in the lowest bits; the last group of eight is filled up.
+    fn pack(&mut self, places: &[u32]) {
+        let (width, packed) = (self.width, &mut self.bytes);
+        let groups = places.len().div_ceil(8);
+        varint((groups as u64) << 1 | 1, packed);
+        let end = packed.len() + groups * width as usize;
+        packed.reserve(end - packed.len() + 8);
+        let (mut bits, mut filled) = (0u64, 0);
+        for place in places {
+            bits |= u64::from(*place) << filled;
+            filled += width;
+            if filled >= 32 {
+                packed.extend_from_slice(&(bits as u32).to_le_bytes());
+                bits >>= 32;
+                filled -= 32;
+            }
+        }
+        packed.extend_from_slice(&bits.to_le_bytes());
+        packed.resize(end, 0);
+    }
+}
+
+/// Different numbers in the order in which they came, found again by an open table (Knuth, TAOCP 6.4, algorithm L).
+struct Numbered {
+    numbers: Vec<u64>,
+    /// Of each number its place and one; 0: free. At most half full.
+    table: Vec<u32>,
+    shift: u32,
+}
+
+impl Numbered {
+    fn with_room_for(numbers: usize) -> Self {
+        let bits = (numbers * 2).next_power_of_two().ilog2().max(1);
+        Numbered { numbers: Vec::new(), table: vec![0; 1 << bits], shift: 64 - bits }
+    }
+
+    fn place(&mut self, number: u64) -> u32 {
+        // The golden ratio's multiplicative hash (TAOCP 6.4): its upper bits depend on all of the number.
+        let mut at = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
+        loop {
+            match self.table[at] {
+                0 => {
+                    self.numbers.push(number);
+                    self.table[at] = self.numbers.len() as u32;
+                    return self.numbers.len() as u32 - 1;
+                }
+                place if self.numbers[place as usize - 1] == number => return place - 1,
+                _ => at = (at + 1) % self.table.len(),
+            }
+        }
+    }
 }

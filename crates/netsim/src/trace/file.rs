@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Parquet file of a trace.
 //! Promise: it is written in row groups under a temporary name and renamed when closed; readers find the columns of
-//! `schema`. Values are encoded without a dictionary, everything else by the keys that it has already.
+//! `schema`. Everything is encoded by a dictionary of what it is known to repeat, but for values of which most differ from
+//! the one before.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -95,16 +96,19 @@ impl TraceFile {
         let number = |number: u16, plain: &mut Vec<u8>| plain.extend_from_slice(&i32::from(number).to_le_bytes());
         let keyed = [
             times(rows),
-            Column::of_runs(runs(|series| series.node), name),
-            Column::of_runs(runs(|series| series.channel), number),
-            Column::of_runs(runs(|series| series.metric), name),
+            Column::of_keys(runs(|series| series.node), name),
+            Column::of_keys(runs(|series| series.channel), number),
+            Column::of_keys(runs(|series| series.metric), name),
         ];
-        for (column, description) in keyed.into_iter().zip(columns) {
+        let values = (rows.values.len() * 2 <= rows.time.len()).then(|| Column::of_values(&rows.values));
+        for (column, description) in keyed.into_iter().chain(values).zip(columns) {
             column.append(&mut group, description, compression, compressor)?;
         }
-        let mut values = group.next_column()?.ok_or_else(|| ParquetError::General("a column too many".to_owned()))?;
-        values.typed::<DoubleType>().write_batch(&rows.value, None, None)?;
-        values.close()?;
+        // Values that hardly repeat.
+        if let Some(mut values) = group.next_column()? {
+            values.typed::<DoubleType>().write_batch(&rows.each_value().collect::<Vec<f64>>(), None, None)?;
+            values.close()?;
+        }
         group.close()?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rows and the columns of a trace.
-//! Promise: the values of a series stay in their order; a row costs 8 bytes until its group is written, and 4 more where
-//! the samples of its series are irregular.
+//! Promise: the values of a series stay in their order; until its group is written a row costs nothing where its value is
+//! that of the row before it, 16 bytes where it is not, and 4 more where the samples of its series are irregular.
 
 use std::sync::Arc;
 
@@ -11,14 +11,24 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::series::Series;
 
-/// The values of one series.
+/// Equal values of one series, one after the other: most counters and states stay for many samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The value's IEEE 754 bits: they tell -0 from 0 and compare NaN.
+    pub bits: u64,
+    pub rows: u32,
+}
+
+/// The values of one series. A value that stays touches this struct alone, one line of the cache.
 #[derive(Debug, Default)]
 struct Samples {
-    values: Vec<f64>,
-    /// Number of the time of the first value; the others follow at the times that follow, unless `listed`.
+    /// The run that goes on; no rows: there is none yet.
+    run: Run,
+    rows: u32,
+    /// Number of the time of the first value; the others follow at the times that follow, unless they are `listed`.
     first: u32,
-    /// Of each value the number of its time, once one did not follow.
-    listed: Vec<u32>,
+    listed: bool,
+    ended: Vec<Run>,
 }
 
 /// Rows that are not written yet, by series.
@@ -28,6 +38,8 @@ pub struct Rows {
     times: Vec<u64>,
     /// By number of the series.
     samples: Vec<Samples>,
+    /// By number of the series, of each value the number of its time, once one did not follow.
+    lists: Vec<Vec<u32>>,
     rows: usize,
 }
 
@@ -39,34 +51,31 @@ pub struct Group {
     pub times: Vec<u64>,
     /// Of each row, its place in `times`.
     pub time: Vec<u32>,
-    pub value: Vec<f64>,
+    /// Of all rows, in their order; a run belongs to one series.
+    pub values: Vec<Run>,
 }
 
 impl Samples {
+    /// Whether a value at `time` follows the one before it.
     #[inline]
-    fn push(&mut self, time: u32, value: f64) {
-        if self.values.is_empty() {
+    fn follows(&self, time: u32) -> bool {
+        self.rows == 0 || (!self.listed && time == self.first + self.rows)
+    }
+
+    #[inline]
+    fn push(&mut self, time: u32, bits: u64) {
+        if self.rows == 0 {
             self.first = time;
-        } else if !self.listed.is_empty() || time != self.first + self.values.len() as u32 {
-            self.list(time);
         }
-        self.values.push(value);
-    }
-
-    #[cold]
-    fn list(&mut self, time: u32) {
-        if self.listed.is_empty() {
-            self.listed.extend(self.first..self.first + self.values.len() as u32);
+        self.rows += 1;
+        if self.run.bits == bits {
+            self.run.rows += 1;
+            return;
         }
-        self.listed.push(time);
-    }
-
-    fn move_into(&mut self, group: &mut Group) {
-        match self.listed.is_empty() {
-            true => group.time.extend(self.first..self.first + self.values.len() as u32),
-            false => group.time.append(&mut self.listed),
+        let ended = std::mem::replace(&mut self.run, Run { bits, rows: 1 });
+        if ended.rows > 0 {
+            self.ended.push(ended);
         }
-        group.value.append(&mut self.values);
     }
 }
 
@@ -80,22 +89,53 @@ impl Rows {
         if self.times.last() != Some(&time_ps) {
             self.times.push(time_ps);
         }
-        let series = series as usize;
+        let time = self.times.len() as u32 - 1;
+        self.rows += 1;
+        match self.samples.get_mut(series as usize) {
+            Some(samples) if samples.follows(time) => samples.push(time, value.to_bits()),
+            _ => self.push_unlike(series as usize, time, value.to_bits()),
+        }
+    }
+
+    /// A value of a new series, or of a time that does not follow.
+    #[cold]
+    fn push_unlike(&mut self, series: usize, time: u32, bits: u64) {
         if series >= self.samples.len() {
             self.samples.resize_with(series + 1, Samples::default);
         }
-        self.samples[series].push(self.times.len() as u32 - 1, value);
-        self.rows += 1;
+        if !self.samples[series].follows(time) {
+            self.list(series, time);
+        }
+        self.samples[series].push(time, bits);
+    }
+
+    fn list(&mut self, series: usize, time: u32) {
+        if series >= self.lists.len() {
+            self.lists.resize_with(series + 1, Vec::new);
+        }
+        let (samples, list) = (&mut self.samples[series], &mut self.lists[series]);
+        if !samples.listed {
+            samples.listed = true;
+            list.extend(samples.first..samples.first + samples.rows);
+        }
+        list.push(time);
     }
 
     /// Moves all rows into `group`; `known` are all series by number.
     pub fn move_into(&mut self, group: &mut Group, known: &[Series]) {
         group.runs.clear();
         group.time.clear();
-        group.value.clear();
-        for (series, samples) in known.iter().zip(&mut self.samples).filter(|(_, samples)| !samples.values.is_empty()) {
-            group.runs.push((*series, samples.values.len() as u32));
-            samples.move_into(group);
+        group.values.clear();
+        let taken = known.iter().zip(&mut self.samples).enumerate().filter(|(_, (_, samples))| samples.rows > 0);
+        for (number, (series, samples)) in taken {
+            group.runs.push((*series, samples.rows));
+            match samples.listed {
+                false => group.time.extend(samples.first..samples.first + samples.rows),
+                true => group.time.append(&mut self.lists[number]),
+            }
+            group.values.append(&mut samples.ended);
+            group.values.push(samples.run);
+            (samples.run, samples.rows, samples.listed) = (Run::default(), 0, false);
         }
         std::mem::swap(&mut group.times, &mut self.times);
         self.times.clear();
@@ -104,6 +144,11 @@ impl Rows {
 }
 
 impl Group {
+    /// The value of each row.
+    pub fn each_value(&self) -> impl Iterator<Item = f64> + '_ {
+        self.values.iter().flat_map(|run| std::iter::repeat_n(f64::from_bits(run.bits), run.rows as usize))
+    }
+
     /// As a batch; `names` are those that the numbers of nodes and metrics stand for.
     pub fn into_batch(self, names: &ArrayRef) -> RecordBatch {
         let column = |of: fn(&Series) -> u16| {
@@ -116,7 +161,7 @@ impl Group {
             Arc::new(words(|series| series.node)),
             Arc::new(column(|series| series.channel)),
             Arc::new(words(|series| series.metric)),
-            Arc::new(Float64Array::from(self.value)),
+            Arc::new(Float64Array::from_iter_values(self.each_value())),
         ];
         RecordBatch::try_new(schema(), columns).expect("columns of one length and of the schema's types")
     }

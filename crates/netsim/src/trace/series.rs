@@ -12,13 +12,23 @@ pub struct Series {
     pub metric: u16,
 }
 
+/// Which series came after another one the last time, as a node names it: a name is a literal, so its place stands for it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Follower {
+    node: u16,
+    channel: u16,
+    len: u16,
+    number: u32,
+    address: usize,
+}
+
 /// All series met so far.
 #[derive(Debug, Default)]
 pub struct SeriesTable {
     known: Vec<Series>,
     numbers: HashMap<Series, u32>,
-    /// Of each series, which came after it the last time.
-    next: Vec<u32>,
+    /// Of each series.
+    followers: Vec<Follower>,
     last: usize,
 }
 
@@ -28,25 +38,34 @@ impl SeriesTable {
         &self.known
     }
 
+    /// The series that came after the one before it the last time, if it is this one.
     #[inline]
-    pub fn number(&mut self, series: Series) -> u32 {
-        if let Some(guess) = self.next.get(self.last).copied() {
-            if self.known[guess as usize] == series {
-                self.last = guess as usize;
-                return guess;
-            }
-        }
-        self.look_up(series)
+    pub fn following(&mut self, node: u16, channel: u16, metric: &'static str) -> Option<u32> {
+        let next = self.followers.get(self.last)?;
+        let same = next.address == metric.as_ptr() as usize
+            && usize::from(next.len) == metric.len()
+            && (next.node, next.channel) == (node, channel);
+        same.then(|| {
+            self.last = next.number as usize;
+            next.number
+        })
     }
 
-    #[cold]
-    fn look_up(&mut self, series: Series) -> u32 {
+    /// Any series; it will be expected where it came.
+    pub fn look_up(&mut self, series: Series, metric: &'static str) -> u32 {
         let number = *self.numbers.entry(series).or_insert(self.known.len() as u32);
         if number as usize == self.known.len() {
             self.known.push(series);
-            self.next.push(0);
+            self.followers.push(Follower::default());
         }
-        self.next[self.last] = number;
+        self.followers[self.last] = Follower {
+            node: series.node,
+            channel: series.channel,
+            // No metric has a name as long; one that had would only never be expected.
+            len: metric.len() as u16,
+            number,
+            address: metric.as_ptr() as usize,
+        };
         self.last = number as usize;
         number
     }

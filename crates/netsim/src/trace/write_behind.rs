@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writes a trace's file on a thread of its own, while the run goes on.
+//! Promise: row groups are written in their order, so the file does not depend on scheduling; at most two wait, then the
+//! run waits; a file that fails says why at the next group or when it is closed.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
+use std::thread::JoinHandle;
+
+use super::error::TraceError;
+use super::file::TraceFile;
+use super::rows::Group;
+
+/// A row group, and the names that came since the last one.
+struct Order {
+    rows: Group,
+    names: Vec<String>,
+}
+
+/// A file and the thread that writes it.
+pub struct WriteBehind {
+    path: PathBuf,
+    /// How many names the thread has been told.
+    told: usize,
+    orders: SyncSender<Order>,
+    /// Groups that are written: their memory serves the next.
+    spare: Receiver<Group>,
+    /// None: the file has failed, and has said why.
+    thread: Option<JoinHandle<Result<(), TraceError>>>,
+}
+
+impl WriteBehind {
+    /// Begins with a file that is open.
+    ///
+    /// # Errors
+    /// The operating system refuses a thread.
+    pub fn new(file: TraceFile) -> Result<Self, TraceError> {
+        let path = file.path().to_owned();
+        let (orders, taken) = sync_channel(1);
+        let (written, spare) = channel();
+        let thread = std::thread::Builder::new()
+            .name("trace".to_owned())
+            .spawn(move || write(file, &taken, &written))
+            .map_err(|source| TraceError::Io { path: path.clone(), source })?;
+        Ok(WriteBehind { path, told: 0, orders, spare, thread: Some(thread) })
+    }
+
+    /// Where the file will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Has a row group written; `names` are those that the numbers of nodes and metrics stand for. Gives a group to fill.
+    ///
+    /// # Errors
+    /// The first that the file has met, once; it takes no more then.
+    pub fn write(&mut self, rows: Group, names: &[String]) -> Result<Group, TraceError> {
+        let order = Order { rows, names: names[self.told..].to_vec() };
+        self.told = names.len();
+        match self.orders.send(order) {
+            Ok(()) => Ok(self.spare.try_recv().unwrap_or_default()),
+            Err(refused) => self.ended().map(|()| refused.0.rows),
+        }
+    }
+
+    /// Waits until all is written, closes the file and gives it its name.
+    ///
+    /// # Errors
+    /// The first that the file has met, unless [`Self::write`] has told it.
+    pub fn close(mut self) -> Result<(), TraceError> {
+        self.orders = sync_channel(0).0;
+        self.ended()
+    }
+
+    fn ended(&mut self) -> Result<(), TraceError> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn write(mut file: TraceFile, orders: &Receiver<Order>, written: &Sender<Group>) -> Result<(), TraceError> {
+    let mut known = Vec::new();
+    for Order { rows, names } in orders {
+        known.extend(names);
+        file.write(&rows, &known)?;
+        let _ = written.send(rows); // the run may have ended
+    }
+    file.close()
+}
