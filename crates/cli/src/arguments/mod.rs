@@ -3,5 +3,7 @@
 
 pub mod allowed;
 pub mod farm;
+#[cfg(test)]
+pub mod line;
 pub mod number;
 pub mod pattern;

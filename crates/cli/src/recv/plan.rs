@@ -326,17 +326,10 @@ fn check_direct(arguments: &Arguments) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{CommandFactory, Parser};
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
+    use crate::arguments::line::{arguments, without_heading};
 
     fn read(line: &str) -> Result<Plan, String> {
-        let words = "recv --iface eth0".split_whitespace().chain(line.split_whitespace());
-        Plan::read(&Line::try_parse_from(words).map_err(|error| error.to_string())?.arguments)
+        Plan::read(&arguments(&format!("recv --iface eth0 {line}"))?)
     }
 
     fn refusal(line: &str) -> String {
@@ -403,8 +396,6 @@ mod tests {
 
     #[test]
     fn every_option_is_under_a_heading_of_the_help() {
-        let command = Line::command();
-        let mut flat = command.get_arguments().filter(|option| option.get_help_heading().is_none());
-        assert_eq!(flat.next().map(|option| option.get_id().as_str()), None);
+        assert_eq!(without_heading::<Arguments>(), None);
     }
 }

@@ -171,17 +171,10 @@ fn congestion_control(a: &Arguments) -> Result<Option<DcqcnParams>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{CommandFactory, Parser};
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
+    use crate::arguments::line::{arguments, without_heading};
 
     fn read(line: &str) -> Result<Plan, String> {
-        let words = "send --iface eth1 --ip 10.0.0.2".split_whitespace().chain(line.split_whitespace());
-        Plan::read(&Line::try_parse_from(words).map_err(|error| error.to_string())?.arguments)
+        Plan::read(&arguments(&format!("send --iface eth1 --ip 10.0.0.2 {line}"))?)
     }
 
     #[test]
@@ -209,8 +202,6 @@ mod tests {
 
     #[test]
     fn every_option_is_under_a_heading_of_the_help() {
-        let command = Line::command();
-        let mut flat = command.get_arguments().filter(|option| option.get_help_heading().is_none());
-        assert_eq!(flat.next().map(|option| option.get_id().as_str()), None);
+        assert_eq!(without_heading::<Arguments>(), None);
     }
 }
