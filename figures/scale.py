@@ -97,6 +97,7 @@ CASES = (
     _star(64, 10, "50 us a link", "link.delay=50us"),
     _star(256, 100, "50 us a link", "link.delay=50us"),
     Case("256 x 10G behind 8 leaves into 100G", 256, 100, scenario="incast-tree-256"),
+    _star(16, 10, "verilated gateware, 8 ms", "flow.0.sender=gateware", "run.time_limit=8ms"),
     _star(64, 10, "CNPs every 4 us", "qp.cnp_interval=4us"),
     _star(
         64,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Numbers on the command line: read, or refused with what is allowed.
 
+use penstock_netsim::Rate;
+
 /// A whole number, decimal or hexadecimal.
 pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let parsed = match text.strip_prefix("0x") {
@@ -16,5 +18,13 @@ pub fn positive(option: &str, value: Option<f64>) -> Result<Option<f64>, String>
     match value {
         Some(value) if !(value > 0.0 && value.is_finite()) => Err(format!("{option} {value}: must be above 0")),
         value => Ok(value),
+    }
+}
+
+/// A share of a line: a rate above 0, as in 39Mbps.
+pub fn share(text: &str) -> Result<Rate, String> {
+    match text.parse::<Rate>().map_err(|error| error.to_string())? {
+        Rate(0) => Err("allowed is more than 0".to_owned()),
+        rate => Ok(rate),
     }
 }

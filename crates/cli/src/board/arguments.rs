@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `penstock board`, by topic.
 
-use crate::arguments::number::number;
+use crate::arguments::number::{number, share};
 use crate::live::LiveOptions;
-use penstock_netsim::Time;
+use penstock_netsim::{Rate, Time};
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -105,6 +105,10 @@ pub struct TransportArguments {
     /// Law of congestion control: off, dcqcn or qcn; dcqcn, or the scenario's, if left out
     #[arg(long, value_parser = ["off", "dcqcn", "qcn"])]
     pub law: Option<String>,
+    /// What the board gets of the server's line if all boards send at once, as in 39Mbps: DCQCN by the profile
+    /// "penstock"; without it, by AdvCam's Table II, or as the scenario has it
+    #[arg(long, value_name = "RATE", value_parser = share)]
+    pub cc_share: Option<Rate>,
 }
 
 /// What is sent.

@@ -10,7 +10,7 @@ use crate::gateware::BOARD_CLOCK_HZ;
 use crate::live::LiveOptions;
 use crate::outcome::Failure;
 use penstock_board::{regs, SetupError};
-use penstock_cc::{DcqcnParams, Law};
+use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_lab::SwitchScenario;
 use penstock_netsim::Time;
 use penstock_readout::{Dataset, EventSource, RingConfig};
@@ -201,9 +201,22 @@ fn check_transport(transport: &TransportArguments) -> Result<(), Failure> {
 }
 
 fn transport(arguments: &TransportArguments, switch: Option<&SwitchPlan>) -> Result<TransportPlan, Failure> {
-    let congestion = match switch {
-        Some(switch) => switch.scenario.cc.at_clock(BOARD_CLOCK_HZ).map_err(|error| refused(format!("cc: {error}")))?,
-        None => DcqcnParams::default(),
+    let default = DcqcnSettings::default();
+    let congestion = match (arguments.cc_share, switch) {
+        (Some(share), _) if arguments.law.as_deref().is_some_and(|law| law != "dcqcn") => {
+            return Err(refused(format!("--cc-share {share}: goes with --law dcqcn")));
+        }
+        (Some(share), _) if share > default.rate_line => {
+            return Err(refused(format!("--cc-share {share}: allowed is up to the line, {}", default.rate_line)));
+        }
+        (Some(_), Some(_)) => return Err(refused("--cc-share: with --switch, allowed is cc.share in its scenario")),
+        (Some(share), None) => DcqcnSettings::for_share(share)
+            .at_clock(BOARD_CLOCK_HZ)
+            .map_err(|error| refused(format!("--cc-share {share}: {error}")))?,
+        (None, Some(switch)) => {
+            switch.scenario.cc.at_clock(BOARD_CLOCK_HZ).map_err(|error| refused(format!("cc: {error}")))?
+        }
+        (None, None) => DcqcnParams::default(),
     };
     let law = arguments.law.as_deref().map(|name| match name {
         "off" => Law::Off,

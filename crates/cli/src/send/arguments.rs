@@ -5,6 +5,8 @@
 
 use super::choices::{LawName, PayloadName};
 use crate::arguments::allowed::Allowed;
+use crate::arguments::number::share;
+use penstock_netsim::Rate;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -104,6 +106,10 @@ pub struct ProtocolArguments {
     /// Line rate for congestion control, Gb/s
     #[arg(long, default_value_t = 10.0, value_name = "GBPS")]
     pub line_rate: f64,
+    /// What each board gets of the server's line if all send at once, as in 39Mbps: congestion control by the profile
+    /// "penstock"; without it, by AdvCam's Table II
+    #[arg(long, value_name = "RATE", value_parser = share)]
+    pub cc_share: Option<Rate>,
     /// ACK timer, 4.096 us * 2^CODE; 0: it never expires
     #[arg(long, value_name = "CODE", default_value_t = 14, value_parser = clap::value_parser!(u8).range(0..32))]
     pub ack_timeout: u8,

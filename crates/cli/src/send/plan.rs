@@ -158,11 +158,17 @@ fn recorded(a: &Arguments) -> Result<Option<Arc<EventSource>>, String> {
 }
 
 fn congestion_control(a: &Arguments) -> Result<Option<DcqcnParams>, String> {
-    if a.protocol.cc == LawName::Off {
-        return Ok(None);
-    }
     let rate_line = Rate((a.protocol.line_rate * 1e9) as u64);
-    let settings = DcqcnSettings { law: Law::Dcqcn, rate_line, ..DcqcnSettings::default() };
+    match (a.protocol.cc_share, a.protocol.cc) {
+        (Some(share), LawName::Off) => return Err(format!("--cc-share {share}: goes with --cc dcqcn")),
+        (Some(share), _) if share > rate_line => {
+            return Err(format!("--cc-share {share}: allowed is up to --line-rate, {rate_line}"));
+        }
+        (_, LawName::Off) => return Ok(None),
+        _ => {}
+    }
+    let profile = a.protocol.cc_share.map_or_else(DcqcnSettings::default, DcqcnSettings::for_share);
+    let settings = DcqcnSettings { law: Law::Dcqcn, rate_line, ..profile };
     let params =
         settings.at_clock(BOARD_CLOCK_HZ).map_err(|error| format!("--line-rate {}: {error}", a.protocol.line_rate))?;
     Ok(Some(params))
@@ -186,10 +192,19 @@ mod tests {
             ("--seconds nan", "--seconds NaN"),
             ("--loss 2", "--loss 2"),
             ("--ack-loss 1", "--ack-loss 1"),
+            ("--cc-share 0bps", "more than 0"),
+            ("--cc-share 12Gbps", "up to --line-rate, 10Gbps"),
+            ("--cc-share 39Mbps --cc off", "--cc dcqcn"),
         ] {
             let told = read(line).err().unwrap_or_else(|| panic!("`{line}` was taken"));
             assert!(told.contains(value), "{line}: {told}");
         }
+        let cc = |line: &str| read(line).unwrap_or_else(|e| panic!("{e}")).cc.unwrap();
+        let (share, table) = (cc("--cc-share 1Gbps"), cc(""));
+        assert_eq!(
+            (share.rate_start.0 / 10, table.rate_start),
+            (table.rate_line.0 / 100, penstock_cc::CycleRate(u32::MAX))
+        );
         assert!(read("--ack-timeout 31 --retry-cnt 7 --length 1 --loss 0.5").is_ok());
     }
 
