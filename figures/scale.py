@@ -180,6 +180,11 @@ def fairness(run: Run, case: Case) -> float | None:
     return float(np.nanmean(jain(windows)))
 
 
+def paused_s(run: Run) -> float:
+    """For how long its switches held their neighbours, in sum."""
+    return sum(port["pausing_s"] for switch in run.summary["switches"] for port in switch["ports"])
+
+
 def reached(case: Case, run: Run, ideal: Run | None) -> Reached:
     """Measures a run; `ideal` is that of the same triggers without a limiter."""
     summary = run.summary
@@ -188,7 +193,7 @@ def reached(case: Case, run: Run, ideal: Run | None) -> Reached:
     result = Reached(
         line=float(rates[time > case.settled_ms].sum(axis=1).mean() / 1e9 / case.line_gbps),
         dropped=sum(port["dropped"] for switch in summary["switches"] for port in switch["ports"]),
-        paused_ms=1e3 * sum(flow["paused_s"] for flow in summary["flows"]),
+        paused_ms=1e3 * paused_s(run),
         queue=float(np.percentile(queues[queue_time > case.settled_ms], 99, axis=0).max()),
         jain=None if ideal else fairness(run, case),
         lost_boards=sum(flow["failed"] is not None for flow in summary["flows"]),
@@ -276,10 +281,7 @@ def draw(runs: list[Run]) -> Drawn:
         of_law = [next(rest) for _ in SENDERS]
         # the whole run counts here: the other laws' trouble is in their start
         line = [run.summary["aggregate_gbps"] for run in of_law]
-        paused = [
-            100 * sum(f["paused_s"] for f in run.summary["flows"]) / n / 0.2
-            for run, n in zip(of_law, SENDERS, strict=True)
-        ]
+        paused = [100 * paused_s(run) / n / 0.2 for run, n in zip(of_law, SENDERS, strict=True)]
         queue = [np.percentile(_matrix(run, "queue_bytes")[1], 99, axis=0).max() / 1e3 for run in of_law]
         for axis, values in zip(axes, (line, paused, queue), strict=True):
             axis.plot(SENDERS, values, "o-", label=law, lw=1, zorder=3 if law == "penstock" else 2)
