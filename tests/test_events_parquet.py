@@ -25,6 +25,8 @@ SCHEMA = pa.schema(
         pa.field("missing", pa.list_(pa.field("item", pa.uint16())), nullable=False),
         pa.field("fragments", pa.list_(pa.field("item", pa.binary())), nullable=False),
         pa.field("crc32c", pa.list_(pa.field("item", pa.uint32())), nullable=False),
+        pa.field("trigger_types", pa.list_(pa.field("item", pa.uint16())), nullable=False),
+        pa.field("parts", pa.list_(pa.field("item", pa.binary())), nullable=False),
     ]
 )
 
@@ -39,7 +41,7 @@ def events_file(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_schema_and_version_are_the_documented_ones(events_file: Path) -> None:
     file = pq.ParquetFile(events_file)
     assert file.schema_arrow.equals(SCHEMA)
-    assert file.metadata.metadata[b"penstock.schema"] == b"events/2"
+    assert file.metadata.metadata[b"penstock.schema"] == b"events/3"
     assert file.metadata.row_group(0).column(0).compression == "ZSTD"
 
 

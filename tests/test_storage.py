@@ -136,7 +136,7 @@ def check(built: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_check_proves_a_run_and_its_exit_status_says_so(built: Path, runs: dict[str, Path]) -> None:
-    for table, version in (("events", "events/2"), ("fragments", "fragments/1")):
+    for table, version in (("events", "events/3"), ("fragments", "fragments/2")):
         done = check(built, runs[table])
         assert done.returncode == 1, "a tenth of the events is incomplete\n" + done.stdout + done.stderr
         why = f"NOT verified: {EVENTS // 10} events lack sources (--allow-incomplete: that is no fault)"
@@ -162,6 +162,7 @@ def test_check_names_the_row_of_a_damaged_fragment_and_the_events_of_a_lost_file
     column = table.schema.get_field_index("crc32c")
     field = table.schema.field(column)
     damaged = table.set_column(column, field, pa.array(crcs, field.type))
+    damaged = damaged.drop_columns(["trigger_types", "parts"])  # as files were before there were any
     damaged = damaged.replace_schema_metadata({"penstock.schema": "events/2"})
     pq.write_table(damaged, tmp_path / "events-000000.parquet", compression="zstd")
     (tmp_path / "events-000002.parquet").write_bytes(files[2].read_bytes())

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use penstock_readout::{
-    recover_file, recover_folder, verify_file, FileReport, Recovered, Servers, StoreError, PARTIAL,
+    recover_file, recover_folder, verify_file, FileReport, PartCounts, Recovered, Servers, StoreError, PARTIAL,
 };
 use serde::Serialize;
 
@@ -124,11 +124,13 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
     let missing_of = servers.map(|servers| missing_of(&servers, &numbers));
     let sum = |of: &dyn Fn(&FileReport) -> u64| files.iter().map(of).sum::<u64>();
     let incomplete = if arguments.allow_incomplete { 0 } else { sum(&|file| file.events_incomplete) };
+    let parts = if arguments.allow_incomplete { 0 } else { sum(&|file| file.parts.lost()) };
     let missing = if arguments.allow_gaps { 0 } else { events_missing };
     let reasons = [
         (unfinished.len() as u64, "files were not closed (--recover completes them)"),
         (sum(&|file| file.problems), "problems in files"),
         (incomplete, "events lack sources (--allow-incomplete: that is no fault)"),
+        (parts, "parts of fragments are missing, cut or stopped (--allow-incomplete: that is no fault)"),
         (missing, "events are missing between the first and the last (--allow-gaps: that is no fault)"),
         (events_twice, "events are in more than one file"),
     ];
@@ -248,8 +250,23 @@ fn text(report: &Report) -> String {
     lines.join("\n")
 }
 
+/// How many there are, and how many of each fault.
+fn parts(counts: &PartCounts) -> String {
+    let PartCounts { missing, cut, stopped, dropped, trigger_differs, .. } = *counts;
+    let faults = [
+        (missing, "missing"),
+        (cut, "cut"),
+        (stopped, "stopped"),
+        (dropped, "after dropped ones"),
+        (trigger_differs, "of another trigger"),
+    ];
+    let faults = faults.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
+    format!("{}{}", counts.all, faults.collect::<String>())
+}
+
 fn table(files: &[FileReport]) -> String {
-    let header = ["file", "schema", "row groups", "events", "incomplete", "fragments", "payload [MB]", "problems"];
+    let header =
+        ["file", "schema", "row groups", "events", "incomplete", "fragments", "parts", "payload [MB]", "problems"];
     let row = |file: &FileReport| {
         vec![
             file.file.display().to_string(),
@@ -258,6 +275,7 @@ fn table(files: &[FileReport]) -> String {
             file.events.to_string(),
             file.events_incomplete.to_string(),
             file.fragments.to_string(),
+            parts(&file.parts),
             format!("{:.3}", file.payload_bytes as f64 / 1e6),
             file.problems.to_string(),
         ]

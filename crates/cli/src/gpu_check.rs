@@ -157,7 +157,7 @@ fn rate(
     };
     let events: Vec<Vec<Vec<u8>>> =
         (0..EVENTS).map(|_| (0..usize::from(sources)).map(&mut payload).collect()).collect();
-    let of = |(source, payload)| Fragment { source, timestamp_ns: 0, crc32c: 0, payload, parts: &[] };
+    let of = |(source, payload)| Fragment { source, timestamp_ns: 0, crc32c: 0, payload, trigger_type: 0, parts: &[] };
     let events: Vec<Vec<Fragment<'_>>> =
         events.iter().map(|payloads| (0..).zip(payloads.iter().map(|p| &p[..])).map(of).collect()).collect();
     let (begun, limit, mut number) = (Instant::now(), Duration::from_secs_f64(seconds.clamp(0.0, 3600.0)), 0);

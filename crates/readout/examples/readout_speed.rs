@@ -239,6 +239,7 @@ fn recorded_events(source: &EventSource, count: u64, mut use_it: impl FnMut(&Eve
             timestamp_ns: number,
             crc32c: number as u32,
             payload: source.payload(number, source_id),
+            trigger_type: 0,
             parts: &[],
         };
         let fragments: Vec<Fragment<'_>> = (0..3).map(fragment).collect();

@@ -69,7 +69,7 @@ pub use servers::{Servers, ServersError};
 pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
 pub use source::{EventSource, SourceError};
 pub use sys::{node_of_device, stay_on_node, Mapping, MemoryError, NumaError, Pages, RingMemory};
-pub use verify::{verify_file, FileReport, Problem};
+pub use verify::{verify_file, FileReport, PartCounts, Problem};
 pub use writer::EventWriter;
 pub use writer_options::WriterOptions;
 

@@ -29,6 +29,8 @@ pub enum Table {
     /// | `missing` | list of uint16 | sources that are not |
     /// | `fragments` | list of binary | payload of each of `sources`, in the same order, without fragment header |
     /// | `crc32c` | list of uint32 | CRC-32C of each of `fragments`, as the board computed it |
+    /// | `trigger_types` | list of uint16 | trigger type of each of `fragments`; 0 of version 1 |
+    /// | `parts` | list of binary | table of parts of each of `fragments`, as the board sent it; empty if it sent none |
     #[default]
     Events,
     /// One row per fragment, in order of event number and source; sources that did not come have a row too.
@@ -40,6 +42,8 @@ pub enum Table {
     /// | `timestamp_ns` | uint64, null if it did not come | time of the event at the board |
     /// | `crc32c` | uint32, null if it did not come | CRC-32C of the payload, as the board computed it |
     /// | `payload` | binary, null if it did not come | without fragment header |
+    /// | `trigger_type` | uint16, null if it did not come | 0 of version 1 |
+    /// | `parts` | binary, null if it did not come | table of parts, as the board sent it; empty if it sent none |
     Fragments,
 }
 
@@ -47,14 +51,21 @@ impl Table {
     /// Value of the file's key [`SCHEMA_KEY`].
     pub const fn version(self) -> &'static str {
         match self {
-            Table::Events => "events/2",
-            Table::Fragments => "fragments/1",
+            Table::Events => "events/3",
+            Table::Fragments => "fragments/2",
         }
     }
 
-    /// The table that a file says it holds.
-    pub fn of_version(version: &str) -> Option<Table> {
-        [Table::Events, Table::Fragments].into_iter().find(|table| table.version() == version)
+    /// The table that a file says it holds, and how many of its columns: the version before this one has no trigger types
+    /// and no parts.
+    pub fn of_version(version: &str) -> Option<(Table, usize)> {
+        match version {
+            "events/3" => Some((Table::Events, 9)),
+            "events/2" => Some((Table::Events, 7)),
+            "fragments/2" => Some((Table::Fragments, 7)),
+            "fragments/1" => Some((Table::Fragments, 5)),
+            _ => None,
+        }
     }
 
     /// The columns.
@@ -69,6 +80,8 @@ impl Table {
                 Field::new("missing", list_of(DataType::UInt16), false),
                 Field::new("fragments", list_of(DataType::Binary), false),
                 Field::new("crc32c", list_of(DataType::UInt32), false),
+                Field::new("trigger_types", list_of(DataType::UInt16), false),
+                Field::new("parts", list_of(DataType::Binary), false),
             ],
             Table::Fragments => vec![
                 Field::new("event_number", DataType::UInt64, false),
@@ -76,17 +89,20 @@ impl Table {
                 Field::new("timestamp_ns", DataType::UInt64, true),
                 Field::new("crc32c", DataType::UInt32, true),
                 Field::new("payload", DataType::Binary, true),
+                Field::new("trigger_type", DataType::UInt16, true),
+                Field::new("parts", DataType::Binary, true),
             ],
         };
         Arc::new(Schema::new(fields))
     }
 
-    /// The leaf columns that are noise to a dictionary and to statistics: payloads and their checksums.
+    /// The leaf columns that are noise to a dictionary and to statistics: payloads, their checksums and
+    /// tables.
     pub(crate) fn noise(self) -> Vec<ColumnPath> {
         let leaf = |name: &str| ColumnPath::from(vec![name.into(), "list".into(), "item".into()]);
         match self {
-            Table::Events => vec![leaf("fragments"), leaf("crc32c")],
-            Table::Fragments => vec![ColumnPath::from("payload"), ColumnPath::from("crc32c")],
+            Table::Events => ["fragments", "crc32c", "trigger_types", "parts"].map(leaf).into(),
+            Table::Fragments => ["payload", "crc32c", "trigger_type", "parts"].map(ColumnPath::from).into(),
         }
     }
 }
@@ -118,6 +134,8 @@ struct EventColumns {
     missing: ListBuilder<UInt16Builder>,
     fragments: ListBuilder<BinaryBuilder>,
     crc32c: ListBuilder<UInt32Builder>,
+    trigger_types: ListBuilder<UInt16Builder>,
+    parts: ListBuilder<BinaryBuilder>,
 }
 
 #[derive(Debug, Default)]
@@ -127,6 +145,8 @@ struct FragmentColumns {
     timestamp_ns: UInt64Builder,
     crc32c: UInt32Builder,
     payload: BinaryBuilder,
+    trigger_type: UInt16Builder,
+    parts: BinaryBuilder,
 }
 
 /// Rows that wait to become a row group.
@@ -194,12 +214,16 @@ impl EventColumns {
             self.sources.values().append_value(fragment.source);
             self.fragments.values().append_value(fragment.payload);
             self.crc32c.values().append_value(fragment.crc32c);
+            self.trigger_types.values().append_value(fragment.trigger_type);
+            self.parts.values().append_value(fragment.parts);
         }
         self.missing.values().append_slice(event.missing);
         self.sources.append(true);
         self.missing.append(true);
         self.fragments.append(true);
         self.crc32c.append(true);
+        self.trigger_types.append(true);
+        self.parts.append(true);
     }
 
     fn take(&mut self) -> Vec<ArrayRef> {
@@ -211,6 +235,8 @@ impl EventColumns {
             Arc::new(self.missing.finish()),
             Arc::new(self.fragments.finish()),
             Arc::new(self.crc32c.finish()),
+            Arc::new(self.trigger_types.finish()),
+            Arc::new(self.parts.finish()),
         ]
     }
 }
@@ -227,6 +253,8 @@ impl FragmentColumns {
             self.timestamp_ns.append_value(fragment.timestamp_ns);
             self.crc32c.append_value(fragment.crc32c);
             self.payload.append_value(fragment.payload);
+            self.trigger_type.append_value(fragment.trigger_type);
+            self.parts.append_value(fragment.parts);
         }
         missing.for_each(|absent| self.push_absent(event.number, absent));
     }
@@ -237,6 +265,8 @@ impl FragmentColumns {
         self.timestamp_ns.append_null();
         self.crc32c.append_null();
         self.payload.append_null();
+        self.trigger_type.append_null();
+        self.parts.append_null();
     }
 
     fn take(&mut self) -> Vec<ArrayRef> {
@@ -246,6 +276,8 @@ impl FragmentColumns {
             Arc::new(self.timestamp_ns.finish()),
             Arc::new(self.crc32c.finish()),
             Arc::new(self.payload.finish()),
+            Arc::new(self.trigger_type.finish()),
+            Arc::new(self.parts.finish()),
         ]
     }
 }

@@ -19,6 +19,8 @@ pub struct Fragment<'a> {
     pub crc32c: u32,
     /// Without fragment header.
     pub payload: &'a [u8],
+    /// What kind of trigger it was; 0 where the board says nothing.
+    pub trigger_type: u16,
     /// Table of parts as the board sent it (`penstock_wire::Parts`); empty if there is none.
     pub parts: &'a [u8],
 }
@@ -26,7 +28,7 @@ pub struct Fragment<'a> {
 impl<'a> Fragment<'a> {
     /// A fragment whose CRC-32C is computed here: for payloads that came without one.
     pub fn of(source: u16, timestamp_ns: u64, payload: &'a [u8]) -> Fragment<'a> {
-        Fragment { source, timestamp_ns, crc32c: penstock_wire::crc32c(payload), payload, parts: &[] }
+        Fragment { source, timestamp_ns, crc32c: penstock_wire::crc32c(payload), payload, trigger_type: 0, parts: &[] }
     }
 }
 

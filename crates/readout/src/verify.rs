@@ -4,6 +4,7 @@
 //! report, never a panic. Source: docs/storage.md.
 
 use std::fs::File;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -11,7 +12,7 @@ use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, FieldRef, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
-use penstock_wire::crc32c;
+use penstock_wire::{crc32c, PartFlags, Parts};
 use serde::Serialize;
 
 use crate::pattern::{Found, Pattern, PatternCheck};
@@ -35,6 +36,37 @@ pub struct Problem {
     pub what: String,
 }
 
+/// Parts that the tables of all fragments name, and what boards have said of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct PartCounts {
+    pub all: u64,
+    /// Nothing came from that input.
+    pub missing: u64,
+    /// Longer than the board takes, or ended by its timeout: bytes are lost.
+    pub cut: u64,
+    pub stopped: u64,
+    /// Fragments of that input were dropped before it: duplicates, late ones.
+    pub dropped: u64,
+    pub trigger_differs: u64,
+}
+
+impl PartCounts {
+    /// Parts that are not whole.
+    pub fn lost(&self) -> u64 {
+        self.missing + self.cut + self.stopped
+    }
+
+    fn add(&mut self, flags: PartFlags) {
+        let is = |flag| u64::from(flags.contains(flag));
+        self.all += 1;
+        self.missing += is(PartFlags::MISSING);
+        self.cut += is(PartFlags::CUT);
+        self.stopped += is(PartFlags::STOPPED);
+        self.dropped += is(PartFlags::DROPPED);
+        self.trigger_differs += is(PartFlags::TRIGGER_DIFFERS);
+    }
+}
+
 /// What a file holds, and what is wrong with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FileReport {
@@ -49,6 +81,7 @@ pub struct FileReport {
     pub events_incomplete: u64,
     pub fragments: u64,
     pub payload_bytes: u64,
+    pub parts: PartCounts,
     pub first_event: Option<u64>,
     pub last_event: Option<u64>,
     /// All problems; the first hundred are described.
@@ -138,13 +171,18 @@ impl Verifier {
         let version = keys.and_then(|keys| keys.iter().find(|pair| pair.key == SCHEMA_KEY)?.value.clone());
         self.report.schema = version.clone();
         let version = version.ok_or(format!("its metadata have no {SCHEMA_KEY}: it was not written by penstock"))?;
-        let table = Table::of_version(&version).ok_or(format!("its schema {version} is unknown to this version"))?;
-        if !same_columns(metadata.schema(), &table.schema()) {
+        let known = Table::of_version(&version);
+        let (table, columns) = known.ok_or(format!("its schema {version} is unknown to this version"))?;
+        let expected = Schema::new(table.schema().fields()[..columns].to_vec());
+        if !same_columns(metadata.schema(), &expected) {
             return Err(format!("its columns are not those of {version}: {:?}", metadata.schema().fields()));
         }
         for row_group in 0..self.report.row_groups {
             self.row = (row_group, 0);
-            if let Err(what) = self.row_group(&file, &metadata, table) {
+            // The decoder panics at some damaged pages; they are a report like all others.
+            let decoded = catch_unwind(AssertUnwindSafe(|| self.row_group(&file, &metadata, table)));
+            let damaged = || Err("cannot be decoded from here on: a page is not what its header says".to_owned());
+            if let Err(what) = decoded.unwrap_or_else(|_| damaged()) {
                 let (row_group, row) = (Some(self.row.0), Some(self.row.1));
                 self.add(Problem { row_group, row, event: None, source: None, what });
             }
@@ -172,6 +210,7 @@ impl Verifier {
     fn event_rows(&mut self, batch: &RecordBatch) {
         let numbers = batch.column(0).as_primitive::<UInt64Type>();
         let complete = batch.column(2).as_boolean();
+        let tables = batch.columns().get(8).map(|column| column.as_list::<i32>());
         let [sources, missing, fragments, crcs] = [3, 4, 5, 6].map(|column| batch.column(column).as_list::<i32>());
         for row in 0..batch.num_rows() {
             let event = numbers.value(row);
@@ -192,6 +231,11 @@ impl Verifier {
             missing.iter().for_each(|&source| self.missing(source));
             for (i, &source) in sources.iter().enumerate().take(payloads.len().min(crcs.len())) {
                 self.fragment(event, source, payloads.value(i), crcs.value(i));
+                let Some(tables) = tables.map(|tables| tables.value(row)) else { continue };
+                match tables.as_binary::<i32>() {
+                    tables if i < tables.len() => self.parts(event, source, tables.value(i), payloads.value(i)),
+                    _ => self.problem(Some((event, source)), "its list of parts is shorter than that of sources"),
+                }
             }
             self.end_event(Some((event, missing.is_empty())));
             self.end_row();
@@ -203,6 +247,7 @@ impl Verifier {
         let sources = batch.column(1).as_primitive::<UInt16Type>();
         let crcs = batch.column(3).as_primitive::<UInt32Type>();
         let payloads = batch.column(4).as_binary::<i32>();
+        let tables = batch.columns().get(6).map(|column| column.as_binary::<i32>());
         for row in 0..batch.num_rows() {
             let (event, source) = (numbers.value(row), sources.value(row));
             if self.fragment_event.is_none_or(|(last, _)| last != event) {
@@ -211,7 +256,11 @@ impl Verifier {
                 self.begin_event(event);
             }
             match (payloads.is_valid(row), crcs.is_valid(row)) {
-                (true, true) => self.fragment(event, source, payloads.value(row), crcs.value(row)),
+                (true, true) => {
+                    self.fragment(event, source, payloads.value(row), crcs.value(row));
+                    let table = tables.map_or(&[][..], |tables| tables.value(row));
+                    self.parts(event, source, table, payloads.value(row));
+                }
                 (false, false) => {
                     self.fragment_event = Some((event, false));
                     self.missing(source);
@@ -250,6 +299,14 @@ impl Verifier {
     fn missing(&mut self, source: u16) {
         if let Some(pattern) = &mut self.pattern {
             pattern.skip(source);
+        }
+    }
+
+    /// A table must describe its payload; of each part it is counted what the board has said.
+    fn parts(&mut self, event: u64, source: u16, table: &[u8], payload: &[u8]) {
+        match Parts::parse(table, payload.len() as u32) {
+            Ok(parts) => parts.iter().for_each(|part| self.report.parts.add(part.flags)),
+            Err(error) => self.problem(Some((event, source)), error.to_string()),
         }
     }
 

@@ -114,3 +114,32 @@ fn order_is_checked_and_what_is_no_event_file_is_told() {
         assert_eq!(verify_file(&path, None).problems, 1, "{bytes:?}");
     }
 }
+
+/// Two parts of 4 bytes, the second one cut, and one that is missing, in a payload of 12.
+fn table_of_parts(second_offset: u32) -> Vec<u8> {
+    let part = |input, flags, offset, len| penstock_wire::Part { input, flags, offset, len }.to_bytes();
+    let flags = [penstock_wire::PartFlags::default(), penstock_wire::PartFlags::CUT, penstock_wire::PartFlags::MISSING];
+    [part(0, flags[0], 0, 4), part(3, flags[1], second_offset, 4), part(5, flags[2], 16, 0)].concat()
+}
+
+#[test]
+fn parts_are_counted_by_what_the_board_said_and_a_table_that_is_wrong_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.parquet");
+    for table in [Table::Events, Table::Fragments] {
+        let mut writer = EventWriter::create(&path, &WriterOptions { table, ..WriterOptions::default() }).unwrap();
+        for number in 0..4 {
+            let parts = table_of_parts(if number == 2 { 4 } else { 8 });
+            let fragment = Fragment { trigger_type: 7, parts: &parts, ..Fragment::of(1, number, b"abcd....efgh") };
+            let event = Event { number, timestamp_ns: None, complete: true, fragments: &[fragment], missing: &[] };
+            writer.store(&event).unwrap();
+        }
+        writer.close().unwrap();
+        let report = verify_file(&path, None);
+        let counts = PartCounts { all: 9, missing: 3, cut: 3, ..PartCounts::default() };
+        assert_eq!((report.parts, report.parts.lost(), report.problems), (counts, 6, 1));
+        let Problem { row, event, source, what, .. } = &report.described[0];
+        assert_eq!((*row, *event, *source), (Some(2), Some(2), Some(1)));
+        assert!(what.starts_with("entry 1 of the table of parts, input 3, has bytes 4..8 of 12"), "{what}");
+    }
+}

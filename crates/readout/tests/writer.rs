@@ -106,7 +106,7 @@ fn metadata_says_which_schema_and_which_run() {
     let builder = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(&path).unwrap()).unwrap();
     let metadata = builder.metadata().file_metadata().key_value_metadata().unwrap();
     let value = |key: &str| metadata.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
-    assert_eq!(value("penstock.schema").as_deref(), Some("events/2"));
+    assert_eq!(value("penstock.schema").as_deref(), Some("events/3"));
     assert_eq!(value("penstock.seed").as_deref(), Some("42"));
     assert_eq!(builder.schema().fields(), Table::Events.schema().fields());
 }

@@ -29,11 +29,12 @@ pub(super) fn read_fragment(
         None => whole.and_then(FragmentMessage::parse).map(|found| {
             let parts = found.parts.len() as u8;
             let (at, len) = (found.payload_at as u8, found.payload.len() as u32);
-            (found.id, Held { place, crc32c: found.payload_crc, at, len, parts })
+            let trigger_type = found.id.trigger_type;
+            (found.id, Held { place, crc32c: found.payload_crc, at, len, trigger_type, parts })
         }),
         Some(computed) => whole.and_then(|whole| header_alone(whole, computed)).map(|header| {
             let (at, len) = (HEADER_LEN as u8, header.payload_len);
-            (header.id(), Held { place, crc32c: header.payload_crc, at, len, parts: 0 })
+            (header.id(), Held { place, crc32c: header.payload_crc, at, len, trigger_type: 0, parts: 0 })
         }),
     }
     .map_err(|error| match error {

@@ -27,6 +27,7 @@ pub(super) struct Held {
     /// First byte of the payload in the message, and its length.
     pub(super) at: u8,
     pub(super) len: u32,
+    pub(super) trigger_type: u16,
     /// Entries of its table of parts.
     pub(super) parts: u8,
 }
@@ -182,7 +183,7 @@ impl<S: EventSink> Storing<S> {
             let fragment = |(source, timestamp_ns, held): (u16, u64, Held)| {
                 let message = slots.message(source, held.place);
                 let (payload, parts) = (held.payload(message), held.parts(message));
-                Fragment { source, timestamp_ns, crc32c: held.crc32c, payload, parts }
+                Fragment { source, timestamp_ns, crc32c: held.crc32c, payload, trigger_type: held.trigger_type, parts }
             };
             let fragments: Vec<Fragment<'_>> = event.timed_fragments().map(fragment).collect();
             let missing: Vec<u16> = event.missing().collect();
