@@ -7,7 +7,9 @@ Promise checked: five readers that we did not write see the same events; `kill -
 import json
 import random
 import signal
+import struct
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -20,6 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from veth import until
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from penstock.events import parts
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data/lst1_run2008/modules.npz"
@@ -186,3 +192,11 @@ def test_check_recovers_what_a_killed_writer_has_left(built: Path, tmp_path: Pat
     done = check(built, tmp_path, "--recover", "--allow-incomplete")
     assert done.returncode == 0 and "recovered" in done.stdout, done.stdout + done.stderr
     assert not partial.exists()
+
+
+def test_a_fragment_is_cut_into_its_parts_by_its_table() -> None:
+    entries = struct.pack("<BxHII4x", 0, 0, 0, 5) + struct.pack("<BxHII4x", 3, 0b10010, 8, 3)
+    row = {"sources": [4, 9], "fragments": [b"first...two", b"alone"], "parts": [entries, b""]}
+    assert list(parts(row, 0)) == [(0, set(), b"first"), (3, {"cut", "trigger_differs"}, b"two")]
+    assert list(parts(row, 1)) == []
+    assert list(parts({"sources": [4], "fragments": [b"of an older file"]}, 0)) == []

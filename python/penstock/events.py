@@ -33,7 +33,9 @@ def event_files(run: str | Path) -> list[Path]:
 def read_events(run: str | Path) -> Iterator[dict]:
     """The events of a run one by one, as rows of table `events/3`; needs one row group of memory.
 
-    Files of `events/2`, which was before it, have neither `trigger_types` nor `parts`. Raises FileNotFoundError, or ValueError for a file that holds another table.
+    Files of `events/2`, which was before it, have neither `trigger_types` nor `parts`.
+
+    Raises FileNotFoundError, or ValueError for a file that holds another table.
     """
     for path in event_files(run):
         with pq.ParquetFile(path) as file:

@@ -6,13 +6,14 @@
 //     cycles after the first did. An input with a greater number, or none, is missing in it and not waited for.
 //   - A number that is the last event's is a duplicate, a smaller one is late (modulo 2^64): dropped and counted. `resync`
 //     forgets the last event: the next one may be any.
-//   - A fragment longer than `limit` is cut there; one that stops for `timeout` cycles ends there. The rest is dropped.
+//   - A fragment longer than `limit`, or than what EVENT_BYTES leave of an event, is cut there; one that stops for `timeout` cycles ends there. The rest is dropped.
 // Beats between parts may be short: what reads them fills them up to 8 bytes. An event ends with an empty beat.
 module event_merger
   import event_pkg::*;
 #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned N_IN   = 4,
+  parameter  int unsigned EVENT_BYTES = 32'h8000_0000,  // of a payload; a part that goes beyond is cut after a beat
   localparam int unsigned Bytes  = DATA_W / 8,
   localparam int unsigned InW    = N_IN > 1 ? $clog2(N_IN) : 1
 ) (
@@ -102,7 +103,7 @@ module event_merger
     n_bytes = '0;
     for (int i = 0; i < int'(Bytes); i++) n_bytes += (LaneW + 1)'(keep[i]);
   end
-  assign full      = length_q + 32'(Bytes) >= cfg.limit;
+  assign full      = length_q + 32'(Bytes) >= cfg.limit || offset_q + length_q + 32'(Bytes) >= 32'(EVENT_BYTES);
   assign take      = state_q == StCopy && entry_room && valid && m_axis_tready;
   assign stops     = state_q == StCopy && entry_room && !valid && expired;
   assign part_ends = (take && (last || full)) || stops;

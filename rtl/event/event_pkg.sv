@@ -58,6 +58,16 @@ package event_pkg;
     logic [31:0]          limit;    // bytes of a part, a multiple of a beat
   } merger_cfg_t;
 
+  // Settings of the way from the inputs to the front end.
+  typedef struct packed {
+    logic [15:0]         source_id;
+    logic [7:0]          tag_prefix;  // bits 31:24 of the tag of its completions; 23:0 are the event number
+    logic                by_event;    // the destination table chooses the queue pair
+    penstock_pkg::verb_e verb;
+    penstock_pkg::qp_t   qp;
+    merger_cfg_t         merger;
+  } event_cfg_t;
+
   // What happened to a fragment of one input.
   typedef struct packed {
     logic merged;     // it is a part
