@@ -80,7 +80,7 @@ module event_merger
   logic enabled, valid, last, at_end, expired;
   logic [Bytes-1:0] keep;
   logic signed [63:0] ahead;
-  logic is_late, here;
+  logic forgets, is_late, here;
 
   assign head    = s_axis_tuser[at_q];
   assign enabled = cfg.enable[4'(at_q)];
@@ -88,7 +88,8 @@ module event_merger
   assign last    = s_axis_tlast[at_q];
   assign keep    = s_axis_tkeep[at_q];
   assign ahead   = head.event_number - last_q;
-  assign is_late = seen_q && ahead <= 0;
+  assign forgets = state_q == StScan && (resync || resync_q);
+  assign is_late = seen_q && !forgets && ahead <= 0;
   assign here    = valid && head.event_number == event_q;
   assign at_end  = at_q == index_t'(N_IN - 1);
   assign expired = wait_q >= cfg.timeout;
@@ -188,8 +189,8 @@ module event_merger
       last_q <= event_q;
       seen_q <= 1'b1;
     end
-    if (state_q == StScan && resync_q) seen_q <= 1'b0;
-    resync_q <= resync || (resync_q && state_q != StScan);
+    if (forgets) seen_q <= 1'b0;
+    resync_q <= (resync || resync_q) && state_q != StScan;
 
     for (int i = 0; i < int'(N_IN); i++)
       if (drops_q[i] && s_axis_tvalid[i] && s_axis_tlast[i]) drops_q[i] <= 1'b0;

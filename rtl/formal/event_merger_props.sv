@@ -35,6 +35,7 @@ module event_merger_props
   input logic [3:0]                   at,
   input logic [N_IN-1:0]              drops_q,
   input logic                         seen_q,
+  input logic                         resync_q,
   input logic [63:0]                  last_q,
   input logic [63:0]                  event_q,
   input logic [31:0]                  offset_q,
@@ -96,7 +97,7 @@ module event_merger_props
   logic [N_IN-1:0] drops_next;
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_rule
     wire signed [63:0] ahead = s_axis_tuser[i].event_number - last_q;
-    assign drops_next[i] = s_axis_tvalid[i] && cfg.enable[i] && seen_q && ahead <= 0;
+    assign drops_next[i] = s_axis_tvalid[i] && cfg.enable[i] && seen_q && !resync && !resync_q && ahead <= 0;
   end
 
   // ---- the event at the output ------------------------------------------------------------------------

@@ -175,7 +175,7 @@ PROOFS = [
         cycles=20,
         mutants=(
             Mutant("s_axis_tready = drops_q;", "s_axis_tready = drops_q | {N_IN{resync}};", "a_none_lost"),
-            Mutant("is_late = seen_q && ahead <= 0", "is_late = seen_q && ahead < 0", "a_rises"),
+            Mutant("!forgets && ahead <= 0", "!forgets && ahead < 0", "a_rises"),
             Mutant("head.event_number == event_q;", "1'b1;", "a_0_first"),
             Mutant("if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;", "", "a_0_drops"),
             Mutant("length_q + (take ? 32'(n_bytes) : '0)", "length_q", "a_entry"),
