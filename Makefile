@@ -7,6 +7,7 @@ OUT     ?= out
 SOAK    ?= 1000000000
 SEED    ?= 1
 SEEDS   ?= 20
+INCIDENTS ?= 100
 FUZZ_S  ?= 60
 JOBS    ?= $(shell nproc)
 
@@ -55,9 +56,10 @@ synth: setup     ## cost and depth of logic on UltraScale+: front ends and conge
 bench: build     ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)
 
-soak: setup      ## fuzz targets 60 s each, a long fault campaign, all sizes of ping, every front end in every size with 20 seeds, a billion random events per law against the gateware (hours)
+soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a billion random events per law against the gateware (hours)
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
+	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_board.py -k every_size
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
 		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or congestion or slow_control" || exit; done

@@ -56,6 +56,7 @@ package cm_pkg;
     logic        listen;       // serve requests
     logic        reopen;       // open again what we opened and lost
     logic [7:0]  per_address;  // queue pairs that one address may hold; 0 = all
+    logic [7:0]  offered;      // queue pairs that OPEN_QP may take, the first so many; 0 = all
     logic [31:0] server_ip;
     logic [15:0] server_port;
     logic [15:0] timeout_ms;   // for one answer

@@ -17,9 +17,11 @@ module connection_manager
   input  logic [31:0] local_ip,
   input  logic [23:0] qpn_base,
 
-  // a queue pair has failed
+  // a queue pair has failed; software has put one into the error state
   input logic qp_err_valid,
   input qp_t  qp_err_qp,
+  input logic qp_stop_valid,
+  input qp_t  qp_stop_qp,
 
   // 64-byte UDP payloads, 32 beats each, with the other side's address during all of them
   input  logic [15:0] s_axis_cm_tdata,
@@ -167,7 +169,7 @@ module connection_manager
   logic  waiting_q, ask_open_q, ask_close_q;
   logic [3:0] retries_q;
   index_t ask_qp_q, own_qp_q, sweep_q;
-  logic [N_QP-1:0] mine_q, lost_q;  // opened by us; failed since it was opened
+  logic [N_QP-1:0] mine_q, lost_q;  // opened by us; failed, or stopped by software, since it was opened
 
   always_comb begin
     asked = step_q == StepOpen ? ReqOpen : ReqClose;
@@ -190,6 +192,7 @@ module connection_manager
   decision_t decision, decision_q;  // of a request
   move_t     move, move_q;          // of ours
   logic      is_hit, is_own, is_half, is_last;
+  logic      is_last_offered_q;  // of those that OPEN_QP may take
   // ---- what OPEN_QP may take, of the entries that were looked at
   take_e     take, best_q, own_q;
   index_t    best_index_q, own_index_q, turn_q;  // turn_q: the last that was taken of the sender's own
@@ -210,6 +213,7 @@ module connection_manager
     else take = TakeNone;
   end
   assign is_last = index_q == index_t'(N_QP - 1);
+  always_ff @(posedge clk) is_last_offered_q <= is_last || 8'(index_q) == cfg.offered - 8'd1;
 
   cm_listener u_listener (.request(heard), .counts, .phase, .match, .dead(dead_q), .decision);
   cm_opener u_opener (
@@ -252,7 +256,7 @@ module connection_manager
       StScan: if (done) state_d = StJudge;
       StJudge:
         if (is_hit) state_d = StFetch;
-        else state_d = is_last ? StChoose : StScan;
+        else state_d = is_last_offered_q ? StChoose : StScan;
       StChoose: state_d = best_q == TakeNone ? StSend : StFetch;
       StFetch: if (done) state_d = StWeigh;
       StWeigh: state_d = StDecide;
@@ -273,7 +277,7 @@ module connection_manager
       StClear: if (done) index_q <= index_q + 1'b1;
       // The sender's own queue pair goes before another one.
       StJudge:
-        if (!is_hit && !is_last) index_q <= index_q + 1'b1;
+        if (!is_hit && !is_last_offered_q) index_q <= index_q + 1'b1;
       StChoose: if (best_q != TakeNone) index_q <= at_bound ? own_index_q : best_index_q;
       StIdle: index_q <= waiting_q ? own_qp_q : ask ? ask_qp_q : sweep_q;
       StSort: index_q <= take_request && heard.request == ReqOpen ? '0 : heard.qpn[QpW-1:0];
@@ -381,6 +385,7 @@ module connection_manager
       if (!opening) mine_q[index_q] <= 1'b0;
     end
     if (qp_err_valid) lost_q[qp_err_qp[QpW-1:0]] <= 1'b1;
+    if (qp_stop_valid) lost_q[qp_stop_qp[QpW-1:0]] <= 1'b1;
     // The next attempt has begun with OPEN_QP; where it fails there is another.
     if (opening && state_q == StStore && fail_q != FailNone && mine_q[index_q])
       lost_q[index_q] <= 1'b1;
@@ -401,6 +406,6 @@ module connection_manager
   assign stat_timeout   = state_q == StDecide && (occasion_q == OnResend || occasion_q == OnGiveUp);
   assign stat_peer_lost = qp_err_valid && mine_q[qp_err_qp[QpW-1:0]];
 
-  wire unused = &{1'b0, heard, match, s_axis_cm_tlast, qp_err_qp, cfg};
+  wire unused = &{1'b0, heard, match, s_axis_cm_tlast, qp_err_qp, qp_stop_qp, cfg};
 
 endmodule

@@ -150,6 +150,7 @@ module registers
     listen:      held.connection.control.listen,
     reopen:      held.connection.control.reopen,
     per_address: held.connection.control.per_address,
+    offered:     held.connection.control.offered,
     server_ip:   held.connection.server_ip.ip,
     server_port: held.connection.server_port.port,
     timeout_ms:  held.connection.patience.timeout_ms,

@@ -23,6 +23,8 @@ module slow_control
   input  logic                    link_up,
   input  logic                    qp_err_valid,
   input  qp_t                     qp_err_qp,
+  input  logic                    qp_stop_valid,
+  input  qp_t                     qp_stop_qp,
   output logic [15:0]             level_bytes,  // fill of the receive buffer
 
   // Frames from the MAC, which cannot be stalled; frames to it.
@@ -185,7 +187,7 @@ module slow_control
     .status  (cm_status),
     .local_ip(settings.local_ip),
     .qpn_base(settings.qpn_base),
-    .qp_err_valid, .qp_err_qp,
+    .qp_err_valid, .qp_err_qp, .qp_stop_valid, .qp_stop_qp,
     .s_axis_cm_tdata (cm_rx_tdata),
     .s_axis_cm_tvalid(cm_rx_tvalid),
     .s_axis_cm_tready(cm_rx_tready),

@@ -391,6 +391,8 @@ module penstock_core
     .link_up(!mac.local_fault && !mac.remote_fault),
     .qp_err_valid,
     .qp_err_qp,
+    .qp_stop_valid(cmd_valid && cmd_state == QpErr),
+    .qp_stop_qp(cmd_qp),
     .level_bytes,
     .s_axis_rx_tdata (rx_tdata),
     .s_axis_rx_tkeep (rx_tkeep),

@@ -208,6 +208,40 @@ async def an_address_holds_no_more_queue_pairs_than_it_may(dut):
 
 
 @cocotb.test()
+async def a_queue_pair_that_software_stops_is_free_for_the_next_server(dut):
+    n_qp = int(dut.N_QP.value)
+    if n_qp > 4:
+        return
+    board = await Board.start(dut)
+    owned = [await board.opened(server_at(k)) for k in range(n_qp)]
+    late = server_at(99)
+    assert (await board.ask(Message(cm.OPEN_QP, late), late.ip)).answer == cm.NO_QP
+    await board.stop_qp(index(owned[0]))
+    left = Message(cm.MODIFY_QP_RTS, server_at(0), owned[0])
+    assert (await board.ask(left, server_at(0).ip)).answer == cm.NAK, "its holder is told that it is over"
+    assert index(await board.opened(late)) == index(owned[0])
+    assert (await board.ask(Message(cm.OPEN_QP, server_at(98)), server_at(98).ip)).answer == cm.NO_QP, (
+        "it is held again"
+    )
+
+
+@cocotb.test()
+async def servers_get_the_queue_pairs_that_are_offered_and_no_others(dut):
+    n_qp = int(dut.N_QP.value)
+    for offered in {1, n_qp // 2, n_qp} - {0}:
+        if offered > 4:
+            continue
+        board = await Board.start(dut)
+        board.configure(offered=offered)
+        owned = [await board.opened(server_at(k)) for k in range(offered)]
+        assert sorted(map(index, owned)) == list(range(offered))
+        late = server_at(99)
+        assert (await board.ask(Message(cm.OPEN_QP, late), late.ip)).answer == cm.NO_QP
+        await board.fail_qp(index(owned[-1]))
+        assert index(await board.opened(late)) == index(owned[-1]), "the successor gets what messages go to"
+
+
+@cocotb.test()
 async def a_number_that_no_queue_pair_has_is_answered_no_qp(dut):
     board = await Board.start(dut)
     n_qp = int(dut.N_QP.value)

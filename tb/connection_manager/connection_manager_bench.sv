@@ -17,9 +17,11 @@ module connection_manager_bench
   input  logic [31:0] local_ip,
   input  logic [23:0] qpn_base,
 
-  // a queue pair has failed
+  // a queue pair has failed; software has put one into the error state
   input logic qp_err_valid,
   input qp_t  qp_err_qp,
+  input logic qp_stop_valid,
+  input qp_t  qp_stop_qp,
 
   // 64-byte UDP payloads, 32 beats each, with the other side's address during all of them
   input  logic [15:0] s_axis_cm_tdata,

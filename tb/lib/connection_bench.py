@@ -92,6 +92,7 @@ class Board:
         dut.rst.value = 1
         dut.local_ip.value, dut.qpn_base.value = LOCAL_IP, QPN_BASE
         dut.s_axis_cm_tvalid.value = dut.found_valid.value = dut.qp_err_valid.value = dut.lookup_ready.value = 0
+        dut.qp_stop_valid.value = 0
         dut.m_axis_cm_tready.value = 0
         board.configure(listen=listen, reopen=reopen)
         for _ in range(4):
@@ -101,13 +102,14 @@ class Board:
         cocotb.start_soon(board.take())
         return board
 
-    def configure(self, open_qp=None, close_qp=None, listen=1, reopen=0, per_address=0):
+    def configure(self, open_qp=None, close_qp=None, listen=1, reopen=0, per_address=0, offered=0):
         """cm_cfg_t, highest member first."""
         qp = open_qp if open_qp is not None else close_qp or 0
         members = [
             (listen, 1),
             (reopen, 1),
             (per_address, 8),
+            (offered, 8),
             (SERVER_IP, 32),
             (cm.REQUEST_PORT, 16),
             (TIMEOUT_MS, 16),
@@ -217,6 +219,14 @@ class Board:
         self.dut.qp_err_valid.value = 1
         await RisingEdge(self.dut.clk)
         self.dut.qp_err_valid.value = 0
+        self.registers.bytes[address("qp.state", qp)] = ERR
+
+    async def stop_qp(self, qp: int):
+        """Software writes ERR into a queue pair's state."""
+        self.dut.qp_stop_qp.value = qp
+        self.dut.qp_stop_valid.value = 1
+        await RisingEdge(self.dut.clk)
+        self.dut.qp_stop_valid.value = 0
         self.registers.bytes[address("qp.state", qp)] = ERR
 
 

@@ -12,6 +12,9 @@ use std::fmt;
 pub enum Verb {
     Write,
     Send,
+    /// WRITE WITH IMMEDIATE into the next slot of the queue pair's ring: address and immediate are the gateware's to fill in.
+    /// The ring begins again at slot 0 with each connection that the connection manager opens.
+    RingWrite,
 }
 
 /// One message for the board to send.
@@ -20,7 +23,7 @@ pub struct Message {
     /// Queue-pair index on the board.
     pub qp: u8,
     pub verb: Verb,
-    /// Immediate data, delivered with the receiver's completion.
+    /// Immediate data, delivered with the receiver's completion. Not of a [`Verb::RingWrite`].
     pub imm: Option<u32>,
     /// Remote virtual address of the first byte (WRITE only).
     pub remote_address: u64,
@@ -33,7 +36,8 @@ pub struct Message {
 impl Message {
     /// The 176 bits of `desc_t`, least significant word first.
     fn descriptor(&self) -> [u32; 6] {
-        let flags = u32::from(self.verb == Verb::Send) | u32::from(self.imm.is_some()) << 1;
+        let in_ring = u32::from(self.verb == Verb::RingWrite);
+        let flags = u32::from(self.verb == Verb::Send) | u32::from(self.imm.is_some()) << 1 | in_ring << 2;
         let low = u128::from(self.qp)
             | u128::from(flags) << 8
             | (self.payload.len() as u128) << 16
@@ -197,5 +201,7 @@ mod tests {
         assert_eq!(field(48, 64), 0x0102_0304_0506_0708);
         assert_eq!(field(112, 32), 0xa1b2_c3d4);
         assert_eq!(field(144, 32), 0xdead_beef);
+        let in_ring = Message { verb: Verb::RingWrite, imm: None, ..message };
+        assert_eq!((in_ring.descriptor()[0] >> 8) & 0xff, 0b100, "desc_t.in_ring");
     }
 }

@@ -104,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan: Plan = serde_json::from_str(&plan)?;
     let clock = SessionClock::start();
     let gid = plan.gid.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-    let mut verbs = Verbs::open(&VerbsConfig { device: plan.device.clone(), gid, mtu: None }, clock)?;
+    let mut verbs = Verbs::open(&VerbsConfig { device: plan.device.clone(), gid, mtu: None }, clock.clone())?;
     let len = plan.slots as usize * plan.slot_bytes as usize;
     let mut memory = Memory { rings: Vec::new(), came: vec![Vec::new(); plan.qps.len()], shared: plan.shared };
     for _ in 0..if plan.shared { 1 } else { plan.qps.len() } {
@@ -124,7 +124,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", json!({"found": verbs.found().to_string(), "qps": ends}));
         let mut report = json!({});
         if !plan.unpolled {
-            report = receive_all(&plan, &mut verbs, clock, &mut memory)?;
+            report = receive_all(&plan, &mut verbs, &clock, &mut memory)?;
         }
         hold(&plan);
         if let Some(name) = &plan.dump {
@@ -195,7 +195,7 @@ fn receive(plan: &Plan, base: u64, slot: u32) -> RecvWr {
 fn receive_all(
     plan: &Plan,
     verbs: &mut Verbs,
-    clock: SessionClock,
+    clock: &SessionClock,
     memory: &mut Memory,
 ) -> Result<Value, Box<dyn Error>> {
     let mode: PollMode = plan.poll.parse()?;

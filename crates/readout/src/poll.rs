@@ -5,6 +5,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -68,19 +70,46 @@ impl FromStr for PollMode {
     }
 }
 
-/// The monotonic clock, which begins when it is made. The only clock of a session; copies show the same time.
-#[derive(Debug, Clone, Copy)]
-pub struct SessionClock(Instant);
+/// The only clock of a session; clones show the same time, which never goes back.
+#[derive(Debug, Clone)]
+pub struct SessionClock(Source);
 
-impl SessionClock {
-    /// Begins at 0.
-    pub fn start() -> Self {
-        SessionClock(Instant::now())
+#[derive(Debug, Clone)]
+enum Source {
+    /// The machine's monotonic clock, from here on.
+    Machine(Instant),
+    /// In ps, as [`ClockHand`] has set it.
+    Hand(Arc<AtomicU64>),
+}
+
+/// Moves a [`SessionClock`] of simulated time.
+#[derive(Debug, Default)]
+pub struct ClockHand(Arc<AtomicU64>);
+
+impl ClockHand {
+    /// The clock shows `now` from here on; an earlier time than it shows already changes nothing.
+    pub fn set(&self, now: Time) {
+        self.0.fetch_max(now.as_ps(), Ordering::Relaxed);
     }
 
-    /// The time since [`Self::start`].
+    /// The clock that it moves; it shows 0 at first.
+    pub fn clock(&self) -> SessionClock {
+        SessionClock(Source::Hand(self.0.clone()))
+    }
+}
+
+impl SessionClock {
+    /// The machine's monotonic clock, which begins at 0.
+    pub fn start() -> Self {
+        SessionClock(Source::Machine(Instant::now()))
+    }
+
+    /// The time since the clock began.
     pub fn now(&self) -> Time {
-        Time::from_duration(self.0.elapsed())
+        match &self.0 {
+            Source::Machine(begun) => Time::from_duration(begun.elapsed()),
+            Source::Hand(ps) => Time(ps.load(Ordering::Relaxed)),
+        }
     }
 
     /// How long until the clock shows `at`; zero if it has.

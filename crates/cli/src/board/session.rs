@@ -230,7 +230,11 @@ impl Session {
                 let ring = self.ring()?;
                 let now = self.board.now();
                 let times: Arc<[Time]> = (0..count).map(|n| now + self.interval * n).collect();
-                let verb = if self.verb.is_send() { Verb::Send } else { Verb::Write };
+                let verb = match (self.verb.is_send(), self.verb.with_imm()) {
+                    (true, _) => Verb::Send,
+                    (false, true) => Verb::RingWrite,
+                    (false, false) => Verb::Write,
+                };
                 let source = BoardSource::new(source, self.share.board, ring, times).with_verb(
                     self.qp,
                     verb,

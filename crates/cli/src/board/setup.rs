@@ -119,6 +119,8 @@ fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
         (c::TRANSPORT, attributes),
         (c::PATIENCE, patience),
         (c::SERVER_IP, plan.peer_ip.map_or(0, u32::from)),
+        // All messages go to one queue pair: another server that comes is to get that one.
+        (c::CONTROL, c::CONTROL_RESET | (u32::from(transport.qp) + 1) << c::CONTROL_OFFERED_SHIFT),
     ] {
         board.write(address, value)?;
     }

@@ -24,7 +24,8 @@ impl BoardSource {
         Self { events, board, ring, triggers, next: 0, qp: 0, verb: Verb::Write, with_imm: true }
     }
 
-    /// The same by another queue pair or operation than WRITE WITH IMMEDIATE of queue pair 0.
+    /// The same by another queue pair or operation than WRITE WITH IMMEDIATE of queue pair 0. With [`Verb::RingWrite`] the
+    /// gateware fills in the slots, which begin again at 0 with each connection.
     pub fn with_verb(self, qp: u8, verb: Verb, with_imm: bool) -> Self {
         Self { qp, verb, with_imm, ..self }
     }
@@ -43,7 +44,7 @@ impl MessageSource for BoardSource {
         let message = Message {
             qp: self.qp,
             verb: self.verb,
-            imm: self.with_imm.then_some(slot),
+            imm: (self.with_imm && self.verb != Verb::RingWrite).then_some(slot),
             remote_address: self.ring.va + u64::from(slot) * u64::from(self.ring.slot_bytes),
             tag: event as u32,
             payload: self.events.message(event, self.board, at / Time::from_ns(1)),

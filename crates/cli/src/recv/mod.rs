@@ -62,7 +62,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     stay(&plan).map_err(refused)?;
     let clock = SessionClock::start();
     let mut gpu = gpu::open(&plan).map_err(refused)?;
-    let backend = open_backend(&plan, clock, gpu.as_mut())?;
+    let backend = open_backend(&plan, clock.clone(), gpu.as_mut())?;
     if let Some(notice) = backend.notice() {
         say(notice);
     }
@@ -296,7 +296,7 @@ fn conclude(
 fn open_backend(plan: &Plan, clock: SessionClock, gpu: Option<&mut gpu::Opened>) -> Result<Box<dyn Backend>, Failure> {
     match &plan.backend {
         BackendPlan::Verbs(config) => {
-            let verbs = Verbs::open(config, clock).map_err(refused)?;
+            let verbs = Verbs::open(config, clock.clone()).map_err(refused)?;
             if !plan.json {
                 say(verbs.found());
             }

@@ -121,18 +121,20 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     };
     let lacking = by_board(report, "lacking ", &|events| events.events_missing);
     count(builder.events_incomplete, &format!("events are incomplete{lacking}"));
-    count(readout.fragments_crc_error, "fragments with a wrong CRC-32C");
-    count(readout.fragments_malformed, "messages that are no fragments");
-    count(
-        readout.fragments_wrong_source,
-        "fragments with another board's number: are the boards in the order of their sources?",
-    );
+    let of = |counter: &dyn Fn(&SourceCounters) -> u64| by_board(report, "of ", counter);
+    let crc = of(&|events| events.fragments_crc_error);
+    count(readout.fragments_crc_error, &format!("fragments with a wrong CRC-32C{crc}"));
+    let malformed = of(&|events| events.fragments_malformed);
+    count(readout.fragments_malformed, &format!("messages that are no fragments{malformed}"));
+    let wrong = of(&|events| events.fragments_wrong_source);
+    let hint = "are the boards in the order of their sources?";
+    count(readout.fragments_wrong_source, &format!("fragments with another board's number{wrong}: {hint}"));
     let refused = |of: &dyn Fn(&RingCounters) -> u64| report.readout.rings.iter().map(of).sum::<u64>();
     let slots = "that is not the board's next one: do both ends have the same slots?";
     count(refused(&|ring| ring.completions_refused), &format!("messages in a slot {slots}"));
     count(refused(&|ring| ring.writes_refused), &format!("writes to a slot {slots}"));
-    count(builder.duplicates, &format!("fragments came twice{}", by_board(report, "of ", &|events| events.duplicates)));
-    let strays = by_board(report, "of ", &SourceCounters::strays);
+    count(builder.duplicates, &format!("fragments came twice{}", of(&|events| events.duplicates)));
+    let strays = of(&SourceCounters::strays);
     count(builder.strays(), &format!("fragments were acknowledged and belong to no event{strays}"));
     let left_out = report
         .boards

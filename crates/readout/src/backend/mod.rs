@@ -28,7 +28,7 @@ use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
 
 pub use crate::device_memory::DeviceMemory;
-pub use crate::poll::{Latencies, PollMode, SessionClock};
+pub use crate::poll::{ClockHand, Latencies, PollMode, SessionClock};
 use crate::sys::Mapping;
 pub use frame_socket::SocketChoice;
 pub use in_process::InProcess;

@@ -118,12 +118,21 @@ pub struct SourceCounters {
     /// Fragments whose timestamp contradicts that of the event.
     pub strays_timestamp: u64,
     pub duplicates: u64,
+    /// Messages that no event can take: no fragment, a wrong CRC-32C, or the fragment of another source.
+    pub fragments_malformed: u64,
+    pub fragments_crc_error: u64,
+    pub fragments_wrong_source: u64,
 }
 
 impl SourceCounters {
     /// Fragments that were acknowledged and are in no event, duplicates apart.
     pub fn strays(&self) -> u64 {
         self.strays_late + self.strays_ahead + self.strays_off_sequence + self.strays_timestamp
+    }
+
+    /// Messages that were acknowledged and cannot be told to any event.
+    pub fn unreadable(&self) -> u64 {
+        self.fragments_malformed + self.fragments_crc_error + self.fragments_wrong_source
     }
 }
 

@@ -251,6 +251,11 @@ impl<H: Copy + Default> EventBuilder<H> {
         &self.of_sources
     }
 
+    /// The same, for whoever looks at fragments before they are pushed; none if there is no such source.
+    pub fn source_counters_mut(&mut self, source: u16) -> Option<&mut SourceCounters> {
+        self.of_sources.get_mut(usize::from(source))
+    }
+
     /// Whether events wait for a source, as far as that depends on what it sends; see [`Self::lost`] for connections.
     pub fn standing(&self, source: u16) -> Standing {
         self.standings.of(source)

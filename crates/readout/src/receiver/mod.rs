@@ -392,6 +392,7 @@ impl<S: EventSink> Receiver<S> {
             Ok(read) => read,
             Err(Refused::Malformed(error)) => {
                 self.counters.fragments_malformed += 1;
+                self.of_source(board, |source| source.fragments_malformed += 1);
                 if self.counters.fragments_malformed == 1 {
                     tracing::warn!(
                         board,
@@ -404,6 +405,7 @@ impl<S: EventSink> Receiver<S> {
             }
             Err(Refused::Crc) => {
                 self.counters.fragments_crc_error += 1;
+                self.of_source(board, |source| source.fragments_crc_error += 1);
                 if self.counters.fragments_crc_error == 1 {
                     tracing::warn!(board, "fragment with a wrong CRC-32C; further ones are only counted");
                 }
@@ -412,11 +414,22 @@ impl<S: EventSink> Receiver<S> {
         };
         if id.source != board {
             self.counters.fragments_wrong_source += 1;
+            self.of_source(board, |source| source.fragments_wrong_source += 1);
+            if self.counters.fragments_wrong_source == 1 {
+                let named = id.source;
+                tracing::warn!(board, named, "fragment names another source; further ones are only counted");
+            }
             return None;
         }
         self.counters.fragments_good += 1;
         self.counters.bytes_good += u64::from(held.len);
         (self.builder.push(now, id, held) == Pushed::Accepted).then_some(id)
+    }
+
+    fn of_source(&mut self, board: u16, count: impl FnOnce(&mut SourceCounters)) {
+        if let Some(counters) = self.builder.source_counters_mut(board) {
+            count(counters);
+        }
     }
 
     /// A fragment in a pool's slot that waits for others is copied, so that these can come. What waits for storage or a

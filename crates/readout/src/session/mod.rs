@@ -25,6 +25,7 @@ pub use config::SessionConfig;
 pub use error::SessionError;
 pub use pool::PoolSize;
 pub use report::{BoardReport, SessionReport};
+pub use sockets::CmPort;
 
 use crate::backend::{Backend, PollMode, QpSpec, SessionClock};
 use crate::sys::{thread_cpu_time, RingMemory};
@@ -42,7 +43,7 @@ const COURTESY: u32 = 4;
 pub struct Session<S> {
     core: Core<S>,
     listener: CmListener,
-    socket: CmSocket,
+    socket: Box<dyn CmPort>,
     /// Boards by their address: whose messages are listened to.
     by_ip: BTreeMap<Ipv4Addr, Vec<usize>>,
     /// Messages of others, and how many of them are still answered in this turn.
@@ -64,7 +65,22 @@ impl<S: EventSink> Session<S> {
     /// [`SessionError`], with what to do.
     pub fn new(
         config: SessionConfig,
+        backend: Box<dyn Backend>,
+        clock: SessionClock,
+        sink: S,
+    ) -> Result<Session<S>, SessionError> {
+        let socket = Box::new(CmSocket::bind(backend.address().ip)?);
+        Session::with_port(config, backend, socket, clock, sink)
+    }
+
+    /// The same with messages of the connection manager by another way than a UDP socket.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_port(
+        config: SessionConfig,
         mut backend: Box<dyn Backend>,
+        socket: Box<dyn CmPort>,
         clock: SessionClock,
         sink: S,
     ) -> Result<Session<S>, SessionError> {
@@ -112,7 +128,6 @@ impl<S: EventSink> Session<S> {
         };
         config.shares.into_iter().try_for_each(|share| receiver.change_share(share))?;
         receiver.begin_at(first_number);
-        let socket = CmSocket::bind(backend.address().ip)?;
         let listener = CmListener::new(boards.len());
         let (mtu, rnr_timer, reopen) = (config.mtu, config.rnr_timer, config.reopen);
         let now = clock.now();

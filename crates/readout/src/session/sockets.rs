@@ -10,6 +10,18 @@ use penstock_wire::{CmMessage, Ipv4Addr, CM_LEN, CM_REQUEST_PORT};
 
 use super::error::SessionError;
 
+/// Where the messages of the connection manager come from and go to.
+pub trait CmPort {
+    /// The next message and the address that it came from; none when there are no more, or it is somebody else's turn.
+    fn receive(&mut self) -> Option<(Ipv4Addr, CmMessage)>;
+
+    /// Sends a message to a UDP port. A request is made again when no answer comes, whatever the reason.
+    ///
+    /// # Errors
+    /// Why it cannot be sent: no route, for instance.
+    fn send(&mut self, to: Ipv4Addr, port: u16, message: &CmMessage) -> io::Result<()>;
+}
+
 /// Messages taken in one go, whoever floods us.
 const MOST: u32 = 256;
 
@@ -25,9 +37,10 @@ impl CmSocket {
         let socket = bound.map_err(|source| SessionError::Port { ip, port, source })?;
         Ok(CmSocket { socket, taken: 0 })
     }
+}
 
-    /// The next message and who sent it; none when there are no more, or it is somebody else's turn.
-    pub(super) fn receive(&mut self) -> Option<(Ipv4Addr, CmMessage)> {
+impl CmPort for CmSocket {
+    fn receive(&mut self) -> Option<(Ipv4Addr, CmMessage)> {
         let mut data = [0; CM_LEN + 1];
         while self.taken < MOST {
             self.taken += 1;
@@ -40,11 +53,7 @@ impl CmSocket {
         None
     }
 
-    /// Sends a message. A request is made again when no answer comes, whatever the reason.
-    ///
-    /// # Errors
-    /// Why the kernel cannot send it: no route, for instance.
-    pub(super) fn send(&self, to: Ipv4Addr, port: u16, message: &CmMessage) -> io::Result<()> {
+    fn send(&mut self, to: Ipv4Addr, port: u16, message: &CmMessage) -> io::Result<()> {
         self.socket.send_to(&message.to_bytes(), SocketAddrV4::new(to, port)).map(drop)
     }
 }
