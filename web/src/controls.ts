@@ -44,7 +44,11 @@ export class Controls {
     ];
     for (const { name } of senders) choices.push(make("option", { value: `=${name}`, textContent: name }));
     this.target.replaceChildren(...choices);
-    this.fields = parameters.map((parameter) => ({ parameter, input: this.input(parameter), known: "" }));
+    this.fields = parameters.map((parameter) => {
+      const input = this.input(parameter);
+      // What a list begins with is no edit.
+      return { parameter, input, known: input.value };
+    });
     const group = (scope: Parameter["scope"]) =>
       this.fields
         .filter((field) => field.parameter.scope === scope)
