@@ -2,12 +2,13 @@
 // What the engine promises about time: every queue pair is visited, and gets its grant, once a round to
 // the cycle, whatever happens: none is skipped, none served twice. A round is max(N_QP, 16) cycles, so a
 // grant of rate x round makes rate x time. And what the pacer takes from it: each grant is announced a
-// cycle ahead, and the first one is unlimited (pacer_props).
+// cycle ahead (pacer_props). The first one is that of a fresh start, whatever the state RAM held.
 //
 // Only the ends of the pipeline are looked at, so it may have any length below Latest; the induction is
 // as deep as a round and the pipeline together. What the visits reckon is not part of this.
 module cc_engine_props
   import penstock_pkg::*;
+  import cc_pkg::*;
 #(
   parameter int unsigned N_QP = 2,
   parameter int unsigned Round = 16,
@@ -21,7 +22,7 @@ module cc_engine_props
   input qp_t  early_qp,
   input logic done,
   input qp_t  done_qp,
-  input logic done_unlimited
+  input state_t done_state
 );
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
 
@@ -57,7 +58,8 @@ module cc_engine_props
     else a_first_grant : assert (32'(since_grant_q) < Round + Latest && (!visited_q || 32'(since_visit_q) <= Latest));
     if (grant) a_answers : assert (visited_q && 32'(since_visit_q) <= Latest);
     a_early : assert (done == early_q && (!done || done_qp == early_qp_q));
-    if (grant && !granted_q) a_unlimited : assert (done_unlimited);
+    if (grant && !granted_q)
+      a_fresh : assert ({done_state.c.stage_timer, done_state.c.stage_bytes, done_state.c.cnp_handled} == '0);
     c_second : cover (granted_q && grant);
   end
 endmodule

@@ -262,7 +262,7 @@ PROOFS = [
             Mutant("32'(slot_q) < N_QP", "32'(slot_q) < N_QP && !(paused && slot_q == 1)", "a_visits"),
             Mutant(".in_valid       (fetched_q)", ".in_valid       (fetched_q && !fetched_paused_q)", "a_grants"),
             Mutant("slot_q <= slot_q + 1'b1;", "slot_q <= slot_q + 1'b1 + RoundLog2'(cnp_valid);", "a_visits"),
-            Mutant("init_q <= '1;", "init_q <= '0;", "a_unlimited"),
+            Mutant("init_q <= '1;", "init_q <= '0;", "a_fresh"),
         ),
     ),
     Proof(
