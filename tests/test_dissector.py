@@ -274,7 +274,8 @@ def test_a_frame_of_each_kind_is_read_without_an_error(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def captured(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three boards against a slow server behind a small buffer: both directions of every link, whole frames."""
-    settings = ["replay.events=3", "cc.law=dcqcn", "switch.kmin=10KB", "switch.kmax=40KB", "switch.buffer=250KB"]
+    marking = ["switch.kmin=10KB", "switch.kmax=40KB", "switch.buffer=250KB"]
+    settings = ["replay.events=3", "cc.law=dcqcn", "cc.rate_start=10Gbps", *marking]
     capture = [
         'capture.links=["board0-switch", "board1-switch", "board2-switch", "server0-switch"]',
         "capture.snap=65535B",
