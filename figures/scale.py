@@ -167,9 +167,11 @@ def _matrix(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
     return time, rows["value"].to_numpy().reshape(-1, len(time)).T
 
 
-def fairness(run: Run, case: Case) -> float | None:
-    """Mean of Jain's index over windows of 50 packets of a fair share, once all send; None for less than one window."""
-    time, rates = _matrix(run, "throughput_bps")
+def fairness(time: np.ndarray, rates: np.ndarray, case: Case) -> float | None:
+    """Mean of Jain's index over windows of 50 packets of a fair share, once all send; None for less than one window.
+
+    `time` in ms, `rates` of shape (samples, flows).
+    """
     step = time[1] - time[0]
     each = max(1, round(1e3 * WINDOW_PACKETS * PACKET_BITS / case.share_bps / step))
     rates = rates[time > case.settled_ms]
@@ -195,7 +197,7 @@ def reached(case: Case, run: Run, ideal: Run | None) -> Reached:
         dropped=sum(port["dropped"] for switch in summary["switches"] for port in switch["ports"]),
         paused_ms=1e3 * paused_s(run),
         queue=float(np.percentile(queues[queue_time > case.settled_ms], 99, axis=0).max()),
-        jain=None if ideal else fairness(run, case),
+        jain=None if ideal else fairness(time, rates, case),
         lost_boards=sum(flow["failed"] is not None for flow in summary["flows"]),
         events=events["p99_us"] / ideal.summary["events"]["p99_us"] if ideal else None,
         incomplete=events["triggered"] - events["complete"] if ideal else 0,
@@ -281,7 +283,7 @@ def draw(runs: list[Run]) -> Drawn:
         of_law = [next(rest) for _ in SENDERS]
         # the whole run counts here: the other laws' trouble is in their start
         line = [run.summary["aggregate_gbps"] for run in of_law]
-        paused = [100 * paused_s(run) / n / 0.2 for run, n in zip(of_law, SENDERS, strict=True)]
+        paused = [100 * paused_s(run) / n / run.summary["simulated_s"] for run, n in zip(of_law, SENDERS, strict=True)]
         queue = [np.percentile(_matrix(run, "queue_bytes")[1], 99, axis=0).max() / 1e3 for run in of_law]
         for axis, values in zip(axes, (line, paused, queue), strict=True):
             axis.plot(SENDERS, values, "o-", label=law, lw=1, zorder=3 if law == "penstock" else 2)

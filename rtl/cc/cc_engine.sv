@@ -28,7 +28,7 @@ module cc_engine
   input qp_t        choice_qp,
   input cc_choice_t choice,
 
-  // a queue pair starts afresh: line rate, alpha = 1, full credit, from its next visit
+  // a queue pair starts afresh: at its start rate, alpha = 1, from its next visit
   input logic init_valid,
   input qp_t  init_qp,
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // What one visit of a reaction point promises, under either law, from any state of a queue pair,
 // with any parameters that stay the same while the visit is under way (R_min' = min(R_min, line)):
-//   R_min' <= R_C, R_T <= line; no limit exactly when R_C is the line rate; idle gives the line rate;
+//   R_min' <= R_C, R_T <= line; no limit exactly when R_C is the line rate; idle gives the start rate;
 //   where R_C <= R_T and alpha <= 1 held before, they hold again; and the rules of cut and recovery.
 // AdvCam section II, equations 1 to 4; Zhu et al., SIGCOMM 2015, figure 7; IEEE 802.1Qau.
 //

@@ -348,6 +348,9 @@ fn keys_without_effect_are_warned_of_with_the_reason() {
         (STAR, &["flow.0.protocol=simple-tcp", "tcp.variant=bic", "flow.0.tcp.initial_window=4"]),
         (STAR, &["cc.law=off", "cc.qcn.gd=1/64", "flow.0.cc.g=1/64"]),
         (STAR, &["cc.g=1/64", "flow.0.cc.g=1/32"]),
+        (STAR, &["cc.share=1Gbps"]),
+        (STAR, &["cc.share=1Gbps", "flow.0.cc.profile=penstock"]),
+        (STAR, &["cc.law=off", "cc.profile=penstock", "cc.share=1Gbps"]),
         (
             STAR,
             &[

@@ -13,7 +13,9 @@ use crate::scenario::{FlowSpec, LabScenario, Protocol, Workload};
 use crate::topology::{LinkClass, NodeKind};
 use crate::units::Time;
 
-const DCQCN: [&str; 15] = [
+const DCQCN: [&str; 17] = [
+    "profile",
+    "share",
     "g",
     "rate_ai",
     "rate_hai",
@@ -41,6 +43,7 @@ pub(super) fn warnings(scenario: &LabScenario, document: &Document) -> Vec<Probl
     let settings = scenario.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let mut idle = Idle { scenario, document, settings, warnings: Vec::new() };
     idle.laws();
+    idle.shares();
     idle.tcp();
     idle.queue_pairs();
     idle.switches();
@@ -177,6 +180,17 @@ impl Idle<'_> {
                     _ => format!("these flows are TCP, under \"{}\"", if group.law == "qcn" { "qcn" } else { "off" }),
                 };
                 self.tell(&table, &keys, &[&own, &protocol, "cc.law"], &reason);
+            }
+        }
+    }
+
+    /// Shares, where no profile looks at them.
+    fn shares(&mut self) {
+        let profiles = self.settings.iter().filter(|(key, _)| key.ends_with("cc.profile"));
+        let (gates, profiles): (Vec<&str>, Vec<&str>) = profiles.map(|(key, value)| (*key, *value)).unzip();
+        if !profiles.contains(&"penstock") {
+            for table in gates.iter().filter_map(|gate| gate.strip_suffix(".profile")) {
+                self.tell(table, &["share"], &gates, "no flow has cc.profile = \"penstock\"");
             }
         }
     }
