@@ -25,7 +25,7 @@ module cc_step
   input logic                       rst,
 
   // The parameters that each stage asks for, in the same cycle: those of the other law may be anything. They may
-  // change at any time; a visit in flight may see old and new ones.
+  // change at any time; a visit in flight may see old and new ones, but alpha never passes 1.
   output cc_ask_t     [CcStages-1:0] ask,
   input  cc_params_t  [CcStages-1:0] params,
   input  qcn_params_t [CcStages-1:0] qcn_params,
@@ -90,6 +90,7 @@ module cc_step
   logic [31:0] s1_timer_period_q, s1_byte_period_q;  // parameters
   alpha_full_t s1_shifted_q;
   logic        s1_inexact_q;   // ones were shifted out
+  logic [3:0]  s1_g_shift_q;   // goes with the visit: a cut that fell by one g and rose by another could pass 1
   feedback_t   s1_feedback_q;
   logic [3:0]  s1_gd_shift_q;
   // stages against the threshold, and against each other
@@ -135,6 +136,7 @@ module cc_step
 
       s1_shifted_q <= in_state.own.alpha >> g_shift;
       s1_inexact_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
+      s1_g_shift_q <= g_shift;
       s1_feedback_q <= in_happened.feedback;
       s1_gd_shift_q <= qcn_params[0].gd_shift;
 
@@ -189,6 +191,7 @@ module cc_step
   tally_t      s2_timer_q, s2_bytes_q, s2_alpha_q;
   rate_t       s2_rate_q;    // to be multiplied by
   logic [16:0] s2_factor_q;
+  logic [3:0]  s2_g_shift_q;
   logic [31:0] s1_timer_limit, s1_byte_limit;
   logic        s1_timer_undrawn, s1_byte_undrawn;
 
@@ -255,6 +258,7 @@ module cc_step
       decay = cut || (!alpha_short[32] && alpha_interval != '0 && !s1_notified_q);
       s2_q.own.alpha <= s1_q.idle ? AlphaOneFull
           : s1_q.own.alpha + (decay ? ~s1_shifted_q : '0) + alpha_full_t'(decay && !s1_inexact_q);
+      s2_g_shift_q <= s1_g_shift_q;
       s2_q.own.since_cut <= s1_q.idle ? '1 : cut ? '0 : saturated(s1_since_cut_q);
       s2_q.own.alpha_elapsed <= held(s1_alpha_elapsed_q);
       s2_alpha_q <= judged(alpha_short[31:0], s1_notified_q || s1_q.idle || alpha_interval == '0, !alpha_short[32],
@@ -289,7 +293,7 @@ module cc_step
       if (s2_q.idle) s3_q.c.rate_target <= start;
       else if (s2_follow_q) s3_q.c.rate_target <= s2_q.c.rate_current;
       else if (s2_q.reduce) s3_q.c.rate_target <= s2_q.c.rate_target >> 3;
-      s3_q.own.alpha <= s2_q.own.alpha + (s2_q.cut ? AlphaOneFull >> params[2].g_shift : '0);
+      s3_q.own.alpha <= s2_q.own.alpha + (s2_q.cut ? AlphaOneFull >> s2_g_shift_q : '0);
       s3_q.own.alpha_elapsed <= counted_on(s2_alpha_q, s2_q.own.alpha_elapsed);
       s3_product_high_q <= 33'(s2_rate_q[31:16]) * 33'(s2_factor_q);
       s3_product_low_q <= 33'(s2_rate_q[15:0]) * 33'(s2_factor_q);

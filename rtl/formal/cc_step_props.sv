@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // What one visit of a reaction point promises, under either law, from any state of a queue pair,
-// with any parameters that stay the same while the visit is under way (R_min' = min(R_min, line)):
+// with any parameters that stay the same while the visit is under way (R_min' = min(R_min, line)),
+// and of alpha <= 1 also while they change in every cycle:
 //   R_min' <= R_C, R_T <= line; no limit exactly when R_C is the line rate; idle gives the start rate;
 //   where R_C <= R_T and alpha <= 1 held before, they hold again; and the rules of cut and recovery.
 // AdvCam section II, equations 1 to 4; Zhu et al., SIGCOMM 2015, figure 7; IEEE 802.1Qau.
@@ -38,15 +39,18 @@ module cc_step_props
   qcn_params_t qcn_law, qcn_law_q;
   logic        early_q;
   qp_t         early_qp_q;
+  logic        steady, steady_q;  // chosen once: no parameter changes
 
+  anything u_steady (.value(steady));
   assign {law, qcn_law} = {params[0], qcn_params[0]};
   always_ff @(posedge clk) begin
     if (cycle_q != '1) cycle_q <= cycle_q + 1'b1;
     {law_q, qcn_law_q} <= {law, qcn_law};
     {early_q, early_qp_q} <= {early_valid, early_qp};
+    steady_q <= steady;
   end
   always_comb assume (rst == (cycle_q == '0));
-  always_comb if (cycle_q != '0) assume ({law, qcn_law} == {law_q, qcn_law_q});
+  always_comb if (cycle_q != '0) assume (steady == steady_q && (!steady || {law, qcn_law} == {law_q, qcn_law_q}));
   always_comb assume (params == {CcStages{law}} && qcn_params == {CcStages{qcn_law}});
 
   // ---- the watched visit -----------------------------------------------------------------------------
@@ -114,7 +118,8 @@ module cc_step_props
     if (32'(cycle_q) == Latest + 2) a_answers : assert (done || done_q);
     if (out_valid && !rst && cycle_q > 4'd1) a_early : assert (early_q && early_qp_q == out_qp);
   end
-  always_comb if (done) begin
+  always_comb if (done && !qcn && (idle || ordered)) a_alpha : assert (out_state.own.alpha <= AlphaOneFull);
+  always_comb if (done && steady) begin
     a_bounds : assert (low <= rate && rate <= line && low <= target && target <= line);
     a_unlimited : assert (out_unlimited == (rate == line));
     a_limited : assert (out_state.c.limited == (rate != line || (!qcn && !idle)));
@@ -123,10 +128,7 @@ module cc_step_props
     if (idle) a_idle : assert (rate == start && target == start
                                && out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
     if (idle && !qcn) a_idle_alpha : assert (out_state.own.alpha == AlphaOneFull && out_state.own.since_cut == '1);
-    if (idle || ordered) begin
-      a_order : assert (rate <= target);
-      if (!qcn) a_alpha : assert (out_state.own.alpha <= AlphaOneFull);
-    end
+    if (idle || ordered) a_order : assert (rate <= target);
     if (cut) begin
       a_restart : assert (out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
       if (!qcn) a_cooldown : assert (out_state.own.since_cut == '0);
@@ -156,6 +158,7 @@ module cc_step_props
     c_qcn : cover (!WITH_QCN || (qcn && sane && cut && rate < was_q.c.rate_current && target < was_q.c.rate_target));
     c_cools : cover (sane && !idle && notified && !cut);
   end
+  always_comb c_changes : cover (done && !steady && !qcn && ordered && !idle && law.g_shift != law_q.g_shift);
 endmodule
 
 bind cc_step cc_step_props #(.VisitCyclesLog2(VisitCyclesLog2), .WITH_QCN(WITH_QCN)) u_props (.*);

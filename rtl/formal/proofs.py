@@ -235,6 +235,7 @@ PROOFS = [
             Mutant("else if (s2_follow_q) s3_q.c.rate_target", "else if (0) s3_q.c.rate_target", "a_clamp"),
             Mutant("out_unlimited <= line;", "out_unlimited <= s5_fixed_q;", "a_unlimited"),
             Mutant("product[48:17]", "product[47:16]", "a_half"),
+            Mutant("AlphaOneFull >> s2_g_shift_q", "AlphaOneFull >> params[2].g_shift", "a_alpha"),
             Mutant(
                 "s4_q.cut ? ~s4_reduction_q : above && !s4_q.reduce ? s4_line_q : s4_raised_q[31:0]",
                 "s4_q.cut ? ~s4_reduction_q : s4_raised_q[31:0]",
