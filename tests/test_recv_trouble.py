@@ -49,12 +49,10 @@ def test_a_folder_that_is_deleted_stops_the_boards_and_the_run_is_whole_when_it_
     assert pq.read_table(out)["event_number"].to_pylist() == list(range(events)), "what was written before, too"
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-def test_a_second_signal_gives_up_what_is_waited_for_and_the_report_says_so(network, tmp_path, as_json):
-    out, events = tmp_path / "run", 4000
+def interrupted_while_storage_waits(network, out: Path, events: int, *options: str):
+    """A receiver, and its sender, that has had its first signal and holds events that it cannot store."""
     command = (network.binary, "recv", "--iface", "veth0", first_board(), "--events", events, *RING, *PATIENT, *TOLD)
-    more = ("--out", out, "--flush", 100, *(["--json"] if as_json else []))
-    receiver = network.start("s", *map(str, (*command, *more)))
+    receiver = network.start("s", *map(str, (*command, "--out", out, "--flush", 100, *options)))
     sender = network.send("-n", events, "-l", 2000, "--rate", 1000, "--ack-timeout", 16, *RING)
     written(out / "events-000000.parquet.partial")
     shutil.rmtree(out)
@@ -62,6 +60,27 @@ def test_a_second_signal_gives_up_what_is_waited_for_and_the_report_says_so(netw
     network.counted(1, "board_out_of_buffer", first_board())
     receiver.send_signal(signal.SIGINT)
     said_until(receiver, "events are held until they can be stored")
+    return receiver, sender
+
+
+def test_a_third_signal_ends_it_at_once_and_the_report_is_printed_once(network, tmp_path):
+    events = 4000
+    receiver, sender = interrupted_while_storage_waits(network, tmp_path / "run", events, "--json")
+    # Both are delivered when it goes on, so it has no time of its own between the second and the third.
+    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+        receiver.send_signal(number)
+    result = ended(receiver)
+    assert result.status == 1 and result.stdout.count('"readout"') == 1, result
+    assert 0 < result.json()["readout"]["builder"]["events_complete"] < events
+    sender.send_signal(signal.SIGINT)
+    ended(sender)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_second_signal_gives_up_what_is_waited_for_and_the_report_says_so(network, tmp_path, as_json):
+    events = 4000
+    options = ["--json"] if as_json else []
+    receiver, sender = interrupted_while_storage_waits(network, tmp_path / "run", events, *options)
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
     said = "stopped by a second signal: "
@@ -188,12 +207,16 @@ def test_a_board_that_is_back_at_a_later_event_slows_nobody_down(network):
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def scapy_board(network, what: str, *options) -> tuple[str, Result]:
-    """What a board that sends `what` was answered, and how the receiver has ended."""
+def scapy_board(network, what: str, *options, text: bool = False) -> tuple[str, Result]:
+    """What a board that sends `what` was answered, and how the receiver has ended, its report JSON or text."""
     program = str(ROOT / "tests/scapy_board.py")
     board = network.start("b", str(ROOT / ".venv/bin/python"), program, SERVER_IP, first_board(), "veth1", what)
     assert board.stdout.readline() == "ready\n"
-    receiver = network.recv(first_board(), "--keep-alive", 200, *options)
+    options = (first_board(), "--keep-alive", 200, *options)
+    if text:
+        receiver = network.start("s", *map(str, (network.binary, "recv", "--iface", "veth0", *options)))
+    else:
+        receiver = network.recv(*options)
     told = board.stdout.readline()
     receiver.send_signal(signal.SIGINT)
     return told, ended(receiver)
@@ -228,3 +251,8 @@ def test_both_sockets_take_the_same_frames(network, what, counted):
     assert int(told.split()[-1], 16) < 0x20, "ACK: of the frame itself, or of the right one that followed"
     refused = {name: counters[name] for name in ("rx_foreign_vlan", "rx_malformed") if counters[name]}
     assert refused == ({counted: 1} if counted else {}), counters
+
+
+def test_frames_that_were_dropped_stand_in_the_text_report(network):
+    _, result = scapy_board(network, "vlan", text=True)
+    assert "frames dropped: rx_foreign_vlan 1" in result.stdout.splitlines(), result

@@ -194,6 +194,17 @@ def test_check_recovers_what_a_killed_writer_has_left(built: Path, tmp_path: Pat
     assert not partial.exists()
 
 
+def test_a_file_that_is_removed_as_it_held_nothing_is_not_called_verified(built: Path, tmp_path: Path) -> None:
+    partial = tmp_path / "events-000000.parquet.partial"
+    partial.write_bytes(b"PAR1")
+    done = check(built, tmp_path, "--recover")
+    assert done.returncode == 1 and not partial.exists()
+    assert done.stdout.splitlines() == [
+        f"removed {partial}: no row group had been written",
+        "NOT verified: no file with events is left",
+    ]
+
+
 def test_a_fragment_is_cut_into_its_parts_by_its_table() -> None:
     entries = struct.pack("<BxHII4x", 0, 0, 0, 5) + struct.pack("<BxHII4x", 3, 0b10010, 8, 3)
     row = {"sources": [4, 9], "fragments": [b"first...two", b"alone"], "parts": [entries, b""]}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ctrl-C (or SIGTERM): the first one brings a command to its end, a second one has it give up what it still waits for.
 //! Promise: the report is printed once, whatever the command hangs in: by the command itself, or in its place as it was
-//! last known, when it has not ended some time after the second signal, or at the third.
+//! last known, when it has not ended some time after the second signal, or at the third. A third signal while nothing
+//! is known yet, or while the command prints, changes nothing.
 
 use crate::outcome::Failure;
 use crate::output::screen::{leave, say};
@@ -58,7 +59,7 @@ pub fn last_words(report: String) {
     set(Words::Last(report));
 }
 
-/// The command prints its report now.
+/// The command prints its own report, now or as soon as it can.
 pub fn speaks_itself() {
     set(Words::Own);
 }
@@ -69,16 +70,25 @@ fn set(words: Words) {
 
 fn give_up() {
     leave();
-    if GIVES_UP.swap(true, Ordering::Relaxed) || QUIET.load(Ordering::Relaxed) {
+    let is_third = GIVES_UP.swap(true, Ordering::Relaxed);
+    if QUIET.load(Ordering::Relaxed) || (is_third && !speaks()) {
         end();
+    }
+    if is_third {
+        return; // the report is on its way; the second signal's grace bounds how long that takes
     }
     std::thread::spawn(|| {
         std::thread::sleep(GRACE);
-        if matches!(*WORDS.lock().unwrap_or_else(PoisonError::into_inner), Words::Own) {
+        if speaks() {
             std::thread::sleep(GRACE); // it prints, and has then nothing to wait for
         }
         end();
     });
+}
+
+/// Whether the command prints its own report.
+fn speaks() -> bool {
+    matches!(*WORDS.lock().unwrap_or_else(PoisonError::into_inner), Words::Own)
 }
 
 /// Ends the process at once, after the last words of a command that has not come to its own.

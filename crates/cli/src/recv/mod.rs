@@ -97,6 +97,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     plan.end.events.iter().for_each(|events| session.end_after(*events));
     let (mut waiting, mut end) = (Waiting::default(), End::new(&plan, interrupted));
     let (mut broken, mut silence_due) = (None, Time::MAX);
+    interrupt::speaks_itself();
     loop {
         if interrupt::gives_up() {
             break;

@@ -296,6 +296,11 @@ fn totals(report: &SessionReport, is_stored: bool) -> String {
         megabytes(readout.bytes_stored, is_stored),
         report.poll,
     );
+    if let Some(latency) = &report.latency {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let (median, p99) = (us(latency.median_ns), us(latency.p99_ns));
+        text += &format!(", messages handed on after {median:.1} us (median), {p99:.1} us (99 %)");
+    }
     text += &dropped(report);
     if builder.after_end > 0 {
         text += &format!("\n{} fragments came after the end", builder.after_end);
@@ -307,11 +312,6 @@ fn totals(report: &SessionReport, is_stored: bool) -> String {
         let megabytes = bytes as f64 / 1e6;
         text =
             format!("pattern: {messages} messages, {megabytes:.1} MB compared, {errors} errors, {gaps} gaps\n{text}");
-    }
-    if let Some(latency) = &report.latency {
-        let us = |ns: u64| ns as f64 / 1e3;
-        let (median, p99) = (us(latency.median_ns), us(latency.p99_ns));
-        text += &format!(", messages handed on after {median:.1} us (median), {p99:.1} us (99 %)");
     }
     text
 }
