@@ -20,10 +20,11 @@ XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
 
-setup:           ## tools: Debian packages (as root), .venv, configured Verilator, the live page
+setup:           ## all tools: Debian packages (as root), .venv, configured Verilator, the live page
 	@sh tools/setup.sh
 
-build: setup     ## the `penstock` command, gateware included
+build:           ## the `penstock` command, gateware included; sets up only what that needs
+	@sh tools/setup.sh build
 	@cargo build --release --locked -p penstock-cli
 
 demo: build      ## camera events through three boards, a congested switch and an event builder
@@ -53,7 +54,7 @@ formal: setup    ## proofs by k-induction, each with covers and planted faults; 
 synth: setup     ## cost and depth of logic on UltraScale+: front ends and congestion controller, also out/synth.json (an hour)
 	$(PYTHON) rtl/syn/synth.py --out $(OUT)
 
-bench: build     ## the performance table, also out/bench.json
+bench: setup build ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)
 
 soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a billion random events per law against the gateware (hours)

@@ -1,19 +1,38 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes sure that all tools are here, once: Debian packages (as root) and a pinned Python
-# environment in .venv. Quick when nothing is missing. Run from the repository's root.
+# Makes sure that the tools are here, once: Debian packages (as root), a pinned Python environment in .venv, a configured
+# Verilator, the live page. Quick when nothing is missing. Run from the repository's root.
+#     sh tools/setup.sh build    what the `penstock` command and `make demo` need
+#     sh tools/setup.sh          what tests, linters, proofs and benches need as well
+#     sh tools/setup.sh LEVEL --list    prints the Debian packages that are missing for that, and ends
 set -eu
+
+level=${1:-all}
+case "$level" in build | all) ;; *)
+    echo "setup: $level: allowed are build (for \`make demo\`) and all (for \`make test\`, the default)" >&2
+    exit 2
+    ;;
+esac
 
 packages=""
 want() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
-want g++ g++
-want make make
-want git git
-want python3 python3
-# Debian splits these off from python3: venv's ensurepip, and the shared library that cocotb embeds.
-if command -v python3 >/dev/null 2>&1; then
-    python3 -c 'import ensurepip, venv' 2>/dev/null || packages="$packages python3-venv"
-    python3 - <<'PY' || packages="$packages libpython3-dev"
+
+needed_to_build() {
+    want g++ g++
+    want make make
+    want git git
+    want python3 python3
+    # Debian splits it off from python3.
+    ! command -v python3 >/dev/null 2>&1 || python3 -c 'import ensurepip, venv' 2>/dev/null ||
+        packages="$packages python3-venv"
+    # For the verbs back end: bindings to libibverbs, which itself is loaded at run time.
+    want cmake cmake
+    /sbin/ldconfig -p | grep -qE 'libclang(-[0-9]+)?\.so' || packages="$packages libclang-dev"
+}
+
+needed_to_test() {
+    # cocotb embeds Python's shared library, which Debian splits off.
+    ! command -v python3 >/dev/null 2>&1 || python3 - <<'PY' || packages="$packages libpython3-dev"
 import ctypes, sys, sysconfig
 names = [sysconfig.get_config_var(k) for k in ("INSTSONAME", "LDLIBRARY")]
 folder = sysconfig.get_config_var("LIBDIR") or ""
@@ -26,25 +45,29 @@ for name in filter(lambda n: n and ".so" in n, names):
             pass
 sys.exit(1)
 PY
+    want ghdl ghdl
+    want tshark tshark
+    # What `make bench` compares the packet back end with.
+    want iperf3 iperf3
+    # The Soft-RoCE machine of tests/softroce: an emulator, and what goes into the machine.
+    want qemu-system-x86_64 qemu-system-x86
+    want busybox busybox-static
+    want rdma iproute2
+    [ -e /etc/libibverbs.d/rxe.driver ] || packages="$packages libibverbs1 ibverbs-providers"
+    # The virtual board's tests let the kernel ping it.
+    want ping iputils-ping
+    # The tests of the live page.
+    want chromium chromium
+    # Not needed, but it saves minutes: the benches compile Verilator's runtime again and again.
+    [ "$(id -u)" != 0 ] || want ccache ccache
+}
+
+needed_to_build
+[ "$level" = build ] || needed_to_test
+if [ "${2:-}" = --list ]; then
+    for package in $packages; do echo "$package"; done
+    exit 0
 fi
-want ghdl ghdl
-want tshark tshark
-# What `make bench` compares the packet back end with.
-want iperf3 iperf3
-# For the verbs back end: bindings to libibverbs, which itself is loaded at run time.
-want cmake cmake
-/sbin/ldconfig -p | grep -qE 'libclang(-[0-9]+)?\.so' || packages="$packages libclang-dev"
-# The Soft-RoCE machine of tests/softroce: an emulator, and what goes into the machine.
-want qemu-system-x86_64 qemu-system-x86
-want busybox busybox-static
-want rdma iproute2
-# The virtual board's tests let the kernel ping it.
-want ping iputils-ping
-[ -e /etc/libibverbs.d/rxe.driver ] || packages="$packages libibverbs1 ibverbs-providers"
-# The tests of the live page.
-want chromium chromium
-# Not needed, but it saves minutes: the benches compile Verilator's runtime again and again.
-[ "$(id -u)" != 0 ] || want ccache ccache
 if [ -n "$packages" ]; then
     if [ "$(id -u)" = 0 ]; then
         echo "setup: installing Debian packages:$packages"
@@ -66,12 +89,20 @@ command -v cargo >/dev/null 2>&1 || {
     exit 2
 }
 
-wanted="$(python3 --version) $(cksum < requirements.txt) $(pwd)"
-if [ "$(cat .venv/.penstock 2>/dev/null || true)" != "$wanted" ]; then
+# Once .venv holds what tests need, it holds what the build needs.
+wanted="$(python3 --version) $(pwd) $(cksum < requirements.txt)"
+installed=$(cat .venv/.penstock 2>/dev/null || true)
+if [ "$installed" != "$wanted" ] && [ "${installed% test *}" != "$wanted" ]; then
     echo "setup: Python packages into .venv"
     rm -rf .venv
     python3 -m venv .venv
     .venv/bin/pip install -q --disable-pip-version-check -r requirements.txt
+    echo "$wanted" > .venv/.penstock
+fi
+wanted="$wanted test $(cksum < requirements-test.txt)"
+if [ "$level" = all ] && [ "$(cat .venv/.penstock)" != "$wanted" ]; then
+    echo "setup: Python packages of the tests into .venv"
+    .venv/bin/pip install -q --disable-pip-version-check -r requirements.txt -r requirements-test.txt
     echo "$wanted" > .venv/.penstock
 fi
 .venv/bin/python tb/lib/toolchain.py >/dev/null
