@@ -35,6 +35,7 @@ NAMES = [
     "penstock_ring.xml",
     "penstock_server.xml",
     "penstock_replay_block.xml",
+    "penstock_event_input.xml",
     "penstock_latency_bins.xml",
     "penstock_latency.xml",
 ]

@@ -30,6 +30,8 @@ package ctrl_pkg;
     source_pkg::source_cfg_t source;
     logic source_start;  // pulses
     logic source_stop;
+    event_pkg::event_cfg_t events;
+    logic events_resync; // pulse
     cm_pkg::cm_cfg_t connection;
     destination_pkg::destination_cfg_t destination;
     logic [47:0] local_mac;
@@ -68,6 +70,7 @@ package ctrl_pkg;
     logic store_read_error;
     logic cnp_ignored;
     logic sample_dropped;
+    logic event_message;
   } transport_stat_t;
 
   // What the receive side counts.

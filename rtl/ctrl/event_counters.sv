@@ -54,6 +54,7 @@ module event_counters
   assign pulse[CntStoreWriteErrors]     = transport.store_write_error;
   assign pulse[CntStoreReadErrors]      = transport.store_read_error;
   assign pulse[CntSamplesDropped]       = transport.sample_dropped;
+  assign pulse[CntEventMessages]        = transport.event_message;
 
   assign pulse[CntRxCnpPackets]         = receive.cnp;
   assign pulse[CntRxRocePackets]        = receive.roce;

@@ -8,12 +8,14 @@ module registers
   import penstock_regs_pkg::qp_flow_t, penstock_regs_pkg::qp_transport_t;
   import penstock_regs_pkg::CcRows, penstock_regs_pkg::QcnRows, penstock_regs_pkg::CcRowAddrW;
 #(
-  parameter int unsigned DATA_W     = 64,
-  parameter int unsigned N_QP       = 4,
-  parameter int unsigned RING_BYTES = 262144,
-  parameter int unsigned SLOTS      = 256,
-  parameter int unsigned CLK_KHZ    = 156250,
-  parameter int unsigned LINE_MBPS  = 10000
+  parameter int unsigned DATA_W      = 64,
+  parameter int unsigned N_QP        = 4,
+  parameter int unsigned RING_BYTES  = 262144,
+  parameter int unsigned SLOTS       = 256,
+  parameter int unsigned CLK_KHZ     = 156250,
+  parameter int unsigned LINE_MBPS   = 10000,
+  parameter int unsigned N_IN        = 0,
+  parameter int unsigned EVENT_BYTES = 16384
 ) (
   input logic clk,
   input logic rst,
@@ -34,6 +36,8 @@ module registers
   input  reg_rsp_t latency_rsp,
   output reg_req_t replay_req,
   input  reg_rsp_t replay_rsp,
+  output reg_req_t event_inputs_req,
+  input  reg_rsp_t event_inputs_rsp,
   output reg_req_t servers_req,
   input  reg_rsp_t servers_rsp,
   output reg_req_t rings_req,
@@ -135,6 +139,9 @@ module registers
   assign {live.source.event_number_hi.value, live.source.event_number_lo.value} =
       source_status.event_number;
 
+  assign live.events.build.n_in        = 8'(N_IN);
+  assign live.events.build.event_bytes = 24'(EVENT_BYTES);
+
   // ---- settings out ----------------------------------------------------------------------------
   assign settings.local_mac     = {held.local_mac_hi.mac, held.local_mac_lo.mac};
   assign settings.local_ip      = held.local_ip.ip;
@@ -233,6 +240,20 @@ module registers
   assign settings.source_start = held.source.command.start;
   assign settings.source_stop  = held.source.command.stop;
 
+  assign settings.events = '{
+    source_id:  held.events.source_id.id,
+    tag_prefix: held.events.control.tag_prefix,
+    by_event:   held.events.control.by_event,
+    verb:       verb_e'(held.events.control.verb),
+    qp:         held.events.control.qp,
+    merger: '{
+      enable:  held.events.enable.mask,
+      timeout: held.events.timeout.cycles,
+      limit:   held.events.limit.bytes
+    }
+  };
+  assign settings.events_resync = held.events.command.resync;
+
   assign settings.destination.commit = held.destination.control.commit;
   assign settings.destination.switch_event = {
     held.destination.switch_event_hi.event_number, held.destination.switch_event_lo.event_number
@@ -273,11 +294,12 @@ module registers
   assign counters_req = request_to(req, block.counters, penstock_regblock_pkg::CountersAddrW);
   assign latency_req  = request_to(req, block.latency_histogram, penstock_regblock_pkg::LatencyHistogramAddrW);
   assign replay_req   = request_to(req, block.replay_memory, penstock_regblock_pkg::ReplayMemoryAddrW);
+  assign event_inputs_req = request_to(req, block.event_inputs, penstock_regblock_pkg::EventInputsAddrW);
   assign servers_req  = request_to(req, block.servers, penstock_regblock_pkg::ServersAddrW);
   assign rings_req    = request_to(req, block.rings, penstock_regblock_pkg::RingsAddrW);
   assign qp_req       = request_to(req, block.qp_table, penstock_regblock_pkg::QpTableAddrW);
 
   assign rsp = answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(replay_rsp)
-             | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp);
+             | answer_of(event_inputs_rsp) | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp);
 
 endmodule

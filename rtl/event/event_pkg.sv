@@ -7,6 +7,7 @@ package event_pkg;
   localparam logic [31:0] TrailerMagic = "ETSP";  // "PSTE"
   localparam logic [15:0] Version      = 16'd2;
   localparam int unsigned MaxInputs    = 16;
+  localparam int unsigned MaxEventBytes = 8388608;  // payload of an event that a build may be made for
 
   // What an input says of a fragment, in the cycles of its first beat (tuser).
   typedef struct packed {

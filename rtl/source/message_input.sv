@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// All messages on their way to the transport: the user's and the message source's, with their destinations.
+// All messages on their way to the transport: the user's, the message source's, those of the detector's events, with
+// their destinations.
 // Joins its modules and holds no logic of its own; descriptors and payloads keep one order.
 // A message may take its address from its queue pair's ring, and its queue pair from its event: event n goes to server
 // n modulo the live servers.
@@ -7,7 +8,8 @@ module message_input
   import ctrl_pkg::*;
 #(
   parameter int unsigned DATA_W = 64,
-  parameter int unsigned N_QP   = 4
+  parameter int unsigned N_QP   = 4,
+  parameter bit          EVENTS = 1'b0  // the build makes messages of events
 ) (
   input logic clk,
   input logic rst,
@@ -28,6 +30,16 @@ module message_input
   output logic                s_axis_data_tready,
   input  logic                s_axis_data_tlast,
 
+  // those of events; quiet without EVENTS
+  input  logic [175:0]        s_axis_event_desc_tdata,
+  input  logic                s_axis_event_desc_tvalid,
+  output logic                s_axis_event_desc_tready,
+  input  logic [DATA_W-1:0]   s_axis_event_data_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_event_data_tkeep,
+  input  logic                s_axis_event_data_tvalid,
+  output logic                s_axis_event_data_tready,
+  input  logic                s_axis_event_data_tlast,
+
   // to the transport: every queue pair and address known
   output logic [175:0]        m_axis_desc_tdata,
   output logic                m_axis_desc_tvalid,
@@ -46,7 +58,9 @@ module message_input
   output reg_rsp_t servers_rsp
 );
 
-  // ---- the source, and the user's between its messages ------------------------------------------------
+  localparam int unsigned Sides = EVENTS ? 3 : 2;
+
+  // ---- the source -------------------------------------------------------------------------------------
   logic [175:0] source_desc_tdata, message_desc_tdata;
   logic source_desc_tvalid, source_desc_tready, message_desc_tvalid, message_desc_tready;
   logic [DATA_W-1:0] source_tdata;
@@ -75,27 +89,25 @@ module message_input
     .m_axis_data_tlast (source_tlast)
   );
 
+  // ---- in turn: the user's, the source's, those of events ----------------------------------------------
+  logic [2:0] desc_tready, data_tready;
+  assign {s_axis_event_desc_tready, source_desc_tready, s_axis_desc_tready} = desc_tready;
+  assign {s_axis_event_data_tready, source_tready, s_axis_data_tready} = data_tready;
+
   message_mux #(
-    .DATA_W(DATA_W)
+    .DATA_W(DATA_W),
+    .N(Sides)
   ) u_message_mux (
     .clk,
     .rst,
-    .s_axis_desc_tdata,
-    .s_axis_desc_tvalid,
-    .s_axis_desc_tready,
-    .s_axis_data_tdata,
-    .s_axis_data_tkeep,
-    .s_axis_data_tvalid,
-    .s_axis_data_tready,
-    .s_axis_data_tlast,
-    .s_axis_source_desc_tdata (source_desc_tdata),
-    .s_axis_source_desc_tvalid(source_desc_tvalid),
-    .s_axis_source_desc_tready(source_desc_tready),
-    .s_axis_source_data_tdata (source_tdata),
-    .s_axis_source_data_tkeep (source_tkeep),
-    .s_axis_source_data_tvalid(source_tvalid),
-    .s_axis_source_data_tready(source_tready),
-    .s_axis_source_data_tlast (source_tlast),
+    .s_axis_desc_tdata ((Sides * 176)'({s_axis_event_desc_tdata, source_desc_tdata, s_axis_desc_tdata})),
+    .s_axis_desc_tvalid(Sides'({s_axis_event_desc_tvalid, source_desc_tvalid, s_axis_desc_tvalid})),
+    .s_axis_desc_tready(desc_tready[Sides-1:0]),
+    .s_axis_data_tdata ((Sides * DATA_W)'({s_axis_event_data_tdata, source_tdata, s_axis_data_tdata})),
+    .s_axis_data_tkeep ((Sides * DATA_W / 8)'({s_axis_event_data_tkeep, source_tkeep, s_axis_data_tkeep})),
+    .s_axis_data_tvalid(Sides'({s_axis_event_data_tvalid, source_tvalid, s_axis_data_tvalid})),
+    .s_axis_data_tready(data_tready[Sides-1:0]),
+    .s_axis_data_tlast (Sides'({s_axis_event_data_tlast, source_tlast, s_axis_data_tlast})),
     .m_axis_desc_tdata (message_desc_tdata),
     .m_axis_desc_tvalid(message_desc_tvalid),
     .m_axis_desc_tready(message_desc_tready),
@@ -105,6 +117,14 @@ module message_input
     .m_axis_data_tready,
     .m_axis_data_tlast
   );
+  if (!EVENTS) begin : gen_no_events
+    assign desc_tready[2] = 1'b0;
+    assign data_tready[2] = 1'b0;
+    wire unused_events = &{
+      1'b0, s_axis_event_desc_tdata, s_axis_event_desc_tvalid, s_axis_event_data_tdata, s_axis_event_data_tkeep,
+      s_axis_event_data_tvalid, s_axis_event_data_tlast
+    };
+  end
 
   // ---- where they go ----------------------------------------------------------------------------------
   destination #(

@@ -3,12 +3,15 @@
 // Everything a board needs is on flat AMBA ports; preamble, FCS, gap and link fault signalling are the
 // hard MAC's, pause and PFC are ours (IEEE 802.3 clauses 80, 81; annex 31B).
 module penstock_100g #(
-  parameter int unsigned N_QP       = 4,
-  parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair until acknowledged
-  parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
-  parameter int unsigned CLK_KHZ    = 322266,
-  parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
-  parameter int unsigned AXI_ADDR_W = 64
+  parameter  int unsigned N_QP        = 4,
+  parameter  int unsigned RING_BYTES  = 262144,  // payload bytes kept per queue pair until acknowledged
+  parameter  int unsigned SLOTS       = 256,     // packets kept per queue pair
+  parameter  int unsigned CLK_KHZ     = 322266,
+  parameter  int unsigned STORE       = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter  int unsigned AXI_ADDR_W  = 64,
+  parameter  int unsigned N_IN        = 0,       // detector inputs, 0 to 16
+  parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
+  localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
 ) (
   input logic clk,
   input logic rst,
@@ -43,6 +46,17 @@ module penstock_100g #(
   output logic [63:0]  m_axis_cpl_tdata,
   output logic         m_axis_cpl_tvalid,
   input  logic         m_axis_cpl_tready,
+
+  // Streams of a detector, one an input with its clock and reset; tuser is event_pkg::fragment_t. Quiet when N_IN is 0:
+  // then each has the width of one, and its inputs are tied to 0.
+  input  logic [Inputs-1:0]     s_event_clk,
+  input  logic [Inputs-1:0]     s_event_rst,
+  input  logic [Inputs*512-1:0]  s_axis_event_tdata,
+  input  logic [Inputs*64-1:0] s_axis_event_tkeep,
+  input  logic [Inputs*144-1:0] s_axis_event_tuser,
+  input  logic [Inputs-1:0]     s_axis_event_tvalid,
+  output logic [Inputs-1:0]     s_axis_event_tready,
+  input  logic [Inputs-1:0]     s_axis_event_tlast,
 
   // Rates of the queue pairs over time (penstock_pkg::cc_sample_t); dropped and counted while not taken.
   output logic [127:0] m_axis_sample_tdata,
@@ -181,7 +195,9 @@ module penstock_100g #(
     .CLK_KHZ(CLK_KHZ),
     .LINE_MBPS(LINE_MBPS),
     .STORE(STORE),
-    .AXI_ADDR_W(AXI_ADDR_W)
+    .AXI_ADDR_W(AXI_ADDR_W),
+    .N_IN(N_IN),
+    .EVENT_BYTES(EVENT_BYTES)
   ) u_core (
     .m_axis_tx_tdata(tx_tdata),
     .m_axis_tx_tkeep(tx_tkeep),

@@ -5,14 +5,18 @@
 module penstock_core
   import penstock_pkg::*;
 #(
-  parameter int unsigned DATA_W     = 64,
-  parameter int unsigned N_QP       = 4,
-  parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair
-  parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
-  parameter int unsigned CLK_KHZ    = 156250,
-  parameter int unsigned LINE_MBPS  = 10000,
-  parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
-  parameter int unsigned AXI_ADDR_W = 64
+  parameter  int unsigned DATA_W      = 64,
+  parameter  int unsigned N_QP        = 4,
+  parameter  int unsigned RING_BYTES  = 262144,  // payload bytes kept per queue pair
+  parameter  int unsigned SLOTS       = 256,     // packets kept per queue pair
+  parameter  int unsigned CLK_KHZ     = 156250,
+  parameter  int unsigned LINE_MBPS   = 10000,
+  parameter  int unsigned STORE       = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter  int unsigned AXI_ADDR_W  = 64,
+  parameter  int unsigned N_IN        = 0,       // detector inputs, 0 to 16
+  parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
+  localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
+  localparam int unsigned UserW       = $bits(event_pkg::fragment_t)
 ) (
   input logic clk,
   input logic rst,
@@ -46,6 +50,16 @@ module penstock_core
   output logic                m_axis_cpl_tvalid,
   input  logic                m_axis_cpl_tready,
 
+  // Streams of a detector, one an input with its clock and reset (event_pkg::fragment_t); quiet when N_IN is 0.
+  input  logic [Inputs-1:0]          s_event_clk,
+  input  logic [Inputs-1:0]          s_event_rst,
+  input  logic [Inputs*DATA_W-1:0]   s_axis_event_tdata,
+  input  logic [Inputs*DATA_W/8-1:0] s_axis_event_tkeep,
+  input  logic [Inputs*UserW-1:0]    s_axis_event_tuser,
+  input  logic [Inputs-1:0]          s_axis_event_tvalid,
+  output logic [Inputs-1:0]          s_axis_event_tready,
+  input  logic [Inputs-1:0]          s_axis_event_tlast,
+
   // Rates of the queue pairs over time (cc_sample_t); dropped and counted while not taken.
   output logic [127:0]        m_axis_sample_tdata,
   output logic                m_axis_sample_tvalid,
@@ -71,8 +85,8 @@ module penstock_core
 
   // ---- registers and queue-pair table --------------------------------------------------------------
   settings_t settings;
-  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, event_inputs_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, event_inputs_rsp;
   cm_pkg::cm_status_t cm_status;
   slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
@@ -89,7 +103,9 @@ module penstock_core
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS),
     .CLK_KHZ(CLK_KHZ),
-    .LINE_MBPS(LINE_MBPS)
+    .LINE_MBPS(LINE_MBPS),
+    .N_IN(N_IN),
+    .EVENT_BYTES(EVENT_BYTES)
   ) u_registers (
     .s_axil_req(regs_req),
     .s_axil_rsp(regs_rsp),
@@ -143,6 +159,35 @@ module penstock_core
     .cc_choice
   );
 
+  // ---- the detector's events -----------------------------------------------------------------------
+  logic [175:0] event_desc_tdata;
+  logic event_desc_tvalid, event_desc_tready;
+  logic [DATA_W-1:0] event_data_tdata;
+  logic [DATA_W/8-1:0] event_data_tkeep;
+  logic event_data_tvalid, event_data_tready, event_data_tlast;
+
+  event_source #(
+    .DATA_W(DATA_W),
+    .N_IN(N_IN),
+    .EVENT_BYTES(EVENT_BYTES)
+  ) u_event_source (
+    .cfg   (settings.events),
+    .resync(settings.events_resync),
+    .clear (settings.clear),
+    .m_axis_desc_tdata (event_desc_tdata),
+    .m_axis_desc_tvalid(event_desc_tvalid),
+    .m_axis_desc_tready(event_desc_tready),
+    .m_axis_data_tdata (event_data_tdata),
+    .m_axis_data_tkeep (event_data_tkeep),
+    .m_axis_data_tvalid(event_data_tvalid),
+    .m_axis_data_tready(event_data_tready),
+    .m_axis_data_tlast (event_data_tlast),
+    .stat_message(transport_stat.event_message),
+    .req(event_inputs_req),
+    .rsp(event_inputs_rsp),
+    .*
+  );
+
   // ---- messages and where they go --------------------------------------------------------------------
   logic [175:0] desc_tdata;
   logic desc_tvalid, desc_tready;
@@ -152,8 +197,17 @@ module penstock_core
 
   message_input #(
     .DATA_W(DATA_W),
-    .N_QP(N_QP)
+    .N_QP(N_QP),
+    .EVENTS(N_IN != 0)
   ) u_message_input (
+    .s_axis_event_desc_tdata (event_desc_tdata),
+    .s_axis_event_desc_tvalid(event_desc_tvalid),
+    .s_axis_event_desc_tready(event_desc_tready),
+    .s_axis_event_data_tdata (event_data_tdata),
+    .s_axis_event_data_tkeep (event_data_tkeep),
+    .s_axis_event_data_tvalid(event_data_tvalid),
+    .s_axis_event_data_tready(event_data_tready),
+    .s_axis_event_data_tlast (event_data_tlast),
     .m_axis_desc_tdata (desc_tdata),
     .m_axis_desc_tvalid(desc_tvalid),
     .m_axis_desc_tready(desc_tready),

@@ -21,6 +21,8 @@ CONFIGURATIONS = [
     *(("penstock_100g", {"N_QP": n_qp}) for n_qp in (1, 16, 256)),
     *(("event_merger", {"DATA_W": data_w, "N_IN": n_in}) for data_w in (64, 512) for n_in in (1, 16)),
     *(("fragment_builder", {"DATA_W": data_w, "TABLE": 1}) for data_w in (64, 256, 512, 1024)),
+    *(("penstock_xgmii", {"N_IN": n_in}) for n_in in (1, 4)),
+    ("penstock_100g", {"N_IN": 3}),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 

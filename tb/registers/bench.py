@@ -44,7 +44,7 @@ async def every_register_of_the_map_answers(dut):
         await registers.read(name, qp=3 if name.startswith("qp.") else 0)
 
 
-COMMANDS = ("command", "connection.command", "destination.control", "source.command")
+COMMANDS = ("command", "connection.command", "destination.control", "source.command", "events.command")
 LOCK = "access.control"  # a bit of it ends all writes to the access list
 
 
@@ -63,6 +63,7 @@ def settings_of_the_block() -> dict[tuple[str, int], int]:
         "access",
         "access_entry",
         "source",
+        "events",
     }
     inside = [n for n in regs.REGISTERS if n.rpartition(".")[0] in groups and n not in (*COMMANDS, LOCK)]
     copies = {n: getattr(regs, f"{n.rpartition('.')[0].upper()}_COUNT", 1) for n in inside}
@@ -93,7 +94,7 @@ async def every_setting_keeps_what_was_written_byte_by_byte_and_nothing_else(dut
 @cocotb.test()
 async def an_address_outside_the_map_answers_slverr_and_the_bus_lives_on(dut):
     registers = await start(dut)
-    for where in (0x01C, 0x128, 0x224, 0x3FC, address("counters.udp_strangers") + 4, 0x1000):
+    for where in (0x01C, 0x128, 0x224, 0x3FC, address("counters.event_messages") + 4, 0x1000):
         assert await registers.refused(where), f"read of 0x{where:05X}"
         assert await registers.refused(where, 0), f"write of 0x{where:05X}"
     assert await registers.refused(address("id"), 0), "write of a read-only register"

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: SHL-2.1
+// Messages of a detector: the path from its streams, and what is counted of each input. Joins them and holds no logic of
+// its own. Without inputs (N_IN = 0) it takes nothing, sends nothing, and its counts read 0.
+// The streams' ports are flat: input i has bit i of the single ones, and its word of the wide ones.
+module event_source
+  import ctrl_pkg::*;
+  import event_pkg::*;
+#(
+  parameter  int unsigned DATA_W      = 64,
+  parameter  int unsigned N_IN        = 4,
+  parameter  int unsigned EVENT_BYTES = 16384,  // payload of an event
+  localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
+  localparam int unsigned Bytes       = DATA_W / 8
+) (
+  input  logic                                clk,
+  input  logic                                rst,
+  input  event_cfg_t                          cfg,
+  input  logic                                resync,  // pulse
+  input  logic                                clear,   // all counts
+
+  input  logic [Inputs-1:0]                   s_event_clk,
+  input  logic [Inputs-1:0]                   s_event_rst,
+  input  logic [Inputs*DATA_W-1:0]            s_axis_event_tdata,
+  input  logic [Inputs*Bytes-1:0]             s_axis_event_tkeep,
+  input  logic [Inputs*$bits(fragment_t)-1:0] s_axis_event_tuser,
+  input  logic [Inputs-1:0]                   s_axis_event_tvalid,
+  output logic [Inputs-1:0]                   s_axis_event_tready,
+  input  logic [Inputs-1:0]                   s_axis_event_tlast,
+
+  output logic [175:0]                        m_axis_desc_tdata,
+  output logic                                m_axis_desc_tvalid,
+  input  logic                                m_axis_desc_tready,
+  output logic [DATA_W-1:0]                   m_axis_data_tdata,
+  output logic [Bytes-1:0]                    m_axis_data_tkeep,
+  output logic                                m_axis_data_tvalid,
+  input  logic                                m_axis_data_tready,
+  output logic                                m_axis_data_tlast,
+  output logic                                stat_message,
+
+  input  reg_req_t                            req,
+  output reg_rsp_t                            rsp
+);
+  if (N_IN > MaxInputs) begin : gen_bad_inputs
+    $fatal(1, "%m: N_IN is %0d; it must be 0 (no inputs) to %0d", N_IN, MaxInputs);
+  end
+  if (EVENT_BYTES < 64 || EVENT_BYTES > MaxEventBytes || EVENT_BYTES % 64 != 0) begin : gen_bad_event_bytes
+    $fatal(1, "%m: EVENT_BYTES is %0d; it must be a multiple of 64, from 64 to %0d", EVENT_BYTES, MaxEventBytes);
+  end
+
+  if (N_IN == 0) begin : gen_none
+    assign s_axis_event_tready = '0;
+    assign m_axis_desc_tdata   = '0;
+    assign m_axis_desc_tvalid  = 1'b0;
+    assign m_axis_data_tdata   = '0;
+    assign m_axis_data_tkeep   = '0;
+    assign m_axis_data_tvalid  = 1'b0;
+    assign m_axis_data_tlast   = 1'b0;
+    assign stat_message        = 1'b0;
+
+    always_ff @(posedge clk)
+      rsp <= '{rd_ack: req.valid && !req.is_wr && !rst, wr_ack: req.valid && req.is_wr && !rst, rd_data: '0};
+
+    wire unused = &{
+      1'b0, cfg, resync, clear, s_event_clk, s_event_rst, s_axis_event_tdata, s_axis_event_tkeep, s_axis_event_tuser,
+      s_axis_event_tvalid, s_axis_event_tlast, m_axis_desc_tready, m_axis_data_tready, req
+    };
+  end else if (N_IN <= MaxInputs) begin : gen_inputs
+    logic stat_valid;
+    logic [3:0] stat_input;
+    merger_stat_t stat;
+
+    event_path #(
+      .DATA_W(DATA_W),
+      .N_IN(N_IN),
+      .EVENT_BYTES(EVENT_BYTES)
+    ) u_path (
+      .s_clk        (s_event_clk),
+      .s_rst        (s_event_rst),
+      .s_axis_tdata (s_axis_event_tdata),
+      .s_axis_tkeep (s_axis_event_tkeep),
+      .s_axis_tuser (s_axis_event_tuser),
+      .s_axis_tvalid(s_axis_event_tvalid),
+      .s_axis_tready(s_axis_event_tready),
+      .s_axis_tlast (s_axis_event_tlast),
+      .*
+    );
+
+    input_counters #(.N_IN(N_IN)) u_counters (.*);
+  end
+endmodule

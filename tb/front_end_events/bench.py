@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fragments at the detector's inputs arrive at the peer as messages of version 2, whatever the other sides send."""
+
+import os
+
+import cocotb
+from cocotb.triggers import Timer
+from lib.board import SUCCESS, Board, start
+from lib.detector import Detector, Raw
+from lib.fragment import CUT, DROPPED, MISSING, STOPPED, TRIGGER_DIFFERS, Fragment, Part, padded
+from lib.runner import Bench, seed
+from lib.tops import TOPS
+
+EVENT_BYTES = 4096
+BENCHES = [
+    Bench(bench.top, [{**bench.configs[0], "N_QP": 4, "N_IN": inputs, "EVENT_BYTES": EVENT_BYTES}])
+    for bench, inputs in zip(TOPS, (4, 1, 3), strict=True)
+]
+INPUTS = int(os.environ.get("PARAM_N_IN", "4"))
+SOURCE, PREFIX, TIMEOUT = 0x1234, 0xC5, 3000
+SLOTS, SLOT_BYTES = 32, 8192
+SIZES = [0, 1, 7, 8, 63, 64, 65, 300, 900]
+
+
+class Setup:
+    """A front end with rings on its queue pairs, and a detector in front of it."""
+
+    def __init__(self, board: Board, detector: Detector):
+        self.board, self.detector = board, detector
+        self.slots = dict.fromkeys(range(4), 0)
+        self.taken = 0
+
+    async def message(self) -> tuple[int, int, bytes]:
+        """Queue pair, tag and bytes of the next message of an event, and that its slot is the ring's next."""
+        qp, tag, status = await self.board.completion()
+        assert status == SUCCESS
+        slot = self.slots[qp] % SLOTS
+        self.slots[qp] += 1
+        assert (qp, b"", slot) in self.board.peer.received, f"no immediate with slot {slot} on queue pair {qp}"
+        at = base_of(qp) + slot * SLOT_BYTES
+        return qp, tag, bytes(self.board.peer.memory[at : at + SLOT_BYTES])
+
+    async def expect(self, wanted: Fragment, qp: int = 0) -> None:
+        found_qp, tag, data = await self.message()
+        whole = wanted.message(SOURCE)
+        assert (found_qp, tag) == (qp, PREFIX << 24 | wanted.event & 0xFFFFFF)
+        assert data[: len(whole)] == whole, f"event {wanted.event}"
+
+    async def counts(self, number: int) -> dict[str, int]:
+        names = ("merged", "missing", "cut", "stopped", "empty", "duplicate", "late")
+        found = {name: await self.board.registers.read(f"event_input.{name}", number) for name in names}
+        return {name: count for name, count in found.items() if count}
+
+
+def base_of(qp: int) -> int:
+    return qp * SLOTS * SLOT_BYTES
+
+
+async def prepare(dut, rng, qps=(0,), stall: float = 0.0, **control: int) -> Setup:
+    detector = Detector(dut, INPUTS, rng, stall)
+    detector.start([rng.randrange(2000, 12000) for _ in range(INPUTS)])
+    board = await start(dut, {qp: rng.getrandbits(24) for qp in qps})
+    registers = board.registers
+    for qp in qps:
+        for name, word in (("base_lo", base_of(qp)), ("base_hi", 0), ("slots", SLOTS), ("slot_size", SLOT_BYTES)):
+            await registers.write(f"ring.{name}", word, qp)
+        await registers.write("ring.next_slot", 0, qp)
+    await registers.write_fields("events.control", tag_prefix=PREFIX, **control)
+    await registers.write("events.source_id", SOURCE)
+    await registers.write("events.timeout", TIMEOUT)
+    await registers.write("events.limit", 1024)
+    await registers.write("events.enable", (1 << INPUTS) - 1)
+    return Setup(board, detector)
+
+
+def event(number: int, parts: dict[int, Part]) -> Fragment:
+    return Fragment(number, number * 100, 1, parts=[parts.get(i, Part(i, b"", MISSING)) for i in range(INPUTS)])
+
+
+def random_event(rng, number: int) -> Fragment:
+    return event(number, {i: Part(i, rng.randbytes(rng.choice(SIZES))) for i in range(INPUTS)})
+
+
+def feed(setup: Setup, fragment: Fragment) -> None:
+    for part in fragment.parts:
+        setup.detector.send(part.number, Raw(fragment.event, part.data))
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+@cocotb.parametrize(stall=[0.0, 0.2])
+async def events_of_all_inputs_arrive_whole_between_messages_of_the_user_and_the_source(dut, stall):
+    rng = seed()
+    setup = await prepare(dut, rng, qps=(0, 1, 2), stall=stall)
+    board, registers = setup.board, setup.board.registers
+    assert await registers.read("events.build") == EVENT_BYTES << 8 | INPUTS
+    events = [random_event(rng, rng.getrandbits(40) << 8 | n) for n in range(0, 40, 2)]
+    events.sort(key=lambda e: e.event)
+    users = [rng.randbytes(rng.randrange(1, 3000)) for _ in range(12)]
+    for fragment in events:
+        feed(setup, fragment)
+    await registers.write_fields("source.control", generator=1, verb=1, tag_prefix=0xFF, restart=1)
+    await registers.write_fields("source.qp_range", qp_first=2, qp_last=2)
+    await registers.write("source.length_min", 777)
+    await registers.write("source.count", 8)
+    await registers.write_fields("source.command", start=1)
+    for tag, payload in enumerate(users):
+        await board.post(1, payload, tag)
+    done = [await board.completion() for _ in range(len(events) + len(users) + 8)]
+    assert all(status == SUCCESS for *_, status in done)
+    tags = {qp: [tag for at, tag, _ in done if at == qp] for qp in (0, 1, 2)}
+    assert tags[0] == [PREFIX << 24 | e.event & 0xFFFFFF for e in events]
+    assert tags[1] == list(range(len(users)))
+    assert len(tags[2]) == 8
+    assert [data for qp, data, _ in board.peer.received if qp == 1] == users
+    words = b"".join(data for qp, data, _ in board.peer.received if qp == 2)
+    assert len(words) == 8 * 777
+    slots = [imm for qp, _, imm in board.peer.received if qp == 0]
+    assert slots == list(range(len(events)))
+    for slot, fragment in enumerate(events):
+        whole, at = fragment.message(SOURCE), base_of(0) + slot * SLOT_BYTES
+        assert board.peer.memory[at : at + len(whole)] == whole, f"event {fragment.event}"
+    assert await board.count("event_messages") == len(events)
+    for i in range(INPUTS):
+        empty = sum(not e.parts[i].data for e in events)
+        assert await setup.counts(i) == {"merged": len(events)} | ({"empty": empty} if empty else {})
+    assert await setup.counts(15) == {}, "an input that the build does not have"
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def each_event_goes_to_the_live_server_that_its_number_names(dut):
+    rng = seed()
+    setup = await prepare(dut, rng, qps=(1, 3), by_event=1)
+    for row, qp in enumerate((3, 1)):
+        await setup.board.registers.write_fields("server.entry", row, qp=qp, live=1)
+    await setup.board.registers.write_fields("destination.control", commit=1)
+    while await setup.board.field("destination.status", "busy", 0):
+        pass
+    events = [random_event(rng, number) for number in range(100, 124)]
+    for fragment in events:
+        feed(setup, fragment)
+    found = [await setup.message() for _ in events]
+    by_tag = {tag & 0xFFFFFF: (qp, data) for qp, tag, data in found}
+    for fragment in events:
+        qp, data = by_tag[fragment.event]
+        whole = fragment.message(SOURCE)
+        assert qp == (3, 1)[fragment.event % 2]
+        assert data[: len(whole)] == whole
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def what_goes_wrong_at_one_input_is_marked_and_counted_and_the_rest_is_whole(dut):
+    rng = seed()
+    setup = await prepare(dut, rng)
+    send, last = setup.detector.send, INPUTS - 1
+    others = range(last)
+    long, beat = rng.randbytes(1500), setup.detector.lanes
+    whole = {i: Part(i, rng.randbytes(200)) for i in range(INPUTS)}
+
+    def all_but_last(number: int, **raw: int) -> None:
+        for i in others:
+            send(i, Raw(number, whole[i].data, **raw))
+
+    feed(setup, event(10, whole))
+    await setup.expect(event(10, whole))
+    if others:
+        all_but_last(11)
+        await setup.expect(event(11, {i: whole[i] for i in others}))
+        send(last, Raw(11, b"too late"), Raw(12, b"in time", trigger_type=9))
+        all_but_last(12)
+        marked = {**whole, last: Part(last, b"in time", DROPPED | TRIGGER_DIFFERS)}
+        await setup.expect(event(12, marked))
+        assert await setup.counts(last) == {"merged": 2, "missing": 1, "duplicate": 1}
+    else:
+        send(last, Raw(10, b"again"), Raw(12, b"next"))
+        await setup.expect(event(12, {last: Part(last, b"next", DROPPED)}))
+        assert await setup.counts(last) == {"merged": 2, "duplicate": 1}
+    await setup.board.registers.write_fields("command", clear=1)
+    assert await setup.counts(last) == {}
+
+    send(last, Raw(13, long))  # longer than the limit
+    all_but_last(13)
+    await setup.expect(event(13, {**whole, last: Part(last, long[:1024], CUT)}))
+    send(last, Raw(14, long[:400], stops_after=2))
+    all_but_last(14)
+    await setup.expect(event(14, {**whole, last: Part(last, long[: 2 * beat], STOPPED)}))
+    setup.detector.go_on(last)
+    send(last, Raw(9, b"gone by"), Raw(15, b""))
+    all_but_last(15)
+    await setup.expect(event(15, {**whole, last: Part(last, b"", DROPPED)}))
+    assert await setup.counts(last) == {"merged": 3, "cut": 1, "stopped": 1, "empty": 1, "late": 1}
+    for i in others:
+        assert await setup.counts(i) == {"merged": 3}
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def numbers_begin_again_after_resync_and_not_before(dut):
+    rng = seed()
+    setup = await prepare(dut, rng)
+    first, again = random_event(rng, 1000), random_event(rng, 3)
+    feed(setup, first)
+    await setup.expect(first)
+    feed(setup, random_event(rng, 2))
+    while (await setup.counts(INPUTS - 1)).get("late") != 1:
+        await Timer(1, "us")
+    await setup.board.registers.write_fields("events.command", resync=1)
+    for i, part in enumerate(again.parts):
+        part.flags = DROPPED
+        setup.detector.send(i, Raw(3, part.data))
+    await setup.expect(again)
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def an_input_that_is_not_enabled_is_neither_waited_for_nor_taken(dut):
+    rng = seed()
+    setup = await prepare(dut, rng)
+    await setup.board.registers.write("events.enable", 1)
+    await setup.board.registers.write("events.timeout", 0xFFFFFFFF)
+    data = rng.randbytes(500)
+    for i in range(INPUTS):
+        setup.detector.send(i, Raw(5, data))
+    await setup.expect(event(5, {0: Part(0, data)}))
+    assert await setup.counts(0) == {"merged": 1}
+    for i in range(1, INPUTS):
+        assert await setup.counts(i) == {}
+        assert int(dut.s_axis_event_tready.value) >> i & 1 or setup.detector.queues[i] == type(setup.detector.queues[i])()
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def an_event_longer_than_the_build_holds_is_cut_and_the_next_is_whole(dut):
+    rng = seed()
+    setup = await prepare(dut, rng)
+    await setup.board.registers.write("events.limit", 0x80000000)
+    long = rng.randbytes(EVENT_BYTES + 900)
+    parts = {0: Part(0, long[:EVENT_BYTES], CUT)}
+    lanes = setup.detector.lanes
+    for i in range(1, INPUTS):
+        parts[i] = Part(i, long[:lanes], CUT)  # a beat of each other one still fits
+    for i in range(INPUTS):
+        setup.detector.send(i, Raw(1, long))
+    await setup.expect(event(1, parts))
+    after = random_event(rng, 2)
+    feed(setup, after)
+    await setup.expect(after)
+    assert len(padded(long[:lanes])) == lanes
