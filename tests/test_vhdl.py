@@ -9,7 +9,7 @@ import gateware_text
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "penstock_10g_example.vhd"
 TOP = "penstock_xgmii"
-VHDL_PORT = re.compile(r"^\s*(\w+)\s*:\s*(in|out)\s+(std_logic_vector\(([^)]+?) downto 0\)|std_logic\b)", re.M)
+VHDL_PORT = re.compile(r"^\s*(\w+)\s*:\s*(in|out)\s+(std_logic_vector\((.+?) downto 0\)|std_logic\b)", re.M)
 
 
 def component() -> str:
@@ -20,7 +20,9 @@ def component() -> str:
 def test_component_has_exactly_the_ports_of_the_top():
     ways = {"in": "input", "out": "output"}
     declared = [(ways[way], name, high.replace(" ", "")) for name, way, _, high in VHDL_PORT.findall(component())]
-    assert declared == gateware_text.ports(TOP)
+    # VHDL has no local parameter of a component: the least width of the inputs' ports is written out.
+    wanted = [(way, name, high.replace("Inputs", "maximum(N_IN,1)")) for way, name, high in gateware_text.ports(TOP)]
+    assert declared == wanted
 
 
 def test_component_has_exactly_the_parameters_of_the_top():

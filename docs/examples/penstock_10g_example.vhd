@@ -9,12 +9,14 @@ package penstock_xgmii_component is
 
   component penstock_xgmii is
     generic (
-      N_QP       : positive := 4;
-      RING_BYTES : positive := 262144;
-      SLOTS      : positive := 256;
-      CLK_KHZ    : positive := 156250;
-      STORE      : natural := 0;
-      AXI_ADDR_W : positive := 64
+      N_QP        : positive := 4;
+      RING_BYTES  : positive := 262144;
+      SLOTS       : positive := 256;
+      CLK_KHZ     : positive := 156250;
+      STORE       : natural := 0;
+      AXI_ADDR_W  : positive := 64;
+      N_IN        : natural := 0;
+      EVENT_BYTES : positive := 16384
     );
     port (
       clk                  : in  std_logic;
@@ -34,6 +36,14 @@ package penstock_xgmii_component is
       m_axis_cpl_tdata     : out std_logic_vector(63 downto 0);
       m_axis_cpl_tvalid    : out std_logic;
       m_axis_cpl_tready    : in  std_logic;
+      s_event_clk          : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      s_event_rst          : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      s_axis_event_tdata   : in  std_logic_vector(maximum(N_IN, 1) * 64 - 1 downto 0);
+      s_axis_event_tkeep   : in  std_logic_vector(maximum(N_IN, 1) * 8 - 1 downto 0);
+      s_axis_event_tuser   : in  std_logic_vector(maximum(N_IN, 1) * 144 - 1 downto 0);
+      s_axis_event_tvalid  : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      s_axis_event_tready  : out std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      s_axis_event_tlast   : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
       m_axis_sample_tdata  : out std_logic_vector(127 downto 0);
       m_axis_sample_tvalid : out std_logic;
       m_axis_sample_tready : in  std_logic;
@@ -220,6 +230,14 @@ begin
       m_axis_cpl_tdata     => cpl_data,
       m_axis_cpl_tvalid    => cpl_valid,
       m_axis_cpl_tready    => '1',
+      s_event_clk          => (others => '0'), -- no detector inputs: N_IN is 0
+      s_event_rst          => (others => '0'),
+      s_axis_event_tdata   => (others => '0'),
+      s_axis_event_tkeep   => (others => '0'),
+      s_axis_event_tuser   => (others => '0'),
+      s_axis_event_tvalid  => (others => '0'),
+      s_axis_event_tready  => open,
+      s_axis_event_tlast   => (others => '0'),
       m_axis_sample_tdata  => open,
       m_axis_sample_tvalid => open,
       m_axis_sample_tready => '1',

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Makes one payload of the fragments of an event from all inputs, in order of input, and the table of its parts.
+// Makes one payload of the fragments of an event from all inputs, in order of input, and the table of its parts: an entry
+// for each input that is enabled.
 // Promise: parts are whole and never interleaved; each fragment that is taken is a part or is counted as dropped; no input
 // holds up the others for longer than `timeout`.
 //   - The next event is the smallest number that the inputs show. It begins when all enabled inputs show one, or `timeout`
@@ -77,7 +78,8 @@ module event_merger
 
   // ---- the input at hand ------------------------------------------------------------------------------
   fragment_t head;
-  logic enabled, valid, last, at_end, expired;
+  logic enabled, valid, last, at_end, at_top, expired;
+  index_t top;  // the last input that is enabled
   logic [Bytes-1:0] keep;
   logic signed [63:0] ahead;
   logic forgets, is_late, here;
@@ -92,11 +94,17 @@ module event_merger
   assign is_late = seen_q && !forgets && ahead <= 0;
   assign here    = valid && head.event_number == event_q;
   assign at_end  = at_q == index_t'(N_IN - 1);
+  assign at_top  = at_q >= top;
+  always_comb begin
+    top = '0;
+    for (int i = 0; i < int'(N_IN); i++) if (cfg.enable[i]) top = index_t'(i);
+  end
   assign expired = wait_q >= cfg.timeout;
 
   // ---- copying ----------------------------------------------------------------------------------------
   logic [LaneW:0] n_bytes;
   logic full, take, stops, part_ends, entry_room, entry_valid;
+  logic passes;  // over an input that is not enabled
   part_t entry;
   part_flags_t flags;
 
@@ -122,7 +130,8 @@ module event_merger
     length: state_q == StPart ? '0 : length_q + (take ? 32'(n_bytes) : '0),
     reserved: '0, reserved_flags: '0, reserved_high: '0
   };
-  assign entry_valid = part_ends || (state_q == StPart && !here && entry_room);
+  assign entry_valid = part_ends || (state_q == StPart && !here && (enabled || at_top) && entry_room);
+  assign passes      = state_q == StPart && !here && !enabled && !at_top;
 
   logic [31:0] part_end;
   assign part_end = (offset_q + entry.length + 32'd7) & ~32'd7;
@@ -139,8 +148,8 @@ module event_merger
     unique case (state_q)
       StScan: if (begins) state_d = StPart;
       StPart: if (here) state_d = StCopy;
-              else if (entry_room && at_end) state_d = StEnd;
-      StCopy: if (part_ends) state_d = at_end ? StEnd : StPart;
+              else if (entry_room && at_top) state_d = StEnd;
+      StCopy: if (part_ends) state_d = at_top ? StEnd : StPart;
       default: if (m_axis_tready) state_d = StScan;
     endcase
   end
@@ -180,9 +189,11 @@ module event_merger
     if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;
     if (entry_valid) begin
       offset_q        <= part_end;
-      at_q            <= at_end ? '0 : at_q + 1'b1;
+      at_q            <= at_top ? '0 : at_q + 1'b1;
       dropped_q[at_q] <= 1'b0;
     end
+
+    if (passes) at_q <= at_q + 1'b1;
 
     // The end.
     if (state_q == StEnd && m_axis_tready) begin
@@ -223,7 +234,7 @@ module event_merger
   logic [$clog2(MaxInputs):0] unused_level;
   sync_fifo #(.W($bits(part_t) + 1), .DEPTH(MaxInputs)) u_entries (
     .clk, .rst,
-    .s_data ({at_end, entry}),
+    .s_data ({at_top, entry}),
     .s_valid(entry_valid),
     .s_ready(entry_room),
     .m_data ({m_axis_part_tlast, m_axis_part_tdata}),

