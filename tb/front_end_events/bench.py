@@ -131,7 +131,7 @@ async def each_event_goes_to_the_live_server_that_its_number_names(dut):
     rng = seed()
     setup = await prepare(dut, rng, qps=(1, 3), by_event=1)
     for row, qp in enumerate((3, 1)):
-        await setup.board.registers.write_fields("server.entry", row, qp=qp, live=1)
+        await setup.board.registers.write("server.entry", 1 << 8 | qp, row)
     await setup.board.registers.write_fields("destination.control", commit=1)
     while await setup.board.field("destination.status", "busy", 0):
         pass

@@ -26,9 +26,7 @@ class Raw:
 
     def user(self) -> int:
         time = self.event * 100 if self.timestamp_ns is None else self.timestamp_ns
-        return structs.pack(
-            "fragment_t", event_number=self.event, timestamp_ns=time, trigger_type=self.trigger_type
-        )
+        return structs.pack("fragment_t", event_number=self.event, timestamp_ns=time, trigger_type=self.trigger_type)
 
 
 @dataclass
