@@ -11,8 +11,9 @@ import pytest
 REPO = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPO / "tb" / "lib"))
 
-import rtl  # noqa: E402
 from toolchain import verilator_root  # noqa: E402
+
+import rtl  # noqa: E402
 
 
 def elaborate(top: str, **parameters: int) -> str:
