@@ -9,4 +9,5 @@ pub mod receiver;
 pub mod requester;
 pub mod responder;
 pub mod scenario;
+pub mod tcp_stream;
 pub mod wire;

@@ -16,8 +16,8 @@
 //!                     +---+------------+------------------+--> poll_transmit <-- CNP <-- CE mark
 //! ```
 //!
-//! [`CmOpener`] and [`CmListener`] open and close them. Beside it, for mixed networks: TCP ([`TcpSender`], [`TcpReceiver`]) and the simplified TCP of CMS
-//! ([`SimpleTcpSender`]).
+//! [`CmOpener`] and [`CmListener`] open and close them. Next to it: TCP for mixed networks ([`TcpSender`],
+//! [`TcpReceiver`]), and the simplified TCP of front ends ([`simple_tcp`]), which any host receives.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -30,7 +30,7 @@ mod receive;
 mod reply;
 mod requester;
 mod responder;
-mod simple_tcp;
+pub mod simple_tcp;
 mod tcp;
 
 pub use cm::{

@@ -12,6 +12,8 @@ mod input;
 mod requester;
 #[path = "../../../fuzz/src/responder.rs"]
 mod responder;
+#[path = "../../../fuzz/src/tcp_stream.rs"]
+mod tcp_stream;
 
 #[test]
 fn the_corpus_of_responder_breaks_no_promise() {
@@ -26,4 +28,9 @@ fn the_corpus_of_requester_breaks_no_promise() {
 #[test]
 fn the_corpus_of_cm_breaks_no_promise() {
     corpus::replay("cm", cm::run);
+}
+
+#[test]
+fn the_corpus_of_tcp_stream_breaks_no_promise() {
+    corpus::replay("tcp_stream", tcp_stream::run);
 }

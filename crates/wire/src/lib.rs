@@ -61,7 +61,7 @@ pub use prbs31::Prbs31;
 pub use psn::{Psn, Qpn};
 pub use reth::RethRepr;
 pub use roce::RocePacket;
-pub use tcp::{SackBlocks, TcpFlags, TcpPacket};
+pub use tcp::{SackBlocks, SynOptions, TcpFlags, TcpPacket};
 pub use udp::{UdpView, UDP_PORT_ROCE};
 
 /// Bytes that a frame costs on the wire beside itself: preamble and start delimiter (8), FCS (4)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A TCP segment over IPv4: addressing, sequence numbers, SACK blocks, payload.
-//! Emitting computes the real checksums; parsing checks every length and both of them. Options other than SACK are
-//! skipped, as a receiver that never negotiated them must.
-//! Sources: RFC 9293 (segment, checksum), RFC 2018 (SACK), RFC 7323 (window scale, which the endpoints apply).
+//! A TCP segment over IPv4: addressing, sequence numbers, options of a SYN, SACK blocks, payload.
+//! Emitting computes the real checksums; parsing checks every length and both of them. Options other than MSS, window
+//! scale and SACK are skipped, as a receiver that never negotiated them must.
+//! Sources: RFC 9293 (segment, checksum, MSS), RFC 2018 (SACK), RFC 7323 (window scale, which the endpoints apply).
 //! Why it is ours: `ethernet.rs`.
 
 use crate::bytesio::{be16, be32, put16, put32};
@@ -17,6 +17,8 @@ const TCP_AT: usize = ethernet::LEN + ipv4::LEN;
 const CHECKSUM_AT: usize = 16;
 const KIND_END: u8 = 0;
 const KIND_NOP: u8 = 1;
+const KIND_MSS: u8 = 2;
+const KIND_WINDOW_SCALE: u8 = 3;
 const KIND_SACK: u8 = 5;
 
 /// The control bits (RFC 9293 section 3.1).
@@ -79,6 +81,35 @@ impl SackBlocks {
     }
 }
 
+/// The options that a SYN negotiates with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SynOptions {
+    /// Payload bytes of a segment that its sender takes at most (RFC 9293 section 3.7.1).
+    pub mss: Option<u16>,
+    /// Shift of the windows in its sender's later headers, as it stands there: 0 to 255 (RFC 7323 section 2.2).
+    pub window_scale: Option<u8>,
+    /// An option had a length that it cannot have; those after it were not read (RFC 9293 section 3.1, MUST-7).
+    pub malformed: bool,
+}
+
+impl SynOptions {
+    fn len(&self) -> usize {
+        4 * usize::from(self.mss.is_some()) + 4 * usize::from(self.window_scale.is_some())
+    }
+
+    fn write(&self, options: &mut [u8]) {
+        let mut at = 0;
+        if let Some(mss) = self.mss {
+            options[..2].copy_from_slice(&[KIND_MSS, 4]);
+            put16(options, 2, mss);
+            at = 4;
+        }
+        if let Some(shift) = self.window_scale {
+            options[at..at + 4].copy_from_slice(&[KIND_NOP, KIND_WINDOW_SCALE, 3, shift]);
+        }
+    }
+}
+
 /// A TCP segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TcpPacket {
@@ -108,7 +139,9 @@ pub struct TcpPacket {
     pub flags: TcpFlags,
     /// Receive window as it stands in the header, not yet scaled.
     pub window: u16,
-    /// What arrived out of order.
+    /// Options of a SYN.
+    pub options: SynOptions,
+    /// What arrived out of order; not written where there are options of a SYN, which never has any.
     pub sack: SackBlocks,
     /// Payload.
     pub payload: Payload,
@@ -137,6 +170,7 @@ impl TcpPacket {
         if found != computed {
             return Err(ParseError::BadTcpChecksum { found, computed });
         }
+        let (options, sack) = read_options(&segment[LEN..header_len]);
         Ok(TcpPacket {
             eth_dst: eth.dst(),
             eth_src: eth.src(),
@@ -151,13 +185,17 @@ impl TcpPacket {
             ack: be32(segment, 8),
             flags: TcpFlags(segment[13]),
             window: be16(segment, 14),
-            sack: read_sack(&segment[LEN..header_len]),
+            options,
+            sack,
             payload: Payload::Bytes(frame.slice(TCP_AT + header_len..end)),
         })
     }
 
     fn header_len(&self) -> usize {
-        LEN + self.sack.option_len()
+        LEN + match self.options.len() {
+            0 => self.sack.option_len(),
+            len => len,
+        }
     }
 
     /// Bytes from the destination MAC to the last byte of payload.
@@ -180,7 +218,10 @@ impl TcpPacket {
         segment[12] = (self.header_len() as u8 / 4) << 4;
         segment[13] = self.flags.0;
         put16(segment, 14, self.window);
-        self.write_sack(&mut segment[LEN..]);
+        match self.options.len() {
+            0 => self.write_sack(&mut segment[LEN..]),
+            _ => self.options.write(&mut segment[LEN..]),
+        }
         if let Payload::Bytes(bytes) = &self.payload {
             segment[self.header_len()..].copy_from_slice(bytes);
         }
@@ -202,25 +243,39 @@ impl TcpPacket {
     }
 }
 
-/// The blocks of the first SACK option; options behind one of a wrong length are not read.
-fn read_sack(mut options: &[u8]) -> SackBlocks {
-    let mut sack = SackBlocks::default();
+/// What the options say; those behind one of a wrong length are not read.
+fn read_options(mut options: &[u8]) -> (SynOptions, SackBlocks) {
+    let (mut syn, mut sack) = (SynOptions::default(), SackBlocks::default());
     while let [kind, rest @ ..] = options {
-        options = match (*kind, rest) {
+        let len = match (*kind, rest) {
             (KIND_END, _) => break,
-            (KIND_NOP, _) => rest,
-            (_, [len, ..]) if usize::from(*len) >= 2 && usize::from(*len) <= options.len() => {
-                if *kind == KIND_SACK {
-                    for block in options[2..usize::from(*len)].chunks_exact(8) {
-                        sack.push(be32(block, 0), be32(block, 4));
-                    }
-                }
-                &options[usize::from(*len)..]
-            }
-            _ => break,
+            (KIND_NOP, _) => 1,
+            (_, [len, ..]) => usize::from(*len),
+            (_, []) => 0,
         };
+        let fits = (1..=options.len()).contains(&len) && (len >= 2 || *kind == KIND_NOP);
+        let right = match *kind {
+            KIND_MSS => len == 4,
+            KIND_WINDOW_SCALE => len == 3,
+            _ => true,
+        };
+        if !(fits && right) {
+            syn.malformed = true;
+            break;
+        }
+        match *kind {
+            KIND_MSS => syn.mss = Some(be16(options, 2)),
+            KIND_WINDOW_SCALE => syn.window_scale = Some(options[2]),
+            KIND_SACK => {
+                for block in options[2..len].chunks_exact(8) {
+                    sack.push(be32(block, 0), be32(block, 4));
+                }
+            }
+            _ => {}
+        }
+        options = &options[len..];
     }
-    sack
+    (syn, sack)
 }
 
 /// The checksum over pseudo-header and segment, its own field counted as zero (RFC 9293 section 3.1).

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice};
-use penstock_wire::{Ecn, MacAddr, Packet, Payload, SackBlocks, TcpFlags, TcpPacket};
+use penstock_wire::{Ecn, MacAddr, Packet, Payload, SackBlocks, SynOptions, TcpFlags, TcpPacket};
 use proptest::prelude::*;
 
 fn sack(blocks: &[(u32, u32)]) -> SackBlocks {
@@ -20,6 +20,7 @@ prop_compose! {
         ports in any::<(u16, u16)>(),
         (seq, ack, window, flags) in any::<(u32, u32, u16, u8)>(),
         dscp in 0..64u8,
+        (syn, mss, scale) in any::<(bool, Option<u16>, Option<u8>)>(),
         blocks in prop::collection::vec(any::<(u32, u32)>(), 0..=SackBlocks::MAX),
         payload in prop::collection::vec(any::<u8>(), 0..300),
     ) -> TcpPacket {
@@ -37,7 +38,8 @@ prop_compose! {
             ack,
             flags: TcpFlags(flags),
             window,
-            sack: sack(&blocks),
+            options: if syn { SynOptions { mss, window_scale: scale, malformed: false } } else { SynOptions::default() },
+            sack: if syn { SackBlocks::default() } else { sack(&blocks) },
             payload: Payload::Bytes(Bytes::from(payload)),
         }
     }
@@ -69,6 +71,15 @@ proptest! {
             .flatten()
             .collect();
         prop_assert_eq!(blocks, segment.sack.as_slice());
+        let mut syn = SynOptions::default();
+        for option in tcp.options_iterator() {
+            match option.unwrap() {
+                TcpOptionElement::MaximumSegmentSize(mss) => syn.mss = Some(mss),
+                TcpOptionElement::WindowScale(shift) => syn.window_scale = Some(shift),
+                _ => {}
+            }
+        }
+        prop_assert_eq!(syn, segment.options);
     }
 
     #[test]
@@ -94,6 +105,26 @@ proptest! {
         builder.write(&mut frame, b"payload").unwrap();
         let segment = TcpPacket::parse(&Bytes::from(frame)).unwrap();
         prop_assert_eq!((segment.seq, segment.payload.as_bytes()), (3, Some(&b"payload"[..])));
+    }
+}
+
+#[test]
+fn options_of_a_wrong_length_are_told_and_those_before_them_kept() {
+    for (options, mss, scale, malformed) in [
+        (&[2, 4, 5, 180, 1, 3, 3, 7][..], Some(1460), Some(7), false),
+        (&[2, 4, 5, 180, 3, 0, 0, 0], Some(1460), None, true),
+        (&[2, 3, 5, 1], None, None, true),
+        (&[1, 1, 1, 3], None, None, true),
+        (&[3, 3, 15, 2], None, Some(15), true),
+        (&[4, 2, 8, 200, 1, 2, 3, 4], None, None, true),
+        (&[0, 2, 9, 9], None, None, false),
+    ] {
+        let builder = PacketBuilder::ethernet2([2; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+        let builder = builder.tcp(1, 2, 3, 4).options_raw(options).unwrap();
+        let mut frame = Vec::new();
+        builder.write(&mut frame, &[]).unwrap();
+        let segment = TcpPacket::parse(&Bytes::from(frame)).unwrap();
+        assert_eq!(segment.options, SynOptions { mss, window_scale: scale, malformed }, "{options:?}");
     }
 }
 

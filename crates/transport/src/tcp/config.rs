@@ -2,7 +2,7 @@
 //! What one direction of a TCP connection is set to.
 
 use penstock_units::Time;
-use penstock_wire::{Ecn, MacAddr, Payload, SackBlocks, TcpFlags, TcpPacket};
+use penstock_wire::{Ecn, MacAddr, Payload, SackBlocks, SynOptions, TcpFlags, TcpPacket};
 use std::net::Ipv4Addr;
 
 /// One end of a connection.
@@ -101,6 +101,7 @@ impl TcpConfig {
             ack: 0,
             flags: TcpFlags::ACK,
             window: u16::MAX,
+            options: SynOptions::default(),
             sack: SackBlocks::default(),
             payload: Payload::EMPTY,
         }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One event of one stream: the rules, without memory of their own.
+//! Promise: the same row, parameters and event always give the same outcome, whatever they are; no event panics.
+//! Source: as in the module's header; each rule names its clause.
+
+use super::arrival;
+use super::pick::pick;
+use super::sequence::{before, later, reached};
+use super::timer::{restart, MAX_BACKOFF};
+use super::{Actions, Counts, End, Event, Parameters, Row, State, MIN_MSS};
+use penstock_wire::TcpFlags;
+
+/// The most bytes that may be written and not acknowledged: the largest window (RFC 7323 section 2.3).
+const MAX_HELD: u32 = 1 << 30;
+
+/// What `event` at tick `now` makes of a stream.
+pub fn step(row: &Row, parameters: &Parameters, now: u32, event: Event) -> (Row, Actions) {
+    let mut next = *row;
+    let mut actions = Actions::default();
+    match event {
+        Event::Open { iss } => open(&mut next, &mut actions, parameters, now, iss),
+        Event::Abort => abort(&mut next, &mut actions),
+        Event::Written { bytes } => written(&mut next, &mut actions, parameters, now, bytes),
+        Event::Segment(arrived) => arrival::handle(&mut next, &mut actions, parameters, now, &arrived),
+        Event::PathMtu { seq, mss } => path_mtu(&mut next, &mut actions, parameters, now, (seq, mss)),
+        Event::Tick => tick(&mut next, &mut actions, parameters, now),
+        Event::Transmit => transmit(&mut next, &mut actions, parameters, now),
+    }
+    actions.wants_transmit = pick(&next, parameters).is_some();
+    (next, actions)
+}
+
+/// RFC 9293 section 3.10.1. An RST of the connection before still goes out.
+fn open(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32, iss: u32) {
+    if row.state != State::Closed {
+        actions.counts.add(Counts::IGNORED);
+        return;
+    }
+    let first = iss.wrapping_add(1);
+    *row = Row {
+        state: State::SynSent,
+        una: iss,
+        nxt: first,
+        max: first,
+        written: first,
+        recover: first,
+        mss: parameters.mss,
+        syn_due: true,
+        reset_due: row.reset_due,
+        reset_acks: row.reset_acks,
+        reset_seq: row.reset_seq,
+        rcv_nxt: row.rcv_nxt,
+        ..Row::default()
+    };
+    restart(row, parameters, now);
+}
+
+/// RFC 9293 section 3.10.5: a stream that was established says so by RST.
+fn abort(row: &mut Row, actions: &mut Actions) {
+    if row.state == State::Closed {
+        actions.counts.add(Counts::IGNORED);
+    } else {
+        end(row, actions, End::Aborted);
+    }
+}
+
+/// The connection is over; the peer is told unless it has said so itself.
+pub(super) fn end(row: &mut Row, actions: &mut Actions, why: End) {
+    let tells = row.state == State::Established && why != End::Reset;
+    *row = Row { reset_due: tells, reset_acks: tells, reset_seq: row.max, rcv_nxt: row.rcv_nxt, ..Row::default() };
+    actions.ended = Some(why);
+}
+
+fn written(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32, bytes: u32) {
+    if row.state == State::Closed || bytes > MAX_HELD.saturating_sub(row.held()) {
+        actions.counts.add(Counts::IGNORED);
+        return;
+    }
+    let was_idle = row.una == row.written;
+    row.written = row.written.wrapping_add(bytes);
+    if was_idle && bytes > 0 {
+        restart(row, parameters, now);
+    }
+}
+
+/// RFC 1191 section 4; a message about a segment that is not under way is forged or late (RFC 5927 section 4.1).
+fn path_mtu(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32, (seq, mss): (u32, u16)) {
+    let under_way = reached(seq, row.una) && before(seq, row.max);
+    if row.state != State::Established || !under_way || mss >= row.mss || mss < MIN_MSS {
+        actions.counts.add(Counts::IGNORED);
+        return;
+    }
+    actions.counts.add(Counts::PATH_MTU);
+    row.mss = mss;
+    row.timing = false;
+    lost(row, !parameters.back_off);
+    restart(row, parameters, now);
+}
+
+/// The segment at `una` is lost, and with `all` every one that is under way.
+pub(super) fn lost(row: &mut Row, all: bool) {
+    row.repairing = true;
+    row.recover = row.max;
+    row.resend = true;
+    if all {
+        row.nxt = row.una;
+    }
+}
+
+fn tick(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32) {
+    if row.challenge_held && reached(now, row.challenge_at) {
+        row.challenge_held = false;
+    }
+    if row.timer_on && reached(now, row.deadline) {
+        expired(row, actions, parameters, now);
+    }
+}
+
+/// RFC 6298 section 5.4 to 5.6; RFC 9293 section 3.8.6.1 (a closed window), 3.8.3 (give-up).
+fn expired(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32) {
+    let idle = row.state == State::Established && row.una == row.max;
+    if idle && row.window != 0 {
+        // Nothing is under way: data waits for the line, or for a window that is worth while (3.8.6.2.1, rule 4).
+        if pick(row, parameters).is_none_or(|segment| segment.len == 0) {
+            actions.counts.add(Counts::PROBE);
+            row.resend = true;
+        }
+        restart(row, parameters, now);
+        return;
+    }
+    if parameters.give_up != 0 && row.tries >= parameters.give_up {
+        end(row, actions, End::TimedOut);
+        return;
+    }
+    row.tries = row.tries.saturating_add(1);
+    row.duplicates = 0;
+    row.timing = false;
+    let closed = row.state == State::Established && row.window == 0;
+    if closed || parameters.back_off {
+        row.backoff = (row.backoff + 1).min(MAX_BACKOFF);
+    }
+    if closed {
+        actions.counts.add(Counts::PROBE);
+        row.probing = true;
+        row.resend = true;
+    } else {
+        actions.counts.add(Counts::TIMEOUT);
+        match row.state {
+            State::SynSent => row.syn_due = true,
+            _ => lost(row, !parameters.back_off),
+        }
+    }
+    restart(row, parameters, now);
+}
+
+fn transmit(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32) {
+    let Some(segment) = pick(row, parameters) else { return };
+    actions.send = Some(segment);
+    actions.counts.add(Counts::SEGMENT);
+    let end = segment.seq.wrapping_add(u32::from(segment.len));
+    if segment.flags.contains(TcpFlags::RST) {
+        row.reset_due = false;
+    } else if segment.flags.contains(TcpFlags::SYN) {
+        row.syn_due = false;
+        if row.tries > 0 {
+            actions.counts.add(Counts::RETRANSMITTED);
+        } else {
+            time(row, row.max, now);
+        }
+        restart(row, parameters, now);
+    } else {
+        row.ack_due = false;
+        if segment.len > 0 {
+            sent(row, actions, parameters, now, (segment.seq, end));
+        }
+    }
+}
+
+/// A segment of data goes out.
+fn sent(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32, (seq, end): (u32, u32)) {
+    let was_idle = row.una == row.max;
+    if before(seq, row.max) {
+        actions.counts.add(Counts::RETRANSMITTED);
+        row.timing = false; // Karn (RFC 6298 section 3): an acknowledgement may be that of the first copy
+    } else if !row.timing && !row.probing {
+        time(row, end, now);
+    }
+    // A probe may be dropped, so what follows it begins with the same byte.
+    if !(row.resend && row.probing) {
+        row.nxt = later(row.nxt, end);
+    }
+    row.resend = false;
+    row.max = later(row.max, end);
+    if was_idle {
+        restart(row, parameters, now);
+    }
+}
+
+fn time(row: &mut Row, seq: u32, now: u32) {
+    row.timing = true;
+    row.timed_seq = seq;
+    row.timed_at = now;
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simplified TCP with real bytes through a bad network, and under forged segments.
+//! Promise: every byte arrives in order whatever is lost, doubled, reordered or damaged; no byte leaves outside the
+//! window; a stranger who does not see the stream changes nothing.
+//! Replay one seed by PENSTOCK_SEED.
+
+use std::collections::BTreeMap;
+
+use penstock_transport::simple_tcp::{
+    step, Arrival, Counts, End, Event, MessageEnd, Outgoing, Parameters, Row, State, Stream, WriteError,
+};
+use penstock_units::Time;
+use penstock_wire::{SynOptions, TcpFlags};
+use proptest::prelude::*;
+
+const RING: usize = 1 << 14;
+const MSS: u16 = 700;
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+struct Draw(u64);
+
+impl Draw {
+    fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.word() % bound
+    }
+}
+
+/// A receiver as an RFC 9293 one behaves, written for this test: it keeps what comes out of order, and its user reads at
+/// whim, so that the window closes, opens and shrinks.
+struct Host {
+    irs: u32,
+    rcv_nxt: u32,
+    iss: u32,
+    up: bool,
+    got: Vec<u8>,
+    ahead: BTreeMap<u32, Vec<u8>>,
+    window: u16,
+    edge: u32,
+}
+
+impl Host {
+    fn take(&mut self, segment: &Outgoing, bytes: &[u8], draw: &mut Draw) -> Option<Arrival> {
+        if segment.flags.contains(TcpFlags::SYN) {
+            if self.up {
+                return None;
+            }
+            self.irs = segment.seq;
+            self.rcv_nxt = segment.seq.wrapping_add(1);
+            self.edge = self.rcv_nxt.wrapping_add(2000);
+            let options = SynOptions { mss: Some(MSS), window_scale: Some(0), malformed: false };
+            let flags = TcpFlags::SYN.with(TcpFlags::ACK);
+            return Some(Arrival { seq: self.iss, ack: self.rcv_nxt, flags, window: 2000, len: 0, options });
+        }
+        self.up = true;
+        if bytes.is_empty() {
+            return None;
+        }
+        let ahead = segment.seq.wrapping_sub(self.rcv_nxt) as i32;
+        let fits = segment.seq.wrapping_add(u32::from(segment.len)).wrapping_sub(self.edge) as i32 <= 0;
+        assert!(fits || segment.len == 1, "{} bytes beyond a window that never shrinks", segment.len);
+        if ahead > 0 && fits {
+            self.ahead.insert(segment.seq.wrapping_sub(self.irs), bytes.to_vec());
+        } else if fits {
+            self.append(segment.seq, bytes);
+            while let Some(first) = self.ahead.first_entry() {
+                let seq = first.key().wrapping_add(self.irs);
+                if (seq.wrapping_sub(self.rcv_nxt) as i32) > 0 {
+                    break;
+                }
+                let bytes = first.remove();
+                self.append(seq, &bytes);
+            }
+        }
+        Some(self.ack(draw))
+    }
+
+    fn append(&mut self, seq: u32, bytes: &[u8]) {
+        let known = self.rcv_nxt.wrapping_sub(seq) as usize;
+        if let Some(new) = bytes.get(known..) {
+            self.got.extend_from_slice(new);
+            self.rcv_nxt = self.rcv_nxt.wrapping_add(new.len() as u32);
+        }
+    }
+
+    fn ack(&mut self, draw: &mut Draw) -> Arrival {
+        // Its right edge never moves back.
+        let least = self.edge.wrapping_sub(self.rcv_nxt);
+        let wanted = [0, 1, 300, 2000, 9000][draw.below(5) as usize].max(least);
+        self.edge = self.rcv_nxt.wrapping_add(wanted);
+        self.window = wanted as u16;
+        let seq = self.iss.wrapping_add(1);
+        Arrival { seq, ack: self.rcv_nxt, flags: TcpFlags::ACK, window: self.window, ..Arrival::default() }
+    }
+}
+
+/// Sends 200 messages through 5 % of each fault in both directions; panics unless all arrive.
+fn campaign(seed: u64) {
+    let mut draw = Draw(seed);
+    let parameters = Parameters {
+        mss: MSS,
+        nagle: draw.below(2) == 0,
+        back_off: draw.below(2) == 0,
+        adaptive: draw.below(2) == 0,
+        rto_initial: 3000,
+        rto_min: 1000,
+        rto_max: 50_000,
+        give_up: 0,
+        ..Parameters::default()
+    };
+    let mut stream = Stream::new(parameters, RING).unwrap();
+    let mut host = Host {
+        irs: 0,
+        rcv_nxt: 0,
+        iss: draw.word() as u32,
+        up: false,
+        got: Vec::new(),
+        ahead: BTreeMap::new(),
+        window: 0,
+        edge: 0,
+    };
+    let mut wire: Vec<(u64, Result<(Outgoing, Vec<u8>), Arrival>)> = Vec::new();
+    let (mut sent, mut written, mut done) = (Vec::new(), 0, 0);
+    let mut now = 0;
+    // Every other seed begins close to the end of the sequence numbers.
+    stream.open(
+        Time::ZERO,
+        if seed.is_multiple_of(2) { u32::MAX - draw.below(50_000) as u32 } else { draw.word() as u32 },
+    );
+    while done < 200 {
+        now += 1 + draw.below(20);
+        let at = Time::from_us(now);
+        assert!(now < 600_000_000, "seed {seed}: {done} of 200 messages; {:?}", stream.row());
+        if written < 200 && draw.below(3) == 0 {
+            let message: Vec<u8> = (0..draw.below(3000)).map(|_| draw.word() as u8).collect();
+            let (first, second) = message.split_at(message.len() / 3);
+            match stream.write(at, written, &[first, second]) {
+                Ok(()) => {
+                    sent.extend_from_slice(&message);
+                    written += 1;
+                }
+                Err(error) => assert!(matches!(error, WriteError::Full { .. }), "{error}"),
+            }
+        }
+        if stream.next_timeout().is_some_and(|due| due <= at) {
+            stream.handle_timeout(at);
+        }
+        while let Some(segment) = stream.poll_transmit(at) {
+            let (first, second) = stream.payload(&segment);
+            let bytes = [first, second].concat();
+            for _ in 0..copies(&mut draw) {
+                wire.push((now + 50 + reordering(&mut draw), Ok((segment, bytes.clone()))));
+            }
+        }
+        let due: Vec<_> = wire.extract_if(.., |(when, _)| *when <= now).collect();
+        for (_, what) in due {
+            match what {
+                Ok((segment, bytes)) => {
+                    if let Some(answer) = host.take(&segment, &bytes, &mut draw) {
+                        for _ in 0..copies(&mut draw) {
+                            wire.push((now + 50 + reordering(&mut draw), Err(answer)));
+                        }
+                    }
+                }
+                Err(answer) => stream.handle_segment(at, &answer),
+            }
+        }
+        while let Some(end) = stream.poll_message() {
+            assert_eq!(end, MessageEnd { id: done, failed: None }, "seed {seed}");
+            done += 1;
+        }
+    }
+    assert!(host.got == sent, "seed {seed}: {} bytes of {}", host.got.len(), sent.len());
+    assert!(host.up && stream.unfinished() == 0 && stream.row().held() == 0);
+    assert!(!stream.row().timer_on, "seed {seed}: nothing is waited for");
+}
+
+/// How often a segment arrives: damaged ones, which the checksum finds, are lost.
+fn copies(draw: &mut Draw) -> u64 {
+    match draw.below(100) {
+        0..10 => 0,
+        10..15 => 2,
+        _ => 1,
+    }
+}
+
+fn reordering(draw: &mut Draw) -> u64 {
+    if draw.below(20) == 0 {
+        draw.below(2000)
+    } else {
+        0
+    }
+}
+
+#[test]
+fn every_byte_arrives_through_loss_duplication_and_reordering() {
+    match std::env::var("PENSTOCK_SEED") {
+        Ok(seed) => campaign(seed.parse().expect("PENSTOCK_SEED is a number")),
+        Err(_) => (0..60).for_each(campaign),
+    }
+}
+
+/// A stream in ESTABLISHED with data under way: `una` and `rcv_nxt` are any.
+fn row_under_way(una: u32, rcv_nxt: u32, held: u32, window: u32) -> Row {
+    let row = Row { rcv_nxt, wl1: rcv_nxt, ..Row::established(una, MSS, window, 0) };
+    let mut row = step(&row, &Parameters::default(), 5, Event::Written { bytes: held }).0;
+    for _ in 0..3 {
+        row = step(&row, &Parameters::default(), 5, Event::Transmit).0;
+    }
+    row
+}
+
+/// The row without the note that a challenge ACK was sent.
+fn without_challenge(row: &Row) -> Row {
+    Row { ack_due: false, challenge_held: false, challenge_at: 0, ..*row }
+}
+
+proptest! {
+    /// RFC 5961: a stranger does not know `rcv_nxt` to the number, nor what is under way.
+    #[test]
+    fn blind_segments_change_nothing(
+        (una, rcv_nxt, held, window) in (any::<u32>(), any::<u32>(), 1..50_000u32, 0..60_000u32),
+        (seq, ack, flags, header_window, len) in (any::<u32>(), any::<u32>(), any::<u8>(), any::<u16>(), 0..1460u16),
+    ) {
+        let row = row_under_way(una, rcv_nxt, held, window);
+        let segment =
+            Arrival { seq, ack, flags: TcpFlags(flags), window: header_window, len, options: SynOptions::default() };
+        let in_window = seq.wrapping_sub(rcv_nxt) < 65_535 || seq.wrapping_add(len.into()).wrapping_sub(rcv_nxt) < 65_535;
+        let valid_ack = ack.wrapping_sub(una.wrapping_sub(window)) <= window + row.outstanding();
+        prop_assume!(!(in_window && valid_ack) && !(flags & 4 != 0 && seq == rcv_nxt));
+        let (after, actions) = step(&row, &Parameters::default(), 9, Event::Segment(segment));
+        prop_assert_eq!(without_challenge(&after), without_challenge(&row));
+        prop_assert!(actions.ended.is_none() && actions.acknowledged == 0);
+        prop_assert_ne!(actions.counts, Counts::default(), "it is counted");
+    }
+
+    #[test]
+    fn a_reset_or_a_syn_anywhere_but_at_the_next_number_changes_nothing(
+        (una, rcv_nxt) in any::<(u32, u32)>(), ahead in 1..u32::MAX, syn in any::<bool>(),
+    ) {
+        let row = row_under_way(una, rcv_nxt, 5000, 5000);
+        let flags = if syn { TcpFlags::SYN } else { TcpFlags::RST };
+        let segment = Arrival { seq: rcv_nxt.wrapping_add(ahead), ack: una, flags, ..Arrival::default() };
+        let (after, _) = step(&row, &Parameters::default(), 9, Event::Segment(segment));
+        prop_assert_eq!(without_challenge(&after), without_challenge(&row));
+    }
+}
+
+#[test]
+fn each_message_fails_once_when_the_connection_ends() {
+    let mut stream = Stream::new(Parameters::default(), RING).unwrap();
+    let at = Time::from_us(1);
+    assert_eq!(stream.write(at, 0, &[b"early"]), Err(WriteError::Closed));
+    stream.open(at, 77);
+    assert_eq!(stream.write(at, 7, &[&[0; RING + 1]]), Err(WriteError::TooLong { bytes: RING + 1, ring: RING }));
+    for id in 0..3 {
+        stream.write(at, id, &[&[id as u8; 100]]).unwrap();
+    }
+    assert_eq!(stream.write(at, 3, &[&[0; RING]]), Err(WriteError::Full { bytes: RING, room: RING - 300 }));
+    let segment = |seq: u32, ack: u32, flags: TcpFlags| Arrival { seq, ack, flags, window: 9000, ..Arrival::default() };
+    stream.handle_segment(at, &segment(5, 78, TcpFlags::SYN.with(TcpFlags::ACK)));
+    assert_eq!(stream.state(), State::Established);
+    assert_eq!(stream.poll_transmit(at).map(|segment| segment.len), Some(300));
+    stream.handle_segment(at, &segment(6, 178, TcpFlags::ACK));
+    stream.handle_segment(at, &segment(6, 178, TcpFlags::FIN.with(TcpFlags::ACK)));
+    let ends: Vec<MessageEnd> = std::iter::from_fn(|| stream.poll_message()).collect();
+    let failed = Some(End::Finished);
+    assert_eq!(ends, [(0, None), (1, failed), (2, failed)].map(|(id, failed)| MessageEnd { id, failed }));
+    assert_eq!((stream.state(), stream.last_end(), stream.room()), (State::Closed, failed, RING));
+    // The next life begins with an RST for the old one and new data.
+    stream.open(at, 1 << 31);
+    stream.write(at, 9, &[b"new"]).unwrap();
+    let flags = |stream: &mut Stream| stream.poll_transmit(at).map(|segment| segment.flags);
+    assert_eq!(flags(&mut stream), Some(TcpFlags::RST.with(TcpFlags::ACK)));
+    assert_eq!(flags(&mut stream), Some(TcpFlags::SYN));
+    stream.handle_segment(at, &segment(90, (1 << 31) + 1, TcpFlags::SYN.with(TcpFlags::ACK)));
+    let sent = stream.poll_transmit(at).unwrap();
+    assert_eq!(stream.payload(&sent), (&b"new"[..], &[][..]));
+}
