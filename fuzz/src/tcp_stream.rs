@@ -114,7 +114,7 @@ impl Bench {
         };
         let base = if kind & 2 == 0 { row.una } else { row.max };
         let ack = match kind & 4 {
-            0 => base.wrapping_add(i32::from(input.near()) as u32 * (u32::from(kind >> 4) * 40 + 1)),
+            0 => base.wrapping_add((i32::from(input.near()) * (i32::from(kind >> 4) * 40 + 1)) as u32),
             _ => input.u32(),
         };
         let options = match kind & 8 {

@@ -4,8 +4,8 @@
 //! Source: RFC 9293 section 3.10.7; RFC 5961 sections 3.2, 4.2, 5.2 and 7; RFC 5681 section 2 (duplicate) and 3.2; RFC
 //! 6582 (a hole at a time); RFC 7323 section 2.
 
+use super::changes::{end, lost};
 use super::sequence::{before, later, reached};
-use super::step::{end, lost};
 use super::timer::{measure, restart};
 use super::{Actions, Arrival, Counts, End, Parameters, Row, State, DEFAULT_MSS, MAX_WINDOW_SCALE, MIN_MSS};
 use penstock_wire::TcpFlags;

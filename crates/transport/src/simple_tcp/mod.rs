@@ -15,6 +15,7 @@
 
 mod actions;
 mod arrival;
+mod changes;
 mod event;
 mod parameters;
 mod pick;

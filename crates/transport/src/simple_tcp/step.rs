@@ -4,6 +4,7 @@
 //! Source: as in the module's header; each rule names its clause.
 
 use super::arrival;
+use super::changes::{end, lost};
 use super::pick::pick;
 use super::sequence::{before, later, reached};
 use super::timer::{restart, MAX_BACKOFF};
@@ -64,13 +65,6 @@ fn abort(row: &mut Row, actions: &mut Actions) {
     }
 }
 
-/// The connection is over; the peer is told unless it has said so itself.
-pub(super) fn end(row: &mut Row, actions: &mut Actions, why: End) {
-    let tells = row.state == State::Established && why != End::Reset;
-    *row = Row { reset_due: tells, reset_acks: tells, reset_seq: row.max, rcv_nxt: row.rcv_nxt, ..Row::default() };
-    actions.ended = Some(why);
-}
-
 fn written(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32, bytes: u32) {
     if row.state == State::Closed || bytes > MAX_HELD.saturating_sub(row.held()) {
         actions.counts.add(Counts::IGNORED);
@@ -95,16 +89,6 @@ fn path_mtu(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: 
     row.timing = false;
     lost(row, !parameters.back_off);
     restart(row, parameters, now);
-}
-
-/// The segment at `una` is lost, and with `all` every one that is under way.
-pub(super) fn lost(row: &mut Row, all: bool) {
-    row.repairing = true;
-    row.recover = row.max;
-    row.resend = true;
-    if all {
-        row.nxt = row.una;
-    }
 }
 
 fn tick(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32) {

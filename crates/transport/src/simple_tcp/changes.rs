@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What several kinds of event do to a stream: it ends, or a segment is lost.
+
+use super::{Actions, End, Row, State};
+
+/// The connection is over; the peer is told unless it has said so itself.
+pub(super) fn end(row: &mut Row, actions: &mut Actions, why: End) {
+    let tells = row.state == State::Established && why != End::Reset;
+    *row = Row { reset_due: tells, reset_acks: tells, reset_seq: row.max, rcv_nxt: row.rcv_nxt, ..Row::default() };
+    actions.ended = Some(why);
+}
+
+/// The segment at `una` is lost, and with `all` every one that is under way.
+pub(super) fn lost(row: &mut Row, all: bool) {
+    row.repairing = true;
+    row.recover = row.max;
+    row.resend = true;
+    if all {
+        row.nxt = row.una;
+    }
+}
