@@ -127,10 +127,19 @@ module registers
   assign live.connection.status.fail = cm_status.fail;
   assign live.connection.status.qp   = cm_status.qp;
 
-  assign live.destination.status.live    = destination_status.live;
-  assign live.destination.status.bank    = destination_status.bank;
-  assign live.destination.status.pending = destination_status.pending;
-  assign live.destination.status.busy    = destination_status.busy;
+  assign live.destination.status.live     = destination_status.live;
+  assign live.destination.status.bank     = destination_status.bank;
+  assign live.destination.status.pending  = destination_status.pending;
+  assign live.destination.status.busy     = destination_status.busy;
+  assign live.destination.status.prepared = destination_status.prepared;
+  assign live.destination.status.refused  = destination_status.refused;
+  assign live.destination.status.held     = destination_status.held;
+  assign live.destination.status.waits    = destination_status.waits;
+  assign live.destination.status.begun    = destination_status.begun;
+  assign {live.destination.last_event_hi.event_number, live.destination.last_event_lo.event_number} =
+      destination_status.last_event;
+  assign {live.destination.announced_hi.event_number, live.destination.announced_lo.event_number} =
+      destination_status.announced;
 
   assign live.source.status.running = source_status.running;
   assign {live.source.messages_hi.value, live.source.messages_lo.value} = source_status.messages;
@@ -255,9 +264,17 @@ module registers
   };
   assign settings.events_resync = held.events.command.resync;
 
-  assign settings.destination.commit = held.destination.control.commit;
-  assign settings.destination.switch_event = {
-    held.destination.switch_event_hi.event_number, held.destination.switch_event_lo.event_number
+  assign settings.destination = '{
+    command: '{
+      commit:  held.destination.control.commit,
+      prepare: held.destination.control.prepare,
+      confirm: held.destination.control.confirm,
+      cancel:  held.destination.control.cancel
+    },
+    key:             held.destination.control.key,
+    owner:           held.destination.owner.id,
+    wait_for_server: held.destination.options.wait_for_server,
+    switch_event:    {held.destination.switch_event_hi.event_number, held.destination.switch_event_lo.event_number}
   };
 
   assign settings.cnp_interval      = held.cnp_limit.interval;

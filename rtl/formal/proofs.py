@@ -108,6 +108,9 @@ STORE_PATHS = {
     "c_wraps": "c_next",
 }
 
+# destination: its other half.
+TABLE = "destination_table"
+
 # fragment_builder: the same faults with and without a table of parts.
 BUILDER_FAULTS = (
     Mutant("piece_valid = s_axis_tvalid && !drops_q;", "piece_valid = s_axis_tvalid;", "a_header"),
@@ -327,6 +330,38 @@ PROOFS = [
             Mutant("m_axis_tx_tdata[7:0] = '0;", "", "a_kept"),
             Mutant("m_axis_tx_tkeep[i] = 1'b1;", "", "a_padded"),
             Mutant("m_axis_tx_tlast && !late,", "m_axis_tx_tlast,", "a_counted"),
+        ),
+    ),
+    Proof(
+        "destination",
+        {"N_QP": 2, "SERVERS": 4},
+        cycles=44,
+        free=("ram_sdp",),
+        after={
+            "c_prepared": "c_walks",
+            "c_held": "c_prepared",
+            "c_forgotten": "c_held",
+            "c_in_force": "c_held",
+            "c_new": "c_in_force",
+            "c_waits": "c_new",
+        },
+        mutants=(
+            Mutant("staged_event_q <= last_event_q", "staged_event_q < last_event_q", "a_none_gone", TABLE),
+            Mutant("passed_q <= passes;", "passed_q <= 1'b0;", "a_none_gone", TABLE),
+            Mutant("{StWalk, StPrepared, StFinish}", "{StPrepared, StFinish}", "a_none_before", TABLE, "c_walks"),
+            Mutant("{StWalk, StPrepared, StFinish}", "{StWalk, StPrepared}", "a_none_before", TABLE, "c_held"),
+            Mutant("if (!pending_q || !commits_q) older_q", "if (!pending_q) older_q", "a_0_in_force", TABLE, "c_held"),
+            Mutant("~(newer_q ^ older_q)", "~newer_q", "a_not_written", TABLE),
+            Mutant("cfg.key == cfg.owner && ", "", "a_owner", TABLE),
+            Mutant("(state_q == StChoose && announced && is_staged_q) || waits", "waits", "a_none_before", after="c_prepared"),
+            Mutant("{StEvent, StDivide,", "{StDivide,", "a_0_new", after="c_held"),
+            Mutant("kept_q ? StEvent : StIdle", "StIdle", "a_0_kept", after="c_held"),
+            Mutant("if (changed) waits_q <= 1'b0;", "", "a_waiting", after="c_waits"),
+            Mutant("desc_q.by_event <= 1'b1;", "", "a_0_by_event", after="c_waits"),
+            Mutant("== newer && !announced", "== newer", "a_reason", after="c_new"),
+            Mutant("assign waits = cfg.wait_for_server &&", "assign waits = 1'b0 &&", "a_kept_back", after="c_new"),
+            Mutant("access_pending ? StFetch : StEvent", "StHeld", "a_looks_again", after="c_prepared"),
+            Mutant("digit_q == '1", "digit_q == '1 && m_axis_desc_tready", "a_soon", after="c_in_force"),
         ),
     ),
     Proof(

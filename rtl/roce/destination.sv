@@ -3,13 +3,18 @@
 // immediate data from the queue pair's ring (in_ring). Descriptors keep their order.
 // What cannot go anywhere goes on marked: length all ones = longer than its slot (the segmenter drains it and it
 // completes with WcLocLenErr), by_event still set = no live server (drained, WcFlushErr; harms no queue pair).
+// An event is held, and all behind it, while the table for it is prepared and not confirmed, and, with
+// wait_for_server, while its server cannot take it and no other table has been announced. Software gets its answers
+// meanwhile. Proved in rtl/formal/destination_props.sv: order, atomic changes, progress.
 module destination
   import penstock_pkg::*;
   import ctrl_pkg::*;
   import destination_pkg::*;
   import penstock_regs_pkg::*;
 #(
-  parameter int unsigned N_QP = 4
+  parameter  int unsigned N_QP    = 4,
+  parameter  int unsigned SERVERS = Servers,  // those of the register map; fewer in a proof
+  localparam int unsigned ServerW = $clog2(SERVERS)
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -21,6 +26,7 @@ module destination
   input  logic                m_axis_desc_tready,
   input  destination_cfg_t    cfg,
   output destination_status_t status,
+  input  logic [N_QP-1:0]     ready,              // queue pairs that take messages
   input  reg_req_t            rings_req,
   output reg_rsp_t            rings_rsp,
   input  reg_req_t            servers_req,
@@ -39,10 +45,12 @@ module destination
     StInit,      // after reset: no queue pair has a ring
     StIdle,      // plain descriptors pass, one a cycle
     StEvent,     // which table is it of?
-    StChoose,    // which server of that table? (waits while its bank is being written)
+    StChoose,    // which server of that table?
     StDivide,    // event modulo live servers, two bits a cycle
     StLookup,
     StServer,    // its queue pair
+    StReady,     // does it take messages?
+    StHeld,      // not yet: software's turn, then StEvent again
     StRow,
     StPlace,     // does it fit, and where does the next one go?
     StWrap,
@@ -82,28 +90,36 @@ module destination
   endfunction
 
   // ---- server of an event --------------------------------------------------------------------------
-  logic [63:0] switch_event, last_event_q;
-  logic [1:0][6:0] live;
-  logic [1:0] locked;
-  logic newer, changed, bank, hold, none, near, is_new_q, is_last_q, follows_q, bank_q, seen_q, last_bank_q;
+  logic [63:0] switch_event, staged_event, recent_event_q;
+  logic [2:0][6:0] live;
+  bank_t newer, older, bank, bank_q, recent_bank_q;
+  logic changed, announced, hold, none, near, is_new_q, is_staged_q, is_last_q, follows_q, seen_q;
+  logic waits, passes, may_act, held_q, waits_q, kept_q;
   logic [6:0] divisor_q;
   logic [ServerW-1:0] rem_q, near_rem;
   logic [4:0] digit_q;
   qp_t server_qp, edited_qp;
   logic edited_live;
 
-  assign bank = is_new_q ? newer : !newer;
-  assign hold = locked[bank];
+  assign bank = is_new_q ? newer : older;
   assign none = live[bank] == '0;
+  // An event of an older table than the one announced last waits for no server: that table comes too late for it.
+  assign waits = cfg.wait_for_server && (state_q == StChoose ? bank : bank_q) == newer && !announced
+                 && (state_q == StChoose ? none : exists(desc_q.qp) && !ready[QpW'(desc_q.qp)]);
+  assign hold  = (state_q == StChoose && announced && is_staged_q) || waits;
+  // From the comparisons on to here no table changes.
+  assign passes  = (state_q == StChoose && none && !hold) || (state_q == StServer && !cfg.wait_for_server)
+                   || (state_q == StReady && !hold);
+  assign may_act = !(state_q inside {StEvent, StDivide, StLookup, StServer, StReady}) && (state_q != StChoose || hold);
   // Events mostly come one after the other: then nothing needs dividing.
-  assign near     = seen_q && last_bank_q == bank && (is_last_q || follows_q);
+  assign near     = seen_q && recent_bank_q == bank && (is_last_q || follows_q);
   assign near_rem = is_last_q ? rem_q : 7'(rem_q) + 7'd1 == live[bank] ? '0 : rem_q + 1'b1;
 
   // Two digits of a restoring division: the rest is below 64, so four times it fits in 8 bits. The event goes once
   // round through the highest bits of raddr and then lies as it was.
   logic [8:0] twice, once;
   always_comb begin
-    twice = {2'b0, rem_q, desc_q.raddr[63]};
+    twice = 9'({rem_q, desc_q.raddr[63]});
     if (twice >= 9'(divisor_q)) twice = twice - 9'(divisor_q);
     once = {twice[7:0], desc_q.raddr[62]};
     if (once >= 9'(divisor_q)) once = once - 9'(divisor_q);
@@ -111,32 +127,39 @@ module destination
 
   // From the last event to this one: 0 or 1, and no borrow, where it is near.
   logic [64:0] distance;
-  assign distance = 65'(desc_q.raddr) - 65'(last_event_q);
+  assign distance = 65'(desc_q.raddr) - 65'(recent_event_q);
 
   always_ff @(posedge clk) begin
-    is_new_q  <= desc_q.raddr >= switch_event;
-    is_last_q <= distance[64:1] == '0 && !distance[0];
-    follows_q <= distance[64:1] == '0 && distance[0];
+    is_new_q    <= desc_q.raddr >= switch_event;
+    is_staged_q <= desc_q.raddr >= staged_event;
+    is_last_q   <= distance[64:1] == '0 && !distance[0];
+    follows_q   <= distance[64:1] == '0 && distance[0];
     if (changed) seen_q <= 1'b0;
     if (state_q == StChoose) begin
-      bank_q     <= bank;
-      divisor_q  <= live[bank];
-      digit_q    <= '0;
+      bank_q    <= bank;
+      divisor_q <= live[bank];
+      digit_q   <= '0;
       if (!hold && !none) begin
-        rem_q        <= near ? near_rem : '0;
-        seen_q       <= !changed;
-        last_bank_q  <= bank;
-        last_event_q <= desc_q.raddr;
+        rem_q          <= near ? near_rem : '0;
+        seen_q         <= 1'b1;
+        recent_bank_q  <= bank;
+        recent_event_q <= desc_q.raddr;
       end
     end
     if (state_q == StDivide) begin
       rem_q      <= ServerW'(once);
       digit_q    <= digit_q + 1'b1;
     end
-    if (rst) seen_q <= 1'b0;
+    // Held: by an announced change, or for want of a server of the last table; kept until it goes.
+    if (state_q == StChoose) held_q <= announced && is_staged_q;
+    if (state_q inside {StChoose, StReady} && hold) waits_q <= waits;
+    if (state_q == StHeld) kept_q <= 1'b1;
+    if (changed) waits_q <= 1'b0;
+    if (passes) {held_q, waits_q, kept_q} <= '0;
+    if (rst) {seen_q, held_q, waits_q, kept_q} <= '0;
   end
 
-  destination_table u_table (
+  destination_table #(.SERVERS(SERVERS)) u_table (
     .clk, .rst, .cfg, .status,
     .wr_en     (state_q == StStore && access_servers_q && access.is_wr),
     .rd_en     (state_q == StFetch),
@@ -145,10 +168,12 @@ module destination
     .wr_live   (word_q[8]),
     .rd_qp     (edited_qp),
     .rd_live   (edited_live),
-    .switch_event, .newer, .live, .locked, .changed,
-    .newer_used(state_q == StChoose && !hold && is_new_q),
-    .may_start (!(state_q inside {StChoose, StDivide, StLookup, StServer})),
-    .may_finish(state_q != StEvent),
+    .switch_event, .newer, .older, .live, .changed, .announced, .staged_event,
+    .may_act, .passes,
+    .passes_event(desc_q.raddr),
+    .passes_bank (state_q == StChoose ? bank : bank_q),
+    .held      (held_q),
+    .waits     (waits_q),
     .get_en    (state_q == StLookup),
     .get_bank  (bank_q),
     .get_index (rem_q),
@@ -211,6 +236,7 @@ module destination
       desc_q.qp       <= server_qp;
       desc_q.by_event <= 1'b0;
     end
+    if (state_q == StReady && hold) desc_q.by_event <= 1'b1;
     if (emit) desc_q.in_ring <= 1'b0;
     if (state_q == StRing) begin
       desc_q.with_imm <= 1'b1;
@@ -296,10 +322,12 @@ module destination
         if (access_pending) state_d = StFetch;
         else if (take && !direct) state_d = in.by_event ? StEvent : StRow;
       StEvent: state_d = StChoose;
-      StChoose: state_d = hold ? StEvent : none ? StEmit : near ? StLookup : StDivide;
+      StChoose: state_d = hold ? StHeld : none ? StEmit : near ? StLookup : StDivide;
       StDivide: if (digit_q == '1) state_d = StLookup;
       StLookup: state_d = StServer;
-      StServer: state_d = desc_q.in_ring && exists(server_qp) ? StRow : StEmit;
+      StServer: state_d = cfg.wait_for_server ? StReady : desc_q.in_ring && exists(server_qp) ? StRow : StEmit;
+      StReady: state_d = hold ? StHeld : desc_q.in_ring && exists(desc_q.qp) ? StRow : StEmit;
+      StHeld: state_d = access_pending ? StFetch : StEvent;
       StRow: state_d = StPlace;
       StPlace: state_d = StWrap;
       StWrap: state_d = StRing;
@@ -311,7 +339,7 @@ module destination
       StWanted: state_d = StCheck;
       StCheck: state_d = StMultiply;
       StMultiply: if (bit_q == '0) state_d = StStore;
-      default: state_d = StIdle;  // StStore
+      default: state_d = kept_q ? StEvent : StIdle;  // StStore
     endcase
   end
 

@@ -17,6 +17,7 @@ module message_input
   input  settings_t                            settings,
   output source_pkg::source_status_t           source_status,
   output destination_pkg::destination_status_t destination_status,
+  input  logic [N_QP-1:0]                      ready,  // queue pairs that take messages
   output logic                                 stat_no_server,
   output logic                                 stat_slot_too_small,
 
@@ -140,6 +141,7 @@ module message_input
     .m_axis_desc_tready,
     .cfg   (settings.destination),
     .status(destination_status),
+    .ready,
     .rings_req,
     .rings_rsp,
     .servers_req,

@@ -86,7 +86,7 @@ module registers_harness
     .clk, .rst,
     .s_axis_desc_tdata('0), .s_axis_desc_tvalid(1'b0), .s_axis_desc_tready,
     .m_axis_desc_tdata, .m_axis_desc_tvalid, .m_axis_desc_tready(1'b1),
-    .cfg(settings.destination), .status(destination_status),
+    .cfg(settings.destination), .status(destination_status), .ready('1),
     .rings_req, .rings_rsp, .servers_req, .servers_rsp,
     .stat_no_server, .stat_slot_too_small
   );
