@@ -89,6 +89,11 @@ impl Servers {
         Ok(())
     }
 
+    /// First event and live servers of each table.
+    pub fn tables(&self) -> &[(u64, Vec<u16>)] {
+        &self.tables
+    }
+
     /// The servers of the last table.
     pub fn live(&self) -> &[u16] {
         &self.tables[self.tables.len() - 1].1

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A board as one look at its registers shows it, and what may be asked of it.
+//! Source: regs/destination.rdl, and the rows of queue pairs in regs/penstock.rdl.
+
+use std::net::Ipv4Addr;
+
+/// `qp.state` of a queue pair that takes messages.
+pub const READY_TO_SEND: u8 = 3;
+/// `qp.state` of a queue pair whose peer does not answer.
+pub const IN_ERROR: u8 = 6;
+/// Row of a server that has no queue pair at a board: a queue pair that no build has, unless it has 256.
+pub const NO_QUEUE_PAIR: u8 = 255;
+
+/// A queue pair of a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuePair {
+    pub state: u8,
+    /// Where its messages go.
+    pub peer: Ipv4Addr,
+}
+
+/// A board's registers at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BoardView {
+    /// `destination.owner`; 0 after a reset.
+    pub owner: u16,
+    /// Lowest event number above all that have gone; 0: none has.
+    pub next_event: u64,
+    /// `destination.announced`.
+    pub announced: u64,
+    /// Servers in the table last put into force.
+    pub live: u8,
+    pub prepared: bool,
+    pub pending: bool,
+    pub busy: bool,
+    /// The last command was refused.
+    pub refused: bool,
+    /// An event waits for confirm or cancel.
+    pub held: bool,
+    /// An event waits for its server.
+    pub waits: bool,
+    /// Queue pairs of the live servers in table order, as last written.
+    pub rows: Vec<u8>,
+    pub queue_pairs: Vec<QueuePair>,
+}
+
+impl BoardView {
+    /// The queue pair to a server: one that takes messages, else one that did.
+    pub(crate) fn queue_pair(&self, server: Ipv4Addr) -> Option<(u8, u8)> {
+        let to_it = self.queue_pairs.iter().zip(0..).filter(|(qp, _)| qp.peer == server);
+        let (qp, at) = to_it.max_by_key(|(qp, _)| qp.state == READY_TO_SEND)?;
+        Some((at, qp.state))
+    }
+
+    /// The rows of these servers; none if one cannot be told.
+    pub(crate) fn rows_of(&self, servers: impl IntoIterator<Item = Ipv4Addr>) -> Option<Vec<u8>> {
+        let none = (self.queue_pairs.len() <= usize::from(NO_QUEUE_PAIR)).then_some(NO_QUEUE_PAIR);
+        servers.into_iter().map(|server| self.queue_pair(server).map(|(at, _)| at).or(none)).collect()
+    }
+}
+
+/// What is asked of a board. Each is answered with the view after it, which alone says what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    Look,
+    /// Writes the owner, and has events wait for their server.
+    Claim,
+    /// Writes the tables anew, as at the beginning of a run: `before` below event `first`, then `rows`.
+    SetUp {
+        before: Vec<u8>,
+        first: u64,
+        rows: Vec<u8>,
+    },
+    Prepare {
+        first: u64,
+        rows: Vec<u8>,
+    },
+    Confirm,
+    /// Cancels, and writes the rows in force back.
+    Cancel {
+        rows: Vec<u8>,
+    },
+}

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The state machine of the coordinator.
+//!
+//! ```text
+//! Steady --a server died or is ready--> Preparing --all boards prepared--> Logging --written--> Announced
+//!    ^                                      |                                                      | living servers
+//!    |                                      v refused, silent, reset                               v have read it
+//!    +------none is prepared any more-- Cancelling              +---all have it in force--------- Confirming
+//!    +----------------------------------------------------------+
+//! ```
+//!
+//! What a board is asked follows from its last view and this state alone, so that a lost answer, a board that was
+//! reset, and what an earlier coordinator has left are all treated in the same way.
+
+use crate::board::{BoardView, Request, READY_TO_SEND};
+use crate::config::FarmConfig;
+use crate::notice::Notice;
+use crate::server::{Server, ServerView, Vote};
+use crate::state::{Action, Attempt, Board, Phase};
+use crate::tables::{Change, Tables};
+use penstock_units::Time;
+use std::collections::{BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+
+/// Views after which rows are not what they seem.
+const DOUBTS: u32 = 5;
+
+/// The coordinator.
+#[derive(Debug)]
+pub struct Coordinator {
+    pub(crate) config: FarmConfig,
+    pub(crate) log: Tables,
+    pub(crate) phase: Phase,
+    pub(crate) boards: Vec<Board>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) wanted_out: BTreeSet<u16>,
+    /// When the change at hand was wanted, and from when on the next may be.
+    pub(crate) started: Time,
+    pub(crate) begun: Time,
+    pub(crate) not_before: Time,
+    pub(crate) lead: Time,
+    pub(crate) told: BTreeSet<String>,
+    pub(crate) is_over: bool,
+    pub(crate) out: VecDeque<Action>,
+}
+
+impl Coordinator {
+    /// `log` is what the file says now.
+    pub fn new(config: FarmConfig, log: Tables, now: Time) -> Self {
+        let boards = config.boards.iter().map(|_| Board::new(&config, now)).collect();
+        let servers = config.servers.iter().map(|_| Server::default()).collect();
+        let lead = config.lead;
+        let mut coordinator = Coordinator {
+            config,
+            log,
+            phase: Phase::Steady,
+            boards,
+            servers,
+            wanted_out: BTreeSet::new(),
+            started: now,
+            begun: now,
+            not_before: now,
+            lead,
+            told: BTreeSet::new(),
+            is_over: false,
+            out: VecDeque::new(),
+        };
+        coordinator.advance(now);
+        coordinator
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.out.pop_front()
+    }
+
+    /// When [`Coordinator::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Time {
+        let looks = self.boards.iter().filter(|board| !board.is_asked).map(|board| board.look_due);
+        looks.min().unwrap_or(Time::MAX)
+    }
+
+    /// Another coordinator has the boards: nothing more is to be done.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// No change is under way.
+    pub fn is_steady(&self) -> bool {
+        self.phase == Phase::Steady
+    }
+
+    pub fn log(&self) -> &Tables {
+        &self.log
+    }
+
+    /// Boards that answer, and have the last table in force.
+    pub fn boards_in_force(&self) -> usize {
+        self.boards.iter().filter(|board| board.view.as_ref().is_some_and(|(_, view)| self.is_in_force(view))).count()
+    }
+
+    /// Servers that shall take no events though they could.
+    pub fn take_out(&mut self, servers: impl IntoIterator<Item = u16>) {
+        self.wanted_out = servers.into_iter().collect();
+    }
+
+    /// Takes the answer of a board: its view after the request, or why there is none.
+    pub fn handle_board(&mut self, now: Time, board: usize, answer: Result<BoardView, String>) {
+        let state = &mut self.boards[board];
+        state.is_asked = false;
+        state.look_due = now + self.config.look;
+        if state.attempt == Attempt::Asked {
+            let is_taken = answer.as_ref().is_ok_and(|view| !view.refused);
+            state.attempt = if is_taken { Attempt::Taken } else { Attempt::Failed };
+        }
+        match answer {
+            Ok(view) => {
+                if let Some((before, known)) = &state.view {
+                    // From 0 on it is no pace: the table was set up anew.
+                    let events = view.next_event.checked_sub(known.next_event).filter(|_| known.next_event > 0);
+                    state.pace = events.map(|events| (events, now.saturating_sub(*before)));
+                }
+                state.silent_since = now;
+                state.view = Some((now, view));
+                self.note_rows(now, board);
+            }
+            Err(why) => (state.view, state.trouble) = (None, why),
+        }
+        self.advance(now);
+    }
+
+    /// What follows from a new view for the tables of this board.
+    fn note_rows(&mut self, now: Time, at: usize) {
+        let Some((_, view)) = self.boards[at].view.clone() else { return };
+        let view = &view;
+        let (is_in_force, is_prepared, rows) = (self.is_in_force(view), view.prepared, view.rows.clone());
+        let board = &mut self.boards[at];
+        if is_in_force {
+            let confirmed =
+                board.staged.take_if(|_| board.rows.is_none() || matches!(self.phase, Phase::Confirming(_)));
+            board.rows = confirmed.or(board.rows.take()).or(Some(rows));
+        }
+        let (waits, queue_pairs) = (view.waits, &view.queue_pairs);
+        let is_ready = |row: &u8| queue_pairs.get(usize::from(*row)).is_some_and(|qp| qp.state == READY_TO_SEND);
+        let is_odd = waits && board.rows.as_ref().is_some_and(|rows| rows.iter().all(is_ready));
+        board.doubts = if is_odd { board.doubts + 1 } else { 0 };
+        let since = board.unset_since;
+        board.unset_since = (!is_in_force && !is_prepared).then(|| since.unwrap_or(now));
+    }
+
+    /// Takes what a server says of itself.
+    pub fn handle_server(&mut self, now: Time, server: u16, view: ServerView) {
+        let found = self.config.servers.iter().position(|config| config.number == server);
+        if let Some(at) = found {
+            self.servers[at].heard = Some((now, view));
+        }
+        self.advance(now);
+    }
+
+    /// The change is in the log and lasts, or is not in it.
+    pub fn handle_logged(&mut self, now: Time, result: Result<(), String>) {
+        let Phase::Logging(change) = std::mem::replace(&mut self.phase, Phase::Steady) else { return };
+        let known = result.and_then(|()| match self.log.announce(change.clone()) {
+            true => Ok(()),
+            false => Err("the log has a later change".into()),
+        });
+        match known {
+            Ok(()) => {
+                self.say(Notice::Decided { first: change.first, live: change.live.clone() });
+                self.phase = Phase::Announced { change, since: now };
+            }
+            Err(why) => self.postpone(now, &change, why),
+        }
+        self.advance(now);
+    }
+
+    /// Looks at what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.advance(now);
+    }
+
+    // ---- what goes on -----------------------------------------------------------------------------------
+
+    pub(crate) fn say(&mut self, notice: Notice) {
+        self.out.push_back(Action::Say(notice));
+    }
+
+    /// Says it once, until `told` forgets it.
+    fn say_once(&mut self, notice: Notice) {
+        if self.told.insert(notice.to_string()) {
+            self.say(notice);
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        if self.is_over {
+            return;
+        }
+        self.watch_boards(now);
+        self.watch_servers(now);
+        match self.phase.clone() {
+            Phase::Steady => self.begin(now),
+            Phase::Preparing(change) => self.prepare(now, change),
+            Phase::Cancelling => {
+                let settled = |board: &Board| {
+                    board.view.as_ref().is_none_or(|(_, view)| !view.prepared && !board.has_other_rows(view))
+                };
+                if self.boards.iter().all(|board| !board.is_asked && settled(board)) {
+                    self.boards.iter_mut().for_each(|board| board.staged = None);
+                    self.phase = Phase::Steady;
+                }
+            }
+            Phase::Logging(_) => {}
+            Phase::Announced { change, since } => self.announce(now, change, since),
+            Phase::Confirming(change) => {
+                let done = |board: &Board| {
+                    board
+                        .view
+                        .as_ref()
+                        .is_some_and(|(_, view)| self.is_in_force(view) && view.announced == change.first)
+                };
+                if self.boards.iter().all(|board| board.is_gone || done(board)) {
+                    self.phase = Phase::Steady;
+                    self.lead = self.config.lead;
+                    self.told.clear();
+                    let took = now.saturating_sub(self.begun);
+                    self.say(Notice::Done { first: change.first, live: change.live, took });
+                }
+            }
+        }
+        for at in 0..self.boards.len() {
+            if self.boards[at].is_asked || self.is_over {
+                continue;
+            }
+            let request = self.request_for(now, at);
+            let look = (self.boards[at].look_due <= now).then_some(Request::Look);
+            if let Some(request) = request.or(look) {
+                self.boards[at].is_asked = true;
+                self.out.push_back(Action::Ask { board: at, request });
+            }
+        }
+    }
+
+    pub(crate) fn views(&self) -> impl Iterator<Item = (usize, &BoardView)> {
+        self.boards.iter().enumerate().filter_map(|(at, board)| board.view.as_ref().map(|(_, view)| (at, view)))
+    }
+
+    /// The last table holds at this board.
+    fn is_in_force(&self, view: &BoardView) -> bool {
+        view.owner == self.config.owner
+            && !view.busy
+            && !view.prepared
+            && view.announced == self.log.first()
+            && usize::from(view.live) == self.log.live().len()
+    }
+
+    fn address(&self, server: u16) -> Option<Ipv4Addr> {
+        self.config.servers.iter().find(|config| config.number == server).map(|config| config.address)
+    }
+
+    /// The rows of a table at a board.
+    fn rows(&self, view: &BoardView, live: &[u16]) -> Option<Vec<u8>> {
+        let unknown = Ipv4Addr::UNSPECIFIED; // in the log, but not in the configuration: it has no queue pair
+        view.rows_of(live.iter().map(|server| self.address(*server).unwrap_or(unknown)))
+    }
+
+    /// A server has another queue pair than its row in force says, and that one is ready.
+    fn has_moved(&self, at: usize, live: &[u16]) -> bool {
+        let board = &self.boards[at];
+        let (Some((_, view)), Some(old)) = (&board.view, &board.rows) else { return false };
+        let is_ready = |row: &u8| view.queue_pairs.get(usize::from(*row)).is_some_and(|qp| qp.state == READY_TO_SEND);
+        !board.is_gone
+            && self.is_in_force(view)
+            && live == self.log.live()
+            && (board.doubts >= DOUBTS
+                || self
+                    .rows(view, live)
+                    .is_some_and(|rows| rows.iter().zip(old).any(|(new, old)| new != old && is_ready(new))))
+    }
+
+    /// Begins a change, if one is wanted and can be made.
+    fn begin(&mut self, now: Time) {
+        if now < self.not_before {
+            return;
+        }
+        let (live, why) = self.wanted(now);
+        let moved = (0..self.boards.len()).any(|at| self.has_moved(at, &live));
+        if live == self.log.live() && !moved {
+            return;
+        }
+        if live.is_empty() {
+            return self.say_once(Notice::NoServer);
+        }
+        if let Some(why) = self.obstacle() {
+            return self.say_once(Notice::Waits { why });
+        }
+        if let Some((server, why)) = why {
+            self.say_once(Notice::ServerDead { server, why });
+        }
+        for server in live.clone() {
+            if !self.log.live().contains(&server) {
+                self.say_once(Notice::ServerReady { server });
+            }
+        }
+        let change = Change { first: self.first_event(now), live };
+        self.boards.iter_mut().for_each(|board| (board.attempt, board.doubts) = (Attempt::None, 0));
+        self.begun = now;
+        self.say(Notice::Begun { first: change.first, live: change.live.clone() });
+        self.phase = Phase::Preparing(change);
+    }
+
+    /// Why no change can be made now.
+    fn obstacle(&self) -> Option<String> {
+        self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_gone).find_map(|(board, name)| {
+            let Some((_, view)) = &board.view else { return Some(format!("{name}: {}", board.trouble)) };
+            match () {
+                () if board.must_begin || !self.is_in_force(view) => {
+                    Some(format!("{name} has not the last table in force yet"))
+                }
+                () if view.pending && !view.waits => {
+                    Some(format!("{name} has not reached event {}, where the last change is", view.announced))
+                }
+                () => None,
+            }
+        })
+    }
+
+    /// An event that no board will have sent when it is asked.
+    fn first_event(&self, now: Time) -> u64 {
+        let mut first = self.log.first() + 1;
+        for board in self.boards.iter().filter(|board| !board.is_gone) {
+            let Some((seen, view)) = &board.view else { continue };
+            let ahead = match board.pace {
+                // What waits sends nothing: the change may be right behind what has gone.
+                _ if view.waits || view.held => 0,
+                Some((events, time)) if time > Time::ZERO => {
+                    let span = now.saturating_sub(*seen) + self.lead;
+                    let expected = u128::from(events) * u128::from(span.as_ps()) / u128::from(time.as_ps());
+                    u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1)
+                }
+                _ => 1,
+            };
+            first = first.max(view.next_event.saturating_add(ahead));
+        }
+        first
+    }
+
+    fn prepare(&mut self, now: Time, change: Change) {
+        let mut all = true;
+        let mut why = None;
+        for (board, name) in self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_gone) {
+            let prepared =
+                |view: &BoardView| view.prepared && view.announced == change.first && view.owner == self.config.owner;
+            match &board.view {
+                _ if board.is_missing => why = Some(format!("{name} does not answer")),
+                Some((_, view)) if prepared(view) && board.attempt == Attempt::Taken => continue,
+                None if board.attempt == Attempt::Failed => why = Some(format!("{name}: {}", board.trouble)),
+                Some((_, view))
+                    if board.attempt == Attempt::Failed || (board.attempt == Attempt::Taken && !view.busy) =>
+                {
+                    why = Some(match view.owner == self.config.owner {
+                        true if view.next_event > change.first => {
+                            format!("{name} has sent event {} already", view.next_event - 1)
+                        }
+                        true => format!("{name} has refused it"),
+                        false => format!("{name} was reset"),
+                    });
+                }
+                _ => {}
+            }
+            all = false;
+        }
+        if let Some(why) = why {
+            self.lead = self.lead.saturating_mul(2).min(Time::from_s(1));
+            return self.postpone(now, &change, why);
+        }
+        if all {
+            self.out.push_back(Action::Log(change.clone()));
+            self.phase = Phase::Logging(change);
+        }
+    }
+
+    fn postpone(&mut self, now: Time, change: &Change, why: String) {
+        self.say(Notice::Postponed { first: change.first, why });
+        self.not_before = now + self.config.look;
+        self.phase = Phase::Cancelling;
+    }
+
+    /// Boards hold their events until every living server knows whose they are.
+    fn announce(&mut self, now: Time, change: Change, since: Time) {
+        let tables = self.log.count() as u64;
+        let patience = self.config.heartbeat_patience;
+        let unread = |server: &Server| {
+            server.alive(now, patience).is_some_and(|view| view.tables_read.is_some_and(|read| read < tables))
+        };
+        let configured = || self.config.servers.iter().zip(&self.servers);
+        // Behind a restart: who lives is not known yet.
+        if now.saturating_sub(self.started) < patience
+            && configured().any(|(c, s)| c.has_heartbeat && s.heard.is_none())
+        {
+            return;
+        }
+        let is_behind = |at: &usize| unread(&self.servers[*at]) && self.vote(now, *at) != Vote::Dead;
+        let behind = (0..self.servers.len()).filter(is_behind).map(|at| self.config.servers[at].number);
+        let behind: Vec<u16> = behind.collect();
+        if !behind.is_empty() && now.saturating_sub(since) < self.config.read_patience {
+            return;
+        }
+        for server in behind {
+            self.say(Notice::Unread { server, first: change.first });
+        }
+        self.phase = Phase::Confirming(change);
+    }
+
+    /// What a board is to be asked, by its last view.
+    fn request_for(&mut self, now: Time, at: usize) -> Option<Request> {
+        let view = self.boards[at].view.as_ref().map(|(_, view)| view.clone())?;
+        let name = self.config.boards[at].clone();
+        if view.owner != self.config.owner {
+            if view.owner != 0 && !std::mem::take(&mut self.boards[at].may_take) {
+                self.say(Notice::Taken { board: name, owner: view.owner });
+                self.is_over = true;
+                return None;
+            }
+            self.boards[at].may_take = false;
+            return Some(Request::Claim);
+        }
+        self.boards[at].may_take = false;
+        if view.busy {
+            return Some(Request::Look);
+        }
+        let live = self.log.live().to_vec();
+        if view.prepared {
+            let first = view.announced;
+            return match &self.phase {
+                Phase::Preparing(change) | Phase::Logging(change) if change.first == first => None,
+                Phase::Announced { change, .. } if change.first == first => None,
+                phase => {
+                    let confirmed = self.log.changes_at(first);
+                    if !matches!(phase, Phase::Cancelling | Phase::Confirming(_)) {
+                        self.say(Notice::Resolved { board: name, first, confirmed });
+                        if confirmed && first == self.log.first() && self.phase == Phase::Steady {
+                            // Servers may not have read it: as if it had just been written.
+                            self.phase = Phase::Announced { change: Change { first, live }, since: now };
+                            return None;
+                        }
+                    }
+                    Some(if confirmed { Request::Confirm } else { self.cancel(at, &view)? })
+                }
+            };
+        }
+        if self.is_in_force(&view) && !self.boards[at].must_begin {
+            let change = match &self.phase {
+                Phase::Preparing(change) => change.clone(),
+                Phase::Cancelling if self.boards[at].has_other_rows(&view) => return self.cancel(at, &view),
+                _ => return None,
+            };
+            if self.boards[at].attempt != Attempt::None {
+                return None;
+            }
+            self.boards[at].attempt = Attempt::Asked;
+            let rows = self.rows(&view, &change.live)?;
+            self.boards[at].staged = Some(rows.clone());
+            return Some(Request::Prepare { first: change.first, rows });
+        }
+        // Fresh, reset, or left behind. It waits for its queue pairs, and for servers that read.
+        if matches!(self.phase, Phase::Announced { .. } | Phase::Logging(_)) {
+            return None;
+        }
+        self.set_up(now, at, &view)
+    }
+
+    /// The table in force is what is edited, too.
+    fn cancel(&self, at: usize, view: &BoardView) -> Option<Request> {
+        let rows = self.boards[at].rows.clone().or_else(|| self.rows(view, self.log.live()))?;
+        Some(Request::Cancel { rows })
+    }
+
+    fn set_up(&mut self, now: Time, at: usize, view: &BoardView) -> Option<Request> {
+        let (name, first) = (self.config.boards[at].clone(), self.log.first());
+        let live = self.log.live().to_vec();
+        let has_any = |server: &u16| self.address(*server).is_some_and(|address| view.queue_pair(address).is_some());
+        let waited = now.saturating_sub(self.boards[at].unset_since.unwrap_or(now));
+        let missing = live.iter().find(|server| !has_any(server));
+        if let Some(server) = missing.filter(|_| waited < self.config.start_patience || !live.iter().any(has_any)) {
+            self.say_once(Notice::Waits { why: format!("{name} has no queue pair to server {server} yet") });
+            return None;
+        }
+        if view.live > 0 && !self.boards[at].must_begin && view.next_event > first {
+            self.say(Notice::BoardStrayed { board: name.clone(), first, next: view.next_event });
+        }
+        let rows = self.rows(view, &live)?;
+        let before = self.rows(view, self.log.live_before())?;
+        self.boards[at].must_begin = false;
+        (self.boards[at].rows, self.boards[at].staged) = (Some(rows.clone()), None);
+        self.say(Notice::BoardSetUp { board: name, first });
+        Some(Request::SetUp { before, first, rows })
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a coordinator says, one line each.
+
+use penstock_units::Time;
+use serde::Serialize;
+use std::fmt;
+
+/// Something that an operator may want to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Notice {
+    BoardSetUp {
+        board: String,
+        first: u64,
+    },
+    BoardMissing {
+        board: String,
+        why: String,
+    },
+    /// No server hears of it either: changes are made without it.
+    BoardGone {
+        board: String,
+    },
+    BoardBack {
+        board: String,
+    },
+    /// It has sent events by a table that no longer held.
+    BoardStrayed {
+        board: String,
+        first: u64,
+        next: u64,
+    },
+    /// All its queue pairs have failed: that is the board's affair.
+    BoardCutOff {
+        board: String,
+    },
+    ServerDead {
+        server: u16,
+        why: &'static str,
+    },
+    ServerReady {
+        server: u16,
+    },
+    NoServer,
+    Waits {
+        why: String,
+    },
+    Begun {
+        first: u64,
+        live: Vec<u16>,
+    },
+    Postponed {
+        first: u64,
+        why: String,
+    },
+    /// In the log: from here on the change is made, whatever happens.
+    Decided {
+        first: u64,
+        live: Vec<u16>,
+    },
+    /// A living server has not read it in time.
+    Unread {
+        server: u16,
+        first: u64,
+    },
+    Done {
+        first: u64,
+        live: Vec<u16>,
+        took: Time,
+    },
+    /// Left by an earlier coordinator.
+    Resolved {
+        board: String,
+        first: u64,
+        confirmed: bool,
+    },
+    /// Another coordinator has taken this board; nothing more is done.
+    Taken {
+        board: String,
+        owner: u16,
+    },
+}
+
+impl Notice {
+    /// A fault of the run, and not only news.
+    pub fn is_fault(&self) -> bool {
+        matches!(self, Notice::BoardStrayed { .. } | Notice::Unread { .. } | Notice::Taken { .. })
+    }
+}
+
+fn list(live: &[u16]) -> String {
+    live.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::BoardSetUp { board, first } => write!(f, "{board}: tables written; the last holds from event {first} on"),
+            Notice::BoardMissing { board, why } => write!(f, "{board}: {why}; no change can be made before it is back"),
+            Notice::BoardGone { board } => {
+                write!(f, "{board}: no server hears of it either; changes are made without it until it is back")
+            }
+            Notice::BoardBack { board } => write!(f, "{board}: it answers again"),
+            Notice::BoardStrayed { board, first, next } => write!(
+                f,
+                "FAULT: {board}: it has sent events {first} to {} by a table that did not hold any more; servers refuse \
+                 those that are not theirs, and `penstock check --servers` names them",
+                next - 1
+            ),
+            Notice::BoardCutOff { board } => {
+                write!(f, "{board}: its queue pairs to all servers have failed; it has no say about them")
+            }
+            Notice::ServerDead { server, why } => write!(f, "server {server}: {why}"),
+            Notice::ServerReady { server } => write!(f, "server {server}: every board can send to it"),
+            Notice::NoServer => f.write_str("no server is left; events wait at the boards until one is back"),
+            Notice::Waits { why } => write!(f, "no change can be made now: {why}"),
+            Notice::Begun { first, live } => {
+                write!(f, "asking all boards to hold events from {first} on, for servers {}", list(live))
+            }
+            Notice::Postponed { first, why } => write!(f, "not at event {first}: {why}; events go on as before"),
+            Notice::Decided { first, live } => {
+                write!(f, "announced: from event {first} on servers {} take the events", list(live))
+            }
+            Notice::Unread { server, first } => write!(
+                f,
+                "FAULT: server {server} has not read the change at event {first}; it will refuse it if it reads it after \
+                 that event. Does it read the same file?"
+            ),
+            Notice::Done { first, live, took } => {
+                write!(f, "from event {first} on servers {} take the events of all boards ({took})", list(live))
+            }
+            Notice::Resolved { board, first, confirmed } => write!(
+                f,
+                "{board}: it held events from {first} on for an earlier coordinator; {}",
+                if *confirmed { "confirmed, as the change is in the log" } else { "cancelled, as the log knows nothing of it" }
+            ),
+            Notice::Taken { board, owner } => write!(
+                f,
+                "FAULT: {board} belongs to coordinator {owner} (register destination.owner); stop that one, or take its \
+                 boards with --take-over"
+            ),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the coordinator makes of its views: which boards are missing, which servers are dead or ready.
+//! Promise: one board that has lost every server has no say about them; a change is wanted only for a reason that is told.
+
+use crate::board::{BoardView, IN_ERROR, READY_TO_SEND};
+use crate::coordinator::Coordinator;
+use crate::notice::Notice;
+use crate::server::Vote;
+use penstock_units::Time;
+use std::net::Ipv4Addr;
+
+impl Coordinator {
+    /// Who is missing, and who is gone for the servers too.
+    pub(crate) fn watch_boards(&mut self, now: Time) {
+        for at in 0..self.boards.len() {
+            let name = self.config.boards[at].clone();
+            let silent = now.saturating_sub(self.boards[at].silent_since) >= self.config.board_patience;
+            let board = &mut self.boards[at];
+            if silent != board.is_missing {
+                board.is_missing = silent;
+                let why = board.trouble.clone();
+                if !silent {
+                    board.is_gone = false;
+                }
+                self.say(if silent {
+                    Notice::BoardMissing { board: name, why }
+                } else {
+                    Notice::BoardBack { board: name }
+                });
+            } else if silent && !board.is_gone {
+                let patience = self.config.heartbeat_patience;
+                let said: Vec<bool> = self
+                    .servers
+                    .iter()
+                    .filter_map(|server| server.alive(now, patience)?.boards_up.get(&name).copied())
+                    .collect();
+                if !said.is_empty() && !said.contains(&true) {
+                    self.boards[at].is_gone = true;
+                    self.say(Notice::BoardGone { board: name });
+                }
+            }
+        }
+    }
+
+    pub(crate) fn vote(&self, now: Time, at: usize) -> Vote {
+        let address = self.config.servers[at].address;
+        let (mut ready, mut failed, mut voters) = (0, false, 0);
+        for (board, view) in self.views().filter(|(at, _)| !self.boards[*at].is_cut_off) {
+            if self.boards[board].is_gone {
+                continue;
+            }
+            voters += 1;
+            match view.queue_pair(address) {
+                Some((_, READY_TO_SEND)) => ready += 1,
+                Some((_, IN_ERROR)) => failed = true,
+                _ => {}
+            }
+        }
+        let present = self.boards.iter().filter(|board| !board.is_gone && !board.is_cut_off).count();
+        let was_there = self.servers[at].was_ready || now.saturating_sub(self.started) >= self.config.start_patience;
+        match () {
+            () if failed || (voters > 0 && voters == present && ready == 0 && was_there) => Vote::Dead,
+            () if voters > 0 && voters == present && ready == voters => Vote::Ready,
+            () => Vote::Unsure,
+        }
+    }
+
+    pub(crate) fn watch_servers(&mut self, now: Time) {
+        // A board that has lost all servers at once while another board has not is itself the fault.
+        let live: Vec<Ipv4Addr> = self
+            .config
+            .servers
+            .iter()
+            .filter(|server| self.log.live().contains(&server.number))
+            .map(|server| server.address)
+            .collect();
+        let has_failed = |view: &BoardView| {
+            live.len() > 1
+                && live.iter().all(|address| view.queue_pair(*address).is_some_and(|(_, state)| state == IN_ERROR))
+        };
+        let failed: Vec<usize> = self.views().filter(|(_, view)| has_failed(view)).map(|(at, _)| at).collect();
+        let others = self.views().count() > failed.len();
+        for at in 0..self.boards.len() {
+            let is_cut_off = others && failed.contains(&at);
+            if is_cut_off && !self.boards[at].is_cut_off {
+                self.say(Notice::BoardCutOff { board: self.config.boards[at].clone() });
+            }
+            self.boards[at].is_cut_off = is_cut_off;
+        }
+        for at in 0..self.servers.len() {
+            let beats = !self.config.servers[at].has_heartbeat
+                || self.servers[at].alive(now, self.config.heartbeat_patience).is_some();
+            let ready = beats && self.vote(now, at) == Vote::Ready;
+            let since = self.servers[at].ready_since;
+            self.servers[at].ready_since = ready.then(|| since.unwrap_or(now));
+            self.servers[at].was_ready |= ready;
+        }
+    }
+
+    /// Who shall take events; why the first that leaves does.
+    pub(crate) fn wanted(&self, now: Time) -> (Vec<u16>, Option<(u16, &'static str)>) {
+        let (mut live, mut why) = (Vec::new(), None);
+        for (at, config) in self.config.servers.iter().enumerate() {
+            let (server, number) = (&self.servers[at], config.number);
+            // A heartbeat that has never been is no sign of death.
+            let is_silent = config.has_heartbeat
+                && server
+                    .heard
+                    .as_ref()
+                    .is_some_and(|(heard, _)| now.saturating_sub(*heard) >= self.config.heartbeat_patience);
+            let leaves = match self.vote(now, at) {
+                _ if self.wanted_out.contains(&number) => Some("it shall take no more events"),
+                Vote::Dead => Some("the boards' queue pairs to it have failed"),
+                _ if is_silent => Some("its heartbeat has stopped"),
+                _ => None,
+            };
+            let settled = server.ready_since.is_some_and(|since| now.saturating_sub(since) >= self.config.settle);
+            let is_live = self.log.live().contains(&number);
+            match leaves {
+                None if is_live || settled => live.push(number),
+                Some(reason) if is_live => why = why.or(Some((number, reason))),
+                _ => {}
+            }
+        }
+        (live, why)
+    }
+}
