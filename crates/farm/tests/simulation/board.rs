@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A board: its destination table as rtl/roce/destination.sv has it, rule by rule, and its queue pairs.
+
+use penstock_farm::{BoardView, QueuePair, Request, IN_ERROR, READY_TO_SEND};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+pub const QPS: usize = 6;
+
+/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub fn happens(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+}
+
+pub fn address(server: u16) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 1, server as u8 + 1)
+}
+
+#[derive(Clone, Default)]
+pub struct Table {
+    pub first: u64,
+    pub rows: Vec<u8>,
+}
+
+/// A board's gateware and its queue pairs.
+pub struct Board {
+    pub owner: u16,
+    pub edited: Vec<u8>,
+    pub older: Table,
+    pub newer: Table,
+    pub staged: Option<Table>,
+    pub pending: bool,
+    pub last: Option<u64>,
+    pub qps: Vec<QueuePair>,
+    pub held: bool,
+    pub waits: bool,
+    /// The next event that it has, and where each that has gone went; none: flushed without a server.
+    pub event: u64,
+    pub went: BTreeMap<u64, Option<Ipv4Addr>>,
+    pub flushed: u64,
+    /// The youngest coordinator that has written.
+    pub epoch: u64,
+    pub refused: bool,
+    pub silent_until: u64,
+    /// Without power.
+    pub is_off: bool,
+}
+
+impl Board {
+    pub fn new(event: u64) -> Self {
+        let qps = vec![QueuePair { state: 0, peer: Ipv4Addr::UNSPECIFIED }; QPS];
+        Board {
+            owner: 0,
+            edited: vec![],
+            older: Table::default(),
+            newer: Table::default(),
+            staged: None,
+            pending: false,
+            last: None,
+            qps,
+            held: false,
+            waits: false,
+            event,
+            went: BTreeMap::new(),
+            flushed: 0,
+            epoch: 0,
+            refused: false,
+            silent_until: 0,
+            is_off: false,
+        }
+    }
+
+    /// Sends the next event, if it may.
+    pub fn send(&mut self, waits_for_server: bool) -> bool {
+        let event = self.event;
+        (self.held, self.waits) = (false, false);
+        if self.staged.as_ref().is_some_and(|staged| event >= staged.first) {
+            self.held = true;
+            return false;
+        }
+        let is_new = event >= self.newer.first;
+        let rows = if is_new { &self.newer.rows } else { &self.older.rows };
+        let may_wait = waits_for_server && is_new && self.staged.is_none();
+        let qp = (!rows.is_empty()).then(|| rows[(event % rows.len() as u64) as usize]);
+        let is_ready = qp.is_some_and(|qp| self.qps.get(usize::from(qp)).is_none_or(|qp| qp.state == READY_TO_SEND));
+        if may_wait && !is_ready {
+            self.waits = true;
+            return false;
+        }
+        self.pending &= !is_new;
+        self.last = Some(self.last.map_or(event, |last| last.max(event)));
+        let sent = qp.and_then(|qp| self.qps.get(usize::from(qp))).filter(|qp| qp.state == READY_TO_SEND);
+        self.flushed += u64::from(sent.is_none());
+        self.went.insert(event, sent.map(|qp| qp.peer));
+        self.event += 1;
+        true
+    }
+
+    pub fn has_gone(&self, event: u64) -> bool {
+        self.last.is_some_and(|last| event <= last)
+    }
+
+    pub fn put_into_force(&mut self, table: Table) {
+        if !self.pending {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.pending = table.first != 0;
+        self.newer = table;
+    }
+
+    pub fn commit(&mut self, first: u64, rows: &[u8]) {
+        self.edited = rows.to_vec();
+        if self.staged.is_some() || (first != 0 && self.has_gone(first)) {
+            return;
+        }
+        self.put_into_force(Table { first, rows: rows.to_vec() });
+        if first == 0 {
+            self.last = None;
+        }
+    }
+
+    pub fn carry_out(&mut self, owner: u16, request: &Request) -> BoardView {
+        let may = self.owner == owner;
+        match request {
+            Request::Look => {}
+            Request::Claim => self.owner = owner,
+            Request::SetUp { before, first, rows } if may => {
+                if *first > 0 {
+                    self.commit(0, before);
+                }
+                self.commit(*first, rows);
+            }
+            Request::Prepare { first, rows } => {
+                self.edited = rows.clone();
+                self.refused = true;
+                if may && self.staged.is_none() && (!self.pending || self.waits) && !self.has_gone(*first) {
+                    self.staged = Some(Table { first: *first, rows: rows.clone() });
+                    self.refused = false;
+                }
+            }
+            Request::Confirm if may => {
+                if let Some(table) = self.staged.take() {
+                    self.pending = false; // else it waits, and its events with it
+                    self.put_into_force(table);
+                }
+            }
+            Request::Cancel { rows } => {
+                self.edited = rows.clone();
+                if may {
+                    self.staged = None;
+                }
+            }
+            _ => {}
+        }
+        BoardView {
+            owner: self.owner,
+            next_event: self.last.map_or(0, |last| last + 1),
+            announced: self.staged.as_ref().map_or(self.newer.first, |staged| staged.first),
+            live: self.newer.rows.len() as u8,
+            prepared: self.staged.is_some(),
+            pending: self.pending,
+            busy: false,
+            refused: self.refused,
+            held: self.held,
+            waits: self.waits,
+            rows: self.edited.clone(),
+            queue_pairs: self.qps.clone(),
+        }
+    }
+
+    /// A server's `recv` opens its queue pair.
+    pub fn open(&mut self, server: u16, at: usize) {
+        for qp in self.qps.iter_mut().filter(|qp| qp.peer == address(server)) {
+            qp.state = if qp.state == READY_TO_SEND { IN_ERROR } else { qp.state };
+        }
+        self.qps[at] = QueuePair { state: READY_TO_SEND, peer: address(server) };
+    }
+}

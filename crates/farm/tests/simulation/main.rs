@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The coordinator against boards that lose, delay, reset and vanish, servers that die and come back, and its own death.
+//! One seed is one run; a failing one is printed.
+
+mod board;
+mod world;
+
+use board::address;
+use penstock_farm::{Action, Coordinator, FarmConfig, Notice, Request, ServerConfig, ServerView, IN_ERROR};
+use penstock_units::Time;
+use std::collections::BTreeMap;
+use world::{World, OWNER};
+
+#[test]
+fn a_dead_server_is_taken_out_at_one_event_and_comes_back() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, 2);
+        world.open_all();
+        world.start();
+        world.run(500);
+        world.kill_server(1);
+        world.run(2000);
+        world.flows_to(seed, &[0]);
+        let lost: Vec<u64> = world.boards.iter().map(|board| board.flushed).collect();
+        world.revive_server(1);
+        world.run(2000);
+        world.flows_to(seed, &[0, 1]);
+        world.check(seed);
+        assert_eq!(lost, world.boards.iter().map(|board| board.flushed).collect::<Vec<_>>(), "seed {seed}");
+        assert!(!world.notices.iter().any(Notice::is_fault), "seed {seed}: {:?}", world.notices);
+    }
+}
+
+#[test]
+fn whatever_is_lost_delayed_reset_or_killed_no_event_is_split() {
+    for seed in 0..60 {
+        let mut world = World::new(seed, 3, 3);
+        (world.loss, world.delay) = (world.random.below(150), 1 + world.random.below(40));
+        world.open_all();
+        world.start();
+        world.run(400);
+        for _ in 0..12 {
+            match world.random.below(7) {
+                0 => world.kill_server(1),
+                1 => world.revive_server(1),
+                2 => world.kill_server(2),
+                3 => world.revive_server(2),
+                4 => {
+                    world.dies_with_log = world.random.happens(500);
+                    if !world.dies_with_log {
+                        world.kill_coordinator();
+                    }
+                }
+                5 => {
+                    let at = world.random.below(3) as usize;
+                    world.reset_board(at);
+                    world.run(20);
+                    for server in (0..3).filter(|server| world.servers[*server].is_alive) {
+                        world.boards[at].open(server as u16, server);
+                    }
+                }
+                _ => {
+                    let (at, ms) = (world.random.below(3) as usize, world.random.below(900));
+                    // Its slow control alone is cut off: it goes on sending.
+                    world.boards[at].silent_until = world.now + ms;
+                }
+            }
+            let wait = world.random.below(900);
+            world.run(wait);
+            if world.coordinator.is_none() {
+                world.start();
+            }
+        }
+        world.loss = 0;
+        world.dies_with_log = false;
+        for server in 0..3 {
+            world.revive_server(server);
+        }
+        if world.coordinator.is_none() {
+            world.start();
+        }
+        world.run(15_000);
+        world.flows_to(seed, &[0, 1, 2]);
+        world.check(seed);
+    }
+}
+
+#[test]
+fn a_second_coordinator_is_told_and_does_nothing_and_one_that_takes_over_stops_the_first() {
+    let mut world = World::new(1, 2, 2);
+    world.open_all();
+    world.start();
+    world.run(300);
+    let config = |owner, take_over| FarmConfig {
+        take_over,
+        ..FarmConfig::new(
+            owner,
+            vec!["board 0".into(), "board 1".into()],
+            (0..2).map(|number| ServerConfig { number, address: address(number), has_heartbeat: false }).collect(),
+        )
+    };
+    let now = Time::from_ms(world.now);
+    let mut second = Coordinator::new(config(9, false), world.tables(), now);
+    let view = world.boards[0].carry_out(9, &Request::Look);
+    second.handle_board(now, 0, Ok(view.clone()));
+    assert!(second.is_over());
+    let mut asked = Vec::new();
+    while let Some(action) = second.poll() {
+        match action {
+            Action::Say(Notice::Taken { owner, .. }) => asked.push(owner),
+            Action::Ask { request, .. } => assert_eq!(request, Request::Look),
+            _ => {}
+        }
+    }
+    assert_eq!(asked, [OWNER]);
+
+    let mut third = Coordinator::new(config(9, true), world.tables(), now);
+    third.handle_board(now, 0, Ok(view));
+    let claims = std::iter::from_fn(|| third.poll()).any(|a| matches!(a, Action::Ask { request: Request::Claim, .. }));
+    assert!(claims && !third.is_over());
+    world.boards[0].carry_out(9, &Request::Claim);
+    world.run(100);
+    assert!(world.coordinator.as_ref().unwrap().is_over());
+    assert!(world.notices.contains(&Notice::Taken { board: "board 0".into(), owner: 9 }));
+}
+
+#[test]
+fn a_heartbeat_of_a_server_that_the_boards_cannot_reach_keeps_nobody_in_the_table() {
+    let mut world = World::new(3, 3, 2);
+    world.open_all();
+    world.start();
+    world.run(500);
+    for board in &mut world.boards {
+        board.qps[1].state = IN_ERROR;
+    }
+    world.run(800);
+    assert!(world.servers[1].is_alive, "its heartbeat goes on");
+    world.flows_to(3, &[0]);
+    world.check(3);
+}
+
+#[test]
+fn a_server_without_a_heartbeat_is_taken_out_after_patience_and_one_board_without_servers_has_no_say() {
+    let mut world = World::new(4, 3, 2);
+    world.open_all();
+    world.start();
+    world.run(500);
+    world.servers[1].hears = false; // its process hangs, its queue pairs live
+    world.run(1500);
+    assert_eq!(world.tables().live(), [0, 1], "patience");
+    world.run(1500);
+    world.flows_to(4, &[0]);
+    world.servers[1].hears = true;
+    world.run(1500);
+    world.flows_to(4, &[0, 1]);
+    for at in 0..2 {
+        world.boards[2].qps[at].state = IN_ERROR;
+    }
+    world.run(1500);
+    assert_eq!(world.tables().live(), [0, 1]);
+    assert!(world.notices.contains(&Notice::BoardCutOff { board: "board 2".into() }));
+    world.check(4);
+}
+
+#[test]
+fn a_server_that_does_not_read_the_log_is_told_of_and_holds_events_no_longer_than_patience() {
+    let mut world = World::new(5, 2, 3);
+    world.open_all();
+    world.start();
+    world.run(500);
+    world.kill_server(1);
+    world.run(100);
+    world.servers[2].hears = false;
+    let stale = ServerView { tables_read: Some(1), boards_up: BTreeMap::new() };
+    for _ in 0..60 {
+        let now = Time::from_ms(world.now);
+        world.coordinator.as_mut().unwrap().handle_server(now, 2, stale.clone());
+        world.run(100);
+    }
+    let unread = |notice: &Notice| matches!(notice, Notice::Unread { server: 2, .. });
+    assert_eq!(world.notices.iter().filter(|notice| unread(notice)).count(), 1, "{:#?}", world.notices);
+    world.check(5);
+}
+
+#[test]
+fn a_board_that_nobody_hears_of_holds_up_no_change_and_is_set_up_anew_when_it_is_back() {
+    let mut world = World::new(6, 3, 2);
+    world.open_all();
+    world.start();
+    world.run(500);
+    world.boards[2].is_off = true;
+    world.run(100);
+    world.kill_server(1);
+    world.run(2500);
+    assert_eq!(world.tables().live(), [0], "{:#?}", world.notices);
+    assert!(world.notices.contains(&Notice::BoardGone { board: "board 2".into() }));
+    world.reset_board(2);
+    world.boards[2].event = world.boards[0].event;
+    let skipped: Vec<u64> = (0..world.boards[2].event).filter(|e| !world.boards[2].went.contains_key(e)).collect();
+    world.boards[2].went.extend(skipped.into_iter().map(|event| (event, None)));
+    world.run(20);
+    world.boards[2].open(0, 0);
+    world.run(500);
+    world.flows_to(6, &[0]);
+    world.check(6);
+}
+
+#[test]
+fn a_prepared_board_that_vanishes_is_confirmed_when_it_is_back_and_holds_its_events_until_then() {
+    for seed in 0..20 {
+        let mut world = World::new(100 + seed, 3, 2);
+        world.open_all();
+        world.start();
+        world.run(500);
+        world.kill_server(1);
+        while world.log.len() == 1 {
+            world.run(1);
+        }
+        world.boards[1].silent_until = world.now + 1500;
+        let first = world.log[1].first;
+        world.run(1200);
+        assert!(world.boards[1].event <= first && world.boards[1].held, "it waits at the change");
+        assert!(world.boards[0].event > first, "the others go on");
+        world.run(1500);
+        world.flows_to(seed, &[0]);
+        world.check(seed);
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Boards, servers, the wire between, the log, and a coordinator that may die.
+
+use crate::board::{address, Board, Random, QPS};
+use penstock_farm::{
+    Action, BoardView, Change, Coordinator, FarmConfig, Notice, Request, ServerConfig, ServerView, Tables, IN_ERROR,
+    READY_TO_SEND,
+};
+use penstock_units::Time;
+
+pub const OWNER: u16 = 7;
+
+pub struct Server {
+    pub is_alive: bool,
+    pub tables_read: u64,
+    pub hears: bool,
+}
+
+enum Message {
+    ToBoard { epoch: u64, board: usize, request: Request },
+    Answer { epoch: u64, board: usize, answer: Result<BoardView, String> },
+}
+
+pub struct World {
+    pub random: Random,
+    pub now: u64,
+    pub boards: Vec<Board>,
+    pub servers: Vec<Server>,
+    pub log: Vec<Change>,
+    /// The log as the coordinator last saw it.
+    pub coordinator: Option<Coordinator>,
+    pub epoch: u64,
+    wire: Vec<(u64, Message)>,
+    pub notices: Vec<Notice>,
+    pub loss: u64,
+    pub delay: u64,
+    /// Milliseconds from a server's death to a board's queue pair in error.
+    pub detection: u64,
+    pub dies_with_log: bool,
+    pub owner: u16,
+}
+
+impl World {
+    pub fn new(seed: u64, boards: usize, servers: u16) -> Self {
+        World {
+            random: Random(seed),
+            now: 0,
+            boards: (0..boards).map(|_| Board::new(0)).collect(),
+            servers: (0..servers).map(|_| Server { is_alive: true, tables_read: 1, hears: true }).collect(),
+            log: vec![Change { first: 0, live: (0..servers).collect() }],
+            coordinator: None,
+            epoch: 0,
+            wire: Vec::new(),
+            notices: Vec::new(),
+            loss: 0,
+            delay: 2,
+            detection: 200,
+            dies_with_log: false,
+            owner: OWNER,
+        }
+    }
+
+    pub fn tables(&self) -> Tables {
+        let mut tables = Tables::new(self.log[0].live.clone());
+        assert!(self.log[1..].iter().all(|change| tables.announce(change.clone())), "the log is in order");
+        tables
+    }
+
+    pub fn start(&mut self) {
+        let servers = (0..self.servers.len() as u16)
+            .map(|number| ServerConfig { number, address: address(number), has_heartbeat: true })
+            .collect();
+        let boards = (0..self.boards.len()).map(|at| format!("board {at}")).collect();
+        let config = FarmConfig { settle: Time::from_ms(300), ..FarmConfig::new(self.owner, boards, servers) };
+        self.epoch += 1;
+        self.coordinator = Some(Coordinator::new(config, self.tables(), Time::from_ms(self.now)));
+    }
+
+    pub fn kill_coordinator(&mut self) {
+        self.coordinator = None;
+    }
+
+    pub fn open_all(&mut self) {
+        for board in &mut self.boards {
+            for server in (0..self.servers.len()).filter(|at| self.servers[*at].is_alive) {
+                board.open(server as u16, server);
+            }
+        }
+    }
+
+    pub fn kill_server(&mut self, server: u16) {
+        self.servers[usize::from(server)].is_alive = false;
+    }
+
+    pub fn revive_server(&mut self, server: u16) {
+        let at = usize::from(server);
+        self.servers[at] = Server { is_alive: true, tables_read: 0, hears: true };
+        for board in &mut self.boards {
+            let place = (at + self.random.below(2) as usize * 3) % QPS;
+            board.open(server, place);
+        }
+    }
+
+    pub fn reset_board(&mut self, at: usize) {
+        let (event, went, flushed) = {
+            let old = &mut self.boards[at];
+            (old.event, std::mem::take(&mut old.went), old.flushed)
+        };
+        self.boards[at] = Board { went, flushed, ..Board::new(event) };
+    }
+
+    /// One millisecond: dead queue pairs are found, events flow, messages arrive, the coordinator acts.
+    pub fn step(&mut self, events: u64) {
+        self.now += 1;
+        let now = Time::from_ms(self.now);
+        for at in 0..self.servers.len() {
+            let server = address(at as u16);
+            if !self.servers[at].is_alive {
+                for board in &mut self.boards {
+                    if self.random.happens(2000 / self.detection) {
+                        for qp in board.qps.iter_mut().filter(|qp| qp.peer == server && qp.state == READY_TO_SEND) {
+                            qp.state = IN_ERROR;
+                        }
+                    }
+                }
+            } else if self.servers[at].hears && self.now % 100 == at as u64 {
+                self.servers[at].tables_read = self.log.len() as u64;
+                let names = (0..self.boards.len()).map(|b| (format!("board {b}"), !self.boards[b].is_off));
+                let view = ServerView { tables_read: Some(self.log.len() as u64), boards_up: names.collect() };
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.handle_server(now, at as u16, view);
+                }
+            }
+        }
+        for board in self.boards.iter_mut().filter(|board| !board.is_off) {
+            for _ in 0..events + self.random.below(2) {
+                if !board.send(true) {
+                    break;
+                }
+            }
+        }
+        let due: Vec<usize> = (0..self.wire.len()).filter(|at| self.wire[*at].0 <= self.now).rev().collect();
+        let arrived: Vec<Message> = due.into_iter().map(|at| self.wire.swap_remove(at).1).collect();
+        for message in arrived {
+            self.deliver(now, message);
+        }
+        if let Some(coordinator) = &mut self.coordinator {
+            if coordinator.poll_timeout() <= now || self.now.is_multiple_of(10) {
+                coordinator.handle_timeout(now);
+            }
+        }
+        self.act(now);
+    }
+
+    fn deliver(&mut self, now: Time, message: Message) {
+        match message {
+            Message::ToBoard { epoch, board, request } => {
+                let silent = self.boards[board].is_off || self.boards[board].silent_until > self.now;
+                let is_write = request != Request::Look;
+                // IPbus packet ids: what comes behind a later client's write is not carried out any more.
+                let is_late = epoch < self.boards[board].epoch && is_write;
+                let lost = self.random.happens(self.loss);
+                let answer = if silent || is_late || lost {
+                    Err("no answer".to_owned())
+                } else {
+                    if is_write {
+                        self.boards[board].epoch = epoch;
+                    }
+                    let view = self.boards[board].carry_out(self.owner, &request);
+                    if self.random.happens(self.loss) {
+                        Err("no answer".to_owned())
+                    } else {
+                        Ok(view)
+                    }
+                };
+                let wait = if answer.is_err() { 200 } else { 1 + self.random.below(self.delay) };
+                self.wire.push((self.now + wait, Message::Answer { epoch, board, answer }));
+            }
+            Message::Answer { epoch, board, answer } => {
+                if let Some(coordinator) = self.coordinator.as_mut().filter(|_| epoch == self.epoch) {
+                    coordinator.handle_board(now, board, answer);
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, now: Time) {
+        while let Some(action) = self.coordinator.as_mut().and_then(Coordinator::poll) {
+            match action {
+                Action::Ask { board, request } => {
+                    let due = self.now + self.random.below(self.delay);
+                    self.wire.push((due, Message::ToBoard { epoch: self.epoch, board, request }));
+                }
+                Action::Log(change) => {
+                    let survives = !self.dies_with_log || self.random.happens(500);
+                    if survives {
+                        self.log.push(change);
+                    }
+                    if self.dies_with_log {
+                        self.dies_with_log = false;
+                        return self.kill_coordinator();
+                    }
+                    if let Some(coordinator) = &mut self.coordinator {
+                        coordinator.handle_logged(now, Ok(()));
+                    }
+                }
+                Action::Say(notice) => self.notices.push(notice),
+            }
+        }
+    }
+
+    pub fn run(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.step(1);
+        }
+    }
+
+    /// Each event went to the server that the log says, at every board, and none was left out.
+    pub fn check(&self, seed: u64) {
+        let tables = self.tables();
+        for (at, board) in self.boards.iter().enumerate() {
+            assert_eq!(board.went.len() as u64, board.event, "seed {seed}: board {at} has left out events");
+            for (event, server) in &board.went {
+                if let Some(server) = server {
+                    let right = address(tables.server_of(*event));
+                    assert_eq!(
+                        *server, right,
+                        "seed {seed}: board {at} sent event {event} elsewhere: {:?}",
+                        self.notices
+                    );
+                }
+            }
+        }
+    }
+
+    pub fn flows_to(&mut self, seed: u64, live: &[u16]) {
+        let before: Vec<u64> = self.boards.iter().map(|board| board.event).collect();
+        self.run(300);
+        let coordinator = self.coordinator.as_ref().unwrap();
+        assert_eq!(coordinator.log().live(), live, "seed {seed}: {:#?}", self.notices);
+        assert_eq!(coordinator.boards_in_force(), self.boards.len(), "seed {seed}: {:#?}", self.notices);
+        for (board, before) in self.boards.iter().zip(before) {
+            assert!(board.event > before + 100, "seed {seed}: it does not send: {:#?}", self.notices);
+        }
+    }
+}
