@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Announces a change of servers to boards: from event FIRST on, event n goes to live server n modulo their number.
+"""Changes the servers of boards at one event: from event FIRST on, event n goes to live server n modulo their number.
 
 .venv/bin/python examples/change_servers.py --first 120000 --live 0,1,3 10.0.0.2 10.0.0.3
 
---live names the queue pairs of the servers that are left, in table order; the same order at every board. FIRST must
-lie ahead of what any board has sent: events below it keep the table of before. Over IPbus (uHAL); `make regs` makes
-its address table.
+--live names the queue pairs of the servers that are left, in table order; the same order at every board. Either all
+boards change or none: each holds the events from FIRST on until all have agreed. FIRST must lie ahead of what any board
+has sent; 0 begins a run. Over IPbus (uHAL); `make regs` makes its address table.
 """
 
 import argparse
@@ -36,33 +36,46 @@ def queue_pairs(text: str) -> list[int]:
     return live
 
 
-def change(board: uhal.HwInterface, live: list[int], first: int) -> int:
-    """Writes the table and puts it into force from event `first` on; the bank that it is in.
+def prepare(board: uhal.HwInterface, live: list[int], first: int) -> None:
+    """Writes the table, and has events from `first` on held for it; for event 0 it is in force at once.
 
-    Raises Refused for a queue pair that the board has not, or while the change before waits for its first event.
+    Raises Refused for a queue pair that the board has not, for an event that has gone, while the change before waits
+    for its first event, and if the board belongs to a coordinator.
     """
     n_qp, pending = board.getNode("build.n_qp").read(), board.getNode("destination.status.pending").read()
+    owner = board.getNode("destination.owner.id").read()
     board.dispatch()
     if beyond := [qp for qp in live if not 0 <= qp < n_qp]:
         raise Refused(f"it has {int(n_qp)} queue pairs, and no {', '.join(map(str, beyond))}")
-    if pending:
+    if owner:
+        raise Refused(f"it belongs to coordinator {int(owner)}: stop that one and write 0 to destination.owner")
+    if pending and first:
         raise Refused("no event of the last change has come yet: a second one would take its place")
     for row in range(SERVERS):
         entry = board.getNode(f"server{row}.entry")
         entry.write(1 << 8 | live[row] if row < len(live) else 0)
     board.getNode("destination.switch_event_lo").write(first & 0xFFFFFFFF)
     board.getNode("destination.switch_event_hi").write(first >> 32)
-    board.getNode("destination.control.commit").write(1)
-    board.dispatch()
+    board.getNode(f"destination.control.{'prepare' if first else 'commit'}").write(1)
+    if refused(board):
+        raise Refused(f"an event at or above {first} has gone, or another table is prepared")
+
+
+def finish(board: uhal.HwInterface, command: str) -> None:
+    """Confirms or cancels what is prepared."""
+    board.getNode(f"destination.control.{command}").write(1)
+    if refused(board):
+        raise Refused(f"it was reset, or somebody else has been at it: `{command}` is refused")
+
+
+def refused(board: uhal.HwInterface) -> bool:
+    """Whether the last command was, when it has been carried out."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
-        busy, bank = board.getNode("destination.status.busy").read(), board.getNode("destination.status.bank").read()
-        count = board.getNode("destination.status.live").read()
+        busy, no = (board.getNode(f"destination.status.{name}").read() for name in ("busy", "refused"))
         board.dispatch()
         if not busy:
-            if count != len(live):
-                raise Refused(f"it counts {int(count)} servers, not {len(live)}")
-            return int(bank)
+            return bool(no)
     raise Refused("it is still busy with it after 10 s")
 
 
@@ -75,18 +88,31 @@ def main() -> int:
     if not TABLE.exists():
         parser.error(f"{TABLE} is missing: `make regs`")
     uhal.disableLogging()
-    failed = 0
+    boards = {}
     for address in options.boards:
         port = "" if ":" in address else ":50001"
-        board = uhal.getDevice(address, f"ipbusudp-2.0://{address}{port}", f"file://{TABLE}")
-        board.setTimeoutPeriod(20_000)
-        try:
-            bank = change(board, options.live, options.first)
-            print(f"{address}: {len(options.live)} servers from event {options.first} on (bank {bank})")
-        except (Refused, uhal.exception) as error:
-            failed += 1
-            print(f"{address}: not changed: {str(error).strip()}", file=sys.stderr)
-    return 1 if failed else 0
+        boards[address] = uhal.getDevice(address, f"ipbusudp-2.0://{address}{port}", f"file://{TABLE}")
+        boards[address].setTimeoutPeriod(20_000)
+
+    def each(addresses: list[str], action) -> list[str]:
+        """Those at which it was carried out."""
+        done = []
+        for address in addresses:
+            try:
+                action(boards[address])
+                done.append(address)
+            except (Refused, uhal.exception) as error:
+                print(f"{address}: not changed: {str(error).strip()}", file=sys.stderr)
+        return done
+
+    prepared = each(options.boards, lambda board: prepare(board, options.live, options.first))
+    agreed = len(prepared) == len(boards)
+    if options.first:
+        finished = each(prepared, lambda board: finish(board, "confirm" if agreed else "cancel"))
+        prepared = finished if agreed else []
+    for address in prepared:
+        print(f"{address}: {len(options.live)} servers from event {options.first} on")
+    return 0 if len(prepared) == len(boards) else 1
 
 
 if __name__ == "__main__":

@@ -353,7 +353,12 @@ PROOFS = [
             Mutant("if (!pending_q || !commits_q) older_q", "if (!pending_q) older_q", "a_0_in_force", TABLE, "c_held"),
             Mutant("~(newer_q ^ older_q)", "~newer_q", "a_not_written", TABLE),
             Mutant("cfg.key == cfg.owner && ", "", "a_owner", TABLE),
-            Mutant("(state_q == StChoose && announced && is_staged_q) || waits", "waits", "a_none_before", after="c_prepared"),
+            Mutant(
+                "(state_q == StChoose && announced && is_staged_q) || waits",
+                "waits",
+                "a_none_before",
+                after="c_prepared",
+            ),
             Mutant("{StEvent, StDivide,", "{StDivide,", "a_0_new", after="c_held"),
             Mutant("kept_q ? StEvent : StIdle", "StIdle", "a_0_kept", after="c_held"),
             Mutant("if (changed) waits_q <= 1'b0;", "", "a_waiting", after="c_waits"),
