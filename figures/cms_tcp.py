@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CMS-TCP figure 3: throughput against the size of fragments. Figures 5 and 6: one link's useful throughput before,
-while and after a fifth sender makes it congested.
+"""CMS-TCP figure 3: throughput against the size of fragments. Figures 5 and 6: one link's useful throughput and the
+total bandwidth that it takes before, while and after a fifth sender makes it congested.
 
-Useful is what is delivered in order. Means are over the last 0.5 s before the fifth sender starts, its own time, and
-the last 0.5 s of the run, when it has long stopped; all over the four senders. Source: CMS-TCP, section 3.
+Useful is what is delivered in order; total is all payload that is sent, retransmissions included. Means are over the
+last 0.5 s before the fifth sender starts, its own time, and the last 0.5 s of the run, when it has long stopped; all
+over the four senders. Source: CMS-TCP, section 3.
 """
 
 import matplotlib.pyplot as plt
@@ -33,18 +34,21 @@ def _attempted(run: Run, begin_ms: float, end_ms: float) -> float:
     return float(np.mean([rate(flow) for flow in flows(run)[:4]]))
 
 
-def _draw(run: Run, title: str, paper: float | None) -> Figure:
+def _draw(run: Run, title: str, paper: float) -> Figure:
+    """The first of the four links, as in the paper: what is useful of what it sends."""
     figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
     figure.suptitle(title)
-    for flow in flows(run):
-        series = throughput(run, flow["name"])
-        axis.plot(series.time_ms, series.value, lw=0.8, label=flow["name"])
-    if paper is not None:
-        axis.axhline(paper, color="black", lw=1, ls="--")
+    flow = flows(run)[0]
+    sent = register(run, flow, "tx_payload_bytes")
+    total = np.diff(sent.value) * 8 / np.diff(sent.time_ms) / 1e6
+    axis.plot(sent.time_ms[1:], total, lw=0.8, color="tab:red", label="total bandwidth")
+    useful = throughput(run, flow["name"])
+    axis.plot(useful.time_ms, useful.value, lw=0.8, color="tab:blue", label="useful throughput")
+    axis.axhline(paper, color="black", lw=1, ls="--")
     axis.axvspan(START_MS, STOP_MS, color="grey", alpha=0.15)
     axis.set_xlabel("simulated time [ms]")
-    axis.set_ylabel("useful throughput [Gb/s]")
-    axis.legend(fontsize="x-small", ncols=5)
+    axis.set_ylabel("one link [Gb/s]")
+    axis.legend(fontsize="x-small")
     return figure
 
 

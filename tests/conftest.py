@@ -25,7 +25,7 @@ DATA = ROOT / "data/lst1_run2008/modules.npz"
 TIMEOUT_S = 300  # a run that hangs fails its test instead of the whole session
 
 # Module-wide fixtures that cost a run of the command: their tests go to one process.
-RUNS = ("captured", "demo", "drawn", "run", "runs")
+RUNS = ("captured", "congested", "demo", "drawn", "run", "runs")
 
 # At the line rate an event takes 0.25 ms of simulated time; with the limiter's slow recovery it takes ten times that.
 FAST = ("cc.law=off",)

@@ -86,6 +86,34 @@ def test_advcam_11_without_dcqcn_a_sender_has_all_of_the_line_or_nothing(drawn: 
     assert (rates.sum(axis=0) ** 2 / (3 * (rates**2).sum(axis=0)))[1:].mean() < 0.5, "Jain's index"
 
 
+@pytest.fixture(scope="module")
+def congested(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
+    """The numbers of CMS-TCP 5 and 6, by figure and quantity."""
+    done = figures(penstock, "cms-tcp-5", "cms-tcp-6", "--out", tmp_path_factory.mktemp("cms"), "--json")
+    assert done.returncode == 0, done.stderr
+    drawn = json.loads(done.stdout)["figures"]
+    return {one["figure"]: {row["quantity"]: row["penstock"] for row in one["quantities"]} for one in drawn}
+
+
+def test_cms_tcp_5_without_congestion_control_the_collapse_stays(congested: dict[str, dict[str, float]]) -> None:
+    """Half of what a link wants is not delivered, more than twice as much is sent, long after the cause is gone."""
+    figure = congested["cms-tcp-5"]
+    assert figure["one link before the fifth sender"] == pytest.approx(2.048, rel=0.01)
+    for when in ("while it sends", "long after"):
+        assert figure[f"attempted by one link {when}"] > 2 * 2.048
+    assert figure["one link while it sends"] < 2.048 * 0.65
+    assert figure["one link long after it stopped"] < 2.048 * 0.65
+    assert figure["retransmissions in all segments of the four"] > 50
+
+
+def test_cms_tcp_6_with_it_the_links_recover(congested: dict[str, dict[str, float]]) -> None:
+    figure = congested["cms-tcp-6"]
+    assert figure["one link while it sends"] < 2.048 * 0.95, "there is congestion to recover from"
+    assert figure["one link long after it stopped"] == pytest.approx(2.048, rel=0.01)
+    assert figure["attempted by one link long after"] == pytest.approx(2.048, rel=0.01)
+    assert figure["retransmissions in all segments of the four"] < 10
+
+
 def test_the_numbers_are_json_on_request(penstock: Penstock, drawn: tuple[str, Path], tmp_path: Path) -> None:
     done = figures(penstock, "advcam-4", "--out", tmp_path, "--json")
     assert done.returncode == 0, done.stderr
