@@ -253,7 +253,6 @@ module registers
     source_id:  held.events.source_id.id,
     tag_prefix: held.events.control.tag_prefix,
     by_event:   held.events.control.by_event,
-    with_imm:   held.events.control.with_imm,
     verb:       verb_e'(held.events.control.verb),
     qp:         held.events.control.qp,
     merger: '{

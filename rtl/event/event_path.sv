@@ -159,7 +159,7 @@ module event_path
     reserved: '0,
     by_event: cfg.by_event,
     in_ring:  1'b1,
-    with_imm: cfg.with_imm,
+    with_imm: 1'b1,
     verb:     cfg.verb,
     qp:       cfg.qp
   };

@@ -64,7 +64,6 @@ package event_pkg;
     logic [15:0]         source_id;
     logic [7:0]          tag_prefix;  // bits 31:24 of the tag of its completions; 23:0 are the event number
     logic                by_event;    // the destination table chooses the queue pair
-    logic                with_imm;
     penstock_pkg::verb_e verb;
     penstock_pkg::qp_t   qp;
     merger_cfg_t         merger;

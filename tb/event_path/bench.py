@@ -74,7 +74,6 @@ async def start(dut, rng, periods: tuple[int, int], stall: float):
         "event_cfg_t",
         source_id=SOURCE,
         tag_prefix=PREFIX,
-        with_imm=1,
         qp=QP,
         **{f"merger__{name}": value for name, value in merger.items()},
     )

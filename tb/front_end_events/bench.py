@@ -65,7 +65,7 @@ async def prepare(dut, rng, qps=(0,), stall: float = 0.0, **control: int) -> Set
         for name, word in (("base_lo", base_of(qp)), ("base_hi", 0), ("slots", SLOTS), ("slot_size", SLOT_BYTES)):
             await registers.write(f"ring.{name}", word, qp)
         await registers.write("ring.next_slot", 0, qp)
-    await registers.write_fields("events.control", tag_prefix=PREFIX, with_imm=1, **control)
+    await registers.write_fields("events.control", tag_prefix=PREFIX, **control)
     await registers.write("events.source_id", SOURCE)
     await registers.write("events.timeout", TIMEOUT)
     await registers.write("events.limit", 1024)
