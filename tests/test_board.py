@@ -29,6 +29,7 @@ from board_server import (
     UnixCable,
 )
 from lib import connection as cm
+from lib.fragment import Fragment, Part
 from lib.source_model import prbs31_bytes
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import ARP, Ether
@@ -330,6 +331,26 @@ def test_messages_of_the_gatewares_source_have_an_immediate_when_it_is_asked_for
         assert [message.va for message in server.messages] == [BASE + slot * 4096 for slot in (0, 1, 2, 0)]
 
 
+@pytest.mark.parametrize("verb", ["write-imm", "send-imm"])
+def test_the_gateware_makes_the_messages_of_recorded_events_of_their_raw_samples(start, machine, recorded, verb):
+    cable, wire = machine
+    options = ["--events", "3", "--share", "1/16", "--interval", "30us", "--slots", "2", "--verb", verb]
+    board = start(*wire, *connect(), *options)
+    server = Server(cable, psn=PSN, rkey=RKEY)
+    server.serve(board.process)
+    report = board.end()
+    assert report["messages"]["ok"] == report["counters"]["event_messages"] == 3
+    assert [message.imm for message in server.messages] == [0, 1, 0]
+    begun = int.from_bytes(server.messages[0].data[16:24], "little")
+    for number, message in enumerate(server.messages):
+        modules = recorded[number][1::16]
+        parts = [Part(i, modules[8 * i : 8 * i + 8].tobytes()) for i in range(3)]  # 17 modules, 8 together
+        wanted = Fragment(number, begun + 30_000 * number, 1, parts=parts).message(source_id=1)
+        assert message.data == wanted, f"event {number}"
+        if verb.startswith("write"):
+            assert message.va == BASE + number % 2 * 20480
+
+
 def test_a_machine_that_does_not_look_for_a_second_loses_nothing(start, machine):
     cable, wire = machine
     board = start(*wire, *connect(), "--prbs", "40000x3", "--verb", "send")
@@ -448,6 +469,7 @@ def test_what_cannot_be_is_refused_with_its_value_and_a_remedy(penstock, tmp_pat
         (["--replay", text, "--connect", "qpn=1"], ["--peer-ip"]),
         (["--replay", text, "--mac", "01:00:5e:00:00:01"], ["01:00:5e", "group"]),
         (["--replay", text, "--counter", "100", "--slot-size", "64"], ["--slot-size 64", "100 bytes"]),
+        (["--replay", text, "--events", "3", "--verb", "write"], ["--verb", "write-imm, send-imm"]),
         (["--replay", text, "--switch", plain, "--set", "switch.window=0ns"], ["switch.window", "more than 0"]),
         ([], ["--tap", "--unix"]),
     ]:

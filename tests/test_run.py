@@ -8,6 +8,7 @@ What was stored is compared with the recorded file by pyarrow and NumPy, without
 
 import json
 import signal
+import struct
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from conftest import FAST, TIMEOUT_S, Penstock, Run
 from veth import until
 
 BOARDS = 3
+MODULE_BYTES = 1142
 # A loss costs one of these; 8 in a row without progress are more than the switch can hold up a packet.
 SHORT_TIMEOUT = "qp.ack_timeout=524.288us"
 
@@ -32,6 +34,18 @@ def assert_recorded(run: Run, recorded: np.ndarray, events: int, boards: int = B
             assert payload == event[board::boards].tobytes(), f"event {row['event_number']}, board {board}"
     times = [row["timestamp_ns"] for row in rows]
     assert times == sorted(times)
+
+
+def assert_parts(run: Run) -> None:
+    """Each board's table names whole parts, side by side, which are all of its payload (docs/fragments.md)."""
+    for row in run.events().to_pylist():
+        for payload, table in zip(row["fragments"], row["parts"], strict=True):
+            entries = list(struct.iter_unpack("<BxHII4x", table))
+            ends = [offset + length for _, _, offset, length in entries]
+            assert [number for number, *_ in entries] == list(range(len(entries))) and len(entries) > 1
+            assert all(flags == 0 for _, flags, _, _ in entries)
+            assert [offset for _, _, offset, _ in entries] == [0, *ends[:-1]] and ends[-1] == len(payload)
+            assert all(length % MODULE_BYTES == 0 and length > 0 for *_, length in entries)
 
 
 def assert_verified(run: Run, recorded: np.ndarray, events: int, boards: int = BOARDS) -> None:
@@ -55,6 +69,14 @@ def demo(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_demo_is_byte_exact(demo: Run, recorded: np.ndarray) -> None:
     assert_verified(demo, recorded, 10)
+    assert_parts(demo)
+    assert demo.of_boards("counters.event_messages") == [10] * BOARDS, "the gateware makes every message"
+
+
+def test_stored_events_of_the_demo_pass_the_check(penstock: Penstock, demo: Run) -> None:
+    command = [str(penstock.binary), "check", str(demo.out / "events.parquet")]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
 
 
 def test_demo_prints_its_tables(demo: Run) -> None:
@@ -150,6 +172,18 @@ def test_the_laboratorys_hosts_send_the_same_bytes_in_the_boards_place(
     assert_recorded(run, recorded, 20)
 
 
+def test_gateware_and_software_make_the_same_fragments_of_the_same_samples(penstock: Penstock, tmp_path: Path) -> None:
+    """Header, time and CRC-32C of a fragment, whichever side of the wire made them; only gateware has parts."""
+    gateware, software = (
+        penstock.run(tmp_path / sender, "replay.events=5", f"replay.sender={sender}", *FAST)
+        for sender in ("gateware", "software")
+    )
+    same = ["event_number", "timestamp_ns", "sources", "fragments", "crc32c"]
+    assert gateware.events().select(same) == software.events().select(same)
+    assert set(software.events()["parts"].combine_chunks().flatten().to_pylist()) == {b""}
+    assert_parts(gateware)
+
+
 # ---- whatever happens on the way, every event arrives ----------------------------------------------------------------
 
 
@@ -220,7 +254,7 @@ def test_waiting_for_a_slow_consumer_uses_up_no_retries(
 def test_events_are_exact_at_every_mtu(penstock: Penstock, tmp_path: Path, recorded: np.ndarray, mtu: int) -> None:
     run = penstock.run(tmp_path, "replay.events=6", f"qp.mtu={mtu}", "link.loss=1e-4", SHORT_TIMEOUT, *FAST)
     assert_verified(run, recorded, 6)
-    fragment = 40 + 89 * 1142  # header and the modules of board 0
+    fragment = 32 + 89 * MODULE_BYTES + 4 * 16 + 16  # header, modules of board 0, parts, trailer
     assert run.of_boards("counters.packets_sent")[0] >= 6 * -(-fragment // mtu)
 
 
@@ -302,7 +336,7 @@ def test_an_interrupted_run_keeps_what_was_built(
         ("topology.boards=300", ["300 hosts", "1 to 265"]),
         ("link.at.board7.delay=4us", ["board7", "board0-switch, board1-switch"]),
         ("readout.slots=1", ["readout.slots = 1", "from 2"]),
-        ("readout.slot_size=64KiB", ["readout.slot_size", "64KiB", "101678"]),
+        ("readout.slot_size=64KiB", ["readout.slot_size", "64KiB", "101752"]),
         ("replay.file=nowhere.npz", ["nowhere.npz", "cannot read"]),
         ("cc", ["no `=`", "section.key=value"]),
     ],

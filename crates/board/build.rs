@@ -20,6 +20,10 @@ const MEASURED: [Top; 2] = [
     Top { module: "penstock_100g", class: "Vboard_100g_x16", n_qp: 16 },
 ];
 
+/// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
+const N_IN: usize = 4;
+const EVENT_BYTES: usize = 512 * 1024;
+
 fn main() {
     let repo = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap();
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
@@ -66,6 +70,7 @@ fn verilate<'a>(root: &Path, mdir: &Path, top: &Top, sources_and_options: impl I
     command.args(["--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert"]);
     command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000"]);
     command.args(["--prefix", top.class, "--top-module", top.module, &format!("-GN_QP={}", top.n_qp)]);
+    command.args([format!("-GN_IN={N_IN}"), format!("-GEVENT_BYTES={EVENT_BYTES}")]);
     command.arg("-Mdir").arg(mdir).args(sources_and_options);
     run(&mut command);
 }

@@ -19,10 +19,18 @@ template <typename Pin> void put(Pin &pin, const uint64_t *words) {
     else std::memcpy(pin.data(), words, sizeof(Pin));
 }
 
+// The same from bytes, the lowest first.
+template <typename Pin> void put(Pin &pin, const uint8_t *bytes) {
+    if constexpr (std::is_integral_v<Pin>) std::memcpy(&pin, bytes, sizeof(Pin));
+    else std::memcpy(pin.data(), bytes, sizeof(Pin));
+}
+
 template <typename Pin> void get(const Pin &pin, uint64_t *words) {
     if constexpr (std::is_integral_v<Pin>) words[0] = pin;
     else std::memcpy(words, pin.data(), sizeof(Pin));
 }
+
+constexpr uint8_t all_inputs = 0xf;
 
 template <typename Top> constexpr bool has_xgmii = requires(Top &top) { top.xgmii_rxd; };
 
@@ -71,6 +79,14 @@ public:
         top.s_axis_data_tkeep = pins.data_tkeep;
         top.s_axis_data_tvalid = pins.data_tvalid;
         top.s_axis_data_tlast = pins.data_tlast;
+        top.s_event_rst = pins.rst ? all_inputs : 0;
+        top.s_axis_event_tvalid = pins.event_tvalid;
+        if (pins.event_tvalid) {
+            put(top.s_axis_event_tdata, pins.event_tdata);
+            put(top.s_axis_event_tkeep, pins.event_tkeep);
+            put(top.s_axis_event_tuser, pins.event_tuser[0]);
+            top.s_axis_event_tlast = pins.event_tlast;
+        }
         for (int i = 0; i < 6; ++i) top.s_axis_desc_tdata[i] = pins.desc_tdata[i];
         top.s_axis_desc_tvalid = pins.desc_tvalid;
         top.m_axis_cpl_tready = pins.cpl_tready;
@@ -86,9 +102,11 @@ public:
         top.s_axil_rready = pins.rready;
 
         top.clk = 0;
+        top.s_event_clk = 0;
         top.eval();  // inputs ripple through the combinational paths
 
         get_port(top, pins);
+        pins.event_tready = top.s_axis_event_tready;
         pins.data_tready = top.s_axis_data_tready;
         pins.desc_tready = top.s_axis_desc_tready;
         pins.cpl_tvalid = top.m_axis_cpl_tvalid;
@@ -106,6 +124,7 @@ public:
         pins.tx_paused = top.tx_paused;
 
         top.clk = 1;
+        top.s_event_clk = all_inputs;
         top.eval();
     }
 };

@@ -12,10 +12,14 @@ struct PenstockPins {
     uint64_t rx_mask;     // XGMII: control bits. AXI-Stream: tkeep
     uint64_t data_tdata[8];
     uint64_t data_tkeep;
+    uint64_t event_tdata[32];  // of all inputs, input 0 first; so are the other four
+    uint8_t event_tkeep[32];
+    uint8_t event_tuser[4][18];  // fragment_t
     uint32_t desc_tdata[6];  // 176 bits, least significant word first
     uint32_t awaddr, wdata, araddr;
     uint8_t rx_valid, rx_last, tx_ready;  // AXI-Stream only
     uint8_t data_tvalid, data_tlast;
+    uint8_t event_tvalid, event_tlast;  // a bit for each input
     uint8_t desc_tvalid, cpl_tready, sample_tready;
     uint8_t awvalid, wvalid, bready, arvalid, rready;
     uint8_t rst;
@@ -26,11 +30,13 @@ struct PenstockPins {
     uint32_t sample_tdata[4];  // cc_sample_t, least significant word first
     uint32_t rdata;
     uint8_t tx_valid, tx_last, tx_error;  // AXI-Stream only
+    uint8_t event_tready;
     uint8_t data_tready, desc_tready, cpl_tvalid, sample_tvalid;
     uint8_t awready, wready, bvalid, arready, rvalid;
     uint8_t bresp, rresp, tx_paused;
 };
 
+// Each has four detector inputs, on the front end's own clock.
 // 0: penstock_xgmii. With PENSTOCK_ALL_TOPS also 1: penstock_xgmii and 2: penstock_100g, both of 16 queue pairs.
 // A null pointer for any other.
 void *penstock_board_new(uint32_t top);

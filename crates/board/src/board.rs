@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One board: a verilated top with what surrounds the FPGA's user logic on its pins: a transceiver or
-//! hard MAC, a message source, a completion sink and a register master.
+//! hard MAC, a message source, a detector, a completion sink and a register master.
 
 use crate::axil::{Answer, Master};
+use crate::detector::{DetectorEvent, DetectorPort};
 use crate::ffi::{Model, Pins};
 use crate::message::{Completion, Message, MessagePort};
 use crate::port::{Port, Received};
@@ -31,6 +32,7 @@ pub struct Board<T: Top = Penstock10g> {
     inbox: VecDeque<(u64, Bytes, bool)>,
     outbox: VecDeque<Received>,
     messages: MessagePort,
+    detector: DetectorPort,
     completions: VecDeque<Completion>,
     rates: VecDeque<RateSample>,
     registers: Master,
@@ -61,6 +63,7 @@ impl<T: Top> Board<T> {
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
             messages: MessagePort::new(T::LANES),
+            detector: DetectorPort::new(T::LANES),
             completions: VecDeque::new(),
             rates: VecDeque::new(),
             registers: Master::default(),
@@ -112,9 +115,18 @@ impl<T: Top> Board<T> {
         self.messages.post(message);
     }
 
-    /// Messages posted whose data the gateware has not yet taken in full.
+    /// Queues the raw samples of an event at the detector's inputs, behind those of the events before it. The gateware makes
+    /// the message; see [`Board::set_events`].
+    ///
+    /// # Panics
+    /// When there are more streams than inputs.
+    pub fn detect(&mut self, event: &DetectorEvent) {
+        self.detector.push(event);
+    }
+
+    /// Messages posted, and events detected, whose data the gateware has not yet taken in full.
     pub fn pending_messages(&self) -> usize {
-        self.messages.pending()
+        self.messages.pending() + self.detector.pending()
     }
 
     pub fn poll_completion(&mut self) -> Option<Completion> {
@@ -189,12 +201,14 @@ impl<T: Top> Board<T> {
         }
         self.port.drive(&mut self.pins);
         self.messages.drive(&mut self.pins);
+        self.detector.drive(&mut self.pins);
         self.registers.drive(&mut self.pins);
 
         self.model.cycle(&mut self.pins);
 
         self.outbox.extend(self.port.observe(self.cycle, &self.pins));
         self.messages.observe(&self.pins);
+        self.detector.observe(&self.pins);
         self.registers.observe(self.cycle, &mut self.pins);
         if self.pins.cpl_tvalid != 0 {
             self.completions.push_back(Completion::from_bits(self.cycle, self.pins.cpl_tdata));

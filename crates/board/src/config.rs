@@ -5,6 +5,7 @@
 use crate::board::{Board, RegisterError};
 use crate::top::Top;
 use penstock_cc::{DcqcnParams, Law, QcnParams, StageCounting};
+use penstock_wire::gateware::{BOARD_EVENT_BYTES, BOARD_INPUTS};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
 
 /// Offsets and fields made from `regs/penstock.rdl`.
@@ -51,6 +52,27 @@ pub struct QpConfig {
     pub init_psn: Psn,
 }
 
+/// How a board sends the events that it makes of its detector's streams.
+#[derive(Debug, Clone, Copy)]
+pub struct EventsConfig {
+    /// The queue pair whose ring the messages fill.
+    pub qp: u8,
+    /// SEND; else RDMA WRITE; either with the slot as immediate data.
+    pub send: bool,
+    /// Whose fragments they are.
+    pub source_id: u16,
+    /// Inputs 0 .. this are in use.
+    pub inputs: usize,
+}
+
+/// A ring of slots in a peer's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct RingTarget {
+    pub va: u64,
+    pub slots: u32,
+    pub slot_bytes: u32,
+}
+
 /// A board that could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -58,6 +80,11 @@ pub enum SetupError {
     Register(#[from] RegisterError),
     #[error("the board's ID register reads {found:#010x}, a Penstock board's reads {IDENTITY:#010x}")]
     NotPenstock { found: u32 },
+    #[error(
+        "the gateware has {n_in} detector inputs and makes events of {event_bytes} bytes; {BOARD_INPUTS} inputs and \
+         {BOARD_EVENT_BYTES} bytes are needed: build it again"
+    )]
+    Inputs { n_in: u32, event_bytes: u32 },
     #[error("mtu = {mtu}: allowed are 256, 512, 1024, 2048, 4096")]
     Mtu { mtu: u16 },
     #[error("queue pair {index} is in state {found} after the command to become ready to send (state 3)")]
@@ -187,6 +214,46 @@ impl<T: Top> Board<T> {
         let range = u32::from(first) << sampling::RANGE_FIRST_SHIFT | u32::from(last) << sampling::RANGE_LAST_SHIFT;
         self.write(sampling::RANGE, range)?;
         self.write(sampling::INTERVAL, interval_cycles)
+    }
+
+    /// Tells queue pair `index` where its messages lie in the peer's memory; they begin at slot 0. For a queue pair in reset.
+    pub fn set_ring(&mut self, index: u8, ring: RingTarget) -> Result<(), RegisterError> {
+        use regs::ring as r;
+        let row = r::BASE + u32::from(index) * r::STRIDE;
+        for (offset, value) in [
+            (r::BASE_LO, ring.va as u32),
+            (r::BASE_HI, (ring.va >> 32) as u32),
+            (r::SLOTS, ring.slots),
+            (r::SLOT_SIZE, ring.slot_bytes),
+            (r::NEXT_SLOT, 0),
+        ] {
+            self.write(row + offset, value)?;
+        }
+        Ok(())
+    }
+
+    /// Has the gateware make messages of what comes to its detector inputs ([`Board::detect`]), into the ring of a queue pair.
+    pub fn set_events(&mut self, config: &EventsConfig) -> Result<(), SetupError> {
+        use regs::events as e;
+        let build = self.read(e::BUILD)?;
+        let n_in = (build & e::BUILD_N_IN_MASK) >> e::BUILD_N_IN_SHIFT;
+        let event_bytes = (build & e::BUILD_EVENT_BYTES_MASK) >> e::BUILD_EVENT_BYTES_SHIFT;
+        if (n_in as usize, event_bytes as usize) != (BOARD_INPUTS, BOARD_EVENT_BYTES) {
+            return Err(SetupError::Inputs { n_in, event_bytes });
+        }
+        // Tags are event numbers.
+        let control = field(config.qp, e::CONTROL_QP_SHIFT, e::CONTROL_QP_MASK)
+            | field(config.send, e::CONTROL_VERB_SHIFT, e::CONTROL_VERB_MASK);
+        let enable = (1u32 << config.inputs.min(BOARD_INPUTS)) - 1;
+        for (address, value) in [
+            (e::CONTROL, control),
+            (e::SOURCE_ID, u32::from(config.source_id)),
+            (e::COMMAND, e::COMMAND_RESYNC_MASK),
+            (e::ENABLE, enable),
+        ] {
+            self.write(address, value)?;
+        }
+        Ok(())
     }
 
     /// Takes queue pair `index` through RESET with new attributes to ready-to-send.

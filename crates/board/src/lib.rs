@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!  MessageSource -> [ Worker thread: Board { Model (Verilator), XGMII, AXI-Stream, AXI-Lite } ]
+//!   (messages, or raw samples of events)
 //!                                     |  ^ frames with their octet times
 //!                                     v  |
 //!                          BoardNode, a node of penstock-netsim
@@ -12,6 +13,7 @@
 mod axil;
 mod board;
 mod config;
+mod detector;
 mod ffi;
 #[cfg(feature = "all-tops")]
 mod hard_mac;
@@ -28,7 +30,8 @@ mod xgmii;
 
 pub use axil::Answer;
 pub use board::{Board, RegisterError};
-pub use config::{dcqcn_words, qp_register, regs, EndpointConfig, QpConfig, SetupError};
+pub use config::{dcqcn_words, qp_register, regs, EndpointConfig, EventsConfig, QpConfig, RingTarget, SetupError};
+pub use detector::DetectorEvent;
 #[cfg(feature = "all-tops")]
 pub use measured::{Penstock100gX16, Penstock10gX16};
 pub use message::{Completion, Message, Verb, WcStatus};
@@ -37,4 +40,4 @@ pub use penstock_wire::gateware::{CYCLE, OCTET};
 pub use port::{Port, Received};
 pub use rates::RateSample;
 pub use top::{Penstock10g, Top};
-pub use worker::{MessageSource, WorkerGone};
+pub use worker::{Feed, MessageSource, WorkerGone};

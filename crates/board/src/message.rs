@@ -147,7 +147,7 @@ impl MessagePort {
         let rest = &payload[self.offset..];
         let beat = &rest[..rest.len().min(self.lanes)];
         for (word, bytes) in pins.data_tdata.iter_mut().zip(beat.chunks(8)) {
-            *word = bytes.first_chunk().map_or_else(|| short_word(bytes), |whole| u64::from_le_bytes(*whole));
+            *word = word_of(bytes);
         }
         pins.data_tkeep = u64::MAX.checked_shr(64 - beat.len() as u32).unwrap_or(0);
         pins.data_tlast = u8::from(beat.len() == rest.len());
@@ -167,8 +167,11 @@ impl MessagePort {
     }
 }
 
-/// A word of fewer than eight bytes, filled up with zeros.
-fn short_word(bytes: &[u8]) -> u64 {
+/// A word of at most eight bytes, filled up with zeros.
+pub(crate) fn word_of(bytes: &[u8]) -> u64 {
+    if let Some(whole) = bytes.first_chunk() {
+        return u64::from_le_bytes(*whole);
+    }
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(word)

@@ -7,8 +7,10 @@
 
 use crate::axil::Answer;
 use crate::board::Board;
+use crate::detector::DetectorEvent;
 use crate::message::{Completion, Message};
 use crate::port::Received;
+use crate::top::Top;
 use bytes::Bytes;
 use penstock_units::Time;
 use penstock_wire::gateware::CYCLE;
@@ -21,7 +23,37 @@ pub trait MessageSource: Send {
     /// When the next message is there to be sent; `None` when there will be no more.
     fn next_time(&self) -> Option<Time>;
     /// Takes that message.
-    fn take(&mut self) -> Option<Message>;
+    fn take(&mut self) -> Option<Feed>;
+}
+
+/// What a source gives a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Feed {
+    /// A message as it is to be sent.
+    Message(Message),
+    /// Raw samples, of which the gateware makes one message.
+    Event(DetectorEvent),
+}
+
+impl From<Message> for Feed {
+    fn from(message: Message) -> Self {
+        Self::Message(message)
+    }
+}
+
+impl From<DetectorEvent> for Feed {
+    fn from(event: DetectorEvent) -> Self {
+        Self::Event(event)
+    }
+}
+
+impl Feed {
+    pub(crate) fn into_board<T: Top>(self, board: &mut Board<T>) {
+        match self {
+            Self::Message(message) => board.post(message),
+            Self::Event(event) => board.detect(&event),
+        }
+    }
 }
 
 /// Messages handed to the gateware ahead of its taking their data: the one under way and the next,
@@ -177,8 +209,8 @@ impl Runner {
         while self.board.pending_messages() < POSTED_AHEAD
             && self.source.next_time().is_some_and(|at| at <= CYCLE * now)
         {
-            let Some(message) = self.source.take() else { break };
-            self.board.post(message);
+            let Some(feed) = self.source.take() else { break };
+            feed.into_board(&mut self.board);
             posted += 1;
         }
         posted

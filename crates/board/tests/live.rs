@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use penstock_board::live::{Activity, LiveBoard, PaceConfig, Sent, Wire, WireError, WireTime};
-use penstock_board::{regs, Board, EndpointConfig, Message, MessageSource, QpConfig, RateSample, Verb};
+use penstock_board::{regs, Board, EndpointConfig, Feed, Message, MessageSource, QpConfig, RateSample, Verb};
 use penstock_cc::DcqcnParams;
 use penstock_lab::SwitchScenario;
 use penstock_netsim::EmulatedSwitch;
@@ -98,12 +98,12 @@ impl MessageSource for Messages {
         (self.sent < self.data.len()).then_some(Time::ZERO)
     }
 
-    fn take(&mut self) -> Option<Message> {
+    fn take(&mut self) -> Option<Feed> {
         let from = self.sent;
         self.sent = (from + self.len).min(self.data.len());
         let tag = (from / self.len) as u32;
         let payload = self.data.slice(from..self.sent);
-        Some(Message { qp: 1, verb: Verb::Write, imm: None, remote_address: VA + from as u64, tag, payload })
+        Some(Message { qp: 1, verb: Verb::Write, imm: None, remote_address: VA + from as u64, tag, payload }.into())
     }
 }
 

@@ -36,6 +36,12 @@ impl RemoteRing {
 pub trait Contents: Send + Sync {
     /// The message of event number `event`, which happened at `at`.
     fn message(&self, event: u64, at: Time) -> Bytes;
+
+    /// Whose fragments they are.
+    fn source_id(&self) -> u16;
+
+    /// The same as a detector gives it: the raw bytes for each input of a board that makes the message by itself.
+    fn streams(&self, event: u64) -> Vec<Bytes>;
 }
 
 /// Contents and where they go.

@@ -4,8 +4,9 @@
 //! number of boards; event numbers run on when the file repeats.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use penstock_recorded::{Dataset, MODULE_BYTES};
-use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
+use penstock_recorded::{input_streams, Dataset, MODULE_BYTES};
+use penstock_wire::fragment::{message_2_len, FragmentHeader, HEADER_LEN};
+use penstock_wire::gateware::BOARD_INPUTS;
 
 use crate::check::Reference;
 
@@ -86,6 +87,35 @@ impl EventSource {
         message.put_slice(&self.header(event, board, timestamp_ns).to_bytes());
         message.put_slice(self.payload(event, board));
         message.freeze()
+    }
+
+    /// The payload as it comes out of the detector: raw bytes for each input of a board that makes the message by itself.
+    /// Costs no copy.
+    ///
+    /// # Panics
+    /// If `board >= self.boards()`.
+    pub fn streams(&self, event: u64, board: u16) -> Vec<Bytes> {
+        let payload = self.payload(event, board);
+        input_streams(payload.len() / MODULE_BYTES, BOARD_INPUTS)
+            .into_iter()
+            .map(|range| payload.slice(range))
+            .collect()
+    }
+
+    /// Inputs of `board` that have a stream.
+    ///
+    /// # Panics
+    /// If `board >= self.boards()`.
+    pub fn inputs(&self, board: u16) -> usize {
+        self.streams(0, board).len()
+    }
+
+    /// Bytes of the message that gateware makes of these streams.
+    ///
+    /// # Panics
+    /// If `board >= self.boards()`.
+    pub fn gateware_message_len(&self, board: u16) -> usize {
+        message_2_len(self.payload(0, board).len(), self.inputs(board))
     }
 
     /// Bytes of every message of `board`.

@@ -7,9 +7,11 @@
 #![forbid(unsafe_code)]
 
 mod dataset;
+mod inputs;
 mod npz;
 mod triggers;
 
 pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
+pub use inputs::input_streams;
 pub use npz::DatasetError;
 pub use triggers::Triggers;

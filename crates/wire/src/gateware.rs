@@ -18,5 +18,9 @@ pub const OCTET: Time = Time::from_ps(CYCLE.as_ps() / 8);
 pub const FIRST_QPN: u32 = 0x200;
 /// UDP source port of queue pair 0: the first of the dynamic ports (RFC 6335), as IBTA A17.9.2 asks for.
 pub const FIRST_UDP_SPORT: u16 = 0xC000;
+/// Detector inputs of the verilated front ends (`N_IN`).
+pub const BOARD_INPUTS: usize = 4;
+/// Most payload bytes of an event that they make (`EVENT_BYTES`).
+pub const BOARD_EVENT_BYTES: usize = 512 * 1024;
 /// Bytes of the replay memory of the message source.
 pub const REPLAY_BYTES: usize = 16 * 1024;

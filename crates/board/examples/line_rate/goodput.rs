@@ -64,7 +64,11 @@ pub fn measure<T: Top>(line: &Line, load: Load) -> Result<Goodput, Failure> {
     let answer_cycles = (load.answer_us * line.cycles_per_us).ceil() as u64;
     let mut station = Station::<T>::open(load.queue_pairs, load.mtu, answer_cycles)?;
     start_source(&mut station, load)?;
+    of_station(station, line, load)
+}
 
+/// Of a front end that sends such messages without a pause.
+pub fn of_station<T: Top>(mut station: Station<T>, line: &Line, load: Load) -> Result<Goodput, Failure> {
     let mut meter = Meter::new(load);
     station.board.restart_time();
     station.run_until(WARM_UP_CYCLES, |_, packet| {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Measures verilated front ends against servers that answer after 1 us, some after 160 us, and prints rows of `make
-//! bench` as JSON: goodput on the wire as a share of what the packets of its messages allow, latency, and speed of
-//! simulation.
+//! bench` as JSON: goodput on the wire as a share of what the packets of its messages allow, of messages and of events
+//! through the fragment builder, latency, and speed of simulation.
 //!
 //! An argument picks the rows with this text in their name: `line_rate "100G, 5 kB"`.
 
+mod events;
 mod goodput;
 mod latency;
 mod row;
@@ -23,6 +24,8 @@ const LINE_512_BIT: Line = Line { name: "100G", gbps: 100.0, cycles_per_us: 322.
 
 const MESSAGES: [(&str, u32); 3] = [("5 kB", 5000), ("64 kB", 1 << 16), ("1 MB", 1 << 20)];
 const MTUS: [u16; 2] = [4096, 1024];
+/// Payload of an event, of all inputs.
+const EVENTS: [(&str, usize); 2] = [("5 kB", 5000), ("100 kB", 100_000)];
 const QUEUE_PAIRS: [u8; 2] = [1, 16];
 /// The goodput in Gb/s that the demo's front end must reach, and with what.
 const FIRST: (Load, f64) = (Load { message_bytes: 100_000, ..BUSY }, 9.79);
@@ -38,9 +41,15 @@ fn main() -> Result<(), Failure> {
         rows.extend(goodput_rows::<Penstock10gX16>(line, far_queue_pairs, &wanted)?);
     }
     rows.extend(goodput_rows::<Penstock100gX16>(&LINE_512_BIT, 16, &wanted)?);
+    for line in &LINES_64_BIT {
+        rows.extend(event_rows::<Penstock10gX16>(line, &wanted)?);
+    }
+    rows.extend(event_rows::<Penstock100gX16>(&LINE_512_BIT, &wanted)?);
     rows.extend(first_row::<Penstock10g>(&wanted)?);
     rows.extend(latency_rows::<Penstock10gX16>("64 bits", &wanted)?);
     rows.extend(latency_rows::<Penstock100gX16>("512 bits", &wanted)?);
+    rows.extend(event_latency_rows::<Penstock10gX16>("64 bits", &wanted)?);
+    rows.extend(event_latency_rows::<Penstock100gX16>("512 bits", &wanted)?);
     rows.extend(speed_row::<Penstock10g>("verilated 10G board, one core", &LINES_64_BIT[0], Some(3e5), &wanted)?);
     rows.extend(speed_row::<Penstock100gX16>("verilated 100G board, one core", &LINE_512_BIT, None, &wanted)?);
     println!("{}", row::json(&rows));
@@ -104,6 +113,37 @@ fn first_row<T: Top>(wanted: &Wanted) -> Result<Option<Row>, Failure> {
     let goodput = goodput::measure::<T>(line, load)?.share * limit;
     let gbps = Some((goodput, limit));
     Ok(Some(Row { name, value: round(goodput), unit: "Gb/s", target: Some(target), better: "higher", gbps }))
+}
+
+/// Events of four inputs through the fragment builder: what they put around the samples counts as payload of the messages.
+fn event_rows<T: Top>(line: &Line, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for (event, payload) in EVENTS {
+        let limit = line.gbps * events::load(payload).payload_share();
+        let name = format!(
+            "{}, events of {event} from 4 inputs, MTU 4096, 1 QP: share of {limit:.3} Gb/s possible",
+            line.name
+        );
+        if wanted.has(&name) {
+            let share = events::goodput::<T>(line, payload)?.share;
+            let (value, gbps) = (round(100.0 * share), Some((share * limit, limit)));
+            rows.push(Row { name, value, unit: "%", target: Some(99.9), better: "higher", gbps });
+        }
+    }
+    Ok(rows)
+}
+
+/// A message of an event leaves when its last beat is there (docs/fragments.md), so this is at least the event's own time.
+fn event_latency_rows<T: Top>(width: &str, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for (how, cut_through) in [("cut-through", true), ("a packet stored first", false)] {
+        let name = format!("first sample in to first byte on the wire, event of 4000 bytes, {width}, {how}");
+        if wanted.has(&name) {
+            let value = events::latency::<T>(4000, cut_through)?;
+            rows.push(Row { name, value, unit: "cycles", target: None, better: "lower", gbps: None });
+        }
+    }
+    Ok(rows)
 }
 
 fn latency_rows<T: Top>(width: &str, wanted: &Wanted) -> Result<Vec<Row>, Failure> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A verilated front end and, at the far end of an ideal link, a server for each of its queue pairs.
 
+use crate::events::Detector;
 use penstock_board::{Board, EndpointConfig, QpConfig, Received, Top, WcStatus};
 use penstock_cc::{CycleRate, DcqcnParams};
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
@@ -28,6 +29,8 @@ impl Memory for Nowhere {
 
 pub struct Station<T: Top> {
     pub board: Board<T>,
+    /// What feeds its inputs, if anything does.
+    pub detector: Option<Detector>,
     servers: Vec<Responder>,
     answer_cycles: u64,
 }
@@ -37,7 +40,7 @@ impl<T: Top> Station<T> {
     pub fn open(queue_pairs: u8, mtu: u16, answer_cycles: u64) -> Result<Self, Failure> {
         assert!(answer_cycles >= CHUNK_CYCLES, "answers after {answer_cycles} cycles come too early");
         let code = Mtu::from_bytes(mtu.into()).ok_or_else(|| format!("mtu = {mtu}"))?;
-        let mut station = Self { board: Board::of_top(), servers: Vec::new(), answer_cycles };
+        let mut station = Self { board: Board::of_top(), detector: None, servers: Vec::new(), answer_cycles };
         station.board.configure(&EndpointConfig {
             mac: board_end(0).mac,
             ip: board_end(0).ip,
@@ -60,6 +63,9 @@ impl<T: Top> Station<T> {
     /// Runs up to `cycle` and shows every packet that the board sends, with the octet time at which it begins.
     pub fn run_until(&mut self, cycle: u64, mut see: impl FnMut(u64, &RocePacket)) -> Result<(), Failure> {
         while self.board.cycle() < cycle {
+            if let Some(detector) = &mut self.detector {
+                detector.refill(&mut self.board);
+            }
             self.board.run_until(cycle.min(self.board.cycle() + CHUNK_CYCLES));
             while let Some(received) = self.board.poll_transmit() {
                 let arrival = self.answer_at(&received);

@@ -145,6 +145,8 @@ impl LiveBoard {
         let now = self.board.cycle();
         let moving = self.board.waiting_frames() > 0 || self.board.pending_messages() > 0;
         let later = self.source.as_ref().is_some_and(|source| source.next_time().is_some());
+        let messages = &self.stats.messages;
+        let open = messages.ok + messages.failed() < messages.posted;
         let arriving = matches!(self.wire.time(), WireTime::Simulated(Some(_)));
         if now < self.last_frame + QUIET_CYCLES {
             return Ok(Activity::Running);
@@ -162,7 +164,8 @@ impl LiveBoard {
         Ok(match () {
             () if unsent || arriving => Activity::Running,
             () if unacknowledged || opening => Activity::Waiting,
-            () if running || moving || later => Activity::Running,
+            // What is neither sent nor still to come is inside the gateware.
+            () if running || moving || later || open => Activity::Running,
             () => Activity::Idle,
         })
     }
@@ -198,9 +201,9 @@ impl LiveBoard {
         let now = self.now();
         let Some(source) = &mut self.source else { return };
         while self.board.pending_messages() < POSTED_AHEAD && source.next_time().is_some_and(|at| at <= now) {
-            let Some(message) = source.take() else { break };
+            let Some(feed) = source.take() else { break };
             self.stats.messages.posted += 1;
-            self.board.post(message);
+            feed.into_board(&mut self.board);
         }
     }
 

@@ -14,7 +14,7 @@ use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_lab::SwitchScenario;
 use penstock_netsim::Time;
 use penstock_readout::{Dataset, EventSource, RingConfig};
-use penstock_wire::gateware::REPLAY_BYTES;
+use penstock_wire::gateware::{BOARD_EVENT_BYTES, REPLAY_BYTES};
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Start {
         match self {
             Self::Nothing => 0,
             Self::Generator { series, .. } => series.len,
-            Self::Events { source, .. } => source.max_message_len() as u32,
+            Self::Events { source, .. } => source.gateware_message_len(0) as u32,
         }
     }
 }
@@ -138,6 +138,7 @@ impl Plan {
     /// The option or the key that cannot be done, with its value and what is allowed.
     pub fn read(arguments: &Arguments) -> Result<Plan, Failure> {
         let start = start(&arguments.messages)?;
+        check_verb(&arguments.messages)?;
         let longest = start.longest();
         check_transport(&arguments.transport)?;
         let slot_size = slot_size(&arguments.messages, longest, arguments.connect.is_some())?;
@@ -253,8 +254,28 @@ fn switch(file: &Path, set: &[String]) -> Result<SwitchPlan, Failure> {
 /// The recorded events of one board of those that share them.
 fn events(messages: &MessageArguments) -> Result<Arc<EventSource>, Failure> {
     let dataset = Dataset::load(&messages.data).map_err(refused)?;
-    let source = EventSource::new(&dataset, messages.share.boards);
-    source.map(Arc::new).map_err(|error| refused(format!("--share: {error}")))
+    let source =
+        EventSource::new(&dataset, messages.share.boards).map_err(|error| refused(format!("--share: {error}")))?;
+    let bytes = source.payload(0, 0).len();
+    if bytes > BOARD_EVENT_BYTES {
+        let share = messages.share.boards;
+        return Err(refused(format!(
+            "--share {}/{share}: a board's part of an event has {bytes} bytes; the gateware's events have at most \
+             {BOARD_EVENT_BYTES}, so share them among more boards",
+            messages.share.board
+        )));
+    }
+    Ok(Arc::new(source))
+}
+
+/// The gateware sends events with the slot as immediate data.
+fn check_verb(messages: &MessageArguments) -> Result<(), Failure> {
+    match (messages.events, messages.verb.with_imm()) {
+        (Some(_), false) => {
+            Err(refused("--verb: events go with an immediate; allowed with --events: write-imm, send-imm"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What is to be sent once the queue pair is ready.

@@ -6,7 +6,7 @@ use super::plan::{MessagePlan, Plan, Start};
 use crate::gateware::{cycles, BoardSource};
 use crate::outcome::Failure;
 use penstock_board::live::{Activity, LiveBoard, LiveError, WireTime};
-use penstock_board::{qp_register, regs, RateSample, RegisterError, Verb};
+use penstock_board::{qp_register, regs, EventsConfig, RateSample, RegisterError};
 use penstock_netsim::{Rate, SwitchedFlow, Time};
 use penstock_readout::RingConfig;
 use penstock_wire::{Ipv4Addr, Qpn};
@@ -227,20 +227,16 @@ impl Session {
                 Phase::Sending(series.count.map(u64::from))
             }
             Start::Events { count, source } => {
-                let ring = self.ring()?;
+                let board = self.share.board;
+                self.board.board().set_events(&EventsConfig {
+                    qp: self.qp,
+                    send: self.verb.is_send(),
+                    source_id: board,
+                    inputs: source.inputs(board),
+                })?;
                 let now = self.board.now();
                 let times: Arc<[Time]> = (0..count).map(|n| now + self.interval * n).collect();
-                let verb = match (self.verb.is_send(), self.verb.with_imm()) {
-                    (true, _) => Verb::Send,
-                    (false, true) => Verb::RingWrite,
-                    (false, false) => Verb::Write,
-                };
-                let source = BoardSource::new(source, self.share.board, ring, times).with_verb(
-                    self.qp,
-                    verb,
-                    self.verb.with_imm(),
-                );
-                self.board.set_source(Box::new(source));
+                self.board.set_source(Box::new(BoardSource::new(source, board, times)));
                 Phase::Sending(Some(count))
             }
         };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What commands know of the gateware: its clock, and the source of its messages.
+//! What commands know of the gateware: its clock, and the detector at its inputs.
 
 mod source;
 
 pub use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
-pub use source::BoardSource;
+pub use source::{BoardSource, TRIGGER_TYPE};
 
 use penstock_netsim::Time;
 

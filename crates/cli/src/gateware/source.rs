@@ -1,33 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one board sends: a message per trigger, each into the next slot of the board's ring.
+//! What one board's detector gives: the raw samples of an event per trigger. The gateware makes the messages.
 
-use penstock_board::{Message, MessageSource, Verb};
-use penstock_readout::{EventSource, RingConfig};
+use penstock_board::{DetectorEvent, Feed, MessageSource};
+use penstock_readout::EventSource;
 use penstock_units::Time;
 use std::sync::Arc;
 
-/// The fragments of one board, event after event, at the times of the run's triggers.
+/// The trigger type of recorded events: no other is known of them.
+pub const TRIGGER_TYPE: u16 = 1;
+
+/// The samples of one board, event after event, at the times of the run's triggers.
 pub struct BoardSource {
     events: Arc<EventSource>,
     board: u16,
-    ring: RingConfig,
     /// Trigger times, one per event, never decreasing; shared by all boards.
     triggers: Arc<[Time]>,
     next: usize,
-    qp: u8,
-    verb: Verb,
-    with_imm: bool,
 }
 
 impl BoardSource {
-    pub fn new(events: Arc<EventSource>, board: u16, ring: RingConfig, triggers: Arc<[Time]>) -> Self {
-        Self { events, board, ring, triggers, next: 0, qp: 0, verb: Verb::Write, with_imm: true }
-    }
-
-    /// The same by another queue pair or operation than WRITE WITH IMMEDIATE of queue pair 0. With [`Verb::RingWrite`] the
-    /// gateware fills in the slots, which begin again at 0 with each connection.
-    pub fn with_verb(self, qp: u8, verb: Verb, with_imm: bool) -> Self {
-        Self { qp, verb, with_imm, ..self }
+    pub fn new(events: Arc<EventSource>, board: u16, triggers: Arc<[Time]>) -> Self {
+        Self { events, board, triggers, next: 0 }
     }
 }
 
@@ -36,20 +29,12 @@ impl MessageSource for BoardSource {
         self.triggers.get(self.next).copied()
     }
 
-    fn take(&mut self) -> Option<Message> {
+    fn take(&mut self) -> Option<Feed> {
         let at = self.next_time()?;
-        let event = self.next as u64;
-        // One message per fragment; the immediate names the slot.
-        let slot = (event % u64::from(self.ring.slots)) as u32;
-        let message = Message {
-            qp: self.qp,
-            verb: self.verb,
-            imm: (self.with_imm && self.verb != Verb::RingWrite).then_some(slot),
-            remote_address: self.ring.va + u64::from(slot) * u64::from(self.ring.slot_bytes),
-            tag: event as u32,
-            payload: self.events.message(event, self.board, at / Time::from_ns(1)),
-        };
+        let number = self.next as u64;
         self.next += 1;
-        Some(message)
+        let streams = self.events.streams(number, self.board);
+        let timestamp_ns = at / Time::from_ns(1);
+        Some(DetectorEvent { number, timestamp_ns, trigger_type: TRIGGER_TYPE, streams }.into())
     }
 }

@@ -3,13 +3,18 @@
 //! Promise: it sends the messages of the scenario's flow, in their order, none before its time.
 
 use super::counters::{CounterError, GatewareCounters};
-use crate::gateware::{BOARD_CLOCK_HZ, ECT0};
+use crate::gateware::{BOARD_CLOCK_HZ, ECT0, TRIGGER_TYPE};
 use penstock_board::regs::counters;
-use penstock_board::{Board, BoardNode, EndpointConfig, Message, MessageSource, MessageTally, QpConfig, Verb, CYCLE};
+use penstock_board::{
+    Board, BoardNode, DetectorEvent, EndpointConfig, EventsConfig, Feed, Message, MessageSource, MessageTally,
+    QpConfig, RingTarget, Verb, CYCLE,
+};
 use penstock_cc::DcqcnParams;
 use penstock_lab::report::FlowSummary;
 use penstock_lab::{BoardFlow, BoardRequest, Lab, LabVerb, MakerError, Pace, SteadyParams, Workload};
 use penstock_netsim::{Fragments, Node, Rate, SharedLedger, Time};
+use penstock_wire::fragment::message_2_len;
+use penstock_wire::gateware::BOARD_EVENT_BYTES;
 use penstock_wire::Qpn;
 use serde::Serialize;
 use std::any::Any;
@@ -28,6 +33,15 @@ pub enum BoardError {
     Endless(String),
     #[error("flow {flow} has messages of {bytes} bytes; a board sends at most 2147483648")]
     TooLong { flow: String, bytes: u64 },
+    #[error(
+        "flow {flow}: a board's part of an event has {bytes} bytes; the gateware's events have at most \
+         {BOARD_EVENT_BYTES}, so let more boards share them"
+    )]
+    EventTooLong { flow: String, bytes: usize },
+    #[error(
+        "flow {0} has qp.verb = \"write\"; the gateware sends events with an immediate: \"write-imm\" or \"send\""
+    )]
+    NoImmediate(String),
     #[error("flow {0} has cc.law = \"qcn\"; allowed for a board are \"off\" and \"dcqcn\"")]
     Qcn(String),
 }
@@ -76,9 +90,22 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
     };
     let interval = request.scenario.trace.interval;
     let number = flow.id;
-    let messages = Messages::of(flow, index, qp.verb, &request.ledger)?;
     let mut board = Board::new();
     board.configure(&endpoint)?;
+    if let Some(Fragments { ring, contents }) = &flow.fragments {
+        if qp.verb == LabVerb::Write {
+            return Err(BoardError::NoImmediate(spec.name.clone()).into());
+        }
+        let ring = RingTarget { va: ring.va, slots: ring.slots, slot_bytes: ring.slot_bytes };
+        board.set_ring(index, ring)?;
+        board.set_events(&EventsConfig {
+            qp: index,
+            send: qp.verb == LabVerb::Send,
+            source_id: contents.source_id(),
+            inputs: contents.streams(0).len(),
+        })?;
+    }
+    let messages = Messages::of(flow, index, qp.verb, &request.ledger)?;
     board.open_qp(index, &connection)?;
     let mut node = BoardNode::new(request.name, board, Box::new(messages), link.delay, interval)?;
     let ledger = request.ledger;
@@ -93,7 +120,7 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
 struct Messages {
     /// Time, bytes and event of each.
     waiting: VecDeque<(Time, u64, u64)>,
-    /// What they hold, and where they go.
+    /// What the detector gives of events, where the messages are the gateware's to make.
     fragments: Option<Fragments>,
     zeros: bytes::Bytes,
     qp: u8,
@@ -112,8 +139,16 @@ impl Messages {
         }
         let mut waiting = VecDeque::new();
         let mut now = Time::ZERO;
-        while let Some(message) = flow.source.next_message(now) {
+        while let Some(mut message) = flow.source.next_message(now) {
             now = message.at;
+            if let Some(fragments) = &flow.fragments {
+                let streams = fragments.contents.streams(message.event);
+                let payload = streams.iter().map(bytes::Bytes::len).sum();
+                if payload > BOARD_EVENT_BYTES {
+                    return Err(BoardError::EventTooLong { flow: flow.spec.name.clone(), bytes: payload });
+                }
+                message.bytes = message_2_len(payload, streams.len()) as u64;
+            }
             ledger.borrow_mut().posted(flow.id, &message);
             waiting.push_back((message.at, message.bytes, message.event));
         }
@@ -132,25 +167,24 @@ impl MessageSource for Messages {
         self.waiting.front().map(|message| message.0)
     }
 
-    fn take(&mut self) -> Option<Message> {
+    fn take(&mut self) -> Option<Feed> {
         let (at, len, event) = self.waiting.pop_front()?;
+        if let Some(Fragments { contents, .. }) = &self.fragments {
+            let streams = contents.streams(event);
+            let timestamp_ns = at / Time::from_ns(1);
+            return Some(DetectorEvent { number: event, timestamp_ns, trigger_type: TRIGGER_TYPE, streams }.into());
+        }
         let tag = self.sent;
         self.sent += 1;
-        let (imm, remote_address, payload) = match &self.fragments {
-            Some(Fragments { ring, contents }) => {
-                let (slot, va) = ring.place(tag.into());
-                (slot, va, contents.message(event, at))
-            }
-            None => (tag, 0, self.zeros.slice(..len as usize)),
-        };
-        Some(Message {
+        let message = Message {
             qp: self.qp,
             verb: if self.verb == LabVerb::Send { Verb::Send } else { Verb::Write },
-            imm: (self.verb == LabVerb::WriteImm).then_some(imm),
-            remote_address,
+            imm: (self.verb == LabVerb::WriteImm).then_some(tag),
+            remote_address: 0,
             tag,
-            payload,
-        })
+            payload: self.zeros.slice(..len as usize),
+        };
+        Some(message.into())
     }
 }
 

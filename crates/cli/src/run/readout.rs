@@ -70,6 +70,14 @@ impl Contents for BoardContents {
     fn message(&self, event: u64, at: Time) -> bytes::Bytes {
         self.events.message(event, self.board, at.as_ps() / 1000)
     }
+
+    fn source_id(&self) -> u16 {
+        self.board
+    }
+
+    fn streams(&self, event: u64) -> Vec<bytes::Bytes> {
+        self.events.streams(event, self.board)
+    }
 }
 
 /// Makes the receiver of a scenario, which writes into the folder `out`.

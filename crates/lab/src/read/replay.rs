@@ -11,7 +11,7 @@ use penstock_recorded::{Dataset, Triggers};
 use super::files::read_text;
 use super::traffic::{Traffic, MOST_EVENTS, SENDERS};
 use crate::language::reader::Section;
-use crate::scenario::{CameraEvents, SenderKind};
+use crate::scenario::{fragment_bytes, CameraEvents, SenderKind};
 use crate::units::{Frequency, Time};
 use crate::workload::{EventList, FragmentSizes, RecordedEvents};
 
@@ -38,19 +38,16 @@ impl Traffic<'_> {
             section.refuse_whole("there is a [triggers] already; events come from one of the two");
         }
         let camera = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("npz"));
-        let events = match camera {
-            true => {
-                let from = self.hosts(&mut section, "from", "board*");
-                let sound = !from.is_empty();
-                if sound {
-                    self.camera_events(&path, &from)
-                } else {
-                    Ok(None)
-                }
-            }
-            false => self.table(&mut section, &path).map(Some),
+        let (from, table) = match camera {
+            true => (Some(self.hosts(&mut section, "from", "board*")), None),
+            false => (None, Some(self.table(&mut section, &path))),
         };
         let sender = section.choice("sender", SenderKind::Software, &SENDERS);
+        let events = match from {
+            Some(from) if from.is_empty() => Ok(None),
+            Some(from) => self.camera_events(&path, &from, sender),
+            None => table.transpose(),
+        };
         match events {
             Ok(Some(events)) if !self.topology.nodes.is_empty() => {
                 if let Some(events) = self.timed(&mut section, events, camera) {
@@ -80,13 +77,18 @@ impl Traffic<'_> {
     }
 
     /// Recorded camera events of an `.npz`, dealt out to these hosts.
-    fn camera_events(&mut self, path: &Path, from: &[usize]) -> Result<Option<RecordedEvents>, String> {
+    fn camera_events(
+        &mut self,
+        path: &Path,
+        from: &[usize],
+        sender: SenderKind,
+    ) -> Result<Option<RecordedEvents>, String> {
         let bytes = (self.read_file)(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let camera = Dataset::read(path, bytes).map_err(|error| error.to_string())?;
         let names = from.iter().map(|host| self.topology.name(*host).to_owned()).collect();
-        let events =
-            RecordedEvents::from_camera(&camera, names).map_err(|error| format!("{}: {error}", path.display()))?;
-        self.recorded = Some(CameraEvents { dataset: Arc::new(camera), boards: from.len() });
+        let events = RecordedEvents::from_camera(&camera, names, |modules| fragment_bytes(sender, modules))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        self.recorded = Some(CameraEvents { dataset: Arc::new(camera), boards: from.len(), sender });
         Ok(Some(events))
     }
 

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use penstock_recorded::{Dataset, MODULE_BYTES};
-use penstock_wire::fragment::HEADER_LEN;
+use penstock_recorded::{input_streams, Dataset, MODULE_BYTES};
+use penstock_wire::fragment::{message_2_len, HEADER_LEN};
+use penstock_wire::gateware::BOARD_INPUTS;
 
+use super::flow::SenderKind;
 use crate::units::{ByteSize, Rate, Time};
 
 /// Recorded camera events, dealt out to boards.
@@ -13,13 +15,24 @@ use crate::units::{ByteSize, Rate, Time};
 pub struct CameraEvents {
     pub dataset: Arc<Dataset>,
     pub boards: usize,
+    pub sender: SenderKind,
 }
 
 impl CameraEvents {
     /// Bytes of the longest fragment of any board, header included.
     pub fn longest_fragment(&self) -> u64 {
-        (HEADER_LEN + self.dataset.modules().div_ceil(self.boards.max(1)) * MODULE_BYTES) as u64
+        fragment_bytes(self.sender, self.dataset.modules().div_ceil(self.boards.max(1)))
     }
+}
+
+/// Bytes of a fragment with so many modules, all that is put around them included.
+pub fn fragment_bytes(sender: SenderKind, modules: usize) -> u64 {
+    let payload = modules * MODULE_BYTES;
+    let bytes = match sender {
+        SenderKind::Software => HEADER_LEN + payload,
+        SenderKind::Gateware => message_2_len(payload, input_streams(modules, BOARD_INPUTS).len()),
+    };
+    bytes as u64
 }
 
 /// `[readout]`: the host whose endpoint is the real receiver.

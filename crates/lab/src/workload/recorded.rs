@@ -3,8 +3,7 @@
 //! Promise: what is read is complete and in order of time, or refused with the line.
 //! Source: RFC 4180 for the table; `penstock_recorded` for camera events.
 
-use penstock_recorded::{Dataset, MODULE_BYTES};
-use penstock_wire::fragment::HEADER_LEN;
+use penstock_recorded::Dataset;
 
 use crate::units::Time;
 
@@ -78,16 +77,20 @@ impl RecordedEvents {
     }
 
     /// Takes recorded camera events: the first at 0, the others as long after it as their modules counted; of each, every
-    /// board sends a fragment header and the modules whose index modulo the boards is its number.
+    /// board sends a message with the modules whose index modulo the boards is its number; `message_len` gives its bytes.
     ///
     /// # Errors
     /// [`RecordedError::Boards`], [`RecordedError::Backwards`].
-    pub fn from_camera(camera: &Dataset, boards: Vec<String>) -> Result<Self, RecordedError> {
+    pub fn from_camera(
+        camera: &Dataset,
+        boards: Vec<String>,
+        message_len: impl Fn(usize) -> u64,
+    ) -> Result<Self, RecordedError> {
         let modules = camera.modules();
         if boards.is_empty() || boards.len() > modules {
             return Err(RecordedError::Boards { boards: boards.len(), modules });
         }
-        let dealt = |board: usize| (HEADER_LEN + (board..modules).step_by(boards.len()).count() * MODULE_BYTES) as u32;
+        let dealt = |board: usize| message_len((board..modules).step_by(boards.len()).count()) as u32;
         let sizes: Vec<u32> = (0..boards.len()).map(dealt).collect();
         let mut times = Vec::with_capacity(camera.events());
         for event in 0..camera.events() {
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn camera_events_come_when_their_modules_counted_and_every_module_is_sent_once() {
         let boards: Vec<String> = (0..3).map(|n| format!("board{n}")).collect();
-        let events = RecordedEvents::from_camera(&camera(), boards).unwrap();
+        let events = RecordedEvents::from_camera(&camera(), boards, |n| 40 + n as u64 * 1142).unwrap();
         // NumPy: counters[:, 0, 2:6].view("<u4") is 5163516, 5169111, ... and 5350614 at last, in ticks of 100 ns
         let [first, second, last] = [0, 1, 49].map(|event| events.times()[event]);
         assert_eq!(
@@ -187,7 +190,7 @@ mod tests {
     #[test]
     fn camera_events_are_refused_where_there_is_not_a_module_for_each_board() {
         for boards in [0, 266] {
-            let error = RecordedEvents::from_camera(&camera(), vec![String::new(); boards]).unwrap_err();
+            let error = RecordedEvents::from_camera(&camera(), vec![String::new(); boards], |_| 1).unwrap_err();
             assert_eq!(error, RecordedError::Boards { boards, modules: 265 });
         }
     }
