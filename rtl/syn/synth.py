@@ -36,6 +36,7 @@ import rtl  # noqa: E402
 
 # Top, N_QP, what the build is called, its other parameters.
 LAWS = [("DCQCN alone", {"WITH_QCN": 0}), ("DCQCN and QCN", {"WITH_QCN": 1})]
+NO_QP = 0  # a module without queue pairs
 # Rings of 256 KiB a queue pair are on chip where they fit, and in AXI4 memory for many queue pairs.
 STORES = {1: {"STORE": 0}, 4: {"STORE": 0}, 16: {"STORE": 1}, 256: {"STORE": 1}}
 WHERE = ["both laws, store on chip", "both laws, store in AXI4 memory"]
@@ -51,6 +52,16 @@ TOPS = [
         for rate, top, clock in FRONT_ENDS
     ),
     *(("cc_engine", n_qp, laws, params) for laws, params in LAWS for n_qp in (1, 16, 256)),
+    *(
+        (
+            "event_source",
+            NO_QP,
+            f"{n_in} input{'s' if n_in > 1 else ''} of {data_w} bits",
+            {"DATA_W": data_w, "N_IN": n_in},
+        )
+        for data_w, inputs in ((64, (1, 4, 16)), (512, (1, 4)))
+        for n_in in inputs
+    ),
 ]
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
 PUBLISHED = "| AdvCam, Table I | | DCQCN alone | | 1337 | 2557 | 18 | | 5 | | | | | |"
@@ -59,6 +70,7 @@ KEPT = REPO / "build" / "synth"
 PROGRAMS = Path(__file__).parent
 MARK = "<!-- table: made by `make synth` with --docs -->\n"
 FRONT_MARK = "<!-- front ends: made by `make synth` with --docs -->\n"
+EVENT_MARK = "<!-- events: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
 LUT_RAM = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4}
 LUT_RAM |= {"RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "RAM256X1D": 8, "RAM512X1S": 8}
@@ -155,11 +167,12 @@ def measure(job: Job) -> Row:
     """The row of synth.json for one top, its deepest way, what the build is called, and the seconds it took."""
     top, n_qp, build, params = job
     started = time.monotonic()
-    found = logic(top, {"N_QP": n_qp, **params})
+    parameters = params if n_qp == NO_QP else {"N_QP": n_qp, **params}
+    found = logic(top, parameters)
     kept = KEPT / f"{label(job)}_{version(found)}.json"
     if kept.exists():
         return restored(job, kept)
-    module = netlist(top, {"N_QP": n_qp, **params})
+    module = netlist(top, parameters)
     depth = levels.deepest(module)
     costs = {"lut": 0, "sites": sites_of(module)} | cost(kinds(module))
     row = {"top": top, "n_qp": n_qp, "params": params, **costs, "max_levels": depth.levels, "rtl": found[:8]}
@@ -183,10 +196,13 @@ def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
 
 
 def tables(rows: list[Row]) -> dict[str, str]:
-    """The tables of the page by their marks: the front ends, and the congestion controller alone."""
+    """The tables of the page by their marks: the front ends, the path of events and the congestion controller alone."""
     ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
-    rest = [row for row in rows if row not in ours]
-    return ({FRONT_MARK: table(ours, "build", "")} if ours else {}) | ({MARK: table(rest)} if rest else {})
+    events = [row for row in rows if row[0]["top"] == "event_source"]
+    rest = [row for row in rows if row not in ours and row not in events]
+    found = {FRONT_MARK: table(ours, "build", "")} if ours else {}
+    found |= {EVENT_MARK: table(events, "build", "")} if events else {}
+    return found | ({MARK: table(rest)} if rest else {})
 
 
 def with_table(page: str, new: str, wanted: str = MARK) -> str:
