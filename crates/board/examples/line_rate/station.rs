@@ -5,6 +5,7 @@ use crate::events::Detector;
 use penstock_board::{Board, EndpointConfig, QpConfig, Received, Top, WcStatus};
 use penstock_cc::{CycleRate, DcqcnParams};
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn, RocePacket};
 
 pub type Failure = Box<dyn std::error::Error>;
@@ -102,7 +103,7 @@ impl<T: Top> Station<T> {
         let index = packet.bth.dest_qpn.value().wrapping_sub(SERVER_QPN) as usize;
         let qpn = packet.bth.dest_qpn;
         let server = self.servers.get_mut(index).ok_or_else(|| format!("a packet for {qpn:?}: no server has it"))?;
-        server.handle_packet(0, packet, &mut Nowhere);
+        server.handle_packet(Time::ZERO, packet, &mut Nowhere);
         while let Some(reply) = server.poll_transmit() {
             self.board.receive(at, reply.emit(), true);
         }
