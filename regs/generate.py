@@ -5,7 +5,7 @@
     python regs/generate.py [--out build/gen] [--force] [--html]
 
 Written to the output folder by the writers in this folder: the register block (`penstock_regblock.sv` and its
-package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_regs.py`, and the uHAL address table `penstock.xml`
+package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_map.rs`, `penstock_regs.py`, and the uHAL address table `penstock.xml`
 with `penstock_qp.xml`; PeakRDL makes the browsable page. Nothing is done when the outputs are younger than
 their sources. The writers are ours: PeakRDL's register block reads every field back by a multiplexer, where that of
 `write_block.py` reads back from a RAM what software wrote.
@@ -26,6 +26,7 @@ NAMES = [
     "penstock_regblock.sv",
     "penstock_regs_pkg.sv",
     "penstock_regs.rs",
+    "penstock_map.rs",
     "penstock_regs.py",
     "penstock.xml",
     "penstock_qp.xml",
@@ -68,6 +69,7 @@ def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
     sys.path.insert(0, str(HERE))
     from register_model import read_blocks, read_map, read_signals
     from write_block import module, package
+    from write_map import rust_map
     from write_python import python_map, uhal_tables
     from write_rust import rust_constants
     from write_sv import sv_package
@@ -81,6 +83,7 @@ def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
         (folder / "penstock_regblock.sv").write_text(module(model, blocks, read_signals(root.top)))
         (folder / "penstock_regs_pkg.sv").write_text(sv_package(model))
         (folder / "penstock_regs.rs").write_text(rust_constants(model))
+        (folder / "penstock_map.rs").write_text(rust_map(model))
         (folder / "penstock_regs.py").write_text(python_map(model))
         for name, text in uhal_tables(model).items():
             (folder / name).write_text(text)

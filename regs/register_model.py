@@ -2,6 +2,7 @@
 """The register map as plain data, read once from the elaborated SystemRDL for all writers."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from systemrdl.node import AddrmapNode, FieldNode, RegfileNode, RegNode
 
@@ -17,6 +18,8 @@ class Field:
     used: bool  # by the gateware
     driven: bool  # by the gateware: its live value is read
     reset: int | str  # a name: that signal, which follows from the build
+    unit: str  # regs/units.rdl; empty: a plain number
+    values: list[tuple[int, str]]  # names of values
 
     @property
     def mask(self) -> int:
@@ -32,6 +35,7 @@ class Register:
     fields: list[Field]
     writable: bool
     lockable: bool  # not while access.control.locked
+    critical: bool  # a change of it breaks a run
 
     @property
     def reset(self) -> int | None:
@@ -52,6 +56,7 @@ class Group:
     stride: int
     registers: list[Register]
     block: str | None  # the external block that answers it
+    per_queue_pair: bool  # there are no more copies than queue pairs
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,12 @@ def described(node) -> str:
     return tidy(text)
 
 
-def read_field(node: FieldNode, register_desc: str) -> Field:
+def read_values(node: FieldNode) -> list[tuple[int, str]]:
+    pairs = (word.split() for word in (node.get_property("values", default="") or "").split(",") if word.strip())
+    return [(int(number), name) for number, name in pairs]
+
+
+def read_field(node: FieldNode, register_desc: str, unit: str) -> Field:
     reset = node.get_property("reset") or 0
     return Field(
         name=node.inst_name,
@@ -91,14 +101,18 @@ def read_field(node: FieldNode, register_desc: str) -> Field:
         used=node.is_hw_readable,
         driven=node.is_hw_writable,
         reset=reset if isinstance(reset, int) else reset.inst_name,
+        unit=node.get_property("unit", default=None) or unit,
+        values=read_values(node),
     )
 
 
 def read_register(node: RegNode, offset: int) -> Register:
     desc = described(node)
-    fields = [read_field(f, desc) for f in node.fields()]
+    unit = node.get_property("unit", default=None) or ""
+    fields = [read_field(f, desc, unit) for f in node.fields()]
     lockable = bool(node.get_property("lockable", default=False))
-    return Register(node.inst_name, desc, offset, fields, node.has_sw_writable, lockable)
+    critical = bool(node.get_property("critical", default=False))
+    return Register(node.inst_name, desc, offset, fields, node.has_sw_writable, lockable, critical)
 
 
 def read_registers(node) -> list[Register]:
@@ -107,7 +121,7 @@ def read_registers(node) -> list[Register]:
 
 def read_map(top: AddrmapNode) -> list[Group]:
     """Groups in address order; the first holds the registers at the top level, and is called `global`."""
-    groups = [Group("global", described(top), 0, 1, 0, read_registers(top), None)]
+    groups = [Group("global", described(top), 0, 1, 0, read_registers(top), None, False)]
     for child in top.children():
         if not isinstance(child, RegfileNode):
             continue
@@ -117,7 +131,8 @@ def read_map(top: AddrmapNode) -> list[Group]:
             base = child.raw_address_offset + (inner.raw_address_offset if arrays else 0)
             stride = inner.array_stride if inner.is_array else 0
             block = child.inst_name if child.external else None
-            groups.append(Group(inner.inst_name, described(inner), base, count, stride, read_registers(inner), block))
+            registers, per_qp = read_registers(inner), bool(inner.get_property("per_queue_pair", default=False))
+            groups.append(Group(inner.inst_name, described(inner), base, count, stride, registers, block, per_qp))
     return groups
 
 
@@ -125,6 +140,17 @@ def read_blocks(top: AddrmapNode) -> list[Block]:
     """The external blocks in address order."""
     found = [c for c in top.children() if isinstance(c, RegfileNode) and c.external]
     return [Block(c.inst_name, c.raw_address_offset, c.size) for c in found]
+
+
+def map_hash(groups: list[Group]) -> int:
+    """32 bits that stand for the map: for its names, addresses, fields and access, and for no word of prose."""
+    facts = [
+        (g.name, g.base, g.count, g.stride, r.name, r.offset, f.name, f.low, f.width, f.writable, f.pulse)
+        for g in groups
+        for r in g.registers
+        for f in r.fields
+    ]
+    return int.from_bytes(sha256(repr(facts).encode()).digest()[:4], "big")
 
 
 def read_signals(top: AddrmapNode) -> list[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SystemVerilog package: offsets, and for each register outside the register block its packed struct."""
 
-from register_model import Group, Register
+from register_model import Group, Register, map_hash
 
 ADDRESSED = ("ring", "source", "cc", "qcn")  # groups whose words are known by their address
 UNPACKED = ("cc", "qcn")  # and taken apart outside the register block
@@ -72,7 +72,8 @@ def address_lines(group: Group) -> list[str]:
 
 def sv_package(groups: list[Group]) -> str:
     by_name = {g.name: g for g in groups}
-    body = counter_lines(by_name["counters"]) + qp_lines(by_name["qp"])
+    hash_line = f"  localparam logic [31:0] MapHash = 32'h{map_hash(groups):08X};  // identifies the register map"
+    body = [hash_line, ""] + counter_lines(by_name["counters"]) + qp_lines(by_name["qp"])
     for name in ADDRESSED:
         if name in by_name:
             body += address_lines(by_name[name])

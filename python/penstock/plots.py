@@ -3,7 +3,7 @@
 
 | file | shows |
 |---|---|
-| `throughput.png` | per board: throughput on the wire with R_C (and R_T) over it, as in AdvCam figure 14 |
+| `throughput.png` | per board: throughput on the wire with R_C (and R_T) over it, as in AdvCam figure 14; of boards that `penstock ctl sample` has sampled, payload |
 | `alpha.png` | per board: the congestion estimate, and a mark for each cut of the rate |
 | `queue.png` | the switch's queue towards the server, with the marking thresholds |
 """
@@ -66,6 +66,8 @@ def throughput(run: Run) -> Figure:
     figure, panels = _panels(run, "Throughput on the wire (100 us mean) and rate limiter", "rate [Gb/s]")
     for name, axis in panels.items():
         seen = _smooth(_series(run, name, "wire_throughput_bps"), 0.1)
+        if len(seen.value) == 0:
+            seen = _series(run, name, "throughput_bps")
         axis.plot(seen.time_ms, seen.value / 1e9, color=BLUE, lw=1, label="measured")
         current, target = _series(run, name, "rate_current_bps"), _series(run, name, "rate_target_bps")
         axis.step(current.time_ms, current.value / 1e9, color=RED, lw=1, where="post", label="$R_C$")
@@ -117,7 +119,10 @@ def draw(folder: Path) -> list[Path]:
     if run.trace is None:
         return []
     written = []
-    for name, picture in (("throughput", throughput), ("alpha", alpha), ("queue", queue)):
+    pictures = [("throughput", throughput), ("alpha", alpha)]
+    if run.summary["switches"]:  # boards that were sampled stand at switches that nobody has asked
+        pictures.append(("queue", queue))
+    for name, picture in pictures:
         path = folder / f"{name}.png"
         figure = picture(run)
         figure.savefig(path, dpi=130)

@@ -6,7 +6,7 @@ module registers
   import penstock_pkg::*;
   import ctrl_pkg::*;
   import penstock_regs_pkg::qp_flow_t, penstock_regs_pkg::qp_transport_t;
-  import penstock_regs_pkg::CcRows, penstock_regs_pkg::QcnRows, penstock_regs_pkg::CcRowAddrW;
+  import penstock_regs_pkg::MapHash, penstock_regs_pkg::CcRows, penstock_regs_pkg::QcnRows, penstock_regs_pkg::CcRowAddrW;
 #(
   parameter int unsigned DATA_W      = 64,
   parameter int unsigned N_QP        = 4,
@@ -95,6 +95,7 @@ module registers
   );
 
   penstock_regblock #(
+    .hash_of_map(MapHash),
     .rate_line(RateLine),
     .cc_rate_ai(CcRateAi),
     .cc_rate_hai(CcRateHai),

@@ -7,6 +7,7 @@
 mod arguments;
 mod board;
 mod check;
+mod ctl;
 mod gateware;
 #[cfg(feature = "gpu")]
 mod gpu_check;
@@ -55,6 +56,8 @@ enum Command {
     Recv(Box<recv::Arguments>),
     /// Send as software front ends with the gateware's protocol, hundreds in one process
     Send(Box<send::Arguments>),
+    /// Operate boards over IPbus: status, registers by name, whole cameras from one file
+    Ctl(Box<ctl::Arguments>),
     /// Prove stored runs byte by byte, and complete what a killed receiver has left
     Check(check::Arguments),
     /// Experimental: whether an NVIDIA GPU computes what the processor computes, and how fast events go through it
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Command::Board(arguments) => board::run(&arguments).into(),
         Command::Recv(arguments) => recv::run(&arguments).into(),
         Command::Send(arguments) => send::run(&arguments).into(),
+        Command::Ctl(arguments) => ctl::run(&arguments).into(),
         Command::Check(arguments) => check::run(&arguments).into(),
         #[cfg(feature = "gpu")]
         Command::GpuCheck(arguments) => gpu_check::run(&arguments).into(),

@@ -41,6 +41,11 @@ fn pace(text: &str) -> Result<f64, String> {
 }
 
 impl LiveOptions {
+    /// A page at this address that ends with the run; none: report.html alone.
+    pub fn at(address: Option<String>) -> Self {
+        LiveOptions { live: address, live_exit: true, pace: None }
+    }
+
     /// Whether there is to be a page.
     pub fn is_on(&self) -> bool {
         self.live.is_some()

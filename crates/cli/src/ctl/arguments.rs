@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the commands share.
+
+use super::boards::BoardList;
+use penstock_units::Time;
+use std::path::PathBuf;
+
+/// Which boards, and how they are spoken to.
+#[derive(clap::Args)]
+pub struct BoardArguments {
+    /// 10.0.0.2, 10.0.0.2:50001, 10.0.0.2-10.0.0.9, 10.0.0.0/24, @FILE with one of these a line; several with commas
+    #[arg(value_name = "BOARDS")]
+    pub boards: BoardList,
+    #[command(flatten)]
+    pub link: LinkArguments,
+}
+
+/// How boards are spoken to, and how the answer is given.
+#[derive(clap::Args)]
+pub struct LinkArguments {
+    /// How long a silent board is asked
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = patience)]
+    pub patience: Time,
+    /// Print the answer as JSON
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}
+
+/// Of commands that write.
+#[derive(clap::Args)]
+pub struct WriteArguments {
+    /// Also write what breaks a run (addresses, keys, PSNs, states of queue pairs), and next to another operator
+    #[arg(long)]
+    pub force: bool,
+    /// Where every write is noted, as JSON lines [default: ~/.local/state/penstock/ctl.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+}
+
+pub fn patience(text: &str) -> Result<Time, String> {
+    match text.parse::<Time>().map_err(|error| error.to_string())? {
+        time if time < Time::from_ms(1) => Err(format!("{time}: allowed is 1ms and more")),
+        time => Ok(time),
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock ctl`: operates boards over IPbus, one or a thousand.
+//! Promise: exit status 0 only if every board did what was asked; a board that does not is named with the register, and
+//! the others go on. Nothing is written to a board with another register map, and every write is in the journal.
+
+mod acting;
+mod apply;
+mod arguments;
+mod boards;
+mod close;
+mod configuration;
+mod counters;
+mod faults;
+mod get;
+mod journal;
+mod operator;
+mod registers;
+mod reset;
+mod sample;
+mod serve;
+mod session;
+mod set;
+mod source;
+mod status;
+mod watch;
+mod writing;
+
+use crate::outcome::Verdict;
+use crate::output::told;
+use clap::Subcommand;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Who is there: map, build, link, queue pairs; of a list, a range or a network
+    Status(status::Arguments),
+    /// Read registers by name
+    Get(get::Arguments),
+    /// Write registers by name, and read them back
+    Set(set::Arguments),
+    /// Read registers again and again: a line for each change
+    Watch(watch::Arguments),
+    /// What boards have counted
+    Counters(counters::Arguments),
+    /// Counters and latency histograms begin anew
+    Reset(reset::Arguments),
+    /// Start or stop the message source
+    Source(source::Arguments),
+    /// Close queue pairs that somebody left open
+    Close(close::Arguments),
+    /// What differs from a file: nothing is written; exit status 1 where something does
+    Diff(apply::DiffArguments),
+    /// Set all boards of a file to what it says
+    Apply(apply::Arguments),
+    /// Record R_C, R_T, alpha, stage and notifications over time, as a trace of the laboratory
+    Sample(sample::Arguments),
+    /// Serve boards as Prometheus metrics
+    Serve(serve::Arguments),
+    /// List the registers by name, with what they mean
+    Registers(registers::Arguments),
+}
+
+/// Carries out a command; prints what went wrong itself.
+pub fn run(arguments: &Arguments) -> Verdict {
+    told(match &arguments.command {
+        Command::Status(arguments) => status::run(arguments),
+        Command::Get(arguments) => get::run(arguments),
+        Command::Set(arguments) => set::run(arguments),
+        Command::Watch(arguments) => watch::run(arguments),
+        Command::Counters(arguments) => counters::run(arguments),
+        Command::Reset(arguments) => reset::run(arguments),
+        Command::Source(arguments) => source::run(arguments),
+        Command::Close(arguments) => close::run(arguments),
+        Command::Diff(arguments) => apply::diff(arguments),
+        Command::Apply(arguments) => apply::apply(arguments),
+        Command::Sample(arguments) => sample::run(arguments),
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Registers(arguments) => registers::run(arguments),
+    })
+}

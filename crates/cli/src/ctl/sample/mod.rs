@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock ctl sample`: R_C, R_T, alpha, stage and notifications of queue pairs over time, as the laboratory's trace.
+//! Promise: a folder as `penstock run` leaves it: trace.parquet, summary.json, report.html. A sample's time is that of the
+//! middle between its request and its reply, by this host's clock; one that did not come is missing, and counted.
+//! Source: AdvCam figure 14; docs/lab.md lists the metrics.
+
+mod page;
+mod reading;
+mod summary;
+
+use super::arguments::{patience, BoardArguments};
+use super::session::Session;
+use crate::interrupt::{be_quiet, on_interrupt};
+use crate::live::{LiveOptions, Page};
+use crate::outcome::{Failure, Verdict};
+use crate::output::results::{self, SUMMARY, TRACE};
+use crate::output::{print, screen::say};
+use penstock_dashboard::Settings;
+use penstock_netsim::TraceSink;
+use penstock_units::Time;
+use reading::Sampled;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub boards: BoardArguments,
+    /// Queue pairs, 0,2
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0")]
+    pub queue_pairs: Vec<u16>,
+    /// Time from one sample to the next
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval)]
+    pub interval: Time,
+    /// End after so long [default: at Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = patience)]
+    pub time: Option<Time>,
+    /// Folder of the results
+    #[arg(long, value_name = "FOLDER", default_value = "out")]
+    pub out: PathBuf,
+    /// Serve the live page meanwhile [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8080")]
+    live: Option<String>,
+}
+
+fn interval(text: &str) -> Result<Time, String> {
+    match text.parse::<Time>().map_err(|error| error.to_string())? {
+        time if time < Time::from_us(100) => Err(format!("{time}: allowed is 100us and more")),
+        time => Ok(time),
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let interrupted = on_interrupt()?;
+    be_quiet();
+    let live = LiveOptions::at(arguments.live.clone());
+    let listener = live.listen()?;
+    let mut session = Session::open(&arguments.boards)?;
+    let mut faults = session.unfit();
+    let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
+    if let Some((board, count)) = session
+        .fit()
+        .map(|(board, identity)| (board, identity.build.queue_pairs))
+        .find(|(_, count)| arguments.queue_pairs.iter().any(|qp| u32::from(*qp) >= *count))
+    {
+        return Err(Failure::Refused(format!(
+            "--queue-pairs: {} has {count}, 0 to {}",
+            session.address(board),
+            count - 1
+        )));
+    }
+    results::prepare(&arguments.out).map_err(|error| refused(&error))?;
+    let metadata = [("penstock.source", "boards"), ("penstock.clock", "host")];
+    let mut trace = TraceSink::create(arguments.out.join(TRACE), &metadata).map_err(|error| refused(&error))?;
+    let (manifest, plan) = page::of(&session, arguments);
+    let page = Page::open(&live, listener, manifest, Settings::default(), "s")?;
+    trace.set_tee(page.tee(plan, arguments.boards.link.patience));
+
+    let mut sampled = Sampled::new(&session, &arguments.queue_pairs);
+    let sampling = sample(&mut session, arguments, &mut sampled, &mut trace, &page, &interrupted);
+    let (elapsed, end) = sampling?;
+    let rows = trace.finish().map_err(|error| Failure::Fault(error.to_string()))?;
+    sampled.faults(&session, &mut faults);
+    let summary = summary::of(&session, arguments, &sampled, (elapsed, end, rows), &faults);
+    page.end(end, elapsed, (elapsed.as_ps() / 1_000_000_000_000, 0), &summary);
+    results::write(&arguments.out.join(SUMMARY), &format!("{summary:#}\n"))?;
+    let verdict = page.report(&arguments.out, faults.verdict());
+    faults.tell();
+    let text = match arguments.boards.link.json {
+        true => summary.to_string(),
+        false => summary::text(&session, &sampled, elapsed, &arguments.out),
+    };
+    Ok(print(text, verdict))
+}
+
+/// Samples until the time is over; how long that was, and how it ended.
+fn sample(
+    session: &mut Session,
+    arguments: &Arguments,
+    sampled: &mut Sampled,
+    trace: &mut TraceSink,
+    page: &Page,
+    interrupted: &AtomicBool,
+) -> Result<(Time, &'static str), Failure> {
+    let fault = |error: penstock_ipbus::FleetError| Failure::Fault(error.to_string());
+    let boards: Vec<usize> = session.fit().map(|(board, _)| board).collect();
+    if boards.is_empty() {
+        return Ok((Time::ZERO, "no board"));
+    }
+    let (begin, last) = (session.fleet.now(), arguments.time.unwrap_or(Time::MAX));
+    let request = reading::request(&arguments.queue_pairs);
+    let (mut tick, mut told) = (0, Time::ZERO);
+    loop {
+        let now = session.fleet.now().saturating_sub(begin);
+        let is_over = now >= last || interrupted.load(Ordering::Relaxed);
+        if is_over && boards.iter().all(|board| session.fleet.is_idle(*board)) {
+            break;
+        }
+        let due = arguments.interval.saturating_mul(tick);
+        if !is_over && now >= due {
+            for board in &boards {
+                if session.fleet.is_idle(*board) {
+                    session.fleet.submit(*board, &request);
+                    sampled.asked(*board, now);
+                } else {
+                    sampled.missed(*board);
+                }
+            }
+            // Of ticks that this host was too slow for, none is made up for.
+            let next = now.as_ps() / arguments.interval.as_ps() + 1;
+            sampled.late(next - tick - 1);
+            tick = next;
+        }
+        let until =
+            if is_over { Time::from_ms(10) } else { arguments.interval.saturating_mul(tick).saturating_sub(now) };
+        session.fleet.turn(until).map_err(fault)?;
+        while let Some((board, _, outcome)) = session.fleet.poll_outcome() {
+            let now = session.fleet.now().saturating_sub(begin);
+            if let Some(silent) = sampled.answered(board, now, outcome, trace) {
+                say(format_args!("{}: {silent}", session.address(board)));
+            }
+        }
+        if now >= told {
+            told = now + Time::from_ms(100);
+            let total = arguments.time.map_or(0, |time| time.as_ps() / 1_000_000_000_000);
+            page.advance(now, now.as_ps() / 1_000_000_000_000, total, interrupted);
+        }
+        trace.check().map_err(|error| Failure::Fault(error.to_string()))?;
+    }
+    let end = if interrupted.load(Ordering::Relaxed) { "interrupted" } else { "done" };
+    Ok((session.fleet.now().saturating_sub(begin), end))
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The metrics' names and texts. Names of counters are those of the register map.
+//! Source: OpenMetrics 1.0; docs/ctl.md lists them.
+
+use super::look::{Look, QueuePair, Read};
+use penstock_ipbus::map::{Register, GROUPS};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{text, DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+type Latest = Arc<Mutex<Option<Arc<Look>>>>;
+
+/// What scrapes get.
+#[derive(Debug, Default)]
+pub struct Served(Latest);
+
+impl Served {
+    pub fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("penstock_gateware");
+        registry.register_collector(Box::new(Boards(self.0.clone())));
+        registry
+    }
+
+    pub fn tell(&self, look: Look) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(look));
+    }
+}
+
+pub fn encoded(registry: &Registry) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail, and nothing else does.
+    let _ = text::encode(&mut out, registry);
+    out
+}
+
+#[derive(Debug)]
+struct Boards(Latest);
+
+impl Collector for Boards {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(look) = latest else { return Ok(()) };
+        let mut families = Families { encoder, look: &look };
+        of_boards(&mut families)?;
+        of_counters(&mut families)?;
+        of_queue_pairs(&mut families)
+    }
+}
+
+/// Counters get `_total` behind their names, and help texts a full stop, by the library.
+struct Families<'a, 'b> {
+    encoder: DescriptorEncoder<'a>,
+    look: &'b Look,
+}
+
+impl Families<'_, '_> {
+    /// A value of each board that has one.
+    fn boards<M: EncodeMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        of: impl Fn(Option<&Read>) -> Option<M>,
+    ) -> fmt::Result {
+        let values = self.look.boards.iter().filter_map(|(board, read)| Some((board, of(read.as_ref())?)));
+        let values: Vec<_> = values.collect();
+        let Some((_, first)) = values.first() else { return Ok(()) };
+        let mut family = self.encoder.encode_descriptor(name, help, None, first.metric_type())?;
+        values.iter().try_for_each(|(board, value)| value.encode(family.encode_family(&[("board", board.as_str())])?))
+    }
+
+    /// A value of each queue pair.
+    fn queue_pairs<M: EncodeMetric>(&mut self, name: &str, help: &str, of: impl Fn(&QueuePair) -> M) -> fmt::Result {
+        let all = self.look.boards.iter().filter_map(|(board, read)| Some((board, read.as_ref()?)));
+        let all: Vec<_> = all
+            .flat_map(|(board, read)| read.queue_pairs.iter().enumerate().map(move |(row, qp)| (board, row, qp)))
+            .collect();
+        let Some((_, _, first)) = all.first() else { return Ok(()) };
+        let mut family = self.encoder.encode_descriptor(name, help, None, of(first).metric_type())?;
+        all.iter().try_for_each(|(board, row, qp)| {
+            let row = row.to_string();
+            of(qp).encode(family.encode_family(&[("board", board.as_str()), ("queue_pair", row.as_str())])?)
+        })
+    }
+}
+
+fn gauge(value: bool) -> ConstGauge<u32> {
+    ConstGauge::new(u32::from(value))
+}
+
+fn of_boards(families: &mut Families<'_, '_>) -> fmt::Result {
+    let since = families.look.time.duration_since(std::time::UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    families.boards("up", "Whether the board answers and has this program's register map", |read| {
+        Some(gauge(read.is_some()))
+    })?;
+    families
+        .boards("read_time_seconds", "When the boards were read last, Unix time", |_| Some(ConstGauge::new(since)))?;
+    families
+        .boards("link_up", "Whether the link has neither local nor remote fault", |read| Some(gauge(read?.link_up)))?;
+    families.boards("source_runs", "Whether the message source runs", |read| Some(gauge(read?.source_runs)))
+}
+
+fn of_counters(families: &mut Families<'_, '_>) -> fmt::Result {
+    let registers: &[Register] =
+        GROUPS.iter().find(|group| group.name == "counters").map_or(&[], |group| group.registers);
+    registers.iter().enumerate().try_for_each(|(at, register)| {
+        let help = register.desc.trim_end_matches('.');
+        families.boards(register.name, help, |read| Some(ConstCounter::new(u64::from(*read?.counters.get(at)?))))
+    })
+}
+
+fn of_queue_pairs(families: &mut Families<'_, '_>) -> fmt::Result {
+    let state = "State as enum ibv_qp_state: 0 RESET, 1 INIT, 2 RTR, 3 RTS, 4 SQD, 6 ERR";
+    families.queue_pairs("queue_pair_state", state, |qp| ConstGauge::new(qp.state))?;
+    let current = |qp: &QueuePair| ConstGauge::new(qp.rate_current_bps as f64);
+    families.queue_pairs("rate_current_bits_per_second", "R_C of congestion control", current)?;
+    let target = |qp: &QueuePair| ConstGauge::new(qp.rate_target_bps as f64);
+    families.queue_pairs("rate_target_bits_per_second", "R_T of congestion control", target)?;
+    families.queue_pairs("alpha", "Estimate of congestion, 0 to 1", |qp| ConstGauge::new(qp.alpha))?;
+    let cuts = "Notifications that cut the rate";
+    families.queue_pairs("cnp_handled", cuts, |qp| ConstCounter::new(u64::from(qp.notifications)))?;
+    families.queue_pairs("acknowledged_bytes", "Payload bytes acknowledged", |qp| ConstCounter::new(qp.bytes_acked))
+}

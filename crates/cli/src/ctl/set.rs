@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock ctl set`: registers by name, with units.
+
+use super::arguments::{BoardArguments, WriteArguments};
+use super::faults::Faults;
+use super::get::{name_of, scale};
+use super::session::Session;
+use super::writing::{carry_out, plan, Plan, Setting};
+use crate::outcome::{Failure, Verdict};
+use crate::output::print;
+use penstock_ipbus::map::find;
+use serde_json::{json, Value};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub boards: BoardArguments,
+    /// cc[0].rate_ai=40Mbps, qp[3].state=rts, flow_control.pfc_en=1
+    #[arg(value_name = "REGISTER=VALUE", required = true, value_parser = assignment)]
+    pub settings: Vec<(String, String)>,
+    #[command(flatten)]
+    pub write: WriteArguments,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write REGISTER=VALUE, as in cc[0].rate_ai=40Mbps".to_owned()),
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let mut session = Session::open(&arguments.boards)?;
+    let mut faults = session.unfit();
+    let names: Vec<String> = arguments.settings.iter().map(|(name, _)| name.clone()).collect();
+    session.places(&names)?;
+    let settings = settings(&session, &arguments.settings)?;
+    let plans = plan(&mut session, &settings, &mut faults)?;
+    let good = carry_out(&mut session, &plans, &arguments.write, &mut faults)?;
+    let text = match arguments.boards.link.json {
+        true => as_json(&session, &plans, &good, &faults).to_string(),
+        false => lines(&session, &plans, &good).join("\n"),
+    };
+    faults.tell();
+    if text.is_empty() {
+        return Ok(faults.verdict());
+    }
+    Ok(print(text, faults.verdict()))
+}
+
+/// The numbers of each board, by its own clock.
+fn settings(session: &Session, assignments: &[(String, String)]) -> Result<Vec<(usize, Vec<Setting>)>, Failure> {
+    let of_board = |number: usize| -> Result<Vec<Setting>, String> {
+        let identity = session.boards[number].identity.as_ref().map_err(ToString::to_string)?;
+        let mut found = Vec::new();
+        for (name, text) in assignments {
+            for place in find(name, identity.build).map_err(|error| error.to_string())? {
+                found.push((place, place.parse(text, identity.scale()).map_err(|error| error.to_string())?));
+            }
+        }
+        Ok(found)
+    };
+    session
+        .fit()
+        .map(|(number, _)| {
+            let found = of_board(number);
+            found
+                .map(|found| (number, found))
+                .map_err(|why| Failure::Refused(format!("{}: {why}", session.address(number))))
+        })
+        .collect()
+}
+
+/// What was changed.
+pub fn lines(session: &Session, plans: &[Plan], good: &[usize]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for plan in plans.iter().filter(|plan| good.contains(&plan.board)) {
+        let board = session.address(plan.board);
+        if plan.words.is_empty() {
+            lines.push(format!("{board}  as it was"));
+        }
+        lines.extend(plan.words.iter().map(|word| {
+            let (old, new) = (
+                of_word(session, plan.board, word.address, word.old),
+                of_word(session, plan.board, word.address, word.new),
+            );
+            format!("{board}  {}  {old} -> {new}", name_of(word.address))
+        }));
+    }
+    lines
+}
+
+/// A word as people read it.
+pub fn of_word(session: &Session, board: usize, address: u32, word: u32) -> String {
+    let identity = session.boards[board].identity.as_ref().ok();
+    let place = identity.and_then(|identity| find(&name_of(address), identity.build).ok()?.into_iter().next());
+    place.map_or(format!("0x{word:08X}"), |place| place.show(place.number(&[word]), scale(session, board)))
+}
+
+pub fn as_json(session: &Session, plans: &[Plan], good: &[usize], faults: &Faults) -> Value {
+    let boards: Vec<Value> = plans
+        .iter()
+        .map(|plan| {
+            let changes: Vec<Value> = plan
+                .words
+                .iter()
+                .map(|word| json!({"register": name_of(word.address), "old": word.old, "new": word.new}))
+                .collect();
+            json!({"board": session.address(plan.board).to_string(), "done": good.contains(&plan.board), "changes": changes})
+        })
+        .collect();
+    json!({"boards": boards, "faults": faults.json()})
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Many boards from one thread: their clients, and the UDP sockets that these share.
+//! Promise: a datagram that comes from no board of the fleet changes nothing; boards that are silent cost the others no
+//! time. Replies fit the sockets' buffers: a socket serves few boards, and each has few packets on its way.
+
+use crate::client::{Client, Patience, RequestId};
+use crate::request::{Outcome, Request};
+use crate::PORT;
+use nix::errno::Errno;
+use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::socket::{recvmmsg, sendmmsg, MsgFlags, MultiHeaders, SockaddrIn};
+use nix::sys::time::TimeSpec;
+use penstock_units::Time;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::str::FromStr;
+use std::time::Instant;
+
+/// Boards that share a socket: Linux gives it a buffer of 208 KiB, and a reply takes 2304 bytes at most.
+const BOARDS_A_SOCKET: usize = 16;
+/// Datagrams of one system call.
+const BATCH: usize = 32;
+/// A reply is at most 1472 bytes long; what is longer is none.
+const DATAGRAM: usize = 2048;
+
+/// Where a board listens: `ADDRESS` or `ADDRESS:PORT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BoardAddress(pub SocketAddrV4);
+
+impl FromStr for BoardAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (ip, port) = text.split_once(':').map_or((text, None), |(ip, port)| (ip, Some(port)));
+        let ip: Ipv4Addr =
+            ip.parse().map_err(|_| format!("{ip:?} is no IPv4 address; write one as 10.0.0.2 or 10.0.0.2:50001"))?;
+        let port = match port {
+            None => PORT,
+            Some(port) => port.parse().map_err(|_| format!("{port:?} is no UDP port; allowed are 1 to 65535"))?,
+        };
+        Ok(BoardAddress(SocketAddrV4::new(ip, port)))
+    }
+}
+
+impl fmt::Display for BoardAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.port() == PORT {
+            write!(f, "{}", self.0.ip())
+        } else {
+            write!(f, "{}", self.0)
+        }
+    }
+}
+
+/// Why boards cannot be reached at all.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum FleetError {
+    #[error("{0} stands twice in the list of boards; each board has an address of its own")]
+    Twice(BoardAddress),
+    #[error("cannot open a UDP socket: {0}")]
+    Socket(io::Error),
+    #[error("cannot send to or receive from boards: {0}")]
+    Io(io::Error),
+}
+
+struct Socket {
+    socket: UdpSocket,
+    out: VecDeque<(Vec<u8>, SockaddrIn)>,
+}
+
+/// Boards, by their number in the list.
+pub struct Fleet {
+    clients: Vec<Client>,
+    addresses: Vec<BoardAddress>,
+    numbers: HashMap<SocketAddrV4, usize>,
+    sockets: Vec<Socket>,
+    /// Boards that may have something to send or to tell.
+    touched: Vec<usize>,
+    is_touched: Vec<bool>,
+    outcomes: VecDeque<(usize, RequestId, Outcome)>,
+    /// No client has anything due before.
+    due: Time,
+    start: Instant,
+    buffers: Vec<[u8; DATAGRAM]>,
+}
+
+impl Fleet {
+    /// Opens the sockets. `seed` tells this client from others of the same boards: take a random number.
+    ///
+    /// # Errors
+    /// An address stands twice, or there is no socket.
+    pub fn open(addresses: &[BoardAddress], patience: Patience, seed: u64) -> Result<Fleet, FleetError> {
+        let mut numbers = HashMap::new();
+        for (number, address) in addresses.iter().enumerate() {
+            if numbers.insert(address.0, number).is_some() {
+                return Err(FleetError::Twice(*address));
+            }
+        }
+        let sockets = addresses.len().div_ceil(BOARDS_A_SOCKET);
+        let sockets = (0..sockets).map(|_| Socket::open()).collect::<io::Result<_>>().map_err(FleetError::Socket)?;
+        let client = |number: usize| Client::new(patience, seed.wrapping_add(number as u64));
+        Ok(Fleet {
+            clients: (0..addresses.len()).map(client).collect(),
+            addresses: addresses.to_vec(),
+            numbers,
+            sockets,
+            touched: Vec::new(),
+            is_touched: vec![false; addresses.len()],
+            outcomes: VecDeque::new(),
+            due: Time::MAX,
+            start: Instant::now(),
+            buffers: vec![[0; DATAGRAM]; BATCH],
+        })
+    }
+
+    /// The boards in the order of their numbers.
+    pub fn addresses(&self) -> &[BoardAddress] {
+        &self.addresses
+    }
+
+    /// Since the fleet was opened.
+    pub fn now(&self) -> Time {
+        Time::from_duration(self.start.elapsed())
+    }
+
+    /// Packets sent again and replies that nobody waited for, over all boards.
+    pub fn lost_and_found(&self) -> (u64, u64) {
+        self.clients.iter().fold((0, 0), |(lost, strays), client| {
+            let (more, others) = client.lost_and_found();
+            (lost + more, strays + others)
+        })
+    }
+
+    /// Adds a request of a board; [`Fleet::turn`] sends it.
+    pub fn submit(&mut self, board: usize, request: &Request) -> RequestId {
+        let now = self.now();
+        let id = self.clients[board].submit(now, request);
+        self.touch(board);
+        id
+    }
+
+    /// Whether a board has nothing on its way.
+    pub fn is_idle(&self, board: usize) -> bool {
+        self.clients[board].is_idle()
+    }
+
+    /// The next request that has ended.
+    pub fn poll_outcome(&mut self) -> Option<(usize, RequestId, Outcome)> {
+        self.outcomes.pop_front()
+    }
+
+    /// Sends what is to be sent, waits until something has come or `wait` is over, and takes what has come.
+    ///
+    /// # Errors
+    /// The operating system refuses to send or to receive, for another reason than a board that cannot be reached.
+    pub fn turn(&mut self, wait: Time) -> Result<(), FleetError> {
+        self.collect();
+        self.flush().map_err(FleetError::Io)?;
+        if self.outcomes.is_empty() {
+            let until = self.due.saturating_sub(self.now()).min(wait);
+            self.wait(until).map_err(FleetError::Io)?;
+        }
+        for at in 0..self.sockets.len() {
+            self.receive(at).map_err(FleetError::Io)?;
+        }
+        let now = self.now();
+        if now >= self.due {
+            for board in 0..self.clients.len() {
+                if self.clients[board].poll_timeout().is_some_and(|due| due <= now) {
+                    self.clients[board].handle_timeout(now);
+                    self.touch(board);
+                }
+            }
+            self.due = self.clients.iter().filter_map(Client::poll_timeout).min().unwrap_or(Time::MAX);
+        }
+        self.collect();
+        self.flush().map_err(FleetError::Io)
+    }
+
+    /// Carries out one request of each of these boards, side by side; outcomes in their order.
+    ///
+    /// # Errors
+    /// As [`Fleet::turn`].
+    pub fn run(&mut self, requests: &[(usize, Request)]) -> Result<Vec<Outcome>, FleetError> {
+        let mut places = HashMap::new();
+        for (place, (board, request)) in requests.iter().enumerate() {
+            places.insert((*board, self.submit(*board, request)), place);
+        }
+        let mut outcomes: Vec<Option<Outcome>> = requests.iter().map(|_| None).collect();
+        while !places.is_empty() {
+            self.turn(Time::from_ms(100))?;
+            while let Some((board, id, outcome)) = self.poll_outcome() {
+                if let Some(place) = places.remove(&(board, id)) {
+                    outcomes[place] = Some(outcome);
+                }
+            }
+        }
+        Ok(outcomes.into_iter().flatten().collect())
+    }
+
+    fn touch(&mut self, board: usize) {
+        if !std::mem::replace(&mut self.is_touched[board], true) {
+            self.touched.push(board);
+        }
+    }
+
+    /// Takes from the clients what they want to send and tell.
+    fn collect(&mut self) {
+        for board in self.touched.drain(..) {
+            self.is_touched[board] = false;
+            let client = &mut self.clients[board];
+            let socket = &mut self.sockets[board / BOARDS_A_SOCKET];
+            let to = SockaddrIn::from(self.addresses[board].0);
+            while let Some(datagram) = client.poll_transmit() {
+                socket.out.push_back((datagram, to));
+            }
+            while let Some((id, outcome)) = client.poll_outcome() {
+                self.outcomes.push_back((board, id, outcome));
+            }
+            self.due = self.due.min(client.poll_timeout().unwrap_or(Time::MAX));
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sockets.iter_mut().try_for_each(Socket::send)
+    }
+
+    fn wait(&self, wait: Time) -> io::Result<()> {
+        let is_full = |socket: &Socket| !socket.out.is_empty();
+        let flags =
+            |socket: &Socket| if is_full(socket) { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+        let mut fds: Vec<PollFd> =
+            self.sockets.iter().map(|socket| PollFd::new(socket.socket.as_fd(), flags(socket))).collect();
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(wait.to_duration())), None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes all that has come to a socket.
+    fn receive(&mut self, at: usize) -> io::Result<()> {
+        loop {
+            let now = self.now();
+            let fd = self.sockets[at].socket.as_raw_fd();
+            let mut from = [None; BATCH];
+            let mut lengths = [0; BATCH];
+            let mut count = 0;
+            {
+                let mut slices: Vec<[IoSliceMut; 1]> =
+                    self.buffers.iter_mut().map(|buffer| [IoSliceMut::new(buffer)]).collect();
+                let mut headers = MultiHeaders::<SockaddrIn>::preallocate(BATCH, None);
+                let received = recvmmsg(fd, &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None);
+                match received {
+                    Ok(messages) => {
+                        for message in messages {
+                            (from[count], lengths[count]) = (message.address, message.bytes);
+                            count += 1;
+                        }
+                    }
+                    Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            for message in 0..count {
+                let Some(address) = from[message] else { continue };
+                let Some(board) = self.numbers.get(&SocketAddrV4::new(address.ip(), address.port())).copied() else {
+                    continue;
+                };
+                self.clients[board].handle_datagram(now, &self.buffers[message][..lengths[message]]);
+                self.touch(board);
+            }
+            if count < BATCH {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Socket {
+    fn open() -> io::Result<Socket> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.set_nonblocking(true)?;
+        Ok(Socket { socket, out: VecDeque::new() })
+    }
+
+    /// Sends what waits, as far as there is room. A board that cannot be reached is one that does not answer.
+    fn send(&mut self) -> io::Result<()> {
+        while !self.out.is_empty() {
+            let count = self.out.len().min(BATCH);
+            let slices: Vec<[IoSlice; 1]> =
+                self.out.iter().take(count).map(|(bytes, _)| [IoSlice::new(bytes)]).collect();
+            let addresses: Vec<Option<SockaddrIn>> = self.out.iter().take(count).map(|(_, to)| Some(*to)).collect();
+            let mut headers = MultiHeaders::<SockaddrIn>::preallocate(count, None);
+            let fd = self.socket.as_raw_fd();
+            let sent = sendmmsg(fd, &mut headers, slices.iter(), &addresses, [], MsgFlags::MSG_DONTWAIT);
+            let sent = match sent {
+                Ok(results) => results.count(),
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::EINTR) => 0,
+                // No way to this address, or a filter: the first of the batch goes nowhere.
+                Err(
+                    Errno::EHOSTUNREACH
+                    | Errno::ENETUNREACH
+                    | Errno::ECONNREFUSED
+                    | Errno::EPERM
+                    | Errno::EINVAL
+                    | Errno::EACCES,
+                ) => 1,
+                Err(error) => return Err(error.into()),
+            };
+            drop(slices);
+            self.out.drain(..sent);
+        }
+        Ok(())
+    }
+}

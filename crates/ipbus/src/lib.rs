@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! IPbus 2.0, the slow control of the gateware: a client for hundreds of boards, the register map by name, and a board in
+//! software for tests.
+//!
+//! ```text
+//!  Request -> [ Client: one board, sans-IO ] -> packets -> [ Fleet: all boards, one thread, UDP ] -> network
+//!  Outcome <-                                <-
+//! ```
+//!
+//! Promise: a request is carried out in order and at most once, or its error says what is known of it. Requests of one
+//! board are carried out in the order in which they were submitted; those of different boards side by side.
+//! Source: "The IPbus Protocol", version 2.0 (CERN, 2013); the target is `rtl/ctrl/ipbus_target.sv`.
+
+mod client;
+mod fleet;
+pub mod map;
+mod packet;
+mod request;
+mod responder;
+mod rtt;
+
+pub use client::{Client, Patience, RequestId};
+pub use fleet::{BoardAddress, Fleet, FleetError};
+pub use packet::{Info, Kind, PacketHeader, PacketKind, StatusReply, TransactionHeader, PACKET_WORDS, PORT};
+pub use request::{Access, AccessError, Outcome, Request};
+pub use responder::{Answer, Responder, ResponderConfig};
+
+/// Addresses and fields of the registers as constants.
+#[allow(missing_docs, clippy::unreadable_literal)]
+pub mod regs {
+    include!(concat!(env!("OUT_DIR"), "/penstock_regs.rs"));
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names of registers: `local_ip`, `cc[0].rate_ai`, `flow_control.pfc_en`, `qp[0-3].state`, `qp[2]`.
+//!
+//! | name | stands for |
+//! |---|---|
+//! | `register` | a register of the top level |
+//! | `group.register` | a register of a group; of every copy that the board has, where there are several |
+//! | `group[2].register`, `group[0-3].register` | of these copies |
+//! | `... .field` | bits of it |
+//! | `group`, `group[2]` | all registers of it |
+//! | `register` for `register_lo` and `register_hi` | both as one number |
+
+use super::{Field, Group, Register, GROUPS};
+
+/// What a name means depends on the board's build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Build {
+    #[allow(missing_docs)]
+    pub queue_pairs: u32,
+    #[allow(missing_docs)]
+    pub clock_khz: u32,
+}
+
+/// Which bits of a place are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    #[allow(missing_docs)]
+    Register,
+    #[allow(missing_docs)]
+    Field(&'static Field),
+    /// The register is the low half of a number; this is its high half.
+    Pair(&'static Register),
+}
+
+/// A register of a board, or some of its bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Place {
+    pub group: &'static Group,
+    /// Copy of the group.
+    pub index: u32,
+    pub register: &'static Register,
+    pub target: Target,
+}
+
+/// A name that stands for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum NameError {
+    #[error("{name:?}: there is no such register; {hint}")]
+    Unknown { name: String, hint: String },
+    #[error("{name:?}: {group} has {count} copies on this board, 0 to {}", .count - 1)]
+    NoCopy { name: String, group: &'static str, count: u32 },
+    #[error("{name:?}: write copies as {group}[0] or {group}[0-3]")]
+    BadIndex { name: String, group: String },
+}
+
+impl Place {
+    /// Byte address of its first word.
+    pub fn address(&self) -> u32 {
+        self.group.address(self.register, self.index)
+    }
+
+    /// The addresses to read, low half first.
+    pub fn addresses(&self) -> impl Iterator<Item = u32> {
+        let high = match self.target {
+            Target::Pair(high) => Some(self.group.address(high, self.index)),
+            _ => None,
+        };
+        std::iter::once(self.address()).chain(high)
+    }
+
+    /// The name that finds it again.
+    pub fn name(&self) -> String {
+        let group = match (self.group.name, self.group.count) {
+            ("", _) => String::new(),
+            (name, 1) => format!("{name}."),
+            (name, _) => format!("{name}[{}].", self.index),
+        };
+        let register = match self.target {
+            Target::Pair(_) => self.register.name.trim_end_matches("_lo"),
+            _ => self.register.name,
+        };
+        match self.target {
+            Target::Field(field) => format!("{group}{register}.{}", field.name),
+            _ => format!("{group}{register}"),
+        }
+    }
+
+    /// The only field that it is about, if it is one.
+    pub fn field(&self) -> Option<&'static Field> {
+        match self.target {
+            Target::Field(field) => Some(field),
+            Target::Pair(_) => self.register.fields.first(),
+            Target::Register => match self.register.fields {
+                [field] => Some(field),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether software may write it.
+    pub fn writable(&self) -> bool {
+        match self.target {
+            Target::Field(field) => field.writable,
+            _ => self.register.writable,
+        }
+    }
+}
+
+/// The places that a name stands for on a board.
+///
+/// # Errors
+/// There is no such register, or no such copy.
+pub fn find(name: &str, build: Build) -> Result<Vec<Place>, NameError> {
+    let top = GROUPS.iter().find(|group| group.name.is_empty());
+    if let Some(place) = top.and_then(|group| within(group, 0, name)) {
+        return Ok(vec![place]);
+    }
+    let (head, rest) = name.split_once('.').unwrap_or((name, ""));
+    let (group_name, index) = match head.split_once('[') {
+        Some((group, index)) => (group, Some(index)),
+        None => (head, None),
+    };
+    let unknown = || NameError::Unknown { name: name.to_owned(), hint: hint(name) };
+    let group = GROUPS.iter().find(|group| group.name == group_name && !group_name.is_empty()).ok_or_else(unknown)?;
+    let count = group.copies(build.queue_pairs);
+    let (first, last) = match index {
+        None => (0, count.saturating_sub(1)),
+        Some(index) => copies(name, group_name, index)?,
+    };
+    if last >= count {
+        return Err(NameError::NoCopy { name: name.to_owned(), group: group.name, count });
+    }
+    if rest.is_empty() {
+        let all = |index| {
+            group.registers.iter().map(move |register| Place { group, index, register, target: Target::Register })
+        };
+        return Ok((first..=last).flat_map(all).collect());
+    }
+    (first..=last).map(|index| within(group, index, rest).ok_or_else(unknown)).collect()
+}
+
+/// `0]` or `0-3]`.
+fn copies(name: &str, group: &str, text: &str) -> Result<(u32, u32), NameError> {
+    let bad = || NameError::BadIndex { name: name.to_owned(), group: group.to_owned() };
+    let inner = text.strip_suffix(']').ok_or_else(bad)?;
+    let (first, last) = inner.split_once('-').unwrap_or((inner, inner));
+    let number = |text: &str| text.parse::<u32>().map_err(|_| bad());
+    match (number(first)?, number(last)?) {
+        (first, last) if first <= last => Ok((first, last)),
+        _ => Err(bad()),
+    }
+}
+
+/// `register`, `register.field`, or the stem of two halves.
+fn within(group: &'static Group, index: u32, name: &str) -> Option<Place> {
+    let (register_name, field_name) =
+        name.split_once('.').map_or((name, None), |(register, field)| (register, Some(field)));
+    let of = |wanted: &str| group.registers.iter().find(|register| register.name == wanted);
+    if let Some(register) = of(register_name) {
+        let target = match field_name {
+            None => Target::Register,
+            Some(wanted) => Target::Field(register.fields.iter().find(|field| field.name == wanted)?),
+        };
+        return Some(Place { group, index, register, target });
+    }
+    let low = of(&format!("{register_name}_lo"))?;
+    let high = of(&format!("{register_name}_hi"))?;
+    field_name.is_none().then_some(Place { group, index, register: low, target: Target::Pair(high) })
+}
+
+/// Every name without copies and fields.
+fn all_names() -> impl Iterator<Item = String> {
+    GROUPS.iter().flat_map(|group| {
+        let prefix = match (group.name, group.count) {
+            ("", _) => String::new(),
+            (name, 1) => format!("{name}."),
+            (name, _) => format!("{name}[0]."),
+        };
+        group.registers.iter().map(move |register| format!("{prefix}{}", register.name))
+    })
+}
+
+/// Names that contain a word.
+pub fn names_like(word: &str) -> Vec<String> {
+    all_names().filter(|name| name.contains(word)).collect()
+}
+
+/// What may have been meant.
+fn hint(name: &str) -> String {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let far = |known: &str| (distance(known.rsplit('.').next().unwrap_or(known), last), distance(known, name));
+    let mut near: Vec<_> = all_names().map(|known| (far(&known), known)).filter(|((far, _), _)| *far <= 2).collect();
+    near.sort();
+    let near: Vec<String> = near.into_iter().take(2).map(|(_, known)| known).collect();
+    match near.is_empty() {
+        true => "`penstock ctl registers` lists all".to_owned(),
+        false => format!("is {} meant? `penstock ctl registers` lists all", near.join(" or ")),
+    }
+}
+
+/// Changes of single characters from one word to another (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let least = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], least);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUILD: Build = Build { queue_pairs: 4, clock_khz: 156_250 };
+
+    fn addresses(name: &str) -> Vec<u32> {
+        find(name, BUILD).unwrap().iter().map(Place::address).collect()
+    }
+
+    #[test]
+    fn names_find_their_addresses() {
+        use crate::regs::{cc, global, qp, ring};
+        assert_eq!(addresses("local_ip"), [global::LOCAL_IP]);
+        assert_eq!(addresses("ring"), [global::RING]);
+        assert_eq!(addresses("ring[1].slots"), [ring::BASE + ring::STRIDE + ring::SLOTS]);
+        assert_eq!(addresses("ring.slots").len(), 4);
+        assert_eq!(addresses("cc[2].rate_ai"), [cc::BASE + 2 * cc::STRIDE + cc::RATE_AI]);
+        assert_eq!(
+            addresses("qp[0-3].state"),
+            (0..4).map(|i| qp::BASE + i * qp::STRIDE + qp::STATE).collect::<Vec<_>>()
+        );
+        assert_eq!(addresses("qp.state").len(), 4);
+        let mac = find("local_mac", BUILD).unwrap()[0];
+        assert_eq!(mac.addresses().collect::<Vec<_>>(), [global::LOCAL_MAC_LO, global::LOCAL_MAC_HI]);
+        assert_eq!(find("qp[3]", BUILD).unwrap().len(), find("qp[2]", BUILD).unwrap().len());
+    }
+
+    #[test]
+    fn every_name_finds_its_place_again() {
+        for name in all_names() {
+            let place = find(&name, BUILD).unwrap()[0];
+            assert_eq!(place.name(), name);
+            assert_eq!(find(&place.name(), BUILD).unwrap()[0], place);
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused_with_what_may_be_meant() {
+        let said = |name: &str| find(name, BUILD).unwrap_err().to_string();
+        assert!(said("cc[0].rate_io").contains("is cc[0].rate_ai or "), "{}", said("cc[0].rate_io"));
+        assert!(said("qp[4].state").contains("4 copies on this board, 0 to 3"), "{}", said("qp[4].state"));
+        for bad in ["qp[x].state", "qp[3-1].state", "qp[1.state", "qp[].state"] {
+            assert!(said(bad).contains("write copies as qp[0]"), "{bad}: {}", said(bad));
+        }
+        for nothing in ["", ".", "local_ip.first", "nothing.at.all", "[0].x"] {
+            assert!(said(nothing).contains("no such register"), "{nothing}");
+        }
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A board in software: the protocol of `rtl/ctrl/ipbus_target.sv` and the register map, without gateware behind it.
+//! Promise: packets get the replies that the gateware gives: packet ids carried out once, replies kept, bus errors,
+//! status and resend. Registers keep what the map says they keep; of what the gateware does, it has the states of queue
+//! pairs, the source's run, the commit of the destination table, closing by command, and the locked access list.
+
+use crate::map::{Build, GROUPS, MAP_HASH};
+use crate::packet::{
+    following, from_bytes, Info, Kind, PacketHeader, PacketKind, TransactionHeader, PACKET_WORDS, STATUS_WORDS,
+};
+use crate::regs::{access, connection, destination, global, qp, server, source};
+use std::collections::{HashMap, VecDeque};
+use std::sync::OnceLock;
+
+/// Replies that are kept.
+const BUFFERS: usize = 8;
+const MOST_QUEUE_PAIRS: u32 = 256;
+
+/// What the map says of a word.
+#[derive(Debug, Clone, Copy)]
+struct Fact {
+    writable: bool,
+    lockable: bool,
+    keep: u32,
+    reset: u32,
+    /// Queue pair that it belongs to.
+    row: Option<u32>,
+}
+
+fn facts() -> &'static HashMap<u32, Fact> {
+    static FACTS: OnceLock<HashMap<u32, Fact>> = OnceLock::new();
+    FACTS.get_or_init(|| {
+        let mut facts = HashMap::new();
+        for group in GROUPS {
+            for index in 0..group.count {
+                for register in group.registers {
+                    let fact = Fact {
+                        writable: register.writable,
+                        lockable: register.lockable,
+                        keep: register.kept(),
+                        reset: register.reset().unwrap_or(0),
+                        // The parameters of congestion control answer in every build.
+                        row: (group.per_queue_pair && group.count == MOST_QUEUE_PAIRS).then_some(index),
+                    };
+                    facts.insert(group.address(register, index), fact);
+                }
+            }
+        }
+        facts
+    })
+}
+
+/// What a board in software is.
+#[derive(Debug, Clone, Copy)]
+pub struct ResponderConfig {
+    #[allow(missing_docs)]
+    pub build: Build,
+    /// Of its register map.
+    pub map_hash: u32,
+}
+
+impl Default for ResponderConfig {
+    fn default() -> Self {
+        ResponderConfig { build: Build { queue_pairs: 4, clock_khz: 156_250 }, map_hash: MAP_HASH }
+    }
+}
+
+/// A board.
+#[derive(Debug)]
+pub struct Responder {
+    config: ResponderConfig,
+    /// Words that are not as after reset.
+    words: HashMap<u32, u32>,
+    next_id: u16,
+    kept: VecDeque<(u16, Vec<u8>)>,
+    carried_out: u64,
+}
+
+/// What a datagram is answered with.
+pub type Answer = Option<Vec<u8>>;
+
+impl Responder {
+    #[allow(missing_docs)]
+    pub fn new(config: ResponderConfig) -> Self {
+        let mut board = Responder { config, words: HashMap::new(), next_id: 1, kept: VecDeque::new(), carried_out: 0 };
+        board.reset();
+        board
+    }
+
+    /// Everything as after power-on.
+    pub fn reset(&mut self) {
+        self.words.clear();
+        self.next_id = 1;
+        self.kept.clear();
+        let Build { queue_pairs, clock_khz } = self.config.build;
+        let rate = crate::map::Scale { clock_khz }.rate_word(penstock_units::Rate::from_gbps(10)) as u32;
+        for (address, word) in [
+            (global::MAP_HASH, self.config.map_hash),
+            (global::BUILD, 64 | queue_pairs << global::BUILD_N_QP_SHIFT),
+            (global::CLOCK, clock_khz),
+            (global::RING, 262_144),
+            (global::SLOTS, 256),
+        ] {
+            self.words.insert(address, word);
+        }
+        for row in 0..queue_pairs {
+            let base = qp::BASE + row * qp::STRIDE;
+            self.words.insert(base + qp::RATE_CURRENT, rate);
+            self.words.insert(base + qp::RATE_TARGET, rate);
+            self.words.insert(base + qp::ALPHA, 65536);
+        }
+    }
+
+    /// Control packets carried out since it was made.
+    pub fn carried_out(&self) -> u64 {
+        self.carried_out
+    }
+
+    /// The word at a byte address, as the gateware would set it.
+    pub fn set(&mut self, address: u32, word: u32) {
+        self.words.insert(address, word);
+    }
+
+    /// The word at a byte address; 0 where there is none.
+    pub fn get(&self, address: u32) -> u32 {
+        self.read(address).unwrap_or(0)
+    }
+
+    /// Takes a datagram.
+    pub fn handle(&mut self, bytes: &[u8]) -> Answer {
+        let (words, big) = from_bytes(bytes)?;
+        let header = PacketHeader::parse(words[0])?;
+        if words.len() > PACKET_WORDS {
+            return None;
+        }
+        match header.kind {
+            PacketKind::Control => self.control(header.id, &words[1..], big),
+            PacketKind::Status if header.id == 0 && words.len() == STATUS_WORDS => Some(encoded(&self.status(), big)),
+            PacketKind::Resend if header.id != 0 && words.len() == 1 => {
+                self.kept.iter().rev().find(|(id, _)| *id == header.id).map(|(_, reply)| reply.clone())
+            }
+            _ => None,
+        }
+    }
+
+    fn status(&self) -> Vec<u32> {
+        let mut words = crate::packet::status_request();
+        words[1] = 4 * PACKET_WORDS as u32;
+        words[2] = BUFFERS as u32;
+        words[3] = PacketHeader { id: self.next_id, kind: PacketKind::Control }.word();
+        words
+    }
+
+    fn control(&mut self, id: u16, words: &[u32], big: bool) -> Answer {
+        if id != 0 && id != self.next_id {
+            return None;
+        }
+        let mut reply = vec![PacketHeader { id, kind: PacketKind::Control }.word()];
+        let mut at = 0;
+        while at < words.len() && reply.len() < PACKET_WORDS {
+            let (used, is_good) = self.transaction(&words[at..], &mut reply);
+            at += used;
+            if !is_good {
+                break;
+            }
+        }
+        self.carried_out += 1;
+        let reply = encoded(&reply, big);
+        if id != 0 {
+            self.next_id = following(id);
+            if self.kept.len() == BUFFERS {
+                self.kept.pop_front();
+            }
+            self.kept.push_back((id, reply.clone()));
+        }
+        Some(reply)
+    }
+
+    /// Carries out the transaction that the words begin with; how many they are, and whether the next one follows.
+    fn transaction(&mut self, words: &[u32], reply: &mut Vec<u32>) -> (usize, bool) {
+        let place = reply.len();
+        let Some(header) = TransactionHeader::parse(words[0]).filter(|header| header.info == Info::Request) else {
+            reply.push(words[0] & 0xFFFF_00F0 | Info::BadHeader as u32);
+            return (1, false);
+        };
+        let count = usize::from(header.words);
+        let (needs, answers) = match header.kind {
+            Kind::Read | Kind::ReadFifo => (1, count),
+            Kind::Write | Kind::WriteFifo => (1 + count, 0),
+            Kind::RmwBits => (3, 1),
+            Kind::RmwSum => (2, 1),
+        };
+        let is_single = !matches!(header.kind, Kind::RmwBits | Kind::RmwSum) || count == 1;
+        if words.len() <= needs || place + 1 + answers > PACKET_WORDS || !is_single {
+            reply.push(TransactionHeader { words: 0, info: Info::BadHeader, ..header }.word());
+            return (1, false);
+        }
+        reply.push(0);
+        let is_fifo = matches!(header.kind, Kind::ReadFifo | Kind::WriteFifo);
+        let mut done = 0;
+        let mut info = Info::Success;
+        while done < count {
+            let step = if is_fifo { 0 } else { done as u32 };
+            let address = words[1].wrapping_add(step).checked_mul(4);
+            let old = address.and_then(|address| self.read(address));
+            let written = match header.kind {
+                Kind::Read | Kind::ReadFifo => None,
+                Kind::Write | Kind::WriteFifo => Some(words[2 + done]),
+                Kind::RmwBits => old.map(|old| old & words[2] | words[3]),
+                Kind::RmwSum => old.map(|old| old.wrapping_add(words[2])),
+            };
+            let is_write = matches!(header.kind, Kind::Write | Kind::WriteFifo);
+            let Some(old) = old.or(is_write.then_some(0)) else {
+                info = Info::ReadError;
+                break;
+            };
+            if let (Some(word), Some(address)) = (written, address) {
+                if !self.write(address, word) {
+                    info = Info::WriteError;
+                    break;
+                }
+            } else if written.is_some() {
+                info = Info::WriteError;
+                break;
+            }
+            if !is_write {
+                reply.push(old);
+            }
+            done += 1;
+        }
+        reply[place] = TransactionHeader { words: done as u8, info, ..header }.word();
+        (1 + needs, info == Info::Success)
+    }
+
+    fn fact(&self, address: u32) -> Option<Fact> {
+        facts().get(&address).copied()
+    }
+
+    fn is_beyond(&self, fact: Fact) -> bool {
+        fact.row.is_some_and(|row| row >= self.config.build.queue_pairs)
+    }
+
+    fn read(&self, address: u32) -> Option<u32> {
+        let fact = self.fact(address)?;
+        if self.is_beyond(fact) {
+            return Some(0);
+        }
+        Some(self.words.get(&address).copied().unwrap_or(fact.reset))
+    }
+
+    /// False: SLVERR.
+    fn write(&mut self, address: u32, word: u32) -> bool {
+        let Some(fact) = self.fact(address) else { return false };
+        let is_locked = self.get(access::CONTROL) & access::CONTROL_LOCKED_MASK != 0;
+        if !fact.writable || (fact.lockable && is_locked) {
+            return false;
+        }
+        if !self.is_beyond(fact) {
+            self.words.insert(address, word & fact.keep);
+            self.act(address, word);
+        }
+        true
+    }
+
+    /// What the gateware does at a write.
+    fn act(&mut self, address: u32, word: u32) {
+        match address {
+            source::COMMAND => {
+                let is_start = word & source::COMMAND_START_MASK != 0;
+                if is_start || word & source::COMMAND_STOP_MASK != 0 {
+                    self.words.insert(source::STATUS, u32::from(is_start));
+                }
+            }
+            global::COMMAND if word & global::COMMAND_CLEAR_MASK != 0 => {
+                for (_, counter) in crate::regs::counters::ALL {
+                    self.words.remove(&counter);
+                }
+            }
+            connection::COMMAND if word & connection::COMMAND_CLOSE_MASK != 0 => {
+                let row = (word & connection::COMMAND_QP_MASK) >> connection::COMMAND_QP_SHIFT;
+                if row < self.config.build.queue_pairs {
+                    self.words.insert(qp::BASE + row * qp::STRIDE + qp::STATE, 0);
+                }
+            }
+            destination::CONTROL if word & destination::CONTROL_COMMIT_MASK != 0 => {
+                let live = (0..server::COUNT)
+                    .filter(|row| self.get(server::BASE + row * server::STRIDE) & server::ENTRY_LIVE_MASK != 0)
+                    .count();
+                self.words.insert(destination::STATUS, live as u32 | destination::STATUS_PENDING_MASK);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn encoded(words: &[u32], big: bool) -> Vec<u8> {
+    if big {
+        crate::packet::to_bytes(words)
+    } else {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock ctl`: boards in software that lose, vanish and are reset, and the verilated board beside uHAL."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from board_server import BOARD_IP, SERVER_IP, Network
+from ctl import Boards, Ctl, boards
+from test_board import ADDRESSES, Board, wait_for
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def ctl(penstock, tmp_path) -> Ctl:
+    return Ctl(penstock.binary, tmp_path / "state")
+
+
+@pytest.fixture
+def start(built):
+    """Starts boards in software, and ends them."""
+    running = []
+
+    def begin(count: int, *options: str) -> Boards:
+        running.append(Boards(built, count, *options))
+        return running[-1]
+
+    yield begin
+    for group in running:
+        group.close()
+
+
+# ---- the verilated board ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def network(namespaces):
+    network = Network(f"pstk-ctl-{os.getpid()}")
+    yield network
+    network.close()
+
+
+@pytest.fixture
+def verilated(network, penstock):
+    """A verilated board on a TAP device of the network's namespace."""
+    command = [str(penstock.binary), "board", "--json", "--ip", BOARD_IP, "--tap", "pstk0"]
+    board = Board(network.command(*command))
+    wait_for(network, "pstk0")
+    network.run("ip", "addr", "add", f"{SERVER_IP}/24", "dev", "pstk0")
+    network.run("ip", "link", "set", "pstk0", "mtu", "9000", "up")
+    yield board
+    board.process.kill()
+    board.process.communicate()
+
+
+UHAL = """
+import json, sys, uhal
+uhal.disableLogging()
+board = uhal.getDevice("penstock", f"ipbusudp-2.0://{sys.argv[1]}:50001", f"file://{sys.argv[2]}")
+board.setTimeoutPeriod(60000)
+names = [n for n in board.getNodes() if not board.getNode(n).getNodes() and "replay_block" not in n and "latency" not in n]
+names = [n for n in names if not any(n.startswith(f"{array}{i}.") for array in ("qp", "ring") for i in range(1, 256))]
+values = {name: board.getNode(name).read() for name in names}
+board.dispatch()
+print(json.dumps({name: int(value) for name, value in values.items()}))
+"""
+PATIENCE = ("--patience", "60s")  # of a board that makes its cycles in software, on a machine with other work
+LIVE = ("counters.", "stalled", "messages", "bytes_acked")  # may move between two looks
+
+
+def test_every_register_reads_as_uhal_reads_it(verilated, network, penstock, tmp_path):
+    ctl = Ctl(penstock.binary, tmp_path, network.command())
+    names = {"cc": 4, "qcn": 4, "access_entry": 8, "server": 64}
+    seen = json.loads(network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES)))
+    groups = sorted({name.split(".")[0] for name in seen if "." in name})
+    asked = [g for g in groups if not g[-1].isdigit()] + [*names, "qp[0]", "ring[0]"]
+    asked = sorted({g for g in asked if not any(g == r.split(".")[0] and "." not in r for r in seen)})
+    listed = ctl.run("registers", "-J").json["registers"]
+    top = [register["name"] for register in listed if "." not in register["name"]]
+    groups = sorted({r["name"].split(".")[0].split("[")[0] for r in listed if "." in r["name"]})
+    whole = [g for g in groups if g not in ("replay_block", "latency", "latency_bins", "qp", "ring")]
+    found = ctl.run("get", BOARD_IP, *top, *whole, "qp[0]", "ring[0]", "-J", *PATIENCE).board(BOARD_IP)["registers"]
+    compared = 0
+    for name, value in found.items():
+        if any(part in name for part in LIVE):
+            continue
+        uhal_name = name.replace("[", "").replace("]", "")
+        fields = {n.removeprefix(f"{uhal_name}."): v for n, v in seen.items() if n.startswith(f"{uhal_name}.")}
+        masks = {f["name"]: (f["low"], f["width"]) for r in listed if same(r["name"], name) for f in r["fields"]}
+        if uhal_name in seen:
+            assert value["number"] == seen[uhal_name], name
+            compared += 1
+        for field, number in fields.items():
+            low, width = masks[field]
+            word = value["number"] << low if len(masks) == 1 else value["number"]
+            assert word >> low & (1 << width) - 1 == number, f"{name}.{field}"
+            compared += 1
+    assert compared > 200, compared
+
+
+def same(listed: str, name: str) -> bool:
+    """`cc[0-3].rate_ai` lists `cc[2].rate_ai`."""
+    if "[" not in listed:
+        return listed == name
+    return listed.split("[")[0] == name.split("[")[0] and listed.split("].")[-1] == name.split("].")[-1]
+
+
+def test_settings_with_units_are_read_by_uhal_and_queue_pairs_are_closed(verilated, network, penstock, tmp_path):
+    ctl = Ctl(penstock.binary, tmp_path, network.command())
+    status = ctl.run("status", BOARD_IP, "-J", *PATIENCE).board(BOARD_IP)
+    assert status["build"]["queue_pairs"] == 4 and status["link"] == "up" and status["ip"] == BOARD_IP
+    ctl.run("set", BOARD_IP, "cc[1].rate_ai=40Mbps", "flow_control.traffic_class=5", "qp[2].state=rts", *PATIENCE)
+    seen = json.loads(network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES)))
+    assert seen["cc1.rate_ai"] == round(40e6 / 8 / 156.25e6 * 2**24)
+    assert seen["flow_control.traffic_class"] == 5
+    got = ctl.run("get", BOARD_IP, "qp.state", "cc[1].rate_ai", "-J", *PATIENCE).board(BOARD_IP)["registers"]
+    assert got["qp[2].state"]["fields"]["state"] == "rts" and got["cc[1].rate_ai"]["text"] == "40Mbps"
+    refused = ctl.run("close", BOARD_IP, *PATIENCE, status=2)
+    assert "[2]" in refused.err and "--force" in refused.err
+    ctl.run("close", BOARD_IP, "--force", *PATIENCE)
+    assert ctl.run("status", BOARD_IP, "-J", *PATIENCE).board(BOARD_IP)["queue_pairs"] == ["reset"] * 4
+    changed = {(line["register"], line["new"]) for line in ctl.written() if line["result"] == "written"}
+    assert ("qp[2].state", "0x00000003") in changed and ("qp[2].state", "0x00000000") in changed
+
+
+# ---- boards in software ---------------------------------------------------------------------------------------------
+
+
+def test_status_finds_the_boards_of_a_range_and_says_who_is_not_fit(start, ctl):
+    group = start(6, "--wrong-map", "2", "--dead", "4")
+    done = ctl.run("status", group.all, "-J", "--patience", "300ms", status=1)
+    assert [board["board"] for board in done.json["boards"]] == [group.address(n) for n in (0, 1, 3, 5)]
+    assert done.json["silent_addresses"] == 1
+    [(register, message)] = done.faults(group.address(2))
+    assert register is None and "its register map is 0x" in message and "use the program of" in message
+    named = ctl.run("status", group.address(4), "--patience", "300ms", status=1)
+    assert f"{group.address(4)}: no answer to" in named.err
+
+
+def test_a_board_with_another_map_is_not_written_to(start, ctl):
+    group = start(2, "--wrong-map", "0")
+    done = ctl.run("set", group.all, "scratch=7", "-J", status=1)
+    assert [board["board"] for board in done.json["boards"]] == [group.address(1)]
+    assert "its register map is" in done.faults(group.address(0))[0][1]
+    assert [line["board"] for line in ctl.written()] == [group.address(1)]
+
+
+def test_what_cannot_be_written_is_refused_before_anything_is(start, ctl):
+    board = start(1).address(0)
+    for setting, words in [
+        ("cc[0].rate_ai=1Tbps", ["cc[0].rate_ai=1Tbps", "0 to 4294967295"]),
+        ("cc.rate_io=1", ["there is no such register", "cc[0].rate_ai"]),
+        ("id=1", ["id is read-only"]),
+        ("qp[9].congestion.law=off", ["4 copies on this board, 0 to 3"]),
+        ("local_ip=10.0.0.9", ["local_ip", "--force", "nothing was written"]),
+        ("flow_control.traffic_class=8", ["takes 0 to 7"]),
+        ("scratch", ["REGISTER=VALUE"]),
+    ]:
+        said = ctl.run("set", board, "scratch=5", setting, status=2).err
+        assert all(word in said for word in words), said
+    assert ctl.run("get", board, "scratch", "-J").board(board)["registers"]["scratch"]["number"] == 0
+    assert ctl.written() == []
+    for boards_, words in [("10.0.0", "no IPv4 address"), (f"{board},{board}", "stands twice"), ("@/none", "/none")]:
+        assert words in ctl.run("status", boards_, status=2).err
+
+
+def test_every_write_is_in_the_journal_with_the_old_word(start, ctl):
+    group = start(2)
+    ctl.run("set", group.all, "scratch=7")
+    ctl.run("set", group.address(1), "scratch=9", "flow_control.pfc_en=0")
+    lines = [(line["board"], line["register"], line["old"], line["new"], line["result"]) for line in ctl.written()]
+    first, second = group.address(0), group.address(1)
+    assert lines == [
+        (first, "scratch", "0x00000000", "0x00000007", "written"),
+        (second, "scratch", "0x00000000", "0x00000007", "written"),
+        (second, "scratch", "0x00000007", "0x00000009", "written"),
+        (second, "flow_control", "0x00000033", "0x00000031", "written"),
+    ]
+    assert all("@" in line["operator"] and line["time"].endswith("Z") for line in ctl.written())
+
+
+def test_an_operator_who_was_cut_off_is_told_of_until_another_takes_over(start, ctl):
+    board = start(1).address(0)
+    ctl.run("set", board, "operator_begun=5", "operator_ip=10.1.2.3", status=None)
+    # What a program leaves that was killed in the middle: it has begun and not ended.
+    said = ctl.run("set", board, "scratch=1", status=None)
+    if said.status == 0:
+        pytest.fail(f"not told of: {said}")
+    assert "the operator at 10.1.2.3 is changing its settings, or was cut off" in said.err
+    assert "10.1.2.3" in ctl.run("status", board, "-J").board(board)["operator"]
+    assert ctl.run("set", board, "scratch=1", "--force").status == 0
+    ctl.run("set", board, "scratch=2")
+
+
+CONFIGURATION = """
+[all]
+flow_control.traffic_class = 4
+cc.profile = "penstock"
+cc.share = "39Mbps"
+connection.control.offered = 2
+source.length_min = "9000B"
+destination = { live = [0, 1], first = 100 }
+
+"""
+
+
+def configured(group: Boards, path: Path, extra: str = "") -> Path:
+    file = path / "boards.toml"
+    tables = [f'[[board]]\naddress = "{group.address(n)}"\nring.0.slots = {64 + n}\n' for n in range(group.count)]
+    file.write_text(CONFIGURATION + extra + "\n".join(tables))
+    return file
+
+
+def test_apply_sets_all_boards_and_a_second_time_there_is_nothing_to_do(start, ctl, tmp_path):
+    group = start(5)
+    file = configured(group, tmp_path)
+    before = ctl.run("diff", file, status=1).out
+    assert f"{group.address(0)} and 4 more  flow_control" in before and "5 boards differ, 0 are" in before
+    assert ctl.written() == [], "diff writes nothing"
+    ctl.run("apply", file)
+    again = ctl.run("apply", file)
+    assert again.out == "0 boards differ, 5 are as the file says\n"
+    assert ctl.run("diff", file).out == again.out
+    names = ["flow_control.traffic_class", "ring[0].slots", "destination.status", "cc[3].rate_ai", "server[1]"]
+    got = ctl.run("get", group.address(3), *names, "-J").board(group.address(3))["registers"]
+    assert got["flow_control.traffic_class"]["number"] == 4 and got["ring[0].slots"]["number"] == 67
+    assert got["destination.status"]["fields"]["live"] == "2"
+    assert got["server[1].entry"]["fields"] == {"qp": "1", "live": "1"}
+    assert got["cc[3].rate_ai"]["quantity"] == pytest.approx(39e6 / 256, rel=1e-3)
+
+
+def test_a_file_that_is_wrong_is_told_of_by_line_and_nothing_is_written(start, ctl, tmp_path):
+    group = start(2)
+    file = configured(group, tmp_path, 'cc.rate_io = 1\nid = 3\nsampling.range.first = "300"\n')
+    said = ctl.run("apply", file, status=2).err
+    for words in [
+        "boards.toml:",
+        "there is no such register",
+        "id is read-only",
+        "sampling.range.first=300: is 300, and the register takes 0 to 255",
+    ]:
+        assert words in said, said
+    text = file.read_text()
+    file.write_text(text + f'[[board]]\naddress = "{group.address(0)}"\n')
+    assert f"address = {group.address(0)}: the board of line" in ctl.run("apply", file, status=2).err
+    assert ctl.written() == []
+
+
+def test_boards_that_vanish_in_the_middle_are_named_and_the_others_are_set(start, ctl, tmp_path):
+    group = start(6, "--mute", "1,4")
+    file = configured(group, tmp_path)
+    done = ctl.run("apply", file, "-J", "--patience", "500ms", status=1)
+    assert {board["board"] for board in done.json["boards"] if board["done"]} == {
+        group.address(n) for n in (0, 2, 3, 5)
+    }
+    for number in (1, 4):
+        assert any("no answer to" in message for _, message in done.faults(group.address(number)))
+
+
+def test_a_board_that_refuses_a_word_gets_its_old_settings_again(start, ctl, tmp_path):
+    group = start(3)
+    file = configured(group, tmp_path, 'access.allow = "127.0.0.0/8"\n')
+    board = group.address(1)
+    ctl.run("set", board, "access.control.locked=1", "--force")
+    done = ctl.run("apply", file, "-J", status=1)
+    faults = done.faults(board)
+    assert any(register == "access_entry[0].ip" and "refuses to write" in message for register, message in faults)
+    assert any("rolled back" in message for _, message in faults)
+    got = ctl.run("get", board, "flow_control.traffic_class", "ring[0].slots", "-J").board(board)["registers"]
+    assert got["flow_control.traffic_class"]["number"] == 3 and got["ring[0].slots"]["number"] == 0
+    others = ctl.run("get", group.address(2), "flow_control.traffic_class", "-J").board(group.address(2))
+    assert others["registers"]["flow_control.traffic_class"]["number"] == 4
+
+
+def test_a_list_that_would_shut_this_host_out_is_refused(start, ctl, tmp_path):
+    group = start(1)
+    file = configured(group, tmp_path, 'access.allow = "10.0.0.0/8"\n')
+    assert "would shut this host out" in ctl.run("apply", file, status=2).err
+
+
+def test_a_percent_of_lost_packets_changes_nothing_but_time(start, ctl, tmp_path):
+    group = start(40, "--loss", "0.01", "--seed", "7")
+    file = configured(group, tmp_path)
+    ctl.run("apply", file, "--patience", "20s")
+    for _ in range(3):
+        assert ctl.run("diff", file, "--patience", "20s").out.startswith("0 boards differ, 40 are")
+    assert ctl.run("counters", group.all, "--patience", "20s", "-J").status == 0
+
+
+def test_sources_are_started_and_stopped_and_counters_are_shown(start, ctl):
+    group = start(3)
+    ctl.run("source", "start", group.all)
+    assert all(board["source_runs"] for board in ctl.run("status", group.all, "-J").json["boards"])
+    ctl.run("source", "stop", group.all)
+    assert not any(board["source_runs"] for board in ctl.run("status", group.all, "-J").json["boards"])
+    ctl.run("reset", group.all)
+    counted = ctl.run("counters", group.address(0), "--queue-pairs", "-J").board(group.address(0))["counters"]
+    assert counted["tx_frames"] == 0 and counted["qp[3].messages_ok"] == 0
+
+
+def test_watch_shows_each_change_once(start, ctl):
+    board = start(1, "--busy").address(0)
+    done = ctl.run("watch", board, "qp[0].rate_current", "scratch", "--interval", "5ms", "--looks", "40", "-J")
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert sum(line["register"] == "scratch" for line in lines) == 1
+    values = [line["value"]["number"] for line in lines if line["register"] == "qp[0].rate_current"]
+    assert len(values) > 2 and all(a != b for a, b in zip(values, values[1:], strict=False))
+
+
+def test_registers_are_listed_with_what_they_mean(ctl):
+    said = ctl.run("registers", "rate_ai").out
+    assert "cc[0-3].rate_ai" in said and "R_AI" in said and "a rate, 40Mbps" in said
+    assert "no register has" in ctl.run("registers", "nothing-like-it", status=2).err
+    every = ctl.run("registers", "-J").json
+    assert every["map_hash"].startswith("0x") and len(every["registers"]) > 200
+
+
+def test_the_boards_of_two_tests_differ(built):
+    with boards(built, 2) as first, boards(built, 2) as second:
+        assert first.first != second.first

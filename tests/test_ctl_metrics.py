@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock ctl serve`, read by Prometheus' own parser; the rules and the dashboard ask only for what it serves."""
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+from ctl import Ctl, boards, wait_until
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+ROOT = Path(__file__).resolve().parents[1]
+RULES = ROOT / "docs/examples/penstock_rules.yml"
+DASHBOARD = ROOT / "docs/examples/penstock_dashboard.json"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Served:
+    """A `penstock ctl serve` that runs."""
+
+    def __init__(self, ctl: Ctl, *words: str) -> None:
+        self.port = free_port()
+        command = ctl.command("serve", *words, "--metrics", f"127.0.0.1:{self.port}", "--interval", "50ms")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def samples(self) -> dict[tuple[str, ...], float]:
+        """Values by name and labels."""
+        try:
+            text = urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30).read().decode()
+        except OSError:
+            return {}
+        found = {}
+        for family in text_string_to_metric_families(text):
+            assert family.documentation, family.name
+            for sample in family.samples:
+                found[(sample.name, *sample.labels.values())] = sample.value
+        return found
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+@pytest.fixture
+def served(built, penstock, tmp_path):
+    """Three boards, the last of them silent, served."""
+    with boards(built, 3, "--dead", "2", "--busy") as group:
+        running = Served(Ctl(penstock.binary, tmp_path), group.all, "--patience", "100ms")
+        yield group, running
+        running.process.kill()
+        running.process.communicate()
+
+
+def test_every_board_has_its_values_and_a_silent_one_is_down(served):
+    group, running = served
+    first, dead = group.address(0), group.address(2)
+    wait_until(lambda: ("penstock_gateware_up", first) in running.samples(), "metrics")
+    seen = running.samples()
+    assert seen["penstock_gateware_up", first] == 1 and seen["penstock_gateware_up", dead] == 0
+    assert seen["penstock_gateware_link_up", first] == 1
+    assert seen["penstock_gateware_queue_pair_state", first, "3"] == 0
+    assert ("penstock_gateware_tx_frames_total", dead) not in seen
+    cuts = "penstock_gateware_cnp_handled_total", first, "0"
+    wait_until(lambda: running.samples()[cuts] > seen[cuts], "another look at the boards")
+    assert running.end() == 0
+
+
+def asked(expressions: list[str]) -> set[str]:
+    return {name for text in expressions for name in re.findall(r"penstock_gateware_\w+", text)}
+
+
+def test_rules_and_dashboard_ask_only_for_what_is_served(served):
+    _, running = served
+    rules = [rule["expr"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    drawn = [target["expr"] for panel in panels for target in panel["targets"]]
+    wait_until(lambda: running.samples(), "metrics")
+    names = {name for name, *_ in running.samples()}
+    assert asked(rules) and asked(drawn)
+    assert asked([*rules, *drawn]) <= names
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not here: go install .../cmd/promtool")
+def test_promtool_finds_no_fault_in_the_rules():
+    done = subprocess.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
