@@ -5,10 +5,10 @@
     python regs/generate.py [--out build/gen] [--force] [--html]
 
 Written to the output folder by the writers in this folder: the register block (`penstock_regblock.sv` and its
-package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_map.rs`, `penstock_regs.py`, and the uHAL address table `penstock.xml`
-with `penstock_qp.xml`; PeakRDL makes the browsable page. Nothing is done when the outputs are younger than
-their sources. The writers are ours: PeakRDL's register block reads every field back by a multiplexer, where that of
-`write_block.py` reads back from a RAM what software wrote.
+package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_map.rs`, `penstock_regs.py`, and the uHAL address
+table `penstock.xml` with `penstock_qp.xml`; PeakRDL makes the browsable page. Nothing is done when the outputs are
+younger than their sources. The writers are ours: PeakRDL's register block reads every field back by a multiplexer,
+where that of `write_block.py` reads back from a RAM what software wrote.
 """
 
 import argparse

@@ -58,7 +58,8 @@ def rust_map(groups: list[Group]) -> str:
         name = "" if group.name == "global" else group.name
         lines.append(
             f"    Group {{ name: {json.dumps(name)}, desc: {json.dumps(group.desc)}, base: 0x{group.base:X}, "
-            f"count: {group.count}, stride: 0x{group.stride:X}, per_queue_pair: {boolean(group.per_queue_pair)}, registers: &["
+            f"count: {group.count}, stride: 0x{group.stride:X}, "
+            f"per_queue_pair: {boolean(group.per_queue_pair)}, registers: &["
         )
         lines += [line for register in group.registers for line in register_text(register)]
         lines.append("    ] },")

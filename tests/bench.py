@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import ctl_bench
 import flood_bench
 import packet_bench
 import polling_bench
@@ -28,6 +29,7 @@ COMMAND_BUILD = "cargo build --release -q -p penstock-cli"
 PACKET = "make bench (tests/packet_bench.py)"
 POLLING = ".venv/bin/python tests/polling_bench.py"
 FLOOD = ".venv/bin/python tests/flood_bench.py"
+CTL = ".venv/bin/python tests/ctl_bench.py"
 DEMO = "target/release/penstock run scenarios/incast-3.toml --out out/bench"
 DEMO_SEEDS = range(1, 6)  # one run is a draw of a spread that is wider than what the rows are to show (docs/results.md)
 
@@ -105,6 +107,20 @@ def polling_rows() -> list[dict]:
     return rows
 
 
+def ctl_rows() -> list[dict]:
+    """Slow control of many boards in software, on loopback."""
+    shell(f"{COMMAND_BUILD} -p penstock-ipbus --bin penstock --example responders")
+    at = ctl_bench.costs(REPO / "target/release")
+    return [
+        row("ctl status of 1,000 boards", at.status_s, "s", 2, "lower", CTL),
+        row("ctl apply of 100 registers to each of 1,000 boards", at.apply_s, "s", 5, "lower", CTL),
+        row("ctl sample of 265 boards: samples of a board", at.sampled_per_s, "1/s", 990, "higher", CTL),
+        row("the same: CPU of one core", at.cpu_percent, "%", 100, "lower", CTL),
+        row("the same: samples missed", at.missed_percent, "%", None, "lower", CTL),
+        row("uHAL's time for the registers of 100 boards, in that of ctl get", at.of_uhal, "", None, "higher", CTL),
+    ]
+
+
 def flood_rows() -> list[dict]:
     """What a flood of strangers' frames and messages leaves of good boards' rate."""
     shell(f"{COMMAND_BUILD} -p penstock-readout --bin penstock --example flood")
@@ -165,6 +181,7 @@ PARTS = {
     "packet back end": packet_rows,
     "polling": polling_rows,
     "flood": flood_rows,
+    "ctl": ctl_rows,
     "Soft-RoCE": soft_roce_rows,
     "gateware": board_rows,
     "model": model_rows,

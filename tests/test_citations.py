@@ -14,7 +14,14 @@ from test_links import TRACKED
 
 TREE = Tree(TRACKED)
 # Files that comments name and git does not keep.
-MADE = {"penstock_regblock.sv", "penstock_regs_pkg.sv", "penstock_regs.rs", "penstock_regs.py", "app.css"}
+MADE = {
+    "penstock_regblock.sv",
+    "penstock_regs_pkg.sv",
+    "penstock_regs.rs",
+    "penstock_map.rs",
+    "penstock_regs.py",
+    "app.css",
+}
 FOREIGN = {
     "doc/config.md": "ns3-roce",
     "Encodings.md": "the Parquet format",

@@ -8,14 +8,18 @@ use std::{env, fs};
 fn main() {
     let repo = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap();
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
-    let python = env::var_os("PENSTOCK_PYTHON").map_or_else(|| repo.join(".venv/bin/python"), PathBuf::from);
-    assert!(python.exists(), "{} is missing: run `make setup` once (or set PENSTOCK_PYTHON)", python.display());
+    // The repository's, else one that the builder of a wheel brings.
+    let own = repo.join(".venv/bin/python");
+    let own = if own.exists() { own } else { PathBuf::from("python3") };
+    let python = env::var_os("PENSTOCK_PYTHON").map_or(own, PathBuf::from);
     println!("cargo::rerun-if-changed={}", repo.join("regs").display());
     println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
 
     let generator = repo.join("regs/generate.py");
-    let output =
-        Command::new(&python).arg(&generator).output().unwrap_or_else(|e| panic!("cannot run {python:?}: {e}"));
+    let output = Command::new(&python)
+        .arg(&generator)
+        .output()
+        .unwrap_or_else(|e| panic!("cannot run {python:?}: {e}; `make setup` makes .venv"));
     assert!(output.status.success(), "{}: {}", generator.display(), String::from_utf8_lossy(&output.stderr));
     for name in ["penstock_map.rs", "penstock_regs.rs"] {
         let made = repo.join("build/gen").join(name);

@@ -3,9 +3,11 @@
 
 | file | shows |
 |---|---|
-| `throughput.png` | per board: throughput on the wire with R_C (and R_T) over it, as in AdvCam figure 14; of boards that `penstock ctl sample` has sampled, payload |
+| `throughput.png` | per board: throughput on the wire with R_C (and R_T) over it, as in AdvCam figure 14 |
 | `alpha.png` | per board: the congestion estimate, and a mark for each cut of the rate |
 | `queue.png` | the switch's queue towards the server, with the marking thresholds |
+
+Boards that `penstock ctl sample` has sampled have the throughput of their payload, and no switch.
 """
 
 import sys

@@ -13,7 +13,7 @@
 //! | an earlier id | met a board that began anew | gives up: [`AccessError::Restarted`] |
 //!
 //! Promise: a write is carried out at most once, whatever is lost, repeated or reordered, and whoever else uses the board.
-//! Source: IPbus 2.0, sections 3 (packet ids) and 4 (status, resend).
+//! Source: IPbus 2.0 (CERN): reliable packets by their ids, status and resend.
 
 use crate::packet::{ahead, following, from_bytes, status_request, PacketHeader, PacketKind, StatusReply};
 use crate::request::{packets, AccessError, Outcome, Packet, Reply, Request};

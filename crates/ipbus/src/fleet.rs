@@ -4,8 +4,8 @@
 //! time. Replies fit the sockets' buffers: a socket serves few boards, and each has few packets on its way.
 
 use crate::client::{Client, Patience, RequestId};
+use crate::packet::PORT;
 use crate::request::{Outcome, Request};
-use crate::PORT;
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::socket::{recvmmsg, sendmmsg, MsgFlags, MultiHeaders, SockaddrIn};

@@ -13,20 +13,17 @@
 
 mod client;
 mod fleet;
+mod identity;
 pub mod map;
 mod packet;
+pub mod regs;
 mod request;
 mod responder;
 mod rtt;
 
 pub use client::{Client, Patience, RequestId};
 pub use fleet::{BoardAddress, Fleet, FleetError};
+pub use identity::{Identity, Unfit};
 pub use packet::{Info, Kind, PacketHeader, PacketKind, StatusReply, TransactionHeader, PACKET_WORDS, PORT};
 pub use request::{Access, AccessError, Outcome, Request};
 pub use responder::{Answer, Responder, ResponderConfig};
-
-/// Addresses and fields of the registers as constants.
-#[allow(missing_docs, clippy::unreadable_literal)]
-pub mod regs {
-    include!(concat!(env!("OUT_DIR"), "/penstock_regs.rs"));
-}

@@ -4,12 +4,13 @@
 
 use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;
-use super::get::{name_of, named};
+use super::get::named;
 use super::journal::{Entry, Journal};
 use super::operator;
 use super::session::Session;
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
+use penstock_ipbus::map::name_of;
 use penstock_ipbus::{Access, Outcome, Request};
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use super::faults::Faults;
 use super::session::Session;
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
-use penstock_ipbus::map::{Build, Field, Place, Scale, Target, GROUPS};
+use penstock_ipbus::map::{name_of, Field, Place, Scale, Target};
 use penstock_ipbus::{AccessError, Outcome, Request};
 use serde_json::{json, Map, Value};
 
@@ -80,22 +80,6 @@ pub fn named(error: &AccessError) -> (Option<String>, String) {
     }
 }
 
-/// The name of the register at an address.
-pub fn name_of(address: u32) -> String {
-    let build = Build { queue_pairs: 256, clock_khz: 1 };
-    for group in GROUPS.iter().filter(|group| address >= group.base) {
-        let index = if group.count > 1 { (address - group.base) / group.stride } else { 0 };
-        let found = group
-            .registers
-            .iter()
-            .find(|register| index < group.copies(build.queue_pairs) && group.address(register, index) == address);
-        if let Some(register) = found {
-            return Place { group, index, register, target: Target::Register }.name();
-        }
-    }
-    format!("0x{address:05X}")
-}
-
 /// `BOARD REGISTER VALUE`, aligned; of a register with several fields, these behind its word.
 fn lines(session: &Session, readings: &Readings) -> Vec<String> {
     let rows: Vec<[String; 3]> = readings
@@ -163,21 +147,4 @@ pub fn value_json(place: &Place, number: u64, scale: Scale) -> Value {
             fields.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect::<Map<_, _>>().into();
     }
     value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_have_the_names_by_which_they_are_found() {
-        use penstock_ipbus::map::find;
-        use penstock_ipbus::regs::{global, qp, ring};
-        assert_eq!(name_of(global::LOCAL_IP), "local_ip");
-        assert_eq!(name_of(qp::BASE + 3 * qp::STRIDE + qp::STATE), "qp[3].state");
-        assert_eq!(name_of(ring::BASE + 255 * ring::STRIDE), "ring[255].base_lo");
-        assert_eq!(name_of(0xFC), "0x000FC");
-        let place = find("qp[3].state", Build { queue_pairs: 4, clock_khz: 1 }).unwrap()[0];
-        assert_eq!(name_of(place.address()), "qp[3].state");
-    }
 }

@@ -6,57 +6,13 @@ use super::arguments::{BoardArguments, LinkArguments};
 use super::boards::Listed;
 use super::faults::Faults;
 use crate::outcome::Failure;
-use penstock_ipbus::map::{find, Build, Place, Scale, MAP_HASH};
-use penstock_ipbus::regs::global;
-use penstock_ipbus::{Access, AccessError, BoardAddress, Fleet, Outcome, Patience, Request};
-use penstock_units::Rate;
-
-/// "PSTK"
-const ID: u32 = 0x5053_544B;
-
-/// What a board says it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    pub version: u32,
-    pub data_width: u32,
-    pub ring_bytes: u32,
-    pub build: Build,
-}
-
-impl Identity {
-    pub fn scale(&self) -> Scale {
-        Scale { clock_khz: self.build.clock_khz }
-    }
-
-    /// A line of 64 bits a cycle carries its width; one of 512 bits, 100 Gb/s, has cycles to spare.
-    pub fn line_rate(&self) -> Rate {
-        Rate::from_kbps(u64::from(self.build.clock_khz) * u64::from(self.data_width)).min(Rate::from_gbps(100))
-    }
-
-    pub fn version_text(&self) -> String {
-        format!("{}.{}.{}", self.version >> 24, (self.version >> 16) & 0xFF, self.version & 0xFFFF)
-    }
-}
+use penstock_ipbus::map::{find, Build, Place};
+use penstock_ipbus::{AccessError, BoardAddress, Fleet, Identity, Outcome, Patience, Request, Unfit};
 
 /// A board of the command.
 pub struct Board {
     pub listed: Listed,
     pub identity: Result<Identity, Unfit>,
-}
-
-/// Why a board is not asked for more.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    #[error("{0}")]
-    Silent(AccessError),
-    #[error(
-        "it answers id 0x{0:08X} where a Penstock board answers 0x{ID:08X}: another device listens at this address"
-    )]
-    Foreign(u32),
-    #[error("its register map is 0x{0:08X}, that of this program 0x{MAP_HASH:08X}: use the program of the gateware's version, or the gateware of this program's")]
-    OtherMap(u32),
-    #[error("its gateware is older than this program: its register map does not say which one it is; load the gateware of this version")]
-    NoMap,
 }
 
 /// The boards, in the order of the list.
@@ -76,19 +32,20 @@ impl Session {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(fault)?;
         let mut fleet = Fleet::open(&addresses, Patience(link.patience), u64::from_le_bytes(seed)).map_err(fault)?;
-        let requests: Vec<_> = (0..addresses.len()).map(|board| (board, who())).collect();
+        let requests: Vec<_> = (0..addresses.len()).map(|board| (board, Identity::request())).collect();
         let outcomes = fleet.run(&requests).map_err(fault)?;
         let boards = listed.iter().zip(outcomes);
-        let boards = boards.map(|(listed, outcome)| Board { listed: *listed, identity: identify(outcome) }).collect();
+        let boards =
+            boards.map(|(listed, outcome)| Board { listed: *listed, identity: Identity::of(outcome) }).collect();
         Ok(Session { fleet, boards })
     }
 
     /// Asks boards that were not fit once more who they are.
     pub fn identify_again(&mut self) -> Result<(), Failure> {
         let unfit = (0..self.boards.len()).filter(|board| self.boards[*board].identity.is_err());
-        let requests: Vec<_> = unfit.map(|board| (board, who())).collect();
+        let requests: Vec<_> = unfit.map(|board| (board, Identity::request())).collect();
         for ((board, _), outcome) in requests.iter().zip(self.run(&requests)?) {
-            self.boards[*board].identity = identify(outcome);
+            self.boards[*board].identity = Identity::of(outcome);
         }
         Ok(())
     }
@@ -162,31 +119,4 @@ impl Session {
 
 fn fault(error: impl std::fmt::Display) -> Failure {
     Failure::Fault(error.to_string())
-}
-
-fn who() -> Request {
-    Access::Read { address: global::ID, count: 8 }.into()
-}
-
-fn identify(outcome: Outcome) -> Result<Identity, Unfit> {
-    let words = match outcome {
-        Ok(words) => words,
-        Err(AccessError::Refused { address, .. }) if address <= global::MAP_HASH => return Err(Unfit::NoMap),
-        Err(error) => return Err(Unfit::Silent(error)),
-    };
-    let at = |address: u32| words[0][(address - global::ID) as usize / 4];
-    if at(global::ID) != ID {
-        return Err(Unfit::Foreign(at(global::ID)));
-    }
-    if at(global::MAP_HASH) != MAP_HASH {
-        return Err(Unfit::OtherMap(at(global::MAP_HASH)));
-    }
-    let build = at(global::BUILD);
-    let queue_pairs = (build & global::BUILD_N_QP_MASK) >> global::BUILD_N_QP_SHIFT;
-    Ok(Identity {
-        version: at(global::VERSION),
-        data_width: (build & global::BUILD_DATA_W_MASK) >> global::BUILD_DATA_W_SHIFT,
-        ring_bytes: at(global::RING),
-        build: Build { queue_pairs, clock_khz: at(global::CLOCK) },
-    })
 }

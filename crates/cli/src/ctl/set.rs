@@ -3,12 +3,12 @@
 
 use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;
-use super::get::{name_of, scale};
+use super::get::scale;
 use super::session::Session;
 use super::writing::{carry_out, plan, Plan, Setting};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
-use penstock_ipbus::map::find;
+use penstock_ipbus::map::{find, name_of};
 use serde_json::{json, Value};
 
 #[derive(clap::Args)]

@@ -4,13 +4,13 @@
 use super::arguments::BoardArguments;
 use super::faults::Faults;
 use super::get::named;
-use super::session::{Identity, Session, Unfit};
+use super::session::Session;
 use crate::outcome::{Failure, Verdict};
 use crate::output::table::{columns, terminal_width};
 use crate::output::{print, screen::say};
 use penstock_ipbus::map::{find, Place, Scale, MAP_HASH};
 use penstock_ipbus::regs::{counters, global, port, qp, source};
-use penstock_ipbus::{Access, AccessError, Request};
+use penstock_ipbus::{Access, AccessError, Identity, Request, Unfit};
 use serde_json::{json, Value};
 use std::net::Ipv4Addr;
 

@@ -5,12 +5,12 @@
 
 use super::arguments::WriteArguments;
 use super::faults::Faults;
-use super::get::{name_of, named};
+use super::get::named;
 use super::journal::{Entry, Journal};
 use super::operator;
 use super::session::Session;
 use crate::outcome::Failure;
-use penstock_ipbus::map::Place;
+use penstock_ipbus::map::{name_of, Place};
 use penstock_ipbus::regs::qp;
 use penstock_ipbus::{Access, AccessError, Request};
 use std::collections::BTreeMap;

@@ -170,6 +170,21 @@ fn within(group: &'static Group, index: u32, name: &str) -> Option<Place> {
     field_name.is_none().then_some(Place { group, index, register: low, target: Target::Pair(high) })
 }
 
+/// The name of the register at an address.
+pub fn name_of(address: u32) -> String {
+    for group in GROUPS.iter().filter(|group| address >= group.base) {
+        let index = if group.count > 1 { (address - group.base) / group.stride } else { 0 };
+        let found = group
+            .registers
+            .iter()
+            .find(|register| index < group.copies(group.count) && group.address(register, index) == address);
+        if let Some(register) = found {
+            return Place { group, index, register, target: Target::Register }.name();
+        }
+    }
+    format!("0x{address:05X}")
+}
+
 /// Every name without copies and fields.
 fn all_names() -> impl Iterator<Item = String> {
     GROUPS.iter().flat_map(|group| {
@@ -240,6 +255,18 @@ mod tests {
         let mac = find("local_mac", BUILD).unwrap()[0];
         assert_eq!(mac.addresses().collect::<Vec<_>>(), [global::LOCAL_MAC_LO, global::LOCAL_MAC_HI]);
         assert_eq!(find("qp[3]", BUILD).unwrap().len(), find("qp[2]", BUILD).unwrap().len());
+    }
+
+    #[test]
+    fn addresses_have_the_names_by_which_they_are_found() {
+        use crate::regs::{global, qp, ring};
+        assert_eq!(name_of(global::LOCAL_IP), "local_ip");
+        assert_eq!(name_of(qp::BASE + 3 * qp::STRIDE + qp::STATE), "qp[3].state");
+        assert_eq!(name_of(ring::BASE + 255 * ring::STRIDE), "ring[255].base_lo");
+        assert_eq!(name_of(0xFC), "0x000FC");
+        for place in find("qp[3]", BUILD).unwrap() {
+            assert_eq!(name_of(place.address()), place.name());
+        }
     }
 
     #[test]

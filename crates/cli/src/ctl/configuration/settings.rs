@@ -10,13 +10,13 @@
 //!
 //! Promise: registers that a key names go over what a profile says of them; a board's own keys go over those of all.
 
-use super::super::session::Identity;
 use super::super::writing::Setting;
 use super::document::{BoardEntry, Configuration, Entry, Value};
 use penstock_board::dcqcn_words;
 use penstock_cc::Profile;
-use penstock_ipbus::map::{find, Build, Place, Target};
+use penstock_ipbus::map::{find, name_of, Build, Place, Target};
 use penstock_ipbus::regs::{access_entry, cc, server};
+use penstock_ipbus::Identity;
 use penstock_units::Rate;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -179,7 +179,7 @@ fn hosts(value: &Value) -> Result<Vec<(u32, u32)>, String> {
 }
 
 /// `ring.0.slots` as `ring[0].slots`.
-fn name_of(key: &str) -> String {
+fn dotted(key: &str) -> String {
     let mut name = String::new();
     for part in key.split('.') {
         if !name.is_empty() && !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -196,7 +196,7 @@ fn register(entry: &Entry, identity: Identity) -> Result<Vec<Setting>, String> {
     let Value::Text(text) = &entry.value else {
         return Err(format!("{}: allowed is one value", entry.key));
     };
-    let places = find(&name_of(&entry.key), identity.build).map_err(|error| error.to_string())?;
+    let places = find(&dotted(&entry.key), identity.build).map_err(|error| error.to_string())?;
     let setting = |place: Place| place.parse(text, identity.scale()).map(|number| (place, number));
     places.into_iter().map(setting).collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
@@ -288,7 +288,7 @@ fn of_profile(profile: Profile, share: Option<Rate>, identity: Identity) -> Resu
     let groups = cc::COUNT.min(identity.build.queue_pairs);
     let words = (0..groups).flat_map(|group| dcqcn_words(group as u8, &params));
     let places = words.filter_map(|(address, word)| {
-        let name = super::super::get::name_of(address);
+        let name = name_of(address);
         let place = find(&name, identity.build).ok()?.into_iter().next()?;
         (place.register.name != "rate_line").then_some((place, u64::from(word)))
     });

@@ -4,11 +4,11 @@
 //! middle between its request and its reply, by this host's clock; one that did not come is missing, and counted.
 //! Source: AdvCam figure 14; docs/lab.md lists the metrics.
 
+mod arguments;
 mod page;
 mod reading;
 mod summary;
 
-use super::arguments::{patience, BoardArguments};
 use super::session::Session;
 use crate::interrupt::{be_quiet, on_interrupt};
 use crate::live::{LiveOptions, Page};
@@ -19,36 +19,9 @@ use penstock_dashboard::Settings;
 use penstock_netsim::TraceSink;
 use penstock_units::Time;
 use reading::Sampled;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[derive(clap::Args)]
-pub struct Arguments {
-    #[command(flatten)]
-    pub boards: BoardArguments,
-    /// Queue pairs, 0,2
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0")]
-    pub queue_pairs: Vec<u16>,
-    /// Time from one sample to the next
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval)]
-    pub interval: Time,
-    /// End after so long [default: at Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = patience)]
-    pub time: Option<Time>,
-    /// Folder of the results
-    #[arg(long, value_name = "FOLDER", default_value = "out")]
-    pub out: PathBuf,
-    /// Serve the live page meanwhile [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8080")]
-    live: Option<String>,
-}
-
-fn interval(text: &str) -> Result<Time, String> {
-    match text.parse::<Time>().map_err(|error| error.to_string())? {
-        time if time < Time::from_us(100) => Err(format!("{time}: allowed is 100us and more")),
-        time => Ok(time),
-    }
-}
+pub use arguments::Arguments;
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;

@@ -2,7 +2,7 @@
 //! What the live page and report.html show of sampled boards.
 
 use super::super::session::Session;
-use super::Arguments;
+use super::arguments::Arguments;
 use crate::live::Plan;
 use penstock_dashboard::{Manifest, Sender, Series};
 

@@ -3,8 +3,8 @@
 
 use super::super::faults::Faults;
 use super::super::session::Session;
+use super::arguments::Arguments;
 use super::reading::Sampled;
-use super::Arguments;
 use crate::output::table::{columns, terminal_width};
 use penstock_units::Time;
 use serde_json::{json, Value};

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a board says it is, and whether this program may ask it for more.
+//! Promise: a board of another register map is never taken for one of this.
+
+use crate::map::{Build, Scale, MAP_HASH};
+use crate::regs::global;
+use crate::request::{Access, AccessError, Outcome, Request};
+use penstock_units::Rate;
+
+/// "PSTK"
+const ID: u32 = 0x5053_544B;
+
+/// What a board says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Of the register map: major, minor and patch.
+    pub version: u32,
+    /// Bits.
+    pub data_width: u32,
+    /// Payload kept for a queue pair.
+    pub ring_bytes: u32,
+    #[allow(missing_docs)]
+    pub build: Build,
+}
+
+impl Identity {
+    /// Asks for it.
+    pub fn request() -> Request {
+        Access::Read { address: global::ID, count: 8 }.into()
+    }
+
+    /// Of the answer.
+    ///
+    /// # Errors
+    /// The board does not answer, is another device, or has another register map.
+    pub fn of(outcome: Outcome) -> Result<Self, Unfit> {
+        let words = match outcome {
+            Ok(words) => words,
+            Err(AccessError::Refused { address, .. }) if address <= global::MAP_HASH => return Err(Unfit::NoMap),
+            Err(error) => return Err(Unfit::Silent(error)),
+        };
+        let at = |address: u32| words[0][(address - global::ID) as usize / 4];
+        if at(global::ID) != ID {
+            return Err(Unfit::Foreign(at(global::ID)));
+        }
+        if at(global::MAP_HASH) != MAP_HASH {
+            return Err(Unfit::OtherMap(at(global::MAP_HASH)));
+        }
+        let build = at(global::BUILD);
+        let queue_pairs = (build & global::BUILD_N_QP_MASK) >> global::BUILD_N_QP_SHIFT;
+        Ok(Identity {
+            version: at(global::VERSION),
+            data_width: (build & global::BUILD_DATA_W_MASK) >> global::BUILD_DATA_W_SHIFT,
+            ring_bytes: at(global::RING),
+            build: Build { queue_pairs, clock_khz: at(global::CLOCK) },
+        })
+    }
+
+    /// Its clock.
+    pub fn scale(&self) -> Scale {
+        Scale { clock_khz: self.build.clock_khz }
+    }
+
+    /// A line of 64 bits a cycle carries its width; one of 512 bits, 100 Gb/s, has cycles to spare.
+    pub fn line_rate(&self) -> Rate {
+        Rate::from_kbps(u64::from(self.build.clock_khz) * u64::from(self.data_width)).min(Rate::from_gbps(100))
+    }
+
+    /// "0.1.0"
+    pub fn version_text(&self) -> String {
+        format!("{}.{}.{}", self.version >> 24, (self.version >> 16) & 0xFF, self.version & 0xFFFF)
+    }
+}
+
+/// Why a board is not asked for more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Unfit {
+    #[error("{0}")]
+    Silent(AccessError),
+    #[error(
+        "it answers id 0x{0:08X} where a Penstock board answers 0x{ID:08X}: another device listens at this address"
+    )]
+    Foreign(u32),
+    #[error("its register map is 0x{0:08X}, that of this program 0x{MAP_HASH:08X}: use the program of the gateware's version, or the gateware of this program's")]
+    OtherMap(u32),
+    #[error("its gateware is older than this program: its register map does not say which one it is; load the gateware of this version")]
+    NoMap,
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock ctl` and 1,000 boards in software on loopback addresses, and uHAL's client beside it.
+
+    .venv/bin/python tests/ctl_bench.py
+
+The boards are one process (`responders`), the command another: on a machine of two cores each has one. Times are those
+of the whole command, from its start to its end.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctl import Boards, Ctl, boards
+
+ROOT = Path(__file__).resolve().parents[1]
+BOARDS, CAMERA, OF_UHAL = 1000, 265, 100
+REGISTERS = 100
+SAMPLED_S = 10
+UHAL = """
+import sys, time, uhal
+uhal.disableLogging()
+table, names = sys.argv[1], sys.argv[3:]
+uris = sys.argv[2].split(",")
+boards = [uhal.getDevice(uri, f"ipbusudp-2.0://{uri}:50001", f"file://{table}") for uri in uris]
+begin = time.monotonic()
+for board in boards:
+    values = [board.getNode(name).read() for name in names]
+    board.dispatch()
+    [int(value) for value in values]
+print(time.monotonic() - begin)
+"""
+READ = ["id", "version", "build", "clock", "map_hash", "local_ip", "link_status", "source.status", "port.link"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the command took."""
+
+    status_s: float
+    apply_s: float
+    sampled_per_s: float  # of a board
+    missed_percent: float
+    cpu_percent: float  # of one core, of the sampling command
+    of_uhal: float  # uHAL's time for the same reads, in ours
+
+
+def timed(ctl: Ctl, *words: object) -> float:
+    begin = time.monotonic()
+    ctl.run(*words)
+    return time.monotonic() - begin
+
+
+def configuration(group: Boards, folder: Path, value: int) -> Path:
+    """`REGISTERS` words of each board."""
+    keys = [f"replay_block.{n // 16}.word{n % 16} = {value + n}" for n in range(REGISTERS)]
+    each = [f'[[board]]\naddress = "{group.address(n)}"' for n in range(group.count)]
+    file = folder / "boards.toml"
+    file.write_text("\n".join(["[all]", *keys, *each, ""]))
+    return file
+
+
+def sampled(ctl: Ctl, group: Boards, folder: Path) -> tuple[float, float, float]:
+    """Samples of a board in a second, missed ones in percent, CPU time in percent."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ctl.run("sample", group.all, "--interval", "1ms", "--time", f"{SAMPLED_S}s", "--out", folder / "sampled")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    summary = json.loads((folder / "sampled/summary.json").read_text())
+    taken = sum(board["samples"] for board in summary["boards"]) / group.count
+    missed = 100 * (1 - taken / (1000 * summary["seconds"]))
+    cpu = sum(getattr(after, kind) - getattr(before, kind) for kind in ("ru_utime", "ru_stime"))
+    return taken / summary["seconds"], missed, 100 * cpu / summary["seconds"]
+
+
+def beside_uhal(ctl: Ctl, group: Boards) -> float:
+    """How much longer uHAL takes for the same registers of the same boards, whose tables it has read before."""
+    table = ROOT / "build/gen/penstock.xml"
+    addresses = ",".join(group.address(n) for n in range(group.count))
+    command = [sys.executable, "-c", UHAL, str(table), addresses, *READ]
+    theirs = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return theirs / timed(ctl, "get", group.all, *READ, "-J")
+
+
+def costs(built: Path) -> Costs:
+    with tempfile.TemporaryDirectory(prefix="penstock-ctl-") as name:
+        folder = Path(name)
+        ctl = Ctl(built / "penstock", folder)
+        with boards(built, BOARDS) as group:
+            status_s = min(timed(ctl, "status", group.all, "-J") for _ in range(3))
+            apply_s = min(timed(ctl, "apply", configuration(group, folder, 1000 * n)) for n in range(1, 4))
+        with boards(built, CAMERA, "--busy") as group:
+            rate, missed, cpu = sampled(ctl, group, folder)
+        with boards(built, OF_UHAL) as group:
+            of_uhal = beside_uhal(ctl, group)
+    return Costs(status_s, apply_s, rate, missed, cpu, of_uhal)
+
+
+def main() -> int:
+    found = costs(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release")
+    print(json.dumps(found.__dict__, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
