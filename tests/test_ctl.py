@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -119,7 +120,7 @@ def test_settings_with_units_are_read_by_uhal_and_queue_pairs_are_closed(verilat
     assert seen["cc1.rate_ai"] == round(40e6 / 8 / 156.25e6 * 2**24)
     assert seen["flow_control.traffic_class"] == 5
     got = ctl.run("get", BOARD_IP, "qp.state", "cc[1].rate_ai", "-J", *PATIENCE).board(BOARD_IP)["registers"]
-    assert got["qp[2].state"]["fields"]["state"] == "rts" and got["cc[1].rate_ai"]["text"] == "40Mbps"
+    assert got["qp[2].state"]["text"] == "rts" and got["cc[1].rate_ai"]["text"] == "40Mbps"
     refused = ctl.run("close", BOARD_IP, *PATIENCE, status=2)
     assert "[2]" in refused.err and "--force" in refused.err
     ctl.run("close", BOARD_IP, "--force", *PATIENCE)
@@ -323,3 +324,27 @@ def test_registers_are_listed_with_what_they_mean(ctl):
 def test_the_boards_of_two_tests_differ(built):
     with boards(built, 2) as first, boards(built, 2) as second:
         assert first.first != second.first
+
+
+SOFT = """
+import sys, uhal
+uhal.disableLogging()
+board = uhal.getDevice("soft", f"ipbusudp-2.0://{sys.argv[1]}:50001", f"file://{sys.argv[2]}")
+board.getNode("scratch").write(0xCAFE0123)
+board.getNode("flow_control.traffic_class").write(5)
+values = [board.getNode(name).read() for name in ("id", "scratch", "flow_control.traffic_class", "build.n_qp")]
+board.dispatch()
+print(*(f"{int(value):x}" for value in values))
+board.getClient().read(0x3F)
+try:
+    board.dispatch()
+except uhal.exception as error:
+    print("bus error on read" in str(error))
+"""
+
+
+def test_a_board_in_software_answers_uhal_as_the_gateware_does(start):
+    board = start(1).address(0)
+    command = [sys.executable, "-c", SOFT, board, str(ADDRESSES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split() == ["5053544b", "cafe0123", "5", "4", "True"], done.stderr

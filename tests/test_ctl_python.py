@@ -22,7 +22,7 @@ board.cc[0].rate_ai = "40Mbps"
 assert board.cc[0].rate_ai.text == "40Mbps" and abs(board.cc[0].rate_ai.quantity - 40e6) < 10
 board.flow_control.traffic_class = 5
 assert board.flow_control.traffic_class == 5 and board.flow_control.pfc_en == 1
-assert board.qp[3].state.state.text == "reset"
+assert board.qp[3].state.text == "reset"
 assert len(board.read("qp[0-3].state")) == 4 and "source.count" in board.read("source")
 assert len(board.qp[0].read()) > 20
 words = np.arange(40, dtype=np.uint32)

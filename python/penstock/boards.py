@@ -3,7 +3,7 @@
 
     board = Board("10.0.0.2")
     board.cc[0].rate_ai = "40Mbps"
-    board.qp[3].state.state.text       # 'rts'
+    board.qp[3].state.text             # 'rts'
     board.qp[0].rate_current.quantity  # bit/s
     board.block("replay_block[0].word0", 4096)
 

@@ -111,9 +111,11 @@ impl BoardLink {
             let writes = addresses.iter().zip(&new).map(|(address, word)| Access::write(*address, *word));
             self.run(py, writes.collect())?;
             let back: Vec<u32> = self.run(py, Request::reads(addresses))?.into_iter().flatten().collect();
-            if (back[0] ^ new[0]) & place.kept() != 0 {
-                let name = place.name();
-                return Err(silent(format!("{name}: 0x{:08X} was written and 0x{:08X} is read back", new[0], back[0])));
+            for ((new, back), kept) in new.iter().zip(&back).zip(place.kept()) {
+                if (new ^ back) & kept != 0 {
+                    let name = place.name();
+                    return Err(silent(format!("{name}: 0x{new:08X} was written and 0x{back:08X} is read back")));
+                }
             }
         }
         Ok(())

@@ -48,15 +48,21 @@ pub fn plan(
         seen.dedup();
         seen
     };
-    let requests: Vec<_> =
-        settings.iter().map(|(board, settings)| (*board, Request::reads(addresses(settings)))).collect();
+    let wanted: Vec<Vec<u32>> = settings
+        .iter()
+        .map(|(_, settings)| addresses(settings).into_iter().chain(settings.iter().filter_map(state_of)).collect())
+        .collect();
+    let requests: Vec<_> = settings
+        .iter()
+        .zip(&wanted)
+        .map(|((board, _), wanted)| (*board, Request::reads(wanted.iter().copied())))
+        .collect();
     let outcomes = session.run(&requests)?;
     let mut plans = Vec::new();
-    for ((board, settings), outcome) in settings.iter().zip(outcomes) {
+    for (((board, settings), wanted), outcome) in settings.iter().zip(wanted).zip(outcomes) {
         match outcome {
             Ok(words) => {
-                let old: BTreeMap<u32, u32> =
-                    addresses(settings).into_iter().zip(words.into_iter().flatten()).collect();
+                let old: BTreeMap<u32, u32> = wanted.into_iter().zip(words.into_iter().flatten()).collect();
                 plans.push(Plan { board: *board, words: differing(settings, &old) });
             }
             Err(error) => {
@@ -90,17 +96,12 @@ fn differing(settings: &[Setting], old: &BTreeMap<u32, u32>) -> Vec<Word> {
             .iter()
             .map(|address| words.iter().find(|word| word.address == *address).map_or(old[address], |word| word.new))
             .collect();
-        for (address, new) in addresses.iter().zip(place.put(*number, &now)) {
-            let kept = place.kept();
+        for ((address, new), kept) in addresses.iter().zip(place.put(*number, &now)).zip(place.kept()) {
             match words.iter_mut().find(|word| word.address == *address) {
                 Some(word) => (word.new, word.kept) = (new, word.kept | kept),
-                None => words.push(Word {
-                    address: *address,
-                    old: old[address],
-                    new,
-                    kept,
-                    critical: place.register.critical,
-                }),
+                None => {
+                    words.push(Word { address: *address, old: old[address], new, kept, critical: breaks(setting, old) })
+                }
             }
         }
     }

@@ -87,14 +87,14 @@ impl Place {
         }
     }
 
-    /// The only field that it is about, if it is one.
+    /// The only field that it is about, if it is one: a register with one field, or the field of the register's own name.
     pub fn field(&self) -> Option<&'static Field> {
         match self.target {
             Target::Field(field) => Some(field),
             Target::Pair(_) => self.register.fields.first(),
             Target::Register => match self.register.fields {
                 [field] => Some(field),
-                _ => None,
+                fields => fields.iter().find(|field| field.name == self.register.name),
             },
         }
     }

@@ -95,12 +95,13 @@ impl Place {
         }
     }
 
-    /// Bits of the first word that are read back as they were written.
-    pub fn kept(&self) -> u32 {
+    /// Bits of each of its words that are read back as they were written.
+    pub fn kept(&self) -> Vec<u32> {
         match self.target {
-            Target::Field(field) if field.pulse => 0,
-            Target::Field(field) => field.mask(),
-            _ => self.register.kept(),
+            Target::Field(field) if field.pulse => vec![0],
+            Target::Field(field) => vec![field.mask()],
+            Target::Register => vec![self.register.kept()],
+            Target::Pair(high) => vec![self.register.kept(), high.kept()],
         }
     }
 }
