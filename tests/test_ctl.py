@@ -14,6 +14,9 @@ from ctl import Boards, Ctl, boards
 from test_board import ADDRESSES, Board, wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "python"))
+
+from penstock.results import Run  # noqa: E402
 
 
 @pytest.fixture
@@ -348,3 +351,25 @@ def test_a_board_in_software_answers_uhal_as_the_gateware_does(start):
     command = [sys.executable, "-c", SOFT, board, str(ADDRESSES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split() == ["5053544b", "cafe0123", "5", "4", "True"], done.stderr
+
+
+def test_sampled_boards_are_a_run_with_trace_report_and_pictures_and_a_reset_is_found(start, ctl, tmp_path):
+    group = start(3, "--busy", "--reset", "1:80")
+    out = tmp_path / "sampled"
+    done = ctl.run("sample", group.all, "--interval", "2ms", "--time", "4s", "--out", out, "-J", status=1)
+    [(register, message)] = done.faults(group.address(1))
+    assert register is None and "was reset before" in message and "its counts went back" in message
+    boards_ = {board["name"]: board for board in done.json["boards"]}
+    assert len(boards_[group.address(1)]["resets_s"]) == 1 and not boards_[group.address(0)]["resets_s"]
+    run = Run(out)
+    for name in run.boards:
+        current, alpha = run.series(name, "rate_current_bps"), run.series(name, "alpha")
+        assert len(current.value) == boards_[name]["samples"] > 50
+        assert current.value.max() <= 10e9 and (alpha.value == 1).all()
+        assert (current.time_ms[1:] > current.time_ms[:-1]).all()
+    command = [sys.executable, "-m", "penstock.plots", str(out)]
+    drawn = subprocess.run(command, cwd=ROOT / "python", capture_output=True, text=True, timeout=300, check=False)
+    assert drawn.stdout.split() == [str(out / "throughput.png"), str(out / "alpha.png")], drawn.stderr
+    assert (out / "report.html").stat().st_size > 10_000
+    refused = ctl.run("sample", group.all, "--queue-pairs", "4", status=2)
+    assert "has 4, 0 to 3" in refused.err
