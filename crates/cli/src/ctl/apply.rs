@@ -139,6 +139,7 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
         .into_iter()
         .collect()
     };
+    let commits = unowned(session, commits, faults)?;
     let requests: Vec<_> = commits.iter().map(|(board, first, _)| (*board, request(*first))).collect();
     let mut waiting = Vec::new();
     for (commit, outcome) in commits.iter().zip(session.run(&requests)?) {
@@ -159,6 +160,10 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
             let register = Some("destination.status".to_owned());
             match outcome {
                 Ok(words) if words[0][0] & destination::STATUS_BUSY_MASK != 0 => busy.push(*commit),
+                Ok(words) if words[0][0] & destination::STATUS_REFUSED_MASK != 0 => {
+                    let message = "the new table is refused: an event at or above destination.first has gone already";
+                    faults.push(session.address(commit.0), register, message);
+                }
                 Ok(words) => {
                     let live = words[0][0] & destination::STATUS_LIVE_MASK;
                     if live as usize != commit.2 {
@@ -179,6 +184,29 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
         faults.push(session.address(board), Some("destination.status".to_owned()), message);
     }
     Ok(())
+}
+
+/// The boards whose table no coordinator commands.
+fn unowned(
+    session: &mut Session,
+    commits: &[(usize, u64, usize)],
+    faults: &mut Faults,
+) -> Result<Vec<(usize, u64, usize)>, Failure> {
+    let looks: Vec<_> = commits.iter().map(|(board, ..)| (*board, Access::read(destination::OWNER).into())).collect();
+    let mut free = Vec::new();
+    for (commit, outcome) in commits.iter().zip(session.run(&looks)?) {
+        let register = Some("destination.owner".to_owned());
+        match outcome {
+            Ok(words) if words[0][0] == 0 => free.push(*commit),
+            Ok(words) => {
+                let message =
+                    format!("coordinator {} commands the table: the new one is not put into force", words[0][0]);
+                faults.push(session.address(commit.0), register, message);
+            }
+            Err(error) => faults.push(session.address(commit.0), register, error),
+        }
+    }
+    Ok(free)
 }
 
 fn all(plans: &[Plan]) -> Vec<usize> {
