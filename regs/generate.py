@@ -39,6 +39,7 @@ NAMES = [
     "penstock_event_input.xml",
     "penstock_latency_bins.xml",
     "penstock_latency.xml",
+    "penstock_meter.xml",
 ]
 
 

@@ -144,7 +144,8 @@ architecture rtl of penstock_10g_example is
       & x"00000000"                                             -- imm: the slot, put in by the ring
       & x"0000000000000000"                                     -- raddr: put in by the ring
       & std_logic_vector(to_unsigned(FRAGMENT_BYTES, 32))       -- length
-      & "0000"                                                  -- reserved
+      & "000"                                                   -- reserved
+      & '0'                                                     -- series
       & '0'                                                     -- by_event
       & '1'                                                     -- in_ring
       & '1'                                                     -- with_imm

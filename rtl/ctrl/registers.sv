@@ -34,6 +34,8 @@ module registers
   input  reg_rsp_t counters_rsp,
   output reg_req_t latency_req,
   input  reg_rsp_t latency_rsp,
+  output reg_req_t meter_req,
+  input  reg_rsp_t meter_rsp,
   output reg_req_t replay_req,
   input  reg_rsp_t replay_rsp,
   output reg_req_t event_inputs_req,
@@ -245,7 +247,8 @@ module registers
     raddr_slots:   held.source.raddr_slots.value,
     first_event:   {held.source.first_event_hi.value, held.source.first_event_lo.value},
     prbs_seed:     held.source.prbs_seed.value,
-    replay_blocks: held.source.replay_blocks.value
+    replay_blocks: held.source.replay_blocks.value,
+    warm_up:       held.source.warm_up.length
   };
   assign settings.source_start = held.source.command.start;
   assign settings.source_stop  = held.source.command.stop;
@@ -311,13 +314,14 @@ module registers
 
   assign counters_req = request_to(req, block.counters, penstock_regblock_pkg::CountersAddrW);
   assign latency_req  = request_to(req, block.latency_histogram, penstock_regblock_pkg::LatencyHistogramAddrW);
+  assign meter_req    = request_to(req, block.transfer_meter, penstock_regblock_pkg::TransferMeterAddrW);
   assign replay_req   = request_to(req, block.replay_memory, penstock_regblock_pkg::ReplayMemoryAddrW);
   assign event_inputs_req = request_to(req, block.event_inputs, penstock_regblock_pkg::EventInputsAddrW);
   assign servers_req  = request_to(req, block.servers, penstock_regblock_pkg::ServersAddrW);
   assign rings_req    = request_to(req, block.rings, penstock_regblock_pkg::RingsAddrW);
   assign qp_req       = request_to(req, block.qp_table, penstock_regblock_pkg::QpTableAddrW);
 
-  assign rsp = answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(replay_rsp)
+  assign rsp = answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(meter_rsp) | answer_of(replay_rsp)
              | answer_of(event_inputs_rsp) | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp);
 
 endmodule

@@ -157,6 +157,7 @@ module event_path
     raddr:    event_number,  // for the destination table; a ring's address takes its place
     length:   length,
     reserved: '0,
+    series:   1'b0,
     by_event: cfg.by_event,
     in_ring:  1'b1,
     with_imm: 1'b1,

@@ -59,7 +59,8 @@ package penstock_pkg;
     logic [31:0] imm;       // immediate data, when with_imm
     logic [63:0] raddr;     // remote address of the first byte (WRITE)
     logic [31:0] length;    // message bytes, 1 .. 2^31
-    logic [3:0]  reserved;
+    logic [2:0]  reserved;
+    logic        series;    // the queue pair's meters begin anew with it
     logic        by_event;  // the destination table chooses qp, by the event number in raddr
     logic        in_ring;   // raddr and imm come from the queue pair's ring; with_imm is implied
     logic        with_imm;

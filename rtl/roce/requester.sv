@@ -63,6 +63,7 @@ module requester
   output logic            op_valid,
   output logic            op_init,
   output outcome_t        op_outcome,
+  output psn_t            op_tail,         // of the packet that it frees, if it does
   output logic [PayloadLenW-1:0] op_acked_bytes,  // of the acknowledged packet that this operation freed
   output ring_status_t    op_status,     // behind it, one cycle later
   output ring_view_t      view
@@ -318,6 +319,7 @@ module requester
   assign op_qp      = op2_q.qp;
   assign op_outcome = valid2_q ? outcome : '0;
   assign op_status  = '{state: row3_q.state, drained: is_drained(row3_q), una: row3_q.una, nxt: row3_q.nxt, wr: row3_q.wr};
+  assign op_tail    = row2_q.tail;
   assign op_acked_bytes = op_outcome.freed && outcome.status == WcSuccess ? tx_meta.len : '0;
   assign send_valid = op_outcome.send;
   assign send_mtu   = row2_q.mtu;

@@ -88,11 +88,12 @@ module roce_tx
   output logic [31:0]         st_value,
   input  logic                clear_counters,
 
-  // events of queue pair stat_qp, for global counters and the latency histogram
+  // events of queue pair stat_qp, for global counters, the latency histogram and the meters
   output logic                stat_valid,   // an operation has been done; the first is stat_init
   output logic                stat_init,
   output qp_t                 stat_qp,
-  output psn_t                stat_psn,     // of the packet that it sent
+  output psn_t                stat_psn,     // of the packet that it sent or freed
+  output logic [PayloadLenW-1:0] stat_bytes,  // payload of the packet that it sent, or of the acknowledged one that it freed
   output outcome_t            stat,
   output ring_status_t        stat_status   // after it
 );
@@ -192,6 +193,7 @@ module roce_tx
   outcome_t op_outcome;
   ring_status_t op_status;
   logic [PayloadLenW-1:0] op_acked_bytes;
+  psn_t op_tail;
   logic [$clog2(Headers):0] hdr_level;
   logic hdr_in_ready, hdr_waits, hdr_taken, hdr_empty, job_valid, hdr_room, job_room, packet_valid, packet_bad;
   logic slot_valid, slot_bad, slot_ready, view_valid, view_ready, op_waits;  // commits of written slots, and loads
@@ -216,7 +218,7 @@ module roce_tx
     .cfg_rd, .cfg_qp, .cfg,
     .send_valid, .send_hdr, .send_mtu, .send_wire_bytes, .read_done,
     .cpl_valid, .cpl,
-    .op_qp, .op_valid, .op_init, .op_outcome, .op_acked_bytes, .op_status,
+    .op_qp, .op_valid, .op_init, .op_outcome, .op_tail, .op_acked_bytes, .op_status,
     .view
   );
 
@@ -317,7 +319,8 @@ module roce_tx
     stat_valid  <= op_valid && !rst;
     stat_init   <= op_init;
     stat_qp     <= op_qp;
-    stat_psn    <= send_hdr.psn;
+    stat_psn    <= op_outcome.freed ? op_tail : send_hdr.psn;
+    stat_bytes  <= send_valid ? send_hdr.payload_len : op_acked_bytes;
     stat        <= op_outcome;
     sent_bytes <= send_wire_bytes;
     if (rst) stat <= '0;

@@ -99,7 +99,7 @@ module segmenter
   desc_t desc_q;
   logic unused_reserved;
   // By now raddr, imm and qp are those of this message: `destination` has filled them in, if it could.
-  assign unused_reserved = &{1'b0, desc_q.reserved, desc_q.by_event, desc_q.in_ring};
+  assign unused_reserved = &{1'b0, desc_q.reserved, desc_q.series, desc_q.by_event, desc_q.in_ring};
   psn_t tail_q, wr_q;
   mtu_e mtu_q;
   logic cached_q;             // tail_q, wr_q, mtu_q hold for the next message of this queue pair too

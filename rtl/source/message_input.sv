@@ -21,6 +21,10 @@ module message_input
   output logic                                 stat_no_server,
   output logic                                 stat_slot_too_small,
 
+  // completions as they are taken: the end of a warm-up
+  input  logic                                 cpl_valid,
+  input  penstock_pkg::cpl_t                   cpl,
+
   // the user's
   input  logic [175:0]        s_axis_desc_tdata,
   input  logic                s_axis_desc_tvalid,
@@ -78,6 +82,8 @@ module message_input
     .stop  (settings.source_stop),
     .clear (settings.clear),
     .status(source_status),
+    .cpl_valid,
+    .cpl,
     .replay_req,
     .replay_rsp,
     .m_axis_desc_tdata (source_desc_tdata),

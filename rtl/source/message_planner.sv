@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Decides the messages of the source one after another: length, queue pair, address, event number, time.
+// A warm-up gives each queue pair of the range one short message, and waits for their completions; the messages after
+// it that are the first to a queue pair begin its series (transfer_meter).
 // One message a cycle when nothing holds it. It looks at most two messages ahead of the payload; one that it has
 // shown stays until it is taken, also behind a stop.
 module message_planner
@@ -11,6 +13,8 @@ module message_planner
   input  source_cfg_t cfg,
   input  logic        start,    // only while nothing runs
   input  logic        stop,     // after the message that is shown
+  input  logic        cpl_valid,
+  input  logic [31:0] cpl_tag,
   output logic        running,  // more messages are to be planned
   output logic [63:0] event_number,
 
@@ -21,13 +25,14 @@ module message_planner
   input  logic        ready
 );
   logic run_q, stops_q, stops, length_valid, allowed, take, last_of_run;
+  logic warm_q, waits_q;  // messages of the warm-up; their completions are waited for
   logic [31:0] length, left_q, slot_q;
   logic [63:0] event_q, raddr_q, raddr;
   qp_t qp_q;
 
   assign running      = run_q;
   assign event_number = event_q;
-  assign valid        = run_q && length_valid && allowed && room;
+  assign valid        = run_q && length_valid && allowed && room && !waits_q;
   assign stops        = stop || stops_q;
   assign take         = valid && ready;
   assign last_of_run  = cfg.count != '0 && left_q <= 32'd1;
@@ -35,13 +40,43 @@ module message_planner
   random_lengths u_lengths (
     .clk, .rst,
     .load(start), .seed(cfg.length_seed), .min(cfg.length_min), .max(cfg.length_max),
-    .length, .valid(length_valid), .take
+    .length, .valid(length_valid), .take(take && !warm_q)
   );
   message_pace u_pace (
     .clk, .rst,
     .load(start), .interval(cfg.interval), .burst(cfg.burst),
     .allowed, .take
   );
+
+  // ---- warm-up, and the messages that begin a series --------------------------------------------------
+  logic [8:0] range, warm_left_q, warm_open_q, series_left_q;
+  logic [23:0] warm_first_q, warm_offset;
+  logic series_q, warm_done;
+  assign range       = cfg.qp_last < cfg.qp_first ? 9'd1 : 9'(cfg.qp_last) - 9'(cfg.qp_first) + 9'd1;
+  assign warm_offset = cpl_tag[23:0] - warm_first_q;
+  assign warm_done   = cpl_valid && cpl_tag[31:24] == cfg.tag_prefix && warm_offset < 24'(range);
+
+  always_ff @(posedge clk) begin
+    if (take && warm_q) begin
+      warm_left_q <= warm_left_q - 9'd1;
+      warm_q      <= warm_left_q != 9'd1;
+      waits_q     <= warm_left_q == 9'd1;
+    end
+    if (warm_done && (warm_q || waits_q)) warm_open_q <= warm_open_q - 9'd1;
+    if (waits_q && warm_open_q == '0) waits_q <= 1'b0;
+    if (take && series_q && !warm_q) begin
+      series_left_q <= series_left_q - 9'd1;
+      series_q      <= series_left_q != 9'd1;
+    end
+    if (start) begin
+      {warm_left_q, warm_open_q, series_left_q} <= {3{range}};
+      warm_first_q <= cfg.restart ? cfg.first_event[23:0] : event_q[23:0];
+      warm_q       <= cfg.warm_up != '0;
+      series_q     <= 1'b1;
+    end
+    if (start || rst) waits_q <= 1'b0;
+    if (rst) {warm_q, series_q} <= '0;
+  end
 
   // ---- where to -------------------------------------------------------------------------------------
   logic round_ends;
@@ -94,15 +129,16 @@ module message_planner
   always_ff @(posedge clk) begin
     raddr_high_q <= cfg.raddr[63:16] + 48'd1;
     if (start || rst) sum_q <= '0;
-    else if (take) sum_q <= sum_q + length[15:0];
+    else if (take) sum_q <= sum_q + desc.length[15:0];
   end
 
   assign desc = '{
     tag:      {cfg.tag_prefix, event_q[23:0]},
     imm:      event_q[31:0],
     raddr:    cfg.by_event ? event_q : raddr,
-    length:   length,
+    length:   warm_q ? cfg.warm_up : length,
     reserved: '0,
+    series:   series_q && !warm_q,
     by_event: cfg.by_event,
     in_ring:  cfg.in_ring,
     with_imm: cfg.with_imm,

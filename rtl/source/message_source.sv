@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Makes messages without a detector: descriptors, and payloads at a word every cycle with no gap between messages.
 // Payload is PRBS-31, a counter or a replay; what a run sends follows from its settings alone, whatever the
-// stalls and DATA_W. A run ends after `count` messages or at `stop`, always at the end of a message.
+// stalls and DATA_W. With a warm-up, the first messages are short and alone: the rest waits for their completions
+// (FEROCE 2025: a network card fetches what it knows of a queue pair then). A run ends after `count` messages or at `stop`, always at the end of a message.
 module message_source
   import penstock_pkg::*;
   import source_pkg::*;
@@ -18,6 +19,8 @@ module message_source
   input  logic                stop,
   input  logic                clear,   // of the counts in status
   output source_status_t      status,
+  input  logic                cpl_valid,  // of any message
+  input  cpl_t                cpl,
   input  reg_req_t            replay_req,
   output reg_rsp_t            replay_rsp,
 
@@ -45,6 +48,7 @@ module message_source
   message_planner u_planner (
     .clk, .rst, .cfg,
     .start(begins), .stop,
+    .cpl_valid, .cpl_tag(cpl.tag),
     .running(plans), .event_number(status.event_number),
     .room(length_room),
     .desc(plan), .valid(m_axis_desc_tvalid), .ready(m_axis_desc_tready)
@@ -140,6 +144,8 @@ module message_source
       status.stalled  <= '0;
     end
   end
+
+  wire unused = &{1'b0, cpl};  // of a completion its tag counts
 
 `ifndef SYNTHESIS
   // A valid beat waits unchanged until it is taken (AMBA AXI-Stream 2.2.1), also while software uses the memory.

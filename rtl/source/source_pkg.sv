@@ -34,6 +34,7 @@ package source_pkg;
     logic [63:0] first_event;
     logic [30:0] prbs_seed;     // the 31 bits in front of the stream, oldest in bit 0
     logic [8:0]  replay_blocks; // blocks of 64 bytes that are played, 1 .. 256
+    logic [31:0] warm_up;       // bytes of the first message to each queue pair; 0 = no warm-up
   } source_cfg_t;
 
   // What was posted since the last start anew or clear.

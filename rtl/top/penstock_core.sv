@@ -85,8 +85,8 @@ module penstock_core
 
   // ---- registers and queue-pair table --------------------------------------------------------------
   settings_t settings;
-  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, event_inputs_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, event_inputs_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp;
   cm_pkg::cm_status_t cm_status;
   slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
@@ -216,6 +216,8 @@ module penstock_core
     .m_axis_data_tvalid(message_tvalid),
     .m_axis_data_tready(message_tready),
     .m_axis_data_tlast (message_tlast),
+    .cpl_valid          (m_axis_cpl_tvalid && m_axis_cpl_tready),
+    .cpl                (m_axis_cpl_tdata),
     .stat_no_server     (transport_stat.no_server),
     .stat_slot_too_small(transport_stat.beyond_slot),
     .*
@@ -233,6 +235,7 @@ module penstock_core
   logic stat_valid, stat_init;
   qp_t stat_qp;
   psn_t stat_psn;
+  logic [PayloadLenW-1:0] stat_bytes;
   outcome_t stat;
   ring_status_t stat_status;
 
@@ -320,6 +323,7 @@ module penstock_core
     .stat_init,
     .stat_qp,
     .stat_psn,
+    .stat_bytes,
     .stat,
     .stat_status
   );
@@ -338,6 +342,26 @@ module penstock_core
     .stat_status,
     .req(latency_req),
     .rsp(latency_rsp)
+  );
+
+  desc_t desc;
+  assign desc = desc_tdata;
+  transfer_meter #(
+    .N_QP(N_QP)
+  ) u_meter (
+    .clk,
+    .rst,
+    .clear    (settings.clear),
+    .arm_valid(desc_tvalid && desc_tready && desc.series),
+    .arm_qp   (desc.qp),
+    .stat_valid,
+    .stat_qp,
+    .stat_psn,
+    .stat_bytes,
+    .stat,
+    .stat_status,
+    .req      (meter_req),
+    .rsp      (meter_rsp)
   );
 
   roce_framer #(
@@ -544,6 +568,6 @@ module penstock_core
     .rsp      (counters_rsp)
   );
 
-  wire unused = &{1'b0, settings};
+  wire unused = &{1'b0, settings, desc};
 
 endmodule

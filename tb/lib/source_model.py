@@ -64,6 +64,7 @@ class Settings:
     first_event: int = 0
     prbs_seed: int = 0x7FFFFFFF
     replay_blocks: int = 256
+    warm_up: int = 0
 
     def pack(self) -> int:
         return structs.pack("source_cfg_t", **asdict(self))
@@ -78,6 +79,7 @@ class Message:
     with_imm: int
     in_ring: int
     by_event: int
+    series: int
     length: int
     raddr: int
     imm: int
@@ -119,15 +121,16 @@ def messages(s: Settings, memory: bytes = b"") -> Iterator[Message]:
     n = total = 0
     while True:
         span = s.length_max - s.length_min + 1 if s.length_max > s.length_min else 0
-        length = s.length_min + (span * next(draws) >> 32) or 1
+        warms = bool(s.warm_up) and n < n_qp
+        length = s.warm_up if warms else s.length_min + (span * next(draws) >> 32) or 1
+        series = n < 2 * n_qp and not warms if s.warm_up else n < n_qp
         event = (s.first_event + n) % 2**64
         slot = n // n_qp % s.raddr_slots if s.raddr_slots else n // n_qp
         offset = total % 2**16 if s.running_sum else slot * s.raddr_stride
         raddr = event if s.by_event else (s.raddr + offset) % 2**64
         tag = s.tag_prefix << 24 | event & 0xFFFFFF
-        message = Message(
-            s.qp_first + n % n_qp, s.verb, s.with_imm, s.in_ring, s.by_event, length, raddr, event & 0xFFFFFFFF, tag
-        )
+        qp, imm = s.qp_first + n % n_qp, event & 0xFFFFFFFF
+        message = Message(qp, s.verb, s.with_imm, s.in_ring, s.by_event, int(series), length, raddr, imm, tag)
         message.data = payload.take(length)
         yield message
         n, total = n + 1, total + length

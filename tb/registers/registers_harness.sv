@@ -40,8 +40,8 @@ module registers_harness
 );
   `AXIL_SLAVE(s_axil)
 
-  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, event_inputs_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, event_inputs_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp;
   destination_pkg::destination_status_t destination_status;
   settings_t settings;
 
@@ -75,6 +75,11 @@ module registers_harness
 
   input_counters u_input_counters (
     .clk, .rst, .clear(1'b0), .stat_valid(1'b0), .stat_input('0), .stat('0), .req(event_inputs_req), .rsp(event_inputs_rsp)
+  );
+
+  transfer_meter #(.N_QP(N_QP)) u_meter (
+    .clk, .rst, .clear(1'b0), .arm_valid(1'b0), .arm_qp('0), .stat_valid(1'b0), .stat_qp('0), .stat_psn('0),
+    .stat_bytes('0), .stat('0), .stat_status('0), .req(meter_req), .rsp(meter_rsp)
   );
 
   replay_memory u_replay_memory (

@@ -77,6 +77,7 @@ module roce_tx_bench
   qp_cfg_t rows[256], cfg;
   logic stat_valid, stat_init;
   psn_t stat_psn;
+  logic [PayloadLenW-1:0] stat_bytes;
   roce_tx_pkg::outcome_t stat;
   roce_tx_pkg::ring_status_t stat_status;
   ctrl_pkg::reg_req_t latency_req;
@@ -112,7 +113,7 @@ module roce_tx_bench
     .m_axi_req, .m_axi_wdata, .m_axi_rsp, .m_axi_rdata,
     .st_qp, .st_state(state), .st_drained, .st_una, .st_nxt, .st_wr, .st_count(roce_tx_pkg::qp_count_e'(st_count)),
     .st_value, .clear_counters,
-    .stat_valid, .stat_init, .stat_qp, .stat_psn, .stat, .stat_status
+    .stat_valid, .stat_init, .stat_qp, .stat_psn, .stat_bytes, .stat, .stat_status
   );
 
   latency_histogram #(.N_QP(N_QP)) u_latency (
@@ -123,5 +124,5 @@ module roce_tx_bench
   assign latency_req = '{valid: latency_rd, is_wr: 1'b0, addr: latency_addr, wr_data: '0, wr_biten: '0};
   assign latency_ack  = latency_rsp.rd_ack;
   assign latency_data = latency_rsp.rd_data;
-  wire unused = &{1'b0, latency_rsp.wr_ack};
+  wire unused = &{1'b0, latency_rsp.wr_ack, stat_bytes};
 endmodule

@@ -2,6 +2,7 @@
 //! What `penstock board` tells at its end: what moved, how messages ended, the gateware's counters, how slow it was.
 
 use super::session::{Measured, Session};
+use crate::gateware::Meters;
 use crate::outcome::{Failure, Verdict};
 use penstock_board::{qp_register, regs, CYCLE};
 use penstock_dashboard::Applied;
@@ -69,6 +70,9 @@ struct QueuePair {
     packets_sent: u32,
     packets_retransmitted: u32,
     cnps_handled: u32,
+    /// Of its last series of messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meters: Option<Meters>,
 }
 
 #[derive(Debug, Serialize)]
@@ -221,6 +225,7 @@ fn queue_pairs(session: &mut Session) -> Result<Vec<QueuePair>, Failure> {
             packets_sent: read(q::PACKETS_SENT)?,
             packets_retransmitted: read(q::PACKETS_RETRANSMITTED)?,
             cnps_handled: read(q::RP_CNP_HANDLED)?,
+            meters: Meters::read(index, |address| board.read(address))?,
         });
     }
     Ok(pairs)
@@ -288,6 +293,7 @@ pub fn text(report: &BoardReport) -> String {
             "queue pair {} state {}, {} bytes acknowledged, {} packets ({} again), {} CNPs",
             pair.index, pair.state, pair.bytes_acked, pair.packets_sent, pair.packets_retransmitted, pair.cnps_handled
         ));
+        lines.extend(pair.meters.iter().map(|meters| format!("             {meters}")));
     }
     for cut in report.switch.iter().flat_map(|switch| &switch.cuts) {
         lines.push(format!(

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What commands know of the gateware: its clock, and the detector at its inputs.
+//! What commands know of the gateware: its clock, the detector at its inputs, and its meters.
 
+mod meters;
 mod source;
 
+pub use meters::Meters;
 pub use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
 pub use source::{BoardSource, TRIGGER_TYPE};
 

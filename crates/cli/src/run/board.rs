@@ -3,7 +3,7 @@
 //! Promise: it sends the messages of the scenario's flow, in their order, none before its time.
 
 use super::counters::{CounterError, GatewareCounters};
-use crate::gateware::{BOARD_CLOCK_HZ, ECT0, TRIGGER_TYPE};
+use crate::gateware::{Meters, BOARD_CLOCK_HZ, ECT0, TRIGGER_TYPE};
 use penstock_board::regs::counters;
 use penstock_board::{
     Board, BoardNode, DetectorEvent, EndpointConfig, EventsConfig, Feed, Message, MessageSource, MessageTally,
@@ -206,6 +206,8 @@ pub struct BoardSummary {
     pub paused_s: f64,
     /// Every counter of the gateware.
     pub counters: BTreeMap<&'static str, u32>,
+    /// What its queue pairs have measured of their packets and of the whole transfer.
+    pub meters: Vec<Meters>,
 }
 
 /// Ends the boards' threads, adds what their gateware counted to the summaries of their flows, and gives theirs.
@@ -243,5 +245,6 @@ fn summary(name: &str, delivered: u64, tally: &MessageTally, counted: &GatewareC
         retransmissions: counted.at(counters::PACKETS_RETRANSMITTED),
         paused_s: f64::from(counted.at(counters::TX_PAUSE_CYCLES)) * CYCLE.as_ps() as f64 * 1e-12,
         counters: counted.by_name(),
+        meters: counted.meters.clone(),
     }
 }

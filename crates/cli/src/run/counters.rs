@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The counters of a board, read from its registers when its run is over.
+//! The counters and meters of a board, read from its registers when its run is over.
 
+use crate::gateware::Meters;
 use penstock_board::{regs, Board, RegisterError, WorkerGone};
 use std::collections::BTreeMap;
 
@@ -13,23 +14,34 @@ pub enum CounterError {
     Worker(#[from] WorkerGone),
 }
 
-/// Every counter of the register map: name, address, value.
-pub struct GatewareCounters(Vec<(&'static str, u32, u32)>);
+/// Every counter of the register map, and the meters of the queue pairs that have sent something.
+pub struct GatewareCounters {
+    /// Name, address, value.
+    counters: Vec<(&'static str, u32, u32)>,
+    pub meters: Vec<Meters>,
+}
 
 impl GatewareCounters {
     /// Reads them all; `board` is its name, for errors.
     pub fn read(board: &str, mut gateware: Board) -> Result<Self, CounterError> {
         let failed = |source| CounterError::Register { board: board.to_owned(), source };
-        let read = |&(name, address)| Ok((name, address, gateware.read(address).map_err(failed)?));
-        regs::counters::ALL.iter().map(read).collect::<Result<_, _>>().map(Self)
+        let mut read = |address| gateware.read(address).map_err(failed);
+        let queue_pairs = (read(regs::global::BUILD)? & regs::global::BUILD_N_QP_MASK) >> regs::global::BUILD_N_QP_SHIFT;
+        let counter = |&(name, address)| Ok((name, address, read(address)?));
+        let counters = regs::counters::ALL.iter().map(counter).collect::<Result<_, CounterError>>()?;
+        let mut meters = Vec::new();
+        for qp in 0..queue_pairs {
+            meters.extend(Meters::read(qp as u8, &mut read)?);
+        }
+        Ok(Self { counters, meters })
     }
 
     /// The counter at an address of `regs::counters`.
     pub fn at(&self, address: u32) -> u32 {
-        self.0.iter().find(|counter| counter.1 == address).expect("an address of regs::counters").2
+        self.counters.iter().find(|counter| counter.1 == address).expect("an address of regs::counters").2
     }
 
     pub fn by_name(&self) -> BTreeMap<&'static str, u32> {
-        self.0.iter().map(|&(name, _, value)| (name, value)).collect()
+        self.counters.iter().map(|&(name, _, value)| (name, value)).collect()
     }
 }
