@@ -69,6 +69,13 @@ module transfer_meter
     $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
   end
 
+  // An access of software.
+  typedef enum logic [1:0] {StIdle, StWait, StAnswer} access_e;
+  access_e access_q;
+  logic is_wr_q, rearm, known, look;
+  qp_t access_qp_q;
+  logic [RowAddrW-3:0] word_q;
+
   // a lies behind b, or is b: PSNs are compared in their circular window.
   function automatic logic reaches(psn_t a, psn_t b);
     return 24'(a - b) < 24'h80_0000;
@@ -185,7 +192,6 @@ module transfer_meter
   logic [31:0] first_time, last_time;
   cycles_t total_time;
   flags_t flags;
-  logic known, look;
 
   ram_sdp #(.W(32), .DEPTH(N_QP), .BLOCK(1'b1)) u_first (
     .clk,
@@ -257,13 +263,7 @@ module transfer_meter
   );
 
   // ---- software: a read takes a cycle without an operation, or one with an operation of its queue pair ------
-  typedef enum logic [1:0] {StIdle, StWait, StAnswer} access_e;
-  access_e access_q;
-  logic is_wr_q, rearm;
-  qp_t access_qp_q;
-  logic [RowAddrW-3:0] word_q;
   logic [31:0] word;
-
   assign known = 32'(access_qp_q) < N_QP;
   assign look  = access_q == StWait && known && (!valid2_q || qp2_q == index_t'(access_qp_q));
   assign rearm = access_q == StWait && known && is_wr_q && !arm_valid;

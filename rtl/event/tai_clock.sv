@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: SHL-2.1
+// The front end's time: 64-bit nanoseconds of TAI, set by software, steered by a pulse per second (PPS).
+// Promise: time never runs backwards but where software sets it; pulses change its rate alone, by 2^-13 (122 ppm) at most.
+//   - A pulse is good if it comes within window_ns of a second after the last good one. Others count as extra and change
+//     nothing; where none comes until the window's end, it counts as missing, and the clock goes on at its rate. After
+//     `Patience` missing ones in a row, and after software has set the time, the next pulse is good wherever it comes.
+//   - Offset: clock minus the nearest whole second at a good pulse. Rate: a loop of second order, kp = 1/4, ki = 1/32.
+//   - With ten_mhz, its edges are counted between pulses. Where a pulse is missing, the edge that ends a second since the
+//     last one takes its place: the clock then follows the 10 MHz.
+// The inputs may be of any clock; their edges are seen two or three cycles late, one cycle of jitter.
+//
+//   pulse -> captured time -> remainder by the second (64 cycles) -> offset -> loop -> rate -> fraction -> nanoseconds
+module tai_clock
+  import timing_pkg::*;
+#(
+  parameter int unsigned CLK_KHZ     = 156250,
+  parameter int unsigned SECOND_NS   = 1_000_000_000,  // shorter in benches
+  parameter int unsigned TEN_MHZ     = 10_000_000      // edges in a second
+) (
+  input  logic        clk,
+  input  logic        rst,
+  input  tai_cfg_t    cfg,
+  input  logic        set,       // pulse: time becomes set_ns
+  input  logic [63:0] set_ns,
+  input  logic        pps,       // rising edges
+  input  logic        ten_mhz,
+  output logic [63:0] tai_ns,
+  output tai_status_t status,
+  output tai_stat_t   stat
+);
+  localparam int unsigned FracW = 48;
+  localparam int unsigned StepW = 8 + FracW;
+  // A cycle in nanoseconds, rounded to 2^-48; and what a nanosecond a second is of it.
+  localparam logic [StepW-1:0] Nominal = StepW'((120'd1_000_000 << FracW) / 120'(CLK_KHZ));
+  localparam logic [StepW-1:0] Unit    = Nominal / StepW'(SECOND_NS);
+  localparam logic [StepW-1:0] Bound   = Nominal >> 13;
+  localparam int unsigned MostNs = SECOND_NS >> 13;  // of a correction
+  localparam int unsigned Patience = 4;
+  localparam int unsigned AdjustW = 20;
+
+  if (SECOND_NS < 10_000 || SECOND_NS > 1_000_000_000) begin : gen_bad_second
+    $fatal(1, "%m: SECOND_NS is %0d; it must be 10000 to 1000000000", SECOND_NS);
+  end
+
+  typedef logic signed [31:0] ns_t;
+  typedef logic signed [AdjustW-1:0] adjust_t;
+
+  // ---- nanoseconds ------------------------------------------------------------------------------------
+  logic [StepW-1:0] step_q;
+  logic [FracW-1:0] frac_q;
+  logic [8:0] whole_q;
+  logic [StepW:0] sum;
+  assign sum = (StepW + 1)'(frac_q) + (StepW + 1)'(step_q);
+
+  always_ff @(posedge clk) begin
+    frac_q  <= sum[FracW-1:0];
+    whole_q <= sum[StepW:FracW];
+    tai_ns  <= set ? set_ns : tai_ns + 64'(whole_q);
+    if (rst) begin
+      frac_q  <= '0;
+      whole_q <= '0;
+      tai_ns  <= '0;
+    end
+  end
+
+  // ---- edges ------------------------------------------------------------------------------------------
+  (* ASYNC_REG = "true" *) logic [1:0] pps_meta_q, ten_meta_q;
+  logic pps_last_q, ten_last_q, pps_edge, ten_edge;
+  assign pps_edge = pps_meta_q[1] && !pps_last_q;
+  assign ten_edge = ten_meta_q[1] && !ten_last_q && cfg.ten_mhz;
+  always_ff @(posedge clk) begin
+    pps_meta_q <= {pps_meta_q[0], pps};
+    ten_meta_q <= {ten_meta_q[0], ten_mhz};
+    pps_last_q <= pps_meta_q[1];
+    ten_last_q <= ten_meta_q[1];
+    if (rst) {pps_meta_q, ten_meta_q, pps_last_q, ten_last_q} <= '1;  // a level is no edge
+  end
+
+  // ---- which pulses count: nanoseconds since the last good one, by the clock itself ------------------------
+  logic [31:0] since_q;           // below two seconds
+  logic [31:0] early, late;
+  logic known_q, good, extra, missing, stands_in;
+  logic ten_done_q;               // a second's edges of the 10 MHz have come, and no pulse yet
+  logic [2:0] missed_q;           // in a row
+  assign early     = 32'(SECOND_NS) - cfg.window_ns;
+  assign late      = 32'(SECOND_NS) + cfg.window_ns;
+  assign good      = pps_edge && (!known_q || since_q >= early);
+  assign extra     = pps_edge && !good;
+  assign missing   = !pps_edge && known_q && since_q > late;
+  assign stands_in = missing && ten_done_q;
+
+  always_ff @(posedge clk) begin
+    since_q <= since_q + 32'(whole_q);
+    if (missing) begin
+      since_q  <= since_q + 32'(whole_q) - 32'(SECOND_NS);
+      if (!stands_in) missed_q <= missed_q + 3'd1;
+      if (!stands_in && missed_q == 3'(Patience - 1)) known_q <= 1'b0;
+    end
+    if (good) begin
+      since_q  <= '0;
+      missed_q <= '0;
+      known_q  <= 1'b1;
+    end
+    if (rst || set) begin
+      since_q  <= '0;
+      missed_q <= '0;
+      known_q  <= 1'b0;
+    end
+  end
+
+  // ---- 10 MHz: edges since the last pulse, or since the edge that stood for one ------------------------------
+  logic [31:0] ten_q, ten_total, ten_count_q;
+  logic [63:0] ten_at_q;          // when they had
+  assign ten_total = ten_q + (ten_done_q ? 32'(TEN_MHZ) : '0);
+
+  always_ff @(posedge clk) begin
+    if (ten_edge) begin
+      ten_q <= ten_q + 32'd1;
+      if (ten_q == 32'(TEN_MHZ - 1)) begin
+        ten_q      <= '0;
+        ten_done_q <= 1'b1;
+        ten_at_q   <= tai_ns;
+      end
+    end
+    if (missing) ten_done_q <= 1'b0;
+    if (good) begin
+      ten_q      <= 32'(ten_edge);
+      ten_done_q <= 1'b0;
+      ten_count_q <= ten_total;
+    end
+    if (rst || !cfg.ten_mhz) {ten_q, ten_done_q} <= '0;
+    if (rst) ten_count_q <= '0;
+  end
+
+  // ---- offset: the time at the pulse, modulo a second -------------------------------------------------------
+  localparam int unsigned RemW = 31;
+  logic [63:0] dividend_q;
+  logic [RemW-1:0] rem_q, twice, less;
+  logic [6:0] left_q;             // bits to be taken in
+  logic taken, divided_q;
+  ns_t offset, offset_q, moved;
+  assign taken  = good || stands_in;
+  assign twice  = {rem_q[RemW-2:0], dividend_q[63]};
+  assign less   = twice - RemW'(SECOND_NS);
+  assign offset = 32'(rem_q) < 32'(SECOND_NS / 2) ? ns_t'(rem_q) : ns_t'(rem_q) - ns_t'(SECOND_NS);
+  assign moved  = offset - offset_q;
+
+  always_ff @(posedge clk) begin
+    divided_q <= left_q == 7'd1;
+    if (left_q != '0) begin
+      left_q     <= left_q - 7'd1;
+      dividend_q <= dividend_q << 1;
+      rem_q      <= twice >= RemW'(SECOND_NS) ? less : twice;
+    end
+    if (taken) begin
+      dividend_q <= good ? tai_ns : ten_at_q;
+      rem_q      <= '0;
+      left_q     <= 7'd64;
+    end
+    if (rst || set) begin
+      left_q    <= '0;
+      divided_q <= 1'b0;
+    end
+  end
+
+  // ---- the loop ---------------------------------------------------------------------------------------
+  // A correction is held within MostNs, and so is what the loop has learnt.
+  function automatic ns_t held(ns_t value);
+    if (value > ns_t'(MostNs)) return ns_t'(MostNs);
+    if (value < -ns_t'(MostNs)) return -ns_t'(MostNs);
+    return value;
+  endfunction
+
+  logic steers_q, of_pulse_q, fresh_q, jumped;
+  ns_t learnt_q, next_learnt, next_adjust;   // learnt in 1/32 ns
+  adjust_t adjust_q;
+  logic signed [StepW-1:0] change;
+  assign next_learnt = held((learnt_q - offset) >>> 5) == ((learnt_q - offset) >>> 5) ? learnt_q - offset : learnt_q;
+  assign next_adjust = held((next_learnt >>> 5) - (offset >>> 2));
+  assign change      = StepW'(adjust_q) * $signed(StepW'(Unit));
+  assign jumped      = moved > ns_t'(cfg.jitter_ns) || moved < -ns_t'(cfg.jitter_ns);
+
+  always_ff @(posedge clk) begin
+    if (taken) of_pulse_q <= good;
+    steers_q <= divided_q && cfg.discipline;
+    if (divided_q) begin
+      offset_q <= offset;
+      if (cfg.discipline) begin
+        learnt_q <= next_learnt;
+        adjust_q <= adjust_t'(next_adjust);
+      end
+      fresh_q <= 1'b0;
+    end
+    if (steers_q) step_q <= change < -$signed(Bound) ? Nominal - Bound
+                          : change > $signed(Bound) ? Nominal + Bound : Nominal + StepW'(change);
+    if (set) fresh_q <= 1'b1;     // the offset jumps with the time: no jitter of the pulse
+    if (rst) begin
+      steers_q   <= 1'b0;
+      learnt_q   <= '0;
+      adjust_q   <= '0;
+      step_q     <= Nominal;
+      fresh_q    <= 1'b1;
+      offset_q   <= '0;
+    end
+  end
+
+  // ---- what is told -----------------------------------------------------------------------------------
+  logic locked_q, holdover_q;
+  assign status = '{
+    locked: locked_q, holdover: holdover_q, offset_ns: offset_q, drift_ns: learnt_q >>> 5, ten_mhz_count: ten_count_q
+  };
+
+  always_ff @(posedge clk) begin
+    stat <= '{
+      good:     good,
+      missing:  missing,
+      extra:    extra,
+      jittered: divided_q && of_pulse_q && !fresh_q && jumped,
+      ten_mhz:  good && known_q && missed_q == '0 && cfg.ten_mhz
+                && (ten_total < 32'(TEN_MHZ - 1) || ten_total > 32'(TEN_MHZ + 1))
+    };
+    if (divided_q && of_pulse_q) locked_q <= offset <= ns_t'(cfg.jitter_ns) && offset >= -ns_t'(cfg.jitter_ns);
+    if (missing) {holdover_q, locked_q} <= 2'b10;
+    if (good) holdover_q <= 1'b0;
+    if (rst || set) locked_q <= 1'b0;
+    if (rst) begin
+      stat       <= '0;
+      holdover_q <= 1'b0;
+    end
+  end
+endmodule

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: SHL-2.1
+// Settings and status of the front end's clock (tai_clock), its triggers (trigger_input) and slices (stream_slicer).
+package timing_pkg;
+
+  // They may change at any time; a change acts from the next pulse on.
+  typedef struct packed {
+    logic        discipline;   // pulses steer the rate; 0: they are measured alone
+    logic        ten_mhz;      // the 10 MHz input is connected: it is checked, and stands in for missing pulses
+    logic [31:0] window_ns;    // a pulse is good within so much of the second; below a quarter of it
+    logic [31:0] jitter_ns;    // one that moved by more since the last is counted
+  } tai_cfg_t;
+
+  typedef struct packed {
+    logic        locked;       // good pulses come, and the offset is within jitter_ns
+    logic        holdover;     // a pulse is missing; the rate is kept
+    logic signed [31:0] offset_ns;  // clock minus second, at the last pulse
+    logic signed [31:0] drift_ns;   // of the oscillator in a second, as the loop has found it: it runs slow by so much
+    logic [31:0] ten_mhz_count;     // edges between the last two pulses
+  } tai_status_t;
+
+  // One pulse each.
+  typedef struct packed {
+    logic good;      // a pulse within its window
+    logic missing;   // none until the window's end
+    logic extra;     // one outside of it: doubled, or out of place
+    logic jittered;  // good, but moved by more than jitter_ns
+    logic ten_mhz;   // the 10 MHz input had another number of edges between two pulses, by more than one
+  } tai_stat_t;
+
+  // ---- triggers ------------------------------------------------------------------------------------------
+  // Fill levels are in units of the design's choice, the same for `event_fill`, its thresholds and `event_size`.
+  typedef struct packed {
+    logic        veto;         // by software
+    logic        own_numbers;  // accepted triggers are numbered here; 0: by the trigger's own number
+    logic [31:0] ring_high;    // busy at this fill of the send ring or above it,
+    logic [31:0] ring_low;     // until it is at this or below
+    logic [31:0] event_high;   // likewise of the event buffer, with what accepted events may still bring
+    logic [31:0] event_low;
+    logic [31:0] event_size;   // most that one event adds to the event buffer
+    logic [31:0] dead_time;    // cycles after an accepted trigger in which no other is
+    logic [31:0] gate;         // cycles that the gate is open for an event
+  } trigger_cfg_t;
+
+  // One pulse each; received is the sum of the four behind it.
+  typedef struct packed {
+    logic received;
+    logic accepted;
+    logic vetoed;
+    logic busy;      // rejected: the buffers are too full
+    logic dead;      // rejected: in the dead time, or while the gate of the last event was open
+    logic jumped;    // its number was not the last one's successor
+  } trigger_stat_t;
+
+  // ---- slices ----------------------------------------------------------------------------------------------
+  typedef enum logic [1:0] {
+    SliceByMark   = 2'd0,
+    SliceByPeriod = 2'd1,
+    SliceBySize   = 2'd2
+  } slice_e;
+
+  typedef struct packed {
+    slice_e      mode;
+    logic [31:0] period;        // cycles
+    logic [31:0] limit;         // bytes, a multiple of a beat
+    logic [15:0] trigger_type;  // of all its fragments
+  } slicer_cfg_t;
+
+endpackage
