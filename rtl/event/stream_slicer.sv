@@ -103,7 +103,7 @@ module stream_slicer
     if (passes) sent_q <= sent_q + 32'(Bytes);
     if (ends) begin
       sent_q   <= '0;
-      number_q <= cut_valid ? cut.number : number_q + 64'd1;
+      number_q <= cut_valid ? cut.number : number_q + 64'(full);
       begin_q  <= cut_valid ? cut.time_ns : tai_ns;
     end
     if (idle) begin

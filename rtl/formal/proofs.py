@@ -218,6 +218,7 @@ PROOFS = [
             Mutant("m_axis_tkeep <= {Bytes{held_q}}", "m_axis_tkeep <= '1", "a_all"),
             Mutant("(full || stops)", "(full || stops || marks)", "a_why"),
             Mutant("stat_lost <= marks && !room", "stat_lost <= marks && room", "a_counted"),
+            Mutant("number_q <= cut_valid ? cut.number : ", "number_q <= ", "a_number"),
         ),
     ),
     Proof(
@@ -225,11 +226,20 @@ PROOFS = [
         {},
         mutants=(
             Mutant("tai_ns + 64'(whole_q)", "tai_ns - 64'(whole_q)", "a_forward"),
-            Mutant("change > $signed(Bound) ? Nominal + Bound : ", "", "a_rate"),
+            Mutant("step_q     <= Nominal;", "step_q     <= '0;", "a_rate"),
             Mutant("pps_edge && (!known_q || since_q >= early)", "pps_edge", "a_window"),
             Mutant("extra:    extra,", "extra:    extra && known_q && left_q == '0,", "a_counted"),
-            Mutant("missing   = !pps_edge && known_q", "missing   = known_q", "a_one"),
             Mutant("taken  = good || stands_in", "taken  = pps_edge || stands_in", "a_no_effect"),
+        ),
+    ),
+    # A second of 40 cycles, so that pulses can be on time, and missing.
+    Proof(
+        "tai_clock",
+        {"CLK_KHZ": 4000, "SECOND_NS": 10_000},
+        cycles=56,
+        mutants=(
+            Mutant("missing   = !pps_edge && known_q", "missing   = known_q", "a_one"),
+            Mutant("missing:  missing,", "missing:  missing && left_q == 7'd1,", "a_missing"),
         ),
     ),
     Proof(

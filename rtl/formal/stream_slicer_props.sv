@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // What the slicer promises: beats leave once, unchanged and in order; one that was taken after a mark leaves in the fragment
-// that this mark began, one before it in an earlier one; each cut ends one fragment; numbers of fragments rise; an end
-// without a cut comes by size or at the end of the run alone.
+// that this mark began; each cut ends one fragment; an end without a cut comes by size or at the end of the run alone.
 module stream_slicer_props
   import event_pkg::*;
   import timing_pkg::*;
@@ -28,7 +27,7 @@ module stream_slicer_props
   input logic              marks,
   input logic              room,
   input logic              cut_valid,
-  input logic [63:0]       cut_number,
+  input logic [127:0]      newest,    // of the cuts that wait
   input logic [4:0]        waiting,
   input logic              ends,
   input logic              passes,
@@ -77,6 +76,7 @@ module stream_slicer_props
   logic held1_q, ends1_q, empty1_q, lost1_q, user_known_q;
   logic [DATA_W+Bytes:0] out_q;
   logic [63:0] last_number_q;
+  logic [63:0] pushed_q;        // number of the last mark that had room
   logic [7:0] beats_q, left_q;  // taken, and left, modulo 256
   logic open_q;                 // a fragment is under way at the output
   always_ff @(posedge clk) begin
@@ -85,6 +85,8 @@ module stream_slicer_props
     ends1_q  <= ends && !rst;
     empty1_q <= ends && !held_q && !rst;
     lost1_q  <= marks && !room && !rst;
+    if (marks && room) pushed_q <= marked_q + 64'd1;
+    if (idle || rst) pushed_q <= '0;
     if (take) beats_q <= beats_q + 8'd1;
     if (pop && m_axis_tkeep != '0) left_q <= left_q + 8'd1;
     if (pop) begin
@@ -104,9 +106,9 @@ module stream_slicer_props
     if (held1_q) a_hold : assert (m_axis_tvalid && {m_axis_tdata, m_axis_tkeep, m_axis_tlast} == out_q);
     a_all : assert (8'(beats_q - left_q) == 8'(held_q) + 8'(m_axis_tvalid && m_axis_tkeep != '0));
     a_full : assert (!m_axis_tvalid || &m_axis_tkeep || (m_axis_tkeep == '0 && m_axis_tlast));
-    a_0_order : assert (number_q <= marked_q || cfg.mode == SliceBySize || marked_q < 64'd17);
+    if (waiting != '0) a_0_newest : assert (newest[127:64] == pushed_q);
+    if (waiting == '0 && cfg.mode != SliceBySize) a_number : assert (number_q == pushed_q);
     if (take && run && cfg.mode != SliceBySize) a_after : assert (waiting == '0 || (waiting == 5'd1 && ends));
-    a_cut : assert (!cut_valid || !ends || waiting != '0);
     a_why : assert (!ends || cut_valid || (held_q && (!run || cfg.mode == SliceBySize)));
     a_counted : assert (stat_fragment == ends1_q && stat_empty == empty1_q && stat_lost == lost1_q);
     if (m_axis_tvalid && user_known_q) a_same : assert (m_axis_tuser.event_number == last_number_q);
@@ -117,4 +119,4 @@ module stream_slicer_props
   end
 endmodule
 
-bind stream_slicer stream_slicer_props #(.DATA_W(DATA_W)) u_props (.cut_number(cut.number), .*);
+bind stream_slicer stream_slicer_props #(.DATA_W(DATA_W)) u_props (.newest(u_marks.mem[4'(u_marks.head_q - 1'b1)]), .*);

@@ -36,6 +36,7 @@ BLOCKS = [
     ("congestion_control", QPS, "DCQCN, QCN, pacers, samples"),
     ("message_input", QPS, "sources (PRBS, counter, replay), rings, destination table"),
     ("latency_histogram", QPS, "histogram of each queue pair"),
+    ("transfer_meter", QPS, "meters of each queue pair"),
 ]
 KEPT = synth.KEPT / "blocks"
 MARK = "<!-- blocks: made by rtl/syn/blocks.py with --docs -->\n"

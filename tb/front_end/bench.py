@@ -5,6 +5,7 @@ import cocotb
 from cocotb.triggers import RisingEdge, Timer
 from lib.board import ERR, RTS, SQD, SUCCESS, start
 from lib.front_end import ALL, US
+from lib.register_map import unpack
 from lib.runner import seed
 from lib.tops import TOPS
 
@@ -87,3 +88,53 @@ async def a_draining_queue_pair_says_when_it_is_done_and_a_keep_alive_finds_a_de
         await Timer(10 * US, "ns")
     assert await board.state(0) == RTS
     assert await board.count("qp_errors") == 1
+
+
+async def meters(board, qp: int) -> dict[str, int]:
+    read = board.registers.read
+    long = {n: await read(f"meter.{n}_lo", qp) | await read(f"meter.{n}_hi", qp) << 32 for n in LONG_METERS}
+    short = {n: await read(f"meter.{n}", qp) for n in ("latency_first_packet", "latency_last_packet")}
+    return long | short | unpack("meter.status", await read("meter.status", qp))
+
+
+LONG_METERS = ("transfer_time_tot", "bytes", "packets", "latency_sum")
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def meters_of_a_series_are_those_of_its_packets(dut):
+    board = await start(dut, {0: 0, 1: 0xFFFFFE})
+    await board.post(1, bytes(3000), 0, 0)
+    assert await board.completion() == (1, 0, SUCCESS)
+    sizes = [9000, 100, 4096, 5000]
+    for tag, size in enumerate(sizes):
+        await board.post(1, bytes(size), tag, 0, series=tag == 0)
+    await RisingEdge(board.descriptors.bus.tvalid)
+    cycles = 0
+    waiting = cocotb.start_soon(take(board, len(sizes)))
+    while not waiting.done():
+        await RisingEdge(dut.clk)
+        cycles += 1
+    found = await meters(board, 1)
+    dut._log.info(f"{found}, {cycles} cycles from the first descriptor to the last completion")
+    assert found["bytes"] == sum(sizes) and found["packets"] == 3 + 1 + 1 + 2 and found["resent"] == 0
+    assert 0 < found["latency_first_packet"] <= found["transfer_time_tot"] < cycles
+    assert 0 < found["latency_last_packet"] < found["transfer_time_tot"]
+    assert found["latency_last_packet"] < found["latency_sum"] < 7 * found["transfer_time_tot"]
+    assert found["transfer_time_tot"] > sum(sizes) // len(dut.s_axis_data_tkeep)
+    assert not any((await meters(board, 0)).values())
+
+    # A run of the source with a warm-up: that is sent and completed, and not in the series.
+    for name, value in {"warm_up": 64, "length_min": 5000, "count": 5, "raddr_lo": 0}.items():
+        await board.registers.write(f"source.{name}", value)
+    await board.registers.write_fields("source.command", start=1)
+    await take(board, 5)
+    found = await meters(board, 0)
+    assert found["bytes"] == 4 * 5000 and found["packets"] == 4 * 2
+    await board.registers.write_fields("command", clear=1)
+    for qp in (0, 1):
+        assert not any((await meters(board, qp)).values())
+
+
+async def take(board, count: int) -> None:
+    for _ in range(count):
+        assert (await board.completion())[2] == SUCCESS

@@ -63,11 +63,13 @@ class Board:
     async def state(self, qp: int) -> int:
         return await self.field("qp.state", "state", qp)
 
-    async def post(self, qp: int, payload: bytes, tag: int, raddr: int | None = None, imm: int | None = None) -> None:
+    async def post(
+        self, qp: int, payload: bytes, tag: int, raddr: int | None = None, imm: int | None = None, series: bool = False
+    ) -> None:
         """A WRITE to `raddr`, or a SEND; the payload may wait in the source's queue."""
         word = structs.pack(
             "desc_t", qp=qp, verb=raddr is None, with_imm=imm is not None, length=len(payload), raddr=raddr or 0,
-            imm=imm or 0, tag=tag,
+            imm=imm or 0, tag=tag, series=series,
         )  # fmt: skip
         await self.descriptors.send(AxiStreamFrame(word.to_bytes(22, "little")))
         await self.data.send(AxiStreamFrame(payload))
