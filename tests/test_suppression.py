@@ -31,12 +31,18 @@ def vectors() -> list[tuple[np.ndarray, bytes]]:
     found = []
     for lanes, hold, rows, table, payload, output in LINES:
         entries = np.array(list(struct.iter_unpack("<Hh", bytes.fromhex(table))), int)
-        samples = np.frombuffer(bytes.fromhex(payload.strip("-"))[: len(payload.strip("-")) // 4 * 2], "<u2").astype(int)
+        samples = np.frombuffer(bytes.fromhex(payload.strip("-"))[: len(payload.strip("-")) // 4 * 2], "<u2").astype(
+            int
+        )
         index = np.arange(len(samples))
         row = index // int(lanes) // max(int(hold), 1) % int(rows)
         pedestal, threshold = entries[row * int(lanes) + index % int(lanes)].reshape(-1, 2).T
         value = np.clip(samples - pedestal, -32768, 32767)
-        stays = np.add.reduceat(value >= threshold, np.arange(0, len(samples), 4)) > 0 if len(samples) else np.zeros(0, bool)
+        stays = (
+            np.add.reduceat(value >= threshold, np.arange(0, len(samples), 4)) > 0
+            if len(samples)
+            else np.zeros(0, bool)
+        )
         found.append((np.where(np.repeat(stays, 4)[: len(samples)], value, 0), bytes.fromhex(output)))
     return found
 

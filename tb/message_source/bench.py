@@ -207,9 +207,13 @@ async def stop_ends_with_a_whole_message_and_a_new_start_goes_on_where_it_is_tol
 @cocotb.test()
 async def a_warm_up_waits_for_the_completions_of_its_own_messages(dut):
     h = await Harness(dut, seed()).start()
-    settings = Settings(length_min=3000, count=9, qp_first=4, qp_last=6, warm_up=64, first_event=2**24 - 2, tag_prefix=7)
+    settings = Settings(
+        length_min=3000, count=9, qp_first=4, qp_last=6, warm_up=64, first_event=2**24 - 2, tag_prefix=7
+    )
     sent = list(itertools.islice(messages(settings), settings.count))
-    assert [m.length for m in sent[:4]] == [64, 64, 64, 3000] and [m.series for m in sent] == [0] * 3 + [1] * 3 + [0] * 3
+    assert [m.length for m in sent[:4]] == [64, 64, 64, 3000] and [m.series for m in sent] == [0] * 3 + [1] * 3 + [
+        0
+    ] * 3
     await h.run(settings)
     for message in sent[:3]:
         await h.expect(message)

@@ -100,7 +100,6 @@ class Harness:
         return structs.unpack("slicer_cfg_t", int(self.dut.cfg.value))["period"]
 
 
-
 async def stream(h: Harness, beats: int) -> bytes:
     data = h.rng.randbytes(LANES * beats)
     await h.source.send(data)

@@ -30,6 +30,7 @@ class Harness:
         self.slow = 1 - ppm * 1e-6  # the oscillator's ns in a true one
         self.counts: Counter[str] = Counter()
         self.pulses = 0
+        self.start_ps = round(get_sim_time("ps"))
 
     async def start(self, **cfg: int) -> "Harness":
         dut = self.dut
@@ -65,7 +66,7 @@ class Harness:
 
     async def at(self, ns: float) -> None:
         """Waits until this true time."""
-        left = round(ns * self.slow * 1000) - round(get_sim_time("ps"))
+        left = round(ns * self.slow * 1000) - (round(get_sim_time("ps")) - self.start_ps)
         assert left > 0
         await Timer(left, "ps")
 
@@ -87,7 +88,8 @@ class Harness:
         return int(self.dut.tai_ns.value) - self.base - round(self.true_ns())
 
     def true_ns(self) -> float:
-        return get_sim_time("ps") / 1000 / self.slow
+        """Since the start of the test."""
+        return (get_sim_time("ps") - self.start_ps) / 1000 / self.slow
 
     async def align(self) -> None:
         """Sets the clock to true time, whole seconds ahead."""

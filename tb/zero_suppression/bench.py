@@ -70,7 +70,9 @@ class Harness:
     async def send(self, payload: bytes) -> int:
         """One fragment; returns what its first beat says of it."""
         self.number += 1
-        user = structs.pack("fragment_t", event_number=self.number, timestamp_ns=self.rng.getrandbits(64), trigger_type=3)
+        user = structs.pack(
+            "fragment_t", event_number=self.number, timestamp_ns=self.rng.getrandbits(64), trigger_type=3
+        )
         keep = None if payload else [0]
         await self.source.send(AxiStreamFrame(payload or b"\0", tkeep=keep, tuser=user))
         return user
@@ -105,7 +107,9 @@ async def the_gateware_makes_what_the_rust_model_makes(dut):
 async def fragments_of_every_length_back_to_back_under_stalls(dut):
     rng = seed()
     h = await Harness(dut, rng).start()
-    for turn, (hold, rows, often, stall) in enumerate([(1, 8, 0.1, 0.0), (2, 3, 0.5, 0.3), (1, 64, 1.0, 0.4), (5, 1, 0.5, 0.2)]):
+    for turn, (hold, rows, often, stall) in enumerate(
+        [(1, 8, 0.1, 0.0), (2, 3, 0.5, 0.3), (1, 64, 1.0, 0.4), (5, 1, 0.5, 0.2)]
+    ):
         table = drawn_table(rng, LANES, rows, often)
         await h.load(table)
         h.configure(hold, rows)
