@@ -78,9 +78,18 @@ class Series:
         }
 
 
-NAMES = (
-    "latency_first_packet latency_last_packet transfer_time_tot bytes packets latency_sum running outstanding resent"
-).split()
+LONG = ("transfer_time_tot", "bytes", "packets", "latency_sum")  # in two words each
+NAMES = ("latency_first_packet", "latency_last_packet", *LONG, "running", "outstanding", "resent")
+    "latency_first_packet",
+    "latency_last_packet",
+    "transfer_time_tot",
+    "bytes",
+    "packets",
+    "latency_sum",
+    "running",
+    "outstanding",
+    "resent",
+]
 
 
 @dataclass
@@ -188,7 +197,7 @@ class Harness:
     async def random_operation(self, qp: int) -> None:
         q, rng = self.qps[qp], self.rng
         choice = rng.random()
-        if choice < 0.45 and q.end - q.una < 12 or (q.end == q.una and q.tail == q.una):
+        if (choice < 0.45 and q.end - q.una < 12) or (q.end == q.una and q.tail == q.una):
             await self.send(qp, rng.choice([0, 1, 256, 4096, 4096]), rng.choice([RTS, RTS, SQD]))
         elif choice < 0.75 and q.end > q.una:
             await self.acknowledge(qp, q.una + rng.randint(0, q.end - q.una), rng.random() < 0.15)
@@ -228,7 +237,7 @@ class Harness:
 
     async def read(self, qp: int) -> dict[str, int]:
         found = {name: await self.access(qp, name) for name in ("latency_first_packet", "latency_last_packet")}
-        for name in ("transfer_time_tot", "bytes", "packets", "latency_sum"):
+        for name in LONG:
             found[name] = await self.access(qp, f"{name}_lo") | await self.access(qp, f"{name}_hi") << 32
         return found | unpack("meter.status", await self.access(qp, "status"))
 
