@@ -39,7 +39,11 @@ module event_path
   output logic                         stat_valid,  // as of event_merger
   output logic [3:0]                   stat_input,
   output merger_stat_t                 stat,
-  output logic                         stat_message
+  output logic                         stat_message,
+
+  // for busy (trigger_input): beats in the store, and an event of which all are in it
+  output logic [31:0]                  event_fill,
+  output logic                         event_done
 );
   // Header, table and trailer; the payload goes over EVENT_BYTES by a beat an input at most.
   localparam int unsigned Longest = EVENT_BYTES + HeaderBytes + MaxInputs * PartBytes + TrailerBytes + N_IN * Bytes;
@@ -147,10 +151,12 @@ module event_path
   // ---- the store, and a descriptor when a message is whole --------------------------------------------
   penstock_pkg::desc_t desc;
   logic beat_room, desc_room;
-  logic [$clog2(Depth):0] unused_beats;
+  logic [$clog2(Depth):0] beats;
   logic [4:0] unused_descs;
 
   assign message_tready = beat_room && desc_room;
+  assign event_fill     = 32'(beats);
+  assign event_done     = message_tvalid && message_tready && message_tlast;
   assign desc = '{
     tag:      {cfg.tag_prefix, event_number[23:0]},
     imm:      event_number[31:0],
@@ -173,7 +179,7 @@ module event_path
     .m_data ({m_axis_data_tlast, m_axis_data_tkeep, m_axis_data_tdata}),
     .m_valid(m_axis_data_tvalid),
     .m_ready(m_axis_data_tready),
-    .level  (unused_beats)
+    .level  (beats)
   );
 
   sync_fifo #(.W(176), .DEPTH(16)) u_descs (

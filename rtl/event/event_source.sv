@@ -68,6 +68,8 @@ module event_source
     logic stat_valid;
     logic [3:0] stat_input;
     merger_stat_t stat;
+    logic [31:0] unused_fill;
+    logic unused_done;
 
     event_path #(
       .DATA_W(DATA_W),
@@ -82,6 +84,8 @@ module event_source
       .s_axis_tvalid(s_axis_event_tvalid),
       .s_axis_tready(s_axis_event_tready),
       .s_axis_tlast (s_axis_event_tlast),
+      .event_fill   (unused_fill),
+      .event_done   (unused_done),
       .*
     );
 

@@ -38,9 +38,13 @@ module event_path_bench
     assign s_clk[i] = i % 2 == 0 ? even_clk : odd_clk;
   end
 
+  logic [31:0] unused_fill;
+  logic unused_done;
   event_path #(.DATA_W(DATA_W), .N_IN(N_IN), .EVENT_BYTES(EVENT_BYTES)) u_path (
     .resync(1'b0),
     .s_rst ({N_IN{in_rst}}),
+    .event_fill(unused_fill),
+    .event_done(unused_done),
     .*
   );
 endmodule

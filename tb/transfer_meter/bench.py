@@ -80,16 +80,6 @@ class Series:
 
 LONG = ("transfer_time_tot", "bytes", "packets", "latency_sum")  # in two words each
 NAMES = ("latency_first_packet", "latency_last_packet", *LONG, "running", "outstanding", "resent")
-    "latency_first_packet",
-    "latency_last_packet",
-    "transfer_time_tot",
-    "bytes",
-    "packets",
-    "latency_sum",
-    "running",
-    "outstanding",
-    "resent",
-]
 
 
 @dataclass
