@@ -78,7 +78,7 @@ module stream_slicer_props
   logic [63:0] last_number_q;
   logic [63:0] pushed_q;        // number of the last mark that had room
   logic [7:0] beats_q, left_q;  // taken, and left, modulo 256
-  logic open_q;                 // a fragment is under way at the output
+  logic inside_q;               // beats of the fragment at hand have moved to the output
   always_ff @(posedge clk) begin
     held1_q  <= m_axis_tvalid && !m_axis_tready && !rst;
     out_q    <= {m_axis_tdata, m_axis_tkeep, m_axis_tlast};
@@ -87,16 +87,16 @@ module stream_slicer_props
     lost1_q  <= marks && !room && !rst;
     if (marks && room) pushed_q <= marked_q + 64'd1;
     if (idle || rst) pushed_q <= '0;
+    if (ends || passes) inside_q <= passes;
     if (take) beats_q <= beats_q + 8'd1;
     if (pop && m_axis_tkeep != '0) left_q <= left_q + 8'd1;
     if (pop) begin
-      open_q        <= !m_axis_tlast;
       last_number_q <= m_axis_tuser.event_number;
       user_known_q  <= !m_axis_tlast;
     end
     if (rst) begin
       {beats_q, left_q} <= '0;
-      {open_q, user_known_q} <= '0;
+      {inside_q, user_known_q} <= '0;
     end
   end
 
@@ -111,6 +111,12 @@ module stream_slicer_props
     if (take && run && cfg.mode != SliceBySize) a_after : assert (waiting == '0 || (waiting == 5'd1 && ends));
     a_why : assert (!ends || cut_valid || (held_q && (!run || cfg.mode == SliceBySize)));
     a_counted : assert (stat_fragment == ends1_q && stat_empty == empty1_q && stat_lost == lost1_q);
+    // A fragment of which beats have moved on, and its last has not: its number stands.
+    if (inside_q) a_0_inside : assert (held_q && (!m_axis_tvalid || !m_axis_tlast));
+    if (inside_q && m_axis_tvalid) a_0_out : assert (m_axis_tuser.event_number == number_q);
+    if (inside_q && !m_axis_tvalid) a_0_gone : assert (user_known_q && last_number_q == number_q);
+    if (!inside_q && m_axis_tvalid) a_0_end : assert (m_axis_tlast);
+    if (user_known_q && !inside_q) a_0_known : assert (m_axis_tvalid);
     if (m_axis_tvalid && user_known_q) a_same : assert (m_axis_tuser.event_number == last_number_q);
     c_empty : cover (stat_empty && run);
     c_next : cover (take && ends && held_q && run);

