@@ -64,7 +64,7 @@ module tai_clock
   end
 
   // ---- edges ------------------------------------------------------------------------------------------
-  (* ASYNC_REG = "true" *) logic [1:0] pps_meta_q, ten_meta_q;
+(* ASYNC_REG = "true" *) logic [1:0] pps_meta_q, ten_meta_q;
   logic pps_last_q, ten_last_q, pps_edge, ten_edge;
   assign pps_edge = pps_meta_q[1] && !pps_last_q;
   assign ten_edge = ten_meta_q[1] && !ten_last_q && cfg.ten_mhz;
@@ -172,10 +172,11 @@ module tai_clock
   endfunction
 
   logic steers_q, of_pulse_q, fresh_q, jumped;
-  ns_t learnt_q, next_learnt, next_adjust;   // learnt in 1/32 ns
+  ns_t learnt_q, summed, next_learnt, next_adjust;   // learnt in 1/32 ns
   adjust_t adjust_q;
   logic signed [StepW-1:0] change;
-  assign next_learnt = held((learnt_q - offset) >>> 5) == ((learnt_q - offset) >>> 5) ? learnt_q - offset : learnt_q;
+  assign summed      = learnt_q - offset;
+  assign next_learnt = held(summed >>> 5) == (summed >>> 5) ? summed : learnt_q;
   assign next_adjust = held((next_learnt >>> 5) - (offset >>> 2));
   assign change      = StepW'(adjust_q) * $signed(StepW'(Unit));
   assign jumped      = moved > ns_t'(cfg.jitter_ns) || moved < -ns_t'(cfg.jitter_ns);

@@ -61,7 +61,7 @@ module zero_suppression
     logic [15:0] pedestal;
   } entry_t;
 
-  logic take, move1, move2, move3, look;
+  logic take, room1, room2, room3, look;  // room: the stage is empty, or what is in it moves on
   logic valid1_q, valid2_q, valid3_q;
 
   // ---- 1: the beat and its row ------------------------------------------------------------------------
@@ -81,7 +81,7 @@ module zero_suppression
   assign access_row = RowW'(req.addr >> (LaneW + 2));
   assign in_table   = 32'(req.addr) < ROWS * Lanes * 4;
   assign writes     = req.valid && req.is_wr && in_table;
-  assign look       = access_q == StRead && (!valid1_q || move1);
+  assign look       = access_q == StRead && room1;
 
   always_ff @(posedge clk) begin
     rsp <= '0;
@@ -132,7 +132,7 @@ module zero_suppression
         row_q  <= 16'(row_q) + 16'd1 >= cfg.rows || row_q == RowW'(ROWS - 1) ? '0 : row_q + 1'b1;
       end
       if (s_axis_tlast) {held_q, row_q} <= '0;
-    end else if (move1) valid1_q <= 1'b0;
+    end else if (room2) valid1_q <= 1'b0;
     if (rst) begin
       valid1_q <= 1'b0;
       first_q  <= 1'b1;
@@ -167,15 +167,14 @@ module zero_suppression
   end
 
   always_ff @(posedge clk) begin
-    if (move1) begin
+    if (room2) begin
       data2_q   <= values;
       stays2_q  <= stays;
       filled2_q <= filled;
       last2_q   <= last1_q;
       bytes2_q  <= n_bytes;
     end
-    if (move1) valid2_q <= valid1_q;
-    else if (move2) valid2_q <= 1'b0;
+    if (room2) valid2_q <= valid1_q;
     if (rst) valid2_q <= 1'b0;
   end
 
@@ -197,7 +196,7 @@ module zero_suppression
   end
 
   always_ff @(posedge clk) begin
-    if (move2) begin
+    if (room3) begin
       data3_q  <= closed;
       kept3_q  <= kept;
       stays3_q <= stays2_q;
@@ -205,8 +204,7 @@ module zero_suppression
       last3_q  <= last2_q;
       bytes3_q <= bytes2_q;
     end
-    if (move2) valid3_q <= valid2_q;
-    else if (move3) valid3_q <= 1'b0;
+    if (room3) valid3_q <= valid2_q;
     if (rst) valid3_q <= 1'b0;
   end
 
@@ -250,19 +248,18 @@ module zero_suppression
 
   always_comb begin
     state_d = state_q;
-    move3   = 1'b0;
+    room3   = !valid3_q;
     if (go) begin
       unique case (state_q)
         StBeat: state_d = ends_block && !with_mask ? StMask : last3_q ? StTrailer : StBeat;
         StMask: state_d = last3_q ? StTrailer : StBeat;
         default: state_d = StBeat;
       endcase
-      move3 = state_d == StBeat;
+      room3 = state_d == StBeat;
     end
-    if (!valid3_q) move3 = 1'b1;
   end
-  assign move2 = move3 || !valid2_q;
-  assign move1 = move2 || !valid1_q;
+  assign room2 = room3 || !valid2_q;
+  assign room1 = room2 || !valid1_q;
 
   always_ff @(posedge clk) begin
     state_q <= state_d;
@@ -320,7 +317,7 @@ module zero_suppression
 
   // ---- off: the stream passes ---------------------------------------------------------------------------
   assign packed_ready  = m_axis_tready && cfg.enable;
-  assign s_axis_tready = cfg.enable ? move1 && access_q != StRead && (user_room || !first_q) : m_axis_tready;
+  assign s_axis_tready = cfg.enable ? room1 && access_q != StRead && (user_room || !first_q) : m_axis_tready;
   always_comb begin
     m_axis_tdata  = s_axis_tdata;
     m_axis_tkeep  = s_axis_tkeep;
