@@ -6,7 +6,7 @@
 //     `Patience` missing ones in a row, and after software has set the time, the next pulse is good wherever it comes.
 //   - Offset: clock minus the nearest whole second at a good pulse. Rate: a loop of second order, kp = 1/4, ki = 1/32.
 //   - With ten_mhz, its edges are counted between pulses. Where a pulse is missing, the edge that ends a second since the
-//     last one takes its place: the clock then follows the 10 MHz.
+//     first one behind the last pulse takes its place, less what lay between those two: the clock follows the 10 MHz.
 // The inputs may be of any clock; their edges are seen two or three cycles late, one cycle of jitter.
 //
 //   pulse -> captured time -> remainder by the second (64 cycles) -> offset -> loop -> rate -> fraction -> nanoseconds
@@ -108,13 +108,18 @@ module tai_clock
     end
   end
 
-  // ---- 10 MHz: edges since the last pulse, or since the edge that stood for one ------------------------------
+  // ---- 10 MHz: edges after the first one behind the last pulse, or after the one that stood for a pulse ----------
   logic [31:0] ten_q, ten_total, ten_count_q;
-  logic [63:0] ten_at_q;          // when they had
-  assign ten_total = ten_q + (ten_done_q ? 32'(TEN_MHZ) : '0);
+  logic ten_first_q;              // the first one has come
+  logic [63:0] ten_at_q;          // when those of a second had
+  logic [31:0] phase_q;           // nanoseconds from the pulse to the first one
+  assign ten_total = 32'(ten_first_q) + ten_q + (ten_done_q ? 32'(TEN_MHZ) : '0);
 
   always_ff @(posedge clk) begin
-    if (ten_edge) begin
+    if (ten_edge && !ten_first_q) begin
+      ten_first_q <= 1'b1;
+      phase_q     <= since_q;
+    end else if (ten_edge) begin
       ten_q <= ten_q + 32'd1;
       if (ten_q == 32'(TEN_MHZ - 1)) begin
         ten_q      <= '0;
@@ -124,11 +129,13 @@ module tai_clock
     end
     if (missing) ten_done_q <= 1'b0;
     if (good) begin
-      ten_q      <= 32'(ten_edge);
-      ten_done_q <= 1'b0;
+      ten_q       <= '0;
+      phase_q     <= '0;
+      ten_first_q <= ten_edge;
+      ten_done_q  <= 1'b0;
       ten_count_q <= ten_total;
     end
-    if (rst || !cfg.ten_mhz) {ten_q, ten_done_q} <= '0;
+    if (rst || !cfg.ten_mhz) {ten_q, ten_done_q, ten_first_q} <= '0;
     if (rst) ten_count_q <= '0;
   end
 
@@ -153,7 +160,7 @@ module tai_clock
       rem_q      <= twice >= RemW'(SECOND_NS) ? less : twice;
     end
     if (taken) begin
-      dividend_q <= good ? tai_ns : ten_at_q;
+      dividend_q <= good ? tai_ns : ten_at_q - 64'(phase_q);
       rem_q      <= '0;
       left_q     <= 7'd64;
     end

@@ -46,7 +46,8 @@ fn values_come_back_where_their_word_stayed_and_are_0_elsewhere() {
         for (word, samples) in payload.chunks(8).enumerate() {
             let real = |lane: usize| {
                 let index = 4 * word + lane;
-                let channel = table.channels[index / table.lanes / table.hold.max(1) % rows * table.lanes + index % table.lanes];
+                let channel =
+                    table.channels[index / table.lanes / table.hold.max(1) % rows * table.lanes + index % table.lanes];
                 let sample = u16::from_le_bytes([samples[2 * lane], samples[2 * lane + 1]]);
                 let value = (i32::from(sample) - i32::from(channel.pedestal)).clamp(-32768, 32767);
                 (value, value >= i32::from(channel.threshold))
@@ -68,14 +69,20 @@ fn bytes_that_are_no_output_are_refused_with_the_place() {
     let good = suppress(&table, &payload);
     assert_eq!(expand(&[]), Err(SuppressionError::Length { available: 0 }));
     assert_eq!(expand(&good[1..]), Err(SuppressionError::Length { available: good.len() - 1 }));
-    assert_eq!(expand(&payload), Err(SuppressionError::BadMagic { found: payload[payload.len() - 4..].try_into().unwrap() }));
+    assert_eq!(
+        expand(&payload),
+        Err(SuppressionError::BadMagic { found: payload[payload.len() - 4..].try_into().unwrap() })
+    );
     assert!(matches!(expand(&good[8..]), Err(SuppressionError::Mask { block: 0, .. })));
     let longer = [&[0_u8; 8], &good[..]].concat();
     assert!(matches!(expand(&longer), Err(SuppressionError::Rest { words: 1, bytes: 560 })));
     let mask = good.len() - 16;
     let mut beyond = good.clone();
     beyond[mask + 7] |= 0x80;
-    assert!(matches!(expand(&beyond), Err(SuppressionError::Mask { block: 1, why: "it keeps words behind the end", .. })));
+    assert!(matches!(
+        expand(&beyond),
+        Err(SuppressionError::Mask { block: 1, why: "it keeps words behind the end", .. })
+    ));
     // Anything else gives an error or values, and never panics.
     for at in 0..good.len() {
         for bit in 0..8 {

@@ -26,7 +26,8 @@ impl GatewareCounters {
     pub fn read(board: &str, mut gateware: Board) -> Result<Self, CounterError> {
         let failed = |source| CounterError::Register { board: board.to_owned(), source };
         let mut read = |address| gateware.read(address).map_err(failed);
-        let queue_pairs = (read(regs::global::BUILD)? & regs::global::BUILD_N_QP_MASK) >> regs::global::BUILD_N_QP_SHIFT;
+        let queue_pairs =
+            (read(regs::global::BUILD)? & regs::global::BUILD_N_QP_MASK) >> regs::global::BUILD_N_QP_SHIFT;
         let counter = |&(name, address)| Ok((name, address, read(address)?));
         let counters = regs::counters::ALL.iter().map(counter).collect::<Result<_, CounterError>>()?;
         let mut meters = Vec::new();

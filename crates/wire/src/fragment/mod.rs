@@ -17,6 +17,4 @@ pub use id::FragmentId;
 pub use message::{message_2_len, FragmentMessage, HEADER_2_LEN, TRAILER_LEN, VERSION_2};
 pub use part::{Part, PartFlags, MAX_PARTS, PART_ALIGN, PART_LEN};
 pub use parts::Parts;
-pub use suppression::{
-    expand, suppress, Channel, ChannelTable, SuppressionError, SUPPRESSION_BLOCK, SUPPRESSION_WORD,
-};
+pub use suppression::{expand, suppress, Channel, ChannelTable, SuppressionError, SUPPRESSION_BLOCK, SUPPRESSION_WORD};
