@@ -119,7 +119,7 @@ pub fn suppress(table: &ChannelTable, payload: &[u8]) -> Vec<u8> {
 ///
 /// [`SuppressionError`], if the bytes are no output of [`suppress`].
 pub fn expand(bytes: &[u8]) -> Result<Vec<i16>, SuppressionError> {
-    if bytes.is_empty() || bytes.len() % SUPPRESSION_WORD != 0 {
+    if bytes.is_empty() || !bytes.len().is_multiple_of(SUPPRESSION_WORD) {
         return Err(SuppressionError::Length { available: bytes.len() });
     }
     let word = |index: usize| {
