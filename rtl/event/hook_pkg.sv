@@ -2,7 +2,7 @@
 // Settings of the processing between an input and the merger.
 package hook_pkg;
 
-  localparam logic [31:0] TrailerMagic = "ZTSP";  // "PSTZ", low byte first
+  localparam logic [31:0] SuppressedMagic = "ZTSP";  // "PSTZ", low byte first
 
   // They change only while no fragment is inside.
   typedef struct packed {

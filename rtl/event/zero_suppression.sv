@@ -232,7 +232,7 @@ module zero_suppression
         count = CountW'(1);
       end
       StTrailer: begin
-        piece      = DATA_W'({TrailerMagic, total_q});
+        piece      = DATA_W'({SuppressedMagic, total_q});
         count      = CountW'(1);
         piece_last = 1'b1;
       end
