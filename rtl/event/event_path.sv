@@ -41,7 +41,8 @@ module event_path
   output merger_stat_t                 stat,
   output logic                         stat_message,
 
-  // for busy (trigger_input): beats in the store, and an event of which all are in it
+  // for busy (trigger_input): how full the store is, in beats, where a message that waits counts as a sixteenth of it at
+  // least; and an event of which all beats are in it
   output logic [31:0]                  event_fill,
   output logic                         event_done
 );
@@ -152,10 +153,12 @@ module event_path
   penstock_pkg::desc_t desc;
   logic beat_room, desc_room;
   logic [$clog2(Depth):0] beats;
-  logic [4:0] unused_descs;
+  logic [4:0] descs;
+  logic [31:0] by_descs;
 
   assign message_tready = beat_room && desc_room;
-  assign event_fill     = 32'(beats);
+  assign by_descs       = 32'(descs) * 32'(Depth / 16);
+  assign event_fill     = 32'(beats) > by_descs ? 32'(beats) : by_descs;
   assign event_done     = message_tvalid && message_tready && message_tlast;
   assign desc = '{
     tag:      {cfg.tag_prefix, event_number[23:0]},
@@ -190,6 +193,6 @@ module event_path
     .m_data (m_axis_desc_tdata),
     .m_valid(m_axis_desc_tvalid),
     .m_ready(m_axis_desc_tready),
-    .level  (unused_descs)
+    .level  (descs)
   );
 endmodule
