@@ -236,4 +236,6 @@ module tai_clock
       holdover_q <= 1'b0;
     end
   end
+
+  wire unused = &{1'b0, next_adjust};  // it is held within 20 bits
 endmodule
