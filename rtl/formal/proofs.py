@@ -193,20 +193,6 @@ PROOFS = [
         ),
     ),
     Proof(
-        "trigger_input",
-        {},
-        cycles=24,
-        mutants=(
-            Mutant("owed >= 33'(cfg.event_high)", "owed > 33'(cfg.event_high)", "a_overflow"),
-            Mutant("owed       = 33'(event_fill) + reserved_q", "owed       = 33'(event_fill)", "a_overflow"),
-            Mutant("done       = event_done && pending != '0", "done       = event_done", "a_0_reserved"),
-            Mutant("vetoed:   trigger_valid && vetoed", "vetoed:   trigger_valid && vetoed && !full", "a_once"),
-            Mutant("gate_q - 32'(gate_q != '0)", "gate_q - 32'(gate_q != '0 && !vetoed)", "a_gate"),
-            Mutant("trigger_valid && !vetoed && !full && !dead;", "trigger_valid && !full && !dead;", "a_open"),
-            Mutant("ring_busy || event_busy || !room", "ring_busy || event_busy", "a_room"),
-        ),
-    ),
-    Proof(
         "stream_slicer",
         {"DATA_W": 64},
         cycles=40,
@@ -219,27 +205,6 @@ PROOFS = [
             Mutant("(full || stops)", "(full || stops || marks)", "a_why"),
             Mutant("stat_lost <= marks && !room", "stat_lost <= marks && room", "a_counted"),
             Mutant("number_q <= cut_valid ? cut.number : ", "number_q <= ", "a_number"),
-        ),
-    ),
-    Proof(
-        "tai_clock",
-        {},
-        mutants=(
-            Mutant("tai_ns + 64'(whole_q)", "tai_ns - 64'(whole_q)", "a_forward"),
-            Mutant("step_q     <= Nominal;", "step_q     <= '0;", "a_rate"),
-            Mutant("pps_edge && (!known_q || since_q >= early)", "pps_edge", "a_window"),
-            Mutant("extra:    extra,", "extra:    extra && known_q && left_q == '0,", "a_counted"),
-            Mutant("taken  = good || stands_in", "taken  = pps_edge || stands_in", "a_no_effect"),
-        ),
-    ),
-    # A second of 40 cycles, so that pulses can be on time, and missing.
-    Proof(
-        "tai_clock",
-        {"CLK_KHZ": 4000, "SECOND_NS": 10_000},
-        cycles=56,
-        mutants=(
-            Mutant("missing   = !pps_edge && known_q", "missing   = known_q", "a_one"),
-            Mutant("missing:  missing,", "missing:  missing && left_q == 7'd1,", "a_missing"),
         ),
     ),
     Proof(
