@@ -256,3 +256,37 @@ def test_both_sockets_take_the_same_frames(network, what, counted):
 def test_frames_that_were_dropped_stand_in_the_text_report(network):
     _, result = scapy_board(network, "vlan", text=True)
     assert "frames dropped: rx_foreign_vlan 1" in result.stdout.splitlines(), result
+
+
+MISMATCH = "is not in the next slot"
+
+
+@pytest.mark.parametrize(("slots", "size", "events"), [(16, 8192, 4), (32, 4096, 40)])
+def test_slots_of_another_size_or_number_are_named_and_what_came_is_right(network, slots, size, events):
+    """Both ends have the same slots, or what lies in a wrong one is refused before it is written."""
+    sender = network.send("-n", events, "-l", 1000, "--slots", slots, "--slot-bytes", size)
+    receiver = network.recv(
+        first_board(), "--events", events, "--slots", 16, "--slot-bytes", 4096, "--event-timeout", 60_000
+    )
+    result = ended(receiver)
+    faults = result.json()["faults"]
+    assert result.status == 1 and any(MISMATCH in fault or "leaves its region" in fault for fault in faults), result
+    assert any("do both ends have slots of the same size and number" in fault for fault in faults), faults
+    built = result.json()["readout"]
+    assert (built["builder"]["events_complete"], built["receiver"]["fragments_crc_error"]) == (events, 0)
+    sender.send_signal(signal.SIGINT)
+    ended(sender)
+
+
+def test_bare_messages_into_slots_of_another_size_are_refused_and_the_run_is_given_up(network):
+    """A board that was refused does not come back with the rest: the run says why and does not wait for ever."""
+    fixed = ("--packet", "veth1", "--ip", "10.77.9.9", "--slots", 16, "--slot-size", 8192, "--mtu", 1024, "--json")
+    board = network.start("b", *map(str, (network.binary, "board", *fixed, "--prbs", "1000x40")))
+    pattern = ("--payload", "prbs", "--bare", "--messages", 40, "--mtu", 1024)
+    result = ended(network.recv("10.77.9.9", *pattern, "--slots", 16, "--slot-bytes", 4096))
+    faults = result.json()["faults"]
+    assert result.status == 1 and any(MISMATCH in fault for fault in faults), result
+    found = result.json()["readout"]["pattern"][0]
+    assert (found["messages"], found["errors"]) == (1, 0), "nothing looks like damaged data"
+    said = ended(board)
+    assert said.status == 1 and "remote access error" in said.json()["messages"]["first_error"], said

@@ -6,7 +6,9 @@
 //! for ever.
 
 use crate::input::Input;
-use penstock_transport::{CmAddress, CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Refusal};
+use penstock_transport::{
+    CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmOpener, CmOpenerConfig, CmState, Ending, Refusal,
+};
 use penstock_units::Time;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr, Psn, Qpn, CM_LEN};
 
@@ -125,9 +127,10 @@ impl CmHost for Host {
         qp.ready = true;
     }
 
-    fn close(&mut self, entry: usize, _failed: bool) {
+    fn close(&mut self, entry: usize, why: Ending) {
         self.calls += 1;
         let qp = self.qps[entry].expect("only an open queue pair is told anything");
+        assert!(why != Ending::HalfOpen || !qp.ready, "entry {entry} was open");
         assert!(qp.owner == self.from || qp.dead || !qp.ready, "a stranger closed entry {entry}");
         self.qps[entry] = None;
         self.closed_by = Some(self.peers[entry]);
@@ -161,7 +164,9 @@ fn listener(input: &mut Input) {
         peers: [Qpn::new(0); ENTRIES],
         closed_by: None,
     };
-    let mut listener = CmListener::new(ENTRIES);
+    let per_address = usize::from(input.u8()) % (ENTRIES + 1);
+    let config = CmListenerConfig { per_address, half_open: Time(100), ..CmListenerConfig::new(ENTRIES) };
+    let (mut listener, mut now) = (CmListener::new(config), Time::ZERO);
     while !input.is_empty() {
         host.whims = input.u8();
         host.from = address(input.u8());
@@ -171,8 +176,10 @@ fn listener(input: &mut Input) {
             }
         }
         let message = message(input);
+        now += Time(u64::from(host.whims / 8));
+        listener.handle_timeout(now, &mut host);
         host.closed_by = None;
-        let answer = listener.handle_message(host.from, &message, &mut host);
+        let answer = listener.handle_message(now, host.from, &message, &mut host);
         let Some(answer) = answer else { continue };
         assert_eq!((answer.request, answer.other), (message.request, message.sender));
         assert_eq!(answer.info_valid, answer.answer == Some(CmAnswer::Ack));
@@ -182,13 +189,15 @@ fn listener(input: &mut Input) {
         let repeats = host.whims & 0x3F == 0 && message.transmit.is_none() && !(closes && known);
         if repeats && answer.answer == Some(CmAnswer::Ack) {
             let before = host.clone();
-            assert_eq!(listener.handle_message(host.from, &message, &mut host), Some(answer), "{message:?}");
+            assert_eq!(listener.handle_message(now, host.from, &message, &mut host), Some(answer), "{message:?}");
             assert_eq!(host, before, "a repeated request changes nothing");
         }
+        let held = host.qps.iter().flatten().filter(|qp| qp.owner == host.from).count();
+        assert!(per_address == 0 || held <= per_address, "{held} queue pairs of one address");
         // Whoever was just given a queue pair is found under its number.
         if message.request == CmRequest::OpenQp && answer.answer == Some(CmAnswer::Ack) {
             let close = CmMessage::request(CmRequest::ModifyQpRts, message.sender, answer.sender);
-            let found = listener.handle_message(host.from, &close, &mut host).and_then(|answer| answer.answer);
+            let found = listener.handle_message(now, host.from, &close, &mut host).and_then(|answer| answer.answer);
             assert_ne!(found, Some(CmAnswer::NoQp), "{answer:?}");
         }
     }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use penstock_readout::backend::*;
 use penstock_readout::session::{BoardSpec, Opens, Session, SessionConfig};
 use penstock_readout::{BuilderConfig, Discard};
-use penstock_transport::{CmAddress, CmHost, CmListener, Memory, RecvOpcode, RecvStatus, RecvWr, Refusal};
+use penstock_transport::{
+    CmAddress, CmHost, CmListener, CmListenerConfig, Ending, Memory, RecvOpcode, RecvStatus, RecvWr, Refusal,
+};
 use penstock_units::Time;
 use penstock_wire::{
     CmInfo, CmMessage, CmTransmit, FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn, CM_LEN, CM_REQUEST_PORT,
@@ -152,7 +154,7 @@ impl CmHost for Agrees {
 
     fn ready(&mut self, _entry: usize) {}
 
-    fn close(&mut self, _entry: usize, _failed: bool) {}
+    fn close(&mut self, _entry: usize, _why: Ending) {}
 
     fn is_quiet(&self, _entry: usize) -> bool {
         false
@@ -170,11 +172,11 @@ impl CmHost for Agrees {
 fn answer_until(ip: Ipv4Addr, over: &AtomicBool) {
     let socket = UdpSocket::bind((ip, CM_REQUEST_PORT)).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
-    let (mut listener, mut data) = (CmListener::new(1), [0; CM_LEN]);
+    let (mut listener, mut data) = (CmListener::new(CmListenerConfig::new(1)), [0; CM_LEN]);
     while !over.load(Ordering::Relaxed) {
         let Ok((len, std::net::SocketAddr::V4(from))) = socket.recv_from(&mut data) else { continue };
         let Ok(message) = CmMessage::parse(&data[..len]) else { continue };
-        if let Some(reply) = listener.handle_message(*from.ip(), &message, &mut Agrees) {
+        if let Some(reply) = listener.handle_message(Time::ZERO, *from.ip(), &message, &mut Agrees) {
             socket.send_to(&reply.to_bytes(), (*from.ip(), message.reply_port())).unwrap();
         }
     }

@@ -34,8 +34,8 @@ pub mod simple_tcp;
 mod tcp;
 
 pub use cm::{
-    CmAddress, CmEvent, CmFailure, CmHost, CmListener, CmListenerCounters, CmOpener, CmOpenerConfig, CmReason, CmState,
-    Refusal,
+    CmAddress, CmEvent, CmFailure, CmHost, CmListener, CmListenerConfig, CmListenerCounters, CmOpener, CmOpenerConfig,
+    CmReason, CmState, Ending, Refusal,
 };
 pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
 pub use counters::ResponderCounters;

@@ -50,8 +50,8 @@ impl CmHost for Board {
         self.log.push(format!("ready {entry}"));
     }
 
-    fn close(&mut self, entry: usize, failed: bool) {
-        self.log.push(format!("close {entry} {failed}"));
+    fn close(&mut self, entry: usize, why: Ending) {
+        self.log.push(format!("close {entry} {why:?}"));
     }
 
     fn is_quiet(&self, _entry: usize) -> bool {
@@ -80,11 +80,11 @@ impl CmHost for Board {
 }
 
 fn board(qps: usize) -> (CmListener, Board) {
-    (CmListener::new(qps), Board { dead: vec![false; qps], ..Board::default() })
+    (CmListener::new(CmListenerConfig::new(qps)), Board { dead: vec![false; qps], ..Board::default() })
 }
 
 fn ask((listener, host): &mut (CmListener, Board), from: Ipv4Addr, message: CmMessage) -> CmMessage {
-    let reply = listener.handle_message(from, &message, host).expect("every request is answered");
+    let reply = listener.handle_message(Time::ZERO, from, &message, host).expect("every request is answered");
     assert_eq!((reply.request, reply.other), (message.request, message.sender));
     reply
 }
@@ -133,8 +133,8 @@ fn feroce_s_own_messages_open_start_and_close_a_queue_pair() {
     let began = ["open 0 10.77.0.1", "connect 0 0x1f2e 10.77.0.1 17185", "ready 0"];
     let started = [false, true].into_iter().flat_map(|write| [false, true].map(|imm| (write, imm)));
     let started: Vec<_> = started.map(|(write, imm)| format!("transmit 0 true 16 {imm} {write}")).collect();
-    let log: Vec<&str> = started.iter().map(String::as_str).chain(["close 0 false"]).collect();
-    assert_eq!(board.1.log, [&began[..], &log, &began, &["close 0 false"]].concat());
+    let log: Vec<&str> = started.iter().map(String::as_str).chain(["close 0 Asked"]).collect();
+    assert_eq!(board.1.log, [&began[..], &log, &began, &["close 0 Asked"]].concat());
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_repeated_request_gets_the_same_answer_and_changes_nothing() {
         }
         assert_eq!((first.answer, board.1.log.clone()), (Some(CmAnswer::Ack), log));
     }
-    assert_eq!(board.1.log, ["open 0 10.0.0.1", "connect 0 0xc0ffee01 10.0.0.1 17185", "ready 0", "close 0 false"]);
+    assert_eq!(board.1.log, ["open 0 10.0.0.1", "connect 0 0xc0ffee01 10.0.0.1 17185", "ready 0", "close 0 Asked"]);
 }
 
 #[test]
@@ -286,6 +286,53 @@ fn a_server_that_comes_back_takes_its_queue_pair_again() {
 }
 
 #[test]
+fn what_is_half_open_for_too_long_is_closed_and_what_is_open_stays() {
+    let config = CmListenerConfig { half_open: US * 10, ..CmListenerConfig::new(3) };
+    let (mut listener, mut host) = (CmListener::new(config), Board { dead: vec![false; 3], ..Board::default() });
+    let open = CmMessage::request(CmRequest::OpenQp, server(), CmInfo::default());
+    listener.handle_message(US, SERVER, &open, &mut host).expect("an answer");
+    assert_eq!(listener.next_timeout(), None, "nothing is half open");
+    let strange = CmInfo { ip: STRANGER, ..server() };
+    let begin = CmMessage { info_valid: false, ..CmMessage::request(CmRequest::OpenQp, strange, CmInfo::default()) };
+    let own = listener.handle_message(US * 2, STRANGER, &begin, &mut host).expect("an answer").sender;
+    // Neither what it repeats nor the next step gives it more time.
+    listener.handle_message(US * 8, STRANGER, &begin, &mut host);
+    let step = CmMessage::request(CmRequest::SendQpInfo, strange, own);
+    assert_eq!(listener.handle_message(US * 9, STRANGER, &step, &mut host).unwrap().answer, Some(CmAnswer::Ack));
+    assert_eq!(listener.next_timeout(), Some(US * 12));
+    host.log.clear();
+    listener.handle_timeout(US * 12 - Time(1), &mut host);
+    assert!(host.log.is_empty());
+    listener.handle_timeout(US * 12, &mut host);
+    assert_eq!((&host.log[..], listener.counters().half_open), (&["close 1 HalfOpen".to_owned()][..], 1));
+    let late = CmMessage::request(CmRequest::ModifyQpRts, strange, own);
+    assert_eq!(listener.handle_message(US * 13, STRANGER, &late, &mut host).unwrap().answer, Some(CmAnswer::NoQp));
+    assert!(listener.connection(0).is_some());
+    // A message that comes late enough says what time it is, too.
+    listener.handle_message(US * 20, STRANGER, &begin, &mut host).expect("an answer");
+    listener.handle_message(US * 40, SERVER, &open, &mut host).expect("an answer");
+    assert_eq!((listener.next_timeout(), listener.counters().half_open), (None, 2));
+}
+
+#[test]
+fn an_address_that_has_as_many_as_it_may_gets_one_of_its_own_or_none() {
+    let peer = |n: u32| CmInfo { qpn: Qpn::new(n), ..server() };
+    let config = CmListenerConfig { per_address: 2, ..CmListenerConfig::new(4) };
+    let mut board = (CmListener::new(config), Board { dead: vec![false; 4], ..Board::default() });
+    let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
+    let third = CmMessage::request(CmRequest::OpenQp, peer(3), CmInfo::default());
+    assert_eq!(ask(&mut board, SERVER, third).answer, Some(CmAnswer::NoQp), "two are free, and not for it");
+    let other = CmInfo { ip: STRANGER, ..server() };
+    assert_eq!(opened(&mut board, other).qpn.value(), 0xBEEF02, "another address takes a free one");
+    board.1.quiet = true;
+    assert_eq!(opened(&mut board, peer(3)).qpn, owned[0].qpn, "its own, once that is quiet");
+    board.1.quiet = false;
+    board.1.dead[1] = true;
+    assert_eq!(opened(&mut board, peer(4)).qpn, owned[1].qpn, "or has failed");
+    assert!(board.0.connection(3).is_none());
+}
+
+#[test]
 fn steps_out_of_order_and_without_meaning_are_refused() {
     let mut board = board(1);
     let open = CmMessage { info_valid: false, ..CmMessage::request(CmRequest::OpenQp, server(), CmInfo::default()) };
@@ -332,7 +379,7 @@ fn speak(
         while let Some(request) = opener.poll_transmit() {
             let copies = [0, 1, 1, 2][usize::from(chance() & 3)];
             for _ in 0..copies {
-                let reply = board.0.handle_message(SERVER, &request, &mut board.1).unwrap();
+                let reply = board.0.handle_message(Time::ZERO, SERVER, &request, &mut board.1).unwrap();
                 for _ in 0..[0, 1, 1, 2][usize::from(chance() & 3)] {
                     events.extend(opener.handle_message(*now, BOARD, &reply));
                 }
@@ -396,7 +443,7 @@ fn keep_alive_tells_a_living_board_from_one_that_began_again_and_from_a_dead_one
     assert_eq!(alive.next_timeout(), Some(now + US * 10), "soon for the first time");
 
     let (listener, host) = &mut board_;
-    let asked = probed(&mut alive, &mut now, |request| listener.handle_message(SERVER, &request, host));
+    let asked = probed(&mut alive, &mut now, |request| listener.handle_message(Time::ZERO, SERVER, &request, host));
     assert_eq!(asked.iter().map(|asked| asked.request).collect::<Vec<_>>(), [CmRequest::ModifyQpRts]);
     assert_eq!(alive.state(), CmState::Open, "alive: nothing to tell");
     alive.heard(now + US * 500);
@@ -404,7 +451,7 @@ fn keep_alive_tells_a_living_board_from_one_that_began_again_and_from_a_dead_one
 
     let (mut restarted, mut later, mut forgetful) = (alive.clone(), now, board(1));
     let (listener, host) = &mut forgetful;
-    probed(&mut restarted, &mut later, |request| listener.handle_message(SERVER, &request, host));
+    probed(&mut restarted, &mut later, |request| listener.handle_message(Time::ZERO, SERVER, &request, host));
     let CmState::Failed(failure) = restarted.state() else { panic!("{:?}", restarted.state()) };
     assert!(failure.to_string().contains("10.0.0.2: answered NO_QP to MODIFY_QP_RTS"), "{failure}");
 
@@ -469,7 +516,7 @@ fn no_answer_to_a_keep_alive_ends_a_connection_over_which_data_come() {
         opener.open(now, server());
         speak(&mut opener, &mut board, &mut now, || 1);
         let (listener, host) = &mut board;
-        probed(&mut opener, &mut now, |request| listener.handle_message(SERVER, &request, host));
+        probed(&mut opener, &mut now, |request| listener.handle_message(Time::ZERO, SERVER, &request, host));
         now = opener.next_timeout().unwrap();
         opener.handle_timeout(now);
         let asked = opener.poll_transmit().unwrap();
@@ -491,7 +538,7 @@ fn a_connection_that_we_have_opened_can_be_asked_after_and_closed_by_its_peer() 
     assert_eq!(answer(&mut board, STRANGER, CmRequest::CloseQp, own), CmAnswer::Nak);
     assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, own), CmAnswer::Ack);
     assert_eq!(answer(&mut board, SERVER, CmRequest::CloseQp, own), CmAnswer::Ack);
-    assert_eq!(board.1.log, ["close 0 false"]);
+    assert_eq!(board.1.log, ["close 0 Asked"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl CmHost for Owner {
         self.ready[entry] = true;
     }
 
-    fn close(&mut self, entry: usize, _failed: bool) {
+    fn close(&mut self, entry: usize, _why: Ending) {
         assert!(self.open[entry].take().is_some());
         self.ready[entry] = false;
     }
@@ -62,13 +62,13 @@ fn info(qpn: u32) -> CmInfo {
 }
 
 fn ask(listener: &mut CmListener, owner: &mut Owner, from: Ipv4Addr, request: CmMessage) -> Option<CmAnswer> {
-    listener.handle_message(from, &request, owner).and_then(|answer| answer.answer)
+    listener.handle_message(Time::ZERO, from, &request, owner).and_then(|answer| answer.answer)
 }
 
 /// The server's queue pair, opened in all its steps.
 fn connected(listener: &mut CmListener, owner: &mut Owner) -> CmInfo {
     let open = CmMessage::request(CmRequest::OpenQp, info(7), CmInfo::default());
-    let own = listener.handle_message(SERVER, &open, owner).expect("an answer").sender;
+    let own = listener.handle_message(Time::ZERO, SERVER, &open, owner).expect("an answer").sender;
     let ready = CmMessage::request(CmRequest::ModifyQpRts, info(7), own);
     assert_eq!(ask(listener, owner, SERVER, ready), Some(CmAnswer::Ack));
     own
@@ -76,7 +76,7 @@ fn connected(listener: &mut CmListener, owner: &mut Owner) -> CmInfo {
 
 #[test]
 fn a_flood_takes_no_more_than_the_entries_and_leaves_open_connections_alone() {
-    let (mut listener, mut owner) = (CmListener::new(ENTRIES), Owner::default());
+    let (mut listener, mut owner) = (CmListener::new(CmListenerConfig::new(ENTRIES)), Owner::default());
     let own = connected(&mut listener, &mut owner);
     let mut answers = std::collections::BTreeMap::new();
     for n in 0..100_000u32 {
@@ -98,7 +98,7 @@ fn malformed_messages_and_reserved_codes_reach_nobody() {
     for len in (0..CM_LEN).chain(CM_LEN + 1..200) {
         assert!(CmMessage::parse(&vec![0xFF; len]).is_err(), "{len} bytes");
     }
-    let (mut listener, mut owner) = (CmListener::new(ENTRIES), Owner::default());
+    let (mut listener, mut owner) = (CmListener::new(CmListenerConfig::new(ENTRIES)), Owner::default());
     let own = connected(&mut listener, &mut owner);
     for flags in 0..=u8::MAX {
         let mut bytes = CmMessage::request(CmRequest::None, info(7), own).to_bytes();
@@ -116,7 +116,7 @@ fn malformed_messages_and_reserved_codes_reach_nobody() {
 
 #[test]
 fn a_number_that_is_given_out_again_is_its_new_owners() {
-    let (mut listener, mut owner) = (CmListener::new(ENTRIES), Owner::default());
+    let (mut listener, mut owner) = (CmListener::new(CmListenerConfig::new(ENTRIES)), Owner::default());
     let own = connected(&mut listener, &mut owner);
     let second = Ipv4Addr::new(10, 0, 0, 2);
     let close = CmMessage::request(CmRequest::CloseQp, info(7), own);
@@ -124,7 +124,7 @@ fn a_number_that_is_given_out_again_is_its_new_owners() {
     // Entry 0 is closed and remembers its number, which the owner gives to entry 1.
     (owner.numbers, owner.withheld) = (vec![own.qpn.value()], Some(0));
     let open = CmMessage::request(CmRequest::OpenQp, info(10), CmInfo::default());
-    let given = listener.handle_message(second, &open, &mut owner).expect("an answer").sender;
+    let given = listener.handle_message(Time::ZERO, second, &open, &mut owner).expect("an answer").sender;
     assert_eq!(given.qpn, own.qpn);
     let ready = CmMessage::request(CmRequest::ModifyQpRts, info(10), given);
     assert_eq!(ask(&mut listener, &mut owner, second, ready), Some(CmAnswer::Ack));

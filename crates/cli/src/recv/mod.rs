@@ -45,6 +45,9 @@ pub use arguments::Arguments;
 /// Time between two looks at progress, metrics and what was asked for.
 const TURN: Time = Time::from_ms(100);
 
+/// A run of so many events or messages is given up when every board was refused and none has sent anything for so long.
+const REFUSED: Time = Time::from_s(10);
+
 /// Receives; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
     told(Plan::read(arguments).map_err(Failure::Refused).and_then(receive))
@@ -207,7 +210,9 @@ impl End {
     }
 
     fn has_come(&mut self, session: &mut Session<Sink>) -> Result<bool, SessionError> {
-        let is_time = session.now() >= self.plan.deadline || self.interrupted.load(Ordering::Relaxed);
+        let counts = self.plan.events.is_some() || self.plan.messages.is_some();
+        let is_in_vain = counts && session.is_refused(REFUSED);
+        let is_time = is_in_vain || session.now() >= self.plan.deadline || self.interrupted.load(Ordering::Relaxed);
         if is_time && !self.is_near {
             self.is_near = true;
             session.end_now()?;

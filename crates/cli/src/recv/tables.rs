@@ -136,6 +136,9 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     count(builder.duplicates, &format!("fragments came twice{}", of(&|events| events.duplicates)));
     let strays = of(&SourceCounters::strays);
     count(builder.strays(), &format!("fragments were acknowledged and belong to no event{strays}"));
+    let apart = of(&|events| events.strays_timestamp);
+    let hint = "do the boards have one clock?";
+    count(builder.strays_timestamp, &format!("of these have a timestamp that contradicts the event's{apart}: {hint}"));
     let left_out = report
         .boards
         .iter()

@@ -219,6 +219,7 @@ mod tests {
             cm_requests: 0,
             cm_refused: 0,
             cm_ignored: 0,
+            cm_half_open: 0,
             cm_strangers: 0,
         }
     }

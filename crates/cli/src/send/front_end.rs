@@ -10,8 +10,8 @@ use super::plan::Plan;
 use super::window::Window;
 use penstock_readout::Servers;
 use penstock_transport::{
-    CmAddress, CmEvent, CmHost, CmListener, CmOpener, CmOpenerConfig, CmState, Endpoint, Refusal, Requester,
-    RequesterConfig, RequesterCounters, RequesterState, Response, SendStatus, SendWr, Verb,
+    CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmOpener, CmOpenerConfig, CmState, Ending, Endpoint,
+    Refusal, Requester, RequesterConfig, RequesterCounters, RequesterState, Response, SendStatus, SendWr, Verb,
 };
 use penstock_units::Time;
 use penstock_wire::gateware::FIRST_UDP_SPORT;
@@ -106,7 +106,7 @@ impl FrontEnd {
         };
         let config = CmOpenerConfig::default();
         let opener = plan.server.map(|server| CmOpener::new(config, server));
-        Ok(FrontEnd { side, listener: CmListener::new(1), opener, open_at: Time::ZERO })
+        Ok(FrontEnd { side, listener: CmListener::new(CmListenerConfig::new(1)), opener, open_at: Time::ZERO })
     }
 
     pub fn ip(&self) -> Ipv4Addr {
@@ -164,7 +164,7 @@ impl FrontEnd {
 
     pub fn handle_request(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) -> Option<CmMessage> {
         self.side.now = now;
-        self.listener.handle_message(from, message, &mut self.side)
+        self.listener.handle_message(now, from, message, &mut self.side)
     }
 
     pub fn handle_answer(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) {
@@ -175,6 +175,7 @@ impl FrontEnd {
     /// The next request to the server, where this side opens.
     pub fn next_request(&mut self, now: Time) -> Option<(CmAddress, CmMessage)> {
         self.side.now = now;
+        self.listener.handle_timeout(now, &mut self.side);
         let lost = self.side.has_failed();
         let opener = self.opener.as_mut()?;
         let event = opener.handle_timeout(now);
@@ -393,10 +394,12 @@ impl CmHost for Side {
         self.up();
     }
 
-    fn close(&mut self, _entry: usize, failed: bool) {
+    fn close(&mut self, _entry: usize, why: Ending) {
         self.closing = true;
-        if failed {
-            self.trouble = Some(format!("{}: the server says that it has failed", self.peer.ip));
+        match why {
+            Ending::Failed => self.trouble = Some(format!("{}: the server says that it has failed", self.peer.ip)),
+            Ending::HalfOpen => self.trouble = Some("a server began to open the queue pair and did not finish".into()),
+            Ending::Asked | Ending::Replaced => {}
         }
     }
 

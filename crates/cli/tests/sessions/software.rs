@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 use penstock_transport::{
-    CmAddress, CmEvent, CmHost, CmListener, CmOpener, CmState, Endpoint, PayloadSource, Refusal, Requester,
-    RequesterConfig, RequesterState, RetryLimits, SendStatus, SendWr, Verb,
+    CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmOpener, CmState, Ending, Endpoint, PayloadSource,
+    Refusal, Requester, RequesterConfig, RequesterState, RetryLimits, SendStatus, SendWr, Verb,
 };
 use penstock_units::Time;
 use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, Payload, Psn, Qpn};
@@ -80,7 +80,13 @@ impl Software {
             heard: Time::ZERO,
         };
         let opener = server.map(|server| CmOpener::new(CM, server));
-        Software { side, listener: CmListener::new(1), opener, open_at: Time::ZERO, production: Production::new(board) }
+        Software {
+            side,
+            listener: CmListener::new(CmListenerConfig::new(1)),
+            opener,
+            open_at: Time::ZERO,
+            production: Production::new(board),
+        }
     }
 
     fn on_event(&mut self, event: Option<CmEvent>) {
@@ -126,7 +132,7 @@ impl Software {
             self.on_event(event);
             return;
         }
-        if let Some(reply) = self.listener.handle_message(from, message, &mut self.side) {
+        if let Some(reply) = self.listener.handle_message(self.side.now, from, message, &mut self.side) {
             out.push(Parcel::Message { from: self.side.ip, to: from, message: reply });
         }
     }
@@ -142,7 +148,7 @@ impl FrontEnd for Software {
         side.end();
         side.qpn = Qpn::new(0x20_0000 | side.random.next() as u32 & 0xFFFF);
         side.server = side.server.map(|_| server);
-        self.listener = CmListener::new(1);
+        self.listener = CmListener::new(CmListenerConfig::new(1));
         self.opener = side.server.map(|server| CmOpener::new(CM, server));
         self.open_at = Time::ZERO;
     }
@@ -262,7 +268,7 @@ impl CmHost for Side {
         self.ready = self.requester.is_some();
     }
 
-    fn close(&mut self, _entry: usize, _failed: bool) {
+    fn close(&mut self, _entry: usize, _why: Ending) {
         self.closing = true;
     }
 

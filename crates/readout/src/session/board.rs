@@ -66,6 +66,7 @@ pub(super) struct Board {
     ending: bool,
     pub(super) lives: u32,
     pub(super) messages: u64,
+    pub(super) last_message: Time,
     pub(super) bytes: u64,
     /// The last thing that went wrong.
     pub(super) trouble: Option<String>,
@@ -91,6 +92,7 @@ impl Board {
             ending: false,
             lives: 0,
             messages: 0,
+            last_message: Time::ZERO,
             bytes: 0,
             trouble: None,
             left_out: None,
@@ -106,6 +108,11 @@ impl Board {
 
     pub(super) fn is_up(&self) -> bool {
         self.state == BoardState::Up
+    }
+
+    /// A request of it was refused, and for so long no message has come.
+    pub(super) fn is_refused(&self, now: Time, patience: Time) -> bool {
+        self.refused.is_some() && now >= self.last_message.saturating_add(patience)
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -259,6 +266,7 @@ impl Board {
     pub(super) fn message(&mut self, now: Time, bytes: u32) {
         self.messages += 1;
         self.bytes += u64::from(bytes);
+        self.last_message = now;
         self.opener.heard(now);
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a session is made of.
 
-use penstock_transport::{CmOpenerConfig, Mtu};
+use penstock_transport::{CmListenerConfig, CmOpenerConfig, Mtu};
 use penstock_units::{Rate, Time};
 use penstock_wire::RnrTimer;
 
@@ -36,6 +36,8 @@ pub struct SessionConfig {
     pub cm: CmOpenerConfig,
     /// Wait before a board that failed is opened again, ps.
     pub reopen: Time,
+    /// How long a board that opens its connection itself may take for all steps of it.
+    pub half_open: Time,
     /// How long events wait for a board that has not come up yet, ps; one that was up is waited for as long as an event.
     pub bring_up: Time,
     /// How long boards must have been silent at the end, ps: the last acknowledgement may be lost, and a board asks for
@@ -45,7 +47,7 @@ pub struct SessionConfig {
 
 impl Default for SessionConfig {
     /// No boards; rings of 64 slots of 128 KiB, hybrid polling, MTU 4096, RNR after 0.64 ms, boards opened every second,
-    /// waited for during 5 s, and 0.3 s of silence at the end (ACK timers of 268 ms, code 16).
+    /// waited for during 5 s, 5 s for a board to finish opening, and 0.3 s of silence at the end (ACK timers of 268 ms, code 16).
     fn default() -> Self {
         let RingConfig { slots, slot_bytes, .. } = RingConfig::default();
         SessionConfig {
@@ -63,6 +65,7 @@ impl Default for SessionConfig {
             rnr_timer: RnrTimer::from_code(12),
             cm: CmOpenerConfig::default(),
             reopen: Time::from_ms(1000),
+            half_open: CmListenerConfig::new(1).half_open,
             bring_up: Time::from_ms(5000),
             linger: Time::from_ms(300),
         }

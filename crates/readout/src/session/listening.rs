@@ -2,7 +2,7 @@
 //! The listening side of a session: boards that open their connections towards us.
 //! Source: `penstock_transport::cm`.
 
-use penstock_transport::{CmAddress, CmHost, Refusal};
+use penstock_transport::{CmAddress, CmHost, Ending, Refusal};
 use penstock_units::Time;
 use penstock_wire::{CmInfo, CmTransmit, Ipv4Addr};
 
@@ -44,13 +44,21 @@ impl<S: EventSink> CmHost for Core<S> {
         self.is_up(entry);
     }
 
-    fn close(&mut self, entry: usize, failed: bool) {
+    fn close(&mut self, entry: usize, why: Ending) {
         let board = &mut self.boards[entry];
         board.used();
         board.opener.forget();
         board.closed(self.now, Time::ZERO);
-        if failed {
-            board.trouble = Some(format!("{}: the board says that its queue pair has failed", board.spec.ip));
+        let ip = board.spec.ip;
+        match why {
+            Ending::Failed => board.trouble = Some(format!("{ip}: the board says that its queue pair has failed")),
+            Ending::HalfOpen => {
+                board.trouble = Some(format!(
+                    "{ip}: OPEN_QP came and the steps after it did not, so its connection was given up; \
+                     does the board send SEND_QP_INFO and MODIFY_QP_RTS, or all in OPEN_QP?"
+                ));
+            }
+            Ending::Asked | Ending::Replaced => {}
         }
     }
 

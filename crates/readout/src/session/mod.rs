@@ -16,7 +16,7 @@ mod sockets;
 
 use std::collections::BTreeMap;
 
-use penstock_transport::CmListener;
+use penstock_transport::{CmListener, CmListenerConfig};
 use penstock_units::Time;
 use penstock_wire::{CmMessage, Ipv4Addr};
 
@@ -128,7 +128,8 @@ impl<S: EventSink> Session<S> {
         };
         config.shares.into_iter().try_for_each(|share| receiver.change_share(share))?;
         receiver.begin_at(first_number);
-        let listener = CmListener::new(boards.len());
+        let listener =
+            CmListener::new(CmListenerConfig { half_open: config.half_open, ..CmListenerConfig::new(boards.len()) });
         let (mtu, rnr_timer, reopen) = (config.mtu, config.rnr_timer, config.reopen);
         let now = clock.now();
         let core = Core {
@@ -330,6 +331,12 @@ impl<S: EventSink> Session<S> {
         self.core.boards.iter().filter(|board| board.is_up()).count()
     }
 
+    /// Whether each board has had a request refused that it cannot have meant (a wrong slot or key, another path MTU), and
+    /// none has sent a message for so long: they do not agree with this end, and what they would send is not to be had.
+    pub fn is_refused(&self, patience: Time) -> bool {
+        self.core.boards.iter().all(|board| board.is_refused(self.core.now, patience))
+    }
+
     /// Events stored so far, complete or not.
     pub fn events_stored(&self) -> u64 {
         self.core.receiver.events_stored()
@@ -359,6 +366,7 @@ impl<S: EventSink> Session<S> {
         }
         let core = &mut self.core;
         let now = core.now;
+        self.listener.handle_timeout(now, core);
         let mut all_up = true;
         for i in 0..core.boards.len() {
             if let Some(event) = core.boards[i].opener.handle_timeout(now) {
@@ -391,7 +399,7 @@ impl<S: EventSink> Session<S> {
             self.courtesy -= 1;
         }
         if message.answer.is_none() {
-            if let Some(reply) = self.listener.handle_message(from, message, core) {
+            if let Some(reply) = self.listener.handle_message(core.now, from, message, core) {
                 // One that cannot be sent is asked for again.
                 let _ = self.socket.send(from, message.reply_port(), &reply);
             }

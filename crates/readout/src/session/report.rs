@@ -68,6 +68,8 @@ pub struct SessionReport {
     pub cm_requests: u64,
     pub cm_refused: u64,
     pub cm_ignored: u64,
+    /// Connections that were given up because their boards did not finish opening them.
+    pub cm_half_open: u64,
     /// Messages to the connection manager of addresses that are no board's.
     pub cm_strangers: u64,
 }
@@ -126,6 +128,7 @@ pub(super) fn of<S: EventSink>(
         cm_requests: cm.requests,
         cm_refused: cm.refused,
         cm_ignored: cm.ignored,
+        cm_half_open: cm.half_open,
         cm_strangers,
     }
 }

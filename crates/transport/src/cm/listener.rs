@@ -2,8 +2,9 @@
 //! The listening side: a table of connections that others open, and the rules of what they may ask.
 //! Promise: a repeated request gets the same answer and changes nothing; only the address that opened a connection may
 //! touch it; memory is fixed by the number of entries; an entry whose peer is gone gives
-//! way to others. Source: `rtl/ctrl/cm_listener.sv`, rule for rule.
+//! way to others. Source: `rtl/ctrl/cm_listener.sv`, rule for rule; the time limit of half-open entries is ours alone.
 
+use penstock_units::Time;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr};
 
 /// Where the connection manager of a peer takes messages.
@@ -26,6 +27,37 @@ pub enum Refusal {
     Failed,
 }
 
+/// Why a connection is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// Its peer has closed it.
+    Asked,
+    /// Its peer says that it has failed.
+    Failed,
+    /// Another connection takes its place, or its set-up has failed.
+    Replaced,
+    /// Its peer did not finish opening it in time: [`CmListenerConfig::half_open`].
+    HalfOpen,
+}
+
+/// What a listener is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CmListenerConfig {
+    /// Connections, at least 1.
+    pub entries: usize,
+    /// Connections that one address may have; another one takes the place of one of its own. 0: as many as there are.
+    pub per_address: usize,
+    /// How long the steps of opening may take together, from OPEN_QP on.
+    pub half_open: Time,
+}
+
+impl CmListenerConfig {
+    /// Without a bound for an address; 5 s from OPEN_QP to the end of opening.
+    pub const fn new(entries: usize) -> Self {
+        CmListenerConfig { entries, per_address: 0, half_open: Time::from_s(5) }
+    }
+}
+
 /// The owner of the queue pairs that a [`CmListener`] answers for.
 pub trait CmHost {
     /// Gives a queue pair to the manager at `from`, whose side is `peer`, and tells our side of it. An older one of the same peer
@@ -44,8 +76,8 @@ pub trait CmHost {
     /// It may send.
     fn ready(&mut self, entry: usize);
 
-    /// It is free again, or (`failed`) its peer has failed.
-    fn close(&mut self, entry: usize, failed: bool);
+    /// It is free again.
+    fn close(&mut self, entry: usize, why: Ending);
 
     /// Whether a queue pair may be given to the manager at `from`; what others hold is not touched for its sake if not.
     fn serves(&self, _entry: usize, _from: Ipv4Addr) -> bool {
@@ -79,6 +111,8 @@ pub struct CmListenerCounters {
     pub refused: u64,
     /// Not answered: answers, and requests that must be made again later.
     pub ignored: u64,
+    /// Entries that were closed because opening took too long.
+    pub half_open: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -99,12 +133,21 @@ struct Entry {
     peer: CmInfo,
     /// Counts all that were opened: the smaller, the longer ago.
     opened: u64,
+    /// When opening must have ended.
+    deadline: Time,
     own: CmInfo,
+}
+
+impl Entry {
+    fn is_half_open(&self) -> bool {
+        matches!(self.phase, Phase::Init | Phase::Rtr)
+    }
 }
 
 /// The listening side of up to `entries` connections.
 #[derive(Clone, Debug)]
 pub struct CmListener {
+    config: CmListenerConfig,
     entries: Vec<Entry>,
     opened: u64,
     counters: CmListenerCounters,
@@ -125,18 +168,41 @@ fn named_peer(from: Ipv4Addr, message: &CmMessage) -> CmInfo {
 
 impl CmListener {
     /// All closed.
-    pub fn new(entries: usize) -> Self {
-        CmListener { entries: vec![Entry::default(); entries], opened: 0, counters: CmListenerCounters::default() }
+    pub fn new(config: CmListenerConfig) -> Self {
+        let entries = vec![Entry::default(); config.entries];
+        CmListener { config, entries, opened: 0, counters: CmListenerCounters::default() }
     }
 
-    /// Takes a message that came from address `from`. The answer goes to its [`CmMessage::reply_port`].
-    pub fn handle_message(&mut self, from: Ipv4Addr, message: &CmMessage, host: &mut impl CmHost) -> Option<CmMessage> {
+    /// When [`Self::handle_timeout`] is wanted; none while nothing is half open. May change after every call.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.entries.iter().filter(|entry| entry.is_half_open()).map(|entry| entry.deadline).min()
+    }
+
+    /// Closes what has been half open for too long. May be called too early or too often.
+    pub fn handle_timeout(&mut self, now: Time, host: &mut impl CmHost) {
+        for at in 0..self.entries.len() {
+            if self.entries[at].is_half_open() && now >= self.entries[at].deadline {
+                self.counters.half_open += 1;
+                self.end(at, Ending::HalfOpen, host);
+            }
+        }
+    }
+
+    /// Takes a message that came from address `from` at `now`. The answer goes to its [`CmMessage::reply_port`].
+    pub fn handle_message(
+        &mut self,
+        now: Time,
+        from: Ipv4Addr,
+        message: &CmMessage,
+        host: &mut impl CmHost,
+    ) -> Option<CmMessage> {
+        self.handle_timeout(now, host);
         if message.answer.is_some() {
             self.counters.ignored += 1;
             return None;
         }
         let answer = match message.request {
-            CmRequest::OpenQp => self.open(from, message, host),
+            CmRequest::OpenQp => self.open(now, from, message, host),
             _ => self.named(from, message, host),
         };
         let Some((answer, own)) = answer else {
@@ -159,7 +225,7 @@ impl CmListener {
     pub fn adopt(&mut self, entry: usize, own: CmInfo, peer: CmInfo, owner: CmAddress) {
         if let Some(entry) = self.entries.get_mut(entry) {
             self.opened += 1;
-            *entry = Entry { phase: Phase::Rts, owner, peer, opened: self.opened, own };
+            *entry = Entry { phase: Phase::Rts, owner, peer, opened: self.opened, deadline: Time::MAX, own };
         }
     }
 
@@ -177,6 +243,7 @@ impl CmListener {
 
     fn open(
         &mut self,
+        now: Time,
         from: Ipv4Addr,
         message: &CmMessage,
         host: &mut impl CmHost,
@@ -190,12 +257,12 @@ impl CmListener {
             if entry.peer == peer && !host.is_dead(at) {
                 return Some((CmAnswer::Ack, Some(entry.own)));
             }
-            self.end(at, host);
+            self.end(at, Ending::Replaced, host);
         }
         // The sender's own entry goes before another one.
         for at in hit.into_iter().chain(self.available(hit, from, host)) {
             if self.entries[at].phase != Phase::Closed {
-                self.end(at, host);
+                self.end(at, Ending::Replaced, host);
             }
             let own = match host.open(at, owner, &peer) {
                 Ok(own) => own,
@@ -204,7 +271,8 @@ impl CmListener {
                 Err(Refusal::Failed) => return Some((CmAnswer::Error, None)),
             };
             self.opened += 1;
-            self.entries[at] = Entry { phase: Phase::Init, owner, peer, opened: self.opened, own };
+            let deadline = now.saturating_add(self.config.half_open);
+            self.entries[at] = Entry { phase: Phase::Init, owner, peer, opened: self.opened, deadline, own };
             if message.info_valid {
                 let answer = self.connect(at, peer, host);
                 self.ready(at, host);
@@ -218,6 +286,7 @@ impl CmListener {
 
     /// Entries that OPEN_QP of `from` may take, the best first: closed ones, those that have failed, half-open ones, those
     /// whose peer has been silent for long, and its own address's that are quiet, of these what was opened longest ago.
+    /// An address that has as many as it may is offered its own alone.
     fn available(&self, hit: Option<usize>, from: Ipv4Addr, host: &impl CmHost) -> Vec<usize> {
         let rank = |at: usize, entry: &Entry| match entry.phase {
             Phase::Closed => Some((0, 0)),
@@ -227,20 +296,24 @@ impl CmListener {
             Phase::Rts if entry.owner.ip == from && host.is_quiet(at) => Some((4, entry.opened)),
             Phase::Rts => None,
         };
-        let free = |(at, entry)| Some((rank(at, entry)?, at)).filter(|_| Some(at) != hit && host.serves(at, from));
+        let is_own = |entry: &Entry| entry.phase != Phase::Closed && entry.owner.ip == from;
+        let owned = self.entries.iter().filter(|entry| is_own(entry)).count();
+        let at_bound = self.config.per_address != 0 && owned >= self.config.per_address;
+        let may = |at, entry| Some(at) != hit && host.serves(at, from) && (!at_bound || is_own(entry));
+        let free = |(at, entry)| Some((rank(at, entry)?, at)).filter(|_| may(at, entry));
         let mut free: Vec<_> = self.entries.iter().enumerate().filter_map(free).collect();
         free.sort_unstable();
         free.into_iter().map(|(_, at)| at).collect()
     }
 
-    fn end(&mut self, at: usize, host: &mut impl CmHost) {
-        host.close(at, false);
+    fn end(&mut self, at: usize, why: Ending, host: &mut impl CmHost) {
+        host.close(at, why);
         self.entries[at].phase = Phase::Closed;
     }
 
     fn connect(&mut self, at: usize, peer: CmInfo, host: &mut impl CmHost) -> Option<(CmAnswer, Option<CmInfo>)> {
         if host.connect(at, self.entries[at].owner, &peer).is_err() {
-            self.end(at, host);
+            self.end(at, Ending::Replaced, host);
             return Some((CmAnswer::Error, None));
         }
         let entry = &mut self.entries[at];
@@ -291,7 +364,8 @@ impl CmListener {
             }
             CmRequest::CloseQp | CmRequest::Error if owner => {
                 self.entries[at].phase = Phase::Closed;
-                host.close(at, message.request == CmRequest::Error);
+                let is_error = message.request == CmRequest::Error;
+                host.close(at, if is_error { Ending::Failed } else { Ending::Asked });
                 Some((ack, own))
             }
             CmRequest::CloseQp | CmRequest::Error

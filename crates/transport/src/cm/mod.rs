@@ -20,7 +20,7 @@ mod opener;
 
 use penstock_wire::{CmRequest, Ipv4Addr, Qpn};
 
-pub use listener::{CmAddress, CmHost, CmListener, CmListenerCounters, Refusal};
+pub use listener::{CmAddress, CmHost, CmListener, CmListenerConfig, CmListenerCounters, Ending, Refusal};
 pub use opener::{CmEvent, CmOpener, CmOpenerConfig, CmState};
 
 /// Why a board did not come up, or is up no longer.
