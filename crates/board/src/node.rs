@@ -6,7 +6,7 @@ use crate::board::Board;
 use crate::config::{qp_register, regs};
 use crate::message::{Completion, WcStatus};
 use crate::worker::{Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
-use penstock_netsim::{Frame, Node, Outbox, PortId, Time, TraceSink};
+use penstock_netsim::{Frame, Node, NodeTerms, Outbox, PortId, Time, TraceSink};
 use penstock_wire::gateware::{CYCLE, OCTET};
 use penstock_wire::{wire_len, Packet};
 use std::collections::{BTreeMap, VecDeque};
@@ -231,16 +231,8 @@ impl Node for BoardNode {
         out.timer_at(now + self.window(), 0);
     }
 
-    fn wants_tx_done(&self) -> bool {
-        false
-    }
-
-    fn ingress_lookahead(&self) -> Time {
-        self.window()
-    }
-
-    fn egress_lag(&self) -> Time {
-        self.window()
+    fn terms(&self) -> NodeTerms {
+        NodeTerms::windowed(self.window())
     }
 
     fn sample(&mut self, _now: Time, trace: &mut TraceSink) {

@@ -45,7 +45,7 @@ pub use flow::{Endpoint, FlowId, Message, MessageSource};
 pub use frame::Frame;
 pub use ledger::{FlowRecord, Ledger, SharedLedger};
 pub use link::{Faults, LinkChange, LinkParams, LinkStats, Way};
-pub use node::{Node, Outbox};
+pub use node::{Node, NodeTerms, Outbox};
 pub use penstock_units::{ByteSize, Frequency, Probability, Rate, Time};
 pub use port::{NodeId, PortId};
 pub use rng::Stream;

@@ -32,9 +32,9 @@ use crate::units::Time;
 ///
 /// 1. It collects what its window `[t-W, t)` emitted and hands it over by [`Outbox::transmit_at`] with the true start
 ///    of each frame. A frame belongs to the window in which its last bit left the node, so `start` may lie before
-///    `t-W` when the frame is long; its *end* may not: `end >= now - egress_lag()`, with `egress_lag() == W`.
+///    `t-W` when the frame is long; its *end* may not: `end >= now - egress_lag`, with `egress_lag == W`.
 /// 2. It starts the window `[t, t+W)`, for which it must know every frame whose **first** bit arrives before `t+W`.
-///    For that it returns `ingress_lookahead() == W`: each frame is handed over `W` before its first bit arrives, with
+///    For that its `ingress_lookahead` is `W`: each frame is handed over `W` before its first bit arrives, with
 ///    the time at which its last bit arrives. All frames of the window have been handed over when timer `t` fires,
 ///    those that begin at exactly `t+W` perhaps too: the node keeps frames until their time has come.
 ///
@@ -48,7 +48,7 @@ pub trait Node: Any {
 
     /// A frame arrives at `port`; its last bit is in at `at`.
     ///
-    /// Without lookahead `at == out.now()`. With `ingress_lookahead() == L > 0` the call comes when the first bit is
+    /// Without lookahead `at == out.now()`. With `ingress_lookahead == L > 0` the call comes when the first bit is
     /// still `L` away: `out.now() == at - (time of the frame on the wire) - L`.
     fn on_frame(&mut self, at: Time, port: PortId, frame: Frame, out: &mut Outbox);
 
@@ -56,29 +56,47 @@ pub trait Node: Any {
     /// stale tokens.
     fn on_timer(&mut self, now: Time, token: u64, out: &mut Outbox);
 
-    /// The frame given to `port` has left, gap included: the next may start now. Called for every frame unless
-    /// [`Node::wants_tx_done`] says no.
+    /// The frame given to `port` has left, gap included: the next may start now.
     fn on_tx_done(&mut self, _now: Time, _port: PortId, _out: &mut Outbox) {}
-
-    /// Whether [`Node::on_tx_done`] should be called. Asked once, when a link is connected. Nodes that simulate their
-    /// own MAC say no.
-    fn wants_tx_done(&self) -> bool {
-        true
-    }
-
-    /// How long before its first bit a frame is handed over. Asked once, when a link is connected.
-    fn ingress_lookahead(&self) -> Time {
-        Time::ZERO
-    }
-
-    /// How long after its last bit has left the node a frame may still be handed over by [`Outbox::transmit_at`].
-    /// Asked once, when a link is connected.
-    fn egress_lag(&self) -> Time {
-        Time::ZERO
-    }
 
     /// Called every trace interval. `TraceSink::record` writes at `now` under this node's name.
     fn sample(&mut self, _now: Time, _trace: &mut TraceSink) {}
+
+    /// What the engine has to know of this node beforehand. Asked when it is added and when its links are connected, and
+    /// always the same.
+    fn terms(&self) -> NodeTerms {
+        NodeTerms::default()
+    }
+}
+
+/// What a node and the engine agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeTerms {
+    /// Whether [`Node::on_tx_done`] is called for every frame; without it only where [`Outbox::tx_done_when_free`] asks.
+    pub tells_tx_done: bool,
+    /// How long before its first bit a frame is handed over.
+    pub ingress_lookahead: Time,
+    /// How long after its last bit has left the node a frame may still be handed over by [`Outbox::transmit_at`].
+    pub egress_lag: Time,
+}
+
+impl Default for NodeTerms {
+    /// Those of a node that acts at every instant and hears of each frame that has left.
+    fn default() -> Self {
+        NodeTerms { tells_tx_done: true, ingress_lookahead: Time::ZERO, egress_lag: Time::ZERO }
+    }
+}
+
+impl NodeTerms {
+    /// Those of a node that has a MAC of its own, or seldom more to send: it asks where it wants to hear.
+    pub fn asking() -> Self {
+        NodeTerms { tells_tx_done: false, ..Self::default() }
+    }
+
+    /// Those of a node that simulates windows of this length (see [`Node`]).
+    pub fn windowed(window: Time) -> Self {
+        NodeTerms { tells_tx_done: false, ingress_lookahead: window, egress_lag: window }
+    }
 }
 
 /// Where a node puts what it wants done.
@@ -124,8 +142,8 @@ impl Outbox<'_> {
         self.network.transmit(self.node, port, start, frame, false)
     }
 
-    /// Asks for one `on_tx_done(port)` when the port has sent what it was given so far. For nodes whose
-    /// [`Node::wants_tx_done`] says no, since they seldom have more to send.
+    /// Asks for one `on_tx_done(port)` when the port has sent what it was given so far: for nodes that are not told of
+    /// every frame ([`NodeTerms::tells_tx_done`]).
     pub fn tx_done_when_free(&mut self, port: PortId) {
         self.network.tx_done_when_free(self.node, port);
     }

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use common::{ip, link, packet, Seen, Sender, Sink, PORT};
 use penstock_netsim::{
-    ByteSize, EcnParams, Engine, Faults, Frame, LinkParams, LinkStats, Node, Outbox, PortId, Probability, RunEnd,
-    SimError, Stream, Switch, SwitchParams, Time,
+    ByteSize, EcnParams, Engine, Faults, Frame, LinkParams, LinkStats, Node, NodeTerms, Outbox, PortId, Probability,
+    RunEnd, SimError, Stream, Switch, SwitchParams, Time,
 };
 use penstock_wire::{Packet, ParseError};
 use proptest::prelude::*;
@@ -145,8 +145,8 @@ impl Node for Reflector {
         }
     }
     fn on_timer(&mut self, _now: Time, _token: u64, _out: &mut Outbox) {}
-    fn wants_tx_done(&self) -> bool {
-        false
+    fn terms(&self) -> NodeTerms {
+        NodeTerms::asking()
     }
 }
 
@@ -190,14 +190,8 @@ impl Node for WindowedReflector {
         out.timer_at(now + self.window, 0);
     }
 
-    fn wants_tx_done(&self) -> bool {
-        false
-    }
-    fn ingress_lookahead(&self) -> Time {
-        self.window
-    }
-    fn egress_lag(&self) -> Time {
-        self.window
+    fn terms(&self) -> NodeTerms {
+        NodeTerms::windowed(self.window)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::units::Time;
 impl Engine {
     /// Adds a node. Its name appears in traces and errors and seeds the faults of its links.
     pub fn add_node(&mut self, name: impl Into<String>, node: Box<dyn Node>) -> NodeId {
-        self.network.longest_lag = self.network.longest_lag.max(node.egress_lag());
+        self.network.longest_lag = self.network.longest_lag.max(node.terms().egress_lag);
         self.nodes.push(node);
         self.network.names.push(name.into());
         self.network.port_of.push(Vec::new());
@@ -75,8 +75,8 @@ impl Engine {
         if params.rate.bits_per_second() == 0 {
             return Err(SimError::NoRate { link: self.link_name(from, to) });
         }
-        let lag = self.nodes[from.0 .0 as usize].egress_lag();
-        let lookahead = self.nodes[to.0 .0 as usize].ingress_lookahead();
+        let lag = self.nodes[from.0 .0 as usize].terms().egress_lag;
+        let lookahead = self.nodes[to.0 .0 as usize].terms().ingress_lookahead;
         if params.delay < lag + lookahead {
             let link = self.link_name(from, to);
             return Err(SimError::DelayTooShort { link, delay: params.delay, needed: lag + lookahead });
@@ -89,10 +89,10 @@ impl Engine {
         let (node, number) = from;
         let index = self.network.ports.len() as u32;
         let (out, wire) = Direction::new(params, random);
-        let [lookahead, peer_lookahead] = [from, to].map(|end| self.nodes[end.0 .0 as usize].ingress_lookahead());
+        let [lookahead, peer_lookahead] = [from, to].map(|end| self.nodes[end.0 .0 as usize].terms().ingress_lookahead);
         let side = Side { wire, peer_lookahead, tap: NO_TAP, renewal: Renewal::default() };
-        let wants_tx_done = self.nodes[node.0 as usize].wants_tx_done();
-        self.network.ports.push(Port { out, peer, wants_tx_done, is_plain: side.is_plain() });
+        let tells_tx_done = self.nodes[node.0 as usize].terms().tells_tx_done;
+        self.network.ports.push(Port { out, peer, tells_tx_done, is_plain: side.is_plain() });
         self.network.owners.push(Owner { node, number, looks_ahead: lookahead > Time::ZERO });
         self.network.sides.push(side);
         let table = &mut self.network.port_of[node.0 as usize];

@@ -20,7 +20,7 @@ use std::net::Ipv4Addr;
 use penstock_wire::{MacAddr, MacControl, Packet, ParseError, Qpn};
 
 use crate::frame::Frame;
-use crate::node::{Node, Outbox};
+use crate::node::{Node, NodeTerms, Outbox};
 use crate::pause::{PauseState, CLASSES};
 use crate::port::PortId;
 use crate::trace::TraceSink;
@@ -360,8 +360,8 @@ impl Node for Station {
         }
     }
 
-    fn wants_tx_done(&self) -> bool {
-        false
+    fn terms(&self) -> NodeTerms {
+        NodeTerms::asking()
     }
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {

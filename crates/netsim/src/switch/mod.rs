@@ -30,7 +30,7 @@ use penstock_cc::{QcnCongestionPoint, RedMarker};
 use penstock_wire::{MacAddr, MacControl, Packet};
 
 use crate::frame::Frame;
-use crate::node::{Node, Outbox};
+use crate::node::{Node, NodeTerms, Outbox};
 use crate::pause::{quanta_bytes, CLASSES};
 use crate::port::PortId;
 use crate::renewal::refresh_after;
@@ -459,9 +459,9 @@ impl Node for Switch {
         self.send_next(id, out);
     }
 
-    /// Only when asked: most ports are idle behind most frames.
-    fn wants_tx_done(&self) -> bool {
-        false
+    /// Most ports are idle behind most frames.
+    fn terms(&self) -> NodeTerms {
+        NodeTerms::asking()
     }
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {

@@ -9,8 +9,9 @@ use std::rc::Rc;
 
 use penstock_cc::{CcParams, DcqcnSettings, QcnSettings, StageCounting};
 use penstock_netsim::{
-    Engine, FlowId, FlowRecord, Frame, Ledger, LinkParams, Message, MessageSource, Node, NodeId, Outbox, PortId, Rate,
-    RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, RunEnd, SharedLedger, Station, StationConfig, Switch, Time,
+    Engine, FlowId, FlowRecord, Frame, Ledger, LinkParams, Message, MessageSource, Node, NodeId, NodeTerms, Outbox,
+    PortId, Rate, RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, RunEnd, SharedLedger, Station, StationConfig,
+    Switch, Time,
 };
 use penstock_transport::{Endpoint, Mtu, RequesterConfig, ResponderConfig};
 use penstock_wire::{BthRepr, Cnm, Ecn, FiveTuple, MacAddr, MacControl, Opcode, Packet, Payload, Psn, Qpn, RocePacket};
@@ -264,7 +265,7 @@ impl Node for Probe {
         out.transmit(PORT, Frame::new(packet));
     }
 
-    fn wants_tx_done(&self) -> bool {
-        false
+    fn terms(&self) -> NodeTerms {
+        NodeTerms::asking()
     }
 }
