@@ -124,6 +124,7 @@ module registers
 
   assign live.port.link.local_fault  = mac.local_fault;
   assign live.port.link.remote_fault = mac.remote_fault;
+  assign live.port.link.share        = mac.line_share;
 
   assign live.connection.status.busy = cm_status.busy;
   assign live.connection.status.step = cm_status.step;

@@ -66,8 +66,16 @@ package eth_pkg;
     logic tx_pfc;        // a PFC frame sent
   } port_stat_t;
 
+  // How fast the line is, of the rate that it is built for: a port for 1 Gb/s also runs at 100 and 10 Mb/s.
+  typedef enum logic [1:0] {
+    LineFull      = 2'd0,
+    LineTenth     = 2'd1,
+    LineHundredth = 2'd2
+  } line_share_e;
+
   // What the MAC tells: levels, then pulses.
   typedef struct packed {
+    line_share_e line_share;
     logic local_fault;    // our receiver has no signal
     logic remote_fault;   // the peer's receiver has none
     logic link_fault;     // pulse: either has begun

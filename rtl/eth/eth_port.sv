@@ -18,6 +18,7 @@ module eth_port
   input  logic        rst,
 
   input  port_cfg_t   cfg,
+  input  line_share_e line_share,
   input  logic [47:0] local_mac,
   input  logic [15:0] level_bytes,  // fill of the receive buffer that pause_tx guards
   output logic        tx_paused,    // RoCE frames are held
@@ -50,6 +51,25 @@ module eth_port
   output logic              m_axis_rx_tlast,
   output logic              m_axis_rx_tuser
 );
+  // ---- line time -------------------------------------------------------------------------------
+  // A quanta is 512 bit times of the line as it is: on a slower one the timers move in every tenth or hundredth cycle.
+  logic [6:0] wait_q;
+  logic       tick;
+
+  assign tick = wait_q == '0;
+
+  always_ff @(posedge clk) begin
+    if (!tick) wait_q <= wait_q - 7'd1;
+    else begin
+      unique case (line_share)
+        LineTenth:     wait_q <= 7'd9;
+        LineHundredth: wait_q <= 7'd99;
+        default:       wait_q <= '0;
+      endcase
+    end
+    if (rst) wait_q <= '0;
+  end
+
   // ---- transmit --------------------------------------------------------------------------------
   logic              paused_global;
   logic [7:0]        paused_class;
@@ -65,6 +85,7 @@ module eth_port
   ) u_pause_tx (
     .clk,
     .rst,
+    .tick,
     .cfg          (cfg.pause_tx),
     .local_mac,
     .level_bytes,
@@ -126,6 +147,7 @@ module eth_port
   ) u_mac_ctrl_rx (
     .clk,
     .rst,
+    .tick,
     .s_axis_tdata (s_axis_mac_tdata),
     .s_axis_tkeep (s_axis_mac_tkeep),
     .s_axis_tvalid(s_axis_mac_tvalid),

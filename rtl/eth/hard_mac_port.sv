@@ -67,6 +67,7 @@ module hard_mac_port
     else if (s_axis_tx_tvalid && s_axis_tx_tlast) rest_q <= 1'b0;
     fault_q <= rx_local_fault || rx_remote_fault;
     status  <= '{
+      line_share:   LineFull,
       local_fault:  rx_local_fault,
       remote_fault: rx_remote_fault,
       link_fault:   (rx_local_fault || rx_remote_fault) && !fault_q,
@@ -81,7 +82,7 @@ module hard_mac_port
       rest_q   <= 1'b0;
       late_q   <= 1'b0;
       fault_q  <= 1'b0;
-      status   <= '0;
+      status   <= '{line_share: LineFull, default: 1'b0};
     end
   end
 endmodule

@@ -16,6 +16,7 @@ module mac_ctrl_rx
 ) (
   input  logic              clk,
   input  logic              rst,
+  input  logic              tick,           // of eth_port, for the pause timers
   input  logic [DATA_W-1:0] s_axis_tdata,
   input  logic [Bytes-1:0]  s_axis_tkeep,
   input  logic              s_axis_tvalid,
@@ -124,6 +125,7 @@ module mac_ctrl_rx
   ) u_timers (
     .clk,
     .rst,
+    .tick,
     .load  ({act_pause, act_pfc ? field_q[3] : 8'h00}),
     .quanta,
     .paused({paused_global, paused_class})

@@ -29,6 +29,8 @@ module mac_xgmii
 
   output mac_status_t status
 );
+  assign status.line_share = eth_pkg::LineFull;
+
   link_fault u_link_fault (
     .clk,
     .rst,

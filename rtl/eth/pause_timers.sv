@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The pause timers of eight classes and the global one (index 8): loaded with quanta, run down at
 // the line's rate whatever the clock. A quanta is 512 bit times; a load of 0 ends a pause at once.
-// Promise: paused for no less than the quanta, and less than 1 % + 1 cycle longer.
+// Promise: paused for no less than the quanta, and less than 1 % + 1 tick longer.
 // Source: IEEE 802.3 annex 31B.2, IEEE 802.1Q clause 36.
 module pause_timers
   import eth_pkg::*;
@@ -12,6 +12,7 @@ module pause_timers
 ) (
   input  logic                    clk,
   input  logic                    rst,
+  input  logic                    tick,    // of eth_port: always, or less often on a slower line
   input  logic [Timers-1:0]       load,
   input  logic [Timers-1:0][15:0] quanta,
   output logic [Timers-1:0]       paused
@@ -27,7 +28,8 @@ module pause_timers
 
   always_comb begin
     for (int i = 0; i < int'(Timers); i++) begin
-      timer_d[i] = timer_q[i] > Step ? timer_q[i] - Step : '0;
+      timer_d[i] = timer_q[i];
+      if (tick) timer_d[i] = timer_q[i] > Step ? timer_q[i] - Step : '0;
       if (load[i]) timer_d[i] = {quanta[i], {FractionBits{1'b0}}};
     end
   end

@@ -13,6 +13,7 @@ module pause_tx
 ) (
   input  logic              clk,
   input  logic              rst,
+  input  logic              tick,         // of eth_port: always, or less often on a slower line
 
   input  pause_tx_cfg_t     cfg,
   input  logic [47:0]       local_mac,
@@ -54,7 +55,7 @@ module pause_tx
     if (level_bytes > cfg.xoff_bytes) full_q <= enabled;
     else if (level_bytes < cfg.xon_bytes || !enabled) full_q <= 1'b0;
 
-    refresh_q <= refresh_q > Step ? refresh_q - Step : '0;
+    if (tick) refresh_q <= refresh_q > Step ? refresh_q - Step : '0;
     if (!busy_q) begin
       busy_q   <= ask && enabled;
       pfc_q    <= cfg.pfc_en;

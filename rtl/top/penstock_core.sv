@@ -424,6 +424,7 @@ module penstock_core
     .clk,
     .rst,
     .cfg                  (port_cfg),
+    .line_share           (mac.line_share),
     .local_mac            (settings.local_mac),
     .level_bytes,
     .tx_paused,

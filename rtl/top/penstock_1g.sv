@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: SHL-2.1
+// The front end at 1 Gb/s: core and MAC on GMII, at 100 and 10 Mb/s on MII. The core is as wide as at 10 Gb/s (64 bits), so
+// that its clock may be low: anything that carries more than the line, 62.5 MHz for devices that reach no more.
+// The line has two clocks of its own. Everything a board needs is on flat AMBA ports; the PHY, its DDR registers (rgmii)
+// and the data source are the board's.
+module penstock_1g #(
+  parameter int unsigned N_QP       = 4,
+  parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair until acknowledged
+  parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
+  parameter int unsigned CLK_KHZ    = 62500,   // of clk; the line's clocks are 125 MHz, 25 or 2.5
+  parameter int unsigned LINE_MBPS  = 1000,
+  parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter int unsigned AXI_ADDR_W = 64
+) (
+  input logic clk,
+  input logic rst,
+
+  // GMII; MII has nibbles in [3:0]. The link is told from any clock; half duplex is no link.
+  input  logic       gmii_tx_clk,
+  input  logic       gmii_tx_enable,  // the line moves in this cycle: always 1 where gmii_tx_clk is the line's clock
+  output logic [7:0] gmii_txd,
+  output logic       gmii_tx_en,
+  output logic       gmii_tx_er,
+  input  logic       gmii_rx_clk,
+  input  logic [7:0] gmii_rxd,
+  input  logic       gmii_rx_dv,
+  input  logic       gmii_rx_er,
+  input  logic       link_up,
+  input  logic       link_full_duplex,
+  input  logic [1:0] link_speed,      // gmii_pkg::speed_e: 0 10 Mb/s, 1 100 Mb/s, 2 1 Gb/s
+
+  // Work requests (penstock_pkg::desc_t), their payloads in the same order, completions (cpl_t).
+  input  logic [175:0] s_axis_desc_tdata,
+  input  logic         s_axis_desc_tvalid,
+  output logic         s_axis_desc_tready,
+  input  logic [63:0]  s_axis_data_tdata,
+  input  logic [7:0]   s_axis_data_tkeep,
+  input  logic         s_axis_data_tvalid,
+  output logic         s_axis_data_tready,
+  input  logic         s_axis_data_tlast,
+  output logic [63:0]  m_axis_cpl_tdata,
+  output logic         m_axis_cpl_tvalid,
+  input  logic         m_axis_cpl_tready,
+
+  // Rates of the queue pairs over time (penstock_pkg::cc_sample_t); dropped and counted while not taken.
+  output logic [127:0] m_axis_sample_tdata,
+  output logic         m_axis_sample_tvalid,
+  input  logic         m_axis_sample_tready,
+
+  // The packet store's memory, when STORE is 1; quiet otherwise.
+  output logic [0:0] m_axi_awid,
+  output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
+  output logic [7:0] m_axi_awlen,
+  output logic [2:0] m_axi_awsize,
+  output logic [1:0] m_axi_awburst,
+  output logic m_axi_awlock,
+  output logic [3:0] m_axi_awcache,
+  output logic [2:0] m_axi_awprot,
+  output logic m_axi_awvalid,
+  input  logic m_axi_awready,
+  output logic [63:0] m_axi_wdata,
+  output logic [7:0] m_axi_wstrb,
+  output logic m_axi_wlast,
+  output logic m_axi_wvalid,
+  input  logic m_axi_wready,
+  input  logic [0:0] m_axi_bid,
+  input  logic [1:0] m_axi_bresp,
+  input  logic m_axi_bvalid,
+  output logic m_axi_bready,
+  output logic [0:0] m_axi_arid,
+  output logic [AXI_ADDR_W-1:0] m_axi_araddr,
+  output logic [7:0] m_axi_arlen,
+  output logic [2:0] m_axi_arsize,
+  output logic [1:0] m_axi_arburst,
+  output logic m_axi_arlock,
+  output logic [3:0] m_axi_arcache,
+  output logic [2:0] m_axi_arprot,
+  output logic m_axi_arvalid,
+  input  logic m_axi_arready,
+  input  logic [0:0] m_axi_rid,
+  input  logic [63:0] m_axi_rdata,
+  input  logic [1:0] m_axi_rresp,
+  input  logic m_axi_rlast,
+  input  logic m_axi_rvalid,
+  output logic m_axi_rready,
+
+  // Registers (regs/penstock.rdl).
+  input  logic [17:0] s_axil_awaddr,
+  input  logic [2:0]  s_axil_awprot,
+  input  logic        s_axil_awvalid,
+  output logic        s_axil_awready,
+  input  logic [31:0] s_axil_wdata,
+  input  logic [3:0]  s_axil_wstrb,
+  input  logic        s_axil_wvalid,
+  output logic        s_axil_wready,
+  output logic [1:0]  s_axil_bresp,
+  output logic        s_axil_bvalid,
+  input  logic        s_axil_bready,
+  input  logic [17:0] s_axil_araddr,
+  input  logic [2:0]  s_axil_arprot,
+  input  logic        s_axil_arvalid,
+  output logic        s_axil_arready,
+  output logic [31:0] s_axil_rdata,
+  output logic [1:0]  s_axil_rresp,
+  output logic        s_axil_rvalid,
+  input  logic        s_axil_rready,
+
+  output logic tx_paused  // pause or PFC holds our data now
+);
+  localparam int unsigned DATA_W = 64;
+
+  // A frame begins when its first word has crossed over, so the words behind must come faster than they leave.
+  if (64'(CLK_KHZ) * DATA_W < 64'(LINE_MBPS) * 1250) begin : gen_bad_clock
+    $fatal(1, "%m: CLK_KHZ is %0d: %0d bits a cycle must be 1.25 times LINE_MBPS (%0d) or more, so %0d or more",
+           CLK_KHZ, DATA_W, LINE_MBPS, (LINE_MBPS * 1250 + DATA_W - 1) / DATA_W);
+  end
+
+  logic [63:0] tx_tdata, rx_tdata;
+  logic [7:0] tx_tkeep, rx_tkeep;
+  logic tx_tvalid, tx_tready, tx_tlast;
+  logic rx_tvalid, rx_tlast, rx_tuser;
+  eth_pkg::mac_status_t mac;
+
+  axi_pkg::axil_req_t s_axil_req;
+  axi_pkg::axil_rsp_t s_axil_rsp;
+
+  assign s_axil_req = '{
+    awaddr: s_axil_awaddr, awprot: s_axil_awprot, awvalid: s_axil_awvalid,
+    wdata: s_axil_wdata, wstrb: s_axil_wstrb, wvalid: s_axil_wvalid,
+    bready: s_axil_bready,
+    araddr: s_axil_araddr, arprot: s_axil_arprot, arvalid: s_axil_arvalid,
+    rready: s_axil_rready
+  };
+  assign s_axil_awready = s_axil_rsp.awready;
+  assign s_axil_wready  = s_axil_rsp.wready;
+  assign s_axil_bresp   = s_axil_rsp.bresp;
+  assign s_axil_bvalid  = s_axil_rsp.bvalid;
+  assign s_axil_arready = s_axil_rsp.arready;
+  assign s_axil_rdata   = s_axil_rsp.rdata;
+  assign s_axil_rresp   = s_axil_rsp.rresp;
+  assign s_axil_rvalid  = s_axil_rsp.rvalid;
+
+  axi_pkg::axi_req_t m_axi_req;
+  axi_pkg::axi_rsp_t m_axi_rsp;
+
+  assign m_axi_awid    = m_axi_req.wr.aw.id;
+  assign m_axi_awaddr  = m_axi_req.wr.aw.addr[AXI_ADDR_W-1:0];
+  assign m_axi_awlen   = m_axi_req.wr.aw.len;
+  assign m_axi_awsize  = m_axi_req.wr.aw.size;
+  assign m_axi_awburst = m_axi_req.wr.aw.burst;
+  assign m_axi_awlock  = m_axi_req.wr.aw.lock;
+  assign m_axi_awcache = m_axi_req.wr.aw.cache;
+  assign m_axi_awprot  = m_axi_req.wr.aw.prot;
+  assign m_axi_awvalid = m_axi_req.wr.awvalid;
+  assign m_axi_wstrb   = STORE == 0 ? '0 : '1;  // memory behind a packet's end is never read
+  assign m_axi_wlast   = m_axi_req.wr.wlast;
+  assign m_axi_wvalid  = m_axi_req.wr.wvalid;
+  assign m_axi_bready  = m_axi_req.wr.bready;
+  assign m_axi_arid    = m_axi_req.rd.ar.id;
+  assign m_axi_araddr  = m_axi_req.rd.ar.addr[AXI_ADDR_W-1:0];
+  assign m_axi_arlen   = m_axi_req.rd.ar.len;
+  assign m_axi_arsize  = m_axi_req.rd.ar.size;
+  assign m_axi_arburst = m_axi_req.rd.ar.burst;
+  assign m_axi_arlock  = m_axi_req.rd.ar.lock;
+  assign m_axi_arcache = m_axi_req.rd.ar.cache;
+  assign m_axi_arprot  = m_axi_req.rd.ar.prot;
+  assign m_axi_arvalid = m_axi_req.rd.arvalid;
+  assign m_axi_rready  = m_axi_req.rd.rready;
+  assign m_axi_rsp = '{
+    wr: '{
+      awready: m_axi_awready, wready: m_axi_wready, bid: m_axi_bid, bresp: m_axi_bresp, bvalid: m_axi_bvalid
+    },
+    rd: '{
+      arready: m_axi_arready, rid: m_axi_rid, rresp: m_axi_rresp, rlast: m_axi_rlast, rvalid: m_axi_rvalid
+    }
+  };
+
+  wire unused = &{1'b0, m_axi_req};  // the high bits of addresses
+
+  penstock_core #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS),
+    .CLK_KHZ(CLK_KHZ),
+    .LINE_MBPS(LINE_MBPS),
+    .STORE(STORE),
+    .AXI_ADDR_W(AXI_ADDR_W)
+  ) u_core (
+    .m_axis_tx_tdata (tx_tdata),
+    .m_axis_tx_tkeep (tx_tkeep),
+    .m_axis_tx_tvalid(tx_tvalid),
+    .m_axis_tx_tready(tx_tready),
+    .m_axis_tx_tlast (tx_tlast),
+    .s_axis_rx_tdata (rx_tdata),
+    .s_axis_rx_tkeep (rx_tkeep),
+    .s_axis_rx_tvalid(rx_tvalid),
+    .s_axis_rx_tlast (rx_tlast),
+    .s_axis_rx_tuser (rx_tuser),
+    .*
+  );
+
+  gmii_pkg::link_t link;
+  assign link = '{full_duplex: link_full_duplex, speed: gmii_pkg::speed_e'(link_speed), up: link_up};
+
+  mac_gmii u_mac (
+    .clk,
+    .rst,
+    .gmii_tx_clk,
+    .gmii_tx_enable,
+    .gmii_txd,
+    .gmii_tx_en,
+    .gmii_tx_er,
+    .gmii_rx_clk,
+    .gmii_rxd,
+    .gmii_rx_dv,
+    .gmii_rx_er,
+    .link,
+    .s_axis_tdata (tx_tdata),
+    .s_axis_tkeep (tx_tkeep),
+    .s_axis_tvalid(tx_tvalid),
+    .s_axis_tready(tx_tready),
+    .s_axis_tlast (tx_tlast),
+    .m_axis_tdata (rx_tdata),
+    .m_axis_tkeep (rx_tkeep),
+    .m_axis_tvalid(rx_tvalid),
+    .m_axis_tlast (rx_tlast),
+    .m_axis_tuser (rx_tuser),
+    .status       (mac)
+  );
+endmodule
