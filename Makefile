@@ -12,10 +12,12 @@ FUZZ_S  ?= 60
 JOBS    ?= $(shell nproc)
 
 FORMAL  ?=
+# Of `make bitstream`: ecpix5, versa_ecp5, or either with -echo behind it.
+BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check lint formal synth bench soak fmt regs setup build clean help
+.PHONY: demo test check lint formal synth bitstream bench soak fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -53,6 +55,9 @@ formal: setup    ## proofs by k-induction, each with covers and planted faults; 
 
 synth: setup     ## cost and depth of logic on UltraScale+: front ends and congestion controller, also out/synth.json (an hour)
 	$(PYTHON) rtl/syn/synth.py --out $(OUT)
+
+bitstream: setup ## a board's .bit with open tools, timing met after routing, or an error; BOARD=ecpix5, versa_ecp5, either with -echo
+	$(PYTHON) rtl/syn/bitstream.py $(BOARD) --out $(OUT) --seed $(SEED)
 
 bench: setup build ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)

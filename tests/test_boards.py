@@ -17,6 +17,7 @@ import rtl  # noqa: E402
 BOARDS = REPO / "rtl" / "boards"
 PORT = re.compile(r"^\s*(?:input|output)\s+logic\s*(?:\[(\d+):0\])?\s*(\w+)", re.M)
 PHYSICAL = {"kcu105": "xxv_ethernet_0", "vcu118": "cmac_usplus_0", "mpf300_eval": "pf_10gbaser"}
+PHYSICAL |= {"ecpix5": "EHXPLLL", "versa_ecp5": "EHXPLLL"}
 
 
 def test_own_address_goes_to_the_registers_of_the_map():
@@ -42,16 +43,21 @@ def pins(board: str) -> set[str]:
 
 @pytest.mark.parametrize("board", rtl.BOARDS)
 def test_every_port_has_a_pin_or_is_named_as_unassigned(board):
-    constraints = next(path for kind in ("xdc", "pdc") for path in (BOARDS / board).glob(f"*.{kind}")).read_text()
+    constraints = next(
+        path for kind in ("xdc", "pdc", "lpf") for path in (BOARDS / board).glob(f"*.{kind}")
+    ).read_text()
     placed = re.findall(r"PACKAGE_PIN \w+.*?\[get_ports \{?([\w\[\]]+)\}?\]", constraints)
     placed += re.findall(r"set_io -port_name \{?([\w\[\]]+)\}? -pin_name", constraints)
+    placed += re.findall(r"^LOCATE COMP \"(\S+)\" SITE", constraints, re.M)
     admitted = re.search(r"NOT ASSIGNED.*?:\n#\s+(.*)", constraints)
     open_pins = admitted[1].split(", ") if admitted else []
     assert len(placed) == len(set(placed))
     assert set(placed) | set(open_pins) == pins(board)
     assert not set(placed) & set(open_pins)
-    locations = re.findall(r"(?:PACKAGE_PIN|-pin_name) (\w+)", constraints)
+    locations = re.findall(r"(?:PACKAGE_PIN |-pin_name |SITE \")(\w+)", constraints)
     assert len(locations) == len(set(locations)), "two ports on one pin"
+    levels = re.findall(r"^IOBUF PORT \"(\S+)\" IO_TYPE=", constraints, re.M)
+    assert not levels or sorted(levels) == sorted(placed), "a pin of an ECP5 without its level"
 
 
 @pytest.mark.parametrize("board", rtl.BOARDS)

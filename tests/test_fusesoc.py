@@ -15,6 +15,7 @@ import write_core  # noqa: E402
 import rtl  # noqa: E402
 
 SCRIPTS = {"lint": "*.vc", "kcu105": "*.tcl", "vcu118": "*.tcl", "mpf300_eval": "*.tcl"}
+SCRIPTS |= {"ecpix5": "*.tcl", "versa_ecp5": "*.tcl"}
 
 
 def fusesoc(*arguments: str, folder: Path) -> str:

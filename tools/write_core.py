@@ -19,7 +19,7 @@ HEAD = """CAPI=2:
 # SPDX-License-Identifier: SHL-2.1
 # Made by tools/write_core.py. Run `make regs` first: the fileset `registers` is generated from regs/penstock.rdl.
 name: penstock::penstock:0.1.0
-description: RoCEv2 front end with DCQCN and QCN, 10G to 100G
+description: RoCEv2 front end with DCQCN and QCN, 1G to 100G
 """
 TARGETS = """
 parameters:
@@ -81,6 +81,25 @@ targets:
         die: MPF300TS
         package: FCG1152
         speed: "-1"
+
+  ecpix5: &ecp5
+    description: LambdaConcept ECPIX-5 85F, 1G; `make bitstream BOARD=ecpix5` builds it with read_slang, as Yosys' own reader cannot
+    filesets: [registers, rtl, board, ecpix5]
+    toplevel: ecpix5
+    parameters: [N_QP]
+    default_tool: diamond
+    tools:
+      diamond:
+        part: LFE5UM5G-85F-8BG554I
+
+  versa_ecp5:
+    <<: *ecp5
+    description: Lattice ECP5-5G Versa, 1G; `make bitstream BOARD=versa_ecp5` builds it with read_slang
+    filesets: [registers, rtl, board, versa_ecp5]
+    toplevel: versa_ecp5
+    tools:
+      diamond:
+        part: LFE5UM5G-45F-8BG381C
 """
 
 
@@ -93,7 +112,7 @@ def ordered(folders: list[Path]) -> list[Path]:
 
 def fileset(name: str, files: list[Path]) -> str:
     """One fileset; the type of each file follows from its ending, SystemVerilog where none is given."""
-    types = {".xdc": "xdc", ".pdc": "PDC", ".sdc": "SDC", ".vlt": "vlt"}
+    types = {".xdc": "xdc", ".pdc": "PDC", ".sdc": "SDC", ".vlt": "vlt", ".lpf": "LPF"}
     lines = [f"  {name}:", "    files:"]
     for path in files:
         kind = types.get(path.suffix)
@@ -112,7 +131,7 @@ def text() -> str:
         fileset("board", ordered([boards])),
     ]
     for name in rtl.BOARDS:
-        constraints = [p for ending in ("xdc", "pdc", "sdc") for p in (boards / name).glob(f"*.{ending}")]
+        constraints = [p for ending in ("xdc", "pdc", "sdc", "lpf") for p in (boards / name).glob(f"*.{ending}")]
         sets.append(fileset(name, [*ordered([boards / name]), *constraints]))
     return HEAD + "\nfilesets:\n" + "\n".join(sets) + TARGETS
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
 // The 1G front end as a board uses it by itself: RGMII without its pins, the PHY's reset, its own address, the built-in
 // message source, lamps. Pins, DDR registers and clocks are the board's (rgmii says what `rise` and `fall` are).
+// With ECHO there is no front end: each good frame is sent back (line_echo), to try a board's pins, PHY and cable.
 module board_1g #(
   parameter int unsigned N_QP       = 1,
   parameter int unsigned RING_BYTES = 32768,
   parameter int unsigned SLOTS      = 32,
   parameter int unsigned CLK_KHZ    = 62500,
-  parameter bit          INBAND     = 1'b1   // the PHY tells the link's state in band
+  parameter bit          INBAND     = 1'b1,  // the PHY tells the link's state in band
+  parameter bit          ECHO       = 1'b0
 ) (
   input  logic clk,     // of the core, CLK_KHZ
   input  logic rst,
@@ -61,9 +63,7 @@ module board_1g #(
     .*
   );
 
-  // ---- the front end ----------------------------------------------------------------------------------
-  axi_pkg::axil_req_t axil_req;
-  axi_pkg::axil_rsp_t axil_rsp, unused_rsp;
+  // ---- the front end, or the echo -----------------------------------------------------------------------
   logic address_set, tx_paused, link_up;
   logic [63:0] cpl_tdata;
   logic cpl_tvalid, cpl_tready;
@@ -74,80 +74,134 @@ module board_1g #(
     .q(link_up)
   );
 
-  board_address u_address (
-    .clk,
-    .rst,
-    .mac(own_mac),
-    .ip (own_ip),
-    .done(address_set),
-    .s_axil_req('0),
-    .s_axil_rsp(unused_rsp),
-    .m_axil_req(axil_req),
-    .m_axil_rsp(axil_rsp)
-  );
+  if (ECHO) begin : gen_echo
+    logic [63:0] rx_tdata, tx_tdata;
+    logic [7:0] rx_tkeep, tx_tkeep;
+    logic rx_tvalid, rx_tlast, rx_tuser, tx_tvalid, tx_tready, tx_tlast, sent;
+    eth_pkg::mac_status_t status;
 
-  penstock_1g #(
-    .N_QP(N_QP),
-    .RING_BYTES(RING_BYTES),
-    .SLOTS(SLOTS),
-    .CLK_KHZ(CLK_KHZ)
-  ) u_penstock (
-    .clk,
-    .rst,
-    .gmii_tx_clk(tx_clk),
-    .gmii_tx_enable,
-    .gmii_txd,
-    .gmii_tx_en,
-    .gmii_tx_er,
-    .gmii_rx_clk(rx_clk),
-    .gmii_rxd,
-    .gmii_rx_dv,
-    .gmii_rx_er,
-    .link_up         (link.up),
-    .link_full_duplex(link.full_duplex),
-    .link_speed      (link.speed),
-    .s_axis_desc_tdata  ('0),  // the message source is inside
-    .s_axis_desc_tvalid (1'b0),
-    .s_axis_desc_tready (),
-    .s_axis_data_tdata  ('0),
-    .s_axis_data_tkeep  ('0),
-    .s_axis_data_tvalid (1'b0),
-    .s_axis_data_tready (),
-    .s_axis_data_tlast  (1'b0),
-    .m_axis_cpl_tdata   (cpl_tdata),
-    .m_axis_cpl_tvalid  (cpl_tvalid),
-    .m_axis_cpl_tready  (cpl_tready),
-    .m_axis_sample_tdata(),
-    .m_axis_sample_tvalid(),
-    .m_axis_sample_tready(1'b1),
-    // the packet store is on chip
-    .m_axi_awid(), .m_axi_awaddr(), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awlock(),
-    .m_axi_awcache(), .m_axi_awprot(), .m_axi_awvalid(), .m_axi_wdata(), .m_axi_wstrb(), .m_axi_wlast(),
-    .m_axi_wvalid(), .m_axi_bready(), .m_axi_arid(), .m_axi_araddr(), .m_axi_arlen(), .m_axi_arsize(),
-    .m_axi_arburst(), .m_axi_arlock(), .m_axi_arcache(), .m_axi_arprot(), .m_axi_arvalid(), .m_axi_rready(),
-    .m_axi_awready('0), .m_axi_wready('0), .m_axi_bid('0), .m_axi_bresp('0), .m_axi_bvalid('0), .m_axi_arready('0),
-    .m_axi_rid('0), .m_axi_rdata('0), .m_axi_rresp('0), .m_axi_rlast('0), .m_axi_rvalid('0),
-    .s_axil_awaddr(axil_req.awaddr),
-    .s_axil_awprot(axil_req.awprot),
-    .s_axil_awvalid(axil_req.awvalid),
-    .s_axil_awready(axil_rsp.awready),
-    .s_axil_wdata(axil_req.wdata),
-    .s_axil_wstrb(axil_req.wstrb),
-    .s_axil_wvalid(axil_req.wvalid),
-    .s_axil_wready(axil_rsp.wready),
-    .s_axil_bresp(axil_rsp.bresp),
-    .s_axil_bvalid(axil_rsp.bvalid),
-    .s_axil_bready(axil_req.bready),
-    .s_axil_araddr(axil_req.araddr),
-    .s_axil_arprot(axil_req.arprot),
-    .s_axil_arvalid(axil_req.arvalid),
-    .s_axil_arready(axil_rsp.arready),
-    .s_axil_rdata(axil_rsp.rdata),
-    .s_axil_rresp(axil_rsp.rresp),
-    .s_axil_rvalid(axil_rsp.rvalid),
-    .s_axil_rready(axil_req.rready),
-    .tx_paused
-  );
+    mac_gmii u_mac (
+      .gmii_tx_clk  (tx_clk),
+      .gmii_rx_clk  (rx_clk),
+      .s_axis_tdata (tx_tdata),
+      .s_axis_tkeep (tx_tkeep),
+      .s_axis_tvalid(tx_tvalid),
+      .s_axis_tready(tx_tready),
+      .s_axis_tlast (tx_tlast),
+      .m_axis_tdata (rx_tdata),
+      .m_axis_tkeep (rx_tkeep),
+      .m_axis_tvalid(rx_tvalid),
+      .m_axis_tlast (rx_tlast),
+      .m_axis_tuser (rx_tuser),
+      .*
+    );
+
+    line_echo u_echo (
+      .clk,
+      .rst,
+      .s_axis_tdata (rx_tdata),
+      .s_axis_tkeep (rx_tkeep),
+      .s_axis_tvalid(rx_tvalid),
+      .s_axis_tlast (rx_tlast),
+      .s_axis_tuser (rx_tuser),
+      .m_axis_tdata (tx_tdata),
+      .m_axis_tkeep (tx_tkeep),
+      .m_axis_tvalid(tx_tvalid),
+      .m_axis_tready(tx_tready),
+      .m_axis_tlast (tx_tlast),
+      .sent
+    );
+
+    // Lamps: a frame that went back is a message, one that came damaged a failure.
+    localparam penstock_pkg::cpl_t Sent    = '{status: penstock_pkg::WcSuccess, default: '0};
+    localparam penstock_pkg::cpl_t Damaged = '{status: penstock_pkg::WcFlushErr, default: '0};
+    assign cpl_tvalid  = sent || status.rx_bad_fcs || status.rx_bad_frame;
+    assign cpl_tdata   = status.rx_bad_fcs || status.rx_bad_frame ? Damaged : Sent;
+    assign address_set = 1'b0;
+    assign tx_paused   = 1'b0;
+
+    wire unused = &{1'b0, status, own_mac, own_ip, cpl_tready};
+  end else begin : gen_front_end
+    axi_pkg::axil_req_t axil_req;
+    axi_pkg::axil_rsp_t axil_rsp, unused_rsp;
+
+    board_address u_address (
+      .clk,
+      .rst,
+      .mac(own_mac),
+      .ip (own_ip),
+      .done(address_set),
+      .s_axil_req('0),
+      .s_axil_rsp(unused_rsp),
+      .m_axil_req(axil_req),
+      .m_axil_rsp(axil_rsp)
+    );
+
+    penstock_1g #(
+      .N_QP(N_QP),
+      .RING_BYTES(RING_BYTES),
+      .SLOTS(SLOTS),
+      .CLK_KHZ(CLK_KHZ)
+    ) u_penstock (
+      .clk,
+      .rst,
+      .gmii_tx_clk(tx_clk),
+      .gmii_tx_enable,
+      .gmii_txd,
+      .gmii_tx_en,
+      .gmii_tx_er,
+      .gmii_rx_clk(rx_clk),
+      .gmii_rxd,
+      .gmii_rx_dv,
+      .gmii_rx_er,
+      .link_up         (link.up),
+      .link_full_duplex(link.full_duplex),
+      .link_speed      (link.speed),
+      .s_axis_desc_tdata  ('0),  // the message source is inside
+      .s_axis_desc_tvalid (1'b0),
+      .s_axis_desc_tready (),
+      .s_axis_data_tdata  ('0),
+      .s_axis_data_tkeep  ('0),
+      .s_axis_data_tvalid (1'b0),
+      .s_axis_data_tready (),
+      .s_axis_data_tlast  (1'b0),
+      .m_axis_cpl_tdata   (cpl_tdata),
+      .m_axis_cpl_tvalid  (cpl_tvalid),
+      .m_axis_cpl_tready  (cpl_tready),
+      .m_axis_sample_tdata(),
+      .m_axis_sample_tvalid(),
+      .m_axis_sample_tready(1'b1),
+      // the packet store is on chip
+      .m_axi_awid(), .m_axi_awaddr(), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awlock(),
+      .m_axi_awcache(), .m_axi_awprot(), .m_axi_awvalid(), .m_axi_wdata(), .m_axi_wstrb(), .m_axi_wlast(),
+      .m_axi_wvalid(), .m_axi_bready(), .m_axi_arid(), .m_axi_araddr(), .m_axi_arlen(), .m_axi_arsize(),
+      .m_axi_arburst(), .m_axi_arlock(), .m_axi_arcache(), .m_axi_arprot(), .m_axi_arvalid(), .m_axi_rready(),
+      .m_axi_awready('0), .m_axi_wready('0), .m_axi_bid('0), .m_axi_bresp('0), .m_axi_bvalid('0), .m_axi_arready('0),
+      .m_axi_rid('0), .m_axi_rdata('0), .m_axi_rresp('0), .m_axi_rlast('0), .m_axi_rvalid('0),
+      .s_axil_awaddr(axil_req.awaddr),
+      .s_axil_awprot(axil_req.awprot),
+      .s_axil_awvalid(axil_req.awvalid),
+      .s_axil_awready(axil_rsp.awready),
+      .s_axil_wdata(axil_req.wdata),
+      .s_axil_wstrb(axil_req.wstrb),
+      .s_axil_wvalid(axil_req.wvalid),
+      .s_axil_wready(axil_rsp.wready),
+      .s_axil_bresp(axil_rsp.bresp),
+      .s_axil_bvalid(axil_rsp.bvalid),
+      .s_axil_bready(axil_req.bready),
+      .s_axil_araddr(axil_req.araddr),
+      .s_axil_arprot(axil_req.arprot),
+      .s_axil_arvalid(axil_req.arvalid),
+      .s_axil_arready(axil_rsp.arready),
+      .s_axil_rdata(axil_rsp.rdata),
+      .s_axil_rresp(axil_rsp.rresp),
+      .s_axil_rvalid(axil_rsp.rvalid),
+      .s_axil_rready(axil_req.rready),
+      .tx_paused
+    );
+
+    wire unused = &{1'b0, unused_rsp};
+  end
 
   board_leds #(
     .BlinkLog2(23)
@@ -162,6 +216,4 @@ module board_1g #(
     .s_axis_cpl_tready(cpl_tready),
     .led
   );
-
-  wire unused = &{1'b0, unused_rsp};
 endmodule

@@ -199,7 +199,7 @@ module mac_gmii
   end
 
 `ifndef SYNTHESIS
-  a_room_for_events : assert property (@(posedge gmii_tx_clk) disable iff (tx_rst) tx_events != '0 |-> unused_room);
-  a_room_for_words : assert property (@(posedge gmii_rx_clk) disable iff (rx_rst) rx_some |-> unused_rx_room);
+  a_room_for_events : assert property (@(posedge gmii_tx_clk) disable iff (tx_hold) tx_events != '0 |-> unused_room);
+  a_room_for_words : assert property (@(posedge gmii_rx_clk) disable iff (rx_hold) rx_some |-> unused_rx_room);
 `endif
 endmodule

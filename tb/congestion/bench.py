@@ -9,6 +9,7 @@ Figure 14 spans milliseconds: `crates/board/tests/figure_14.rs` takes it on the 
 import cocotb
 from cocotb.triggers import ClockCycles, Timer
 from lib.board import SUCCESS, Board, start
+from lib.cable import time_limit
 from lib.cnm import cnm
 from lib.emulated_switch import EmulatedSwitch
 from lib.rates import QCN, Sample, cuts_of, sample_rates, set_dcqcn
@@ -39,7 +40,7 @@ def steady(samples: list[Sample], begin: float, end: float) -> int | None:
     return rates.pop() if len(rates) == 1 else None
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def figure_9_the_first_cut_halves_and_later_ones_shrink_with_alpha(dut):
     """AdvCam VI B, figure 9: threshold half the line, window 5000 words of 8 octets; alpha = 1, about 0.8, about 0.3.
 
@@ -84,7 +85,7 @@ async def figure_9_the_first_cut_halves_and_later_ones_shrink_with_alpha(dut):
     assert abs(sent / allowed - 1) < 0.01
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def many_cnps_in_quick_succession_lose_no_work_request(dut):
     """AdvCam VI B: no work request lost "even when the threshold was lowered aggressively"."""
     qp, rng = 0, seed()
@@ -101,7 +102,7 @@ async def many_cnps_in_quick_succession_lose_no_work_request(dut):
     assert min(s.rate_current for s in samples) == lowest
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def a_qcn_message_cuts_the_rate_of_its_queue_pair_on_the_wire(dut):
     """IEEE 802.1Qau: R_C falls by G_d |F_b|; the switch's message comes in as an Ethernet frame."""
     qp, feedback, rng = 1, 48, seed()

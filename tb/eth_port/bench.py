@@ -110,6 +110,7 @@ async def start(dut, **settings: int) -> Port:
     dut.rst.value = 1
     dut.local_mac.value = mac_int(LOCAL_MAC)
     dut.level_bytes.value = 0
+    dut.line_share.value = 0
     port = Port(dut)
     port.configure(**settings)
     await ClockCycles(dut.clk, 4)
@@ -251,6 +252,24 @@ async def a_pause_holds_what_it_is_for_between_frames(dut, case):
     while not (port.roce.idle() and port.service.idle()):
         await RisingEdge(dut.clk)
     assert dut.tx_paused.value == 0 and frames
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.parametrize((("share", "slower"), [(0, 1), (1, 10), (2, 100)]))
+async def a_pause_is_as_long_as_the_line_is_slow(dut, share, slower):
+    """IEEE 802.3 31B.3.3: a quanta is 512 bit times of the line as it runs."""
+    port = await start(dut, obey_pause=1)
+    dut.line_share.value = share
+    await ClockCycles(dut.clk, 200)
+    for quanta in (1, 7, 40):
+        await port.receive(pause(quanta))
+        while not int(dut.tx_paused.value):
+            await FallingEdge(dut.clk)
+        begin = port.cycle
+        while int(dut.tx_paused.value):
+            await FallingEdge(dut.clk)
+        lasted, asked = port.cycle - begin, quanta * CYCLES_PER_QUANTA * slower
+        assert asked - slower <= lasted <= 1.01 * asked + 2 * slower, f"{quanta} quanta: {lasted} cycles"
 
 
 def quanta_of(frame: bytes, use_pfc: bool, classes: int) -> int:

@@ -4,6 +4,7 @@
 import cocotb
 from cocotb.triggers import RisingEdge, Timer
 from lib.board import ERR, RTS, SQD, SUCCESS, start
+from lib.cable import time_limit
 from lib.front_end import ALL, US
 from lib.register_map import unpack
 from lib.runner import seed
@@ -35,7 +36,7 @@ async def first_byte(dut, board, size: int, tag: int) -> int:
     return cycles
 
 
-@cocotb.test(timeout_time=1, timeout_unit="ms")
+@cocotb.test(**time_limit(1))
 async def cut_through_puts_the_first_byte_on_the_wire_within_100_cycles(dut):
     board = await start(dut, {0: 0})
     for cut_through in (0, 1):
@@ -46,7 +47,7 @@ async def cut_through_puts_the_first_byte_on_the_wire_within_100_cycles(dut):
             assert cycles < 100 + (0 if cut_through else min(size, 4096) // len(dut.s_axis_data_tkeep))
 
 
-@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.test(**time_limit(4))
 async def a_source_that_stalls_under_cut_through_spoils_frames_but_no_data(dut):
     rng = seed()
     board = await start(dut, {0: 3, 1: 0xFFFFF8})
@@ -66,7 +67,7 @@ async def a_source_that_stalls_under_cut_through_spoils_frames_but_no_data(dut):
     assert underruns == board.peer.cable.damaged > 0
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def a_draining_queue_pair_says_when_it_is_done_and_a_keep_alive_finds_a_dead_peer(dut):
     board = await start(dut, {0: 0, 1: 0})
     await board.post(0, bytes(20_000), 1, 0)

@@ -8,6 +8,7 @@ import os
 
 import cocotb
 from lib.board import SUCCESS, start
+from lib.cable import time_limit
 from lib.front_end import SHORT
 from lib.runner import Bench, seed
 from lib.tops import TOPS
@@ -26,7 +27,7 @@ BENCHES = [
 globals().update({test.name: test for test in SHORT})
 
 
-@cocotb.test(timeout_time=1, timeout_unit="ms", skip=os.environ.get("PARAM_STORE") != "1")
+@cocotb.test(**time_limit(1), skip=os.environ.get("PARAM_STORE") != "1")
 async def a_message_waits_for_its_ack_in_the_memory_at_the_base_that_software_chose(dut):
     rng = seed()
     board = await start(dut, {0: 0, 15: 2})

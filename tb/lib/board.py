@@ -42,7 +42,10 @@ class Board:
         for qp in self.first_psn:
             await self.open(qp)
 
-    async def open(self, qp: int, mtu: int = MTU_4096, ack_timeout: int = 5, retry_cnt: int = 7) -> None:
+    async def open(self, qp: int, mtu: int = MTU_4096, ack_timeout: int | None = None, retry_cnt: int = 7) -> None:
+        """`ack_timeout` as in the register; unless it is given the line carries a whole ring in that time."""
+        if ack_timeout is None:
+            ack_timeout = 5 if self.line.gbps >= 10 else 9
         write = self.registers.write
         await write("qp.state", RESET, qp)
         await write("qp.dst_mac_hi", mac_int(PEER_MAC) >> 32, qp)
@@ -101,6 +104,7 @@ async def start(dut, first_psn: dict[int, int], peer: type[Peer] = Peer) -> Boar
         "m_axis_cpl",
         "xgmii_rxd",
         "xgmii_txd",
+        "gmii_rxd",
         "m_axis_tx",
         "s_axis_rx",
     ):

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cable of a top: XGMII, or the AXI-Streams of a hard MAC; frames go in and out without FCS either way."""
+"""The cable of a top: XGMII, GMII, or the AXI-Streams of a hard MAC; frames go in and out without FCS every way."""
 
 import os
+import zlib
 from dataclasses import dataclass
 
 import cocotb
-from cocotb.triggers import ReadOnly, RisingEdge
+from cocotb.clock import Clock
+from cocotb.queue import Queue
+from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
+from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
-from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
+from cocotbext.eth import GmiiFrame, GmiiSource, XgmiiFrame, XgmiiSink, XgmiiSource
 
+FCS_RESIDUE = 0x2144DF1C  # zlib.crc32 over any frame and its FCS
 WIRE_OVERHEAD = 8 + 4 + 12  # preamble, FCS, gap
 MIN_FRAME = 60
 
@@ -44,12 +49,18 @@ class Line:
 
 
 # cocotb wants an even period: 3104 ps is 322.165 MHz, a little harder than 322.266.
-LINES = [Line(10, 6400, 156_250), Line(25, 2560, 390_625), Line(100, 3104, 322_266)]
+LINES = [Line(1, 16000, 62_500), Line(10, 6400, 156_250), Line(25, 2560, 390_625), Line(100, 3104, 322_266)]
 
 
 def line() -> Line:
     """Of the front end under test, by its parameter CLK_KHZ."""
     return next(line for line in LINES if line.clock_khz == int(os.environ["PARAM_CLK_KHZ"]))
+
+
+def time_limit(ms: float) -> dict:
+    """Of a test that takes so many milliseconds at 10 Gb/s or more; on a slower line it may take as much longer."""
+    slow = os.environ.get("PARAM_CLK_KHZ") and 10 // line().gbps  # the runner reads a bench before it is run
+    return {"timeout_time": ms * max(1, slow or 1), "timeout_unit": "ms"}
 
 
 class XgmiiCable:
@@ -80,6 +91,61 @@ class XgmiiCable:
         """Whether a frame of ours starts in this cycle: /S/ in lane 0 or 4."""
         control, data = int(self.dut.xgmii_txc.value), int(self.dut.xgmii_txd.value)
         return any(control >> lane & 1 and data >> 8 * lane & 0xFF == 0xFB for lane in (0, 4))
+
+
+class GmiiCable:
+    """The PHY side of a GMII at 1 Gb/s, and its clocks; checks each FCS. Reads what leaves in the middle of a cycle."""
+
+    OCTET_PS = 8000
+
+    def __init__(self, dut):
+        self.dut = dut
+        dut.gmii_tx_enable.value = 1
+        dut.link_up.value = dut.link_full_duplex.value = 1
+        dut.link_speed.value = 2
+        cocotb.start_soon(Clock(dut.gmii_tx_clk, self.OCTET_PS, "ps").start())
+        cocotb.start_soon(Clock(dut.gmii_rx_clk, self.OCTET_PS - 2, "ps").start())
+        self.source = GmiiSource(dut.gmii_rxd, dut.gmii_rx_er, dut.gmii_rx_dv, dut.gmii_rx_clk)
+        self.sink: Queue[tuple[bytes, int, bool]] = Queue()
+        self.forgives_damage = False  # of a sender that ran dry
+        self.damaged = 0
+        cocotb.start_soon(self.read())
+
+    async def read(self) -> None:
+        """Frames as they leave: octets behind the SFD, when the preamble began in ps, and whether TX_ER was among them.
+
+        The library's model leaves the first octet of each frame out.
+        """
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.gmii_tx_en)
+            start, octets, error = int(get_sim_time("ps")), bytearray(), False
+            await FallingEdge(dut.gmii_tx_clk)
+            while int(dut.gmii_tx_en.value):
+                octets.append(int(dut.gmii_txd.value))
+                error |= bool(int(dut.gmii_tx_er.value))
+                await FallingEdge(dut.gmii_tx_clk)
+            assert octets[:8] == b"\x55" * 7 + b"\xd5", f"preamble {octets[:8].hex()}"
+            self.sink.put_nowait((bytes(octets[8:]), start, error))
+
+    async def receive(self) -> tuple[bytes, int]:
+        """The next frame and when its first octet came, in ps."""
+        octets, start, error = await self.sink.get()
+        while self.forgives_damage and error:
+            self.damaged += 1
+            octets, start, error = await self.sink.get()
+        assert not error, "TX_ER inside a frame"
+        assert zlib.crc32(octets) == FCS_RESIDUE, "frame with a wrong FCS"
+        return octets[:-4], start
+
+    async def send(self, frame: bytes, damaged: bool = False) -> None:
+        on_line = GmiiFrame.from_payload(frame)
+        on_line.data[-1] ^= damaged  # of the FCS
+        await self.source.send(on_line)
+
+    def starts(self) -> bool:
+        """Whether a frame of ours is on the line in this cycle."""
+        return self.dut.gmii_tx_en.value == 1
 
 
 class HardMac:
@@ -135,5 +201,7 @@ class HardMac:
         return self.dut.m_axis_tx_tvalid.value == 1
 
 
-def plug(dut) -> XgmiiCable | HardMac:
+def plug(dut) -> XgmiiCable | GmiiCable | HardMac:
+    if hasattr(dut, "gmii_txd"):
+        return GmiiCable(dut)
     return XgmiiCable(dut) if hasattr(dut, "xgmii_txd") else HardMac(dut)

@@ -14,6 +14,7 @@ from scapy.layers.inet import IP
 from scapy.layers.l2 import ARP, Ether
 
 from lib.board import ERR, FLUSH_ERR, REM_ACCESS, RETRY_EXC, RTS, SUCCESS, start
+from lib.cable import time_limit
 from lib.frames_tx import stalls
 from lib.mac_control import pause, pfc
 from lib.rc_peer import NAK, RNR
@@ -35,7 +36,7 @@ def physical_limit_gbps(packets, line: float) -> float:
     return line * sum(len(p.payload) for p in packets[:-1]) / sum(p.wire_bytes for p in packets[:-1])
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def messages_of_every_kind_arrive_whole_and_complete_in_order(dut):
     rng = seed()
     qps = sorted({0, LAST_QP})
@@ -68,7 +69,7 @@ async def messages_of_every_kind_arrive_whole_and_complete_in_order(dut):
     assert await board.count("tx_underruns") == 0
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def random_sizes_and_stalls_change_no_byte(dut):
     """Every MTU, a source and a completion reader that stall at will."""
     rng = seed()
@@ -90,7 +91,7 @@ async def random_sizes_and_stalls_change_no_byte(dut):
     assert await board.count("tx_underruns") == 0
 
 
-@cocotb.test(timeout_time=3, timeout_unit="ms")
+@cocotb.test(**time_limit(3))
 async def one_queue_pair_fills_the_line_with_64_kb_messages(dut):
     rng = seed()
     board = await start(dut, {1: 0})
@@ -108,7 +109,7 @@ async def one_queue_pair_fills_the_line_with_64_kb_messages(dut):
     assert await board.count("tx_underruns") == 0
 
 
-@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.test(**time_limit(4))
 async def lost_packets_are_sent_again_until_every_byte_is_there(dut):
     rng = seed()
     board = await start(dut, {0: 5, 2: 0xFFFFF0})
@@ -126,7 +127,7 @@ async def lost_packets_are_sent_again_until_every_byte_is_there(dut):
     assert await board.count("packet_seq_err") == board.peer.counts["out_of_sequence"]
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def a_congestion_notification_halves_the_rate_at_once(dut):
     rng = seed()
     board = await start(dut, {0: 0})
@@ -155,7 +156,7 @@ def longest_gap_ns(packets) -> float:
     return max(b.start_ns - a.start_ns for a, b in itertools.pairwise(packets))
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def pause_and_pfc_of_our_class_hold_the_data_and_another_class_does_not(dut):
     rng = seed()
     board = await start(dut, {0: 0})
@@ -175,7 +176,7 @@ async def pause_and_pfc_of_our_class_hold_the_data_and_another_class_does_not(du
     assert await board.count("tx_pause_cycles") >= 2 * 400 * quantum_ns / board.line.cycle_ns - 2
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def a_receiver_that_is_not_ready_is_waited_for(dut):
     board = await start(dut, {0: 0})
     refusals = iter([RNR | 1, RNR | 2])  # 10 us, 20 us
@@ -188,7 +189,7 @@ async def a_receiver_that_is_not_ready_is_waited_for(dut):
     assert await board.count("rnr_nak") == 2
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def a_failed_queue_pair_flushes_and_opens_again_while_others_go_on(dut):
     board = await start(dut, {0: 10, 1: 20})
     board.peer.verdict = lambda packet: NAK | 2 if packet.qp == 0 else None
@@ -210,7 +211,7 @@ async def a_failed_queue_pair_flushes_and_opens_again_while_others_go_on(dut):
     assert board.peer.memory[64:69] == b"again"
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def a_vanished_peer_ends_in_an_error_completion(dut):
     board = await start(dut, {0: 0})
     await board.open(0, ack_timeout=2, retry_cnt=2)
@@ -221,7 +222,7 @@ async def a_vanished_peer_ends_in_an_error_completion(dut):
     assert await board.count("local_ack_timeout_err") == 3
 
 
-@cocotb.test(timeout_time=1, timeout_unit="ms")
+@cocotb.test(**time_limit(1))
 async def what_does_not_concern_us_is_dropped_and_counted(dut):
     board = await start(dut, {0: 0})
     peer, ack = board.peer, BTH(opcode=0x11, dqpn=0xABC100, psn=0) / AETH(syndrome=0x1F)
@@ -240,7 +241,7 @@ async def what_does_not_concern_us_is_dropped_and_counted(dut):
     assert await board.count("rx_frames") == 5
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.test(**time_limit(2))
 async def a_vlan_carries_all_packets_and_nothing_from_outside_comes_in(dut):
     rng = seed()
     board = await start(dut, {0: 7})

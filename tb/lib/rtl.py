@@ -16,7 +16,13 @@ REPO = Path(__file__).resolve().parents[2]
 RTL = REPO / "rtl"
 GENERATED = REPO / "build" / "gen"
 ROOMS = ["lib", "eth", "ip", "roce", "event", "source", "cc", "ctrl", "top"]
-BOARDS = ["kcu105", "vcu118", "mpf300_eval", "ecpix5", "versa_ecp5"]  # each its top and constraints; beside them what they share
+BOARDS = [
+    "kcu105",
+    "vcu118",
+    "mpf300_eval",
+    "ecpix5",
+    "versa_ecp5",
+]  # each its top and constraints; beside them what they share
 FOLDERS = [
     *(RTL / name for name in ROOMS),
     *(RTL / "boards" / name for name in ("", "blackbox", *BOARDS)),

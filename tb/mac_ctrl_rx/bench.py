@@ -69,6 +69,7 @@ class Ctrl:
 async def start(dut) -> Ctrl:
     cocotb.start_soon(Clock(dut.clk, 6.4, "ns").start())
     dut.rst.value = 1
+    dut.tick.value = 1
     ctrl = Ctrl(dut)
     await ctrl.cycles(4)
     dut.rst.value = 0

@@ -46,6 +46,7 @@ module mac_port
     .clk,
     .rst,
     .cfg,
+    .line_share           (LineFull),
     .local_mac            (48'h02_50_53_54_4B_01),
     .level_bytes,
     .tx_paused,

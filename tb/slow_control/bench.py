@@ -10,6 +10,7 @@ from cocotb.queue import Queue
 from cocotb.triggers import ClockCycles, Timer, with_timeout
 from lib import connection as cm
 from lib.board import ERR, RESET, RTS, start
+from lib.cable import time_limit
 from lib.connection import Info, Message, Transmit
 from lib.rc_peer import Flow
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int
@@ -74,7 +75,7 @@ class Server:
         return peer, own
 
 
-@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.test(**time_limit(4))
 async def a_board_is_found_and_pinged_while_it_sends_at_full_rate(dut):
     rng = seed()
     board = await start(dut, {0: 0})
@@ -96,7 +97,7 @@ async def a_board_is_found_and_pinged_while_it_sends_at_full_rate(dut):
     assert await board.count("tx_underruns") == 0
 
 
-@cocotb.test(timeout_time=20, timeout_unit="ms")
+@cocotb.test(**time_limit(20))
 async def uhal_reads_and_writes_the_register_map_of_the_gateware(dut):
     board = await start(dut, {0: 0})
     printed = await UhalBridge(dut, Server(board)).run("front_end")
@@ -113,7 +114,7 @@ async def uhal_reads_and_writes_the_register_map_of_the_gateware(dut):
     assert await board.field("flow_control", "traffic_class", 0) == 5
 
 
-@cocotb.test(timeout_time=8, timeout_unit="ms")
+@cocotb.test(**time_limit(8))
 async def a_server_opens_a_queue_pair_starts_the_source_and_takes_its_messages(dut):
     board = await start(dut, {})
     board.peer.flows[0] = Flow(0)
@@ -140,7 +141,7 @@ async def a_server_opens_a_queue_pair_starts_the_source_and_takes_its_messages(d
     assert await board.state(0) == RESET
 
 
-@cocotb.test(timeout_time=8, timeout_unit="ms")
+@cocotb.test(**time_limit(8))
 async def strangers_neither_write_registers_nor_open_queue_pairs(dut):
     """A list in force: what a stranger sends changes nothing and gets no answer; a server on the list is served."""
     board = await start(dut, {})
@@ -175,7 +176,7 @@ def prbs31(count: int) -> bytes:
     return bytes(out)
 
 
-@cocotb.test(timeout_time=8, timeout_unit="ms")
+@cocotb.test(**time_limit(8))
 async def a_server_that_dies_is_found_by_keep_alive_and_opens_again(dut):
     board = await start(dut, {})
     board.peer.flows[0] = Flow(0)

