@@ -15,11 +15,15 @@ BENCHES = TOPS
 globals().update({test.name: test for test in ALL})
 
 
-def long_stalls(rng, beats: int):
-    """A pause generator: now and then, at most so many beats apart, a hole that no buffer on the way can hide."""
+def long_stalls(rng, beats: int, slower: int):
+    """A pause generator: now and then, at most so many beats apart, a hole that no buffer on the way can hide.
+
+    `slower`: cycles in which the line carries a beat. What came faster than it leaves is gone by the end of the hole.
+    """
     while True:
-        yield from [False] * rng.randrange(beats)
-        yield from [True] * rng.randrange(50, 200)
+        run = rng.randrange(beats)
+        yield from [False] * run
+        yield from [True] * (run * (slower - 1) + rng.randrange(50, 200) * slower)
 
 
 async def first_byte(dut, board, size: int, tag: int) -> int:
@@ -53,7 +57,9 @@ async def a_source_that_stalls_under_cut_through_spoils_frames_but_no_data(dut):
     board = await start(dut, {0: 3, 1: 0xFFFFF8})
     await board.registers.write_fields("requester", cut_through=1)
     board.peer.cable.forgives_damage = True
-    board.data.set_pause_generator(long_stalls(rng, 16_000 // len(dut.s_axis_data_tkeep)))
+    lanes = len(dut.s_axis_data_tkeep)
+    slower = int(lanes * board.line.octet_ns / board.line.cycle_ns)
+    board.data.set_pause_generator(long_stalls(rng, 16_000 // lanes, max(slower, 1)))
     payloads = [rng.randbytes(rng.randrange(1, 20_000)) for _ in range(12)]
     for tag, payload in enumerate(payloads):
         await board.post(rng.choice([0, 1]), payload, tag, tag * 0x8000, tag)

@@ -94,7 +94,7 @@ class GmiiMac:
         """The next frame on the line is this one, padded and sealed."""
         got = await self.wire_out.recv()
         assert got.error is None, f"TX_ER inside a frame of {len(frame)} bytes"
-        # The model leaves the octet (at 10 and 100 Mb/s the nibble) out with which a frame begins, and tells when it was.
+        # The GMII model leaves out the octet, on MII the nibble, with which a frame begins, and tells when it was.
         assert bytes(got.get_preamble())[-7:] == b"\x55" * 6 + b"\xd5"
         assert got.sim_time_sfd - got.sim_time_start == 8 * self.speed.octet_ps
         assert got.check_fcs(), f"wrong FCS on a frame of {len(frame)} bytes"

@@ -127,6 +127,7 @@ async def without_a_link_frames_are_dropped_and_the_first_after_it_is_whole(dut,
         frame = rng.randbytes(80)
         await mac.tx.send(with_filler(rng, frame))
         await mac.expect(frame)
+        await mac.settle()
         assert mac.counts["link_fault"] == faults and not mac.counts["tx_underrun"]
 
 

@@ -16,13 +16,24 @@ BENCH = Bench(top="rgmii_port", sources=[Path(__file__).parent / "rgmii_port.sv"
 
 
 class Phy(RgmiiSource):
-    """The model's source, and the in-band status while it has nothing to send (RGMII 2.0, section 3.4.1)."""
+    """The model's source, which says what the link is (RGMII 2.0, section 3.4.1) while it has nothing to send."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.status = 0
+        cocotb.start_soon(self.between())
+
+    async def between(self) -> None:
+        while True:
+            await FallingEdge(self.clock)
+            if not self.active:
+                self.data.value = self.status
 
     async def tells(self, up: int, code: int, full_duplex: int, cycles: int = 40) -> None:
-        assert self.idle()
+        """From now on; returns when it has been said so many times."""
+        self.status = full_duplex << 3 | code << 1 | up
         for _ in range(cycles):
             await FallingEdge(self.clock)
-            self.data.value = full_duplex << 3 | code << 1 | up
 
 
 async def late(pin, name: str, dut, delay_ps: int = 2000) -> None:
