@@ -4,13 +4,16 @@
 // The line has two clocks of its own. Everything a board needs is on flat AMBA ports; the PHY, its DDR registers (rgmii)
 // and the data source are the board's.
 module penstock_1g #(
-  parameter int unsigned N_QP       = 4,
-  parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair until acknowledged
-  parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
-  parameter int unsigned CLK_KHZ    = 62500,   // of clk; the line's clocks are 125 MHz, 25 or 2.5
-  parameter int unsigned LINE_MBPS  = 1000,
-  parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
-  parameter int unsigned AXI_ADDR_W = 64
+  parameter  int unsigned N_QP        = 4,
+  parameter  int unsigned RING_BYTES  = 262144,  // payload bytes kept per queue pair until acknowledged
+  parameter  int unsigned SLOTS       = 256,     // packets kept per queue pair
+  parameter  int unsigned CLK_KHZ     = 62500,   // of clk; the line's clocks are 125 MHz, 25 or 2.5
+  parameter  int unsigned LINE_MBPS   = 1000,
+  parameter  int unsigned STORE       = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter  int unsigned AXI_ADDR_W  = 64,
+  parameter  int unsigned N_IN        = 0,       // detector inputs, 0 to 16
+  parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
+  localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
 ) (
   input logic clk,
   input logic rst,
@@ -41,6 +44,17 @@ module penstock_1g #(
   output logic [63:0]  m_axis_cpl_tdata,
   output logic         m_axis_cpl_tvalid,
   input  logic         m_axis_cpl_tready,
+
+  // Streams of a detector, one an input with its clock and reset; tuser is event_pkg::fragment_t. Quiet when N_IN is 0:
+  // then each has the width of one, and its inputs are tied to 0.
+  input  logic [Inputs-1:0]     s_event_clk,
+  input  logic [Inputs-1:0]     s_event_rst,
+  input  logic [Inputs*64-1:0]  s_axis_event_tdata,
+  input  logic [Inputs*8-1:0] s_axis_event_tkeep,
+  input  logic [Inputs*144-1:0] s_axis_event_tuser,
+  input  logic [Inputs-1:0]     s_axis_event_tvalid,
+  output logic [Inputs-1:0]     s_axis_event_tready,
+  input  logic [Inputs-1:0]     s_axis_event_tlast,
 
   // Rates of the queue pairs over time (penstock_pkg::cc_sample_t); dropped and counted while not taken.
   output logic [127:0] m_axis_sample_tdata,
@@ -185,7 +199,9 @@ module penstock_1g #(
     .CLK_KHZ(CLK_KHZ),
     .LINE_MBPS(LINE_MBPS),
     .STORE(STORE),
-    .AXI_ADDR_W(AXI_ADDR_W)
+    .AXI_ADDR_W(AXI_ADDR_W),
+    .N_IN(N_IN),
+    .EVENT_BYTES(EVENT_BYTES)
   ) u_core (
     .m_axis_tx_tdata (tx_tdata),
     .m_axis_tx_tkeep (tx_tkeep),
