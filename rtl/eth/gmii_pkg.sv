@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Speeds of a GMII or RGMII as the RGMII's in-band status codes them, and what that status says of the link.
-// Source: Reduced Gigabit Media Independent Interface 2.0, section 3.4.1.
+// Source: Reduced Gigabit Media Independent Interface (RGMII), version 2.0, in-band status.
 package gmii_pkg;
 
   typedef enum logic [1:0] {

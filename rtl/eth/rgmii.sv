@@ -2,8 +2,8 @@
 // GMII over the pins of an RGMII, from 10 to 1000 Mb/s, and the link as the PHY tells it between frames. Pins carry two
 // bits a cycle; the board's DDR registers make them, first `rise`, then `fall` (of tx_clk; of rx_clk as they came in).
 // The transmit side has one clock of 125 MHz for all speeds: `gmii_tx_enable` marks the cycles in which the line moves.
-// In-band status counts when it was the same for 16 cycles; INBAND 0 takes the link as 1 Gb/s, full duplex and up.
-// Source: Reduced Gigabit Media Independent Interface 2.0, sections 3.1 to 3.4.
+// In-band status counts when it was the same in 16 cycles in a row; INBAND 0 takes the link as 1 Gb/s, full duplex and up.
+// Source: Reduced Gigabit Media Independent Interface (RGMII), version 2.0.
 //
 //   rgmii_txc  1 Gb/s: high, low in each cycle; 100 Mb/s: half of 5 cycles each; 10 Mb/s: 25 cycles each
 module rgmii
@@ -75,7 +75,8 @@ module rgmii
     assign between = !rgmii_rx_ctl_rise && !rgmii_rx_ctl_fall;
 
     always_ff @(posedge rx_clk) begin
-      if (between) begin
+      if (!between) alike_q <= '0;
+      else begin
         told_q  <= rgmii_rxd_rise;
         alike_q <= rgmii_rxd_rise != told_q ? '0 : alike_q == '1 ? '1 : alike_q + 4'd1;
         if (alike_q == '1 && rgmii_rxd_rise == told_q) link <= link_t'(told_q);

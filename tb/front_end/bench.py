@@ -8,9 +8,9 @@ from lib.cable import time_limit
 from lib.front_end import ALL, US
 from lib.register_map import unpack
 from lib.runner import seed
-from lib.tops import TOPS
+from lib.tops import GIGABIT, TOPS
 
-BENCHES = TOPS
+BENCHES = [*TOPS, GIGABIT]
 
 globals().update({test.name: test for test in ALL})
 
