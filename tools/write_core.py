@@ -83,7 +83,7 @@ targets:
         speed: "-1"
 
   ecpix5: &ecp5
-    description: LambdaConcept ECPIX-5 85F, 1G; `make bitstream BOARD=ecpix5` builds it with read_slang, as Yosys' own reader cannot
+    description: LambdaConcept ECPIX-5 85F, 1G; open tools build it by `make bitstream BOARD=ecpix5`
     filesets: [registers, rtl, board, ecpix5]
     toplevel: ecpix5
     parameters: [N_QP]
@@ -94,7 +94,7 @@ targets:
 
   versa_ecp5:
     <<: *ecp5
-    description: Lattice ECP5-5G Versa, 1G; `make bitstream BOARD=versa_ecp5` builds it with read_slang
+    description: Lattice ECP5-5G Versa, 1G; open tools build it by `make bitstream BOARD=versa_ecp5`
     filesets: [registers, rtl, board, versa_ecp5]
     toplevel: versa_ecp5
     tools:

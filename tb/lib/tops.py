@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The front ends at 10, 25 and 100 Gb/s with the parameters that their benches share: each is built once for all.
 
-A bench of the front ends says `BENCHES = TOPS`: its tests hold at every rate and width, or are no promise. That at 1 Gb/s
-has the same core at 64 bits; the promises of `lib/front_end.py` are tried on it as well.
+A bench of the front ends says `BENCHES = TOPS`: its tests hold at every rate and width, or are no promise. The one at
+1 Gb/s has the same core at 64 bits; the promises of `lib/front_end.py` are tried on it as well.
 """
 
 from lib.runner import Bench
