@@ -80,6 +80,7 @@ async def frames_cross_the_pins_both_ways(dut, mbps):
     await mac.peer_sends(*back)
     for frame in there:
         await mac.expect(frame)
+    await mac.settle()
     assert mac.received() == [(frame, 0) for frame in back]
     assert mac.counts == {"tx_frame": count, "rx_frame": count}
     assert mac.level("line_share") == mac.speed.share
