@@ -12,6 +12,7 @@ output delays.
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -124,7 +125,9 @@ def make(build: str, out: Path, seed: int, router: str) -> dict:
     (out / f"{build}.json").write_text(json.dumps(found, indent=2) + "\n")
     if slow:
         raise BitstreamError(f"{build}: {'; '.join(slow)}; try another --seed. No .bit was written")
-    tool("yowasp-ecppack", ["--compress", str(files["config"]), str(bit)], WORK / f"{build}.ecppack.log")
+    packed = WORK / f"{build}.bit"  # the tools have a /tmp of their own, where a user's folder may be
+    tool("yowasp-ecppack", ["--compress", str(files["config"]), str(packed)], WORK / f"{build}.ecppack.log")
+    shutil.copy(packed, bit)
     return found
 
 
