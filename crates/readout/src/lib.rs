@@ -75,5 +75,5 @@ pub use writer_options::WriterOptions;
 
 /// Packet sockets, for whoever sends to a [`backend`].
 pub mod link {
-    pub use crate::sys::{drop_all, Frames, Gather, Interface, PacketSocket};
+    pub use crate::sys::{drop_all, offload, Frames, Gather, Interface, PacketSocket};
 }

@@ -365,6 +365,20 @@ impl Ring {
         self.counters.bytes_written += len as u64;
     }
 
+    /// `len` bytes at `va`, to be filled in place, if they lie within one slot that the board may write; otherwise counts.
+    pub fn place_mut(&mut self, va: u64, len: usize) -> Option<&mut [u8]> {
+        match self.place(va, len) {
+            Some(offset) => {
+                self.counters.bytes_written += len as u64;
+                Some(&mut self.memory.bytes_mut()[offset..offset + len])
+            }
+            None => {
+                self.counters.writes_refused += 1;
+                None
+            }
+        }
+    }
+
     fn after(&self, slot: u32) -> u32 {
         if slot + 1 == self.config.slots {
             0

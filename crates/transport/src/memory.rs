@@ -12,6 +12,11 @@ pub trait Memory {
     /// posted receive (SEND); a virtual payload has a length but no bytes.
     fn write(&mut self, va: u64, data: &Payload);
 
+    /// The `len` bytes at `va`, to be filled in place; none where they may not be written, or do not lie together.
+    fn place(&mut self, _va: u64, _len: u32) -> Option<&mut [u8]> {
+        None
+    }
+
     /// What the peer may write now, where a WRITE of `len` bytes at `va` reaches outside of it: the request is refused as
     /// one outside of the region would be. None: it may be done.
     fn refuses(&self, _va: u64, _len: u32) -> Option<Window> {

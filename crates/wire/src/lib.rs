@@ -18,6 +18,7 @@ extern crate alloc;
 extern crate std;
 
 mod aeth;
+mod arp;
 mod bth;
 mod bytesio;
 mod cm;
@@ -38,10 +39,12 @@ mod prbs31;
 mod psn;
 mod reth;
 mod roce;
+mod stream_frame;
 mod tcp;
 mod udp;
 
 pub use aeth::{AethRepr, Credits, NakCode, RnrTimer, Syndrome};
+pub use arp::{Arp, ETHERTYPE_ARP};
 pub use bth::BthRepr;
 pub use cm::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, CM_LEN, CM_REPLY_PORT, CM_REQUEST_PORT};
 pub use cnm::Cnm;
@@ -61,6 +64,7 @@ pub use prbs31::Prbs31;
 pub use psn::{Psn, Qpn};
 pub use reth::RethRepr;
 pub use roce::RocePacket;
+pub use stream_frame::{read_stream_header, stream_header, stream_padding, STREAM_HEADER_LEN};
 pub use tcp::{SackBlocks, SynOptions, TcpFlags, TcpPacket};
 pub use udp::{UdpView, UDP_PORT_ROCE};
 

@@ -154,6 +154,19 @@ impl TcpPacket {
     /// # Errors
     /// `Truncated`, `BadLength`, `BadIpChecksum`, `IpOptions`, `Fragmented`, or `BadTcpChecksum`, the last one checked.
     pub fn parse(frame: &Bytes) -> Result<Self, ParseError> {
+        Self::parse_with(frame, true)
+    }
+
+    /// The same of a frame whose TCP checksum is not computed yet: one from this machine, which leaves that to the
+    /// network card (`TP_STATUS_CSUMNOTREADY`).
+    ///
+    /// # Errors
+    /// As [`TcpPacket::parse`], without `BadTcpChecksum`.
+    pub fn parse_offloaded(frame: &Bytes) -> Result<Self, ParseError> {
+        Self::parse_with(frame, false)
+    }
+
+    fn parse_with(frame: &Bytes, checked: bool) -> Result<Self, ParseError> {
         let eth = EthernetView::new_checked(frame)?;
         let ip = Ipv4View::new_checked(eth.payload())?;
         let repr = ip.checked_repr()?;
@@ -167,7 +180,7 @@ impl TcpPacket {
             return Err(ParseError::BadLength { layer: "TCP", field: header_len, actual: segment.len() });
         }
         let (found, computed) = (be16(segment, CHECKSUM_AT), checksum(repr.src, repr.dst, segment));
-        if found != computed {
+        if checked && found != computed {
             return Err(ParseError::BadTcpChecksum { found, computed });
         }
         let (options, sack) = read_options(&segment[LEN..header_len]);
@@ -207,9 +220,34 @@ impl TcpPacket {
     pub fn emit(&self) -> Bytes {
         let mut frame = BytesMut::zeroed(self.frame_len());
         let ip_len = frame.len() - ethernet::LEN;
-        ethernet::write(&mut frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
+        self.write_headers(&mut frame, ip_len as u16);
+        let segment = &mut frame[TCP_AT..];
+        if let Payload::Bytes(bytes) = &self.payload {
+            segment[self.header_len()..].copy_from_slice(bytes);
+        }
+        let sum = checksum(self.ip_src, self.ip_dst, segment);
+        put16(segment, CHECKSUM_AT, sum);
+        frame.freeze()
+    }
+
+    /// The headers alone, written to the front of `frame`, for a card that computes the checksum and cuts the payload
+    /// into segments; returns their length. The checksum field holds the sum over the pseudo-header, from which the card
+    /// goes on.
+    ///
+    /// # Panics
+    /// `frame` has less than 114 bytes, or the packet is longer than IPv4 allows.
+    pub fn emit_headers(&self, frame: &mut [u8]) -> usize {
+        let ip_len = self.frame_len() - ethernet::LEN;
+        self.write_headers(frame, u16::try_from(ip_len).expect("an IPv4 packet has less than 2^16 bytes"));
+        let sum = pseudo_sum(self.ip_src, self.ip_dst, ip_len - ipv4::LEN);
+        put16(&mut frame[TCP_AT..], CHECKSUM_AT, fold(sum));
+        TCP_AT + self.header_len()
+    }
+
+    fn write_headers(&self, frame: &mut [u8], ip_len: u16) {
+        ethernet::write(frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
         let ip = Ipv4Repr { src: self.ip_src, dst: self.ip_dst, dscp: self.dscp, ecn: self.ecn, ttl: self.ttl };
-        ip.write(&mut frame[ethernet::LEN..], PROTOCOL, ip_len as u16);
+        ip.write(&mut frame[ethernet::LEN..], PROTOCOL, ip_len);
         let segment = &mut frame[TCP_AT..];
         put16(segment, 0, self.src_port);
         put16(segment, 2, self.dst_port);
@@ -222,12 +260,6 @@ impl TcpPacket {
             0 => self.write_sack(&mut segment[LEN..]),
             _ => self.options.write(&mut segment[LEN..]),
         }
-        if let Payload::Bytes(bytes) = &self.payload {
-            segment[self.header_len()..].copy_from_slice(bytes);
-        }
-        let sum = checksum(self.ip_src, self.ip_dst, segment);
-        put16(segment, CHECKSUM_AT, sum);
-        frame.freeze()
     }
 
     fn write_sack(&self, options: &mut [u8]) {
@@ -280,13 +312,22 @@ fn read_options(mut options: &[u8]) -> (SynOptions, SackBlocks) {
 
 /// The checksum over pseudo-header and segment, its own field counted as zero (RFC 9293 section 3.1).
 fn checksum(src: Ipv4Addr, dst: Ipv4Addr, segment: &[u8]) -> u16 {
-    let words = |bytes: &[u8]| -> u32 {
-        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum()
-    };
-    let pseudo = words(&src.octets()) + words(&dst.octets()) + u32::from(PROTOCOL) + segment.len() as u32;
-    let mut sum = pseudo + words(segment) - u32::from(be16(segment, CHECKSUM_AT));
+    // Four bytes at a time: a sum of ones' complement may be folded at its end (RFC 1071 section 2).
+    let (words, rest) = segment.as_chunks::<4>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    let word = |bytes: &[u8; 4]| u64::from(u32::from_be_bytes(*bytes));
+    let sum: u64 = words.iter().map(word).sum::<u64>() + word(&last);
+    !fold(pseudo_sum(src, dst, segment.len()) + sum - u64::from(be16(segment, CHECKSUM_AT)))
+}
+
+fn pseudo_sum(src: Ipv4Addr, dst: Ipv4Addr, len: usize) -> u64 {
+    u64::from(src.to_bits()) + u64::from(dst.to_bits()) + u64::from(PROTOCOL) + len as u64
+}
+
+fn fold(mut sum: u64) -> u16 {
     while sum > 0xFFFF {
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
-    !sum as u16
+    sum as u16
 }

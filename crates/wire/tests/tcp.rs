@@ -108,6 +108,26 @@ proptest! {
     }
 }
 
+proptest! {
+    /// What the card does: the sum over the rest of the segment, added to what the field holds, is the checksum.
+    #[test]
+    fn headers_for_a_card_carry_the_sum_over_the_pseudo_header(segment in segment()) {
+        let (whole, mut headers) = (segment.emit(), [0; 114]);
+        let len = segment.emit_headers(&mut headers);
+        let mut frame = headers[..len].to_vec();
+        frame.extend_from_slice(segment.payload.as_bytes().unwrap());
+        prop_assert_eq!(TcpPacket::parse_offloaded(&Bytes::from(frame.clone())), Ok(segment));
+        let mut padded = frame[34..].to_vec();
+        padded.push(0);
+        let mut sum: u32 = padded.chunks_exact(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+        while sum > 0xFFFF {
+            sum = (sum & 0xFFFF) + (sum >> 16);
+        }
+        frame[50..52].copy_from_slice(&(!sum as u16).to_be_bytes());
+        prop_assert_eq!(&frame[..], &whole[..]);
+    }
+}
+
 #[test]
 fn options_of_a_wrong_length_are_told_and_those_before_them_kept() {
     for (options, mss, scale, malformed) in [

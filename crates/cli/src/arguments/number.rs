@@ -3,6 +3,9 @@
 
 use penstock_netsim::Rate;
 
+/// Where streams of the simplified TCP go, and are listened for.
+pub const TCP_PORT: u16 = 10_000;
+
 /// A whole number, decimal or hexadecimal.
 pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let parsed = match text.strip_prefix("0x") {

@@ -4,6 +4,7 @@
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
 use super::choices::{BackendName, GpuDirectChoice, NumaChoice, Rows, SocketName};
+use crate::arguments::number::TCP_PORT;
 use crate::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::BuilderConfig;
@@ -80,6 +81,9 @@ pub struct BackendArguments {
     /// Our address, if the interface has several
     #[arg(long, value_name = "ADDRESS")]
     pub ip: Option<Ipv4Addr>,
+    /// Port that boards connect to, for --backend tcp
+    #[arg(long, value_name = "PORT", default_value_t = TCP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
     /// Path MTU: 256, 512, 1024, 2048 or 4096
     #[arg(short, long, default_value_t = 4096, value_name = "BYTES")]
     pub mtu: usize,

@@ -10,6 +10,8 @@ pub enum BackendName {
     Verbs,
     /// Any Ethernet interface, by AF_XDP or a packet socket; needs CAP_NET_RAW
     Packet,
+    /// The kernel's TCP, on any host and without privileges; boards connect to --port
+    Tcp,
 }
 
 /// Whether the NIC writes to the memory of a GPU.

@@ -25,7 +25,7 @@ use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
 use crate::output::{print, told};
 use choices::{GpuDirectChoice, NumaChoice};
-use penstock_readout::backend::{Backend, PacketBackend, SessionClock, Verbs};
+use penstock_readout::backend::{Backend, PacketBackend, SessionClock, TcpBackend, Verbs};
 use penstock_readout::session::{Session, SessionConfig, SessionError, SessionReport};
 use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, StoreError};
 use penstock_units::Time;
@@ -319,5 +319,6 @@ fn open_backend(plan: &Plan, clock: SessionClock, gpu: Option<&mut gpu::Opened>)
             }
             Ok(Box::new(PacketBackend::open(config, clock).map_err(refused)?))
         }
+        BackendPlan::Tcp(config) => Ok(Box::new(TcpBackend::open(config, clock).map_err(refused)?)),
     }
 }

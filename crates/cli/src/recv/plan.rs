@@ -2,13 +2,13 @@
 //! What `penstock recv` does: the command line and the file of boards, checked and joined, once.
 //! Promise: what cannot work is refused before anything is opened, with the value and what to do.
 
-use super::arguments::{Arguments, BackendArguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
+use super::arguments::{Arguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
 use super::boards::{read_boards, Boards};
 use super::choices::{BackendName, GpuDirectChoice, NumaChoice, Rows};
 use super::memory::{check_memory, pool, slots};
 use crate::arguments::number::positive;
 use crate::arguments::pattern::PatternName;
-use penstock_readout::backend::{GidChoice, PacketConfig, VerbsConfig};
+use penstock_readout::backend::{GidChoice, PacketConfig, TcpConfig, VerbsConfig};
 use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
 use penstock_readout::{
     BuilderConfig, Pages, Pattern, RunOptions, ServeAt, ServeOptions, SlowConsumer, Table, WriterOptions,
@@ -49,6 +49,7 @@ pub struct Plan {
 pub enum BackendPlan {
     Verbs(VerbsConfig),
     Packet(PacketConfig),
+    Tcp(TcpConfig),
 }
 
 /// When a run ends.
@@ -103,7 +104,7 @@ impl Plan {
     /// The option that cannot be done, with its value and what to do.
     pub fn read(arguments: &Arguments) -> Result<Plan, String> {
         let session = session(arguments)?;
-        let backend = backend(&arguments.backend, &session)?;
+        let backend = backend(arguments, &session)?;
         let serving = serving(&arguments.serving)?;
         let gpu = gpu(arguments)?;
         let Arguments { backend: nic, run, check, storage, .. } = arguments;
@@ -137,7 +138,7 @@ impl Plan {
 }
 
 fn session(arguments: &Arguments) -> Result<SessionConfig, String> {
-    let boards = boards(&arguments.boards)?;
+    let boards = boards(&arguments.boards, arguments.backend.name == BackendName::Tcp)?;
     let slot_bytes = arguments.memory.slot_bytes;
     if !arguments.check.bare && slot_bytes as usize <= HEADER_LEN {
         return Err(format!("--slot-bytes {slot_bytes}: a fragment's header alone has {HEADER_LEN} bytes"));
@@ -201,8 +202,8 @@ fn ms(count: u64) -> Time {
     Time::from_ms(1).saturating_mul(count)
 }
 
-fn backend(arguments: &BackendArguments, session: &SessionConfig) -> Result<BackendPlan, String> {
-    let mtu = session.mtu;
+fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, String> {
+    let (arguments, mtu) = (&all.backend, session.mtu);
     Ok(match arguments.name {
         BackendName::Verbs => {
             let by_ip = arguments.ip.map(GidChoice::Address);
@@ -213,6 +214,14 @@ fn backend(arguments: &BackendArguments, session: &SessionConfig) -> Result<Back
             let iface = arguments.iface.clone().ok_or("--backend packet needs --iface, an Ethernet interface")?;
             let (boards, socket) = (session.boards.len(), arguments.socket.into());
             BackendPlan::Packet(PacketConfig { iface, ip: arguments.ip, boards, mtu, socket })
+        }
+        BackendName::Tcp => {
+            if session.pool.is_some() {
+                return Err("--srq: over TCP each stream has a ring of its own; leave it out".to_owned());
+            }
+            let boards = session.boards.iter().map(|board| board.ip).collect();
+            let ip = arguments.ip.unwrap_or(Ipv4Addr::UNSPECIFIED);
+            BackendPlan::Tcp(TcpConfig { ip, port: arguments.port, boards, bare: all.check.bare })
         }
     })
 }
@@ -271,8 +280,8 @@ fn gpu(arguments: &Arguments) -> Result<Option<GpuPlan>, String> {
     Ok(Some(GpuPlan { index, direct: arguments.gpu.gpu_direct, task, batch_bytes }))
 }
 
-fn boards(arguments: &BoardArguments) -> Result<Vec<BoardSpec>, String> {
-    let opens = if arguments.listen { Opens::Board } else { Opens::We };
+fn boards(arguments: &BoardArguments, over_tcp: bool) -> Result<Vec<BoardSpec>, String> {
+    let opens = if arguments.listen || over_tcp { Opens::Board } else { Opens::We };
     let mut boards = match &arguments.file {
         Some(file) => {
             let Boards { boards } = read_boards(file, opens)?;
@@ -281,6 +290,9 @@ fn boards(arguments: &BoardArguments) -> Result<Vec<BoardSpec>, String> {
         None => Vec::new(),
     };
     boards.extend(arguments.ips.iter().map(|&ip| BoardSpec { name: ip.to_string(), ip, opens }));
+    if over_tcp {
+        boards.iter_mut().for_each(|board| board.opens = Opens::Board);
+    }
     let mut names = HashSet::new();
     if let Some(twice) = boards.iter().find(|board| !names.insert(&board.name)) {
         return Err(format!(

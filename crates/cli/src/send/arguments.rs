@@ -3,9 +3,9 @@
 //! Promise: what has the same name as an option of `penstock recv` means the same.
 //! Source: the option names are those of `penstock recv` and of iperf3 where they have the same.
 
-use super::choices::{LawName, PayloadName};
+use super::choices::{LawName, PayloadName, ProtocolName, StackName};
 use crate::arguments::allowed::Allowed;
-use crate::arguments::number::share;
+use crate::arguments::number::{share, TCP_PORT};
 use penstock_netsim::Rate;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -19,6 +19,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub protocol: ProtocolArguments,
     #[command(flatten)]
+    pub tcp: TcpArguments,
+    #[command(flatten)]
     pub faults: FaultArguments,
     #[command(flatten)]
     pub report: ReportArguments,
@@ -31,7 +33,8 @@ pub struct BoardArguments {
     /// Ethernet interface
     #[arg(long, value_name = "NAME")]
     pub iface: String,
-    /// Address of the first front end; the others follow. The interface must have them all
+    /// Address of the first front end; the others follow. With --protocol rc the interface must have them all, with tcp
+    /// none of them
     #[arg(long, value_name = "ADDRESS")]
     pub ip: Ipv4Addr,
     /// Front ends in this process
@@ -88,6 +91,9 @@ pub struct EventArguments {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Protocol")]
 pub struct ProtocolArguments {
+    /// RoCEv2, or the simplified TCP, which any host receives
+    #[arg(long, value_enum, default_value = "rc")]
+    pub protocol: ProtocolName,
     /// Slots of the server's ring
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub slots: u32,
@@ -118,6 +124,39 @@ pub struct ProtocolArguments {
     pub retry_cnt: u8,
 }
 
+/// Streams of --protocol tcp, which go to --connect.
+#[derive(clap::Args)]
+#[command(next_help_heading = "TCP")]
+pub struct TcpArguments {
+    /// Port of the server
+    #[arg(long, value_name = "PORT", default_value_t = TCP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// Who makes the segments
+    #[arg(long, value_enum, default_value = "emulator")]
+    pub stack: StackName,
+    /// Payload bytes of a segment, 64 to 8960 [default: what the interface's MTU takes]
+    #[arg(long, value_name = "BYTES")]
+    pub mss: Option<u16>,
+    /// Bytes of a stream's ring, which holds what is not acknowledged; rounded up to a power of two
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
+    pub ring: u32,
+    /// Send short segments at once (no Nagle's algorithm)
+    #[arg(long)]
+    pub no_nagle: bool,
+    /// No congestion control: new data goes on after a loss, timeouts do not double
+    #[arg(long)]
+    pub no_back_off: bool,
+    /// Fixed retransmission timeout [default: follows the round trip, by RFC 6298]
+    #[arg(long, value_name = "MS")]
+    pub rto: Option<u32>,
+    /// Timeouts in a row until a stream gives up; 0: never
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub give_up: u8,
+    /// Initial sequence number, for tests [default: at random]
+    #[arg(long, value_name = "N")]
+    pub iss: Option<u32>,
+}
+
 /// What is done to the frames, for tests where the kernel has no `tc netem`.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Faults")]
@@ -137,6 +176,15 @@ pub struct FaultArguments {
     /// Share of received frames, acknowledgements most of all, to lose
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub ack_loss: f64,
+    /// Share of received frames to take twice
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub ack_duplicate: f64,
+    /// Share of received frames to take after the next one
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub ack_reorder: f64,
+    /// Share of received frames to damage in one bit
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub ack_corrupt: f64,
     /// Seed of these faults
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -16,3 +16,19 @@ pub enum LawName {
     Off,
     Dcqcn,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProtocolName {
+    /// Queue pairs of RoCEv2
+    Rc,
+    /// Streams of the simplified TCP
+    Tcp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum StackName {
+    /// The front end's simplified TCP, in this process, on a packet socket
+    Emulator,
+    /// The kernel's TCP, for comparison; the addresses must be the kernel's
+    Sockets,
+}

@@ -12,27 +12,21 @@ pub struct FaultRates {
     pub duplicate: f64,
     pub reorder: f64,
     pub corrupt: f64,
-    /// Of frames that come to us.
-    pub ack_loss: f64,
 }
 
 impl FaultRates {
-    pub fn checked(self) -> Result<FaultRates, String> {
-        let all = [
-            ("loss", self.loss),
-            ("duplicate", self.duplicate),
-            ("reorder", self.reorder),
-            ("corrupt", self.corrupt),
-            ("ack-loss", self.ack_loss),
-        ];
+    /// `prefix` is that of the options: "" or "ack-".
+    pub fn checked(self, prefix: &str) -> Result<FaultRates, String> {
+        let all =
+            [("loss", self.loss), ("duplicate", self.duplicate), ("reorder", self.reorder), ("corrupt", self.corrupt)];
         match all.into_iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
-            Some((name, rate)) => Err(format!("--{name} {rate}: allowed are 0 to below 1, as in 1e-3")),
+            Some((name, rate)) => Err(format!("--{prefix}{name} {rate}: allowed are 0 to below 1, as in 1e-3")),
             None => Ok(self),
         }
     }
 
     pub fn any(&self) -> bool {
-        self.loss + self.duplicate + self.reorder + self.corrupt + self.ack_loss > 0.0
+        self.loss + self.duplicate + self.reorder + self.corrupt > 0.0
     }
 }
 
@@ -62,7 +56,7 @@ impl Faults {
 
     /// Hands to `out` what becomes of a frame.
     pub fn pass(&mut self, frame: Bytes, mut out: impl FnMut(Bytes)) {
-        let FaultRates { loss, duplicate, reorder, corrupt, .. } = self.rates;
+        let FaultRates { loss, duplicate, reorder, corrupt } = self.rates;
         if self.happens(loss) {
             return;
         }
@@ -76,11 +70,6 @@ impl Faults {
         }
         out(frame);
         self.held.take().into_iter().for_each(out);
-    }
-
-    /// Whether a frame that has come is lost.
-    pub fn loses_received(&mut self) -> bool {
-        self.happens(self.rates.ack_loss)
     }
 
     /// One bit behind the Ethernet header is another.

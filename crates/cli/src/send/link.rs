@@ -41,8 +41,9 @@ pub struct Link {
     mac: MacAddr,
     /// Keep the kernel from refusing our port.
     _ports: Vec<UdpSocket>,
-    /// None: the link is left alone.
+    /// Of frames that go and that come; none: the link is left alone.
     faults: Option<Faults>,
+    ack_faults: Option<Faults>,
     out: Vec<Frame>,
     block: BytesMut,
 }
@@ -77,8 +78,9 @@ impl Link {
         let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, None, ANSWERS);
         let socket = socket.map_err(|e| fail("packet socket (it needs root or CAP_NET_RAW)", e))?;
         let faults = plan.faults.any().then(|| Faults::new(plan.faults, plan.seed));
+        let ack_faults = plan.ack_faults.any().then(|| Faults::new(plan.ack_faults, !plan.seed));
         let (mac, block) = (MacAddr(interface.mac), BytesMut::new());
-        Ok(Link { socket, mac, _ports: ports?, faults, out: Vec::new(), block })
+        Ok(Link { socket, mac, _ports: ports?, faults, ack_faults, out: Vec::new(), block })
     }
 
     pub fn mac(&self) -> MacAddr {
@@ -87,17 +89,21 @@ impl Link {
 
     /// Hands every packet that is there to `take`; whether there was one.
     pub fn receive(&mut self, mut take: impl FnMut(&RocePacket)) -> bool {
-        let (block, faults) = (&mut self.block, &mut self.faults);
-        let frames = self.socket.receive(FULL, |frame, _| {
-            if faults.as_mut().is_some_and(Faults::loses_received) {
-                return true;
+        let (block, faults) = (&mut self.block, &mut self.ack_faults);
+        let mut parse = |frame: Bytes| {
+            if let Ok(packet) = RocePacket::parse(&frame) {
+                take(&packet);
             }
+        };
+        let frames = self.socket.receive(FULL, |frame, _| {
             if block.capacity() < frame.len() {
                 block.reserve(BLOCK);
             }
             block.extend_from_slice(frame);
-            if let Ok(packet) = RocePacket::parse(&block.split().freeze()) {
-                take(&packet);
+            let frame = block.split().freeze();
+            match faults {
+                Some(faults) => faults.pass(frame, &mut parse),
+                None => parse(frame),
             }
             true
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock send`: software front ends that speak the gateware's protocol, hundreds in one process.
+//! `penstock send`: software front ends that speak the gateware's protocols, hundreds in one process.
 //! Promise: every message is delivered once and in order, also over a server that is killed and started again; exit
 //! status 0 only if all were acknowledged.
 //! Requester of `penstock_transport`, congestion control of `penstock_cc`, as the gateware has them.
@@ -14,6 +14,7 @@ mod pacing;
 mod payload;
 mod plan;
 mod tables;
+mod tcp;
 mod window;
 
 use crate::arguments::farm::Farm;
@@ -21,6 +22,7 @@ use crate::interrupt::on_interrupt;
 use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
 use crate::output::{print, told};
+use choices::ProtocolName;
 use front_end::FrontEnd;
 use link::Link;
 use penstock_readout::backend::SessionClock;
@@ -40,7 +42,10 @@ const CM: Time = Time::from_ms(1);
 
 /// Sends; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(Plan::read(arguments).map_err(Failure::Refused).and_then(|plan| send(&plan)))
+    told(Plan::read(arguments).map_err(Failure::Refused).and_then(|plan| match arguments.protocol.protocol {
+        ProtocolName::Rc => send(&plan),
+        ProtocolName::Tcp => tcp::send(arguments, &plan),
+    }))
 }
 
 fn send(plan: &Plan) -> Result<Verdict, Failure> {

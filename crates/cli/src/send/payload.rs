@@ -133,6 +133,11 @@ impl Messages {
         self.held[(n - self.first) as usize].len() as u32
     }
 
+    /// Message `n`, which [`Self::message`] has made and nobody has acknowledged.
+    pub fn bytes(&self, n: u64) -> Bytes {
+        self.held[(n - self.first) as usize].clone()
+    }
+
     /// The oldest message is acknowledged.
     pub fn acknowledged(&mut self) {
         let done = self.held.pop_front();

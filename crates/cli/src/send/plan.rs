@@ -42,6 +42,8 @@ pub struct Plan {
     pub cc: Option<DcqcnParams>,
     pub limits: RetryLimits,
     pub faults: FaultRates,
+    /// Of received frames.
+    pub ack_faults: FaultRates,
     pub seed: u64,
     /// Nothing is sent from here on.
     pub end: Time,
@@ -100,9 +102,15 @@ impl Plan {
                 duplicate: a.faults.duplicate,
                 reorder: a.faults.reorder,
                 corrupt: a.faults.corrupt,
-                ack_loss: a.faults.ack_loss,
             }
-            .checked()?,
+            .checked("")?,
+            ack_faults: FaultRates {
+                loss: a.faults.ack_loss,
+                duplicate: a.faults.ack_duplicate,
+                reorder: a.faults.ack_reorder,
+                corrupt: a.faults.ack_corrupt,
+            }
+            .checked("ack-")?,
             seed: a.faults.seed,
             end: a.events.seconds.map_or(Time::MAX, Time::from_secs_f64),
             linger: Time::from_ms(1).saturating_mul(a.boards.linger),
@@ -113,16 +121,21 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Bytes of the longest message.
+    pub fn longest(&self) -> usize {
+        match &self.recorded {
+            Some(events) => events.max_message_len(),
+            None => self.length as usize + penstock_wire::fragment::HEADER_LEN,
+        }
+    }
+
     /// Addresses of all front ends.
     pub fn ips(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
         (0..u32::from(self.boards)).map(|k| Ipv4Addr::from_bits(self.first_ip.to_bits() + k))
     }
 
     fn check_slots(&self) -> Result<(), String> {
-        let needed = match &self.recorded {
-            Some(events) => events.max_message_len() as u64,
-            None => u64::from(self.length) + penstock_wire::fragment::HEADER_LEN as u64,
-        };
+        let needed = self.longest() as u64;
         if self.slots < 2 || needed > u64::from(self.slot_bytes) {
             let Plan { slots, slot_bytes, .. } = self;
             return Err(format!(
@@ -192,6 +205,7 @@ mod tests {
             ("--seconds nan", "--seconds NaN"),
             ("--loss 2", "--loss 2"),
             ("--ack-loss 1", "--ack-loss 1"),
+            ("--ack-corrupt nan", "--ack-corrupt NaN"),
             ("--cc-share 0bps", "more than 0"),
             ("--cc-share 12Gbps", "up to --line-rate, 10Gbps"),
             ("--cc-share 39Mbps --cc off", "--cc dcqcn"),

@@ -15,6 +15,7 @@ mod in_process;
 mod lending;
 mod packet;
 mod responders;
+mod tcp;
 #[cfg(feature = "verbs")]
 mod verbs;
 mod writes_device;
@@ -34,6 +35,7 @@ pub use frame_socket::SocketChoice;
 pub use in_process::InProcess;
 pub use packet::{PacketBackend, PacketConfig};
 pub use responders::{Entropy, ResponderSettings};
+pub use tcp::{TcpBackend, TcpConfig};
 #[cfg(feature = "verbs")]
 pub use verbs::{devices_that_write, Found, GidChoice, Verbs, VerbsConfig};
 pub use writes_device::WritesDevice;
@@ -139,6 +141,14 @@ impl Completion {
     }
 }
 
+/// What has become of a board's connection, of a back end that takes connections itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkChange {
+    Up,
+    /// With the reason, as a sentence.
+    Down(String),
+}
+
 /// Name, as the kernel's RDMA counters have it where there is one, and value.
 pub type Counters = Vec<(Cow<'static, str>, u64)>;
 
@@ -184,6 +194,17 @@ pub trait Backend {
 
     /// What the user may want to know of how messages come in, as a sentence: which of several ways it is, and why.
     fn notice(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether boards connect to the back end itself: then there is no connection manager, and [`Self::poll_link`] tells of
+    /// them.
+    fn connects_itself(&self) -> bool {
+        false
+    }
+
+    /// The next change of a board's connection. Messages over a new one are handed out only when it was told of.
+    fn poll_link(&mut self) -> Option<(u16, LinkChange)> {
         None
     }
 

@@ -186,13 +186,18 @@ impl<S: EventSink> Receiver<S> {
         // Of a pool nothing is this board's alone.
         let again = self.slots.is_pool() || self.slots.ring_mut(board).is_some_and(|ring| ring.restart(rkey));
         if again {
-            self.builder.reconnected(board);
-            self.storing.sink.reconnected(board);
-            if let Some(pattern) = &mut self.storing.pattern {
-                pattern.begin_anew(board);
-            }
+            self.reconnected(board);
         }
         again
+    }
+
+    /// The board has a new connection over the same ring, whose slots go on where they were: what it sends again is known.
+    pub fn reconnected(&mut self, board: u16) {
+        self.builder.reconnected(board);
+        self.storing.sink.reconnected(board);
+        if let Some(pattern) = &mut self.storing.pattern {
+            pattern.begin_anew(board);
+        }
     }
 
     /// Whether a board has a connection, as far as is known at `now`: see [`EventBuilder::lost`].
@@ -452,6 +457,10 @@ impl<S: EventSink> Receiver<S> {
 impl<S> Memory for Receiver<S> {
     fn write(&mut self, va: u64, data: &Payload) {
         self.slots.write(va, data);
+    }
+
+    fn place(&mut self, va: u64, len: u32) -> Option<&mut [u8]> {
+        self.slots.place(va, len)
     }
 
     fn refuses(&self, va: u64, len: u32) -> Option<Window> {

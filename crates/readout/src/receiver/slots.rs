@@ -173,6 +173,12 @@ impl Slots {
         self.rings[board].write(va, data);
     }
 
+    /// See [`Ring::place_mut`].
+    pub fn place(&mut self, va: u64, len: u32) -> Option<&mut [u8]> {
+        let board = self.board_at(va);
+        self.rings[board].place_mut(va, len as usize)
+    }
+
     /// See [`Ring::refuses`].
     pub fn refuses(&self, va: u64, len: u32) -> Option<Window> {
         self.rings[self.board_at(va)].refuses(va, len)

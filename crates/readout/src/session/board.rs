@@ -188,6 +188,17 @@ impl Board {
         self.close(now);
     }
 
+    /// Its connection, which it has opened at the back end, is over.
+    pub(super) fn lost(&mut self, now: Time, why: String) {
+        if self.ending {
+            tracing::debug!(board = self.spec.name, "{why}");
+        } else {
+            self.log(&why);
+        }
+        self.trouble = Some(why);
+        self.closed(now, Time::ZERO);
+    }
+
     /// A board that fails in the same way whenever it is tried is logged once. The first attempt is nobody's news yet: who
     /// brings boards up asks the report for what is not up after a while.
     fn log(&mut self, trouble: &str) {

@@ -9,7 +9,7 @@ use penstock_wire::{CmInfo, RnrTimer};
 
 use super::board::{Board, IN_ERROR};
 use super::first_event::FirstEvent;
-use crate::backend::{Backend, BackendError, Completion, QpSpec, SessionClock};
+use crate::backend::{Backend, BackendError, Completion, LinkChange, QpSpec, SessionClock};
 use crate::{EventSink, Receiver, StoreError};
 
 /// Said with faults of boards that share a pool.
@@ -188,6 +188,23 @@ impl<S: EventSink> Core<S> {
     pub(super) fn is_up(&mut self, i: usize) {
         self.boards[i].up();
         self.receiver.set_connected(self.now, i as u16, true);
+    }
+
+    /// The connection of a board has changed, of a back end that takes connections itself.
+    pub(super) fn link_changed(&mut self, board: u16, change: LinkChange) {
+        let i = usize::from(board);
+        match change {
+            LinkChange::Up => {
+                if self.boards[i].lives > 0 {
+                    self.receiver.reconnected(board);
+                }
+                self.is_up(i);
+            }
+            LinkChange::Down(why) => {
+                self.boards[i].lost(self.now, why);
+                self.tell_if_lost(i);
+            }
+        }
     }
 
     /// Tells the receiver of a board that is down and has nothing here that is not delivered.

@@ -34,7 +34,7 @@ use board::Board;
 use core::Core;
 use first_event::FirstEvent;
 use pool::Pool;
-use sockets::CmSocket;
+use sockets::{CmSocket, NoPort};
 
 /// Strangers' messages that are answered in one turn.
 const COURTESY: u32 = 4;
@@ -69,7 +69,10 @@ impl<S: EventSink> Session<S> {
         clock: SessionClock,
         sink: S,
     ) -> Result<Session<S>, SessionError> {
-        let socket = Box::new(CmSocket::bind(backend.address().ip)?);
+        let socket: Box<dyn CmPort> = match backend.connects_itself() {
+            true => Box::new(NoPort),
+            false => Box::new(CmSocket::bind(backend.address().ip)?),
+        };
         Session::with_port(config, backend, socket, clock, sink)
     }
 
@@ -217,6 +220,9 @@ impl<S: EventSink> Session<S> {
         core.backend.poll(&mut core.receiver, self.poll, deadline, &mut core.completions)?;
         core.now = core.clock.now();
         let failed = core.deliver()?;
+        while let Some((board, change)) = core.backend.poll_link() {
+            core.link_changed(board, change);
+        }
         core.receiver.handle_timeout(core.now)?;
         core.note_standings();
         core.post_receives()?;

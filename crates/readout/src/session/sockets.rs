@@ -39,6 +39,19 @@ impl CmSocket {
     }
 }
 
+/// Of a back end that takes connections itself.
+pub(super) struct NoPort;
+
+impl CmPort for NoPort {
+    fn receive(&mut self) -> Option<(Ipv4Addr, CmMessage)> {
+        None
+    }
+
+    fn send(&mut self, _to: Ipv4Addr, _port: u16, _message: &CmMessage) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl CmPort for CmSocket {
     fn receive(&mut self) -> Option<(Ipv4Addr, CmMessage)> {
         let mut data = [0; CM_LEN + 1];

@@ -7,6 +7,7 @@
 mod interface;
 mod mapping;
 mod numa;
+pub mod offload;
 mod options;
 mod packet_socket;
 #[cfg(feature = "verbs")]

@@ -78,13 +78,41 @@ impl PacketSocket {
     /// # Errors
     /// As the kernel says it; `EPERM` without the capability `CAP_NET_RAW`.
     pub fn open(interface: &Interface, port: u16, ip: Option<Ipv4Addr>, ring: Frames) -> io::Result<PacketSocket> {
+        PacketSocket::with_filter(interface, libc::ETH_P_IP, &udp_filter(port, ip), ring)
+    }
+
+    /// Receives ARP, and TCP and ICMP to `count` addresses from `first` on. In front of each frame that is sent stands a
+    /// header of [`offload`](super::offload): the kernel computes checksums and cuts long frames into segments.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_tcp(interface: &Interface, first: Ipv4Addr, count: u16, ring: Frames) -> io::Result<PacketSocket> {
+        let socket = PacketSocket::with_filter(interface, libc::ETH_P_ALL, &tcp_filter(first, count), ring)?;
+        let bytes: c_int = 8 << 20;
+        // More than net.core.wmem_max needs CAP_NET_ADMIN; less will do.
+        let forced = set_option(&socket.fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes);
+        forced.or_else(|_| set_option(&socket.fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))?;
+        Ok(socket)
+    }
+
+    fn with_filter(
+        interface: &Interface,
+        protocol: c_int,
+        filter: &[libc::sock_filter],
+        ring: Frames,
+    ) -> io::Result<PacketSocket> {
         // Protocol 0 receives nothing before the filter is there and bind names it.
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
         // SAFETY: a new descriptor that nobody else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        attach_filter(&fd, &udp_filter(port, ip))?;
+        attach_filter(&fd, filter)?;
         set_option(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &libc::tpacket_versions::TPACKET_V2)?;
+        if protocol == libc::ETH_P_ALL {
+            let on: c_int = 1;
+            set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &on)?;
+            set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
+        }
 
         let frame_bytes = (ring.longest.min(BLOCK_BYTES / 2) + HEADROOM).next_multiple_of(libc::TPACKET_ALIGNMENT);
         let frames_per_block = BLOCK_BYTES / frame_bytes;
@@ -118,15 +146,15 @@ impl PacketSocket {
             mac,
             foreign_vlan: 0,
         };
-        socket.bind(interface.index)?;
+        socket.bind(interface.index, protocol)?;
         Ok(socket)
     }
 
-    fn bind(&self, index: u32) -> io::Result<()> {
+    fn bind(&self, index: u32, protocol: c_int) -> io::Result<()> {
         // SAFETY: all-zero is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_IP as u16).to_be();
+        address.sll_protocol = (protocol as u16).to_be();
         address.sll_ifindex = index as c_int;
         let len = size_of_val(&address) as socklen_t;
         // SAFETY: an address of the length given, that lives over the call.
@@ -136,6 +164,12 @@ impl PacketSocket {
     /// Hands the next frames, at most `most`, and when each came to `take`, as long as it answers true. Returns how many
     /// there were.
     pub fn receive(&mut self, most: usize, mut take: impl FnMut(&[u8], SystemTime) -> bool) -> usize {
+        self.receive_checked(most, |frame, arrived, _| take(frame, arrived))
+    }
+
+    /// The same, and whether the frame's checksum is there: this machine leaves it to the network card, which a frame
+    /// between two namespaces never meets.
+    pub fn receive_checked(&mut self, most: usize, mut take: impl FnMut(&[u8], SystemTime, bool) -> bool) -> usize {
         for done in 0..most {
             let (block, within) = (self.next / self.frames_per_block, self.next % self.frames_per_block);
             let at = block * BLOCK_BYTES + within * self.frame_bytes;
@@ -143,7 +177,8 @@ impl PacketSocket {
             let header = unsafe { self.ring.as_ptr().add(at) }.cast::<libc::tpacket2_hdr>();
             // SAFETY: the status word is the first of the header; the kernel writes it while we read, hence atomic.
             let status = unsafe { AtomicU32::from_ptr((&raw mut (*header).tp_status).cast()) };
-            if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            let flags = status.load(Ordering::Acquire);
+            if flags & libc::TP_STATUS_USER == 0 {
                 return done;
             }
             // SAFETY: the frame is ours until its status is written back; the kernel put it wholly inside its place,
@@ -160,7 +195,8 @@ impl PacketSocket {
             // there is no interface, a frame to our address is said to be for another host.
             let is_foreign = pkttype == libc::PACKET_OTHERHOST && frame.get(..6) == Some(&self.mac[..]);
             self.foreign_vlan += u64::from(is_foreign);
-            let more = is_foreign || take(frame, arrived);
+            let has_checksum = flags & libc::TP_STATUS_CSUMNOTREADY == 0;
+            let more = is_foreign || take(frame, arrived, has_checksum);
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = if self.next + 1 == self.frames { 0 } else { self.next + 1 };
             if !more {
@@ -276,6 +312,28 @@ pub fn thread_cpu_time() -> Duration {
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+/// ARP, and TCP and ICMP over IPv4 to `count` addresses from `first` on, as a classic BPF program over the Ethernet frame.
+/// Who else is meant by an ARP request, the caller sees.
+fn tcp_filter(first: Ipv4Addr, count: u16) -> Vec<libc::sock_filter> {
+    use libc::{BPF_ABS, BPF_B, BPF_H, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
+    let jump =
+        |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: (BPF_JMP | code | BPF_K) as u16, jt, jf, k };
+    let last = first.to_bits().saturating_add(u32::from(count.max(1)) - 1);
+    vec![
+        statement(BPF_LD | BPF_H | BPF_ABS, 12),
+        jump(BPF_JEQ, libc::ETH_P_ARP as u32, 7, 0),
+        jump(BPF_JEQ, libc::ETH_P_IP as u32, 0, 7),
+        statement(BPF_LD | BPF_B | BPF_ABS, 23),
+        jump(BPF_JEQ, libc::IPPROTO_TCP as u32, 1, 0),
+        jump(BPF_JEQ, libc::IPPROTO_ICMP as u32, 0, 4),
+        statement(BPF_LD | BPF_W | BPF_ABS, 30),
+        jump(BPF_JGE, first.to_bits(), 0, 2),
+        jump(BPF_JGT, last, 1, 0),
+        statement(BPF_RET | BPF_K, u32::MAX),
+        statement(BPF_RET | BPF_K, 0),
+    ]
 }
 
 /// Unfragmented IPv4 UDP to `port` (and `ip`), as a classic BPF program over the Ethernet frame. A test that fails jumps

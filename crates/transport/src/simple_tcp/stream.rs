@@ -77,6 +77,9 @@ pub struct Stream {
     messages: VecDeque<(u64, u64)>,
     ended: VecDeque<MessageEnd>,
     last_end: Option<End>,
+    /// Since they were asked for.
+    opened: bool,
+    over: Option<End>,
     wants_transmit: bool,
     /// Of the last call, in ticks of 1 us.
     now: u64,
@@ -98,6 +101,8 @@ impl Stream {
             messages: VecDeque::new(),
             ended: VecDeque::new(),
             last_end: None,
+            opened: false,
+            over: None,
             wants_transmit: false,
             now: 0,
             counters: StreamCounters::default(),
@@ -113,8 +118,9 @@ impl Stream {
         if actions.acknowledged > 0 {
             self.finish();
         }
+        self.opened |= actions.opened;
         if let Some(why) = actions.ended {
-            self.last_end = Some(why);
+            (self.last_end, self.over) = (Some(why), Some(why));
             self.ended.extend(self.messages.drain(..).map(|(id, _)| MessageEnd { id, failed: Some(why) }));
             self.acknowledged = self.written;
         }
@@ -223,9 +229,15 @@ impl Stream {
 
     /// The bytes of a segment that `poll_transmit` has just returned; two slices where the ring wraps.
     pub fn payload(&self, segment: &Outgoing) -> (&[u8], &[u8]) {
-        let ahead = segment.seq.wrapping_sub(self.row.una);
-        let at = self.acknowledged.wrapping_add(ahead.into()) as usize & (self.ring.len() - 1);
-        let len = usize::from(segment.len);
+        self.bytes(segment.seq, segment.len.into())
+    }
+
+    /// The `len` bytes from `seq` on; two slices where the ring wraps. Those of a segment that was acknowledged meanwhile
+    /// may be others: its receiver has them and does not look.
+    pub fn bytes(&self, seq: u32, len: usize) -> (&[u8], &[u8]) {
+        let ahead = i64::from(seq.wrapping_sub(self.row.una) as i32);
+        let at = self.acknowledged.wrapping_add_signed(ahead) as usize & (self.ring.len() - 1);
+        let len = len.min(self.ring.len());
         let first = len.min(self.ring.len() - at);
         (&self.ring[at..at + first], &self.ring[..len - first])
     }
@@ -238,6 +250,21 @@ impl Stream {
     /// What connects it.
     pub fn state(&self) -> State {
         self.row.state
+    }
+
+    /// Whether a connection has come up since this was asked.
+    pub fn take_opened(&mut self) -> bool {
+        std::mem::take(&mut self.opened)
+    }
+
+    /// Why a connection has ended since this was asked.
+    pub fn take_ended(&mut self) -> Option<End> {
+        self.over.take()
+    }
+
+    /// What it is set to.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     /// Why the last connection ended.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The headers of a stream's segments, and what a router's message says of them.
+//! Source: RFC 9293 section 3.1; RFC 792 and RFC 1191 section 4 ("fragmentation needed").
+
+use penstock_transport::simple_tcp::Outgoing;
+use penstock_wire::{Ecn, Ipv4View, MacAddr, Payload, SackBlocks, SynOptions, TcpFlags, TcpPacket};
+use std::net::Ipv4Addr;
+
+/// The two ends of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Peers {
+    pub ip: Ipv4Addr,
+    pub port: u16,
+    pub server: Ipv4Addr,
+    pub server_port: u16,
+}
+
+impl Peers {
+    /// A segment's packet without payload. A SYN offers window scale 0, so that the server may scale its own windows
+    /// (RFC 7323 section 2.2).
+    pub fn packet(&self, own: MacAddr, hop: MacAddr, segment: &Outgoing, window: u16) -> TcpPacket {
+        TcpPacket {
+            eth_dst: hop,
+            eth_src: own,
+            ip_src: self.ip,
+            ip_dst: self.server,
+            dscp: 0,
+            ecn: Ecn::NotEct,
+            ttl: 64,
+            src_port: self.port,
+            dst_port: self.server_port,
+            seq: segment.seq,
+            ack: segment.ack,
+            flags: segment.flags,
+            window: if segment.flags.contains(TcpFlags::RST) { 0 } else { window },
+            options: SynOptions::default(),
+            sack: SackBlocks::default(),
+            payload: Payload::EMPTY,
+        }
+    }
+
+    /// Whether a segment is this stream's.
+    pub fn fits(&self, packet: &TcpPacket) -> bool {
+        packet.ip_src == self.server && packet.src_port == self.server_port && packet.dst_port == self.port
+    }
+}
+
+/// A router's word on a segment of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooLong {
+    pub source: Ipv4Addr,
+    pub destination: Ipv4Addr,
+    pub source_port: u16,
+    pub seq: u32,
+    /// Bytes of an IP packet that the next link takes.
+    pub mtu: u16,
+}
+
+/// Reads an Ethernet frame of ICMP "fragmentation needed" about TCP; none if it is anything else, or cut short.
+pub fn read_too_long(frame: &[u8]) -> Option<TooLong> {
+    let outer = Ipv4View::new_checked(frame.get(14..)?).ok().filter(|ip| ip.protocol() == 1)?;
+    let icmp = frame.get(14 + outer.header_len()..)?;
+    let half = |data: &[u8], at: usize| Some(u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?));
+    let word = |data: &[u8], at: usize| Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?));
+    if icmp.get(..2)? != [3, 4] {
+        return None;
+    }
+    let inner = icmp.get(8..)?;
+    let ip = Ipv4View::new_checked(inner).ok().filter(|ip| ip.protocol() == 6)?;
+    let tcp = inner.get(ip.header_len()..)?;
+    Some(TooLong {
+        source: Ipv4Addr::from_bits(word(inner, 12)?),
+        destination: Ipv4Addr::from_bits(word(inner, 16)?),
+        source_port: half(tcp, 0)?,
+        seq: word(tcp, 4)?,
+        mtu: half(icmp, 6)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_routers_word_is_read_and_one_cut_short_is_not() {
+        let mut frame = vec![0; 14];
+        frame.extend([0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 254, 10, 0, 0, 2]);
+        frame.extend([3, 4, 0, 0, 0, 0, 5, 20]);
+        frame.extend([0x45, 0, 35, 40, 0, 0, 64, 0, 64, 6, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1]);
+        frame.extend([0xC0, 0, 39, 16, 1, 2, 3, 4]);
+        let told = TooLong {
+            source: Ipv4Addr::new(10, 0, 0, 2),
+            destination: Ipv4Addr::new(10, 1, 0, 1),
+            source_port: 0xC000,
+            seq: 0x0102_0304,
+            mtu: 1300,
+        };
+        assert_eq!(read_too_long(&frame), Some(told));
+        for len in 0..frame.len() {
+            assert_eq!(read_too_long(&frame[..len]), None);
+        }
+        frame[34] = 11; // time exceeded
+        assert_eq!(read_too_long(&frame), None);
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock send --protocol tcp`: streams of the simplified TCP, hundreds in one process.
+//! Promise: every message arrives in order, also after a receiver that was killed and started again; exit status 0 only if
+//! all were acknowledged. Source: CMS-TCP section 3.2 (the emulator), figure 3 (against the kernel's sockets).
+
+mod board;
+mod headers;
+mod kernel;
+mod link;
+mod plan;
+mod report;
+mod resolve;
+
+use super::choices::StackName;
+use super::plan::Plan;
+use super::Arguments;
+use crate::interrupt::on_interrupt;
+use crate::outcome::{Failure, Verdict};
+use crate::output::print;
+use crate::output::screen::say;
+use board::Board;
+use link::Link;
+use penstock_readout::backend::SessionClock;
+use penstock_units::Time;
+use plan::TcpPlan;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Sends as the command line says.
+pub fn send(arguments: &Arguments, plan: &Plan) -> Result<Verdict, Failure> {
+    let tcp = TcpPlan::read(arguments, plan).map_err(Failure::Refused)?;
+    let interrupted = on_interrupt()?;
+    let report = match tcp.stack {
+        StackName::Emulator => emulate(plan, &tcp, &interrupted)?,
+        StackName::Sockets => kernel::send(plan, &tcp, &interrupted)?,
+    };
+    let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
+    Ok(match plan.json {
+        true => {
+            let json = serde_json::to_value(&report).expect("a report has only plain keys");
+            print(format_args!("{json:#}"), verdict)
+        }
+        false => print(report::closing(&report), verdict),
+    })
+}
+
+fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<report::Report, Failure> {
+    let clock = SessionClock::start();
+    let mut link = Link::open(plan, tcp).map_err(Failure::Refused)?;
+    let boards = plan.ips().zip(0..).map(|(ip, k)| Board::new(plan, tcp, ip, k));
+    let mut boards: Vec<Board> = boards.collect::<Result<_, _>>().map_err(Failure::Refused)?;
+    if !plan.json {
+        say(report::opening(plan, tcp, link.mac()));
+    }
+    let (mut now, mut turn, mut failure) = (clock.now(), 0, None);
+    let is_over = |boards: &[Board]| boards.iter().all(Board::is_done);
+    while !interrupted.load(Ordering::Relaxed) && now < plan.end && !is_over(&boards) {
+        let mut busy = link.receive(now, &mut boards);
+        // The link fills up before all have had their turn: each time another one is first.
+        turn = (turn + 1) % boards.len();
+        for k in (turn..boards.len()).chain(0..turn) {
+            busy |= boards[k].turn(now, k, &mut link);
+        }
+        if let Err(error) = link.flush(&boards) {
+            failure = Some(format!("{}: {error}; is the interface up?", plan.iface));
+            break;
+        }
+        now = clock.now();
+        if !busy {
+            // Nobody can do anything before the hop's MAC is known.
+            let boards_due = boards.iter().map(Board::next).filter(|_| link.is_ready()).min();
+            let due = boards_due.unwrap_or(Time::MAX).min(link.next(now));
+            let wait = Duration::from_nanos(due.saturating_sub(now) / Time::from_ns(1));
+            link.wait(wait).map_err(|error| Failure::Fault(error.to_string()))?;
+            now = clock.now();
+        }
+    }
+    let elapsed = now;
+    if failure.is_none() {
+        hang_up(&clock, &mut link, &mut boards);
+    }
+    let silent =
+        link.unresolved().map(|hop| format!("{}: no answer to ARP for {hop}: is it there, and up?", plan.iface));
+    Ok(report::of(&boards, elapsed, link.counts(), failure.or(silent)))
+}
+
+/// Ends all streams; whatever the link does not take in a second is not told.
+fn hang_up(clock: &SessionClock, link: &mut Link, boards: &mut [Board]) {
+    let end = clock.now() + Time::from_s(1);
+    boards.iter_mut().for_each(|board| board.abort(clock.now()));
+    loop {
+        let now = clock.now();
+        let busy = boards.iter_mut().enumerate().fold(false, |busy, (k, board)| board.transmit(now, k, link) | busy);
+        if link.flush(boards).is_err() || now >= end || !(busy || link.has_queued()) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One board's connection: bytes from the kernel to the slots.
+//! Promise: most of a long message goes from the kernel to its slot without a stop; without a slot nothing is read, so
+//! that the window closes and the board waits.
+//! Source: RFC 9293 section 3.8.6 (flow control by the receiver's window).
+
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut, Read};
+
+use mio::net::TcpStream;
+use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
+use penstock_units::Time;
+use penstock_wire::{Ipv4Addr, STREAM_HEADER_LEN};
+
+use super::deframer::{Deframer, DeframerCounts, Next};
+use crate::backend::Completion;
+
+/// Bytes that are read at a time where messages are short, and behind the rest of a long one: the next header.
+const STAGE: usize = 256 << 10;
+const BEHIND: usize = 4 << 10;
+/// From here on a message's rest is read into its slot.
+const LONG: u32 = 16 << 10;
+/// Bytes of one connection in a turn: then others have theirs.
+const TURN: usize = 1 << 20;
+/// Where a fragment of either version has its magic and its source (docs/fragments.md).
+const MAGIC: &[u8; 4] = b"PSTF";
+const SOURCE_AT: usize = 6;
+/// Bytes of a stream that tell who sends it.
+const INTRODUCTION: usize = STREAM_HEADER_LEN + SOURCE_AT + 2;
+
+/// What the first bytes of a stream say of its sender.
+pub(super) enum Introduced {
+    NotYet,
+    As(u16),
+    /// No fragment begins here.
+    Nobody,
+}
+
+/// How a turn ended.
+pub(super) enum Turn {
+    /// Nothing more is there, or there is no slot.
+    Waits,
+    /// There is more to do.
+    Busy,
+    /// The connection is over: why, and whether within a message.
+    Over(String),
+}
+
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) ip: Ipv4Addr,
+    pub(super) since: Time,
+    pub(super) board: Option<u16>,
+    /// The session knows that the board is up: messages may come.
+    pub(super) announced: bool,
+    /// The kernel may have more.
+    readable: bool,
+    deframer: Deframer,
+    /// Bytes that were read and not looked at, from `at` on.
+    held: Vec<u8>,
+    at: usize,
+    /// A message is held for which there was no slot.
+    starved: bool,
+    /// The slot of the message under way, and how much of it is there.
+    slot: Option<(RecvWr, u32)>,
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream, ip: Ipv4Addr, since: Time, longest: u32) -> Self {
+        Connection {
+            stream,
+            ip,
+            since,
+            board: None,
+            announced: false,
+            readable: true,
+            deframer: Deframer::new(longest),
+            held: Vec::new(),
+            at: 0,
+            starved: false,
+            slot: None,
+        }
+    }
+
+    pub(super) fn became_readable(&mut self) {
+        self.readable = true;
+    }
+
+    pub(super) fn counts(&self) -> DeframerCounts {
+        self.deframer.counts()
+    }
+
+    /// Whether a turn would do anything. Without a slot nothing is read: the window closes.
+    pub(super) fn has_work(&self, slots: &VecDeque<RecvWr>) -> bool {
+        let has_slot = self.slot.is_some() || !slots.is_empty();
+        self.announced && has_slot && (self.readable || self.starved)
+    }
+
+    /// Who sends, by the first bytes of the stream.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub(super) fn introduce(&mut self) -> io::Result<Introduced> {
+        while self.held.len() < INTRODUCTION && self.readable {
+            let mut bytes = [0; INTRODUCTION];
+            let wanted = INTRODUCTION - self.held.len();
+            match self.stream.read(&mut bytes[..wanted]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(len) => self.held.extend_from_slice(&bytes[..len]),
+                Err(error) => self.is_empty_for_now(error)?,
+            }
+        }
+        let Some(first) = self.held.get(STREAM_HEADER_LEN..INTRODUCTION) else { return Ok(Introduced::NotYet) };
+        Ok(match first.starts_with(MAGIC) {
+            true => Introduced::As(u16::from_le_bytes([first[SOURCE_AT], first[SOURCE_AT + 1]])),
+            false => Introduced::Nobody,
+        })
+    }
+
+    fn is_empty_for_now(&mut self, error: io::Error) -> io::Result<()> {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Ok(())
+            }
+            io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(error),
+        }
+    }
+
+    /// Moves what is there into the slots of board `board`, and tells of whole messages.
+    pub(super) fn turn(
+        &mut self,
+        board: u16,
+        slots: &mut VecDeque<RecvWr>,
+        memory: &mut dyn Memory,
+        stage: &mut [u8],
+        out: &mut Vec<Completion>,
+    ) -> Turn {
+        let mut taken = 0;
+        loop {
+            self.starved = !self.parse(board, slots, memory, out);
+            if self.starved || !self.readable {
+                return Turn::Waits;
+            }
+            if taken >= TURN {
+                return Turn::Busy;
+            }
+            match self.read(memory, stage) {
+                Ok(0) => return Turn::Over(self.ended("the board has closed it")),
+                Ok(len) => taken += len,
+                Err(error) => match self.is_empty_for_now(error) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                        return Turn::Over(self.ended("the board has ended it (RST)"));
+                    }
+                    Err(error) => return Turn::Over(self.ended(&error.to_string())),
+                },
+            }
+        }
+    }
+
+    fn ended(&self, how: &str) -> String {
+        let within = if self.deframer.is_between_messages() { "" } else { " within a message" };
+        format!("{}: its connection is over{within}: {how}", self.ip)
+    }
+
+    /// Whether the stream ends within a message.
+    pub(super) fn is_cut(&self) -> bool {
+        !self.deframer.is_between_messages()
+    }
+
+    /// Gives back the slot of a message that never became whole.
+    pub(super) fn take_slot(&mut self) -> Option<RecvWr> {
+        self.slot.take().map(|(slot, _)| slot)
+    }
+
+    /// Reads the rest of a long message into its slot and a little behind it, or else what the stage takes.
+    fn read(&mut self, memory: &mut dyn Memory, stage: &mut [u8]) -> io::Result<usize> {
+        let left = self.deframer.left();
+        let direct = match self.slot {
+            Some((slot, filled)) if left >= LONG => memory.place(slot.va + u64::from(filled), left),
+            _ => None,
+        };
+        let (len, direct_len) = match direct {
+            Some(rest) => {
+                let mut into = [IoSliceMut::new(rest), IoSliceMut::new(&mut stage[..BEHIND])];
+                (self.stream.read_vectored(&mut into)?, left as usize)
+            }
+            None => (self.stream.read(&mut stage[..STAGE])?, 0),
+        };
+        let into_slot = len.min(direct_len);
+        if let Some((_, filled)) = &mut self.slot {
+            *filled += into_slot as u32;
+        }
+        self.deframer.took(into_slot as u32);
+        self.held.extend_from_slice(&stage[..len - into_slot]);
+        Ok(len)
+    }
+
+    /// Takes what is held. False: a message waits for a slot.
+    fn parse(
+        &mut self,
+        board: u16,
+        slots: &mut VecDeque<RecvWr>,
+        memory: &mut dyn Memory,
+        out: &mut Vec<Completion>,
+    ) -> bool {
+        let waits = loop {
+            if let Some((slot, len)) = self.slot.filter(|_| self.deframer.left() == 0) {
+                self.slot = None;
+                out.push(Completion {
+                    board,
+                    wr_id: slot.wr_id,
+                    status: RecvStatus::Success,
+                    opcode: RecvOpcode::Send,
+                    imm: None,
+                    byte_len: len,
+                    payload_crc: None,
+                });
+            }
+            let (done, next) = self.deframer.look(&self.held[self.at..]);
+            self.at += done;
+            let Next::Message(left) = next else { break false };
+            let (slot, filled) = match self.slot {
+                Some(under_way) => under_way,
+                None => match slots.pop_front() {
+                    Some(slot) => (slot, 0),
+                    None => break true,
+                },
+            };
+            let bytes = &self.held[self.at..];
+            let taken = bytes.len().min(left as usize);
+            if let Some(place) = memory.place(slot.va + u64::from(filled), taken as u32).filter(|_| taken > 0) {
+                place.copy_from_slice(&bytes[..taken]);
+            }
+            self.slot = Some((slot, filled + taken as u32));
+            self.deframer.took(taken as u32);
+            self.at += taken;
+            if taken < left as usize {
+                break false;
+            }
+        };
+        if self.at == self.held.len() {
+            self.held.clear();
+            self.at = 0;
+        } else if self.at >= STAGE {
+            self.held.drain(..self.at);
+            self.at = 0;
+        }
+        !waits
+    }
+}

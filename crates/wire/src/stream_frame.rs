@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How messages lie in a TCP stream: a header of 8 bytes in front of each, zeros behind it up to a multiple of 8.
+//! Promise: a damaged header is seen, and the next whole one is found again.
+//! Source: ours; docs/fragments.md, "In a TCP stream".
+//!
+//! ```text
+//! length 4 | length xor "PSTL" 4 | message `length` | zeros 0..7
+//! ```
+
+/// Bytes of the header, and what everything is a multiple of.
+pub const STREAM_HEADER_LEN: usize = 8;
+const MAGIC: u32 = u32::from_le_bytes(*b"PSTL");
+
+/// The header of a message of `len` bytes.
+pub fn stream_header(len: u32) -> [u8; STREAM_HEADER_LEN] {
+    let mut header = [0; STREAM_HEADER_LEN];
+    header[..4].copy_from_slice(&len.to_le_bytes());
+    header[4..].copy_from_slice(&(len ^ MAGIC).to_le_bytes());
+    header
+}
+
+/// The length that a header tells; none if it is none.
+pub fn read_stream_header(header: [u8; STREAM_HEADER_LEN]) -> Option<u32> {
+    let [a, b, c, d, e, f, g, h] = header;
+    let len = u32::from_le_bytes([a, b, c, d]);
+    (u32::from_le_bytes([e, f, g, h]) == len ^ MAGIC).then_some(len)
+}
+
+/// Zeros behind a message of `len` bytes.
+pub fn stream_padding(len: usize) -> usize {
+    len.wrapping_neg() % STREAM_HEADER_LEN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_tells_its_length_and_no_flipped_bit_is_taken_for_one() {
+        for len in [0, 1, 40, 65_576, u32::MAX] {
+            let header = stream_header(len);
+            assert_eq!(read_stream_header(header), Some(len));
+            for bit in 0..64 {
+                let mut damaged = header;
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(read_stream_header(damaged), None);
+            }
+        }
+        assert_eq!(read_stream_header([0; 8]), None);
+        assert_eq!([0, 1, 7, 8, 9].map(stream_padding), [0, 7, 1, 0, 7]);
+    }
+}

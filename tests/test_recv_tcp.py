@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock recv --backend tcp`: boards' streams over the kernel's TCP, from `penstock send --protocol tcp` and from
+plain sockets.
+
+Promise checked: what is stored is what was sent; a slow consumer makes boards wait; strangers are refused, damage is
+counted and passed over; boards come back.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from veth import LIMIT_S, METRICS, SERVER_IP, Network, ended, first_board, until
+
+DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
+PORT = 10_000
+pytestmark = pytest.mark.usefixtures("namespaces")
+
+
+@pytest.fixture
+def wire(built: Path, tmp_path: Path) -> Iterator[Network]:
+    """A veth pair whose board's end has no address: those of the emulator are not the kernel's."""
+    network = Network(built / "penstock", tmp_path / "state", name=f"rtcp{os.getpid()}")
+    try:
+        network.make(0)
+        yield network
+    finally:
+        network.delete()
+
+
+def boards(count: int) -> list[str]:
+    return [first_board(k) for k in range(count)]
+
+
+def recv(network: Network, *options: object) -> subprocess.Popen:
+    fixed = ["--backend", "tcp", "--poll", "event", "--event-timeout", "5000", "--linger", "50", "--json"]
+    process = network.start("s", str(network.binary), "recv", *fixed, *map(str, options))
+    listing = ["ip", "netns", "exec", f"{network.name}-s", "cat", "/proc/net/tcp"]
+    until("listener", lambda: f":{PORT:04X} 00000000:0000 0A".encode() in run(listing) or process.poll() is not None)
+    return process
+
+
+def run(command: list[str]) -> bytes:
+    return subprocess.run(command, capture_output=True).stdout
+
+
+def send(network: Network, *options: object) -> subprocess.Popen:
+    return network.send("--protocol", "tcp", "--connect", SERVER_IP, *map(str, options))
+
+
+def verified(*processes: subprocess.Popen) -> list[dict]:
+    results = [ended(process) for process in processes]
+    for result in results:
+        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
+    return [result.json() for result in results]
+
+
+def sums(report: dict, counter: str) -> int:
+    return sum(board["counters"][counter] for board in report["boards"])
+
+
+def test_recorded_events_arrive_byte_exact_over_loss_copies_disorder_and_damage(wire, recorded, tmp_path):
+    events = 40
+    faults = ("--loss", 0.01, "--duplicate", 0.01, "--reorder", 0.01, "--corrupt", 0.01, "--rto", 50)
+    receiver = recv(wire, *boards(3), "--reference", DATA, "--events", events, "--out", tmp_path / "run")
+    options = ("--boards", 3, "--payload", "recorded", "--events-file", DATA, "-n", events, "--mss", 4000)
+    received, sent = verified(receiver, send(wire, *options, *faults))
+    builder, check = received["readout"]["builder"], received["readout"]["check"]
+    assert (builder["events_complete"], builder["events_incomplete"]) == (events, 0)
+    assert (check["fragments"], check["fragments_differing"]) == (3 * events, 0)
+    assert sums(received, "resynchronised") == 0
+    assert sum(board["retransmitted"] for board in sent["boards"]) > 0
+    table = pq.read_table(tmp_path / "run")
+    assert table["event_number"].to_pylist() == list(range(events))
+    for event, fragments in enumerate(table["fragments"].to_pylist()):
+        assert fragments == [recorded[event % len(recorded), board::3].tobytes() for board in range(3)]
+
+
+@pytest.mark.parametrize("length", [1, 64, 3000, 131_000])
+def test_fragments_of_every_size_are_found_in_the_stream(wire, length):
+    events = 500 if length < 10_000 else 60
+    receiver = recv(wire, *boards(2), "--payload", "counter", "--events", events)
+    sender = send(wire, "--boards", 2, "--payload", "counter", "-n", events, "-l", length)
+    received = verified(receiver, sender)[0]
+    assert received["readout"]["builder"]["events_complete"] == events
+    assert all(pattern["messages_wrong"] == 0 for pattern in received["readout"]["pattern"])
+
+
+def test_64_boards_from_a_file(wire, tmp_path):
+    file = tmp_path / "boards.toml"
+    file.write_text(f'[[board]]\nname = "m"\nip = "{first_board()}"\ncount = 64\n')
+    ring = ("--slots", 8, "--slot-bytes", 4096)
+    receiver = recv(wire, "--file", file, "--events", 20, *ring)
+    sender = send(wire, "--boards", 64, "-n", 20, "-l", 2000, "--ring", 1 << 16)
+    report = verified(receiver, sender)[0]
+    assert report["readout"]["builder"]["events_complete"] == 20
+    assert report["counters"]["connections_accepted"] == 64 and report["backend"] == "tcp"
+
+
+def test_a_slow_consumer_closes_the_window_and_nothing_is_lost(wire):
+    options = ("--consumer-rate", 4, "--slots", 4, "--slot-bytes", 65536, "--events", 300)
+    receiver = recv(wire, *boards(1), *options)
+    sender = send(wire, "-n", 300, "-l", 50_000, "--ring", 1 << 20)
+    received, sent = verified(receiver, sender)
+    assert received["readout"]["builder"]["events_complete"] == 300
+    assert sent["boards"][0]["window_closed"] >= 1 and sent["boards"][0]["lives"] == 1
+
+
+def test_a_board_that_is_killed_comes_back(wire):
+    receiver = recv(wire, *boards(2), "--events", 400, "--metrics", METRICS, "--event-timeout", 300)
+    options = ("-n", 400, "-l", 1000, "--rate", 200)
+    steady = send(wire, *options, "--ring", 1 << 16)
+    killed = wire.send(
+        "--protocol", "tcp", "--connect", SERVER_IP, "--ip", first_board(1), "--first-source", "1",
+        *map(str, options),
+    )  # fmt: skip
+    wire.counted(50, "events_complete")
+    killed.kill()
+    killed.wait()
+    again = wire.send(
+        "--protocol", "tcp", "--connect", SERVER_IP, "--ip", first_board(1), "--first-source", "1",
+        *map(str, options),
+    )  # fmt: skip
+    verified(steady)
+    ended(again)
+    report = ended(receiver).json()
+    [_, board] = report["boards"]
+    assert board["lives"] == 2
+    assert report["readout"]["receiver"]["fragments_crc_error"] == 0
+
+
+def test_strangers_are_refused_and_damage_is_passed_over(wire):
+    """Plain sockets: the kernel's own TCP sends what a board would, and what none would."""
+    subprocess.run(["ip", "-n", f"{wire.name}-b", "addr", "add", f"{first_board()}/16", "dev", "veth1"], check=True)
+    subprocess.run(["ip", "-n", f"{wire.name}-b", "addr", "add", "10.77.5.5/16", "dev", "veth1"], check=True)
+    # The bytes of a board: what the emulator sends to a socket of ours.
+    with wire.inside("s"):
+        server = socket.create_server((SERVER_IP, PORT))
+    server.settimeout(LIMIT_S)
+    sender = send(wire, "-n", 10, "-l", 1000, "--payload", "counter", "--stack", "sockets")
+    connection, stream = server.accept()[0], bytearray()
+    while part := connection.recv(65536):
+        stream.extend(part)
+    connection.close()
+    server.close()
+    ended(sender)
+    message = 8 + 1040
+
+    receiver = recv(wire, *boards(1), "--first-event", 0, "--metrics", METRICS, "--slot-bytes", 2048)
+    with wire.inside("b"):
+        stranger = socket.create_connection((SERVER_IP, PORT), source_address=("10.77.5.5", 0))
+        board = socket.create_connection((SERVER_IP, PORT), source_address=(first_board(), 0))
+    stranger.settimeout(LIMIT_S)
+    assert stranger.recv(1) == b""
+    stranger.close()
+    damaged = bytearray(stream)
+    damaged[3 * message] ^= 1  # the header of message 3
+    damaged[5 * message + 500] ^= 1  # the payload of message 5
+    # Cut anywhere, and with a message of a length that no slot takes between two.
+    long = (5000).to_bytes(4, "little")
+    other = long + (5000 ^ int.from_bytes(b"PSTL", "little")).to_bytes(4, "little") + bytes(5000)
+    damaged[8 * message : 8 * message] = other
+    for at in range(0, len(damaged), 333):
+        board.sendall(damaged[at : at + 333])
+    wire.counted(8, "fragments_good")
+    board.close()
+    receiver.send_signal(signal.SIGINT)
+    result = ended(receiver)
+    report = result.json()
+    counters = report["boards"][0]["counters"]
+    assert (counters["resynchronised"], counters["bytes_skipped"]) == (1, message)
+    assert counters["messages_refused"] == 1
+    assert report["readout"]["receiver"]["fragments_crc_error"] == 1
+    assert report["counters"]["connections_refused"] == 1
+    assert report["readout"]["builder"]["events_complete"] == 8
+
+
+def test_what_cannot_work_is_refused_by_name(wire):
+    holder = recv(wire, *boards(1))
+    second = ended(wire.start("s", str(wire.binary), "recv", "--backend", "tcp", *boards(1)))
+    assert second.status == 2 and f"TCP port {PORT}" in second.stderr and "--port" in second.stderr
+    holder.send_signal(signal.SIGINT)
+    ended(holder)
+    pool = ended(wire.start("s", str(wire.binary), "recv", "--backend", "tcp", "--srq", "64", *boards(1)))
+    assert pool.status == 2 and "--srq" in pool.stderr
