@@ -5,7 +5,8 @@
 
 --live names the queue pairs of the servers that are left, in table order; the same order at every board. Either all
 boards change or none: each holds the events from FIRST on until all have agreed. FIRST must lie ahead of what any board
-has sent; 0 begins a run. Over IPbus (uHAL); `make regs` makes its address table.
+has sent; 0 begins a run. `penstock farm` does this by itself when a server dies. Over IPbus (uHAL); `make regs` makes
+its address table.
 """
 
 import argparse

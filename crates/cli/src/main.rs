@@ -8,6 +8,7 @@ mod arguments;
 mod board;
 mod check;
 mod ctl;
+mod farm;
 mod gateware;
 #[cfg(feature = "gpu")]
 mod gpu_check;
@@ -58,6 +59,8 @@ enum Command {
     Send(Box<send::Arguments>),
     /// Operate boards over IPbus: status, registers by name, whole cameras from one file
     Ctl(Box<ctl::Arguments>),
+    /// Coordinate the servers that share a run: take out those that die, at all boards at one event
+    Farm(farm::Arguments),
     /// Prove stored runs byte by byte, and complete what a killed receiver has left
     Check(check::Arguments),
     /// Experimental: whether an NVIDIA GPU computes what the processor computes, and how fast events go through it
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Command::Recv(arguments) => recv::run(&arguments).into(),
         Command::Send(arguments) => send::run(&arguments).into(),
         Command::Ctl(arguments) => ctl::run(&arguments).into(),
+        Command::Farm(arguments) => farm::run(&arguments).into(),
         Command::Check(arguments) => check::run(&arguments).into(),
         #[cfg(feature = "gpu")]
         Command::GpuCheck(arguments) => gpu_check::run(&arguments).into(),

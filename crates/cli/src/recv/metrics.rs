@@ -16,8 +16,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The latest report; none before the first.
-type Latest = Arc<Mutex<Option<Arc<SessionReport>>>>;
+/// The latest report, and the tables of servers that were read; none before the first.
+type Latest = Arc<Mutex<Option<(Arc<SessionReport>, Option<u64>)>>>;
 
 pub struct Metrics {
     latest: Latest,
@@ -33,8 +33,8 @@ impl Metrics {
         Ok(Metrics { latest })
     }
 
-    pub fn tell(&self, report: SessionReport) {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(report));
+    pub fn tell(&self, report: SessionReport, tables: Option<u64>) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::new(report), tables));
     }
 }
 
@@ -57,8 +57,12 @@ struct Session(Latest);
 impl Collector for Session {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(report) = latest else { return Ok(()) };
+        let Some((report, tables)) = latest else { return Ok(()) };
         let mut families = Families(encoder);
+        if let Some(tables) = tables {
+            let help = "Tables of servers that were read from the file of servers, the first one included";
+            families.one("server_tables", help, &ConstGauge::new(i64::try_from(tables).unwrap_or(i64::MAX)))?;
+        }
         of_session(&mut families, &report)?;
         of_boards(&mut families, &report)
     }

@@ -134,7 +134,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
             view.draw(session.report(), stalled);
         }
         if let Some(metrics) = &metrics {
-            metrics.tell(session.report());
+            metrics.tell(session.report(), sharing.as_ref().map(Sharing::tables));
         }
         if !told_of_boards && (now > plan.session.bring_up || session.boards_up() == count) {
             told_of_boards = true;

@@ -33,6 +33,11 @@ impl Sharing {
         self.farm.servers().shares(self.farm.server()).collect()
     }
 
+    /// How many tables those are, for who announces.
+    pub fn tables(&self) -> u64 {
+        self.farm.servers().tables().len() as u64
+    }
+
     /// Takes what was announced since the last look.
     pub fn look(&mut self, session: &mut Session<Sink>) {
         let known = match self.farm.look() {

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is asked of boards, as accesses to their registers, and their registers as views.
+//! Promise: a table, its first event and its command travel in one packet, so that no other client's writes come in
+//! between; a command without the board's owner as its key is refused by the board.
+//! Source: regs/destination.rdl, regs/penstock.rdl.
+
+use penstock_farm::{BoardView, QueuePair, Request};
+use penstock_ipbus::regs::{destination, global, qp, server};
+use penstock_ipbus::{Access, BoardAddress, Fleet, FleetError, Outcome, Patience, RequestId};
+use penstock_units::Time;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+/// The view after a request, or why there is none.
+type Answer = Result<BoardView, String>;
+
+/// Rows of the table.
+const ROWS: usize = server::COUNT as usize;
+
+/// The boards of a farm.
+pub struct Boards {
+    fleet: Fleet,
+    owner: u16,
+    jobs: Vec<Option<Job>>,
+    /// Queue pairs of each board; 0 while they are not known.
+    queue_pairs: Vec<usize>,
+}
+
+/// A request of the coordinator on its way: what is still to be written, each behind a look that shows the board ready.
+struct Job {
+    writes: VecDeque<Vec<Access>>,
+    now: Step,
+    id: RequestId,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Count,
+    Write,
+    Look,
+}
+
+impl Boards {
+    pub fn open(addresses: &[BoardAddress], patience: Time, owner: u16, seed: u64) -> Result<Self, FleetError> {
+        let fleet = Fleet::open(addresses, Patience(patience), seed)?;
+        let count = addresses.len();
+        Ok(Boards { fleet, owner, jobs: (0..count).map(|_| None).collect(), queue_pairs: vec![0; count] })
+    }
+
+    pub fn now(&self) -> Time {
+        self.fleet.now()
+    }
+
+    /// Asks a board that has nothing on its way.
+    pub fn ask(&mut self, board: usize, request: &Request) {
+        let writes = writes(self.owner, request).into();
+        self.next(board, writes);
+    }
+
+    /// Sends, waits at most so long, and takes the answers of requests that have ended.
+    pub fn turn(&mut self, wait: Time) -> Result<Vec<(usize, Answer)>, FleetError> {
+        self.fleet.turn(wait)?;
+        let mut ended = Vec::new();
+        while let Some((board, id, outcome)) = self.fleet.poll_outcome() {
+            let Some(job) = self.jobs[board].take_if(|job| job.id == id) else { continue };
+            if let Some(answer) = self.took(board, job, outcome) {
+                ended.push((board, answer));
+            }
+        }
+        Ok(ended)
+    }
+
+    /// The next step of what is left.
+    fn next(&mut self, board: usize, mut writes: VecDeque<Vec<Access>>) {
+        let (now, accesses) = match self.queue_pairs[board] {
+            0 => (Step::Count, vec![Access::read(global::BUILD)]),
+            count => match writes.pop_front() {
+                Some(accesses) => (Step::Write, accesses),
+                None => (Step::Look, look(count)),
+            },
+        };
+        self.submit(board, writes, now, accesses);
+    }
+
+    fn submit(&mut self, board: usize, writes: VecDeque<Vec<Access>>, now: Step, accesses: Vec<Access>) {
+        let id = self.fleet.submit(board, &accesses.into_iter().collect());
+        self.jobs[board] = Some(Job { writes, now, id });
+    }
+
+    fn took(&mut self, board: usize, job: Job, outcome: Outcome) -> Option<Answer> {
+        let words = match outcome {
+            Ok(words) => words,
+            Err(error) => {
+                self.queue_pairs[board] = 0;
+                return Some(Err(error.to_string()));
+            }
+        };
+        let Job { writes, now, .. } = job;
+        match now {
+            Step::Count => {
+                let count = (words[0][0] & global::BUILD_N_QP_MASK) >> global::BUILD_N_QP_SHIFT;
+                if !(1..=qp::COUNT).contains(&count) {
+                    return Some(Err(format!("it says that it has {count} queue pairs; is this a Penstock board?")));
+                }
+                self.queue_pairs[board] = count as usize;
+                self.next(board, writes);
+            }
+            // Between two tables the board must have taken the first.
+            Step::Write => {
+                let count = self.queue_pairs[board];
+                self.submit(board, writes, Step::Look, look(count));
+            }
+            Step::Look => {
+                let view = view(&words);
+                if writes.is_empty() {
+                    return Some(Ok(view));
+                }
+                match view.busy {
+                    true => {
+                        let count = self.queue_pairs[board];
+                        self.submit(board, writes, Step::Look, look(count));
+                    }
+                    false => self.next(board, writes),
+                }
+            }
+        }
+        None
+    }
+}
+
+fn command(owner: u16, mask: u32) -> Access {
+    Access::write(destination::CONTROL, u32::from(owner) << destination::CONTROL_KEY_SHIFT | mask)
+}
+
+/// The whole table, so that nothing of an earlier one is left.
+fn table(rows: &[u8]) -> Access {
+    let mut words = vec![0; ROWS];
+    for (word, row) in words.iter_mut().zip(rows) {
+        *word = u32::from(*row) << server::ENTRY_QP_SHIFT | server::ENTRY_LIVE_MASK;
+    }
+    Access::Write { address: server::BASE + server::ENTRY, words }
+}
+
+fn first_event(first: u64) -> Access {
+    Access::Write { address: destination::SWITCH_EVENT_LO, words: vec![first as u32, (first >> 32) as u32] }
+}
+
+/// The packets that a request writes.
+fn writes(owner: u16, request: &Request) -> Vec<Vec<Access>> {
+    let change = |first: u64, rows: &[u8], mask| vec![table(rows), first_event(first), command(owner, mask)];
+    match request {
+        Request::Look => vec![],
+        Request::Claim => vec![vec![
+            Access::write(destination::OWNER, u32::from(owner) << destination::OWNER_ID_SHIFT),
+            Access::write(destination::OPTIONS, destination::OPTIONS_WAIT_FOR_SERVER_MASK),
+        ]],
+        Request::SetUp { first: 0, rows, .. } => vec![change(0, rows, destination::CONTROL_COMMIT_MASK)],
+        Request::SetUp { before, first, rows } => vec![
+            change(0, before, destination::CONTROL_COMMIT_MASK),
+            change(*first, rows, destination::CONTROL_COMMIT_MASK),
+        ],
+        Request::Prepare { first, rows } => vec![change(*first, rows, destination::CONTROL_PREPARE_MASK)],
+        Request::Confirm => vec![vec![command(owner, destination::CONTROL_CONFIRM_MASK)]],
+        Request::Cancel { rows } => vec![vec![command(owner, destination::CONTROL_CANCEL_MASK), table(rows)]],
+    }
+}
+
+/// All that a view is made of.
+fn look(queue_pairs: usize) -> Vec<Access> {
+    let mut accesses = vec![
+        Access::read(destination::OWNER),
+        Access::read(destination::STATUS),
+        Access::read(destination::LAST_EVENT_HI),
+        Access::read(destination::LAST_EVENT_LO),
+        Access::read(destination::LAST_EVENT_HI),
+        Access::Read { address: destination::ANNOUNCED_LO, count: 2 },
+        Access::Read { address: server::BASE + server::ENTRY, count: ROWS },
+    ];
+    for at in (0..qp::COUNT).take(queue_pairs) {
+        let row = qp::BASE + at * qp::STRIDE;
+        accesses.extend([Access::read(row + qp::STATE), Access::read(row + qp::DST_IP)]);
+    }
+    accesses
+}
+
+fn view(words: &[Vec<u32>]) -> BoardView {
+    let status = words[1][0];
+    let is = |mask: u32| status & mask != 0;
+    // Where the low half has carried in between, it is near 0 or near its end, and belongs to one of the two.
+    let (high, low, high_after) = (words[2][0], words[3][0], words[4][0]);
+    let high = if low < 1 << 31 { high_after } else { high };
+    let last = u64::from(high) << 32 | u64::from(low);
+    let live = words[6].iter().filter(|word| *word & server::ENTRY_LIVE_MASK != 0);
+    let queue_pairs = words[7..].chunks_exact(2).map(|row| QueuePair {
+        state: ((row[0][0] & qp::STATE_MASK) >> qp::STATE_SHIFT) as u8,
+        peer: Ipv4Addr::from_bits(row[1][0]),
+    });
+    BoardView {
+        owner: words[0][0] as u16,
+        next_event: if is(destination::STATUS_BEGUN_MASK) { last.saturating_add(1) } else { 0 },
+        announced: u64::from(words[5][1]) << 32 | u64::from(words[5][0]),
+        live: (status & destination::STATUS_LIVE_MASK) as u8,
+        prepared: is(destination::STATUS_PREPARED_MASK),
+        pending: is(destination::STATUS_PENDING_MASK),
+        busy: is(destination::STATUS_BUSY_MASK),
+        refused: is(destination::STATUS_REFUSED_MASK),
+        held: is(destination::STATUS_HELD_MASK),
+        waits: is(destination::STATUS_WAITS_MASK),
+        rows: live.map(|word| ((word & server::ENTRY_QP_MASK) >> server::ENTRY_QP_SHIFT) as u8).collect(),
+        queue_pairs: queue_pairs.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_one_packet_and_its_key_is_the_owner() {
+        let rows: Vec<u8> = (0..64).collect();
+        let made = writes(0xABCD, &Request::Prepare { first: 0x1_0000_0002, rows });
+        let [packet] = &made[..] else { panic!("{made:?}") };
+        let words: usize = packet
+            .iter()
+            .map(|access| if let Access::Write { words, .. } = access { words.len() + 2 } else { 0 })
+            .sum();
+        assert!(words < penstock_ipbus::PACKET_WORDS);
+        assert_eq!(packet[1], Access::Write { address: destination::SWITCH_EVENT_LO, words: vec![2, 1] });
+        assert_eq!(packet[2], Access::write(destination::CONTROL, 0xABCD_0000 | destination::CONTROL_PREPARE_MASK));
+        let Access::Write { words, .. } = &packet[0] else { panic!() };
+        assert_eq!((words.len(), words[0], words[63]), (64, 0x100, 0x13F));
+    }
+
+    #[test]
+    fn a_set_up_from_event_0_on_is_one_table_and_a_later_one_two() {
+        let request = |first| Request::SetUp { before: vec![1, 2], first, rows: vec![2] };
+        assert_eq!(writes(1, &request(0)).len(), 1);
+        let made = writes(1, &request(9));
+        assert_eq!((made.len(), &made[0][1], &made[1][1]), (2, &first_event(0), &first_event(9)));
+    }
+
+    #[test]
+    fn a_last_event_that_carries_while_it_is_read_is_one_that_was() {
+        let mut words: Vec<Vec<u32>> = look(1).iter().map(|access| vec![0; access.answers()]).collect();
+        words[1][0] = destination::STATUS_BEGUN_MASK;
+        (words[2][0], words[3][0], words[4][0]) = (4, 3, 5);
+        assert_eq!(view(&words).next_event, (5 << 32) + 4);
+        words[3][0] = u32::MAX;
+        assert_eq!(view(&words).next_event, 5 << 32);
+        (words[7][0], words[8][0]) = (3, 0x0A00_0001);
+        words[6][1] = 0x105;
+        let view = view(&words);
+        assert_eq!(view.rows, [5]);
+        assert_eq!(view.queue_pairs, [QueuePair { state: 3, peer: Ipv4Addr::new(10, 0, 0, 1) }]);
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The log of changes: the file of servers that every `recv` reads, and that says after a crash what was decided.
+//! Promise: a change is in the file whole or not at all, and stays there; one coordinator at a time writes it.
+//! Source: POSIX rename(2), fsync(2); the file is that of docs/readout.md ("Several servers").
+
+use crate::arguments::farm::read_servers;
+use nix::fcntl::{Flock, FlockArg};
+use penstock_farm::{Change, Tables};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+pub struct Log {
+    file: PathBuf,
+    /// Held until the process ends.
+    _lock: Flock<File>,
+}
+
+impl Log {
+    /// Takes the lock; makes the file with these servers, for a run that begins, if there is none.
+    pub fn open(file: &Path, live: Option<&[u16]>) -> Result<(Log, Tables), String> {
+        let beside = beside(file, "lock");
+        let fail = |what: &str, path: &Path, error: &dyn std::fmt::Display| {
+            format!("cannot {what} {}: {error}", path.display())
+        };
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&beside);
+        let lock = lock.map_err(|error| fail("make", &beside, &error))?;
+        let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| match error {
+            nix::errno::Errno::EWOULDBLOCK => {
+                format!("{} is locked: another `penstock farm` coordinates these servers", beside.display())
+            }
+            error => fail("lock", &beside, &error),
+        })?;
+        let log = Log { file: file.to_owned(), _lock: lock };
+        match live {
+            Some(live) if !file.exists() => log.replace(&format!("live = {}\n", list(live)))?,
+            None if !file.exists() => {
+                return Err(format!("{} does not exist; --begin makes it, for a run that begins", file.display()));
+            }
+            _ => {}
+        }
+        Ok((log, tables(file)?))
+    }
+
+    /// Appends a change, so that it lasts.
+    pub fn append(&self, change: &Change) -> Result<(), String> {
+        let text = fs::read_to_string(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        self.replace(&format!("{text}{end}\n[[change]]\nfirst = {}\nlive = {}\n", change.first, list(&change.live)))
+    }
+
+    /// Readers see the old text or the new one. An error means the old one, unless the folder's own sync failed: the new
+    /// name stands then, and may be lost with the machine's power.
+    fn replace(&self, text: &str) -> Result<(), String> {
+        let new = beside(&self.file, "new");
+        let write = || -> std::io::Result<()> {
+            let mut file = File::create(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &self.file)
+        };
+        write().map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
+        let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
+            tracing::warn!("{}: {error}; a change may be lost if this machine loses power now", folder.display());
+        }
+        Ok(())
+    }
+}
+
+/// What the file says.
+fn tables(file: &Path) -> Result<Tables, String> {
+    let servers = read_servers(file)?;
+    let mut all = servers.tables().iter().cloned();
+    let mut tables = Tables::new(all.next().map(|(_, live)| live).unwrap_or_default());
+    for (first, live) in all {
+        tables.announce(Change { first, live });
+    }
+    Ok(tables)
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(ending);
+    file.with_file_name(name)
+}
+
+fn list(live: &[u16]) -> String {
+    format!("[{}]", live.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_appended_is_read_back_and_a_second_coordinator_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("servers.toml");
+        let told = Log::open(&file, None).err().unwrap();
+        assert!(told.contains("--begin"), "{told}");
+        let (log, servers) = Log::open(&file, Some(&[0, 1, 2])).unwrap();
+        assert_eq!(servers, Tables::new(vec![0, 1, 2]));
+        let told = Log::open(&file, None).err().unwrap();
+        assert!(told.contains("another `penstock farm`"), "{told}");
+        // An editor has left no end of line.
+        fs::write(&file, "live = [0, 1, 2]").unwrap();
+        log.append(&Change { first: 7, live: vec![0, 2] }).unwrap();
+        log.append(&Change { first: 9, live: vec![2] }).unwrap();
+        drop(log);
+        let (log, servers) = Log::open(&file, None).unwrap();
+        assert_eq!((servers.count(), servers.first(), servers.live(), servers.server_of(8)), (3, 9, &[2][..], 0));
+        fs::remove_dir_all(folder.path()).unwrap();
+        let told = log.append(&Change { first: 12, live: vec![0] }).unwrap_err();
+        assert!(told.contains("servers.toml"), "{told}");
+    }
+}

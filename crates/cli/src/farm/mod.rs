@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock farm`: keeps the destination tables of all boards in step with the servers that live.
+//! Promise: exit status 1 if a FAULT was said or another coordinator has taken the boards; killed at any time and started
+//! again it goes on where it was.
+//! The rules are `penstock_farm`'s; here are sockets, files and the clock.
+
+mod arguments;
+mod boards;
+mod log;
+mod metrics;
+mod plan;
+mod servers;
+
+use crate::interrupt::{be_quiet, on_interrupt};
+use crate::outcome::{Failure, Verdict};
+use crate::output::screen::say;
+use crate::output::{print, told};
+use boards::Boards;
+use log::Log;
+use metrics::Metrics;
+use penstock_farm::{Action, Coordinator, FarmConfig, Notice, ServerConfig};
+use penstock_units::Time;
+use plan::Plan;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+
+pub use arguments::Arguments;
+
+/// The longest wait for boards: heartbeats are taken then.
+const TURN: Time = Time::from_ms(10);
+/// Time from one look at the file of the farm to the next.
+const REREAD: Time = Time::from_ms(500);
+
+/// Coordinates until Ctrl-C; prints what went wrong itself.
+pub fn run(arguments: &Arguments) -> Verdict {
+    told(coordinate(arguments))
+}
+
+fn refused(error: impl std::fmt::Display) -> Failure {
+    Failure::Refused(error.to_string())
+}
+
+fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let plan = Plan::read(&arguments.file).map_err(Failure::Refused)?;
+    let used: Vec<u16> = plan.servers.iter().filter(|server| server.is_used).map(|server| server.number).collect();
+    let (log, tables) = Log::open(&plan.log, arguments.begin.then_some(&used[..])).map_err(Failure::Refused)?;
+    if arguments.begin && tables.count() > 1 {
+        return Err(refused(format!(
+            "--begin: {} has changes: it is the log of a run; give the new run another file, or go on without --begin",
+            plan.log.display()
+        )));
+    }
+    let interrupted = on_interrupt()?;
+    be_quiet();
+    let metrics = Metrics::serve(arguments.metrics).map_err(Failure::Refused)?;
+    let owner = arguments.owner.map_or_else(|| owner_of(&plan.log), Ok).map_err(Failure::Refused)?;
+    if owner == 0 {
+        return Err(refused("--owner 0: it stands for nobody; allowed are 1 to 65535"));
+    }
+    let config = configured(arguments, &plan, owner);
+    let addresses: Vec<_> = plan.boards.iter().map(|(_, address)| *address).collect();
+    let seed = u64::from_le_bytes(random()?);
+    let mut boards = Boards::open(&addresses, arguments.board_patience, owner, seed).map_err(refused)?;
+    let (sender, heartbeats) = channel();
+    for server in &plan.servers {
+        if let Some(address) = server.metrics {
+            servers::listen(server.number, address, sender.clone()).map_err(Failure::Fault)?;
+        }
+    }
+    let mut coordinator = Coordinator::new(config, tables, boards.now());
+    coordinator.take_out(plan.unused());
+    let mut voice = Voice { is_json: arguments.json, faults: 0 };
+    let (mut plan, mut reread) = (plan, REREAD);
+    while !interrupted.load(Ordering::Relaxed) && !coordinator.is_over() {
+        while let Some(action) = coordinator.poll() {
+            match action {
+                Action::Ask { board, request } => boards.ask(board, &request),
+                Action::Log(change) => coordinator.handle_logged(boards.now(), log.append(&change)),
+                Action::Say(notice) => {
+                    metrics.count(&notice);
+                    voice.say(boards.now(), &notice);
+                }
+            }
+        }
+        metrics.tell(&coordinator);
+        let wait = coordinator.poll_timeout().saturating_sub(boards.now()).min(TURN);
+        for (board, answer) in boards.turn(wait).map_err(|error| Failure::Fault(error.to_string()))? {
+            coordinator.handle_board(boards.now(), board, answer);
+        }
+        for (server, view) in heartbeats.try_iter() {
+            coordinator.handle_server(boards.now(), server, view);
+        }
+        if boards.now() >= reread {
+            reread = boards.now() + REREAD;
+            look_again(&arguments.file, &mut plan, &mut coordinator);
+        }
+        coordinator.handle_timeout(boards.now());
+    }
+    while let Some(action) = coordinator.poll() {
+        if let Action::Say(notice) = action {
+            voice.say(boards.now(), &notice);
+        }
+    }
+    Ok(if voice.faults == 0 { Verdict::Verified } else { Verdict::Fault })
+}
+
+fn configured(arguments: &Arguments, plan: &Plan, owner: u16) -> FarmConfig {
+    let names = plan.boards.iter().map(|(name, _)| name.clone()).collect();
+    let server = |server: &plan::Server| ServerConfig {
+        number: server.number,
+        address: server.ip,
+        has_heartbeat: server.metrics.is_some(),
+    };
+    FarmConfig {
+        take_over: arguments.take_over,
+        begin: arguments.begin,
+        look: arguments.look,
+        board_patience: arguments.board_patience,
+        heartbeat_patience: arguments.heartbeat_patience,
+        read_patience: arguments.read_patience,
+        settle: arguments.settle,
+        start_patience: arguments.start_patience,
+        ..FarmConfig::new(owner, names, plan.servers.iter().map(server).collect())
+    }
+}
+
+/// Takes out and puts in what the file says now; all else in it holds from the next start on.
+fn look_again(file: &Path, plan: &mut Plan, coordinator: &mut Coordinator) {
+    match Plan::read(file) {
+        Ok(now) if now != *plan => {
+            coordinator.take_out(now.unused());
+            let is_same = now.boards == plan.boards
+                && now.servers.iter().map(|s| s.number).eq(plan.servers.iter().map(|s| s.number));
+            if !is_same {
+                say(format_args!("WARNING: {}: other boards or servers; start again to use them", file.display()));
+            }
+            *plan = now;
+        }
+        // Who edits it may have moved it away for a moment.
+        _ => {}
+    }
+}
+
+/// The same for each start of one farm, and hardly the same for two.
+fn owner_of(log: &Path) -> Result<u16, String> {
+    let host = std::fs::read("/proc/sys/kernel/hostname");
+    let mut name = host.map_err(|error| format!("this host has no name: {error}; give --owner"))?;
+    let path = log.canonicalize().map_err(|error| format!("{}: {error}", log.display()))?;
+    name.extend(path.as_os_str().as_encoded_bytes());
+    Ok((crc32fast::hash(&name) % 0xFFFF) as u16 + 1)
+}
+
+fn random() -> Result<[u8; 8], Failure> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| Failure::Fault(format!("no random numbers: {error}")))?;
+    Ok(bytes)
+}
+
+/// Lines on standard output.
+struct Voice {
+    is_json: bool,
+    faults: u64,
+}
+
+impl Voice {
+    fn say(&mut self, now: Time, notice: &Notice) {
+        self.faults += u64::from(notice.is_fault());
+        let line = match self.is_json {
+            false => notice.to_string(),
+            true => {
+                let mut json = serde_json::to_value(notice).expect("a notice has only plain keys");
+                json["seconds"] = serde_json::json!(now.as_secs_f64());
+                json["text"] = serde_json::json!(notice.to_string());
+                json["is_fault"] = serde_json::json!(notice.is_fault());
+                json.to_string()
+            }
+        };
+        print(line, Verdict::Verified);
+    }
+}
