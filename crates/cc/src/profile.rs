@@ -5,12 +5,11 @@ use crate::{DcqcnSettings, StageCounting};
 use penstock_units::{ByteSize, Rate, Time};
 
 /// A set of DCQCN's parameters that has a name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// For any number of senders that know their share ([`DcqcnSettings::for_share`]).
     Penstock,
-    /// AdvCam Table II: a few senders over minutes.
-    #[default]
+    /// AdvCam Table II: a few senders over minutes, or senders that do not know their share.
     AdvCam,
     /// Zhu et al., SIGCOMM 2015, their testbed of 40 Gb/s.
     Zhu,

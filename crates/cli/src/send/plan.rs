@@ -180,8 +180,9 @@ fn congestion_control(a: &Arguments) -> Result<Option<DcqcnParams>, String> {
         (_, LawName::Off) => return Ok(None),
         _ => {}
     }
-    let profile = a.protocol.cc_share.map_or_else(DcqcnSettings::default, DcqcnSettings::for_share);
-    let settings = DcqcnSettings { law: Law::Dcqcn, rate_line, ..profile };
+    // All front ends of this process are on one path, whose line they share.
+    let share = a.protocol.cc_share.unwrap_or(Rate(rate_line.0 / u64::from(a.boards.count)));
+    let settings = DcqcnSettings { law: Law::Dcqcn, rate_line, ..DcqcnSettings::for_share(share) };
     let params =
         settings.at_clock(BOARD_CLOCK_HZ).map_err(|error| format!("--line-rate {}: {error}", a.protocol.line_rate))?;
     Ok(Some(params))

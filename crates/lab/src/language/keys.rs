@@ -90,9 +90,10 @@ impl FromItem for Gain {
     }
 }
 
-/// `[cc]` of a single board, whose line is `line`: DCQCN or nothing.
+/// `[cc]` of a single board, whose line is `line`: DCQCN or nothing. What it shares the server with is not in the file, so
+/// that by itself it has AdvCam's numbers.
 pub(crate) fn board_congestion_control(mut section: Section, line: Rate) -> DcqcnSettings {
-    let profiled = Profiled::read(&mut section, Profiled { profile: Profile::default(), share: line });
+    let profiled = Profiled::read(&mut section, Profiled { profile: Profile::AdvCam, share: line });
     let default = DcqcnSettings { rate_line: line, ..profiled.dcqcn() };
     let law = section.choice("law", default.law, &[("dcqcn", Law::Dcqcn), ("off", Law::Off)]);
     let settings = dcqcn_keys(&mut section, DcqcnSettings { law, ..default });

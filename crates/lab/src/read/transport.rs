@@ -120,9 +120,9 @@ pub(super) struct Laws {
 const LAWS: [(&str, Law); 3] = [("dcqcn", Law::Dcqcn), ("qcn", Law::Qcn), ("off", Law::Off)];
 
 impl Laws {
-    /// `[cc]`
+    /// `[cc]`: by itself profile "penstock", whose share the topology tells.
     pub(super) fn read(section: Section, topology: &Topology) -> Self {
-        let profiled = Profiled { profile: Profile::default(), share: topology.share() };
+        let profiled = Profiled { profile: Profile::Penstock, share: topology.share() };
         let default = Laws { law: Law::Dcqcn, profiled, dcqcn: profiled.dcqcn(), qcn: QcnSettings::default() };
         default.overlaid(section)
     }
