@@ -68,7 +68,8 @@ board = uhal.getDevice("penstock", f"ipbusudp-2.0://{sys.argv[1]}:50001", f"file
 board.setTimeoutPeriod(60000)
 names = [n for n in board.getNodes() if not board.getNode(n).getNodes()]
 names = [n for n in names if "replay_block" not in n and "latency" not in n]
-names = [n for n in names if not any(n.startswith(f"{array}{i}.") for array in ("qp", "ring") for i in range(1, 256))]
+rows = [f"{array}{i}." for array in ("qp", "ring", "meter") for i in range(1, 256)]
+names = [n for n in names if not n.startswith(tuple(rows))]
 values = {name: board.getNode(name).read() for name in names}
 board.dispatch()
 print(json.dumps({name: int(value) for name, value in values.items()}))
@@ -83,13 +84,15 @@ def test_every_register_reads_as_uhal_reads_it(verilated, network, penstock, tmp
     names = {"cc": 4, "qcn": 4, "access_entry": 8, "server": 64}
     seen = json.loads(network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES)))
     groups = sorted({name.split(".")[0] for name in seen if "." in name})
-    asked = [g for g in groups if not g[-1].isdigit()] + [*names, "qp[0]", "ring[0]"]
+    asked = [g for g in groups if not g[-1].isdigit()] + [*names, "qp[0]", "ring[0]", "meter[0]"]
     asked = sorted({g for g in asked if not any(g == r.split(".")[0] and "." not in r for r in seen)})
     listed = ctl.run("registers", "-J").json["registers"]
     top = [register["name"] for register in listed if "." not in register["name"]]
     groups = sorted({r["name"].split(".")[0].split("[")[0] for r in listed if "." in r["name"]})
-    whole = [g for g in groups if g not in ("replay_block", "latency", "latency_bins", "qp", "ring")]
-    found = ctl.run("get", BOARD_IP, *top, *whole, "qp[0]", "ring[0]", "-J", *PATIENCE).board(BOARD_IP)["registers"]
+    whole = [g for g in groups if g not in ("replay_block", "latency", "latency_bins", "qp", "ring", "meter")]
+    found = ctl.run("get", BOARD_IP, *top, *whole, "qp[0]", "ring[0]", "meter[0]", "-J", *PATIENCE).board(BOARD_IP)[
+        "registers"
+    ]
     compared = 0
     for name, value in found.items():
         if any(part in name for part in LIVE):

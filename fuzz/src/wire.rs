@@ -88,7 +88,10 @@ fn tcp(bytes: &Bytes) {
     if let Ok(packet) = TcpPacket::parse(bytes) {
         let again = packet.emit();
         assert_eq!(again.len(), packet.frame_len());
-        assert_eq!(TcpPacket::parse(&again).as_ref(), Ok(&packet));
+        // Options that could not be read are not sent again.
+        let mut kept = packet.clone();
+        kept.options.malformed = false;
+        assert_eq!(TcpPacket::parse(&again).as_ref(), Ok(&kept));
     }
 }
 

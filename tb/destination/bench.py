@@ -27,6 +27,7 @@ class Desc:
     raddr: int = 0
     length: int = 1000
     reserved: int = 0
+    series: int = 0
     by_event: int = 0
     in_ring: int = 0
     with_imm: int = 0

@@ -58,7 +58,7 @@ async def a_dead_server_is_taken_out_between_two_events_and_what_it_had_is_known
     await board.registers.write_fields("destination.options", wait_for_server=1)
     board.peer.verdict = lambda packet: "drop" if packet.qp == DEAD and len(board.peer.received) > 8 else None
 
-    events = list(range(base, base + 60))
+    events = list(range(base, base + 300))  # more than any build's ring of the dead server holds
     sending = cocotb.start_soon(post_all(board, events, rng))
     while await board.state(DEAD) != ERR or not (await status(board))["waits"]:
         await Timer(5 * US, "ns")

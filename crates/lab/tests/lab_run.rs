@@ -82,7 +82,7 @@ fn one_seed_gives_one_run() {
 fn a_replayed_event_is_whole_with_the_fragments_that_were_recorded() {
     let table =
         "time_us,board0,board1,board2\n1000,40000,0,0\n2000,0,0,0\n3000,0,30000,0\n4000,900,20000,0\n5000,0,0,0\n";
-    let text = "[topology]\nkind = \"star\"\nservers = 2\n[replay]\n";
+    let text = "[topology]\nkind = \"star\"\nservers = 2\n[cc]\nprofile = \"advcam\"\n[replay]\n";
     let read = |_: &std::path::Path| Ok(table.as_bytes().to_vec());
     let scenario =
         LabScenario::parse("scenarios/test.toml", text, &[], &read).unwrap_or_else(|error| panic!("{error}"));

@@ -15,6 +15,7 @@ ecn = true
 pfc = true
 [cc]
 law = "dcqcn"
+profile = "advcam"
 [[flow]]
 from = "board*"
 to = "server0"

@@ -113,7 +113,7 @@ pub struct ProtocolArguments {
     #[arg(long, default_value_t = 10.0, value_name = "GBPS")]
     pub line_rate: f64,
     /// What each board gets of the server's line if all send at once, as in 39Mbps, for congestion control by the profile
-    /// "penstock"; without it, --line-rate over --boards
+    /// "penstock"; without it, --line-rate over --boards, or for a single board AdvCam's Table II
     #[arg(long, value_name = "RATE", value_parser = share)]
     pub cc_share: Option<Rate>,
     /// ACK timer, 4.096 us * 2^CODE; 0: it never expires

@@ -180,9 +180,11 @@ fn congestion_control(a: &Arguments) -> Result<Option<DcqcnParams>, String> {
         (_, LawName::Off) => return Ok(None),
         _ => {}
     }
-    // All front ends of this process are on one path, whose line they share.
-    let share = a.protocol.cc_share.unwrap_or(Rate(rate_line.0 / u64::from(a.boards.count)));
-    let settings = DcqcnSettings { law: Law::Dcqcn, rate_line, ..DcqcnSettings::for_share(share) };
+    // All front ends of this process are on one path, whose line they share. One alone does not know its share: a floor of
+    // 15/16 of the line would be no congestion control.
+    let by_count = (a.boards.count > 1).then(|| Rate(rate_line.0 / u64::from(a.boards.count)));
+    let profile = a.protocol.cc_share.or(by_count).map_or_else(DcqcnSettings::default, DcqcnSettings::for_share);
+    let settings = DcqcnSettings { law: Law::Dcqcn, rate_line, ..profile };
     let params =
         settings.at_clock(BOARD_CLOCK_HZ).map_err(|error| format!("--line-rate {}: {error}", a.protocol.line_rate))?;
     Ok(Some(params))
@@ -220,6 +222,8 @@ mod tests {
             (share.rate_start.0 / 10, table.rate_start),
             (table.rate_line.0 / 100, penstock_cc::CycleRate(u32::MAX))
         );
+        let ten = cc("--boards 10");
+        assert_eq!((ten.rate_start, ten.rate_min, ten.rate_ai), (share.rate_start, share.rate_min, share.rate_ai));
         assert!(read("--ack-timeout 31 --retry-cnt 7 --length 1 --loss 0.5").is_ok());
     }
 

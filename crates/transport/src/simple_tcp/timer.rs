@@ -50,7 +50,7 @@ mod tests {
 
     fn measured(row: &mut Row, rtt: u32) {
         row.timed_at = 1000;
-        measure(row, 1000 + rtt);
+        measure(row, 1000u32.wrapping_add(rtt));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! Source: `penstock_transport::simple_tcp`; messages lie in the stream as docs/fragments.md has it.
 
 use super::headers::Peers;
-use super::link::Link;
 use super::plan::TcpPlan;
 use crate::send::payload::Messages;
 use crate::send::plan::Plan;
@@ -21,6 +20,19 @@ const FIRST_PORT: u16 = 49_152;
 const LONGEST: u32 = 64_000;
 /// Frames of one front end in a turn.
 const TURN: usize = 8;
+
+/// What takes the segments of front ends to the wire.
+pub trait Segments {
+    /// Whether it is known whom to send to.
+    fn is_ready(&self) -> bool;
+    /// Whether another frame may be queued.
+    fn has_room(&self) -> bool;
+    /// Whether several segments may leave as one long frame.
+    fn cuts_segments(&self) -> bool;
+    /// Queues a segment of front end `k` with `len` bytes from its ring, longer than a segment if the kernel is to cut
+    /// it; `mss`: it is a SYN, with this option.
+    fn queue(&mut self, k: usize, board: &Board, segment: &Outgoing, len: u32, mss: Option<u16>);
+}
 
 pub struct Board {
     source: u16,
@@ -140,7 +152,7 @@ impl Board {
     }
 
     /// Opens, writes, sends. Whether anything was done.
-    pub fn turn(&mut self, now: Time, k: usize, link: &mut Link) -> bool {
+    pub fn turn(&mut self, now: Time, k: usize, link: &mut impl Segments) -> bool {
         if self.stream.next_timeout().is_some_and(|due| due <= now) {
             self.stream.handle_timeout(now);
             self.settle(now);
@@ -182,7 +194,7 @@ impl Board {
     }
 
     /// Sends what may be sent, as far as the link takes it. Whether anything was sent.
-    pub fn transmit(&mut self, now: Time, k: usize, link: &mut Link) -> bool {
+    pub fn transmit(&mut self, now: Time, k: usize, link: &mut impl Segments) -> bool {
         let mut sent = 0;
         while sent < TURN && link.has_room() {
             let Some(first) = self.pending.take().or_else(|| self.stream.poll_transmit(now)) else { break };

@@ -4,7 +4,7 @@
 //! kernel or the card, unless faults are to hit single segments.
 //! Source: packet(7) (`PACKET_VNET_HDR`); CMS-TCP section 3.2, whose emulator lacked just these offloads.
 
-use super::board::Board;
+use super::board::{Board, Segments};
 use super::headers::{read_too_long, TooLong};
 use super::plan::TcpPlan;
 use super::resolve::Resolver;
@@ -113,23 +113,8 @@ impl Link {
         self.resolver.mac().is_none().then(|| self.resolver.hop())
     }
 
-    /// Whether it is known whom to send to.
-    pub fn is_ready(&self) -> bool {
-        self.resolver.mac().is_some()
-    }
-
-    /// Whether another frame may be queued.
-    pub fn has_room(&self) -> bool {
-        self.out.len() < FULL
-    }
-
     pub fn has_queued(&self) -> bool {
         !self.out.is_empty()
-    }
-
-    /// Whether several segments may leave as one long frame.
-    pub fn cuts_segments(&self) -> bool {
-        self.faults.is_none()
     }
 
     /// Takes what has come. Whether there was anything.
@@ -187,36 +172,6 @@ impl Link {
         frames > 0
     }
 
-    /// Queues a segment of front end `k` with `len` bytes from its ring, longer than a segment if the kernel is to cut
-    /// it; `mss`: it is a SYN, with this option.
-    pub fn queue(&mut self, k: usize, board: &Board, segment: &Outgoing, len: u32, mss: Option<u16>) {
-        let Some(hop) = self.resolver.mac() else { return };
-        let options = match mss {
-            Some(mss) => SynOptions { mss: Some(mss), window_scale: Some(0), malformed: false },
-            None => SynOptions::default(),
-        };
-        let packet = TcpPacket { options, payload: Payload::Virtual(len), ..board.packet(self.mac, hop, segment) };
-        let out = &mut self.out;
-        match &mut self.faults {
-            None => {
-                let mut head = [0; HEAD];
-                let (before, frame) = head.split_at_mut(offload::OFFLOAD_LEN);
-                let headers = packet.emit_headers(frame);
-                let row = board.stream().row();
-                let cut = (len > u32::from(row.mss)).then_some(row.mss);
-                before.copy_from_slice(&offload::tcp(headers, TCP_AT, cut));
-                let head_len = offload::OFFLOAD_LEN + headers;
-                out.push(Frame::Segment { board: k, head, head_len, seq: segment.seq, len });
-            }
-            Some(faults) => {
-                let (first, second) = board.stream().bytes(segment.seq, len as usize);
-                let payload = Payload::Bytes([first, second].concat().into());
-                let frame = TcpPacket { payload, ..packet }.emit();
-                faults.pass(frame, |frame| out.push(Frame::Whole(whole(&frame))));
-            }
-        }
-    }
-
     /// Sends what is queued, as far as the interface takes it.
     pub fn flush(&mut self, boards: &[Board]) -> io::Result<()> {
         if self.out.is_empty() {
@@ -245,6 +200,48 @@ impl Link {
         // A full queue drains by itself.
         let limit = if self.out.is_empty() { limit } else { limit.min(Duration::from_micros(50)) };
         self.socket.wait(limit)
+    }
+}
+
+impl Segments for Link {
+    fn is_ready(&self) -> bool {
+        self.resolver.mac().is_some()
+    }
+
+    fn has_room(&self) -> bool {
+        self.out.len() < FULL
+    }
+
+    fn cuts_segments(&self) -> bool {
+        self.faults.is_none()
+    }
+
+    fn queue(&mut self, k: usize, board: &Board, segment: &Outgoing, len: u32, mss: Option<u16>) {
+        let Some(hop) = self.resolver.mac() else { return };
+        let options = match mss {
+            Some(mss) => SynOptions { mss: Some(mss), window_scale: Some(0), malformed: false },
+            None => SynOptions::default(),
+        };
+        let packet = TcpPacket { options, payload: Payload::Virtual(len), ..board.packet(self.mac, hop, segment) };
+        let out = &mut self.out;
+        match &mut self.faults {
+            None => {
+                let mut head = [0; HEAD];
+                let (before, frame) = head.split_at_mut(offload::OFFLOAD_LEN);
+                let headers = packet.emit_headers(frame);
+                let row = board.stream().row();
+                let cut = (len > u32::from(row.mss)).then_some(row.mss);
+                before.copy_from_slice(&offload::tcp(headers, TCP_AT, cut));
+                let head_len = offload::OFFLOAD_LEN + headers;
+                out.push(Frame::Segment { board: k, head, head_len, seq: segment.seq, len });
+            }
+            Some(faults) => {
+                let (first, second) = board.stream().bytes(segment.seq, len as usize);
+                let payload = Payload::Bytes([first, second].concat().into());
+                let frame = TcpPacket { payload, ..packet }.emit();
+                faults.pass(frame, |frame| out.push(Frame::Whole(whole(&frame))));
+            }
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::interrupt::on_interrupt;
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
 use crate::output::screen::say;
-use board::Board;
+use board::{Board, Segments};
 use link::Link;
 use penstock_readout::backend::SessionClock;
 use penstock_units::Time;
