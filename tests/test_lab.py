@@ -81,6 +81,8 @@ time_limit = "50ms"
 [topology]
 kind = "star"
 boards = 2
+[cc]
+profile = "advcam"
 [qp]
 ack_timeout = "100us"
 [[flow]]

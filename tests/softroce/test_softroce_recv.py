@@ -18,7 +18,11 @@ DATA = Path(__file__).resolve().parents[2] / "data/lst1_run2008/modules.npz"
 
 @pytest.mark.parametrize(
     ("poll", "verb", "memory"),
-    [("hybrid", "write-imm", ("--slots", "8")), ("busy", "send", ("--slots", "8")), ("event", "send", ("--srq", "4"))],
+    [
+        ("hybrid", "write-imm", ("--slots", "8")),
+        ("busy", "send-imm", ("--slots", "8")),
+        ("event", "send-imm", ("--srq", "4")),
+    ],
     ids=["ring", "ring of SENDs", "pool"],
 )
 def test_camera_events_of_the_gateware_are_built_and_checked_by_the_receiver(machine, built, poll, verb, memory):
