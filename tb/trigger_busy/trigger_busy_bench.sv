@@ -72,7 +72,6 @@ module trigger_busy_bench
   event_cfg_t cfg;
   always_comb begin
     cfg                = '0;
-    cfg.with_imm       = 1'b1;
     cfg.merger.enable  = 16'h3;
     cfg.merger.timeout = 32'd100_000;
     cfg.merger.limit   = 32'd65536;
