@@ -20,6 +20,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO / "tb" / "lib"), str(REPO / "rtl" / "syn")]
 
+import btor  # noqa: E402
 import engine  # noqa: E402
 import model  # noqa: E402
 import yosys  # noqa: E402
@@ -58,10 +59,13 @@ def short(name: str) -> str:
 
 
 class Covers:
-    """The runs that reach the covers of a model, each found once."""
+    """The runs that reach the covers of a model, each found once.
 
-    def __init__(self, proof: Proof, built: model.Model) -> None:
-        self.proof, self.built = proof, built
+    `like`: those of a model that differs little; what led there is tried here before a search, which takes far longer.
+    """
+
+    def __init__(self, proof: Proof, built: model.Model, like: "Covers | None" = None) -> None:
+        self.proof, self.built, self.like = proof, built, like
         self.runs: dict[str, engine.Trace | None] = {}
         self.names = {short(name): name for name in built.covers.bads}
 
@@ -74,21 +78,28 @@ class Covers:
                 start = found and found.state
             # Where another run goes on from, all registers must be known.
             system = self.built.whole if self.proof.after else self.built.covers
-            self.runs[name] = engine.search(system, self.proof.cycles, self.names[name], start) if found else None
+            self.runs[name] = self._run(system, name, start) if found else None
         return self.runs[name]
 
+    def _run(self, system: btor.System, name: str, start: dict[str, int] | None) -> engine.Trace | None:
+        if self.like and (run := self.like.reach(name)):
+            followed = engine.follow(system, run, self.names[name], start)
+            if followed:
+                return followed
+        return engine.search(system, self.proof.cycles, self.names[name], start)
 
-def cover(proof: Proof, built: model.Model) -> list[Finding]:
+
+def cover(proof: Proof, covers: Covers) -> list[Finding]:
     """Each cover must be reached, or the proof says nothing about where it matters."""
-    covers, found = Covers(proof, built), []
+    found = []
     for name in covers.names:
         reached = covers.reach(name) is not None
         found.append(Finding(name, reached, "" if reached else f"not reached in {proof.cycles} cycles"))
     return found
 
 
-def mutate(proof: Proof, mutant: Mutant) -> Finding:
-    """A planted fault must break its property."""
+def mutate(proof: Proof, mutant: Mutant, sound: Covers) -> Finding:
+    """A planted fault must break its property. `sound`: the covers of the module without it."""
     what = f"mutant {mutant.new!r}"
     (original,) = rtl.module(mutant.file or proof.top)
     text = original.read_text()
@@ -103,7 +114,7 @@ def mutate(proof: Proof, mutant: Mutant) -> Finding:
         return Finding(what, False, f"there is no property {mutant.breaks}; there are {', '.join(built.asserts.bads)}")
     start = None
     if mutant.after:
-        reached = Covers(proof, built).reach(mutant.after)
+        reached = Covers(proof, built, like=sound).reach(mutant.after)
         if reached is None:
             return Finding(what, False, f"{mutant.after} is not reached")
         start = reached.state
@@ -116,7 +127,9 @@ def check(proof: Proof) -> tuple[Proof, list[Finding], float]:
     started = time.monotonic()
     try:
         built = model.build(proof.top, proof.params, proof.props or proof.top, proof.free)
-        findings = [prove(proof, built), *cover(proof, built), *(mutate(proof, mutant) for mutant in proof.mutants)]
+        covers = Covers(proof, built)
+        findings = [prove(proof, built), *cover(proof, covers)]
+        findings += (mutate(proof, mutant, covers) for mutant in proof.mutants)
     except yosys.YosysError as error:
         findings = [Finding("reading", False, str(error))]
     return proof, findings, time.monotonic() - started

@@ -37,6 +37,27 @@ def search(system: System, cycles: int, only: str | None = None, start: dict[str
     return _search(system, Unrolled(system, TermManager(), first=True, start=start), cycles, only)
 
 
+def follow(system: System, run: Trace, name: str, start: dict[str, int] | None = None) -> Trace | None:
+    """Does the run with the same inputs as `run`, of as many cycles, reach `name` here too? One question, an easy one.
+
+    `run` may be another system's: what is not an input of both by its name is free.
+    """
+    here = Unrolled(system, TermManager(), first=True, start=start)
+    terms = here.terms
+    solver = Bitwuzla(terms, _options())
+    for row in run.rows:
+        here.extend()
+        for constraint in system.constraints:
+            solver.assert_formula(here.holds(len(here.cycles) - 1, constraint))
+        for number, (operator, *_) in system.lines.items():
+            if operator == "input" and system.names.get(number) in row:
+                term = here.cycles[-1][number]
+                value = terms.mk_bv_value(term.sort(), row[system.names[number]])
+                solver.assert_formula(terms.mk_term(Kind.EQUAL, [term, value]))
+    solver.assert_formula(here.holds(len(here.cycles) - 1, system.bads[name]))
+    return _trace(solver, here, name) if solver.check_sat() == Result.SAT else None
+
+
 def step(system: System, depth: int) -> Trace | None:
     """A run of `depth` good cycles from any state, then a bad one; None when induction holds."""
     return _search(system, Unrolled(system, TermManager(), first=False), depth + 1, None, last_only=True)
