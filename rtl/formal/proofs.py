@@ -193,6 +193,20 @@ PROOFS = [
         ),
     ),
     Proof(
+        "trigger_input",
+        {},
+        cycles=24,
+        mutants=(
+            Mutant("owed >= 33'(cfg.event_high)", "owed > 33'(cfg.event_high)", "a_overflow"),
+            Mutant("owed       = 33'(event_fill) + reserved_q", "owed       = 33'(event_fill)", "a_overflow"),
+            Mutant("done       = event_done && pending != '0", "done       = event_done", "a_reserved"),
+            Mutant("vetoed:   trigger_valid && vetoed", "vetoed:   trigger_valid && vetoed && !full", "a_once"),
+            Mutant("gate_q - 32'(gate_q != '0)", "gate_q - 32'(gate_q != '0 && !vetoed)", "a_gate"),
+            Mutant("trigger_valid && !vetoed && !full && !dead;", "trigger_valid && !full && !dead;", "a_open"),
+            Mutant("ring_busy || event_busy || !room", "ring_busy || event_busy", "a_room"),
+        ),
+    ),
+    Proof(
         "stream_slicer",
         {"DATA_W": 64},
         cycles=40,
@@ -205,6 +219,22 @@ PROOFS = [
             Mutant("(full || stops)", "(full || stops || marks)", "a_why"),
             Mutant("stat_lost <= marks && !room", "stat_lost <= marks && room", "a_counted"),
             Mutant("number_q <= cut_valid ? cut.number : ", "number_q <= ", "a_number"),
+        ),
+    ),
+    Proof(
+        "zero_suppression",
+        {"DATA_W": 64, "ROWS": 4},
+        cycles=20,
+        mutants=(
+            Mutant("total_q + 32'(bytes3_q)", "total_q + 32'd8", "a_bytes"),
+            Mutant("if (go && state_q == StTrailer) total_q <= '0;", "", "a_bytes"),
+            Mutant("ends_block && !with_mask ? StMask :", "", "a_0_mask"),
+            Mutant("last3_q ? StTrailer : StBeat;\n        StMask", "StBeat;\n        StMask", "a_last"),
+            Mutant("if (ends_block && with_mask) mask_q <= '0;", "", "a_0_mask"),
+            Mutant("if (room2) valid2_q <= valid1_q;", "valid2_q <= valid1_q;", "a_beats"),
+            Mutant("count = kept3_q + CountW'(with_mask);", "count = kept3_q;", "a_mask"),
+            Mutant("assign room2 = room3 || !valid2_q;", "assign room2 = 1'b1;", "a_beats"),
+            Mutant("m_axis_tkeep  = s_axis_tkeep;", "m_axis_tkeep  = '1;", "a_pass"),
         ),
     ),
     Proof(
