@@ -33,6 +33,49 @@ def test_it_calls_itself_penstock(penstock: Penstock) -> None:
     assert ask(penstock, "--version").stdout.startswith("penstock 0.")
 
 
+def test_its_version_names_the_commit(penstock: Penstock) -> None:
+    """Its form alone: a built command may be older than the checkout."""
+    assert re.fullmatch(r"penstock \d+\.\d+\.\d+ \([0-9a-f]{12}\)\n", ask(penstock, "--version").stdout)
+
+
+@pytest.mark.parametrize(("shell", "check"), [("bash", ("bash", "-n")), ("zsh", None), ("fish", None)])
+def test_completions_hold_every_command(penstock: Penstock, shell: str, check: tuple[str, ...] | None) -> None:
+    text = ask(penstock, "completions", shell).stdout
+    assert all(command in text for command in REPORTING)
+    if check:
+        assert subprocess.run(check, input=text, text=True, timeout=TIMEOUT_S, check=False).returncode == 0
+
+
+def test_bash_completes_a_command_and_its_options(penstock: Penstock, tmp_path: Path) -> None:
+    (tmp_path / "penstock.bash").write_text(ask(penstock, "completions", "bash").stdout)
+    program = """
+        . ./penstock.bash
+        answer() {
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+            _penstock penstock "${@: -1}" "${@: -2:1}"
+            echo "${COMPREPLY[@]}"
+        }
+        answer penstock che
+        answer penstock recv --lis
+    """
+    done = subprocess.run(
+        ["bash", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+    )
+    commands, options = done.stdout.splitlines()
+    assert commands == "check"
+    assert options.split() and all(option.startswith("--lis") for option in options.split())
+
+
+def test_the_manual_has_a_page_for_each_command(penstock: Penstock, tmp_path: Path) -> None:
+    assert ask(penstock, "man", "--out", tmp_path / "man1").returncode == 0
+    pages = {page.name: page.read_text() for page in (tmp_path / "man1").iterdir()}
+    assert {"penstock.1", *(f"penstock-{command}.1" for command in REPORTING)} <= pages.keys()
+    assert ".SH OPTIONS" in pages["penstock-recv.1"] and "\\-\\-listen" in pages["penstock-recv.1"]
+    (tmp_path / "file").write_text("")
+    refused = ask(penstock, "man", "--out", tmp_path / "file")
+    assert refused.returncode == 1 and f"cannot write the manual to {tmp_path}/file" in refused.stderr
+
+
 @pytest.mark.parametrize("command", REPORTING)
 def test_every_report_is_json_on_request_by_both_names(penstock: Penstock, command: str) -> None:
     assert "-J, --json" in ask(penstock, command, "--help").stdout

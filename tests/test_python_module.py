@@ -46,6 +46,15 @@ def tools() -> dict[str, str]:
     return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
 
 
+def test_its_version_is_the_commands(installed: Path, penstock: Penstock) -> None:
+    program = "import penstock; print('penstock', penstock.__version__)"
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    words = [sys.executable, "-c", program]
+    said = subprocess.run(words, env=environment, cwd=installed, capture_output=True, text=True, check=True).stdout
+    command = [str(penstock.binary), "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(said.strip() + " ")
+
+
 def test_pip_knows_how_to_make_the_wheel(tmp_path: Path) -> None:
     """The hook that pip calls first reads pyproject.toml and the crate's manifest, and names what it will need."""
     command = ["maturin", "pep517", "write-dist-info", "--metadata-directory", tmp_path]

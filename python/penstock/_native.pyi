@@ -5,7 +5,9 @@ import os
 from collections.abc import Callable
 from typing import Any, final
 
-__all__ = ["Outcome", "Stream", "check", "run"]
+__all__ = ["Outcome", "Stream", "__version__", "check", "run"]
+
+__version__: str
 
 @final
 class Stream:

@@ -14,6 +14,7 @@ mod gateware;
 mod gpu_check;
 mod interrupt;
 mod live;
+mod manual;
 mod outcome;
 mod output;
 mod python;
@@ -41,7 +42,7 @@ Documentation: README.md and docs/ of the repository";
 
 /// Congestion-aware RDMA front end for detector readout.
 #[derive(Parser)]
-#[command(name = "penstock", version, after_help = AFTER_HELP)]
+#[command(name = "penstock", version = env!("PENSTOCK_VERSION"), after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -72,6 +73,10 @@ enum Command {
     Tune(python::Arguments),
     /// Draw figures of the papers from their scenarios, beside the papers' numbers
     Figures(python::Arguments),
+    /// Print what a shell needs to complete this command's words
+    Completions(manual::Completions),
+    /// Write the pages of the manual
+    Man(manual::Man),
 }
 
 /// The command line. A negative number is a value: what takes it says what is allowed, where `-1` would be an option.
@@ -110,5 +115,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => python::become_package("sweep", &arguments).into(),
         Command::Tune(arguments) => python::become_package("tune", &arguments).into(),
         Command::Figures(arguments) => python::become_figures(&arguments).into(),
+        Command::Completions(arguments) => manual::completions(&arguments, command()).into(),
+        Command::Man(arguments) => manual::man(&arguments, command()).into(),
     }
 }

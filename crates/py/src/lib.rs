@@ -18,4 +18,10 @@ mod _native {
     use crate::run::{check, run, Outcome};
     #[pymodule_export]
     use crate::stream::Stream;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
 }
