@@ -3,11 +3,18 @@
 ones. Quantities are strings with their units, as in scenario files: "10Gbps", "4us", "150KB".
 """
 
-from penstock._native import __version__
 from penstock.lab import Result, Scenario, run
 from penstock.points import RunError
 from penstock.results import Run, Series
 from penstock.sweeping import sweep
 from penstock.tuning import tune
 
-__all__ = ["Result", "Run", "RunError", "Scenario", "Series", "__version__", "run", "sweep", "tune"]
+__all__ = ["Result", "Run", "RunError", "Scenario", "Series", "run", "sweep", "tune"]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # of the compiled half, which sweeps and searches do without
+        from penstock import _native
+
+        return _native.__version__
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
