@@ -260,6 +260,24 @@ def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s
 
 
 @tools
+def test_a_receiver_tells_the_board_its_share_of_the_line_before_it_opens_it(tap, network, penstock, tmp_path):
+    """Weight 3 beside a board of weight 1 that is not there: 3/4 of the line, 15/16 of that at the least."""
+    (tmp_path / "boards.toml").write_text(
+        f'[[board]]\nip = "{BOARD_IP}"\nweight = 3\n[[board]]\nname = "gone"\nip = "10.9.0.9"\n'
+    )
+    binary, end = str(penstock.binary), ("--state", "none", "--bring-up", "1", "--seconds", "2", "--linger", "0")
+    command = (binary, "recv", "--iface", "pstk0", "--file", str(tmp_path / "boards.toml"), "--line", "8Gbps", *end)
+    done = subprocess.run(network.command(*command, "--json"), capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout)
+    assert report["shares"] == {BOARD_IP: "6Gbps", "gone": None}, done.stderr
+    assert report["boards"][0]["lives"] == 1, done.stderr
+    told = json.loads(network.run(binary, "ctl", "status", BOARD_IP, "--json"))["boards"][0]
+    registers = network.run(binary, "ctl", "get", BOARD_IP, "cc[0].rate_min", "cc[3].rate_start", "cc[0].rate_line")
+    assert told["share"] == "6Gbps"
+    assert all(rate in registers for rate in ("5.625Gbps", "6Gbps", "10Gbps")), registers
+
+
+@tools
 def test_a_board_opens_a_queue_pair_by_itself_on_a_tap_device_that_was_there_before(start, network):
     network.run("ip", "tuntap", "add", "dev", "pstk1", "mode", "tap")
     network.run("ip", "addr", "add", f"{SERVER_IP}/24", "dev", "pstk1")

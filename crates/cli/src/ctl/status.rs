@@ -9,8 +9,9 @@ use crate::outcome::{Failure, Verdict};
 use crate::output::table::{columns, terminal_width};
 use crate::output::{print, screen::say};
 use penstock_ipbus::map::{find, Place, Scale, MAP_HASH};
-use penstock_ipbus::regs::{counters, global, port, qp, source};
+use penstock_ipbus::regs::{cc, counters, global, port, qp, source};
 use penstock_ipbus::{Access, AccessError, Identity, Request, Unfit};
+use penstock_units::Rate;
 use serde_json::{json, Value};
 use std::net::Ipv4Addr;
 
@@ -34,6 +35,8 @@ struct Status {
     qp_errors: u32,
     frames_lost: u32,
     operator: Option<Ipv4Addr>,
+    /// Rate at which a flow of group 0 begins, where that is less than the line: the share that the board was told.
+    share: Option<String>,
 }
 
 /// Counters whose sum says that frames of ours or for us were lost.
@@ -78,6 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         "messages",
         "failed",
         "lost",
+        "share",
         "operator",
     ];
     let rows: Vec<Vec<String>> = found.iter().map(|status| row(&session, status)).collect();
@@ -104,7 +108,8 @@ fn request(identity: &Identity) -> Request {
     ];
     let lost = LOST.map(Access::read);
     let states = (0..identity.build.queue_pairs).map(|row| Access::read(qp::BASE + row * qp::STRIDE + qp::STATE));
-    single.into_iter().chain(lost).chain(states).collect()
+    let rates = [cc::RATE_LINE, cc::RATE_START].map(|offset| Access::read(cc::BASE + offset));
+    single.into_iter().chain(lost).chain(states).chain(rates).collect()
 }
 
 fn read(session: &mut Session, faults: &mut Faults) -> Result<Vec<Status>, Failure> {
@@ -137,6 +142,7 @@ fn status(board: usize, identity: Identity, words: &[Vec<u32>]) -> Status {
     let state = place("qp[0].state.state", identity);
     let named = |word: u32| state.map_or(word.to_string(), |place| place.show(place.number(&[word]), scale));
     let lost = &words[7..7 + LOST.len()];
+    let [line, start] = [2, 1].map(|back| words[words.len() - back][0]);
     Status {
         board,
         identity,
@@ -144,10 +150,11 @@ fn status(board: usize, identity: Identity, words: &[Vec<u32>]) -> Status {
         ip: Ipv4Addr::from_bits(words[0][2]),
         link,
         source_runs: one(3) & source::STATUS_RUNNING_MASK != 0,
-        queue_pairs: words[7 + LOST.len()..].iter().map(|word| named(word[0])).collect(),
+        queue_pairs: words[7 + LOST.len()..words.len() - 2].iter().map(|word| named(word[0])).collect(),
         messages_done: one(4),
         qp_errors: one(5),
         frames_lost: lost.iter().fold(0, |sum, word| sum.wrapping_add(word[0])),
+        share: (0 < start && start < line).then(|| Rate(scale.rate(start.into())).to_string()),
         operator: (words[6][1] != words[6][2]).then(|| Ipv4Addr::from_bits(words[6][0])),
     }
 }
@@ -181,6 +188,7 @@ fn row(session: &Session, status: &Status) -> Vec<String> {
         status.messages_done.to_string(),
         status.qp_errors.to_string(),
         status.frames_lost.to_string(),
+        status.share.clone().unwrap_or_default(),
         status.operator.map_or(String::new(), |ip| format!("{ip} changes it")),
     ]
 }
@@ -203,6 +211,7 @@ fn as_json(session: &Session, status: &Status) -> Value {
         "messages_done": status.messages_done,
         "qp_errors": status.qp_errors,
         "frames_lost": status.frames_lost,
+        "share": status.share,
         "operator": status.operator.map(|ip| ip.to_string()),
     })
 }

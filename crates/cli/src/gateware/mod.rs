@@ -2,10 +2,12 @@
 //! What commands know of the gateware: its clock, the detector at its inputs, and its meters.
 
 mod meters;
+mod shares;
 mod source;
 
 pub use meters::Meters;
 pub use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
+pub use shares::profile_words;
 pub use source::{BoardSource, TRIGGER_TYPE};
 
 use penstock_netsim::Time;

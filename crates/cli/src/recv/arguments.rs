@@ -8,7 +8,7 @@ use crate::arguments::number::TCP_PORT;
 use crate::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::BuilderConfig;
-use penstock_units::Time;
+use penstock_units::{Rate, Time};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -54,6 +54,10 @@ pub struct BoardArguments {
     /// Milliseconds of silence after which a board is asked whether it lives; 0 is never
     #[arg(long, default_value_t = 1000, value_name = "MS")]
     pub keep_alive: u64,
+    /// This server's line, as in 10Gbps: each board is told its share of it, over IPbus, for profile "penstock"
+    /// (docs/congestion-control.md)
+    #[arg(long, value_name = "RATE", value_parser = crate::arguments::number::share)]
+    pub line: Option<Rate>,
     /// File that remembers open connections, so that they can be closed after a crash; "none" for no such file
     /// [default: ~/.local/state/penstock/recv-<address>]
     #[arg(long, value_name = "FILE")]

@@ -10,7 +10,14 @@ use std::path::Path;
 
 /// What a file of boards says.
 pub struct Boards {
-    pub boards: Vec<BoardSpec>,
+    pub boards: Vec<Weighted>,
+}
+
+/// A source, and its part of the server's line beside the others'.
+#[derive(Debug, Clone)]
+pub struct Weighted {
+    pub spec: BoardSpec,
+    pub weight: u32,
 }
 
 #[derive(Deserialize)]
@@ -27,11 +34,18 @@ struct Entry {
     name: Option<String>,
     ip: Ipv4Addr,
     opens: Option<Opens>,
+    /// Of the server's line, in proportion to the others' (`--line`).
+    #[serde(default = "one_part")]
+    weight: u32,
     #[serde(default = "one")]
     count: u16,
 }
 
 fn one() -> u16 {
+    1
+}
+
+fn one_part() -> u32 {
     1
 }
 
@@ -43,10 +57,13 @@ pub fn read_boards(file: &Path, opens: Opens) -> Result<Boards, String> {
     if document.board.is_empty() {
         return Err(fail(&"there is no [[board]] in it"));
     }
-    let mut boards: Vec<BoardSpec> = Vec::new();
+    let mut boards: Vec<Weighted> = Vec::new();
     for entry in document.board {
         if entry.count == 0 {
             return Err(fail(&format!("count = 0 from {} on: leave these boards out, or count 1 and more", entry.ip)));
+        }
+        if entry.weight == 0 {
+            return Err(fail(&format!("weight = 0 of {}: allowed is 1 and more", entry.ip)));
         }
         for k in 0..entry.count {
             let bits = entry.ip.to_bits().checked_add(k.into());
@@ -58,10 +75,18 @@ pub fn read_boards(file: &Path, opens: Opens) -> Result<Boards, String> {
                 (Some(name), 1) => name.clone(),
                 (Some(name), _) => format!("{name}{k}"),
             };
-            if boards.iter().any(|board| board.name == name) {
+            if boards.iter().any(|board| board.spec.name == name) {
                 return Err(fail(&format!("two boards are called {name}")));
             }
-            boards.push(BoardSpec { name, ip, opens: entry.opens.unwrap_or(opens) });
+            if let Some(other) = boards.iter().find(|other| other.spec.ip == ip && other.weight != entry.weight) {
+                let known = other.weight;
+                return Err(fail(&format!(
+                    "{ip} has weight {known} and {}: queue pairs of one board have one weight",
+                    entry.weight
+                )));
+            }
+            let spec = BoardSpec { name, ip, opens: entry.opens.unwrap_or(opens) };
+            boards.push(Weighted { spec, weight: entry.weight });
         }
     }
     Ok(Boards { boards })

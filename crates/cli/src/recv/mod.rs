@@ -8,6 +8,7 @@ mod boards;
 mod choices;
 #[cfg(feature = "gpu")]
 mod gpu;
+mod line;
 mod listening;
 mod memory;
 mod metrics;
@@ -25,6 +26,7 @@ use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
 use crate::output::{print, told};
 use choices::{GpuDirectChoice, NumaChoice};
+use line::Line;
 use penstock_readout::backend::{Backend, PacketBackend, SessionClock, TcpBackend, Verbs};
 use penstock_readout::session::{Session, SessionConfig, SessionError, SessionReport};
 use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, StoreError};
@@ -77,6 +79,10 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let sink = Sink::open(&plan, gpu).map_err(refused)?;
     let shares = sharing.as_ref().map(Sharing::shares).unwrap_or_default();
     let config = SessionConfig { shares, ..plan.session.clone() };
+    let mut line = plan.line.as_ref().map(|(line, sources)| Line::tell(*line, sources)).transpose().map_err(refused)?;
+    if let Some(line) = line.as_ref().filter(|_| !plan.json) {
+        say(line.summary());
+    }
     let mut session = Session::new(config, backend, clock, sink).map_err(refused)?;
     if let Some(file) = &plan.check.reference {
         let dataset = Dataset::load(file).map_err(refused)?;
@@ -125,6 +131,9 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
         if let Some(sharing) = &mut sharing {
             sharing.look(&mut session);
         }
+        if let Some(line) = &mut line {
+            line.look(now, &mut session);
+        }
         memory.keep(&session.remembered());
         if end.is_near {
             interrupt::last_words(last_words(&plan, &mut session));
@@ -164,7 +173,8 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let shared = sharing.into_iter().flat_map(|sharing| sharing.faults);
     let stopped = (!is_finished && interrupt::gives_up()).then(|| given_up(&plan, &session));
     let faults = broken.into_iter().chain(stopped).chain(unstored).chain(shared).collect();
-    let (text, verdict) = conclude(&plan, report, session.report(), gpu, faults);
+    let told = line.map(|line| line.told());
+    let (text, verdict) = conclude(&plan, report, session.report(), gpu, told, faults);
     interrupt::speaks_itself();
     Ok(print(text, verdict))
 }
@@ -187,7 +197,7 @@ fn given_up(plan: &Plan, session: &Session<Sink>) -> String {
 fn last_words(plan: &Plan, session: &mut Session<Sink>) -> String {
     let report = session.report();
     let fault = given_up(plan, session);
-    conclude(plan, report.clone(), report, None, vec![fault]).0
+    conclude(plan, report.clone(), report, None, None, vec![fault]).0
 }
 
 /// The fault of a run that an error ends. Events are stored in order: all before it are as they would have been.
@@ -270,6 +280,7 @@ fn conclude(
     before: SessionReport,
     mut after: SessionReport,
     mut gpu: Option<gpu::Done>,
+    told: Option<serde_json::Value>,
     mut faults: Vec<String>,
 ) -> (String, Verdict) {
     after.readout.pattern = gpu.as_mut().and_then(gpu::take_pattern).or(after.readout.pattern);
@@ -287,6 +298,9 @@ fn conclude(
             let mut json = serde_json::to_value(&report).expect("a report has only plain keys");
             json["faults"] = serde_json::json!(faults);
             json["is_stored"] = serde_json::json!(plan.out.is_some());
+            if let Some(told) = told {
+                json["shares"] = told;
+            }
             if let Some(gpu) = &gpu {
                 json["gpu"] = serde_json::json!(gpu);
             }

@@ -3,7 +3,7 @@
 //! Promise: what cannot work is refused before anything is opened, with the value and what to do.
 
 use super::arguments::{Arguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
-use super::boards::{read_boards, Boards};
+use super::boards::{read_boards, Boards, Weighted};
 use super::choices::{BackendName, GpuDirectChoice, NumaChoice, Rows};
 use super::memory::{check_memory, pool, slots};
 use crate::arguments::number::positive;
@@ -29,6 +29,8 @@ pub struct Plan {
     /// The device or interface, if one is named.
     pub nic: Option<String>,
     pub numa: Option<NumaChoice>,
+    /// This server's line, and the sources that share it, where boards are told.
+    pub line: Option<(Rate, Vec<Weighted>)>,
     /// The file of the servers that share the run, and which of them this is.
     pub sharing: Option<(PathBuf, u16)>,
     pub end: EndPlan,
@@ -103,7 +105,12 @@ impl Plan {
     /// # Errors
     /// The option that cannot be done, with its value and what to do.
     pub fn read(arguments: &Arguments) -> Result<Plan, String> {
-        let session = session(arguments)?;
+        let over_tcp = arguments.backend.name == BackendName::Tcp;
+        let sources = boards(&arguments.boards, over_tcp)?;
+        if let Some(line) = arguments.boards.line.filter(|_| over_tcp) {
+            return Err(format!("--line {line}: boards over TCP have no DCQCN; leave it out"));
+        }
+        let session = session(arguments, sources.iter().map(|source| source.spec.clone()).collect())?;
         let backend = backend(arguments, &session)?;
         let serving = serving(&arguments.serving)?;
         let gpu = gpu(arguments)?;
@@ -115,6 +122,7 @@ impl Plan {
             backend,
             nic: nic.device.clone().or(nic.iface.clone()),
             numa: nic.numa,
+            line: arguments.boards.line.map(|line| (line, sources)),
             sharing: run.servers.clone().zip(run.server),
             end: end(run),
             check: CheckPlan { pattern, bare: check.bare, reference: check.reference.clone() },
@@ -137,8 +145,7 @@ impl Plan {
     }
 }
 
-fn session(arguments: &Arguments) -> Result<SessionConfig, String> {
-    let boards = boards(&arguments.boards, arguments.backend.name == BackendName::Tcp)?;
+fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfig, String> {
     let slot_bytes = arguments.memory.slot_bytes;
     if !arguments.check.bare && slot_bytes as usize <= HEADER_LEN {
         return Err(format!("--slot-bytes {slot_bytes}: a fragment's header alone has {HEADER_LEN} bytes"));
@@ -280,7 +287,7 @@ fn gpu(arguments: &Arguments) -> Result<Option<GpuPlan>, String> {
     Ok(Some(GpuPlan { index, direct: arguments.gpu.gpu_direct, task, batch_bytes }))
 }
 
-fn boards(arguments: &BoardArguments, over_tcp: bool) -> Result<Vec<BoardSpec>, String> {
+fn boards(arguments: &BoardArguments, over_tcp: bool) -> Result<Vec<Weighted>, String> {
     let opens = if arguments.listen || over_tcp { Opens::Board } else { Opens::We };
     let mut boards = match &arguments.file {
         Some(file) => {
@@ -289,19 +296,20 @@ fn boards(arguments: &BoardArguments, over_tcp: bool) -> Result<Vec<BoardSpec>, 
         }
         None => Vec::new(),
     };
-    boards.extend(arguments.ips.iter().map(|&ip| BoardSpec { name: ip.to_string(), ip, opens }));
+    let plain = |&ip: &Ipv4Addr| Weighted { spec: BoardSpec { name: ip.to_string(), ip, opens }, weight: 1 };
+    boards.extend(arguments.ips.iter().map(plain));
     if over_tcp {
-        boards.iter_mut().for_each(|board| board.opens = Opens::Board);
+        boards.iter_mut().for_each(|board| board.spec.opens = Opens::Board);
     }
     let mut names = HashSet::new();
-    if let Some(twice) = boards.iter().find(|board| !names.insert(&board.name)) {
+    if let Some(twice) = boards.iter().map(|board| &board.spec).find(|board| !names.insert(&board.name)) {
         return Err(format!(
             "{} is there twice; sources that are queue pairs of one board need names of their own, in a --file",
             twice.name
         ));
     }
     let is_host = |ip: &Ipv4Addr| !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast());
-    if let Some(board) = boards.iter().find(|board| !is_host(&board.ip)) {
+    if let Some(board) = boards.iter().map(|board| &board.spec).find(|board| !is_host(&board.ip)) {
         return Err(format!("{}: {} is no address of one board", board.name, board.ip));
     }
     match boards.len() {

@@ -12,10 +12,10 @@
 
 use super::super::writing::Setting;
 use super::document::{BoardEntry, Configuration, Entry, Value};
-use penstock_board::dcqcn_words;
+use crate::gateware::profile_words;
 use penstock_cc::Profile;
 use penstock_ipbus::map::{find, name_of, Build, Place, Target};
-use penstock_ipbus::regs::{access_entry, cc, server};
+use penstock_ipbus::regs::{access_entry, server};
 use penstock_ipbus::Identity;
 use penstock_units::Rate;
 use std::collections::HashMap;
@@ -282,15 +282,10 @@ fn of_profile(profile: Profile, share: Option<Rate>, identity: Identity) -> Resu
         }
         (_, share) => share.unwrap_or(identity.line_rate()),
     };
-    let mut settings = profile.dcqcn(share);
-    settings.rate_line = identity.line_rate();
-    let params = settings.at_clock(u64::from(identity.build.clock_khz) * 1000).map_err(|error| error.to_string())?;
-    let groups = cc::COUNT.min(identity.build.queue_pairs);
-    let words = (0..groups).flat_map(|group| dcqcn_words(group as u8, &params));
-    let places = words.filter_map(|(address, word)| {
-        let name = name_of(address);
-        let place = find(&name, identity.build).ok()?.into_iter().next()?;
-        (place.register.name != "rate_line").then_some((place, u64::from(word)))
+    let words = profile_words(profile, share, identity)?;
+    let places = words.into_iter().filter_map(|(address, word)| {
+        let place = find(&name_of(address), identity.build).ok()?.into_iter().next()?;
+        Some((place, u64::from(word)))
     });
     Ok(places.collect())
 }

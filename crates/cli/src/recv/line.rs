@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tells each board its share of this server's line: profile "penstock" in its registers, over IPbus.
+//! Promise: boards are told before their queue pairs are opened; one that comes up later, or anew, is told again. A board
+//! without these registers (a software front end, another make) keeps its own parameters, and is named once.
+//! Source: docs/congestion-control.md.
+
+use super::boards::Weighted;
+use super::sink::Sink;
+use crate::gateware::profile_words;
+use crate::output::screen::say;
+use penstock_cc::Profile;
+use penstock_ipbus::{Access, BoardAddress, Fleet, FleetError, Identity, Outcome, Patience, RequestId, PORT};
+use penstock_readout::session::{BoardState, Session};
+use penstock_units::{Rate, Time};
+use std::net::SocketAddrV4;
+
+/// How long a silent board is asked before the others are opened.
+const PATIENCE: Patience = Patience(Time::from_ms(500));
+
+/// Time between two looks at boards that have come up.
+const INTERVAL: Time = Time::from_ms(300);
+
+/// A board's address, and what it is to know.
+struct Told {
+    name: String,
+    /// Of each of its queue pairs, if its own line carries that.
+    share: Rate,
+    /// Sources that it is; its lives are the sum of theirs.
+    sources: Vec<usize>,
+    /// Lives of its sources when it was told last.
+    lives: u32,
+    asked: Option<(RequestId, Step)>,
+    /// Why it does not know its share; none: it does.
+    trouble: Option<String>,
+    is_named: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Identify,
+    Write,
+}
+
+/// The shares of all boards.
+pub struct Line {
+    fleet: Fleet,
+    boards: Vec<Told>,
+    next: Time,
+}
+
+/// What each source gets: the line in proportion to the weights.
+pub fn shares(line: Rate, weights: &[u32]) -> Vec<Rate> {
+    let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    weights.iter().map(|weight| Rate((u128::from(line.0) * u128::from(*weight) / all.max(1)) as u64)).collect()
+}
+
+impl Line {
+    /// Tells all boards that answer; waits for none longer than half a second.
+    ///
+    /// # Errors
+    /// There is no socket, or the system refuses to send.
+    pub fn tell(line: Rate, sources: &[Weighted]) -> Result<Line, FleetError> {
+        let weights: Vec<u32> = sources.iter().map(|source| source.weight).collect();
+        let mut addresses: Vec<BoardAddress> = Vec::new();
+        let mut boards: Vec<Told> = Vec::new();
+        for ((at, source), share) in sources.iter().enumerate().zip(shares(line, &weights)) {
+            let address = BoardAddress(SocketAddrV4::new(source.spec.ip, PORT));
+            match addresses.iter().position(|known| known.0 == address.0) {
+                Some(known) => boards[known].sources.push(at),
+                None => {
+                    addresses.push(address);
+                    let name = source.spec.name.clone();
+                    boards.push(Told {
+                        name,
+                        share,
+                        sources: vec![at],
+                        lives: 0,
+                        asked: None,
+                        trouble: None,
+                        is_named: false,
+                    });
+                }
+            }
+        }
+        let seed = std::process::id().into();
+        let mut line = Line { fleet: Fleet::open(&addresses, PATIENCE, seed)?, boards, next: Time::ZERO };
+        (0..line.boards.len()).for_each(|board| line.ask(board));
+        while line.boards.iter().any(|board| board.asked.is_some()) {
+            line.turn(Time::from_ms(100))?;
+        }
+        Ok(line)
+    }
+
+    /// Boards that have come up since they were told are told again.
+    pub fn look(&mut self, now: Time, session: &mut Session<Sink>) {
+        if now < self.next {
+            return;
+        }
+        self.next = now + INTERVAL;
+        let reports = session.report().boards;
+        for board in 0..self.boards.len() {
+            let told = &mut self.boards[board];
+            let lives = told.sources.iter().map(|source| reports[*source].lives).sum();
+            let is_up = told.sources.iter().any(|source| reports[*source].state == BoardState::Up);
+            let is_new = lives > told.lives && (told.lives > 0 || told.trouble.is_some());
+            told.lives = lives;
+            if is_up && is_new && told.asked.is_none() {
+                self.ask(board);
+            }
+        }
+        if let Err(error) = self.turn(Time::ZERO) {
+            say(format_args!("WARNING: boards are not told their shares: {error}"));
+        }
+        let unaware = self.boards.iter_mut().filter(|told| !told.is_named && told.asked.is_none() && told.lives > 0);
+        for told in unaware {
+            if let Some(why) = &told.trouble {
+                told.is_named = true;
+                say(format_args!("{}: keeps its own congestion control: {why}", told.name));
+            }
+        }
+    }
+
+    /// The share that each board was told, by name; null where it was not.
+    pub fn told(&self) -> serde_json::Value {
+        let share = |told: &Told| told.trouble.is_none().then(|| told.share.to_string());
+        self.boards.iter().map(|told| (told.name.clone(), serde_json::json!(share(told)))).collect()
+    }
+
+    /// How many boards were told, and what.
+    pub fn summary(&self) -> String {
+        let told = self.boards.iter().filter(|told| told.trouble.is_none());
+        let (least, most) = self
+            .boards
+            .iter()
+            .fold((Rate(u64::MAX), Rate(0)), |(least, most), told| (least.min(told.share), most.max(told.share)));
+        let share = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        format!("{} of {} boards were told their share of the line, {share}", told.count(), self.boards.len())
+    }
+
+    fn ask(&mut self, board: usize) {
+        let id = self.fleet.submit(board, &Identity::request());
+        self.boards[board].asked = Some((id, Step::Identify));
+    }
+
+    fn turn(&mut self, wait: Time) -> Result<(), FleetError> {
+        self.fleet.turn(wait)?;
+        while let Some((board, id, outcome)) = self.fleet.poll_outcome() {
+            if let Some((_, step)) = self.boards[board].asked.take_if(|(asked, _)| *asked == id) {
+                let next = self.boards[board].took(step, outcome);
+                match next {
+                    Ok(Some(writes)) => {
+                        let id = self.fleet.submit(board, &writes.into_iter().collect());
+                        self.boards[board].asked = Some((id, Step::Write));
+                    }
+                    Ok(None) => self.boards[board].trouble = None,
+                    Err(why) => self.boards[board].trouble = Some(why),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Told {
+    /// What is to be written next; none: all is.
+    fn took(&self, step: Step, outcome: Outcome) -> Result<Option<Vec<Access>>, String> {
+        if step == Step::Write {
+            return outcome.map(|_| None).map_err(|error| error.to_string());
+        }
+        let identity = Identity::of(outcome).map_err(|error| error.to_string())?;
+        let words = profile_words(Profile::Penstock, self.share.min(identity.line_rate()), identity)?;
+        Ok(Some(words.into_iter().map(|(address, word)| Access::write(address, word)).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_in_proportion_to_weights_and_do_not_exceed_the_line() {
+        let line = Rate::from_gbps(10);
+        assert_eq!(shares(line, &[1; 4]), [Rate(line.0 / 4); 4]);
+        assert_eq!(shares(line, &[3, 1]), [Rate(line.0 / 4 * 3), Rate(line.0 / 4)]);
+        assert!(shares(line, &[1; 7]).iter().map(|share| share.0).sum::<u64>() <= line.0);
+    }
+}
