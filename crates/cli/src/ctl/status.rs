@@ -8,10 +8,9 @@ use super::session::Session;
 use crate::outcome::{Failure, Verdict};
 use crate::output::table::{columns, terminal_width};
 use crate::output::{print, screen::say};
-use penstock_ipbus::map::{find, Place, Scale, MAP_HASH};
+use penstock_ipbus::map::{find, Place, Scale, Unit, MAP_HASH};
 use penstock_ipbus::regs::{cc, counters, global, port, qp, source};
 use penstock_ipbus::{Access, AccessError, Identity, Request, Unfit};
-use penstock_units::Rate;
 use serde_json::{json, Value};
 use std::net::Ipv4Addr;
 
@@ -154,7 +153,7 @@ fn status(board: usize, identity: Identity, words: &[Vec<u32>]) -> Status {
         messages_done: one(4),
         qp_errors: one(5),
         frames_lost: lost.iter().fold(0, |sum, word| sum.wrapping_add(word[0])),
-        share: (0 < start && start < line).then(|| Rate(scale.rate(start.into())).to_string()),
+        share: (0 < start && start < line).then(|| scale.show(Unit::Rate, start.into())),
         operator: (words[6][1] != words[6][2]).then(|| Ipv4Addr::from_bits(words[6][0])),
     }
 }
