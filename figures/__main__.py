@@ -3,8 +3,8 @@
 in the root of the repository with `python/` on `PYTHONPATH`.
 
 Each figure's scenario is run by `penstock run` into OUT/NAME and drawn into OUT/NAME.png beside the paper's numbers.
-Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, QCN, CMS-TCP. `scale` is a
-figure of our own, whose table of cases stands in docs/congestion-control.md.
+Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, QCN, CMS-TCP. `scale` and
+`stability` are figures of our own; the table of cases of `scale` stands in docs/congestion-control.md.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, qcn, scale
+from figures import advcam, cms_tcp, qcn, scale, stability
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -91,6 +91,7 @@ FIGURES = {
     "cms-tcp-5": _one("cms-tcp-5", cms_tcp.collapse),
     "cms-tcp-6": _one("cms-tcp-6", cms_tcp.recovers),
     "scale": Figure(tuple(Job(*job) for job in scale.jobs()), scale.draw),
+    "stability": Figure(tuple(Job(*job) for job in stability.jobs()), stability.draw),
 }
 
 

@@ -105,7 +105,7 @@ CASES = (
         "one board after the other, 1 ms apart",
         "flow.0.stagger=1ms",
         settled_ms=65.0,
-        misses="the others give way more slowly than boards begin",
+        misses="timers raise R_C before a board begins",
     ),
     _star(
         64, 10, "share said to be twice as much", "cc.share=312.5Mbps", misses="PFC carries what the shares overbook"
@@ -156,7 +156,7 @@ def ideal_settings(case: Case) -> tuple[str, ...]:
     )
 
 
-def _matrix(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
+def matrix(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """All series of a metric: times in ms, and values of shape (samples, series)."""
     if run.trace is None:
         raise ValueError(f"{run.folder} has no trace.parquet")
@@ -190,8 +190,8 @@ def paused_s(run: Run) -> float:
 def reached(case: Case, run: Run, ideal: Run | None) -> Reached:
     """Measures a run; `ideal` is that of the same triggers without a limiter."""
     summary = run.summary
-    time, rates = _matrix(run, "throughput_bps")
-    events, (queue_time, queues) = summary["events"], _matrix(run, "queue_bytes")
+    time, rates = matrix(run, "throughput_bps")
+    events, (queue_time, queues) = summary["events"], matrix(run, "queue_bytes")
     result = Reached(
         line=float(rates[time > case.settled_ms].sum(axis=1).mean() / 1e9 / case.line_gbps),
         dropped=sum(port["dropped"] for switch in summary["switches"] for port in switch["ports"]),
@@ -284,7 +284,7 @@ def draw(runs: list[Run]) -> Drawn:
         # the whole run counts here: the other laws' trouble is in their start
         line = [run.summary["aggregate_gbps"] for run in of_law]
         paused = [100 * paused_s(run) / n / run.summary["simulated_s"] for run, n in zip(of_law, SENDERS, strict=True)]
-        queue = [np.percentile(_matrix(run, "queue_bytes")[1], 99, axis=0).max() / 1e3 for run in of_law]
+        queue = [np.percentile(matrix(run, "queue_bytes")[1], 99, axis=0).max() / 1e3 for run in of_law]
         for axis, values in zip(axes, (line, paused, queue), strict=True):
             axis.plot(SENDERS, values, "o-", label=law, lw=1, zorder=3 if law == "penstock" else 2)
         for n, value in zip(SENDERS, line, strict=True):

@@ -45,6 +45,7 @@ pub struct Readout {
     queues: [VecDeque<RocePacket>; CLASSES],
     /// Packets that came after the host had vanished.
     ignored: u64,
+    received: Option<Received>,
     /// Storage failed: nothing more is taken.
     failed: Option<StoreError>,
 }
@@ -58,6 +59,27 @@ pub struct ReadoutCounts {
     /// Counters of the responders, by board.
     pub queue_pairs: Vec<BTreeMap<String, u64>>,
     pub ignored: u64,
+    /// None before the first packet with payload.
+    pub received: Option<Received>,
+}
+
+/// When payload came.
+#[derive(Debug, Clone, Copy)]
+pub struct Received {
+    /// The end of the first packet, and its payload.
+    pub first: Time,
+    pub first_bytes: u64,
+    /// The end of the last packet.
+    pub last: Time,
+}
+
+impl Received {
+    /// `bytes` in all, over the time from the first packet to the last; none where there is no such time. The first
+    /// packet does not count: it came before.
+    pub fn gbps(&self, bytes: u64) -> Option<f64> {
+        let span = (self.last - self.first).as_secs_f64();
+        (span > 0.0).then(|| bytes.saturating_sub(self.first_bytes) as f64 * 8e-9 / span)
+    }
 }
 
 /// The messages of one board.
@@ -142,6 +164,7 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
         delayed: VecDeque::new(),
         queues: Default::default(),
         ignored: 0,
+        received: None,
         failed: None,
     };
     readout.post_receives();
@@ -201,6 +224,7 @@ impl Readout {
             report: self.receiver.report(),
             queue_pairs: (0..self.boards.len() as u16).map(of_board).collect(),
             ignored: self.ignored,
+            received: self.received,
         }
     }
 
@@ -235,6 +259,7 @@ impl Readout {
         let of_packet = self.boards.iter().find(|board| board.qpn == packet.bth.dest_qpn).map(|board| board.flow);
         if let (Some(flow), true) = (of_packet, bytes > 0) {
             self.ledger.borrow_mut().arrived(flow, now, bytes);
+            self.received.get_or_insert(Received { first: now, first_bytes: bytes, last: now }).last = now;
         }
         let completed = !completions.is_empty();
         for done in completions.drain(..) {

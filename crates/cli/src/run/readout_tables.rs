@@ -55,7 +55,10 @@ pub fn totals(readout: &ReadoutSummary, lab: &LabSummary) -> Table {
     add("builder", format!("events {complete} complete, {incomplete} incomplete of {wanted}"));
     add("", format!("{} bytes stored, byte-exact: {exact}", readout.bytes_stored));
     add("Jain's index", jain);
-    add("goodput", format!("{:.3} Gb/s stored", readout.goodput_gbps));
+    add("goodput", format!("{:.3} Gb/s stored, over the whole run", readout.goodput_gbps));
+    if let Some(goodput) = readout.goodput_first_to_last_gbps {
+        add("", format!("{goodput:.3} Gb/s from its first packet to its last"));
+    }
     let slowdown = lab.timing.wall_s / lab.simulated_s.max(f64::MIN_POSITIVE);
     let simulated_ms = lab.simulated_s * 1e3;
     add("time", format!("{simulated_ms:.3} ms simulated in {:.2} s, 1 : {slowdown:.0}", lab.timing.wall_s));

@@ -60,6 +60,8 @@ pub struct ReadoutSummary {
     pub byte_exact: bool,
     /// Payload stored per second of simulated time, 10^9 bit/s.
     pub goodput_gbps: f64,
+    /// The same payload over the time from its first packet to its last, without what comes before and after.
+    pub goodput_first_to_last_gbps: Option<f64>,
     /// Jain's index of the boards' goodput, mean over windows of 1 ms in which all were sending.
     pub jain_1ms: Option<f64>,
     /// Frames dropped at the host's port, by reason.
@@ -79,7 +81,7 @@ impl ReadoutSummary {
         port: &StationStats,
         delivered: &Delivered,
     ) -> Self {
-        let ReadoutCounts { report, queue_pairs, ignored } = counts;
+        let ReadoutCounts { report, queue_pairs, ignored, received } = counts;
         let bytes_stored = report.receiver.bytes_stored;
         ReadoutSummary {
             host: host.to_owned(),
@@ -89,6 +91,7 @@ impl ReadoutSummary {
             bytes_stored,
             byte_exact: report.check.as_ref().is_some_and(penstock_readout::CheckReport::byte_exact),
             goodput_gbps: bytes_stored as f64 * 8e-9 / simulated.as_secs_f64().max(f64::MIN_POSITIVE),
+            goodput_first_to_last_gbps: received.and_then(|received| received.gbps(bytes_stored)),
             jain_1ms: delivered.jain(),
             dropped_frames: [
                 ("fcs_errors", port.fcs_errors),
