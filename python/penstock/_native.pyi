@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled half of the package (crates/py). `penstock.lab` is what people use."""
+"""The compiled half of the package (crates/py). `penstock.lab` and `penstock.boards` are what people use."""
 
 import os
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Self, final
 
-__all__ = ["Outcome", "Stream", "__version__", "check", "run"]
+__all__ = ["BoardLink", "Outcome", "Stream", "__version__", "check", "run"]
 
 __version__: str
 
@@ -15,6 +15,19 @@ class Stream:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
     def __len__(self) -> int: ...
+
+@final
+class BoardLink:
+    """A board over IPbus; `penstock.boards.Board` is what people use."""
+
+    def __new__(cls, address: str, patience_s: float) -> Self: ...
+    def identity(self) -> tuple[str, int, int, int]: ...
+    def names(self, name: str) -> list[str]: ...
+    def is_value(self, name: str) -> bool: ...
+    def read(self, name: str) -> list[tuple[str, int, str, float | None]]: ...
+    def write(self, name: str, text: str, force: bool) -> None: ...
+    def read_block(self, address: int, count: int) -> bytes: ...
+    def address(self, name: str) -> int: ...
 
 @final
 class Outcome:

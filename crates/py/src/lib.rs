@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock._native`: laboratories for Python. `python/penstock/lab.py` is what people use.
+//! `penstock._native`: laboratories and boards for Python. `python/penstock/lab.py` and `boards.py` are what people use.
 //! Promise: the interpreter is free while a simulation runs; a mistake in a scenario is a ValueError with the reader's
 //! own words; tables cross by Arrow's C stream interface, without a copy.
 //! The allocator is the system's: mimalloc, which the command has, saves nothing in AdvCam 5 and 12 to 16 % of the CPU time
 //! with 1,024 senders; but a module that is loaded late may find no room for the thread-local storage that it wants.
 //! Source: Arrow PyCapsule interface; docs/lab.md.
 
+mod boards;
 mod run;
 mod stream;
 mod tables;
@@ -14,6 +15,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::boards::BoardLink;
     #[pymodule_export]
     use crate::run::{check, run, Outcome};
     #[pymodule_export]

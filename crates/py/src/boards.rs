@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A board over IPbus for Python. `python/penstock/boards.py` is what people use.
+//! Promise: the interpreter is free while a board is waited for; a name, a value or a register that cannot be is a
+//! ValueError, a board that does not answer an OSError.
+
+use penstock_ipbus::map::{find, Place};
+use penstock_ipbus::{Access, AccessError, BoardAddress, Fleet, Identity, Patience, Request};
+use penstock_units::Time;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// One board.
+#[pyclass(frozen)]
+pub struct BoardLink {
+    fleet: Mutex<Fleet>,
+    identity: Identity,
+}
+
+/// Name, number, text with its unit, and the quantity in its own unit.
+type Reading = (String, u64, String, Option<f64>);
+
+fn silent(error: impl std::fmt::Display) -> PyErr {
+    PyOSError::new_err(error.to_string())
+}
+
+fn wrong(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+impl BoardLink {
+    fn run(&self, py: Python<'_>, request: Request) -> PyResult<Vec<Vec<u32>>> {
+        let outcomes = py.detach(|| {
+            let mut fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
+            fleet.run(&[(0, request)])
+        });
+        let outcome = outcomes.map_err(silent)?.pop().unwrap_or(Ok(Vec::new()));
+        outcome.map_err(|error| match error {
+            AccessError::Refused { .. } => wrong(error),
+            _ => silent(error),
+        })
+    }
+
+    fn places(&self, name: &str) -> PyResult<Vec<Place>> {
+        find(name, self.identity.build).map_err(wrong)
+    }
+}
+
+#[pymethods]
+impl BoardLink {
+    #[new]
+    fn new(py: Python<'_>, address: &str, patience_s: f64) -> PyResult<Self> {
+        let address: BoardAddress = address.parse().map_err(wrong)?;
+        let patience = Patience(Time::from_secs_f64(patience_s.max(1e-3)));
+        let seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let mut fleet = Fleet::open(&[address], patience, seed).map_err(silent)?;
+        let outcomes = py.detach(|| fleet.run(&[(0, Identity::request())])).map_err(silent)?;
+        let outcome = outcomes.into_iter().next().unwrap_or(Ok(Vec::new()));
+        let identity = Identity::of(outcome).map_err(|why| silent(format!("{address}: {why}")))?;
+        Ok(BoardLink { fleet: Mutex::new(fleet), identity })
+    }
+
+    /// Version of the map, width of the datapath, queue pairs, kHz.
+    fn identity(&self) -> (String, u32, u32, u32) {
+        let of = &self.identity;
+        (of.version_text(), of.data_width, of.build.queue_pairs, of.build.clock_khz)
+    }
+
+    /// The registers that a name stands for.
+    fn names(&self, name: &str) -> PyResult<Vec<String>> {
+        Ok(self.places(name)?.iter().map(Place::name).collect())
+    }
+
+    /// Whether a name stands for one number: a register with one field, a field, or two halves.
+    fn is_value(&self, name: &str) -> PyResult<bool> {
+        let places = self.places(name)?;
+        Ok(matches!(places.as_slice(), [place] if place.name() == name && place.field().is_some()))
+    }
+
+    /// Reads all that a name stands for.
+    fn read(&self, py: Python<'_>, name: &str) -> PyResult<Vec<Reading>> {
+        let places = self.places(name)?;
+        let words = self.run(py, Request::reads(places.iter().flat_map(Place::addresses)))?;
+        let mut words = words.into_iter().flatten();
+        let scale = self.identity.scale();
+        let reading = |place: &Place| {
+            let own: Vec<u32> = words.by_ref().take(place.addresses().count()).collect();
+            let number = place.number(&own);
+            (place.name(), number, place.show(number, scale), place.quantity(number, scale))
+        };
+        Ok(places.iter().map(reading).collect())
+    }
+
+    /// Writes a value to all that a name stands for, and reads it back.
+    fn write(&self, py: Python<'_>, name: &str, text: &str, force: bool) -> PyResult<()> {
+        let scale = self.identity.scale();
+        let mut planned = Vec::new();
+        for place in self.places(name)? {
+            let number = place.parse(text, scale).map_err(wrong)?;
+            if place.register.critical && !force {
+                let name = place.name();
+                return Err(wrong(format!(
+                    "{name}: a change breaks a run or cuts the board off: use write(..., force=True)"
+                )));
+            }
+            planned.push((place, number));
+        }
+        for (place, number) in planned {
+            let addresses: Vec<u32> = place.addresses().collect();
+            let old: Vec<u32> =
+                self.run(py, Request::reads(addresses.iter().copied()))?.into_iter().flatten().collect();
+            let new = place.put(number, &old);
+            let writes = addresses.iter().zip(&new).map(|(address, word)| Access::write(*address, *word));
+            self.run(py, writes.collect())?;
+            let back: Vec<u32> = self.run(py, Request::reads(addresses))?.into_iter().flatten().collect();
+            for ((new, back), kept) in new.iter().zip(&back).zip(place.kept()) {
+                if (new ^ back) & kept != 0 {
+                    let name = place.name();
+                    return Err(silent(format!("{name}: 0x{new:08X} was written and 0x{back:08X} is read back")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Words from a byte address on, little-endian.
+    fn read_block<'py>(&self, py: Python<'py>, address: u32, count: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let words = self.run(py, Access::Read { address, count }.into())?;
+        let bytes: Vec<u8> = words.into_iter().flatten().flat_map(u32::to_le_bytes).collect();
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The byte address of a register.
+    fn address(&self, name: &str) -> PyResult<u32> {
+        let places = self.places(name)?;
+        places.first().map(Place::address).ok_or_else(|| wrong(format!("{name:?}: there is no such register")))
+    }
+}
