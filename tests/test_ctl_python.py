@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from ctl import boards
-from test_python_module import environment, installed  # noqa: F401
+from test_python_module import environment, installed, snippets  # noqa: F401
 
 CODE = """
 import sys
@@ -61,3 +61,13 @@ def test_registers_are_attributes_and_blocks_are_arrays(group, installed, tmp_pa
         command, env=environment(installed), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_the_snippet_of_the_page_runs_but_for_the_address(group, installed, tmp_path):  # noqa: F811
+    (snippet,) = (snippet for snippet in snippets() if "Board(" in snippet)
+    assert '"10.0.0.2"' in snippet
+    command = [sys.executable, "-c", snippet.replace("10.0.0.2", group.address(0)) + "print(board.cc[0].rate_ai.text)"]
+    done = subprocess.run(
+        command, env=environment(installed), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "40Mbps\n"), done.stderr
