@@ -52,7 +52,7 @@ def test_its_version_is_the_commands(installed: Path, penstock: Penstock) -> Non
     words = [sys.executable, "-c", program]
     said = subprocess.run(words, env=environment, cwd=installed, capture_output=True, text=True, check=True).stdout
     command = [str(penstock.binary), "--version"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(said.strip() + " ")
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[:2] == said.split()
 
 
 def test_pip_knows_how_to_make_the_wheel(tmp_path: Path) -> None:
