@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 from conftest import ROOT, TIMEOUT_S, Penstock
-from test_page import browse
+from live_page import browse
 
 
 def swallow(sink: socket.socket) -> None:
