@@ -129,6 +129,11 @@ class Network:
         listing = ["ip", "netns", "exec", f"{self.name}-s", "cat", "/proc/net/udp"]
         until(f"UDP port {what}", lambda: what.encode() in subprocess.run(listing, capture_output=True).stdout)
 
+    def received(self, interface: str) -> int:
+        """Frames that an interface in the server's namespace has received."""
+        show = ["ip", "-n", f"{self.name}-s", "-json", "-statistics", "link", "show", interface]
+        return json.loads(subprocess.run(show, capture_output=True, check=True).stdout)[0]["stats64"]["rx"]["packets"]
+
     def metrics(self, address: str = METRICS) -> dict[str, float]:
         """What a receiver tells at `--metrics`, by names without `penstock_` and `_total`; nothing before it does."""
         with self.inside("s"):

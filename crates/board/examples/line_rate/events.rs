@@ -1,60 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events through the gateware's fragment builder: all inputs of a detector, fed as fast as they take.
 
+use crate::detector::Detector;
 use crate::goodput::{self, Goodput, Line, Load};
 use crate::station::{Failure, Station, REGION};
-use bytes::Bytes;
 use penstock_board::regs::global;
-use penstock_board::{Board, DetectorEvent, EventsConfig, RingTarget, Top};
-use penstock_wire::fragment::message_2_len;
-use penstock_wire::gateware::BOARD_INPUTS;
+use penstock_board::{EventsConfig, RingTarget, Top};
 
 const MTU: u16 = 4096;
 const ANSWER_US: f64 = 1.0;
 const ANSWER_CYCLES: u64 = 156;
 /// Longer than an event of the latency's rows takes, and its answer.
 const PAUSE_CYCLES: u64 = 4_000;
-/// Events at the inputs ahead of those that are taken.
-const AHEAD: usize = 3;
 
-/// A detector that always has the next event.
-pub struct Detector {
-    streams: Vec<Bytes>,
-    next: u64,
-}
-
-impl Detector {
-    /// The same bytes again and again, shared evenly among the inputs.
-    fn new(payload: usize) -> Self {
-        let bytes = Bytes::from((0..payload).map(|i| i as u8).collect::<Vec<_>>());
-        let each = payload.div_ceil(BOARD_INPUTS).next_multiple_of(8);
-        let streams = (0..payload).step_by(each).map(|at| bytes.slice(at..payload.min(at + each))).collect();
-        Self { streams, next: 0 }
-    }
-
-    fn event(&mut self) -> DetectorEvent {
-        let number = self.next;
-        self.next += 1;
-        DetectorEvent { number, timestamp_ns: number * 1000, trigger_type: 1, streams: self.streams.clone() }
-    }
-
-    pub fn refill<T: Top>(&mut self, board: &mut Board<T>) {
-        while board.pending_messages() < AHEAD {
-            board.detect(&self.event());
-        }
-    }
-
-    fn set_up<T: Top>(&self, station: &mut Station<T>) -> Result<(), Failure> {
-        let config = EventsConfig { qp: 0, send: false, source_id: 1, inputs: self.streams.len() };
-        let ring = RingTarget { va: REGION.va, slots: 1, slot_bytes: REGION.len as u32 };
-        station.board.set_ring(0, ring)?;
-        Ok(station.board.set_events(&config)?)
-    }
-
-    fn message_bytes(&self) -> u32 {
-        let payload = self.streams.iter().map(Bytes::len).sum();
-        message_2_len(payload, self.streams.len()) as u32
-    }
+/// Directs the events of all inputs into the one slot of a ring.
+fn set_up<T: Top>(station: &mut Station<T>, inputs: usize) -> Result<(), Failure> {
+    let config = EventsConfig { qp: 0, send: false, source_id: 1, inputs };
+    let ring = RingTarget { va: REGION.va, slots: 1, slot_bytes: REGION.len as u32 };
+    station.board.set_ring(0, ring)?;
+    Ok(station.board.set_events(&config)?)
 }
 
 /// What a line carries of the messages of events with this payload.
@@ -68,7 +32,7 @@ pub fn goodput<T: Top>(line: &Line, payload: usize) -> Result<Goodput, Failure> 
     let answer_cycles = (ANSWER_US * line.cycles_per_us).ceil() as u64;
     let mut station = Station::<T>::open(1, MTU, answer_cycles)?;
     let detector = Detector::new(payload);
-    detector.set_up(&mut station)?;
+    set_up(&mut station, detector.streams.len())?;
     station.detector = Some(detector);
     goodput::of_station(station, line, load(payload))
 }
@@ -78,7 +42,7 @@ pub fn latency<T: Top>(payload: usize, cut_through: bool) -> Result<f64, Failure
     let mut station = Station::<T>::open(1, MTU, ANSWER_CYCLES)?;
     station.board.write(global::REQUESTER, u32::from(cut_through) << global::REQUESTER_CUT_THROUGH_SHIFT)?;
     let mut detector = Detector::new(payload);
-    detector.set_up(&mut station)?;
+    set_up(&mut station, detector.streams.len())?;
     let (octets, cycles) = T::OCTETS_PER_CYCLE;
     let mut worst = 0;
     for number in 0..8 {

@@ -5,6 +5,7 @@
 //!
 //! An argument picks the rows with this text in their name: `line_rate "100G, 5 kB"`.
 
+mod detector;
 mod events;
 mod goodput;
 mod latency;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A verilated front end and, at the far end of an ideal link, a server for each of its queue pairs.
 
-use crate::events::Detector;
+use crate::detector::Detector;
 use penstock_board::{Board, EndpointConfig, QpConfig, Received, Top, WcStatus};
 use penstock_cc::{CycleRate, DcqcnParams};
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};

@@ -94,7 +94,8 @@ pub struct PacketBackend {
     link_downed: u64,
     address_lost: u64,
     has_address: bool,
-    /// The interface was taken down, and no frame has come since.
+    /// The interface was taken down and has not been seen up again. Frames do not tell: those from before may still lie in
+    /// the ring.
     is_down: bool,
     /// When it is looked after next.
     next_look: Time,
@@ -189,7 +190,6 @@ impl PacketBackend {
             return false;
         }
         self.last_frame_at = now;
-        self.is_down = false;
         self.block.reserve(BLOCK / 2);
         self.responders.take_replies(|reply| self.replies.push(reply.emit()));
         // A reply that does not go out is lost like any other packet: the peer asks again.
@@ -214,10 +214,10 @@ impl PacketBackend {
     fn look_after_interface(&mut self) -> Result<(), BackendError> {
         self.socket.take_error().or_else(|error| self.went_down(error))?;
         self.look_after_address();
-        match self.is_down && !self.is_there() {
-            true => Err(self.is_gone(io::Error::from_raw_os_error(libc::ENODEV))),
-            false => Ok(()),
+        if self.is_down {
+            self.is_down = !self.interface.1.is_up().map_err(|error| self.is_gone(error))?;
         }
+        Ok(())
     }
 
     /// Frames come in by their address whoever has it, but boards find us by asking who has it: without it they fall silent,
