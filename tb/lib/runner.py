@@ -157,7 +157,7 @@ def prepare_environment() -> None:
     os.environ["VERILATOR_ROOT"] = str(root)
     if str(root / "bin") not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    if shutil.which("ccache"):  # the same runtime is compiled for every bench, and all checkouts share what was compiled
+    if shutil.which("ccache"):  # every bench compiles the same runtime; checkouts share it
         os.environ.setdefault("OBJCACHE", "ccache")
         os.environ.setdefault("CCACHE_BASEDIR", str(REPO))
         os.environ.setdefault("CCACHE_NOHASHDIR", "1")
