@@ -17,7 +17,7 @@ BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check lint formal synth bitstream bench soak fmt regs setup build clean help
+.PHONY: demo test check lint formal synth bitstream bench soak docs fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, al
 
 regs: setup      ## register map: RTL, Rust constants, Python table into build/gen
 	$(PYTHON) regs/generate.py
+
+docs: setup      ## the pages of docs/ as a site, in out/site
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --site-dir $(abspath $(OUT))/site
 
 fmt: setup       ## format everything
 	cargo fmt --all

@@ -44,8 +44,8 @@ COMMENTS = {path: found for path in TRACKED if (found := comments(path, text_of(
 
 
 def papers() -> list[str]:
-    """The names by which docs/results.md lets papers be cited."""
-    table = text_of(Path("docs/results.md")).partition("\n## The papers\n")[2].partition("\n## ")[0]
+    """The names by which docs/papers.md lets papers be cited."""
+    table = text_of(Path("docs/papers.md"))
     return re.findall(r"^\| ([A-Z][^|]*?) \|", table, re.MULTILINE)
 
 

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages as a site: `make docs` has every page, without a warning, and the site loads nothing from elsewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import ROOT
+
+
+def test_the_site_has_every_page_and_loads_nothing(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", site]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    made = {path.stem: path.read_text() for path in site.glob("*.html")}
+    assert pages <= made.keys()
+    for name, html in made.items():
+        loaded = re.findall(
+            r'<(?:script|img|iframe)[^>]* src="([^"]+)"|<link[^>]* rel="(?:stylesheet|preload)"[^>]* href="([^"]+)"',
+            html,
+        )
+        assert [link for pair in loaded for link in pair if re.match(r"(https?:)?//", link)] == [], name
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 700
