@@ -67,7 +67,7 @@ def live(
 
 
 def watch_sixty(penstock: Penstock, folder: Path, seconds: float) -> dict:
-    """What the page does with `SIXTY` in some seconds: rows it got, redraws, CPU time of one (tests/browser/sixty.mjs)."""
+    """What the page does with `SIXTY` in some seconds: rows, redraws, CPU time of one (tests/browser/sixty.mjs)."""
     scenario = folder / "sixty.toml"
     scenario.write_text(SIXTY)
     with live(penstock, folder / "out", scenario=scenario, pace="0.002") as run:
