@@ -9,9 +9,13 @@ from ctl import boards
 from test_python_module import environment, installed, snippets  # noqa: F401
 
 CODE = """
+import json
+import os
 import sys
+import warnings
+from pathlib import Path
 import numpy as np
-from penstock.boards import Board
+from penstock.boards import Board, BoardError, OperatorWarning, RegisterError
 
 board = Board(sys.argv[1], patience=20)
 assert (board.queue_pairs, board.clock_khz, board.data_width) == (4, 156250, 64), board
@@ -42,6 +46,25 @@ assert "no such register" in refused(AttributeError, lambda: board.nothing)
 assert "0 to 4294967295" in refused(ValueError, lambda: board.write("cc[0].rate_ai", "1Tbps"))
 assert "read-only" in refused(ValueError, lambda: board.write("id", 1))
 assert "force=True" in refused(ValueError, lambda: board.write("local_ip", "10.0.0.9"))
+lines = [json.loads(line) for line in Path(os.environ["XDG_STATE_HOME"], "penstock/ctl.jsonl").read_text().splitlines()]
+first = [lines[0][key] for key in ("board", "register", "old", "new", "result")]
+assert first == [sys.argv[1], "scratch", "0x00000000", "0x00000007", "written"] and "@" in lines[0]["operator"]
+assert {line["register"] for line in lines} >= {"scratch", "cc[0].rate_ai", "flow_control", "replay_block[2].word7"}
+other = Board(sys.argv[1], patience=20, journal="own.jsonl")
+other.write("qp[3].state", "rts")  # of a queue pair in reset: breaks nothing
+assert "breaks a run" in refused(RegisterError, lambda: other.write("qp[3].state", "reset"))
+other.write("qp[3].state", "reset", force=True)
+assert [json.loads(line)["new"] for line in open("own.jsonl")] == ["0x00000003", "0x00000000"]
+assert "journal=FILE" in refused(BoardError, lambda: Board(sys.argv[1], journal="/proc/none/j").write("scratch", 1))
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    board.write("operator_ip", "10.1.2.3")
+    board.write("operator_begun", 50)
+assert [w.category for w in told] == [OperatorWarning] and "began to change" in str(told[0].message)
+busy = refused(BoardError, lambda: board.write("scratch", 8))
+assert "is changing its settings" in busy and "force=True" in busy and board.scratch == 7
+board.write("scratch", 8, force=True)
+assert board.scratch == 8
 assert "no answer" in refused(OSError, lambda: Board(sys.argv[2], patience=0.2))
 assert "register map" in refused(OSError, lambda: Board(sys.argv[3]))
 assert "no IPv4 address" in refused(ValueError, lambda: Board("10.0.0"))
@@ -55,19 +78,27 @@ def group(built):
         yield group
 
 
-def test_registers_are_attributes_and_blocks_are_arrays(group, installed, tmp_path):  # noqa: F811
-    command = [sys.executable, "-c", CODE, *(group.address(n) for n in range(3))]
+def printed(installed, folder, code, *words) -> str:  # noqa: F811
+    """What a script prints; the journal of its writes is in the folder."""
     done = subprocess.run(
-        command, env=environment(installed), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", code, *words],
+        env={**environment(installed), "XDG_STATE_HOME": str(folder / "state")},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_registers_are_attributes_and_blocks_are_arrays(group, installed, tmp_path):  # noqa: F811
+    assert printed(installed, tmp_path, CODE, *(group.address(n) for n in range(3))) == "done\n"
 
 
 def test_the_snippet_of_the_page_runs_but_for_the_address(group, installed, tmp_path):  # noqa: F811
     (snippet,) = (snippet for snippet in snippets() if "Board(" in snippet)
     assert '"10.0.0.2"' in snippet
-    command = [sys.executable, "-c", snippet.replace("10.0.0.2", group.address(0)) + "print(board.cc[0].rate_ai.text)"]
-    done = subprocess.run(
-        command, env=environment(installed), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "40Mbps\n"), done.stderr
+    code = snippet.replace("10.0.0.2", group.address(0)) + "print(board.cc[0].rate_ai.text)"
+    assert printed(installed, tmp_path, code) == "40Mbps\n"

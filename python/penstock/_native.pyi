@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Self, final
 
-__all__ = ["BoardLink", "Outcome", "Stream", "__version__", "check", "run"]
+__all__ = ["BoardGroup", "BoardLink", "Outcome", "Stream", "__version__", "check", "run"]
 
 __version__: str
 
@@ -25,9 +25,35 @@ class BoardLink:
     def names(self, name: str) -> list[str]: ...
     def is_value(self, name: str) -> bool: ...
     def read(self, name: str) -> list[tuple[str, int, str, float | None]]: ...
-    def write(self, name: str, text: str, force: bool) -> None: ...
+    def write(
+        self,
+        name: str,
+        text: str,
+        force: bool,
+        journal: str | os.PathLike[str] | None = None,
+        operator: str | None = None,
+    ) -> list[tuple[str, str | None, str]]: ...
     def read_block(self, address: int, count: int) -> bytes: ...
     def address(self, name: str) -> int: ...
+
+@final
+class BoardGroup:
+    """Many boards over IPbus; `penstock.gateway` is what people use."""
+
+    def __new__(cls, addresses: list[str], names: list[list[str]], patience_s: float) -> Self: ...
+    def seek(self) -> list[tuple[int, str | None]]: ...
+    def look(self) -> list[tuple[int, str | None, list[tuple[int, int, str, float | None]]]]: ...
+    def describe(
+        self, board: int
+    ) -> list[tuple[str, str, str, bool, bool, int, float | None, list[tuple[int, str]]]]: ...
+    def write(
+        self,
+        board: int,
+        at: int,
+        text: str,
+        journal: str | os.PathLike[str] | None = None,
+        operator: str | None = None,
+    ) -> tuple[list[tuple[str, str | None, str]], list[tuple[int, int, str, float | None]]]: ...
 
 @final
 class Outcome:

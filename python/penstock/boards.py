@@ -7,10 +7,12 @@
     board.qp[0].rate_current.quantity  # bit/s
     board.block("replay_block[0].word0", 4096)
 
-Names and units are those of `penstock ctl` (docs/ctl.md). Writes are read back. They are neither
-entered in its journal nor announced to other operators.
+Names and units are those of `penstock ctl` (docs/ctl.md). So are the checks, the journal of writes
+and the notice that operators get of each other.
 """
 
+import os
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,41 @@ from penstock.lab import compiled
 
 if TYPE_CHECKING:
     from penstock._native import BoardLink
+
+
+class RegisterError(ValueError):
+    """What cannot be written, by `kind`: name, read_only, range, value, refused; critical: only with `force`."""
+
+    def __init__(self, kind: str, register: str | None, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.register = kind, register
+
+
+class BoardError(OSError):
+    """What a board did not do, by `kind`: silent, differs; busy: another operator is changing it; journal: there is
+    none."""
+
+    def __init__(self, kind: str, register: str | None, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.register = kind, register
+
+
+class OperatorWarning(UserWarning):
+    """Another operator began to change the board while it was written to."""
+
+
+REGISTER_KINDS = ("name", "read_only", "range", "value", "refused", "critical")
+Said = tuple[str, str | None, str]
+
+
+def error_of(said: list[Said]) -> RegisterError | BoardError | None:
+    """What a write has left undone, in one error; None: nothing but, perhaps, another operator's doing."""
+    faults = [fault for fault in said if fault[0] != "meanwhile"]
+    if not faults:
+        return None
+    kind, register, _ = faults[0]
+    message = "; ".join(message for _, _, message in faults)
+    return (RegisterError if kind in REGISTER_KINDS else BoardError)(kind, register, message)
 
 
 @dataclass(frozen=True)
@@ -76,21 +113,24 @@ class Node:
 class Board:
     """A board. OSError: it does not answer, or has another register map; ValueError: no such register or value.
 
-    `patience`: seconds that a silent board is asked. Several programs may use a board at once.
+    `patience`: seconds that a silent board is asked. `journal`: the file that writes are noted in, else the user's own
+    of `penstock ctl`. Several programs may use a board at once.
     """
 
     _link: "BoardLink"
+    _journal: str | os.PathLike[str] | None
     address: str
     version: str
     data_width: int
     queue_pairs: int
     clock_khz: int
 
-    def __init__(self, address: str, patience: float = 2.0) -> None:
+    def __init__(self, address: str, patience: float = 2.0, journal: str | os.PathLike[str] | None = None) -> None:
         link = compiled().BoardLink(address, patience)
         version, width, queue_pairs, clock_khz = link.identity()
         for name, value in {
             "_link": link,
+            "_journal": journal,
             "address": address,
             "version": version,
             "data_width": width,
@@ -104,9 +144,18 @@ class Board:
         return {found[0]: Value(*found) for found in self._link.read(name)}
 
     def write(self, name: str, value: object, force: bool = False) -> None:
-        """Writes a number or a text with its unit; `force` for what breaks a run (addresses, keys, PSNs, states)."""
+        """Writes a number or a text with its unit, reads it back and notes it in the journal.
+
+        `force` also writes what breaks a run (addresses, masks, keys, PSNs and states of open queue pairs), and takes
+        over from another operator. RegisterError, BoardError: it was not written; OperatorWarning: look again.
+        """
         text = str(int(value)) if isinstance(value, bool | Value) else str(value)
-        self._link.write(name, text, force)
+        said = self._link.write(name, text, force, self._journal)
+        for kind, _, message in said:
+            if kind == "meanwhile":
+                warnings.warn(message, OperatorWarning, stacklevel=2)
+        if error := error_of(said):
+            raise error
 
     def block(self, name: str, count: int) -> np.ndarray:
         """`count` words from a register on, uint32 of shape (count,)."""

@@ -11,6 +11,7 @@
 //! board are carried out in the order in which they were submitted; those of different boards side by side.
 //! Source: "The IPbus Protocol", version 2.0 (CERN, 2013); the target is `rtl/ctrl/ipbus_target.sv`.
 
+pub mod change;
 mod client;
 mod fleet;
 mod identity;

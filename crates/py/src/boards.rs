@@ -3,12 +3,14 @@
 //! Promise: the interpreter is free while a board is waited for; a name, a value or a register that cannot be is a
 //! ValueError, a board that does not answer an OSError.
 
+use crate::writing::{manner, write, Said};
 use penstock_ipbus::map::{find, Place};
 use penstock_ipbus::{Access, AccessError, BoardAddress, Fleet, Identity, Patience, Request};
 use penstock_units::Time;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -93,36 +95,23 @@ impl BoardLink {
         Ok(places.iter().map(reading).collect())
     }
 
-    /// Writes a value to all that a name stands for, and reads it back.
-    fn write(&self, py: Python<'_>, name: &str, text: &str, force: bool) -> PyResult<()> {
-        let scale = self.identity.scale();
-        let mut planned = Vec::new();
-        for place in self.places(name)? {
-            let number = place.parse(text, scale).map_err(wrong)?;
-            if place.register.critical && !force {
-                let name = place.name();
-                return Err(wrong(format!(
-                    "{name}: a change breaks a run or cuts the board off: use write(..., force=True)"
-                )));
-            }
-            planned.push((place, number));
-        }
-        for (place, number) in planned {
-            let addresses: Vec<u32> = place.addresses().collect();
-            let old: Vec<u32> =
-                self.run(py, Request::reads(addresses.iter().copied()))?.into_iter().flatten().collect();
-            let new = place.put(number, &old);
-            let writes = addresses.iter().zip(&new).map(|(address, word)| Access::write(*address, *word));
-            self.run(py, writes.collect())?;
-            let back: Vec<u32> = self.run(py, Request::reads(addresses))?.into_iter().flatten().collect();
-            for ((new, back), kept) in new.iter().zip(&back).zip(place.kept()) {
-                if (new ^ back) & kept != 0 {
-                    let name = place.name();
-                    return Err(silent(format!("{name}: 0x{new:08X} was written and 0x{back:08X} is read back")));
-                }
-            }
-        }
-        Ok(())
+    /// Writes a value to all that a name stands for, and reads it back; what was not done, by kind.
+    #[pyo3(signature = (name, text, force, journal=None, operator=None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        text: &str,
+        force: bool,
+        journal: Option<PathBuf>,
+        operator: Option<String>,
+    ) -> PyResult<Vec<Said>> {
+        let manner = manner(force, journal, operator);
+        let said = py.detach(|| {
+            let mut fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
+            write(&mut fleet, 0, &self.identity, (name, text), &manner)
+        });
+        said.map_err(silent)
     }
 
     /// Words from a byte address on, little-endian.

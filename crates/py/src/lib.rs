@@ -7,9 +7,11 @@
 //! Source: Arrow PyCapsule interface; docs/lab.md.
 
 mod boards;
+mod group;
 mod run;
 mod stream;
 mod tables;
+mod writing;
 
 use pyo3::prelude::*;
 
@@ -17,6 +19,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::boards::BoardLink;
+    #[pymodule_export]
+    use crate::group::BoardGroup;
     #[pymodule_export]
     use crate::run::{check, run, Outcome};
     #[pymodule_export]

@@ -8,12 +8,11 @@ use super::boards::Listed;
 use super::configuration::{Configuration, Resolved, Resolver};
 use super::faults::Faults;
 use super::get::named;
-use super::operator::own_address;
 use super::session::Session;
 use super::set::{as_json, of_word};
-use super::writing::{carry_out, plan, Plan};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
+use penstock_ipbus::change::{own_address, Plan};
 use penstock_ipbus::map::name_of;
 use penstock_ipbus::regs::{access, access_entry, destination, server};
 use penstock_ipbus::{Access, Request};
@@ -52,7 +51,7 @@ pub fn diff(arguments: &DiffArguments) -> Result<Verdict, Failure> {
 
 pub fn apply(arguments: &Arguments) -> Result<Verdict, Failure> {
     let Work { mut session, plans, commits, mut faults } = prepare(&arguments.of)?;
-    let good = carry_out(&mut session, &plans, &arguments.write, &mut faults)?;
+    let good = session.carry_out(&plans, &arguments.write, &mut faults)?;
     let commits: Vec<_> = commits.into_iter().filter(|(board, ..)| good.contains(board)).collect();
     commit(&mut session, &commits, &mut faults)?;
     let text = match arguments.of.link.json {
@@ -100,7 +99,7 @@ fn prepare(arguments: &DiffArguments) -> Result<Work, Failure> {
         return Err(refused(problems));
     }
     let settings: Vec<_> = resolved.iter().map(|(number, resolved)| (*number, resolved.settings.clone())).collect();
-    let mut plans = plan(&mut session, &settings, &mut faults)?;
+    let mut plans = session.plan(&settings, &mut faults)?;
     plans.iter_mut().for_each(admits_us);
     let commits = resolved.iter().filter_map(|(number, resolved)| {
         let (first, count) = resolved.commit?;

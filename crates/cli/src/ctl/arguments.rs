@@ -2,6 +2,7 @@
 //! What the commands share.
 
 use super::boards::BoardList;
+use penstock_ipbus::change::Manner;
 use penstock_units::Time;
 use std::path::PathBuf;
 
@@ -35,6 +36,18 @@ pub struct WriteArguments {
     /// Where every write is noted, as JSON lines [default: ~/.local/state/penstock/ctl.jsonl]
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
+}
+
+impl WriteArguments {
+    pub fn manner(&self) -> Manner {
+        Manner {
+            force: self.force,
+            journal: self.journal.clone(),
+            operator: None,
+            to_force: "--force",
+            to_name_journal: "--journal FILE",
+        }
+    }
 }
 
 pub fn patience(text: &str) -> Result<Time, String> {

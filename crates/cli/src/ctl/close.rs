@@ -4,7 +4,7 @@
 //! free then. One that was set up by registers has no entry: its state is written.
 //! Source: ARCHITECTURE.md, "Connections"; `rtl/ctrl/cm_opener.sv`, closing by command.
 
-use super::acting::{act, tell};
+use super::acting::tell;
 use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;
 use super::get::named;
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
             .iter()
             .filter_map(|(board, rows)| Some((*board, vec![(connection::COMMAND, command(*rows.get(turn)?))])))
             .collect();
-        let taken = act(&mut session, &actions, &arguments.write, &mut faults)?;
+        let taken = session.command(&actions, &arguments.write, &mut faults)?;
         wait(&mut session, taken, &mut faults)?;
     }
     let states = states(&mut session, &open, &mut faults)?;
@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         .iter()
         .map(|(board, rows)| (*board, rows.iter().map(|row| (qp::BASE + row * qp::STRIDE + qp::STATE, 0)).collect()))
         .collect();
-    act(&mut session, &by_registers, &arguments.write, &mut faults)?;
+    session.command(&by_registers, &arguments.write, &mut faults)?;
     let states = self::states(&mut session, &left, &mut faults)?;
     for ((board, row), state) in states.iter().filter(|(_, state)| **state != 0) {
         let message = format!("is in state {state} still");

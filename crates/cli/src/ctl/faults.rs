@@ -3,17 +3,9 @@
 
 use crate::outcome::Verdict;
 use crate::output::screen::say;
+use penstock_ipbus::change::{Fault, FaultKind};
 use penstock_ipbus::BoardAddress;
 use serde_json::{json, Value};
-
-/// One of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    pub board: BoardAddress,
-    /// The register it is about, by name.
-    pub register: Option<String>,
-    pub message: String,
-}
 
 /// All of a command.
 #[derive(Debug, Default)]
@@ -21,7 +13,7 @@ pub struct Faults(pub Vec<Fault>);
 
 impl Faults {
     pub fn push(&mut self, board: BoardAddress, register: Option<String>, message: impl ToString) {
-        self.0.push(Fault { board, register, message: message.to_string() });
+        self.0.push(Fault { board, kind: FaultKind::Other, register, message: message.to_string() });
     }
 
     pub fn verdict(&self) -> Verdict {

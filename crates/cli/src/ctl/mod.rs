@@ -12,8 +12,6 @@ mod configuration;
 mod counters;
 mod faults;
 mod get;
-mod journal;
-mod operator;
 mod registers;
 mod reset;
 mod sample;
@@ -23,7 +21,6 @@ mod set;
 mod source;
 mod status;
 mod watch;
-mod writing;
 
 use crate::outcome::Verdict;
 use crate::output::told;

@@ -2,10 +2,11 @@
 //! The boards of a command: found, identified, and asked side by side.
 //! Promise: only boards with the register map of this program are asked for more than who they are.
 
-use super::arguments::{BoardArguments, LinkArguments};
+use super::arguments::{BoardArguments, LinkArguments, WriteArguments};
 use super::boards::Listed;
 use super::faults::Faults;
 use crate::outcome::Failure;
+use penstock_ipbus::change::{self, ChangeError, Plan, Setting};
 use penstock_ipbus::map::{find, Build, Place};
 use penstock_ipbus::{AccessError, BoardAddress, Fleet, Identity, Outcome, Patience, Request, Unfit};
 
@@ -114,6 +115,38 @@ impl Session {
     /// Carries out one request of each of these boards.
     pub fn run(&mut self, requests: &[(usize, Request)]) -> Result<Vec<Outcome>, Failure> {
         self.fleet.run(requests).map_err(fault)
+    }
+
+    /// Reads what is there; the words that differ from the settings.
+    pub fn plan(&mut self, settings: &[(usize, Vec<Setting>)], faults: &mut Faults) -> Result<Vec<Plan>, Failure> {
+        change::plan(&mut self.fleet, settings, &mut faults.0).map_err(fault)
+    }
+
+    /// Writes plans; the boards on which all went well.
+    pub fn carry_out(
+        &mut self,
+        plans: &[Plan],
+        write: &WriteArguments,
+        faults: &mut Faults,
+    ) -> Result<Vec<usize>, Failure> {
+        change::carry_out(&mut self.fleet, plans, &write.manner(), &mut faults.0).map_err(not_made)
+    }
+
+    /// Writes words that do something; the boards that took them.
+    pub fn command(
+        &mut self,
+        commands: &[(usize, Vec<(u32, u32)>)],
+        write: &WriteArguments,
+        faults: &mut Faults,
+    ) -> Result<Vec<usize>, Failure> {
+        change::command(&mut self.fleet, commands, &write.manner(), &mut faults.0).map_err(not_made)
+    }
+}
+
+fn not_made(error: ChangeError) -> Failure {
+    match error.wrote_nothing() {
+        true => Failure::Refused(error.to_string()),
+        false => fault(error),
     }
 }
 

@@ -5,9 +5,9 @@ use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;
 use super::get::scale;
 use super::session::Session;
-use super::writing::{carry_out, plan, Plan, Setting};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
+use penstock_ipbus::change::{Plan, Setting};
 use penstock_ipbus::map::{find, name_of};
 use serde_json::{json, Value};
 
@@ -37,8 +37,8 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let names: Vec<String> = arguments.settings.iter().map(|(name, _)| name.clone()).collect();
     session.places(&names)?;
     let settings = settings(&session, &arguments.settings)?;
-    let plans = plan(&mut session, &settings, &mut faults)?;
-    let good = carry_out(&mut session, &plans, &arguments.write, &mut faults)?;
+    let plans = session.plan(&settings, &mut faults)?;
+    let good = session.carry_out(&plans, &arguments.write, &mut faults)?;
     let text = match arguments.boards.link.json {
         true => as_json(&session, &plans, &good, &faults).to_string(),
         false => lines(&session, &plans, &good).join("\n"),

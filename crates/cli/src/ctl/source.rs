@@ -2,7 +2,7 @@
 //! `penstock ctl source`: starts and stops the message source of boards.
 //! Promise: it is said to run, or to stand still, only where the board says so itself.
 
-use super::acting::{act, tell};
+use super::acting::tell;
 use super::arguments::{BoardArguments, WriteArguments};
 use super::get::named;
 use super::session::Session;
@@ -37,7 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let is_start = arguments.what == What::Start;
     let word = if is_start { source::COMMAND_START_MASK } else { source::COMMAND_STOP_MASK };
     let actions: Vec<_> = session.fit().map(|(board, _)| (board, vec![(source::COMMAND, word)])).collect();
-    let mut waiting = act(&mut session, &actions, &arguments.write, &mut faults)?;
+    let mut waiting = session.command(&actions, &arguments.write, &mut faults)?;
     let mut good = Vec::new();
     if is_start {
         // A run of few messages may be over already.

@@ -10,10 +10,10 @@
 //!
 //! Promise: registers that a key names go over what a profile says of them; a board's own keys go over those of all.
 
-use super::super::writing::Setting;
 use super::document::{BoardEntry, Configuration, Entry, Value};
 use crate::gateware::profile_words;
 use penstock_cc::Profile;
+use penstock_ipbus::change::Setting;
 use penstock_ipbus::map::{find, name_of, Build, Place, Target};
 use penstock_ipbus::regs::{access_entry, server};
 use penstock_ipbus::Identity;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a change is made, and by whom.
+
+use std::path::PathBuf;
+
+/// How a change is made, and by whom.
+#[derive(Debug, Clone)]
+pub struct Manner {
+    /// Also what breaks a run, and next to another operator.
+    pub force: bool,
+    /// The file of the journal; None: that of the user.
+    pub journal: Option<PathBuf>,
+    /// Who is written down; None: user@host.
+    pub operator: Option<String>,
+    /// How the caller's users ask for `force`: "--force".
+    pub to_force: &'static str,
+    /// How they name a journal: "--journal FILE".
+    pub to_name_journal: &'static str,
+}

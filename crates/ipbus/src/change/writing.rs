@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writing settings: what is there is read, what differs is written, read back, and noted in the journal; and commands,
+//! words that do something.
+//! Promise: nothing is written that is so already. A board on which a word is refused, or does not read back, gets its old
+//! words again; what could not be undone is said. The other boards go on.
+
+use super::error::ChangeError;
+use super::fault::{Fault, FaultKind};
+use super::journal::{Entry, Journal, JournalError};
+use super::manner::Manner;
+use super::operator::Ticket;
+use super::work::Change;
+use crate::fleet::{Fleet, FleetError};
+use crate::map::{name_of, Place};
+use crate::regs::qp;
+use crate::request::{Access, AccessError, Request};
+use std::collections::BTreeMap;
+
+/// A place and the number that it is to have.
+pub type Setting = (Place, u64);
+
+/// A word of a board that differs from what it is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word {
+    #[allow(missing_docs)]
+    pub address: u32,
+    #[allow(missing_docs)]
+    pub old: u32,
+    #[allow(missing_docs)]
+    pub new: u32,
+    /// Bits that are read back as they were written.
+    pub kept: u32,
+    /// A change of it breaks a run or cuts the board off.
+    pub critical: bool,
+}
+
+/// What is to be written to a board, in the order of its settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Plan {
+    pub board: usize,
+    pub words: Vec<Word>,
+}
+
+/// Reads what is there; the words that differ from the settings.
+///
+/// # Errors
+/// As [`Fleet::turn`].
+pub fn plan(
+    fleet: &mut Fleet,
+    settings: &[(usize, Vec<Setting>)],
+    faults: &mut Vec<Fault>,
+) -> Result<Vec<Plan>, FleetError> {
+    let addresses = |settings: &[Setting]| -> Vec<u32> {
+        let mut seen: Vec<u32> = settings.iter().flat_map(|(place, _)| place.addresses().collect::<Vec<_>>()).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    };
+    let wanted: Vec<Vec<u32>> = settings
+        .iter()
+        .map(|(_, settings)| addresses(settings).into_iter().chain(settings.iter().filter_map(state_of)).collect())
+        .collect();
+    let requests: Vec<_> = settings
+        .iter()
+        .zip(&wanted)
+        .map(|((board, _), wanted)| (*board, Request::reads(wanted.iter().copied())))
+        .collect();
+    let outcomes = fleet.run(&requests)?;
+    let mut plans = Vec::new();
+    for (((board, settings), wanted), outcome) in settings.iter().zip(wanted).zip(outcomes) {
+        match outcome {
+            Ok(words) => {
+                let old: BTreeMap<u32, u32> = wanted.into_iter().zip(words.into_iter().flatten()).collect();
+                plans.push(Plan { board: *board, words: differing(settings, &old) });
+            }
+            Err(error) => faults.push(Fault::of(fleet.addresses()[*board], &error)),
+        }
+    }
+    Ok(plans)
+}
+
+/// The state of the queue pair that a critical setting belongs to.
+fn state_of((place, _): &Setting) -> Option<u32> {
+    let is_of_one = place.group.per_queue_pair && place.register.critical;
+    is_of_one.then(|| qp::BASE + place.index * qp::STRIDE + qp::STATE)
+}
+
+/// Whether a change of it breaks a run: a queue pair in reset takes part in none.
+fn breaks(setting: &Setting, old: &BTreeMap<u32, u32>) -> bool {
+    let is_open = |state: u32| old.get(&state).is_none_or(|word| word & qp::STATE_MASK != 0);
+    setting.0.register.critical && state_of(setting).is_none_or(is_open)
+}
+
+/// Several fields of a register make one word, at the place of the first.
+fn differing(settings: &[Setting], old: &BTreeMap<u32, u32>) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    for setting in settings {
+        let (place, number) = setting;
+        let addresses: Vec<u32> = place.addresses().collect();
+        let now: Vec<u32> = addresses
+            .iter()
+            .map(|address| words.iter().find(|word| word.address == *address).map_or(old[address], |word| word.new))
+            .collect();
+        for ((address, new), kept) in addresses.iter().zip(place.put(*number, &now)).zip(place.kept()) {
+            match words.iter_mut().find(|word| word.address == *address) {
+                Some(word) => (word.new, word.kept) = (new, word.kept | kept),
+                None => {
+                    words.push(Word { address: *address, old: old[address], new, kept, critical: breaks(setting, old) })
+                }
+            }
+        }
+    }
+    // A command does something though it reads as before.
+    words.retain(|word| (word.new ^ word.old) & word.kept != 0 || word.new & !word.kept != word.old & !word.kept);
+    words
+}
+
+/// Writes the plans of all boards side by side; the boards on which all went well.
+///
+/// # Errors
+/// A change is not allowed, there is no journal, or as [`Fleet::turn`].
+pub fn carry_out(
+    fleet: &mut Fleet,
+    plans: &[Plan],
+    manner: &Manner,
+    faults: &mut Vec<Fault>,
+) -> Result<Vec<usize>, ChangeError> {
+    allowed(fleet, plans, manner)?;
+    let mut change = Change { fleet, manner, journal: Journal::open(manner)?, faults };
+    let (nothing, work): (Vec<&Plan>, Vec<&Plan>) = plans.iter().partition(|plan| plan.words.is_empty());
+    let mut good: Vec<usize> = nothing.iter().map(|plan| plan.board).collect();
+    let boards: Vec<usize> = work.iter().map(|plan| plan.board).collect();
+    let tickets = change.begin(&boards)?;
+    let work: Vec<&Plan> = work.into_iter().filter(|plan| has_ticket(&tickets, plan.board)).collect();
+    let to_check = change.write(&work)?;
+    let (right, to_undo) = change.check(to_check)?;
+    good.extend(right);
+    change.roll_back(&to_undo)?;
+    change.end(&tickets)?;
+    good.sort_unstable();
+    Ok(good)
+}
+
+/// Writes words that do something to boards, side by side and in order: (board, address and word of each); the boards
+/// that took it.
+///
+/// # Errors
+/// There is no journal, or as [`Fleet::turn`].
+pub fn command(
+    fleet: &mut Fleet,
+    commands: &[(usize, Vec<(u32, u32)>)],
+    manner: &Manner,
+    faults: &mut Vec<Fault>,
+) -> Result<Vec<usize>, ChangeError> {
+    let mut change = Change { fleet, manner, journal: Journal::open(manner)?, faults };
+    let boards: Vec<usize> = commands.iter().map(|(board, _)| *board).collect();
+    let tickets = change.begin(&boards)?;
+    let taken: Vec<_> = commands.iter().filter(|(board, _)| has_ticket(&tickets, *board)).collect();
+    let look = |writes: &[(u32, u32)]| Request::reads(writes.iter().map(|(address, _)| *address));
+    let requests: Vec<_> = taken.iter().map(|(board, writes)| (*board, look(writes))).collect();
+    let mut plans = Vec::new();
+    for ((board, writes), outcome) in taken.into_iter().zip(change.fleet.run(&requests)?) {
+        match outcome {
+            Ok(old) => {
+                let words = writes.iter().zip(old.into_iter().flatten());
+                let word = |((address, new), old): (&(u32, u32), u32)| Word {
+                    address: *address,
+                    old,
+                    new: *new,
+                    kept: 0,
+                    critical: false,
+                };
+                plans.push(Plan { board: *board, words: words.map(word).collect() });
+            }
+            Err(error) => change.failed(*board, &error),
+        }
+    }
+    let work: Vec<&Plan> = plans.iter().collect();
+    let mut good = Vec::new();
+    for (plan, error) in change.send(&work)? {
+        match error {
+            None => {
+                change.note(plan, "written")?;
+                good.push(plan.board);
+            }
+            Some(error) => {
+                change.note(plan, &not_written(&error))?;
+                change.failed(plan.board, &error);
+            }
+        }
+    }
+    change.end(&tickets)?;
+    Ok(good)
+}
+
+fn has_ticket(tickets: &[Ticket], board: usize) -> bool {
+    tickets.iter().any(|ticket| ticket.board == board)
+}
+
+fn not_written(error: &AccessError) -> String {
+    format!("not written, or in part: {error}")
+}
+
+impl Change<'_> {
+    /// Sends the words of all boards; what became of each.
+    fn send<'p>(&mut self, work: &[&'p Plan]) -> Result<Vec<(&'p Plan, Option<AccessError>)>, FleetError> {
+        let write =
+            |plan: &Plan| plan.words.iter().map(|word| Access::write(word.address, word.new)).collect::<Request>();
+        let requests: Vec<_> = work.iter().map(|plan| (plan.board, write(plan))).collect();
+        let outcomes = self.fleet.run(&requests)?;
+        Ok(work.iter().copied().zip(outcomes.into_iter().map(Result::err)).collect())
+    }
+
+    /// Writes; the plans that are to be read back. A board that refuses a word gets its old ones again.
+    fn write<'p>(&mut self, work: &[&'p Plan]) -> Result<Vec<&'p Plan>, ChangeError> {
+        let (mut to_check, mut to_undo) = (Vec::new(), Vec::new());
+        for (plan, error) in self.send(work)? {
+            match error {
+                None => to_check.push(plan),
+                Some(error) => {
+                    self.failed(plan.board, &error);
+                    self.note(plan, &not_written(&error))?;
+                    if !matches!(error, AccessError::Silent { .. }) {
+                        to_undo.push(plan);
+                    }
+                }
+            }
+        }
+        self.roll_back(&to_undo)?;
+        Ok(to_check)
+    }
+
+    /// Reads back; the boards that are as planned, and the plans of those that are not.
+    fn check<'p>(&mut self, plans: Vec<&'p Plan>) -> Result<(Vec<usize>, Vec<&'p Plan>), ChangeError> {
+        let look = |plan: &Plan| Request::reads(plan.words.iter().map(|word| word.address));
+        let requests: Vec<_> = plans.iter().map(|plan| (plan.board, look(plan))).collect();
+        let found = self.fleet.run(&requests)?;
+        let (mut good, mut wrong) = (Vec::new(), Vec::new());
+        for (plan, outcome) in plans.into_iter().zip(found) {
+            let words: Vec<u32> = match outcome {
+                Ok(words) => words.into_iter().flatten().collect(),
+                Err(error) => {
+                    let message = format!("written, and not read back: {error}");
+                    self.fault(plan.board, FaultKind::Silent, None, message);
+                    self.note(plan, "written, not read back")?;
+                    continue;
+                }
+            };
+            self.note(plan, "written")?;
+            let differs = plan.words.iter().zip(&words).find(|(word, read)| (word.new ^ **read) & word.kept != 0);
+            match differs {
+                None => good.push(plan.board),
+                Some((word, read)) => {
+                    let message = format!("0x{:08X} was written and 0x{read:08X} is read back", word.new);
+                    self.fault(plan.board, FaultKind::Differs, Some(name_of(word.address)), message);
+                    wrong.push(plan);
+                }
+            }
+        }
+        Ok((good, wrong))
+    }
+
+    /// Gives boards their old words again, the last first.
+    fn roll_back(&mut self, plans: &[&Plan]) -> Result<(), ChangeError> {
+        // A refused word ends a request: each old word goes in one of its own.
+        for plan in plans {
+            let kept = plan.words.iter().rev().filter(|word| word.kept != 0);
+            let singles: Vec<(usize, Request)> =
+                kept.clone().map(|word| (plan.board, Access::write(word.address, word.old).into())).collect();
+            let outcomes = self.fleet.run(&singles)?;
+            // What was refused has not been changed.
+            let is_lost = |error: &AccessError| !matches!(error, AccessError::Refused { .. });
+            let failed: Vec<String> = kept
+                .zip(outcomes)
+                .filter(|(_, outcome)| outcome.as_ref().is_err_and(is_lost))
+                .map(|(word, _)| name_of(word.address))
+                .collect();
+            if failed.is_empty() {
+                let message = format!("rolled back: its {} settings are as before", plan.words.len());
+                self.fault(plan.board, FaultKind::Undone, None, message);
+                self.note(plan, "rolled back")?;
+            } else {
+                self.fault(plan.board, FaultKind::Undone, None, format!("not rolled back: {}", failed.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, plan: &Plan, result: &str) -> Result<(), JournalError> {
+        let names: Vec<String> = plan.words.iter().map(|word| name_of(word.address)).collect();
+        let board = self.address(plan.board);
+        let entries: Vec<Entry> = plan
+            .words
+            .iter()
+            .zip(&names)
+            .map(|(word, register)| Entry { board, register, old: word.old, new: word.new, result })
+            .collect();
+        self.journal.note(&entries)
+    }
+}
+
+/// Refuses what breaks a run without `force`, before anything is written.
+fn allowed(fleet: &Fleet, plans: &[Plan], manner: &Manner) -> Result<(), ChangeError> {
+    let critical = |plan: &Plan| plan.words.iter().find(|word| word.critical).copied();
+    match plans.iter().find_map(|plan| critical(plan).map(|word| (plan.board, word))) {
+        Some((board, word)) if !manner.force => Err(ChangeError::Critical {
+            board: fleet.addresses()[board],
+            register: name_of(word.address),
+            old: word.old,
+            new: word.new,
+            to_force: manner.to_force,
+        }),
+        _ => Ok(()),
+    }
+}

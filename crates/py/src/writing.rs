@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A register that Python writes: the checks, the journal and the care for other operators of `penstock ctl`.
+//! Promise: what was not done is said by kind, register and reason; the caller makes exceptions or status codes of it.
+
+use penstock_ipbus::change::{carry_out, plan, ChangeError, Fault, Manner, Setting};
+use penstock_ipbus::map::{find, ValueError};
+use penstock_ipbus::{Fleet, FleetError, Identity};
+use std::path::PathBuf;
+
+/// Kind, register and reason. Kinds: those of `FaultKind`, and `name`, `read_only`, `range`, `value`, `critical`,
+/// `journal` for what was not begun.
+pub type Said = (&'static str, Option<String>, String);
+
+pub fn manner(force: bool, journal: Option<PathBuf>, operator: Option<String>) -> Manner {
+    Manner { force, journal, operator, to_force: "force=True", to_name_journal: "journal=FILE" }
+}
+
+/// Writes a value to all that a name stands for on board `board` of the fleet, and reads it back; what was not done.
+pub fn write(
+    fleet: &mut Fleet,
+    board: usize,
+    identity: &Identity,
+    (name, text): (&str, &str),
+    manner: &Manner,
+) -> Result<Vec<Said>, FleetError> {
+    let settings = match settings(identity, name, text) {
+        Ok(settings) => settings,
+        Err(said) => return Ok(vec![said]),
+    };
+    let mut faults = Vec::new();
+    let plans = plan(fleet, &[(board, settings)], &mut faults)?;
+    let error = match carry_out(fleet, &plans, manner, &mut faults) {
+        Ok(_) => return Ok(faults.into_iter().map(said).collect()),
+        Err(ChangeError::Fleet(error)) => return Err(error),
+        Err(error) => error,
+    };
+    let message = error.to_string();
+    Ok(vec![match error {
+        ChangeError::Critical { register, .. } => ("critical", Some(register), message),
+        _ => ("journal", None, message),
+    }])
+}
+
+fn settings(identity: &Identity, name: &str, text: &str) -> Result<Vec<Setting>, Said> {
+    let places = find(name, identity.build).map_err(|error| ("name", None, error.to_string()))?;
+    let number = |error: &ValueError| match error {
+        ValueError::ReadOnly { name } => ("read_only", Some(name.clone()), error.to_string()),
+        ValueError::Unread { name, .. } => ("value", Some(name.clone()), error.to_string()),
+        ValueError::Beyond { name, .. } => ("range", Some(name.clone()), error.to_string()),
+    };
+    places
+        .into_iter()
+        .map(|place| Ok((place, place.parse(text, identity.scale()).map_err(|error| number(&error))?)))
+        .collect()
+}
+
+fn said(fault: Fault) -> Said {
+    let message = match &fault.register {
+        Some(register) => format!("{}: {register}: {}", fault.board, fault.message),
+        None => format!("{}: {}", fault.board, fault.message),
+    };
+    (fault.kind.name(), fault.register, message)
+}
