@@ -43,7 +43,12 @@ class Boards:
         Boards.number += 1
         self.count = count
         self.first = (127 << 24) + ((os.getpid() % 16000 + 256) << 10) % (1 << 24) + (Boards.number << 4) % 1024
-        command = [str(built / "examples/responders"), "--first", self.address(0), "--count", str(count), *options]
+        self.begin(built, *options)
+
+    def begin(self, built: Path, *options: str) -> None:
+        """Starts them; again after `close`, as after a reboot."""
+        command = [str(built / "examples/responders"), "--first", self.address(0), "--count", str(self.count), *options]
+        self.built = built
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if self.process.stdout.readline() != "ready\n":
             raise AssertionError(self.process.communicate()[1])

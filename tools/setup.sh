@@ -107,3 +107,11 @@ if [ "$level" = all ] && [ "$(cat .venv/.penstock)" != "$wanted" ]; then
 fi
 .venv/bin/python tb/lib/toolchain.py >/dev/null
 sh tools/web.sh
+
+# The OPC UA client that asks the gateway in tests.
+wanted="$(node --version) $(cksum < tests/opcua/package-lock.json)"
+if [ "$level" = all ] && [ "$(cat tests/opcua/node_modules/.penstock 2>/dev/null || true)" != "$wanted" ]; then
+    echo "setup: npm packages into tests/opcua/node_modules"
+    (cd tests/opcua && npm ci --no-audit --no-fund --loglevel=error)
+    echo "$wanted" > tests/opcua/node_modules/.penstock
+fi
