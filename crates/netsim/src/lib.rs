@@ -55,6 +55,6 @@ pub use station::{
 };
 pub use switch::{
     find_pause_cycle, lossless_buffer, lossless_headroom, max_frame, Alpha, ClassStats, EcnParams, Headroom,
-    PauseCycle, PfcParams, PfcThreshold, QcnPoints, Scheduling, Switch, SwitchParams, CLASS_METRICS,
+    PauseCycle, PauseFrame, PfcParams, PfcThreshold, QcnPoints, Scheduling, Switch, SwitchParams, CLASS_METRICS,
 };
 pub use trace::{NameNumber, TraceError, TraceRow, TraceSink, TraceTee};

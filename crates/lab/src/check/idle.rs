@@ -33,7 +33,7 @@ const DCQCN: [&str; 17] = [
     "hold_timer",
 ];
 const MARKING: [&str; 4] = ["kmin", "kmax", "pmax", "ecn_rate"];
-const PFC: [&str; 7] = ["lossless", "threshold", "xoff", "xon", "alpha", "hysteresis", "headroom"];
+const PFC: [&str; 8] = ["lossless", "pause", "threshold", "xoff", "xon", "alpha", "hysteresis", "headroom"];
 const QCN_POINT: [&str; 4] = ["q_eq", "w", "sample", "jitter"];
 /// Keys of `[tcp]` that the simplified sender has not.
 const TCP_ONLY: [&str; 3] = ["variant", "sack", "initial_window"];
@@ -265,7 +265,7 @@ impl Idle<'_> {
             if !pfc {
                 self.tell(&table, &PFC, &words(&by_pfc), "nothing is paused with pfc = false");
             } else if !fixed {
-                self.tell(&table, &["xoff", "xon"], &words(&by_kind), "for threshold = \"static\" only");
+                self.tell(&table, &["xoff", "xon"], &words(&by_kind), "for threshold = \"static\" and \"queue\" only");
             } else if !dynamic {
                 let keys = ["alpha", "hysteresis"];
                 self.tell(&table, &keys, &words(&by_kind), "for threshold = \"dynamic\" only");

@@ -6,8 +6,8 @@
 
 use penstock_cc::QcnMarking;
 use penstock_netsim::{
-    lossless_buffer, lossless_headroom, max_frame, Alpha, EcnParams, Headroom, LinkParams, PfcParams, PfcThreshold,
-    QcnPoints, Scheduling, SwitchParams,
+    lossless_buffer, lossless_headroom, max_frame, Alpha, EcnParams, Headroom, LinkParams, PauseFrame, PfcParams,
+    PfcThreshold, QcnPoints, Scheduling, SwitchParams,
 };
 
 use super::transport::share_of_256;
@@ -18,6 +18,14 @@ use crate::scenario::{scaled, LabScenario, Protocol, SwitchSpec};
 use crate::topology::{NodeKind, Topology};
 use crate::units::{ByteSize, Rate};
 
+/// `threshold`: what is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Threshold {
+    Static,
+    Dynamic,
+    Queue,
+}
+
 /// The keys of one switch as they are written, before anything is computed.
 #[derive(Debug, Clone)]
 struct Keys {
@@ -26,7 +34,8 @@ struct Keys {
     ecn: EcnParams,
     ecn_rate: Rate,
     pfc: bool,
-    dynamic: bool,
+    threshold: Threshold,
+    frame: PauseFrame,
     lossless: Vec<u64>,
     xoff: Option<ByteSize>,
     xon: Option<ByteSize>,
@@ -46,7 +55,8 @@ impl Default for Keys {
             ecn: EcnParams::default(),
             ecn_rate: Rate::from_gbps(10),
             pfc: true,
-            dynamic: false,
+            threshold: Threshold::Static,
+            frame: PauseFrame::Pfc,
             lossless: Vec::new(),
             xoff: None,
             xon: None,
@@ -78,9 +88,13 @@ impl Keys {
         };
         match params.pfc.map(|pfc| pfc.threshold) {
             Some(PfcThreshold::Static { xoff, xon }) => (keys.xoff, keys.xon) = (Some(xoff), Some(xon)),
-            Some(PfcThreshold::Dynamic { alpha, .. }) => (keys.dynamic, keys.alpha) = (true, alpha),
+            Some(PfcThreshold::Dynamic { alpha, .. }) => (keys.threshold, keys.alpha) = (Threshold::Dynamic, alpha),
+            Some(PfcThreshold::Queue { xoff, xon }) => {
+                (keys.threshold, keys.xoff, keys.xon) = (Threshold::Queue, Some(xoff), Some(xon));
+            }
             None => {}
         }
+        keys.frame = params.pfc.map(|pfc| pfc.frame).unwrap_or_default();
         keys
     }
 }
@@ -91,6 +105,9 @@ impl FromItem for Alpha {
         number.and_then(Alpha::new).ok_or_else(|| "allowed is a number from 0.001 to 1024, such as 0.125".to_owned())
     }
 }
+
+const THRESHOLDS: [(&str, Threshold); 3] =
+    [("static", Threshold::Static), ("dynamic", Threshold::Dynamic), ("queue", Threshold::Queue)];
 
 /// Beyond every switch's memory.
 const MOST_MEMORY: ByteSize = ByteSize(1_000_000_000_000);
@@ -123,7 +140,8 @@ impl Keys {
             ecn,
             ecn_rate,
             pfc: section.read("pfc", default.pfc),
-            dynamic: section.choice("threshold", default.dynamic, &[("static", false), ("dynamic", true)]),
+            threshold: section.choice("threshold", default.threshold, &THRESHOLDS),
+            frame: section.choice("pause", default.frame, &[("class", PauseFrame::Pfc), ("port", PauseFrame::Port)]),
             lossless: classes(section, "lossless", &default.lossless),
             xoff: section.optional("xoff").or(default.xoff),
             xon: section.optional("xon").or(default.xon),
@@ -403,17 +421,25 @@ impl OneSwitch<'_> {
             None => Headroom::OfLink { mtu: self.mtu },
         };
         let classes = self.lossless();
-        let threshold = match keys.dynamic {
-            true => {
+        let threshold = match keys.threshold {
+            Threshold::Dynamic => {
                 PfcThreshold::Dynamic { alpha: keys.alpha, hysteresis: keys.hysteresis.unwrap_or(ByteSize(2 * frame)) }
             }
-            false => self.static_threshold(buffer, &needed, notes),
+            Threshold::Static => {
+                let (xoff, xon) = self.watermarks(buffer, &needed, notes);
+                PfcThreshold::Static { xoff, xon }
+            }
+            Threshold::Queue => {
+                let (xoff, xon) = self.watermarks(buffer, &needed, notes);
+                PfcThreshold::Queue { xoff, xon }
+            }
         };
-        PfcParams { classes, threshold, headroom }
+        PfcParams { classes, threshold, headroom, frame: keys.frame }
     }
 
-    /// What is left of the buffer behind the headroom of all ports, in equal shares.
-    fn static_threshold(&self, buffer: ByteSize, needed: &[u64], notes: &mut Notes) -> PfcThreshold {
+    /// What is left of the buffer behind the headroom of all ports, in equal shares of ports, or of their queues; two
+    /// frames less.
+    fn watermarks(&self, buffer: ByteSize, needed: &[u64], notes: &mut Notes) -> (ByteSize, ByteSize) {
         let keys = self.keys;
         let frame = max_frame(self.mtu).bytes();
         let classes = u64::from(self.lossless().count_ones());
@@ -439,6 +465,6 @@ impl OneSwitch<'_> {
         }
         notes.note(self.name, "xoff", xoff);
         notes.note(self.name, "xon", xon);
-        PfcThreshold::Static { xoff, xon }
+        (xoff, xon)
     }
 }

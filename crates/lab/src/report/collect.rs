@@ -263,6 +263,7 @@ fn switch_summary(place: &Place) -> Option<SwitchSummary> {
         None => ("off", None),
         Some(PfcThreshold::Static { .. }) => ("static", None),
         Some(PfcThreshold::Dynamic { alpha, .. }) => ("dynamic", Some(alpha.as_f64())),
+        Some(PfcThreshold::Queue { .. }) => ("queue", None),
     };
     let port = |port| port_summary(place, spec, id, switch, PortId(port));
     Some(SwitchSummary {
@@ -288,7 +289,9 @@ fn port_summary(place: &Place, spec: &SwitchSpec, id: NodeId, switch: &Switch, p
     let link = &scenario.topology.links[link].params;
     let marking = spec.marking(link.rate)[usize::from(scenario.qp.class())];
     let (xoff, xon) = match spec.params.pfc.map(|pfc| pfc.threshold) {
-        Some(PfcThreshold::Static { xoff, xon }) => (Some(xoff.bytes()), Some(xon.bytes())),
+        Some(PfcThreshold::Static { xoff, xon } | PfcThreshold::Queue { xoff, xon }) => {
+            (Some(xoff.bytes()), Some(xon.bytes()))
+        }
         _ => (None, None),
     };
     let headroom = spec.params.pfc.map(|pfc| match pfc.headroom {

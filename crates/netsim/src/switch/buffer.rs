@@ -85,7 +85,7 @@ impl Buffer {
     }
 
     /// Takes room for a frame that came in by a port and will wait in a queue which now holds `queue_bytes`. True: the
-    /// port is above its threshold and must be told to pause.
+    /// port, or that queue, is above its threshold, and the port must be told to pause.
     pub(super) fn admit(
         &mut self,
         share: &mut Share,
@@ -107,6 +107,10 @@ impl Buffer {
                     with > xoff.bytes()
                 }
                 PfcThreshold::Dynamic { alpha, .. } => self.admit_dynamic(share, alpha, bytes)?,
+                PfcThreshold::Queue { xoff, .. } => {
+                    self.shared += bytes;
+                    queue_bytes + bytes > xoff.bytes()
+                }
             },
             _ => {
                 self.admit_lossy(queue_bytes, bytes)?;
@@ -160,12 +164,15 @@ impl Buffer {
                 let below = share.bytes == 0 || share.bytes + hysteresis.bytes() <= alpha.of(self.free());
                 share.above == 0 && below
             }
+            // `QueuePauses` knows
+            PfcThreshold::Queue { .. } => false,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::params::PauseFrame;
     use super::*;
     use crate::units::ByteSize;
 
@@ -175,7 +182,12 @@ mod tests {
     fn dynamic(alpha: f64, size: u64, headroom: u64, ports: usize) -> (Buffer, Vec<Share>) {
         let alpha = Alpha::new(alpha).unwrap();
         let threshold = PfcThreshold::Dynamic { alpha, hysteresis: ByteSize(1_000) };
-        let pfc = PfcParams { classes: 1 << LOSSLESS, threshold, headroom: Headroom::Fixed(ByteSize(headroom)) };
+        let pfc = PfcParams {
+            classes: 1 << LOSSLESS,
+            threshold,
+            headroom: Headroom::Fixed(ByteSize(headroom)),
+            frame: PauseFrame::Pfc,
+        };
         let params = SwitchParams {
             buffer: ByteSize(size),
             pfc: Some(pfc),

@@ -3,7 +3,7 @@
 //! Promise: with `lossless_headroom` above the threshold no frame of a paused class is dropped.
 //! Source: IEEE 802.1Q annex N (PFC delay), IEEE 802.3 31B.3.7 (response time), Zhu et al. 2015 section 4 (thresholds).
 
-use super::params::{max_frame, Headroom, PfcParams, PfcThreshold};
+use super::params::{max_frame, Headroom, PauseFrame, PfcParams, PfcThreshold};
 use crate::link::LinkParams;
 use crate::units::{ByteSize, Rate};
 use penstock_wire::WIRE_OVERHEAD;
@@ -78,7 +78,7 @@ impl PfcParams {
         }
         let xoff = share - headroom.bytes();
         let threshold = PfcThreshold::Static { xoff: ByteSize(xoff), xon: ByteSize(xoff - 2 * frame) };
-        Ok(PfcParams { classes, threshold, headroom: Headroom::Fixed(headroom) })
+        Ok(PfcParams { classes, threshold, headroom: Headroom::Fixed(headroom), frame: PauseFrame::Pfc })
     }
 }
 

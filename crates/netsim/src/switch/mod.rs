@@ -20,6 +20,7 @@ mod pool;
 mod port;
 mod prefetch;
 mod presets;
+mod queue_pause;
 mod routes;
 mod scheduler;
 mod stats;
@@ -41,9 +42,12 @@ use buffer::{Buffer, Refusal, Share};
 use classify::Congestion;
 pub use deadlock::{find_pause_cycle, PauseCycle};
 pub use headroom::{lossless_buffer, lossless_headroom};
-pub use params::{max_frame, Alpha, EcnParams, Headroom, PfcParams, PfcThreshold, QcnPoints, Scheduling, SwitchParams};
+pub use params::{
+    max_frame, Alpha, EcnParams, Headroom, PauseFrame, PfcParams, PfcThreshold, QcnPoints, Scheduling, SwitchParams,
+};
 use pool::{Held, Pool};
 use port::Port;
+use queue_pause::QueuePauses;
 use routes::Routes;
 use scheduler::Discipline;
 pub use stats::{ClassStats, PortStats, SwitchStats};
@@ -63,6 +67,8 @@ pub struct Switch {
     own: Share,
     pool: Pool,
     ports: Vec<Port>,
+    /// Under thresholds of queues.
+    queue_pauses: Option<QueuePauses>,
     /// Headroom set by hand, by port.
     headroom: Vec<(PortId, ByteSize)>,
     /// Sets of marking thresholds; the first is that of all ports without one of their own.
@@ -126,6 +132,10 @@ impl Switch {
             own: Share::default(),
             pool: Pool::new(),
             ports: (0..ports).map(|_| Port::default()).collect(),
+            queue_pauses: params.pfc.and_then(|pfc| match pfc.threshold {
+                PfcThreshold::Queue { xon, .. } => Some(QueuePauses::new(xon.bytes(), usize::from(ports))),
+                _ => None,
+            }),
             headroom: Vec::new(),
             markers: vec![markers(params.ecn)],
             congestion_points: params.qcn.map(points).unwrap_or_default(),
@@ -228,7 +238,7 @@ impl Switch {
         let notification = qcn.and_then(|qcn| self.feedback(&qcn, egress, class, bytes, &frame));
         self.enqueue(egress, frame, Held { bytes: bytes as u32, ingress, class: class as u8 }, out);
         if over {
-            self.pause(ingress, class, out);
+            self.pause(ingress, egress, class, out);
         }
         if let Some(notification) = notification {
             self.notify(notification, out);
@@ -301,7 +311,7 @@ impl Switch {
         if port.is_free_for(usize::from(held.class), out.now()) {
             port.pass(held);
             port.set_busy(out.transmit(egress, frame));
-            self.release(held, out);
+            self.release(egress, held, out);
             return;
         }
         port.push(&mut self.pool, frame, held, out.now());
@@ -312,8 +322,8 @@ impl Switch {
         }
     }
 
-    /// Gives back the room of a frame that has begun to leave.
-    fn release(&mut self, held: Held, out: &mut Outbox) {
+    /// Gives back the room of a frame that has begun to leave by `egress`.
+    fn release(&mut self, egress: PortId, held: Held, out: &mut Outbox) {
         let (class, bytes) = (usize::from(held.class), u64::from(held.bytes));
         match self.ports.get_mut(usize::from(held.ingress)) {
             Some(port) => {
@@ -322,11 +332,18 @@ impl Switch {
             }
             None => self.buffer.release(&mut self.own, bytes),
         }
+        if self.queue_pauses.is_some() {
+            self.resume_those_held(egress, class, out);
+        }
     }
 
     /// Tells a port to pause whose threshold was crossed, unless the frame that crossed it is gone already, and with it
     /// all others: none would be left to end the pause.
-    fn pause(&mut self, ingress: u16, class: usize, out: &mut Outbox) {
+    fn pause(&mut self, ingress: u16, egress: PortId, class: usize, out: &mut Outbox) {
+        let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
+        if self.queue_pauses.as_mut().is_some_and(|pauses| !pauses.hold(egress.0, class, queue_bytes, ingress)) {
+            return;
+        }
         let port = &mut self.ports[usize::from(ingress)];
         if port.ingress(class).share.bytes > 0 && port.begin_pausing(class, out.now()) {
             self.send_next(PortId(ingress), out);
@@ -341,15 +358,27 @@ impl Switch {
         }
     }
 
+    /// Under thresholds of queues: tells the ports to go on that this queue was the last to hold.
+    #[inline(never)]
+    fn resume_those_held(&mut self, egress: PortId, class: usize, out: &mut Outbox) {
+        let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
+        let free = self.queue_pauses.as_mut().map(|pauses| pauses.let_go(egress.0, class, queue_bytes));
+        for ingress in free.into_iter().flatten() {
+            self.ports[usize::from(ingress)].end_pausing(class, out.now());
+            self.send_next(PortId(ingress), out);
+        }
+    }
+
     /// Starts the next frame of a port that is free: PFC first, then the class whose turn it is.
     fn send_next(&mut self, id: PortId, out: &mut Outbox) {
         let (mac, now) = (self.mac, out.now());
+        let kind = self.params.pfc.map_or(PauseFrame::Pfc, |pfc| pfc.frame);
         self.catch_up(id, out);
         let port = &mut self.ports[usize::from(id.0)];
         if port.is_sending(now) {
             return self.await_free(id, out);
         }
-        if let Some(control) = port.take_pfc_frame(SwitchParams::PAUSE_QUANTA) {
+        if let Some(control) = port.take_pause_frame(SwitchParams::PAUSE_QUANTA, kind) {
             let frame = out.frame(Packet::MacControl { src: mac, control });
             port.set_busy(out.transmit(id, frame));
             self.plan_refresh(id, out);
@@ -357,7 +386,7 @@ impl Switch {
         } else if let Some((frame, held)) = port.take_next(&mut self.pool, &self.discipline, now) {
             let tell = port.must_await_free(now);
             port.set_busy(out.transmit_and(id, frame, tell));
-            self.release(held, out);
+            self.release(id, held, out);
         }
     }
 

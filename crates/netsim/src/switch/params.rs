@@ -82,6 +82,19 @@ pub enum PfcThreshold {
     /// Pause above alpha x the free part of the shared buffer, which is all that is not headroom; go on `hysteresis`
     /// below that, or when nothing waits.
     Dynamic { alpha: Alpha, hysteresis: ByteSize },
+    /// By the queue that a frame joins: above `xoff` the port that it came in by must pause, and goes on when every queue
+    /// that has paused it is at or below its `xon` (link-level pausing of the QCN hardware evaluation).
+    Queue { xoff: ByteSize, xon: ByteSize },
+}
+
+/// Which frame tells a port to pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PauseFrame {
+    /// IEEE 802.1Qbb: it names the classes.
+    #[default]
+    Pfc,
+    /// IEEE 802.3 annex 31B: all data frames stop, those of lossy classes, too.
+    Port,
 }
 
 /// What may still arrive at a port and class above the threshold before the pause takes effect; beyond it frames are
@@ -95,13 +108,14 @@ pub enum Headroom {
     OfLink { mtu: u16 },
 }
 
-/// Priority flow control, counted per ingress port and class.
+/// Flow control by pauses, counted for each port and class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PfcParams {
     /// The lossless classes, bit i for class i.
     pub classes: u8,
     pub threshold: PfcThreshold,
     pub headroom: Headroom,
+    pub frame: PauseFrame,
 }
 
 impl PfcParams {
@@ -112,6 +126,7 @@ impl PfcParams {
             classes,
             threshold: PfcThreshold::Dynamic { alpha, hysteresis },
             headroom: Headroom::OfLink { mtu },
+            frame: PauseFrame::Pfc,
         }
     }
 

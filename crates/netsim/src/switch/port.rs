@@ -6,6 +6,7 @@
 use penstock_wire::MacControl;
 
 use super::buffer::Share;
+use super::params::PauseFrame;
 use super::pool::{Held, List, Pool};
 use super::scheduler::{Discipline, RoundRobin};
 use super::stats::{ClassStats, PortStats};
@@ -307,15 +308,18 @@ impl Port {
         None
     }
 
-    /// The PFC frame that is due, if one is. It names all pausing classes and so renews them all.
-    pub(super) fn take_pfc_frame(&mut self, pause_quanta: u16) -> Option<MacControl> {
+    /// The pause frame that is due, if one is. It renews the pauses of all classes.
+    pub(super) fn take_pause_frame(&mut self, pause_quanta: u16, kind: PauseFrame) -> Option<MacControl> {
         if self.untold == 0 {
             return None;
         }
         let enabled = std::mem::take(&mut self.untold) | self.pausing;
         let quanta = std::array::from_fn(|class| if self.is_pausing_class(class) { pause_quanta } else { 0 });
         self.pause_frames_sent += 1;
-        Some(MacControl::Pfc { enabled, quanta })
+        Some(match kind {
+            PauseFrame::Pfc => MacControl::Pfc { enabled, quanta },
+            PauseFrame::Port => MacControl::Pause { quanta: if self.is_pausing() { pause_quanta } else { 0 } },
+        })
     }
 
     pub(super) fn stats_at(&self, now: Time) -> PortStats {

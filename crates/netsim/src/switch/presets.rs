@@ -8,7 +8,7 @@
 
 use penstock_cc::QcnMarking;
 
-use super::params::{Alpha, EcnParams, Headroom, PfcParams, PfcThreshold, QcnPoints, SwitchParams};
+use super::params::{Alpha, EcnParams, Headroom, PauseFrame, PfcParams, PfcThreshold, QcnPoints, SwitchParams};
 use crate::pause::CLASSES;
 use crate::units::{ByteSize, Probability};
 
@@ -107,7 +107,8 @@ impl SwitchParams {
 fn qcn_netfpga(common: SwitchParams) -> SwitchParams {
     let threshold = PfcThreshold::Static { xoff: ByteSize(130_000), xon: ByteSize(110_000) };
     // plain link-level pause: every class stops, so every class is lossless
-    let pfc = PfcParams { classes: u8::MAX, threshold, headroom: Headroom::OfLink { mtu: MTU } };
+    let pfc =
+        PfcParams { classes: u8::MAX, threshold, headroom: Headroom::OfLink { mtu: MTU }, frame: PauseFrame::Pfc };
     let qcn = QcnPoints { marking: QcnMarking::default(), ..QcnPoints::default() };
     SwitchParams { pfc: Some(pfc), lossy_alpha: None, qcn: Some(qcn), ..common }
 }

@@ -69,11 +69,15 @@ impl Node for Sender {
     }
 
     fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, out: &mut Outbox) {
-        let Packet::MacControl { control: MacControl::Pfc { enabled, quanta }, .. } = *frame.packet() else { return };
-        if self.obeys && enabled >> CLASS & 1 == 1 {
-            self.pauses += u32::from(quanta[CLASS] > 0);
+        let Packet::MacControl { control, .. } = *frame.packet() else { return };
+        let quanta = match control {
+            MacControl::Pause { quanta } => Some(quanta),
+            MacControl::Pfc { enabled, quanta } => (enabled >> CLASS & 1 == 1).then_some(quanta[CLASS]),
+        };
+        if let Some(quanta) = quanta.filter(|_| self.obeys) {
+            self.pauses += u32::from(quanta > 0);
             let rate = out.link(PORT).unwrap().rate;
-            self.paused_until = at + rate.time_for(u64::from(quanta[CLASS]) * 64);
+            self.paused_until = at + rate.time_for(u64::from(quanta) * 64);
             out.timer_at(self.paused_until, 0);
         }
     }

@@ -2,8 +2,8 @@
 //! The shared buffer under load: lossless where it says so, and every frame delivered or counted once.
 
 use penstock_netsim::{
-    lossless_buffer, lossless_headroom, max_frame, Alpha, ByteSize, Engine, Headroom, LinkParams, NodeId, PfcParams,
-    PfcThreshold, PortId, QcnPoints, Scheduling, Stream, Switch, SwitchParams, Time,
+    lossless_buffer, lossless_headroom, max_frame, Alpha, ByteSize, Engine, Headroom, LinkParams, NodeId, PauseFrame,
+    PfcParams, PfcThreshold, PortId, QcnPoints, Scheduling, Stream, Switch, SwitchParams, Time,
 };
 use penstock_wire::RocePacket;
 use proptest::prelude::*;
@@ -58,7 +58,7 @@ proptest! {
     fn headroom_of_each_ports_own_link_is_lossless_at_every_rate_delay_and_mtu(
         links in proptest::collection::vec(any_link(), 2..6), out in any_link(),
         mtu in prop_oneof![Just(256u16), Just(1024), Just(4096)],
-        alpha in proptest::option::of(0.1f64..8.0), spare in 0u64..100_000,
+        alpha in proptest::option::of(0.1f64..8.0), of_queue: bool, by_port: bool, spare in 0u64..100_000,
     ) {
         let all: Vec<LinkParams> = links.iter().copied().chain([out]).collect();
         let buffer = ByteSize(lossless_buffer(1 << 3, &all, mtu).bytes() + spare);
@@ -67,9 +67,11 @@ proptest! {
             Some(alpha) => {
                 PfcThreshold::Dynamic { alpha: Alpha::new(alpha).unwrap(), hysteresis: ByteSize(2 * frame) }
             }
+            None if of_queue => PfcThreshold::Queue { xoff: ByteSize(4 * frame), xon: ByteSize(2 * frame) },
             None => PfcThreshold::Static { xoff: ByteSize(4 * frame), xon: ByteSize(2 * frame) },
         };
-        let pfc = PfcParams { classes: 1 << 3, threshold, headroom: Headroom::OfLink { mtu } };
+        let told = if by_port { PauseFrame::Port } else { PauseFrame::Pfc };
+        let pfc = PfcParams { classes: 1 << 3, threshold, headroom: Headroom::OfLink { mtu }, frame: told };
         let params = SwitchParams { buffer, pfc: Some(pfc), ..SwitchParams::default() };
         let senders = (0..).zip(&links).map(|(k, link)| -> (Box<dyn penstock_netsim::Node>, LinkParams) {
             (Box::new(Sender::new(k, SINK, 200, u32::from(mtu), Time::ZERO)), *link)
@@ -87,16 +89,18 @@ proptest! {
 
     #[test]
     fn every_frame_is_delivered_or_counted_once_whatever_the_settings(
-        senders in 2u16..5, buffer in 20_000u64..300_000, classes: u8, dynamic: bool, headroom in 0u64..9_000,
+        senders in 2u16..5, buffer in 20_000u64..300_000, classes: u8, kind in 0..3, headroom in 0u64..9_000,
         alpha in 0.05f64..4.0, lossy in proptest::option::of(0.05f64..4.0), weights in proptest::array::uniform8(0u16..4),
         qcn: bool,
     ) {
         let alpha = Alpha::new(alpha).unwrap();
-        let threshold = match dynamic {
-            true => PfcThreshold::Dynamic { alpha, hysteresis: ByteSize(2_000) },
-            false => PfcThreshold::Static { xoff: ByteSize(buffer / 9), xon: ByteSize(buffer / 20) },
+        let (xoff, xon) = (ByteSize(buffer / 9), ByteSize(buffer / 20));
+        let threshold = match kind {
+            0 => PfcThreshold::Dynamic { alpha, hysteresis: ByteSize(2_000) },
+            1 => PfcThreshold::Static { xoff, xon },
+            _ => PfcThreshold::Queue { xoff, xon },
         };
-        let pfc = PfcParams { classes, threshold, headroom: Headroom::Fixed(ByteSize(headroom)) };
+        let pfc = PfcParams { classes, threshold, headroom: Headroom::Fixed(ByteSize(headroom)), frame: PauseFrame::Pfc };
         let params = SwitchParams {
             pfc: Some(pfc),
             lossy_alpha: lossy.and_then(Alpha::new),
@@ -121,6 +125,33 @@ proptest! {
         prop_assert!(stats.peak_buffer_bytes <= buffer);
         prop_assert_eq!(switch.buffer_bytes(), 0);
         prop_assert_eq!(switch.port_stats(PortId(senders), now).tx_frames, funnel.delivered());
+    }
+}
+
+/// 8 ports share one queue: each holds an eighth of it and would pause at 8 times the watermark by thresholds of ports.
+#[test]
+fn a_queue_above_its_watermark_pauses_all_that_send_into_it_and_stays_near_it() {
+    let (mtu, ports) = (1024, 8);
+    let link = link(1, Time::from_us(1));
+    let (xoff, xon) = (ByteSize(130_000), ByteSize(110_000));
+    for frame in [PauseFrame::Pfc, PauseFrame::Port] {
+        let threshold = PfcThreshold::Queue { xoff, xon };
+        let pfc = PfcParams { classes: 1 << 3, threshold, headroom: Headroom::OfLink { mtu }, frame };
+        let params = SwitchParams { pfc: Some(pfc), ..plain(1_000_000) };
+        let sender = |k| -> (Box<dyn penstock_netsim::Node>, LinkParams) {
+            (Box::new(Sender::new(k, SINK, 500, u32::from(mtu), Time::ZERO)), link)
+        };
+        let funnel = Funnel::new(params, (0..ports).map(sender).collect(), link);
+        let (switch, now) = (funnel.switch(), funnel.engine.now());
+        assert_eq!((switch.stats().dropped(), funnel.delivered()), (0, 500 * u64::from(ports)));
+        let peak = switch.port_stats(PortId(ports), now).peak_queue_bytes;
+        let room = u64::from(ports) * lossless_headroom(&link, mtu).bytes();
+        assert!((xoff.bytes()..xoff.bytes() + room).contains(&peak), "{peak}");
+        for port in 0..ports {
+            let stats = switch.port_stats(PortId(port), now);
+            assert!(stats.pause_frames_sent >= 2 && stats.pausing > Time::ZERO, "{port}: {stats:?}");
+            assert!(stats.peak_ingress_bytes < xoff.bytes(), "{}", stats.peak_ingress_bytes);
+        }
     }
 }
 

@@ -10,8 +10,8 @@ mod service;
 
 use common::{ip, link, Sender, Sink, PORT};
 use penstock_netsim::{
-    lossless_headroom, ByteSize, EcnParams, Engine, Frame, Headroom, LinkParams, Node, NodeId, Outbox, PfcParams,
-    PfcThreshold, PortId, Probability, Stream, Switch, SwitchParams, Time,
+    lossless_headroom, ByteSize, EcnParams, Engine, Frame, Headroom, LinkParams, Node, NodeId, Outbox, PauseFrame,
+    PfcParams, PfcThreshold, PortId, Probability, Stream, Switch, SwitchParams, Time,
 };
 use penstock_wire::{Ecn, MacAddr, MacControl, Packet};
 use proptest::prelude::*;
@@ -109,6 +109,7 @@ proptest! {
             classes: 8,
             threshold: PfcThreshold::Static { xoff, xon: ByteSize(buffer / 16) },
             headroom: Headroom::Fixed(ByteSize(headroom)),
+            frame: PauseFrame::Pfc,
         };
         let params = SwitchParams { pfc: with_pfc.then_some(pfc), ..plain(buffer) };
         let nodes = (0..senders).map(|k| Sender::new(k, SINK, 200, 4096, Time::ZERO)).collect();
