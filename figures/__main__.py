@@ -82,6 +82,7 @@ FIGURES = {
     "qcn-1-100us-pause": _seeds("qcn-1-100us-pause", qcn.recovery(165.0), 8),
     "qcn-8-500us": _one("qcn-8-500us", qcn.recovery(None)),
     "qcn-8-500us-pause": _one("qcn-8-500us-pause", qcn.recovery(None)),
+    "qcn-panels": Figure(tuple(Job(*qcn.panel_job(*panel)) for panel in qcn.PANELS), qcn.panels),
     "qcn-tcp": _cases("qcn-tcp", qcn.tcp, {"-".join(map(str, c)): qcn.tcp_settings(*c) for c in qcn.TCP_CASES}),
     "cms-tcp-3": _cases(
         "cms-tcp-3",

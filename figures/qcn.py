@@ -74,6 +74,50 @@ def recovery(paper_ms: float | None) -> Callable[[list[Run]], Drawn]:
     return draw
 
 
+# The paper's panels: reaction points, round trip in us, pause.
+SOURCES, ROUND_TRIPS_US = range(1, 9), (100, 500, 1000)
+PANELS = [(sources, rtt, pause) for pause in (False, True) for rtt in ROUND_TRIPS_US for sources in SOURCES]
+SHOWN = (1, 2, 4, 8)  # of the sources, in the picture
+
+
+def panel_job(sources: int, rtt_us: int, pause: bool) -> tuple[str, str, tuple[str, ...]]:
+    """Folder, scenario and keys of a panel."""
+    scenario = "qcn-8-500us-pause" if pause else "qcn-8-500us"
+    settings = (f"topology.boards={sources}", f"link.delay={rtt_us // 4}us")
+    return f"qcn-panels/{sources}-{rtt_us}us{'-pause' if pause else ''}", scenario, settings
+
+
+def panels(runs: list[Run]) -> Drawn:
+    """All panels: rates and queues of some numbers of sources, recovery and highest queue of each."""
+    of = dict(zip(PANELS, runs, strict=True))
+    figure, axes = plt.subplots(4, 3, sharex=True, sharey="row", figsize=(11, 10), layout="constrained")
+    figure.suptitle("QCN: hotspot of 0.2 Gb/s from 1 s to 4.5 s; rates and queue without and with pause")
+    colours = dict(zip(SHOWN, plt.colormaps["viridis"](np.linspace(0, 0.85, len(SHOWN))), strict=True))
+    for pause in (False, True):
+        for column, rtt in enumerate(ROUND_TRIPS_US):
+            rates, queues = axes[2 * pause, column], axes[2 * pause + 1, column]
+            rates.set_title(f"{rtt} us, {'pause' if pause else 'no pause'}", fontsize="small")
+            for sources, colour in colours.items():
+                run = of[sources, rtt, pause]
+                time, rate = _rate(run)
+                rates.plot(time, rate / 1e6, lw=0.6, color=colour, label=f"{sources}")
+                queue = run.series("switch", "queue_bytes", sources)
+                queues.plot(queue.time_ms, queue.value / 1e3, lw=0.5, color=colour)
+        axes[2 * pause, 0].set_ylabel("sum of R_C [Mb/s]")
+        axes[2 * pause + 1, 0].set_ylabel("queue [kB]")
+    axes[0, 0].legend(title="sources", fontsize="x-small", title_fontsize="x-small", loc="lower left")
+    for axis in axes[-1]:
+        axis.set_xlabel("simulated time [ms]")
+    compared = []
+    for (sources, rtt, pause), run in of.items():
+        name = f"{sources} x {rtt} us, {'pause' if pause else 'no pause'}"
+        peak = max(switch["peak_buffer_bytes"] for switch in run.summary["switches"])
+        compared.append(Compared(f"{name}: recovery time", None, recovery_ms(run), "ms", 0))
+        compared.append(Compared(f"{name}: highest queue", None, peak / 1e3, "kB", 0))
+    compared.append(Compared("frames lost or repeated, all panels", None, sum(map(lost, runs)), digits=0))
+    return figure, compared
+
+
 # What `penstock figures qcn-tcp` changes of its scenario, in the order of its runs: variant, round trip in us, QCN.
 TCP_CASES = [(variant, rtt, qcn) for qcn in (False, True) for variant in ("new-reno", "bic") for rtt in (200, 400)]
 TCP_LINK_MBPS = 750.0
