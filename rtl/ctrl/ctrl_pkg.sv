@@ -66,6 +66,7 @@ package ctrl_pkg;
     roce_tx_pkg::outcome_t outcome;  // of one operation of the requester
     logic no_server;
     logic beyond_slot;
+    logic stale_message;
     logic store_write_error;
     logic store_read_error;
     logic cnp_ignored;

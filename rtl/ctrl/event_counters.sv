@@ -51,6 +51,7 @@ module event_counters
   assign pulse[CntQpErrors]             = transport.outcome.failed;
   assign pulse[CntEventsWithoutServer]  = transport.no_server;
   assign pulse[CntMessagesBeyondSlot]   = transport.beyond_slot;
+  assign pulse[CntStaleMessages]        = transport.stale_message;
   assign pulse[CntStoreWriteErrors]     = transport.store_write_error;
   assign pulse[CntStoreReadErrors]      = transport.store_read_error;
   assign pulse[CntSamplesDropped]       = transport.sample_dropped;

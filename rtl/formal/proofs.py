@@ -106,6 +106,7 @@ STORE_PATHS = {
     "c_freed": "c_sent",
     "c_next": "c_freed",
     "c_wraps": "c_next",
+    "c_stale": "c_open",
 }
 
 # destination: its other half.
@@ -445,6 +446,12 @@ PROOFS = [
         after=STORE_PATHS,
         mutants=(
             Mutant("= ring_packets(mtu_q);", "= '1;", "a_not_overwritten", "segmenter", "c_filled"),
+            # A message goes to the server that took its queue pair after its own had died.
+            Mutant(
+                "view.loaded && !keep_q && past_q && view.rts", "1'b0", "a_of_its_connection", "segmenter", "c_open"
+            ),
+            Mutant("!cached_q || waits_past_q ||", "!cached_q ||", "a_of_its_connection", "segmenter", "c_open"),
+            Mutant("outlived && view.wr != view.tail", "1'b0", "a_behind_all", "segmenter", "c_sent"),
             Mutant(
                 "tail_in_use  = tail_read || tail_filling",
                 "tail_in_use  = tail_read",

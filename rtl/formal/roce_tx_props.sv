@@ -3,6 +3,8 @@
 //   no slot is written while it holds a packet that has not been released, so nothing unacknowledged is overwritten;
 //   what is read for a PSN is what was written for it in this life of the queue pair, also while it is being
 //   filled (cut-through); no packet is sent twice unless a NAK came or a timer expired between. IBTA volume 1, 9.7.
+// And about connections: nothing of a message enters the ring of a connection that was opened after another one had
+// ended while its descriptor waited; such a message completes after all that were posted before it.
 //
 // One word of the store and one slot's header are followed, any of them (free/ram_sdp); `owner_q` is the PSN that
 // the word was written for last. The rules of the requester are those that requester_step_props proves
@@ -45,6 +47,7 @@ module roce_tx_props
   input desc_t     message,
   input logic [31:0] left_q,
   input psn_t      tail_q, wr_q,
+  input logic      ready, desc_taken, waits_past_q, past_q, stale,
   input mtu_e      mtu_q,
   input logic      cached_q, committed_q,
   input logic [8:0] beat_q,
@@ -73,6 +76,8 @@ module roce_tx_props
   assign at_work = segmenter_state inside {StData, StFill, StBadLength, StDrain, StKeep};
   assign asks    = segmenter_state inside {StLoad, StWait};
 
+  logic offered_q;  // a descriptor stays until it is taken
+  qp_t offered_qp_q;
   always_comb begin
     assume (rst == !started_q);
     assume (ack_qp == '0 && command_qp == '0);
@@ -83,6 +88,7 @@ module roce_tx_props
     if (asks && !for_keep) assume (desc_q.length != '0 && desc_q.length <= 32'h8000_0000);
     if (fills && s_axis_data_tvalid) assume (!wrong);
     assume (segmenter_state != StBadLength);
+    if (offered_q) assume (s_axis_desc_tvalid && message.qp == offered_qp_q);
   end
 
   // ---- the ring as it is -----------------------------------------------------------------------------
@@ -140,6 +146,22 @@ module roce_tx_props
     if (valid2_q && (outcome.packet_seq_err || outcome.rnr_nak || expired || !is_live(next.state))) sent_q <= 1'b0;
     if (valid2_q && outcome.freed && row.tail == sent_psn_q) sent_q <= 1'b0;  // its PSN may come again
     if (rst || opened) sent_q <= 1'b0;
+  end
+
+  // ---- the descriptor at the input, and the one at hand: what became of their connections -----------------
+  typedef struct packed {
+    logic ended;   // none was open at some time since the descriptor came
+    logic opened;  // and after that one was opened
+  } connection_t;
+  connection_t waiting_q, at_hand_q, waiting_d;
+  assign waiting_d = '{ended: waiting_q.ended || !ready, opened: waiting_q.opened || (waiting_q.ended && opened)};
+  always_ff @(posedge clk) begin
+    offered_q    <= s_axis_desc_tvalid && !desc_taken && !rst;
+    offered_qp_q <= message.qp;
+    waiting_q <= s_axis_desc_tvalid && !desc_taken && !rst ? waiting_d : '0;
+    if (segmenter_state == StIdle) at_hand_q <= waiting_d;
+    else at_hand_q <= '{ended: at_hand_q.ended || (asks && !ready),
+                        opened: at_hand_q.opened || (at_hand_q.ended && opened)};
   end
 
   // ---- reads under way -------------------------------------------------------------------------------
@@ -229,7 +251,15 @@ module roce_tx_props
       a_06_whole : assert (owned_q && owner_q == psn_here);
     if (owned_q) a_06_word : assert (word == word_q);
 
+    // Connections.
+    if (s_axis_desc_tvalid && message.qp == '0) a_07_waits : assert (waits_past_q == waiting_q.ended);
+    if (asks && !for_keep) a_07_asks : assert (past_q == at_hand_q.ended);
+    a_07_opened : assert ((waiting_q.ended || !waiting_q.opened) && (at_hand_q.ended || !at_hand_q.opened));
+
     // What is promised.
+    if (at_work && !for_keep && is_live(row.state)) a_of_its_connection : assert (!at_hand_q.opened);
+    if (segmenter_state inside {StForeign, StRefuse} && desc_q.qp == '0 && !desc_q.by_event)
+      a_behind_all : assert (held == '0 && waiting == '0);
     if (write && write_addr == place) a_not_overwritten : assert (!here || (committed_q && psn_here == wr_q));
     if (fetch && read_addr == place && reading[0] == header_place)
       a_read_as_written : assert (owned_q && owner_q == reading && word == word_q);
@@ -239,7 +269,7 @@ module roce_tx_props
     // On the way to those below, each from the one before it (proofs.py).
     c_open : cover (!waits && is_live(row.state) && row.mtu == Mtu4096 && row.tail == '1 && beat == '0
                     && psn_here == row.tail && psn_header == row.tail && segmenter_state == StIdle);
-    c_asks : cover (!waits && segmenter_state == StWait && !for_keep && is_live(row.state) && held == '0 && cut
+    c_asks : cover (!waits && segmenter_state == StWait && !for_keep && !past_q && is_live(row.state) && held == '0 && cut
                     && desc_q.length > 32'd16 && desc_q.length <= 32'd24);
     c_fills : cover (!waits && fills && is_live(row.state) && cached_q && held == '0 && beat_q == '0);
     c_begun : cover (!waits && committed_q && here && psn_here == wr_q && owned_q && is_live(row.state)
@@ -261,6 +291,7 @@ module roce_tx_props
     c_read : cover (fetch && read_addr == place && reading[0] == header_place && row.tail != row.una);
     c_cut_through : cover (fetch && read_addr == place && committed_q && reading == wr_q);
     c_wraps : cover (write && write_addr == place && filled == 24'd1 && owned_q && owner_q == wr_q - 24'd2);
+    c_stale : cover (stale && at_hand_q.opened && !waits);
     c_again : cover (sends && back_q && row.nxt == psn_here && jobs != '0);
   end
 endmodule
@@ -283,6 +314,7 @@ bind roce_tx roce_tx_props u_props (
   .header_read(u_requester.tx_meta), .header(u_requester.u_tx_meta.word_q), .header_place(u_requester.u_tx_meta.place_q),
   .segmenter_state(u_segmenter.state_q),
   .wrong(u_segmenter.wrong), .cut(u_segmenter.cut_q), .waits(cmd_pending || ack_pending), .message(s_axis_desc_tdata),
+  .s_axis_desc_tvalid(u_segmenter.s_axis_desc_tvalid), .desc_taken(s_axis_desc_tready), .waits_past_q(u_segmenter.waits_past_q), .past_q(u_segmenter.past_q),
   .for_keep(u_segmenter.keep_q), .left_q(u_segmenter.left_q),
   .kept_qp(u_segmenter.keep_pending_q ? u_segmenter.keep_qp_q : '0),
   .desc_q(u_segmenter.desc_q), .tail_q(u_segmenter.tail_q), .wr_q(u_segmenter.wr_q), .mtu_q(u_segmenter.mtu_q),

@@ -3,6 +3,7 @@
 // immediate data from the queue pair's ring (in_ring). Descriptors keep their order.
 // What cannot go anywhere goes on marked: length all ones = longer than its slot (the segmenter drains it and it
 // completes with WcLocLenErr), by_event still set = no live server (drained, WcFlushErr; harms no queue pair).
+// A message of a ring takes a slot only if its queue pair is open; what becomes of the others: segmenter.
 // An event is held, and all behind it, while the table for it is prepared and not confirmed, and, with
 // wait_for_server, while its server cannot take it and no other table has been announced. Software gets its answers
 // meanwhile. Proved in rtl/formal/destination_props.sv: order, atomic changes, progress.
@@ -183,22 +184,26 @@ module destination
   // ---- slot of a ring ------------------------------------------------------------------------------
   ring_t ring;
   place_t place, edited;
-  logic fits_q, wraps_q, row_rd, word_wr, place_wr;
+  logic fits_q, wraps_q, places_q, row_rd, word_wr, place_wr;
   logic [QpW-1:0] init_q, row_index;
 
   always_comb begin
     unique case (state_q)
-      StInit:        row_index = init_q;
-      StRow, StRing: row_index = QpW'(desc_q.qp);
-      default:       row_index = QpW'(access_qp);
+      StInit:  row_index = init_q;
+      StRow:   row_index = QpW'(desc_q.qp);
+      default: row_index = places_q ? QpW'(desc_q.qp) : QpW'(access_qp);
     endcase
   end
+
+  // A slot is used up by a message whose queue pair is open when it is first offered; any other message is flushed
+  // further on, and the first one of the next connection is to find slot 0.
+  always_ff @(posedge clk) places_q <= state_q == StRing && fits_q && !rst;
 
   // Software writes a word at a time, so each of its words is a memory of its own and no row is put together. What is
   // written behind a reset is what `word_q` and `edited` hold then: zeros.
   assign row_rd   = state_q == StRow || ((state_q == StFetch || state_q == StRefetch) && exists(access_qp));
   assign word_wr  = state_q == StWord && exists(access_qp);
-  assign place_wr = state_q == StInit || (state_q == StRing && fits_q)
+  assign place_wr = state_q == StInit || (places_q && ready[QpW'(desc_q.qp)])
                     || (state_q == StStore && !access_servers_q && access.is_wr && exists(access_qp));
 
   for (genvar w = 0; w < 4; w++) begin : gen_word
@@ -357,6 +362,8 @@ module destination
 `ifndef SYNTHESIS
   a_hold : assert property (@(posedge clk) disable iff (rst)
     m_axis_desc_tvalid && !m_axis_desc_tready |=> m_axis_desc_tvalid && $stable(m_axis_desc_tdata));
+  a_placed : assert property (@(posedge clk) disable iff (rst)
+    state_q == StRing |=> state_q == StIdle && known_q && $stable(desc_q.qp));
   a_room : assert property (@(posedge clk) disable iff (rst) emit |-> !known_q);
   a_rest : assert property (@(posedge clk) disable iff (rst) state_q == StLookup |-> 7'(rem_q) < live[bank_q]);
 `endif

@@ -59,6 +59,8 @@ module roce_tx
   input  qp_state_e           cmd_state,
   output logic                qp_err_valid,
   output qp_t                 qp_err_qp,
+  input  logic [N_QP-1:0]     ready,    // queue pairs that are open, as commands and failures left them
+  output logic                stale,    // a message outlived its connection: flushed
 
   // congestion control and pause
   input  logic [N_QP-1:0]     cc_eligible,
@@ -168,6 +170,7 @@ module roce_tx
   ) u_segmenter (
     .clk, .rst,
     .cut_through(cut_through && STORE == StoreOnChip),
+    .ready,
     .keep_valid, .keep_qp(op_qp), .keep_room,
     .s_axis_desc_tdata,
     .s_axis_desc_tvalid(s_axis_desc_tvalid && counting),
@@ -181,7 +184,7 @@ module roce_tx
     .store_wr_en, .store_wr_beat, .store_wr_data, .store_wr_ready,
     .fill_valid, .fill_beat,
     .meta_wr_en, .tx_meta, .cpl_meta,
-    .refused_valid, .refused, .refused_ready
+    .refused_valid, .refused, .refused_ready, .stale
   );
 
   // ---- slots to packets ------------------------------------------------------------------------------

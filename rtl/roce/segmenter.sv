@@ -4,6 +4,9 @@
 // emptied by the requester, so the rest of its messages drains through it and blocks nobody.
 // A slot is committed when it is full or, with cut_through, with its first beat: should the stream then
 // end early, zeros fill the slot and the next one carries the error.
+// A message belongs to the connection that was open while its descriptor waited. If that one has ended and its queue
+// pair is open again, perhaps at another server, the message is drained and completes with WcFlushErr: its address
+// and slot are those of the connection before.
 module segmenter
   import penstock_pkg::*;
   import roce_tx_pkg::*;
@@ -19,6 +22,7 @@ module segmenter
   input  logic                clk,
   input  logic                rst,
   input  logic                cut_through, // looked at when a message begins
+  input  logic [N_QP-1:0]     ready,       // open connections; low for a few cycles between two of a queue pair
   // an empty WRITE that no descriptor asked for and that completes nothing
   input  logic                keep_valid,
   input  qp_t                 keep_qp,
@@ -53,10 +57,11 @@ module segmenter
   output logic                meta_wr_en,
   output tx_meta_t            tx_meta,
   output cpl_meta_t           cpl_meta,
-  // a message for a queue pair that this build does not have, or for no server
+  // a message for a queue pair that this build does not have, for no server, or of an earlier connection
   output logic                refused_valid,
   output cpl_t                refused,
-  input  logic                refused_ready
+  input  logic                refused_ready,
+  output logic                stale        // a message of an earlier connection is drained
 );
   localparam int unsigned LaneW = $clog2(Lanes);
   localparam int unsigned CountW = $clog2(SLOTS) + 1;
@@ -90,7 +95,7 @@ module segmenter
     StFill,       // with zeros: the stream ended inside a slot that has been committed
     StBadLength,  // one slot without data carries the error completion
     StDrain,      // drop what the descriptor did not announce
-    StForeign,    // drop the message of a queue pair that does not exist
+    StForeign,    // drop the message of a queue pair that does not exist, or of an earlier connection
     StRefuse,     // and complete it
     StKeep        // one slot for an empty WRITE
   } state_e;
@@ -111,6 +116,26 @@ module segmenter
   qp_t keep_qp_q;
   logic [31:0] left_q;        // bytes of the message from this packet on
   logic [BeatW-1:0] beat_q;
+
+  // ---- of which connection the descriptor is --------------------------------------------------------
+  // The one at the input, and the one at hand until its ring is known: whether their queue pair was not open meanwhile.
+  localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
+  logic waits_past_q, past_q, outlives, outlived, asks_again;
+
+  function automatic logic is_open(qp_t queue_pair);
+    return 32'(queue_pair) >= N_QP || ready[QpW'(queue_pair)];
+  endfunction
+
+  assign outlives = s_axis_desc_tvalid && (waits_past_q || !is_open(s_axis_desc_tdata.qp));
+  always_ff @(posedge clk) begin
+    waits_past_q <= outlives && !s_axis_desc_tready && !rst;
+    past_q       <= state_q == StIdle ? outlives : past_q || !is_open(desc_q.qp);
+  end
+
+  // Behind all that was posted before it: its completion waits until the ring is empty.
+  assign outlived   = view.loaded && !keep_q && past_q && view.rts;
+  assign asks_again = outlived && view.wr != view.tail;
+  always_ff @(posedge clk) stale <= outlived && !asks_again && !rst;
 
   // ---- the beat at hand ----------------------------------------------------------------------------
   logic [PayloadLenW-1:0] len, last_byte;
@@ -154,12 +179,13 @@ module segmenter
         else if (s_axis_desc_tvalid) begin
           if (32'(s_axis_desc_tdata.qp) >= N_QP || s_axis_desc_tdata.by_event)  // no server was found
             state_d = s_axis_desc_tdata.length == '0 ? StRefuse : StForeign;
-          else if (!cached_q || s_axis_desc_tdata.qp != desc_q.qp) state_d = StLoad;
+          else if (!cached_q || waits_past_q || s_axis_desc_tdata.qp != desc_q.qp) state_d = StLoad;
           else state_d = start_state(s_axis_desc_tdata.length);
         end
       StLoad: if (load_valid && load_ready) state_d = StWait;
       StWait:
         if (view.loaded && keep_q) state_d = view.rts ? StKeep : StIdle;
+        else if (outlived) state_d = asks_again ? StLoad : desc_q.length == '0 ? StRefuse : StForeign;
         else if (view.loaded) state_d = start_state(desc_q.length);
         else if (view.again) state_d = StLoad;
       StData:
@@ -198,7 +224,7 @@ module segmenter
         desc_q  <= s_axis_desc_tdata;
         left_q  <= s_axis_desc_tdata.length;
         ended_q <= s_axis_desc_tdata.length == '0;
-        if (s_axis_desc_tdata.qp != desc_q.qp) cached_q <= 1'b0;
+        if (waits_past_q || s_axis_desc_tdata.qp != desc_q.qp) cached_q <= 1'b0;
       end
     end
     if (take && s_axis_data_tlast) ended_q <= 1'b1;
@@ -220,7 +246,7 @@ module segmenter
       tail_q   <= view.tail;
       wr_q     <= view.wr;
       mtu_q    <= view.mtu;
-      cached_q <= view.rts;
+      cached_q <= view.rts && !asks_again;
     end
     // A queue pair that leaves QpRts may open again with another PSN and MTU: ask again.
     if (view.left_rts && view.qp == desc_q.qp) cached_q <= 1'b0;

@@ -297,6 +297,8 @@ module penstock_core
     .cmd_state,
     .qp_err_valid,
     .qp_err_qp,
+    .ready,
+    .stale(transport_stat.stale_message),
     .cc_eligible,
     .backlog,
     .sent_valid,

@@ -29,7 +29,8 @@ from lib.requester_bench import (
 )
 from lib.responder import Ack, Faults
 from lib.runner import Bench, seed
-from roce_tx.cut_through import *  # noqa: F403 (more tests of this bench)
+from roce_tx.connections import *  # noqa: F403 (more tests of this bench)
+from roce_tx.cut_through import *  # noqa: F403
 from roce_tx.peer_credits import *  # noqa: F403
 from roce_tx.states import *  # noqa: F403
 

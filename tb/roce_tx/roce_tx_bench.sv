@@ -47,6 +47,7 @@ module roce_tx_bench
   input  logic [2:0]          cmd_state,
   output logic                qp_err_valid,
   output qp_t                 qp_err_qp,
+  output logic                stale,
   input  logic [N_QP-1:0]     cc_eligible,
   output logic                sent_valid,
   output qp_t                 sent_qp,
@@ -82,7 +83,7 @@ module roce_tx_bench
   roce_tx_pkg::ring_status_t stat_status;
   ctrl_pkg::reg_req_t latency_req;
   ctrl_pkg::reg_rsp_t latency_rsp;
-  logic [N_QP-1:0] unused_backlog;
+  logic [N_QP-1:0] unused_backlog, ready;
   qp_state_e state;
 
   assign m_axis_hdr_tdata = 344'(hdr);
@@ -91,6 +92,10 @@ module roce_tx_bench
   always_ff @(posedge clk) begin
     if (table_wr) rows[table_qp] <= qp_cfg_t'(table_row);
     if (cfg_rd) cfg <= rows[cfg_qp];
+    // As qp_table has it.
+    if (qp_err_valid) ready[$clog2(N_QP)'(qp_err_qp)] <= 1'b0;
+    if (cmd_valid && cmd_state inside {QpReset, QpRts, QpErr}) ready[$clog2(N_QP)'(cmd_qp)] <= cmd_state == QpRts;
+    if (rst) ready <= '0;
   end
 
   roce_tx #(
@@ -107,7 +112,7 @@ module roce_tx_bench
     .ack(ack_event_t'(ack)), .ack_valid,
     .cfg_rd, .cfg_qp, .cfg,
     .cmd_valid, .cmd_qp, .cmd_state(qp_state_e'(cmd_state)),
-    .qp_err_valid, .qp_err_qp,
+    .qp_err_valid, .qp_err_qp, .ready, .stale,
     .cc_eligible, .backlog(unused_backlog), .sent_valid, .sent_qp, .sent_bytes, .tx_paused,
     .store_base(32'h0010_0000), .store_write_error, .store_read_error,
     .m_axi_req, .m_axi_wdata, .m_axi_rsp, .m_axi_rdata,

@@ -104,7 +104,7 @@ module roce_tx_rate_bench
     .cmd_valid, .cmd_qp(boot_q[11:4] - 8'd64), .cmd_state(QpRts),
     .cc_eligible('1), .tx_paused(1'b0), .st_qp('0), .st_count(roce_tx_pkg::CountPacketsSent), .clear_counters(1'b0), .stat,
     // verilator lint_off PINCONNECTEMPTY
-    .qp_err_valid(), .qp_err_qp(), .sent_valid(), .sent_qp(), .sent_bytes(), .backlog(),
+    .qp_err_valid(), .qp_err_qp(), .ready('1), .stale(), .sent_valid(), .sent_qp(), .sent_bytes(), .backlog(),
     .st_state(), .st_drained(), .st_una(), .st_nxt(), .st_wr(), .st_value(), .stat_qp()
     // verilator lint_on PINCONNECTEMPTY
   );
