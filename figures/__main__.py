@@ -3,8 +3,9 @@
 in the root of the repository with `python/` on `PYTHONPATH`.
 
 Each figure's scenario is run by `penstock run` into OUT/NAME and drawn into OUT/NAME.png beside the paper's numbers.
-Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, QCN, CMS-TCP. `scale` and
-`stability` are figures of our own; the table of cases of `scale` stands in docs/congestion-control.md.
+Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, FEROCE, CEPC, QCN,
+CMS-TCP. `scale` and `stability` are figures of our own; the table of cases of `scale` stands in
+docs/congestion-control.md.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, qcn, scale, stability
+from figures import advcam, cms_tcp, feroce, qcn, scale, stability
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -84,6 +85,7 @@ FIGURES = {
     "qcn-8-500us-pause": _one("qcn-8-500us-pause", qcn.recovery(None)),
     "qcn-panels": Figure(tuple(Job(*qcn.panel_job(*panel)) for panel in qcn.PANELS), qcn.panels),
     "qcn-tcp": _cases("qcn-tcp", qcn.tcp, {"-".join(map(str, c)): qcn.tcp_settings(*c) for c in qcn.TCP_CASES}),
+    "feroce": Figure(tuple(Job(*job) for job in feroce.JOBS), feroce.draw),
     "cms-tcp-3": _cases(
         "cms-tcp-3",
         cms_tcp.fragment_sizes,

@@ -15,7 +15,7 @@ import pandas
 import pytest
 from conftest import ROOT, TIMEOUT_S, Penstock
 
-QUICK = ["advcam-4", "advcam-5", "advcam-11", "advcam-13", "qcn-8-500us", "qcn-8-500us-pause"]
+QUICK = ["advcam-4", "advcam-5", "advcam-11", "advcam-13", "qcn-8-500us", "qcn-8-500us-pause", "feroce"]
 LINE_BPS = 10e9
 
 

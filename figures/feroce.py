@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Throughput and latency against the size of messages at 10, 25 and 100 Gb/s (FEROCE, CEPC), and two senders into one
+receiver under pause frames alone (FEROCE).
+
+Throughput is payload over the time from the first packet sent to the last acknowledgement; latency is that of a message
+sent alone, from its first packet sent to its last acknowledgement. Hosts are models; the switch has no latency of its
+own, cables are 20 m long.
+"""
+
+import matplotlib.pyplot as plt
+from penstock.results import Run
+
+from figures.comparison import Compared, Drawn, flows, lost
+
+RATES_GBPS = (10, 25, 100)
+SIZES = (256, 1024, 4096, 5000, 16384, 65536, 262144, 1000000)
+TOTAL = 20_000_000  # bytes of a run at least, so that its end does not matter
+CONGESTED = {10: 8.8, 25: 22.2, 100: 96.5}
+CEPC_GBPS = 92.1  # above 5 kB
+ALONE = "10ms"  # between two messages; longer than each takes
+
+
+def point_to_point(rate: int, size: int, alone: bool) -> tuple[str, str, tuple[str, ...]]:
+    """Folder, scenario and keys of a run with one sender; `alone`: of single messages."""
+    keys = (f"link.rate={rate}Gbps", f"flow.0.message={size}B")
+    if alone:
+        return f"feroce/{rate}g-{size}-alone", "feroce-1", (*keys, "flow.0.messages=4", f"flow.0.interval={ALONE}")
+    return f"feroce/{rate}g-{size}", "feroce-1", (*keys, f"flow.0.messages={max(TOTAL // size, 4)}")
+
+
+def two_senders(rate: int) -> tuple[str, str, tuple[str, ...]]:
+    """Folder, scenario and keys of the congestion test."""
+    return f"feroce/{rate}g-two", "feroce-2", (f"link.rate={rate}Gbps",)
+
+
+POINTS = [(rate, size, alone) for rate in RATES_GBPS for size in SIZES for alone in (False, True)]
+JOBS = [point_to_point(*point) for point in POINTS] + [two_senders(rate) for rate in RATES_GBPS]
+
+
+def draw(runs: list[Run]) -> Drawn:
+    """Both curves, and the numbers of the papers."""
+    of = dict(zip(POINTS, runs, strict=False))
+    congested = dict(zip(RATES_GBPS, runs[len(POINTS) :], strict=True))
+    figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(8, 7), layout="constrained")
+    figure.suptitle("One sender through one switch, MTU 4096")
+    colours = dict(zip(RATES_GBPS, ("#0072b2", "#d55e00", "#009e73"), strict=True))
+    markers = dict(zip(RATES_GBPS, "os^", strict=True))
+    compared = []
+    for rate in RATES_GBPS:
+        throughput = [flows(of[rate, size, False])[0]["goodput_gbps"] for size in SIZES]
+        latency = [flows(of[rate, size, True])[0]["mct_us"]["p50"] for size in SIZES]
+        look = {"color": colours[rate], "marker": markers[rate], "ms": 4, "lw": 1, "label": f"{rate} Gb/s"}
+        above.plot(SIZES, throughput, **look)
+        below.plot(SIZES, latency, **look)
+        for size, gbps, us in zip(SIZES, throughput, latency, strict=True):
+            paper = CEPC_GBPS if (rate, size) == (100, 5000) else None
+            compared.append(Compared(f"{rate} Gb/s, {size} B: throughput", paper, gbps, "Gb/s"))
+            compared.append(Compared(f"{rate} Gb/s, {size} B: latency of a message alone", None, us, "us"))
+        two = flows(congested[rate])
+        both = [flow["goodput_gbps"] for flow in two]
+        total = 8e-9 * sum(flow["delivered_bytes"] for flow in two) / max(flow["end_s"] for flow in two)
+        name = f"{rate} Gb/s, two senders under pause"
+        compared.append(Compared(f"{name}, sum", CONGESTED[rate], total, "Gb/s"))
+        compared.append(Compared(f"{name}, the slower over the faster", None, min(both) / max(both)))
+        compared.append(Compared(f"{name}, frames lost or repeated", None, lost(congested[rate]), digits=0))
+    above.set(xscale="log", yscale="log", ylabel="throughput [Gb/s]")
+    below.set(xscale="log", yscale="log", ylabel="latency [us]", xlabel="size of a message [B]")
+    above.legend(fontsize="small")
+    for axis in (above, below):
+        axis.grid(alpha=0.3, which="both", lw=0.4)
+    return figure, compared
