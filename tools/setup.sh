@@ -108,6 +108,21 @@ fi
 .venv/bin/python tb/lib/toolchain.py >/dev/null
 sh tools/web.sh
 
+# Checks the alert rules in tests. Only this program of Debian's package: the package itself would start a server.
+if [ "$level" = all ] && ! command -v promtool >/dev/null 2>&1 && [ ! -x .setup/promtool ]; then
+    echo "setup: promtool into .setup"
+    rm -rf .setup/prometheus
+    mkdir -p .setup/prometheus
+    [ "$(id -u)" != 0 ] || apt-get update -qq || true
+    if (cd .setup/prometheus && apt-get download -qq -o APT::Sandbox::User=root prometheus >/dev/null &&
+        dpkg -x prometheus_*.deb .); then
+        mv .setup/prometheus/usr/bin/promtool .setup/promtool
+    else
+        echo "setup: no Debian package prometheus here: install promtool by hand, its test fails without it" >&2
+    fi
+    rm -rf .setup/prometheus
+fi
+
 # The OPC UA client that asks the gateway in tests.
 wanted="$(node --version) $(cksum < tests/opcua/package-lock.json)"
 if [ "$level" = all ] && [ "$(cat tests/opcua/node_modules/.penstock 2>/dev/null || true)" != "$wanted" ]; then
