@@ -275,6 +275,52 @@ def test_a_receiver_tells_the_board_its_share_of_the_line_before_it_opens_it(tap
     registers = network.run(binary, "ctl", "get", BOARD_IP, "cc[0].rate_min", "cc[3].rate_start", "cc[0].rate_line")
     assert told["share"] == "6Gbps"
     assert all(rate in registers for rate in ("5.625Gbps", "6Gbps", "10Gbps")), registers
+    in_force = {"law": "dcqcn", "profile": "penstock", "share": "6Gbps"}
+    assert tap.interrupt()["congestion"] == [{"group": group, **in_force} for group in range(4)]
+
+
+@tools
+def test_a_board_that_begins_anew_in_a_run_is_told_its_share_again_but_not_over_what_an_operator_has_set(
+    start, network, penstock
+):
+    """Killed and started again on a TAP device that stays; group 2 is then set by hand. A TAP device has no speed."""
+    network.run("ip", "tuntap", "add", "dev", "pstk1", "mode", "tap")
+    network.run("ip", "addr", "add", f"{SERVER_IP}/24", "dev", "pstk1")
+    network.run("ip", "link", "set", "pstk1", "mtu", "9000", "up")
+    binary = str(penstock.binary)
+    command = (binary, "recv", BOARD_IP, "--iface", "pstk1", "--state", "none", "--linger", "0", "--keep-alive", "100")
+    refused = subprocess.run(network.command(*command, "--line"), capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "pstk1 is a TAP device, whose speed means nothing" in refused.stderr
+
+    def told(board: Board, share: str | None) -> None:
+        with until(f"a share of {share}") as waiting:
+            while waiting():
+                assert board.process.poll() is None, board.process.stderr.read()
+                status = network.command(binary, "ctl", "status", BOARD_IP, "--json")
+                found = json.loads(subprocess.run(status, capture_output=True, text=True, check=False).stdout)["boards"]
+                if found and found[0]["share"] == share:
+                    return
+
+    board = start("--tap", "pstk1", network=network)
+    told(board, None)
+    receiver = subprocess.Popen(network.command(*command, "--line", "6Gbps"), stderr=subprocess.PIPE, text=True)
+    try:
+        told(board, "6Gbps")
+        board.process.kill()
+        board.process.wait()
+        board = start("--tap", "pstk1", network=network)
+        told(board, "6Gbps")
+    finally:
+        receiver.kill()
+        receiver.communicate()
+    network.run(binary, "ctl", "set", BOARD_IP, "cc[2].rate_ai=77Mbps")
+    command = (*command, "--line", "3Gbps", "--bring-up", "1", "--seconds", "2", "--json")
+    done = subprocess.run(network.command(*command), capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["shares"] == {BOARD_IP: "3Gbps"}, done.stderr
+    assert f"{BOARD_IP}: cc[2] (law dcqcn, profile custom) keeps what it was set to" in done.stderr
+    assert f"{BOARD_IP}: share 3Gbps replaces 6Gbps" in done.stderr
+    groups = [(group["profile"], group["share"]) for group in board.interrupt()["congestion"]]
+    assert groups == [("penstock", "3Gbps"), ("penstock", "3Gbps"), ("custom", None), ("penstock", "3Gbps")]
 
 
 @tools

@@ -10,6 +10,7 @@ use crate::packet::{
 };
 use crate::regs::{access, connection, destination, global, qp, server, source};
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Replies that are kept.
@@ -57,11 +58,14 @@ pub struct ResponderConfig {
     pub build: Build,
     /// Of its register map.
     pub map_hash: u32,
+    /// Byte addresses that stand for something where this is a front end: other writes are refused. None: all that the map
+    /// lets be written.
+    pub writes: Option<&'static [Range<u32>]>,
 }
 
 impl Default for ResponderConfig {
     fn default() -> Self {
-        ResponderConfig { build: Build { queue_pairs: 4, clock_khz: 156_250 }, map_hash: MAP_HASH }
+        ResponderConfig { build: Build { queue_pairs: 4, clock_khz: 156_250 }, map_hash: MAP_HASH, writes: None }
     }
 }
 
@@ -252,7 +256,8 @@ impl Responder {
     fn write(&mut self, address: u32, word: u32) -> bool {
         let Some(fact) = self.fact(address) else { return false };
         let is_locked = self.get(access::CONTROL) & access::CONTROL_LOCKED_MASK != 0;
-        if !fact.writable || (fact.lockable && is_locked) {
+        let is_void = self.config.writes.is_some_and(|writes| !writes.iter().any(|range| range.contains(&address)));
+        if !fact.writable || is_void || (fact.lockable && is_locked) {
             return false;
         }
         if !self.is_beyond(fact) {

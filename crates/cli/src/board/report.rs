@@ -2,7 +2,7 @@
 //! What `penstock board` tells at its end: what moved, how messages ended, the gateware's counters, how slow it was.
 
 use super::session::{Measured, Session};
-use crate::gateware::Meters;
+use crate::gateware::{groups, show_share, InForce, Meters, BOARD_CLOCK_HZ, CC_WORDS};
 use crate::outcome::{Failure, Verdict};
 use penstock_board::{qp_register, regs, CYCLE};
 use penstock_dashboard::Applied;
@@ -23,6 +23,8 @@ pub struct BoardReport {
     messages: Messages,
     /// The queue pairs that are not in RESET.
     queue_pairs: Vec<QueuePair>,
+    /// Each group of parameters, as its registers are at the end.
+    congestion: Vec<Congestion>,
     /// Frames in the capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     captured: Option<u64>,
@@ -73,6 +75,17 @@ struct QueuePair {
     /// Of its last series of messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     meters: Option<Meters>,
+}
+
+#[derive(Debug, Serialize)]
+struct Congestion {
+    group: u32,
+    /// "off", "dcqcn", "qcn".
+    law: &'static str,
+    /// "advcam", "zhu", "penstock"; "custom": DCQCN's registers hold no set that has a name.
+    profile: &'static str,
+    /// The share of a server's line that "penstock" follows from, as in "39Mbps".
+    share: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -171,6 +184,7 @@ impl BoardReport {
                     .map(|(at, completion)| format!("{} at {at}", completion.status)),
             },
             queue_pairs: queue_pairs(&mut session)?,
+            congestion: congestion(&mut session)?,
             captured,
             switch: switch(&session),
             rates: session.rates.iter().map(rates).collect(),
@@ -231,6 +245,20 @@ fn queue_pairs(session: &mut Session) -> Result<Vec<QueuePair>, Failure> {
     Ok(pairs)
 }
 
+fn congestion(session: &mut Session) -> Result<Vec<Congestion>, Failure> {
+    const CLOCK_KHZ: u32 = (BOARD_CLOCK_HZ / 1000) as u32;
+    let board = &mut session.board;
+    let count = groups(board.queue_pairs().into());
+    let group = |group| {
+        let base = regs::cc::BASE + group * regs::cc::STRIDE;
+        let words = (0..CC_WORDS).map(|word| board.read(base + 4 * word)).collect::<Result<Vec<_>, _>>()?;
+        let read = InForce::read(&words, CLOCK_KHZ);
+        let share = read.share.map(|share| show_share(share, CLOCK_KHZ));
+        Ok(Congestion { group, law: read.law, profile: read.profile_name(), share })
+    };
+    (0..count).map(group).collect()
+}
+
 fn gbps(rate: penstock_netsim::Rate) -> f64 {
     rate.bits_per_second() as f64 * 1e-9
 }
@@ -276,6 +304,22 @@ fn rates(sample: &penstock_board::RateSample) -> Rates {
     }
 }
 
+/// One line where all groups are the same.
+fn congestion_lines(groups: &[Congestion]) -> Vec<String> {
+    let said = |group: &Congestion| match (group.law, &group.share) {
+        ("dcqcn", Some(share)) => format!("dcqcn, profile {}, share {share}", group.profile),
+        ("dcqcn", None) => format!("dcqcn, profile {}", group.profile),
+        (law, _) => law.to_owned(),
+    };
+    let all: Vec<String> = groups.iter().map(said).collect();
+    match all.split_first() {
+        Some((first, rest)) if rest.iter().all(|other| other == first) => vec![format!("congestion   {first}")],
+        _ => {
+            groups.iter().zip(all).map(|(group, said)| format!("congestion   group {}: {said}", group.group)).collect()
+        }
+    }
+}
+
 /// The summary for people.
 pub fn text(report: &BoardReport) -> String {
     let BoardReport { frames, messages, time, timing, .. } = report;
@@ -295,6 +339,7 @@ pub fn text(report: &BoardReport) -> String {
         ));
         lines.extend(pair.meters.iter().map(|meters| format!("             {meters}")));
     }
+    lines.extend(congestion_lines(&report.congestion));
     for cut in report.switch.iter().flat_map(|switch| &switch.cuts) {
         lines.push(format!(
             "R_C          {:.3} to {:.3} Gb/s at {:.1} us, alpha {:.3}",

@@ -7,7 +7,7 @@ mod source;
 
 pub use meters::Meters;
 pub use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
-pub use shares::profile_words;
+pub use shares::{cc_params, cc_words, groups, profile_words, show as show_share, InForce, WORDS as CC_WORDS};
 pub use source::{BoardSource, TRIGGER_TYPE};
 
 use penstock_netsim::Time;

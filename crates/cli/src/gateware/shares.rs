@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A profile of DCQCN as the registers of a board.
+//! A profile of DCQCN as the registers of a board, and back.
 //! Promise: the numbers are those of `penstock_cc::Profile`, in every group; the line rate stays as the build has it.
 
 use penstock_board::dcqcn_words;
-use penstock_cc::Profile;
+use penstock_cc::{CycleRate, DcqcnParams, DcqcnSettings, Law, Profile, StageCounting};
+use penstock_ipbus::map::{Scale, Unit};
 use penstock_ipbus::regs::cc;
 use penstock_ipbus::Identity;
 use penstock_units::Rate;
+
+/// Registers of a group, from its first one on.
+pub const WORDS: u32 = cc::RATE_START / 4 + 1;
+
+/// How many groups of parameters a build with so many queue pairs has.
+pub fn groups(queue_pairs: u32) -> u32 {
+    cc::COUNT.min(queue_pairs)
+}
 
 /// Addresses and words that set the profile; a share is what "penstock" follows from.
 ///
@@ -16,8 +25,176 @@ pub fn profile_words(profile: Profile, share: Rate, identity: Identity) -> Resul
     let mut settings = profile.dcqcn(share);
     settings.rate_line = identity.line_rate();
     let params = settings.at_clock(u64::from(identity.build.clock_khz) * 1000).map_err(|error| error.to_string())?;
-    let groups = cc::COUNT.min(identity.build.queue_pairs);
     let is_line = |address: u32| (address - cc::BASE) % cc::STRIDE == cc::RATE_LINE;
-    let words = (0..groups).flat_map(|group| dcqcn_words(group as u8, &params));
+    let words = (0..groups(identity.build.queue_pairs)).flat_map(|group| dcqcn_words(group as u8, &params));
     Ok(words.filter(|(address, _)| !is_line(*address)).collect())
+}
+
+/// The registers of a group, in their order.
+pub fn cc_words(params: &DcqcnParams) -> Vec<u32> {
+    let mut words = vec![0; WORDS as usize];
+    for (address, word) in dcqcn_words(0, params) {
+        words[(address - cc::BASE) as usize / 4] = word;
+    }
+    words
+}
+
+/// What the registers of a group mean; a law that is none is off, as in the gateware.
+pub fn cc_params(words: &[u32]) -> DcqcnParams {
+    let word = |offset: u32| words[offset as usize / 4];
+    let control = |mask: u32, shift: u32| (word(cc::CONTROL) & mask) >> shift;
+    let is_set = |mask: u32| word(cc::CONTROL) & mask != 0;
+    DcqcnParams {
+        law: match control(cc::CONTROL_LAW_MASK, cc::CONTROL_LAW_SHIFT) {
+            1 => Law::Dcqcn,
+            2 => Law::Qcn,
+            _ => Law::Off,
+        },
+        clamp_target: is_set(cc::CONTROL_CLAMP_TARGET_MASK),
+        restart_timer: is_set(cc::CONTROL_RESTART_TIMER_MASK),
+        hold_timer: is_set(cc::CONTROL_HOLD_TIMER_MASK),
+        stage_counting: match is_set(cc::CONTROL_TWO_COUNTERS_MASK) {
+            true => StageCounting::PerTrigger,
+            false => StageCounting::Single,
+        },
+        g_shift: control(cc::CONTROL_G_SHIFT_MASK, cc::CONTROL_G_SHIFT_SHIFT) as u8,
+        stage_threshold: control(cc::CONTROL_STAGE_THRESHOLD_MASK, cc::CONTROL_STAGE_THRESHOLD_SHIFT) as u8,
+        hyper_threshold: control(cc::CONTROL_HYPER_THRESHOLD_MASK, cc::CONTROL_HYPER_THRESHOLD_SHIFT) as u8,
+        rate_ai: CycleRate(word(cc::RATE_AI)),
+        rate_hai: CycleRate(word(cc::RATE_HAI)),
+        rate_min: CycleRate(word(cc::RATE_MIN)),
+        rate_line: CycleRate(word(cc::RATE_LINE)),
+        rate_start: CycleRate(word(cc::RATE_START)),
+        decrease_interval: word(cc::DECREASE_INTERVAL),
+        alpha_interval: word(cc::ALPHA_INTERVAL),
+        increase_interval: word(cc::INCREASE_INTERVAL),
+        byte_threshold: word(cc::BYTE_THRESHOLD),
+    }
+}
+
+/// What a group's registers say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    /// "off", "dcqcn", "qcn".
+    pub law: &'static str,
+    /// Of DCQCN's numbers; none: they are nobody's.
+    pub profile: Option<Profile>,
+    /// Of "penstock".
+    pub share: Option<Rate>,
+}
+
+impl InForce {
+    /// Of the `WORDS` registers of one group.
+    pub fn read(words: &[u32], clock_khz: u32) -> Self {
+        let law = ["off", "dcqcn", "qcn", "off"][(words[0] & cc::CONTROL_LAW_MASK) as usize];
+        let share = rate(words, cc::RATE_START, clock_khz);
+        let named = [Profile::AdvCam, Profile::Zhu, Profile::Penstock];
+        let profile = named.into_iter().find(|profile| is_of(words, profile.dcqcn(share), clock_khz));
+        let share = (profile == Some(Profile::Penstock)).then_some(share);
+        InForce { law, profile, share }
+    }
+
+    /// "penstock", "advcam", "zhu"; "custom" for numbers that have no name.
+    pub fn profile_name(&self) -> &'static str {
+        match self.profile {
+            Some(Profile::Penstock) => "penstock",
+            Some(Profile::AdvCam) => "advcam",
+            Some(Profile::Zhu) => "zhu",
+            None => "custom",
+        }
+    }
+}
+
+/// A share as `penstock ctl` shows it: the shortest rate that the register stands for.
+pub fn show(share: Rate, clock_khz: u32) -> String {
+    let scale = Scale { clock_khz };
+    scale.show(Unit::Rate, scale.rate_word(share))
+}
+
+fn rate(words: &[u32], offset: u32, clock_khz: u32) -> Rate {
+    CycleRate(words[offset as usize / 4]).to_rate(u64::from(clock_khz) * 1000)
+}
+
+/// Whether the words are those of the settings, whatever the law and the line. A share that was rounded to a register
+/// has moved the other numbers by no more than its own rounding.
+fn is_of(words: &[u32], settings: DcqcnSettings, clock_khz: u32) -> bool {
+    let settings = DcqcnSettings { rate_line: rate(words, cc::RATE_LINE, clock_khz), ..settings };
+    let Ok(params) = settings.at_clock(u64::from(clock_khz) * 1000) else { return false };
+    let start = words[cc::RATE_START as usize / 4].max(1);
+    dcqcn_words(0, &params).into_iter().all(|(address, expected)| {
+        let offset = address - cc::BASE;
+        let found = words[offset as usize / 4];
+        match offset {
+            cc::RATE_LINE => true,
+            cc::CONTROL => (found ^ expected) & !cc::CONTROL_LAW_MASK == 0,
+            _ => found.abs_diff(expected) <= 1 + expected / start,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_ipbus::map::Build;
+
+    fn words(profile: Profile, share: Rate, clock_khz: u32, data_width: u32) -> Vec<u32> {
+        let build = Build { queue_pairs: 4, clock_khz };
+        let identity = Identity { version: 0, data_width, ring_bytes: 0, build };
+        let mut words = vec![0; WORDS as usize];
+        words[cc::RATE_LINE as usize / 4] =
+            CycleRate::from_rate(identity.line_rate(), 1000 * u64::from(clock_khz)).unwrap().0;
+        for (address, word) in profile_words(profile, share, identity).unwrap() {
+            if address < cc::BASE + cc::STRIDE {
+                words[(address - cc::BASE) as usize / 4] = word;
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn registers_mean_the_parameters_that_they_were_written_from() {
+        for profile in [Profile::Penstock, Profile::AdvCam, Profile::Zhu] {
+            for law in [Law::Off, Law::Dcqcn, Law::Qcn] {
+                let settings = DcqcnSettings { law, clamp_target: false, ..profile.dcqcn(Rate::from_mbps(39)) };
+                let params = settings.at_clock(156_250_000).unwrap();
+                assert_eq!(cc_params(&cc_words(&params)), params);
+            }
+        }
+    }
+
+    #[test]
+    fn a_profile_is_read_back_from_registers_at_every_clock_and_share() {
+        for (clock_khz, width) in [(156_250, 64), (390_625, 64), (322_266, 512), (125_000, 64)] {
+            for (profile, name) in [(Profile::AdvCam, "advcam"), (Profile::Zhu, "zhu")] {
+                let read = InForce::read(&words(profile, Rate(1), clock_khz, width), clock_khz);
+                assert_eq!((read.law, read.profile_name(), read.share), ("dcqcn", name, None));
+            }
+            for share in ["1Mbps", "3Mbps", "37735849bps", "39Mbps", "625Mbps", "3333333333bps", "6Gbps"] {
+                let share: Rate = share.parse().unwrap();
+                let read = InForce::read(&words(Profile::Penstock, share, clock_khz, width), clock_khz);
+                assert_eq!(read.profile_name(), "penstock", "{share} at {clock_khz} kHz");
+                let told = read.share.unwrap().0;
+                assert!(told.abs_diff(share.0) <= (u64::from(clock_khz) * 8000) >> 25, "{share}: {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_register_set_by_hand_has_no_profile() {
+        for offset in [cc::CONTROL, cc::RATE_AI, cc::RATE_MIN, cc::ALPHA_INTERVAL, cc::BYTE_THRESHOLD] {
+            for profile in [Profile::Penstock, Profile::AdvCam] {
+                let mut words = words(profile, Rate::from_mbps(625), 156_250, 64);
+                words[offset as usize / 4] ^= 0x100;
+                assert_eq!(InForce::read(&words, 156_250).profile_name(), "custom", "{profile:?} {offset:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_law_is_told_apart_from_the_numbers() {
+        let mut words = words(Profile::AdvCam, Rate(1), 156_250, 64);
+        words[0] = words[0] & !cc::CONTROL_LAW_MASK | 2;
+        let read = InForce::read(&words, 156_250);
+        assert_eq!((read.law, read.profile_name()), ("qcn", "advcam"));
+    }
 }

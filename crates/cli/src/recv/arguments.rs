@@ -3,12 +3,12 @@
 //! Promise: what two options cannot mean together is refused by name.
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
-use super::choices::{BackendName, GpuDirectChoice, NumaChoice, Rows, SocketName};
+use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
 use crate::arguments::number::TCP_PORT;
 use crate::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::BuilderConfig;
-use penstock_units::{Rate, Time};
+use penstock_units::Time;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -55,9 +55,9 @@ pub struct BoardArguments {
     #[arg(long, default_value_t = 1000, value_name = "MS")]
     pub keep_alive: u64,
     /// This server's line, as in 10Gbps: each board is told its share of it, over IPbus, for profile "penstock"
-    /// (docs/congestion-control.md)
-    #[arg(long, value_name = "RATE", value_parser = crate::arguments::number::share)]
-    pub line: Option<Rate>,
+    /// (docs/congestion-control.md). Without RATE, the interface's speed as the kernel reports it
+    #[arg(long, value_name = "RATE", num_args = 0..=1, default_missing_value = "auto")]
+    pub line: Option<LineChoice>,
     /// File that remembers open connections, so that they can be closed after a crash; "none" for no such file
     /// [default: ~/.local/state/penstock/recv-<address>]
     #[arg(long, value_name = "FILE")]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words that options of `penstock recv` take.
 
+use crate::arguments::number::share;
 use penstock_readout::backend::SocketChoice;
+use penstock_units::Rate;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -59,6 +61,25 @@ impl FromStr for NumaChoice {
         match text {
             "nic" => Ok(NumaChoice::Nic),
             _ => text.parse().map(NumaChoice::Node).map_err(|_| format!("{text}: a node's number, or nic")),
+        }
+    }
+}
+
+/// This server's line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineChoice {
+    /// As the kernel reports the interface's speed.
+    Auto,
+    Rate(Rate),
+}
+
+impl FromStr for LineChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(LineChoice::Auto),
+            _ => share(text).map(LineChoice::Rate).map_err(|why| format!("{why}, or auto")),
         }
     }
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tells each board its share of this server's line: profile "penstock" in its registers, over IPbus.
-//! Promise: boards are told before their queue pairs are opened; one that comes up later, or anew, is told again. A board
-//! without these registers (a software front end, another make) keeps its own parameters, and is named once.
+//! Promise: boards are told before their queue pairs are opened; one that comes up later, or anew, is told again.
+//! Registers that someone has set to other numbers than a board's own or a share stay, and are named; so is a board
+//! without these registers (another make).
 //! Source: docs/congestion-control.md.
 
 use super::boards::Weighted;
 use super::sink::Sink;
-use crate::gateware::profile_words;
+use crate::gateware::{groups, profile_words, show_share, InForce, CC_WORDS};
 use crate::output::screen::say;
 use penstock_cc::Profile;
-use penstock_ipbus::{Access, BoardAddress, Fleet, FleetError, Identity, Outcome, Patience, RequestId, PORT};
+use penstock_ipbus::regs::cc;
+use penstock_ipbus::{
+    Access, AccessError, BoardAddress, Fleet, FleetError, Identity, Outcome, Patience, RequestId, PORT,
+};
 use penstock_readout::session::{BoardState, Session};
 use penstock_units::{Rate, Time};
 use std::net::SocketAddrV4;
@@ -32,14 +36,21 @@ struct Told {
     asked: Option<(RequestId, Step)>,
     /// Why it does not know its share; none: it does.
     trouble: Option<String>,
+    /// What was said of its registers, once.
+    said: Vec<String>,
     is_named: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Identify,
+    /// What its registers hold now.
+    Look(Identity),
     Write,
 }
+
+/// The next step, and what it asks of the board.
+type Next = Option<(Step, Vec<Access>)>;
 
 /// The shares of all boards.
 pub struct Line {
@@ -77,6 +88,7 @@ impl Line {
                         lives: 0,
                         asked: None,
                         trouble: None,
+                        said: Vec::new(),
                         is_named: false,
                     });
                 }
@@ -93,19 +105,19 @@ impl Line {
 
     /// Boards that have come up since they were told are told again.
     pub fn look(&mut self, now: Time, session: &mut Session<Sink>) {
-        if now < self.next {
-            return;
-        }
-        self.next = now + INTERVAL;
-        let reports = session.report().boards;
-        for board in 0..self.boards.len() {
-            let told = &mut self.boards[board];
-            let lives = told.sources.iter().map(|source| reports[*source].lives).sum();
-            let is_up = told.sources.iter().any(|source| reports[*source].state == BoardState::Up);
-            let is_new = lives > told.lives && (told.lives > 0 || told.trouble.is_some());
-            told.lives = lives;
-            if is_up && is_new && told.asked.is_none() {
-                self.ask(board);
+        if now >= self.next {
+            self.next = now + INTERVAL;
+            let reports = session.report().boards;
+            for board in 0..self.boards.len() {
+                let told = &mut self.boards[board];
+                let lives = told.sources.iter().map(|source| reports[*source].lives).sum();
+                let is_up = told.sources.iter().any(|source| reports[*source].state == BoardState::Up);
+                // Also at its first life: it may have begun anew since it was told. One that dies while it is asked is
+                // asked again at its next life.
+                if is_up && lives > told.lives && told.asked.is_none() {
+                    told.lives = lives;
+                    self.ask(board);
+                }
             }
         }
         if let Err(error) = self.turn(Time::ZERO) {
@@ -148,9 +160,9 @@ impl Line {
             if let Some((_, step)) = self.boards[board].asked.take_if(|(asked, _)| *asked == id) {
                 let next = self.boards[board].took(step, outcome);
                 match next {
-                    Ok(Some(writes)) => {
-                        let id = self.fleet.submit(board, &writes.into_iter().collect());
-                        self.boards[board].asked = Some((id, Step::Write));
+                    Ok(Some((step, accesses))) => {
+                        let id = self.fleet.submit(board, &accesses.into_iter().collect());
+                        self.boards[board].asked = Some((id, step));
                     }
                     Ok(None) => self.boards[board].trouble = None,
                     Err(why) => self.boards[board].trouble = Some(why),
@@ -162,14 +174,75 @@ impl Line {
 }
 
 impl Told {
-    /// What is to be written next; none: all is.
-    fn took(&self, step: Step, outcome: Outcome) -> Result<Option<Vec<Access>>, String> {
-        if step == Step::Write {
-            return outcome.map(|_| None).map_err(|error| error.to_string());
+    /// What comes next; none: it knows its share.
+    fn took(&mut self, step: Step, outcome: Outcome) -> Result<Next, String> {
+        match step {
+            Step::Identify => {
+                let identity = Identity::of(outcome).map_err(|error| error.to_string())?;
+                let base = |group| cc::BASE + group * cc::STRIDE;
+                let looks = (0..groups(identity.build.queue_pairs))
+                    .map(|group| Access::Read { address: base(group), count: CC_WORDS as usize });
+                Ok(Some((Step::Look(identity), looks.collect())))
+            }
+            Step::Look(identity) => {
+                let words = outcome.map_err(|error| error.to_string())?;
+                let share = self.share.min(identity.line_rate());
+                let (writes, said) = self.writes(share, identity, &words)?;
+                let news: Vec<String> = said.into_iter().filter(|said| !self.said.contains(said)).collect();
+                news.iter().for_each(|said| say(format_args!("{}: {said}", self.name)));
+                self.said.extend(news);
+                Ok((!writes.is_empty()).then_some((Step::Write, writes)))
+            }
+            // It has begun anew since it was asked last, and counts its packets anew.
+            Step::Write if outcome == Err(AccessError::Restarted) => {
+                Ok(Some((Step::Identify, Identity::request().accesses)))
+            }
+            Step::Write => outcome.map(|_| None).map_err(|error| error.to_string()),
         }
-        let identity = Identity::of(outcome).map_err(|error| error.to_string())?;
-        let words = profile_words(Profile::Penstock, self.share.min(identity.line_rate()), identity)?;
-        Ok(Some(words.into_iter().map(|(address, word)| Access::write(address, word)).collect()))
+    }
+
+    /// The writes to the groups that nobody has set, and what is to be said of the others and of shares that are replaced.
+    fn writes(
+        &self,
+        share: Rate,
+        identity: Identity,
+        words: &[Vec<u32>],
+    ) -> Result<(Vec<Access>, Vec<String>), String> {
+        let clock_khz = identity.build.clock_khz;
+        let show = |share| show_share(share, clock_khz);
+        let found: Vec<InForce> = words.iter().map(|words| InForce::read(words, clock_khz)).collect();
+        let is_ours = |group: &InForce| {
+            group.law == "dcqcn" && matches!(group.profile, Some(Profile::Penstock | Profile::AdvCam))
+        };
+        let kept: Vec<String> = (found.iter().enumerate())
+            .filter(|(_, group)| !is_ours(group))
+            .map(|(index, group)| format!("cc[{index}] (law {}, profile {})", group.law, group.profile_name()))
+            .collect();
+        let mut said = Vec::new();
+        if !kept.is_empty() {
+            let kept = format!(
+                "{} keeps what it was set to; to have a share written, set cc.profile = \"advcam\" (penstock ctl apply)",
+                kept.join(", ")
+            );
+            if found.iter().all(|group| !is_ours(group)) {
+                return Err(kept);
+            }
+            said.push(kept);
+        }
+        let mut others: Vec<String> = found.iter().filter_map(|group| group.share.map(show)).collect();
+        others.retain(|other| *other != show(share));
+        others.dedup();
+        if !others.is_empty() {
+            said.push(format!("share {} replaces {}", show(share), others.join(", ")));
+        }
+        let words = profile_words(Profile::Penstock, share, identity)?;
+        let knows = |group: &InForce| group.share.map(show).is_some_and(|known| known == show(share));
+        let is_written = |address: u32| {
+            let group = &found[((address - cc::BASE) / cc::STRIDE) as usize];
+            is_ours(group) && !knows(group)
+        };
+        let writes = words.into_iter().filter(|(address, _)| is_written(*address));
+        Ok((writes.map(|(address, word)| Access::write(address, word)).collect(), said))
     }
 }
 

@@ -17,6 +17,7 @@ mod no_gpu;
 mod plan;
 mod sharing;
 mod sink;
+mod speed;
 mod state;
 mod tables;
 mod view;

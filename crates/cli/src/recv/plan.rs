@@ -4,8 +4,9 @@
 
 use super::arguments::{Arguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
 use super::boards::{read_boards, Boards, Weighted};
-use super::choices::{BackendName, GpuDirectChoice, NumaChoice, Rows};
+use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows};
 use super::memory::{check_memory, pool, slots};
+use super::speed;
 use crate::arguments::number::positive;
 use crate::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PacketConfig, TcpConfig, VerbsConfig};
@@ -107,9 +108,7 @@ impl Plan {
     pub fn read(arguments: &Arguments) -> Result<Plan, String> {
         let over_tcp = arguments.backend.name == BackendName::Tcp;
         let sources = boards(&arguments.boards, over_tcp)?;
-        if let Some(line) = arguments.boards.line.filter(|_| over_tcp) {
-            return Err(format!("--line {line}: boards over TCP have no DCQCN; leave it out"));
-        }
+        let line = line(arguments)?;
         let session = session(arguments, sources.iter().map(|source| source.spec.clone()).collect())?;
         let backend = backend(arguments, &session)?;
         let serving = serving(&arguments.serving)?;
@@ -122,7 +121,7 @@ impl Plan {
             backend,
             nic: nic.device.clone().or(nic.iface.clone()),
             numa: nic.numa,
-            line: arguments.boards.line.map(|line| (line, sources)),
+            line: line.map(|line| (line, sources)),
             sharing: run.servers.clone().zip(run.server),
             end: end(run),
             check: CheckPlan { pattern, bare: check.bare, reference: check.reference.clone() },
@@ -189,6 +188,17 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
         linger: ms(arguments.run.linger),
         ..SessionConfig::default()
     })
+}
+
+/// This server's line, if boards are to be told.
+fn line(arguments: &Arguments) -> Result<Option<Rate>, String> {
+    let Arguments { boards, backend, .. } = arguments;
+    match (boards.line, backend.name) {
+        (None, _) => Ok(None),
+        (Some(_), BackendName::Tcp) => Err("--line: boards over TCP have no DCQCN; leave it out".to_owned()),
+        (Some(LineChoice::Rate(line)), _) => Ok(Some(line)),
+        (Some(LineChoice::Auto), _) => speed::of_nic(backend.iface.as_deref(), backend.device.as_deref()).map(Some),
+    }
 }
 
 fn end(run: &RunArguments) -> EndPlan {

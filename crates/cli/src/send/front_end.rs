@@ -8,6 +8,7 @@ use super::pacing::Pacing;
 use super::payload::{Messages, Shared};
 use super::plan::Plan;
 use super::window::Window;
+use penstock_cc::{DcqcnParams, Law, ReactionPoint, State};
 use penstock_readout::Servers;
 use penstock_transport::{
     CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmOpener, CmOpenerConfig, CmState, Ending, Endpoint,
@@ -47,6 +48,8 @@ struct Side {
     psn: Psn,
     peer: CmInfo,
     requester: Option<Requester>,
+    /// The parameters in force, and the limiter of this connection; none without a law.
+    cc: DcqcnParams,
     pacing: Option<Pacing>,
     window: Window,
     messages: Messages,
@@ -89,6 +92,7 @@ impl FrontEnd {
             psn,
             peer: CmInfo::default(),
             requester: None,
+            cc: plan.cc,
             pacing: None,
             window: Window::new(),
             messages: Messages::new(plan, share, source),
@@ -160,6 +164,37 @@ impl FrontEnd {
     /// Rate in bit/s and CNPs that cut it, of the present connection.
     pub fn congestion(&self) -> Option<(u64, u32)> {
         self.side.pacing.as_ref().map(|pacing| (pacing.rate_bps(), pacing.cnp_handled()))
+    }
+
+    /// The parameters of congestion control in force.
+    pub fn cc(&self) -> &DcqcnParams {
+        &self.side.cc
+    }
+
+    /// Takes other ones, from the next packet on.
+    pub fn set_cc(&mut self, now: Time, params: DcqcnParams) {
+        let side = &mut self.side;
+        side.cc = params;
+        match &mut side.pacing {
+            Some(pacing) if params.law != Law::Off => pacing.set(params, now),
+            pacing => *pacing = (params.law != Law::Off && side.requester.is_some()).then(|| Pacing::new(params, now)),
+        }
+    }
+
+    /// The limiter's state word, of the next connection if there is none.
+    pub fn limiter(&mut self, now: Time) -> State {
+        let state = self.side.pacing.as_mut().and_then(|pacing| pacing.state(now));
+        state.unwrap_or_else(|| ReactionPoint::new(&self.side.cc).state)
+    }
+
+    /// As `enum ibv_qp_state`.
+    pub fn state(&self) -> u32 {
+        match &self.side.requester {
+            None => 0,
+            Some(_) if self.side.has_failed() => 6,
+            Some(_) if self.side.ready => 3,
+            Some(_) => 2,
+        }
     }
 
     pub fn handle_request(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) -> Option<CmMessage> {
@@ -301,7 +336,7 @@ impl Side {
         config.limits = self.plan.limits;
         // Any port of the dynamic range, another one for every front end, so that switches spread them.
         config.marking.udp_sport = FIRST_UDP_SPORT | (self.qpn.value() as u16 & 0x3FFF);
-        self.pacing = self.plan.cc.map(|params| Pacing::new(params, self.now));
+        self.pacing = (self.cc.law != Law::Off).then(|| Pacing::new(self.cc, self.now));
         (self.requester, self.peer) = (Some(Requester::new(config)), *peer);
         self.window = Window::new();
         self.heard = self.now;

@@ -13,6 +13,7 @@ mod link;
 mod pacing;
 mod payload;
 mod plan;
+mod registers;
 mod tables;
 mod tcp;
 mod window;
@@ -29,6 +30,7 @@ use penstock_readout::backend::SessionClock;
 use penstock_units::Time;
 use penstock_wire::RocePacket;
 use plan::Plan;
+use registers::Registers;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +41,9 @@ pub use arguments::Arguments;
 const FARM: Time = Time::from_ms(100);
 /// Time between two looks at the messages of the connection manager.
 const CM: Time = Time::from_ms(1);
+
+/// Time between two looks at what is asked over IPbus.
+const REGISTERS: Time = Time::from_ms(5);
 
 /// Sends; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
@@ -61,14 +66,20 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
     let mut crowd =
         Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, turn: 0, done: None };
     let mut sockets = connect::Sockets::bind(&ips, &plan.allow).map_err(Failure::Refused)?;
+    let mut registers = Registers::bind(plan, link.mac()).map_err(Failure::Refused)?;
     if !plan.json {
         say(tables::opening(plan, link.mac()));
     }
     let (mut now, mut cm_due, mut farm_due, mut failure) = (clock.now(), Time::ZERO, FARM, None);
+    let mut registers_due = Time::ZERO;
     while !interrupted.load(Ordering::Relaxed) && now < plan.end && !crowd.is_over(now, plan.linger) {
         if now >= cm_due {
             cm_due = now + CM;
             sockets.serve(now, &mut crowd.front_ends);
+        }
+        if now >= registers_due {
+            registers_due = now + REGISTERS;
+            registers.serve(now, &mut crowd.front_ends);
         }
         if let Some(farm) = farm.as_mut().filter(|_| now >= farm_due) {
             farm_due = now + FARM;
@@ -87,7 +98,8 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
             now = clock.now();
         }
     }
-    let report = tables::report(&crowd.front_ends, now, sockets.strangers(), failure);
+    let strangers = tables::Strangers { cm: sockets.strangers(), ipbus: registers.strangers() };
+    let report = tables::report(&crowd.front_ends, now, strangers, failure);
     let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
     Ok(match plan.json {
         true => {

@@ -4,7 +4,7 @@
 //! Source: `penstock_cc`, equal to `rtl/cc` to the bit; the closed forms are those of the simulator's limiter.
 
 use crate::gateware::BOARD_CLOCK_HZ;
-use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Law, Pacer};
+use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Pacer, State};
 use penstock_units::Time;
 use penstock_wire::gateware::CYCLE;
 
@@ -26,10 +26,28 @@ pub struct Pacing {
 impl Pacing {
     pub fn new(dcqcn: DcqcnParams, now: Time) -> Pacing {
         let params = CcParams { dcqcn, ..CcParams::default() };
-        let flow = Flow::new(Law::Dcqcn, 0, &params);
+        let flow = Flow::new(dcqcn.law, 0, &params);
         let mut pacing = Pacing { params, flow, pacer: Pacer::new(TURN), visits: now / ROUND, cnp: false, bytes: 0 };
         pacing.visit();
         pacing
+    }
+
+    /// Other parameters, from the next visit on.
+    pub fn set(&mut self, dcqcn: DcqcnParams, now: Time) {
+        self.catch_up(now);
+        self.params.dcqcn = dcqcn;
+        // What is leapt over next must have been visited with these.
+        self.visits += 1;
+        self.visit();
+    }
+
+    /// The state word of DCQCN as of now; none under another law.
+    pub fn state(&mut self, now: Time) -> Option<State> {
+        self.catch_up(now);
+        match self.flow.state {
+            FlowState::Dcqcn(state) => Some(state),
+            FlowState::Qcn(_) => None,
+        }
     }
 
     pub fn on_cnp(&mut self, now: Time) {
@@ -68,7 +86,7 @@ impl Pacing {
     }
 
     fn catch_up(&mut self, now: Time) {
-        let due = now / ROUND;
+        let (due, law) = (now / ROUND, self.params.dcqcn.law);
         let mut left = due.saturating_sub(self.visits);
         if left == 0 {
             return;
@@ -77,9 +95,9 @@ impl Pacing {
         self.visit();
         left -= 1;
         while left > 0 {
-            let steady = self.flow.steady_visits(CYCLES, false, Law::Dcqcn, &self.params).min(left);
+            let steady = self.flow.steady_visits(CYCLES, false, law, &self.params).min(left);
             if steady > 0 {
-                self.flow.skip_settled(steady, CYCLES, false, Law::Dcqcn, &self.params);
+                self.flow.skip_settled(steady, CYCLES, false, law, &self.params);
                 let unlimited = self.flow.unlimited(&self.params);
                 self.pacer.skip(self.flow.rate_current(), CYCLES, steady, unlimited, true);
                 left -= steady;
@@ -96,7 +114,7 @@ impl Pacing {
 
     fn visit(&mut self) {
         let happened = Happened { cnp: self.cnp, bytes: self.bytes, cycles: CYCLES, ..Happened::default() };
-        self.flow.visit(happened, Law::Dcqcn, &self.params);
+        self.flow.visit(happened, self.params.dcqcn.law, &self.params);
         let unlimited = self.flow.unlimited(&self.params);
         self.pacer.grant(self.flow.rate_current(), CYCLES, unlimited, true);
         (self.cnp, self.bytes) = (false, 0);

@@ -39,7 +39,8 @@ pub struct Plan {
     pub interval: Time,
     pub send_verb: bool,
     pub mtu: Mtu,
-    pub cc: Option<DcqcnParams>,
+    /// Of congestion control as a front end begins; a server or an operator may change it.
+    pub cc: DcqcnParams,
     pub limits: RetryLimits,
     pub faults: FaultRates,
     /// Of received frames.
@@ -170,24 +171,27 @@ fn recorded(a: &Arguments) -> Result<Option<Arc<EventSource>>, String> {
     }
 }
 
-fn congestion_control(a: &Arguments) -> Result<Option<DcqcnParams>, String> {
+fn congestion_control(a: &Arguments) -> Result<DcqcnParams, String> {
     let rate_line = Rate((a.protocol.line_rate * 1e9) as u64);
     match (a.protocol.cc_share, a.protocol.cc) {
         (Some(share), LawName::Off) => return Err(format!("--cc-share {share}: goes with --cc dcqcn")),
         (Some(share), _) if share > rate_line => {
             return Err(format!("--cc-share {share}: allowed is up to --line-rate, {rate_line}"));
         }
-        (_, LawName::Off) => return Ok(None),
         _ => {}
     }
+    let law = match a.protocol.cc {
+        LawName::Off => Law::Off,
+        LawName::Dcqcn => Law::Dcqcn,
+    };
     // All front ends of this process are on one path, whose line they share. One alone does not know its share: a floor of
     // 15/16 of the line would be no congestion control.
     let by_count = (a.boards.count > 1).then(|| Rate(rate_line.0 / u64::from(a.boards.count)));
     let profile = a.protocol.cc_share.or(by_count).map_or_else(DcqcnSettings::default, DcqcnSettings::for_share);
-    let settings = DcqcnSettings { law: Law::Dcqcn, rate_line, ..profile };
+    let settings = DcqcnSettings { law, rate_line, ..profile };
     let params =
         settings.at_clock(BOARD_CLOCK_HZ).map_err(|error| format!("--line-rate {}: {error}", a.protocol.line_rate))?;
-    Ok(Some(params))
+    Ok(params)
 }
 
 #[cfg(test)]
@@ -216,7 +220,7 @@ mod tests {
             let told = read(line).err().unwrap_or_else(|| panic!("`{line}` was taken"));
             assert!(told.contains(value), "{line}: {told}");
         }
-        let cc = |line: &str| read(line).unwrap_or_else(|e| panic!("{e}")).cc.unwrap();
+        let cc = |line: &str| read(line).unwrap_or_else(|e| panic!("{e}")).cc;
         let (share, table) = (cc("--cc-share 1Gbps"), cc(""));
         assert_eq!(
             (share.rate_start.0 / 10, table.rate_start),

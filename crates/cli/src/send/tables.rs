@@ -4,11 +4,13 @@
 
 use super::front_end::FrontEnd;
 use super::plan::Plan;
+use crate::gateware::{cc_words, show_share, InForce, BOARD_CLOCK_HZ};
 use crate::output::table::{columns, terminal_width};
 use penstock_units::Time;
 use penstock_wire::MacAddr;
 use serde::Serialize;
 
+const CLOCK_KHZ: u32 = (BOARD_CLOCK_HZ / 1000) as u32;
 /// More front ends than this are not listed one by one.
 const LISTED: usize = 32;
 
@@ -16,8 +18,9 @@ const LISTED: usize = 32;
 pub struct Report {
     pub seconds: f64,
     pub boards: Vec<BoardReport>,
-    /// Messages to the connection manager of addresses that --allow does not name.
+    /// Messages to the connection manager, and to the registers, of addresses that --allow does not name.
     pub cm_strangers: u64,
+    pub ipbus_strangers: u64,
     pub faults: Vec<String>,
 }
 
@@ -40,12 +43,23 @@ pub struct BoardReport {
     pub rp_cnp_handled: u32,
     /// What congestion control allows, bit/s; none without it.
     pub rate_bps: Option<u64>,
+    /// "penstock", "advcam", "zhu"; "custom" for parameters that have no name; none without congestion control.
+    pub profile: Option<&'static str>,
+    /// That "penstock" follows from, as in "39Mbps": of the command line, or as a server or an operator has told it.
+    pub share: Option<String>,
     pub trouble: Option<String>,
 }
 
-pub fn report(front_ends: &[FrontEnd], now: Time, cm_strangers: u64, failure: Option<String>) -> Report {
+/// What was not answered, of addresses that --allow does not name.
+pub struct Strangers {
+    pub cm: u64,
+    pub ipbus: u64,
+}
+
+pub fn report(front_ends: &[FrontEnd], now: Time, strangers: Strangers, failure: Option<String>) -> Report {
     let board = |f: &FrontEnd| {
         let (c, congestion) = (f.counters(), f.congestion());
+        let in_force = InForce::read(&cc_words(f.cc()), CLOCK_KHZ);
         BoardReport {
             source: f.source(),
             ip: f.ip().to_string(),
@@ -60,6 +74,8 @@ pub fn report(front_ends: &[FrontEnd], now: Time, cm_strangers: u64, failure: Op
             rp_cnp_received: c.rp_cnp_received,
             rp_cnp_handled: congestion.map_or(0, |(_, handled)| handled),
             rate_bps: congestion.map(|(rate, _)| rate),
+            profile: (in_force.law != "off").then(|| in_force.profile_name()),
+            share: in_force.share.filter(|_| in_force.law != "off").map(|share| show_share(share, CLOCK_KHZ)),
             trouble: f.trouble().map(str::to_owned),
         }
     };
@@ -73,7 +89,8 @@ pub fn report(front_ends: &[FrontEnd], now: Time, cm_strangers: u64, failure: Op
     });
     let faults = failure.into_iter().chain(silent).chain(unfinished).collect();
     let boards = front_ends.iter().map(board).collect();
-    Report { seconds: now.as_secs_f64(), boards, cm_strangers, faults }
+    let Strangers { cm: cm_strangers, ipbus: ipbus_strangers } = strangers;
+    Report { seconds: now.as_secs_f64(), boards, cm_strangers, ipbus_strangers, faults }
 }
 
 pub fn opening(plan: &Plan, mac: MacAddr) -> String {
@@ -111,6 +128,25 @@ pub fn closing(report: &Report) -> String {
     let each = listed.iter().map(|board| row(&board.ip, std::slice::from_ref(board)));
     let rows: Vec<Vec<String>> = each.chain([row("all", &report.boards)]).collect();
     let table = columns(&header, &rows, 1, terminal_width());
+    let congestion = congestion(&report.boards).into_iter().map(|line| format!("\n{line}"));
     let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
-    std::iter::once(table).chain(faults).collect()
+    std::iter::once(table).chain(congestion).chain(faults).collect()
+}
+
+/// What limits the boards, those of one kind in one line.
+fn congestion(boards: &[BoardReport]) -> Vec<String> {
+    let said = |board: &BoardReport| match (board.profile, &board.share) {
+        (Some(profile), Some(share)) => format!("congestion control: profile {profile}, share {share}"),
+        (Some(profile), None) => format!("congestion control: profile {profile}"),
+        (None, _) => "congestion control: off".to_owned(),
+    };
+    let mut kinds: Vec<(String, usize)> = Vec::new();
+    for said in boards.iter().map(said) {
+        match kinds.iter_mut().find(|(known, _)| *known == said) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((said, 1)),
+        }
+    }
+    let is_one = kinds.len() == 1;
+    kinds.into_iter().map(|(said, count)| if is_one { said } else { format!("{count} boards: {said}") }).collect()
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The registers of front ends over IPbus, one port an address: what a server or operator tells about congestion control,
+//! and what `penstock ctl` reads of a board.
+//! Promise: the map is the gateware's, of a build with one queue pair; `cc[0]` governs the limiter from the next packet
+//! on. A write to a register that stands for nothing here is refused, as one to a register that is not there.
+
+use super::front_end::FrontEnd;
+use super::plan::Plan;
+use crate::arguments::allowed::{admits, Allowed};
+use crate::gateware::{cc_params, cc_words, BOARD_CLOCK_HZ, CC_WORDS};
+use penstock_cc::{CycleRate, DcqcnParams};
+use penstock_ipbus::map::{Build, MAP_HASH};
+use penstock_ipbus::regs::{cc, counters, global, qp, source};
+use penstock_ipbus::{Responder, ResponderConfig, PORT};
+use penstock_units::Time;
+use penstock_wire::MacAddr;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+
+/// Datagrams that one front end takes in a turn.
+const MOST: usize = 16;
+const LONGEST: usize = 2048;
+
+/// What software may write: the parameters of the one queue pair's group, and the operators' counts.
+const WRITES: &[std::ops::Range<u32>] =
+    &[cc::BASE..cc::BASE + 4 * CC_WORDS, global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
+
+struct Port {
+    socket: UdpSocket,
+    board: Responder,
+}
+
+/// Those of all front ends.
+pub struct Registers {
+    ports: Vec<Port>,
+    allow: Vec<Allowed>,
+    strangers: u64,
+}
+
+impl Registers {
+    pub fn bind(plan: &Plan, mac: MacAddr) -> Result<Registers, String> {
+        let ports = plan.ips().map(|ip| Port::bind(ip, mac, &plan.cc)).collect::<Result<_, _>>()?;
+        Ok(Registers { ports, allow: plan.allow.clone(), strangers: 0 })
+    }
+
+    /// Datagrams of addresses that may not ask: not answered.
+    pub fn strangers(&self) -> u64 {
+        self.strangers
+    }
+
+    /// Answers what has come.
+    pub fn serve(&mut self, now: Time, front_ends: &mut [FrontEnd]) {
+        let mut data = [0; LONGEST];
+        for (port, front_end) in self.ports.iter_mut().zip(front_ends) {
+            for _ in 0..MOST {
+                let Ok((len, from)) = port.socket.recv_from(&mut data) else { break };
+                if !matches!(from, SocketAddr::V4(from) if admits(&self.allow, *from.ip())) {
+                    self.strangers += 1;
+                    continue;
+                }
+                port.show(now, front_end);
+                if let Some(answer) = port.board.handle(&data[..len]) {
+                    // One that does not arrive is asked for again.
+                    let _ = port.socket.send_to(&answer, from);
+                }
+                port.heed(now, front_end);
+            }
+        }
+    }
+}
+
+impl Port {
+    fn bind(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Result<Port, String> {
+        let bound = UdpSocket::bind((ip, PORT)).and_then(|s| s.set_nonblocking(true).map(|()| s));
+        let socket = bound.map_err(|error| format!("UDP port {PORT} of {ip} (IPbus): {error}"))?;
+        Ok(Port { socket, board: registers(ip, mac, params) })
+    }
+
+    /// What the front end does, for what may be read now.
+    fn show(&mut self, now: Time, front_end: &mut FrontEnd) {
+        let (c, messages) = (front_end.counters(), front_end.messages_done());
+        let flow = front_end.limiter(now);
+        for (offset, word) in [
+            (qp::STATE, front_end.state()),
+            (qp::PACKETS_SENT, c.sent_pkts as u32),
+            (qp::PACKETS_RETRANSMITTED, c.retransmitted_pkts as u32),
+            (qp::PACKET_SEQ_ERR, c.packet_seq_err as u32),
+            (qp::RNR_NAK, c.rnr_nak as u32),
+            (qp::LOCAL_ACK_TIMEOUT_ERR, c.local_ack_timeout_err as u32),
+            (qp::MESSAGES_OK, messages as u32),
+            (qp::RATE_CURRENT, flow.rate_current.0),
+            (qp::RATE_TARGET, flow.rate_target.0),
+            (qp::ALPHA, flow.alpha()),
+            (qp::RP_CNP_HANDLED, flow.cnp_handled),
+        ] {
+            self.board.set(qp::BASE + offset, word);
+        }
+        self.board.set(counters::MESSAGES_DONE, messages as u32);
+        self.board.set(source::STATUS, u32::from(front_end.is_connected() && !front_end.is_done()));
+    }
+
+    /// Takes the parameters over, if they are others now.
+    fn heed(&mut self, now: Time, front_end: &mut FrontEnd) {
+        let words: Vec<u32> = (0..CC_WORDS).map(|word| self.board.get(cc::BASE + 4 * word)).collect();
+        let params = cc_params(&words);
+        if params != *front_end.cc() {
+            front_end.set_cc(now, params);
+        }
+    }
+}
+
+/// A board of one queue pair whose reset values are what this process was started with.
+fn registers(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Responder {
+    let clock_khz = (BOARD_CLOCK_HZ / 1000) as u32;
+    let build = Build { queue_pairs: 1, clock_khz };
+    let mut board = Responder::new(ResponderConfig { build, map_hash: MAP_HASH, writes: Some(WRITES) });
+    // Bits a cycle, so that a client knows the line rate.
+    let width = (params.rate_line.0 >> (CycleRate::FRACTION_BITS - 3)).clamp(64, 512);
+    let MacAddr(octets) = mac;
+    let [a, b, c, d, e, f] = octets;
+    let addresses = [
+        (global::BUILD, width << global::BUILD_DATA_W_SHIFT | 1 << global::BUILD_N_QP_SHIFT),
+        (global::LOCAL_MAC_HI, u32::from_be_bytes([0, 0, a, b])),
+        (global::LOCAL_MAC_LO, u32::from_be_bytes([c, d, e, f])),
+        (global::LOCAL_IP, ip.to_bits()),
+    ];
+    let parameters = cc_words(params).into_iter().enumerate().map(|(word, value)| (cc::BASE + 4 * word as u32, value));
+    addresses.into_iter().chain(parameters).for_each(|(address, word)| board.set(address, word));
+    board
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+    #[test]
+    fn reset_values_are_the_command_line_s_and_only_what_acts_can_be_written() {
+        let params = DcqcnParams::default();
+        let mut board = registers(IP, MacAddr([2, 0, 10, 0, 0, 2]), &params);
+        let words: Vec<u32> = (0..CC_WORDS).map(|word| board.get(cc::BASE + 4 * word)).collect();
+        assert_eq!(cc_params(&words), params);
+        assert_eq!(board.get(global::LOCAL_MAC_LO), 0x0A00_0002);
+        let mut id = 0;
+        for (address, taken) in [
+            (cc::BASE + cc::RATE_MIN, true),
+            (global::OPERATOR_BEGUN, true),
+            (source::COMMAND, false),
+            (cc::BASE + cc::STRIDE, false),
+        ] {
+            // IPbus 2.0: a control packet, one write of one word; the answer's low bits are the code, 0 for good.
+            id += 1;
+            let words = [0x2000_00F0 | id << 8, 0x2001_011F, address / 4, 5];
+            let request: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
+            let answer = board.handle(&request).unwrap();
+            assert_eq!(answer[7] & 0xF == 0, taken, "{address:#x}: {answer:02x?}");
+        }
+        assert_eq!(board.get(cc::BASE + cc::RATE_MIN), 5);
+    }
+}
