@@ -25,12 +25,13 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, feroce, qcn, scale, stability
+from figures import advcam, cms_tcp, feroce, peers, qcn, scale, stability
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MARKS = ("<!-- figures: begin (penstock figures --docs) -->", "<!-- figures: end -->")
 SCALE_MARKS = ("<!-- scale: begin (penstock figures scale --docs) -->", "<!-- scale: end -->")
+PEERS_MARKS = ("<!-- peers: begin (penstock figures scale --docs) -->", "<!-- peers: end -->")
 
 
 Drawing = Callable[[list[Run]], Drawn]
@@ -198,6 +199,7 @@ def main(words: list[str] | None = None) -> int:
         write_docs(REPOSITORY / "docs/results.md", MARKS, table(rows))
     if arguments.docs:
         write_docs(REPOSITORY / "docs/congestion-control.md", SCALE_MARKS, scale.table(cases))
+        write_docs(REPOSITORY / "docs/congestion-control.md", PEERS_MARKS, peers.table(peers.read()))
     return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else text)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from penstock.results import Run
 
+from figures import peers
 from figures.comparison import Compared, Drawn, jain
 
 PACKET_BITS = 8 * (4096 + 90)  # on the wire
@@ -291,6 +292,7 @@ def draw(runs: list[Run]) -> Drawn:
             compared.append(Compared(f"{law}: {n} boards, delivered", None, value, "Gb/s"))
         compared.append(Compared(f"{law}: {SENDERS[-1]} boards, paused", None, paused[-1], "% of the time", 1))
         compared.append(Compared(f"{law}: {SENDERS[-1]} boards, queue, 99 %", None, queue[-1], "kB", 0))
+    peers.draw(axes, peers.read())
     for axis, words in zip(
         axes, ("delivered [Gb/s]", "paused [% of the time]", "queue, 99th percentile [kB]"), strict=True
     ):

@@ -54,3 +54,38 @@ def test_the_goals_can_be_missed(penstock: Penstock, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert json.loads(done.stdout) == ["pauses", "queue"]
+
+
+def ask(code: str) -> object:
+    """What Python says with the figures at hand, as JSON."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return json.loads(done.stdout)
+
+
+def test_the_picture_and_the_page_have_the_peers_of_the_file() -> None:
+    code = (
+        "import json, matplotlib; matplotlib.use('Agg'); import matplotlib.pyplot as plt; from figures import peers\n"
+        "axes = plt.subplots(1, 3)[1]; peers.draw(axes, peers.read())\n"
+        "lines = [[[line.get_label(), *(data.tolist() for data in line.get_data())] for line in axis.lines]"
+        " for axis in axes]\n"
+        "print(json.dumps({'table': peers.table(peers.read()), 'lines': lines}))"
+    )
+    found = ask(code)
+    assert found["table"] in PAGE.read_text(), "write it with `penstock figures scale --docs`"
+    rows = [line.split(",") for line in (ROOT / "figures/peers.csv").read_text().splitlines()[2:]]
+    for column, axis in enumerate(found["lines"]):
+        assert [label for label, *_ in axis] == ["DCQCN, ns-3", "TIMELY, ns-3", "HPCC, ns-3"]
+        drawn = [(label.split(",")[0], n, value) for label, *data in axis for n, value in zip(*data, strict=True)]
+        assert drawn == [(row[0], int(row[1]), float(row[2 + column])) for row in rows]
+    assert {row[0] for row in rows} == {"DCQCN", "TIMELY", "HPCC"} and len(rows) == 9
+
+
+def test_a_file_of_peers_with_other_columns_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "peers.csv"
+    file.write_text("law,boards\nDCQCN,3\n")
+    code = (
+        f"import json; from pathlib import Path; from figures import peers; file = Path({str(file)!r})\n"
+        "try: peers.read(file)\nexcept ValueError as error: print(json.dumps(str(error)))"
+    )
+    assert "columns are ['law', 'boards'], and must be ['law', 'boards', 'delivered_gbps'" in ask(code)
