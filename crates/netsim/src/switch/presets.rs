@@ -105,10 +105,10 @@ impl SwitchParams {
 }
 
 fn qcn_netfpga(common: SwitchParams) -> SwitchParams {
-    let threshold = PfcThreshold::Static { xoff: ByteSize(130_000), xon: ByteSize(110_000) };
-    // plain link-level pause: every class stops, so every class is lossless
+    let threshold = PfcThreshold::Queue { xoff: ByteSize(130_000), xon: ByteSize(110_000) };
+    // link-level pause by the output queue: every class stops, so every class is lossless
     let pfc =
-        PfcParams { classes: u8::MAX, threshold, headroom: Headroom::OfLink { mtu: MTU }, frame: PauseFrame::Pfc };
+        PfcParams { classes: u8::MAX, threshold, headroom: Headroom::OfLink { mtu: MTU }, frame: PauseFrame::Port };
     let qcn = QcnPoints { marking: QcnMarking::default(), ..QcnPoints::default() };
     SwitchParams { pfc: Some(pfc), lossy_alpha: None, qcn: Some(qcn), ..common }
 }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn the_seeds_switch_has_the_seeds_numbers() {
         let params = SwitchParams::preset("qcn-netfpga").unwrap();
-        let Some(PfcThreshold::Static { xoff, xon }) = params.pfc.map(|pfc| pfc.threshold) else { panic!("static") };
+        let Some(PfcThreshold::Queue { xoff, xon }) = params.pfc.map(|pfc| pfc.threshold) else { panic!("of queues") };
         assert_eq!((xoff, xon), (ByteSize(130_000), ByteSize(110_000)));
         assert_eq!(params.qcn.map(|qcn| (qcn.marking.q_eq, qcn.marking.w)), Some((33_000, 2)));
     }
