@@ -32,7 +32,8 @@ PAGES = ("test_links", "test_citations", "test_pages")
 # The end-to-end tests of a folder; PAGES are those of any page. What crates, gateware and tests can break they tell by
 # what uses them.
 TESTS = {
-    "python": ("test_sweep", "test_python_module", "test_examples"),
+    "python": ("test_sweep", "test_python_module", "test_examples", "test_gateway", "test_run_control"),
+    "tests/opcua": ("test_gateway",),
     "figures": ("test_figures",),
     "examples": ("test_examples", "test_python_module"),
     "web": ("test_page", "test_board_page"),

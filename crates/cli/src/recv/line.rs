@@ -24,6 +24,9 @@ const PATIENCE: Patience = Patience(Time::from_ms(500));
 /// Time between two looks at boards that have come up.
 const INTERVAL: Time = Time::from_ms(300);
 
+/// After so long a board that is up, but did not answer, is asked again.
+const AGAIN: Time = Time::from_s(2);
+
 /// A board's address, and what it is to know.
 struct Told {
     name: String,
@@ -33,6 +36,9 @@ struct Told {
     sources: Vec<usize>,
     /// Lives of its sources when it was told last.
     lives: u32,
+    /// It did not answer when it was asked last.
+    is_silent: bool,
+    again: Time,
     asked: Option<(RequestId, Step)>,
     /// Why it does not know its share; none: it does.
     trouble: Option<String>,
@@ -86,6 +92,8 @@ impl Line {
                         share,
                         sources: vec![at],
                         lives: 0,
+                        is_silent: false,
+                        again: Time::ZERO,
                         asked: None,
                         trouble: None,
                         said: Vec::new(),
@@ -114,8 +122,9 @@ impl Line {
                 let is_up = told.sources.iter().any(|source| reports[*source].state == BoardState::Up);
                 // Also at its first life: it may have begun anew since it was told. One that dies while it is asked is
                 // asked again at its next life.
-                if is_up && lives > told.lives && told.asked.is_none() {
-                    told.lives = lives;
+                let is_due = lives > told.lives || told.is_silent && now >= told.again;
+                if is_up && is_due && told.asked.is_none() {
+                    (told.lives, told.again) = (lives, now + AGAIN);
                     self.ask(board);
                 }
             }
@@ -158,6 +167,7 @@ impl Line {
         self.fleet.turn(wait)?;
         while let Some((board, id, outcome)) = self.fleet.poll_outcome() {
             if let Some((_, step)) = self.boards[board].asked.take_if(|(asked, _)| *asked == id) {
+                self.boards[board].is_silent = outcome.is_err();
                 let next = self.boards[board].took(step, outcome);
                 match next {
                     Ok(Some((step, accesses))) => {
