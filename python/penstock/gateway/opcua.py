@@ -236,7 +236,7 @@ class OpcUaGateway(Gateway):
                 Description=ua.LocalizedText(register.unit),
             )
             await node.add_property(self._id(f"{path}/EngineeringUnits"), ua.QualifiedName("EngineeringUnits"), unit)
-        if register.kind in (Kind.QUANTITY, Kind.NUMBER):
+        if register.writable and register.kind in (Kind.QUANTITY, Kind.NUMBER):
             limits = ua.Range(Low=0.0, High=register.high)
             await node.add_property(self._id(f"{path}/EURange"), ua.QualifiedName("EURange"), limits)
         if register.kind is Kind.STATE:
