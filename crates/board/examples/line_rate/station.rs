@@ -4,7 +4,7 @@
 use crate::detector::Detector;
 use penstock_board::{Board, EndpointConfig, QpConfig, Received, Top, WcStatus};
 use penstock_cc::{CycleRate, DcqcnParams};
-use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
+use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, RecvWr, Responder, ResponderConfig};
 use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn, RocePacket};
 
@@ -12,6 +12,10 @@ pub type Failure = Box<dyn std::error::Error>;
 
 /// Memory of every server that a message may be written to.
 pub const REGION: MemoryRegion = MemoryRegion { va: 0x1000, rkey: 7, len: 1 << 20, access: Access::RemoteWrite };
+
+/// A message of an event ends with an immediate and needs one; a server has never fewer than it had at first.
+const RECEIVE: RecvWr = RecvWr { wr_id: 0, va: REGION.va, len: 0 };
+const RECEIVES: usize = 64;
 
 const INITIAL_PSN: u32 = 0xff_fff0;
 const BOARD_QPN: u32 = 0x200;
@@ -56,7 +60,9 @@ impl<T: Top> Station<T> {
             let (own, peer) = (board_end(index), server_end(index));
             station.board.open_qp(index, &qp_config(peer, mtu))?;
             let config = ResponderConfig::new(peer, own, Psn::new(INITIAL_PSN), code).with_region(REGION);
-            station.servers.push(Responder::new(config));
+            let mut server = Responder::new(config);
+            (0..RECEIVES).for_each(|_| server.post_receive(RECEIVE));
+            station.servers.push(server);
         }
         Ok(station)
     }
@@ -104,6 +110,9 @@ impl<T: Top> Station<T> {
         let qpn = packet.bth.dest_qpn;
         let server = self.servers.get_mut(index).ok_or_else(|| format!("a packet for {qpn:?}: no server has it"))?;
         server.handle_packet(Time::ZERO, packet, &mut Nowhere);
+        while server.poll_completion().is_some() {
+            server.post_receive(RECEIVE);
+        }
         while let Some(reply) = server.poll_transmit() {
             self.board.receive(at, reply.emit(), true);
         }
