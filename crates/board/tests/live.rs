@@ -270,4 +270,14 @@ fn a_board_without_work_is_idle_and_its_clock_stands_nearly_still() {
     let waiting = turns(&mut live, Activity::Waiting);
     assert!(waiting < 156_250_000 / 1_000, "{waiting} cycles in 0.2 s");
     assert_eq!(live.stats().messages.failed(), 0, "nothing has timed out");
+    // What a queue pair that has failed did not send is no work: the message ends, and the board is idle.
+    const ERROR: u32 = 6;
+    let payload = Bytes::from(vec![1; 60_000]);
+    live.post(Message { qp: 1, verb: Verb::Write, imm: None, remote_address: VA, tag: 2, payload });
+    turns(&mut live, Activity::Running);
+    live.write(penstock_board::qp_register(1, regs::qp::STATE), ERROR).unwrap();
+    turns(&mut live, Activity::Idle);
+    let [next, written] =
+        [regs::qp::NXT_PSN, regs::qp::WR_PSN].map(|at| live.read(penstock_board::qp_register(1, at)).unwrap());
+    assert!(next != written && live.stats().messages.failed() == 2, "{next} of {written}");
 }

@@ -95,6 +95,11 @@ impl LiveBoard {
         self.source = Some(source);
     }
 
+    /// Has it send no more of them; those that the gateware has are sent.
+    pub fn clear_source(&mut self) {
+        self.source = None;
+    }
+
     /// Puts an emulated switch between board and wire.
     pub fn set_switch(&mut self, switch: EmulatedSwitch) {
         self.switch = Some(switch);
@@ -155,9 +160,12 @@ impl LiveBoard {
         for index in 0..self.n_qp {
             let [una, next, write] =
                 [q::UNA_PSN, q::NXT_PSN, q::WR_PSN].map(|at| self.board.read(qp_register(index, at)));
-            let next = next?;
-            unsent |= write? != next;
-            unacknowledged |= una? != next;
+            let (next, una, write) = (next?, una?, write?);
+            // Where a queue pair that has failed or was closed stood says nothing.
+            if (next != una || next != write) && is_live(self.board.read(qp_register(index, q::STATE))?) {
+                unsent |= write != next;
+                unacknowledged |= una != next;
+            }
         }
         let running = self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK != 0;
         let opening = self.board.read(c::STATUS)? & c::STATUS_BUSY_MASK != 0;
@@ -352,4 +360,11 @@ impl LiveBoard {
     pub fn finish_capture(&mut self) -> Result<Option<u64>, LiveError> {
         Ok(self.capture.take().map(|capture| capture.sink.finish()).transpose()?)
     }
+}
+
+/// Whether a queue pair in this state, as its register shows it, sends and hears its peer.
+fn is_live(state: u32) -> bool {
+    const READY_TO_SEND: u32 = 3;
+    const DRAINING: u32 = 4;
+    matches!(state & regs::qp::STATE_MASK, READY_TO_SEND | DRAINING)
 }

@@ -148,6 +148,10 @@ pub struct MessageArguments {
     /// Go on when all messages have ended, until Ctrl-C; otherwise until the server has closed the queue pair or is silent
     #[arg(long)]
     pub stay: bool,
+    /// How long to wait for the next server when one has died, or has closed the queue pair before all messages had ended;
+    /// with --stay for ever
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    pub wait: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

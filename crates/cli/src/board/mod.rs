@@ -3,6 +3,7 @@
 //! or a replay of a capture. Manual: docs/board.md.
 
 mod arguments;
+mod connections;
 mod page;
 mod plan;
 mod report;
@@ -20,7 +21,7 @@ use page::{threshold, BoardPage};
 use penstock_cc::Law;
 use penstock_dashboard::Listener;
 use plan::Plan;
-use report::BoardReport;
+use report::{BoardReport, ABANDONED};
 use session::{Progress, Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -92,6 +93,7 @@ fn follow(
     loop {
         match session.turn(LONGEST_SLEEP)? {
             Progress::Done if !plan.end.stay => return Ok("done"),
+            Progress::Abandoned => return Ok(ABANDONED),
             _ => {}
         }
         if let Some((page, board)) = watched.as_deref_mut() {

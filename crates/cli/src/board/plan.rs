@@ -18,6 +18,7 @@ use penstock_wire::gateware::{BOARD_EVENT_BYTES, REPLAY_BYTES};
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes that the replay memory is read in.
 const REPLAY_BLOCK: usize = 64;
@@ -127,6 +128,8 @@ pub struct EndPlan {
     pub wall_s: Option<f64>,
     /// Not when all messages have ended.
     pub stay: bool,
+    /// How long the next server is waited for when one is gone; with `stay` for ever.
+    pub wait: Duration,
 }
 
 fn refused(error: impl std::fmt::Display) -> Failure {
@@ -145,6 +148,8 @@ impl Plan {
         let switch = arguments.switch.as_ref().map(|file| switch(file, &arguments.set)).transpose()?;
         let transport = transport(&arguments.transport, switch.as_ref())?;
         let connect = arguments.connect.zip(arguments.peer_ip);
+        let wait = Duration::try_from_secs_f64(arguments.messages.wait)
+            .map_err(|_| refused(format!("--wait {}: seconds, 0 or more", arguments.messages.wait)))?;
         let messages = &arguments.messages;
         Ok(Plan {
             wire: wire(&arguments.wire)?,
@@ -165,7 +170,7 @@ impl Plan {
             },
             switch,
             capture: arguments.capture.clone(),
-            end: EndPlan { time: arguments.time, wall_s: arguments.wall, stay: messages.stay },
+            end: EndPlan { time: arguments.time, wall_s: arguments.wall, stay: messages.stay, wait },
             patience: arguments.patience,
             live: arguments.live.clone(),
             json: arguments.json,

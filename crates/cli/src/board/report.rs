@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `penstock board` tells at its end: what moved, how messages ended, the gateware's counters, how slow it was.
 
+use super::connections::Connection;
 use super::session::{Measured, Session};
 use crate::gateware::{groups, show_share, InForce, Meters, BOARD_CLOCK_HZ, CC_WORDS};
 use crate::outcome::{Failure, Verdict};
@@ -10,6 +11,13 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// How a run ends when the server is gone and no other one comes.
+pub const ABANDONED: &str = "no server";
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// Version of this layout.
 const SCHEMA: u32 = 1;
 
@@ -17,10 +25,12 @@ const SCHEMA: u32 = 1;
 #[derive(Debug, Serialize)]
 pub struct BoardReport {
     schema: u32,
-    /// "done", "interrupted", "time limit", "wall time limit".
+    /// "done", "interrupted", "time limit", "wall time limit", "no server".
     end: &'static str,
     frames: Frames,
     messages: Messages,
+    /// Those that the messages went over, one after the other.
+    connections: Vec<Connection>,
     /// The queue pairs that are not in RESET.
     queue_pairs: Vec<QueuePair>,
     /// Each group of parameters, as its registers are at the end.
@@ -58,7 +68,10 @@ struct Frames {
 #[derive(Debug, Serialize)]
 struct Messages {
     ok: u64,
+    /// For good; those that were sent again over the next connection count as `sent_again`, with their errors.
     failed: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    sent_again: u64,
     errors: BTreeMap<String, u64>,
     first_error: Option<String>,
 }
@@ -176,13 +189,15 @@ impl BoardReport {
             },
             messages: Messages {
                 ok: stats.messages.ok,
-                failed: stats.messages.failed(),
+                failed: stats.messages.failed() - session.again,
+                sent_again: session.again,
                 errors,
                 first_error: stats
                     .messages
                     .first_error
                     .map(|(at, completion)| format!("{} at {at}", completion.status)),
             },
+            connections: session.connections.all().to_vec(),
             queue_pairs: queue_pairs(&mut session)?,
             congestion: congestion(&mut session)?,
             captured,
@@ -211,11 +226,11 @@ impl BoardReport {
         self.end
     }
 
-    /// A fault: a message failed, a frame was cut, or a queue pair is in error.
+    /// A fault: a message failed or was not sent for want of a server, a frame was cut, or a queue pair is in error.
     pub fn verdict(&self) -> Verdict {
         const ERROR: u32 = 6;
         let broken = self.queue_pairs.iter().any(|pair| pair.state == ERROR);
-        match self.messages.failed == 0 && self.frames.bad_fcs == 0 && !broken {
+        match self.messages.failed == 0 && self.frames.bad_fcs == 0 && !broken && self.end != ABANDONED {
             true => Verdict::Verified,
             false => Verdict::Fault,
         }
@@ -329,8 +344,9 @@ pub fn text(report: &BoardReport) -> String {
             "frames       {} sent ({} bytes), {} received ({} bytes), {} lost",
             frames.sent, frames.sent_bytes, frames.received, frames.received_bytes, frames.lost
         ),
-        format!("messages     {} ok, {} failed", messages.ok, messages.failed),
+        format!("messages     {} ok, {} failed, {} sent again", messages.ok, messages.failed, messages.sent_again),
     ];
+    lines.extend(report.connections.iter().map(|connection| format!("connection   {}", connection.text())));
     lines.extend(messages.first_error.iter().map(|error| format!("first error  {error}")));
     for pair in &report.queue_pairs {
         lines.push(format!(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock board` does while it runs: wait for the queue pair, start the messages, wait for their end.
+//! What `penstock board` does while it runs: wait for the queue pair, start the messages, wait for their end; when the server
+//! is gone, wait for the next one and go on with what was not acknowledged.
 
 use super::arguments::{Series, Share, VerbChoice};
+use super::connections::Connections;
 use super::plan::{MessagePlan, Plan, Start};
 use crate::gateware::{cycles, BoardSource};
 use crate::outcome::Failure;
@@ -25,6 +27,8 @@ pub enum Progress {
     Going,
     /// All messages have ended, or the capture has been played.
     Done,
+    /// No other server has come for what is left.
+    Abandoned,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +39,9 @@ enum Phase {
     Awaiting,
     /// So many messages are to end; `None`: no end.
     Sending(Option<u64>),
+    /// The server is gone: what was handed to the gateware ends before another server is let in, so that messages of the
+    /// old connection and of the next one do not mix. `busy`: the last cycle in which something was left.
+    Draining { busy: u64 },
     /// They have ended; the server is to close the queue pair.
     Parting(Parting),
     /// Nothing of our own to do.
@@ -59,12 +66,27 @@ pub struct Session {
     start: Start,
     phase: Phase,
     qp: u8,
+    /// The board opens its queue pair by itself.
+    opens: bool,
     /// A server over the network closes the queue pair in the end.
     is_opened: bool,
     slots: u32,
     verb: VerbChoice,
     interval: Time,
     share: Share,
+    pub connections: Connections,
+    /// Of the connection in use: another one has another.
+    init_psn: u32,
+    /// Turns until the queue pair is looked at again, and whether another one or none was found at the last look.
+    look_in: u32,
+    was_gone: bool,
+    /// Times of all events, from when the first connection was opened.
+    triggers: Option<Arc<[Time]>>,
+    /// Messages that failed with their connection and were sent again over the next one.
+    pub again: u64,
+    /// Since when there is no server, and how long one is waited for.
+    lost: Option<Instant>,
+    wait: Option<Duration>,
     /// R_C, R_T and alpha wherever they changed.
     pub rates: Vec<RateSample>,
     /// What the emulated switch measured and allowed, every `MEASURED`.
@@ -82,6 +104,12 @@ pub struct Measured {
 /// From one look at the emulated switch to the next.
 const MEASURED: Time = Time::from_us(10);
 
+/// Cycles in which nothing is left before the next server is let in: a descriptor on its way to the ring shows nowhere.
+const DRAINED_CYCLES: u64 = 1024;
+
+/// Turns from one look at the queue pair to the next: 26 us of a clock that runs, and less than a percent of its time.
+const LOOK_TURNS: u32 = 16;
+
 impl Session {
     pub fn new(board: LiveBoard, plan: &Plan) -> Self {
         let MessagePlan { start, share, verb, slots, interval, .. } = &plan.messages;
@@ -95,11 +123,20 @@ impl Session {
             start: start.clone(),
             phase,
             qp: plan.transport.qp,
+            opens: plan.open,
             is_opened: plan.connect.is_none(),
             slots: *slots,
             verb: *verb,
             interval: *interval,
             share: *share,
+            connections: Connections::default(),
+            init_psn: 0,
+            look_in: LOOK_TURNS,
+            was_gone: false,
+            triggers: None,
+            again: 0,
+            lost: None,
+            wait: (!plan.end.stay).then_some(plan.end.wait),
             rates: Vec::new(),
             measured: Vec::new(),
         };
@@ -119,18 +156,32 @@ impl Session {
     pub fn turn(&mut self, longest: Duration) -> Result<Progress, Failure> {
         let activity = self.board.turn(longest)?;
         self.look();
+        if self.lost.zip(self.wait).is_some_and(|(since, limit)| since.elapsed() >= limit) {
+            return Ok(Progress::Abandoned);
+        }
         match self.phase {
+            Phase::Opening | Phase::Awaiting if is_ready(&mut self.board, self.qp)? => self.begin()?,
             Phase::Opening => self.check_open()?,
-            Phase::Awaiting if is_ready(&mut self.board, self.qp)? => self.begin()?,
-            Phase::Sending(Some(expected)) => {
-                let stats = self.board.stats();
-                let (messages, rx_frames) = (stats.messages.ok + stats.messages.failed(), stats.rx_frames);
-                if messages >= expected {
+            Phase::Sending(expected) => {
+                let is_left = expected.is_none_or(|expected| self.connections.next() < expected);
+                if is_left && self.loses_connection()? {
+                    self.drain()?;
+                } else if let Some(expected) = expected.filter(|expected| self.ended() >= *expected) {
+                    let rx_frames = self.board.stats().rx_frames;
                     let parts = self.is_opened && self.board.wire_time() == WireTime::Wall;
                     if !parts {
                         return Ok(Progress::Done);
                     }
                     self.phase = Phase::Parting(Parting { messages: expected, rx_frames, heard: Instant::now() });
+                }
+            }
+            Phase::Draining { .. } if activity == Activity::Idle => self.await_server()?,
+            Phase::Draining { busy } => {
+                let now = self.board.cycle();
+                match self.has_drained()? {
+                    false => self.phase = Phase::Draining { busy: now },
+                    true if now >= busy + DRAINED_CYCLES => self.await_server()?,
+                    true => {}
                 }
             }
             Phase::Parting(parting) => return self.part(parting, activity),
@@ -157,17 +208,85 @@ impl Session {
 
     /// Messages that have ended, and how many there are to be; 0 while nobody knows.
     pub fn progress(&self) -> (u64, u64) {
-        let messages = &self.board.stats().messages;
         let total = match self.phase {
             Phase::Sending(Some(total)) | Phase::Parting(Parting { messages: total, .. }) => total,
             _ => 0,
         };
-        (messages.ok + messages.failed(), total)
+        (self.ended(), total)
+    }
+
+    /// Messages that have ended and will not be sent again.
+    fn ended(&self) -> u64 {
+        let messages = &self.board.stats().messages;
+        messages.ok + messages.failed() - self.again
+    }
+
+    /// Whether the connection has ended and another server may go on.
+    fn loses_connection(&mut self) -> Result<bool, RegisterError> {
+        // One that was set up by registers is opened by nothing again; a capture brings no other server.
+        if !self.is_opened || self.board.wire_time() != WireTime::Wall {
+            return Ok(false);
+        }
+        self.look_in -= 1;
+        if self.look_in == 0 {
+            self.look_in = LOOK_TURNS;
+            let psn = self.board.read(qp_register(self.qp, regs::qp::INIT_PSN))?;
+            let is_gone = psn != self.init_psn || !is_live(&mut self.board, self.qp)?;
+            // The completion of a message that failed says why, and may still be on its way at the first look.
+            if is_gone && self.was_gone {
+                self.connections.closed(self.board.now());
+            }
+            self.was_gone = is_gone;
+        }
+        Ok(self.connections.is_lost())
+    }
+
+    /// No message is begun until those that were have ended, and no server is let in.
+    fn drain(&mut self) -> Result<(), RegisterError> {
+        self.listen(false)?;
+        self.board.clear_source();
+        self.board.write(regs::source::COMMAND, regs::source::COMMAND_STOP_MASK)?;
+        (self.phase, self.lost) = (Phase::Draining { busy: self.board.cycle() }, Some(Instant::now()));
+        Ok(())
+    }
+
+    /// Nothing is posted, begun or in the send ring, as far as registers show it.
+    fn has_drained(&mut self) -> Result<bool, RegisterError> {
+        use regs::{qp as q, source as s};
+        let messages = &self.board.stats().messages;
+        if messages.ok + messages.failed() < messages.posted || self.board.board().pending_messages() > 0 {
+            return Ok(false);
+        }
+        let [una, write] = [q::UNA_PSN, q::WR_PSN].map(|at| self.board.read(qp_register(self.qp, at)));
+        Ok(una? == write? && self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK == 0)
+    }
+
+    /// All that was begun has ended: the next server may come, or is asked.
+    fn await_server(&mut self) -> Result<(), Failure> {
+        self.again = self.board.stats().messages.failed();
+        self.listen(true)?;
+        self.phase = match self.opens {
+            true => Phase::Opening,
+            false => Phase::Awaiting,
+        };
+        if self.opens && !is_ready(&mut self.board, self.qp)? {
+            self.command_open();
+        }
+        Ok(())
+    }
+
+    /// Whether servers may open queue pairs.
+    fn listen(&mut self, listens: bool) -> Result<(), RegisterError> {
+        use regs::connection as c;
+        let others = self.board.read(c::CONTROL)? & !c::CONTROL_LISTEN_MASK;
+        self.board.write(c::CONTROL, others | u32::from(listens) << c::CONTROL_LISTEN_SHIFT)
     }
 
     /// Takes what has been sampled and measured meanwhile.
     fn look(&mut self) {
-        while self.board.poll_completion().is_some() {} // counted by the board
+        while let Some(completion) = self.board.poll_completion() {
+            self.connections.completed(&completion);
+        }
         while let Some(sample) = self.board.poll_rates() {
             let same = |last: &RateSample| {
                 last.qp == sample.qp
@@ -208,23 +327,32 @@ impl Session {
         if status & c::STATUS_BUSY_MASK != 0 {
             return Ok(());
         }
-        if fail != 0 {
+        if fail != 0 && self.lost.is_some() {
+            self.command_open(); // until the server is there again, or another one comes
+        } else if fail != 0 {
             return Err(Failure::Fault(format!("the connection was not opened: {}", open_failure(fail))));
         }
-        if step == OPEN {
+        if fail == 0 && step == OPEN {
             self.begin()?;
         }
         Ok(())
     }
 
-    /// The queue pair is ready: the messages begin.
+    /// The queue pair is ready: the messages begin, or go on.
     fn begin(&mut self) -> Result<(), Failure> {
         self.introduce()?;
-        self.phase = match std::mem::replace(&mut self.start, Start::Nothing) {
+        let server = self.board.read(qp_register(self.qp, regs::qp::DST_IP))?;
+        self.init_psn = self.board.read(qp_register(self.qp, regs::qp::INIT_PSN))?;
+        self.connections.opened(Ipv4Addr::from_bits(server), self.board.now());
+        let next = self.connections.next();
+        (self.lost, self.was_gone) = (None, false);
+        self.phase = match self.start.clone() {
             Start::Nothing => Phase::Serving,
             Start::Generator { kind, series, replay } => {
-                self.generate(kind, series, &replay)?;
-                Phase::Sending(series.count.map(u64::from))
+                let total = series.count.map(u64::from);
+                let rest = Series { count: total.map(|total| total.saturating_sub(next) as u32), ..series };
+                self.generate(kind, rest, &replay)?;
+                Phase::Sending(total)
             }
             Start::Events { count, source } => {
                 let board = self.share.board;
@@ -234,9 +362,9 @@ impl Session {
                     source_id: board,
                     inputs: source.inputs(board),
                 })?;
-                let now = self.board.now();
-                let times: Arc<[Time]> = (0..count).map(|n| now + self.interval * n).collect();
-                self.board.set_source(Box::new(BoardSource::new(source, board, times)));
+                let (now, interval) = (self.board.now(), self.interval);
+                let times = self.triggers.get_or_insert_with(|| (0..count).map(|n| now + interval * n).collect());
+                self.board.set_source(Box::new(BoardSource::new(source, board, times.clone(), next)));
                 Phase::Sending(Some(count))
             }
         };
@@ -300,8 +428,19 @@ fn open_failure(fail: u32) -> &'static str {
     }
 }
 
+const READY_TO_SEND: u32 = 3;
+const DRAINING: u32 = 4;
+
+fn state(board: &mut LiveBoard, qp: u8) -> Result<u32, RegisterError> {
+    Ok(board.read(qp_register(qp, regs::qp::STATE))? & regs::qp::STATE_MASK)
+}
+
 /// The board's queue pair as software reads it: whether it is ready to send.
 fn is_ready(board: &mut LiveBoard, qp: u8) -> Result<bool, RegisterError> {
-    const READY_TO_SEND: u32 = 3;
-    Ok(board.read(qp_register(qp, regs::qp::STATE))? & regs::qp::STATE_MASK == READY_TO_SEND)
+    Ok(state(board, qp)? == READY_TO_SEND)
+}
+
+/// Whether it has a peer.
+fn is_live(board: &mut LiveBoard, qp: u8) -> Result<bool, RegisterError> {
+    Ok(matches!(state(board, qp)?, READY_TO_SEND | DRAINING))
 }

@@ -19,8 +19,9 @@ pub struct BoardSource {
 }
 
 impl BoardSource {
-    pub fn new(events: Arc<EventSource>, board: u16, triggers: Arc<[Time]>) -> Self {
-        Self { events, board, triggers, next: 0 }
+    /// From event `next` on; those whose time is over follow one another at once, with the timestamps that they had.
+    pub fn new(events: Arc<EventSource>, board: u16, triggers: Arc<[Time]>, next: u64) -> Self {
+        Self { events, board, triggers, next: next as usize }
     }
 }
 
@@ -34,7 +35,8 @@ impl MessageSource for BoardSource {
         let number = self.next as u64;
         self.next += 1;
         let streams = self.events.streams(number, self.board);
-        let timestamp_ns = at / Time::from_ns(1);
+        // From the first event on: boards whose clocks began at different times agree.
+        let timestamp_ns = (at - self.triggers[0]) / Time::from_ns(1);
         Some(DetectorEvent { number, timestamp_ns, trigger_type: TRIGGER_TYPE, streams }.into())
     }
 }

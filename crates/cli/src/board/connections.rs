@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The connections that a board's messages went over, one after the other, and which message is the next one's first.
+//! Promise: what a server has acknowledged is not sent again, and nothing after it is left out.
+
+use penstock_board::{Completion, WcStatus};
+use penstock_netsim::Time;
+use penstock_wire::gateware::CYCLE;
+use penstock_wire::Ipv4Addr;
+use serde::Serialize;
+
+/// One connection. Times are the board's.
+#[derive(Debug, Clone, Serialize)]
+pub struct Connection {
+    server: Ipv4Addr,
+    opened_us: f64,
+    /// Message of the run that went first over it.
+    first: u64,
+    /// Messages that were acknowledged, and when the last one was.
+    acknowledged: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_us: Option<f64>,
+    /// When it was known to be over, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<String>,
+    /// The server refused a message: not a matter of the connection.
+    #[serde(skip)]
+    is_refused: bool,
+}
+
+/// All of them, the last one being in use or having ended.
+#[derive(Debug, Default)]
+pub struct Connections {
+    all: Vec<Connection>,
+}
+
+fn us(at: Time) -> f64 {
+    at.as_ps() as f64 * 1e-6
+}
+
+impl Connections {
+    pub fn all(&self) -> &[Connection] {
+        &self.all
+    }
+
+    /// The message that was not acknowledged over any of them.
+    pub fn next(&self) -> u64 {
+        self.all.last().map_or(0, |last| last.first + last.acknowledged)
+    }
+
+    pub fn opened(&mut self, server: Ipv4Addr, at: Time) {
+        self.all.push(Connection {
+            server,
+            opened_us: us(at),
+            first: self.next(),
+            acknowledged: 0,
+            answered_us: None,
+            ended_us: None,
+            ended: None,
+            is_refused: false,
+        });
+    }
+
+    /// A message has ended. They end in the order in which they were sent.
+    pub fn completed(&mut self, completion: &Completion) {
+        let Some(last) = self.all.last_mut() else { return };
+        let at = CYCLE * completion.cycle;
+        match completion.status {
+            _ if last.ended.is_some() => {}
+            WcStatus::Success => {
+                last.acknowledged += 1;
+                last.answered_us = Some(us(at));
+            }
+            status => {
+                let is_gone =
+                    matches!(status, WcStatus::RetryExceeded | WcStatus::RnrRetryExceeded | WcStatus::Flushed);
+                last.is_refused = !is_gone;
+                last.end(at, status.to_string());
+            }
+        }
+    }
+
+    /// The queue pair is not the one that was opened, or is closed.
+    pub fn closed(&mut self, at: Time) {
+        if let Some(last) = self.all.last_mut().filter(|last| last.ended.is_none()) {
+            last.end(at, "queue pair closed".to_owned());
+        }
+    }
+
+    /// The last one has ended, and another server may take what is left.
+    pub fn is_lost(&self) -> bool {
+        self.all.last().is_some_and(|last| last.ended.is_some() && !last.is_refused)
+    }
+}
+
+impl Connection {
+    fn end(&mut self, at: Time, why: String) {
+        (self.ended_us, self.ended) = (Some(us(at)), Some(why));
+    }
+
+    /// What became of it, for people.
+    pub fn text(&self) -> String {
+        let Self { server, opened_us, first, acknowledged, ended, .. } = self;
+        let ended = ended.as_ref().map_or_else(|| "open".to_owned(), |why| format!("ended: {why}"));
+        format!("{server} from {opened_us:.1} us on: {acknowledged} messages from {first} on; {ended}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+    fn end(connections: &mut Connections, statuses: &[WcStatus]) {
+        for (n, status) in statuses.iter().enumerate() {
+            connections.completed(&Completion { cycle: 1000 + n as u64, qp: 0, status: *status, tag: 0 });
+        }
+    }
+
+    #[test]
+    fn the_next_connection_begins_with_the_first_message_that_was_not_acknowledged() {
+        use WcStatus::{Flushed, RetryExceeded, Success};
+        let mut connections = Connections::default();
+        connections.opened(SERVER, Time::ZERO);
+        end(&mut connections, &[Success, Success, RetryExceeded, Flushed]);
+        assert!(connections.is_lost() && connections.next() == 2);
+        // One that went over a queue pair that was opened again before its messages had ended: sent again in its turn.
+        end(&mut connections, &[Success]);
+        assert_eq!(connections.next(), 2);
+        connections.opened(SERVER, Time::from_us(50));
+        end(&mut connections, &[Success; 3]);
+        assert!(!connections.is_lost() && connections.next() == 5);
+        connections.closed(Time::from_us(60));
+        assert!(connections.is_lost() && connections.next() == 5);
+        let firsts: Vec<u64> = connections.all().iter().map(|connection| connection.first).collect();
+        assert_eq!(firsts, [0, 2]);
+    }
+
+    #[test]
+    fn a_message_that_the_server_refuses_is_not_sent_to_another_one() {
+        let mut connections = Connections::default();
+        connections.opened(SERVER, Time::ZERO);
+        end(&mut connections, &[WcStatus::RemoteAccess, WcStatus::Flushed]);
+        assert!(!connections.is_lost());
+    }
+}
