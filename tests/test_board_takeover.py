@@ -2,18 +2,24 @@
 """Verilated boards whose server is killed: they come up at its successor and go on where it stopped.
 
 Promise checked: each board is up again within the dead server's timers and 2 s, in the board's own time; what the dead
-server had acknowledged is not sent again, all after it is, byte for byte as recorded and with the first timestamps.
+server had acknowledged is not sent again, all after it is, in order, byte for byte as recorded and with the first
+timestamps.
 """
 
 import json
 import signal
+import socket
+import struct
 import subprocess
+import time
 from pathlib import Path
 
+import board_server  # noqa: F401  (where `lib` is)
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from veth import METRICS, SERVER_IP, ended
+from lib import connection as cm
+from veth import LIMIT_S, METRICS, SERVER_IP, ended
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -28,6 +34,7 @@ TIMEOUT_CODE, RETRIES = 6, 7
 # A queue pair is given up after retries + 1 timers without an answer.
 TIMERS_US = (RETRIES + 1) * 4.096 * 2**TIMEOUT_CODE
 ALLOWANCE_US = 2e6
+ROCE_PORT = 4791
 
 
 def boards(network, ips: list[str], events: int, *options: str) -> list[subprocess.Popen]:
@@ -134,3 +141,63 @@ def test_a_board_that_no_other_server_takes_ends_and_says_so(network):
     said = ended(sender)
     assert said.status == 1 and said.json()["end"] == "no server", said
     assert said.json()["messages"]["failed"] == 0 and said.json()["messages"]["ok"] >= 5, said
+
+
+class Mute:
+    """A server that opens a board's queue pair and acknowledges nothing."""
+
+    def __init__(self, network, ip: str) -> None:
+        subprocess.run(["ip", "-n", f"{network.name}-s", "addr", "replace", f"{ip}/16", "dev", "veth0"], check=True)
+        with network.inside("s"):
+            self.frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+            self.cm = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.roce = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)  # or the kernel says that nothing is there
+        self.frames.bind(("veth0", 0))
+        self.frames.setblocking(False)
+        self.cm.bind((ip, 0))
+        self.cm.settimeout(0.002)
+        self.roce.bind((ip, ROCE_PORT))
+        self.ip = socket.inet_aton(ip)
+
+    def opens(self, board: str) -> int:
+        """Asks until the board agrees; the PSN that it begins with."""
+        info = cm.Info(qpn=0x11, psn=0, rkey=7, base=0x10000, ip=int.from_bytes(self.ip))
+        request = cm.Message(cm.OPEN_QP, info, port=self.cm.getsockname()[1]).pack()
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            try:
+                self.cm.sendto(request, (board, cm.REQUEST_PORT))
+                answer = cm.Message.unpack(self.cm.recv(64))
+            except TimeoutError:
+                continue
+            if answer.answer == cm.ACK:
+                return answer.sender.psn
+        raise AssertionError("no queue pair")
+
+    def first(self) -> tuple[int, int]:
+        """PSN and event of the first message that comes: one WRITE of several packets."""
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            try:
+                frame = self.frames.recv(65536)
+            except BlockingIOError:
+                time.sleep(0.001)
+                continue
+            ip, udp = frame[14:34], frame[34:42]
+            if ip[16:20] != self.ip or udp[2:4] != ROCE_PORT.to_bytes(2):
+                continue
+            transport = frame[42:]
+            assert transport[0] == 0x06, "RDMA WRITE First"
+            return int.from_bytes(transport[9:12]), struct.unpack_from("<Q", transport, 12 + 16 + 8)[0]
+        raise AssertionError("no message")
+
+
+def test_no_server_gets_a_message_before_those_that_its_predecessor_did_not_acknowledge(network):
+    """Each server asks every 2 ms: the board is asked while the queue pair fails and its messages end."""
+    [sender] = boards(network, BOARDS[:1], 100_000)
+    for k in range(4):
+        server = Mute(network, f"10.77.0.{k + 1}")
+        told = server.opens(BOARDS[0])
+        assert server.first() == (told, 0), f"server {k}"
+    report = interrupted(sender)
+    assert [connection["first"] for connection in report["connections"]] == [0] * 4, report["connections"]

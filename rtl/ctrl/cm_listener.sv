@@ -11,6 +11,7 @@ module cm_listener
   input  phase_e      phase,      // of the queue pair it names; for OPEN_QP the sender's, or a closed one
   input  match_t      match,      // its peer is the sender
   input  logic        dead,       // that queue pair has failed since it was opened
+  input  logic        engaged,    // no queue pair is given for now
   output decision_t   decision
 );
   logic owner, same;
@@ -23,7 +24,9 @@ module cm_listener
       ReqNone: if (owner && request.transmit.valid) decision.answer = AckAck;
       ReqOpen: begin
         decision.answer = AckAck;
-        if (phase == PhClosed || dead || !same) begin  // not heard before
+        if ((phase == PhClosed || dead || !same) && engaged) begin
+          decision.answer = AckNoQp;
+        end else if (phase == PhClosed || dead || !same) begin  // not heard before
           decision.phase      = request.info_valid ? PhRts : PhInit;
           decision.todo.claim = 1'b1;
           decision.todo.owner = 1'b1;

@@ -55,6 +55,7 @@ package cm_pkg;
   typedef struct packed {
     logic        listen;       // serve requests
     logic        reopen;       // open again what we opened and lost
+    logic        engaged;      // no queue pair for a new OPEN_QP
     logic [7:0]  per_address;  // queue pairs that one address may hold; 0 = all
     logic [7:0]  offered;      // queue pairs that OPEN_QP may take, the first so many; 0 = all
     logic [31:0] server_ip;

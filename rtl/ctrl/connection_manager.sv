@@ -206,7 +206,8 @@ module connection_manager
   assign is_half = (phase == PhInit || phase == PhRtr) && !(waiting_q && index_q == own_qp_q);
   assign at_bound = cfg.per_address != '0 && owned_q >= 9'(cfg.per_address);
   always_comb begin
-    if (phase == PhClosed) take = TakeFree;
+    if (cfg.engaged) take = TakeNone;
+    else if (phase == PhClosed) take = TakeFree;
     else if (dead_q && !mine_q[index_q]) take = TakeDead;
     else if (is_half) take = TakeHalf;
     else if (is_own) take = index_q > turn_q ? TakeOwnNext : TakeOwn;
@@ -215,7 +216,9 @@ module connection_manager
   assign is_last = index_q == index_t'(N_QP - 1);
   always_ff @(posedge clk) is_last_offered_q <= is_last || 8'(index_q) == cfg.offered - 8'd1;
 
-  cm_listener u_listener (.request(heard), .counts, .phase, .match, .dead(dead_q), .decision);
+  cm_listener u_listener (
+    .request(heard), .counts, .phase, .match, .dead(dead_q), .engaged(cfg.engaged), .decision
+  );
   cm_opener u_opener (
     .occasion(occasion_q), .answer(heard), .phase,
     .step(step_q), .fail(fail_q), .waiting(waiting_q), .move

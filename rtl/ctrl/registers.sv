@@ -169,6 +169,7 @@ module registers
   assign settings.connection = '{
     listen:      held.connection.control.listen,
     reopen:      held.connection.control.reopen,
+    engaged:     held.connection.control.engaged,
     per_address: held.connection.control.per_address,
     offered:     held.connection.control.offered,
     server_ip:   held.connection.server_ip.ip,

@@ -242,6 +242,29 @@ async def servers_get_the_queue_pairs_that_are_offered_and_no_others(dut):
 
 
 @cocotb.test()
+async def an_engaged_board_gives_no_queue_pair_and_serves_those_that_are_open(dut):
+    """Otherwise the messages that it has would go to the next server before what software has to send again."""
+    board = await Board.start(dut)
+    n_qp = int(dut.N_QP.value)
+    opening = Message(cm.OPEN_QP, PEER, port=cm.REQUEST_PORT)
+    own = await board.opened()
+    board.configure(engaged=1, per_address=1)
+    before = len(board.registers.writes)
+    assert (await board.ask(opening)).answer == cm.ACK, "its answer was lost"
+    assert (await board.ask(Message(cm.MODIFY_QP_RTS, PEER, own))).answer == cm.ACK
+    await board.fail_qp(index(own))
+    # Its own server, that server's next life, another queue pair of it, another server.
+    for peer in (PEER, replace(PEER, psn=7), replace(PEER, qpn=99), server_at(1)):
+        assert (await board.ask(Message(cm.OPEN_QP, peer), peer.ip)).answer == cm.NO_QP, peer
+    assert len(board.registers.writes) == before
+    assert (await board.ask(Message(cm.CLOSE_QP, PEER, own))).answer == cm.ACK
+    assert board.registers.qp("state", index(own)) == RESET
+    assert (await board.ask(opening)).answer == cm.NO_QP, "nor one that is closed"
+    board.configure()
+    assert index(await board.opened(server_at(1))) < n_qp
+
+
+@cocotb.test()
 async def a_number_that_no_queue_pair_has_is_answered_no_qp(dut):
     board = await Board.start(dut)
     n_qp = int(dut.N_QP.value)

@@ -39,8 +39,8 @@ enum Phase {
     Awaiting,
     /// So many messages are to end; `None`: no end.
     Sending(Option<u64>),
-    /// The server is gone: what was handed to the gateware ends before another server is let in, so that messages of the
-    /// old connection and of the next one do not mix. `busy`: the last cycle in which something was left.
+    /// The server is gone: what was handed to the gateware ends before another server gets the queue pair, so that none of
+    /// it goes there before what comes first. `busy`: the last cycle in which something was left.
     Draining { busy: u64 },
     /// They have ended; the server is to close the queue pair.
     Parting(Parting),
@@ -172,6 +172,7 @@ impl Session {
                     if !parts {
                         return Ok(Progress::Done);
                     }
+                    self.engage(false)?;
                     self.phase = Phase::Parting(Parting { messages: expected, rx_frames, heard: Instant::now() });
                 }
             }
@@ -241,9 +242,8 @@ impl Session {
         Ok(self.connections.is_lost())
     }
 
-    /// No message is begun until those that were have ended, and no server is let in.
+    /// No message is begun until those that were have ended.
     fn drain(&mut self) -> Result<(), RegisterError> {
-        self.listen(false)?;
         self.board.clear_source();
         self.board.write(regs::source::COMMAND, regs::source::COMMAND_STOP_MASK)?;
         (self.phase, self.lost) = (Phase::Draining { busy: self.board.cycle() }, Some(Instant::now()));
@@ -264,7 +264,7 @@ impl Session {
     /// All that was begun has ended: the next server may come, or is asked.
     fn await_server(&mut self) -> Result<(), Failure> {
         self.again = self.board.stats().messages.failed();
-        self.listen(true)?;
+        self.engage(false)?;
         self.phase = match self.opens {
             true => Phase::Opening,
             false => Phase::Awaiting,
@@ -275,11 +275,12 @@ impl Session {
         Ok(())
     }
 
-    /// Whether servers may open queue pairs.
-    fn listen(&mut self, listens: bool) -> Result<(), RegisterError> {
+    /// Whether the gateware has messages, so that no server is to be given the queue pair. The gateware has to know it
+    /// before the queue pair fails: a server that asks then is answered before software looks.
+    fn engage(&mut self, has_messages: bool) -> Result<(), RegisterError> {
         use regs::connection as c;
-        let others = self.board.read(c::CONTROL)? & !c::CONTROL_LISTEN_MASK;
-        self.board.write(c::CONTROL, others | u32::from(listens) << c::CONTROL_LISTEN_SHIFT)
+        let others = self.board.read(c::CONTROL)? & !c::CONTROL_ENGAGED_MASK;
+        self.board.write(c::CONTROL, others | u32::from(has_messages) << c::CONTROL_ENGAGED_SHIFT)
     }
 
     /// Takes what has been sampled and measured meanwhile.
@@ -346,6 +347,7 @@ impl Session {
         self.connections.opened(Ipv4Addr::from_bits(server), self.board.now());
         let next = self.connections.next();
         (self.lost, self.was_gone) = (None, false);
+        self.engage(!matches!(self.start, Start::Nothing))?;
         self.phase = match self.start.clone() {
             Start::Nothing => Phase::Serving,
             Start::Generator { kind, series, replay } => {
