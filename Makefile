@@ -62,7 +62,7 @@ bitstream: setup ## a board's .bit with open tools, timing met after routing, or
 bench: setup build ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)
 
-soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a billion random events per law against the gateware (hours)
+soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a billion random events per law and of TCP against the gateware (hours)
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions
@@ -70,6 +70,7 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, al
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
 		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or congestion or slow_control" || exit; done
 	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
+	$(PYTHON) tb/tcp_equality/equality.py --events $(SOAK) --seed $(SEED)
 
 regs: setup      ## register map: RTL, Rust constants, Python table into build/gen
 	$(PYTHON) regs/generate.py

@@ -31,11 +31,10 @@ pub(super) fn restart(row: &mut Row, parameters: &Parameters, now: u32) {
 pub(super) fn measure(row: &mut Row, now: u32) {
     let rtt = now.wrapping_sub(row.timed_at).min(MAX_RTT);
     if row.measured {
-        // alpha = 1/8, beta = 1/4; RTTVAR first, by the old SRTT.
-        let error = i64::from(rtt) - i64::from(row.srtt >> 3);
-        let variation = i64::from(row.rttvar) + error.abs() - i64::from(row.rttvar >> 2);
-        row.rttvar = variation.clamp(0, i64::from(MAX_RTT) * 4) as u32;
-        row.srtt = (i64::from(row.srtt) + error) as u32;
+        // alpha = 1/8, beta = 1/4; RTTVAR first, by the old SRTT. Both stay within their bits.
+        let error = rtt as i32 - (row.srtt >> 3) as i32;
+        row.rttvar = row.rttvar - (row.rttvar >> 2) + error.unsigned_abs();
+        row.srtt = row.srtt.wrapping_add_signed(error);
     } else {
         row.srtt = rtt << 3;
         row.rttvar = rtt << 1;

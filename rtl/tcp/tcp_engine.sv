@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: SHL-2.1
+// The rules over a pipeline, an event a cycle: compare (tcp_facts); decide (tcp_step); set the timer and look whether
+// the row has something to send (tcp_timer, tcp_pick). The answer comes two cycles after the event; a row must not be
+// given again before its answer has been stored. All of one event happens at its own `in_now` and `in_params`.
+module tcp_engine
+  import tcp_pkg::*;
+(
+  input  logic         clk,
+  input  logic         rst,
+  input  logic         in_valid,
+  input  tcp_event_t   in_event,
+  input  tcp_row_t     in_row,
+  input  tcp_params_t  in_params,  // stands still while an event is in flight
+  input  tcp_tick_t    in_now,
+  output logic         out_valid,
+  output tcp_row_t     out_row,
+  output tcp_actions_t out_actions,
+  output logic         out_wants   // another TcpTransmit would send a segment
+);
+  logic valid1_q, valid2_q, starts1, starts2_q;
+  tcp_event_t event1_q;
+  tcp_row_t row1_q, next1, next2_q;
+  tcp_facts_t facts0, facts1_q;
+  tcp_tick_t now1_q, now2_q, deadline;
+  tcp_actions_t actions1, actions2_q;
+  tcp_segment_t next_segment;
+
+  tcp_facts u_facts (
+    .event_in(in_event),
+    .row     (in_row),
+    .params  (in_params),
+    .now     (in_now),
+    .facts   (facts0)
+  );
+
+  tcp_step u_step (
+    .event_in(event1_q),
+    .row     (row1_q),
+    .facts   (facts1_q),
+    .params  (in_params),
+    .now     (now1_q),
+    .next    (next1),
+    .starts  (starts1),
+    .actions (actions1)
+  );
+
+  tcp_timer u_timer (
+    .row   (next2_q),
+    .params(in_params),
+    .now   (now2_q),
+    .starts(starts2_q),
+    .deadline
+  );
+
+  tcp_pick u_pick (
+    .row    (next2_q),
+    .params (in_params),
+    .segment(next_segment)
+  );
+
+  always_ff @(posedge clk) begin
+    event1_q   <= in_event;
+    row1_q     <= in_row;
+    facts1_q   <= facts0;
+    now1_q     <= in_now;
+    next2_q    <= next1;
+    starts2_q  <= starts1;
+    actions2_q <= actions1;
+    now2_q     <= now1_q;
+    valid1_q   <= in_valid && !rst;
+    valid2_q   <= valid1_q && !rst;
+  end
+
+  logic unused;  // whether there is a segment is all that counts here
+  assign unused = &{1'b0, next_segment};
+
+  always_comb begin
+    out_row          = next2_q;
+    out_row.deadline = deadline;
+  end
+  assign out_valid   = valid2_q;
+  assign out_actions = actions2_q;
+  assign out_wants   = next_segment.valid;
+endmodule

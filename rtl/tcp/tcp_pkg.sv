@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: SHL-2.1
+// Types of the simplified TCP: the row of a stream, what may happen to it, and what that makes of the world around.
+// Widths and meanings are those of simple_tcp in crates/transport, to which the rules are equal bit for bit
+// (docs/tcp.md). Four sequence numbers divide a stream; sequence numbers and ticks wrap at 2^32:
+//
+//    una             nxt            max          written
+//     |  under way    |  to be sent  |  never sent  |  free ...
+//     |               |  again       |              |
+package tcp_pkg;
+  localparam int unsigned TcpMaxStreams = 64;
+
+  typedef logic [$clog2(TcpMaxStreams)-1:0] tcp_stream_t;
+  typedef logic [31:0] tcp_seq_t;
+  typedef logic [31:0] tcp_tick_t;
+  typedef logic [26:0] tcp_span_t;    // of ticks
+  typedef logic [29:0] tcp_window_t;  // RFC 7323 section 2.3: below 2^30
+  typedef logic [13:0] tcp_mss_t;
+
+  localparam logic [15:0] TcpMinMss = 16'd64;
+  localparam logic [15:0] TcpDefaultMss = 16'd536;           // RFC 9293 section 3.7.1
+  localparam logic [7:0] TcpMaxScale = 8'd14;                // RFC 7323 section 2.3
+  localparam logic [31:0] TcpMaxHeld = 32'd1 << 30;          // bytes written and not acknowledged
+  localparam logic [1:0] TcpDupThreshold = 2'd3;             // RFC 5681 section 3.2
+
+  // CMS-TCP figure 2: three states are left of eleven.
+  typedef enum logic [1:0] {
+    TcpClosed      = 2'd0,
+    TcpSynSent     = 2'd1,
+    TcpEstablished = 2'd2
+  } tcp_state_e;
+
+  // RFC 9293 section 3.1, the low octet of the control bits.
+  typedef struct packed {
+    logic [2:0] other;
+    logic       ack;
+    logic       psh;
+    logic       rst;
+    logic       syn;
+    logic       fin;
+  } tcp_flags_t;
+
+  typedef struct packed {
+    tcp_state_e  state;
+    tcp_seq_t    una;             // SND.UNA
+    tcp_seq_t    nxt;             // next to send; before max while data is sent again
+    tcp_seq_t    max;             // SND.NXT
+    tcp_seq_t    written;         // after the last byte that the user has written
+    tcp_window_t window;          // SND.WND, scaled
+    tcp_window_t max_window;      // MAX.SND.WND
+    logic [3:0]  shift;           // the peer's window scale, 0 to 14
+    tcp_mss_t    mss;             // payload bytes of a full segment
+    tcp_seq_t    wl1;             // SND.WL1
+    tcp_seq_t    rcv_nxt;         // RCV.NXT
+    logic [1:0]  duplicates;      // duplicate acknowledgements in a row
+    logic        repairing;       // a loss, until `recover` is acknowledged
+    tcp_seq_t    recover;
+    logic        resend;          // a segment from una goes next
+    logic        probing;         // the window is closed
+    logic [7:0]  tries;           // timeouts in a row without an answer
+    logic [3:0]  backoff;         // doublings of the timeout
+    logic        timer_on;
+    tcp_tick_t   deadline;
+    logic        timing;          // a round trip is measured
+    tcp_seq_t    timed_seq;       // the acknowledgement that ends it
+    tcp_tick_t   timed_at;
+    logic        measured;
+    logic [29:0] srtt;            // in eighths of a tick
+    logic [28:0] rttvar;          // in quarters of a tick
+    logic        syn_due;
+    logic        ack_due;
+    logic        reset_due;
+    logic        reset_acks;      // that RST acknowledges rcv_nxt
+    tcp_seq_t    reset_seq;
+    logic        challenge_held;  // no challenge ACK before challenge_at
+    tcp_tick_t   challenge_at;
+  } tcp_row_t;
+
+  // What all streams are set to.
+  typedef struct packed {
+    tcp_mss_t    mss;                 // 64 to 8960
+    logic [15:0] receive_window;      // in our headers; at least 1
+    logic        nagle;               // RFC 9293 section 3.7.4
+    logic        back_off;            // CMS-TCP section 3.1
+    logic        adaptive;            // the timeout follows the round trip (RFC 6298), else it is rto_initial
+    tcp_span_t   rto_initial;
+    tcp_span_t   rto_min;
+    tcp_span_t   rto_max;
+    logic [7:0]  give_up;             // timeouts in a row; 0: never
+    tcp_span_t   challenge_interval;
+  } tcp_params_t;
+
+  // ---- events: each touches one stream, in the order of their priority (tcp_sender) ---------------------------
+  typedef enum logic [2:0] {
+    TcpOpen     = 3'd0,  // seq: the initial sequence number
+    TcpAbort    = 3'd1,
+    TcpWritten  = 3'd2,  // ack: bytes
+    TcpSegment  = 3'd3,
+    TcpPathMtu  = 3'd4,  // seq: in the returned header; mss
+    TcpTick     = 3'd5,
+    TcpTransmit = 3'd6
+  } tcp_event_e;
+
+  // Options of a SYN.
+  typedef struct packed {
+    logic        has_mss;
+    logic [15:0] mss;
+    logic        has_scale;
+    logic [7:0]  scale;
+    logic        malformed;  // a length that cannot be; options after it were not read
+  } tcp_options_t;
+
+  typedef struct packed {
+    tcp_event_e   kind;
+    tcp_seq_t     seq;
+    logic [31:0]  ack;
+    tcp_flags_t   flags;
+    logic [15:0]  window;   // as in the header
+    logic [15:0]  len;      // of payload
+    tcp_options_t options;
+  } tcp_event_t;
+
+  // A segment to send, but for addresses, ports and payload.
+  typedef struct packed {
+    logic       valid;
+    tcp_seq_t   seq;
+    tcp_seq_t   ack;
+    tcp_flags_t flags;  // with SYN it carries the options
+    tcp_mss_t   len;    // of payload, from seq on
+  } tcp_segment_t;
+
+  // What is true of a row before its event; what only some kinds of event ask means nothing to the others.
+  typedef struct packed {
+    // TcpSegment: the peer's sequence numbers
+    logic        has_len;         // SEG.LEN is not 0
+    logic        in_window;
+    logic        at_rcv_nxt;
+    tcp_seq_t    after_all;       // SEG.SEQ + SEG.LEN
+    tcp_seq_t    rcv_nxt;         // after its data
+    logic        fin_next;        // its FIN is the next thing that we expect
+    // TcpSegment: its acknowledgement
+    logic        ack_valid;       // RFC 5961 section 5.2
+    logic        ack_reaches_una;
+    logic        ack_is_una;
+    logic        ack_is_max;
+    logic        ack_is_written;
+    logic        ack_passes_nxt;
+    logic        ack_reaches_recover;
+    logic        ack_reaches_timed;
+    tcp_seq_t    acked;           // ack - una
+    // TcpSegment: its window
+    logic        window_counts;   // not older than what set the window
+    tcp_window_t window;          // scaled
+    logic        window_same;
+    logic        window_larger;   // than any before
+    // TcpSegment: a measurement that ends with it
+    logic [29:0] srtt;
+    logic [28:0] rttvar;
+    // TcpWritten, TcpPathMtu
+    logic        fits;
+    logic        path_mtu_counts;
+    // TcpTick
+    logic        expired;
+    logic        spent;           // no more tries
+    logic        challenge_over;  // the time between challenge ACKs has passed
+    // of the row
+    logic        idle;            // una is max
+    logic        una_is_written;
+    logic        max_is_written;
+    logic        window_closed;
+    // TcpTransmit, TcpTick
+    tcp_segment_t segment;        // what may be sent
+  } tcp_facts_t;
+
+  // One bit for each thing that can happen, in the order of Counts in simple_tcp/actions.rs.
+  typedef struct packed {
+    logic window_closed;
+    logic path_mtu;
+    logic ignored;
+    logic peer_data;
+    logic bad_option;
+    logic bad_ack;
+    logic out_of_window;
+    logic challenge;
+    logic probe;
+    logic duplicate_ack;
+    logic fast_retransmit;
+    logic timeout;
+    logic retransmitted;
+    logic segment;
+  } tcp_counts_t;
+
+  // Why a connection ended.
+  typedef enum logic [2:0] {
+    TcpNotEnded = 3'd0,
+    TcpRefused  = 3'd1,
+    TcpReset    = 3'd2,
+    TcpFinished = 3'd3,
+    TcpTimedOut = 3'd4,
+    TcpAborted  = 3'd5
+  } tcp_end_e;
+
+  // What an event did, in addition to the new row.
+  typedef struct packed {
+    tcp_segment_t send;
+    logic         opened;
+    tcp_end_e     ended;
+    logic [30:0]  acknowledged;  // bytes
+    tcp_counts_t  counts;
+  } tcp_actions_t;
+
+  // ---- between tcp_sender and the modules around it ----------------------------------------------------------
+  // Software opens or aborts a stream.
+  typedef struct packed {
+    tcp_stream_t stream;
+    logic        opens;  // else it aborts
+    tcp_seq_t    iss;    // of the SYN; not to be guessed (RFC 9293 section 3.4.1)
+  } tcp_command_t;
+
+  // Payload lies in the ring of a stream.
+  typedef struct packed {
+    tcp_stream_t stream;
+    logic [30:0] bytes;
+  } tcp_write_t;
+
+  // A segment of a stream's peer, or a router's word about one of its own (TcpSegment, TcpPathMtu).
+  typedef struct packed {
+    tcp_stream_t stream;
+    tcp_event_t  what;
+  } tcp_arrival_t;
+
+  // What has happened to a stream, and where it stands now.
+  typedef struct packed {
+    tcp_stream_t  stream;
+    tcp_event_e   kind;
+    tcp_actions_t actions;
+    tcp_state_e   state;
+    tcp_seq_t     una;      // what lies before it in the ring is free
+    tcp_seq_t     written;
+  } tcp_done_t;
+
+  // ---- frames ---------------------------------------------------------------------------------------------------
+  // RFC 9293 section 3.1, the first octet on the wire in the most significant byte.
+  typedef struct packed {
+    logic [15:0] sport;
+    logic [15:0] dport;
+    logic [31:0] seq;
+    logic [31:0] ack;
+    logic [3:0]  offset;    // words of the header, options included
+    logic [3:0]  reserved;
+    tcp_flags_t  flags;
+    logic [15:0] window;
+    logic [15:0] checksum;
+    logic [15:0] urgent;
+  } tcp_hdr_t;
+
+  localparam logic [7:0] ProtocolTcp = 8'd6;
+  localparam int unsigned TcpBytes = $bits(tcp_hdr_t) / 8;
+  localparam int unsigned TcpOptionBytes = 40;  // at most
+
+  // Where a stream's receiver is. The local port of stream n is port_base + n.
+  typedef struct packed {
+    logic [47:0] mac;
+    logic [31:0] ip;
+    logic [15:0] port;
+  } tcp_peer_t;
+
+  // Each frame without a MAC error counts once.
+  typedef struct packed {
+    logic segment;       // of a stream's peer
+    logic bad_checksum;  // of TCP
+    logic unknown;       // of no stream's peer
+    logic dropped;       // a good one for which there was no room
+    logic malformed;     // truncated, IP checksum or lengths wrong, fragment, IP options
+    logic not_for_us;    // another's MAC or IP address
+    logic other;         // not IPv4, not TCP
+  } tcp_rx_counts_t;
+
+  // RFC 9293 section 3.4: numbers that wrap. a comes before b.
+  function automatic logic tcp_before(logic [31:0] a, logic [31:0] b);
+    logic [31:0] distance;
+    distance = a - b;
+    return distance[31];
+  endfunction
+endpackage

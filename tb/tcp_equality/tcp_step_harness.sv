@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: SHL-2.1
+// tcp_engine with words for ports, as a C++ program drives it (steps.cpp): an event every cycle.
+// The words are those of the example `tcp_steps` of crates/transport.
+module tcp_step_harness
+  import tcp_pkg::*;
+(
+  input logic clk,
+  input logic rst,
+
+  input logic             params_valid,
+  input logic [9:0][31:0] params_words,
+
+  input logic              in_valid,
+  input logic [6:0][31:0]  in_event,  // kind, now, seq, ack, flags and window, len and mss, scale
+  input logic [17:0][31:0] in_row,
+
+  output logic              out_valid,
+  output logic [17:0][31:0] out_row,
+  output logic [4:0][31:0]  out_actions
+);
+  // The words of a field are wider than the field.
+  // verilator lint_off UNUSEDSIGNAL
+
+  tcp_params_t params;
+  always_ff @(posedge clk) begin
+    if (params_valid)
+      params <= '{
+        mss: params_words[0][13:0], receive_window: params_words[1][15:0], nagle: params_words[2][0],
+        back_off: params_words[3][0], adaptive: params_words[4][0], rto_initial: params_words[5][26:0],
+        rto_min: params_words[6][26:0], rto_max: params_words[7][26:0], give_up: params_words[8][7:0],
+        challenge_interval: params_words[9][26:0]
+      };
+  end
+
+  tcp_event_t happened;
+  assign happened = '{
+    kind: tcp_event_e'(in_event[0][2:0]), seq: in_event[2], ack: in_event[3],
+    flags: tcp_flags_t'(in_event[4][7:0]), window: in_event[4][31:16], len: in_event[5][15:0],
+    options: '{
+      has_mss: in_event[6][8], mss: in_event[5][31:16], has_scale: in_event[6][9], scale: in_event[6][7:0],
+      malformed: in_event[6][10]
+    }
+  };
+
+  tcp_row_t row, answer;
+  assign row = '{
+    una: in_row[0], nxt: in_row[1], max: in_row[2], written: in_row[3],
+    window: in_row[4][29:0], state: tcp_state_e'(in_row[4][31:30]),
+    max_window: in_row[5][29:0], duplicates: in_row[5][31:30],
+    wl1: in_row[6], rcv_nxt: in_row[7], recover: in_row[8], deadline: in_row[9],
+    timed_seq: in_row[10], timed_at: in_row[11], srtt: in_row[12][29:0], rttvar: in_row[13][28:0],
+    reset_seq: in_row[14], challenge_at: in_row[15],
+    mss: in_row[16][13:0], shift: in_row[16][17:14], tries: in_row[16][25:18], backoff: in_row[16][29:26],
+    repairing: in_row[17][0], resend: in_row[17][1], probing: in_row[17][2], timer_on: in_row[17][3],
+    timing: in_row[17][4], measured: in_row[17][5], syn_due: in_row[17][6], ack_due: in_row[17][7],
+    reset_due: in_row[17][8], reset_acks: in_row[17][9], challenge_held: in_row[17][10]
+  };
+  assign out_row[0]  = answer.una;
+  assign out_row[1]  = answer.nxt;
+  assign out_row[2]  = answer.max;
+  assign out_row[3]  = answer.written;
+  assign out_row[4]  = {answer.state, answer.window};
+  assign out_row[5]  = {answer.duplicates, answer.max_window};
+  assign out_row[6]  = answer.wl1;
+  assign out_row[7]  = answer.rcv_nxt;
+  assign out_row[8]  = answer.recover;
+  assign out_row[9]  = answer.deadline;
+  assign out_row[10] = answer.timed_seq;
+  assign out_row[11] = answer.timed_at;
+  assign out_row[12] = 32'(answer.srtt);
+  assign out_row[13] = 32'(answer.rttvar);
+  assign out_row[14] = answer.reset_seq;
+  assign out_row[15] = answer.challenge_at;
+  assign out_row[16] = {2'b0, answer.backoff, answer.tries, answer.shift, answer.mss};
+  assign out_row[17] = {
+    21'b0, answer.challenge_held, answer.reset_acks, answer.reset_due, answer.ack_due, answer.syn_due,
+    answer.measured, answer.timing, answer.timer_on, answer.probing, answer.resend, answer.repairing
+  };
+
+  tcp_actions_t actions;
+  logic wants;
+  assign out_actions[0] = {
+    2'b0, actions.counts, 10'b0, wants, actions.ended, actions.ended != TcpNotEnded, actions.opened
+  };
+  assign out_actions[1] = 32'(actions.acknowledged);
+  assign out_actions[2] = actions.send.seq;
+  assign out_actions[3] = actions.send.ack;
+  assign out_actions[4] = {7'b0, actions.send.valid, 2'b0, actions.send.len, actions.send.flags};
+
+  tcp_engine u_engine (
+    .clk, .rst, .in_valid,
+    .in_event   (happened),
+    .in_row     (row),
+    .in_params  (params),
+    .in_now     (in_event[1]),
+    .out_valid,
+    .out_row    (answer),
+    .out_actions(actions),
+    .out_wants  (wants)
+  );
+endmodule
