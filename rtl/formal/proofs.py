@@ -90,6 +90,40 @@ OPERATIONS: dict[int, tuple[Mutant, ...]] = {
     ),
 }
 
+# tcp_step: one proof an event (tcp_event_e), likewise.
+TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
+    0: (Mutant("next.max      = first;", "next.max      = event_in.seq;", "a_opening"),),
+    1: (Mutant("if (aborts) actions.ended = TcpAborted;", "", "a_ended"),),
+    2: (
+        Mutant("held <= 33'(TcpMaxHeld);", "held <= 33'(TcpMaxHeld) + 33'd1;", "a_written", "tcp_facts"),
+        Mutant("(writes && facts.una_is_written && event_in.ack != '0)", "1'b0", "a_timer"),
+    ),
+    3: (
+        Mutant("!tcp_before(row.max, event_in.ack)", "1'b1", "a_7_una", "tcp_facts"),
+        Mutant("assign acks      = takes && facts.ack_reaches_una;", "assign acks      = takes;", "a_7_una"),
+        Mutant(
+            "resets    = in_window && flags.rst && facts.at_rcv_nxt;", "resets    = in_window && flags.rst;", "a_reset"
+        ),
+        Mutant("if (advances && facts.ack_passes_nxt) next.nxt = event_in.ack;", "", "a_nxt"),
+        Mutant("if (empties || comes_up) next.timer_on = 1'b0;", "", "a_timer"),
+        Mutant("(advances && !empties)", "1'b0", "a_restarts"),
+        Mutant("(comes_up && !facts.max_is_written)", "1'b0", "a_timer"),
+        Mutant("rewinds    = loses_more && !params.back_off;", "rewinds    = loses_more;", "a_back"),
+    ),
+    4: (Mutant("&& event_in.options.mss >= TcpMinMss", "", "a_mss", "tcp_facts"),),
+    5: (
+        Mutant("if (loses || probes || prods) next.resend", "if (loses || prods) next.resend", "a_sends"),
+        Mutant("params.give_up != '0 && ", "", "a_gives_up", "tcp_facts"),
+        Mutant("next.tries = row.tries + 8'd1;", "next.tries = row.tries;", "a_tries"),
+    ),
+    6: (
+        Mutant("32'(row.window) > sent ? 32'(row.window) - sent : '0;", "32'(row.window);", "a_3_window", "tcp_pick"),
+        Mutant("row.window == '0 ? 32'd1 : 32'(row.window)", "full", "a_3_window", "tcp_pick"),
+        Mutant("least(least(full, held),", "least(full,", "a_2_to", "tcp_pick"),
+        Mutant("if (sends_data && tcp_before(row.max, seg_end)) next.max", "if (sends_data) next.max", "a_4_max"),
+    ),
+}
+
 # roce_tx: from which cover the next one is reached.
 STORE_PATHS = {
     "c_asks": "c_open",
@@ -503,5 +537,9 @@ PROOFS = [
     *(
         Proof("requester_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
         for kind, mutants in OPERATIONS.items()
+    ),
+    *(
+        Proof("tcp_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
+        for kind, mutants in TCP_EVENTS.items()
     ),
 ]

@@ -62,6 +62,8 @@ TOPS = [
         for data_w, inputs in ((64, (1, 4, 16)), (512, (1, 4)))
         for n_in in inputs
     ),
+    ("tcp_engine", NO_QP, "the rules alone", {}),
+    *(("tcp_sender", NO_QP, f"{n} stream{'s' if n > 1 else ''}", {"N_STREAMS": n}) for n in (1, 16, 64)),
 ]
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
 PUBLISHED = "| AdvCam, Table I | | DCQCN alone | | 1337 | 2557 | 18 | | 5 | | | | | |"
@@ -71,6 +73,7 @@ PROGRAMS = Path(__file__).parent
 MARK = "<!-- table: made by `make synth` with --docs -->\n"
 FRONT_MARK = "<!-- front ends: made by `make synth` with --docs -->\n"
 EVENT_MARK = "<!-- events: made by `make synth` with --docs -->\n"
+TCP_MARK = "<!-- tcp: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
 LUT_RAM = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4}
 LUT_RAM |= {"RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "RAM256X1D": 8, "RAM512X1S": 8}
@@ -196,12 +199,14 @@ def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
 
 
 def tables(rows: list[Row]) -> dict[str, str]:
-    """The tables of the page by their marks: the front ends, the path of events and the congestion controller alone."""
+    """The tables of the page by their marks: the front ends, the path of events, TCP, and the congestion controller."""
     ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
     events = [row for row in rows if row[0]["top"] == "event_source"]
-    rest = [row for row in rows if row not in ours and row not in events]
+    tcp = [row for row in rows if row[0]["top"].startswith("tcp_")]
+    rest = [row for row in rows if row not in ours and row not in events and row not in tcp]
     found = {FRONT_MARK: table(ours, "build", "")} if ours else {}
     found |= {EVENT_MARK: table(events, "build", "")} if events else {}
+    found |= {TCP_MARK: table(tcp, "build", "")} if tcp else {}
     return found | ({MARK: table(rest)} if rest else {})
 
 

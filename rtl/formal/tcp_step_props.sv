@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: SHL-2.1
+// What one event does to the four sequence numbers of a TCP stream, wherever in the 32 bits they stand. `row` is any
+// that satisfies the invariant; `next` must satisfy it again, so it holds always:
+//
+//    una <= nxt <= max <= written <= una + 2^30;   the timer runs exactly while something is not acknowledged
+//
+// Nothing is sent beyond the peer's window but the one byte that probes a closed one, and nothing that was not
+// written; una moves only to what the peer acknowledges of what was sent, so that nothing is overwritten before; each
+// expired timer sends a segment or ends the stream. RFC 9293 sections 3.4, 3.8.6, 3.10.7; RFC 6298 section 5; RFC 5961.
+//
+// The sequence numbers are given as offsets from one another. That loses no case, and the solver sees that only
+// differences matter.
+module tcp_step_props
+  import tcp_pkg::*;
+#(
+  parameter int unsigned KIND = 0  // of the event, tcp_event_e: one proof each
+) (
+  input tcp_event_t  any_event,
+  input tcp_row_t    any_row,
+  input tcp_seq_t    nxt, max, written, ack,  // from una
+  input tcp_params_t params,
+  input tcp_tick_t   now
+);
+  tcp_event_t event_in;
+  tcp_row_t row, next, timed;
+  tcp_facts_t facts;
+  tcp_actions_t actions;
+  tcp_segment_t after;
+  logic starts;
+
+  always_comb begin
+    event_in      = any_event;
+    event_in.kind = tcp_event_e'(KIND);
+    row           = any_row;
+    row.nxt       = row.una + nxt;
+    row.max       = row.una + max;
+    row.written   = row.una + written;
+    if (KIND == TcpSegment) event_in.ack = row.una + ack;
+  end
+
+  tcp_facts u_facts (.*);
+  tcp_step dut (.*);
+
+  // The deadline is later in the pipeline; nothing here asks for it.
+  assign timed = next;
+  tcp_pick u_after (.row(timed), .params, .segment(after));
+
+  logic was_up, is_up, was_live, is_live;
+  assign was_up   = row.state == TcpEstablished;
+  assign is_up    = next.state == TcpEstablished;
+  assign was_live = was_up || row.state == TcpSynSent;
+  assign is_live  = is_up || next.state == TcpSynSent;
+
+  tcp_seq_t next_nxt, next_max, next_written, moved, sent_at, sent_to;
+  assign next_nxt     = next.nxt - next.una;
+  assign next_max     = next.max - next.una;
+  assign next_written = next.written - next.una;
+  assign moved        = next.una - row.una;
+  assign sent_at      = actions.send.seq - row.una;
+  assign sent_to      = sent_at + 32'(actions.send.len);
+
+  always_comb begin
+    // What software may set, and the states that there are.
+    assume (params.mss >= 14'(TcpMinMss) && params.receive_window != '0);
+    assume (row.state inside {TcpClosed, TcpSynSent, TcpEstablished});
+    if (KIND == TcpWritten) assume (!event_in.ack[31]);
+    // The invariant.
+    if (was_up) begin
+      assume (nxt <= max && max <= written && written <= TcpMaxHeld);
+      assume (row.timer_on == (written != '0));
+      assume (!row.probing || written != '0);
+      assume (row.mss >= 14'(TcpMinMss));
+    end
+    if (row.state == TcpSynSent) begin
+      assume (nxt == 32'd1 && max == 32'd1 && written != '0 && written <= TcpMaxHeld);
+      assume (row.timer_on && !row.resend && !row.repairing && !row.probing);
+    end
+    if (row.state == TcpClosed) assume (!row.timer_on);
+  end
+
+  logic expired, stays;
+  assign expired = KIND == TcpTick && row.timer_on && !tcp_before(now, row.deadline);
+  assign stays   = was_up && is_up;
+
+  always_comb begin
+    // The invariant again.
+    if (is_up) begin
+      a_nxt : assert (next_nxt <= next_max);
+      a_max : assert (next_max <= next_written);
+      a_written : assert (next_written <= TcpMaxHeld);
+      a_timer : assert (next.timer_on == (next_written != '0));
+      a_probing : assert (!next.probing || next_written != '0);
+      a_mss : assert (next.mss >= 14'(TcpMinMss));
+    end
+    if (next.state == TcpSynSent) begin
+      a_opening : assert (next_nxt == 32'd1 && next_max == 32'd1 && next_written != '0 && next_written <= TcpMaxHeld
+                          && next.timer_on && !next.resend && !next.repairing && !next.probing);
+    end
+    a_state : assert (next.state inside {TcpClosed, TcpSynSent, TcpEstablished});
+    if (next.state == TcpClosed) a_closed : assert (!next.timer_on);
+
+    // Nothing beyond the window is sent but a probe's byte, nothing that was not written, nothing out of order.
+    if (actions.send.valid && actions.send.len != '0) begin
+      a_0_sends : assert (stays && KIND == TcpTransmit && !actions.send.flags.syn && !actions.send.flags.rst);
+      a_1_from : assert (sent_at <= max);
+      a_2_to : assert (sent_to <= written && sent_at <= sent_to);
+      a_3_window : assert (sent_to <= 32'(row.window) || (row.window == '0 && sent_at == '0 && sent_to == 32'd1));
+      a_4_max : assert (next_max == (sent_to > max ? sent_to : max));
+      a_5_mss : assert (actions.send.len <= row.mss);
+    end else if (stays) a_6_max : assert (next_max == max - moved);
+
+    // una moves only to what an acknowledgement names of what was sent.
+    if (stays) a_7_una : assert (moved <= max && (moved == '0 || (KIND == TcpSegment && event_in.flags.ack
+                                                                 && event_in.ack == next.una)));
+    if (stays && moved != '0 && next_written != '0) a_restarts : assert (starts);  // RFC 6298 section 5.3
+    if (stays) a_8_told : assert (32'(actions.acknowledged) == moved);
+    a_9_acknowledged : assert (32'(actions.acknowledged) <= max || !was_up);
+    if (stays) a_user : assert (next.written == row.written || (KIND == TcpWritten
+                                && next.written == row.written + event_in.ack));
+
+    // A connection ends by name, and a stranger's RST or SYN ends none (RFC 5961).
+    a_ended : assert ((actions.ended != TcpNotEnded) == (was_live && !is_live));
+    if (actions.ended == TcpReset) a_reset : assert (event_in.flags.rst && event_in.seq == row.rcv_nxt);
+    if (was_up && KIND == TcpSegment && event_in.seq != row.rcv_nxt && event_in.len == '0)
+      a_blind : assert (stays);
+    if (was_up && KIND == TcpSegment && event_in.flags.syn && !event_in.flags.rst) a_syn : assert (stays);
+
+    // nxt goes back only for a loss, and only without back-off.
+    if (stays && next.nxt - row.una < nxt)
+      a_back : assert (!params.back_off && (actions.counts.timeout || actions.counts.path_mtu || row.probing));
+
+    // Progress: an expired timer sends, or ends the stream; the tries fall until the peer is heard.
+    if (expired && is_live) a_sends : assert (after.valid && next.timer_on && starts);
+    if (expired && was_live && !is_live)
+      a_gives_up : assert (params.give_up != '0 && row.tries >= params.give_up && actions.ended == TcpTimedOut);
+    if (actions.counts.timeout && row.tries != '1) a_tries : assert (next.tries == row.tries + 8'd1);
+    if (stays && next.tries < row.tries) a_heard : assert (KIND == TcpSegment && event_in.flags.ack);
+
+    c_wraps : cover (KIND != TcpTransmit || (stays && actions.send.len > 14'd100 && actions.send.seq[31]
+                                             && !next.nxt[31]));
+    c_acks : cover (KIND != TcpSegment || (stays && moved > 32'd1000 && next.una < row.una));
+    c_fast : cover (KIND != TcpSegment || actions.counts.fast_retransmit);
+    c_reopens : cover (KIND != TcpSegment || (stays && row.probing && !next.probing && next_written != '0));
+    c_comes_up : cover (KIND != TcpSegment || (actions.opened && next_written > 32'd1000));
+    c_probe : cover (KIND != TcpTick || (stays && actions.counts.probe && next.window == '0));
+    c_gives_up : cover (KIND != TcpTick || actions.ended == TcpTimedOut);
+    c_writes : cover (KIND != TcpWritten || (stays && next_written == TcpMaxHeld && next.timer_on && !row.timer_on));
+    c_opens : cover (KIND != TcpOpen || next.state == TcpSynSent);
+    c_shortens : cover (KIND != TcpPathMtu || actions.counts.path_mtu);
+  end
+endmodule

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: SHL-2.1
+// Moves the rows of all TCP streams through one pipeline: choose an event; read its row; apply the rules
+// (tcp_engine, three cycles), write back. One event a cycle, the same stream every fourth at most, so that a row is
+// never read while it is about to change. Who asks has its turn, in a circle: commands, payload that was written,
+// arrivals, the clock, the line; and so has each stream that has something to send.
+module tcp_sender
+  import tcp_pkg::*;
+#(
+  parameter int unsigned N_STREAMS = 4,
+  parameter int unsigned CLK_KHZ   = 156_250
+) (
+  input  logic         clk,
+  input  logic         rst,
+  input  tcp_params_t  params,       // changes take effect at the next event; not while one is in flight (`busy`)
+  output logic         busy,
+  input  logic         tx_paused,    // the MAC may not send: time stands still, nothing is sent
+
+  // what asks for events
+  input  tcp_command_t command,
+  input  logic         command_valid,
+  output logic         command_ready,
+  input  tcp_write_t   write,
+  input  logic         write_valid,
+  output logic         write_ready,
+  input  tcp_arrival_t arrival,
+  input  logic         arrival_valid,
+  output logic         arrival_ready,
+  input  logic         send_room,    // there is place for one more segment
+
+  // what has happened; with `done.actions.send.valid` a segment goes out
+  output tcp_done_t    done,
+  output logic         done_valid
+);
+  localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
+  localparam int unsigned CyclesPerTick = (CLK_KHZ + 999) / 1000;  // a tick is 1 us
+  localparam int unsigned VisitCycles = N_STREAMS > 4 ? 8 : 64 >> $clog2(N_STREAMS);
+  localparam int unsigned Askers = 5;
+  localparam logic [2:0] ByCommand = 3'd0, ByWrite = 3'd1, ByArrival = 3'd2, ByClock = 3'd3, ByLine = 3'd4;
+
+  if (N_STREAMS < 1 || N_STREAMS > TcpMaxStreams) begin : gen_bad_streams
+    $fatal(1, "%m: N_STREAMS %0d, allowed are 1 to %0d", N_STREAMS, TcpMaxStreams);
+  end
+
+  // ---- time -------------------------------------------------------------------------------------------------------
+  logic [$clog2(CyclesPerTick+1)-1:0] prescale_q;
+  tcp_tick_t now_q;
+  always_ff @(posedge clk) begin
+    if (!tx_paused) begin
+      prescale_q <= prescale_q == '0 ? $bits(prescale_q)'(CyclesPerTick - 1) : prescale_q - 1'b1;
+      if (prescale_q == '0) now_q <= now_q + 1'b1;
+    end
+    if (rst) begin
+      prescale_q <= '0;
+      now_q      <= '0;
+    end
+  end
+
+  // ---- rows are written with zeros after reset: CLOSED --------------------------------------------------------------
+  logic init_q;
+  logic [StreamW-1:0] init_stream_q;
+  always_ff @(posedge clk) begin
+    if (init_q) init_stream_q <= init_stream_q + 1'b1;
+    if (init_stream_q == StreamW'(N_STREAMS - 1)) init_q <= 1'b0;
+    if (rst) begin
+      init_q        <= 1'b1;
+      init_stream_q <= '0;
+    end
+  end
+
+  // ---- the clock: every VisitCycles one stream has its times looked at ----------------------------------------------
+  logic [$clog2(VisitCycles)-1:0] visit_timer_q;
+  logic visit_due_q;
+  logic [StreamW-1:0] visit_stream_q;
+  logic [Askers-1:0] goes;
+  always_ff @(posedge clk) begin
+    visit_timer_q <= visit_timer_q + 1'b1;
+    if (visit_timer_q == '1) visit_due_q <= 1'b1;
+    if (goes[ByClock]) begin
+      visit_due_q    <= 1'b0;
+      visit_stream_q <= visit_stream_q == StreamW'(N_STREAMS - 1) ? '0 : visit_stream_q + 1'b1;
+    end
+    if (rst) begin
+      visit_timer_q  <= '0;
+      visit_due_q    <= 1'b0;
+      visit_stream_q <= '0;
+    end
+  end
+
+  // ---- the line: the streams that have something to send, one after the other ----------------------------------------
+  logic [N_STREAMS-1:0] wants_q;
+  logic grant_valid;
+  logic [7:0] granted;
+  logic unused;
+  assign unused = &{1'b0, granted};
+  tx_scheduler #(.N_QP(N_STREAMS)) u_scheduler (
+    .clk, .rst,
+    .ready   (wants_q),
+    .eligible('1),
+    .room    (send_room && !tx_paused),
+    .grant_valid,
+    .grant_qp   (granted),
+    .grant_ready(goes[ByLine])
+  );
+
+  // ---- stage 0: choose, among those whose stream is not in flight ----------------------------------------------------
+  tcp_stream_t [Askers-1:0] streams;
+  logic [Askers-1:0] asks, free;
+  logic issue;
+  logic [7:0] turn;
+  logic valid1_q, valid2_q, valid3;
+  tcp_stream_t stream1_q, stream2_q, stream3_q;
+  tcp_event_t event0, event1_q;
+  tcp_event_e kind2_q, kind3_q;
+
+  always_comb begin
+    asks    = {grant_valid, visit_due_q, arrival_valid, write_valid, command_valid};
+    streams = {granted[$bits(tcp_stream_t)-1:0], tcp_stream_t'(visit_stream_q), arrival.stream, write.stream,
+               command.stream};
+    for (int unsigned i = 0; i < Askers; i++)
+      free[i] = asks[i] && !init_q && !(valid1_q && stream1_q == streams[i]) && !(valid2_q && stream2_q == streams[i])
+                && !(valid3 && stream3_q == streams[i]);
+  end
+
+  arbiter_rr #(.N(Askers)) u_turn (
+    .clk, .rst,
+    .req  (free),
+    .take (1'b1),
+    .valid(issue),
+    .index(turn)
+  );
+
+  always_comb begin
+    for (int unsigned i = 0; i < Askers; i++) goes[i] = issue && turn == 8'(i);
+    event0 = '0;
+    unique case (turn[2:0])
+      ByCommand: begin
+        event0.kind = command.opens ? TcpOpen : TcpAbort;
+        event0.seq  = command.iss;
+      end
+      ByWrite: begin
+        event0.kind = TcpWritten;
+        event0.ack  = 32'(write.bytes);
+      end
+      ByArrival: event0 = arrival.what;
+      ByClock: event0.kind = TcpTick;
+      default: event0.kind = TcpTransmit;
+    endcase
+  end
+  assign command_ready = goes[ByCommand];
+  assign write_ready   = goes[ByWrite];
+  assign arrival_ready = goes[ByArrival];
+
+  // ---- stages 1 to 3: the row, the rules, the row after them ---------------------------------------------------------
+  tcp_row_t row, next;
+  logic wants;
+  ram_sdp #(.W($bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
+    .clk,
+    .wr_en  (init_q || valid3),
+    .wr_addr(init_q ? init_stream_q : StreamW'(stream3_q)),
+    .wr_data(init_q ? '0 : next),
+    .rd_en  (issue),
+    .rd_addr(StreamW'(streams[turn[2:0]])),
+    .rd_data(row)
+  );
+
+  tcp_engine u_engine (
+    .clk, .rst,
+    .in_valid   (valid1_q),
+    .in_event   (event1_q),
+    .in_row     (row),
+    .in_params  (params),
+    .in_now     (now_q),
+    .out_valid  (valid3),
+    .out_row    (next),
+    .out_actions(done.actions),
+    .out_wants  (wants)
+  );
+
+  always_ff @(posedge clk) begin
+    event1_q  <= event0;
+    stream1_q <= streams[turn[2:0]];
+    stream2_q <= stream1_q;
+    stream3_q <= stream2_q;
+    kind2_q   <= event1_q.kind;
+    kind3_q   <= kind2_q;
+    valid1_q  <= issue && !rst;
+    valid2_q  <= valid1_q && !rst;
+    if (valid3) wants_q[StreamW'(stream3_q)] <= wants;
+    if (rst) wants_q <= '0;
+  end
+
+  assign busy         = init_q || valid1_q || valid2_q || valid3;
+  assign done_valid   = valid3;
+  assign done.stream  = stream3_q;
+  assign done.kind    = kind3_q;
+  assign done.state   = next.state;
+  assign done.una     = next.una;
+  assign done.written = next.written;
+
+`ifndef SYNTHESIS
+  a_command : assert property (@(posedge clk) disable iff (rst) command_valid |-> 32'(command.stream) < N_STREAMS);
+  a_write : assert property (@(posedge clk) disable iff (rst) write_valid |-> 32'(write.stream) < N_STREAMS);
+  a_arrival : assert property (@(posedge clk) disable iff (rst)
+    arrival_valid |-> 32'(arrival.stream) < N_STREAMS && arrival.what.kind inside {TcpSegment, TcpPathMtu});
+`endif
+endmodule
