@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: SHL-2.1
+// Receives frames from the MAC, keeps the TCP segments of our streams' peers, counts the rest.
+// Promise: each frame without a MAC error (tuser at tlast) makes one pulse of `counts`; segments wait for their turn
+// in a queue, and one for which there is no room counts as dropped, as if the network had lost it: never any
+// backpressure. Options are read of SYNs alone, one SYN at a time.
+// RFC 9293 sections 3.1 (header, checksum), 3.2 (options); RFC 791; RFC 1122 section 4.2.2.7 (checksum is checked).
+module tcp_rx
+  import tcp_pkg::*;
+#(
+  parameter  int unsigned DATA_W    = 64,
+  parameter  int unsigned N_STREAMS = 4,
+  parameter  int unsigned DEPTH     = 16,  // segments that wait
+  localparam int unsigned Bytes     = DATA_W / 8
+) (
+  input  logic clk,
+  input  logic rst,
+
+  input  logic [47:0] local_mac,
+  input  logic [31:0] local_ip,
+  input  logic [15:0] port_base,  // the local port of stream 0
+
+  input  logic [DATA_W-1:0] s_axis_tdata,
+  input  logic [Bytes-1:0]  s_axis_tkeep,
+  input  logic              s_axis_tvalid,
+  input  logic              s_axis_tlast,
+  input  logic              s_axis_tuser,  // at tlast: the MAC found the frame bad
+
+  // where the streams' peers are; the answer comes a cycle later
+  output logic        peer_rd,
+  output tcp_stream_t peer_stream,
+  input  tcp_peer_t   peer,
+
+  output tcp_arrival_t   arrival,
+  output logic           arrival_valid,
+  input  logic           arrival_ready,
+  output tcp_rx_counts_t counts
+);
+  import ip_pkg::*;
+
+  localparam int unsigned HeadBytes = EthBytes + Ipv4Bytes + TcpBytes;
+  localparam int unsigned HeadBeats = (HeadBytes + TcpOptionBytes + Bytes - 1) / Bytes;
+  localparam int unsigned HeadLanes = HeadBeats * Bytes;
+
+  if (DATA_W != 64 && DATA_W != 512) begin : gen_bad_width
+    $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
+  end
+
+  // ---- 0: the frame's first bytes and its length --------------------------------------------------------------------
+  // verilator lint_off UNUSEDSIGNAL
+  logic [HeadLanes-1:0][7:0] head_q;  // whole beats; bytes behind the options are of no interest
+  // verilator lint_on UNUSEDSIGNAL
+  logic [15:0] whole_q, length_q;
+  logic end_q, error_q;
+  always_ff @(posedge clk) begin
+    if (s_axis_tvalid) begin
+      for (int unsigned i = 0; i < HeadBeats; i++)
+        if (whole_q == 16'(i * Bytes)) head_q[i*Bytes+:Bytes] <= s_axis_tdata;
+      whole_q  <= s_axis_tlast ? '0 : whole_q + 16'(Bytes);
+      length_q <= whole_q + 16'($countones(s_axis_tkeep));
+      error_q  <= s_axis_tuser;
+    end
+    end_q <= s_axis_tvalid && s_axis_tlast;
+    if (rst) begin
+      whole_q <= '0;
+      end_q   <= 1'b0;
+    end
+  end
+
+  typedef struct packed {
+    eth_hdr_t  eth;
+    ipv4_hdr_t ip;
+    tcp_hdr_t  tcp;
+  } head_t;
+  head_t head;
+  logic [8*HeadBytes-1:0] head_bits;
+  for (genvar i = 0; i < HeadBytes; i++) begin : gen_head
+    assign head_bits[8*(HeadBytes-1-i)+:8] = head_q[i];
+  end
+  assign head = head_bits;
+
+  logic sum_done;
+  logic [31:0] sum;
+  tcp_sum #(.DATA_W(DATA_W)) u_sum (
+    .clk, .rst, .s_axis_tdata, .s_axis_tvalid, .s_axis_tlast,
+    .datagram_end(16'(EthBytes) + head.ip.total_length),
+    .done        (sum_done),
+    .sum
+  );
+
+  // ---- 1: every check by itself --------------------------------------------------------------------------------------
+  typedef struct packed {
+    logic        error;
+    logic        has_eth;
+    logic        mac_ours;
+    logic        ipv4;
+    logic        ip_whole;       // all bytes that the IP header announces are there
+    logic        plain_ip;       // version 4, no options, no fragment
+    logic        tcp;
+    logic        ip_ours;
+    logic        tcp_whole;      // its header, options included
+    logic        has_port;       // of a stream
+    logic        syn;
+    logic        walks;          // its options are being read
+    logic [19:0] ip_sum;
+    tcp_stream_t stream;
+    logic [31:0] src_ip;
+    logic [15:0] src_port;
+    tcp_seq_t    seq;
+    tcp_seq_t    ack;
+    tcp_flags_t  flags;
+    logic [15:0] window;
+    logic [15:0] tcp_bytes;      // header and payload
+    logic [15:0] payload;
+  } parsed_t;
+
+  logic [15:0] tcp_bytes, tcp_header, port;
+  parsed_t parsed;
+  logic tcp_whole, walk_starts, walker_free;
+  assign tcp_bytes   = head.ip.total_length - 16'(Ipv4Bytes);
+  assign tcp_header  = {10'd0, head.tcp.offset, 2'd0};
+  assign port        = head.tcp.dport - port_base;
+  assign tcp_whole   = head.ip.total_length >= 16'(Ipv4Bytes + TcpBytes) && head.tcp.offset >= 4'd5
+                       && tcp_bytes >= tcp_header;
+  assign walk_starts = end_q && !error_q && tcp_whole && head.ip.protocol == ProtocolTcp && head.tcp.flags.syn
+                       && walker_free;
+
+  always_comb begin
+    parsed = '{
+      error:     error_q,
+      has_eth:   length_q >= 16'(EthBytes),
+      mac_ours:  head.eth.dst == local_mac,
+      ipv4:      head.eth.ethertype == EtherTypeIpv4,
+      ip_whole:  length_q >= 16'(EthBytes + Ipv4Bytes) && head.ip.total_length >= 16'(Ipv4Bytes)
+                 && 17'(length_q) >= 17'(head.ip.total_length) + 17'(EthBytes),
+      plain_ip:  head.ip.version == 4'd4 && head.ip.ihl == 4'd5 && head.ip.fragment[13:0] == '0,
+      tcp:       head.ip.protocol == ProtocolTcp,
+      ip_ours:   head.ip.dst == local_ip,
+      tcp_whole: tcp_whole,
+      has_port:  port < 16'(N_STREAMS),
+      syn:       head.tcp.flags.syn,
+      walks:     walk_starts,
+      ip_sum:    ipv4_word_sum(head.ip),
+      stream:    tcp_stream_t'(port),
+      src_ip:    head.ip.src,
+      src_port:  head.tcp.sport,
+      seq:       head.tcp.seq,
+      ack:       head.tcp.ack,
+      flags:     head.tcp.flags,
+      window:    head.tcp.window,
+      tcp_bytes: tcp_bytes,
+      payload:   tcp_bytes - tcp_header
+    };
+  end
+
+  // ---- 2 to 5: the stream's peer, while the sum is made ---------------------------------------------------------------
+  parsed_t [5:2] parsed_q;
+  logic [5:2] end_at_q;
+  logic peer_ours_q, ip_sum_right_q, peer_ours5_q, ip_sum_right5_q;
+  assign peer_rd     = end_at_q[2];
+  assign peer_stream = parsed_q[2].has_port ? parsed_q[2].stream : '0;
+  always_ff @(posedge clk) begin
+    if (end_q) parsed_q[2] <= parsed;
+    parsed_q[5:3]   <= parsed_q[4:2];
+    end_at_q        <= {end_at_q[4:2], end_q};
+    peer_ours_q     <= parsed_q[3].has_port && peer.ip == parsed_q[3].src_ip && peer.port == parsed_q[3].src_port;
+    ip_sum_right_q  <= ones_complement_fold(parsed_q[3].ip_sum) == 16'hffff;
+    peer_ours5_q    <= peer_ours_q;
+    ip_sum_right5_q <= ip_sum_right_q;
+    if (rst) end_at_q <= '0;
+  end
+
+  // ---- 5: the verdict -------------------------------------------------------------------------------------------------
+  // The pseudo header's addresses are in the sum; its protocol and length are not.
+  parsed_t last;
+  logic [19:0] whole_sum;
+  logic sum_right, speaks_tcp, for_us, well_formed, good, syn_good;
+  tcp_arrival_t plain, syn_q, pushed;
+  logic plain_valid, syn_waits_q, syn_known_q, push, room, walked;
+  tcp_options_t options;
+  logic unused;
+  assign unused      = &{1'b0, head, last, peer};
+  assign last        = parsed_q[5];
+  assign whole_sum   = 20'(sum[15:0]) + 20'(sum[31:16]) + 20'(ProtocolTcp) + 20'(last.tcp_bytes);
+  assign sum_right   = ones_complement_fold(whole_sum) == 16'hffff;
+  assign speaks_tcp  = last.ipv4 && last.has_eth && last.ip_whole && last.tcp;
+  assign for_us      = last.mac_ours && last.ip_ours;
+  assign well_formed = last.plain_ip && ip_sum_right5_q && last.tcp_whole;
+  assign good        = sum_done && !last.error && speaks_tcp && for_us && well_formed && sum_right && peer_ours5_q;
+  assign plain_valid = good && !last.syn;
+  assign syn_good    = good && last.syn && last.walks;
+
+  always_comb begin
+    plain = '0;
+    plain.stream      = last.stream;
+    plain.what.kind   = TcpSegment;
+    plain.what.seq    = last.seq;
+    plain.what.ack    = last.ack;
+    plain.what.flags  = last.flags;
+    plain.what.window = last.window;
+    plain.what.len    = last.payload;
+  end
+
+  // ---- a SYN waits until its options are read -------------------------------------------------------------------------
+  // It is dropped where another one is being read: its peer sends it again.
+  logic syn_pushes;
+  assign walker_free = !syn_waits_q;
+  assign syn_pushes  = syn_waits_q && syn_known_q && walked && !good;
+  tcp_syn_options u_options (
+    .clk, .rst,
+    .start(walk_starts),
+    .bytes(head_q[HeadBytes+:TcpOptionBytes]),
+    .count(6'(tcp_header - 16'(TcpBytes))),
+    .done (walked),
+    .options
+  );
+  always_ff @(posedge clk) begin
+    if (walk_starts) begin
+      syn_waits_q <= 1'b1;
+      syn_known_q <= 1'b0;
+    end else if (sum_done && last.walks) begin
+      syn_q       <= plain;
+      syn_known_q <= syn_good;
+      if (!syn_good) syn_waits_q <= 1'b0;
+    end else if (syn_pushes) syn_waits_q <= 1'b0;
+    if (rst) syn_waits_q <= 1'b0;
+  end
+
+  // ---- the queue ------------------------------------------------------------------------------------------------------
+  always_comb begin
+    pushed = plain_valid ? plain : syn_q;
+    if (!plain_valid) pushed.what.options = options;
+  end
+  assign push = plain_valid || syn_pushes;
+  sync_fifo #(.W($bits(tcp_arrival_t)), .DEPTH(DEPTH)) u_queue (
+    .clk, .rst,
+    .s_data (pushed),
+    .s_valid(push),
+    .s_ready(room),
+    .m_data (arrival),
+    .m_valid(arrival_valid),
+    .m_ready(arrival_ready),
+    .level  ()
+  );
+
+  logic seen;
+  assign seen = sum_done && !last.error;
+  always_ff @(posedge clk) begin
+    counts <= '{
+      segment:      push && room,
+      dropped:      (push && !room) || (good && last.syn && !last.walks),
+      bad_checksum: seen && speaks_tcp && for_us && well_formed && !sum_right,
+      unknown:      seen && speaks_tcp && for_us && well_formed && sum_right && !peer_ours5_q,
+      malformed:    seen && last.ipv4 && last.has_eth && last.mac_ours
+                    && (!last.ip_whole || (last.tcp && last.ip_ours && !well_formed)),
+      not_for_us:   seen && (last.ipv4 && last.has_eth)
+                    && (!last.mac_ours || (last.ip_whole && last.tcp && !last.ip_ours)),
+      other:        seen && (!last.has_eth || !last.ipv4 || (last.mac_ours && last.ip_whole && !last.tcp))
+    };
+    if (rst) counts <= '0;
+  end
+
+`ifndef SYNTHESIS
+  a_in_step : assert property (@(posedge clk) disable iff (rst) sum_done == end_at_q[5])
+    else $error("%m: parser and sum are out of step");
+`endif
+endmodule
