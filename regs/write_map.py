@@ -16,6 +16,7 @@ UNITS = {
     "bytes": "Bytes",
     "ticks": "Ticks",
     "ms": "Milliseconds",
+    "signed_ns": "SignedNanoseconds",
     "kHz": "Kilohertz",
     "fraction": "Fraction",
     "ipv4": "Ipv4",

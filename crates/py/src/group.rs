@@ -101,7 +101,7 @@ fn described(place: &Place, scale: Scale) -> Description {
     let field = place.field();
     let unit = match field.map_or(Unit::Hex, |field| field.unit) {
         Unit::Rate => "bit/s",
-        Unit::Cycles | Unit::Ticks | Unit::Milliseconds => "s",
+        Unit::Cycles | Unit::Ticks | Unit::Milliseconds | Unit::SignedNanoseconds => "s",
         Unit::Fraction => "1",
         Unit::Bytes => "B",
         Unit::Kilohertz => "kHz",

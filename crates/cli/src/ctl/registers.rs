@@ -70,6 +70,7 @@ fn unit(field: Option<&Field>) -> String {
         Unit::Bytes => "bytes, 4096B",
         Unit::Ipv4 => "10.0.0.1",
         Unit::Mac => "02:00:0a:00:00:02",
+        Unit::SignedNanoseconds => "nanoseconds, -12ns",
         Unit::Plain | Unit::Kilohertz | Unit::Fraction | Unit::Hex => return String::new(),
     };
     format!(" [{unit}]")

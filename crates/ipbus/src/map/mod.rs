@@ -21,6 +21,8 @@ pub enum Unit {
     /// 1.024 us.
     Ticks,
     Milliseconds,
+    /// 32 bits in two's complement.
+    SignedNanoseconds,
     Kilohertz,
     /// 65536 = 1.
     Fraction,

@@ -46,6 +46,7 @@ impl Scale {
             Unit::Hex => format!("0x{number:x}"),
             Unit::Bytes => format!("{number}B"),
             Unit::Milliseconds => format!("{number}ms"),
+            Unit::SignedNanoseconds => format!("{}ns", number as u32 as i32),
             Unit::Kilohertz => format!("{number}kHz"),
             Unit::Rate => {
                 let exact = self.rate(number);
@@ -75,6 +76,7 @@ impl Scale {
             Unit::Cycles => Some(self.time(number) as f64 * 1e-12),
             Unit::Ticks => Some((number * TICK) as f64 * 1e-12),
             Unit::Milliseconds => Some(number as f64 * 1e-3),
+            Unit::SignedNanoseconds => Some(f64::from(number as u32 as i32) * 1e-9),
             Unit::Fraction => Some(number as f64 / 65536.0),
             _ => None,
         }
@@ -98,6 +100,12 @@ impl Scale {
                 text.parse::<Time>()
                     .map(|time| rounded(u128::from(time.0), 1_000_000_000))
                     .map_err(|error| error.to_string()),
+            ),
+            Unit::SignedNanoseconds => Some(
+                text.strip_suffix("ns")
+                    .and_then(|number| number.parse::<i32>().ok())
+                    .map(|number| u64::from(number as u32))
+                    .ok_or_else(|| format!("{text:?}: allowed are whole nanoseconds with a sign, such as -12ns")),
             ),
             Unit::Bytes => {
                 Some(text.parse::<penstock_units::ByteSize>().map(|size| size.0).map_err(|error| error.to_string()))
@@ -167,13 +175,22 @@ mod tests {
         assert_eq!(TEN.show(Unit::Mac, 0x0200_0A00_0002), "02:00:0a:00:00:02");
         assert_eq!(TEN.parse(Unit::Mac, "02:00:0a:00:00:02").unwrap().unwrap(), 0x0200_0A00_0002);
         assert_eq!(TEN.show(Unit::Fraction, 65536), "1.00000");
+        assert_eq!(TEN.show(Unit::SignedNanoseconds, 0xFFFF_FFF4), "-12ns");
     }
 
     #[test]
     fn every_word_that_is_shown_is_read_back_as_itself() {
         let mut word = 1u64;
         while word <= u64::from(u32::MAX) {
-            for unit in [Unit::Rate, Unit::Cycles, Unit::Bytes, Unit::Ticks, Unit::Milliseconds, Unit::Ipv4] {
+            for unit in [
+                Unit::Rate,
+                Unit::Cycles,
+                Unit::Bytes,
+                Unit::Ticks,
+                Unit::Milliseconds,
+                Unit::SignedNanoseconds,
+                Unit::Ipv4,
+            ] {
                 let shown = TEN.show(unit, word);
                 let read = TEN.parse(unit, &shown).map_or_else(|| shown.parse().unwrap(), Result::unwrap);
                 assert_eq!(read, word, "{unit:?} {shown}");
