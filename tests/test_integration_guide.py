@@ -51,7 +51,7 @@ def test_registers_that_the_guide_names_exist():
     for table_file in (REPO / "build" / "gen").glob("*.xml"):
         known |= set(re.findall(r'id="(\w+?)\d*"', table_file.read_text()))
         known |= set(re.findall(r'id="(\w+)"', table_file.read_text()))
-    groups = "connection|services|port|source|events|event_input|destination|flow_control|requester|keep_alive"
+    groups = "connection|services|port|source|events|event_input|timing|destination|flow_control|requester|keep_alive"
     named = re.findall(rf"`((?:{groups})(?:\.\w+)+)`", GUIDE)
     assert named
     missing = [name for name in named for part in name.split(".") if not {part, f"{part}_lo"} & known]

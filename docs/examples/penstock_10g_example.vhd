@@ -16,92 +16,106 @@ package penstock_xgmii_component is
       STORE       : natural := 0;
       AXI_ADDR_W  : positive := 64;
       N_IN        : natural := 0;
-      EVENT_BYTES : positive := 16384
+      EVENT_BYTES : positive := 16384;
+      TIMING      : natural := 0;
+      SECOND_NS   : positive := 1000000000
     );
     port (
-      clk                  : in  std_logic;
-      rst                  : in  std_logic;
-      xgmii_txd            : out std_logic_vector(63 downto 0);
-      xgmii_txc            : out std_logic_vector(7 downto 0);
-      xgmii_rxd            : in  std_logic_vector(63 downto 0);
-      xgmii_rxc            : in  std_logic_vector(7 downto 0);
-      s_axis_desc_tdata    : in  std_logic_vector(175 downto 0);
-      s_axis_desc_tvalid   : in  std_logic;
-      s_axis_desc_tready   : out std_logic;
-      s_axis_data_tdata    : in  std_logic_vector(63 downto 0);
-      s_axis_data_tkeep    : in  std_logic_vector(7 downto 0);
-      s_axis_data_tvalid   : in  std_logic;
-      s_axis_data_tready   : out std_logic;
-      s_axis_data_tlast    : in  std_logic;
-      m_axis_cpl_tdata     : out std_logic_vector(63 downto 0);
-      m_axis_cpl_tvalid    : out std_logic;
-      m_axis_cpl_tready    : in  std_logic;
-      s_event_clk          : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
-      s_event_rst          : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
-      s_axis_event_tdata   : in  std_logic_vector(maximum(N_IN, 1) * 64 - 1 downto 0);
-      s_axis_event_tkeep   : in  std_logic_vector(maximum(N_IN, 1) * 8 - 1 downto 0);
-      s_axis_event_tuser   : in  std_logic_vector(maximum(N_IN, 1) * 144 - 1 downto 0);
-      s_axis_event_tvalid  : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
-      s_axis_event_tready  : out std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
-      s_axis_event_tlast   : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
-      m_axis_sample_tdata  : out std_logic_vector(127 downto 0);
-      m_axis_sample_tvalid : out std_logic;
-      m_axis_sample_tready : in  std_logic;
-      m_axi_awid           : out std_logic_vector(0 downto 0);
-      m_axi_awaddr         : out std_logic_vector(AXI_ADDR_W - 1 downto 0);
-      m_axi_awlen          : out std_logic_vector(7 downto 0);
-      m_axi_awsize         : out std_logic_vector(2 downto 0);
-      m_axi_awburst        : out std_logic_vector(1 downto 0);
-      m_axi_awlock         : out std_logic;
-      m_axi_awcache        : out std_logic_vector(3 downto 0);
-      m_axi_awprot         : out std_logic_vector(2 downto 0);
-      m_axi_awvalid        : out std_logic;
-      m_axi_awready        : in  std_logic;
-      m_axi_wdata          : out std_logic_vector(63 downto 0);
-      m_axi_wstrb          : out std_logic_vector(7 downto 0);
-      m_axi_wlast          : out std_logic;
-      m_axi_wvalid         : out std_logic;
-      m_axi_wready         : in  std_logic;
-      m_axi_bid            : in  std_logic_vector(0 downto 0);
-      m_axi_bresp          : in  std_logic_vector(1 downto 0);
-      m_axi_bvalid         : in  std_logic;
-      m_axi_bready         : out std_logic;
-      m_axi_arid           : out std_logic_vector(0 downto 0);
-      m_axi_araddr         : out std_logic_vector(AXI_ADDR_W - 1 downto 0);
-      m_axi_arlen          : out std_logic_vector(7 downto 0);
-      m_axi_arsize         : out std_logic_vector(2 downto 0);
-      m_axi_arburst        : out std_logic_vector(1 downto 0);
-      m_axi_arlock         : out std_logic;
-      m_axi_arcache        : out std_logic_vector(3 downto 0);
-      m_axi_arprot         : out std_logic_vector(2 downto 0);
-      m_axi_arvalid        : out std_logic;
-      m_axi_arready        : in  std_logic;
-      m_axi_rid            : in  std_logic_vector(0 downto 0);
-      m_axi_rdata          : in  std_logic_vector(63 downto 0);
-      m_axi_rresp          : in  std_logic_vector(1 downto 0);
-      m_axi_rlast          : in  std_logic;
-      m_axi_rvalid         : in  std_logic;
-      m_axi_rready         : out std_logic;
-      s_axil_awaddr        : in  std_logic_vector(17 downto 0);
-      s_axil_awprot        : in  std_logic_vector(2 downto 0);
-      s_axil_awvalid       : in  std_logic;
-      s_axil_awready       : out std_logic;
-      s_axil_wdata         : in  std_logic_vector(31 downto 0);
-      s_axil_wstrb         : in  std_logic_vector(3 downto 0);
-      s_axil_wvalid        : in  std_logic;
-      s_axil_wready        : out std_logic;
-      s_axil_bresp         : out std_logic_vector(1 downto 0);
-      s_axil_bvalid        : out std_logic;
-      s_axil_bready        : in  std_logic;
-      s_axil_araddr        : in  std_logic_vector(17 downto 0);
-      s_axil_arprot        : in  std_logic_vector(2 downto 0);
-      s_axil_arvalid       : in  std_logic;
-      s_axil_arready       : out std_logic;
-      s_axil_rdata         : out std_logic_vector(31 downto 0);
-      s_axil_rresp         : out std_logic_vector(1 downto 0);
-      s_axil_rvalid        : out std_logic;
-      s_axil_rready        : in  std_logic;
-      tx_paused            : out std_logic
+      clk                   : in  std_logic;
+      rst                   : in  std_logic;
+      xgmii_txd             : out std_logic_vector(63 downto 0);
+      xgmii_txc             : out std_logic_vector(7 downto 0);
+      xgmii_rxd             : in  std_logic_vector(63 downto 0);
+      xgmii_rxc             : in  std_logic_vector(7 downto 0);
+      s_axis_desc_tdata     : in  std_logic_vector(175 downto 0);
+      s_axis_desc_tvalid    : in  std_logic;
+      s_axis_desc_tready    : out std_logic;
+      s_axis_data_tdata     : in  std_logic_vector(63 downto 0);
+      s_axis_data_tkeep     : in  std_logic_vector(7 downto 0);
+      s_axis_data_tvalid    : in  std_logic;
+      s_axis_data_tready    : out std_logic;
+      s_axis_data_tlast     : in  std_logic;
+      m_axis_cpl_tdata      : out std_logic_vector(63 downto 0);
+      m_axis_cpl_tvalid     : out std_logic;
+      m_axis_cpl_tready     : in  std_logic;
+      s_event_clk           : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      s_event_rst           : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      s_axis_event_tdata    : in  std_logic_vector(maximum(N_IN, 1) * 64 - 1 downto 0);
+      s_axis_event_tkeep    : in  std_logic_vector(maximum(N_IN, 1) * 8 - 1 downto 0);
+      s_axis_event_tuser    : in  std_logic_vector(maximum(N_IN, 1) * 144 - 1 downto 0);
+      s_axis_event_tvalid   : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      s_axis_event_tready   : out std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      s_axis_event_tlast    : in  std_logic_vector(maximum(N_IN, 1) - 1 downto 0);
+      trigger_valid         : in  std_logic;
+      trigger_number        : in  std_logic_vector(63 downto 0);
+      trigger_type          : in  std_logic_vector(15 downto 0);
+      trigger_veto          : in  std_logic;
+      trigger_busy          : out std_logic;
+      trigger_gate          : out std_logic;
+      m_axis_trigger_tdata  : out std_logic_vector(143 downto 0);
+      m_axis_trigger_tvalid : out std_logic;
+      m_axis_trigger_tready : in  std_logic;
+      pps                   : in  std_logic;
+      clk_10mhz             : in  std_logic;
+      tai_ns                : out std_logic_vector(63 downto 0);
+      m_axis_sample_tdata   : out std_logic_vector(127 downto 0);
+      m_axis_sample_tvalid  : out std_logic;
+      m_axis_sample_tready  : in  std_logic;
+      m_axi_awid            : out std_logic_vector(0 downto 0);
+      m_axi_awaddr          : out std_logic_vector(AXI_ADDR_W - 1 downto 0);
+      m_axi_awlen           : out std_logic_vector(7 downto 0);
+      m_axi_awsize          : out std_logic_vector(2 downto 0);
+      m_axi_awburst         : out std_logic_vector(1 downto 0);
+      m_axi_awlock          : out std_logic;
+      m_axi_awcache         : out std_logic_vector(3 downto 0);
+      m_axi_awprot          : out std_logic_vector(2 downto 0);
+      m_axi_awvalid         : out std_logic;
+      m_axi_awready         : in  std_logic;
+      m_axi_wdata           : out std_logic_vector(63 downto 0);
+      m_axi_wstrb           : out std_logic_vector(7 downto 0);
+      m_axi_wlast           : out std_logic;
+      m_axi_wvalid          : out std_logic;
+      m_axi_wready          : in  std_logic;
+      m_axi_bid             : in  std_logic_vector(0 downto 0);
+      m_axi_bresp           : in  std_logic_vector(1 downto 0);
+      m_axi_bvalid          : in  std_logic;
+      m_axi_bready          : out std_logic;
+      m_axi_arid            : out std_logic_vector(0 downto 0);
+      m_axi_araddr          : out std_logic_vector(AXI_ADDR_W - 1 downto 0);
+      m_axi_arlen           : out std_logic_vector(7 downto 0);
+      m_axi_arsize          : out std_logic_vector(2 downto 0);
+      m_axi_arburst         : out std_logic_vector(1 downto 0);
+      m_axi_arlock          : out std_logic;
+      m_axi_arcache         : out std_logic_vector(3 downto 0);
+      m_axi_arprot          : out std_logic_vector(2 downto 0);
+      m_axi_arvalid         : out std_logic;
+      m_axi_arready         : in  std_logic;
+      m_axi_rid             : in  std_logic_vector(0 downto 0);
+      m_axi_rdata           : in  std_logic_vector(63 downto 0);
+      m_axi_rresp           : in  std_logic_vector(1 downto 0);
+      m_axi_rlast           : in  std_logic;
+      m_axi_rvalid          : in  std_logic;
+      m_axi_rready          : out std_logic;
+      s_axil_awaddr         : in  std_logic_vector(17 downto 0);
+      s_axil_awprot         : in  std_logic_vector(2 downto 0);
+      s_axil_awvalid        : in  std_logic;
+      s_axil_awready        : out std_logic;
+      s_axil_wdata          : in  std_logic_vector(31 downto 0);
+      s_axil_wstrb          : in  std_logic_vector(3 downto 0);
+      s_axil_wvalid         : in  std_logic;
+      s_axil_wready         : out std_logic;
+      s_axil_bresp          : out std_logic_vector(1 downto 0);
+      s_axil_bvalid         : out std_logic;
+      s_axil_bready         : in  std_logic;
+      s_axil_araddr         : in  std_logic_vector(17 downto 0);
+      s_axil_arprot         : in  std_logic_vector(2 downto 0);
+      s_axil_arvalid        : in  std_logic;
+      s_axil_arready        : out std_logic;
+      s_axil_rdata          : out std_logic_vector(31 downto 0);
+      s_axil_rresp          : out std_logic_vector(1 downto 0);
+      s_axil_rvalid         : out std_logic;
+      s_axil_rready         : in  std_logic;
+      tx_paused             : out std_logic
     );
   end component penstock_xgmii;
 
@@ -214,89 +228,101 @@ begin
       N_QP => 4
     )
     port map (
-      clk                  => clk,
-      rst                  => rst,
-      xgmii_txd            => xgmii_txd,
-      xgmii_txc            => xgmii_txc,
-      xgmii_rxd            => xgmii_rxd,
-      xgmii_rxc            => xgmii_rxc,
-      s_axis_desc_tdata    => descriptor(number),
-      s_axis_desc_tvalid   => desc_valid,
-      s_axis_desc_tready   => desc_ready,
-      s_axis_data_tdata    => std_logic_vector(word),
-      s_axis_data_tkeep    => (others => '1'),
-      s_axis_data_tvalid   => data_valid,
-      s_axis_data_tready   => data_ready,
-      s_axis_data_tlast    => data_last,
-      m_axis_cpl_tdata     => cpl_data,
-      m_axis_cpl_tvalid    => cpl_valid,
-      m_axis_cpl_tready    => '1',
-      s_event_clk          => (others => '0'), -- no detector inputs: N_IN is 0
-      s_event_rst          => (others => '0'),
-      s_axis_event_tdata   => (others => '0'),
-      s_axis_event_tkeep   => (others => '0'),
-      s_axis_event_tuser   => (others => '0'),
-      s_axis_event_tvalid  => (others => '0'),
-      s_axis_event_tready  => open,
-      s_axis_event_tlast   => (others => '0'),
-      m_axis_sample_tdata  => open,
-      m_axis_sample_tvalid => open,
-      m_axis_sample_tready => '1',
-      m_axi_awid           => open,
-      m_axi_awaddr         => open,
-      m_axi_awlen          => open,
-      m_axi_awsize         => open,
-      m_axi_awburst        => open,
-      m_axi_awlock         => open,
-      m_axi_awcache        => open,
-      m_axi_awprot         => open,
-      m_axi_awvalid        => open,
-      m_axi_awready        => '0',
-      m_axi_wdata          => open,
-      m_axi_wstrb          => open,
-      m_axi_wlast          => open,
-      m_axi_wvalid         => open,
-      m_axi_wready         => '0',
-      m_axi_bid            => (others => '0'),
-      m_axi_bresp          => (others => '0'),
-      m_axi_bvalid         => '0',
-      m_axi_bready         => open,
-      m_axi_arid           => open,
-      m_axi_araddr         => open,
-      m_axi_arlen          => open,
-      m_axi_arsize         => open,
-      m_axi_arburst        => open,
-      m_axi_arlock         => open,
-      m_axi_arcache        => open,
-      m_axi_arprot         => open,
-      m_axi_arvalid        => open,
-      m_axi_arready        => '0',
-      m_axi_rid            => (others => '0'),
-      m_axi_rdata          => (others => '0'),
-      m_axi_rresp          => (others => '0'),
-      m_axi_rlast          => '0',
-      m_axi_rvalid         => '0',
-      m_axi_rready         => open,
-      s_axil_awaddr        => (others => '0'),
-      s_axil_awprot        => (others => '0'),
-      s_axil_awvalid       => '0',
-      s_axil_awready       => open,
-      s_axil_wdata         => (others => '0'),
-      s_axil_wstrb         => (others => '0'),
-      s_axil_wvalid        => '0',
-      s_axil_wready        => open,
-      s_axil_bresp         => open,
-      s_axil_bvalid        => open,
-      s_axil_bready        => '1',
-      s_axil_araddr        => (others => '0'),
-      s_axil_arprot        => (others => '0'),
-      s_axil_arvalid       => '0',
-      s_axil_arready       => open,
-      s_axil_rdata         => open,
-      s_axil_rresp         => open,
-      s_axil_rvalid        => open,
-      s_axil_rready        => '1',
-      tx_paused            => open
+      clk                   => clk,
+      rst                   => rst,
+      xgmii_txd             => xgmii_txd,
+      xgmii_txc             => xgmii_txc,
+      xgmii_rxd             => xgmii_rxd,
+      xgmii_rxc             => xgmii_rxc,
+      s_axis_desc_tdata     => descriptor(number),
+      s_axis_desc_tvalid    => desc_valid,
+      s_axis_desc_tready    => desc_ready,
+      s_axis_data_tdata     => std_logic_vector(word),
+      s_axis_data_tkeep     => (others => '1'),
+      s_axis_data_tvalid    => data_valid,
+      s_axis_data_tready    => data_ready,
+      s_axis_data_tlast     => data_last,
+      m_axis_cpl_tdata      => cpl_data,
+      m_axis_cpl_tvalid     => cpl_valid,
+      m_axis_cpl_tready     => '1',
+      s_event_clk           => (others => '0'), -- no detector inputs: N_IN is 0
+      s_event_rst           => (others => '0'),
+      s_axis_event_tdata    => (others => '0'),
+      s_axis_event_tkeep    => (others => '0'),
+      s_axis_event_tuser    => (others => '0'),
+      s_axis_event_tvalid   => (others => '0'),
+      s_axis_event_tready   => open,
+      s_axis_event_tlast    => (others => '0'),
+      trigger_valid         => '0', -- no triggers and time: TIMING is 0
+      trigger_number        => (others => '0'),
+      trigger_type          => (others => '0'),
+      trigger_veto          => '0',
+      trigger_busy          => open,
+      trigger_gate          => open,
+      m_axis_trigger_tdata  => open,
+      m_axis_trigger_tvalid => open,
+      m_axis_trigger_tready => '1',
+      pps                   => '0',
+      clk_10mhz             => '0',
+      tai_ns                => open,
+      m_axis_sample_tdata   => open,
+      m_axis_sample_tvalid  => open,
+      m_axis_sample_tready  => '1',
+      m_axi_awid            => open,
+      m_axi_awaddr          => open,
+      m_axi_awlen           => open,
+      m_axi_awsize          => open,
+      m_axi_awburst         => open,
+      m_axi_awlock          => open,
+      m_axi_awcache         => open,
+      m_axi_awprot          => open,
+      m_axi_awvalid         => open,
+      m_axi_awready         => '0',
+      m_axi_wdata           => open,
+      m_axi_wstrb           => open,
+      m_axi_wlast           => open,
+      m_axi_wvalid          => open,
+      m_axi_wready          => '0',
+      m_axi_bid             => (others => '0'),
+      m_axi_bresp           => (others => '0'),
+      m_axi_bvalid          => '0',
+      m_axi_bready          => open,
+      m_axi_arid            => open,
+      m_axi_araddr          => open,
+      m_axi_arlen           => open,
+      m_axi_arsize          => open,
+      m_axi_arburst         => open,
+      m_axi_arlock          => open,
+      m_axi_arcache         => open,
+      m_axi_arprot          => open,
+      m_axi_arvalid         => open,
+      m_axi_arready         => '0',
+      m_axi_rid             => (others => '0'),
+      m_axi_rdata           => (others => '0'),
+      m_axi_rresp           => (others => '0'),
+      m_axi_rlast           => '0',
+      m_axi_rvalid          => '0',
+      m_axi_rready          => open,
+      s_axil_awaddr         => (others => '0'),
+      s_axil_awprot         => (others => '0'),
+      s_axil_awvalid        => '0',
+      s_axil_awready        => open,
+      s_axil_wdata          => (others => '0'),
+      s_axil_wstrb          => (others => '0'),
+      s_axil_wvalid         => '0',
+      s_axil_wready         => open,
+      s_axil_bresp          => open,
+      s_axil_bvalid         => open,
+      s_axil_bready         => '1',
+      s_axil_araddr         => (others => '0'),
+      s_axil_arprot         => (others => '0'),
+      s_axil_arvalid        => '0',
+      s_axil_arready        => open,
+      s_axil_rdata          => open,
+      s_axil_rresp          => open,
+      s_axil_rvalid         => open,
+      s_axil_rready         => '1',
+      tx_paused             => open
     );
 
 end architecture rtl;

@@ -32,6 +32,7 @@ package ctrl_pkg;
     logic source_stop;
     event_pkg::event_cfg_t events;
     logic events_resync; // pulse
+    timing_pkg::timing_cfg_t timing;
     cm_pkg::cm_cfg_t connection;
     destination_pkg::destination_cfg_t destination;
     logic [47:0] local_mac;

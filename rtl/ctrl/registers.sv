@@ -29,6 +29,7 @@ module registers
   input  cm_pkg::cm_status_t cm_status,
   input  destination_pkg::destination_status_t destination_status,
   input  source_pkg::source_status_t source_status,
+  input  timing_pkg::timing_status_t timing_status,
 
   output reg_req_t counters_req,
   input  reg_rsp_t counters_rsp,
@@ -75,6 +76,16 @@ module registers
   localparam logic [31:0] QcnRateHai = rate_of(625_000);
   localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000);
 
+  // Busy while an event of the longest kind might not fit, or a ring is three quarters full of packets of 4096 bytes.
+  localparam int unsigned RingPackets = RING_BYTES / 4096 < SLOTS ? RING_BYTES / 4096 : SLOTS;
+  localparam logic [31:0] RingHigh = 32'(RingPackets < 4 ? RingPackets : RingPackets * 3 / 4);
+  localparam logic [31:0] RingLow = 32'(RingPackets / 2);
+  localparam int unsigned StoreBeats = event_pkg::event_store_beats(DATA_W, N_IN, EVENT_BYTES);
+  localparam int unsigned LongestBeats = event_pkg::longest_message(DATA_W, N_IN, EVENT_BYTES);
+  localparam int unsigned EventSize = LongestBeats > StoreBeats / 16 ? LongestBeats : StoreBeats / 16;
+  localparam logic [31:0] EventHigh = 32'(StoreBeats - EventSize + 1);
+  localparam logic [31:0] EventLow = EventHigh / 2;
+
   // ---- the words, and who has them ---------------------------------------------------------------
   logic [15:0] index;
   logic [31:0] live_word, word;
@@ -107,7 +118,12 @@ module registers
     .cc_increase_interval(CcIncreaseInterval),
     .qcn_rate_ai(QcnRateAi),
     .qcn_rate_hai(QcnRateHai),
-    .qcn_timer_period(QcnTimerPeriod)
+    .qcn_timer_period(QcnTimerPeriod),
+    .timing_ring_high(RingHigh),
+    .timing_ring_low(RingLow),
+    .timing_event_high(EventHigh),
+    .timing_event_low(EventLow),
+    .timing_event_size(EventSize)
   ) u_regblock (
     .*
   );
@@ -154,6 +170,33 @@ module registers
 
   assign live.events.build.n_in        = 8'(N_IN);
   assign live.events.build.event_bytes = 24'(EVENT_BYTES);
+
+  assign live.timing.status = '{
+    present:  timing_status.present,
+    busy:     timing_status.busy,
+    locked:   timing_status.tai.locked,
+    holdover: timing_status.tai.holdover,
+    pending:  timing_status.pending
+  };
+  assign {live.timing.time_hi.ns, live.timing.time_lo.ns} = timing_status.tai_ns;
+  assign live.timing.pps_offset.ns      = timing_status.tai.offset_ns;
+  assign live.timing.drift.ns           = timing_status.tai.drift_ns;
+  assign live.timing.ten_mhz_edges.count = timing_status.tai.ten_mhz_count;
+  assign live.timing.ring_fill.packets  = timing_status.ring_fill;
+  assign live.timing.event_fill.beats   = timing_status.event_fill;
+  assign live.timing.received.count     = timing_status.counts.received;
+  assign live.timing.accepted.count     = timing_status.counts.accepted;
+  assign live.timing.vetoed.count       = timing_status.counts.vetoed;
+  assign live.timing.rejected_busy.count = timing_status.counts.busy;
+  assign live.timing.rejected_dead.count = timing_status.counts.dead;
+  assign live.timing.jumped.count       = timing_status.counts.jumped;
+  assign {live.timing.busy_cycles_hi.count, live.timing.busy_cycles_lo.count} = timing_status.counts.busy_cycles;
+  assign {live.timing.veto_cycles_hi.count, live.timing.veto_cycles_lo.count} = timing_status.counts.veto_cycles;
+  assign live.timing.pps_good.count     = timing_status.counts.pps_good;
+  assign live.timing.pps_missing.count  = timing_status.counts.pps_missing;
+  assign live.timing.pps_extra.count    = timing_status.counts.pps_extra;
+  assign live.timing.pps_jittered.count = timing_status.counts.pps_jittered;
+  assign live.timing.ten_mhz_wrong.count = timing_status.counts.ten_mhz_wrong;
 
   // ---- settings out ----------------------------------------------------------------------------
   assign settings.local_mac     = {held.local_mac_hi.mac, held.local_mac_lo.mac};
@@ -268,6 +311,29 @@ module registers
     }
   };
   assign settings.events_resync = held.events.command.resync;
+
+  assign settings.timing = '{
+    tai: '{
+      discipline: held.timing.control.discipline,
+      ten_mhz:    held.timing.control.ten_mhz,
+      window_ns:  held.timing.window.ns,
+      jitter_ns:  held.timing.jitter.ns
+    },
+    trigger: '{
+      veto:        held.timing.control.veto,
+      own_numbers: held.timing.control.own_numbers,
+      ring_high:   held.timing.ring_high.packets,
+      ring_low:    held.timing.ring_low.packets,
+      event_high:  held.timing.event_high.beats,
+      event_low:   held.timing.event_low.beats,
+      event_size:  held.timing.event_size.beats,
+      dead_time:   held.timing.dead_time.cycles,
+      gate:        held.timing.gate.cycles
+    },
+    set_ns:  {held.timing.set_hi.ns, held.timing.set_lo.ns},
+    set:     held.timing.command.set,
+    restart: held.timing.command.restart
+  };
 
   assign settings.destination = '{
     command: '{

@@ -8,6 +8,8 @@
 //   - A number that is the last event's is a duplicate, a smaller one is late (modulo 2^64): dropped and counted. `resync`
 //     forgets the last event: the next one may be any.
 //   - A fragment longer than `limit`, or than what EVENT_BYTES leave of an event, is cut there; one that stops for `timeout` cycles ends there. The rest is dropped.
+// TRIGGERED: events are those of s_axis_trigger instead, each of them one event with its number, type and time, also if
+// no input shows it; smaller numbers of inputs are late. After `resync` all others are, until an event has begun.
 // Beats between parts may be short: what reads them fills them up to 8 bytes. An event ends with an empty beat.
 module event_merger
   import event_pkg::*;
@@ -15,6 +17,7 @@ module event_merger
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned N_IN   = 4,
   parameter  int unsigned EVENT_BYTES = 32'h8000_0000,  // of a payload; a part that goes beyond is cut after a beat
+  parameter  bit          TRIGGERED   = 1'b0,
   localparam int unsigned Bytes  = DATA_W / 8,
   localparam int unsigned InW    = N_IN > 1 ? $clog2(N_IN) : 1
 ) (
@@ -29,6 +32,10 @@ module event_merger
   input  logic [N_IN-1:0]              s_axis_tvalid,
   output logic [N_IN-1:0]              s_axis_tready,
   input  logic [N_IN-1:0]              s_axis_tlast,
+
+  input  fragment_t                    s_axis_trigger_tdata,  // TRIGGERED; taken when its event is over
+  input  logic                         s_axis_trigger_tvalid,
+  output logic                         s_axis_trigger_tready,
 
   output logic [DATA_W-1:0]            m_axis_tdata,
   output logic [Bytes-1:0]             m_axis_tkeep,
@@ -82,7 +89,7 @@ module event_merger
   index_t top;  // the last input that is enabled
   logic [Bytes-1:0] keep;
   logic signed [63:0] ahead;
-  logic forgets, is_late, here;
+  logic forgets, is_late, here, scans, begins, scan_ends, drop_head, may_begin;
 
   assign head    = s_axis_tuser[at_q];
   assign enabled = cfg.enable[4'(at_q)];
@@ -91,7 +98,6 @@ module event_merger
   assign keep    = s_axis_tkeep[at_q];
   assign ahead   = head.event_number - last_q;
   assign forgets = state_q == StScan && (resync || resync_q);
-  assign is_late = seen_q && !forgets && ahead <= 0;
   assign here    = valid && head.event_number == event_q;
   assign at_end  = at_q == index_t'(N_IN - 1);
   assign at_top  = at_q >= top;
@@ -100,6 +106,36 @@ module event_merger
     for (int i = 0; i < int'(N_IN); i++) if (cfg.enable[i]) top = index_t'(i);
   end
   assign expired = wait_q >= cfg.timeout;
+
+  // ---- the events: of the inputs, or of the triggers ----------------------------------------------------
+  fragment_t about;    // the event at hand
+  logic again, other;  // a number that is dropped: the last event's, or not
+  logic type_differs;
+  if (TRIGGERED) begin : gen_triggered
+    logic resyncs_q;
+    logic signed [63:0] beyond;  // the trigger
+    assign beyond  = head.event_number - s_axis_trigger_tdata.event_number;
+    assign is_late = scans && (beyond < 0 || (resyncs_q && beyond != 0));
+    assign about   = s_axis_trigger_tdata;
+    assign again   = seen_q && ahead == 0;
+    assign other   = !again;
+    assign scans   = state_q == StScan && s_axis_trigger_tvalid && cfg.enable[N_IN-1:0] != '0;
+    assign may_begin    = 1'b1;
+    assign type_differs = 1'b0;
+    assign s_axis_trigger_tready = state_q == StEnd && m_axis_tready;
+    always_ff @(posedge clk) resyncs_q <= (resync || (resyncs_q && !begins)) && !rst;
+    wire unused = &{1'b0, timestamp_ns_q, trigger_type_q};
+  end else begin : gen_free
+    assign is_late = seen_q && !forgets && ahead <= 0;
+    assign again   = ahead == 0;
+    assign other   = ahead != 0;
+    assign scans   = state_q == StScan;
+    assign may_begin    = found_q || (valid && !is_late);
+    assign type_differs = any_q && head.trigger_type != trigger_type_q;
+    assign about   = '{event_number: event_q, timestamp_ns: timestamp_ns_q, trigger_type: trigger_type_q};
+    assign s_axis_trigger_tready = 1'b0;
+    wire unused = &{1'b0, s_axis_trigger_tdata, s_axis_trigger_tvalid};
+  end
 
   // ---- copying ----------------------------------------------------------------------------------------
   logic [LaneW:0] n_bytes;
@@ -137,10 +173,8 @@ module event_merger
   assign part_end = (offset_q + entry.length + 32'd7) & ~32'd7;
 
   // ---- what comes next --------------------------------------------------------------------------------
-  logic begins, scan_ends, drop_head, may_begin;
-  assign drop_head = state_q == StScan && valid && is_late;
-  assign scan_ends = state_q == StScan && at_end;
-  assign may_begin = found_q || (valid && !is_late);
+  assign drop_head = scans && valid && is_late;
+  assign scan_ends = scans && at_end;
   assign begins    = scan_ends && may_begin && ((waits_q && expired) || !(absent_q || (enabled && (!valid || is_late))));
 
   always_comb begin
@@ -158,11 +192,12 @@ module event_merger
     state_q <= state_d;
 
     // The scan: the smallest number, and whether all have one.
-    if (state_q == StScan) begin
+    if (scans) begin
       at_q     <= at_end ? '0 : at_q + 1'b1;
       found_q  <= found_q || (valid && !is_late);
       absent_q <= absent_q || (enabled && (!valid || is_late));
       if (valid && !is_late && (!found_q || head.event_number < event_q)) event_q <= head.event_number;
+      if (TRIGGERED) event_q <= about.event_number;
       if (scan_ends) {found_q, absent_q} <= '0;
       if (scan_ends) waits_q <= may_begin && !begins;
       wait_q <= waits_q ? wait_q + 32'(!expired) : '0;
@@ -182,7 +217,7 @@ module event_merger
       wait_q   <= '0;
       if (!any_q) {timestamp_ns_q, trigger_type_q} <= {head.timestamp_ns, head.trigger_type};
       any_q          <= 1'b1;
-      type_differs_q <= any_q && head.trigger_type != trigger_type_q;
+      type_differs_q <= type_differs;
     end
     if (take) length_q <= length_q + 32'(n_bytes);
     if (state_q == StCopy) wait_q <= valid || part_ends ? '0 : wait_q + 32'(!expired);
@@ -227,7 +262,7 @@ module event_merger
 
   assign m_axis_tdata  = s_axis_tdata[at_q];
   assign m_axis_tkeep  = state_q == StEnd ? '0 : keep;
-  assign m_axis_tuser  = '{event_number: event_q, timestamp_ns: timestamp_ns_q, trigger_type: trigger_type_q};
+  assign m_axis_tuser  = about;
   assign m_axis_tvalid = state_q == StEnd || (state_q == StCopy && entry_room && valid);
   assign m_axis_tlast  = state_q == StEnd;
 
@@ -253,8 +288,8 @@ module event_merger
       cut:       entry_valid && flags.cut,
       stopped:   entry_valid && flags.stopped,
       empty:     entry_valid && state_q == StCopy && entry.length == '0,
-      duplicate: drop_head && ahead == 0,
-      late:      drop_head && ahead != 0
+      duplicate: drop_head && again,
+      late:      drop_head && other
     };
     if (rst) stat_valid <= 1'b0;
   end

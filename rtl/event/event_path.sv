@@ -9,6 +9,7 @@ module event_path
   parameter  int unsigned DATA_W      = 64,
   parameter  int unsigned N_IN        = 4,
   parameter  int unsigned EVENT_BYTES = 16384,  // payload of an event
+  parameter  bit          TRIGGERED   = 1'b0,   // one event for each of s_axis_trigger (event_merger)
   localparam int unsigned Bytes       = DATA_W / 8
 ) (
   input  logic                         clk,
@@ -25,6 +26,11 @@ module event_path
   input  logic [N_IN-1:0]              s_axis_tvalid,
   output logic [N_IN-1:0]              s_axis_tready,
   input  logic [N_IN-1:0]              s_axis_tlast,
+
+  // accepted triggers, if TRIGGERED
+  input  fragment_t                    s_axis_trigger_tdata,
+  input  logic                         s_axis_trigger_tvalid,
+  output logic                         s_axis_trigger_tready,
 
   // the front end's user ports
   output logic [175:0]                 m_axis_desc_tdata,
@@ -46,9 +52,7 @@ module event_path
   output logic [31:0]                  event_fill,
   output logic                         event_done
 );
-  // Header, table and trailer; the payload goes over EVENT_BYTES by a beat an input at most.
-  localparam int unsigned Longest = EVENT_BYTES + HeaderBytes + MaxInputs * PartBytes + TrailerBytes + N_IN * Bytes;
-  localparam int unsigned Depth   = 2 ** $clog2(Longest / Bytes + 1);
+  localparam int unsigned Depth = event_store_beats(DATA_W, N_IN, EVENT_BYTES);
 
   // ---- inputs -------------------------------------------------------------------------------------------
   logic [N_IN-1:0][DATA_W-1:0] in_tdata;
@@ -92,7 +96,8 @@ module event_path
   event_merger #(
     .DATA_W(DATA_W),
     .N_IN(N_IN),
-    .EVENT_BYTES(EVENT_BYTES)
+    .EVENT_BYTES(EVENT_BYTES),
+    .TRIGGERED(TRIGGERED)
   ) u_merger (
     .clk,
     .rst,
@@ -104,6 +109,9 @@ module event_path
     .s_axis_tvalid     (in_tvalid),
     .s_axis_tready     (in_tready),
     .s_axis_tlast      (in_tlast),
+    .s_axis_trigger_tdata,
+    .s_axis_trigger_tvalid,
+    .s_axis_trigger_tready,
     .m_axis_tdata      (payload_tdata),
     .m_axis_tkeep      (payload_tkeep),
     .m_axis_tuser      (payload_tuser),

@@ -84,4 +84,17 @@ package event_pkg;
   localparam int unsigned PartBytes    = $bits(part_t) / 8;
   localparam int unsigned TrailerBytes = $bits(trailer_t) / 8;
 
+  // Beats of the longest message of a build: payload, which goes over EVENT_BYTES by a beat an input at most, header,
+  // table and trailer.
+  function automatic int unsigned longest_message(int unsigned data_w, int unsigned n_in, int unsigned event_bytes);
+    int unsigned lanes;
+    lanes = data_w / 8;
+    return (event_bytes + HeaderBytes + MaxInputs * PartBytes + TrailerBytes + n_in * lanes) / lanes + 1;
+  endfunction
+
+  // Beats of the store of messages in front of the transport.
+  function automatic int unsigned event_store_beats(int unsigned data_w, int unsigned n_in, int unsigned event_bytes);
+    return 2 ** $clog2(longest_message(data_w, n_in, event_bytes));
+  endfunction
+
 endpackage

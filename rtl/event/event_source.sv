@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Messages of a detector: the path from its streams, and what is counted of each input. Joins them and holds no logic of
-// its own. Without inputs (N_IN = 0) it takes nothing, sends nothing, and its counts read 0.
+// Messages of a detector: the path from its streams, what is counted of each input and, with TIMING, triggers and time.
+// Joins them and holds no logic of its own. Without inputs (N_IN = 0) it takes nothing, sends nothing, and its counts read 0.
 // The streams' ports are flat: input i has bit i of the single ones, and its word of the wide ones.
 module event_source
   import ctrl_pkg::*;
@@ -9,6 +9,9 @@ module event_source
   parameter  int unsigned DATA_W      = 64,
   parameter  int unsigned N_IN        = 4,
   parameter  int unsigned EVENT_BYTES = 16384,  // payload of an event
+  parameter  int unsigned TIMING      = 0,      // 1: events are those of accepted triggers, with their number, type and time
+  parameter  int unsigned CLK_KHZ     = 156250,
+  parameter  int unsigned SECOND_NS   = 1_000_000_000,
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned Bytes       = DATA_W / 8
 ) (
@@ -37,6 +40,13 @@ module event_source
   output logic                                m_axis_data_tlast,
   output logic                                stat_message,
 
+  // With TIMING; quiet without it.
+  input  timing_pkg::timing_cfg_t             timing_cfg,
+  input  timing_pkg::timing_in_t              timing_in,
+  output timing_pkg::timing_out_t             timing_out,
+  output timing_pkg::timing_status_t          timing_status,
+  input  logic [31:0]                         ring_fill,
+
   input  reg_req_t                            req,
   output reg_rsp_t                            rsp
 );
@@ -45,6 +55,10 @@ module event_source
   end
   if (EVENT_BYTES < 64 || EVENT_BYTES > MaxEventBytes || EVENT_BYTES % 64 != 0) begin : gen_bad_event_bytes
     $fatal(1, "%m: EVENT_BYTES is %0d; it must be a multiple of 64, from 64 to %0d", EVENT_BYTES, MaxEventBytes);
+  end
+
+  if (TIMING > 1 || (TIMING == 1 && N_IN == 0)) begin : gen_bad_timing
+    $fatal(1, "%m: TIMING is %0d with N_IN %0d; it must be 0, or 1 with one detector input or more", TIMING, N_IN);
   end
 
   if (N_IN == 0) begin : gen_none
@@ -56,25 +70,53 @@ module event_source
     assign m_axis_data_tvalid  = 1'b0;
     assign m_axis_data_tlast   = 1'b0;
     assign stat_message        = 1'b0;
+    assign timing_out          = '0;
+    assign timing_status       = '0;
 
     always_ff @(posedge clk)
       rsp <= '{rd_ack: req.valid && !req.is_wr && !rst, wr_ack: req.valid && req.is_wr && !rst, rd_data: '0};
 
     wire unused = &{
       1'b0, cfg, resync, clear, s_event_clk, s_event_rst, s_axis_event_tdata, s_axis_event_tkeep, s_axis_event_tuser,
-      s_axis_event_tvalid, s_axis_event_tlast, m_axis_desc_tready, m_axis_data_tready, req
+      s_axis_event_tvalid, s_axis_event_tlast, m_axis_desc_tready, m_axis_data_tready, req, timing_cfg, timing_in,
+      ring_fill
     };
   end else if (N_IN <= MaxInputs) begin : gen_inputs
     logic stat_valid;
     logic [3:0] stat_input;
     merger_stat_t stat;
-    logic [31:0] unused_fill;
-    logic unused_done;
+    logic [31:0] event_fill;
+    logic event_done;
+    fragment_t trigger_tdata;
+    logic trigger_tvalid, trigger_tready;
+
+    if (TIMING == 1) begin : gen_timing
+      event_timing #(
+        .CLK_KHZ(CLK_KHZ),
+        .SECOND_NS(SECOND_NS)
+      ) u_timing (
+        .cfg                  (timing_cfg),
+        .pins                 (timing_in),
+        .out                  (timing_out),
+        .status               (timing_status),
+        .m_axis_trigger_tdata (trigger_tdata),
+        .m_axis_trigger_tvalid(trigger_tvalid),
+        .m_axis_trigger_tready(trigger_tready),
+        .*
+      );
+    end else begin : gen_no_timing
+      assign timing_out     = '0;
+      assign timing_status  = '0;
+      assign trigger_tdata  = '0;
+      assign trigger_tvalid = 1'b0;
+      wire unused = &{1'b0, timing_cfg, timing_in, ring_fill, event_fill, event_done, trigger_tready};
+    end
 
     event_path #(
       .DATA_W(DATA_W),
       .N_IN(N_IN),
-      .EVENT_BYTES(EVENT_BYTES)
+      .EVENT_BYTES(EVENT_BYTES),
+      .TRIGGERED(TIMING == 1)
     ) u_path (
       .s_clk        (s_event_clk),
       .s_rst        (s_event_rst),
@@ -84,8 +126,9 @@ module event_source
       .s_axis_tvalid(s_axis_event_tvalid),
       .s_axis_tready(s_axis_event_tready),
       .s_axis_tlast (s_axis_event_tlast),
-      .event_fill   (unused_fill),
-      .event_done   (unused_done),
+      .s_axis_trigger_tdata (trigger_tdata),
+      .s_axis_trigger_tvalid(trigger_tvalid),
+      .s_axis_trigger_tready(trigger_tready),
       .*
     );
 

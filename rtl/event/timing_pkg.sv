@@ -51,6 +51,62 @@ package timing_pkg;
     logic jumped;    // its number was not the last one's successor
   } trigger_stat_t;
 
+  // ---- both, as a front end has them ------------------------------------------------------------------------
+  typedef struct packed {
+    tai_cfg_t     tai;
+    trigger_cfg_t trigger;
+    logic [63:0]  set_ns;
+    logic         set;      // pulse: time becomes set_ns
+    logic         restart;  // pulse: own numbers begin at 0
+  } timing_cfg_t;
+
+  // The pins: those of the trigger system are in the front end's clock, pps and clk_10mhz may be of any.
+  typedef struct packed {
+    logic        trigger_valid;
+    logic [63:0] trigger_number;
+    logic [15:0] trigger_type;
+    logic        trigger_veto;
+    logic        accepted_ready;  // the digitisers take an accepted trigger
+    logic        pps;
+    logic        clk_10mhz;
+  } timing_in_t;
+
+  typedef struct packed {
+    logic                 busy;
+    logic                 gate;
+    logic                 accepted_valid;
+    event_pkg::fragment_t accepted;
+    logic [63:0]          tai_ns;
+  } timing_out_t;
+
+  // Modulo 2^32 and 2^64.
+  typedef struct packed {
+    logic [31:0] received;
+    logic [31:0] accepted;
+    logic [31:0] vetoed;
+    logic [31:0] busy;
+    logic [31:0] dead;
+    logic [31:0] jumped;
+    logic [31:0] pps_good;
+    logic [31:0] pps_missing;
+    logic [31:0] pps_extra;
+    logic [31:0] pps_jittered;
+    logic [31:0] ten_mhz_wrong;
+    logic [63:0] busy_cycles;
+    logic [63:0] veto_cycles;
+  } timing_counts_t;
+
+  typedef struct packed {
+    logic           present;    // the build has them
+    logic           busy;
+    tai_status_t    tai;
+    logic [63:0]    tai_ns;
+    logic [15:0]    pending;    // accepted triggers whose event is not made yet
+    logic [31:0]    ring_fill;
+    logic [31:0]    event_fill;
+    timing_counts_t counts;
+  } timing_status_t;
+
   // ---- slices ----------------------------------------------------------------------------------------------
   typedef enum logic [1:0] {
     SliceByMark   = 2'd0,

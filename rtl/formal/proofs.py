@@ -218,13 +218,27 @@ PROOFS = [
             Mutant("if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;", "", "a_0_drops"),
             Mutant("length_q + (take ? 32'(n_bytes) : '0)", "length_q", "a_entry"),
             Mutant("flags.cut             = take && full && !last;", "", "a_cut"),
-            Mutant("drop_head && ahead == 0", "1'b0", "a_what"),
+            Mutant("drop_head && again", "1'b0", "a_what"),
             Mutant("(enabled || at_top) && entry_room", "entry_room", "a_entry"),
             Mutant(
                 "m_axis_tvalid = state_q == StEnd ||",
                 "m_axis_tvalid = state_q == StEnd || state_q == StPart ||",
                 "a_not_made_up",
             ),
+        ),
+    ),
+    Proof(
+        "event_merger",
+        {"DATA_W": 64, "N_IN": 2, "TRIGGERED": 1},
+        props="event_merger_triggered",
+        cycles=20,
+        mutants=(
+            Mutant("tready = state_q == StEnd && m_axis_tready;", "tready = state_q == StEnd;", "a_one_each"),
+            Mutant("if (TRIGGERED) event_q <= about.event_number;", "", "a_number"),
+            Mutant("beyond < 0 ||", "beyond <= 0 ||", "a_kept"),
+            Mutant("state_q == StScan && s_axis_trigger_tvalid && cfg", "state_q == StScan && cfg", "a_one_each"),
+            Mutant("type_differs = 1'b0;", "type_differs = any_q;", "a_same_type"),
+            Mutant("assign about   = s_axis_trigger_tdata;", "assign about = head;", "a_about"),
         ),
     ),
     Proof(
@@ -460,6 +474,20 @@ PROOFS = [
             Mutant("load_waits   = s_commit_valid || among", "load_waits   = among", "a_load_after"),
             Mutant("(s_commit_valid && s_commit_qp == op_qp) || among", "1'b0 && among", "a_op_waits"),
             Mutant(".s_valid(written)", ".s_valid(written && waits)", "a_lead"),
+        ),
+    ),
+    Proof(
+        "ring_fill",
+        {"N_QP": 2},
+        depth=10,
+        cycles=20,
+        mutants=(
+            Mutant("here > best_q ? here : best_q", "here", "a_fill"),
+            Mutant(
+                "valid_q && now_q > (reads_q ? row : '0) ? now_q : reads_q ? row : '0", "reads_q ? row : '0", "a_fill"
+            ),
+            Mutant("best_q <= ends_q ? '0 : best;", "best_q <= best;", "a_falls"),
+            Mutant("if (ends_q || best > fill_q)", "if (best > fill_q)", "a_falls"),
         ),
     ),
     Proof(

@@ -15,6 +15,8 @@ module penstock_core
   parameter  int unsigned AXI_ADDR_W  = 64,
   parameter  int unsigned N_IN        = 0,       // detector inputs, 0 to 16
   parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
+  parameter  int unsigned TIMING      = 0,       // 1: events are those of triggers, by the clock of the front end
+  parameter  int unsigned SECOND_NS   = 1_000_000_000,
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned UserW       = $bits(event_pkg::fragment_t)
 ) (
@@ -60,6 +62,10 @@ module penstock_core
   output logic [Inputs-1:0]          s_axis_event_tready,
   input  logic [Inputs-1:0]          s_axis_event_tlast,
 
+  // Triggers and time, with TIMING.
+  input  timing_pkg::timing_in_t     timing_in,
+  output timing_pkg::timing_out_t    timing_out,
+
   // Rates of the queue pairs over time (cc_sample_t); dropped and counted while not taken.
   output logic [127:0]        m_axis_sample_tdata,
   output logic                m_axis_sample_tvalid,
@@ -91,6 +97,7 @@ module penstock_core
   slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
   source_pkg::source_status_t source_status;
+  timing_pkg::timing_status_t timing_status;
   transport_stat_t transport_stat;
   receive_stat_t receive_stat;
 
@@ -166,14 +173,20 @@ module penstock_core
   logic [DATA_W/8-1:0] event_data_tkeep;
   logic event_data_tvalid, event_data_tready, event_data_tlast;
 
+  logic [31:0] ring_fill;
+
   event_source #(
     .DATA_W(DATA_W),
     .N_IN(N_IN),
-    .EVENT_BYTES(EVENT_BYTES)
+    .EVENT_BYTES(EVENT_BYTES),
+    .TIMING(TIMING),
+    .CLK_KHZ(CLK_KHZ),
+    .SECOND_NS(SECOND_NS)
   ) u_event_source (
-    .cfg   (settings.events),
-    .resync(settings.events_resync),
-    .clear (settings.clear),
+    .cfg       (settings.events),
+    .resync    (settings.events_resync),
+    .clear     (settings.clear),
+    .timing_cfg(settings.timing),
     .m_axis_desc_tdata (event_desc_tdata),
     .m_axis_desc_tvalid(event_desc_tvalid),
     .m_axis_desc_tready(event_desc_tready),
@@ -345,6 +358,12 @@ module penstock_core
     .req(latency_req),
     .rsp(latency_rsp)
   );
+
+  if (TIMING == 1) begin : gen_ring_fill
+    ring_fill #(.N_QP(N_QP)) u_ring_fill (.fill(ring_fill), .*);
+  end else begin : gen_no_ring_fill
+    assign ring_fill = '0;
+  end
 
   desc_t desc;
   assign desc = desc_tdata;

@@ -11,6 +11,8 @@ module penstock_xgmii #(
   parameter  int unsigned AXI_ADDR_W  = 64,
   parameter  int unsigned N_IN        = 0,       // detector inputs, 0 to 16
   parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
+  parameter  int unsigned TIMING      = 0,       // 1: triggers, busy and a clock; needs detector inputs
+  parameter  int unsigned SECOND_NS   = 1_000_000_000,  // between pulses of pps; shorter in simulations
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
 ) (
   input logic clk,
@@ -44,6 +46,21 @@ module penstock_xgmii #(
   input  logic [Inputs-1:0]     s_axis_event_tvalid,
   output logic [Inputs-1:0]     s_axis_event_tready,
   input  logic [Inputs-1:0]     s_axis_event_tlast,
+
+  // Triggers and time (docs/fragments.md), with TIMING; quiet otherwise. trigger_* and m_axis_trigger_* are in clk, pps and
+  // clk_10mhz may be of any. m_axis_trigger: each accepted trigger, as its fragments' tuser; tie tready to 1 if it is unused.
+  input  logic         trigger_valid,
+  input  logic [63:0]  trigger_number,
+  input  logic [15:0]  trigger_type,
+  input  logic         trigger_veto,
+  output logic         trigger_busy,
+  output logic         trigger_gate,
+  output logic [143:0] m_axis_trigger_tdata,
+  output logic         m_axis_trigger_tvalid,
+  input  logic         m_axis_trigger_tready,
+  input  logic         pps,
+  input  logic         clk_10mhz,
+  output logic [63:0]  tai_ns,
 
   // Rates of the queue pairs over time (penstock_pkg::cc_sample_t); dropped and counted while not taken.
   output logic [127:0] m_axis_sample_tdata,
@@ -173,6 +190,19 @@ module penstock_xgmii #(
     }
   };
 
+  timing_pkg::timing_in_t timing_in;
+  timing_pkg::timing_out_t timing_out;
+
+  assign timing_in = '{
+    trigger_valid: trigger_valid, trigger_number: trigger_number, trigger_type: trigger_type, trigger_veto: trigger_veto,
+    accepted_ready: m_axis_trigger_tready, pps: pps, clk_10mhz: clk_10mhz
+  };
+  assign trigger_busy          = timing_out.busy;
+  assign trigger_gate          = timing_out.gate;
+  assign m_axis_trigger_tdata  = timing_out.accepted;
+  assign m_axis_trigger_tvalid = timing_out.accepted_valid;
+  assign tai_ns                = timing_out.tai_ns;
+
   wire unused = &{1'b0, m_axi_req};  // the high bits of addresses
 
   penstock_core #(
@@ -185,7 +215,9 @@ module penstock_xgmii #(
     .STORE(STORE),
     .AXI_ADDR_W(AXI_ADDR_W),
     .N_IN(N_IN),
-    .EVENT_BYTES(EVENT_BYTES)
+    .EVENT_BYTES(EVENT_BYTES),
+    .TIMING(TIMING),
+    .SECOND_NS(SECOND_NS)
   ) u_core (
     .m_axis_tx_tdata (tx_tdata),
     .m_axis_tx_tkeep (tx_tkeep),

@@ -35,9 +35,12 @@ module event_merger_bench
   logic part_tvalid, part_tready, part_tlast;
   logic [31:0] unused_length;
   logic [63:0] unused_event_number;
-  logic unused_message, unused_cut, unused_empty;
+  logic unused_message, unused_cut, unused_empty, unused_trigger_ready;
 
   event_merger #(.DATA_W(DATA_W), .N_IN(N_IN)) u_merger (
+    .s_axis_trigger_tdata ('0),
+    .s_axis_trigger_tvalid(1'b0),
+    .s_axis_trigger_tready(unused_trigger_ready),
     .m_axis_tdata      (payload_tdata),
     .m_axis_tkeep      (payload_tkeep),
     .m_axis_tuser      (payload_tuser),

@@ -39,12 +39,15 @@ module event_path_bench
   end
 
   logic [31:0] unused_fill;
-  logic unused_done;
+  logic unused_done, unused_trigger_ready;
   event_path #(.DATA_W(DATA_W), .N_IN(N_IN), .EVENT_BYTES(EVENT_BYTES)) u_path (
     .resync(1'b0),
     .s_rst ({N_IN{in_rst}}),
     .event_fill(unused_fill),
     .event_done(unused_done),
+    .s_axis_trigger_tdata('0),
+    .s_axis_trigger_tvalid(1'b0),
+    .s_axis_trigger_tready(unused_trigger_ready),
     .*
   );
 endmodule

@@ -5,8 +5,10 @@ import os
 
 import cocotb
 from cocotb.triggers import Timer
-from lib.board import SUCCESS, Board, start
-from lib.detector import Detector, Raw
+from lib import event_board
+from lib.board import SUCCESS
+from lib.detector import Raw
+from lib.event_board import PREFIX, SLOT_BYTES, SOURCE, Setup, base_of
 from lib.fragment import CUT, DROPPED, MISSING, STOPPED, TRIGGER_DIFFERS, Fragment, Part, padded
 from lib.runner import Bench, seed
 from lib.tops import TOPS
@@ -17,60 +19,11 @@ BENCHES = [
     for bench, inputs in zip(TOPS, (4, 1, 3), strict=True)
 ]
 INPUTS = int(os.environ.get("PARAM_N_IN", "4"))
-SOURCE, PREFIX, TIMEOUT = 0x1234, 0xC5, 3000
-SLOTS, SLOT_BYTES = 32, 8192
 SIZES = [0, 1, 7, 8, 63, 64, 65, 300, 900]
 
 
-class Setup:
-    """A front end with rings on its queue pairs, and a detector in front of it."""
-
-    def __init__(self, board: Board, detector: Detector):
-        self.board, self.detector = board, detector
-        self.slots = dict.fromkeys(range(4), 0)
-        self.taken = 0
-
-    async def message(self) -> tuple[int, int, bytes]:
-        """Queue pair, tag and bytes of the next message of an event, and that its slot is the ring's next."""
-        qp, tag, status = await self.board.completion()
-        assert status == SUCCESS
-        slot = self.slots[qp] % SLOTS
-        self.slots[qp] += 1
-        assert (qp, b"", slot) in self.board.peer.received, f"no immediate with slot {slot} on queue pair {qp}"
-        at = base_of(qp) + slot * SLOT_BYTES
-        return qp, tag, bytes(self.board.peer.memory[at : at + SLOT_BYTES])
-
-    async def expect(self, wanted: Fragment, qp: int = 0) -> None:
-        found_qp, tag, data = await self.message()
-        whole = wanted.message(SOURCE)
-        assert (found_qp, tag) == (qp, PREFIX << 24 | wanted.event & 0xFFFFFF)
-        assert data[: len(whole)] == whole, f"event {wanted.event}"
-
-    async def counts(self, number: int) -> dict[str, int]:
-        names = ("merged", "missing", "cut", "stopped", "empty", "duplicate", "late")
-        found = {name: await self.board.registers.read(f"event_input.{name}", number) for name in names}
-        return {name: count for name, count in found.items() if count}
-
-
-def base_of(qp: int) -> int:
-    return qp * SLOTS * SLOT_BYTES
-
-
-async def prepare(dut, rng, qps=(0,), stall: float = 0.0, **control: int) -> Setup:
-    detector = Detector(dut, INPUTS, rng, stall)
-    detector.start([rng.randrange(2000, 12000) for _ in range(INPUTS)])
-    board = await start(dut, {qp: rng.getrandbits(24) for qp in qps})
-    registers = board.registers
-    for qp in qps:
-        for name, word in (("base_lo", base_of(qp)), ("base_hi", 0), ("slots", SLOTS), ("slot_size", SLOT_BYTES)):
-            await registers.write(f"ring.{name}", word, qp)
-        await registers.write("ring.next_slot", 0, qp)
-    await registers.write_fields("events.control", tag_prefix=PREFIX, **control)
-    await registers.write("events.source_id", SOURCE)
-    await registers.write("events.timeout", TIMEOUT)
-    await registers.write("events.limit", 1024)
-    await registers.write("events.enable", (1 << INPUTS) - 1)
-    return Setup(board, detector)
+async def prepare(dut, rng, **options) -> Setup:
+    return await event_board.prepare(dut, rng, INPUTS, **options)
 
 
 def event(number: int, parts: dict[int, Part], enabled=range(INPUTS)) -> Fragment:

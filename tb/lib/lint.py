@@ -23,6 +23,9 @@ CONFIGURATIONS = [
     *(("fragment_builder", {"DATA_W": data_w, "TABLE": 1}) for data_w in (64, 256, 512, 1024)),
     *(("penstock_xgmii", {"N_IN": n_in}) for n_in in (1, 4)),
     ("penstock_100g", {"N_IN": 3}),
+    *((f"penstock_{line}", {"N_IN": 3, "TIMING": 1, "SECOND_NS": 400_000}) for line in ("xgmii", "100g", "1g")),
+    *(("ring_fill", {"N_QP": n_qp}) for n_qp in (1, 256)),
+    ("event_merger", {"TRIGGERED": 1}),
     *(("penstock_1g", {"N_QP": n_qp, "N_IN": n_in}) for n_qp, n_in in ((1, 0), (16, 4))),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]

@@ -19,6 +19,7 @@ async def start(dut) -> Registers:
     dut.pulse.value = 0
     dut.cc_group.value = 0
     dut.tx_paused.value = 0
+    dut.timing_status.value = 0
     registers = Registers(dut)
     for _ in range(4):
         await RisingEdge(dut.clk)
@@ -45,7 +46,14 @@ async def every_register_of_the_map_answers(dut):
         await registers.read(name, qp=3 if name.startswith("qp.") else 0)
 
 
-COMMANDS = ("command", "connection.command", "destination.control", "source.command", "events.command")
+COMMANDS = (
+    "command",
+    "connection.command",
+    "destination.control",
+    "source.command",
+    "events.command",
+    "timing.command",
+)
 LOCK = "access.control"  # a bit of it ends all writes to the access list
 
 
@@ -65,6 +73,7 @@ def settings_of_the_block() -> dict[tuple[str, int], int]:
         "access_entry",
         "source",
         "events",
+        "timing",
     }
     inside = [n for n in regs.REGISTERS if n.rpartition(".")[0] in groups and n not in (*COMMANDS, LOCK)]
     copies = {n: getattr(regs, f"{n.rpartition('.')[0].upper()}_COUNT", 1) for n in inside}
@@ -117,6 +126,69 @@ async def settings_reach_the_gateware(dut):
         await ReadOnly()
         assert structs.unpack("cc_params_t", int(dut.cc.value)) == table_ii()
         await RisingEdge(dut.clk)
+
+
+TIMING_VALUES = {
+    "received": "counts.received",
+    "accepted": "counts.accepted",
+    "vetoed": "counts.vetoed",
+    "rejected_busy": "counts.busy",
+    "rejected_dead": "counts.dead",
+    "jumped": "counts.jumped",
+    "busy_cycles": "counts.busy_cycles",
+    "veto_cycles": "counts.veto_cycles",
+    "pps_good": "counts.pps_good",
+    "pps_missing": "counts.pps_missing",
+    "pps_extra": "counts.pps_extra",
+    "pps_jittered": "counts.pps_jittered",
+    "ten_mhz_wrong": "counts.ten_mhz_wrong",
+    "ten_mhz_edges": "tai.ten_mhz_count",
+    "pps_offset": "tai.offset_ns",
+    "drift": "tai.drift_ns",
+    "time": "tai_ns",
+    "ring_fill": "ring_fill",
+    "event_fill": "event_fill",
+}
+TIMING_SETTINGS = {
+    "window": "tai.window_ns",
+    "jitter": "tai.jitter_ns",
+    **{f"{fill}_{level}": f"trigger.{fill}_{level}" for fill in ("ring", "event") for level in ("high", "low")},
+    "event_size": "trigger.event_size",
+    "dead_time": "trigger.dead_time",
+    "gate": "trigger.gate",
+}
+
+
+@cocotb.test()
+async def each_value_of_triggers_and_time_is_shown_and_each_setting_reaches_them(dut):
+    rng, registers = seed(), await start(dut)
+    word = rng.getrandbits(structs.width("timing_status_t"))
+    dut.timing_status.value = word
+    status = structs.unpack("timing_status_t", word)
+    for name, field in TIMING_VALUES.items():
+        if f"timing.{name}" in generated().REGISTERS:
+            found = await registers.read(f"timing.{name}")
+        else:
+            low, high = [await registers.read(f"timing.{name}_{half}") for half in ("lo", "hi")]
+            found = high << 32 | low
+        assert found == status[field], name
+    shown = unpack("timing.status", await registers.read("timing.status"))
+    plain = {name: status[name] for name in ("present", "busy", "pending")}
+    assert shown == plain | {name: status[f"tai.{name}"] for name in ("locked", "holdover")}
+
+    assert structs.unpack("timing_cfg_t", int(dut.timing.value))["trigger.veto"] == 1, "no trigger after reset"
+    wanted = {field: rng.getrandbits(32) for field in TIMING_SETTINGS.values()}
+    for name, field in TIMING_SETTINGS.items():
+        await registers.write(f"timing.{name}", wanted[field])
+    wanted["set_ns"] = rng.getrandbits(64)
+    await registers.write("timing.set_lo", wanted["set_ns"] & 0xFFFFFFFF)
+    await registers.write("timing.set_hi", wanted["set_ns"] >> 32)
+    for value in (0b0101, 0b1010):
+        bits = {name: value >> i & 1 for i, name in enumerate(("veto", "own_numbers", "discipline", "ten_mhz"))}
+        await registers.write_fields("timing.control", **bits)
+        wanted |= {"trigger.veto": bits["veto"], "trigger.own_numbers": bits["own_numbers"]}
+        wanted |= {"tai.discipline": bits["discipline"], "tai.ten_mhz": bits["ten_mhz"]}
+        assert structs.unpack("timing_cfg_t", int(dut.timing.value)) == wanted | {"set": 0, "restart": 0}
 
 
 @cocotb.test()

@@ -20,6 +20,8 @@ module registers_harness
   output logic [31:0]          local_ip,
   output logic [23:0]          qpn_base,
   input  logic [$clog2(CcGroups)-1:0] cc_group,  // whose parameters are shown
+  input  timing_pkg::timing_status_t timing_status,
+  output timing_pkg::timing_cfg_t    timing,
   output cc_params_t           cc,
   output qcn_params_t          qcn,
   output logic                 cmd_valid,
@@ -65,6 +67,7 @@ module registers_harness
     cc.law = law;
   end
   assign qcn = qcn_params[1];
+  assign timing = settings.timing;
 
   registers #(.N_QP(N_QP)) u_registers (.mac('0), .cm_status('0), .source_status('0), .*);
 

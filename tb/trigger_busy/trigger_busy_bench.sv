@@ -34,7 +34,7 @@ module trigger_busy_bench
 
   fragment_t accepted, about_q;
   logic accepted_valid, accepted_ready, event_done;
-  logic unused_gate, unused_busy_cycle, unused_veto_cycle, unused_message;
+  logic unused_gate, unused_busy_cycle, unused_veto_cycle, unused_message, unused_trigger_ready;
   logic [15:0] unused_pending;
 
   trigger_input u_trigger (
@@ -83,6 +83,7 @@ module trigger_busy_bench
     .s_axis_tdata(tdata), .s_axis_tkeep(tkeep), .s_axis_tuser(tuser), .s_axis_tvalid(tvalid), .s_axis_tready(tready),
     .s_axis_tlast(tlast),
     .stat_message(unused_message),
+    .s_axis_trigger_tdata('0), .s_axis_trigger_tvalid(1'b0), .s_axis_trigger_tready(unused_trigger_ready),
     .*
   );
   assign held = u_path.message_tvalid && !u_path.message_tready;

@@ -37,6 +37,7 @@ module waveform_tb;
     .clk, .rst, .cfg, .resync(1'b0),
     .s_clk(adc_clk), .s_rst(rst), .s_axis_tdata(tdata), .s_axis_tkeep(tkeep), .s_axis_tuser(tuser),
     .s_axis_tvalid(tvalid), .s_axis_tready(tready), .s_axis_tlast(tlast),
+    .s_axis_trigger_tdata('0), .s_axis_trigger_tvalid(1'b0),
     .m_axis_desc_tdata(desc), .m_axis_desc_tvalid(desc_valid), .m_axis_desc_tready(1'b1),
     .m_axis_data_tdata(message_tdata), .m_axis_data_tkeep(message_tkeep), .m_axis_data_tvalid(message_tvalid),
     .m_axis_data_tready(1'b1), .m_axis_data_tlast(message_tlast),
