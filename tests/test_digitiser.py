@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/digitiser.md: its waveform generators, simulated as printed, and what the gateware makes of their beats."""
+"""docs/digitiser.md: its modules and its script as printed, simulated with the triggers and the path of a front end."""
 
 import os
 import re
@@ -13,13 +13,14 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "tb" / "lib"), str(REPO / "tb")]
 
 from lib.fragment import Fragment, Part  # noqa: E402
+from lib.register_map import generated  # noqa: E402
 from toolchain import verilator_root  # noqa: E402
 
 import rtl  # noqa: E402
 
 PAGE = (REPO / "docs" / "digitiser.md").read_text()
 BENCHES = REPO / "tests" / "digitiser"
-EVENTS, SAMPLES, TRIGGER_TYPE, SOURCE = 5, 30, 9, 7
+EVENTS, SAMPLES, TRIGGER_TYPE, SOURCE, INPUTS, EVENT_BYTES, NOW_NS = 5, 30, 9, 7, 2, 16384, 1_764_000_000_123_456_789
 # A pulse of 2048 that halves every four samples, on a pedestal of 300.
 WAVEFORM = b"".join((300 + (2048 >> (k - 10) // 4 if k >= 10 else 0)).to_bytes(2, "little") for k in range(SAMPLES))
 
@@ -49,10 +50,10 @@ def bytes_of(word: str, keep: str) -> bytes:
     return bytes(byte for lane, byte in enumerate(data) if mask >> lane & 1)
 
 
-def assert_fragments(said: str) -> None:
-    """The beats are the waveform, once an event, with what is said of it in the first beat."""
+def fragments_of(said: str, source: int) -> list[tuple[bytes, int]]:
+    """Bytes and tuser of each fragment of an input."""
     fragments, data, users = [], b"", []
-    for word, keep, last, user in re.findall(r"^beat (\w+) (\w+) (\d) (\w+)$", said, re.M):
+    for word, keep, last, user in re.findall(rf"^beat {source} (\w+) (\w+) (\d) (\w+)$", said, re.M):
         data += bytes_of(word, keep)
         users.append(int(user, 16))
         if last == "1":
@@ -60,39 +61,139 @@ def assert_fragments(said: str) -> None:
             data, users = b"", []
         else:
             assert int(keep, 16) == 0xFF, "a beat inside a fragment is full"
-    about = [TRIGGER_TYPE << 128 | 1000 * (n + 1) << 64 | n for n in range(EVENTS)]
-    assert fragments == [(WAVEFORM, user) for user in about]
+    return fragments
+
+
+class Word:
+    """What uHAL gives for a read: there once it has been dispatched."""
+
+    value: int | None = None
+
+    def __int__(self) -> int:
+        assert self.value is not None, "read before dispatch"
+        return self.value
+
+    def __ge__(self, other: int) -> bool:
+        return int(self) >= other
+
+    def __bool__(self) -> bool:
+        return int(self) != 0
+
+
+class Board:
+    """Takes the page's accesses: names of the map, answered as by the build that the page is about."""
+
+    def __init__(self, known: dict[str, int]):
+        self.known = known
+        self.written: dict[str, int] = {}
+        self.waiting: list[tuple[Word, str]] = []
+
+    def getNode(self, name: str) -> "Board":
+        register, _, field = name.rpartition(".")
+        registers = generated().REGISTERS
+        assert name in registers or field in registers[register][1], f"the map has no {name}"
+        self.name = name
+        return self
+
+    def read(self) -> Word:
+        word = Word()
+        self.waiting.append((word, self.name))
+        return word
+
+    def write(self, value: int) -> None:
+        assert 0 <= value < 1 << 32
+        self.written[self.name] = value
+
+    def dispatch(self) -> None:
+        for word, name in self.waiting:
+            word.value = self.known[name]
+        self.waiting.clear()
 
 
 @pytest.fixture(scope="module")
-def systemverilog(tmp_path_factory: pytest.TempPathFactory) -> str:
+def settings() -> dict[str, int]:
+    """What the page's script writes to a board of its build."""
+    rtl.generate()
+    longest = (EVENT_BYTES + 32 + 16 * 16 + 16 + INPUTS * 8) // 8 + 1
+    store = 1 << (longest - 1).bit_length()
+    known = {"events.build.n_in": INPUTS, "timing.status.present": 1}
+    board = Board(known | {"timing.event_high": store - longest + 1, "timing.event_size": longest})
+    exec(compile(example("on"), "docs/digitiser.md", "exec"), {"board": board, "now_ns": NOW_NS})
+    assert list(board.written)[-1] == "timing.control.veto" and not board.waiting
+    assert board.written["timing.event_high"] + board.written["timing.event_size"] - 1 == store
+    return board.written
+
+
+@pytest.fixture(scope="module")
+def systemverilog(settings: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("digitiser")
     (folder / "waveform_source.sv").write_text(example("sv"))
-    rtl.generate()
+    (folder / "trigger_fanout.sv").write_text(example("fanout"))
     binary = verilator_root() / "bin" / "verilator"
     options = ["--binary", "--timing", "-Wno-fatal", "--top-module", "waveform_tb", "--Mdir", "out", *rtl.options()]
-    sources = [*rtl.packages(), "waveform_source.sv", BENCHES / "waveform_tb.sv"]
+    sources = [*rtl.packages(), "waveform_source.sv", "trigger_fanout.sv", BENCHES / "waveform_tb.sv"]
     run(folder, binary, *options, *sources)
-    return run(folder, "out/Vwaveform_tb")
+    return run(folder, "out/Vwaveform_tb", *(f"+{name}={value}" for name, value in settings.items()))
 
 
-def test_the_generator_in_systemverilog_gives_a_fragment_for_each_trigger(systemverilog: str) -> None:
-    assert_fragments(systemverilog)
+@pytest.fixture(scope="module")
+def accepted(systemverilog: str) -> list[tuple[int, int, int]]:
+    """Number, time and type of each trigger that was accepted: those of the trigger, and the clock in its cycle."""
+    said = re.findall(r"^(trigger|accepted) (\d+) (\d+)(?: (\d+))?$", systemverilog, re.M)
+    shown = {int(number): (int(number), int(at), int(kind)) for what, number, kind, at in said if what == "trigger"}
+    taken = [(int(number), int(at)) for what, number, at, _ in said if what == "accepted"]
+    assert taken == [shown[number][:2] for number, _ in taken]
+    return [shown[number] for number, _ in taken]
 
 
-def test_the_gateware_makes_a_message_of_each_of_its_fragments(systemverilog: str) -> None:
+def test_each_accepted_trigger_is_one_fragment_of_each_generator(systemverilog: str, accepted: list) -> None:
+    wanted = [(WAVEFORM, kind << 128 | at << 64 | number) for number, at, kind in accepted]
+    for source in range(INPUTS):
+        assert fragments_of(systemverilog, source) == wanted
+
+
+def test_each_accepted_trigger_is_one_message_with_its_number_type_and_time(systemverilog: str, accepted: list) -> None:
     messages, data = [], b""
     for word, keep, last in re.findall(r"^message (\w+) (\w+) (\d)$", systemverilog, re.M):
         data += bytes_of(word, keep)
         if last == "1":
             messages.append(data)
             data = b""
-    wanted = [Fragment(n, 1000 * (n + 1), TRIGGER_TYPE, parts=[Part(0, WAVEFORM)]) for n in range(EVENTS)]
-    assert messages == [fragment.message(SOURCE) for fragment in wanted]
+    parts = [Part(source, WAVEFORM) for source in range(INPUTS)]
+    wanted = [Fragment(number, at, kind, parts=parts).message(SOURCE) for number, at, kind in accepted]
+    assert messages == wanted
+    assert all(NOW_NS < at < NOW_NS + 1_000_000 for _, at, _ in accepted), "the clock was not set as the page says"
+
+
+def test_each_trigger_is_counted_as_the_page_says(systemverilog: str, accepted: list) -> None:
+    counts = {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", systemverilog)}
+    received = len(re.findall(r"^trigger ", systemverilog, re.M))
+    reasons = {"vetoed": 1, "rejected_dead": 1, "jumped": 1}
+    assert counts["rejected_busy"] > 0 and len(accepted) > 10
+    assert (
+        counts == {"received": received, "accepted": len(accepted), "rejected_busy": counts["rejected_busy"]} | reasons
+    )
+    assert received == len(accepted) + counts["rejected_busy"] + 2
+    for name in counts:
+        assert f"`timing.{name}`" in PAGE
+
+
+def test_the_front_end_has_the_ports_that_the_page_connects(tmp_path: Path) -> None:
+    printed = example("top")
+    wide = {"tdata": 127, "tkeep": 15, "tuser": 287, "number": 63, "type": 15}
+    names = sorted(
+        set(re.findall(r"\b(?:trigger|veto|busy|pps|clk_10mhz|accepted_\w+|trigger_\w+|adc\d_\w+)\b", printed))
+    )
+    nets = "".join(f"  logic [{wide.get(name.rpartition('_')[2], 0)}:0] {name};\n" for name in names)
+    (tmp_path / "board.sv").write_text(f"module board;\n{nets}{printed}endmodule\n")
+    options = ["--lint-only", "-Wno-fatal", "-Wno-WIDTH", "--top-module", "board", *rtl.options()]
+    run(tmp_path, verilator_root() / "bin" / "verilator", *options, *rtl.packages(), "board.sv")
 
 
 def test_the_generator_in_vhdl_gives_the_same_beats(tmp_path: Path) -> None:
     (tmp_path / "waveform_source.vhd").write_text(example("vhd"))
     for step in (["-a", "waveform_source.vhd"], ["-a", BENCHES / "waveform_tb.vhd"], ["-e", "waveform_tb"]):
         run(tmp_path, "ghdl", step[0], "--std=08", *step[1:])
-    assert_fragments(run(tmp_path, "ghdl", "-r", "--std=08", "waveform_tb"))
+    about = [TRIGGER_TYPE << 128 | 1000 * (n + 1) << 64 | n for n in range(EVENTS)]
+    said = run(tmp_path, "ghdl", "-r", "--std=08", "waveform_tb")
+    assert fragments_of(said, 0) == [(WAVEFORM, user) for user in about]

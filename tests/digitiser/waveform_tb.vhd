@@ -10,19 +10,18 @@ end entity waveform_tb;
 
 architecture test of waveform_tb is
 
-  signal clk          : std_logic := '0';
-  signal rst          : std_logic := '1';
-  signal trigger      : std_logic := '0';
-  signal busy         : std_logic;
-  signal time_ns      : std_logic_vector(63 downto 0) := (others => '0');
-  signal trigger_type : std_logic_vector(15 downto 0) := x"0009";
-  signal tdata        : std_logic_vector(63 downto 0);
-  signal tkeep        : std_logic_vector(7 downto 0);
-  signal tuser        : std_logic_vector(143 downto 0);
-  signal tvalid       : std_logic;
-  signal tready       : std_logic := '0';
-  signal tlast        : std_logic;
-  signal done         : boolean := false;
+  signal clk           : std_logic := '0';
+  signal rst           : std_logic := '1';
+  signal trigger       : std_logic_vector(143 downto 0) := (others => '0');
+  signal trigger_shown : std_logic := '0';
+  signal trigger_taken : std_logic;
+  signal tdata         : std_logic_vector(63 downto 0);
+  signal tkeep         : std_logic_vector(7 downto 0);
+  signal tuser         : std_logic_vector(143 downto 0);
+  signal tvalid        : std_logic;
+  signal tready        : std_logic := '0';
+  signal tlast         : std_logic;
+  signal done          : boolean := false;
 
 begin
 
@@ -30,18 +29,17 @@ begin
 
   source : entity work.waveform_source
     port map (
-      clk           => clk,
-      rst           => rst,
-      trigger       => trigger,
-      time_ns       => time_ns,
-      trigger_type  => trigger_type,
-      busy          => busy,
-      m_axis_tdata  => tdata,
-      m_axis_tkeep  => tkeep,
-      m_axis_tuser  => tuser,
-      m_axis_tvalid => tvalid,
-      m_axis_tready => tready,
-      m_axis_tlast  => tlast
+      clk                   => clk,
+      rst                   => rst,
+      s_axis_trigger_tdata  => trigger,
+      s_axis_trigger_tvalid => trigger_shown,
+      s_axis_trigger_tready => trigger_taken,
+      m_axis_tdata          => tdata,
+      m_axis_tkeep          => tkeep,
+      m_axis_tuser          => tuser,
+      m_axis_tvalid         => tvalid,
+      m_axis_tready         => tready,
+      m_axis_tlast          => tlast
     );
 
   print : process (clk) is
@@ -53,7 +51,7 @@ begin
       count  := count + 1;
       tready <= '1' when count mod 3 = 0 else '0';
       if rst = '0' and tvalid = '1' and tready = '1' then
-        write(text_line, string'("beat "));
+        write(text_line, string'("beat 0 "));
         hwrite(text_line, tdata);
         write(text_line, string'(" "));
         hwrite(text_line, tkeep);
@@ -76,14 +74,13 @@ begin
     end loop;
     rst <= '0';
     for n in 1 to 5 loop
-      time_ns <= std_logic_vector(to_unsigned(1000 * n, 64));
-      trigger <= '1';
-      wait until falling_edge(clk);
-      trigger <= '0';
-      while busy = '1' loop
-        wait until falling_edge(clk);
-      end loop;
+      trigger       <= x"0009" & std_logic_vector(to_unsigned(1000 * n, 64)) & std_logic_vector(to_unsigned(n - 1, 64));
+      trigger_shown <= '1';
+      wait until rising_edge(clk) and trigger_taken = '1';
     end loop;
+    trigger_shown <= '0';
+    wait until falling_edge(clk);
+    wait until falling_edge(clk) and trigger_taken = '1';
     done <= true;
     wait;
   end process stimulus;
