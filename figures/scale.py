@@ -106,7 +106,6 @@ CASES = (
         "one board after the other, 1 ms apart",
         "flow.0.stagger=1ms",
         settled_ms=65.0,
-        misses="timers raise R_C before a board begins",
     ),
     _star(
         64, 10, "share said to be twice as much", "cc.share=312.5Mbps", misses="PFC carries what the shares overbook"

@@ -32,7 +32,7 @@ def table(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> list[
 def test_every_case_meets_its_goals_or_the_page_says_why_not(table: list[list[str]]) -> None:
     assert len(table) >= 20
     missing = [row for row in table if row[-1]]
-    assert len(missing) <= 2
+    assert len(missing) <= 1
     for row in missing:
         goals, _, reason = row[-1].partition(":")
         assert goals.startswith("misses ") and len(reason) > 20, row

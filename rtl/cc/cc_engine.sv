@@ -147,7 +147,7 @@ module cc_engine
     always_ff @(posedge clk) if (done) fetched_bytes <= done_bytes;
   end
 
-  logic fetched_q, fetched_init_q, fetched_cnp_q, fetched_cnm_q, fetched_chose_q, fetched_paused_q;
+  logic fetched_q, fetched_init_q, fetched_cnp_q, fetched_cnm_q, fetched_chose_q, fetched_paused_q, fetched_idle_q;
   qp_t  fetched_qp_q;
 
   always_ff @(posedge clk) begin
@@ -159,6 +159,7 @@ module cc_engine
       fetched_cnm_q <= cnm_q[index(visit_qp)];
       fetched_chose_q <= chose_q[index(visit_qp)];
       fetched_paused_q <= paused;
+      fetched_idle_q <= !backlog[index(visit_qp)];
     end
   end
 
@@ -173,7 +174,7 @@ module cc_engine
   assign happened = '{
     qp: fetched_qp_q, group: fetched_choice.group, law: chosen_law(fetched_choice.law, law),
     init: fetched_init_q, cnp: fetched_cnp_q, feedback: fetched_cnm_q ? feedback : '0,
-    bytes: fetched_bytes, paused: fetched_paused_q
+    bytes: fetched_bytes, paused: fetched_paused_q, idle: fetched_idle_q
   };
 
   cc_step #(

@@ -65,6 +65,7 @@ package cc_pkg;
     feedback_t   feedback;
     byte_count_t bytes;     // sent
     logic        paused;    // pause or PFC holds the transmitter
+    logic        idle;      // no packet waits that could start
   } happened_t;
 
   // A counter is added to without saturation, in 33 bits; its value is saturated() of them.

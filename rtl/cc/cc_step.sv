@@ -109,7 +109,8 @@ module cc_step
     s1_valid_q <= in_valid && !rst;
     if (in_valid) begin
       automatic logic notified = in_qcn ? in_happened.feedback != '0 : in_happened.cnp;
-      automatic logic holds = in_happened.paused && (in_qcn || params[0].hold_timer);
+      automatic logic holds = in_qcn ? in_happened.paused
+                                      : params[0].hold_timer && (in_happened.paused || in_happened.idle);
       automatic logic [3:0] g_shift = params[0].g_shift;
       automatic logic [7:0] threshold = 8'(in_qcn ? qcn_params[0].stage_threshold
                                                   : params[0].stage_threshold);

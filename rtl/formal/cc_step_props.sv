@@ -91,8 +91,10 @@ module cc_step_props
   assign fast = was_q.c.stage_timer < 8'(threshold)
     && ((!qcn && !law.two_counters) || was_q.c.stage_bytes < 8'(threshold));
 
+  logic holds;
+  assign holds = law.hold_timer && (what_q.paused || what_q.idle);
   logic [32:0] runs_on;  // the timer, which a cut need not restart
-  assign runs_on = 33'(was_q.c.timer_elapsed) + (law.hold_timer && what_q.paused ? '0 : 33'd1 << VisitCyclesLog2);
+  assign runs_on = 33'(was_q.c.timer_elapsed) + (holds ? '0 : 33'd1 << VisitCyclesLog2);
 
   function automatic rate_t raised(input rate_t by);
     logic [32:0] sum;
@@ -152,7 +154,7 @@ module cc_step_props
     end
     c_starts : cover (idle && !qcn && low < rate && rate < line);
     c_cut : cover (sane && cut && rate < was_q.c.rate_current && rate > low && !qcn && !law.clamp_target);
-    c_holds : cover (sane && !idle && !cut && !qcn && what_q.paused && law.hold_timer && out_state.c.timer_elapsed != '0);
+    c_holds : cover (sane && !idle && !cut && !qcn && holds && out_state.c.timer_elapsed != '0);
     c_runs_on : cover (cut && !qcn && !law.restart_timer && out_state.c.timer_elapsed != '0);
     c_recovers : cover (sane && !idle && !cut && !qcn && rate > was_q.c.rate_current && target > was_q.c.rate_target);
     c_qcn : cover (!WITH_QCN || (qcn && sane && cut && rate < was_q.c.rate_current && target < was_q.c.rate_target));

@@ -157,7 +157,7 @@ package penstock_pkg;
     law_e        law;                 // of the queue pairs that name none
     logic        clamp_target;        // ClampTargetRate
     logic        restart_timer;       // a cut restarts the recovery timer
-    logic        hold_timer;          // the recovery timer stands still while the transmitter is paused
+    logic        hold_timer;          // the recovery timer stands still while the limiter does not bind
     logic        two_counters;        // 0: one stage counter (AdvCam), 1: one each (Zhu et al.)
     logic [3:0]  g_shift;             // g = 2^-g_shift
     logic [3:0]  stage_threshold;     // F: stages of fast recovery

@@ -66,7 +66,7 @@ module cc_step_harness
 
   assign happened = '{
     qp: in_what[7:0], group: in_what[9:8], law: law_e'(in_what[11:10]), init: in_what[12], cnp: in_what[13],
-    feedback: in_what[19:14], bytes: in_bytes[ByteCountW-1:0], paused: in_what[20]
+    feedback: in_what[19:14], bytes: in_bytes[ByteCountW-1:0], paused: in_what[20], idle: in_what[21]
   };
   assign state = '{
     c: '{

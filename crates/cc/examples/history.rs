@@ -18,7 +18,7 @@
 mod common;
 
 use common::{law_code, param_words, Random};
-use penstock_cc::{CcParams, CycleRate, Flow, Happened, Law, Pacer};
+use penstock_cc::{CcParams, CycleRate, Flow, Happened, Law, Pacer, Transmitter};
 use std::io::{BufWriter, Write};
 
 /// Cycles from a visit's start to its grant.
@@ -113,7 +113,12 @@ impl QueuePair {
         if round.offset + 1 >= LATENCY && wants && eligible {
             bytes = self.charge(random);
         }
-        let happened = Happened { cnp, feedback, bytes: counted, cycles: round.cycles, paused: round.paused };
+        let transmitter = match (round.paused, waits) {
+            (true, _) => Transmitter::Paused,
+            (false, false) => Transmitter::Idle,
+            (false, true) => Transmitter::Busy,
+        };
+        let happened = Happened { cnp, feedback, bytes: counted, cycles: round.cycles, transmitter };
         let ignored = if init {
             self.flow.restart(self.law, round.params);
             cnp || feedback != 0

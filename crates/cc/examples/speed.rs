@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Visits per second of the reaction points, as JSON: `cargo run --release -p penstock-cc --example speed`.
 
-use penstock_cc::{CcParams, Flow, Happened, Law};
+use penstock_cc::{CcParams, Flow, Happened, Law, Transmitter};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -18,7 +18,8 @@ fn main() {
             for (i, flow) in flows.iter_mut().enumerate() {
                 let notified = (round + i as u32).is_multiple_of(4096);
                 let feedback = if notified { 20 } else { 0 };
-                let happened = Happened { cnp: notified, feedback, bytes: 64, cycles: 16, paused: false };
+                let happened =
+                    Happened { cnp: notified, feedback, bytes: 64, cycles: 16, transmitter: Transmitter::Busy };
                 black_box(flow.visit(black_box(happened), law, &params));
             }
         }

@@ -8,13 +8,14 @@
 //! ```text
 //! 1 group 25 x parameter                      behind it, no visit of before is in flight
 //! 0 what bytes 9 x state flags                what: qp, group << 8, law << 10, init << 12, cnp << 13,
-//!                                             feedback << 14, paused << 20; flags: unlimited, ignored << 1
+//!                                             feedback << 14, paused << 20, idle << 21;
+//!                                             flags: unlimited, ignored << 1
 //! ```
 
 mod common;
 
 use common::{law_code, param_words, Random};
-use penstock_cc::{CcParams, Flow, Happened, Law};
+use penstock_cc::{CcParams, Flow, Happened, Law, Transmitter};
 use std::io::{BufWriter, Write};
 
 /// More than the pipeline is deep, as a queue pair has one visit in flight.
@@ -29,6 +30,7 @@ struct Weather {
     packet: u64,
     init: u64,
     pause: u64,
+    idle: u64,
     change: u64,
     law: u64,
 }
@@ -40,6 +42,7 @@ impl Weather {
             packet: random.pick(&[1, 2, 3, 30, u64::MAX]),
             init: random.pick(&[200, u64::MAX]),
             pause: random.pick(&[2, 50, u64::MAX]),
+            idle: random.pick(&[2, 50, u64::MAX]),
             change: random.pick(&[20, 200, 2000, u64::MAX]),
             law: random.pick(&[50, 5000, u64::MAX]),
         }
@@ -73,7 +76,7 @@ impl<W: Write> History<W> {
         let init = random.one_in(weather.init);
         let notified = random.one_in(weather.notification);
         let kind = if notified { random.below(16) } else { 16 };
-        let paused = random.one_in(weather.pause);
+        let (paused, idle) = (random.one_in(weather.pause), random.one_in(weather.idle));
         let bytes = if random.one_in(weather.packet) { random.magnitude(19) } else { 0 };
         let feedback = random.below(64) as u8;
         let (flow, law, group) = &mut self.flows[which];
@@ -85,7 +88,12 @@ impl<W: Write> History<W> {
         let qcn = *law == Law::Qcn;
         let cnp = kind < 16 && (!qcn || kind == 0);
         let feedback = if kind < 16 && (qcn || kind == 0) { feedback } else { 0 };
-        let happened = Happened { cnp, feedback, bytes, cycles: CYCLES, paused };
+        let transmitter = match (paused, idle) {
+            (true, _) => Transmitter::Paused,
+            (false, true) => Transmitter::Idle,
+            (false, false) => Transmitter::Busy,
+        };
+        let happened = Happened { cnp, feedback, bytes, cycles: CYCLES, transmitter };
         let params = &self.params[*group];
         let ignored = if init {
             flow.restart(*law, params);
@@ -94,14 +102,15 @@ impl<W: Write> History<W> {
             flow.visit(happened, *law, params)
         };
         self.visits += 1;
-        self.events += u64::from(cnp || feedback != 0 || bytes != 0 || init || paused);
+        self.events += u64::from(cnp || feedback != 0 || bytes != 0 || init || paused || idle);
         let what = which as u32
             | (*group as u32) << 8
             | law_code(*law) << 10
             | u32::from(init) << 12
             | u32::from(cnp) << 13
             | u32::from(feedback) << 14
-            | u32::from(paused) << 20;
+            | u32::from(paused) << 20
+            | u32::from(idle) << 21;
         let flags = u32::from(flow.unlimited(params)) | u32::from(ignored) << 1;
         let state = flow.words();
         self.write(&[0, what, bytes])?;
@@ -130,7 +139,7 @@ fn main() -> std::io::Result<()> {
     for group in 0..4 {
         history.change_params(group)?;
     }
-    let start = Weather { notification: u64::MAX, packet: 1, init: 1, pause: 2, change: 1, law: u64::MAX };
+    let start = Weather { notification: u64::MAX, packet: 1, init: 1, pause: 2, idle: 2, change: 1, law: u64::MAX };
     (0..FLOWS).try_for_each(|which| history.visit(which, &start))?;
     while history.events < *wanted {
         let weather = Weather::new(&mut history.random);

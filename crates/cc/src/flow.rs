@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One queue pair under whichever law, equal to `rtl/cc/cc_step.sv` to the bit.
 
-use crate::{CycleRate, DcqcnParams, Happened, Law, Pacer, QcnParams, QcnState, State};
+use crate::{CycleRate, DcqcnParams, Happened, Law, Pacer, QcnParams, QcnState, State, Transmitter};
 
 /// The parameters of one group of queue pairs, for either law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,19 +73,19 @@ impl Flow {
     /// Exactly what `visits` visits do in which nothing was sent and no notification came.
     ///
     /// Costs a few instructions for each event of a counter (alpha, timer), however many visits lie between.
-    pub fn skip(&mut self, visits: u64, cycles: u32, paused: bool, law: Law, params: &CcParams) {
+    pub fn skip(&mut self, visits: u64, cycles: u32, transmitter: Transmitter, law: Law, params: &CcParams) {
         if visits > 0 {
             // One visit settles what a change of parameters or law has left behind.
-            self.visit(Happened { cycles, paused, ..Happened::default() }, law, params);
-            self.skip_settled(visits - 1, cycles, paused, law, params);
+            self.visit(Happened { cycles, transmitter, ..Happened::default() }, law, params);
+            self.skip_settled(visits - 1, cycles, transmitter, law, params);
         }
     }
 
     /// The same, cheaper: only right for a state that a visit with these parameters has made.
-    pub fn skip_settled(&mut self, visits: u64, cycles: u32, paused: bool, law: Law, params: &CcParams) {
+    pub fn skip_settled(&mut self, visits: u64, cycles: u32, transmitter: Transmitter, law: Law, params: &CcParams) {
         match (&mut self.state, law) {
-            (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip(visits, cycles, paused, &params.dcqcn),
-            (FlowState::Qcn(state), Law::Qcn) => state.skip(visits, cycles, paused, &params.qcn),
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip(visits, cycles, transmitter, &params.dcqcn),
+            (FlowState::Qcn(state), Law::Qcn) => state.skip(visits, cycles, transmitter, &params.qcn),
             _ => {}
         }
     }
@@ -112,19 +112,28 @@ impl Flow {
     /// How often a visit that is told of `bytes` sent, or one after it, leaves R_C as it is: [`Self::steady_visits`], or 0
     /// where only visiting can say.
     #[inline]
-    pub fn steady_visits_behind(&self, bytes: u32, cycles: u32, paused: bool, law: Law, params: &CcParams) -> u64 {
+    pub fn steady_visits_behind(
+        &self,
+        bytes: u32,
+        cycles: u32,
+        transmitter: Transmitter,
+        law: Law,
+        params: &CcParams,
+    ) -> u64 {
         match (&self.state, law) {
-            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits_behind(bytes, cycles, paused, &params.dcqcn),
+            (FlowState::Dcqcn(state), Law::Dcqcn) => {
+                state.steady_visits_behind(bytes, cycles, transmitter, &params.dcqcn)
+            }
             _ => 0,
         }
     }
 
     /// Visits over which R_C stays as it is, if nothing is sent and no notification comes: whoever paces by closed
     /// form may leap so far. Only right for a state that a visit with these parameters has made.
-    pub fn steady_visits(&self, cycles: u32, paused: bool, law: Law, params: &CcParams) -> u64 {
+    pub fn steady_visits(&self, cycles: u32, transmitter: Transmitter, law: Law, params: &CcParams) -> u64 {
         match (&self.state, law) {
-            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits(cycles, paused, &params.dcqcn),
-            (FlowState::Qcn(state), Law::Qcn) => state.quiet_visits(cycles, paused, &params.qcn),
+            (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits(cycles, transmitter, &params.dcqcn),
+            (FlowState::Qcn(state), Law::Qcn) => state.quiet_visits(cycles, transmitter, &params.qcn),
             (FlowState::Dcqcn(_), Law::Off) => u64::MAX,
             _ => 0,
         }

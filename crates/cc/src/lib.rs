@@ -40,5 +40,5 @@ pub use profile::Profile;
 pub use qcn::{qcn_step, QcnOutcome, QcnState};
 pub use qcn_congestion::{QcnCongestionPoint, QcnMarking};
 pub use qcn_params::{QcnParams, QcnSettings};
-pub use reaction::{step, Happened, Outcome, ReactionPoint, State, ALPHA_ONE};
+pub use reaction::{step, Happened, Outcome, ReactionPoint, State, Transmitter, ALPHA_ONE};
 pub use red::RedMarker;

@@ -38,7 +38,8 @@ pub struct DcqcnParams {
     pub clamp_target: bool,
     /// A cut restarts the timer (Zhu et al.); otherwise it fires periodically, cuts or not (AdvCam).
     pub restart_timer: bool,
-    /// The timer stands still while pause or PFC holds the transmitter, as QCN's does (IEEE 802.1Qau).
+    /// The timer stands still while the limiter does not bind: no packet waits that could start, or a pause holds it.
+    /// RFC 7661 validates TCP's window so.
     pub hold_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,
@@ -104,7 +105,7 @@ pub struct DcqcnSettings {
     pub clamp_target: bool,
     /// A cut restarts the timer.
     pub restart_timer: bool,
-    /// The timer stands still while pause or PFC holds the transmitter.
+    /// The timer stands still while no packet waits that could start, or pause or PFC holds the transmitter.
     pub hold_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,

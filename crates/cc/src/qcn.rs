@@ -6,7 +6,7 @@
 //! to `ceil((R_C + R_T) / 2)`. A counter that expires starts at zero again, as in the pseudo-code.
 
 use crate::lfsr::{jittered, Lfsr};
-use crate::{CycleRate, Happened, QcnParams};
+use crate::{CycleRate, Happened, QcnParams, Transmitter};
 
 /// The state word of one queue pair under QCN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl QcnState {
 
     /// Visits of `cycles` each, without feedback or bytes, in which nothing happens but that the
     /// timer counts. Only right for a state that a visit with these parameters has made.
-    pub(crate) fn quiet_visits(&self, cycles: u32, paused: bool, params: &QcnParams) -> u64 {
+    pub(crate) fn quiet_visits(&self, cycles: u32, transmitter: Transmitter, params: &QcnParams) -> u64 {
         if !self.limited {
             // a limiter that has just been released is taken away at the next visit
             return if *self == self.released(params) { u64::MAX } else { 0 };
@@ -84,23 +84,23 @@ impl QcnState {
         if undrawn || (self.byte_limit != 0 && self.bytes_sent >= self.byte_limit) {
             return 0;
         }
-        if paused || self.timer_limit == 0 || cycles == 0 {
+        if transmitter == Transmitter::Paused || self.timer_limit == 0 || cycles == 0 {
             return u64::MAX;
         }
         u64::from(self.timer_limit.saturating_sub(1).saturating_sub(self.timer_elapsed) / cycles)
     }
 
     /// What so many such visits do: one visit for each event of the timer.
-    pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, paused: bool, params: &QcnParams) {
+    pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, transmitter: Transmitter, params: &QcnParams) {
         while visits > 0 {
-            let quiet = self.quiet_visits(cycles, paused, params).min(visits);
-            if self.limited && !paused && params.timer_period != 0 {
+            let quiet = self.quiet_visits(cycles, transmitter, params).min(visits);
+            if self.limited && transmitter != Transmitter::Paused && params.timer_period != 0 {
                 let span = u32::try_from(quiet.saturating_mul(u64::from(cycles))).unwrap_or(u32::MAX);
                 self.timer_elapsed = self.timer_elapsed.saturating_add(span);
             }
             visits -= quiet;
             if visits > 0 {
-                self.visit(Happened { cycles, paused, ..Happened::default() }, params);
+                self.visit(Happened { cycles, transmitter, ..Happened::default() }, params);
                 visits -= 1;
             }
         }
@@ -160,7 +160,7 @@ impl QcnState {
     /// The two counters and what they lead to.
     #[inline]
     fn recover(&mut self, happened: Happened, params: &QcnParams) {
-        let running = if happened.paused { 0 } else { happened.cycles };
+        let running = if happened.transmitter == Transmitter::Paused { 0 } else { happened.cycles };
         self.timer_elapsed = self.timer_elapsed.saturating_add(running);
         self.bytes_sent = self.bytes_sent.saturating_add(happened.bytes);
         let over = |period: u32, limit: u32, count: u32| period != 0 && limit != 0 && count >= limit;

@@ -80,7 +80,7 @@ impl State {
 
     /// Visits of `cycles` each, without CNP or bytes, over which R_C stays as it is. Only right for a state that a visit
     /// with these parameters has made.
-    pub(crate) fn steady_visits(&self, cycles: u32, paused: bool, params: &DcqcnParams) -> u64 {
+    pub(crate) fn steady_visits(&self, cycles: u32, transmitter: Transmitter, params: &DcqcnParams) -> u64 {
         if !self.limited {
             return u64::MAX;
         }
@@ -88,7 +88,7 @@ impl State {
             return 0;
         }
         // A held timer shorter than a visit may have one more event left over, which comes in spite of the pause.
-        let holds = paused && params.hold_timer && self.increase_elapsed < params.increase_interval;
+        let holds = transmitter.holds(params) && self.increase_elapsed < params.increase_interval;
         if self.is_at_line(params) || holds {
             return u64::MAX;
         }
@@ -97,9 +97,15 @@ impl State {
 
     /// The same for visits of which the first is told of `bytes` sent; 0 where it must be made to know.
     #[inline]
-    pub(crate) fn steady_visits_behind(&self, bytes: u32, cycles: u32, paused: bool, params: &DcqcnParams) -> u64 {
+    pub(crate) fn steady_visits_behind(
+        &self,
+        bytes: u32,
+        cycles: u32,
+        transmitter: Transmitter,
+        params: &DcqcnParams,
+    ) -> u64 {
         match advance(self.bytes_sent, bytes, params.byte_threshold, BYTE_SLACK) {
-            (_, false) if self.limited => self.steady_visits(cycles, paused, params),
+            (_, false) if self.limited => self.steady_visits(cycles, transmitter, params),
             _ => 0,
         }
     }
@@ -116,7 +122,7 @@ impl State {
     }
 
     /// What so many such visits do.
-    pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, paused: bool, params: &DcqcnParams) {
+    pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, transmitter: Transmitter, params: &DcqcnParams) {
         if !self.limited {
             return;
         }
@@ -124,7 +130,7 @@ impl State {
         let loses = |interval: u32| interval != 0 && interval < cycles;
         let loses = loses(params.alpha_interval) || loses(params.increase_interval);
         while visits > 0 && (loses || self.byte_counter_is_due(params)) {
-            self.visit(Happened { cycles, paused, ..Happened::default() }, Law::Dcqcn, params);
+            self.visit(Happened { cycles, transmitter, ..Happened::default() }, Law::Dcqcn, params);
             visits -= 1;
         }
         if visits == 0 {
@@ -133,7 +139,7 @@ impl State {
         // Alpha and rates do not touch each other, so each may go ahead alone.
         let span = visits.saturating_mul(u64::from(cycles));
         self.run_alpha(span, params);
-        if !(paused && params.hold_timer) {
+        if !transmitter.holds(params) {
             self.run_increase(span, params);
         }
     }
@@ -151,7 +157,7 @@ impl State {
         let (cycles, interval) = (first.cycles, params.increase_interval);
         let loses = interval < cycles || (params.alpha_interval != 0 && params.alpha_interval < cycles);
         let (bytes_sent, counter) = advance(self.bytes_sent, first.bytes, params.byte_threshold, BYTE_SLACK);
-        let holds = first.paused && params.hold_timer;
+        let holds = first.transmitter.holds(params);
         if !self.limited || loses || counter || holds || first.cnp || visits == 0 {
             return false;
         }
@@ -254,6 +260,26 @@ impl State {
     }
 }
 
+/// Whether the limiter binds at a visit, or else why it does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transmitter {
+    /// A packet waits that could start.
+    #[default]
+    Busy,
+    /// None waits: there is nothing to send, or no credit for it.
+    Idle,
+    /// Pause or PFC holds it, whether or not a packet waits.
+    Paused,
+}
+
+impl Transmitter {
+    /// Whether DCQCN's increase timer stands still. QCN's does during a pause alone (IEEE 802.1Qau).
+    #[inline]
+    fn holds(self, params: &DcqcnParams) -> bool {
+        params.hold_timer && self != Self::Busy
+    }
+}
+
 /// What happened to a queue pair since its last visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
@@ -265,15 +291,15 @@ pub struct Happened {
     pub bytes: u32,
     /// Clock cycles gone by.
     pub cycles: u32,
-    /// Pause or PFC holds the transmitter at the time of the visit.
-    pub paused: bool,
+    /// At the time of the visit.
+    pub transmitter: Transmitter,
 }
 
 impl Happened {
     /// Cycles that count for the increase timer.
     #[inline]
     fn running(&self, params: &DcqcnParams) -> u32 {
-        if self.paused && params.hold_timer {
+        if self.transmitter.holds(params) {
             0
         } else {
             self.cycles

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A flow under changing laws, and the leap over idle time: exactly what visit after visit does.
 
-use penstock_cc::{CcParams, CycleRate, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, StageCounting};
+use penstock_cc::{
+    CcParams, CycleRate, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, StageCounting, Transmitter,
+};
 use proptest::prelude::*;
 
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, paused: false };
+const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy };
 
 #[test]
 fn another_law_starts_afresh_and_keeps_the_count() {
@@ -32,9 +34,9 @@ fn a_held_timer_serves_what_is_left_over_before_it_stands_still() {
     flow.visit(Happened { cycles: 10, ..NOTHING }, Law::Dcqcn, &params);
     params.dcqcn.hold_timer = true;
     params.dcqcn.increase_interval = 4;
-    let pause = Happened { cycles: 8, paused: true, ..NOTHING };
+    let pause = Happened { cycles: 8, transmitter: Transmitter::Paused, ..NOTHING };
     let stages = [1, 2, 2].map(|_| {
-        let steady = flow.steady_visits(8, true, Law::Dcqcn, &params);
+        let steady = flow.steady_visits(8, Transmitter::Paused, Law::Dcqcn, &params);
         flow.visit(pause, Law::Dcqcn, &params);
         let FlowState::Dcqcn(state) = flow.state else { unreachable!() };
         (steady, state.stage_timer)
@@ -85,22 +87,26 @@ fn any_params() -> impl Strategy<Value = CcParams> {
     )
 }
 
+fn any_transmitter() -> impl Strategy<Value = Transmitter> {
+    prop_oneof![Just(Transmitter::Busy), Just(Transmitter::Idle), Just(Transmitter::Paused)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
     fn a_leap_over_idle_time_is_exact(
         eras in prop::collection::vec((any_law(), any_params(), prop::collection::vec(
-            (any::<bool>(), 0u8..64, 0u32..70_000, 0u32..3000, any::<bool>(), 1u32..64), 1..12)), 1..5)
+            (any::<bool>(), 0u8..64, 0u32..70_000, 0u32..3000, any_transmitter(), 1u32..64), 1..12)), 1..5)
     ) {
         let mut flow = Flow::new(eras[0].0, 3, &eras[0].1);
         for (law, params, history) in &eras {
-            for &(cnp, feedback, bytes, drought, paused, cycles) in history {
-                flow.visit(Happened { cnp, feedback, bytes, cycles, paused }, *law, params);
+            for &(cnp, feedback, bytes, drought, transmitter, cycles) in history {
+                flow.visit(Happened { cnp, feedback, bytes, cycles, transmitter }, *law, params);
                 let mut leapt = flow;
-                leapt.skip(u64::from(drought), cycles, paused, *law, params);
-                let (steady, rate) = (flow.steady_visits(cycles, paused, *law, params), flow.rate_current());
+                leapt.skip(u64::from(drought), cycles, transmitter, *law, params);
+                let (steady, rate) = (flow.steady_visits(cycles, transmitter, *law, params), flow.rate_current());
                 for n in 0..u64::from(drought) {
-                    flow.visit(Happened { cycles, paused, ..NOTHING }, *law, params);
+                    flow.visit(Happened { cycles, transmitter, ..NOTHING }, *law, params);
                     prop_assert!(n >= steady || flow.rate_current() == rate, "visit {} of {}", n, steady);
                 }
                 prop_assert_eq!(leapt, flow);
@@ -111,22 +117,23 @@ proptest! {
     #[test]
     fn flow_and_pacer_leap_exactly_together(
         params in any_params(), waits: bool, turn in 1u32..100,
-        history in prop::collection::vec((any::<[bool; 2]>(), 0u32..70_000, 0u32..3000, 1u32..64, 0u32..20_000), 1..12)
+        history in prop::collection::vec(
+            (any::<bool>(), any_transmitter(), 0u32..70_000, 0u32..3000, 1u32..64, 0u32..20_000), 1..12)
     ) {
         let (mut flow, mut pacer, law) = (Flow::new(Law::Dcqcn, 3, &params), Pacer::new(turn), Law::Dcqcn);
-        for ([cnp, paused], bytes, drought, cycles, sent) in history {
+        for (cnp, transmitter, bytes, drought, cycles, sent) in history {
             pacer.charge(bytes);
-            flow.visit(Happened { cnp, bytes, cycles, paused, ..NOTHING }, law, &params);
+            flow.visit(Happened { cnp, bytes, cycles, transmitter, ..NOTHING }, law, &params);
             pacer.grant(flow.rate_current(), cycles, flow.unlimited(&params), waits);
             let (mut leapt, mut paid) = (flow, pacer);
-            let first = Happened { bytes: sent, cycles, paused, ..NOTHING };
+            let first = Happened { bytes: sent, cycles, transmitter, ..NOTHING };
             let has_leapt = leapt.skip_paced(drought.into(), first, law, &params, &mut paid, waits);
             if !has_leapt {
                 prop_assert_eq!((leapt, paid), (flow, pacer));
             }
-            let (steady, rate) = (flow.steady_visits_behind(sent, cycles, paused, law, &params), flow.rate_current());
+            let (steady, rate) = (flow.steady_visits_behind(sent, cycles, transmitter, law, &params), flow.rate_current());
             for n in 0..drought {
-                flow.visit(if n == 0 { first } else { Happened { cycles, paused, ..NOTHING } }, law, &params);
+                flow.visit(if n == 0 { first } else { Happened { cycles, transmitter, ..NOTHING } }, law, &params);
                 prop_assert!(u64::from(n) >= steady || flow.rate_current() == rate, "visit {} of {}", n, steady);
                 pacer.grant(flow.rate_current(), cycles, flow.unlimited(&params), waits);
             }
@@ -188,7 +195,7 @@ fn a_minute_of_idleness_ends_at_the_line_rate() {
     for law in [Law::Dcqcn, Law::Qcn] {
         let mut flow = Flow::new(law, 0, &params);
         flow.visit(Happened { cnp: true, feedback: 60, ..NOTHING }, law, &params);
-        flow.skip(156_250_000 / 16 * 60, VISIT, false, law, &params); // a minute
+        flow.skip(156_250_000 / 16 * 60, VISIT, Transmitter::Busy, law, &params); // a minute
         assert!(flow.unlimited(&params), "{law:?}");
     }
 }

@@ -4,13 +4,13 @@
 
 use penstock_cc::{
     qcn_step, step, CcParams, CycleRate, DcqcnParams, DcqcnSettings, Flow, Happened, Law, Lfsr, ParamError,
-    QcnCongestionPoint, QcnMarking, QcnParams, QcnSettings, QcnState, RedMarker, State,
+    QcnCongestionPoint, QcnMarking, QcnParams, QcnSettings, QcnState, RedMarker, State, Transmitter,
 };
 use penstock_units::{ByteSize, Rate, Time};
 
 const CLOCK_HZ: u64 = 156_250_000;
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, paused: false };
+const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy };
 
 #[test]
 fn rates_are_rounded_to_the_nearest_and_need_a_clock() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! QCN does what its hardware evaluation lists: reaction point, its behaviour while paused, congestion point.
 
-use penstock_cc::{qcn_step, Happened, Lfsr, ParamError, QcnCongestionPoint, QcnMarking};
+use penstock_cc::{qcn_step, Happened, Lfsr, ParamError, QcnCongestionPoint, QcnMarking, Transmitter};
 use penstock_cc::{CycleRate, QcnParams, QcnSettings, QcnState};
 use penstock_units::Rate;
 use proptest::prelude::*;
 
 const CLOCK_HZ: u64 = 125_000_000;
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, paused: false };
+const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy };
 
 /// The hardware evaluation's NICs: 1 Gb/s lines.
 fn at_1g() -> QcnParams {
@@ -144,15 +144,16 @@ fn a_paused_reaction_point_freezes_its_timer_and_still_obeys_feedback() {
     let mut state = QcnState::idle(&params, 0);
     visit(&mut state, feedback(60), &params);
     for _ in 0..20 {
-        visit(&mut state, NOTHING, &params);
+        visit(&mut state, Happened { transmitter: Transmitter::Idle, ..NOTHING }, &params);
     }
+    assert!(state.timer_elapsed > 0, "it runs on with nothing to send");
     let frozen = (state.timer_elapsed, state.stage_timer);
     for _ in 0..10_000 {
-        visit(&mut state, Happened { paused: true, ..NOTHING }, &params);
+        visit(&mut state, Happened { transmitter: Transmitter::Paused, ..NOTHING }, &params);
     }
     assert_eq!((state.timer_elapsed, state.stage_timer), frozen);
     let before = state.rate_current;
-    visit(&mut state, Happened { paused: true, ..feedback(32) }, &params);
+    visit(&mut state, Happened { transmitter: Transmitter::Paused, ..feedback(32) }, &params);
     assert_eq!((state.timer_elapsed, state.stage_timer, state.bytes_sent, state.stage_bytes), (0, 0, 0, 0));
     assert_eq!(state.rate_current.0, before.0 - before.0 / 4);
 }
@@ -236,8 +237,9 @@ proptest! {
         };
         let mut state = QcnState::idle(&params, 0);
         for (fb, bytes, paused) in history {
+            let transmitter = if paused { Transmitter::Paused } else { Transmitter::Busy };
             let before = state;
-            visit(&mut state, Happened { feedback: fb, bytes, paused, ..NOTHING }, &params);
+            visit(&mut state, Happened { feedback: fb, bytes, transmitter, ..NOTHING }, &params);
             prop_assert!(params.rate_min.min(params.rate_line) <= state.rate_current);
             prop_assert!(state.rate_current <= state.rate_target && state.rate_target <= params.rate_line);
             prop_assert_eq!(state.cnp_handled, before.cnp_handled + u32::from(fb != 0));

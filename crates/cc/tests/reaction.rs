@@ -3,14 +3,14 @@
 
 use penstock_cc::{
     step, CycleRate, DcqcnParams, DcqcnSettings, Happened, Law, ParamError, ReactionPoint, StageCounting, State,
-    ALPHA_ONE,
+    Transmitter, ALPHA_ONE,
 };
 use penstock_units::{Rate, Time};
 use proptest::prelude::*;
 
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, bytes: 0, cycles: VISIT, feedback: 0, paused: false };
-const CNP: Happened = Happened { cnp: true, bytes: 0, cycles: VISIT, feedback: 0, paused: false };
+const NOTHING: Happened = Happened { cnp: false, bytes: 0, cycles: VISIT, feedback: 0, transmitter: Transmitter::Busy };
+const CNP: Happened = Happened { cnp: true, bytes: 0, cycles: VISIT, feedback: 0, transmitter: Transmitter::Busy };
 
 /// Table II without the byte counter, so that the timer alone drives recovery.
 fn timer_only() -> DcqcnParams {
@@ -147,15 +147,16 @@ fn the_clamp_decides_whether_the_target_is_forgotten() {
 }
 
 #[test]
-fn a_held_timer_stands_still_while_the_transmitter_is_paused_and_alpha_does_not() {
+fn a_held_timer_stands_still_while_the_limiter_does_not_bind_and_alpha_does_not() {
     let interval = 100 * VISIT;
-    for hold_timer in [true, false] {
+    let unbound = [Transmitter::Paused, Transmitter::Idle];
+    for (hold_timer, transmitter) in [true, false].into_iter().flat_map(|hold| unbound.map(|why| (hold, why))) {
         let params = DcqcnParams { hold_timer, increase_interval: interval, ..timer_only() };
         let mut flow = ReactionPoint::new(&params);
         flow.visit(CNP, &params);
         let (rate, alpha) = (flow.state.rate_current, flow.state.alpha_full);
         for n in 1..=10_000 {
-            flow.visit(Happened { paused: true, ..NOTHING }, &params);
+            flow.visit(Happened { transmitter, ..NOTHING }, &params);
             assert_eq!(flow.state.rate_current == rate, hold_timer || n < 100, "visit {n}");
         }
         assert_eq!(flow.state.alpha_full < alpha, params.alpha_interval != 0);

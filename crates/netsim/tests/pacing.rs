@@ -8,7 +8,7 @@ mod flows;
 
 use common::PORT;
 use flows::*;
-use penstock_cc::{CcParams, DcqcnSettings, Flow, Happened, Law, Pacer, QcnSettings};
+use penstock_cc::{CcParams, DcqcnSettings, Flow, Happened, Law, Pacer, QcnSettings, Transmitter};
 use penstock_netsim::{
     ByteSize, Engine, Ledger, LinkParams, PacingConfig, QcnPoints, Rate, RcReceiver, RcSender, Station, Stream, Switch,
     SwitchParams, Time,
@@ -58,7 +58,8 @@ fn model(law: Law, cc: &CcParams, world: &World, until: Time) -> (Vec<Time>, [u3
     let mut happened = Happened { cycles: ROUND, ..Happened::default() };
     for round in 0.. {
         let (begin, end) = (Time(round * ROUND_PS), Time((round + 1) * ROUND_PS));
-        happened.paused = begin > world.pause.0 && begin <= world.pause.1;
+        let paused = begin > world.pause.0 && begin <= world.pause.1;
+        happened.transmitter = if paused { Transmitter::Paused } else { Transmitter::Busy };
         flow.visit(Happened { bytes: std::mem::take(&mut bytes), ..happened }, law, cc);
         pacer.grant(flow.rate_current(), ROUND, flow.unlimited(cc), true);
         happened = Happened { cycles: ROUND, ..Happened::default() };

@@ -276,6 +276,7 @@ impl FrontEnd {
             side.end();
         }
         if !side.ready {
+            side.pacing.iter_mut().for_each(|pacing| pacing.set_waiting(now, false));
             return false;
         }
         side.post(now);
@@ -295,6 +296,9 @@ impl FrontEnd {
             side.window.sent(packet.bth.opcode.position().is_end());
             link.queue(&packet);
             sent += 1;
+        }
+        if let Some(pacing) = &mut side.pacing {
+            pacing.set_waiting(now, side.window.may_send() && requester.can_transmit());
         }
         if requester.state() != RequesterState::Ready {
             side.take_completions();

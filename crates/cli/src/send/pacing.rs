@@ -4,7 +4,7 @@
 //! Source: `penstock_cc`, equal to `rtl/cc` to the bit; the closed forms are those of the simulator's limiter.
 
 use crate::gateware::BOARD_CLOCK_HZ;
-use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Pacer, State};
+use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Pacer, State, Transmitter};
 use penstock_units::Time;
 use penstock_wire::gateware::CYCLE;
 
@@ -21,13 +21,15 @@ pub struct Pacing {
     visits: u64,
     cnp: bool,
     bytes: u32,
+    transmitter: Transmitter,
 }
 
 impl Pacing {
     pub fn new(dcqcn: DcqcnParams, now: Time) -> Pacing {
         let params = CcParams { dcqcn, ..CcParams::default() };
         let flow = Flow::new(dcqcn.law, 0, &params);
-        let mut pacing = Pacing { params, flow, pacer: Pacer::new(TURN), visits: now / ROUND, cnp: false, bytes: 0 };
+        let (pacer, visits, transmitter) = (Pacer::new(TURN), now / ROUND, Transmitter::Idle);
+        let mut pacing = Pacing { params, flow, pacer, visits, cnp: false, bytes: 0, transmitter };
         pacing.visit();
         pacing
     }
@@ -53,6 +55,15 @@ impl Pacing {
     pub fn on_cnp(&mut self, now: Time) {
         self.catch_up(now);
         self.cnp = true;
+    }
+
+    /// From now on a packet waits that could start, or none.
+    pub fn set_waiting(&mut self, now: Time, waits: bool) {
+        let transmitter = if waits { Transmitter::Busy } else { Transmitter::Idle };
+        if self.transmitter != transmitter {
+            self.catch_up(now);
+            self.transmitter = transmitter;
+        }
     }
 
     /// Whether a packet may start now.
@@ -95,9 +106,9 @@ impl Pacing {
         self.visit();
         left -= 1;
         while left > 0 {
-            let steady = self.flow.steady_visits(CYCLES, false, law, &self.params).min(left);
+            let steady = self.flow.steady_visits(CYCLES, self.transmitter, law, &self.params).min(left);
             if steady > 0 {
-                self.flow.skip_settled(steady, CYCLES, false, law, &self.params);
+                self.flow.skip_settled(steady, CYCLES, self.transmitter, law, &self.params);
                 let unlimited = self.flow.unlimited(&self.params);
                 self.pacer.skip(self.flow.rate_current(), CYCLES, steady, unlimited, true);
                 left -= steady;
@@ -113,7 +124,8 @@ impl Pacing {
     }
 
     fn visit(&mut self) {
-        let happened = Happened { cnp: self.cnp, bytes: self.bytes, cycles: CYCLES, ..Happened::default() };
+        let Pacing { cnp, bytes, transmitter, .. } = *self;
+        let happened = Happened { cnp, bytes, cycles: CYCLES, transmitter, feedback: 0 };
         self.flow.visit(happened, self.params.dcqcn.law, &self.params);
         let unlimited = self.flow.unlimited(&self.params);
         self.pacer.grant(self.flow.rate_current(), CYCLES, unlimited, true);

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use penstock_cc::{CcParams, CycleRate, Flow, Happened, Law, Pacer};
+use penstock_cc::{CcParams, CycleRate, Flow, Happened, Law, Pacer, Transmitter};
 use penstock_wire::gateware::CLOCK_HZ;
 
 use crate::units::Time;
@@ -95,6 +95,17 @@ pub(super) struct Rules {
     pub(super) waits: bool,
 }
 
+impl Rules {
+    #[inline]
+    pub(super) fn transmitter(&self) -> Transmitter {
+        match (self.paused, self.waits) {
+            (true, _) => Transmitter::Paused,
+            (false, false) => Transmitter::Idle,
+            (false, true) => Transmitter::Busy,
+        }
+    }
+}
+
 /// What visits change: flow and pacer, and the news that the next visit will be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Visited {
@@ -109,7 +120,7 @@ impl Visited {
     #[inline]
     pub(super) fn happened(&self, rules: &Rules) -> Happened {
         let (cnp, feedback, bytes) = (self.cnp, self.feedback, self.bytes);
-        Happened { cnp, feedback, bytes, cycles: rules.cycles, paused: rules.paused }
+        Happened { cnp, feedback, bytes, cycles: rules.cycles, transmitter: rules.transmitter() }
     }
 
     pub(super) fn visit(&mut self, rules: &Rules) {

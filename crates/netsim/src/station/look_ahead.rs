@@ -20,7 +20,7 @@ impl Visited {
         while visits > 0 && !self.leap(visits, rules) {
             self.visit(rules);
             visits -= 1;
-            let steady = self.flow.steady_visits(rules.cycles, rules.paused, rules.law, &rules.cc).min(visits);
+            let steady = self.flow.steady_visits(rules.cycles, rules.transmitter(), rules.law, &rules.cc).min(visits);
             self.skip_steady(steady, rules);
             visits -= steady;
         }
@@ -40,7 +40,7 @@ impl Visited {
     /// Makes visits in which nothing happens and the rate stays.
     fn skip_steady(&mut self, visits: u64, rules: &Rules) {
         if visits > 0 {
-            self.flow.skip_settled(visits, rules.cycles, rules.paused, rules.law, &rules.cc);
+            self.flow.skip_settled(visits, rules.cycles, rules.transmitter(), rules.law, &rules.cc);
             let unlimited = self.flow.unlimited(&rules.cc);
             self.pacer.skip(self.flow.rate_current(), rules.cycles, visits, unlimited, rules.waits);
         }
@@ -70,7 +70,8 @@ impl Visited {
         if self.is_notified() {
             return Err(0);
         }
-        let steady = self.flow.steady_visits_behind(self.bytes, rules.cycles, rules.paused, rules.law, &rules.cc);
+        let steady =
+            self.flow.steady_visits_behind(self.bytes, rules.cycles, rules.transmitter(), rules.law, &rules.cc);
         self.earned_within(steady, rules).ok_or(steady)
     }
 
@@ -88,7 +89,7 @@ impl Visited {
                 self.visit(rules);
                 made += 1;
             } else {
-                let steady = self.flow.steady_visits(rules.cycles, rules.paused, rules.law, &rules.cc);
+                let steady = self.flow.steady_visits(rules.cycles, rules.transmitter(), rules.law, &rules.cc);
                 if let Some(more) = self.earned_within(steady, rules) {
                     return (made, made.saturating_add(more));
                 }
