@@ -264,6 +264,16 @@ package tcp_pkg;
     logic [15:0] port;
   } tcp_peer_t;
 
+  // What the framer makes a frame of, with the payload that comes next to it.
+  typedef struct packed {
+    tcp_peer_t    peer;
+    logic [15:0]  port;         // our own
+    logic [15:0]  window;       // our own
+    tcp_mss_t     mss;          // option of a SYN
+    logic [15:0]  payload_sum;  // of the payload's words, its first byte the upper one of the first; carries folded in
+    tcp_segment_t segment;
+  } tcp_tx_hdr_t;
+
   // Each frame without a MAC error counts once.
   typedef struct packed {
     logic segment;       // of a stream's peer
