@@ -63,7 +63,11 @@ TOPS = [
         for n_in in inputs
     ),
     ("tcp_engine", NO_QP, "the rules alone", {}),
-    *(("tcp_sender", NO_QP, f"{n} stream{'s' if n > 1 else ''}", {"N_STREAMS": n}) for n in (1, 16, 64)),
+    *(
+        (top, NO_QP, f"{n} stream{'s' if n > 1 else ''}{what}", {"N_STREAMS": n})
+        for top, what, counts in (("tcp_sender", "", (1, 16, 64)), ("tcp_endpoint", ", rings of 64 KiB", (1, 4)))
+        for n in counts
+    ),
 ]
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
 PUBLISHED = "| AdvCam, Table I | | DCQCN alone | | 1337 | 2557 | 18 | | 5 | | | | | |"

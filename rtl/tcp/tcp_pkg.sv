@@ -285,6 +285,13 @@ package tcp_pkg;
     logic other;         // not IPv4, not TCP
   } tcp_rx_counts_t;
 
+  // RFC 1071: carries go back in, twice, as the first may make another.
+  function automatic logic [15:0] tcp_fold(logic [23:0] sum);
+    logic [16:0] folded;
+    folded = 17'(sum[15:0]) + 17'(sum[23:16]);
+    return folded[15:0] + 16'(folded[16]);
+  endfunction
+
   // RFC 9293 section 3.4: numbers that wrap. a comes before b.
   function automatic logic tcp_before(logic [31:0] a, logic [31:0] b);
     logic [31:0] distance;

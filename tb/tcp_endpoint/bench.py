@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of many streams reach TCP receivers byte for byte, as frames that scapy finds right, whatever is lost."""
+
+import os
+from collections import Counter, deque
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib.frames_tx import stalls
+from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int, mac_int
+from lib.runner import Bench, seed
+from lib.structs import pack, unpack
+from lib.tcp_receiver import ACK, RST, SYN, WRAP, Receiver, Segment
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+
+BENCH = Bench(
+    top="tcp_endpoint",
+    configs=[
+        {"DATA_W": 64, "N_STREAMS": 4, "RING_BYTES": 8192, "CLK_KHZ": 10_000},
+        {"DATA_W": 512, "N_STREAMS": 1, "RING_BYTES": 32768, "CLK_KHZ": 10_000},
+        {"DATA_W": 512, "N_STREAMS": 16, "RING_BYTES": 4096, "CLK_KHZ": 10_000},
+    ],
+)
+PORT_BASE = 40_000
+FLAGS = ("fin", "syn", "rst", "psh", "ack")
+PARAMETERS = {
+    "mss": 1460,
+    "receive_window": 65535,
+    "nagle": 1,
+    "back_off": 1,
+    "adaptive": 1,
+    "rto_initial": 800,
+    "rto_min": 400,
+    "rto_max": 5000,
+    "give_up": 0,
+    "challenge_interval": 500,
+}
+
+
+class Peer(Receiver):
+    """A receiver that keeps the bytes, too."""
+
+    def __init__(self, stream: int, iss: int, **settings):
+        super().__init__(iss, **settings)
+        self.ip, self.port = f"10.1.{stream}.9", 10_000 + 7 * stream
+        self.content = bytearray()
+
+    def take(self, segment: Segment, payload: bytes) -> list[Segment]:
+        """As `handle`, with the payload's bytes at their places."""
+        if segment.flags & SYN:
+            self.content.clear()
+        elif self.connected and payload:
+            at = self.bytes + (segment.seq - self.rcv_nxt + WRAP // 2) % WRAP - WRAP // 2
+            self.content.extend(bytes(max(at + len(payload) - len(self.content), 0)))
+            for i, byte in enumerate(payload):
+                if at + i >= self.bytes and self.buffer:
+                    self.content[at + i] = byte
+        return self.handle(segment)
+
+
+class Bed:
+    """The endpoint between messages and a network that delays, and may lose or spoil."""
+
+    def __init__(self, dut, rng, delay: int = 200):
+        self.dut, self.rng, self.delay = dut, rng, delay
+        self.n = int(os.environ["PARAM_N_STREAMS"])
+        self.peers = [Peer(stream, rng.getrandbits(32), buffer=1 << 15) for stream in range(self.n)]
+        self.loss = self.damage = 0.0
+        self.cycle = 0
+        self.flight: deque = deque()  # (cycle, frame) from the peers
+        self.messages: list[bytearray] = [bytearray() for _ in range(self.n)]
+        self.queue: deque = deque()
+        self.acked, self.state = [0] * self.n, [0] * self.n
+        self.counts: Counter = Counter()
+        self.kinds: Counter = Counter()  # of received frames
+        self.frames = 0
+        self.dropped = 0
+
+    async def start(self, **changes: int) -> "Bed":
+        dut = self.dut
+        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        dut.rst.value = 1
+        dut.local_mac.value, dut.local_ip.value = mac_int(LOCAL_MAC), ip_int(LOCAL_IP)
+        dut.ttl.value, dut.tos.value, dut.port_base.value, dut.tx_paused.value = 64, 0, PORT_BASE, 0
+        dut.params.value = pack("tcp_params_t", **{**PARAMETERS, **changes})
+        for name in ("command_valid", "command", "peer_wr", "peer", "peer_stream", "s_msg_stream"):
+            getattr(dut, name).value = 0
+        self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
+        self.msg = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_msg"), dut.clk, dut.rst)
+        self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
+        await ClockCycles(dut.clk, 4)
+        dut.rst.value = 0
+        for stream, peer in enumerate(self.peers):
+            dut.peer_stream.value, dut.peer_wr.value = stream, 1
+            dut.peer.value = pack("tcp_peer_t", mac=mac_int(PEER_MAC), ip=ip_int(peer.ip), port=peer.port)
+            await RisingEdge(dut.clk)
+        dut.peer_wr.value = 0
+        for task in (self._watch(), self._transmit(), self._receive(), self._write()):
+            cocotb.start_soon(task)
+        return self
+
+    async def command(self, stream: int, **fields: int) -> None:
+        dut = self.dut
+        dut.command.value, dut.command_valid.value = pack("tcp_command_t", stream=stream, **fields), 1
+        await RisingEdge(dut.clk)
+        while not dut.command_ready.value:
+            await RisingEdge(dut.clk)
+        dut.command_valid.value = 0
+
+    async def open_all(self) -> None:
+        """One after the other: the parser reads the options of one SYN at a time."""
+        for stream in range(self.n):
+            await self.command(stream, opens=1, iss=self.rng.choice([self.rng.getrandbits(32), WRAP - 3000]))
+            await self.until(lambda stream=stream: self.state[stream] == 2)
+
+    def write(self, stream: int, message: bytes) -> None:
+        self.messages[stream] += message
+        self.queue.append((stream, message))
+
+    async def until(self, condition, cycles: int = 400_000) -> None:
+        for _ in range(cycles):
+            if condition():
+                return
+            await RisingEdge(self.dut.clk)
+        written = [len(message) for message in self.messages]
+        raise AssertionError(f"not within {cycles} cycles: {self.state}, {written}, {self.acked}, {self.counts}")
+
+    async def finish(self, cycles: int = 400_000) -> None:
+        """Every byte is acknowledged and is what was written."""
+        await self.until(lambda: self.acked == [len(message) for message in self.messages], cycles)
+        for stream, peer in enumerate(self.peers):
+            assert bytes(peer.content) == bytes(self.messages[stream]), f"stream {stream} got other bytes"
+
+    # ---- tasks -----------------------------------------------------------------------------------------------------
+    async def _write(self) -> None:
+        while True:
+            while not self.queue:
+                await RisingEdge(self.dut.clk)
+            stream, message = self.queue.popleft()
+            self.dut.s_msg_stream.value = stream
+            await self.msg.send(AxiStreamFrame(message))
+            await self.msg.wait()
+
+    async def _watch(self) -> None:
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.clk)
+            self.cycle += 1
+            self.dropped += int(dut.stat_dropped.value)
+            if (counts := int(dut.rx_counts.value)) != 0:
+                self.kinds.update(name for name, value in unpack("tcp_rx_counts_t", counts).items() if value)
+            if dut.done_valid.value:
+                done = unpack("tcp_done_t", int(dut.done.value))
+                self.state[done["stream"]] = done["state"]
+                self.acked[done["stream"]] += done["actions.acknowledged"]
+                self.counts.update(name[15:] for name, v in done.items() if name.startswith("actions.counts.") and v)
+
+    async def _receive(self) -> None:
+        """Frames of ours: scapy finds both checksums right, and the peer answers."""
+        while True:
+            frame = Ether(bytes((await self.sink.recv()).tdata))
+            self.frames += 1
+            again = frame.copy()
+            del again[IP].chksum, again[TCP].chksum
+            assert bytes(again) == bytes(frame), f"a checksum is wrong: {bytes(frame).hex()}"
+            ip, tcp = frame[IP], frame[TCP]
+            stream = tcp.sport - PORT_BASE
+            peer = self.peers[stream]
+            assert (frame.src, frame.dst) == (LOCAL_MAC, PEER_MAC)
+            assert (ip.src, ip.dst, tcp.dport) == (LOCAL_IP, peer.ip, peer.port)
+            payload = bytes(tcp.payload)
+            assert len(payload) <= peer.mss
+            if int(tcp.flags) & SYN:
+                assert tcp.options == [("MSS", 1460), ("NOP", None), ("WScale", 0)]
+            if self.rng.random() < self.loss:
+                continue
+            for answer in peer.take(Segment(tcp.seq, tcp.ack, int(tcp.flags), len(payload)), payload):
+                if self.rng.random() >= self.loss:
+                    self.flight.append((self.cycle + self.delay, self.frame(stream, answer)))
+
+    def frame(self, stream: int, segment: Segment) -> bytes:
+        peer, options = self.peers[stream], []
+        if segment.options:
+            options = [("MSS", segment.options["mss"]), ("NOP", None), ("WScale", segment.options["scale"])]
+        tcp = TCP(sport=peer.port, dport=PORT_BASE + stream, seq=segment.seq, ack=segment.ack, flags=segment.flags,
+                  window=segment.window, options=options)  # fmt: skip
+        whole = bytes(Ether(dst=LOCAL_MAC, src=PEER_MAC) / IP(src=peer.ip, dst=LOCAL_IP) / tcp).ljust(60, b"\0")
+        if self.rng.random() < self.damage:
+            at = self.rng.randrange(34, 54)
+            whole = whole[:at] + bytes([whole[at] ^ 1 << self.rng.randrange(8)]) + whole[at + 1 :]
+        return whole
+
+    async def _transmit(self) -> None:
+        while True:
+            await RisingEdge(self.dut.clk)
+            while self.flight and self.flight[0][0] <= self.cycle:
+                await self.source.send(AxiStreamFrame(self.flight.popleft()[1]))
+
+
+def random_message(rng, most: int) -> bytes:
+    return rng.randbytes(rng.choice([1, 7, 8, 9, 63, 64, 65, rng.randrange(1, most), rng.randrange(1, most)]))
+
+
+@cocotb.test()
+async def every_byte_of_every_stream_arrives_in_frames_with_right_checksums(dut):
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.open_all()
+    for _ in range(60):
+        bed.write(rng.randrange(bed.n), random_message(rng, 3000))
+    await bed.finish()
+    assert bed.counts["retransmitted"] == 0 and set(bed.kinds) == {"segment"}, f"{bed.counts}, {bed.kinds}"
+
+
+@cocotb.test()
+async def messages_longer_than_the_ring_pass_through_it(dut):
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.open_all()
+    ring = int(os.environ["PARAM_RING_BYTES"])
+    bed.write(0, rng.randbytes(5 * ring + 13))
+    bed.write(bed.n - 1, rng.randbytes(2 * ring + 1))
+    await bed.finish()
+
+
+@cocotb.test()
+async def without_nagle_short_segments_go_at_once_from_any_byte_to_any_byte(dut):
+    rng = seed()
+    bed = await Bed(dut, rng).start(nagle=0)
+    await bed.open_all()
+    for _ in range(150):
+        bed.write(rng.randrange(bed.n), rng.randbytes(rng.randrange(1, 40)))
+    await bed.finish()
+    assert bed.frames > 100
+
+
+@cocotb.test()
+async def loss_damage_and_stalls_cost_time_and_no_byte(dut):
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.open_all()
+    bed.loss = bed.damage = 0.05
+    bed.sink.set_pause_generator(stalls(rng, 0.2))
+    bed.msg.set_pause_generator(stalls(rng, 0.2))
+    rounds = 0
+    while bed.counts["retransmitted"] < 5 or bed.kinds["bad_checksum"] == 0:
+        rounds += 1
+        assert rounds < 50, f"nothing is lost or spoiled: {bed.counts}, {bed.kinds}"
+        for _ in range(20):
+            bed.write(rng.randrange(bed.n), random_message(rng, 4000))
+        await bed.finish(3_000_000)
+
+
+@cocotb.test()
+async def a_stream_that_ends_drops_its_messages_and_opens_again_with_a_clean_ring(dut):
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.open_all()
+    bed.write(0, rng.randbytes(777))
+    await bed.finish()
+    for round_ in range(3):
+        bed.flight.append((0, bed.frame(0, bed.peers[0].end(RST | ACK))))
+        await bed.until(lambda: bed.state[0] == 0)
+        bed.write(0, rng.randbytes(300))
+        await bed.until(lambda round_=round_: bed.dropped == round_ + 1)
+        bed.messages[0].clear()
+        bed.acked[0] = 0
+        await bed.command(0, opens=1, iss=rng.getrandbits(32))
+        await bed.until(lambda: bed.state[0] == 2)
+        bed.write(0, rng.randbytes(1 + 501 * round_))
+        await bed.finish()
+
+
+@cocotb.test()
+async def a_full_ring_holds_the_next_message_back_until_there_is_room(dut):
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    for peer in bed.peers:
+        peer.buffer = 0
+    await bed.open_all()
+    ring = int(os.environ["PARAM_RING_BYTES"])
+    bed.write(0, rng.randbytes(ring + 100))
+    await bed.until(lambda: bed.counts["probe"] >= 2)
+    assert bed.msg.active or not bed.msg.idle(), "the whole message was taken into a ring that is shorter"
+    bed.peers[0].buffer = 1 << 15
+    await bed.finish()
+
+
+async def line(dut, frames: int) -> tuple[int, int]:
+    """(beats, cycles) from the first beat of one frame to the last of the one `frames` later."""
+    beats = cycles = seen = 0
+    while seen < frames:
+        await RisingEdge(dut.clk)
+        taken = dut.m_axis_tvalid.value == 1 and dut.m_axis_tready.value == 1
+        cycles += 1 if taken or beats else 0
+        beats += int(taken)
+        seen += int(taken and dut.m_axis_tlast.value == 1)
+    return beats, cycles
+
+
+@cocotb.test(skip=int(os.environ.get("PARAM_RING_BYTES", "0")) < 8192)
+async def a_line_is_filled(dut):
+    """At 64 bits a frame, its FCS, preamble and gap leave no cycle unused; at 512 bits it is more than 100 Gb/s."""
+    rng = seed()
+    bed = await Bed(dut, rng, delay=60).start()
+    for peer in bed.peers:
+        peer.buffer = 60_000
+    await bed.open_all()
+    for _ in range(2):
+        for stream in range(bed.n):
+            bed.write(stream, rng.randbytes(80_000 // bed.n))
+    await bed.until(lambda: bed.frames > bed.n * 2 + 20)
+    frames = 60
+    beats, cycles = await line(dut, frames)
+    await bed.finish()
+    if int(os.environ["PARAM_DATA_W"]) == 64:
+        used = (beats + 3 * frames) / cycles  # FCS 4, preamble 8, gap 12 bytes
+        assert used >= 0.995, f"{used:.4f} of the line"
+    else:
+        gbps = (1460 + 78) * 8 * frames / cycles * 0.322266
+        assert gbps >= 100, f"{gbps:.1f} Gb/s at 322.266 MHz"
