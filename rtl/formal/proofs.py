@@ -566,6 +566,21 @@ PROOFS = [
         Proof("requester_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
         for kind, mutants in OPERATIONS.items()
     ),
+    Proof(
+        "tcp_sender",
+        {"N_STREAMS": 4, "CLK_KHZ": 10_000},
+        depth=8,
+        cycles=20,
+        free=("ram_sdp", "tcp_engine"),
+        mutants=(
+            Mutant("&& !(valid3 && stream3_q == streams[i]);", ";", "a_read"),
+            Mutant("!(valid1_q && stream1_q == streams[i])", "1'b1", "a_apart"),
+            Mutant("asks[i] && !init_q && ", "asks[i] && ", "a_after_init"),
+            Mutant("ByArrival: event0 = arrival.what;", "ByArrival: event0 = '0;", "a_arrival"),
+            Mutant("stream1_q <= streams[turn[2:0]];", "stream1_q <= streams[ByCommand];", "a_write"),
+            Mutant("if (gap_q != '0) gap_q <= gap_q - 1'b1;", "gap_q <= '0;", "a_one_segment", "tx_scheduler"),
+        ),
+    ),
     *(
         Proof("tcp_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
         for kind, mutants in TCP_EVENTS.items()

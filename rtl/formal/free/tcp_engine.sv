@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: SHL-2.1
+// Stands for tcp_engine where a proof is about which events are in flight: any row and any actions, two cycles later.
+module tcp_engine
+  import tcp_pkg::*;
+(
+  input  logic         clk,
+  input  logic         rst,
+  input  logic         in_valid,
+  input  tcp_event_t   in_event,
+  input  tcp_row_t     in_row,
+  input  tcp_params_t  in_params,
+  input  tcp_tick_t    in_now,
+  output logic         out_valid,
+  output tcp_row_t     out_row,
+  output tcp_actions_t out_actions,
+  output logic         out_wants
+);
+  logic valid1_q, valid2_q;
+  anything #(.W($bits(tcp_row_t))) u_row (.value(out_row));
+  anything #(.W($bits(tcp_actions_t))) u_actions (.value(out_actions));
+  anything u_wants (.value(out_wants));
+  always_ff @(posedge clk) begin
+    valid1_q <= in_valid && !rst;
+    valid2_q <= valid1_q && !rst;
+  end
+  assign out_valid = valid2_q;
+endmodule

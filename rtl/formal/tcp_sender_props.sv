@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: SHL-2.1
+// What keeps the rows of TCP streams whole: no event begins while another one of its stream is in flight, so the row
+// that it reads is the one that the last event of the stream has left; what was asked for is what is done; and one
+// segment at most is on its way, for which alone there must be room.
+module tcp_sender_props
+  import tcp_pkg::*;
+#(
+  parameter int unsigned N_STREAMS = 4
+) (
+  input logic clk,
+  input logic rst,
+  input logic init_q,
+  input logic issue,
+  input logic [4:0] goes,
+  input logic [4:0] asks,
+  input logic valid1_q, valid2_q, valid3,
+  input tcp_stream_t stream1_q, stream2_q, stream3_q,
+  input tcp_event_t  event1_q,
+  input tcp_event_e  kind2_q, kind3_q,
+  input tcp_command_t command,
+  input tcp_write_t   write,
+  input tcp_arrival_t arrival,
+  input logic command_valid, command_ready, write_valid, write_ready, arrival_valid, arrival_ready,
+  input tcp_stream_t [4:0] streams,
+  input logic [7:0] turn,
+  input logic grant_valid,
+  input logic [7:0] granted
+);
+  logic started_q = 1'b0;
+  always_ff @(posedge clk) started_q <= 1'b1;
+  always_comb begin
+    assume (rst == !started_q);
+    if (command_valid) assume (32'(command.stream) < N_STREAMS);
+    if (write_valid) assume (32'(write.stream) < N_STREAMS);
+    if (arrival_valid) assume (32'(arrival.stream) < N_STREAMS && arrival.what.kind inside {TcpSegment, TcpPathMtu});
+  end
+
+  tcp_stream_t chosen;
+  assign chosen = streams[turn[2:0]];
+
+  // What was chosen a cycle ago.
+  logic [4:0] went_q;
+  tcp_command_t command_q;
+  tcp_write_t write_q;
+  tcp_arrival_t arrival_q;
+  tcp_stream_t granted_q;
+  always_ff @(posedge clk) begin
+    went_q    <= rst ? '0 : goes;
+    command_q <= command;
+    write_q   <= write;
+    arrival_q <= arrival;
+    granted_q <= granted[$bits(tcp_stream_t)-1:0];
+  end
+
+  logic [3:1] transmits;
+  assign transmits = {
+    valid3 && kind3_q == TcpTransmit, valid2_q && kind2_q == TcpTransmit, valid1_q && event1_q.kind == TcpTransmit
+  };
+
+  always_comb if (started_q) begin
+    a_apart : assert (!(valid1_q && valid2_q && stream1_q == stream2_q) && !(valid1_q && valid3 && stream1_q == stream3_q)
+                      && !(valid2_q && valid3 && stream2_q == stream3_q));
+    a_granted : assert (!grant_valid || 32'(granted) < N_STREAMS);
+    a_known : assert ((!valid1_q || 32'(stream1_q) < N_STREAMS) && (!valid2_q || 32'(stream2_q) < N_STREAMS)
+                      && (!valid3 || 32'(stream3_q) < N_STREAMS));
+    // The row is read in the cycle in which it is chosen, and written in that of `valid3`.
+    if (issue) a_read : assert (!(valid1_q && stream1_q == chosen) && !(valid2_q && stream2_q == chosen)
+                                && !(valid3 && stream3_q == chosen));
+    a_after_init : assert (!(init_q && issue));
+    a_one : assert ($onehot0(goes) && issue == |goes && (goes & ~asks) == '0);
+    a_handshakes : assert ({arrival_ready, write_ready, command_ready} == goes[2:0]);
+    a_went : assert (valid1_q == |went_q);
+    if (went_q[0]) a_command : assert (stream1_q == command_q.stream && event1_q.seq == command_q.iss
+                                       && event1_q.kind == (command_q.opens ? TcpOpen : TcpAbort));
+    if (went_q[1]) a_write : assert (stream1_q == write_q.stream && event1_q.kind == TcpWritten
+                                     && event1_q.ack == 32'(write_q.bytes));
+    if (went_q[2]) a_arrival : assert (stream1_q == arrival_q.stream && event1_q == arrival_q.what);
+    if (went_q[3]) a_clock : assert (event1_q.kind == TcpTick);
+    if (went_q[4]) a_line : assert (event1_q.kind == TcpTransmit && stream1_q == granted_q);
+    a_one_segment : assert ($onehot0(transmits) && !(grant_valid && transmits != '0));
+
+    c_three : cover (valid1_q && valid2_q && valid3);
+    c_waits : cover (command_valid && !command_ready && valid3 && stream3_q == command.stream && !init_q);
+    c_sends : cover (transmits[3] && valid1_q && event1_q.kind == TcpWritten);
+  end
+endmodule
+
+bind tcp_sender tcp_sender_props #(.N_STREAMS(N_STREAMS)) u_props (.*);
