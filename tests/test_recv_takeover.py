@@ -14,11 +14,12 @@ import time
 import board_server  # noqa: F401  (where `lib` is)
 import pytest
 from lib import connection as cm
-from veth import METRICS, SERVER_IP, ended, first_board, until
+from veth import LIMIT_S, METRICS, SERVER_IP, ended, first_board, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
 TOLD = ("--metrics", METRICS)
+FORGED = 0x666
 SUCCESSOR = "10.77.0.2"
 # A queue pair is given up after retries + 1 timers of 67 ms (code 14), or when its server was silent for 5 s.
 SENDING_S, IDLE_S, ALLOWANCE_S = 8 * 0.0671, 5.0, 2.0
@@ -113,3 +114,55 @@ def test_a_server_that_is_not_allowed_gets_no_answer_and_is_counted(network):
     assert result.json()["cm_strangers"] == 3, result
     wrong = ended(network.send("--allow", "10.77.0.1/24"))
     assert wrong.status == 2 and "the network is 10.77.0.0/24" in wrong.stderr, wrong
+
+
+class Forger:
+    """Sends OPEN_QP with a board's own address to the server that the board opens a connection to."""
+
+    def __init__(self, network, board: str) -> None:
+        with network.inside("b"):
+            self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        self.socket.bind((board, 0))
+        self.ip = int.from_bytes(socket.inet_aton(board))
+        self.wire.bind(("veth1", 0))
+        self.wire.settimeout(LIMIT_S)
+
+    def learns(self) -> int:
+        """The board's queue pair, from the server's ACK to its OPEN_QP."""
+        while True:
+            frame = self.wire.recv(65536)
+            if frame[34:36] == cm.REQUEST_PORT.to_bytes(2) and len(frame) == 42 + 64:
+                message = cm.Message.unpack(frame[42:])
+                if (message.request, message.answer) == (cm.OPEN_QP, cm.ACK) and message.other.qpn != FORGED:
+                    return message.other.qpn
+
+    def forges(self, qpn: int) -> None:
+        info = cm.Info(qpn=qpn, psn=FORGED, rkey=0, base=0, ip=self.ip)
+        self.socket.sendto(cm.Message(cm.OPEN_QP, info, port=9).pack(), (SERVER_IP, cm.REQUEST_PORT))
+
+
+@pytest.mark.parametrize("rate", [50, 0.4])
+def test_openings_forged_with_a_board_s_address_take_nothing_from_it(network, rate):
+    """Before it is there they are in its way for moments; afterwards the server asks the board, which answers."""
+    receiver = network.recv(first_board(), "--listen", *TOLD)
+    until("answer", lambda: network.metrics())
+    forger = Forger(network, first_board())
+    forger.forges(FORGED)
+    network.counted(1, "boards_up")
+    sender = network.send("--connect", SERVER_IP, "-l", 1000, "--rate", rate)
+    number = forger.learns()
+    network.counted(1, "events_complete")
+    for _ in range(20):
+        for qpn in (number, 0x777):
+            forger.forges(qpn)
+        before = network.metrics()["events_complete"]
+        time.sleep(0.1)
+    network.counted(before + 2, "events_complete")
+    receiver.send_signal(signal.SIGINT)
+    result = ended(receiver)
+    sender.send_signal(signal.SIGINT)
+    board = result.json()["boards"][0]
+    # The forged life, and one that lasts.
+    assert result.status == 0 and board["lives"] == 2, result
+    assert ended(sender).status == 0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // The rules of the listening side: a request and the entry it concerns in, the answer and the changes out.
 // A repeated request gets the same answer and changes nothing; only the peer that opened a queue pair
-// may do anything to it (its UDP source address is compared). Combinational; FEROCE's connection manager for the
-// requests, IBTA 10.3.1 for the states.
+// may do anything to it (its UDP source address is compared), and not even that address takes it afresh while it lives:
+// addresses are forged. Combinational; FEROCE's connection manager for the requests, IBTA 10.3.1 for the states.
 module cm_listener
   import cm_pkg::*;
 (
@@ -19,13 +19,15 @@ module cm_listener
   assign same  = match.ip && match.qpn && match.rest;
 
   always_comb begin
-    decision = '{answer: AckNak, phase: phase, todo: '0};
+    decision = '{answer: AckNak, phase: phase, doubt: 1'b0, todo: '0};
     unique case (request.request)
       ReqNone: if (owner && request.transmit.valid) decision.answer = AckAck;
       ReqOpen: begin
         decision.answer = AckAck;
         if ((phase == PhClosed || dead || !same) && engaged) begin
           decision.answer = AckNoQp;
+        end else if (phase == PhRts && !dead && !same) begin
+          decision.doubt = 1'b1;
         end else if (phase == PhClosed || dead || !same) begin  // not heard before
           decision.phase      = request.info_valid ? PhRts : PhInit;
           decision.todo.claim = 1'b1;
@@ -66,7 +68,7 @@ module cm_listener
       // Only an open queue pair can send; stopping is always right.
       if (!request.transmit.start) decision.todo.stop = 1'b1;
       else if (decision.phase == PhRts) decision.todo.start = counts;
-      else decision = '{answer: AckNak, phase: phase, todo: '0};
+      else decision = '{answer: AckNak, phase: phase, doubt: 1'b0, todo: '0};
     end
   end
 

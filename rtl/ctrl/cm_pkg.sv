@@ -87,6 +87,7 @@ package cm_pkg;
   } fail_e;
 
   typedef struct packed {
+    logic       doubt;  // the peers of idle queue pairs are to be asked whether they live
     logic       busy;
     step_e      step;   // the last one begun
     fail_e      fail;
@@ -107,12 +108,9 @@ package cm_pkg;
     PhRts    = 2'd3
   } phase_e;
 
-  // What OPEN_QP may take, the best last. Of queue pairs in use: those of its own address, turn by turn; half-open ones;
-  // those that have failed.
-  typedef enum logic [2:0] {
+  // What OPEN_QP may take, the best last. Of queue pairs in use: half-open ones; those that have failed.
+  typedef enum logic [1:0] {
     TakeNone,
-    TakeOwn,
-    TakeOwnNext,  // behind the one that was taken last
     TakeHalf,
     TakeDead,
     TakeFree
@@ -159,6 +157,7 @@ package cm_pkg;
   typedef struct packed {
     answer_e answer;
     phase_e  phase;
+    logic    doubt;  // no answer: the peer is asked whether it lives
     todo_t   todo;
   } decision_t;
 

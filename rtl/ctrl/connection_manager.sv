@@ -51,7 +51,7 @@ module connection_manager
 
   output logic stat_request,    // served
   output logic stat_refused,    // answered with anything but ACK
-  output logic stat_ignored,    // an answer that nobody waits for, or a request while not listening
+  output logic stat_ignored,    // an answer that nobody waits for, a request while not listening, another life of a peer
   output logic stat_timeout,    // an answer did not come in time
   output logic stat_peer_lost   // an open queue pair has failed
 );
@@ -192,10 +192,11 @@ module connection_manager
   decision_t decision, decision_q;  // of a request
   move_t     move, move_q;          // of ours
   logic      is_hit, is_own, is_half, is_last;
+  logic      in_doubt;  // the request is not answered: another life of a queue pair that lives
   logic      is_last_offered_q;  // of those that OPEN_QP may take
   // ---- what OPEN_QP may take, of the entries that were looked at
-  take_e     take, best_q, own_q;
-  index_t    best_index_q, own_index_q, turn_q;  // turn_q: the last that was taken of the sender's own
+  take_e     take, best_q, own_q, given;  // own_q: of those that the sender's address holds
+  index_t    best_index_q, own_index_q;
   logic [8:0] owned_q;  // queue pairs of the sender's address
   logic      at_bound;
   logic      dead_q;    // this queue pair has failed since it was opened
@@ -204,15 +205,16 @@ module connection_manager
   assign is_own  = phase != PhClosed && match.ip;
   // One that we are opening ourselves is not for others.
   assign is_half = (phase == PhInit || phase == PhRtr) && !(waiting_q && index_q == own_qp_q);
+  assign given    = at_bound ? own_q : best_q;
   assign at_bound = cfg.per_address != '0 && owned_q >= 9'(cfg.per_address);
   always_comb begin
     if (cfg.engaged) take = TakeNone;
     else if (phase == PhClosed) take = TakeFree;
     else if (dead_q && !mine_q[index_q]) take = TakeDead;
     else if (is_half) take = TakeHalf;
-    else if (is_own) take = index_q > turn_q ? TakeOwnNext : TakeOwn;
     else take = TakeNone;
   end
+  assign in_doubt = occasion_q == OnRequest && decision_q.doubt;
   assign is_last = index_q == index_t'(N_QP - 1);
   always_ff @(posedge clk) is_last_offered_q <= is_last || 8'(index_q) == cfg.offered - 8'd1;
 
@@ -260,10 +262,10 @@ module connection_manager
       StJudge:
         if (is_hit) state_d = StFetch;
         else state_d = is_last_offered_q ? StChoose : StScan;
-      StChoose: state_d = best_q == TakeNone ? StSend : StFetch;
+      StChoose: state_d = given == TakeNone ? StSend : StFetch;
       StFetch: if (done) state_d = StWeigh;
       StWeigh: state_d = StDecide;
-      StDecide: state_d = is_ours_q ? StWork : StRelease;
+      StDecide: state_d = is_ours_q && !in_doubt ? StWork : StRelease;
       StWork:
         if (todo_q == '0) state_d = StStore;
         else if (todo_q[$high(todo_q)]) state_d = StRun;
@@ -281,7 +283,7 @@ module connection_manager
       // The sender's own queue pair goes before another one.
       StJudge:
         if (!is_hit && !is_last_offered_q) index_q <= index_q + 1'b1;
-      StChoose: if (best_q != TakeNone) index_q <= at_bound ? own_index_q : best_index_q;
+      StChoose: if (given != TakeNone) index_q <= at_bound ? own_index_q : best_index_q;
       StIdle: index_q <= waiting_q ? own_qp_q : ask ? ask_qp_q : sweep_q;
       StSort: index_q <= take_request && heard.request == ReqOpen ? '0 : heard.qpn[QpW-1:0];
       default: ;
@@ -294,17 +296,12 @@ module connection_manager
       if (take > best_q) {best_q, best_index_q} <= {take, index_q};
       if (is_own) begin
         owned_q <= owned_q + 1'b1;
-        if (own_q == TakeNone || (own_q == TakeOwn && index_q > turn_q)) begin
-          own_q       <= index_q > turn_q ? TakeOwnNext : TakeOwn;
-          own_index_q <= index_q;
-        end
+        if (take > own_q) {own_q, own_index_q} <= {take, index_q};
       end
     end
-    if (state_q == StIdle || state_q == StChoose) full_q <= state_q == StChoose && best_q == TakeNone;
-    if (state_q == StChoose && (at_bound || best_q == TakeOwn || best_q == TakeOwnNext)) turn_q <= own_index_q;
+    if (state_q == StIdle || state_q == StChoose) full_q <= state_q == StChoose && given == TakeNone;
     if (state_q == StIdle) sweep_q <= sweep_q == index_t'(N_QP - 1) ? '0 : sweep_q + 1'b1;
     if (rst) begin
-      turn_q  <= '0;
       index_q <= '0;
       sweep_q <= '0;
     end
@@ -398,14 +395,34 @@ module connection_manager
     end
   end
 
+  // ---- whether those that hold queue pairs live ------------------------------------------------------------
+  // Its address may be forged, or it has begun again, or those of strangers are in the way: the keep-alive asks at once,
+  // for some round trips, and not again for a while. Who does not answer spends its retries, and then gives way.
+  localparam int unsigned DoubtCycles = 4096, RestMs = 100;
+  logic silent, doubts;
+  logic [$clog2(DoubtCycles)-1:0] doubt_q;
+  logic [$clog2(RestMs+1)-1:0] rest_q;
+  assign silent   = state_q == StDecide && in_doubt;
+  assign doubts   = silent || (state_q == StChoose && given == TakeNone && !cfg.engaged);
+  always_ff @(posedge clk) begin
+    if (doubt_q != '0) doubt_q <= doubt_q - 1'b1;
+    if (prescale_q == '0 && rest_q != '0) rest_q <= rest_q - 1'b1;
+    if (doubts && rest_q == '0) begin
+      doubt_q <= '1;
+      rest_q  <= $bits(rest_q)'(RestMs);
+    end
+    if (rst) {doubt_q, rest_q} <= '0;
+  end
+
   assign arm    = opening && (state_q == StStore || sent);
-  assign status = '{busy: waiting_q || ask_open_q || ask_close_q || (opening && state_q != StIdle),
+  assign status = '{doubt: doubt_q != '0, busy: waiting_q || ask_open_q || ask_close_q || (opening && state_q != StIdle),
                     step: step_q, fail: fail_q, qp: qp_t'(own_qp_q)};
 
   // ---- what is counted ---------------------------------------------------------------------------------------
   assign stat_request   = take_request;
   assign stat_refused   = sent && !opening && !accepted;
-  assign stat_ignored   = (state_q == StSort && !take_request && !take_answer) || (state_q == StDecide && !is_ours_q);
+  assign stat_ignored   = (state_q == StSort && !take_request && !take_answer) || (state_q == StDecide && !is_ours_q)
+                          || silent;
   assign stat_timeout   = state_q == StDecide && (occasion_q == OnResend || occasion_q == OnGiveUp);
   assign stat_peer_lost = qp_err_valid && mine_q[qp_err_qp[QpW-1:0]];
 

@@ -94,6 +94,7 @@ module penstock_core
   reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req;
   reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp;
   cm_pkg::cm_status_t cm_status;
+  logic [31:0] keep_alive_ticks_q;  // where a peer is in doubt it is asked at once
   slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
   source_pkg::source_status_t source_status;
@@ -280,7 +281,7 @@ module penstock_core
     .rst,
     .qpn_base(settings.qpn_base),
     .cut_through(settings.cut_through),
-    .keep_alive_ticks(settings.keep_alive_ticks),
+    .keep_alive_ticks(keep_alive_ticks_q),
     .s_axis_desc_tdata (desc_tdata),
     .s_axis_desc_tvalid(desc_tvalid),
     .s_axis_desc_tready(desc_tready),
@@ -478,6 +479,8 @@ module penstock_core
   );
 
   // ---- all other ways to the registers: network services, IPbus, connection manager -------------------
+  always_ff @(posedge clk) keep_alive_ticks_q <= cm_status.doubt ? 32'd1 : settings.keep_alive_ticks;
+
   slow_control #(
     .DATA_W(DATA_W),
     .N_QP(N_QP),

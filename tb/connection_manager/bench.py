@@ -181,14 +181,55 @@ async def a_dead_or_half_open_queue_pair_gives_way_and_a_living_one_of_another_s
         assert (await board.ask(ready, server_at(k).ip)).answer == cm.ACK, "a living one stays"
 
 
+async def unanswered(board: Board, message: Message, ip: int = SERVER_IP) -> None:
+    """OPEN_QP of another life of a peer: not answered, since the one that is open may live."""
+    writes, emitted = len(board.registers.writes), board.emitted
+    await board.deliver(message, ip)
+    # The next message is answered after this one.
+    reply = await board.ask(Message(cm.CLOSE_QP, Info(qpn=0xABCDE, ip=OTHER_IP), Info()), OTHER_IP)
+    assert (reply.answer, board.emitted) == (cm.NO_QP, emitted + 1)
+    assert len(board.registers.writes) == writes
+
+
 @cocotb.test()
-async def a_server_that_comes_back_with_other_numbers_takes_its_own_queue_pairs_again(dut):
+async def no_opening_takes_a_living_queue_pair_even_from_its_peer_s_own_address(dut):
+    """Any host can forge it. The peer's own request, repeated, is still answered."""
+    board = await Board.start(dut)
+    board.configure(offered=1)
+    opening = Message(cm.OPEN_QP, PEER, port=cm.REQUEST_PORT)
+    own = await board.opened()
+    assert not board.in_doubt()
+    await unanswered(board, Message(cm.OPEN_QP, replace(PEER, psn=7)))
+    assert board.in_doubt()
+    for forged in (replace(PEER, psn=7), replace(PEER, rkey=8), replace(PEER, ip=OTHER_IP)):
+        for info_valid in (True, False):
+            await unanswered(board, Message(cm.OPEN_QP, forged, info_valid=info_valid))
+        assert (await board.ask(opening)).sender == own
+    another = Message(cm.OPEN_QP, replace(PEER, qpn=99))
+    assert (await board.ask(another)).answer == cm.NO_QP
+    assert (await board.ask(opening)).sender == own
+    assert (await board.ask(Message(cm.MODIFY_QP_RTS, PEER, own))).answer == cm.ACK
+    # One that came before its peer's: nobody answers it, and it gives way.
+    assert (await board.ask(Message(cm.CLOSE_QP, PEER, own))).answer == cm.ACK
+    await board.opened(another.sender)
+    assert (await board.ask(opening)).answer == cm.NO_QP
+    await board.fail_qp(index(own))
+    assert index(await board.opened()) == index(own)
+
+
+@cocotb.test()
+async def a_server_that_comes_back_with_other_numbers_takes_its_own_queue_pairs_once_they_have_failed(dut):
     board = await Board.start(dut)
     n_qp = int(dut.N_QP.value)
     if n_qp > 4:
         return
     for life in range(3):
         peers = [replace(PEER, qpn=1000 * life + k) for k in range(n_qp)]
+        if life:
+            assert (await board.ask(Message(cm.OPEN_QP, peers[0]))).answer == cm.NO_QP
+            assert life > 1 or board.in_doubt(), "those that hold them are asked whether they live"
+            for qp in range(n_qp):
+                await board.fail_qp(qp)
         owned = [await board.opened(peer) for peer in peers]
         assert sorted(map(index, owned)) == list(range(n_qp)), "each of the old ones once"
     assert {board.registers.qp("dest_qpn", qp) for qp in range(n_qp)} == {peer.qpn for peer in peers}
@@ -201,8 +242,11 @@ async def an_address_holds_no_more_queue_pairs_than_it_may(dut):
     if n_qp < 4:
         return
     board.configure(per_address=2)
-    owned = [await board.opened(replace(PEER, qpn=k)) for k in range(6)]
-    assert len(set(map(index, owned))) == 2
+    owned = [await board.opened(replace(PEER, qpn=k)) for k in range(2)]
+    for k in range(2, 6):
+        assert (await board.ask(Message(cm.OPEN_QP, replace(PEER, qpn=k)))).answer == cm.NO_QP
+        await board.fail_qp(index(owned[k % 2]))
+        assert index(await board.opened(replace(PEER, qpn=k))) == index(owned[k % 2]), "in the place of its own"
     other = [await board.opened(server_at(k)) for k in range(2)]
     assert not {*map(index, other)} & {*map(index, owned)}
 
@@ -310,6 +354,8 @@ async def a_server_that_comes_back_takes_its_queue_pair_again(dut):
     own = await board.opened()
     # A new life of the server: the same queue pair number, another PSN and key.
     again = replace(PEER, psn=7, rkey=8)
+    await unanswered(board, Message(cm.OPEN_QP, again))
+    await board.fail_qp(index(own))
     assert index(await board.opened(again)) == index(own)
     assert board.registers.qp("rkey", index(own)) == 8
     # Ours has failed: even the same request opens it afresh.
@@ -359,6 +405,7 @@ async def data_go_to_the_address_in_the_message_and_messages_to_where_they_come_
     assert board.looked_up == [DATA_IP], "the next hop is that of the data"
     # The data's address has no say; without one the data go to the sender.
     assert (await board.ask(Message(cm.CLOSE_QP, peer, own), DATA_IP)).answer == cm.NAK
+    await board.fail_qp(index(own))
     assert index((await board.ask(replace(request, sender=replace(peer, ip=0)), SERVER_IP)).sender) == index(own)
     assert board.registers.qp("dst_ip", index(own)) == SERVER_IP
     # What the board asks goes there, too, to the port that was named.

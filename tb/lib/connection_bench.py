@@ -206,7 +206,11 @@ class Board:
 
     def status(self) -> dict[str, int]:
         word = int(self.dut.status.value)
-        return {"busy": word >> 15, "step": word >> 12 & 7, "fail": word >> 8 & 15, "qp": word & 255}
+        return {"busy": word >> 15 & 1, "step": word >> 12 & 7, "fail": word >> 8 & 15, "qp": word & 255}
+
+    def in_doubt(self) -> bool:
+        """Whether idle queue pairs are to ask their peers for a sign of life."""
+        return bool(int(self.dut.status.value) >> 16)
 
     async def settled(self, limit_ms: int = 100) -> dict[str, int]:
         for _ in range(limit_ms * CYCLES_PER_MS):

@@ -4,6 +4,7 @@ the one cable: ARP, ping, IPbus by uHAL, the connection manager, RDMA."""
 
 import os
 from collections import Counter
+from dataclasses import replace
 
 import cocotb
 from cocotb.queue import Queue
@@ -60,9 +61,12 @@ class Server:
     async def receive(self):
         return checked(await with_timeout(self.answers.get(), 500, "us"))
 
-    async def ask(self, message: Message) -> Message:
+    async def tell(self, message: Message) -> None:
         udp = UDP(sport=40000, dport=cm.REQUEST_PORT) / Raw(message.pack())
         await self.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=PEER_IP, dst=LOCAL_IP) / udp)
+
+    async def ask(self, message: Message) -> Message:
+        await self.tell(message)
         reply = await self.receive()
         assert (reply[UDP].sport, reply[UDP].dport) == (cm.REQUEST_PORT, cm.REPLY_PORT)
         return Message.unpack(bytes(reply[UDP].payload)[:64])
@@ -204,3 +208,50 @@ async def a_server_that_dies_is_found_by_keep_alive_and_opens_again(dut):
     await board.post(0, b"alive again", 1, BASE)
     assert (await board.completion())[1:] == (1, 0)
     assert bytes(board.peer.memory[BASE : BASE + 11]) == b"alive again"
+
+
+@cocotb.test(**time_limit(8))
+async def a_forged_opening_takes_nothing_from_a_server_that_lives(dut):
+    """It is asked whether it lives, by an empty message, and goes on."""
+    board = await start(dut, {})
+    board.peer.flows[0] = Flow(0)
+    server = Server(board)
+    await board.registers.write_fields("connection.control", listen=1, offered=1)
+    peer, own = await server.open()
+    await Timer(64, "us")
+    assert not board.peer.seen, "the keep-alive comes after seconds"
+    for forged in (replace(peer, psn=7), replace(peer, ip=ip_int(HOST_IP))):
+        await server.tell(Message(cm.OPEN_QP, forged))
+    assert (await server.ask(Message(cm.OPEN_QP, replace(peer, qpn=0x666)))).answer == cm.NO_QP
+    await Timer(64, "us")
+    asked = len(board.peer.seen)
+    assert 1 <= asked <= 64 and all(packet.payload == b"" for packet in board.peer.seen)
+    assert server.empty() and await board.state(0) == RTS
+    await board.post(0, b"as before", 1, BASE)
+    assert (await board.completion())[1:] == (1, 0)
+    assert bytes(board.peer.memory[BASE : BASE + 9]) == b"as before"
+    assert (await server.ask(Message(cm.CLOSE_QP, peer, own))).answer == cm.ACK
+
+
+@cocotb.test(**time_limit(8))
+async def a_forged_connection_gives_way_to_the_server_whose_address_it_has(dut):
+    """The server does not answer for a queue pair that it does not know: its retries are spent within its timers."""
+    board = await start(dut, {})
+    board.peer.flows[0] = Flow(0)
+    server = Server(board)
+    await board.registers.write_fields("connection.control", listen=1, offered=1)
+    await board.registers.write_fields("connection.transport", mtu=5, ack_timeout=2, retry_cnt=2, rnr_retry=7)
+    board.peer.verdict = lambda packet: "drop"
+    forged = replace(PEER, qpn=0x666)
+    assert (await server.ask(Message(cm.OPEN_QP, forged))).answer == cm.ACK
+    assert (await server.ask(Message(cm.OPEN_QP, PEER))).answer == cm.NO_QP
+    for _ in range(60):
+        await Timer(6.4, "us")
+        if await board.state(0) == ERR:
+            break
+    assert await board.state(0) == ERR and server.empty()
+    board.peer.verdict = lambda packet: None
+    await server.open()
+    assert await board.state(0) == RTS
+    await board.post(0, b"ours", 1, BASE)
+    assert (await board.completion())[1:] == (1, 0)

@@ -26,6 +26,7 @@ struct Board {
     stuck: bool,
     quiet: bool,
     abandoned: bool,
+    doubted: Vec<usize>,
 }
 
 impl CmHost for Board {
@@ -58,6 +59,10 @@ impl CmHost for Board {
         self.quiet
     }
 
+    fn doubt(&mut self, entry: usize) {
+        self.doubted.push(entry);
+    }
+
     fn heard(&mut self, _entry: usize) {
         self.abandoned = false;
     }
@@ -87,6 +92,14 @@ fn ask((listener, host): &mut (CmListener, Board), from: Ipv4Addr, message: CmMe
     let reply = listener.handle_message(Time::ZERO, from, &message, host).expect("every request is answered");
     assert_eq!((reply.request, reply.other), (message.request, message.sender));
     reply
+}
+
+/// OPEN_QP that gets no answer and changes nothing: which entries' peers are to be asked whether they live.
+fn doubted(board: &mut (CmListener, Board), from: Ipv4Addr, message: CmMessage) -> Vec<usize> {
+    let before = (board.1.log.clone(), board.0.connection(0));
+    assert_eq!(board.0.handle_message(Time::ZERO, from, &message, &mut board.1), None);
+    assert_eq!((board.1.log.clone(), board.0.connection(0)), before);
+    std::mem::take(&mut board.1.doubted)
 }
 
 fn opened(board: &mut (CmListener, Board), peer: CmInfo) -> CmInfo {
@@ -160,6 +173,7 @@ fn data_go_to_the_address_in_the_message_and_messages_to_where_they_come_from() 
     };
     let own = ask(&mut board, SERVER, request(data)).sender;
     assert_eq!(answer(&mut board, data, CmRequest::CloseQp, own), CmAnswer::Nak, "the data's address has no say");
+    board.1.dead[0] = true;
     ask(&mut board, SERVER, request(Ipv4Addr::UNSPECIFIED));
     let connected: Vec<_> = board.1.log.iter().filter(|line| line.starts_with("connect")).collect();
     assert_eq!(connected, ["connect 0 0xc0ffee01 10.1.0.1 20480", "connect 0 0xc0ffee01 10.0.0.1 20480"]);
@@ -267,10 +281,72 @@ fn a_peer_that_comes_back_with_another_number_takes_the_oldest_of_its_own_once_t
     let mut board = board(2);
     let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
     let again = CmMessage::request(CmRequest::OpenQp, peer(3), CmInfo::default());
-    assert_eq!(ask(&mut board, SERVER, again).answer, Some(CmAnswer::NoQp), "its data come: not yet");
+    assert_eq!(ask(&mut board, SERVER, again).answer, Some(CmAnswer::NoQp), "their data come: not yet");
+    assert_eq!(std::mem::take(&mut board.1.doubted), [0, 1]);
     board.1.quiet = true;
     assert_eq!(opened(&mut board, peer(3)).qpn, owned[0].qpn);
     assert_eq!(opened(&mut board, peer(4)).qpn, owned[1].qpn);
+}
+
+#[test]
+fn no_opening_takes_a_living_queue_pair_even_from_its_peer_s_own_address() {
+    let mut board = board(1);
+    let own = opened(&mut board, server());
+    for forged in
+        [CmInfo { psn: Psn::new(7), ..server() }, CmInfo { rkey: 8, ..server() }, CmInfo { ip: STRANGER, ..server() }]
+    {
+        for info_valid in [true, false] {
+            let open = CmMessage { info_valid, ..CmMessage::request(CmRequest::OpenQp, forged, CmInfo::default()) };
+            assert_eq!(doubted(&mut board, SERVER, open), [0], "{forged:?}");
+        }
+        assert_eq!(opened(&mut board, server()), own, "its own request, repeated");
+    }
+    let another = CmInfo { qpn: Qpn::new(99), ..server() };
+    let open = CmMessage::request(CmRequest::OpenQp, another, CmInfo::default());
+    assert_eq!(ask(&mut board, SERVER, open).answer, Some(CmAnswer::NoQp));
+    assert_eq!((opened(&mut board, server()), std::mem::take(&mut board.1.doubted)), (own, vec![0]));
+    // One that came before its peer's gives way once it is quiet, which it is: nobody is there.
+    let close = CmMessage::request(CmRequest::CloseQp, server(), own);
+    assert_eq!(ask(&mut board, SERVER, close).answer, Some(CmAnswer::Ack));
+    opened(&mut board, another);
+    board.1.quiet = true;
+    opened(&mut board, server());
+    assert_eq!(board.0.connection(0).map(|(_, peer)| peer), Some(server()));
+}
+
+#[test]
+fn a_board_in_doubt_is_asked_at_once_if_it_answers_keep_alives_and_nothing_has_just_come() {
+    let (ms, mut opener) = (Time::from_ms(1), CmOpener::new(CmOpenerConfig::default(), BOARD));
+    let peer = CmInfo { qpn: Qpn::new(0x200), ip: BOARD, ..CmInfo::default() };
+    opener.adopt(Time::ZERO, server(), peer, 0);
+    opener.doubt(ms * 150);
+    assert_eq!(opener.poll_transmit(), None, "it is not known whether it answers");
+    assert!(!opener.is_quiet(ms * 199, ms * 200) && opener.is_quiet(ms * 200, ms * 200));
+    assert_eq!(opener.handle_timeout(ms * 200), None);
+    let asked = opener.poll_transmit().expect("the first keep-alive");
+    opener.handle_message(ms * 201, BOARD, &asked.answered(CmAnswer::Ack, Some(peer)));
+    assert!(!opener.is_quiet(ms * 900, ms * 200), "it is asked");
+    opener.doubt(ms * 250);
+    assert_eq!(opener.poll_transmit(), None, "it has just answered");
+    opener.doubt(ms * 350);
+    assert_eq!(opener.poll_transmit().map(|asked| asked.request), Some(CmRequest::ModifyQpRts));
+    opener.doubt(ms * 351);
+    assert_eq!(opener.poll_transmit(), None, "it is being asked");
+    let forgotten = asked.answered(CmAnswer::NoQp, None);
+    assert!(matches!(opener.handle_message(ms * 352, BOARD, &forgotten), Some(CmEvent::Failed(_))));
+}
+
+#[test]
+fn a_board_that_does_not_answer_is_quiet_until_something_of_it_comes() {
+    let (ms, mut opener) = (Time::from_ms(1), CmOpener::new(CmOpenerConfig::default(), BOARD));
+    let peer = CmInfo { qpn: Qpn::new(0x666), ip: BOARD, ..CmInfo::default() };
+    opener.adopt(Time::ZERO, server(), peer, 9);
+    opener.handle_timeout(ms * 200);
+    opener.poll_transmit().expect("the first keep-alive");
+    assert_eq!(opener.handle_timeout(ms * 400), None, "not given up");
+    assert!(opener.is_quiet(ms * 400, ms * 1000), "though it was asked again and again since");
+    opener.heard(ms * 401);
+    assert!(!opener.is_quiet(ms * 402, ms * 1000));
 }
 
 #[test]
@@ -278,7 +354,11 @@ fn a_server_that_comes_back_takes_its_queue_pair_again() {
     let mut board = board(3);
     let own = opened(&mut board, server());
     let again = CmInfo { psn: Psn::new(7), rkey: 8, ..server() };
+    let open = CmMessage::request(CmRequest::OpenQp, again, CmInfo::default());
+    assert_eq!(doubted(&mut board, SERVER, open), [0], "it lives");
+    board.1.quiet = true;
     assert_eq!(opened(&mut board, again).qpn, own.qpn);
+    board.1.quiet = false;
     board.1.dead[0] = true;
     let refused = ask(&mut board, SERVER, CmMessage::request(CmRequest::ModifyQpRts, again, own));
     assert_eq!(refused.answer, Some(CmAnswer::Nak));
@@ -322,6 +402,7 @@ fn an_address_that_has_as_many_as_it_may_gets_one_of_its_own_or_none() {
     let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
     let third = CmMessage::request(CmRequest::OpenQp, peer(3), CmInfo::default());
     assert_eq!(ask(&mut board, SERVER, third).answer, Some(CmAnswer::NoQp), "two are free, and not for it");
+    assert_eq!(std::mem::take(&mut board.1.doubted), [0, 1]);
     let other = CmInfo { ip: STRANGER, ..server() };
     assert_eq!(opened(&mut board, other).qpn.value(), 0xBEEF02, "another address takes a free one");
     board.1.quiet = true;

@@ -31,8 +31,9 @@ const BURST: usize = 32;
 /// Wait before an opened connection that failed is opened again.
 const REOPEN: Time = Time::from_ms(500);
 
-/// A server that has acknowledged nothing for so long may take its place with another queue pair.
-const QUIET: Time = Time::from_s(1);
+/// A server that has neither acknowledged nor asked anything for so long may take its place with another queue pair:
+/// longer than from one question of `penstock recv` to the next, so that no forged OPEN_QP comes in between.
+const QUIET: Time = Time::from_s(2);
 
 /// One that has neither acknowledged nor asked anything for so long is taken for dead: another one may have the queue pair.
 /// `penstock recv` asks a board that is silent every second whether it lives.

@@ -10,7 +10,8 @@ use super::board::{BoardState, Opens};
 use super::core::Core;
 use crate::EventSink;
 
-/// A board whose data have not come for so long may take its place with another queue pair.
+/// A board that does not know keep-alives and whose data have not come for so long may take its place with another queue
+/// pair. One that does is asked.
 const QUIET: Time = Time::from_s(1);
 
 /// Entry `i` of the listener is board `i`.
@@ -68,7 +69,11 @@ impl<S: EventSink> CmHost for Core<S> {
     }
 
     fn is_quiet(&self, entry: usize) -> bool {
-        self.now >= self.boards[entry].opener.heard_at().saturating_add(QUIET)
+        self.boards[entry].opener.is_quiet(self.now, QUIET)
+    }
+
+    fn doubt(&mut self, entry: usize) {
+        self.boards[entry].opener.doubt(self.now);
     }
 
     fn is_dead(&self, entry: usize) -> bool {

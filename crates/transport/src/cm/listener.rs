@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The listening side: a table of connections that others open, and the rules of what they may ask.
 //! Promise: a repeated request gets the same answer and changes nothing; only the address that opened a connection may
-//! touch it; memory is fixed by the number of entries; an entry whose peer is gone gives
-//! way to others. Source: `rtl/ctrl/cm_listener.sv`, rule for rule; the time limit of half-open entries is ours alone.
+//! touch it, and not even that address takes it afresh while it lives, since addresses are forged; memory is fixed by the
+//! number of entries; an entry whose peer is gone gives way to others. Source: `rtl/ctrl/cm_listener.sv`, rule for rule; the time limit of half-open entries is ours alone.
 
 use penstock_units::Time;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr};
@@ -86,6 +86,10 @@ pub trait CmHost {
 
     /// Whether nothing has been heard of the peer for so long that another queue pair of its address may take its place.
     fn is_quiet(&self, entry: usize) -> bool;
+
+    /// Its peer's address, which may be forged, asks for a queue pair, and this one is not quiet: the owner finds out
+    /// whether the peer lives. The asker asks again meanwhile.
+    fn doubt(&mut self, _entry: usize) {}
 
     /// The manager that holds it has asked for something: a sign of life.
     fn heard(&mut self, _entry: usize) {}
@@ -257,6 +261,10 @@ impl CmListener {
             if entry.peer == peer && !host.is_dead(at) {
                 return Some((CmAnswer::Ack, Some(entry.own)));
             }
+            if self.lives(at, host) {
+                host.doubt(at);
+                return None;
+            }
             self.end(at, Ending::Replaced, host);
         }
         // The sender's own entry goes before another one.
@@ -280,13 +288,16 @@ impl CmListener {
             }
             return Some((CmAnswer::Ack, Some(own)));
         }
+        let is_own = |at: &usize| self.entries[*at].owner.ip == from && self.lives(*at, host) && host.serves(*at, from);
+        let in_doubt: Vec<_> = (0..self.entries.len()).filter(is_own).collect();
+        in_doubt.into_iter().for_each(|at| host.doubt(at));
         let held = self.entries.iter().find(|e| e.phase != Phase::Closed);
         Some((CmAnswer::NoQp, held.map(|e| CmInfo { qpn: e.own.qpn, ip: e.owner.ip, ..CmInfo::default() })))
     }
 
     /// Entries that OPEN_QP of `from` may take, the best first: closed ones, those that have failed, half-open ones, those
     /// whose peer has been silent for long, and its own address's that are quiet, of these what was opened longest ago.
-    /// An address that has as many as it may is offered its own alone.
+    /// An address that has as many as it may is offered its own alone. Its own that are not quiet are in doubt instead.
     fn available(&self, hit: Option<usize>, from: Ipv4Addr, host: &impl CmHost) -> Vec<usize> {
         let rank = |at: usize, entry: &Entry| match entry.phase {
             Phase::Closed => Some((0, 0)),
@@ -304,6 +315,11 @@ impl CmListener {
         let mut free: Vec<_> = self.entries.iter().enumerate().filter_map(free).collect();
         free.sort_unstable();
         free.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Whether an entry is open and its peer was heard of.
+    fn lives(&self, at: usize, host: &impl CmHost) -> bool {
+        self.entries[at].phase == Phase::Rts && !host.is_dead(at) && !host.is_quiet(at)
     }
 
     fn end(&mut self, at: usize, why: Ending, host: &mut impl CmHost) {

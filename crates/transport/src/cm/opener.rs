@@ -150,6 +150,21 @@ impl CmOpener {
         self.unanswered = 0;
     }
 
+    /// Another connection of the board's address is asked for: a board that has answered a keep-alive before is asked now
+    /// whether it lives, unless something of it came just now.
+    pub fn doubt(&mut self, now: Time) {
+        let was_heard = now < self.heard.saturating_add(self.config.timeout / 2);
+        if self.state == CmState::Open && self.question.is_none() && self.keeps_alive && !was_heard {
+            self.probe(now);
+        }
+    }
+
+    /// Whether the board may be gone: it has not answered the last keep-alive, or nothing of it has come for `time`. The
+    /// silence of one that has answered keep-alives before ends the connection by itself.
+    pub fn is_quiet(&self, now: Time, time: Time) -> bool {
+        !self.keeps_alive && (self.unanswered > 0 || now >= self.heard.saturating_add(time))
+    }
+
     /// Takes a message that came from `from` at `now` of any clock that does not run backwards.
     pub fn handle_message(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) -> Option<CmEvent> {
         let question = self.question?;
@@ -228,11 +243,6 @@ impl CmOpener {
     /// UDP port of the board's connection manager.
     pub fn port(&self) -> u16 {
         self.port
-    }
-
-    /// When the other side was heard of last: opened, answered, or its data came.
-    pub fn heard_at(&self) -> Time {
-        self.heard
     }
 
     /// What the board has told of itself; meaningful once it has.
