@@ -27,6 +27,7 @@ CONFIGURATIONS = [
     *(("ring_fill", {"N_QP": n_qp}) for n_qp in (1, 256)),
     ("event_merger", {"TRIGGERED": 1}),
     *(("penstock_1g", {"N_QP": n_qp, "N_IN": n_in}) for n_qp, n_in in ((1, 0), (16, 4))),
+    *(("tcp_endpoint", {"DATA_W": data_w, "N_STREAMS": n}) for data_w in (64, 512) for n in (1, 64)),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 
