@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The endpoint against Linux: its frames go to a TAP device, plain sockets of this host get every byte.
 
-The simulator enters a network namespace of its own, which needs root and /dev/net/tun; elsewhere the tests fail and say so.
+The simulator enters a network namespace of its own, which needs root and /dev/net/tun; elsewhere it fails and says so.
 The kernel answers within the call that hands it a frame, so simulated time waits for nothing but its timers.
 """
 
