@@ -5,6 +5,7 @@ Promise checked: a host program of FEROCE opens, starts and closes our board, an
 """
 
 import json
+import struct
 import subprocess
 import time
 
@@ -22,6 +23,7 @@ HOST = cm.Info(
 )
 ANSWER_S, TRIES = 2.0, 2  # its host software waits so long for an answer, and asks so often
 BUFFER, BUFFERS = 4096, 16
+COUNTED = BUFFERS + 4  # messages of a board that begins by itself: its slots come round
 
 
 class FeroceHost:
@@ -143,31 +145,26 @@ def test_a_feroce_host_opens_a_board_starts_each_kind_of_series_and_closes_it(ho
     assert process.returncode == 0 and json.loads(out)["messages"]["ok"] == 4 * BUFFERS, err
 
 
-def test_a_board_opens_a_queue_pair_of_a_feroce_host_which_closes_it(host, board):
-    process = board(
-        "--peer-ip",
-        SERVER_IP,
-        "--peer-mac",
-        SERVER_MAC,
-        "--open",
-        "--counter",
-        f"{BUFFER}x8",
-        "--verb",
-        "send",
-        "--stay",
-    )
+@pytest.mark.parametrize("verb", ["send", "send-imm", "write", "write-imm"])
+def test_a_board_opens_a_queue_pair_of_a_feroce_host_which_closes_it(host, board, verb):
+    """Message n goes to slot n of the host's buffers by WRITE, and to the next one that it has posted by SEND."""
+    asks = ("--open", "--peer-ip", SERVER_IP, "--peer-mac", SERVER_MAC)
+    ring = ("--slots", BUFFERS, "--slot-size", BUFFER)
+    process = board(*asks, *ring, "--counter", f"{BUFFER}x{COUNTED}", "--verb", verb, "--stay")
     request = host.hear(DEADLINE_S)
     assert (request.request, request.info_valid, request.other) == (cm.OPEN_QP, True, cm.Info())
     host.board, host.server.board_qpn = request.sender, request.sender.qpn
     host.server.responder.psn = request.sender.psn  # ready to receive before it answers
     host.say(request.answered(cm.ACK, HOST))
-    assert len(b"".join(bytes(message.data) for message in host.take(8))) == 8 * BUFFER
+    taken = host.take(COUNTED)
+    words = [range(n * BUFFER // 8, (n + 1) * BUFFER // 8) for n in range(COUNTED)]
+    slots = [n % BUFFERS for n in range(COUNTED)]
+    assert [bytes(message.data) for message in taken] == [struct.pack(f"<{BUFFER // 8}Q", *of) for of in words]
+    assert [message.va for message in taken] == [HOST.base + BUFFER * n if "write" in verb else None for n in slots]
+    assert [message.imm for message in taken] == [n if "imm" in verb else None for n in slots]
     host.close()
     process.send_signal(2)
     out, err = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 0 and json.loads(out)["messages"] == {
-        "ok": 8,
-        "failed": 0,
-        "errors": {},
-        "first_error": None,
-    }, err
+    report = json.loads(out)
+    assert process.returncode == 0 and report["messages"]["ok"] == COUNTED and report["messages"]["failed"] == 0, err
+    assert report["queue_pairs"] == [], "closed"
