@@ -72,6 +72,43 @@ async def the_board_opens_and_closes_a_queue_pair_with_a_server(dut):
 
 
 @cocotb.test()
+async def feroce_s_own_bytes_open_a_queue_pair_of_a_board_and_either_side_closes_it(dut):
+    board = await Board.start(dut)
+    board.server_ip = cm.FEROCE_HOST.ip
+    dut.local_ip.value, dut.qpn_base.value = cm.FEROCE_BOARD.ip, cm.FEROCE_BOARD.qpn
+
+    async def said(name: str) -> None:
+        """What the board says is what FEROCE's says, but for the first PSN: FEROCE's is 0, ours is drawn."""
+        sent = await board.answer()
+        assert (sent.ip, sent.dport, sent.sport) == (cm.FEROCE_HOST.ip, cm.REQUEST_PORT, cm.REQUEST_PORT)
+        expected = bytearray(cm.GOLDEN[name][1])
+        expected[6:9] = sent.message.sender.psn.to_bytes(3)
+        assert sent.data == bytes(expected), name
+
+    async def says(name: str) -> None:
+        await board.deliver(cm.GOLDEN[name][1], cm.FEROCE_HOST.ip)
+
+    async def opens() -> None:
+        await board.command(open_qp=0)
+        await said("board opens")
+        await says("host agrees")
+        assert (await board.settled())["step"] == STEP_DONE
+        assert board.registers.qp("state", 0) == RTS
+        assert board.registers.qp("dest_qpn", 0) == cm.FEROCE_HOST.qpn
+
+    await opens()
+    await board.command(close_qp=0)
+    await said("board closes")
+    await says("host has closed")
+    assert (await board.settled())["fail"] == 0
+    assert board.registers.qp("state", 0) == RESET
+    await opens()
+    await says("host closes")
+    await said("board has closed")
+    assert board.registers.qp("state", 0) == RESET
+
+
+@cocotb.test()
 async def lost_messages_are_sent_again(dut):
     board = await Board.start(dut)
     server = Server(board)

@@ -91,6 +91,10 @@ _MESSAGES = {
     "host closes": Message(CLOSE_QP, FEROCE_HOST, FEROCE_BOARD, port=0x4321),
     "board has closed": Message(CLOSE_QP, FEROCE_BOARD, FEROCE_HOST, answer=ACK, port=0x4321),
     "close-qp": Message(CLOSE_QP, Info(ip=0x0A4D0001), Info(qpn=0x100), port=0xBEEF),
+    "board opens": Message(OPEN_QP, FEROCE_BOARD, port=0x4321),
+    "host agrees": Message(OPEN_QP, FEROCE_HOST, FEROCE_BOARD, answer=ACK, port=0x4321),
+    "board closes": Message(CLOSE_QP, FEROCE_BOARD, FEROCE_HOST, port=0x4321),
+    "host has closed": Message(CLOSE_QP, FEROCE_HOST, FEROCE_BOARD, answer=ACK, port=0x4321),
 }
 
 

@@ -102,6 +102,8 @@ class Board:
         cocotb.start_soon(board.take())
         return board
 
+    server_ip = SERVER_IP  # whom the board asks
+
     def configure(self, open_qp=None, close_qp=None, listen=1, reopen=0, engaged=0, per_address=0, offered=0):
         """cm_cfg_t, highest member first."""
         qp = open_qp if open_qp is not None else close_qp or 0
@@ -111,7 +113,7 @@ class Board:
             (engaged, 1),
             (per_address, 8),
             (offered, 8),
-            (SERVER_IP, 32),
+            (self.server_ip, 32),
             (cm.REQUEST_PORT, 16),
             (TIMEOUT_MS, 16),
             (RETRIES, 4),

@@ -164,6 +164,22 @@ fn an_opener_says_and_takes_what_feroce_says_and_takes() {
 }
 
 #[test]
+fn a_listener_says_and_takes_what_feroce_s_host_says_and_takes_of_a_board_that_opens() {
+    let (mut listener, mut host) = board(1);
+    for life in 0..2 {
+        let mut says = |name: &str, other: Qpn| {
+            let message = golden(name);
+            let message = CmMessage { other: CmInfo { qpn: other, ..message.other }, ..message };
+            listener.handle_message(Time::ZERO, FEROCE_BOARD, &message, &mut host).expect("an answer")
+        };
+        let (agreed, told) = (says("board opens", Qpn::new(0)), golden("host agrees"));
+        assert_eq!(CmMessage { sender: told.sender, ..agreed }, told, "life {life}");
+        let (closed, told) = (says("board closes", agreed.sender.qpn), golden("host has closed"));
+        assert_eq!(CmMessage { sender: told.sender, ..closed }, told, "life {life}");
+    }
+}
+
+#[test]
 fn data_go_to_the_address_in_the_message_and_messages_to_where_they_come_from() {
     let mut board = board(1);
     let data = Ipv4Addr::new(10, 1, 0, 1);

@@ -35,6 +35,8 @@ fn feroce_s_messages_are_read_and_made_again_byte_for_byte() {
     };
     let by_hand = CmMessage { port: 0xBEEF, ..CmMessage::request(CmRequest::CloseQp, nobody, named) };
     let by_hand = CmMessage { sender: CmInfo { ip: HOST.ip, ..nobody }, ..by_hand };
+    let board_opens = CmMessage::request(CmRequest::OpenQp, BOARD, nobody);
+    let board_closes = CmMessage::request(CmRequest::CloseQp, BOARD, HOST);
     for (name, message) in [
         ("host opens", open),
         ("board agrees", open.answered(CmAnswer::Ack, Some(BOARD))),
@@ -45,6 +47,10 @@ fn feroce_s_messages_are_read_and_made_again_byte_for_byte() {
         ("host closes", close),
         ("board has closed", close.answered(CmAnswer::Ack, Some(BOARD))),
         ("close-qp", by_hand),
+        ("board opens", board_opens),
+        ("host agrees", board_opens.answered(CmAnswer::Ack, Some(HOST))),
+        ("board closes", board_closes),
+        ("host has closed", board_closes.answered(CmAnswer::Ack, Some(HOST))),
     ] {
         assert_eq!(CmMessage::parse(&said(name)), Ok(message), "{name}");
         assert_eq!(message.to_bytes(), said(name), "{name}");
