@@ -404,12 +404,16 @@ def test_the_gateware_makes_the_messages_of_recorded_events_of_their_raw_samples
     server.serve(board.process)
     report = board.end()
     assert report["messages"]["ok"] == report["counters"]["event_messages"] == 3
+    triggers = report["triggers"]
+    assert (triggers["received"], triggers["accepted"]) == (3, 3) and triggers["busy_s"] > 0
     assert [message.imm for message in server.messages] == [0, 1, 0]
     begun = int.from_bytes(server.messages[0].data[16:24], "little")
     for number, message in enumerate(server.messages):
         modules = recorded[number][1::16]
         parts = [Part(i, modules[8 * i : 8 * i + 8].tobytes()) for i in range(3)]  # 17 modules, 8 together
-        wanted = Fragment(number, begun + 30_000 * number, 1, parts=parts).message(source_id=1)
+        at = int.from_bytes(message.data[16:24], "little")  # by the gateware's clock, which counts cycles of 6.4 ns
+        assert abs(at - begun - 30_000 * number) < 16
+        wanted = Fragment(number, at, 1, parts=parts).message(source_id=1)
         assert message.data == wanted, f"event {number}"
         if verb.startswith("write"):
             assert message.va == BASE + number % 2 * 20480

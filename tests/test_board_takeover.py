@@ -102,7 +102,10 @@ def test_three_verilated_boards_go_on_at_another_server_where_the_killed_one_sto
         assert row["sources"] == [board for board, begin in enumerate(begins) if event >= begin], f"event {event}"
         for board, payload in zip(row["sources"], row["fragments"], strict=True):
             assert payload == modules[event % len(modules), board::SHARED].tobytes(), f"event {event}, board {board}"
-        assert row["timestamp_ns"] == event * INTERVAL_NS, "counted from the first event of the first connection"
+        # By the gateware's clock of 6.4 ns a cycle, which stood still while there was no server.
+        assert abs(row["timestamp_ns"] - event * INTERVAL_NS) < 16, (
+            "counted from the first event of the first connection"
+        )
     lacking = sum(not row["complete"] for row in rows)
     assert (len(faults), result.status) == ((1, 1) if lacking else (0, 0)), faults
     assert all(fault.startswith(f"{lacking} events are incomplete") for fault in faults), faults

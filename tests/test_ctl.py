@@ -76,7 +76,8 @@ print(json.dumps({name: int(value) for name, value in values.items()}))
 """
 PATIENCE = ("--patience", "60s")  # of a board that makes its cycles in software, on a machine with other work
 # What may move between two looks.
-LIVE = ("counters.", "stalled", "messages", "bytes_acked", ".alpha", ".stage", ".rate_current", ".rate_target")
+COUNTS = ("counters.", "stalled", "messages", "bytes_acked", "timing.time_", "timing.busy_cycles", "timing.veto_cycles")
+LIVE = (*COUNTS, ".alpha", ".stage", ".rate_current", ".rate_target")
 
 
 def test_every_register_reads_as_uhal_reads_it(verilated, network, penstock, tmp_path):

@@ -23,6 +23,8 @@ const MEASURED: [Top; 2] = [
 /// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
 const N_IN: usize = 4;
 const EVENT_BYTES: usize = 512 * 1024;
+/// Accepted triggers that wait for their events: those of a digitiser that stores that many.
+const TRIGGERS: usize = 8192;
 
 fn main() {
     let repo = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap();
@@ -71,6 +73,7 @@ fn verilate<'a>(root: &Path, mdir: &Path, top: &Top, sources_and_options: impl I
     command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000"]);
     command.args(["--prefix", top.class, "--top-module", top.module, &format!("-GN_QP={}", top.n_qp)]);
     command.args([format!("-GN_IN={N_IN}"), format!("-GEVENT_BYTES={EVENT_BYTES}")]);
+    command.args(["-GTIMING=1".to_owned(), format!("-GTRIGGERS={TRIGGERS}")]);
     command.arg("-Mdir").arg(mdir).args(sources_and_options);
     run(&mut command);
 }

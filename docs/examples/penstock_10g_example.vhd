@@ -18,7 +18,8 @@ package penstock_xgmii_component is
       N_IN        : natural := 0;
       EVENT_BYTES : positive := 16384;
       TIMING      : natural := 0;
-      SECOND_NS   : positive := 1000000000
+      SECOND_NS   : positive := 1000000000;
+      TRIGGERS    : positive := 32
     );
     port (
       clk                   : in  std_logic;

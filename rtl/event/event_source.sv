@@ -12,6 +12,7 @@ module event_source
   parameter  int unsigned TIMING      = 0,      // 1: events are those of accepted triggers, with their number, type and time
   parameter  int unsigned CLK_KHZ     = 156250,
   parameter  int unsigned SECOND_NS   = 1_000_000_000,
+  parameter  int unsigned TRIGGERS    = 32,     // accepted triggers that may wait for their events
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned Bytes       = DATA_W / 8
 ) (
@@ -61,6 +62,10 @@ module event_source
     $fatal(1, "%m: TIMING is %0d with N_IN %0d; it must be 0, or 1 with one detector input or more", TIMING, N_IN);
   end
 
+  if (TIMING == 1 && (TRIGGERS < 16 || TRIGGERS > 32768 || TRIGGERS != 2 ** $clog2(TRIGGERS))) begin : gen_bad_triggers
+    $fatal(1, "%m: TRIGGERS is %0d; it must be a power of two, 16 to 32768", TRIGGERS);
+  end
+
   if (N_IN == 0) begin : gen_none
     assign s_axis_event_tready = '0;
     assign m_axis_desc_tdata   = '0;
@@ -93,7 +98,8 @@ module event_source
     if (TIMING == 1) begin : gen_timing
       event_timing #(
         .CLK_KHZ(CLK_KHZ),
-        .SECOND_NS(SECOND_NS)
+        .SECOND_NS(SECOND_NS),
+        .TRIGGERS(TRIGGERS)
       ) u_timing (
         .cfg                  (timing_cfg),
         .pins                 (timing_in),

@@ -7,7 +7,8 @@ module event_timing
   import timing_pkg::*;
 #(
   parameter int unsigned CLK_KHZ   = 156250,
-  parameter int unsigned SECOND_NS = 1_000_000_000  // between pulses; shorter in simulations
+  parameter int unsigned SECOND_NS = 1_000_000_000,  // between pulses; shorter in simulations
+  parameter int unsigned TRIGGERS  = 32              // of the list, a power of two
 ) (
   input  logic           clk,
   input  logic           rst,
@@ -25,8 +26,6 @@ module event_timing
   output logic           m_axis_trigger_tvalid,
   input  logic           m_axis_trigger_tready
 );
-  localparam int unsigned ListDepth = 32;
-
   // ---- time ---------------------------------------------------------------------------------------------
   tai_status_t tai_status;
   tai_stat_t tai_stat;
@@ -55,7 +54,7 @@ module event_timing
   logic [15:0] pending;
   logic [31:0] event_fill_q;  // both a cycle late, which cuts the path from the store
   logic event_done_q;
-  logic [$clog2(ListDepth):0] unused_level;
+  logic [$clog2(TRIGGERS):0] unused_level;
   trigger_stat_t stat;
 
   always_ff @(posedge clk) begin
@@ -93,17 +92,31 @@ module event_timing
   };
   assign accepted_taken = out.accepted_valid && pins.accepted_ready;
 
-  sync_fifo #(.W($bits(fragment_t)), .DEPTH(ListDepth)) u_list (
-    .clk,
-    .rst,
-    .s_data (accepted),
-    .s_valid(accepted_taken),
-    .s_ready(list_room),
-    .m_data (m_axis_trigger_tdata),
-    .m_valid(m_axis_trigger_tvalid),
-    .m_ready(m_axis_trigger_tready),
-    .level  (unused_level)
-  );
+  if (TRIGGERS <= 64) begin : gen_list
+    sync_fifo #(.W($bits(fragment_t)), .DEPTH(TRIGGERS)) u_list (
+      .clk,
+      .rst,
+      .s_data (accepted),
+      .s_valid(accepted_taken),
+      .s_ready(list_room),
+      .m_data (m_axis_trigger_tdata),
+      .m_valid(m_axis_trigger_tvalid),
+      .m_ready(m_axis_trigger_tready),
+      .level  (unused_level)
+    );
+  end else begin : gen_long_list
+    block_fifo #(.W($bits(fragment_t)), .DEPTH(TRIGGERS)) u_list (
+      .clk,
+      .rst,
+      .s_data (accepted),
+      .s_valid(accepted_taken),
+      .s_ready(list_room),
+      .m_data (m_axis_trigger_tdata),
+      .m_valid(m_axis_trigger_tvalid),
+      .m_ready(m_axis_trigger_tready),
+      .level  (unused_level)
+    );
+  end
 
   // ---- counts -------------------------------------------------------------------------------------------
   timing_counts_t counts_q;

@@ -15,6 +15,7 @@ module penstock_1g #(
   parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
   parameter  int unsigned TIMING      = 0,       // 1: triggers, busy and a clock; needs detector inputs
   parameter  int unsigned SECOND_NS   = 1_000_000_000,  // between pulses of pps; shorter in simulations
+  parameter  int unsigned TRIGGERS    = 32,      // accepted triggers that may wait for their events, a power of two
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
 ) (
   input logic clk,
@@ -233,7 +234,8 @@ module penstock_1g #(
     .N_IN(N_IN),
     .EVENT_BYTES(EVENT_BYTES),
     .TIMING(TIMING),
-    .SECOND_NS(SECOND_NS)
+    .SECOND_NS(SECOND_NS),
+    .TRIGGERS(TRIGGERS)
   ) u_core (
     .m_axis_tx_tdata (tx_tdata),
     .m_axis_tx_tkeep (tx_tkeep),

@@ -17,6 +17,7 @@ module penstock_core
   parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
   parameter  int unsigned TIMING      = 0,       // 1: events are those of triggers, by the clock of the front end
   parameter  int unsigned SECOND_NS   = 1_000_000_000,
+  parameter  int unsigned TRIGGERS    = 32,
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned UserW       = $bits(event_pkg::fragment_t)
 ) (
@@ -182,7 +183,8 @@ module penstock_core
     .EVENT_BYTES(EVENT_BYTES),
     .TIMING(TIMING),
     .CLK_KHZ(CLK_KHZ),
-    .SECOND_NS(SECOND_NS)
+    .SECOND_NS(SECOND_NS),
+    .TRIGGERS(TRIGGERS)
   ) u_event_source (
     .cfg       (settings.events),
     .resync    (settings.events_resync),

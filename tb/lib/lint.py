@@ -26,6 +26,7 @@ CONFIGURATIONS = [
     *((f"penstock_{line}", {"N_IN": 3, "TIMING": 1, "SECOND_NS": 400_000}) for line in ("xgmii", "100g", "1g")),
     *(("ring_fill", {"N_QP": n_qp}) for n_qp in (1, 256)),
     ("event_merger", {"TRIGGERED": 1}),
+    ("event_timing", {"TRIGGERS": 8192}),
     *(("penstock_1g", {"N_QP": n_qp, "N_IN": n_in}) for n_qp, n_in in ((1, 0), (16, 4))),
     *(("tcp_endpoint", {"DATA_W": data_w, "N_STREAMS": n}) for data_w in (64, 512) for n in (1, 64)),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),

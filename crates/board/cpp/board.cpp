@@ -87,6 +87,12 @@ public:
             put(top.s_axis_event_tuser, pins.event_tuser[0]);
             top.s_axis_event_tlast = pins.event_tlast;
         }
+        top.trigger_valid = pins.trigger_valid;
+        if (pins.trigger_valid) {
+            top.trigger_number = pins.trigger_number;
+            top.trigger_type = pins.trigger_type;
+        }
+        top.m_axis_trigger_tready = 1;
         for (int i = 0; i < 6; ++i) top.s_axis_desc_tdata[i] = pins.desc_tdata[i];
         top.s_axis_desc_tvalid = pins.desc_tvalid;
         top.m_axis_cpl_tready = pins.cpl_tready;
@@ -106,6 +112,11 @@ public:
         top.eval();  // inputs ripple through the combinational paths
 
         get_port(top, pins);
+        pins.trigger_busy = top.trigger_busy;
+        pins.trigger_gate = top.trigger_gate;
+        pins.accepted_valid = top.m_axis_trigger_tvalid;
+        std::memcpy(&pins.accepted_number, top.m_axis_trigger_tdata.data(), sizeof pins.accepted_number);
+        pins.tai_ns = top.tai_ns;
         pins.event_tready = top.s_axis_event_tready;
         pins.data_tready = top.s_axis_data_tready;
         pins.desc_tready = top.s_axis_desc_tready;

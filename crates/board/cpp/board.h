@@ -20,6 +20,9 @@ struct PenstockPins {
     uint8_t rx_valid, rx_last, tx_ready;  // AXI-Stream only
     uint8_t data_tvalid, data_tlast;
     uint8_t event_tvalid, event_tlast;  // a bit for each input
+    uint8_t trigger_valid;
+    uint16_t trigger_type;
+    uint64_t trigger_number;
     uint8_t desc_tvalid, cpl_tready, sample_tready;
     uint8_t awvalid, wvalid, bready, arvalid, rready;
     uint8_t rst;
@@ -30,13 +33,16 @@ struct PenstockPins {
     uint32_t sample_tdata[4];  // cc_sample_t, least significant word first
     uint32_t rdata;
     uint8_t tx_valid, tx_last, tx_error;  // AXI-Stream only
+    uint64_t tai_ns;
+    uint64_t accepted_number;  // of m_axis_trigger, which is always taken
+    uint8_t accepted_valid, trigger_busy, trigger_gate;
     uint8_t event_tready;
     uint8_t data_tready, desc_tready, cpl_tvalid, sample_tvalid;
     uint8_t awready, wready, bvalid, arready, rvalid;
     uint8_t bresp, rresp, tx_paused;
 };
 
-// Each has four detector inputs, on the front end's own clock.
+// Each has four detector inputs, on the front end's own clock, triggers and a clock.
 // 0: penstock_xgmii. With PENSTOCK_ALL_TOPS also 1: penstock_xgmii and 2: penstock_100g, both of 16 queue pairs.
 // A null pointer for any other.
 void *penstock_board_new(uint32_t top);

@@ -37,6 +37,8 @@ pub struct Board<T: Top = Penstock10g> {
     rates: VecDeque<RateSample>,
     registers: Master,
     paused_cycles: u64,
+    /// The gateware's clock has been set.
+    pub(crate) has_time: bool,
 }
 
 impl Default for Board {
@@ -68,6 +70,7 @@ impl<T: Top> Board<T> {
             rates: VecDeque::new(),
             registers: Master::default(),
             paused_cycles: 0,
+            has_time: false,
         };
         board.port.drive(&mut board.pins);
         for _ in 0..RESET_CYCLES {
@@ -82,10 +85,15 @@ impl<T: Top> Board<T> {
         self.cycle
     }
 
-    /// Counts cycles from here on: the board's set-up lies before the time of a simulation.
-    pub fn restart_time(&mut self) {
+    /// Counts cycles from here on.
+    pub(crate) fn begin_cycles(&mut self) {
         self.cycle = 0;
         self.paused_cycles = 0;
+    }
+
+    /// What the gateware's clock showed in the last cycle, ns.
+    pub fn tai_ns(&self) -> u64 {
+        self.pins.tai_ns
     }
 
     /// Cycles so far in which PFC or pause held the transmitter.
@@ -115,18 +123,28 @@ impl<T: Top> Board<T> {
         self.messages.post(message);
     }
 
-    /// Queues the raw samples of an event at the detector's inputs, behind those of the events before it. The gateware makes
-    /// the message; see [`Board::set_events`].
+    /// Queues an event of the detector behind those before it: its trigger comes at its cycle, or when the gateware is not
+    /// busy, and its samples once the trigger is accepted. The gateware makes the message; see [`Board::set_events`].
     ///
     /// # Panics
     /// When there are more streams than inputs.
-    pub fn detect(&mut self, event: &DetectorEvent) {
+    pub fn detect(&mut self, event: DetectorEvent) {
         self.detector.push(event);
+    }
+
+    /// Forgets the events whose triggers have not come, and gives their number; those of accepted triggers become empty.
+    pub fn forget_events(&mut self) -> usize {
+        self.detector.forget()
     }
 
     /// Messages posted, and events detected, whose data the gateware has not yet taken in full.
     pub fn pending_messages(&self) -> usize {
         self.messages.pending() + self.detector.pending()
+    }
+
+    /// Messages of these whose data it has not taken in full, and events that are not triggered yet.
+    pub fn waiting_messages(&self) -> usize {
+        self.messages.pending() + self.detector.waiting()
     }
 
     pub fn poll_completion(&mut self) -> Option<Completion> {
@@ -201,7 +219,7 @@ impl<T: Top> Board<T> {
         }
         self.port.drive(&mut self.pins);
         self.messages.drive(&mut self.pins);
-        self.detector.drive(&mut self.pins);
+        self.detector.drive(self.cycle, &mut self.pins);
         self.registers.drive(&mut self.pins);
 
         self.model.cycle(&mut self.pins);

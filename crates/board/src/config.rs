@@ -85,6 +85,8 @@ pub enum SetupError {
          {BOARD_EVENT_BYTES} bytes are needed: build it again"
     )]
     Inputs { n_in: u32, event_bytes: u32 },
+    #[error("the gateware has no triggers (TIMING = 0): build it again")]
+    NoTriggers,
     #[error("mtu = {mtu}: allowed are 256, 512, 1024, 2048, 4096")]
     Mtu { mtu: u16 },
     #[error("queue pair {index} is in state {found} after the command to become ready to send (state 3)")]
@@ -232,16 +234,23 @@ impl<T: Top> Board<T> {
         Ok(())
     }
 
-    /// Has the gateware make messages of what comes to its detector inputs ([`Board::detect`]), into the ring of a queue pair.
+    /// Has the gateware take triggers and make messages of what comes to its detector inputs ([`Board::detect`]), into the
+    /// ring of a queue pair. It is busy for want of room in its list of triggers alone: the
+    /// digitisers hold the samples as long as the store of events is full.
     pub fn set_events(&mut self, config: &EventsConfig) -> Result<(), SetupError> {
-        use regs::events as e;
+        use regs::{events as e, timing as t};
+        const NEVER: u32 = u32::MAX;
         let build = self.read(e::BUILD)?;
         let n_in = (build & e::BUILD_N_IN_MASK) >> e::BUILD_N_IN_SHIFT;
         let event_bytes = (build & e::BUILD_EVENT_BYTES_MASK) >> e::BUILD_EVENT_BYTES_SHIFT;
         if (n_in as usize, event_bytes as usize) != (BOARD_INPUTS, BOARD_EVENT_BYTES) {
             return Err(SetupError::Inputs { n_in, event_bytes });
         }
-        // Tags are event numbers.
+        if self.read(t::STATUS)? & t::STATUS_PRESENT_MASK == 0 {
+            return Err(SetupError::NoTriggers);
+        }
+        self.has_time = true; // it is set when the board's time begins
+                              // Tags are event numbers.
         let control = field(config.qp, e::CONTROL_QP_SHIFT, e::CONTROL_QP_MASK)
             | field(config.send, e::CONTROL_VERB_SHIFT, e::CONTROL_VERB_MASK);
         let enable = (1u32 << config.inputs.min(BOARD_INPUTS)) - 1;
@@ -250,6 +259,13 @@ impl<T: Top> Board<T> {
             (e::SOURCE_ID, u32::from(config.source_id)),
             (e::COMMAND, e::COMMAND_RESYNC_MASK),
             (e::ENABLE, enable),
+            (t::RING_HIGH, NEVER),
+            (t::RING_LOW, NEVER),
+            (t::EVENT_HIGH, NEVER),
+            (t::EVENT_LOW, NEVER),
+            (t::GATE, 1),
+            (t::COMMAND, t::COMMAND_RESTART_MASK),
+            (t::CONTROL, 0),
         ] {
             self.write(address, value)?;
         }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The detector's side of a board: streams of fragments into the inputs that the gateware makes events of.
-//! Promise: of each input the fragments go in in the order of their events, beat by beat, as fast as the gateware takes
-//! them. The tuser of an input is `fragment_t` of `rtl/event/event_pkg.sv`.
+//! The detector's side of a board: the trigger system, and digitisers that answer each accepted trigger with a fragment on
+//! every input.
+//! Promise: each event is triggered once accepted, in order, none before its time; while the gateware is busy, or refuses a
+//! trigger, it waits and is shown again. Number, type and time of an event are what the gateware makes of its trigger: the
+//! fragments name the number of `m_axis_trigger` alone. The tuser of an input is `fragment_t` of
+//! `rtl/event/event_pkg.sv`.
 
 use crate::ffi::Pins;
 use crate::message::word_of;
@@ -15,22 +18,13 @@ const ABOUT_BYTES: usize = 18;
 /// What a detector gives of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectorEvent {
+    /// Of the trigger.
     pub number: u64,
-    pub timestamp_ns: u64,
     pub trigger_type: u16,
+    /// Not before this cycle of the board's clock.
+    pub cycle: u64,
     /// The raw bytes for each input from input 0 on, at most [`BOARD_INPUTS`]; the inputs behind them get nothing.
     pub streams: Vec<Bytes>,
-}
-
-impl DetectorEvent {
-    /// `fragment_t` as it lies on the pins, byte 0 first.
-    fn about(&self) -> [u8; ABOUT_BYTES] {
-        let mut bytes = [0; ABOUT_BYTES];
-        bytes[..8].copy_from_slice(&self.number.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.timestamp_ns.to_le_bytes());
-        bytes[16..].copy_from_slice(&self.trigger_type.to_le_bytes());
-        bytes
-    }
 }
 
 /// The fragments that one input still has to take.
@@ -41,35 +35,92 @@ struct Input {
     offset: usize,
 }
 
-/// Drives the streams of all inputs.
+/// Where the trigger system is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trigger {
+    /// The front end was not busy in the last cycle: the next trigger may come.
+    Ready,
+    /// One was shown in the last cycle: its gate tells whether it was accepted.
+    Shown,
+    /// Until the front end says that it is not busy.
+    Waits,
+}
+
+/// Drives the trigger input and the streams of all inputs.
 pub(crate) struct DetectorPort {
     /// Bytes of a beat.
     lanes: usize,
+    trigger: Trigger,
+    /// Events that are not triggered yet.
+    waiting: VecDeque<DetectorEvent>,
+    /// Events of accepted triggers that the digitisers have not been told of.
+    accepted: VecDeque<DetectorEvent>,
     inputs: [Input; BOARD_INPUTS],
 }
 
 impl DetectorPort {
     pub fn new(lanes: usize) -> Self {
-        Self { lanes, inputs: Default::default() }
+        Self {
+            lanes,
+            trigger: Trigger::Waits,
+            waiting: VecDeque::new(),
+            accepted: VecDeque::new(),
+            inputs: Default::default(),
+        }
     }
 
-    /// Queues the fragments of an event behind those of the events before it.
+    /// Queues an event behind those before it.
     ///
     /// # Panics
     /// When there are more streams than inputs.
-    pub fn push(&mut self, event: &DetectorEvent) {
+    pub fn push(&mut self, event: DetectorEvent) {
         assert!(event.streams.len() <= BOARD_INPUTS, "{} streams for {BOARD_INPUTS} inputs", event.streams.len());
-        for (input, stream) in self.inputs.iter_mut().zip(&event.streams) {
-            input.fragments.push_back((event.about(), stream.clone()));
-        }
+        self.waiting.push_back(event);
+    }
+
+    /// Events that are not triggered yet.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Events of which not every beat has been taken.
     pub fn pending(&self) -> usize {
-        self.inputs.iter().map(|input| input.fragments.len()).max().unwrap_or(0)
+        let streaming = self.inputs.iter().map(|input| input.fragments.len()).max().unwrap_or(0);
+        self.waiting.len() + self.accepted.len() + streaming
     }
 
-    pub fn drive(&self, pins: &mut Pins) {
+    /// Nothing that is not begun is sent any more: triggers that have not come are forgotten, to those that were accepted
+    /// the digitisers answer with nothing. Gives the number of events that were forgotten.
+    pub fn forget(&mut self) -> usize {
+        // One that was just shown may have been accepted.
+        let kept = usize::from(self.trigger == Trigger::Shown).min(self.waiting.len());
+        let forgotten = self.waiting.len() - kept;
+        self.waiting.truncate(kept);
+        let streams = self.accepted.iter_mut().flat_map(|event| &mut event.streams);
+        let fragments = self.inputs.iter_mut().flat_map(|input| input.fragments.iter_mut().skip(1));
+        streams.chain(fragments.map(|(_, stream)| stream)).for_each(Bytes::clear);
+        forgotten
+    }
+
+    /// The digitisers' answer to an accepted trigger.
+    fn digitise(&mut self, number: u64) {
+        // Software that sets timing.gate to 0 hides that a trigger was accepted until it comes here.
+        let Some(event) = self.accepted.pop_front().or_else(|| self.waiting.pop_front()) else { return };
+        debug_assert_eq!(event.number, number, "triggers are accepted in order");
+        let mut about = [0; ABOUT_BYTES];
+        about[..8].copy_from_slice(&number.to_le_bytes());
+        for (input, stream) in self.inputs.iter_mut().zip(event.streams) {
+            input.fragments.push_back((about, stream));
+        }
+    }
+
+    /// The pins of this cycle.
+    pub fn drive(&mut self, cycle: u64, pins: &mut Pins) {
+        pins.trigger_valid = 0;
+        if let (Trigger::Ready, Some(event)) = (self.trigger, self.waiting.front().filter(|event| event.cycle <= cycle))
+        {
+            (pins.trigger_valid, pins.trigger_number, pins.trigger_type) = (1, event.number, event.trigger_type);
+        }
         (pins.event_tvalid, pins.event_tlast) = (0, 0);
         for (i, input) in self.inputs.iter().enumerate() {
             let Some((about, stream)) = input.fragments.front() else { continue };
@@ -88,7 +139,19 @@ impl DetectorPort {
         }
     }
 
+    /// The pins at the end of this cycle. The gate is open, and the front end busy, from the cycle after an accepted trigger on.
     pub fn observe(&mut self, pins: &Pins) {
+        if self.trigger == Trigger::Shown && pins.trigger_gate != 0 {
+            self.accepted.extend(self.waiting.pop_front());
+        }
+        self.trigger = match self.trigger {
+            Trigger::Ready if pins.trigger_valid != 0 => Trigger::Shown,
+            Trigger::Ready | Trigger::Waits if pins.trigger_busy == 0 => Trigger::Ready,
+            Trigger::Ready | Trigger::Shown | Trigger::Waits => Trigger::Waits,
+        };
+        if pins.accepted_valid != 0 {
+            self.digitise(pins.accepted_number);
+        }
         let taken = pins.event_tvalid & pins.event_tready;
         for (i, input) in self.inputs.iter_mut().enumerate().filter(|(i, _)| taken >> i & 1 != 0) {
             input.offset += self.lanes;
@@ -104,13 +167,46 @@ impl DetectorPort {
 mod tests {
     use super::*;
 
+    /// The front end's side of the trigger input: refuses some triggers (a veto), is busy for a while after others.
+    #[derive(Default)]
+    struct FrontEnd {
+        cycle: u64,
+        shown: u64,
+        /// Cycle and number of each trigger that it accepted.
+        accepted: Vec<(u64, u64)>,
+        busy_until: u64,
+    }
+
+    impl FrontEnd {
+        /// The outputs of this cycle, then what its trigger does to the next.
+        fn cycle(&mut self, pins: &mut Pins) {
+            let last = self.accepted.last().filter(|(at, _)| at + 1 == self.cycle);
+            pins.trigger_gate = u8::from(last.is_some());
+            (pins.accepted_valid, pins.accepted_number) = last.map_or((0, 0), |&(_, number)| (1, number));
+            pins.trigger_busy = u8::from(self.cycle < self.busy_until);
+            if pins.trigger_valid != 0 {
+                assert!(self.cycle > self.busy_until || self.shown == 0, "a trigger while busy");
+                self.shown += 1;
+                if self.shown % 5 != 2 {
+                    self.accepted.push((self.cycle, pins.trigger_number));
+                    self.busy_until = self.cycle + 3 + self.shown % 5;
+                }
+            }
+            self.cycle += 1;
+        }
+    }
+
+    /// What was said to be whose bytes at an input.
+    type Fragments = Vec<(u64, Vec<u8>)>;
+
     /// Takes every beat that is shown; gives each input's bytes and the events they were said to be of.
-    fn played(port: &mut DetectorPort, lanes: usize) -> Vec<Vec<(u64, Vec<u8>)>> {
+    fn played(port: &mut DetectorPort, lanes: usize) -> (FrontEnd, Vec<Fragments>) {
         let mut pins = Pins { event_tready: u8::MAX, ..Pins::default() };
-        let mut found: Vec<Vec<(u64, Vec<u8>)>> = vec![Vec::new(); BOARD_INPUTS];
+        let mut front_end = FrontEnd::default();
+        let mut found: Vec<Fragments> = vec![Vec::new(); BOARD_INPUTS];
         let mut open = [false; BOARD_INPUTS];
         while port.pending() > 0 {
-            port.drive(&mut pins);
+            port.drive(front_end.cycle, &mut pins);
             for i in (0..BOARD_INPUTS).filter(|i| pins.event_tvalid >> i & 1 != 0) {
                 if !open[i] {
                     let about = &pins.event_tuser[i][..8];
@@ -123,29 +219,67 @@ mod tests {
                 found[i].last_mut().unwrap().1.extend(beat.iter().zip(keep).filter(|(_, kept)| *kept).map(|(b, _)| *b));
                 open[i] = pins.event_tlast >> i & 1 == 0;
             }
+            front_end.cycle(&mut pins);
             port.observe(&pins);
         }
-        found
+        (front_end, found)
+    }
+
+    fn stream(event: u64, input: u64) -> Bytes {
+        Bytes::from(vec![(event * 16 + input) as u8; (event * 37) as usize])
+    }
+
+    /// Event n at cycle 100 n.
+    fn event(number: u64) -> DetectorEvent {
+        let streams = (0..3).map(|input| stream(number, input)).collect();
+        DetectorEvent { number, trigger_type: 1, cycle: 100 * number, streams }
     }
 
     #[test]
     fn each_input_gets_its_own_bytes_in_the_order_of_the_events() {
         for lanes in [8, 64] {
             let mut port = DetectorPort::new(lanes);
-            let stream = |event: u64, input: u64| Bytes::from(vec![(event * 16 + input) as u8; (event * 37) as usize]);
-            let events = (0..5).map(|number| DetectorEvent {
-                number,
-                timestamp_ns: 1000 * number,
-                trigger_type: 1,
-                streams: (0..3).map(|input| stream(number, input)).collect(),
-            });
-            events.for_each(|event| port.push(&event));
-            let found = played(&mut port, lanes);
+            (0..5).for_each(|number| port.push(event(number)));
+            let (_, found) = played(&mut port, lanes);
             assert!(found[3].is_empty(), "an input without a stream");
             for (input, fragments) in found[..3].iter().enumerate() {
                 let wanted: Vec<_> = (0..5).map(|event| (event, stream(event, input as u64).to_vec())).collect();
                 assert_eq!(*fragments, wanted, "input {input}, {lanes} lanes");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_triggered_and_what_was_accepted_is_answered_with_nothing() {
+        let mut port = DetectorPort::new(8);
+        (1..6).for_each(|number| port.push(DetectorEvent { cycle: 10, ..event(number) }));
+        // No input takes anything until four triggers were accepted.
+        let (mut pins, mut front_end) = (Pins::default(), FrontEnd::default());
+        while front_end.accepted.len() < 4 || port.trigger != Trigger::Waits {
+            port.drive(front_end.cycle, &mut pins);
+            front_end.cycle(&mut pins);
+            port.observe(&pins);
+        }
+        assert_eq!((port.forget(), port.pending()), (1, 4));
+        let (_, found) = played(&mut port, 8);
+        for (input, fragments) in found[..3].iter().enumerate() {
+            let begun = (1, stream(1, input as u64).to_vec());
+            assert_eq!(fragments[..], [begun, (2, vec![]), (3, vec![]), (4, vec![])], "input {input}");
+        }
+    }
+
+    #[test]
+    fn each_event_is_triggered_once_accepted_in_its_cycle_or_as_soon_as_the_front_end_takes_it() {
+        let mut port = DetectorPort::new(8);
+        // Four at a time: the first in its cycle, the others when it is not busy.
+        (0..40).for_each(|number| port.push(DetectorEvent { cycle: 1000 * (number / 4) + 10, ..event(number) }));
+        let (front_end, _) = played(&mut port, 8);
+        assert!(front_end.accepted.iter().map(|(_, number)| *number).eq(0..40), "{:?}", front_end.accepted);
+        assert_eq!(front_end.shown, 50, "the front end refuses the second of five triggers");
+        for &(at, number) in &front_end.accepted {
+            let due = 1000 * (number / 4) + 10;
+            let most = if number % 4 == 0 { 1 } else { 40 };
+            assert!((due..due + most).contains(&at), "trigger {number} at cycle {at}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! A verilated board as a node of the simulated network: one port, windowed time (see
 //! `penstock_netsim::Node`), message source inside.
 
-use crate::board::Board;
+use crate::board::{Board, RegisterError};
 use crate::config::{qp_register, regs};
 use crate::message::{Completion, WcStatus};
 use crate::worker::{Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
@@ -10,6 +10,15 @@ use penstock_netsim::{Frame, Node, NodeTerms, Outbox, PortId, Time, TraceSink};
 use penstock_wire::gateware::{CYCLE, OCTET};
 use penstock_wire::{wire_len, Packet};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Why a board cannot join a network.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    #[error("the operating system gives no thread: {0}")]
+    Thread(#[from] std::io::Error),
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+}
 
 /// The board's only port.
 pub const PORT: PortId = PortId(0);
@@ -83,7 +92,7 @@ impl BoardNode {
     /// `trace_interval` is that of its register samples (zero: none).
     ///
     /// # Errors
-    /// The operating system refuses a thread.
+    /// The operating system refuses a thread, or the board to set its clock.
     ///
     /// # Panics
     /// When `link_delay` is shorter than one clock cycle: scenario checks refuse such links before.
@@ -93,10 +102,10 @@ impl BoardNode {
         source: Box<dyn MessageSource>,
         link_delay: Time,
         trace_interval: Time,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, NodeError> {
         let window_cycles = link_delay / CYCLE;
         assert!(window_cycles > 0, "a board's link needs a delay of at least {CYCLE}, got {link_delay}");
-        board.restart_time();
+        board.restart_time()?;
         let sampling = Sampling {
             addresses: TRACED.iter().map(|offset| qp_register(0, *offset)).collect(),
             interval_cycles: trace_interval / CYCLE,

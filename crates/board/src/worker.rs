@@ -24,6 +24,14 @@ pub trait MessageSource: Send {
     fn next_time(&self) -> Option<Time>;
     /// Takes that message.
     fn take(&mut self) -> Option<Feed>;
+    /// How long before its time a message may be taken: an event of a detector waits for its trigger at the board.
+    fn lead(&self) -> Time {
+        Time::ZERO
+    }
+    /// Whether the next message may be taken at this time.
+    fn is_due(&self, now: Time) -> bool {
+        self.next_time().is_some_and(|at| at.saturating_sub(self.lead()) <= now)
+    }
 }
 
 /// What a source gives a board.
@@ -51,7 +59,7 @@ impl Feed {
     pub(crate) fn into_board<T: Top>(self, board: &mut Board<T>) {
         match self {
             Self::Message(message) => board.post(message),
-            Self::Event(event) => board.detect(&event),
+            Self::Event(event) => board.detect(event),
         }
     }
 }
@@ -59,6 +67,17 @@ impl Feed {
 /// Messages handed to the gateware ahead of its taking their data: the one under way and the next,
 /// so that its input never runs dry between messages.
 const POSTED_AHEAD: usize = 2;
+/// Events of a detector handed over ahead of their triggers.
+const TRIGGERS_AHEAD: usize = 64;
+
+/// Messages that a source may have waiting at the board.
+pub(crate) fn most_waiting(source: &dyn MessageSource) -> usize {
+    if source.lead() == Time::ZERO {
+        POSTED_AHEAD
+    } else {
+        TRIGGERS_AHEAD
+    }
+}
 
 /// A frame on its way into the board: the cycle at which its first octet enters the receiver.
 #[derive(Debug, Clone)]
@@ -206,9 +225,8 @@ impl Runner {
     /// Hands over the messages that are there, as many as the gateware should have in hand.
     fn post_due(&mut self, now: u64) -> u64 {
         let mut posted = 0;
-        while self.board.pending_messages() < POSTED_AHEAD
-            && self.source.next_time().is_some_and(|at| at <= CYCLE * now)
-        {
+        let most = most_waiting(&*self.source);
+        while self.board.waiting_messages() < most && self.source.is_due(CYCLE * now) {
             let Some(feed) = self.source.take() else { break };
             feed.into_board(&mut self.board);
             posted += 1;
@@ -220,8 +238,12 @@ impl Runner {
     fn next_stop(&self, until: u64) -> u64 {
         /// While the source has a backlog, how often the gateware's input is looked at.
         const REFILL_CYCLES: u64 = 32;
+        /// From a trigger to the next, at least (`DetectorPort::observe`).
+        const TRIGGER_CYCLES: u64 = 4;
         let now = self.board.cycle();
         let message = match self.source.next_time() {
+            // It has the board's triggers of the next cycles.
+            Some(_) if self.source.lead() > Time::ZERO => now + TRIGGERS_AHEAD as u64 * TRIGGER_CYCLES,
             Some(at) => at.div_ceil(CYCLE).max(now + REFILL_CYCLES),
             None => u64::MAX,
         };

@@ -145,7 +145,7 @@ fn open_board(own: Endpoint, peer: Endpoint, rkey: u32) -> Board {
     };
     board.open_qp(0, &qp).unwrap();
     board.sample_rates(0, 0, SAMPLE_CYCLES as u32).unwrap();
-    board.restart_time();
+    board.restart_time().unwrap();
     while board.poll_rates().is_some() {}
     board
 }

@@ -29,13 +29,13 @@ impl Detector {
     pub fn event(&mut self) -> DetectorEvent {
         let number = self.next;
         self.next += 1;
-        DetectorEvent { number, timestamp_ns: number * 1000, trigger_type: 1, streams: self.streams.clone() }
+        DetectorEvent { number, trigger_type: 1, cycle: 0, streams: self.streams.clone() }
     }
 
     /// Keeps events at the inputs.
     pub fn refill<T: Top>(&mut self, board: &mut Board<T>) {
         while board.pending_messages() < AHEAD {
-            board.detect(&self.event());
+            board.detect(self.event());
         }
     }
 

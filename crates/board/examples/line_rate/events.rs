@@ -10,6 +10,8 @@ use penstock_board::{EventsConfig, RingTarget, Top};
 const MTU: u16 = 4096;
 const ANSWER_US: f64 = 1.0;
 const ANSWER_CYCLES: u64 = 156;
+/// From a trigger to the samples: it is accepted, and the digitisers answer in the cycle after that.
+const ANSWERS_CYCLES: u64 = 2;
 /// Longer than an event of the latency's rows takes, and its answer.
 const PAUSE_CYCLES: u64 = 4_000;
 
@@ -46,9 +48,10 @@ pub fn latency<T: Top>(payload: usize, cut_through: bool) -> Result<f64, Failure
     let (octets, cycles) = T::OCTETS_PER_CYCLE;
     let mut worst = 0;
     for number in 0..8 {
-        let offered = station.board.cycle() + PAUSE_CYCLES + number;
-        station.run_until(offered, |_, _| ())?;
-        station.board.detect(&detector.event());
+        let triggered = station.board.cycle() + PAUSE_CYCLES + number;
+        let offered = triggered + ANSWERS_CYCLES;
+        station.run_until(triggered, |_, _| ())?;
+        station.board.detect(detector.event());
         let mut start_cycle: Option<u64> = None;
         station.run_until(offered + PAUSE_CYCLES, |octet, _| {
             start_cycle.get_or_insert(octet * cycles / octets);

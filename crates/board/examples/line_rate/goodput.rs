@@ -70,7 +70,7 @@ pub fn measure<T: Top>(line: &Line, load: Load) -> Result<Goodput, Failure> {
 /// Of a front end that sends such messages without a pause.
 pub fn of_station<T: Top>(mut station: Station<T>, line: &Line, load: Load) -> Result<Goodput, Failure> {
     let mut meter = Meter::new(load);
-    station.board.restart_time();
+    station.board.restart_time()?;
     station.run_until(WARM_UP_CYCLES, |_, packet| {
         meter.follow(packet);
     })?;

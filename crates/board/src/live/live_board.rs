@@ -12,7 +12,7 @@ use crate::config::{qp_register, regs};
 use crate::message::{Completion, Message};
 use crate::port::Received;
 use crate::rates::RateSample;
-use crate::worker::MessageSource;
+use crate::worker::{most_waiting, MessageSource};
 use bytes::Bytes;
 use penstock_netsim::{CaptureError, CaptureSink, EmulatedSwitch, Rate, Time};
 use penstock_wire::gateware::{CYCLE, OCTET};
@@ -37,8 +37,6 @@ const QUIET_CYCLES: u64 = 4_096;
 const INBOX_FRAMES: usize = 64;
 /// The same while the wire has no room for what the board sends.
 const INBOX_BLOCKED: usize = 4_096;
-/// Messages handed to the gateware ahead of its taking their data.
-const POSTED_AHEAD: usize = 2;
 
 /// The interfaces of a capture: what the board sends, and what it receives.
 struct Capture {
@@ -69,11 +67,11 @@ impl LiveBoard {
     /// Plugs a board that is set up into a wire; its time begins now.
     ///
     /// # Errors
-    /// The board does not tell how many queue pairs it has.
+    /// The board does not tell how many queue pairs it has, or does not set its clock.
     pub fn new(mut board: Board, wire: Box<dyn Wire>, pace: PaceConfig) -> Result<Self, LiveError> {
         use regs::global as g;
         let n_qp = (board.read(g::BUILD)? & g::BUILD_N_QP_MASK) >> g::BUILD_N_QP_SHIFT;
-        board.restart_time();
+        board.restart_time()?;
         Ok(Self {
             board,
             wire,
@@ -95,9 +93,10 @@ impl LiveBoard {
         self.source = Some(source);
     }
 
-    /// Has it send no more of them; those that the gateware has are sent.
+    /// Has it send no more of them. Those that the gateware has end; events of accepted triggers end without samples.
     pub fn clear_source(&mut self) {
         self.source = None;
+        self.stats.messages.posted -= self.board.forget_events() as u64;
     }
 
     /// Puts an emulated switch between board and wire.
@@ -208,7 +207,8 @@ impl LiveBoard {
     fn post_due(&mut self) {
         let now = self.now();
         let Some(source) = &mut self.source else { return };
-        while self.board.pending_messages() < POSTED_AHEAD && source.next_time().is_some_and(|at| at <= now) {
+        let most = most_waiting(&**source);
+        while self.board.waiting_messages() < most && source.is_due(now) {
             let Some(feed) = source.take() else { break };
             self.stats.messages.posted += 1;
             feed.into_board(&mut self.board);

@@ -3,7 +3,7 @@
 
 use super::connections::Connection;
 use super::session::{Measured, Session};
-use crate::gateware::{groups, show_share, InForce, Meters, BOARD_CLOCK_HZ, CC_WORDS};
+use crate::gateware::{groups, show_share, InForce, Meters, Triggers, BOARD_CLOCK_HZ, CC_WORDS};
 use crate::outcome::{Failure, Verdict};
 use penstock_board::{qp_register, regs, CYCLE};
 use penstock_dashboard::Applied;
@@ -47,6 +47,9 @@ pub struct BoardReport {
     /// What was changed from the live page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<Applied>,
+    /// What became of the triggers of its detector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    triggers: Option<Triggers>,
     /// Counters of the gateware.
     counters: BTreeMap<&'static str, u32>,
     time: BoardTime,
@@ -204,6 +207,7 @@ impl BoardReport {
             switch: switch(&session),
             rates: session.rates.iter().map(rates).collect(),
             steered: Vec::new(),
+            triggers: Triggers::read(|address| session.board.read(address))?,
             counters,
             time: BoardTime {
                 simulated_s: session.board.now().as_secs_f64(),
@@ -355,6 +359,7 @@ pub fn text(report: &BoardReport) -> String {
         ));
         lines.extend(pair.meters.iter().map(|meters| format!("             {meters}")));
     }
+    lines.extend(report.triggers.iter().map(|triggers| format!("triggers     {triggers}")));
     lines.extend(congestion_lines(&report.congestion));
     for cut in report.switch.iter().flat_map(|switch| &switch.cuts) {
         lines.push(format!(

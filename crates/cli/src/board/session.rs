@@ -80,8 +80,10 @@ pub struct Session {
     /// Turns until the queue pair is looked at again, and whether another one or none was found at the last look.
     look_in: u32,
     was_gone: bool,
-    /// Times of all events, from when the first connection was opened.
+    /// Times of all triggers from the first one on, and when that was, in the board's time less all the time without a
+    /// server.
     triggers: Option<Arc<[Time]>>,
+    origin: Time,
     /// Messages that failed with their connection and were sent again over the next one.
     pub again: u64,
     /// Since when there is no server, and how long one is waited for.
@@ -106,6 +108,9 @@ const MEASURED: Time = Time::from_us(10);
 
 /// Cycles in which nothing is left before the next server is let in: a descriptor on its way to the ring shows nowhere.
 const DRAINED_CYCLES: u64 = 1024;
+
+/// From the opening of a connection to the first trigger: the clock is set meanwhile.
+const BEFORE_TRIGGERS: Time = Time::from_us(10);
 
 /// Turns from one look at the queue pair to the next: 26 us of a clock that runs, and less than a percent of its time.
 const LOOK_TURNS: u32 = 16;
@@ -134,6 +139,7 @@ impl Session {
             look_in: LOOK_TURNS,
             was_gone: false,
             triggers: None,
+            origin: Time::ZERO,
             again: 0,
             lost: None,
             wait: (!plan.end.stay).then_some(plan.end.wait),
@@ -364,9 +370,13 @@ impl Session {
                     source_id: board,
                     inputs: source.inputs(board),
                 })?;
-                let (now, interval) = (self.board.now(), self.interval);
-                let times = self.triggers.get_or_insert_with(|| (0..count).map(|n| now + interval * n).collect());
-                self.board.set_source(Box::new(BoardSource::new(source, board, times.clone(), next)));
+                let interval = self.interval;
+                let times = self.triggers.get_or_insert_with(|| (0..count).map(|n| interval * n).collect()).clone();
+                // The first trigger of this connection: now, or later if it had not come when the last one ended.
+                let first = times.get(next as usize).copied().unwrap_or_default();
+                self.origin = self.origin.max((self.board.now() + BEFORE_TRIGGERS).saturating_sub(first));
+                self.board.board().set_clock(self.origin)?;
+                self.board.set_source(Box::new(BoardSource::new(source, board, times, self.origin, next)));
                 Phase::Sending(Some(count))
             }
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one board's detector gives: the raw samples of an event per trigger. The gateware makes the messages.
 
-use penstock_board::{DetectorEvent, Feed, MessageSource};
+use penstock_board::{DetectorEvent, Feed, MessageSource, CYCLE};
 use penstock_readout::EventSource;
 use penstock_units::Time;
 use std::sync::Arc;
@@ -9,25 +9,29 @@ use std::sync::Arc;
 /// The trigger type of recorded events: no other is known of them.
 pub const TRIGGER_TYPE: u16 = 1;
 
+/// How long before its trigger an event may be handed to a board: as soon as it has room.
+pub const LEAD: Time = Time::MAX;
+
 /// The samples of one board, event after event, at the times of the run's triggers.
 pub struct BoardSource {
     events: Arc<EventSource>,
     board: u16,
-    /// Trigger times, one per event, never decreasing; shared by all boards.
+    /// Trigger times since `origin`, one per event, never decreasing; shared by all boards.
     triggers: Arc<[Time]>,
+    origin: Time,
     next: usize,
 }
 
 impl BoardSource {
-    /// From event `next` on; those whose time is over follow one another at once, with the timestamps that they had.
-    pub fn new(events: Arc<EventSource>, board: u16, triggers: Arc<[Time]>, next: u64) -> Self {
-        Self { events, board, triggers, next: next as usize }
+    /// From event `next` on; `origin` is 0 of the trigger times, in the board's time.
+    pub fn new(events: Arc<EventSource>, board: u16, triggers: Arc<[Time]>, origin: Time, next: u64) -> Self {
+        Self { events, board, triggers, origin, next: next as usize }
     }
 }
 
 impl MessageSource for BoardSource {
     fn next_time(&self) -> Option<Time> {
-        self.triggers.get(self.next).copied()
+        self.triggers.get(self.next).map(|at| self.origin + *at)
     }
 
     fn take(&mut self) -> Option<Feed> {
@@ -35,8 +39,10 @@ impl MessageSource for BoardSource {
         let number = self.next as u64;
         self.next += 1;
         let streams = self.events.streams(number, self.board);
-        // From the first event on: boards whose clocks began at different times agree.
-        let timestamp_ns = (at - self.triggers[0]) / Time::from_ns(1);
-        Some(DetectorEvent { number, timestamp_ns, trigger_type: TRIGGER_TYPE, streams }.into())
+        Some(DetectorEvent { number, trigger_type: TRIGGER_TYPE, cycle: at.div_ceil(CYCLE), streams }.into())
+    }
+
+    fn lead(&self) -> Time {
+        LEAD
     }
 }

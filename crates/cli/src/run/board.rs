@@ -3,7 +3,7 @@
 //! Promise: it sends the messages of the scenario's flow, in their order, none before its time.
 
 use super::counters::{CounterError, GatewareCounters};
-use crate::gateware::{Meters, BOARD_CLOCK_HZ, ECT0, TRIGGER_TYPE};
+use crate::gateware::{Meters, Triggers, BOARD_CLOCK_HZ, ECT0, LEAD, TRIGGER_TYPE};
 use penstock_board::regs::counters;
 use penstock_board::{
     Board, BoardNode, DetectorEvent, EndpointConfig, EventsConfig, Feed, Message, MessageSource, MessageTally,
@@ -167,12 +167,20 @@ impl MessageSource for Messages {
         self.waiting.front().map(|message| message.0)
     }
 
+    fn lead(&self) -> Time {
+        if self.fragments.is_some() {
+            LEAD
+        } else {
+            Time::ZERO
+        }
+    }
+
     fn take(&mut self) -> Option<Feed> {
         let (at, len, event) = self.waiting.pop_front()?;
         if let Some(Fragments { contents, .. }) = &self.fragments {
             let streams = contents.streams(event);
-            let timestamp_ns = at / Time::from_ns(1);
-            return Some(DetectorEvent { number: event, timestamp_ns, trigger_type: TRIGGER_TYPE, streams }.into());
+            let cycle = at.div_ceil(CYCLE);
+            return Some(DetectorEvent { number: event, trigger_type: TRIGGER_TYPE, cycle, streams }.into());
         }
         let tag = self.sent;
         self.sent += 1;
@@ -208,6 +216,9 @@ pub struct BoardSummary {
     pub counters: BTreeMap<&'static str, u32>,
     /// What its queue pairs have measured of their packets and of the whole transfer.
     pub meters: Vec<Meters>,
+    /// What became of its triggers, if it makes events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub triggers: Option<Triggers>,
 }
 
 /// Ends the boards' threads, adds what their gateware counted to the summaries of their flows, and gives theirs.
@@ -246,5 +257,6 @@ fn summary(name: &str, delivered: u64, tally: &MessageTally, counted: &GatewareC
         paused_s: f64::from(counted.at(counters::TX_PAUSE_CYCLES)) * CYCLE.as_ps() as f64 * 1e-12,
         counters: counted.by_name(),
         meters: counted.meters.clone(),
+        triggers: counted.triggers.clone(),
     }
 }

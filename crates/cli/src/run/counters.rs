@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The counters and meters of a board, read from its registers when its run is over.
 
-use crate::gateware::Meters;
+use crate::gateware::{Meters, Triggers};
 use penstock_board::{regs, Board, RegisterError, WorkerGone};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ pub struct GatewareCounters {
     /// Name, address, value.
     counters: Vec<(&'static str, u32, u32)>,
     pub meters: Vec<Meters>,
+    /// Of a board that has had any.
+    pub triggers: Option<Triggers>,
 }
 
 impl GatewareCounters {
@@ -34,7 +36,8 @@ impl GatewareCounters {
         for qp in 0..queue_pairs {
             meters.extend(Meters::read(qp as u8, &mut read)?);
         }
-        Ok(Self { counters, meters })
+        let triggers = Triggers::read(&mut read)?;
+        Ok(Self { counters, meters, triggers })
     }
 
     /// The counter at an address of `regs::counters`.
