@@ -46,6 +46,11 @@ def test_a_changed_bench_or_a_part_of_one_runs_that_bench() -> None:
     assert "cnm_receiver" in users and "sync_fifo" not in users
 
 
+def test_a_changed_rule_is_compared_with_its_model() -> None:
+    assert "test_tcp_equality" in names("rtl/tcp/tcp_step.sv") and "test_equality" not in names("rtl/tcp/tcp_step.sv")
+    assert "test_equality" in names("rtl/cc/cc_step.sv") and "test_tcp_equality" in names("tb/tcp_equality/steps.cpp")
+
+
 def test_changed_tests_pages_and_python_are_checked() -> None:
     assert "test_run" in names("tests/test_run.py")
     assert {"test_recv", "test_recv_xdp"} <= set(names("tests/veth.py")) and "test_sweep" not in names("tests/veth.py")
