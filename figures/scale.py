@@ -100,13 +100,7 @@ CASES = (
     Case("256 x 10G behind 8 leaves into 100G", 256, 100, scenario="incast-tree-256"),
     _star(16, 10, "verilated gateware, 8 ms", "flow.0.sender=gateware", "run.time_limit=8ms"),
     _star(64, 10, "CNPs every 4 us", "qp.cnp_interval=4us"),
-    _star(
-        64,
-        10,
-        "one board after the other, 1 ms apart",
-        "flow.0.stagger=1ms",
-        settled_ms=65.0,
-    ),
+    _star(64, 10, "one board after the other, 1 ms apart", "flow.0.stagger=1ms", settled_ms=65.0),
     _star(
         64, 10, "share said to be twice as much", "cc.share=312.5Mbps", misses="PFC carries what the shares overbook"
     ),

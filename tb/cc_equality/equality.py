@@ -2,74 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateware's laws against the model's, one visit a cycle: `python tb/cc_equality/equality.py --help`.
 
-The model (example `steps` of crates/cc) writes a random history to a pipe; `steps.cpp` drives the
-verilated `cc_step` with it and compares every bit. A failure prints the command that replays it.
+The history is that of example `steps` of crates/cc, the gateware `cc_step` (lib/equality.py).
 """
 
 import argparse
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from lib import rtl  # noqa: E402
-from lib.runner import alone  # noqa: E402
-from lib.toolchain import REPO, verilator_root  # noqa: E402
+from lib.equality import Equality, in_chunks  # noqa: E402
 
-BUILD = REPO / "build" / "tb" / "cc_steps"
+EQUALITY = Equality(HERE, "cc_step_harness", "cc", "penstock-cc", "steps")
 LAWS = ("dcqcn", "qcn", "mixed")
-CXX_FLAGS = "-O2 -fno-semantic-interposition"
-
-
-def harness() -> Path:
-    """The verilated harness, built when it is older than what it is made of."""
-    rtl.generate()
-    program = BUILD / "steps"
-    sources = [HERE / "steps.cpp", HERE / "cc_step_harness.sv", *(rtl.RTL / "cc").glob("*.sv"), *rtl.packages()]
-    with alone(BUILD):
-        if not program.exists() or program.stat().st_mtime <= max(path.stat().st_mtime for path in sources):
-            build()
-    return program
-
-
-def build() -> None:
-    root = verilator_root()
-    BUILD.mkdir(parents=True, exist_ok=True)
-    command = [root / "bin" / "verilator_bin", "--cc", "--exe", "--build", "-O3", "--no-timing", "-Wno-fatal"]
-    command += ["--x-assign", "fast", "--x-initial", "fast", "-CFLAGS", CXX_FLAGS, "-Mdir", BUILD, "-o", "steps"]
-    command += [*rtl.options(), *rtl.packages(), HERE / "cc_step_harness.sv", HERE / "steps.cpp"]
-    command += ["--top-module", "cc_step_harness"]
-    environment = {**os.environ, "VERILATOR_ROOT": str(root)}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if result.returncode:
-        raise RuntimeError(f"the harness does not build:\n{result.stdout[-4000:]}{result.stderr[-4000:]}")
-
-
-def model() -> Path:
-    """The example `steps` of crates/cc."""
-    build = ["cargo", "build", "--quiet", "--release", "--package", "penstock-cc", "--example", "steps"]
-    subprocess.run(build, cwd=REPO, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", REPO / "target"))
-    return target / "release" / "examples" / "steps"
 
 
 def run(law: str, seed: int, events: int) -> str:
     """Compares; returns what was compared. Raises AssertionError at the first difference."""
-    history = subprocess.Popen(
-        [model(), str(seed), str(events), law], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
-    )
-    started = time.monotonic()
-    gateware = subprocess.run([harness()], stdin=history.stdout, capture_output=True, text=True)
-    history.stdout.close()
-    said = history.stderr.read().decode().strip()
-    history.wait()
-    replay = f"replay with: python tb/cc_equality/equality.py --law {law} --seed {seed} --events {events}"
-    assert gateware.returncode == 0, f"gateware and model differ; {replay}\n{gateware.stdout}"
-    return f"{law}: {said}; {gateware.stdout.strip()} in {time.monotonic() - started:.1f} s"
+    return f"{law}: {EQUALITY.run((seed, events, law), f'--law {law} --seed {seed} --events {events}')}"
 
 
 def main() -> int:
@@ -80,13 +31,11 @@ def main() -> int:
     parser.add_argument("--chunk", type=int, default=100_000_000, help="events before the next seed is taken")
     options = parser.parse_args()
     for law in LAWS if options.law == "all" else [options.law]:
-        for part in range(-(-options.events // options.chunk)):
-            events = min(options.chunk, options.events - part * options.chunk)
-            try:
-                print(run(law, options.seed + part, events), flush=True)
-            except AssertionError as difference:
-                print(difference, file=sys.stderr)
-                return 1
+        status = in_chunks(
+            lambda seed, events, law=law: run(law, seed, events), options.seed, options.events, options.chunk
+        )
+        if status:
+            return status
     return 0
 
 

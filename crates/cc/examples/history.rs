@@ -113,11 +113,7 @@ impl QueuePair {
         if round.offset + 1 >= LATENCY && wants && eligible {
             bytes = self.charge(random);
         }
-        let transmitter = match (round.paused, waits) {
-            (true, _) => Transmitter::Paused,
-            (false, false) => Transmitter::Idle,
-            (false, true) => Transmitter::Busy,
-        };
+        let transmitter = Transmitter::new(round.paused, waits);
         let happened = Happened { cnp, feedback, bytes: counted, cycles: round.cycles, transmitter };
         let ignored = if init {
             self.flow.restart(self.law, round.params);

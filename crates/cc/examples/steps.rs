@@ -88,11 +88,7 @@ impl<W: Write> History<W> {
         let qcn = *law == Law::Qcn;
         let cnp = kind < 16 && (!qcn || kind == 0);
         let feedback = if kind < 16 && (qcn || kind == 0) { feedback } else { 0 };
-        let transmitter = match (paused, idle) {
-            (true, _) => Transmitter::Paused,
-            (false, true) => Transmitter::Idle,
-            (false, false) => Transmitter::Busy,
-        };
+        let transmitter = Transmitter::new(paused, !idle);
         let happened = Happened { cnp, feedback, bytes, cycles: CYCLES, transmitter };
         let params = &self.params[*group];
         let ignored = if init {

@@ -273,6 +273,16 @@ pub enum Transmitter {
 }
 
 impl Transmitter {
+    /// Of pause or PFC, and of whether a packet waits that could start.
+    #[inline]
+    pub fn new(paused: bool, waits: bool) -> Self {
+        match (paused, waits) {
+            (true, _) => Self::Paused,
+            (false, false) => Self::Idle,
+            (false, true) => Self::Busy,
+        }
+    }
+
     /// Whether DCQCN's increase timer stands still. QCN's does during a pause alone (IEEE 802.1Qau).
     #[inline]
     fn holds(self, params: &DcqcnParams) -> bool {

@@ -237,7 +237,7 @@ proptest! {
         };
         let mut state = QcnState::idle(&params, 0);
         for (fb, bytes, paused) in history {
-            let transmitter = if paused { Transmitter::Paused } else { Transmitter::Busy };
+            let transmitter = Transmitter::new(paused, true);
             let before = state;
             visit(&mut state, Happened { feedback: fb, bytes, transmitter, ..NOTHING }, &params);
             prop_assert!(params.rate_min.min(params.rate_line) <= state.rate_current);

@@ -59,7 +59,7 @@ fn model(law: Law, cc: &CcParams, world: &World, until: Time) -> (Vec<Time>, [u3
     for round in 0.. {
         let (begin, end) = (Time(round * ROUND_PS), Time((round + 1) * ROUND_PS));
         let paused = begin > world.pause.0 && begin <= world.pause.1;
-        happened.transmitter = if paused { Transmitter::Paused } else { Transmitter::Busy };
+        happened.transmitter = Transmitter::new(paused, true);
         flow.visit(Happened { bytes: std::mem::take(&mut bytes), ..happened }, law, cc);
         pacer.grant(flow.rate_current(), ROUND, flow.unlimited(cc), true);
         happened = Happened { cycles: ROUND, ..Happened::default() };

@@ -59,7 +59,7 @@ impl Pacing {
 
     /// From now on a packet waits that could start, or none.
     pub fn set_waiting(&mut self, now: Time, waits: bool) {
-        let transmitter = if waits { Transmitter::Busy } else { Transmitter::Idle };
+        let transmitter = Transmitter::new(false, waits);
         if self.transmitter != transmitter {
             self.catch_up(now);
             self.transmitter = transmitter;

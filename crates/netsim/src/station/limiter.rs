@@ -98,11 +98,7 @@ pub(super) struct Rules {
 impl Rules {
     #[inline]
     pub(super) fn transmitter(&self) -> Transmitter {
-        match (self.paused, self.waits) {
-            (true, _) => Transmitter::Paused,
-            (false, false) => Transmitter::Idle,
-            (false, true) => Transmitter::Busy,
-        }
+        Transmitter::new(self.paused, self.waits)
     }
 }
 

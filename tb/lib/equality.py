@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A verilated module against its model, bit for bit, millions of events a minute: without cocotb, over a pipe.
+
+The model, an example of a crate, writes a random history; `steps.cpp` in the bench's folder drives the harness with it
+and ends at the first difference.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lib import rtl
+from lib.runner import alone
+from lib.toolchain import REPO, verilator_root
+
+CXX_FLAGS = "-O2 -fno-semantic-interposition"
+
+
+@dataclass(frozen=True)
+class Equality:
+    """What is compared with what."""
+
+    folder: Path  # of `steps.cpp` and the harness
+    harness: str  # the top module, and its file
+    sources: str  # the folder of rtl/ that holds the module
+    crate: str
+    example: str
+
+    def run(self, arguments: Iterable[str | int], replay: str) -> str:
+        """Compares; returns what was compared. Raises AssertionError at the first difference, with how to replay it."""
+        history = subprocess.Popen(
+            [self._model(), *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
+        )
+        started = time.monotonic()
+        gateware = subprocess.run([self._gateware()], stdin=history.stdout, capture_output=True, text=True)
+        history.stdout.close()
+        said = history.stderr.read().decode().strip()
+        history.wait()
+        replay = f"replay with: python {self.folder.relative_to(REPO)}/equality.py {replay}"
+        assert gateware.returncode == 0, f"gateware and model differ; {replay}\n{gateware.stdout}"
+        assert history.returncode == 0, f"the history is not complete: {said}; {replay}"
+        return f"{said}; {gateware.stdout.strip()} in {time.monotonic() - started:.1f} s"
+
+    def _gateware(self) -> Path:
+        """The verilated harness, built when it is older than its sources."""
+        rtl.generate()
+        own = [self.folder / "steps.cpp", self.folder / f"{self.harness}.sv"]
+        sources = [*own, *(rtl.RTL / self.sources).glob("*.sv"), *rtl.packages()]
+        build = REPO / "build" / "tb" / self.folder.name
+        program = build / "steps"
+        with alone(build):
+            if not program.exists() or program.stat().st_mtime <= max(path.stat().st_mtime for path in sources):
+                self._build(build, own)
+        return program
+
+    def _build(self, build: Path, own: list[Path]) -> None:
+        root = verilator_root()
+        build.mkdir(parents=True, exist_ok=True)
+        command = [root / "bin" / "verilator_bin", "--cc", "--exe", "--build", "-O3", "--no-timing", "-Wno-fatal"]
+        command += ["--x-assign", "fast", "--x-initial", "fast", "-CFLAGS", CXX_FLAGS, "-Mdir", build, "-o", "steps"]
+        command += [*rtl.options(), *rtl.packages(), *own, "--top-module", self.harness]
+        environment = {**os.environ, "VERILATOR_ROOT": str(root)}
+        result = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if result.returncode:
+            raise RuntimeError(f"the harness does not build:\n{result.stdout[-4000:]}{result.stderr[-4000:]}")
+
+    def _model(self) -> Path:
+        build = ["cargo", "build", "--quiet", "--release", "--package", self.crate, "--example", self.example]
+        subprocess.run(build, cwd=REPO, check=True)
+        target = Path(os.environ.get("CARGO_TARGET_DIR", REPO / "target"))
+        return target / "release" / "examples" / self.example
+
+
+def in_chunks(run: Callable[[int, int], str], seed: int, events: int, chunk: int) -> int:
+    """Calls `run` with a seed and a number of events until all have been compared; returns the exit status."""
+    for part in range(-(-events // chunk)):
+        try:
+            print(run(seed + part, min(chunk, events - part * chunk)), flush=True)
+        except AssertionError as difference:
+            print(difference, file=sys.stderr)
+            return 1
+    return 0
