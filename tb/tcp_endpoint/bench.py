@@ -2,16 +2,15 @@
 """Messages of many streams reach TCP receivers byte for byte, as frames that scapy finds right, whatever is lost."""
 
 import os
-from collections import Counter, deque
+from collections import deque
 
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from cocotb.triggers import RisingEdge
+from cocotbext.axi import AxiStreamFrame
 from lib.frames_tx import stalls
-from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int, mac_int
+from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC
 from lib.runner import Bench, seed
-from lib.structs import pack, unpack
+from lib.tcp_bed import PORT_BASE, TcpBed
 from lib.tcp_receiver import ACK, RST, SYN, WRAP, Receiver, Segment
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
@@ -24,20 +23,6 @@ BENCH = Bench(
         {"DATA_W": 512, "N_STREAMS": 16, "RING_BYTES": 4096, "CLK_KHZ": 10_000},
     ],
 )
-PORT_BASE = 40_000
-FLAGS = ("fin", "syn", "rst", "psh", "ack")
-PARAMETERS = {
-    "mss": 1460,
-    "receive_window": 65535,
-    "nagle": 1,
-    "back_off": 1,
-    "adaptive": 1,
-    "rto_initial": 800,
-    "rto_min": 400,
-    "rto_max": 5000,
-    "give_up": 0,
-    "challenge_interval": 500,
-}
 
 
 class Peer(Receiver):
@@ -61,54 +46,24 @@ class Peer(Receiver):
         return self.handle(segment)
 
 
-class Bed:
+class Bed(TcpBed):
     """The endpoint between messages and a network that delays, and may lose or spoil."""
 
     def __init__(self, dut, rng, delay: int = 200):
-        self.dut, self.rng, self.delay = dut, rng, delay
         self.n = int(os.environ["PARAM_N_STREAMS"])
+        super().__init__(dut, rng, self.n)
+        self.delay, self.damage = delay, 0.0
         self.peers = [Peer(stream, rng.getrandbits(32), buffer=1 << 15) for stream in range(self.n)]
-        self.loss = self.damage = 0.0
         self.cycle = 0
         self.flight: deque = deque()  # (cycle, frame) from the peers
-        self.messages: list[bytearray] = [bytearray() for _ in range(self.n)]
-        self.queue: deque = deque()
-        self.acked, self.state = [0] * self.n, [0] * self.n
-        self.counts: Counter = Counter()
-        self.kinds: Counter = Counter()  # of received frames
         self.frames = 0
         self.dropped = 0
 
     async def start(self, **changes: int) -> "Bed":
-        dut = self.dut
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        dut.rst.value = 1
-        dut.local_mac.value, dut.local_ip.value = mac_int(LOCAL_MAC), ip_int(LOCAL_IP)
-        dut.ttl.value, dut.tos.value, dut.port_base.value, dut.tx_paused.value = 64, 0, PORT_BASE, 0
-        dut.params.value = pack("tcp_params_t", **{**PARAMETERS, **changes})
-        for name in ("command_valid", "command", "peer_wr", "peer", "peer_stream", "s_msg_stream"):
-            getattr(dut, name).value = 0
-        self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
-        self.msg = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_msg"), dut.clk, dut.rst)
-        self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
-        await ClockCycles(dut.clk, 4)
-        dut.rst.value = 0
-        for stream, peer in enumerate(self.peers):
-            dut.peer_stream.value, dut.peer_wr.value = stream, 1
-            dut.peer.value = pack("tcp_peer_t", mac=mac_int(PEER_MAC), ip=ip_int(peer.ip), port=peer.port)
-            await RisingEdge(dut.clk)
-        dut.peer_wr.value = 0
-        for task in (self._watch(), self._transmit(), self._receive(), self._write()):
+        await self.connect([(peer.ip, peer.port) for peer in self.peers], **changes)
+        for task in (self._count(), self._transmit(), self._receive()):
             cocotb.start_soon(task)
         return self
-
-    async def command(self, stream: int, **fields: int) -> None:
-        dut = self.dut
-        dut.command.value, dut.command_valid.value = pack("tcp_command_t", stream=stream, **fields), 1
-        await RisingEdge(dut.clk)
-        while not dut.command_ready.value:
-            await RisingEdge(dut.clk)
-        dut.command_valid.value = 0
 
     async def open_all(self) -> None:
         """One after the other: the parser reads the options of one SYN at a time."""
@@ -116,47 +71,21 @@ class Bed:
             await self.command(stream, opens=1, iss=self.rng.choice([self.rng.getrandbits(32), WRAP - 3000]))
             await self.until(lambda stream=stream: self.state[stream] == 2)
 
-    def write(self, stream: int, message: bytes) -> None:
-        self.messages[stream] += message
-        self.queue.append((stream, message))
-
     async def until(self, condition, cycles: int = 400_000) -> None:
-        for _ in range(cycles):
-            if condition():
-                return
-            await RisingEdge(self.dut.clk)
-        written = [len(message) for message in self.messages]
-        raise AssertionError(f"not within {cycles} cycles: {self.state}, {written}, {self.acked}, {self.counts}")
+        await super().until(condition, cycles)
 
     async def finish(self, cycles: int = 400_000) -> None:
         """Every byte is acknowledged and is what was written."""
-        await self.until(lambda: self.acked == [len(message) for message in self.messages], cycles)
+        await self.until(lambda: self.acked == [len(message) for message in self.written], cycles)
         for stream, peer in enumerate(self.peers):
-            assert bytes(peer.content) == bytes(self.messages[stream]), f"stream {stream} got other bytes"
+            assert bytes(peer.content) == bytes(self.written[stream]), f"stream {stream} got other bytes"
 
     # ---- tasks -----------------------------------------------------------------------------------------------------
-    async def _write(self) -> None:
+    async def _count(self) -> None:
         while True:
-            while not self.queue:
-                await RisingEdge(self.dut.clk)
-            stream, message = self.queue.popleft()
-            self.dut.s_msg_stream.value = stream
-            await self.msg.send(AxiStreamFrame(message))
-            await self.msg.wait()
-
-    async def _watch(self) -> None:
-        dut = self.dut
-        while True:
-            await RisingEdge(dut.clk)
+            await RisingEdge(self.dut.clk)
             self.cycle += 1
-            self.dropped += int(dut.stat_dropped.value)
-            if (counts := int(dut.rx_counts.value)) != 0:
-                self.kinds.update(name for name, value in unpack("tcp_rx_counts_t", counts).items() if value)
-            if dut.done_valid.value:
-                done = unpack("tcp_done_t", int(dut.done.value))
-                self.state[done["stream"]] = done["state"]
-                self.acked[done["stream"]] += done["actions.acknowledged"]
-                self.counts.update(name[15:] for name, v in done.items() if name.startswith("actions.counts.") and v)
+            self.dropped += int(self.dut.stat_dropped.value)
 
     async def _receive(self) -> None:
         """Frames of ours: scapy finds both checksums right, and the peer answers."""
@@ -266,7 +195,7 @@ async def a_stream_that_ends_drops_its_messages_and_opens_again_with_a_clean_rin
         await bed.until(lambda: bed.state[0] == 0)
         bed.write(0, rng.randbytes(300))
         await bed.until(lambda round_=round_: bed.dropped == round_ + 1)
-        bed.messages[0].clear()
+        bed.written[0].clear()
         bed.acked[0] = 0
         await bed.command(0, opens=1, iss=rng.getrandbits(32))
         await bed.until(lambda: bed.state[0] == 2)

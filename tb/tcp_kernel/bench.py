@@ -12,32 +12,18 @@ import os
 import socket
 import struct
 import subprocess
-from collections import Counter
 
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
-from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int, mac_int
+from cocotb.triggers import ClockCycles
+from cocotbext.axi import AxiStreamFrame
+from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC
 from lib.runner import Bench, seed
-from lib.structs import pack, unpack
+from lib.tcp_bed import PORT_BASE, TcpBed
 
 BENCH = Bench(top="tcp_endpoint", configs=[{"DATA_W": 64, "N_STREAMS": 4, "RING_BYTES": 8192, "CLK_KHZ": 10_000}])
-N, PORT_BASE, HOST_IP, PORT = 4, 40_000, "10.0.1.1", 5000
+N, HOST_IP, PORT = 4, "10.0.1.1", 5000
 REFUSED, RESET, FINISHED, TIMED_OUT, ABORTED = range(1, 6)
 CLONE_NEWNET, TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x4000_0000, 0x4004_54CA, 0x0002, 0x1000
-PARAMETERS = {
-    "mss": 1460,
-    "receive_window": 65535,
-    "nagle": 1,
-    "back_off": 1,
-    "adaptive": 1,
-    "rto_initial": 800,
-    "rto_min": 400,
-    "rto_max": 5000,
-    "give_up": 0,
-    "challenge_interval": 500,
-}
 
 
 def tap() -> int:
@@ -57,21 +43,17 @@ def tap() -> int:
     return device
 
 
-class Bed:
+class Bed(TcpBed):
     """The endpoint, the cable to the kernel, and one plain socket for each stream."""
 
     def __init__(self, dut, rng):
-        self.dut, self.rng, self.loss = dut, rng, 0.0
+        super().__init__(dut, rng, N)
         self.device = tap()
         self.listeners: list[socket.socket | None] = [self.listen(stream) for stream in range(N)]
         self.sockets: list[socket.socket | None] = [None] * N
         self.received = [bytearray() for _ in range(N)]
-        self.written = [bytearray() for _ in range(N)]
         self.reads = True
-        self.state, self.ended, self.acked = [0] * N, [0] * N, 0
-        self.counts: Counter = Counter()
-        self.kinds: Counter = Counter()
-        self.queue: list[tuple[int, bytes]] = []
+        self.ended = [0] * N
 
     def listen(self, stream: int) -> socket.socket:
         listener = socket.socket()
@@ -83,25 +65,8 @@ class Bed:
         return listener
 
     async def start(self, **changes: int) -> "Bed":
-        dut = self.dut
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        dut.rst.value = 1
-        dut.local_mac.value, dut.local_ip.value = mac_int(LOCAL_MAC), ip_int(LOCAL_IP)
-        dut.ttl.value, dut.tos.value, dut.port_base.value, dut.tx_paused.value = 64, 0, PORT_BASE, 0
-        dut.params.value = pack("tcp_params_t", **{**PARAMETERS, **changes})
-        for name in ("command_valid", "command", "peer_wr", "peer", "peer_stream", "s_msg_stream"):
-            getattr(dut, name).value = 0
-        self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
-        self.msg = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_msg"), dut.clk, dut.rst)
-        self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
-        await ClockCycles(dut.clk, 4)
-        dut.rst.value = 0
-        for stream in range(N):
-            dut.peer_stream.value, dut.peer_wr.value = stream, 1
-            dut.peer.value = pack("tcp_peer_t", mac=mac_int(PEER_MAC), ip=ip_int(HOST_IP), port=PORT + stream)
-            await RisingEdge(dut.clk)
-        dut.peer_wr.value = 0
-        for task in (self._watch(), self._to_kernel(), self._from_kernel(), self._write(), self._read()):
+        await self.connect([(HOST_IP, PORT + stream) for stream in range(N)], **changes)
+        for task in (self._to_kernel(), self._from_kernel(), self._read()):
             cocotb.start_soon(task)
         return self
 
@@ -111,30 +76,20 @@ class Bed:
                 one.close()
         os.close(self.device)
 
-    async def command(self, stream: int, **fields: int) -> None:
-        dut = self.dut
-        dut.command.value, dut.command_valid.value = pack("tcp_command_t", stream=stream, **fields), 1
-        await RisingEdge(dut.clk)
-        while not dut.command_ready.value:
-            await RisingEdge(dut.clk)
-        dut.command_valid.value = 0
-
     async def open(self, stream: int, iss: int | None = None) -> None:
         self.ended[stream] = 0
         await self.command(stream, opens=1, iss=self.rng.getrandbits(32) if iss is None else iss)
         await self.until(lambda: self.state[stream] == 2 and self.sockets[stream] is not None)
 
-    def write(self, stream: int, message: bytes) -> None:
-        self.written[stream] += message
-        self.queue.append((stream, message))
-
     async def until(self, condition, cycles: int = 2_000_000) -> None:
-        for _ in range(cycles):
-            if condition():
-                return
-            await RisingEdge(self.dut.clk)
-        got = [len(one) for one in self.received]
-        raise AssertionError(f"not within {cycles} cycles: {self.state}, {self.ended}, {got}, {self.counts}")
+        await super().until(condition, cycles)
+
+    def told(self) -> str:
+        return f"{super().told()}, ended {self.ended}, at the sockets {[len(one) for one in self.received]}"
+
+    def done(self, done: dict[str, int]) -> None:
+        super().done(done)
+        self.ended[done["stream"]] = done["actions.ended"] or self.ended[done["stream"]]
 
     async def finish(self) -> None:
         """Every byte is at its socket, in order."""
@@ -144,7 +99,7 @@ class Bed:
     def take(self, stream: int) -> socket.socket:
         """The socket, which is not read any more."""
         taken, self.sockets[stream] = self.sockets[stream], None
-        self.acked = 0
+        self.acked[stream] = 0
         return taken
 
     def ended_at_host(self, stream: int) -> bool:
@@ -155,19 +110,6 @@ class Bed:
         return True
 
     # ---- tasks -----------------------------------------------------------------------------------------------------
-    async def _watch(self) -> None:
-        dut = self.dut
-        while True:
-            await RisingEdge(dut.clk)
-            if (counts := int(dut.rx_counts.value)) != 0:
-                self.kinds.update(name for name, value in unpack("tcp_rx_counts_t", counts).items() if value)
-            if dut.done_valid.value:
-                done = unpack("tcp_done_t", int(dut.done.value))
-                self.state[done["stream"]] = done["state"]
-                self.acked += done["actions.acknowledged"]
-                self.ended[done["stream"]] = done["actions.ended"] or self.ended[done["stream"]]
-                self.counts.update(name[15:] for name, v in done.items() if name.startswith("actions.counts.") and v)
-
     async def _to_kernel(self) -> None:
         while True:
             frame = bytes((await self.sink.recv()).tdata)
@@ -184,15 +126,6 @@ class Bed:
             # Only IPv4 is the endpoint's; a real board's services hear the rest.
             if frame[12:14] == b"\x08\x00" and self.rng.random() >= self.loss:
                 await self.source.send(AxiStreamFrame(frame.ljust(60, b"\0")))
-
-    async def _write(self) -> None:
-        while True:
-            while not self.queue:
-                await RisingEdge(self.dut.clk)
-            stream, message = self.queue.pop(0)
-            self.dut.s_msg_stream.value = stream
-            await self.msg.send(AxiStreamFrame(message))
-            await self.msg.wait()
 
     async def _read(self) -> None:
         """What an ordinary receiver does: accept, read."""
@@ -273,7 +206,7 @@ async def ends_are_named_and_streams_open_again(dut):
     await bed.open(0)  # it ends with bytes unread
     bed.reads = False
     bed.queue.append((0, rng.randbytes(100)))
-    await bed.until(lambda: bed.acked >= 100)
+    await bed.until(lambda: bed.acked[0] >= 100)
     bed.take(0).close()
     await bed.until(lambda: bed.ended[0] == RESET)
 
