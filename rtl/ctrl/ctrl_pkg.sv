@@ -62,17 +62,21 @@ package ctrl_pkg;
     logic cm_peers_lost;
   } slow_control_stat_t;
 
+  // What is counted of messages on their way to the transport.
+  typedef struct packed {
+    logic no_server;
+    logic beyond_slot;
+    logic event_message;
+  } message_stat_t;
+
   // What the transmit side counts.
   typedef struct packed {
     roce_tx_pkg::outcome_t outcome;  // of one operation of the requester
-    logic no_server;
-    logic beyond_slot;
     logic stale_message;
     logic store_write_error;
     logic store_read_error;
     logic cnp_ignored;
     logic sample_dropped;
-    logic event_message;
   } transport_stat_t;
 
   // What the receive side counts.

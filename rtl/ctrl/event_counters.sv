@@ -14,6 +14,7 @@ module event_counters
   input eth_pkg::port_stat_t     port_stat,
   input logic                    tx_paused,
   input slow_control_stat_t      slow,
+  input message_stat_t           message,
   input transport_stat_t         transport,
   input receive_stat_t           receive,
 
@@ -40,6 +41,10 @@ module event_counters
 
   assign pulse[CntTxPauseCycles]        = tx_paused;
 
+  assign pulse[CntEventsWithoutServer]  = message.no_server;
+  assign pulse[CntMessagesBeyondSlot]   = message.beyond_slot;
+  assign pulse[CntEventMessages]        = message.event_message;
+
   assign pulse[CntRpCnpIgnored]         = transport.cnp_ignored;
   assign pulse[CntPacketsSent]          = transport.outcome.send;
   assign pulse[CntPacketsRetransmitted] = transport.outcome.retransmit;
@@ -49,13 +54,10 @@ module event_counters
   assign pulse[CntStaleAcks]            = transport.outcome.stale_ack;
   assign pulse[CntMessagesDone]         = transport.outcome.complete;
   assign pulse[CntQpErrors]             = transport.outcome.failed;
-  assign pulse[CntEventsWithoutServer]  = transport.no_server;
-  assign pulse[CntMessagesBeyondSlot]   = transport.beyond_slot;
   assign pulse[CntStaleMessages]        = transport.stale_message;
   assign pulse[CntStoreWriteErrors]     = transport.store_write_error;
   assign pulse[CntStoreReadErrors]      = transport.store_read_error;
   assign pulse[CntSamplesDropped]       = transport.sample_dropped;
-  assign pulse[CntEventMessages]        = transport.event_message;
 
   assign pulse[CntRxCnpPackets]         = receive.cnp;
   assign pulse[CntRxRocePackets]        = receive.roce;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The front end without its MAC: messages in, completions out, Ethernet frames (no FCS) on both sides,
 // registers on AXI4-Lite. Joins the rooms and holds no logic of its own.
-// Out: descriptor -> transport -> framer -> ICRC -> port -> MAC. In: MAC -> port -> parser -> acknowledgement receiver.
+// Out: messages -> transport -> port -> MAC. In: MAC -> port -> transport and slow control.
 module penstock_core
   import penstock_pkg::*;
 #(
@@ -83,23 +83,21 @@ module penstock_core
   output axi_pkg::axil_rsp_t s_axil_rsp
 );
   import ctrl_pkg::*;
-  import penstock_regs_pkg::*;
-  import roce_tx_pkg::qp_count_e, roce_tx_pkg::outcome_t, roce_tx_pkg::ring_status_t;
 
   if (DATA_W != 64 && DATA_W != 512) begin : gen_check_data_w
     $error("%m: DATA_W is %0d, must be 64 or 512", DATA_W);
   end
 
-  // ---- registers and queue-pair table --------------------------------------------------------------
+  // ---- registers -----------------------------------------------------------------------------------
   settings_t settings;
   reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req;
   reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp;
   cm_pkg::cm_status_t cm_status;
-  logic [31:0] keep_alive_ticks_q;  // where a peer is in doubt it is asked at once
   slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
   source_pkg::source_status_t source_status;
   timing_pkg::timing_status_t timing_status;
+  message_stat_t message_stat;
   transport_stat_t transport_stat;
   receive_stat_t receive_stat;
 
@@ -121,52 +119,7 @@ module penstock_core
     .*
   );
 
-  localparam int unsigned NCfg = 2;  // readers of queue-pair rows: transport, acknowledgement receiver
-
-  qp_t       [NCfg-1:0] cfg_qp;
-  logic      [NCfg-1:0] cfg_rd;
-  qp_cfg_t   [NCfg-1:0] cfg;
-  logic                 cmd_valid, qp_err_valid;
-  qp_t                  cmd_qp, qp_err_qp, st_qp;
-  qp_state_e            cmd_state, st_state;
-  logic                 st_drained;
-  psn_t                 st_una, st_nxt, st_wr;
-  qp_count_e            st_count;
-  logic          [31:0] st_value;
-  cc_status_t           st_cc;
-  logic                 cc_choice_valid;
-  cc_choice_t           cc_choice;
-  logic      [N_QP-1:0] ready;
-
-  qp_table #(
-    .N_QP(N_QP),
-    .N_PORTS(NCfg)
-  ) u_qp_table (
-    .clk,
-    .rst,
-    .req(qp_req),
-    .rsp(qp_rsp),
-    .cfg_qp,
-    .cfg_rd,
-    .cfg,
-    .cmd_valid,
-    .cmd_qp,
-    .cmd_state,
-    .qp_err_valid,
-    .qp_err_qp,
-    .ready,
-    .st_qp,
-    .st_count,
-    .st_state,
-    .st_drained,
-    .st_una,
-    .st_nxt,
-    .st_wr,
-    .st_value,
-    .st_cc,
-    .cc_choice_valid,
-    .cc_choice
-  );
+  logic [N_QP-1:0] ready;
 
   // ---- the detector's events -----------------------------------------------------------------------
   logic [175:0] event_desc_tdata;
@@ -198,7 +151,7 @@ module penstock_core
     .m_axis_data_tvalid(event_data_tvalid),
     .m_axis_data_tready(event_data_tready),
     .m_axis_data_tlast (event_data_tlast),
-    .stat_message(transport_stat.event_message),
+    .stat_message(message_stat.event_message),
     .req(event_inputs_req),
     .rsp(event_inputs_rsp),
     .*
@@ -234,56 +187,30 @@ module penstock_core
     .m_axis_data_tlast (message_tlast),
     .cpl_valid          (m_axis_cpl_tvalid && m_axis_cpl_tready),
     .cpl                (m_axis_cpl_tdata),
-    .stat_no_server     (transport_stat.no_server),
-    .stat_slot_too_small(transport_stat.beyond_slot),
+    .stat_no_server     (message_stat.no_server),
+    .stat_slot_too_small(message_stat.beyond_slot),
     .*
   );
 
-  // ---- transmit: transport, framer, ICRC -------------------------------------------------------------
-  tx_hdr_t hdr;
-  logic hdr_valid, hdr_ready;
-  ack_event_t ack;
-  logic ack_valid;
-  logic [N_QP-1:0] cc_eligible, backlog;
-  logic sent_valid;
-  qp_t sent_qp;
-  logic [15:0] sent_bytes;
-  logic stat_valid, stat_init;
-  qp_t stat_qp;
-  psn_t stat_psn;
-  logic [PayloadLenW-1:0] stat_bytes;
-  outcome_t stat;
-  ring_status_t stat_status;
-
-  logic [DATA_W-1:0] payload_tdata, frame_tdata;
-  logic [DATA_W/8-1:0] payload_tkeep, frame_tkeep;
-  logic payload_tvalid, payload_tready, payload_tlast;
-  logic frame_tvalid, frame_tready, frame_tlast;
-
+  // ---- the transport -----------------------------------------------------------------------------------
   logic [DATA_W-1:0] roce_tdata, rx_tdata;
   logic [DATA_W/8-1:0] roce_tkeep, rx_tkeep;
   logic roce_tvalid, roce_tready, roce_tlast;
   logic rx_tvalid, rx_tlast, rx_tuser;
+  logic qp_err_valid, qp_stop_valid;
+  qp_t qp_err_qp, qp_stop_qp;
 
-  logic [DATA_W-1:0] service_tdata;
-  logic [DATA_W/8-1:0] service_tkeep;
-  logic service_tvalid, service_tready, service_tlast;
-  logic [15:0] level_bytes;
-
-  roce_tx #(
+  roce_transport #(
     .DATA_W(DATA_W),
     .N_QP(N_QP),
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS),
     .CLK_KHZ(CLK_KHZ),
     .STORE(STORE),
-    .AXI_ADDR_W(AXI_ADDR_W)
-  ) u_roce_tx (
-    .clk,
-    .rst,
-    .qpn_base(settings.qpn_base),
-    .cut_through(settings.cut_through),
-    .keep_alive_ticks(keep_alive_ticks_q),
+    .AXI_ADDR_W(AXI_ADDR_W),
+    .RING_FILL(TIMING == 1)
+  ) u_roce (
+    .doubt(cm_status.doubt),
     .s_axis_desc_tdata (desc_tdata),
     .s_axis_desc_tvalid(desc_tvalid),
     .s_axis_desc_tready(desc_tready),
@@ -292,145 +219,26 @@ module penstock_core
     .s_axis_data_tvalid(message_tvalid),
     .s_axis_data_tready(message_tready),
     .s_axis_data_tlast (message_tlast),
-    .m_axis_cpl_tdata,
-    .m_axis_cpl_tvalid,
-    .m_axis_cpl_tready,
-    .hdr,
-    .hdr_valid,
-    .hdr_ready,
-    .m_axis_tdata (payload_tdata),
-    .m_axis_tkeep (payload_tkeep),
-    .m_axis_tvalid(payload_tvalid),
-    .m_axis_tready(payload_tready),
-    .m_axis_tlast (payload_tlast),
-    .ack,
-    .ack_valid,
-    .cfg_qp(cfg_qp[0]),
-    .cfg_rd(cfg_rd[0]),
-    .cfg   (cfg[0]),
-    .cmd_valid,
-    .cmd_qp,
-    .cmd_state,
-    .qp_err_valid,
-    .qp_err_qp,
-    .ready,
-    .stale(transport_stat.stale_message),
-    .cc_eligible,
-    .backlog,
-    .sent_valid,
-    .sent_qp,
-    .sent_bytes,
-    .tx_paused,
-    .store_base       (settings.store_base[AXI_ADDR_W-1:0]),
-    .store_write_error(transport_stat.store_write_error),
-    .store_read_error (transport_stat.store_read_error),
-    .m_axi_req,
-    .m_axi_wdata,
-    .m_axi_rsp,
-    .m_axi_rdata,
-    .st_qp,
-    .st_count,
-    .st_state,
-    .st_drained,
-    .st_una,
-    .st_nxt,
-    .st_wr,
-    .st_value,
-    .clear_counters(settings.clear),
-    .stat_valid,
-    .stat_init,
-    .stat_qp,
-    .stat_psn,
-    .stat_bytes,
-    .stat,
-    .stat_status
-  );
-
-  latency_histogram #(
-    .N_QP(N_QP)
-  ) u_latency (
-    .clk,
-    .rst,
-    .clear(settings.clear),
-    .stat_valid,
-    .stat_init,
-    .stat_qp,
-    .stat_psn,
-    .stat,
-    .stat_status,
-    .req(latency_req),
-    .rsp(latency_rsp)
-  );
-
-  if (TIMING == 1) begin : gen_ring_fill
-    ring_fill #(.N_QP(N_QP)) u_ring_fill (.fill(ring_fill), .*);
-  end else begin : gen_no_ring_fill
-    assign ring_fill = '0;
-  end
-
-  desc_t desc;
-  assign desc = desc_tdata;
-  transfer_meter #(
-    .N_QP(N_QP)
-  ) u_meter (
-    .clk,
-    .rst,
-    .clear    (settings.clear),
-    .arm_valid(desc_tvalid && desc_tready && desc.series),
-    .arm_qp   (desc.qp),
-    .stat_valid,
-    .stat_qp,
-    .stat_psn,
-    .stat_bytes,
-    .stat,
-    .stat_status,
-    .req      (meter_req),
-    .rsp      (meter_rsp)
-  );
-
-  roce_framer #(
-    .DATA_W(DATA_W)
-  ) u_framer (
-    .clk,
-    .rst,
-    .local_mac    (settings.local_mac),
-    .local_ip     (settings.local_ip),
-    .ttl          (settings.ttl),
-    .hdr,
-    .hdr_valid,
-    .hdr_ready,
-    .s_axis_tdata (payload_tdata),
-    .s_axis_tkeep (payload_tkeep),
-    .s_axis_tvalid(payload_tvalid),
-    .s_axis_tready(payload_tready),
-    .s_axis_tlast (payload_tlast),
-    .m_axis_tdata (frame_tdata),
-    .m_axis_tkeep (frame_tkeep),
-    .m_axis_tvalid(frame_tvalid),
-    .m_axis_tready(frame_tready),
-    .m_axis_tlast (frame_tlast)
-  );
-
-  icrc_append #(
-    .DATA_W(DATA_W)
-  ) u_icrc_append (
-    .clk,
-    .rst,
-    .s_axis_tdata (frame_tdata),
-    .s_axis_tkeep (frame_tkeep),
-    .s_axis_tvalid(frame_tvalid),
-    .s_axis_tready(frame_tready),
-    .s_axis_tlast (frame_tlast),
-    .m_axis_tdata (roce_tdata),
-    .m_axis_tkeep (roce_tkeep),
-    .m_axis_tvalid(roce_tvalid),
-    .m_axis_tready(roce_tready),
-    .m_axis_tlast (roce_tlast)
+    .m_axis_tx_tdata (roce_tdata),
+    .m_axis_tx_tkeep (roce_tkeep),
+    .m_axis_tx_tvalid(roce_tvalid),
+    .m_axis_tx_tready(roce_tready),
+    .m_axis_tx_tlast (roce_tlast),
+    .s_axis_rx_tdata (rx_tdata),
+    .s_axis_rx_tkeep (rx_tkeep),
+    .s_axis_rx_tvalid(rx_tvalid),
+    .s_axis_rx_tlast (rx_tlast),
+    .s_axis_rx_tuser (rx_tuser),
+    .*
   );
 
   // ---- port: flow control and VLAN -------------------------------------------------------------------
   eth_pkg::port_cfg_t port_cfg;
   eth_pkg::port_stat_t port_stat;
+  logic [DATA_W-1:0] service_tdata;
+  logic [DATA_W/8-1:0] service_tkeep;
+  logic service_tvalid, service_tready, service_tlast;
+  logic [15:0] level_bytes;
 
   assign port_cfg = '{
     vlan: settings.vlan,
@@ -481,8 +289,6 @@ module penstock_core
   );
 
   // ---- all other ways to the registers: network services, IPbus, connection manager -------------------
-  always_ff @(posedge clk) keep_alive_ticks_q <= cm_status.doubt ? 32'd1 : settings.keep_alive_ticks;
-
   slow_control #(
     .DATA_W(DATA_W),
     .N_QP(N_QP),
@@ -496,8 +302,8 @@ module penstock_core
     .link_up(!mac.local_fault && !mac.remote_fault),
     .qp_err_valid,
     .qp_err_qp,
-    .qp_stop_valid(cmd_valid && cmd_state == QpErr),
-    .qp_stop_qp(cmd_qp),
+    .qp_stop_valid,
+    .qp_stop_qp,
     .level_bytes,
     .s_axis_rx_tdata (rx_tdata),
     .s_axis_rx_tkeep (rx_tkeep),
@@ -514,73 +320,7 @@ module penstock_core
     .*
   );
 
-  // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
-  rx_roce_t rx;
-  logic rx_valid;
-  logic cnp_valid;
-  qp_t cnp_qp;
-
-  roce_rx #(
-    .DATA_W(DATA_W)
-  ) u_roce_rx (
-    .clk,
-    .rst,
-    .local_mac    (settings.local_mac),
-    .local_ip     (settings.local_ip),
-    .s_axis_tdata (rx_tdata),
-    .s_axis_tkeep (rx_tkeep),
-    .s_axis_tvalid(rx_tvalid),
-    .s_axis_tlast (rx_tlast),
-    .s_axis_tuser (rx_tuser),
-    .rx,
-    .rx_valid,
-    .stat_rx_roce   (receive_stat.roce),
-    .stat_icrc_error(receive_stat.icrc_error),
-    .stat_bad_pkey  (receive_stat.bad_pkey),
-    .stat_malformed (receive_stat.malformed),
-    .stat_not_for_us(receive_stat.not_for_us),
-    .stat_other     (receive_stat.other)
-  );
-
-  ack_receiver #(
-    .N_QP(N_QP)
-  ) u_ack_receiver (
-    .clk,
-    .rst,
-    .qpn_base(settings.qpn_base),
-    .rx,
-    .rx_valid,
-    .cfg_rd(cfg_rd[1]),
-    .cfg_qp(cfg_qp[1]),
-    .cfg   (cfg[1]),
-    .ready,
-    .ack,
-    .ack_valid,
-    .cnp_valid,
-    .cnp_qp,
-    .stat_unknown_qp(receive_stat.unknown_qp),
-    .stat_wrong_peer(receive_stat.wrong_peer),
-    .stat_not_ready (receive_stat.not_ready),
-    .stat_unserved  (receive_stat.unserved)
-  );
-
-  congestion_control #(
-    .DATA_W(DATA_W),
-    .N_QP(N_QP),
-    .CLK_KHZ(CLK_KHZ)
-  ) u_congestion_control (
-    .stat_cnm           (receive_stat.cnm),
-    .stat_cnm_not_ready (receive_stat.cnm_not_ready),
-    .stat_refused       (receive_stat.cnp_refused),
-    .stat_ignored       (transport_stat.cnp_ignored),
-    .stat_sample_dropped(transport_stat.sample_dropped),
-    .*
-  );
-
   // ---- what is counted -------------------------------------------------------------------------------
-  assign transport_stat.outcome = stat;
-  assign receive_stat.cnp = cnp_valid;
-
   event_counters u_counters (
     .clk,
     .rst,
@@ -589,12 +329,13 @@ module penstock_core
     .port_stat,
     .tx_paused,
     .slow,
+    .message  (message_stat),
     .transport(transport_stat),
     .receive  (receive_stat),
     .req      (counters_req),
     .rsp      (counters_rsp)
   );
 
-  wire unused = &{1'b0, settings, desc};
+  wire unused = &{1'b0, settings};
 
 endmodule

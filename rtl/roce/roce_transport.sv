@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: SHL-2.1
+// RoCEv2 between messages and frames, with all that belongs to it alone: the queue-pair table, the transmit and receive
+// halves, congestion control, the latency histogram, the meters and the fill of the rings.
+// Joins its modules and holds no logic of its own but a register.
+//
+//   messages -> roce_tx -> roce_framer -> icrc_append -> frames
+//   completions <-- ^ ^ <- congestion_control <- CNP, CNM
+//                   +---- ack_receiver <- roce_rx <----- frames
+module roce_transport
+  import penstock_pkg::*;
+  import ctrl_pkg::*;
+#(
+  parameter int unsigned DATA_W     = 64,
+  parameter int unsigned N_QP       = 4,
+  parameter int unsigned RING_BYTES = 262144,  // payload bytes kept per queue pair
+  parameter int unsigned SLOTS      = 256,     // packets kept per queue pair
+  parameter int unsigned CLK_KHZ    = 156250,
+  parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter int unsigned AXI_ADDR_W = 64,
+  parameter bit          RING_FILL  = 1'b0     // ring_fill is asked for
+) (
+  input  logic                clk,
+  input  logic                rst,
+
+  input  settings_t           settings,
+  input  logic                doubt,            // whether a peer still lives: it is asked at once
+
+  // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t)
+  input  logic [175:0]        s_axis_desc_tdata,
+  input  logic                s_axis_desc_tvalid,
+  output logic                s_axis_desc_tready,
+  input  logic [DATA_W-1:0]   s_axis_data_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_data_tkeep,
+  input  logic                s_axis_data_tvalid,
+  output logic                s_axis_data_tready,
+  input  logic                s_axis_data_tlast,
+  output logic [63:0]         m_axis_cpl_tdata,
+  output logic                m_axis_cpl_tvalid,
+  input  logic                m_axis_cpl_tready,
+
+  // frames to and from the port; the receive side cannot be stalled
+  output logic [DATA_W-1:0]   m_axis_tx_tdata,
+  output logic [DATA_W/8-1:0] m_axis_tx_tkeep,
+  output logic                m_axis_tx_tvalid,
+  input  logic                m_axis_tx_tready,
+  output logic                m_axis_tx_tlast,
+  input  logic [DATA_W-1:0]   s_axis_rx_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_rx_tkeep,
+  input  logic                s_axis_rx_tvalid,
+  input  logic                s_axis_rx_tlast,
+  input  logic                s_axis_rx_tuser,
+  input  logic                tx_paused,
+
+  // queue pairs that take messages; failures, and those that software stops
+  output logic [N_QP-1:0]     ready,
+  output logic                qp_err_valid,
+  output qp_t                 qp_err_qp,
+  output logic                qp_stop_valid,
+  output qp_t                 qp_stop_qp,
+
+  output logic [31:0]         ring_fill,        // packets in the fullest ring; 0 without RING_FILL
+
+  // rates of the queue pairs over time (cc_sample_t)
+  output logic [127:0]        m_axis_sample_tdata,
+  output logic                m_axis_sample_tvalid,
+  input  logic                m_axis_sample_tready,
+
+  // the packet store's memory; quiet when the store is on chip
+  output axi_pkg::axi_req_t   m_axi_req,
+  output logic [DATA_W-1:0]   m_axi_wdata,
+  input  axi_pkg::axi_rsp_t   m_axi_rsp,
+  input  logic [DATA_W-1:0]   m_axi_rdata,
+
+  // registers of the blocks inside; what is counted
+  input  reg_req_t            qp_req,
+  output reg_rsp_t            qp_rsp,
+  input  reg_req_t            latency_req,
+  output reg_rsp_t            latency_rsp,
+  input  reg_req_t            meter_req,
+  output reg_rsp_t            meter_rsp,
+  output transport_stat_t     transport_stat,
+  output receive_stat_t       receive_stat
+);
+  import roce_tx_pkg::qp_count_e, roce_tx_pkg::outcome_t, roce_tx_pkg::ring_status_t;
+
+  // ---- queue-pair table ----------------------------------------------------------------------------------
+  localparam int unsigned NCfg = 2;  // readers of queue-pair rows: transport, acknowledgement receiver
+
+  qp_t       [NCfg-1:0] cfg_qp;
+  logic      [NCfg-1:0] cfg_rd;
+  qp_cfg_t   [NCfg-1:0] cfg;
+  logic                 cmd_valid;
+  qp_t                  cmd_qp, st_qp;
+  qp_state_e            cmd_state, st_state;
+  logic                 st_drained;
+  psn_t                 st_una, st_nxt, st_wr;
+  qp_count_e            st_count;
+  logic          [31:0] st_value;
+  cc_status_t           st_cc;
+  logic                 cc_choice_valid;
+  cc_choice_t           cc_choice;
+
+  qp_table #(
+    .N_QP(N_QP),
+    .N_PORTS(NCfg)
+  ) u_qp_table (
+    .clk,
+    .rst,
+    .req(qp_req),
+    .rsp(qp_rsp),
+    .cfg_qp,
+    .cfg_rd,
+    .cfg,
+    .cmd_valid,
+    .cmd_qp,
+    .cmd_state,
+    .qp_err_valid,
+    .qp_err_qp,
+    .ready,
+    .st_qp,
+    .st_count,
+    .st_state,
+    .st_drained,
+    .st_una,
+    .st_nxt,
+    .st_wr,
+    .st_value,
+    .st_cc,
+    .cc_choice_valid,
+    .cc_choice
+  );
+
+  assign qp_stop_valid = cmd_valid && cmd_state == QpErr;
+  assign qp_stop_qp    = cmd_qp;
+
+  // ---- transmit: framer, ICRC --------------------------------------------------------------------------
+  logic [31:0] keep_alive_ticks_q;  // where a peer is in doubt it is asked at once
+  always_ff @(posedge clk) keep_alive_ticks_q <= doubt ? 32'd1 : settings.keep_alive_ticks;
+
+  tx_hdr_t hdr;
+  logic hdr_valid, hdr_ready;
+  ack_event_t ack;
+  logic ack_valid;
+  logic [N_QP-1:0] cc_eligible, backlog;
+  logic sent_valid;
+  qp_t sent_qp;
+  logic [15:0] sent_bytes;
+  logic stat_valid, stat_init;
+  qp_t stat_qp;
+  psn_t stat_psn;
+  logic [PayloadLenW-1:0] stat_bytes;
+  outcome_t stat;
+  ring_status_t stat_status;
+
+  logic [DATA_W-1:0] payload_tdata, frame_tdata;
+  logic [DATA_W/8-1:0] payload_tkeep, frame_tkeep;
+  logic payload_tvalid, payload_tready, payload_tlast;
+  logic frame_tvalid, frame_tready, frame_tlast;
+
+  roce_tx #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS),
+    .CLK_KHZ(CLK_KHZ),
+    .STORE(STORE),
+    .AXI_ADDR_W(AXI_ADDR_W)
+  ) u_roce_tx (
+    .clk,
+    .rst,
+    .qpn_base(settings.qpn_base),
+    .cut_through(settings.cut_through),
+    .keep_alive_ticks(keep_alive_ticks_q),
+    .s_axis_desc_tdata,
+    .s_axis_desc_tvalid,
+    .s_axis_desc_tready,
+    .s_axis_data_tdata,
+    .s_axis_data_tkeep,
+    .s_axis_data_tvalid,
+    .s_axis_data_tready,
+    .s_axis_data_tlast,
+    .m_axis_cpl_tdata,
+    .m_axis_cpl_tvalid,
+    .m_axis_cpl_tready,
+    .hdr,
+    .hdr_valid,
+    .hdr_ready,
+    .m_axis_tdata (payload_tdata),
+    .m_axis_tkeep (payload_tkeep),
+    .m_axis_tvalid(payload_tvalid),
+    .m_axis_tready(payload_tready),
+    .m_axis_tlast (payload_tlast),
+    .ack,
+    .ack_valid,
+    .cfg_qp(cfg_qp[0]),
+    .cfg_rd(cfg_rd[0]),
+    .cfg   (cfg[0]),
+    .cmd_valid,
+    .cmd_qp,
+    .cmd_state,
+    .qp_err_valid,
+    .qp_err_qp,
+    .ready,
+    .stale(transport_stat.stale_message),
+    .cc_eligible,
+    .backlog,
+    .sent_valid,
+    .sent_qp,
+    .sent_bytes,
+    .tx_paused,
+    .store_base       (settings.store_base[AXI_ADDR_W-1:0]),
+    .store_write_error(transport_stat.store_write_error),
+    .store_read_error (transport_stat.store_read_error),
+    .m_axi_req,
+    .m_axi_wdata,
+    .m_axi_rsp,
+    .m_axi_rdata,
+    .st_qp,
+    .st_count,
+    .st_state,
+    .st_drained,
+    .st_una,
+    .st_nxt,
+    .st_wr,
+    .st_value,
+    .clear_counters(settings.clear),
+    .stat_valid,
+    .stat_init,
+    .stat_qp,
+    .stat_psn,
+    .stat_bytes,
+    .stat,
+    .stat_status
+  );
+
+  latency_histogram #(
+    .N_QP(N_QP)
+  ) u_latency (
+    .clk,
+    .rst,
+    .clear(settings.clear),
+    .stat_valid,
+    .stat_init,
+    .stat_qp,
+    .stat_psn,
+    .stat,
+    .stat_status,
+    .req(latency_req),
+    .rsp(latency_rsp)
+  );
+
+  if (RING_FILL) begin : gen_ring_fill
+    ring_fill #(.N_QP(N_QP)) u_ring_fill (.fill(ring_fill), .*);
+  end else begin : gen_no_ring_fill
+    assign ring_fill = '0;
+  end
+
+  desc_t desc;
+  assign desc = s_axis_desc_tdata;
+  transfer_meter #(
+    .N_QP(N_QP)
+  ) u_meter (
+    .clk,
+    .rst,
+    .clear    (settings.clear),
+    .arm_valid(s_axis_desc_tvalid && s_axis_desc_tready && desc.series),
+    .arm_qp   (desc.qp),
+    .stat_valid,
+    .stat_qp,
+    .stat_psn,
+    .stat_bytes,
+    .stat,
+    .stat_status,
+    .req      (meter_req),
+    .rsp      (meter_rsp)
+  );
+
+  roce_framer #(
+    .DATA_W(DATA_W)
+  ) u_framer (
+    .clk,
+    .rst,
+    .local_mac    (settings.local_mac),
+    .local_ip     (settings.local_ip),
+    .ttl          (settings.ttl),
+    .hdr,
+    .hdr_valid,
+    .hdr_ready,
+    .s_axis_tdata (payload_tdata),
+    .s_axis_tkeep (payload_tkeep),
+    .s_axis_tvalid(payload_tvalid),
+    .s_axis_tready(payload_tready),
+    .s_axis_tlast (payload_tlast),
+    .m_axis_tdata (frame_tdata),
+    .m_axis_tkeep (frame_tkeep),
+    .m_axis_tvalid(frame_tvalid),
+    .m_axis_tready(frame_tready),
+    .m_axis_tlast (frame_tlast)
+  );
+
+  icrc_append #(
+    .DATA_W(DATA_W)
+  ) u_icrc_append (
+    .clk,
+    .rst,
+    .s_axis_tdata (frame_tdata),
+    .s_axis_tkeep (frame_tkeep),
+    .s_axis_tvalid(frame_tvalid),
+    .s_axis_tready(frame_tready),
+    .s_axis_tlast (frame_tlast),
+    .m_axis_tdata (m_axis_tx_tdata),
+    .m_axis_tkeep (m_axis_tx_tkeep),
+    .m_axis_tvalid(m_axis_tx_tvalid),
+    .m_axis_tready(m_axis_tx_tready),
+    .m_axis_tlast (m_axis_tx_tlast)
+  );
+
+  // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
+  rx_roce_t rx;
+  logic rx_valid;
+  logic cnp_valid;
+  qp_t cnp_qp;
+
+  roce_rx #(
+    .DATA_W(DATA_W)
+  ) u_roce_rx (
+    .clk,
+    .rst,
+    .local_mac    (settings.local_mac),
+    .local_ip     (settings.local_ip),
+    .s_axis_tdata (s_axis_rx_tdata),
+    .s_axis_tkeep (s_axis_rx_tkeep),
+    .s_axis_tvalid(s_axis_rx_tvalid),
+    .s_axis_tlast (s_axis_rx_tlast),
+    .s_axis_tuser (s_axis_rx_tuser),
+    .rx,
+    .rx_valid,
+    .stat_rx_roce   (receive_stat.roce),
+    .stat_icrc_error(receive_stat.icrc_error),
+    .stat_bad_pkey  (receive_stat.bad_pkey),
+    .stat_malformed (receive_stat.malformed),
+    .stat_not_for_us(receive_stat.not_for_us),
+    .stat_other     (receive_stat.other)
+  );
+
+  ack_receiver #(
+    .N_QP(N_QP)
+  ) u_ack_receiver (
+    .clk,
+    .rst,
+    .qpn_base(settings.qpn_base),
+    .rx,
+    .rx_valid,
+    .cfg_rd(cfg_rd[1]),
+    .cfg_qp(cfg_qp[1]),
+    .cfg   (cfg[1]),
+    .ready,
+    .ack,
+    .ack_valid,
+    .cnp_valid,
+    .cnp_qp,
+    .stat_unknown_qp(receive_stat.unknown_qp),
+    .stat_wrong_peer(receive_stat.wrong_peer),
+    .stat_not_ready (receive_stat.not_ready),
+    .stat_unserved  (receive_stat.unserved)
+  );
+
+  congestion_control #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .CLK_KHZ(CLK_KHZ)
+  ) u_congestion_control (
+    .rx_tdata (s_axis_rx_tdata),
+    .rx_tkeep (s_axis_rx_tkeep),
+    .rx_tvalid(s_axis_rx_tvalid),
+    .rx_tlast (s_axis_rx_tlast),
+    .rx_tuser (s_axis_rx_tuser),
+    .stat_cnm           (receive_stat.cnm),
+    .stat_cnm_not_ready (receive_stat.cnm_not_ready),
+    .stat_refused       (receive_stat.cnp_refused),
+    .stat_ignored       (transport_stat.cnp_ignored),
+    .stat_sample_dropped(transport_stat.sample_dropped),
+    .*
+  );
+
+  assign transport_stat.outcome = stat;
+  assign receive_stat.cnp = cnp_valid;
+
+  wire unused = &{1'b0, settings, desc};
+endmodule
