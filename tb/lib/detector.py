@@ -2,14 +2,17 @@
 """A detector at the inputs of a front end: several streams of fragments, each on its own clock.
 
 The inputs' ports are wide: input i has bit i of the single ones. Each stream is one task that moves its bits of all.
+The clocks run in the simulator; a task reckons its clock's edges from when it began, and wakes while it has to send.
 """
 
 import random
-from collections import deque
 from dataclasses import dataclass, field
 
 import cocotb
-from cocotb.triggers import Timer
+from cocotb.clock import Clock
+from cocotb.queue import Queue
+from cocotb.triggers import Event, Timer
+from cocotb.utils import get_sim_time
 
 from lib import structs
 
@@ -37,66 +40,77 @@ class Detector:
     inputs: int
     rng: random.Random
     stall: float = 0.0
-    queues: list[deque[Raw]] = field(default_factory=list)
-    stopped: set[int] = field(default_factory=set)
+    queues: list[Queue[Raw]] = field(default_factory=list)
+    stopped: dict[int, Event] = field(default_factory=dict)  # streams that are silent within a fragment
+    begun_ps: dict[int, int] = field(default_factory=dict)  # when each clock did, at a falling edge
 
     def __post_init__(self) -> None:
         self.lanes = len(self.dut.s_axis_event_tkeep) // self.inputs
-        self.queues = [deque() for _ in range(self.inputs)]
-        self.words = dict.fromkeys(("clk", "rst", "tdata", "tkeep", "tuser", "tlast", "tvalid"), 0)
+        self.widths = {"tdata": 8 * self.lanes, "tkeep": self.lanes, "tuser": structs.width("fragment_t")}
+        self.queues = [Queue() for _ in range(self.inputs)]
+        self.words = dict.fromkeys(("rst", "tdata", "tkeep", "tuser", "tlast", "tvalid"), 0)
+        self.dut.s_event_clk.value = 0
         for number in range(self.inputs):
-            self.put(number, clk=0, rst=1, tvalid=0, tdata=0, tkeep=0, tuser=0, tlast=0)
+            self.put(number, rst=1, tvalid=0, tdata=0, tkeep=0, tuser=0, tlast=0)
 
     def start(self, periods_ps: list[int]) -> None:
         for number, period in enumerate(periods_ps):
-            cocotb.start_soon(self.run(number, period))
+            cocotb.start_soon(self.run(number, period // 2 * 2))
 
     def send(self, number: int, *fragments: Raw) -> None:
-        self.queues[number].extend(fragments)
+        for fragment in fragments:
+            self.queues[number].put_nowait(fragment)
 
     def go_on(self, number: int) -> None:
         """Ends the silence of a stream that has stopped within a fragment."""
-        self.stopped.discard(number)
+        self.stopped.pop(number).set()
 
     def put(self, number: int, **values: int) -> None:
         for name, value in values.items():
-            bits = {"tdata": 8 * self.lanes, "tkeep": self.lanes, "tuser": structs.width("fragment_t")}.get(name, 1)
+            bits = self.widths.get(name, 1)
             mask = ((1 << bits) - 1) << bits * number
             self.words[name] = self.words[name] & ~mask | value << bits * number
-            port = f"s_event_{name}" if name in ("clk", "rst") else f"s_axis_event_{name}"
+            port = "s_event_rst" if name == "rst" else f"s_axis_event_{name}"
             getattr(self.dut, port).value = self.words[name]
 
-    async def run(self, number: int, period_ps: int) -> None:
-        half = period_ps // 2
-        await Timer(self.rng.randrange(1, period_ps), "ps")
-        for _ in range(20):  # in reset, longer than the front end is
-            await self.cycle(number, half)
+    async def run(self, number: int, period: int) -> None:
+        await Timer(self.rng.randrange(1, period), "ps")
+        self.begun_ps[number] = round(get_sim_time("ps"))
+        Clock(self.dut.s_event_clk[number], period, "ps").start(start_high=False)
+        await Timer(20 * period, "ps")  # in reset, longer than the front end is
         self.put(number, rst=0)
         while True:
-            if self.queues[number]:
-                await self.fragment(number, self.queues[number].popleft(), half)
-            else:
-                await self.cycle(number, half)
+            raw = await self.queues[number].get()
+            await self.falling_edge(number, period)
+            await self.fragment(number, raw, period)
 
-    async def fragment(self, number: int, raw: Raw, half: int) -> None:
+    async def falling_edge(self, number: int, period: int) -> None:
+        """Waits until the clock falls: that is when beats change."""
+        since = round(get_sim_time("ps")) - self.begun_ps[number]
+        if since % period:
+            await Timer(period - since % period, "ps")
+
+    async def fragment(self, number: int, raw: Raw, period: int) -> None:
+        """Sends one from a falling edge on, up to another."""
         pieces = [raw.data[at : at + self.lanes] for at in range(0, len(raw.data), self.lanes)] or [b""]
         for at, piece in enumerate(pieces):
             if at == raw.stops_after:
-                self.stopped.add(number)
-            while number in self.stopped or self.rng.random() < self.stall:
-                await self.cycle(number, half)
+                self.stopped[number] = Event()
+                await self.stopped[number].wait()
+                await self.falling_edge(number, period)
+            while self.rng.random() < self.stall:
+                await Timer(period, "ps")
             word, keep = int.from_bytes(piece, "little"), (1 << len(piece)) - 1
             user, last = 0 if at else raw.user(), int(at == len(pieces) - 1)
             self.put(number, tdata=word, tkeep=keep, tuser=user, tlast=last, tvalid=1)
-            while not await self.cycle(number, half):
+            while not await self.taken(number, period):
                 pass
             self.put(number, tvalid=0)
 
-    async def cycle(self, number: int, half: int) -> bool:
-        """One clock cycle up to the falling edge; whether the beat that was shown has been taken."""
-        await Timer(half, "ps")
+    async def taken(self, number: int, period: int) -> bool:
+        """Whether the next rising edge takes the beat that is shown; ends with the falling edge behind it."""
+        before = period // 2 - 1  # ready as it is when the clock rises
+        await Timer(before, "ps")
         ready = int(self.dut.s_axis_event_tready.value) >> number & 1
-        self.put(number, clk=1)
-        await Timer(half, "ps")
-        self.put(number, clk=0)
+        await Timer(period - before, "ps")
         return bool(ready)
