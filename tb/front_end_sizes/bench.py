@@ -20,8 +20,7 @@ SIZES = [
 ]
 FRONT_ENDS = TOPS if os.environ.get("PENSTOCK_ALL_SIZES") else TOPS[:1]
 BENCHES = [
-    Bench(bench.top, [{"CLK_KHZ": bench.configs[0]["CLK_KHZ"], **size} for size in SIZES], brief=True)
-    for bench in FRONT_ENDS
+    Bench(bench.top, [{"CLK_KHZ": bench.configs[0]["CLK_KHZ"], **size} for size in SIZES]) for bench in FRONT_ENDS
 ]
 
 globals().update({test.name: test for test in SHORT})

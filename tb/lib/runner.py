@@ -27,7 +27,7 @@ from pathlib import Path
 
 from cocotb_tools.runner import get_results, get_runner
 
-from lib import rtl
+from lib import rtl, runtime
 from lib.rtl import REPO
 from lib.toolchain import verilator_root
 
@@ -36,9 +36,9 @@ TB = REPO / "build" / "tb"
 # only the top's own signals are (`--public-depth`), and those that a bench names in `inside`.
 BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "--no-public-flat-rw", "--public-depth", "1"]
 BUILD_ARGS += [f"-I{REPO / 'tb' / 'lib'}"]  # of what wrappers include
-# Bench speed is C++ compile time, and most of that is reading the headers of a model: light optimisation, and all of a
-# model in one piece. In pieces, and with precompiled headers of 280 MB, a front end took five times as long.
-MAKE_VARIABLES = "OPT_FAST={} OPT_GLOBAL=-O1 VM_PARALLEL_BUILDS=0"
+# Bench speed is C++ compile time: all of a model in one piece, and no more optimisation than pays. With -Og a front end
+# compiles in half of the time of -O1 and runs as fast; with -O0 it compiles hardly faster and runs three times as long.
+MAKE_VARIABLES = f"OPT_FAST={runtime.OPTIMISE} VM_PARALLEL_BUILDS=0"
 NOISE = re.compile(r"\bINFO\b|^\s*\*\*|^(ccache |g\+\+|c\+\+|make|- )")
 LOG_LINES = 100  # of a log that are shown when something fails
 
@@ -51,7 +51,6 @@ class Bench:
     configs: list[dict[str, int]] = field(default_factory=lambda: [{}])
     sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, beside bench.py
     inside: list[str] = field(default_factory=list)  # `module.signal` below the top that the bench reads or moves
-    brief: bool = False  # over sooner than its model could be optimised; no other bench may need that model
 
     def build(self, config: dict[str, int]) -> Path:
         """Where this configuration is built: one folder for all benches that need the same model."""
@@ -135,13 +134,14 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path) -> None
     if not public.exists() or public.read_text() != text:
         public.write_text(text)
     log = build_dir / "build.log"
-    os.environ["MAKEFLAGS"] = MAKE_VARIABLES.format("-O0" if bench.brief else "-O1")
+    shared, options = (runtime.MAKE_VARIABLES, runtime.VERILATOR_OPTIONS) if not waves() else ("", ["--trace-fst"])
+    os.environ["MAKEFLAGS"] = f"{MAKE_VARIABLES} {shared}"
     try:
         runner.build(
             sources=[public, *rtl.packages(), *bench.sources, *rtl.module(bench.top)],
             hdl_toplevel=bench.top,
             parameters=config,
-            build_args=[*BUILD_ARGS, *rtl.options(), *(["--trace-fst"] if waves() else [])],
+            build_args=[*BUILD_ARGS, *rtl.options(), *options],
             build_dir=build_dir,
             timescale=("1ns", "1ps"),
             waves=waves(),
@@ -157,10 +157,10 @@ def prepare_environment() -> None:
     os.environ["VERILATOR_ROOT"] = str(root)
     if str(root / "bin") not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    if shutil.which("ccache"):  # every bench compiles the same runtime; checkouts share it
+    if shutil.which("ccache"):  # a model that was there before
         os.environ.setdefault("OBJCACHE", "ccache")
-        os.environ.setdefault("CCACHE_BASEDIR", str(REPO))
-        os.environ.setdefault("CCACHE_NOHASHDIR", "1")
+        os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")  # else compiled headers are refused
+    runtime.make()
 
 
 @contextmanager

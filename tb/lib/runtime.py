@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all models have in common, compiled once: Verilator's runtime as one object, its headers as g++ reads them best.
+
+A small model takes g++ as long as the headers that it includes, twice: in its own file and in cocotb's main program.
+"""
+
+import subprocess
+
+from lib.toolchain import REPO, verilator_root
+
+FOLDER = REPO / "build" / "tb" / "runtime"
+OBJECT, HEADER = FOLDER / "runtime.o", FOLDER / "model.h"
+
+OPTIMISE = "-Og"  # models; g++ takes the compiled headers only with the options that they were compiled with
+# Of verilated.mk, for a model without traces.
+OPTIONS = ["-std=gnu++20", "-DVERILATOR=1"]
+OPTIONS += [f"-DVM_{name}=0" for name in ("COVERAGE", "SC", "TIMING", "TRACE", "TRACE_FST", "TRACE_VCD", "TRACE_SAIF")]
+SOURCES = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads", "verilated_timing")
+HEADERS = ("verilated", "verilated_dpi", "verilated_vpi")
+
+# What a model without traces is built with to have both.
+MAKE_VARIABLES = "VM_GLOBAL_FAST="  # the runtime's files, none of which is compiled again
+VERILATOR_OPTIONS = ["-CFLAGS", f"-include {HEADER}", "-LDFLAGS", str(OBJECT)]
+
+
+def make() -> None:
+    """Brings both up to date; quick when they are."""
+    root, stamp = verilator_root(), FOLDER / "made"
+    options = [*OPTIONS, *(f"-I{root / 'include' / name}" for name in ("", "vltstd"))]
+    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=True).stdout
+    made = f"{(root / '.version').read_text()} {compiler} {OPTIMISE} {options} {SOURCES} {HEADERS}"
+    if stamp.exists() and stamp.read_text() == made:
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    stamp.unlink(missing_ok=True)
+    (FOLDER / "runtime.cpp").write_text("".join(f'#include "{name}.cpp"\n' for name in SOURCES))
+    HEADER.write_text("".join(f'#include "{name}.h"\n' for name in HEADERS))
+    subprocess.run(["c++", *options, "-O2", "-c", FOLDER / "runtime.cpp", "-o", OBJECT], check=True)
+    subprocess.run(["c++", *options, OPTIMISE, "-x", "c++-header", HEADER, "-o", f"{HEADER}.gch"], check=True)
+    stamp.write_text(made)
