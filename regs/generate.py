@@ -34,6 +34,7 @@ NAMES = [
     "penstock_cc.xml",
     "penstock_qcn.xml",
     "penstock_ring.xml",
+    "penstock_stream.xml",
     "penstock_server.xml",
     "penstock_replay_block.xml",
     "penstock_event_input.xml",

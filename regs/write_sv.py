@@ -3,7 +3,7 @@
 
 from register_model import Group, Register, map_hash
 
-ADDRESSED = ("ring", "source", "cc", "qcn")  # groups whose words are known by their address
+ADDRESSED = ("ring", "source", "cc", "qcn", "stream")  # groups whose words are known by their address
 UNPACKED = ("cc", "qcn")  # and taken apart outside the register block
 
 HEAD = """\

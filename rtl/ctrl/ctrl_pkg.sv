@@ -34,6 +34,7 @@ package ctrl_pkg;
     logic events_resync; // pulse
     timing_pkg::timing_cfg_t timing;
     cm_pkg::cm_cfg_t connection;
+    tcp_pkg::tcp_cfg_t tcp;
     destination_pkg::destination_cfg_t destination;
     logic [47:0] local_mac;
     logic [31:0] local_ip;

@@ -17,6 +17,7 @@ module event_counters
   input message_stat_t           message,
   input transport_stat_t         transport,
   input receive_stat_t           receive,
+  input tcp_pkg::tcp_stat_t      tcp,
 
   input  reg_req_t req,
   output reg_rsp_t rsp
@@ -52,7 +53,7 @@ module event_counters
   assign pulse[CntRnrNak]               = transport.outcome.rnr_nak;
   assign pulse[CntLocalAckTimeoutErr]   = transport.outcome.timeout;
   assign pulse[CntStaleAcks]            = transport.outcome.stale_ack;
-  assign pulse[CntMessagesDone]         = transport.outcome.complete;
+  assign pulse[CntMessagesDone]         = transport.outcome.complete || tcp.completed;
   assign pulse[CntQpErrors]             = transport.outcome.failed;
   assign pulse[CntStaleMessages]        = transport.stale_message;
   assign pulse[CntStoreWriteErrors]     = transport.store_write_error;
@@ -73,6 +74,14 @@ module event_counters
   assign pulse[CntRxCnmPackets]         = receive.cnm;
   assign pulse[CntRxCnmNotReady]        = receive.cnm_not_ready;
   assign pulse[CntRxCnpRefused]         = receive.cnp_refused;
+
+  assign pulse[CntTcpRxSegments]        = tcp.rx.segment;
+  assign pulse[CntTcpRxBadChecksum]     = tcp.rx.bad_checksum;
+  assign pulse[CntTcpRxUnknown]         = tcp.rx.unknown;
+  assign pulse[CntTcpRxMalformed]       = tcp.rx.malformed;
+  assign pulse[CntTcpRxDropped]         = tcp.rx.dropped;
+  assign pulse[CntTcpOpened]            = tcp.opened;
+  assign pulse[CntTcpEnded]             = tcp.ended;
 
   assign pulse[CntServiceRxFrames]      = slow.rx.rx_frames;
   assign pulse[CntServiceRxOverflow]    = slow.rx.rx_overflow;
@@ -109,6 +118,6 @@ module event_counters
   counters u_counters (.clk, .rst, .clear, .pulse, .req, .rsp);
 
   // What is told beside the pulses: link state, and what concerns one queue pair alone.
-  wire unused = &{1'b0, mac, transport};
+  wire unused = &{1'b0, mac, transport, tcp};
 
 endmodule

@@ -15,7 +15,10 @@ module registers
   parameter int unsigned CLK_KHZ     = 156250,
   parameter int unsigned LINE_MBPS   = 10000,
   parameter int unsigned N_IN        = 0,
-  parameter int unsigned EVENT_BYTES = 16384
+  parameter int unsigned EVENT_BYTES = 16384,
+  parameter int unsigned WITH_ROCE   = 1,
+  parameter int unsigned WITH_TCP    = 0,
+  parameter int unsigned N_STREAMS   = 4
 ) (
   input logic clk,
   input logic rst,
@@ -46,7 +49,9 @@ module registers
   output reg_req_t rings_req,
   input  reg_rsp_t rings_rsp,
   output reg_req_t qp_req,
-  input  reg_rsp_t qp_rsp
+  input  reg_rsp_t qp_rsp,
+  output reg_req_t streams_req,
+  input  reg_rsp_t streams_rsp
 );
   penstock_regblock_pkg::live_t live;
   penstock_regblock_pkg::held_t held;
@@ -77,7 +82,7 @@ module registers
   localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000);
 
   // Busy while an event of the longest kind might not fit, or a ring is three quarters full of packets of 4096 bytes.
-  localparam int unsigned RingPackets = RING_BYTES / 4096 < SLOTS ? RING_BYTES / 4096 : SLOTS;
+  localparam int unsigned RingPackets = RING_BYTES / 4096 < SLOTS || WITH_ROCE == 0 ? RING_BYTES / 4096 : SLOTS;
   localparam logic [31:0] RingHigh = 32'(RingPackets < 4 ? RingPackets : RingPackets * 3 / 4);
   localparam logic [31:0] RingLow = 32'(RingPackets / 2);
   localparam int unsigned StoreBeats = event_pkg::event_store_beats(DATA_W, N_IN, EVENT_BYTES);
@@ -132,7 +137,7 @@ module registers
 
   // ---- constants and status in -----------------------------------------------------------------
   assign live.build.data_w          = 16'(DATA_W);
-  assign live.build.n_qp            = 16'(N_QP);
+  assign live.build.n_qp            = WITH_ROCE == 1 ? 16'(N_QP) : '0;
   assign live.clock.khz             = CLK_KHZ;
   assign live.ring.bytes            = RING_BYTES;
   assign live.slots.count           = SLOTS;
@@ -167,6 +172,9 @@ module registers
   assign {live.source.stalled_hi.value, live.source.stalled_lo.value} = source_status.stalled;
   assign {live.source.event_number_hi.value, live.source.event_number_lo.value} =
       source_status.event_number;
+
+  assign live.tcp.build.n_streams = WITH_TCP == 1 ? 7'(N_STREAMS) : '0;
+  assign live.tcp.build.messages  = WITH_TCP == 1 ? 16'(tcp_pkg::TcpMessages) : '0;
 
   assign live.events.build.n_in        = 8'(N_IN);
   assign live.events.build.event_bytes = 24'(EVENT_BYTES);
@@ -234,6 +242,26 @@ module registers
     retry_cnt:   held.connection.transport.retry_cnt,
     rnr_retry:   held.connection.transport.rnr_retry,
     default:     '0
+  };
+
+  assign settings.tcp = '{
+    params: '{
+      mss:                held.tcp.segment.mss,
+      receive_window:     held.tcp.ports.receive_window,
+      nagle:              held.tcp.control.nagle,
+      back_off:           held.tcp.control.back_off,
+      adaptive:           held.tcp.control.adaptive,
+      rto_initial:        held.tcp.rto_initial.us,
+      rto_min:            held.tcp.rto_min.us,
+      rto_max:            held.tcp.rto_max.us,
+      give_up:            held.tcp.control.give_up,
+      challenge_interval: held.tcp.challenge_interval.us
+    },
+    framed:          held.tcp.control.framed,
+    tos:             held.tcp.control.tos,
+    port_base:       held.tcp.ports.port_base,
+    reopen_interval: held.tcp.reopen_interval.ms,
+    secret:          held.tcp.secret.value
   };
 
   assign settings.store_base = {held.store_base_hi.addr, held.store_base_lo.addr};
@@ -388,8 +416,10 @@ module registers
   assign servers_req  = request_to(req, block.servers, penstock_regblock_pkg::ServersAddrW);
   assign rings_req    = request_to(req, block.rings, penstock_regblock_pkg::RingsAddrW);
   assign qp_req       = request_to(req, block.qp_table, penstock_regblock_pkg::QpTableAddrW);
+  assign streams_req  = request_to(req, block.tcp_streams, penstock_regblock_pkg::TcpStreamsAddrW);
 
   assign rsp = answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(meter_rsp) | answer_of(replay_rsp)
-             | answer_of(event_inputs_rsp) | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp);
+             | answer_of(event_inputs_rsp) | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp)
+             | answer_of(streams_rsp);
 
 endmodule

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // All ways to the registers: the pins of the chip, IPbus over UDP, and the connection manager; with the network
 // services that carry the last two. Frames in and out are DATA_W wide, inside everything is 16 bits.
-// Joins the modules and holds no logic of its own.
+// Joins the modules and holds no logic of its own. Without queue pairs (WITH_ROCE = 0) there is no connection manager:
+// its datagrams are dropped.
 //
 //   frames -> service_rx -> services <-> ipbus_target ------+
 //                             ^    <-> connection_manager --+-> axil_mux -> registers
@@ -10,9 +11,11 @@ module slow_control
   import penstock_pkg::*;
   import ctrl_pkg::*;
 #(
-  parameter int unsigned DATA_W  = 64,
-  parameter int unsigned N_QP    = 4,
-  parameter int unsigned CLK_KHZ = 156250
+  parameter int unsigned DATA_W    = 64,
+  parameter int unsigned N_QP      = 4,
+  parameter int unsigned CLK_KHZ   = 156250,
+  parameter int unsigned WITH_ROCE = 1,
+  parameter int unsigned WITH_TCP  = 0
 ) (
   input logic clk,
   input logic rst,
@@ -26,6 +29,14 @@ module slow_control
   input  logic                    qp_stop_valid,
   input  qp_t                     qp_stop_qp,
   output logic [15:0]             level_bytes,  // fill of the receive buffer
+
+  // MAC address of a next hop, for streams; its answer is a pulse of found_valid.
+  input  logic                    lookup_valid,
+  output logic                    lookup_ready,
+  input  logic [31:0]             lookup_ip,
+  output logic                    found_valid,
+  output logic                    found,
+  output logic [47:0]             found_mac,
 
   // Frames from the MAC, which cannot be stalled; frames to it.
   input  logic [DATA_W-1:0]   s_axis_rx_tdata,
@@ -54,7 +65,8 @@ module slow_control
   logic rx_tvalid, rx_tready, rx_tlast, tx_room, tx_valid, tx_body, tx_last, tx_odd, tx_commit;
 
   service_rx #(
-    .DATA_W(DATA_W)
+    .DATA_W(DATA_W),
+    .TCP(WITH_TCP == 1)
   ) u_rx (
     .clk, .rst,
     .local_mac(settings.local_mac),
@@ -98,11 +110,33 @@ module slow_control
   udp_peer_t ipbus_rx_tuser, ipbus_tx_tuser;
 
   logic cm_rx_tvalid, cm_rx_tready, cm_rx_tlast, cm_tx_tvalid, cm_tx_tready, cm_tx_tlast;
-  logic lookup_valid, lookup_ready, found_valid, found;
+  logic cm_lookup_valid, cm_lookup_ready, cm_found_valid;
+  logic arp_lookup_valid, arp_lookup_ready, arp_found_valid;
   logic [15:0] cm_rx_tdata, cm_tx_tdata;
-  logic [31:0] cm_rx_ip, cm_tx_ip, lookup_ip;
+  logic [31:0] cm_rx_ip, cm_tx_ip, cm_lookup_ip, arp_lookup_ip;
   logic [15:0] unused_cm_rx_sport, unused_cm_rx_dport, cm_tx_dport, cm_tx_sport;
-  logic [47:0] found_mac;
+
+  if (WITH_TCP == 1) begin : gen_lookups
+    lookup_mux u_lookups (
+      .clk, .rst,
+      .ask_valid  ({lookup_valid, cm_lookup_valid}),
+      .ask_ready  ({lookup_ready, cm_lookup_ready}),
+      .ask_ip     ({lookup_ip, cm_lookup_ip}),
+      .found_valid({found_valid, cm_found_valid}),
+      .lookup_valid(arp_lookup_valid),
+      .lookup_ready(arp_lookup_ready),
+      .lookup_ip   (arp_lookup_ip),
+      .answered    (arp_found_valid)
+    );
+  end else begin : gen_one_asks
+    assign lookup_ready     = 1'b0;
+    assign found_valid      = 1'b0;
+    assign arp_lookup_valid = cm_lookup_valid;
+    assign arp_lookup_ip    = cm_lookup_ip;
+    assign cm_lookup_ready  = arp_lookup_ready;
+    assign cm_found_valid   = arp_found_valid;
+    wire unused_lookup = &{1'b0, lookup_valid, lookup_ip};
+  end
 
   services #(
     .CLK_KHZ(CLK_KHZ)
@@ -143,7 +177,11 @@ module slow_control
     .s_axis_cm_tready(cm_tx_tready),
     .s_axis_cm_tlast (cm_tx_tlast),
     .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
-    .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
+    .lookup_valid(arp_lookup_valid),
+    .lookup_ready(arp_lookup_ready),
+    .lookup_ip   (arp_lookup_ip),
+    .found_valid (arp_found_valid),
+    .found, .found_mac,
     .stat(stat.services)
   );
 
@@ -178,35 +216,58 @@ module slow_control
     .stat(stat.ipbus)
   );
 
-  connection_manager #(
-    .N_QP   (N_QP),
-    .CLK_KHZ(CLK_KHZ)
-  ) u_connection_manager (
-    .clk, .rst,
-    .cfg     (settings.connection),
-    .status  (cm_status),
-    .local_ip(settings.local_ip),
-    .qpn_base(settings.qpn_base),
-    .qp_err_valid, .qp_err_qp, .qp_stop_valid, .qp_stop_qp,
-    .s_axis_cm_tdata (cm_rx_tdata),
-    .s_axis_cm_tvalid(cm_rx_tvalid),
-    .s_axis_cm_tready(cm_rx_tready),
-    .s_axis_cm_tlast (cm_rx_tlast),
-    .cm_rx_ip,
-    .m_axis_cm_tdata (cm_tx_tdata),
-    .m_axis_cm_tvalid(cm_tx_tvalid),
-    .m_axis_cm_tready(cm_tx_tready),
-    .m_axis_cm_tlast (cm_tx_tlast),
-    .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
-    .lookup_valid, .lookup_ready, .lookup_ip, .found_valid, .found, .found_mac,
-    .m_axil_req(axil_req[Cm]),
-    .m_axil_rsp(axil_rsp[Cm]),
-    .stat_request  (stat.cm_requests),
-    .stat_refused  (stat.cm_refused),
-    .stat_ignored  (stat.cm_ignored),
-    .stat_timeout  (stat.cm_timeouts),
-    .stat_peer_lost(stat.cm_peers_lost)
-  );
+  if (WITH_ROCE == 1) begin : gen_connections
+    connection_manager #(
+      .N_QP   (N_QP),
+      .CLK_KHZ(CLK_KHZ)
+    ) u_connection_manager (
+      .clk, .rst,
+      .cfg     (settings.connection),
+      .status  (cm_status),
+      .local_ip(settings.local_ip),
+      .qpn_base(settings.qpn_base),
+      .qp_err_valid, .qp_err_qp, .qp_stop_valid, .qp_stop_qp,
+      .s_axis_cm_tdata (cm_rx_tdata),
+      .s_axis_cm_tvalid(cm_rx_tvalid),
+      .s_axis_cm_tready(cm_rx_tready),
+      .s_axis_cm_tlast (cm_rx_tlast),
+      .cm_rx_ip,
+      .m_axis_cm_tdata (cm_tx_tdata),
+      .m_axis_cm_tvalid(cm_tx_tvalid),
+      .m_axis_cm_tready(cm_tx_tready),
+      .m_axis_cm_tlast (cm_tx_tlast),
+      .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
+      .lookup_valid(cm_lookup_valid),
+      .lookup_ready(cm_lookup_ready),
+      .lookup_ip   (cm_lookup_ip),
+      .found_valid (cm_found_valid),
+      .found, .found_mac,
+      .m_axil_req(axil_req[Cm]),
+      .m_axil_rsp(axil_rsp[Cm]),
+      .stat_request  (stat.cm_requests),
+      .stat_refused  (stat.cm_refused),
+      .stat_ignored  (stat.cm_ignored),
+      .stat_timeout  (stat.cm_timeouts),
+      .stat_peer_lost(stat.cm_peers_lost)
+    );
+  end else begin : gen_no_connections
+    assign cm_status       = '0;
+    assign cm_rx_tready    = 1'b1;
+    assign cm_tx_tdata     = '0;
+    assign cm_tx_tvalid    = 1'b0;
+    assign cm_tx_tlast     = 1'b0;
+    assign cm_tx_ip        = '0;
+    assign cm_tx_dport     = '0;
+    assign cm_tx_sport     = '0;
+    assign cm_lookup_valid = 1'b0;
+    assign cm_lookup_ip    = '0;
+    assign axil_req[Cm]    = '0;
+    assign {stat.cm_requests, stat.cm_refused, stat.cm_ignored, stat.cm_timeouts, stat.cm_peers_lost} = '0;
+    wire unused_connections = &{
+      1'b0, qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp, cm_rx_tdata, cm_rx_tvalid, cm_rx_tlast, cm_rx_ip,
+      cm_tx_tready, cm_lookup_ready, cm_found_valid, axil_rsp[Cm]
+    };
+  end
 
   axil_mux #(.N(N)) u_mux (
     .clk, .rst,

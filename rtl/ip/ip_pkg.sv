@@ -9,6 +9,7 @@ package ip_pkg;
   localparam logic [15:0] EtherTypeIpv4 = 16'h0800;
   localparam logic [15:0] EtherTypeArp  = 16'h0806;
   localparam logic [7:0]  ProtocolIcmp  = 8'd1;
+  localparam logic [7:0]  ProtocolTcp   = 8'd6;
   localparam logic [7:0]  ProtocolUdp   = 8'd17;
   localparam logic [15:0] Ipv4DontFragment = 16'h4000;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Taps the received frames for the network services: ours or broadcast, ARP or IPv4 but RoCEv2.
+// Taps the received frames for the network services: ours or broadcast, ARP or IPv4 but RoCEv2 and, with TCP, TCP.
 // Promise: whole good frames leave at 16 bits in their order; what is not for the services never
 // leaves, and a frame without room is dropped whole and counted. Never any backpressure to the MAC
 // (RFC 894, RFC 826; RoCEv2 is UDP port 4791, IBTA annex A17).
@@ -8,6 +8,7 @@ module service_rx
 #(
   parameter  int unsigned DATA_W      = 64,
   parameter  int unsigned STORE_BYTES = 32768,  // at least two jumbo frames
+  parameter  bit          TCP         = 1'b0,   // TCP has its own way
   localparam int unsigned Bytes       = DATA_W / 8
 ) (
   input  logic clk,
@@ -59,9 +60,9 @@ module service_rx
 
   // ---- whether the services want it: known a cycle behind its last beat ---------------------------------
   logic [LengthW-1:0] beat_q;  // held at its maximum
-  logic               mac_q, arp_q, ipv4_q, udp_q, roce_port_q, bad_q, long_q, valid_q, end_q;
+  logic               mac_q, arp_q, ipv4_q, udp_q, tcp_q, roce_port_q, bad_q, long_q, valid_q, end_q;
   word_t              word_q;  // the beat waits for the verdict
-  logic               roce, wanted, keep, lost;
+  logic               data, wanted, keep, lost;
   logic [47:0]        dst;
   logic [15:0]        ethertype, dport;
 
@@ -84,6 +85,7 @@ module service_rx
         ipv4_q <= ethertype == EtherTypeIpv4;
       end
       if (beat_q == LengthW'(ProtocolAt / Bytes)) udp_q <= byte_at(s_axis_tdata, ProtocolAt) == ProtocolUdp;
+      if (beat_q == LengthW'(ProtocolAt / Bytes)) tcp_q <= TCP && byte_at(s_axis_tdata, ProtocolAt) == ProtocolTcp;
       if (beat_q == LengthW'(DportAt / Bytes)) roce_port_q <= dport == PortRoce;
       bad_q  <= s_axis_tuser || 32'(beat_q) + 32'd1 < BeatsMin;
       long_q <= 32'(beat_q) >= BeatsMax;
@@ -96,14 +98,14 @@ module service_rx
     if (rst) beat_q <= '0;
   end
 
-  assign roce   = ipv4_q && udp_q && roce_port_q;
-  assign wanted = mac_q && !roce && (arp_q || ipv4_q);
+  assign data   = ipv4_q && ((udp_q && roce_port_q) || tcp_q);
+  assign wanted = mac_q && !data && (arp_q || ipv4_q);
   assign keep   = wanted && !bad_q && !long_q;
 
   always_ff @(posedge clk) begin
     stat.rx_frames   <= end_q && keep && !lost && !rst;
     stat.rx_overflow <= end_q && wanted && !bad_q && (lost || long_q) && !rst;
-    stat.rx_foreign  <= end_q && !wanted && !bad_q && !(mac_q && roce) && !rst;
+    stat.rx_foreign  <= end_q && !wanted && !bad_q && !(mac_q && data) && !rst;
   end
 
   // ---- whole frames ---------------------------------------------------------------------------------

@@ -77,7 +77,8 @@ package penstock_pkg;
     WcRemAccess   = 8'd10,  // NAK 2
     WcRemOp       = 8'd11,  // NAK 3
     WcRetryExc    = 8'd12,  // retry_cnt spent without an answer
-    WcRnrRetryExc = 8'd13   // rnr_retry spent
+    WcRnrRetryExc = 8'd13,  // rnr_retry spent
+    WcRemAbort    = 8'd16   // TCP: the receiver has refused, reset or closed the stream
   } wc_status_e;
 
   typedef struct packed {

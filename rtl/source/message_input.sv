@@ -9,7 +9,8 @@ module message_input
 #(
   parameter int unsigned DATA_W = 64,
   parameter int unsigned N_QP   = 4,
-  parameter bit          EVENTS = 1'b0  // the build makes messages of events
+  parameter bit          EVENTS = 1'b0,  // the build makes messages of events
+  parameter bit          RINGS  = 1'b1   // queue pairs have rings at their receivers
 ) (
   input logic clk,
   input logic rst,
@@ -135,7 +136,8 @@ module message_input
 
   // ---- where they go ----------------------------------------------------------------------------------
   destination #(
-    .N_QP(N_QP)
+    .N_QP (N_QP),
+    .RINGS(RINGS)
   ) u_destination (
     .clk,
     .rst,

@@ -62,7 +62,8 @@ module tcp_endpoint
   output logic           done_valid,
   output logic           busy,
   output tcp_rx_counts_t rx_counts,
-  output logic           stat_dropped  // a message of a stream that is closed
+  output tcp_laid_t      laid,         // a message is in its ring, or dropped: its stream is closed
+  output logic           laid_valid
 );
   localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
   localparam int unsigned Beats   = N_STREAMS * RING_BYTES / Bytes;
@@ -131,7 +132,7 @@ module tcp_endpoint
     .wr_en, .wr_addr,
     .wr_data      (wr_beat.data),
     .wr_sum       (wr_beat.sum),
-    .write, .write_valid, .write_ready, .done, .done_valid, .stat_dropped
+    .write, .write_valid, .write_ready, .done, .done_valid, .laid, .laid_valid
   );
 
   // ---- out -----------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ package tcp_pkg;
   localparam logic [15:0] TcpMinMss = 16'd64;
   localparam logic [15:0] TcpDefaultMss = 16'd536;           // RFC 9293 section 3.7.1
   localparam logic [7:0] TcpMaxScale = 8'd14;                // RFC 7323 section 2.3
+  localparam tcp_mss_t TcpMaxMss = 14'd8960;               // of a frame of 9000 bytes
   localparam logic [31:0] TcpMaxHeld = 32'd1 << 30;          // bytes written and not acknowledged
   localparam logic [1:0] TcpDupThreshold = 2'd3;             // RFC 5681 section 3.2
 
@@ -191,12 +192,13 @@ package tcp_pkg;
 
   // Why a connection ended.
   typedef enum logic [2:0] {
-    TcpNotEnded = 3'd0,
-    TcpRefused  = 3'd1,
-    TcpReset    = 3'd2,
-    TcpFinished = 3'd3,
-    TcpTimedOut = 3'd4,
-    TcpAborted  = 3'd5
+    TcpNotEnded  = 3'd0,
+    TcpRefused   = 3'd1,
+    TcpReset     = 3'd2,
+    TcpFinished  = 3'd3,
+    TcpTimedOut  = 3'd4,
+    TcpAborted   = 3'd5,
+    TcpNoAddress = 3'd6  // of a front end: ARP has no answer
   } tcp_end_e;
 
   // What an event did, in addition to the new row.
@@ -235,7 +237,10 @@ package tcp_pkg;
     tcp_actions_t actions;
     tcp_state_e   state;
     tcp_seq_t     una;      // what lies before it in the ring is free
+    tcp_seq_t     nxt;
     tcp_seq_t     written;
+    tcp_window_t  window;
+    logic [29:0]  srtt;
   } tcp_done_t;
 
   // ---- frames ---------------------------------------------------------------------------------------------------
@@ -253,7 +258,6 @@ package tcp_pkg;
     logic [15:0] urgent;
   } tcp_hdr_t;
 
-  localparam logic [7:0] ProtocolTcp = 8'd6;
   localparam int unsigned TcpBytes = $bits(tcp_hdr_t) / 8;
   localparam int unsigned TcpOptionBytes = 40;  // at most
 
@@ -284,6 +288,47 @@ package tcp_pkg;
     logic not_for_us;    // another's MAC or IP address
     logic other;         // not IPv4, not TCP
   } tcp_rx_counts_t;
+
+  // ---- of a front end -----------------------------------------------------------------------------------------
+  localparam int unsigned TcpMessages = 64;  // of a stream that may wait for their acknowledgement
+
+  // Settings of all streams, as software writes them.
+  typedef struct packed {
+    tcp_params_t params;
+    logic        framed;           // each message has its length in front, and zeros up to 8 bytes
+    logic [7:0]  tos;
+    logic [15:0] port_base;
+    logic [15:0] reopen_interval;  // ms; 0: never
+    logic [31:0] secret;           // of initial sequence numbers
+  } tcp_cfg_t;
+
+  // What becomes of a message that has been taken.
+  typedef enum logic [1:0] {
+    TcpGood,    // it is in the stream
+    TcpCut,     // it is, but descriptor and payload disagreed
+    TcpBad,     // its length is impossible: it is not
+    TcpNowhere  // there is no such stream, or no server for its event
+  } tcp_verdict_e;
+
+  typedef struct packed {
+    tcp_verdict_e      verdict;
+    logic [31:0]       tag;
+    penstock_pkg::qp_t qp;
+  } tcp_message_t;
+
+  // A message that tcp_ring_writer has finished.
+  typedef struct packed {
+    logic     dropped;  // its connection has ended, or was never there
+    tcp_seq_t end_seq;  // after its last byte
+  } tcp_laid_t;
+
+  // What a front end counts over all streams.
+  typedef struct packed {
+    tcp_rx_counts_t rx;
+    logic           opened;
+    logic           ended;
+    logic           completed;  // a message
+  } tcp_stat_t;
 
   // RFC 1071: carries go back in, twice, as the first may make another.
   function automatic logic [15:0] tcp_fold(logic [23:0] sum);

@@ -37,7 +37,8 @@ module tcp_ring_writer
   input  logic              write_ready,
   input  tcp_done_t         done,
   input  logic              done_valid,
-  output logic              stat_dropped  // a message whose connection has ended, or was never there
+  output tcp_laid_t         laid,
+  output logic              laid_valid    // a message is in the ring, or dropped
 );
   localparam int unsigned ByteW   = $clog2(Bytes);
   localparam int unsigned RingW   = $clog2(RING_BYTES);
@@ -191,7 +192,8 @@ module tcp_ring_writer
       data:  state_q == StFlush ? tail_q : joined[DATA_W-1:0]
     };
     beat_q[3:2]  <= beat_q[2:1];
-    stat_dropped <= state_q == StTell && dead_q;
+    laid       <= '{dropped: dead_q, end_seq: end_q};
+    laid_valid <= state_q == StTell && (dead_q || all_told);
     if (rst) begin
       state_q <= StIdle;
       room_q  <= 1'b0;
@@ -199,7 +201,7 @@ module tcp_ring_writer
       beat_q[1].valid <= 1'b0;
       beat_q[2].valid <= 1'b0;
       beat_q[3].valid <= 1'b0;
-      stat_dropped    <= 1'b0;
+      laid_valid      <= 1'b0;
     end
   end
 

@@ -195,7 +195,10 @@ module tcp_sender
   assign done.kind    = kind3_q;
   assign done.state   = next.state;
   assign done.una     = next.una;
+  assign done.nxt     = next.nxt;
   assign done.written = next.written;
+  assign done.window  = next.window;
+  assign done.srtt    = next.srtt;
 
 `ifndef SYNTHESIS
   a_command : assert property (@(posedge clk) disable iff (rst) command_valid |-> 32'(command.stream) < N_STREAMS);

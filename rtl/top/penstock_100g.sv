@@ -14,6 +14,9 @@ module penstock_100g #(
   parameter  int unsigned TIMING      = 0,       // 1: triggers, busy and a clock; needs detector inputs
   parameter  int unsigned SECOND_NS   = 1_000_000_000,  // between pulses of pps; shorter in simulations
   parameter  int unsigned TRIGGERS    = 32,      // accepted triggers that may wait for their events, a power of two
+  parameter  int unsigned WITH_ROCE   = 1,       // messages go by RoCEv2, to queue pairs,
+  parameter  int unsigned WITH_TCP    = 0,       // or by TCP, to streams (docs/tcp.md)
+  parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64; RING_BYTES is kept for each
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
 ) (
   input logic clk,
@@ -231,7 +234,10 @@ module penstock_100g #(
     .EVENT_BYTES(EVENT_BYTES),
     .TIMING(TIMING),
     .SECOND_NS(SECOND_NS),
-    .TRIGGERS(TRIGGERS)
+    .TRIGGERS(TRIGGERS),
+    .WITH_ROCE(WITH_ROCE),
+    .WITH_TCP(WITH_TCP),
+    .N_STREAMS(N_STREAMS)
   ) u_core (
     .m_axis_tx_tdata(tx_tdata),
     .m_axis_tx_tkeep(tx_tkeep),

@@ -18,6 +18,9 @@ module penstock_core
   parameter  int unsigned TIMING      = 0,       // 1: events are those of triggers, by the clock of the front end
   parameter  int unsigned SECOND_NS   = 1_000_000_000,
   parameter  int unsigned TRIGGERS    = 32,
+  parameter  int unsigned WITH_ROCE   = 1,       // messages go by RoCEv2, to queue pairs,
+  parameter  int unsigned WITH_TCP    = 0,       // or by TCP, to streams
+  parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned UserW       = $bits(event_pkg::fragment_t)
 ) (
@@ -88,10 +91,23 @@ module penstock_core
     $error("%m: DATA_W is %0d, must be 64 or 512", DATA_W);
   end
 
+  if (WITH_ROCE > 1 || WITH_TCP > 1 || WITH_ROCE == WITH_TCP) begin : gen_check_transport
+    $fatal(1, "%m: WITH_ROCE is %0d with WITH_TCP %0d; one of them must be 1, the other 0", WITH_ROCE, WITH_TCP);
+  end
+  if (N_STREAMS < 1 || N_STREAMS > tcp_pkg::TcpMaxStreams) begin : gen_check_streams
+    $fatal(1, "%m: N_STREAMS is %0d; it must be 1 to %0d", N_STREAMS, tcp_pkg::TcpMaxStreams);
+  end
+  if (WITH_TCP == 1 && STORE != 0) begin : gen_check_store
+    $fatal(1, "%m: STORE is %0d; it must be 0 with WITH_TCP 1, whose rings are on chip", STORE);
+  end
+  localparam int unsigned Targets = WITH_TCP == 1 ? N_STREAMS : N_QP;  // of messages
+
   // ---- registers -----------------------------------------------------------------------------------
   settings_t settings;
-  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req,
+            streams_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp,
+            streams_rsp;
   cm_pkg::cm_status_t cm_status;
   slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
@@ -112,14 +128,17 @@ module penstock_core
     .CLK_KHZ(CLK_KHZ),
     .LINE_MBPS(LINE_MBPS),
     .N_IN(N_IN),
-    .EVENT_BYTES(EVENT_BYTES)
+    .EVENT_BYTES(EVENT_BYTES),
+    .WITH_ROCE(WITH_ROCE),
+    .WITH_TCP(WITH_TCP),
+    .N_STREAMS(N_STREAMS)
   ) u_registers (
     .s_axil_req(regs_req),
     .s_axil_rsp(regs_rsp),
     .*
   );
 
-  logic [N_QP-1:0] ready;
+  logic [Targets-1:0] ready;  // queue pairs or streams that take messages
 
   // ---- the detector's events -----------------------------------------------------------------------
   logic [175:0] event_desc_tdata;
@@ -166,8 +185,9 @@ module penstock_core
 
   message_input #(
     .DATA_W(DATA_W),
-    .N_QP(N_QP),
-    .EVENTS(N_IN != 0)
+    .N_QP(Targets),
+    .EVENTS(N_IN != 0),
+    .RINGS(WITH_ROCE == 1)
   ) u_message_input (
     .s_axis_event_desc_tdata (event_desc_tdata),
     .s_axis_event_desc_tvalid(event_desc_tvalid),
@@ -193,44 +213,95 @@ module penstock_core
   );
 
   // ---- the transport -----------------------------------------------------------------------------------
-  logic [DATA_W-1:0] roce_tdata, rx_tdata;
-  logic [DATA_W/8-1:0] roce_tkeep, rx_tkeep;
-  logic roce_tvalid, roce_tready, roce_tlast;
+  logic [DATA_W-1:0] transport_tdata, rx_tdata;
+  logic [DATA_W/8-1:0] transport_tkeep, rx_tkeep;
+  logic transport_tvalid, transport_tready, transport_tlast;
   logic rx_tvalid, rx_tlast, rx_tuser;
   logic qp_err_valid, qp_stop_valid;
   qp_t qp_err_qp, qp_stop_qp;
+  logic lookup_valid, lookup_ready, found_valid, found;
+  logic [31:0] lookup_ip;
+  logic [47:0] found_mac;
+  tcp_pkg::tcp_stat_t tcp_stat;
 
-  roce_transport #(
-    .DATA_W(DATA_W),
-    .N_QP(N_QP),
-    .RING_BYTES(RING_BYTES),
-    .SLOTS(SLOTS),
-    .CLK_KHZ(CLK_KHZ),
-    .STORE(STORE),
-    .AXI_ADDR_W(AXI_ADDR_W),
-    .RING_FILL(TIMING == 1)
-  ) u_roce (
-    .doubt(cm_status.doubt),
-    .s_axis_desc_tdata (desc_tdata),
-    .s_axis_desc_tvalid(desc_tvalid),
-    .s_axis_desc_tready(desc_tready),
-    .s_axis_data_tdata (message_tdata),
-    .s_axis_data_tkeep (message_tkeep),
-    .s_axis_data_tvalid(message_tvalid),
-    .s_axis_data_tready(message_tready),
-    .s_axis_data_tlast (message_tlast),
-    .m_axis_tx_tdata (roce_tdata),
-    .m_axis_tx_tkeep (roce_tkeep),
-    .m_axis_tx_tvalid(roce_tvalid),
-    .m_axis_tx_tready(roce_tready),
-    .m_axis_tx_tlast (roce_tlast),
-    .s_axis_rx_tdata (rx_tdata),
-    .s_axis_rx_tkeep (rx_tkeep),
-    .s_axis_rx_tvalid(rx_tvalid),
-    .s_axis_rx_tlast (rx_tlast),
-    .s_axis_rx_tuser (rx_tuser),
-    .*
-  );
+  if (WITH_ROCE == 1) begin : gen_roce
+    roce_transport #(
+      .DATA_W(DATA_W),
+      .N_QP(N_QP),
+      .RING_BYTES(RING_BYTES),
+      .SLOTS(SLOTS),
+      .CLK_KHZ(CLK_KHZ),
+      .STORE(STORE),
+      .AXI_ADDR_W(AXI_ADDR_W),
+      .RING_FILL(TIMING == 1)
+    ) u_roce (
+      .doubt(cm_status.doubt),
+      .s_axis_desc_tdata (desc_tdata),
+      .s_axis_desc_tvalid(desc_tvalid),
+      .s_axis_desc_tready(desc_tready),
+      .s_axis_data_tdata (message_tdata),
+      .s_axis_data_tkeep (message_tkeep),
+      .s_axis_data_tvalid(message_tvalid),
+      .s_axis_data_tready(message_tready),
+      .s_axis_data_tlast (message_tlast),
+      .m_axis_tx_tdata (transport_tdata),
+      .m_axis_tx_tkeep (transport_tkeep),
+      .m_axis_tx_tvalid(transport_tvalid),
+      .m_axis_tx_tready(transport_tready),
+      .m_axis_tx_tlast (transport_tlast),
+      .s_axis_rx_tdata (rx_tdata),
+      .s_axis_rx_tkeep (rx_tkeep),
+      .s_axis_rx_tvalid(rx_tvalid),
+      .s_axis_rx_tlast (rx_tlast),
+      .s_axis_rx_tuser (rx_tuser),
+      .*
+    );
+  end else begin : gen_no_roce
+    absent_block u_queue_pairs (.clk, .rst, .req(qp_req), .rsp(qp_rsp));
+    absent_block u_latency (.clk, .rst, .req(latency_req), .rsp(latency_rsp));
+    absent_block u_meter (.clk, .rst, .req(meter_req), .rsp(meter_rsp));
+    assign {qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp} = '0;
+    assign {m_axis_sample_tdata, m_axis_sample_tvalid} = '0;
+    assign {m_axi_req, m_axi_wdata} = '0;
+    assign transport_stat = '0;
+    assign receive_stat   = '0;
+    wire unused_roce = &{1'b0, m_axis_sample_tready, m_axi_rsp, m_axi_rdata, cm_status};
+  end
+
+  if (WITH_TCP == 1) begin : gen_tcp
+    tcp_transport #(
+      .DATA_W(DATA_W),
+      .N_STREAMS(N_STREAMS),
+      .RING_BYTES(RING_BYTES),
+      .CLK_KHZ(CLK_KHZ),
+      .RING_FILL(TIMING == 1)
+    ) u_tcp (
+      .s_axis_desc_tdata (desc_tdata),
+      .s_axis_desc_tvalid(desc_tvalid),
+      .s_axis_desc_tready(desc_tready),
+      .s_axis_data_tdata (message_tdata),
+      .s_axis_data_tkeep (message_tkeep),
+      .s_axis_data_tvalid(message_tvalid),
+      .s_axis_data_tready(message_tready),
+      .s_axis_data_tlast (message_tlast),
+      .m_axis_tx_tdata (transport_tdata),
+      .m_axis_tx_tkeep (transport_tkeep),
+      .m_axis_tx_tvalid(transport_tvalid),
+      .m_axis_tx_tready(transport_tready),
+      .m_axis_tx_tlast (transport_tlast),
+      .s_axis_rx_tdata (rx_tdata),
+      .s_axis_rx_tkeep (rx_tkeep),
+      .s_axis_rx_tvalid(rx_tvalid),
+      .s_axis_rx_tlast (rx_tlast),
+      .s_axis_rx_tuser (rx_tuser),
+      .*
+    );
+  end else begin : gen_no_tcp
+    absent_block u_streams (.clk, .rst, .req(streams_req), .rsp(streams_rsp));
+    assign {lookup_valid, lookup_ip} = '0;
+    assign tcp_stat = '0;
+    wire unused_tcp = &{1'b0, lookup_ready, found_valid, found, found_mac};
+  end
 
   // ---- port: flow control and VLAN -------------------------------------------------------------------
   eth_pkg::port_cfg_t port_cfg;
@@ -261,11 +332,11 @@ module penstock_core
     .level_bytes,
     .tx_paused,
     .stat                 (port_stat),
-    .s_axis_roce_tdata    (roce_tdata),
-    .s_axis_roce_tkeep    (roce_tkeep),
-    .s_axis_roce_tvalid   (roce_tvalid),
-    .s_axis_roce_tready   (roce_tready),
-    .s_axis_roce_tlast    (roce_tlast),
+    .s_axis_roce_tdata    (transport_tdata),
+    .s_axis_roce_tkeep    (transport_tkeep),
+    .s_axis_roce_tvalid   (transport_tvalid),
+    .s_axis_roce_tready   (transport_tready),
+    .s_axis_roce_tlast    (transport_tlast),
     .s_axis_service_tdata (service_tdata),
     .s_axis_service_tkeep (service_tkeep),
     .s_axis_service_tvalid(service_tvalid),
@@ -292,7 +363,9 @@ module penstock_core
   slow_control #(
     .DATA_W(DATA_W),
     .N_QP(N_QP),
-    .CLK_KHZ(CLK_KHZ)
+    .CLK_KHZ(CLK_KHZ),
+    .WITH_ROCE(WITH_ROCE),
+    .WITH_TCP(WITH_TCP)
   ) u_slow_control (
     .clk,
     .rst,
@@ -332,6 +405,7 @@ module penstock_core
     .message  (message_stat),
     .transport(transport_stat),
     .receive  (receive_stat),
+    .tcp      (tcp_stat),
     .req      (counters_req),
     .rsp      (counters_rsp)
   );

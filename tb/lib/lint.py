@@ -15,6 +15,8 @@ from toolchain import verilator_root
 
 import rtl
 
+TCP = {"WITH_ROCE": 0, "WITH_TCP": 1, "RING_BYTES": 65536}
+
 # Beside the default parameters, which every module is elaborated with.
 CONFIGURATIONS = [
     *(("penstock_xgmii", {"N_QP": n_qp, "CLK_KHZ": khz}) for khz in (156_250, 390_625) for n_qp in (1, 16, 256)),
@@ -29,6 +31,8 @@ CONFIGURATIONS = [
     ("event_timing", {"TRIGGERS": 8192}),
     *(("penstock_1g", {"N_QP": n_qp, "N_IN": n_in}) for n_qp, n_in in ((1, 0), (16, 4))),
     *(("tcp_endpoint", {"DATA_W": data_w, "N_STREAMS": n}) for data_w in (64, 512) for n in (1, 64)),
+    *((f"penstock_{line}", {**TCP, "N_STREAMS": n}) for line in ("xgmii", "100g", "1g") for n in (1, 64)),
+    *((f"penstock_{line}", {**TCP, "N_IN": 3, "TIMING": 1, "SECOND_NS": 400_000}) for line in ("xgmii", "100g")),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 

@@ -7,6 +7,8 @@ Sans-IO and without payload's content: `handle` takes a segment and returns the 
 
 from dataclasses import dataclass, field
 
+from scapy.layers.inet import TCP
+
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 WRAP = 1 << 32
 
@@ -96,3 +98,36 @@ class Receiver:
         if flags & RST:
             self.connected = False
         return Segment((self.iss + 1) % WRAP, self.rcv_nxt, flags | ACK, window=self.buffer >> self.scale)
+
+
+@dataclass
+class KeepingReceiver(Receiver):
+    """A receiver that keeps the bytes, too."""
+
+    content: bytearray = field(default_factory=bytearray)
+
+    def take(self, segment: Segment, payload: bytes) -> list[Segment]:
+        """As `handle`, with the payload's bytes at their places."""
+        if segment.flags & SYN:
+            self.content.clear()
+        elif self.connected and payload:
+            at = self.bytes + ahead(segment.seq, self.rcv_nxt)
+            self.content.extend(bytes(max(at + len(payload) - len(self.content), 0)))
+            for i, byte in enumerate(payload):
+                if at + i >= self.bytes and self.buffer:
+                    self.content[at + i] = byte
+        return self.handle(segment)
+
+
+def segment_of(tcp: TCP, length: int) -> Segment:
+    """What counts of a segment with so many bytes of payload."""
+    return Segment(tcp.seq, tcp.ack, int(tcp.flags), length)
+
+
+def tcp_of(segment: Segment, sport: int, dport: int) -> TCP:
+    """The segment as scapy has it."""
+    options = []
+    if segment.options:
+        options = [("MSS", segment.options["mss"]), ("NOP", None), ("WScale", segment.options["scale"])]
+    return TCP(sport=sport, dport=dport, seq=segment.seq, ack=segment.ack, flags=segment.flags, window=segment.window,
+               options=options)  # fmt: skip

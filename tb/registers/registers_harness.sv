@@ -43,7 +43,9 @@ module registers_harness
   `AXIL_SLAVE(s_axil)
 
   reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req;
+  reg_req_t streams_req;
   reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp;
+  reg_rsp_t streams_rsp;
   destination_pkg::destination_status_t destination_status;
   settings_t settings;
 
@@ -68,6 +70,8 @@ module registers_harness
   end
   assign qcn = qcn_params[1];
   assign timing = settings.timing;
+
+  absent_block u_streams (.clk, .rst, .req(streams_req), .rsp(streams_rsp));
 
   registers #(.N_QP(N_QP)) u_registers (.mac('0), .cm_status('0), .source_status('0), .*);
 

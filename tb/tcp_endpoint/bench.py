@@ -10,8 +10,9 @@ from cocotbext.axi import AxiStreamFrame
 from lib.frames_tx import stalls
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC
 from lib.runner import Bench, seed
+from lib.structs import unpack
 from lib.tcp_bed import PORT_BASE, TcpBed
-from lib.tcp_receiver import ACK, RST, SYN, WRAP, Receiver, Segment
+from lib.tcp_receiver import ACK, RST, SYN, WRAP, KeepingReceiver, Segment, segment_of, tcp_of
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
@@ -25,25 +26,12 @@ BENCH = Bench(
 )
 
 
-class Peer(Receiver):
-    """A receiver that keeps the bytes, too."""
+class Peer(KeepingReceiver):
+    """The receiver of a stream, at its own address."""
 
     def __init__(self, stream: int, iss: int, **settings):
         super().__init__(iss, **settings)
         self.ip, self.port = f"10.1.{stream}.9", 10_000 + 7 * stream
-        self.content = bytearray()
-
-    def take(self, segment: Segment, payload: bytes) -> list[Segment]:
-        """As `handle`, with the payload's bytes at their places."""
-        if segment.flags & SYN:
-            self.content.clear()
-        elif self.connected and payload:
-            at = self.bytes + (segment.seq - self.rcv_nxt + WRAP // 2) % WRAP - WRAP // 2
-            self.content.extend(bytes(max(at + len(payload) - len(self.content), 0)))
-            for i, byte in enumerate(payload):
-                if at + i >= self.bytes and self.buffer:
-                    self.content[at + i] = byte
-        return self.handle(segment)
 
 
 class Bed(TcpBed):
@@ -85,7 +73,8 @@ class Bed(TcpBed):
         while True:
             await RisingEdge(self.dut.clk)
             self.cycle += 1
-            self.dropped += int(self.dut.stat_dropped.value)
+            if self.dut.laid_valid.value:
+                self.dropped += unpack("tcp_laid_t", int(self.dut.laid.value))["dropped"]
 
     async def _receive(self) -> None:
         """Frames of ours: scapy finds both checksums right, and the peer answers."""
@@ -106,16 +95,13 @@ class Bed(TcpBed):
                 assert tcp.options == [("MSS", 1460), ("NOP", None), ("WScale", 0)]
             if self.rng.random() < self.loss:
                 continue
-            for answer in peer.take(Segment(tcp.seq, tcp.ack, int(tcp.flags), len(payload)), payload):
+            for answer in peer.take(segment_of(tcp, len(payload)), payload):
                 if self.rng.random() >= self.loss:
                     self.flight.append((self.cycle + self.delay, self.frame(stream, answer)))
 
     def frame(self, stream: int, segment: Segment) -> bytes:
-        peer, options = self.peers[stream], []
-        if segment.options:
-            options = [("MSS", segment.options["mss"]), ("NOP", None), ("WScale", segment.options["scale"])]
-        tcp = TCP(sport=peer.port, dport=PORT_BASE + stream, seq=segment.seq, ack=segment.ack, flags=segment.flags,
-                  window=segment.window, options=options)  # fmt: skip
+        peer = self.peers[stream]
+        tcp = tcp_of(segment, sport=peer.port, dport=PORT_BASE + stream)
         whole = bytes(Ether(dst=LOCAL_MAC, src=PEER_MAC) / IP(src=peer.ip, dst=LOCAL_IP) / tcp).ljust(60, b"\0")
         if self.rng.random() < self.damage:
             at = self.rng.randrange(34, 54)

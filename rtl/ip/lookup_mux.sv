@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: SHL-2.1
+// Two that ask for the MAC address of a next hop, over the one lookup of `arp`: one at a time, the first in front.
+// Promise: each gets the answer to what it has asked, and no other.
+module lookup_mux (
+  input  logic clk,
+  input  logic rst,
+
+  input  logic [1:0]       ask_valid,
+  output logic [1:0]       ask_ready,
+  input  logic [1:0][31:0] ask_ip,
+  output logic [1:0]       found_valid,
+
+  output logic        lookup_valid,
+  input  logic        lookup_ready,
+  output logic [31:0] lookup_ip,
+  input  logic        answered         // a pulse: found or not
+);
+  logic busy_q, whose_q, whose;
+  assign whose        = !ask_valid[0];
+  assign lookup_valid = |ask_valid && !busy_q;
+  assign lookup_ip    = ask_ip[whose];
+  assign ask_ready    = {whose, !whose} & {2{lookup_ready && !busy_q}};
+  assign found_valid  = {whose_q, !whose_q} & {2{answered && busy_q}};
+
+  always_ff @(posedge clk) begin
+    if (lookup_valid && lookup_ready) begin
+      busy_q  <= 1'b1;
+      whose_q <= whose;
+    end else if (answered) busy_q <= 1'b0;
+    if (rst) busy_q <= 1'b0;
+  end
+endmodule

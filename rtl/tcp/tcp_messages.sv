@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: SHL-2.1
+// Makes bytes of a stream of each message: with `framed` its length stands in front and zeros fill it up to 8 bytes
+// (docs/fragments.md, "In a TCP stream"), so that a reader finds the next one; without, its bytes alone.
+// Promise: as many bytes go into the stream as the descriptor says, whatever the payload does: what lacks is zeros,
+// what is too much is dropped, and the message is told as cut. What cannot go is taken to its end and told.
+//
+//   framed:   | length | length ^ "PSTL" | message ... | zeros |     all 8 bytes behind where they came from
+module tcp_messages
+  import penstock_pkg::*;
+  import tcp_pkg::*;
+#(
+  parameter  int unsigned DATA_W    = 64,
+  parameter  int unsigned N_STREAMS = 4,
+  localparam int unsigned Bytes     = DATA_W / 8
+) (
+  input  logic clk,
+  input  logic rst,
+  input  logic framed,
+  input  logic [N_STREAMS-1:0] room,  // one more message of the stream may wait for its completion
+
+  // descriptors (desc_t; qp is the stream) and payloads in the same order
+  input  logic [175:0]         s_axis_desc_tdata,
+  input  logic                 s_axis_desc_tvalid,
+  output logic                 s_axis_desc_tready,
+  input  logic [DATA_W-1:0]    s_axis_data_tdata,
+  input  logic [Bytes-1:0]     s_axis_data_tkeep,
+  input  logic                 s_axis_data_tvalid,
+  output logic                 s_axis_data_tready,
+  input  logic                 s_axis_data_tlast,
+
+  // to tcp_ring_writer
+  output tcp_stream_t          m_stream,
+  output logic [DATA_W-1:0]    m_axis_tdata,
+  output logic [Bytes-1:0]     m_axis_tkeep,
+  output logic                 m_axis_tvalid,
+  input  logic                 m_axis_tready,
+  output logic                 m_axis_tlast,
+
+  // each message once, in order, after its last byte
+  output tcp_message_t         message,
+  output logic                 message_valid,
+  input  logic                 message_ready
+);
+  localparam int unsigned ByteW      = $clog2(Bytes);
+  localparam int unsigned Words      = Bytes / 8;
+  localparam logic [31:0] Magic      = 32'h4C545350;  // "PSTL"
+  localparam logic [31:0] LongestLen = 32'h8000_0000;
+
+  typedef logic [ByteW:0] count_t;
+
+  // StBody: header and message; StTail: its last word; StDrain: payload that goes nowhere; StTell: what became of it.
+  typedef enum logic [2:0] {StIdle, StJudge, StBody, StTail, StDrain, StTell} state_e;
+  state_e state_q, state_d;
+
+  // verilator lint_off UNUSEDSIGNAL
+  desc_t desc_q;  // addresses and immediates are of RDMA alone
+  // verilator lint_on UNUSEDSIGNAL
+  logic [31:0] left_q;
+  logic [63:0] carry_q;  // of the stream's next word: header, then the last word of the beat before
+  logic framed_q, ended_q, drains_q;
+  tcp_verdict_e verdict_q, refusal;
+
+  always_comb begin
+    refusal = TcpGood;
+    if (desc_q.length == '0 || desc_q.length > LongestLen) refusal = TcpBad;
+    if (32'(desc_q.qp) >= N_STREAMS || desc_q.by_event) refusal = TcpNowhere;
+  end
+
+  logic has_room;
+  if (N_STREAMS > 1) begin : gen_many
+    assign has_room = refusal == TcpNowhere || room[desc_q.qp[$clog2(N_STREAMS)-1:0]];
+  end else begin : gen_one
+    assign has_room = refusal == TcpNowhere || room[0];
+  end
+
+  // ---- a beat of the message ------------------------------------------------------------------------------------------
+  logic [DATA_W-1:0] beat;
+  count_t wants, has;
+  logic final_beat, offered, moves, overlong;
+  assign final_beat = left_q <= 32'(Bytes);
+  assign wants      = final_beat ? count_t'(left_q) : count_t'(Bytes);
+  assign has        = ended_q ? '0 : count_t'($countones(s_axis_data_tkeep));
+  assign offered    = ended_q || s_axis_data_tvalid;
+  assign overlong   = final_beat && !ended_q && (!s_axis_data_tlast || has > wants);
+  always_comb
+    for (int unsigned i = 0; i < Bytes; i++)
+      beat[8*i+:8] = s_axis_data_tdata[8*i+:8] & {8{!ended_q && s_axis_data_tkeep[i] && count_t'(i) < wants}};
+
+  // ---- out, through a register: the ring writer turns the bytes to their places ----------------------------------------
+  typedef struct packed {
+    tcp_stream_t       stream;
+    logic              last;
+    logic [Bytes-1:0]  keep;
+    logic [DATA_W-1:0] data;
+  } out_t;
+  out_t out_d, out;
+  logic out_valid, out_ready;
+  logic [127+DATA_W:0] shifted;
+  count_t bytes_out;
+  logic spills;  // the final beat's last word does not fit behind the carried one
+  assign spills  = framed_q && wants > count_t'(Bytes - 8);
+  assign shifted = {64'd0, beat, carry_q};
+  always_comb begin
+    bytes_out = count_t'(Bytes);
+    if (state_q == StTail) bytes_out = count_t'(8);
+    else if (final_beat && !framed_q) bytes_out = wants;
+    else if (final_beat && !spills) bytes_out = {wants[ByteW:3] + (ByteW - 2)'(|wants[2:0]) + (ByteW - 2)'(1), 3'b0};
+    out_d.stream = desc_q.qp[$bits(tcp_stream_t)-1:0];
+    out_d.last   = state_q == StTail || (final_beat && !spills);
+    out_d.data   = framed_q ? shifted[DATA_W-1:0] : beat;
+    for (int unsigned i = 0; i < Bytes; i++) out_d.keep[i] = count_t'(i) < bytes_out;
+  end
+  assign out_valid = (state_q == StBody && offered) || state_q == StTail;
+  assign moves     = out_valid && out_ready;
+
+  axis_register #(.W($bits(out_t))) u_out (
+    .clk, .rst,
+    .s_axis_tdata (out_d),
+    .s_axis_tvalid(out_valid),
+    .s_axis_tready(out_ready),
+    .m_axis_tdata (out),
+    .m_axis_tvalid,
+    .m_axis_tready
+  );
+  assign m_stream     = out.stream;
+  assign m_axis_tdata = out.data;
+  assign m_axis_tkeep = out.keep;
+  assign m_axis_tlast = out.last;
+
+  assign s_axis_desc_tready = state_q == StIdle;
+  assign s_axis_data_tready = state_q == StDrain || (state_q == StBody && !ended_q && out_ready);
+  assign message            = '{verdict: verdict_q, tag: desc_q.tag, qp: desc_q.qp};
+  assign message_valid      = state_q == StTell;
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StIdle: if (s_axis_desc_tvalid) state_d = StJudge;
+      StJudge:
+        if (has_room) state_d = refusal == TcpGood ? StBody : desc_q.length == '0 ? StTell : StDrain;
+      StBody:
+        if (moves && final_beat) begin
+          if (spills) state_d = StTail;
+          else state_d = !ended_q && !s_axis_data_tlast ? StDrain : StTell;
+        end
+      StTail: if (moves) state_d = drains_q ? StDrain : StTell;
+      StDrain: if (s_axis_data_tvalid && s_axis_data_tlast) state_d = StTell;
+      default: if (message_ready) state_d = StIdle;  // StTell
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    state_q <= state_d;
+    if (state_q == StIdle) desc_q <= s_axis_desc_tdata;
+    if (state_q == StJudge) begin
+      verdict_q <= refusal;
+      left_q    <= desc_q.length;
+      framed_q  <= framed;
+      carry_q   <= {desc_q.length ^ Magic, desc_q.length};
+      ended_q   <= 1'b0;
+      drains_q  <= 1'b0;
+    end
+    if (state_q == StBody && moves) begin
+      left_q   <= left_q - 32'(wants);
+      carry_q  <= beat[DATA_W-1-:64];
+      drains_q <= !ended_q && !s_axis_data_tlast;
+      if (!ended_q && s_axis_data_tlast) ended_q <= 1'b1;
+      if (overlong || has < wants) verdict_q <= TcpCut;
+    end
+    if (rst) state_q <= StIdle;
+  end
+
+  wire unused = &{1'b0, shifted, Words};
+
+`ifndef SYNTHESIS
+  a_hold : assert property (@(posedge clk) disable iff (rst)
+    m_axis_tvalid && !m_axis_tready |=> m_axis_tvalid && $stable({m_axis_tdata, m_axis_tkeep, m_axis_tlast}));
+`endif
+endmodule

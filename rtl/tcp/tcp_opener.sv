@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: SHL-2.1
+// Opens and aborts streams, by command or again after they have ended: fetches where the receiver is, asks ARP for its
+// MAC address unless software has given it, and hands both on.
+// Promise: an opening waits until all messages of the stream's last connection have completed; an aborts ends a stream
+// that is open or about to be; one receiver that does not answer delays others by no more than its ARP lookup.
+// Initial sequence numbers: a register that runs (xorshift32, Marsaglia 2003), when it is read and software's secret.
+module tcp_opener
+  import tcp_pkg::*;
+#(
+  parameter  int unsigned N_STREAMS = 4,
+  parameter  int unsigned CLK_KHZ   = 156_250,
+  localparam int unsigned StreamW   = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1
+) (
+  input  logic clk,
+  input  logic rst,
+  input  logic [15:0] reopen_interval,  // ms; 0: never
+  input  logic [31:0] secret,
+
+  input  logic [N_STREAMS-1:0] opens,     // pulses of software
+  input  logic [N_STREAMS-1:0] aborts,
+  input  logic [N_STREAMS-1:0] reopen,
+  input  logic [N_STREAMS-1:0] live,
+  input  logic [N_STREAMS-1:0] clean,    // no message of its last connection waits
+  output logic [N_STREAMS-1:0] opening,
+
+  // the table's words
+  output logic                 peer_rd,
+  output tcp_stream_t          peer_stream,
+  output logic [1:0]           peer_word,
+  input  logic [31:0]          peer_data,
+
+  // MAC address of the next hop
+  output logic                 lookup_valid,
+  input  logic                 lookup_ready,
+  output logic [31:0]          lookup_ip,
+  input  logic                 found_valid,
+  input  logic                 found,
+  input  logic [47:0]          found_mac,
+  output logic                 unreachable,  // of stream `peer_stream`
+
+  // to tcp_endpoint
+  output tcp_peer_t            peer,         // of stream `peer_stream`
+  output logic                 peer_wr,
+  output tcp_command_t         command,
+  output logic                 command_valid,
+  input  logic                 command_ready
+);
+  typedef logic [StreamW-1:0] index_t;
+
+  // ---- what is wanted ---------------------------------------------------------------------------------------------------
+  logic [N_STREAMS-1:0] want_q, kept_q, abort_q, may_open;  // kept: opened by software and not aborted since
+  logic takes_open, takes_abort, again;
+  index_t at_q, next_open, next_abort;
+  assign may_open = want_q & clean & ~live & ~abort_q;
+  always_comb begin
+    next_open  = '0;
+    next_abort = '0;
+    for (int i = int'(N_STREAMS) - 1; i >= 0; i--) begin
+      if (may_open[i]) next_open = index_t'(i);
+      if (abort_q[i]) next_abort = index_t'(i);
+    end
+  end
+
+  // ---- the clock of those that are opened again ---------------------------------------------------------------------------
+  logic [$clog2(CLK_KHZ+1)-1:0] cycle_q;
+  logic [15:0] ms_q;
+  always_ff @(posedge clk) begin
+    again   <= 1'b0;
+    cycle_q <= cycle_q == '0 ? $bits(cycle_q)'(CLK_KHZ - 1) : cycle_q - 1'b1;
+    if (cycle_q == '0) begin
+      ms_q <= ms_q + 16'd1 >= reopen_interval ? '0 : ms_q + 16'd1;
+      if (ms_q + 16'd1 >= reopen_interval) again <= reopen_interval != '0;
+    end
+    if (rst) begin
+      cycle_q <= '0;
+      ms_q    <= '0;
+      again   <= 1'b0;
+    end
+  end
+
+  // ---- one at a time ------------------------------------------------------------------------------------------------------
+  typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StPeer, StOpen, StAbort} state_e;
+  state_e state_q, state_d;
+  logic [2:0] word_q;  // of the receiver, on its way
+  logic [31:0] random_q, stirred;
+  assign takes_abort = state_q == StIdle && abort_q != '0;
+  assign takes_open  = state_q == StIdle && abort_q == '0 && may_open != '0;
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StIdle: if (takes_abort) state_d = StAbort;
+              else if (takes_open) state_d = StRead;
+      StRead: if (word_q == 3'd4) state_d = StKnown;
+      StKnown: state_d = peer.mac == '0 ? StLookup : StPeer;
+      StLookup: if (lookup_ready) state_d = StFind;
+      StFind: if (found_valid) state_d = found ? StPeer : StIdle;
+      StPeer: state_d = want_q[at_q] ? StOpen : StIdle;  // software may have aborted it meanwhile
+      default: if (command_ready) state_d = StIdle;  // StOpen, StAbort
+    endcase
+  end
+
+  always_comb begin
+    stirred = random_q ^ (random_q << 13);
+    stirred = stirred ^ (stirred >> 17);
+    stirred = stirred ^ (stirred << 5);
+  end
+
+  always_ff @(posedge clk) begin
+    state_q  <= state_d;
+    random_q <= stirred;
+    if (takes_abort) at_q <= next_abort;
+    if (takes_open) at_q <= next_open;
+    word_q <= state_q == StRead ? word_q + 1'b1 : '0;
+    if (state_q == StRead)
+      unique case (word_q)
+        3'd1: peer.mac[47:32] <= peer_data[15:0];
+        3'd2: peer.mac[31:0] <= peer_data;
+        3'd3: peer.ip <= peer_data;
+        3'd4: peer.port <= peer_data[15:0];
+        default: ;
+      endcase
+    if (state_q == StFind && found_valid) peer.mac <= found_mac;
+    unreachable <= state_q == StFind && found_valid && !found && !rst;
+    if (state_q != StOpen) command.iss <= random_q ^ secret;
+
+    // A command counts also while an older one is carried out.
+    want_q <= (want_q | opens | ({N_STREAMS{again}} & reopen & kept_q)) & ~live & ~aborts;
+    if (state_q == StOpen && command_ready) want_q[at_q] <= 1'b0;
+    if (state_q == StFind && found_valid && !found) want_q[at_q] <= 1'b0;
+    kept_q  <= (kept_q | opens) & ~aborts;
+    abort_q <= abort_q | aborts;
+    if (state_q == StAbort && command_ready) abort_q[at_q] <= 1'b0;
+    if (rst) begin
+      state_q  <= StIdle;
+      random_q <= 32'h5053_544B;
+      want_q   <= '0;
+      kept_q   <= '0;
+      abort_q  <= '0;
+    end
+  end
+
+  assign opening        = want_q;
+  assign peer_rd        = state_q == StRead;
+  assign peer_stream    = tcp_stream_t'(at_q);
+  assign peer_word      = word_q[1:0];
+  assign lookup_valid   = state_q == StLookup;
+  assign lookup_ip      = peer.ip;
+  assign peer_wr        = state_q == StPeer;
+  assign command.stream = tcp_stream_t'(at_q);
+  assign command.opens  = state_q == StOpen;
+  assign command_valid  = state_q inside {StOpen, StAbort};
+endmodule
