@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The other end of the cable of a front end with TCP: a host that listens, keeps what it gets, and answers ARP.
+
+It stands where `lib/rc_peer.Peer` does for RoCE: `start(dut, {}, TcpHost)`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+import cocotb
+from cocotb.queue import Queue
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import ARP, Ether
+
+from lib.cable import plug
+from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC
+from lib.services_peer import wire
+from lib.tcp_receiver import KeepingReceiver, Segment, segment_of, tcp_of
+
+PORT_BASE = 40_000  # of the front end, after reset
+PORT = 10_000
+
+
+class TcpHost:
+    """One receiver for each stream, by its number; `verdict(segment)` says whether a segment of ours gets lost."""
+
+    def __init__(self, dut, _first_psn: dict[int, int]):
+        self.cable = plug(dut)
+        self.receivers: dict[int, KeepingReceiver] = defaultdict(lambda: KeepingReceiver(iss=0xFFFF_FF00))
+        self.others: Queue[bytes] = Queue()  # frames that are neither TCP nor ARP
+        self.resolves = True
+        self.asked = 0  # by ARP for our address
+        self.segments: list[tuple[int, Segment]] = []
+        self.loses: Callable[[Segment], bool] = lambda segment: False
+        self.task = cocotb.start_soon(self.run())
+
+    async def run(self) -> None:
+        while True:
+            raw, _ = await self.cable.receive()
+            frame = Ether(raw)
+            if TCP in frame:
+                await self.take(frame)
+            elif ARP in frame:
+                await self.resolve(frame[ARP])
+            else:
+                self.others.put_nowait(raw)
+
+    async def resolve(self, arp) -> None:
+        if arp.op == 1 and arp.pdst == PEER_IP:
+            self.asked += 1
+            if self.resolves:
+                answer = ARP(op=2, hwsrc=PEER_MAC, psrc=PEER_IP, hwdst=LOCAL_MAC, pdst=LOCAL_IP)
+                await self.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / answer)
+
+    async def take(self, frame) -> None:
+        again = frame.copy()
+        del again[IP].chksum, again[TCP].chksum
+        assert bytes(again) == bytes(frame), f"a checksum is wrong: {bytes(frame).hex()}"
+        ip, tcp = frame[IP], frame[TCP]
+        assert (frame.src, frame.dst, ip.src, ip.dst) == (LOCAL_MAC, PEER_MAC, LOCAL_IP, PEER_IP)
+        stream = tcp.sport - PORT_BASE
+        assert tcp.dport == PORT + stream
+        payload = bytes(tcp)[4 * tcp.dataofs :][: ip.len - 20 - 4 * tcp.dataofs]
+        segment = segment_of(tcp, len(payload))
+        self.segments.append((stream, segment))
+        if not self.loses(segment):
+            for answer in self.receivers[stream].take(segment, payload):
+                await self.answer(stream, answer)
+
+    async def answer(self, stream: int, segment: Segment) -> None:
+        tcp = tcp_of(segment, sport=PORT + stream, dport=PORT_BASE + stream)
+        await self.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=PEER_IP, dst=LOCAL_IP) / tcp)
+
+    async def end(self, stream: int, flags: int) -> None:
+        """RST or FIN of a receiver."""
+        await self.answer(stream, self.receivers[stream].end(flags))
+
+    async def send(self, packet) -> None:
+        await self.cable.send(wire(packet))
