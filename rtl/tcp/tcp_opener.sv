@@ -79,7 +79,7 @@ module tcp_opener
   end
 
   // ---- one at a time ------------------------------------------------------------------------------------------------------
-  typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StPeer, StOpen, StAbort} state_e;
+  typedef enum logic [3:0] {StIdle, StRead, StKnown, StLookup, StFind, StPeer, StOpen, StLive, StAbort} state_e;
   state_e state_q, state_d;
   logic [2:0] word_q;  // of the receiver, on its way
   logic [31:0] random_q, stirred;
@@ -96,7 +96,9 @@ module tcp_opener
       StLookup: if (lookup_ready) state_d = StFind;
       StFind: if (found_valid) state_d = found ? StPeer : StIdle;
       StPeer: state_d = want_q[at_q] ? StOpen : StIdle;  // software may have aborted it meanwhile
-      default: if (command_ready) state_d = StIdle;  // StOpen, StAbort
+      StOpen: if (command_ready) state_d = StLive;
+      StLive: if (!want_q[at_q]) state_d = StIdle;  // it is live, or aborted
+      default: if (command_ready) state_d = StIdle;  // StAbort
     endcase
   end
 
@@ -126,7 +128,6 @@ module tcp_opener
 
     // A command counts also while an older one is carried out.
     want_q <= (want_q | opens | ({N_STREAMS{again}} & reopen & kept_q)) & ~live & ~aborts;
-    if (state_q == StOpen && command_ready) want_q[at_q] <= 1'b0;
     if (state_q == StFind && found_valid && !found) want_q[at_q] <= 1'b0;
     kept_q  <= (kept_q | opens) & ~aborts;
     abort_q <= abort_q | aborts;

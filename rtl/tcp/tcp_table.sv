@@ -154,11 +154,13 @@ module tcp_table
   assign count_word   = 5'((addr - StreamSegments[RowAddrW-1:0]) >> 2);
   stand_t shown;
   logic [31:0] word;
+  tcp_state_e state;  // as `opening` is now: one of them is not 0 while the stream is being opened
   assign shown = known_q ? stand : '0;
+  assign state = ready[at] ? TcpEstablished : live[at] ? TcpSynSent : TcpClosed;
   always_comb begin
     unique case ({25'd0, addr})
       StreamCommand:   word = {29'd0, reopen[at], 2'd0};
-      StreamState:     word = {21'd0, ended[at], 5'd0, opening[at], shown.state};
+      StreamState:     word = {21'd0, ended[at], 5'd0, opening[at], state};
       StreamRingFill:  word = shown.state == TcpClosed ? '0 : shown.written - shown.una;
       StreamUna:       word = shown.una;
       StreamNxt:       word = shown.nxt;
