@@ -7,17 +7,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// One build of a top: its C++ class and how many queue pairs it has.
+/// One build of a top: its C++ class, how many queue pairs it has and whether they are streams of TCP instead.
 struct Top {
     module: &'static str,
     class: &'static str,
     n_qp: u32,
+    tcp: bool,
 }
 
-const DEFAULT: Top = Top { module: "penstock_xgmii", class: "Vboard", n_qp: 4 };
+const DEFAULT: [Top; 2] = [
+    Top { module: "penstock_xgmii", class: "Vboard", n_qp: 4, tcp: false },
+    Top { module: "penstock_xgmii", class: "Vboard_tcp", n_qp: 4, tcp: true },
+];
 const MEASURED: [Top; 2] = [
-    Top { module: "penstock_xgmii", class: "Vboard_10g_x16", n_qp: 16 },
-    Top { module: "penstock_100g", class: "Vboard_100g_x16", n_qp: 16 },
+    Top { module: "penstock_xgmii", class: "Vboard_10g_x16", n_qp: 16, tcp: false },
+    Top { module: "penstock_100g", class: "Vboard_100g_x16", n_qp: 16, tcp: false },
 ];
 
 /// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
@@ -39,7 +43,7 @@ fn main() {
     let root = run(Command::new(&python).arg(repo.join("tb/lib/toolchain.py")));
     let root = PathBuf::from(root.trim());
 
-    let mut tops = vec![DEFAULT];
+    let mut tops = Vec::from(DEFAULT);
     if env::var_os("CARGO_FEATURE_ALL_TOPS").is_some() {
         tops.extend(MEASURED);
     }
@@ -52,7 +56,7 @@ fn main() {
         verilate(&root, &mdir, top, arguments.lines());
         verilated.push(mdir);
     }
-    compile(&repo, &root, &verilated, tops.len() > 1);
+    compile(&repo, &root, &verilated, tops.len() > DEFAULT.len());
 
     let constants = repo.join("build/gen/penstock_regs.rs");
     fs::copy(&constants, out.join("penstock_regs.rs"))
@@ -74,6 +78,9 @@ fn verilate<'a>(root: &Path, mdir: &Path, top: &Top, sources_and_options: impl I
     command.args(["--prefix", top.class, "--top-module", top.module, &format!("-GN_QP={}", top.n_qp)]);
     command.args([format!("-GN_IN={N_IN}"), format!("-GEVENT_BYTES={EVENT_BYTES}")]);
     command.args(["-GTIMING=1".to_owned(), format!("-GTRIGGERS={TRIGGERS}")]);
+    if top.tcp {
+        command.args(["-GWITH_ROCE=0".to_owned(), "-GWITH_TCP=1".to_owned(), format!("-GN_STREAMS={}", top.n_qp)]);
+    }
     command.arg("-Mdir").arg(mdir).args(sources_and_options);
     run(&mut command);
 }

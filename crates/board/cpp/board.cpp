@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "Vboard.h"
+#include "Vboard_tcp.h"
 #ifdef PENSTOCK_ALL_TOPS
 #include "Vboard_100g_x16.h"
 #include "Vboard_10g_x16.h"
@@ -149,6 +150,7 @@ void *penstock_board_new(uint32_t top) {
     Board *board = nullptr;
     switch (top) {
         case 0: board = new Front<Vboard>; break;
+        case 3: board = new Front<Vboard_tcp>; break;
 #ifdef PENSTOCK_ALL_TOPS
         case 1: board = new Front<Vboard_10g_x16>; break;
         case 2: board = new Front<Vboard_100g_x16>; break;

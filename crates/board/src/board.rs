@@ -52,13 +52,24 @@ impl Board {
     pub fn new() -> Self {
         Self::of_top()
     }
+
+    /// The 10G front end with streams of TCP instead of queue pairs, after its reset.
+    pub fn with_tcp() -> Self {
+        /// Its number in `cpp/board.h`.
+        const MODEL: u32 = 3;
+        Self::of_model(MODEL)
+    }
 }
 
 impl<T: Top> Board<T> {
     /// Instantiates the model of a top and takes it through its reset.
     pub fn of_top() -> Self {
+        Self::of_model(T::MODEL)
+    }
+
+    fn of_model(model: u32) -> Self {
         let mut board = Self {
-            model: Model::new(T::MODEL),
+            model: Model::new(model),
             pins: Pins { rst: 1, cpl_tready: 1, sample_tready: 1, ..Pins::default() },
             cycle: 0,
             port: T::Port::default(),

@@ -85,6 +85,8 @@ pub enum SetupError {
          {BOARD_EVENT_BYTES} bytes are needed: build it again"
     )]
     Inputs { n_in: u32, event_bytes: u32 },
+    #[error("TCP stream {index}: this build has {streams}, from 0 on")]
+    NoStream { index: u8, streams: u32 },
     #[error("the gateware has no triggers (TIMING = 0): build it again")]
     NoTriggers,
     #[error("mtu = {mtu}: allowed are 256, 512, 1024, 2048, 4096")]
@@ -141,7 +143,52 @@ pub fn qp_register(index: u8, offset: u32) -> u32 {
     regs::qp::BASE + u32::from(index) * regs::qp::STRIDE + offset
 }
 
+/// Address of one register of TCP stream `index`.
+pub fn stream_register(index: u8, offset: u32) -> u32 {
+    regs::stream::BASE + u32::from(index) * regs::stream::STRIDE + offset
+}
+
+/// A TCP stream's receiver, and how long the stream waits for its answers.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamConfig {
+    /// None: the gateware asks ARP.
+    pub mac: Option<MacAddr>,
+    pub ip: Ipv4Addr,
+    pub port: u16,
+    /// The first retransmission timeout, the shortest and the longest, us of the board's time.
+    pub rto_us: [u32; 3],
+    /// Goes into initial sequence numbers: a random number.
+    pub secret: u32,
+}
+
 impl<T: Top> Board<T> {
+    /// Says where TCP stream `index` goes; it is opened by its register `command`.
+    ///
+    /// # Errors
+    /// The build has no such stream.
+    pub fn set_stream(&mut self, index: u8, config: &StreamConfig) -> Result<(), SetupError> {
+        use regs::{stream as s, tcp as t};
+        let streams = (self.read(t::BUILD)? & t::BUILD_N_STREAMS_MASK) >> t::BUILD_N_STREAMS_SHIFT;
+        if u32::from(index) >= streams {
+            return Err(SetupError::NoStream { index, streams });
+        }
+        let (high, low) = config.mac.map_or((0, 0), mac_words);
+        let [first, shortest, longest] = config.rto_us;
+        for (address, value) in [
+            (t::RTO_INITIAL, first),
+            (t::RTO_MIN, shortest),
+            (t::RTO_MAX, longest),
+            (t::SECRET, config.secret),
+            (stream_register(index, s::PEER_MAC_HI), high),
+            (stream_register(index, s::PEER_MAC_LO), low),
+            (stream_register(index, s::PEER_IP), u32::from(config.ip)),
+            (stream_register(index, s::PEER_PORT), config.port.into()),
+        ] {
+            self.write(address, value)?;
+        }
+        Ok(())
+    }
+
     /// Checks that this is a Penstock board and writes everything that is not per queue pair.
     pub fn configure(&mut self, config: &EndpointConfig) -> Result<(), SetupError> {
         use regs::{global as g, services as s};

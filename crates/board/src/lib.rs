@@ -31,7 +31,10 @@ mod xgmii;
 
 pub use axil::Answer;
 pub use board::{Board, RegisterError};
-pub use config::{dcqcn_words, qp_register, regs, EndpointConfig, EventsConfig, QpConfig, RingTarget, SetupError};
+pub use config::{
+    dcqcn_words, qp_register, regs, stream_register, EndpointConfig, EventsConfig, QpConfig, RingTarget, SetupError,
+    StreamConfig,
+};
 pub use detector::DetectorEvent;
 #[cfg(feature = "all-tops")]
 pub use measured::{Penstock100gX16, Penstock10gX16};

@@ -63,6 +63,7 @@ pub enum WcStatus {
     RemoteOperation,
     RetryExceeded,
     RnrRetryExceeded,
+    RemoteAborted,
     Unknown(u8),
 }
 
@@ -77,6 +78,7 @@ impl From<u8> for WcStatus {
             11 => Self::RemoteOperation,
             12 => Self::RetryExceeded,
             13 => Self::RnrRetryExceeded,
+            16 => Self::RemoteAborted,
             other => Self::Unknown(other),
         }
     }
@@ -93,6 +95,7 @@ impl fmt::Display for WcStatus {
             Self::RemoteOperation => "remote operation error (NAK 3)",
             Self::RetryExceeded => "transport retry count exceeded: the server does not answer",
             Self::RnrRetryExceeded => "RNR retry count exceeded: the server posts no receives",
+            Self::RemoteAborted => "aborted: the server has refused, reset or closed the stream",
             Self::Unknown(code) => return write!(f, "unknown status {code}"),
         })
     }

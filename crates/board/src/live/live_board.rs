@@ -8,7 +8,7 @@ use super::pace::{Activity, Pace, PaceConfig, Step};
 use super::stats::LiveStats;
 use super::wire::{Sent, Wire, WireError, WireTime};
 use crate::board::{Board, RegisterError};
-use crate::config::{qp_register, regs};
+use crate::config::{qp_register, regs, stream_register};
 use crate::message::{Completion, Message};
 use crate::port::Received;
 use crate::rates::RateSample;
@@ -54,6 +54,7 @@ pub struct LiveBoard {
     capture: Option<Capture>,
     pace: Pace,
     n_qp: u8,
+    n_streams: u8,
     /// Sent by the board and not yet taken by the wire.
     egress: VecDeque<(Time, Bytes)>,
     completions: VecDeque<Completion>,
@@ -70,7 +71,9 @@ impl LiveBoard {
     /// The board does not tell how many queue pairs it has, or does not set its clock.
     pub fn new(mut board: Board, wire: Box<dyn Wire>, pace: PaceConfig) -> Result<Self, LiveError> {
         use regs::global as g;
+        use regs::tcp as t;
         let n_qp = (board.read(g::BUILD)? & g::BUILD_N_QP_MASK) >> g::BUILD_N_QP_SHIFT;
+        let n_streams = (board.read(t::BUILD)? & t::BUILD_N_STREAMS_MASK) >> t::BUILD_N_STREAMS_SHIFT;
         board.restart_time()?;
         Ok(Self {
             board,
@@ -80,6 +83,7 @@ impl LiveBoard {
             capture: None,
             pace: Pace::new(pace),
             n_qp: n_qp as u8,
+            n_streams: n_streams as u8,
             egress: VecDeque::new(),
             completions: VecDeque::new(),
             last_frame: 0,
@@ -145,7 +149,7 @@ impl LiveBoard {
 
     /// What the board is about.
     fn activity(&mut self) -> Result<Activity, LiveError> {
-        use regs::{connection as c, qp as q, source as s};
+        use regs::{connection as c, qp as q, source as s, stream as t};
         let now = self.board.cycle();
         let moving = self.board.waiting_frames() > 0 || self.board.pending_messages() > 0;
         let later = self.source.as_ref().is_some_and(|source| source.next_time().is_some());
@@ -166,8 +170,20 @@ impl LiveBoard {
                 unacknowledged |= una != next;
             }
         }
+        let mut opening = false;
+        for index in 0..self.n_streams {
+            let state = self.board.read(stream_register(index, t::STATE))?;
+            opening |= state & t::STATE_OPENING_MASK != 0 || state & t::STATE_MASK == SYN_SENT;
+            if self.board.read(stream_register(index, t::RING_FILL))? != 0 {
+                let [next, written, window] =
+                    [t::NXT, t::WRITTEN, t::WINDOW].map(|at| self.board.read(stream_register(index, at)));
+                unacknowledged = true;
+                // What the window or Nagle's algorithm holds waits for the peer, too.
+                unsent |= next? != written? && window? != 0;
+            }
+        }
         let running = self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK != 0;
-        let opening = self.board.read(c::STATUS)? & c::STATUS_BUSY_MASK != 0;
+        opening |= self.board.read(c::STATUS)? & c::STATUS_BUSY_MASK != 0;
         Ok(match () {
             () if unsent || arriving => Activity::Running,
             () if unacknowledged || opening => Activity::Waiting,
@@ -319,6 +335,11 @@ impl LiveBoard {
         self.n_qp
     }
 
+    /// TCP streams of the build.
+    pub fn streams(&self) -> u8 {
+        self.n_streams
+    }
+
     /// Whose time the wire lives in, and what it still brings.
     pub fn wire_time(&self) -> WireTime {
         self.wire.time()
@@ -361,6 +382,9 @@ impl LiveBoard {
         Ok(self.capture.take().map(|capture| capture.sink.finish()).transpose()?)
     }
 }
+
+/// `stream.state`: a SYN is sent.
+const SYN_SENT: u32 = 1;
 
 /// Whether a queue pair in this state, as its register shows it, sends and hears its peer.
 fn is_live(state: u32) -> bool {

@@ -35,6 +35,8 @@ pub struct Arguments {
     #[arg(long, requires = "peer_ip", conflicts_with = "connect")]
     pub open: bool,
     #[command(flatten)]
+    pub protocol: ProtocolArguments,
+    #[command(flatten)]
     pub transport: TransportArguments,
     #[command(flatten)]
     pub messages: MessageArguments,
@@ -81,10 +83,27 @@ pub struct WireArguments {
     pub replay: Option<PathBuf>,
 }
 
+/// How messages go to the server.
+#[derive(clap::Args)]
+pub struct ProtocolArguments {
+    /// roce: to a queue pair; tcp: over a stream to a socket of --peer-ip, as `penstock recv --backend tcp` has it
+    #[arg(long, value_enum, default_value_t = Protocol::Roce)]
+    pub protocol: Protocol,
+    /// With --protocol tcp: the server's port
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Protocol {
+    Roce,
+    Tcp,
+}
+
 /// The queue pair.
 #[derive(clap::Args)]
 pub struct TransportArguments {
-    /// Index of the queue pair that is set up and gets the messages, 0 to 3
+    /// Index of the queue pair, or of the stream of TCP, that is set up and gets the messages, 0 to 3
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..4))]
     pub qp: u8,
     /// Number of queue pair 0 on the wire; its low 8 bits are 0

@@ -73,8 +73,10 @@ impl Connections {
                 last.answered_us = Some(us(at));
             }
             status => {
-                let is_gone =
-                    matches!(status, WcStatus::RetryExceeded | WcStatus::RnrRetryExceeded | WcStatus::Flushed);
+                let is_gone = matches!(
+                    status,
+                    WcStatus::RetryExceeded | WcStatus::RnrRetryExceeded | WcStatus::RemoteAborted | WcStatus::Flushed
+                );
                 last.is_refused = !is_gone;
                 last.end(at, status.to_string());
             }

@@ -9,6 +9,7 @@ mod plan;
 mod report;
 mod session;
 mod setup;
+mod target;
 
 pub use arguments::Arguments;
 

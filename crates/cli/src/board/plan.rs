@@ -3,9 +3,10 @@
 //! Promise: what cannot work is refused before anything is opened, with the value and what is allowed.
 
 use super::arguments::{
-    Arguments, MessageArguments, Network, Series, Share, SocketPair, StaticPeer, TransportArguments, VerbChoice,
-    WireArguments,
+    Arguments, MessageArguments, Network, Protocol, Series, Share, SocketPair, StaticPeer, TransportArguments,
+    VerbChoice, WireArguments,
 };
+use super::target::Target;
 use crate::gateware::BOARD_CLOCK_HZ;
 use crate::live::LiveOptions;
 use crate::outcome::Failure;
@@ -32,7 +33,9 @@ pub struct Plan {
     pub peer_ip: Option<Ipv4Addr>,
     /// A queue pair that is set up by registers.
     pub connect: Option<ConnectPlan>,
-    /// The board opens its queue pair by itself.
+    /// A stream of TCP takes the place of the queue pair.
+    pub stream: Option<StreamPlan>,
+    /// The board opens its queue pair or stream by itself.
     pub open: bool,
     pub transport: TransportPlan,
     pub messages: MessagePlan,
@@ -57,6 +60,15 @@ pub enum WirePlan {
 pub struct ConnectPlan {
     pub peer: StaticPeer,
     pub ip: Ipv4Addr,
+    /// None: ARP is asked.
+    pub mac: Option<MacAddr>,
+}
+
+/// Where a stream of TCP goes.
+#[derive(Clone, Copy)]
+pub struct StreamPlan {
+    pub ip: Ipv4Addr,
+    pub port: u16,
     /// None: ARP is asked.
     pub mac: Option<MacAddr>,
 }
@@ -137,6 +149,14 @@ fn refused(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Plan {
+    /// What the messages go to.
+    pub fn target(&self) -> Target {
+        match self.stream {
+            Some(_) => Target::Stream(self.transport.qp),
+            None => Target::QueuePair(self.transport.qp),
+        }
+    }
+
     /// # Errors
     /// The option or the key that cannot be done, with its value and what is allowed.
     pub fn read(arguments: &Arguments) -> Result<Plan, Failure> {
@@ -148,6 +168,7 @@ impl Plan {
         let switch = arguments.switch.as_ref().map(|file| switch(file, &arguments.set)).transpose()?;
         let transport = transport(&arguments.transport, switch.as_ref())?;
         let connect = arguments.connect.zip(arguments.peer_ip);
+        let stream = stream(arguments)?;
         let wait = Duration::try_from_secs_f64(arguments.messages.wait)
             .map_err(|_| refused(format!("--wait {}: seconds, 0 or more", arguments.messages.wait)))?;
         let messages = &arguments.messages;
@@ -158,7 +179,8 @@ impl Plan {
             gateway: arguments.gateway,
             peer_ip: arguments.peer_ip,
             connect: connect.map(|(peer, ip)| ConnectPlan { peer, ip, mac: arguments.peer_mac }),
-            open: arguments.open,
+            stream,
+            open: arguments.open || stream.is_some(),
             transport,
             messages: MessagePlan {
                 start,
@@ -176,6 +198,29 @@ impl Plan {
             json: arguments.json,
         })
     }
+}
+
+/// What goes with TCP.
+fn stream(arguments: &Arguments) -> Result<Option<StreamPlan>, Failure> {
+    if arguments.protocol.protocol == Protocol::Roce {
+        return Ok(None);
+    }
+    let Some(ip) = arguments.peer_ip else {
+        return Err(refused("--protocol tcp: the board opens the stream; give the server's address by --peer-ip"));
+    };
+    for (given, option) in [
+        (arguments.connect.is_some(), "--connect"),
+        (arguments.open, "--open"),
+        (arguments.switch.is_some(), "--switch"),
+        (arguments.live.is_on(), "a live page"),
+        (arguments.transport.law.is_some(), "--law"),
+        (arguments.transport.cc_share.is_some(), "--cc-share"),
+    ] {
+        if given {
+            return Err(refused(format!("--protocol tcp: {option} goes with --protocol roce alone")));
+        }
+    }
+    Ok(Some(StreamPlan { ip, port: arguments.protocol.port, mac: arguments.peer_mac }))
 }
 
 fn wire(arguments: &WireArguments) -> Result<WirePlan, Failure> {

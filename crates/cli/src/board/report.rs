@@ -3,9 +3,10 @@
 
 use super::connections::Connection;
 use super::session::{Measured, Session};
+use super::target::stream_failure;
 use crate::gateware::{groups, show_share, InForce, Meters, Triggers, BOARD_CLOCK_HZ, CC_WORDS};
 use crate::outcome::{Failure, Verdict};
-use penstock_board::{qp_register, regs, CYCLE};
+use penstock_board::{qp_register, regs, stream_register, CYCLE};
 use penstock_dashboard::Applied;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -33,6 +34,9 @@ pub struct BoardReport {
     connections: Vec<Connection>,
     /// The queue pairs that are not in RESET.
     queue_pairs: Vec<QueuePair>,
+    /// The streams of TCP that have been opened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    streams: Vec<Stream>,
     /// Each group of parameters, as its registers are at the end.
     congestion: Vec<Congestion>,
     /// Frames in the capture.
@@ -91,6 +95,21 @@ struct QueuePair {
     /// Of its last series of messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     meters: Option<Meters>,
+}
+
+#[derive(Debug, Serialize)]
+struct Stream {
+    index: u8,
+    /// 0 closed, 1 SYN sent, 2 established.
+    state: u32,
+    /// What ended it last.
+    ended: &'static str,
+    bytes_acked: u64,
+    segments: u32,
+    retransmitted: u32,
+    timeouts: u32,
+    /// How often the receiver closed its window.
+    window_closed: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -202,6 +221,7 @@ impl BoardReport {
             },
             connections: session.connections.all().to_vec(),
             queue_pairs: queue_pairs(&mut session)?,
+            streams: streams(&mut session)?,
             congestion: congestion(&mut session)?,
             captured,
             switch: switch(&session),
@@ -262,6 +282,31 @@ fn queue_pairs(session: &mut Session) -> Result<Vec<QueuePair>, Failure> {
         });
     }
     Ok(pairs)
+}
+
+fn streams(session: &mut Session) -> Result<Vec<Stream>, Failure> {
+    use regs::stream as s;
+    let board = &mut session.board;
+    let mut streams = Vec::new();
+    for index in 0..board.streams() {
+        let mut read = |offset| board.read(stream_register(index, offset));
+        let segments = read(s::SEGMENTS)?;
+        if segments == 0 {
+            continue;
+        }
+        let state = read(s::STATE)?;
+        streams.push(Stream {
+            index,
+            state: (state & s::STATE_MASK) >> s::STATE_SHIFT,
+            ended: stream_failure((state & s::STATE_ENDED_MASK) >> s::STATE_ENDED_SHIFT),
+            bytes_acked: u64::from(read(s::BYTES_ACKED_HI)?) << 32 | u64::from(read(s::BYTES_ACKED_LO)?),
+            segments,
+            retransmitted: read(s::RETRANSMITTED)?,
+            timeouts: read(s::TIMEOUTS)?,
+            window_closed: read(s::WINDOW_CLOSED)?,
+        });
+    }
+    Ok(streams)
 }
 
 fn congestion(session: &mut Session) -> Result<Vec<Congestion>, Failure> {
@@ -359,8 +404,22 @@ pub fn text(report: &BoardReport) -> String {
         ));
         lines.extend(pair.meters.iter().map(|meters| format!("             {meters}")));
     }
+    for stream in &report.streams {
+        lines.push(format!(
+            "stream {}     state {}, {} bytes acknowledged, {} segments ({} again), {} timeouts, {}",
+            stream.index,
+            stream.state,
+            stream.bytes_acked,
+            stream.segments,
+            stream.retransmitted,
+            stream.timeouts,
+            stream.ended
+        ));
+    }
     lines.extend(report.triggers.iter().map(|triggers| format!("triggers     {triggers}")));
-    lines.extend(congestion_lines(&report.congestion));
+    if !report.congestion.is_empty() {
+        lines.extend(congestion_lines(&report.congestion));
+    }
     for cut in report.switch.iter().flat_map(|switch| &switch.cuts) {
         lines.push(format!(
             "R_C          {:.3} to {:.3} Gb/s at {:.1} us, alpha {:.3}",

@@ -5,6 +5,7 @@
 use super::arguments::{Series, Share, VerbChoice};
 use super::connections::Connections;
 use super::plan::{MessagePlan, Plan, Start};
+use super::target::{Opening, Target};
 use crate::gateware::{cycles, BoardSource};
 use crate::outcome::Failure;
 use penstock_board::live::{Activity, LiveBoard, LiveError, WireTime};
@@ -65,8 +66,8 @@ pub struct Session {
     pub board: LiveBoard,
     start: Start,
     phase: Phase,
-    qp: u8,
-    /// The board opens its queue pair by itself.
+    target: Target,
+    /// The board opens its queue pair or stream by itself.
     opens: bool,
     /// A server over the network closes the queue pair in the end.
     is_opened: bool,
@@ -75,8 +76,10 @@ pub struct Session {
     interval: Time,
     share: Share,
     pub connections: Connections,
-    /// Of the connection in use: another one has another.
-    init_psn: u32,
+    /// As [`Target::connection`] has it.
+    connection: u32,
+    /// When the board last began to open it.
+    asked: Instant,
     /// Turns until the queue pair is looked at again, and whether another one or none was found at the last look.
     look_in: u32,
     was_gone: bool,
@@ -112,6 +115,9 @@ const DRAINED_CYCLES: u64 = 1024;
 /// From the opening of a connection to the first trigger: the clock is set meanwhile.
 const BEFORE_TRIGGERS: Time = Time::from_us(10);
 
+/// How long a server that could not be reached again is left alone.
+const AGAIN: Duration = Duration::from_millis(200);
+
 /// Turns from one look at the queue pair to the next: 26 us of a clock that runs, and less than a percent of its time.
 const LOOK_TURNS: u32 = 16;
 
@@ -127,7 +133,7 @@ impl Session {
             board,
             start: start.clone(),
             phase,
-            qp: plan.transport.qp,
+            target: plan.target(),
             opens: plan.open,
             is_opened: plan.connect.is_none(),
             slots: *slots,
@@ -135,7 +141,8 @@ impl Session {
             interval: *interval,
             share: *share,
             connections: Connections::default(),
-            init_psn: 0,
+            connection: 0,
+            asked: Instant::now(),
             look_in: LOOK_TURNS,
             was_gone: false,
             triggers: None,
@@ -153,9 +160,8 @@ impl Session {
     }
 
     fn command_open(&mut self) {
-        use regs::connection as c;
-        let word = c::COMMAND_OPEN_MASK | u32::from(self.qp) << c::COMMAND_QP_SHIFT;
-        self.board.write(c::COMMAND, word).expect("connection.command is a register");
+        self.asked = Instant::now();
+        self.target.open(&mut self.board).expect("its command is a register");
     }
 
     /// One turn of the board and what follows from it.
@@ -166,7 +172,7 @@ impl Session {
             return Ok(Progress::Abandoned);
         }
         match self.phase {
-            Phase::Opening | Phase::Awaiting if is_ready(&mut self.board, self.qp)? => self.begin()?,
+            Phase::Opening | Phase::Awaiting if self.target.is_ready(&mut self.board)? => self.begin()?,
             Phase::Opening => self.check_open()?,
             Phase::Sending(expected) => {
                 let is_left = expected.is_none_or(|expected| self.connections.next() < expected);
@@ -208,7 +214,7 @@ impl Session {
             (parting.rx_frames, parting.heard) = (rx_frames, Instant::now());
             self.phase = Phase::Parting(parting);
         }
-        let is_closed = activity == Activity::Idle && !is_ready(&mut self.board, self.qp)?;
+        let is_closed = activity == Activity::Idle && !self.target.is_ready(&mut self.board)?;
         let is_over = is_closed || parting.heard.elapsed() >= SILENCE;
         Ok(if is_over { Progress::Done } else { Progress::Going })
     }
@@ -237,8 +243,8 @@ impl Session {
         self.look_in -= 1;
         if self.look_in == 0 {
             self.look_in = LOOK_TURNS;
-            let psn = self.board.read(qp_register(self.qp, regs::qp::INIT_PSN))?;
-            let is_gone = psn != self.init_psn || !is_live(&mut self.board, self.qp)?;
+            let connection = self.target.connection(&mut self.board)?;
+            let is_gone = connection != self.connection || !self.target.is_live(&mut self.board)?;
             // The completion of a message that failed says why, and may still be on its way at the first look.
             if is_gone && self.was_gone {
                 self.connections.closed(self.board.now());
@@ -258,13 +264,12 @@ impl Session {
 
     /// Nothing is posted, begun or in the send ring, as far as registers show it.
     fn has_drained(&mut self) -> Result<bool, RegisterError> {
-        use regs::{qp as q, source as s};
+        use regs::source as s;
         let messages = &self.board.stats().messages;
         if messages.ok + messages.failed() < messages.posted || self.board.board().pending_messages() > 0 {
             return Ok(false);
         }
-        let [una, write] = [q::UNA_PSN, q::WR_PSN].map(|at| self.board.read(qp_register(self.qp, at)));
-        Ok(una? == write? && self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK == 0)
+        Ok(self.target.is_empty(&mut self.board)? && self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK == 0)
     }
 
     /// All that was begun has ended: the next server may come, or is asked.
@@ -275,7 +280,7 @@ impl Session {
             true => Phase::Opening,
             false => Phase::Awaiting,
         };
-        if self.opens && !is_ready(&mut self.board, self.qp)? {
+        if self.opens && !self.target.is_ready(&mut self.board)? {
             self.command_open();
         }
         Ok(())
@@ -314,10 +319,11 @@ impl Session {
     /// Tells the emulated switch which queue pair its CNPs go to.
     fn introduce(&mut self) -> Result<(), RegisterError> {
         use regs::{global as g, qp as q};
-        let [to, to_qpn] = [q::DST_IP, q::DEST_QPN].map(|at| self.board.read(qp_register(self.qp, at)));
+        let Target::QueuePair(qp) = self.target else { return Ok(()) };
+        let [to, to_qpn] = [q::DST_IP, q::DEST_QPN].map(|at| self.board.read(qp_register(qp, at)));
         let (to, to_qpn) = (Ipv4Addr::from_bits(to?), Qpn::new(to_qpn?));
         let from = Ipv4Addr::from_bits(self.board.read(g::LOCAL_IP)?);
-        let own = Qpn::new(self.board.read(g::QPN_BASE)? + u32::from(self.qp));
+        let own = Qpn::new(self.board.read(g::QPN_BASE)? + u32::from(qp));
         if let Some(switch) = self.board.switch_mut() {
             switch.connect(SwitchedFlow { from, to, to_qpn }, own);
         }
@@ -326,30 +332,25 @@ impl Session {
 
     /// How far the board's own opening came.
     fn check_open(&mut self) -> Result<(), Failure> {
-        use regs::connection as c;
-        const OPEN: u32 = 4;
-        let status = self.board.read(c::STATUS)?;
-        let step = (status & c::STATUS_STEP_MASK) >> c::STATUS_STEP_SHIFT;
-        let fail = (status & c::STATUS_FAIL_MASK) >> c::STATUS_FAIL_SHIFT;
-        if status & c::STATUS_BUSY_MASK != 0 {
-            return Ok(());
+        match self.target.opening(&mut self.board)? {
+            Opening::Waiting => Ok(()),
+            Opening::Open => self.begin(),
+            // Until the server is there again, or another one comes.
+            Opening::Failed(_) if self.lost.is_some() => {
+                if self.asked.elapsed() >= AGAIN {
+                    self.command_open();
+                }
+                Ok(())
+            }
+            Opening::Failed(why) => Err(Failure::Fault(format!("the connection was not opened: {why}"))),
         }
-        if fail != 0 && self.lost.is_some() {
-            self.command_open(); // until the server is there again, or another one comes
-        } else if fail != 0 {
-            return Err(Failure::Fault(format!("the connection was not opened: {}", open_failure(fail))));
-        }
-        if fail == 0 && step == OPEN {
-            self.begin()?;
-        }
-        Ok(())
     }
 
     /// The queue pair is ready: the messages begin, or go on.
     fn begin(&mut self) -> Result<(), Failure> {
         self.introduce()?;
-        let server = self.board.read(qp_register(self.qp, regs::qp::DST_IP))?;
-        self.init_psn = self.board.read(qp_register(self.qp, regs::qp::INIT_PSN))?;
+        let server = self.target.server(&mut self.board)?;
+        self.connection = self.target.connection(&mut self.board)?;
         self.connections.opened(Ipv4Addr::from_bits(server), self.board.now());
         let next = self.connections.next();
         (self.lost, self.was_gone) = (None, false);
@@ -365,7 +366,7 @@ impl Session {
             Start::Events { count, source } => {
                 let board = self.share.board;
                 self.board.board().set_events(&EventsConfig {
-                    qp: self.qp,
+                    qp: self.target.index(),
                     send: self.verb.is_send(),
                     source_id: board,
                     inputs: source.inputs(board),
@@ -386,7 +387,7 @@ impl Session {
     /// The ring as the registers have it: the connection manager writes its base.
     fn ring(&mut self) -> Result<RingConfig, RegisterError> {
         use regs::ring as r;
-        let row = r::BASE + u32::from(self.qp) * r::STRIDE;
+        let row = r::BASE + u32::from(self.target.index()) * r::STRIDE;
         let [low, high, slot_bytes] = [r::BASE_LO, r::BASE_HI, r::SLOT_SIZE].map(|at| self.board.read(row + at));
         let va = u64::from(high?) << 32 | u64::from(low?);
         Ok(RingConfig { va, slots: self.slots, slot_bytes: slot_bytes?, ..RingConfig::default() })
@@ -404,13 +405,11 @@ impl Session {
             | (u32::from(self.verb.is_send()) << s::CONTROL_VERB_SHIFT)
             | (u32::from(self.verb.with_imm()) * (s::CONTROL_WITH_IMM_MASK | s::CONTROL_IN_RING_MASK));
         let ring = self.ring()?;
+        let target = u32::from(self.target.index());
         let interval = u32::try_from(cycles(self.interval)).unwrap_or(u32::MAX);
         for (address, value) in [
             (s::CONTROL, control),
-            (
-                s::QP_RANGE,
-                u32::from(self.qp) << s::QP_RANGE_QP_FIRST_SHIFT | u32::from(self.qp) << s::QP_RANGE_QP_LAST_SHIFT,
-            ),
+            (s::QP_RANGE, target << s::QP_RANGE_QP_FIRST_SHIFT | target << s::QP_RANGE_QP_LAST_SHIFT),
             (s::RADDR_LO, ring.va as u32),
             (s::RADDR_HI, (ring.va >> 32) as u32),
             (s::RADDR_STRIDE, ring.slot_bytes),
@@ -426,33 +425,4 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// The words for `connection.status.fail`.
-fn open_failure(fail: u32) -> &'static str {
-    match fail {
-        1 => "the server does not answer; is its connection manager at UDP port 0x4321?",
-        2 => "the server has no queue pair left",
-        3 => "the server refused",
-        4 => "the server is in error",
-        5 => "nobody answers ARP for the server's address; is it on this wire?",
-        _ => "the board's own queue pair did not follow",
-    }
-}
-
-const READY_TO_SEND: u32 = 3;
-const DRAINING: u32 = 4;
-
-fn state(board: &mut LiveBoard, qp: u8) -> Result<u32, RegisterError> {
-    Ok(board.read(qp_register(qp, regs::qp::STATE))? & regs::qp::STATE_MASK)
-}
-
-/// The board's queue pair as software reads it: whether it is ready to send.
-fn is_ready(board: &mut LiveBoard, qp: u8) -> Result<bool, RegisterError> {
-    Ok(state(board, qp)? == READY_TO_SEND)
-}
-
-/// Whether it has a peer.
-fn is_live(board: &mut LiveBoard, qp: u8) -> Result<bool, RegisterError> {
-    Ok(matches!(state(board, qp)?, READY_TO_SEND | DRAINING))
 }

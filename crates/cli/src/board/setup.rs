@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a plan to a board that is set up by its registers and plugged in.
 
-use super::plan::{ConnectPlan, Plan, WirePlan};
+use super::plan::{ConnectPlan, Plan, StreamPlan, WirePlan};
 use super::session::Session;
 use crate::gateware::{cycles, ECT0};
 use crate::outcome::Failure;
 use penstock_board::live::{resolve, LiveBoard, PaceConfig, PacketSocket, Replay, Tap, UnixWire, Wire, WireError};
-use penstock_board::{regs, Board, EndpointConfig, QpConfig, RegisterError, SetupError};
+use penstock_board::{regs, Board, EndpointConfig, QpConfig, RegisterError, SetupError, StreamConfig};
 use penstock_netsim::{CaptureSink, EmulatedSwitch};
 use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Psn, Qpn};
@@ -16,6 +16,8 @@ use std::time::Duration;
 const DSCP: u8 = 26;
 /// From one sample of the rate limiter to the next, for a page without a scenario: 5 us.
 const SAMPLE_CYCLES: u64 = 781;
+/// Retransmission timeouts of a stream: the first, the shortest, the longest, us.
+const RTO_US: [u32; 3] = [10_000, 5_000, 50_000];
 /// How long a peer may take to answer ARP.
 const ARP_PATIENCE: Duration = Duration::from_secs(10);
 impl From<WireError> for Failure {
@@ -51,6 +53,10 @@ pub fn greeting(plan: &Plan) -> String {
         WirePlan::Unix(pair) => format!("socket {}", pair.local.display()),
         WirePlan::Replay(_) => "a capture".to_owned(),
     };
+    if let Some(stream) = plan.stream {
+        let (ip, mac) = (plan.network.ip, plan.mac);
+        return format!("board {ip} ({mac}) on {place}, TCP stream to {}:{}", stream.ip, stream.port);
+    }
     let base = plan.transport.qpn_base;
     format!("board {} ({}) on {place}, queue pairs {base:#x} to {:#x}", plan.network.ip, plan.mac, base + 3)
 }
@@ -60,8 +66,11 @@ pub fn session(plan: &Plan) -> Result<Session, Failure> {
     let mut wire = wire(&plan.wire)?;
     let capture = plan.capture.as_ref().map(|path| CaptureSink::create(path, 0)).transpose().map_err(refused)?;
 
-    let mut board = Board::new();
+    let mut board = if plan.stream.is_some() { Board::with_tcp() } else { Board::new() };
     configure(&mut board, plan)?;
+    if let Some(stream) = plan.stream {
+        set_stream(&mut board, plan, stream)?;
+    }
     if let Some(connect) = plan.connect {
         open_static(&mut board, plan, connect, wire.as_mut())?;
     }
@@ -128,6 +137,14 @@ fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
     board.write(ring + r::SLOTS, messages.slots)?;
     board.write(ring + r::SLOT_SIZE, messages.slot_size)?;
     Ok(())
+}
+
+/// Where the stream goes. Its timers are the board's own time, which a machine makes slowly; a kernel that delays its
+/// acknowledgements by 40 ms is no loss.
+fn set_stream(board: &mut Board, plan: &Plan, stream: StreamPlan) -> Result<(), Failure> {
+    let StreamPlan { ip, port, mac } = stream;
+    let secret = getrandom::u32().map_err(|error| Failure::Fault(format!("no random number: {error}")))?;
+    Ok(board.set_stream(plan.transport.qp, &StreamConfig { mac, ip, port, rto_us: RTO_US, secret })?)
 }
 
 /// The queue pair by registers, for a server that was set up by other means.

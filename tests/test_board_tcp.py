@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock board --protocol tcp`: verilated streams on a TAP device into `penstock recv --backend tcp` of this kernel.
+
+Promise checked: recorded events arrive byte for byte; a receiver that is killed ends the stream by name, and the next
+one gets the events from the first one that was not acknowledged on.
+"""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from board_server import BOARD_IP, ROOT, SERVER_IP, Network
+from veth import Result, ended, until
+
+DATA = ROOT / "data/lst1_run2008/modules.npz"
+PORT, SHARED = 10_000, 64  # a board has every 64th module of an event
+pytestmark = pytest.mark.usefixtures("namespaces")
+
+
+class Cable(Network):
+    """A namespace with a TAP device, whose kernel has the server's address; processes in it end with the test."""
+
+    def __init__(self, binary: Path) -> None:
+        super().__init__(f"pstk-btcp-{os.getpid()}")
+        self.binary, self.running = binary, []
+        for line in ("tuntap add dev pstk0 mode tap", f"addr add {SERVER_IP}/24 dev pstk0", "link set pstk0 up"):
+            self.run("ip", *line.split())
+
+    def start(self, *words: object) -> subprocess.Popen:
+        command = self.command(str(self.binary), *map(str, words), "--json")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        self.running.append(process)
+        return process
+
+    def board(self, *options: object) -> subprocess.Popen:
+        fixed = ("--tap", "pstk0", "--ip", BOARD_IP, "--protocol", "tcp", "--peer-ip", SERVER_IP)
+        source = ("--data", DATA, "--share", f"0/{SHARED}", "--interval", "20us")
+        return self.start("board", *fixed, *source, *options)
+
+    def recv(self, *options: object) -> subprocess.Popen:
+        fixed = ("--backend", "tcp", "--poll", "event", "--event-timeout", 60_000, "--linger", 50)
+        process = self.start("recv", BOARD_IP, *fixed, *options)
+        listing = self.command("cat", "/proc/net/tcp")
+        said = lambda: subprocess.run(listing, capture_output=True).stdout  # noqa: E731
+        until("listener", lambda: f":{PORT:04X} 00000000:0000 0A".encode() in said() or process.poll() is not None)
+        return process
+
+    def close(self) -> None:
+        for process in self.running:
+            process.kill()
+            process.communicate()
+        super().close()
+
+
+@pytest.fixture
+def cable(built: Path) -> Iterator[Cable]:
+    cable = Cable(built / "penstock")
+    try:
+        yield cable
+    finally:
+        cable.close()
+
+
+def verified(process: subprocess.Popen) -> dict:
+    result: Result = ended(process, 300)
+    assert result.status == 0, f"{result.stdout}\n{result.stderr}"
+    return result.json()
+
+
+def fragments(folder: Path) -> dict[int, list[bytes]]:
+    table = pq.read_table(folder)
+    return dict(zip(table["event_number"].to_pylist(), table["fragments"].to_pylist(), strict=True))
+
+
+def test_recorded_events_come_out_of_verilated_streams_byte_for_byte(cable, recorded, tmp_path):
+    events = 30
+    receiver = cable.recv("--events", events, "--out", tmp_path / "run")
+    board = cable.board("--events", events)
+    received, sent = verified(receiver), verified(board)
+    assert received["readout"]["builder"]["events_complete"] == events
+    assert sum(one["counters"]["resynchronised"] for one in received["boards"]) == 0
+    found = fragments(tmp_path / "run")
+    assert found == {n: [recorded[n % len(recorded), 0::SHARED].tobytes()] for n in range(events)}
+    assert (sent["messages"]["ok"], sent["messages"]["failed"]) == (events, 0)
+    assert sent["streams"][0]["bytes_acked"] > sum(len(part[0]) for part in found.values())
+
+
+def test_a_killed_receiver_comes_back_and_gets_what_was_not_acknowledged(cable, recorded, tmp_path):
+    first = cable.recv()
+    board = cable.board("--events", 100_000)
+    until("segments", lambda: established(cable))
+    first.kill()
+    first.wait()
+    second = cable.recv("--events", 20, "--out", tmp_path / "run")
+    verified(second)
+    board.send_signal(signal.SIGINT)
+    result = ended(board, 300)
+    report = json.loads(result.stdout)
+    one, other = report["connections"][:2]
+    assert one["ended"], report["connections"]
+    assert one["server"] == other["server"] == SERVER_IP
+    assert other["first"] == one["first"] + one["acknowledged"]
+    found = fragments(tmp_path / "run")
+    numbers = sorted(found)
+    assert numbers == list(range(other["first"], other["first"] + len(numbers))), "none is left out"
+    assert found == {n: [recorded[n % len(recorded), 0::SHARED].tobytes()] for n in numbers}
+
+
+def established(cable: Cable) -> bool:
+    """The kernel has a connection to the board over which bytes have come."""
+    said = cable.run("ss", "-tin", "state", "established", f"dst {BOARD_IP}")
+    return "bytes_received:" in said and "bytes_received:0 " not in said
+
+
+def test_what_cannot_work_is_refused_by_name(cable):
+    nobody = ended(cable.board("--events", 1), 300)
+    assert nobody.status == 1 and "refused (RST)" in nobody.stderr and "--port" in nobody.stderr
+    fixed = ("board", "--tap", "pstk0", "--ip", BOARD_IP, "--protocol", "tcp")
+    for options, said in (((), "--peer-ip"), (("--peer-ip", SERVER_IP, "--open"), "--open"), (("--port", 0), "--port")):
+        result = ended(cable.start(*fixed, *options), 300)
+        assert result.status == 2 and said in result.stderr, result.stderr
