@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock recv --line` and front ends in software over a veth pair: the share arrives, and the sender's limiter obeys
-its registers."""
+"""`penstock recv` tells boards their shares of its line: front ends in software over a veth pair get them, and the
+sender's limiter obeys its registers."""
 
 import json
 import signal
@@ -95,9 +95,18 @@ def test_the_interface_s_speed_is_the_line_of_who_names_none(boards, network):
     """The kernel reports 10 Gb/s of a veth pair."""
     sender = network.send(*ENDLESS)
     until("both boards", lambda: len(boards.shares()) == 2)
-    receiver = network.recv("--file", boards.file, "--line")
+    receiver = network.recv("--file", boards.file)
     until("both shares", lambda: boards.shares() == ["7.5Gbps", "2.5Gbps"])
     assert stopped(receiver)["shares"] == {boards.ips[0]: "7.5Gbps", boards.ips[1]: "2.5Gbps"}
+    sender.kill()
+
+
+def test_a_receiver_that_shall_not_tell_leaves_the_boards_as_they_are(boards, network):
+    sender = network.send(*ENDLESS)
+    until("both boards", lambda: len(boards.shares()) == 2)
+    before = boards.shares()
+    receiver = network.recv("--file", boards.file, "--line", "none", "--first-event", 0, "--events", 20)
+    assert "shares" not in ended(receiver).json() and boards.shares() == before
     sender.kill()
 
 

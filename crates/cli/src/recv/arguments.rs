@@ -55,7 +55,8 @@ pub struct BoardArguments {
     #[arg(long, default_value_t = 1000, value_name = "MS")]
     pub keep_alive: u64,
     /// This server's line, as in 10Gbps: each board is told its share of it, over IPbus, for profile "penstock"
-    /// (docs/congestion-control.md). Without RATE, the interface's speed as the kernel reports it
+    /// (docs/congestion-control.md). "auto" is the interface's speed as the kernel reports it; "none" tells no board
+    /// [default: auto, or none where the kernel reports no speed]
     #[arg(long, value_name = "RATE", num_args = 0..=1, default_missing_value = "auto")]
     pub line: Option<LineChoice>,
     /// File that remembers open connections, so that they can be closed after a crash; "none" for no such file

@@ -71,6 +71,8 @@ pub enum LineChoice {
     /// As the kernel reports the interface's speed.
     Auto,
     Rate(Rate),
+    /// Boards are not told.
+    None,
 }
 
 impl FromStr for LineChoice {
@@ -79,7 +81,8 @@ impl FromStr for LineChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(LineChoice::Auto),
-            _ => share(text).map(LineChoice::Rate).map_err(|why| format!("{why}, or auto")),
+            "none" => Ok(LineChoice::None),
+            _ => share(text).map(LineChoice::Rate).map_err(|why| format!("{why}, auto or none")),
         }
     }
 }

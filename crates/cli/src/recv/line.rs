@@ -7,6 +7,7 @@
 
 use super::boards::Weighted;
 use super::sink::Sink;
+use super::tables;
 use crate::gateware::{groups, profile_words, show_share, InForce, CC_WORDS};
 use crate::output::screen::say;
 use penstock_cc::Profile;
@@ -17,9 +18,13 @@ use penstock_ipbus::{
 use penstock_readout::session::{BoardState, Session};
 use penstock_units::{Rate, Time};
 use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
 
-/// How long a silent board is asked before the others are opened.
+/// How long a board is asked before it counts as silent.
 const PATIENCE: Patience = Patience(Time::from_ms(500));
+
+/// How long all that were asked are waited for before queue pairs are opened.
+const WAIT: Duration = Duration::from_millis(200);
 
 /// Time between two looks at boards that have come up.
 const INTERVAL: Time = Time::from_ms(300);
@@ -40,8 +45,9 @@ struct Told {
     is_silent: bool,
     again: Time,
     asked: Option<(RequestId, Step)>,
-    /// Why it does not know its share; none: it does.
+    /// Why it does not know its share, once it has been asked.
     trouble: Option<String>,
+    knows: bool,
     /// What was said of its registers, once.
     said: Vec<String>,
     is_named: bool,
@@ -72,7 +78,7 @@ pub fn shares(line: Rate, weights: &[u32]) -> Vec<Rate> {
 }
 
 impl Line {
-    /// Tells all boards that answer; waits for none longer than half a second.
+    /// Tells all boards that answer; waits for none longer than `WAIT`.
     ///
     /// # Errors
     /// There is no socket, or the system refuses to send.
@@ -96,6 +102,7 @@ impl Line {
                         again: Time::ZERO,
                         asked: None,
                         trouble: None,
+                        knows: false,
                         said: Vec::new(),
                         is_named: false,
                     });
@@ -105,8 +112,9 @@ impl Line {
         let seed = std::process::id().into();
         let mut line = Line { fleet: Fleet::open(&addresses, PATIENCE, seed)?, boards, next: Time::ZERO };
         (0..line.boards.len()).for_each(|board| line.ask(board));
-        while line.boards.iter().any(|board| board.asked.is_some()) {
-            line.turn(Time::from_ms(100))?;
+        let begin = Instant::now();
+        while line.boards.iter().any(|board| board.asked.is_some()) && begin.elapsed() < WAIT {
+            line.turn(Time::from_ms(20))?;
         }
         Ok(line)
     }
@@ -133,29 +141,36 @@ impl Line {
             say(format_args!("WARNING: boards are not told their shares: {error}"));
         }
         let unaware = self.boards.iter_mut().filter(|told| !told.is_named && told.asked.is_none() && told.lives > 0);
+        let mut named = Vec::new();
         for told in unaware {
             if let Some(why) = &told.trouble {
                 told.is_named = true;
-                say(format_args!("{}: keeps its own congestion control: {why}", told.name));
+                named.push((told.name.clone(), told.name.clone(), why.clone()));
             }
+        }
+        for (names, why) in tables::alike(named) {
+            say(format_args!("{names}: keeps its own congestion control: {why}"));
         }
     }
 
     /// The share that each board was told, by name; null where it was not.
     pub fn told(&self) -> serde_json::Value {
-        let share = |told: &Told| told.trouble.is_none().then(|| told.share.to_string());
+        let share = |told: &Told| told.knows.then(|| told.share.to_string());
         self.boards.iter().map(|told| (told.name.clone(), serde_json::json!(share(told)))).collect()
     }
 
-    /// How many boards were told, and what.
-    pub fn summary(&self) -> String {
-        let told = self.boards.iter().filter(|told| told.trouble.is_none());
+    /// How many boards know their share, and what it is, if any does.
+    pub fn summary(&self) -> Option<String> {
+        let told = self.boards.iter().filter(|told| told.knows).count();
+        if told == 0 {
+            return None;
+        }
         let (least, most) = self
             .boards
             .iter()
             .fold((Rate(u64::MAX), Rate(0)), |(least, most), told| (least.min(told.share), most.max(told.share)));
         let share = if least == most { least.to_string() } else { format!("{least} to {most}") };
-        format!("{} of {} boards were told their share of the line, {share}", told.count(), self.boards.len())
+        Some(format!("{told} of {} boards know their share of the line, {share}", self.boards.len()))
     }
 
     fn ask(&mut self, board: usize) {
@@ -169,13 +184,14 @@ impl Line {
             if let Some((_, step)) = self.boards[board].asked.take_if(|(asked, _)| *asked == id) {
                 self.boards[board].is_silent = outcome.is_err();
                 let next = self.boards[board].took(step, outcome);
+                let told = &mut self.boards[board];
                 match next {
                     Ok(Some((step, accesses))) => {
                         let id = self.fleet.submit(board, &accesses.into_iter().collect());
-                        self.boards[board].asked = Some((id, step));
+                        told.asked = Some((id, step));
                     }
-                    Ok(None) => self.boards[board].trouble = None,
-                    Err(why) => self.boards[board].trouble = Some(why),
+                    Ok(None) => (told.trouble, told.knows) = (None, true),
+                    Err(why) => (told.trouble, told.knows) = (Some(why), false),
                 }
             }
         }
@@ -197,7 +213,9 @@ impl Told {
             Step::Look(identity) => {
                 let words = outcome.map_err(|error| error.to_string())?;
                 let share = self.share.min(identity.line_rate());
-                let (writes, said) = self.writes(share, identity, &words)?;
+                let found: Vec<InForce> =
+                    words.iter().map(|words| InForce::read(words, identity.build.clock_khz)).collect();
+                let (writes, said) = self.writes(share, identity, &found)?;
                 let news: Vec<String> = said.into_iter().filter(|said| !self.said.contains(said)).collect();
                 news.iter().for_each(|said| say(format_args!("{}: {said}", self.name)));
                 self.said.extend(news);
@@ -212,15 +230,8 @@ impl Told {
     }
 
     /// The writes to the groups that nobody has set, and what is to be said of the others and of shares that are replaced.
-    fn writes(
-        &self,
-        share: Rate,
-        identity: Identity,
-        words: &[Vec<u32>],
-    ) -> Result<(Vec<Access>, Vec<String>), String> {
-        let clock_khz = identity.build.clock_khz;
-        let show = |share| show_share(share, clock_khz);
-        let found: Vec<InForce> = words.iter().map(|words| InForce::read(words, clock_khz)).collect();
+    fn writes(&self, share: Rate, identity: Identity, found: &[InForce]) -> Result<(Vec<Access>, Vec<String>), String> {
+        let show = |share| show_share(share, identity.build.clock_khz);
         let is_ours = |group: &InForce| {
             group.law == "dcqcn" && matches!(group.profile, Some(Profile::Penstock | Profile::AdvCam))
         };

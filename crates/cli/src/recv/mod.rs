@@ -81,9 +81,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let shares = sharing.as_ref().map(Sharing::shares).unwrap_or_default();
     let config = SessionConfig { shares, ..plan.session.clone() };
     let mut line = plan.line.as_ref().map(|(line, sources)| Line::tell(*line, sources)).transpose().map_err(refused)?;
-    if let Some(line) = line.as_ref().filter(|_| !plan.json) {
-        say(line.summary());
-    }
+    line.iter().filter(|_| !plan.json).filter_map(Line::summary).for_each(say);
     let mut session = Session::new(config, backend, clock, sink).map_err(refused)?;
     if let Some(file) = &plan.check.reference {
         let dataset = Dataset::load(file).map_err(refused)?;

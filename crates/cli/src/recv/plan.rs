@@ -193,11 +193,13 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
 /// This server's line, if boards are to be told.
 fn line(arguments: &Arguments) -> Result<Option<Rate>, String> {
     let Arguments { boards, backend, .. } = arguments;
+    let of_nic = || speed::of_nic(backend.iface.as_deref(), backend.device.as_deref());
     match (boards.line, backend.name) {
-        (None, _) => Ok(None),
+        (Some(LineChoice::None), _) | (None, BackendName::Tcp) => Ok(None),
         (Some(_), BackendName::Tcp) => Err("--line: boards over TCP have no DCQCN; leave it out".to_owned()),
         (Some(LineChoice::Rate(line)), _) => Ok(Some(line)),
-        (Some(LineChoice::Auto), _) => speed::of_nic(backend.iface.as_deref(), backend.device.as_deref()).map(Some),
+        (Some(LineChoice::Auto), _) => of_nic().map(Some),
+        (None, _) => Ok(of_nic().ok()),
     }
 }
 

@@ -42,30 +42,36 @@ pub fn brought_up(report: &SessionReport) -> Vec<String> {
     let missing: Vec<&BoardReport> = report.boards.iter().filter(|board| board.state != BoardState::Up).collect();
     let (count, all) = (report.boards.len() - missing.len(), report.boards.len());
     let mut lines = vec![format!("{count} of {all} boards are up after {:.1} s", report.seconds)];
-    lines.extend(alike(missing).into_iter().map(|(names, why)| format!("not up: {names}: {why}")));
+    let missing = alike(missing.into_iter().map(with_reason));
+    lines.extend(missing.into_iter().map(|(names, why)| format!("not up: {names}: {why}")));
     lines
 }
 
-/// Boards of which the same is to be said: their names, and why they are not up. A few are told one by one.
-fn alike(boards: Vec<&BoardReport>) -> Vec<(String, String)> {
-    let mut groups: Vec<(String, Vec<&BoardReport>)> = Vec::new();
-    for board in boards {
-        let why = why(board);
-        match groups.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, group)) => group.push(board),
-            None => groups.push((why.into_owned(), vec![board])),
+/// Boards of which the same is to be said: their names, and what. Of each its name, what it is called where it stands
+/// alone, and what is to be said of it; a few are told one by one.
+pub fn alike(boards: impl IntoIterator<Item = (String, String, String)>) -> Vec<(String, String)> {
+    let mut groups: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for (name, called, what) in boards {
+        match groups.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, group)) => group.push((name, called)),
+            None => groups.push((what, vec![(name, called)])),
         }
     }
     let mut told = Vec::new();
-    for (why, group) in groups {
+    for (what, group) in groups {
         if group.len() < ALIKE {
-            told.extend(group.into_iter().map(|board| (called(board), why.clone())));
+            told.extend(group.into_iter().map(|(_, called)| (called, what.clone())));
         } else {
-            let names: Vec<&str> = group.iter().map(|board| board.name.as_str()).collect();
-            told.push((format!("{} boards ({})", names.len(), names.join(", ")), why));
+            let names: Vec<String> = group.into_iter().map(|(name, _)| name).collect();
+            told.push((format!("{} boards ({})", names.len(), names.join(", ")), what));
         }
     }
     told
+}
+
+/// A board's name, what it is called alone, and why it is not up.
+fn with_reason(board: &BoardReport) -> (String, String, String) {
+    (board.name.clone(), called(board), why(board).into_owned())
 }
 
 /// A board by its name, and by its address where that is another.
@@ -92,9 +98,11 @@ pub fn why(board: &BoardReport) -> Cow<'_, str> {
 pub fn faults(report: &SessionReport) -> Vec<String> {
     let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
     // A message may overtake the last answer of the connection manager.
-    let never_up = report.boards.iter().filter(|board| board.lives == 0 && board.messages == 0).collect();
-    let mut faults: Vec<String> =
-        alike(never_up).into_iter().map(|(names, why)| format!("{names} never came up: {why}")).collect();
+    let never_up = report.boards.iter().filter(|board| board.lives == 0 && board.messages == 0);
+    let mut faults: Vec<String> = alike(never_up.map(with_reason))
+        .into_iter()
+        .map(|(names, why)| format!("{names} never came up: {why}"))
+        .collect();
     // One that came up once and has not failed may have had nothing to send.
     let fruitless = |board: &&BoardReport| match board.lives {
         0 => false,
@@ -351,10 +359,10 @@ mod tests {
     fn hundreds_of_boards_that_are_not_up_are_a_few_lines_and_none_is_left_out() {
         let mut boards: Vec<BoardReport> = (0..264).map(|k| board(&format!("m{k}"), "no answer to OPEN_QP")).collect();
         boards.insert(7, board("trigger", "no free queue pair"));
-        let told = alike(boards.iter().collect());
+        let told = alike(boards.iter().map(with_reason));
         assert_eq!(told.len(), 2);
         assert!(told[0].0.starts_with("264 boards (m0, m1, ") && told[0].0.ends_with(", m262, m263)"), "{}", told[0].0);
         assert_eq!(told[1], ("trigger (10.0.0.7)".to_owned(), "no free queue pair".to_owned()));
-        assert_eq!(alike(boards.iter().take(3).collect()).len(), 3, "a few are told one by one");
+        assert_eq!(alike(boards.iter().take(3).map(with_reason)).len(), 3, "a few are told one by one");
     }
 }
