@@ -67,6 +67,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;
     stay(&plan).map_err(refused)?;
     let clock = SessionClock::start();
+    let metrics = plan.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
     let mut gpu = gpu::open(&plan).map_err(refused)?;
     let backend = open_backend(&plan, clock.clone(), gpu.as_mut())?;
     if let Some(notice) = backend.notice() {
@@ -93,7 +94,6 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     }
     let mut memory = state::State::open(plan.state.as_deref(), address.ip);
     session.forget_earlier(&memory.earlier());
-    let metrics = plan.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
     let title = tables::opening(plan.nic.as_deref(), &plan.session, &address);
     if !plan.json {
         say(&title);
