@@ -15,7 +15,7 @@ module destination
 #(
   parameter  int unsigned N_QP    = 4,
   parameter  int unsigned SERVERS = Servers,  // those of the register map; fewer in a proof
-  parameter  bit          RINGS   = 1'b1,     // 0: in_ring says nothing, for streams that have no addresses
+  parameter  int unsigned RINGS   = N_QP,     // those from RINGS on are streams without addresses: in_ring says nothing
   localparam int unsigned ServerW = $clog2(SERVERS)
 ) (
   input  logic                clk,
@@ -83,12 +83,15 @@ module destination
   assign free               = !known_q || m_axis_desc_tready;
   assign s_axis_desc_tready = state_q == StIdle && free && !access_pending;
   assign take               = s_axis_desc_tvalid && s_axis_desc_tready;
-  assign direct             = take && !in.by_event && !(RINGS && in.in_ring && exists(in.qp));
+  assign direct             = take && !in.by_event && !(in.in_ring && has_ring(in.qp));
   assign m_axis_desc_tdata  = desc_q;
   assign m_axis_desc_tvalid = known_q;
 
   function automatic logic exists(qp_t qp);
     return 32'(qp) < N_QP;
+  endfunction
+  function automatic logic has_ring(qp_t qp);
+    return int'(qp) < int'(RINGS);
   endfunction
 
   // ---- server of an event --------------------------------------------------------------------------
@@ -331,8 +334,8 @@ module destination
       StChoose: state_d = hold ? StHeld : none ? StEmit : near ? StLookup : StDivide;
       StDivide: if (digit_q == '1) state_d = StLookup;
       StLookup: state_d = StServer;
-      StServer: state_d = cfg.wait_for_server ? StReady : RINGS && desc_q.in_ring && exists(server_qp) ? StRow : StEmit;
-      StReady: state_d = hold ? StHeld : RINGS && desc_q.in_ring && exists(desc_q.qp) ? StRow : StEmit;
+      StServer: state_d = cfg.wait_for_server ? StReady : desc_q.in_ring && has_ring(server_qp) ? StRow : StEmit;
+      StReady: state_d = hold ? StHeld : desc_q.in_ring && has_ring(desc_q.qp) ? StRow : StEmit;
       StHeld: state_d = access_pending ? StFetch : StEvent;
       StRow: state_d = StPlace;
       StPlace: state_d = StWrap;

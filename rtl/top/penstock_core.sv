@@ -19,7 +19,7 @@ module penstock_core
   parameter  int unsigned SECOND_NS   = 1_000_000_000,
   parameter  int unsigned TRIGGERS    = 32,
   parameter  int unsigned WITH_ROCE   = 1,       // messages go by RoCEv2, to queue pairs,
-  parameter  int unsigned WITH_TCP    = 0,       // or by TCP, to streams
+  parameter  int unsigned WITH_TCP    = 0,       // and by TCP, to streams; with both these are numbered from N_QP on
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned UserW       = $bits(event_pkg::fragment_t)
@@ -91,16 +91,7 @@ module penstock_core
     $error("%m: DATA_W is %0d, must be 64 or 512", DATA_W);
   end
 
-  if (WITH_ROCE > 1 || WITH_TCP > 1 || WITH_ROCE == WITH_TCP) begin : gen_check_transport
-    $fatal(1, "%m: WITH_ROCE is %0d with WITH_TCP %0d; one of them must be 1, the other 0", WITH_ROCE, WITH_TCP);
-  end
-  if (N_STREAMS < 1 || N_STREAMS > tcp_pkg::TcpMaxStreams) begin : gen_check_streams
-    $fatal(1, "%m: N_STREAMS is %0d; it must be 1 to %0d", N_STREAMS, tcp_pkg::TcpMaxStreams);
-  end
-  if (WITH_TCP == 1 && STORE != 0) begin : gen_check_store
-    $fatal(1, "%m: STORE is %0d; it must be 0 with WITH_TCP 1, whose rings are on chip", STORE);
-  end
-  localparam int unsigned Targets = WITH_TCP == 1 ? N_STREAMS : N_QP;  // of messages
+  localparam int unsigned Targets = WITH_ROCE * N_QP + WITH_TCP * N_STREAMS;  // of messages
 
   // ---- registers -----------------------------------------------------------------------------------
   settings_t settings;
@@ -187,7 +178,7 @@ module penstock_core
     .DATA_W(DATA_W),
     .N_QP(Targets),
     .EVENTS(N_IN != 0),
-    .RINGS(WITH_ROCE == 1)
+    .RINGS(WITH_ROCE * N_QP)
   ) u_message_input (
     .s_axis_event_desc_tdata (event_desc_tdata),
     .s_axis_event_desc_tvalid(event_desc_tvalid),
@@ -212,7 +203,7 @@ module penstock_core
     .*
   );
 
-  // ---- the transport -----------------------------------------------------------------------------------
+  // ---- the transports ----------------------------------------------------------------------------------
   logic [DATA_W-1:0] transport_tdata, rx_tdata;
   logic [DATA_W/8-1:0] transport_tkeep, rx_tkeep;
   logic transport_tvalid, transport_tready, transport_tlast;
@@ -224,84 +215,40 @@ module penstock_core
   logic [47:0] found_mac;
   tcp_pkg::tcp_stat_t tcp_stat;
 
-  if (WITH_ROCE == 1) begin : gen_roce
-    roce_transport #(
-      .DATA_W(DATA_W),
-      .N_QP(N_QP),
-      .RING_BYTES(RING_BYTES),
-      .SLOTS(SLOTS),
-      .CLK_KHZ(CLK_KHZ),
-      .STORE(STORE),
-      .AXI_ADDR_W(AXI_ADDR_W),
-      .RING_FILL(TIMING == 1)
-    ) u_roce (
-      .doubt(cm_status.doubt),
-      .s_axis_desc_tdata (desc_tdata),
-      .s_axis_desc_tvalid(desc_tvalid),
-      .s_axis_desc_tready(desc_tready),
-      .s_axis_data_tdata (message_tdata),
-      .s_axis_data_tkeep (message_tkeep),
-      .s_axis_data_tvalid(message_tvalid),
-      .s_axis_data_tready(message_tready),
-      .s_axis_data_tlast (message_tlast),
-      .m_axis_tx_tdata (transport_tdata),
-      .m_axis_tx_tkeep (transport_tkeep),
-      .m_axis_tx_tvalid(transport_tvalid),
-      .m_axis_tx_tready(transport_tready),
-      .m_axis_tx_tlast (transport_tlast),
-      .s_axis_rx_tdata (rx_tdata),
-      .s_axis_rx_tkeep (rx_tkeep),
-      .s_axis_rx_tvalid(rx_tvalid),
-      .s_axis_rx_tlast (rx_tlast),
-      .s_axis_rx_tuser (rx_tuser),
-      .*
-    );
-  end else begin : gen_no_roce
-    absent_block u_queue_pairs (.clk, .rst, .req(qp_req), .rsp(qp_rsp));
-    absent_block u_latency (.clk, .rst, .req(latency_req), .rsp(latency_rsp));
-    absent_block u_meter (.clk, .rst, .req(meter_req), .rsp(meter_rsp));
-    assign {qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp} = '0;
-    assign {m_axis_sample_tdata, m_axis_sample_tvalid} = '0;
-    assign {m_axi_req, m_axi_wdata} = '0;
-    assign transport_stat = '0;
-    assign receive_stat   = '0;
-    wire unused_roce = &{1'b0, m_axis_sample_tready, m_axi_rsp, m_axi_rdata, cm_status};
-  end
-
-  if (WITH_TCP == 1) begin : gen_tcp
-    tcp_transport #(
-      .DATA_W(DATA_W),
-      .N_STREAMS(N_STREAMS),
-      .RING_BYTES(RING_BYTES),
-      .CLK_KHZ(CLK_KHZ),
-      .RING_FILL(TIMING == 1)
-    ) u_tcp (
-      .s_axis_desc_tdata (desc_tdata),
-      .s_axis_desc_tvalid(desc_tvalid),
-      .s_axis_desc_tready(desc_tready),
-      .s_axis_data_tdata (message_tdata),
-      .s_axis_data_tkeep (message_tkeep),
-      .s_axis_data_tvalid(message_tvalid),
-      .s_axis_data_tready(message_tready),
-      .s_axis_data_tlast (message_tlast),
-      .m_axis_tx_tdata (transport_tdata),
-      .m_axis_tx_tkeep (transport_tkeep),
-      .m_axis_tx_tvalid(transport_tvalid),
-      .m_axis_tx_tready(transport_tready),
-      .m_axis_tx_tlast (transport_tlast),
-      .s_axis_rx_tdata (rx_tdata),
-      .s_axis_rx_tkeep (rx_tkeep),
-      .s_axis_rx_tvalid(rx_tvalid),
-      .s_axis_rx_tlast (rx_tlast),
-      .s_axis_rx_tuser (rx_tuser),
-      .*
-    );
-  end else begin : gen_no_tcp
-    absent_block u_streams (.clk, .rst, .req(streams_req), .rsp(streams_rsp));
-    assign {lookup_valid, lookup_ip} = '0;
-    assign tcp_stat = '0;
-    wire unused_tcp = &{1'b0, lookup_ready, found_valid, found, found_mac};
-  end
+  transports #(
+    .DATA_W(DATA_W),
+    .N_QP(N_QP),
+    .RING_BYTES(RING_BYTES),
+    .SLOTS(SLOTS),
+    .CLK_KHZ(CLK_KHZ),
+    .STORE(STORE),
+    .AXI_ADDR_W(AXI_ADDR_W),
+    .RING_FILL(TIMING == 1),
+    .WITH_ROCE(WITH_ROCE),
+    .WITH_TCP(WITH_TCP),
+    .N_STREAMS(N_STREAMS)
+  ) u_transports (
+    .doubt(cm_status.doubt),
+    .s_axis_desc_tdata (desc_tdata),
+    .s_axis_desc_tvalid(desc_tvalid),
+    .s_axis_desc_tready(desc_tready),
+    .s_axis_data_tdata (message_tdata),
+    .s_axis_data_tkeep (message_tkeep),
+    .s_axis_data_tvalid(message_tvalid),
+    .s_axis_data_tready(message_tready),
+    .s_axis_data_tlast (message_tlast),
+    .m_axis_tx_tdata (transport_tdata),
+    .m_axis_tx_tkeep (transport_tkeep),
+    .m_axis_tx_tvalid(transport_tvalid),
+    .m_axis_tx_tready(transport_tready),
+    .m_axis_tx_tlast (transport_tlast),
+    .s_axis_rx_tdata (rx_tdata),
+    .s_axis_rx_tkeep (rx_tkeep),
+    .s_axis_rx_tvalid(rx_tvalid),
+    .s_axis_rx_tlast (rx_tlast),
+    .s_axis_rx_tuser (rx_tuser),
+    .*
+  );
 
   // ---- port: flow control and VLAN -------------------------------------------------------------------
   eth_pkg::port_cfg_t port_cfg;

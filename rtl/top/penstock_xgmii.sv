@@ -15,7 +15,7 @@ module penstock_xgmii #(
   parameter  int unsigned SECOND_NS   = 1_000_000_000,  // between pulses of pps; shorter in simulations
   parameter  int unsigned TRIGGERS    = 32,      // accepted triggers that may wait for their events, a power of two
   parameter  int unsigned WITH_ROCE   = 1,       // messages go by RoCEv2, to queue pairs,
-  parameter  int unsigned WITH_TCP    = 0,       // or by TCP, to streams (docs/tcp.md)
+  parameter  int unsigned WITH_TCP    = 0,       // or by TCP, to streams, or by both (docs/tcp.md)
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64; RING_BYTES is kept for each
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
 ) (

@@ -33,6 +33,7 @@ CONFIGURATIONS = [
     *(("tcp_endpoint", {"DATA_W": data_w, "N_STREAMS": n}) for data_w in (64, 512) for n in (1, 64)),
     *((f"penstock_{line}", {**TCP, "N_STREAMS": n}) for line in ("xgmii", "100g", "1g") for n in (1, 64)),
     *((f"penstock_{line}", {**TCP, "N_IN": 3, "TIMING": 1, "SECOND_NS": 400_000}) for line in ("xgmii", "100g")),
+    *((f"penstock_{line}", {"WITH_TCP": 1, "RING_BYTES": 65536, "N_IN": 2}) for line in ("xgmii", "100g")),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 

@@ -13,6 +13,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import ARP, Ether
 
 from lib.cable import plug
+from lib.rc_peer import Peer
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC
 from lib.services_peer import wire
 from lib.tcp_receiver import KeepingReceiver, Segment, segment_of, tcp_of
@@ -24,26 +25,29 @@ PORT = 10_000
 class TcpHost:
     """One receiver for each stream, by its number; `verdict(segment)` says whether a segment of ours gets lost."""
 
-    def __init__(self, dut, _first_psn: dict[int, int]):
-        self.cable = plug(dut)
+    def __init__(self, dut, _first_psn: dict[int, int], cable=None):
+        self.cable = cable or plug(dut)
         self.receivers: dict[int, KeepingReceiver] = defaultdict(lambda: KeepingReceiver(iss=0xFFFF_FF00))
         self.others: Queue[bytes] = Queue()  # frames that are neither TCP nor ARP
         self.resolves = True
         self.asked = 0  # by ARP for our address
         self.segments: list[tuple[int, Segment]] = []
         self.loses: Callable[[Segment], bool] = lambda segment: False
-        self.task = cocotb.start_soon(self.run())
+        self.task = None if cable else cocotb.start_soon(self.run())
 
     async def run(self) -> None:
         while True:
             raw, _ = await self.cable.receive()
-            frame = Ether(raw)
-            if TCP in frame:
-                await self.take(frame)
-            elif ARP in frame:
-                await self.resolve(frame[ARP])
-            else:
+            if not await self.handle(Ether(raw)):
                 self.others.put_nowait(raw)
+
+    async def handle(self, frame) -> bool:
+        """Whether the frame was one for the host's kernel: TCP or ARP."""
+        if TCP in frame:
+            await self.take(frame)
+        elif ARP in frame:
+            await self.resolve(frame[ARP])
+        return TCP in frame or ARP in frame
 
     async def resolve(self, arp) -> None:
         if arp.op == 1 and arp.pdst == PEER_IP:
@@ -77,3 +81,15 @@ class TcpHost:
 
     async def send(self, packet) -> None:
         await self.cable.send(wire(packet))
+
+
+class TcpAndRoceHost(Peer):
+    """A host with an RDMA network card, too; `tcp` is its kernel."""
+
+    def __init__(self, dut, expected: dict[int, int]):
+        super().__init__(dut, expected)
+        self.tcp = TcpHost(dut, {}, self.cable)
+
+    async def handle(self, raw: bytes, start) -> None:
+        if not await self.tcp.handle(Ether(raw)):
+            await super().handle(raw, start)

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: SHL-2.1
+// The transports of a front end between messages and frames: RoCEv2 to queue pairs, TCP to streams, or both.
+// With both, targets below N_QP are queue pairs, those from N_QP on the streams. Joins its modules and holds no logic.
+module transports
+  import penstock_pkg::*;
+  import ctrl_pkg::*;
+#(
+  parameter  int unsigned DATA_W     = 64,
+  parameter  int unsigned N_QP       = 4,
+  parameter  int unsigned RING_BYTES = 262144,  // of each queue pair and stream
+  parameter  int unsigned SLOTS      = 256,
+  parameter  int unsigned CLK_KHZ    = 156250,
+  parameter  int unsigned STORE      = 0,       // of RoCE
+  parameter  int unsigned AXI_ADDR_W = 64,
+  parameter  bit          RING_FILL  = 1'b0,
+  parameter  int unsigned WITH_ROCE  = 1,
+  parameter  int unsigned WITH_TCP   = 0,
+  parameter  int unsigned N_STREAMS  = 4,
+  localparam int unsigned Targets    = WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
+) (
+  input  logic                clk,
+  input  logic                rst,
+
+  input  settings_t           settings,
+  input  logic                doubt,            // as of roce_transport
+
+  // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t)
+  input  logic [175:0]        s_axis_desc_tdata,
+  input  logic                s_axis_desc_tvalid,
+  output logic                s_axis_desc_tready,
+  input  logic [DATA_W-1:0]   s_axis_data_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_data_tkeep,
+  input  logic                s_axis_data_tvalid,
+  output logic                s_axis_data_tready,
+  input  logic                s_axis_data_tlast,
+  output logic [63:0]         m_axis_cpl_tdata,
+  output logic                m_axis_cpl_tvalid,
+  input  logic                m_axis_cpl_tready,
+
+  // frames to and from the port
+  output logic [DATA_W-1:0]   m_axis_tx_tdata,
+  output logic [DATA_W/8-1:0] m_axis_tx_tkeep,
+  output logic                m_axis_tx_tvalid,
+  input  logic                m_axis_tx_tready,
+  output logic                m_axis_tx_tlast,
+  input  logic [DATA_W-1:0]   s_axis_rx_tdata,
+  input  logic [DATA_W/8-1:0] s_axis_rx_tkeep,
+  input  logic                s_axis_rx_tvalid,
+  input  logic                s_axis_rx_tlast,
+  input  logic                s_axis_rx_tuser,
+  input  logic                tx_paused,
+
+  output logic [Targets-1:0]  ready,
+  output logic [31:0]         ring_fill,
+
+  // of RoCE; quiet without it
+  output logic                qp_err_valid,
+  output qp_t                 qp_err_qp,
+  output logic                qp_stop_valid,
+  output qp_t                 qp_stop_qp,
+  output logic [127:0]        m_axis_sample_tdata,
+  output logic                m_axis_sample_tvalid,
+  input  logic                m_axis_sample_tready,
+  output axi_pkg::axi_req_t   m_axi_req,
+  output logic [DATA_W-1:0]   m_axi_wdata,
+  input  axi_pkg::axi_rsp_t   m_axi_rsp,
+  input  logic [DATA_W-1:0]   m_axi_rdata,
+
+  // of TCP; quiet without it
+  output logic                lookup_valid,
+  input  logic                lookup_ready,
+  output logic [31:0]         lookup_ip,
+  input  logic                found_valid,
+  input  logic                found,
+  input  logic [47:0]         found_mac,
+
+  // registers; what is counted
+  input  reg_req_t            qp_req,
+  output reg_rsp_t            qp_rsp,
+  input  reg_req_t            latency_req,
+  output reg_rsp_t            latency_rsp,
+  input  reg_req_t            meter_req,
+  output reg_rsp_t            meter_rsp,
+  input  reg_req_t            streams_req,
+  output reg_rsp_t            streams_rsp,
+  output transport_stat_t     transport_stat,
+  output receive_stat_t       receive_stat,
+  output tcp_pkg::tcp_stat_t  tcp_stat
+);
+  if (WITH_ROCE > 1 || WITH_TCP > 1 || WITH_ROCE + WITH_TCP == 0) begin : gen_check_transport
+    $fatal(1, "%m: WITH_ROCE is %0d, WITH_TCP %0d; each must be 0 or 1, and one of them 1", WITH_ROCE, WITH_TCP);
+  end
+  if (N_STREAMS < 1 || N_STREAMS > tcp_pkg::TcpMaxStreams) begin : gen_check_streams
+    $fatal(1, "%m: N_STREAMS is %0d; it must be 1 to %0d", N_STREAMS, tcp_pkg::TcpMaxStreams);
+  end
+  if (Targets > 256) begin : gen_check_targets
+    $fatal(1, "%m: N_QP is %0d with N_STREAMS %0d; together they must be 256 or less", N_QP, N_STREAMS);
+  end
+  if (WITH_ROCE == 0 && STORE != 0) begin : gen_check_store
+    $fatal(1, "%m: STORE is %0d; it must be 0 with WITH_ROCE 0: the rings of TCP are on chip", STORE);
+  end
+
+  // ---- each side's own: 0 RoCE, 1 TCP; the only one, or both ----------------------------------------------------------
+  logic [1:0][175:0] desc_tdata;
+  logic [1:0] desc_tvalid, desc_tready, data_tvalid, data_tready, data_tlast, cpl_tvalid, cpl_tready;
+  logic [1:0][DATA_W-1:0] data_tdata, frame_tdata;
+  logic [1:0][DATA_W/8-1:0] data_tkeep, frame_tkeep;
+  logic [1:0][63:0] cpl_tdata;
+  logic [1:0] frame_tvalid, frame_tready, frame_tlast;
+  logic [1:0][31:0] fill;
+  assign ring_fill = fill[0] > fill[1] ? fill[0] : fill[1];
+
+  if (WITH_ROCE + WITH_TCP == 2) begin : gen_both
+    message_split #(
+      .DATA_W (DATA_W),
+      .N_FIRST(N_QP)
+    ) u_split (
+      .m_axis_desc_tdata (desc_tdata),
+      .m_axis_desc_tvalid(desc_tvalid),
+      .m_axis_desc_tready(desc_tready),
+      .m_axis_data_tdata (data_tdata),
+      .m_axis_data_tkeep (data_tkeep),
+      .m_axis_data_tvalid(data_tvalid),
+      .m_axis_data_tready(data_tready),
+      .m_axis_data_tlast (data_tlast),
+      .*
+    );
+    completion_mux #(
+      .N_FIRST(N_QP)
+    ) u_completions (
+      .s_axis_cpl_tdata (cpl_tdata),
+      .s_axis_cpl_tvalid(cpl_tvalid),
+      .s_axis_cpl_tready(cpl_tready),
+      .*
+    );
+    frame_mux #(
+      .DATA_W(DATA_W)
+    ) u_frames (
+      .clk,
+      .rst,
+      .s_axis_tdata (frame_tdata),
+      .s_axis_tkeep (frame_tkeep),
+      .s_axis_tvalid(frame_tvalid),
+      .s_axis_tready(frame_tready),
+      .s_axis_tlast (frame_tlast),
+      .m_axis_tdata (m_axis_tx_tdata),
+      .m_axis_tkeep (m_axis_tx_tkeep),
+      .m_axis_tvalid(m_axis_tx_tvalid),
+      .m_axis_tready(m_axis_tx_tready),
+      .m_axis_tlast (m_axis_tx_tlast)
+    );
+  end else begin : gen_one
+    localparam int unsigned Side = WITH_TCP;
+    for (genvar i = 0; i < 2; i++) begin : gen_side
+      localparam bit Here = i == Side;
+      assign desc_tdata[i]   = s_axis_desc_tdata;
+      assign desc_tvalid[i]  = s_axis_desc_tvalid && Here;
+      assign data_tdata[i]   = s_axis_data_tdata;
+      assign data_tkeep[i]   = s_axis_data_tkeep;
+      assign data_tvalid[i]  = s_axis_data_tvalid && Here;
+      assign data_tlast[i]   = s_axis_data_tlast;
+      assign cpl_tready[i]   = m_axis_cpl_tready && Here;
+      assign frame_tready[i] = m_axis_tx_tready && Here;
+    end
+    assign s_axis_desc_tready = desc_tready[Side];
+    assign s_axis_data_tready = data_tready[Side];
+    assign m_axis_cpl_tdata   = cpl_tdata[Side];
+    assign m_axis_cpl_tvalid  = cpl_tvalid[Side];
+    assign m_axis_tx_tdata    = frame_tdata[Side];
+    assign m_axis_tx_tkeep    = frame_tkeep[Side];
+    assign m_axis_tx_tvalid   = frame_tvalid[Side];
+    assign m_axis_tx_tlast    = frame_tlast[Side];
+  end
+
+  // ---- RoCE --------------------------------------------------------------------------------------------------------------
+  if (WITH_ROCE == 1) begin : gen_roce
+    roce_transport #(
+      .DATA_W(DATA_W),
+      .N_QP(N_QP),
+      .RING_BYTES(RING_BYTES),
+      .SLOTS(SLOTS),
+      .CLK_KHZ(CLK_KHZ),
+      .STORE(STORE),
+      .AXI_ADDR_W(AXI_ADDR_W),
+      .RING_FILL(RING_FILL)
+    ) u_roce (
+      .s_axis_desc_tdata (desc_tdata[0]),
+      .s_axis_desc_tvalid(desc_tvalid[0]),
+      .s_axis_desc_tready(desc_tready[0]),
+      .s_axis_data_tdata (data_tdata[0]),
+      .s_axis_data_tkeep (data_tkeep[0]),
+      .s_axis_data_tvalid(data_tvalid[0]),
+      .s_axis_data_tready(data_tready[0]),
+      .s_axis_data_tlast (data_tlast[0]),
+      .m_axis_tx_tdata (frame_tdata[0]),
+      .m_axis_tx_tkeep (frame_tkeep[0]),
+      .m_axis_tx_tvalid(frame_tvalid[0]),
+      .m_axis_tx_tready(frame_tready[0]),
+      .m_axis_tx_tlast (frame_tlast[0]),
+      .m_axis_cpl_tdata (cpl_tdata[0]),
+      .m_axis_cpl_tvalid(cpl_tvalid[0]),
+      .m_axis_cpl_tready(cpl_tready[0]),
+      .ready            (ready[N_QP-1:0]),
+      .ring_fill        (fill[0]),
+      .*
+    );
+  end else begin : gen_no_roce
+    absent_block u_queue_pairs (.clk, .rst, .req(qp_req), .rsp(qp_rsp));
+    absent_block u_latency (.clk, .rst, .req(latency_req), .rsp(latency_rsp));
+    absent_block u_meter (.clk, .rst, .req(meter_req), .rsp(meter_rsp));
+    assign {qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp} = '0;
+    assign {m_axis_sample_tdata, m_axis_sample_tvalid} = '0;
+    assign {m_axi_req, m_axi_wdata} = '0;
+    assign transport_stat = '0;
+    assign {desc_tready[0], data_tready[0], cpl_tdata[0], cpl_tvalid[0], fill[0]} = '0;
+    assign {frame_tdata[0], frame_tkeep[0], frame_tvalid[0], frame_tlast[0]} = '0;
+    assign receive_stat   = '0;
+    wire unused_roce = &{
+      1'b0, m_axis_sample_tready, m_axi_rsp, m_axi_rdata, doubt, desc_tdata[0], desc_tvalid[0], data_tdata[0], data_tkeep[0],
+      data_tvalid[0], data_tlast[0], cpl_tready[0], frame_tready[0]
+    };
+  end
+
+  // ---- TCP ---------------------------------------------------------------------------------------------------------------
+  if (WITH_TCP == 1) begin : gen_tcp
+    tcp_transport #(
+      .DATA_W(DATA_W),
+      .N_STREAMS(N_STREAMS),
+      .RING_BYTES(RING_BYTES),
+      .CLK_KHZ(CLK_KHZ),
+      .RING_FILL(RING_FILL)
+    ) u_tcp (
+      .s_axis_desc_tdata (desc_tdata[1]),
+      .s_axis_desc_tvalid(desc_tvalid[1]),
+      .s_axis_desc_tready(desc_tready[1]),
+      .s_axis_data_tdata (data_tdata[1]),
+      .s_axis_data_tkeep (data_tkeep[1]),
+      .s_axis_data_tvalid(data_tvalid[1]),
+      .s_axis_data_tready(data_tready[1]),
+      .s_axis_data_tlast (data_tlast[1]),
+      .m_axis_tx_tdata (frame_tdata[1]),
+      .m_axis_tx_tkeep (frame_tkeep[1]),
+      .m_axis_tx_tvalid(frame_tvalid[1]),
+      .m_axis_tx_tready(frame_tready[1]),
+      .m_axis_tx_tlast (frame_tlast[1]),
+      .m_axis_cpl_tdata (cpl_tdata[1]),
+      .m_axis_cpl_tvalid(cpl_tvalid[1]),
+      .m_axis_cpl_tready(cpl_tready[1]),
+      .ready            (ready[Targets-1-:N_STREAMS]),
+      .ring_fill        (fill[1]),
+      .*
+    );
+  end else begin : gen_no_tcp
+    absent_block u_streams (.clk, .rst, .req(streams_req), .rsp(streams_rsp));
+    assign {lookup_valid, lookup_ip} = '0;
+    assign tcp_stat = '0;
+    assign {desc_tready[1], data_tready[1], cpl_tdata[1], cpl_tvalid[1], fill[1]} = '0;
+    assign {frame_tdata[1], frame_tkeep[1], frame_tvalid[1], frame_tlast[1]} = '0;
+    wire unused_tcp = &{
+      1'b0, lookup_ready, found_valid, found, found_mac, desc_tdata[1], desc_tvalid[1], data_tdata[1], data_tkeep[1],
+      data_tvalid[1], data_tlast[1], cpl_tready[1], frame_tready[1]
+    };
+  end
+
+  wire unused = &{1'b0, settings};
+endmodule

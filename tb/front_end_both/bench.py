@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A front end with RoCE and TCP: one message input feeds queue pairs and streams over one MAC.
+
+Neither changes a byte of the other, and an end of one leaves the other as it is.
+"""
+
+import cocotb
+from lib.board import RTS, SUCCESS, start
+from lib.roce import PEER_IP, PEER_MAC, ip_int, mac_int
+from lib.runner import Bench, seed
+from lib.tcp_host import PORT, TcpAndRoceHost
+from lib.tcp_receiver import RST
+
+N_QP, N_STREAMS = 2, 3  # streams are targets 2 to 4
+SIZES = {"N_QP": N_QP, "N_STREAMS": N_STREAMS, "RING_BYTES": 16_384, "SLOTS": 16}
+BENCH = Bench(top="penstock_xgmii", configs=[{"CLK_KHZ": 156_250, "WITH_TCP": 1, **SIZES}])
+ESTABLISHED = 2
+
+
+async def prepare(dut):
+    board = await start(dut, {0: 5, 1: 0xFFFFFE}, TcpAndRoceHost)
+    registers = board.registers
+    await registers.write("tcp.control", await registers.read("tcp.control") & ~8)  # the messages' bytes alone
+    for stream in range(N_STREAMS):
+        await registers.write("stream.peer_mac_hi", mac_int(PEER_MAC) >> 32, stream)
+        await registers.write("stream.peer_mac_lo", mac_int(PEER_MAC) & 0xFFFF_FFFF, stream)
+        await registers.write("stream.peer_ip", ip_int(PEER_IP), stream)
+        await registers.write("stream.peer_port", PORT + stream, stream)
+        await registers.write_fields("stream.command", stream, open=1)
+        while await board.field("stream.state", "state", stream) != ESTABLISHED:
+            pass
+    return board
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def messages_of_queue_pairs_and_streams_share_input_line_and_completions(dut):
+    rng = seed()
+    board = await prepare(dut)
+    assert await board.field("build", "n_qp", 0) == N_QP
+    assert await board.field("tcp.build", "n_streams", 0) == N_STREAMS
+    sent = {target: [] for target in range(N_QP + N_STREAMS)}
+    for tag in range(40):
+        target = rng.randrange(N_QP + N_STREAMS)
+        payload = rng.randbytes(rng.choice([1, 8, 1460, 4096, rng.randrange(1, 6000)]))
+        sent[target].append((tag, payload))
+        await board.post(target, payload, tag, tag * 0x2000 if target < N_QP else None)
+    done = [await board.completion() for _ in range(40)]
+    assert all(status == SUCCESS for *_, status in done)
+    for target, messages in sent.items():
+        assert [tag for at, tag, _ in done if at == target] == [tag for tag, _ in messages], f"target {target}"
+        if target >= N_QP:
+            content = board.peer.tcp.receivers[target - N_QP].content
+            assert bytes(content) == b"".join(payload for _, payload in messages), f"stream {target - N_QP}"
+        for tag, payload in messages if target < N_QP else []:
+            assert board.peer.memory[tag * 0x2000 : tag * 0x2000 + len(payload)] == payload, f"message {tag}"
+    assert await board.count("messages_done") == 40
+    assert await board.count("tx_underruns") == 0
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def a_stream_that_is_reset_leaves_queue_pairs_and_other_streams_alone(dut):
+    rng = seed()
+    board = await prepare(dut)
+    await board.peer.tcp.end(1, RST)
+    while await board.field("stream.state", "state", 1):
+        pass
+    payloads = [rng.randbytes(3000) for _ in range(4)]
+    for tag, (target, payload) in enumerate(zip((0, N_QP + 1, 1, N_QP + 2), payloads, strict=True)):
+        await board.post(target, payload, tag, 0x2000 * tag if target < N_QP else None)
+    done = {await board.completion() for _ in range(4)}
+    assert done == {(0, 0, SUCCESS), (N_QP + 1, 1, 5), (1, 2, SUCCESS), (N_QP + 2, 3, SUCCESS)}
+    assert bytes(board.peer.tcp.receivers[2].content) == payloads[3]
+    assert await board.state(0) == await board.state(1) == RTS
