@@ -91,7 +91,7 @@ module penstock_core
     $error("%m: DATA_W is %0d, must be 64 or 512", DATA_W);
   end
 
-  localparam int unsigned Targets = WITH_ROCE * N_QP + WITH_TCP * N_STREAMS;  // of messages
+  localparam int unsigned Targets = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS;  // of messages
 
   // ---- registers -----------------------------------------------------------------------------------
   settings_t settings;

@@ -16,7 +16,7 @@ module transports
   parameter  int unsigned WITH_ROCE  = 1,
   parameter  int unsigned WITH_TCP   = 0,
   parameter  int unsigned N_STREAMS  = 4,
-  localparam int unsigned Targets    = WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
+  localparam int unsigned Targets    = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
 ) (
   input  logic                clk,
   input  logic                rst,
