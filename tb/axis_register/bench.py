@@ -5,7 +5,7 @@ import itertools
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.runner import Bench, seed
 
 BENCH = Bench(top="axis_register", configs=[{"W": 64}, {"W": 512}])

@@ -8,8 +8,8 @@ from collections import Counter
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.frames_tx import stalls
 from lib.mac_control import CONTROL_MAC, pause, pfc
 from lib.roce import LOCAL_MAC, PEER_MAC, mac_int

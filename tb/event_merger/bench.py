@@ -9,8 +9,8 @@ from pathlib import Path
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamSink
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamSink
 from lib.fragment import CUT, DROPPED, MISSING, STOPPED, TRIGGER_DIFFERS, Fragment, Part
 from lib.runner import Bench, seed
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly
-from cocotbext.axi import AxiStreamBus, AxiStreamSink
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamSink
 from lib.fragment import CUT, MISSING, Fragment, Part
 from lib.runner import Bench, seed
 

@@ -7,8 +7,8 @@ import os
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamSink
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamSink
 from lib.fragment import CUT, Fragment, Part
 from lib.runner import Bench, seed
 

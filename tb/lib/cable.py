@@ -10,8 +10,9 @@ from cocotb.clock import Clock
 from cocotb.queue import Queue
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotb.utils import get_sim_time
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from cocotbext.eth import GmiiFrame, GmiiSource, XgmiiFrame, XgmiiSink, XgmiiSource
+
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 FCS_RESIDUE = 0x2144DF1C  # zlib.crc32 over any frame and its FCS
 WIRE_OVERHEAD = 8 + 4 + 12  # preamble, FCS, gap

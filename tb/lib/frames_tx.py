@@ -7,8 +7,8 @@ import random
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.roce import LOCAL_IP, LOCAL_MAC, OPCODES, TTL, TxHeader, drive_headers, ip_int, mac_int, random_len
 
 Packets = list[tuple[TxHeader, bytes]]

@@ -13,9 +13,9 @@ from cocotb.clock import Clock
 from cocotb.queue import Queue
 from cocotb.triggers import ClockCycles, Event, FallingEdge, RisingEdge, Timer, with_timeout
 from cocotb.utils import get_sim_time
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.responder import CREDITS, OPCODES, UNLIMITED, Ack, Faults, FaultyNetwork, Packet, Reply, Responder
 from lib.runner import seed
 

@@ -15,12 +15,12 @@ import logging
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, with_timeout
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Packet, Raw
 
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int, mac_int
 
 HOST_IP = "10.0.1.9"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int, mac_int
 from lib.structs import pack, unpack
 

@@ -4,8 +4,8 @@
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamSink
 from cocotbext.eth import XgmiiFrame, XgmiiSource
+from lib.axis import AxiStreamBus, AxiStreamSink
 from lib.runner import Bench, seed
 from lib.xgmii import ERROR, IDLE, LANES, START, drive_line, idle, line_frame, with_fcs
 

@@ -4,8 +4,8 @@
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge, with_timeout
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSource
 from cocotbext.eth import XgmiiSink
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSource
 from lib.runner import Bench, seed
 from lib.xgmii import IDLE, LANES, LineMonitor
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
-from cocotbext.axi import AxiStreamBus, AxiStreamSink, AxiStreamSource
 from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamSink, AxiStreamSource
 from lib.mac_control import CONTROL_MAC, pause, pfc
 from lib.runner import Bench, seed
 from lib.xgmii import LANES, LineMonitor, drive_line

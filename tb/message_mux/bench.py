@@ -7,7 +7,7 @@ from pathlib import Path
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.runner import Bench, seed
 
 BENCH = Bench(

@@ -7,8 +7,8 @@ from dataclasses import replace
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamSink
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamSink
 from lib.runner import Bench, seed
 from lib.source_model import COUNTER, PRBS, REPLAY, Settings, messages
 

@@ -8,7 +8,7 @@ from collections import deque
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge, with_timeout
-from cocotbext.axi import AxiStreamBus, AxiStreamSink
+from lib.axis import AxiStreamBus, AxiStreamSink
 from lib.runner import Bench, seed
 
 BENCH = Bench(

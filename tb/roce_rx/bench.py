@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSource
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSource
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int, mac_int
 from lib.runner import Bench, seed
 from scapy.contrib.roce import AETH, BTH, cnp

@@ -8,8 +8,8 @@ from pathlib import Path
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.roce import LOCAL_MAC, PEER_MAC, mac_int
 from lib.runner import Bench, seed
 from lib.services_peer import BROADCAST, datagram, wire

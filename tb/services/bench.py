@@ -7,7 +7,7 @@ from pathlib import Path
 
 import cocotb
 from cocotb.triggers import ReadOnly, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int, mac_int, mac_str
 from lib.runner import Bench, seed
 from lib.services_peer import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamSource
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamSource
 from lib.runner import Bench, seed
 
 BENCH = Bench(top="stream_slicer", configs=[{"DATA_W": 64}, {"DATA_W": 512}])

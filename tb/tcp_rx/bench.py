@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSource
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSource
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int, mac_int
 from lib.runner import Bench, seed
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption, in4_chksum

@@ -8,8 +8,8 @@ import struct
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib import structs
+from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.runner import Bench, seed
 from zero_suppression.make_vectors import FILE, Table, drawn_payload, drawn_table, suppressed
 
