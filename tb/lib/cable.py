@@ -117,17 +117,22 @@ class GmiiCable:
 
         The library's model leaves the first octet of each frame out.
         """
-        dut = self.dut
+        enable, data, middle = self.dut.gmii_tx_en, self.dut.gmii_txd, FallingEdge(self.dut.gmii_tx_clk)
+        cocotb.start_soon(self.note_errors())
         while True:
-            await RisingEdge(dut.gmii_tx_en)
-            start, octets, error = int(get_sim_time("ps")), bytearray(), False
-            await FallingEdge(dut.gmii_tx_clk)
-            while int(dut.gmii_tx_en.value):
-                octets.append(int(dut.gmii_txd.value))
-                error |= bool(int(dut.gmii_tx_er.value))
-                await FallingEdge(dut.gmii_tx_clk)
+            await RisingEdge(enable)
+            start, octets, self.error = int(get_sim_time("ps")), bytearray(), self.dut.gmii_tx_er.value == 1
+            await middle
+            while enable.value == 1:
+                octets.append(int(data.value))
+                await middle
             assert octets[:8] == b"\x55" * 7 + b"\xd5", f"preamble {octets[:8].hex()}"
-            self.sink.put_nowait((bytes(octets[8:]), start, error))
+            self.sink.put_nowait((bytes(octets[8:]), start, self.error))
+
+    async def note_errors(self) -> None:
+        while True:
+            await RisingEdge(self.dut.gmii_tx_er)
+            self.error = True
 
     async def receive(self) -> tuple[bytes, int]:
         """The next frame and when its first octet came, in ps."""
