@@ -55,8 +55,10 @@ pub struct QpConfig {
 /// How a board sends the events that it makes of its detector's streams.
 #[derive(Debug, Clone, Copy)]
 pub struct EventsConfig {
-    /// The queue pair whose ring the messages fill.
+    /// The queue pair whose ring the messages fill, unless `by_event`.
     pub qp: u8,
+    /// The destination table chooses the queue pair by the event's number.
+    pub by_event: bool,
     /// SEND; else RDMA WRITE; either with the slot as immediate data.
     pub send: bool,
     /// Whose fragments they are.
@@ -299,6 +301,7 @@ impl<T: Top> Board<T> {
         self.has_time = true; // it is set when the board's time begins
                               // Tags are event numbers.
         let control = field(config.qp, e::CONTROL_QP_SHIFT, e::CONTROL_QP_MASK)
+            | field(config.by_event, e::CONTROL_BY_EVENT_SHIFT, e::CONTROL_BY_EVENT_MASK)
             | field(config.send, e::CONTROL_VERB_SHIFT, e::CONTROL_VERB_MASK);
         let enable = (1u32 << config.inputs.min(BOARD_INPUTS)) - 1;
         for (address, value) in [

@@ -17,7 +17,7 @@ const PAUSE_CYCLES: u64 = 4_000;
 
 /// Directs the events of all inputs into the one slot of a ring.
 fn set_up<T: Top>(station: &mut Station<T>, inputs: usize) -> Result<(), Failure> {
-    let config = EventsConfig { qp: 0, send: false, source_id: 1, inputs };
+    let config = EventsConfig { qp: 0, by_event: false, send: false, source_id: 1, inputs };
     let ring = RingTarget { va: REGION.va, slots: 1, slot_bytes: REGION.len as u32 };
     station.board.set_ring(0, ring)?;
     Ok(station.board.set_events(&config)?)

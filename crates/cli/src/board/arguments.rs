@@ -151,6 +151,10 @@ pub struct MessageArguments {
     /// With --events: which of how many boards this one is, as in 0/3
     #[arg(long, default_value = "0/1", value_name = "K/N")]
     pub share: Share,
+    /// With --events: each goes to the server that the board's destination table names for its number. The table comes over
+    /// IPbus (`penstock farm`); the events begin with it
+    #[arg(long, requires = "events", conflicts_with_all = ["connect", "open"])]
+    pub by_event: bool,
     /// How messages go: write, write-imm (the immediate is the slot), send or send-imm
     #[arg(long, value_enum, default_value_t = VerbChoice::WriteImm)]
     pub verb: VerbChoice,

@@ -35,7 +35,7 @@ pub struct Connections {
     all: Vec<Connection>,
 }
 
-fn us(at: Time) -> f64 {
+pub fn us(at: Time) -> f64 {
     at.as_ps() as f64 * 1e-6
 }
 

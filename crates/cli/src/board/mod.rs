@@ -4,6 +4,7 @@
 
 mod arguments;
 mod connections;
+mod destinations;
 mod page;
 mod plan;
 mod report;

@@ -90,6 +90,8 @@ pub struct TransportPlan {
 pub struct MessagePlan {
     pub start: Start,
     pub share: Share,
+    /// The destination table says where each event goes.
+    pub by_event: bool,
     pub verb: VerbChoice,
     pub slots: u32,
     /// Bytes from slot to slot of the server's ring.
@@ -185,6 +187,7 @@ impl Plan {
             messages: MessagePlan {
                 start,
                 share: messages.share,
+                by_event: messages.by_event,
                 verb: messages.verb,
                 slots: messages.slots,
                 slot_size,
@@ -211,6 +214,7 @@ fn stream(arguments: &Arguments) -> Result<Option<StreamPlan>, Failure> {
     for (given, option) in [
         (arguments.connect.is_some(), "--connect"),
         (arguments.open, "--open"),
+        (arguments.messages.by_event, "--by-event"),
         (arguments.switch.is_some(), "--switch"),
         (arguments.live.is_on(), "a live page"),
         (arguments.transport.law.is_some(), "--law"),

@@ -2,6 +2,7 @@
 //! What `penstock board` tells at its end: what moved, how messages ended, the gateware's counters, how slow it was.
 
 use super::connections::Connection;
+use super::destinations::{Destination, Outage};
 use super::session::{Measured, Session};
 use super::target::stream_failure;
 use crate::gateware::{groups, show_share, InForce, Meters, Triggers, BOARD_CLOCK_HZ, CC_WORDS};
@@ -32,6 +33,11 @@ pub struct BoardReport {
     messages: Messages,
     /// Those that the messages went over, one after the other.
     connections: Vec<Connection>,
+    /// The servers that share its events, and those that died.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    destinations: Vec<Destination>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outages: Vec<Outage>,
     /// The queue pairs that are not in RESET.
     queue_pairs: Vec<QueuePair>,
     /// The streams of TCP that have been opened.
@@ -220,6 +226,8 @@ impl BoardReport {
                     .map(|(at, completion)| format!("{} at {at}", completion.status)),
             },
             connections: session.connections.all().to_vec(),
+            destinations: session.destinations.all().to_vec(),
+            outages: session.destinations.outages().to_vec(),
             queue_pairs: queue_pairs(&mut session)?,
             streams: streams(&mut session)?,
             congestion: congestion(&mut session)?,
@@ -396,6 +404,8 @@ pub fn text(report: &BoardReport) -> String {
         format!("messages     {} ok, {} failed, {} sent again", messages.ok, messages.failed, messages.sent_again),
     ];
     lines.extend(report.connections.iter().map(|connection| format!("connection   {}", connection.text())));
+    lines.extend(report.destinations.iter().map(|destination| format!("server       {}", destination.text())));
+    lines.extend(report.outages.iter().map(|outage| format!("outage       {}", outage.text())));
     lines.extend(messages.first_error.iter().map(|error| format!("first error  {error}")));
     for pair in &report.queue_pairs {
         lines.push(format!(

@@ -4,6 +4,7 @@
 
 use super::arguments::{Series, Share, VerbChoice};
 use super::connections::Connections;
+use super::destinations::Destinations;
 use super::plan::{MessagePlan, Plan, Start};
 use super::target::{Opening, Target};
 use crate::gateware::{cycles, BoardSource};
@@ -75,6 +76,9 @@ pub struct Session {
     verb: VerbChoice,
     interval: Time,
     share: Share,
+    /// The destination table says where each event goes, and servers share them.
+    by_event: bool,
+    pub destinations: Destinations,
     pub connections: Connections,
     /// As [`Target::connection`] has it.
     connection: u32,
@@ -123,7 +127,7 @@ const LOOK_TURNS: u32 = 16;
 
 impl Session {
     pub fn new(board: LiveBoard, plan: &Plan) -> Self {
-        let MessagePlan { start, share, verb, slots, interval, .. } = &plan.messages;
+        let MessagePlan { start, share, by_event, verb, slots, interval, .. } = &plan.messages;
         let phase = match (plan.open, start) {
             (true, _) => Phase::Opening,
             (false, Start::Nothing) => Phase::Serving,
@@ -140,6 +144,8 @@ impl Session {
             verb: *verb,
             interval: *interval,
             share: *share,
+            by_event: *by_event,
+            destinations: Destinations::default(),
             connections: Connections::default(),
             connection: 0,
             asked: Instant::now(),
@@ -167,16 +173,17 @@ impl Session {
     /// One turn of the board and what follows from it.
     pub fn turn(&mut self, longest: Duration) -> Result<Progress, Failure> {
         let activity = self.board.turn(longest)?;
-        self.look();
+        self.look()?;
         if self.lost.zip(self.wait).is_some_and(|(since, limit)| since.elapsed() >= limit) {
             return Ok(Progress::Abandoned);
         }
-        match self.phase {
-            Phase::Opening | Phase::Awaiting if self.target.is_ready(&mut self.board)? => self.begin()?,
+        let phase = self.phase;
+        match phase {
+            Phase::Opening | Phase::Awaiting if self.may_begin()? => self.begin()?,
             Phase::Opening => self.check_open()?,
             Phase::Sending(expected) => {
                 let is_left = expected.is_none_or(|expected| self.connections.next() < expected);
-                if is_left && self.loses_connection()? {
+                if !self.by_event && is_left && self.loses_connection()? {
                     self.drain()?;
                 } else if let Some(expected) = expected.filter(|expected| self.ended() >= *expected) {
                     let rx_frames = self.board.stats().rx_frames;
@@ -214,7 +221,7 @@ impl Session {
             (parting.rx_frames, parting.heard) = (rx_frames, Instant::now());
             self.phase = Phase::Parting(parting);
         }
-        let is_closed = activity == Activity::Idle && !self.target.is_ready(&mut self.board)?;
+        let is_closed = activity == Activity::Idle && !self.has_server()?;
         let is_over = is_closed || parting.heard.elapsed() >= SILENCE;
         Ok(if is_over { Progress::Done } else { Progress::Going })
     }
@@ -226,6 +233,50 @@ impl Session {
             _ => 0,
         };
         (self.ended(), total)
+    }
+
+    /// Whether the messages have somewhere to go.
+    fn may_begin(&mut self) -> Result<bool, RegisterError> {
+        match self.by_event {
+            true => Ok(self.table()?.is_some()),
+            false => self.target.is_ready(&mut self.board),
+        }
+    }
+
+    /// Whether a server may still close a queue pair.
+    fn has_server(&mut self) -> Result<bool, RegisterError> {
+        let shared = (0..self.board.queue_pairs()).map(Target::QueuePair).collect();
+        for target in if self.by_event { shared } else { vec![self.target] } {
+            if target.is_ready(&mut self.board)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// First event and servers of the destination table in force; none before a coordinator has written it, or while it
+    /// changes.
+    fn table(&mut self) -> Result<Option<(u64, Vec<Ipv4Addr>)>, RegisterError> {
+        use regs::{destination as d, qp as q, server as s};
+        let status = self.board.read(d::STATUS)?;
+        let live = (status & d::STATUS_LIVE_MASK) >> d::STATUS_LIVE_SHIFT;
+        if live == 0 || status & (d::STATUS_BUSY_MASK | d::STATUS_PREPARED_MASK) != 0 {
+            return Ok(None);
+        }
+        let [low, high] = [d::ANNOUNCED_LO, d::ANNOUNCED_HI].map(|at| self.board.read(at));
+        let first = u64::from(high?) << 32 | u64::from(low?);
+        let mut servers = Vec::new();
+        for row in 0..live {
+            let entry = self.board.read(s::BASE + row * s::STRIDE + s::ENTRY)?;
+            if entry & s::ENTRY_LIVE_MASK == 0 {
+                return Ok(None); // the next table is being written
+            }
+            let qp = (entry & s::ENTRY_QP_MASK) >> s::ENTRY_QP_SHIFT;
+            if qp < u32::from(self.board.queue_pairs()) {
+                servers.push(Ipv4Addr::from_bits(self.board.read(qp_register(qp as u8, q::DST_IP))?));
+            }
+        }
+        Ok(Some((first, servers)))
     }
 
     /// Messages that have ended and will not be sent again.
@@ -295,9 +346,21 @@ impl Session {
     }
 
     /// Takes what has been sampled and measured meanwhile.
-    fn look(&mut self) {
+    fn look(&mut self) -> Result<(), RegisterError> {
         while let Some(completion) = self.board.poll_completion() {
-            self.connections.completed(&completion);
+            match self.by_event {
+                true => {
+                    let server = self.board.read(qp_register(completion.qp, regs::qp::DST_IP))?;
+                    self.destinations.completed(&completion, Ipv4Addr::from_bits(server));
+                }
+                false => self.connections.completed(&completion),
+            }
+        }
+        if self.destinations.waits_for_table() {
+            self.look_in = self.look_in.checked_sub(1).unwrap_or(LOOK_TURNS);
+            if let Some((first, servers)) = if self.look_in == 0 { self.table()? } else { None } {
+                self.destinations.in_force(first, &servers);
+            }
         }
         while let Some(sample) = self.board.poll_rates() {
             let same = |last: &RateSample| {
@@ -314,6 +377,7 @@ impl Session {
             let (throughput, threshold) = (switch.measured(), switch.params().threshold(at));
             self.measured.push(Measured { at, throughput, threshold });
         }
+        Ok(())
     }
 
     /// Tells the emulated switch which queue pair its CNPs go to.
@@ -348,13 +412,16 @@ impl Session {
 
     /// The queue pair is ready: the messages begin, or go on.
     fn begin(&mut self) -> Result<(), Failure> {
-        self.introduce()?;
-        let server = self.target.server(&mut self.board)?;
-        self.connection = self.target.connection(&mut self.board)?;
-        self.connections.opened(Ipv4Addr::from_bits(server), self.board.now());
+        if !self.by_event {
+            self.introduce()?;
+            let server = self.target.server(&mut self.board)?;
+            self.connection = self.target.connection(&mut self.board)?;
+            self.connections.opened(Ipv4Addr::from_bits(server), self.board.now());
+        }
         let next = self.connections.next();
         (self.lost, self.was_gone) = (None, false);
-        self.engage(!matches!(self.start, Start::Nothing))?;
+        // Events that another server is to have again would need the queue pair; those of a table do not.
+        self.engage(!self.by_event && !matches!(self.start, Start::Nothing))?;
         self.phase = match self.start.clone() {
             Start::Nothing => Phase::Serving,
             Start::Generator { kind, series, replay } => {
@@ -367,6 +434,7 @@ impl Session {
                 let board = self.share.board;
                 self.board.board().set_events(&EventsConfig {
                     qp: self.target.index(),
+                    by_event: self.by_event,
                     send: self.verb.is_send(),
                     source_id: board,
                     inputs: source.inputs(board),

@@ -18,6 +18,8 @@ const DSCP: u8 = 26;
 const SAMPLE_CYCLES: u64 = 781;
 /// Retransmission timeouts of a stream: the first, the shortest, the longest, us.
 const RTO_US: [u32; 3] = [10_000, 5_000, 50_000];
+/// Queue pairs of the board's build.
+const QUEUE_PAIRS: u8 = 4;
 /// How long a peer may take to answer ARP.
 const ARP_PATIENCE: Duration = Duration::from_secs(10);
 impl From<WireError> for Failure {
@@ -119,6 +121,8 @@ fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
         | u32::from(transport.rnr_retry) << c::TRANSPORT_RNR_RETRY_SHIFT;
     // Timers are the board's own time, which a machine makes slowly: the shortest that the registers have.
     let resolution = 1 << s::RESOLUTION_ARP_RETRY_SHIFT | 15 << s::RESOLUTION_ARP_TRIES_SHIFT;
+    // All messages go to one queue pair: another server that comes is to get that one. With several servers each has its own.
+    let offered = if messages.by_event { 0 } else { u32::from(transport.qp) + 1 };
     let patience = 5 << c::PATIENCE_TIMEOUT_MS_SHIFT | 7 << c::PATIENCE_RETRIES_SHIFT;
     for (address, value) in [
         (s::NETMASK, plan.network.netmask),
@@ -128,14 +132,15 @@ fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
         (c::TRANSPORT, attributes),
         (c::PATIENCE, patience),
         (c::SERVER_IP, plan.peer_ip.map_or(0, u32::from)),
-        // All messages go to one queue pair: another server that comes is to get that one.
-        (c::CONTROL, c::CONTROL_RESET | (u32::from(transport.qp) + 1) << c::CONTROL_OFFERED_SHIFT),
+        (c::CONTROL, c::CONTROL_RESET | offered << c::CONTROL_OFFERED_SHIFT),
     ] {
         board.write(address, value)?;
     }
-    let ring = r::BASE + u32::from(transport.qp) * r::STRIDE;
-    board.write(ring + r::SLOTS, messages.slots)?;
-    board.write(ring + r::SLOT_SIZE, messages.slot_size)?;
+    for qp in (0..QUEUE_PAIRS).filter(|qp| messages.by_event || *qp == transport.qp) {
+        let ring = r::BASE + u32::from(qp) * r::STRIDE;
+        board.write(ring + r::SLOTS, messages.slots)?;
+        board.write(ring + r::SLOT_SIZE, messages.slot_size)?;
+    }
     Ok(())
 }
 

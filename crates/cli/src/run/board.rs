@@ -99,6 +99,7 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
         let ring = RingTarget { va: ring.va, slots: ring.slots, slot_bytes: ring.slot_bytes };
         board.set_ring(index, ring)?;
         board.set_events(&EventsConfig {
+            by_event: false,
             qp: index,
             send: qp.verb == LabVerb::Send,
             source_id: contents.source_id(),

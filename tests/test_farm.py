@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A farm: three verilated boards into two `penstock recv`, kept in step by `penstock farm`; one receiver is killed.
+
+Promise checked: no event is split between servers; those that are lost lay with the dead one and are named one by one;
+a coordinator that is killed is followed by the next one.
+"""
+
+import json
+import signal
+import subprocess
+import tomllib
+
+import board_server  # noqa: F401  (where `lib` is)
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from conftest import DATA
+from veth import SERVER_IP, Network, ended, until
+
+pytestmark = pytest.mark.usefixtures("namespaces")
+
+SERVERS = [SERVER_IP, "10.77.0.2"]
+METRICS = [f"{ip}:9100" for ip in SERVERS]
+BOARDS = [f"10.77.9.{k + 1}" for k in range(3)]
+EVENTS, SHARED = 100_000, 64  # more than a run gets to; a board has every 64th module of an event
+BEYOND = 12  # events of the living server after the change
+SLOTS, SLOT_BYTES = 8, 16384
+TIMEOUT_CODE, RETRIES = 6, 7
+# A queue pair is given up after retries + 1 timers without an answer, the first of them begun by the next event.
+TIMERS_US = (RETRIES + 1) * 4.096 * 2**TIMEOUT_CODE
+ALLOWANCE_US = TIMERS_US
+# Machines that are busy elsewhere make boards and heartbeats slow; looks cost the boards cycles.
+PATIENCE = ("--board-patience", "30s", "--heartbeat-patience", "60s", "--start-patience", "100s", "--look", "200ms")
+
+
+def farm_file(folder) -> str:
+    """The file of the farm; returns its name."""
+    servers = [f'[[server]]\nnumber = {k}\nip = "{ip}"\nmetrics = "{METRICS[k]}"\n' for k, ip in enumerate(SERVERS)]
+    boards = f'[[board]]\nip = "{BOARDS[0]}"\ncount = {len(BOARDS)}\n'
+    (folder / "farm.toml").write_text('servers = "servers.toml"\n' + boards + "".join(servers))
+    return str(folder / "farm.toml")
+
+
+def recv(network: Network, server: int, table, out) -> subprocess.Popen:
+    share = ("--servers", table, "--server", server, "--ip", SERVERS[server], "--metrics", METRICS[server])
+    ring = ("--slots", SLOTS, "--slot-bytes", SLOT_BYTES, "--event-timeout", 60_000, "--flush", 100)
+    return network.recv(*BOARDS, *share, *ring, "--state", "none", "--out", out)
+
+
+def board(network: Network, k: int) -> subprocess.Popen:
+    command = (network.binary, "board", "--packet", "veth1", "--ip", BOARDS[k], "--share", f"{k}/{SHARED}", "--json")
+    ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--ack-timeout", TIMEOUT_CODE, "--retry-cnt", RETRIES)
+    events = ("--events", EVENTS, "--by-event", "--data", DATA, "--interval", "20us")
+    return network.start("b", *map(str, (*command, *ring, *events)))
+
+
+def said(process: subprocess.Popen) -> list[dict]:
+    """What a coordinator that has ended had to say."""
+    return [json.loads(line) for line in ended(process).stdout.splitlines()]
+
+
+def stored(folder) -> dict[int, tuple[list[int], list[bytes]]]:
+    """Sources and payloads of each event that is complete."""
+    rows = pq.read_table(folder, columns=["event_number", "complete", "sources", "fragments"]).to_pylist()
+    return {row["event_number"]: (row["sources"], row["fragments"]) for row in rows if row["complete"]}
+
+
+def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_named(network, tmp_path):
+    subprocess.run(["ip", "-n", f"{network.name}-s", "addr", "add", f"{SERVERS[1]}/16", "dev", "veth0"], check=True)
+    file, table = farm_file(tmp_path), tmp_path / "servers.toml"
+    out = [tmp_path / f"run{server}" for server in (0, 1)]
+
+    def farm(*options: str) -> subprocess.Popen:
+        return network.start("s", str(network.binary), "farm", file, "--json", *PATIENCE, *options)
+
+    first_coordinator = farm("--begin")
+    until("the file of servers", table.exists)
+    receivers = [recv(network, server, table, out[server]) for server in (0, 1)]
+    boards = [board(network, k) for k in range(len(BOARDS))]
+    network.counted(5, "events_complete", address=METRICS[1])
+
+    # The coordinator dies, and another one goes on.
+    first_coordinator.kill()
+    coordinator = farm()
+    network.counted(10, "events_complete", address=METRICS[1])
+    until("events on the disk", lambda: any(part.stat().st_size > 0 for part in out[1].glob("*.partial")))
+    receivers[1].kill()
+    until("a change of servers", lambda: "change" in tomllib.loads(table.read_text()))
+    [change] = tomllib.loads(table.read_text())["change"]
+    assert change["live"] == [0]
+    first = change["first"]
+    least = (first + 1) // 2 + BEYOND
+    network.counted(least, "events_complete", address=METRICS[0])
+    for process in (receivers[0], *boards):
+        process.send_signal(signal.SIGINT)
+    ended(receivers[0])
+    reports = [ended(process) for process in boards]
+    coordinator.send_signal(signal.SIGINT)
+    notices = said(coordinator)
+    assert not any(notice["is_fault"] for notice in notices), notices
+
+    # What is in no file is named, and was the dead server's.
+    command = [network.binary, "check", "--recover", "--servers", table, "--json", *out]
+    check = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert check.returncode == 1, check.stderr
+    [lost] = [of for of in json.loads(check.stdout)["missing_of"] if of["server"] == 1]
+    kept = [stored(folder) for folder in out]
+    assert lost["events"] == len(lost["numbers"]) > 0
+    mine = [event for event in range(max(kept[0]) + 1) if event >= first or event % 2 == 0]
+    assert sorted(kept[0]) == mine and len(mine) >= least
+    assert sorted([*kept[1], *lost["numbers"]]) == [event for event in range(1, first, 2)], "each of its events once"
+
+    # Each stored event has all boards' parts, byte for byte as recorded.
+    recorded = np.load(DATA)
+    counters, samples = recorded["counters"], recorded["frag"]
+    modules = np.concatenate([counters, samples.reshape(*counters.shape[:2], -1).view(np.uint8)], axis=2)
+    for event, (sources, fragments) in [*kept[0].items(), *kept[1].items()]:
+        assert sources == [0, 1, 2], f"event {event}"
+        wanted = [modules[event % len(modules), k::SHARED].tobytes() for k in sources]
+        assert fragments == wanted, f"event {event}"
+
+    # The boards know of no other lost events. Their timers run in their own time, the coordinator in the machine's, in
+    # which slow boards answer late.
+    seconds = {notice["what"]: notice["seconds"] for notice in reversed(notices)}  # the first of each
+    print(f"table of all boards changed {1e3 * (seconds['done'] - seconds['begun']):.0f} ms after it was wanted")
+    for report in reports:
+        summary = report.json()
+        failed = sum(destination["failed"] for destination in summary["destinations"])
+        assert failed <= lost["events"] and report.status == 1
+        [outage] = summary["outages"]
+        assert (outage["server"], outage["first_event"]) == (SERVERS[1], first)
+        given_up_us = outage["failed_us"] - outage["answered_us"]
+        print(
+            f"given up {given_up_us:.0f} us after the last answer, of the board's time; "
+            f"{summary['timing']['slowdown']:.0f} times slower than real time"
+        )
+        assert TIMERS_US < given_up_us < TIMERS_US + ALLOWANCE_US
+        assert outage["resumed_us"] > outage["failed_us"]
