@@ -38,6 +38,7 @@ NAMES = [
     "penstock_server.xml",
     "penstock_replay_block.xml",
     "penstock_event_input.xml",
+    "penstock_hook_block.xml",
     "penstock_latency_bins.xml",
     "penstock_latency.xml",
     "penstock_meter.xml",

@@ -67,7 +67,7 @@ uhal.disableLogging()
 board = uhal.getDevice("penstock", f"ipbusudp-2.0://{sys.argv[1]}:50001", f"file://{sys.argv[2]}")
 board.setTimeoutPeriod(60000)
 names = [n for n in board.getNodes() if not board.getNode(n).getNodes()]
-names = [n for n in names if "replay_block" not in n and "latency" not in n]
+names = [n for n in names if not any(part in n for part in ("replay_block", "hook_block", "latency"))]
 rows = [f"{array}{i}." for array in ("qp", "ring", "meter") for i in range(1, 256)]
 names = [n for n in names if not n.startswith(tuple(rows))]
 values = {name: board.getNode(name).read() for name in names}
@@ -90,7 +90,9 @@ def test_every_register_reads_as_uhal_reads_it(verilated, network, penstock, tmp
     listed = ctl.run("registers", "-J").json["registers"]
     top = [register["name"] for register in listed if "." not in register["name"]]
     groups = sorted({r["name"].split(".")[0].split("[")[0] for r in listed if "." in r["name"]})
-    whole = [g for g in groups if g not in ("replay_block", "latency", "latency_bins", "qp", "ring", "meter")]
+    whole = [
+        g for g in groups if g not in ("replay_block", "hook_block", "latency", "latency_bins", "qp", "ring", "meter")
+    ]
     found = ctl.run("get", BOARD_IP, *top, *whole, "qp[0]", "ring[0]", "meter[0]", "-J", *PATIENCE).board(BOARD_IP)[
         "registers"
     ]

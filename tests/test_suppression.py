@@ -2,6 +2,7 @@
 """Zero-suppressed samples come back in Python as the model in Rust and the gateware wrote them, and damage is named."""
 
 import os
+import random
 import struct
 import subprocess
 import sys
@@ -11,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import TIMEOUT_S
+from conftest import DATA, TIMEOUT_S
+from veth import ended, until
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tb")]
 
-from penstock.events import PART  # noqa: E402
+from penstock.events import PART, parts, read_events  # noqa: E402
 from penstock.suppression import expand, is_suppressed  # noqa: E402
+from zero_suppression.make_vectors import drawn_table, suppressed  # noqa: E402
 
 LINES = [
     line.split(" ")
@@ -93,3 +96,62 @@ def test_the_example_tells_what_was_kept(tmp_path: Path) -> None:
     largest = max(values.max(initial=0), others.max(initial=0))
     assert done.stdout.startswith(f"event 7: {kept} of {len(values) + len(others)} samples kept")
     assert done.stdout.strip().endswith(f"largest value {largest}")
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_a_live_board_that_suppresses_zeros_is_stored_as_the_model_says_and_the_example_reads_it(
+    network, recorded, tmp_path
+):
+    """Inputs 0 and 2 of the gateware suppress zeros, by tables that come over the network; the others do not."""
+    events, shared, lanes, rows, board = 4, 64, 4, 16, "10.77.9.1"
+    rng = random.Random(1)
+    tables = {source: drawn_table(rng, lanes, rows, 0.3) for source in (0, 2)}
+    settings = {"events.hook.enable": 0b101, "events.hook_rows.hold": 1, "events.hook_rows.rows": rows}
+    for source, table in tables.items():
+        for index, (pedestal, threshold) in enumerate(table):
+            block, word = divmod(512 * source + index, 32)
+            settings[f"hook_block.{block}.word{word}.pedestal"] = pedestal
+            settings[f"hook_block.{block}.word{word}.threshold"] = threshold & 0xFFFF
+    lines = [f'[[board]]\naddress = "{board}"', *(f"{name} = {value}" for name, value in settings.items())]
+    (tmp_path / "boards.toml").write_text("\n".join([*lines, ""]))
+
+    command = (
+        network.binary,
+        "board",
+        "--packet",
+        "veth1",
+        "--ip",
+        board,
+        "--events",
+        events,
+        "--data",
+        DATA,
+        "--json",
+    )
+    sender = network.start("b", *map(str, (*command, "--share", f"0/{shared}", "--slots", 8, "--slot-size", 16384)))
+    apply = (str(network.binary), "ctl", "apply", str(tmp_path / "boards.toml"))
+    until("settings", lambda: ended(network.start("s", *apply)).status == 0)
+    out = tmp_path / "run"
+    fixed = ("--slots", 8, "--slot-bytes", 16384, "--event-timeout", 60_000, "--state", "none")
+    result = ended(network.recv(board, "--events", events, "--out", out, *fixed))
+    assert result.status == 0, result
+    assert ended(sender).status == 0
+
+    kept = [0, 0]
+    for row in read_events(out):
+        samples = recorded[row["event_number"] % len(recorded), 0::shared].tobytes()
+        for source, flags, data in parts(row, 0):
+            raw = samples[: int.from_bytes(data[-8:-4], "little") if source in tables else len(data)]
+            samples = samples[len(raw) :]
+            assert not flags and raw
+            assert data == (suppressed(raw, tables[source], lanes, 1) if source in tables else raw)
+            if source in tables:
+                stays = expand(data)[1]
+                kept = [kept[0] + int(stays.sum()), kept[1] + len(stays)]
+        assert not samples
+    assert 0 < kept[0] < kept[1]
+    command = [sys.executable, ROOT / "examples/suppressed_samples.py", out]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=TIMEOUT_S)
+    told = [int(line.split()[2]) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and len(told) == events and sum(told) == kept[0], done

@@ -77,7 +77,7 @@ fn verilate<'a>(root: &Path, mdir: &Path, top: &Top, sources_and_options: impl I
     command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000"]);
     command.args(["--prefix", top.class, "--top-module", top.module, &format!("-GN_QP={}", top.n_qp)]);
     command.args([format!("-GN_IN={N_IN}"), format!("-GEVENT_BYTES={EVENT_BYTES}")]);
-    command.args(["-GTIMING=1".to_owned(), format!("-GTRIGGERS={TRIGGERS}")]);
+    command.args(["-GTIMING=1", "-GHOOK=1", "-GSTREAMING=1", &format!("-GTRIGGERS={TRIGGERS}")]);
     if top.tcp {
         command.args(["-GWITH_ROCE=0".to_owned(), "-GWITH_TCP=1".to_owned(), format!("-GN_STREAMS={}", top.n_qp)]);
     }

@@ -19,7 +19,9 @@ package penstock_xgmii_component is
       EVENT_BYTES : positive := 16384;
       TIMING      : natural := 0;
       SECOND_NS   : positive := 1000000000;
-      TRIGGERS    : positive := 32
+      TRIGGERS    : positive := 32;
+      HOOK        : natural := 0;
+      STREAMING   : natural := 0
     );
     port (
       clk                   : in  std_logic;

@@ -32,6 +32,7 @@ package ctrl_pkg;
     logic source_stop;
     event_pkg::event_cfg_t events;
     logic events_resync; // pulse
+    stages_pkg::stages_cfg_t stages;
     timing_pkg::timing_cfg_t timing;
     cm_pkg::cm_cfg_t connection;
     tcp_pkg::tcp_cfg_t tcp;

@@ -18,7 +18,9 @@ module registers
   parameter int unsigned EVENT_BYTES = 16384,
   parameter int unsigned WITH_ROCE   = 1,
   parameter int unsigned WITH_TCP    = 0,
-  parameter int unsigned N_STREAMS   = 4
+  parameter int unsigned N_STREAMS   = 4,
+  parameter int unsigned HOOK        = 0,
+  parameter int unsigned STREAMING   = 0
 ) (
   input logic clk,
   input logic rst,
@@ -44,6 +46,8 @@ module registers
   input  reg_rsp_t replay_rsp,
   output reg_req_t event_inputs_req,
   input  reg_rsp_t event_inputs_rsp,
+  output reg_req_t hooks_req,
+  input  reg_rsp_t hooks_rsp,
   output reg_req_t servers_req,
   input  reg_rsp_t servers_rsp,
   output reg_req_t rings_req,
@@ -178,6 +182,8 @@ module registers
 
   assign live.events.build.n_in        = 8'(N_IN);
   assign live.events.build.event_bytes = 24'(EVENT_BYTES);
+  assign live.events.stages.hook       = 4'(HOOK);
+  assign live.events.stages.streaming  = STREAMING == 1;
 
   assign live.timing.status = '{
     present:  timing_status.present,
@@ -340,6 +346,20 @@ module registers
   };
   assign settings.events_resync = held.events.command.resync;
 
+  assign settings.stages = '{
+    streaming: held.events.streaming.enable,
+    run:       held.events.streaming.run,
+    slicer: '{
+      mode:         stages_pkg::slice_e'(held.events.streaming.mode),
+      period:       held.events.slice_period.cycles,
+      limit:        held.events.slice_size.bytes,
+      trigger_type: held.events.streaming.trigger_type
+    },
+    hook_enable: held.events.hook.enable,
+    hold:        held.events.hook_rows.hold,
+    rows:        held.events.hook_rows.rows
+  };
+
   assign settings.timing = '{
     tai: '{
       discipline: held.timing.control.discipline,
@@ -413,13 +433,14 @@ module registers
   assign meter_req    = request_to(req, block.transfer_meter, penstock_regblock_pkg::TransferMeterAddrW);
   assign replay_req   = request_to(req, block.replay_memory, penstock_regblock_pkg::ReplayMemoryAddrW);
   assign event_inputs_req = request_to(req, block.event_inputs, penstock_regblock_pkg::EventInputsAddrW);
+  assign hooks_req    = request_to(req, block.hooks, penstock_regblock_pkg::HooksAddrW);
   assign servers_req  = request_to(req, block.servers, penstock_regblock_pkg::ServersAddrW);
   assign rings_req    = request_to(req, block.rings, penstock_regblock_pkg::RingsAddrW);
   assign qp_req       = request_to(req, block.qp_table, penstock_regblock_pkg::QpTableAddrW);
   assign streams_req  = request_to(req, block.tcp_streams, penstock_regblock_pkg::TcpStreamsAddrW);
 
   assign rsp = answer_of(counters_rsp) | answer_of(latency_rsp) | answer_of(meter_rsp) | answer_of(replay_rsp)
-             | answer_of(event_inputs_rsp) | answer_of(servers_rsp) | answer_of(rings_rsp) | answer_of(qp_rsp)
-             | answer_of(streams_rsp);
+             | answer_of(event_inputs_rsp) | answer_of(hooks_rsp) | answer_of(servers_rsp) | answer_of(rings_rsp)
+             | answer_of(qp_rsp) | answer_of(streams_rsp);
 
 endmodule

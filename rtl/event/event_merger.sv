@@ -10,6 +10,7 @@
 //   - A fragment longer than `limit`, or than what EVENT_BYTES leave of an event, is cut there; one that stops for `timeout` cycles ends there. The rest is dropped.
 // TRIGGERED: events are those of s_axis_trigger instead, each of them one event with its number, type and time, also if
 // no input shows it; smaller numbers of inputs are late. After `resync` all others are, until an event has begun.
+// `untriggered` switches this off while the inputs are slices of streams.
 // Beats between parts may be short: what reads them fills them up to 8 bytes. An event ends with an empty beat.
 module event_merger
   import event_pkg::*;
@@ -25,6 +26,7 @@ module event_merger
   input  logic                         rst,
   input  merger_cfg_t                  cfg,
   input  logic                         resync,  // pulse
+  input  logic                         untriggered,  // switches TRIGGERED off; changes while nothing is inside
 
   input  logic [N_IN-1:0][DATA_W-1:0]  s_axis_tdata,
   input  logic [N_IN-1:0][Bytes-1:0]   s_axis_tkeep,   // all ones but in the last beat
@@ -111,31 +113,28 @@ module event_merger
   fragment_t about;    // the event at hand
   logic again, other;  // a number that is dropped: the last event's, or not
   logic type_differs;
-  if (TRIGGERED) begin : gen_triggered
-    logic resyncs_q;
-    logic signed [63:0] beyond;  // the trigger
-    assign beyond  = head.event_number - s_axis_trigger_tdata.event_number;
-    assign is_late = scans && (beyond < 0 || (resyncs_q && beyond != 0));
-    assign about   = s_axis_trigger_tdata;
-    assign again   = seen_q && ahead == 0;
-    assign other   = !again;
-    assign scans   = state_q == StScan && s_axis_trigger_tvalid && cfg.enable[N_IN-1:0] != '0;
-    assign may_begin    = 1'b1;
-    assign type_differs = 1'b0;
-    assign s_axis_trigger_tready = state_q == StEnd && m_axis_tready;
-    always_ff @(posedge clk) resyncs_q <= (resync || (resyncs_q && !begins)) && !rst;
-    wire unused = &{1'b0, timestamp_ns_q, trigger_type_q};
-  end else begin : gen_free
-    assign is_late = seen_q && !forgets && ahead <= 0;
-    assign again   = ahead == 0;
-    assign other   = ahead != 0;
-    assign scans   = state_q == StScan;
-    assign may_begin    = found_q || (valid && !is_late);
-    assign type_differs = any_q && head.trigger_type != trigger_type_q;
-    assign about   = '{event_number: event_q, timestamp_ns: timestamp_ns_q, trigger_type: trigger_type_q};
-    assign s_axis_trigger_tready = 1'b0;
-    wire unused = &{1'b0, s_axis_trigger_tdata, s_axis_trigger_tvalid};
+  logic by_trigger, resyncs_q;
+  logic signed [63:0] beyond;  // the trigger
+  assign by_trigger = TRIGGERED && !untriggered;
+  assign beyond     = head.event_number - s_axis_trigger_tdata.event_number;
+  assign again      = by_trigger ? seen_q && ahead == 0 : ahead == 0;
+  assign other      = !again;
+  always_comb begin
+    is_late      = seen_q && !forgets && ahead <= 0;
+    scans        = state_q == StScan;
+    may_begin    = found_q || (valid && !is_late);
+    type_differs = any_q && head.trigger_type != trigger_type_q;
+    about        = '{event_number: event_q, timestamp_ns: timestamp_ns_q, trigger_type: trigger_type_q};
+    if (by_trigger) begin
+      scans        = state_q == StScan && s_axis_trigger_tvalid && cfg.enable[N_IN-1:0] != '0;
+      is_late      = scans && (beyond < 0 || (resyncs_q && beyond != 0));
+      may_begin    = 1'b1;
+      type_differs = 1'b0;
+      about        = s_axis_trigger_tdata;
+    end
   end
+  assign s_axis_trigger_tready = by_trigger && state_q == StEnd && m_axis_tready;
+  always_ff @(posedge clk) resyncs_q <= by_trigger && (resync || (resyncs_q && !begins)) && !rst;
 
   // ---- copying ----------------------------------------------------------------------------------------
   logic [LaneW:0] n_bytes;
@@ -197,7 +196,7 @@ module event_merger
       found_q  <= found_q || (valid && !is_late);
       absent_q <= absent_q || (enabled && (!valid || is_late));
       if (valid && !is_late && (!found_q || head.event_number < event_q)) event_q <= head.event_number;
-      if (TRIGGERED) event_q <= about.event_number;
+      if (by_trigger) event_q <= about.event_number;
       if (scan_ends) {found_q, absent_q} <= '0;
       if (scan_ends) waits_q <= may_begin && !begins;
       wait_q <= waits_q ? wait_q + 32'(!expired) : '0;

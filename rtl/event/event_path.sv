@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// From a detector's streams to the user's ports of a front end: inputs with clocks of their own, merger, builder, and the
-// descriptor of each message. Joins its modules; adds the store that holds a message until its length is known.
+// From a detector's streams to the user's ports of a front end: inputs with clocks of their own, slices and hook where
+// the build has them, merger, builder, and the descriptor of each message. Joins its modules; adds the store that holds
+// a message until its length is known.
 // An RDMA WRITE names its length in its first packet (IBTA 9.4.3), so a message leaves when its last beat is there: that
 // takes one message time, and EVENT_BYTES of block RAM. Parts that would make an event longer than EVENT_BYTES are cut.
 module event_path
@@ -9,13 +10,19 @@ module event_path
   parameter  int unsigned DATA_W      = 64,
   parameter  int unsigned N_IN        = 4,
   parameter  int unsigned EVENT_BYTES = 16384,  // payload of an event
-  parameter  bit          TRIGGERED   = 1'b0,   // one event for each of s_axis_trigger (event_merger)
+  parameter  bit          TRIGGERED   = 1'b0,   // one event for each of s_axis_trigger (event_merger), but of slices
+  parameter  int unsigned HOOK        = 0,      // event_stages
+  parameter  int unsigned STREAMING   = 0,
   localparam int unsigned Bytes       = DATA_W / 8
 ) (
   input  logic                         clk,
   input  logic                         rst,
   input  event_cfg_t                   cfg,
   input  logic                         resync,  // pulse: event numbers may begin again
+  input  stages_pkg::stages_cfg_t      stages,
+  input  logic                         mark,    // with STREAMING
+  input  logic [63:0]                  tai_ns,
+  input  logic                         clear,   // of stage_counts
 
   // one stream an input, each with its clock
   input  logic [N_IN-1:0]              s_clk,
@@ -50,7 +57,11 @@ module event_path
   // for busy (trigger_input): how full the store is, in beats, where a message that waits counts as a sixteenth of it at
   // least; and an event of which all beats are in it
   output logic [31:0]                  event_fill,
-  output logic                         event_done
+  output logic                         event_done,
+
+  input  ctrl_pkg::reg_req_t           hooks_req,
+  output ctrl_pkg::reg_rsp_t           hooks_rsp,
+  output stages_pkg::stage_counts_t [N_IN-1:0] stage_counts
 );
   localparam int unsigned Depth = event_store_beats(DATA_W, N_IN, EVENT_BYTES);
 
@@ -81,6 +92,43 @@ module event_path
     );
   end
 
+  // ---- slices and hook ----------------------------------------------------------------------------------
+  logic [N_IN-1:0][DATA_W-1:0] stage_tdata;
+  logic [N_IN-1:0][Bytes-1:0] stage_tkeep;
+  fragment_t [N_IN-1:0] stage_tuser;
+  logic [N_IN-1:0] stage_tvalid, stage_tready, stage_tlast;
+
+  event_stages #(
+    .DATA_W(DATA_W),
+    .N_IN(N_IN),
+    .EVENT_BYTES(EVENT_BYTES),
+    .HOOK(HOOK),
+    .STREAMING(STREAMING)
+  ) u_stages (
+    .clk,
+    .rst,
+    .cfg          (stages),
+    .enable       (cfg.merger.enable[N_IN-1:0]),
+    .mark,
+    .tai_ns,
+    .clear,
+    .s_axis_tdata (in_tdata),
+    .s_axis_tkeep (in_tkeep),
+    .s_axis_tuser (in_tuser),
+    .s_axis_tvalid(in_tvalid),
+    .s_axis_tready(in_tready),
+    .s_axis_tlast (in_tlast),
+    .m_axis_tdata (stage_tdata),
+    .m_axis_tkeep (stage_tkeep),
+    .m_axis_tuser (stage_tuser),
+    .m_axis_tvalid(stage_tvalid),
+    .m_axis_tready(stage_tready),
+    .m_axis_tlast (stage_tlast),
+    .req          (hooks_req),
+    .rsp          (hooks_rsp),
+    .counts       (stage_counts)
+  );
+
   // ---- one payload an event, one message a payload ------------------------------------------------------
   logic [DATA_W-1:0] payload_tdata, message_tdata;
   logic [Bytes-1:0] payload_tkeep, message_tkeep;
@@ -103,12 +151,13 @@ module event_path
     .rst,
     .cfg               (cfg.merger),
     .resync,
-    .s_axis_tdata      (in_tdata),
-    .s_axis_tkeep      (in_tkeep),
-    .s_axis_tuser      (in_tuser),
-    .s_axis_tvalid     (in_tvalid),
-    .s_axis_tready     (in_tready),
-    .s_axis_tlast      (in_tlast),
+    .untriggered       (STREAMING == 1 && stages.streaming),
+    .s_axis_tdata      (stage_tdata),
+    .s_axis_tkeep      (stage_tkeep),
+    .s_axis_tuser      (stage_tuser),
+    .s_axis_tvalid     (stage_tvalid),
+    .s_axis_tready     (stage_tready),
+    .s_axis_tlast      (stage_tlast),
     .s_axis_trigger_tdata,
     .s_axis_trigger_tvalid,
     .s_axis_trigger_tready,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Messages of a detector: the path from its streams, what is counted of each input and, with TIMING, triggers and time.
+// With STREAMING, marks can take the place of triggers: they cut the inputs' streams into the fragments of events.
 // Joins them and holds no logic of its own. Without inputs (N_IN = 0) it takes nothing, sends nothing, and its counts read 0.
 // The streams' ports are flat: input i has bit i of the single ones, and its word of the wide ones.
 module event_source
@@ -13,6 +14,8 @@ module event_source
   parameter  int unsigned CLK_KHZ     = 156250,
   parameter  int unsigned SECOND_NS   = 1_000_000_000,
   parameter  int unsigned TRIGGERS    = 32,     // accepted triggers that may wait for their events
+  parameter  int unsigned HOOK        = 0,      // behind each input: 0 nothing, 1 zero suppression, 2 user_hook
+  parameter  int unsigned STREAMING   = 0,      // 1: inputs may be streams without end, which are cut here
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned Bytes       = DATA_W / 8
 ) (
@@ -21,6 +24,7 @@ module event_source
   input  event_cfg_t                          cfg,
   input  logic                                resync,  // pulse
   input  logic                                clear,   // all counts
+  input  stages_pkg::stages_cfg_t             stages,
 
   input  logic [Inputs-1:0]                   s_event_clk,
   input  logic [Inputs-1:0]                   s_event_rst,
@@ -49,7 +53,9 @@ module event_source
   input  logic [31:0]                         ring_fill,
 
   input  reg_req_t                            req,
-  output reg_rsp_t                            rsp
+  output reg_rsp_t                            rsp,
+  input  reg_req_t                            hooks_req,
+  output reg_rsp_t                            hooks_rsp
 );
   if (N_IN > MaxInputs) begin : gen_bad_inputs
     $fatal(1, "%m: N_IN is %0d; it must be 0 (no inputs) to %0d", N_IN, MaxInputs);
@@ -60,6 +66,16 @@ module event_source
 
   if (TIMING > 1 || (TIMING == 1 && N_IN == 0)) begin : gen_bad_timing
     $fatal(1, "%m: TIMING is %0d with N_IN %0d; it must be 0, or 1 with one detector input or more", TIMING, N_IN);
+  end
+
+  if (STREAMING > 1 || (STREAMING == 1 && TIMING != 1)) begin : gen_bad_streaming
+    $fatal(1, "%m: STREAMING is %0d with TIMING %0d; it must be 0, or 1 with TIMING 1: slices have the clock's time",
+           STREAMING, TIMING);
+  end
+
+  if (HOOK > stages_pkg::HookUser || (HOOK != 0 && N_IN == 0)) begin : gen_bad_hook
+    $fatal(1, "%m: HOOK is %0d with N_IN %0d; it must be 0, or with inputs 1 (zero suppression) or 2 (user_hook)",
+           HOOK, N_IN);
   end
 
   if (TIMING == 1 && (TRIGGERS < 16 || TRIGGERS > 32768 || TRIGGERS != 2 ** $clog2(TRIGGERS))) begin : gen_bad_triggers
@@ -78,13 +94,19 @@ module event_source
     assign timing_out          = '0;
     assign timing_status       = '0;
 
-    always_ff @(posedge clk)
+    always_ff @(posedge clk) begin
       rsp <= '{rd_ack: req.valid && !req.is_wr && !rst, wr_ack: req.valid && req.is_wr && !rst, rd_data: '0};
+      hooks_rsp <= '{
+        rd_ack: hooks_req.valid && !hooks_req.is_wr && !rst,
+        wr_ack: hooks_req.valid && hooks_req.is_wr && !rst,
+        rd_data: '0
+      };
+    end
 
     wire unused = &{
       1'b0, cfg, resync, clear, s_event_clk, s_event_rst, s_axis_event_tdata, s_axis_event_tkeep, s_axis_event_tuser,
       s_axis_event_tvalid, s_axis_event_tlast, m_axis_desc_tready, m_axis_data_tready, req, timing_cfg, timing_in,
-      ring_fill
+      ring_fill, stages, hooks_req
     };
   end else if (N_IN <= MaxInputs) begin : gen_inputs
     logic stat_valid;
@@ -94,6 +116,18 @@ module event_source
     logic event_done;
     fragment_t trigger_tdata;
     logic trigger_tvalid, trigger_tready;
+    stages_pkg::stage_counts_t [N_IN-1:0] stage_counts;
+
+    // Slices are numbered from 0 in each run. While slices are made the pin of triggers is that of marks.
+    logic streaming, run_q, begins;
+    timing_pkg::timing_in_t pins;
+    assign streaming = STREAMING == 1 && stages.streaming;
+    assign begins    = streaming && stages.run && !run_q;
+    always_ff @(posedge clk) run_q <= streaming && stages.run && !rst;
+    always_comb begin
+      pins               = timing_in;
+      pins.trigger_valid = timing_in.trigger_valid && !streaming;
+    end
 
     if (TIMING == 1) begin : gen_timing
       event_timing #(
@@ -102,7 +136,7 @@ module event_source
         .TRIGGERS(TRIGGERS)
       ) u_timing (
         .cfg                  (timing_cfg),
-        .pins                 (timing_in),
+        .pins                 (pins),
         .out                  (timing_out),
         .status               (timing_status),
         .m_axis_trigger_tdata (trigger_tdata),
@@ -115,15 +149,20 @@ module event_source
       assign timing_status  = '0;
       assign trigger_tdata  = '0;
       assign trigger_tvalid = 1'b0;
-      wire unused = &{1'b0, timing_cfg, timing_in, ring_fill, event_fill, event_done, trigger_tready};
+      wire unused = &{1'b0, timing_cfg, pins, ring_fill, event_fill, event_done, trigger_tready};
     end
 
     event_path #(
       .DATA_W(DATA_W),
       .N_IN(N_IN),
       .EVENT_BYTES(EVENT_BYTES),
-      .TRIGGERED(TIMING == 1)
+      .TRIGGERED(TIMING == 1),
+      .HOOK(HOOK),
+      .STREAMING(STREAMING)
     ) u_path (
+      .resync       (resync || begins),
+      .mark         (streaming && timing_in.trigger_valid),
+      .tai_ns       (timing_out.tai_ns),
       .s_clk        (s_event_clk),
       .s_rst        (s_event_rst),
       .s_axis_tdata (s_axis_event_tdata),

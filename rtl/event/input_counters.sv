@@ -2,6 +2,7 @@
 // What became of the fragments of each input: counts in RAM, one row an input, read by word through the register bus.
 // Every report counts, modulo 2^32; writes do nothing. The order of the words is that of regs/event.rdl.
 // A row that has not been written since reset or clear is marked as fresh and counts as zeros.
+// The counts of the stages before the merger come from there and are read with the others.
 //
 //   report -> read the row -> add, write the row; software reads while there is no report
 module input_counters
@@ -16,10 +17,13 @@ module input_counters
   input  logic         stat_valid,  // of one input never in two successive cycles (event_merger)
   input  logic [3:0]   stat_input,
   input  merger_stat_t stat,
+  input  stages_pkg::stage_counts_t [N_IN-1:0] stage_counts,
   input  reg_req_t     req,
   output reg_rsp_t     rsp
 );
-  localparam int unsigned Counts = $bits(merger_stat_t);
+  localparam int unsigned Counts      = $bits(merger_stat_t);
+  localparam int unsigned StageCounts = $bits(stages_pkg::stage_counts_t) / 32;
+  localparam int unsigned FirstOfStages = 8;  // word of a row
 
   typedef logic [Counts-1:0][31:0] row_t;
 
@@ -55,22 +59,31 @@ module input_counters
   );
 
   // ---- software ---------------------------------------------------------------------------------------
-  logic waits_q, known;
+  logic waits_q, known, of_stages;
   logic [3:0] access_row;
   logic [2:0] place;
+  logic [MaxInputs-1:0][15:0][31:0] stage_words;  // as their words lie in a row
 
   assign access_row = req.addr[9:6];
   assign place      = 3'(Counts - 1) - req.addr[4:2];  // the first word is the struct's highest bit
   assign known      = 32'(access_row) < N_IN && 32'(req.addr[5:2]) < Counts;
+  assign of_stages  = 32'(access_row) < N_IN && 32'(req.addr[5:2]) >= FirstOfStages;
   assign reads      = waits_q && !stat_valid && !valid_q;
   assign rd_row     = stat_valid ? stat_input : access_row;
+
+  always_comb begin
+    stage_words = '0;
+    for (int i = 0; i < int'(N_IN); i++)
+      for (int k = 0; k < int'(StageCounts); k++)
+        stage_words[i][FirstOfStages+k] = stage_counts[i][32*(StageCounts-1-k)+:32];
+  end
 
   always_ff @(posedge clk) begin
     waits_q   <= (waits_q && !reads) || (req.valid && !req.is_wr);
     answers_q <= reads;
     rsp.wr_ack  <= req.valid && req.is_wr;
     rsp.rd_ack  <= answers_q;
-    rsp.rd_data <= known ? shown[place] : '0;
+    rsp.rd_data <= known ? shown[place] : of_stages ? stage_words[access_row][req.addr[5:2]] : '0;
     if (rst) begin
       waits_q   <= 1'b0;
       answers_q <= 1'b0;

@@ -9,7 +9,7 @@
 //     its own, its data are in the one before, and numbers go on as if it had one.
 module stream_slicer
   import event_pkg::*;
-  import timing_pkg::*;
+  import stages_pkg::*;
 #(
   parameter  int unsigned DATA_W = 64,
   localparam int unsigned Bytes  = DATA_W / 8
@@ -123,7 +123,5 @@ module stream_slicer
 `ifndef SYNTHESIS
   a_hold : assert property (@(posedge clk) disable iff (rst)
     m_axis_tvalid && !m_axis_tready |=> m_axis_tvalid && $stable({m_axis_tdata, m_axis_tkeep, m_axis_tlast}));
-  a_limit : assert property (@(posedge clk) disable iff (rst)
-    run && cfg.mode == SliceBySize |-> cfg.limit % Bytes == 0 && cfg.limit != '0);
 `endif
 endmodule

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Settings and status of the front end's clock (tai_clock), its triggers (trigger_input) and slices (stream_slicer).
+// Settings and status of the front end's clock (tai_clock) and its triggers (trigger_input).
 package timing_pkg;
 
   // They may change at any time; a change acts from the next pulse on.
@@ -106,19 +106,5 @@ package timing_pkg;
     logic [31:0]    event_fill;
     timing_counts_t counts;
   } timing_status_t;
-
-  // ---- slices ----------------------------------------------------------------------------------------------
-  typedef enum logic [1:0] {
-    SliceByMark   = 2'd0,
-    SliceByPeriod = 2'd1,
-    SliceBySize   = 2'd2
-  } slice_e;
-
-  typedef struct packed {
-    slice_e      mode;
-    logic [31:0] period;        // cycles
-    logic [31:0] limit;         // bytes, a multiple of a beat
-    logic [15:0] trigger_type;  // of all its fragments
-  } slicer_cfg_t;
 
 endpackage

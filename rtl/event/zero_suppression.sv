@@ -11,7 +11,7 @@
 //   beat, row of the table -> values, which stay -> words that stay, close up -> with mask or trailer -> word_packer
 module zero_suppression
   import event_pkg::*;
-  import hook_pkg::*;
+  import stages_pkg::*;
   import ctrl_pkg::reg_req_t, ctrl_pkg::reg_rsp_t;
 #(
   parameter  int unsigned DATA_W = 64,
@@ -20,7 +20,7 @@ module zero_suppression
 ) (
   input  logic              clk,
   input  logic              rst,
-  input  suppression_cfg_t  cfg,           // changes only while no fragment is inside
+  input  hook_cfg_t         cfg,           // changes only while no fragment is inside
 
   input  logic [DATA_W-1:0] s_axis_tdata,
   input  logic [Bytes-1:0]  s_axis_tkeep,  // all ones but in the last beat
@@ -36,7 +36,8 @@ module zero_suppression
   input  logic              m_axis_tready,
   output logic              m_axis_tlast,
 
-  // the table: word row * (DATA_W / 16) + column, pedestal in 15:0, threshold in 31:16; a read holds the stream for a cycle
+  // The table: word row * (DATA_W / 16) + column, pedestal in 15:0, threshold in 31:16. An access holds the stream for
+  // two cycles and is answered also while the stream stands still.
   input  reg_req_t          req,
   output reg_rsp_t          rsp,
 
@@ -61,42 +62,40 @@ module zero_suppression
     logic [15:0] pedestal;
   } entry_t;
 
-  logic take, room1, room2, room3, look;  // room: the stage is empty, or what is in it moves on
+  logic take, room1, room2, room3;  // room: the stage is empty, or what is in it moves on
+  logic accessed;                   // by software: the first stage stands still
   logic valid1_q, valid2_q, valid3_q;
 
   // ---- 1: the beat and its row ------------------------------------------------------------------------
   logic [DATA_W-1:0] data1_q;
   logic [Bytes-1:0] keep1_q;
   logic last1_q, first_q, user_room;
-  logic [RowW-1:0] row_q;
-  logic [15:0] held_q;            // beats of this row
+  logic [RowW-1:0] row_q, row1_q;  // of the next beat; of the one in this stage
+  logic [15:0] held_q;             // beats of this row
   entry_t [Lanes-1:0] entries;
 
-  // ---- software ---------------------------------------------------------------------------------------
+  // ---- software: read the row; change its entry; read the row of the beat that waits again --------------------
   typedef enum logic [1:0] {StIdle, StRead, StAnswer} access_e;
   access_e access_q;
-  logic [LaneW-1:0] column_q;
-  logic [RowW-1:0] access_row_q, access_row;
+  logic [LaneW-1:0] column;
+  logic [RowW-1:0] access_row;
   logic in_table, writes;
+  logic [31:0] changed;
+  assign column     = req.addr[LaneW+1:2];
   assign access_row = RowW'(req.addr >> (LaneW + 2));
   assign in_table   = 32'(req.addr) < ROWS * Lanes * 4;
-  assign writes     = req.valid && req.is_wr && in_table;
-  assign look       = access_q == StRead && room1;
+  assign accessed   = access_q != StIdle;
+  assign writes     = access_q == StAnswer && req.is_wr && in_table;
+  assign changed    = (entries[column] & ~req.wr_biten) | (req.wr_data & req.wr_biten);
 
   always_ff @(posedge clk) begin
     rsp <= '0;
     unique case (access_q)
-      StIdle: begin
-        column_q     <= req.addr[LaneW+1:2];
-        access_row_q <= access_row;
-        if (req.valid && req.is_wr) rsp.wr_ack <= 1'b1;
-        else if (req.valid && !in_table) rsp.rd_ack <= 1'b1;
-        else if (req.valid) access_q <= StRead;
-      end
-      StRead: if (look) access_q <= StAnswer;
+      StIdle: if (req.valid) access_q <= StRead;
+      StRead: access_q <= StAnswer;
       default: begin
         access_q <= StIdle;
-        rsp      <= '{rd_ack: 1'b1, wr_ack: 1'b0, rd_data: entries[column_q]};
+        rsp      <= '{rd_ack: !req.is_wr, wr_ack: req.is_wr, rd_data: req.is_wr || !in_table ? '0 : entries[column]};
       end
     endcase
     if (rst) begin
@@ -108,11 +107,11 @@ module zero_suppression
   for (genvar i = 0; i < int'(Lanes); i++) begin : gen_table
     ram_sdp #(.W(32), .DEPTH(ROWS), .BLOCK(1'b1)) u_entries (
       .clk,
-      .wr_en  (writes && req.addr[LaneW+1:2] == LaneW'(i)),
+      .wr_en  (writes && column == LaneW'(i)),
       .wr_addr(access_row),
-      .wr_data(req.wr_data),
-      .rd_en  (take || look),
-      .rd_addr(look ? access_row_q : row_q),
+      .wr_data(changed),
+      .rd_en  (take || accessed),
+      .rd_addr(access_q == StRead ? access_row : access_q == StAnswer ? row1_q : row_q),
       .rd_data(entries[i])
     );
   end
@@ -125,6 +124,7 @@ module zero_suppression
       data1_q  <= s_axis_tdata;
       keep1_q  <= s_axis_tkeep;
       last1_q  <= s_axis_tlast;
+      row1_q   <= row_q;
       first_q  <= s_axis_tlast;
       held_q   <= held_q + 16'd1;
       if (held_q + 16'd1 >= cfg.hold) begin
@@ -132,7 +132,7 @@ module zero_suppression
         row_q  <= 16'(row_q) + 16'd1 >= cfg.rows || row_q == RowW'(ROWS - 1) ? '0 : row_q + 1'b1;
       end
       if (s_axis_tlast) {held_q, row_q} <= '0;
-    end else if (room2) valid1_q <= 1'b0;
+    end else if (room2 && !accessed) valid1_q <= 1'b0;
     if (rst) begin
       valid1_q <= 1'b0;
       first_q  <= 1'b1;
@@ -174,7 +174,7 @@ module zero_suppression
       last2_q   <= last1_q;
       bytes2_q  <= n_bytes;
     end
-    if (room2) valid2_q <= valid1_q;
+    if (room2) valid2_q <= valid1_q && !accessed;
     if (rst) valid2_q <= 1'b0;
   end
 
@@ -259,7 +259,7 @@ module zero_suppression
     end
   end
   assign room2 = room3 || !valid2_q;
-  assign room1 = room2 || !valid1_q;
+  assign room1 = (room2 || !valid1_q) && !accessed;
 
   always_ff @(posedge clk) begin
     state_q <= state_d;
@@ -317,7 +317,7 @@ module zero_suppression
 
   // ---- off: the stream passes ---------------------------------------------------------------------------
   assign packed_ready  = m_axis_tready && cfg.enable;
-  assign s_axis_tready = cfg.enable ? room1 && access_q != StRead && (user_room || !first_q) : m_axis_tready;
+  assign s_axis_tready = cfg.enable ? room1 && (user_room || !first_q) : m_axis_tready;
   always_comb begin
     m_axis_tdata  = s_axis_tdata;
     m_axis_tkeep  = s_axis_tkeep;
@@ -336,7 +336,6 @@ module zero_suppression
 `ifndef SYNTHESIS
   a_full : assert property (@(posedge clk) disable iff (rst) s_axis_tvalid && !s_axis_tlast |-> &s_axis_tkeep)
     else $error("%m: tkeep = %h inside a fragment, must be all ones", s_axis_tkeep);
-  a_biten : assert property (@(posedge clk) disable iff (rst) writes |-> &req.wr_biten);
 `endif
   wire unused = &{1'b0, req, filled2_q};
 endmodule

@@ -13,6 +13,7 @@ module event_merger_triggered_props
   input logic                         rst,
   input merger_cfg_t                  cfg,
   input logic                         resync,
+  input logic                         untriggered,
   input logic [N_IN-1:0][DATA_W-1:0]  s_axis_tdata,
   input logic [N_IN-1:0][Bytes-1:0]   s_axis_tkeep,
   input fragment_t [N_IN-1:0]         s_axis_tuser,
@@ -52,6 +53,7 @@ module event_merger_triggered_props
   end
   always_comb begin
     if (started_q) assume (cfg == cfg_q);
+    assume (!untriggered);
     assume (cfg.limit != '0 && cfg.limit[2:0] == '0 && cfg.limit < 32'h0100_0000);
     if (held_q) assume (s_axis_trigger_tvalid && s_axis_trigger_tdata == trigger_q);
   end

@@ -3,7 +3,7 @@
 // that this mark began; each cut ends one fragment; an end without a cut comes by size or at the end of the run alone.
 module stream_slicer_props
   import event_pkg::*;
-  import timing_pkg::*;
+  import stages_pkg::*;
 #(
   parameter int unsigned DATA_W = 64,
   localparam int unsigned Bytes = DATA_W / 8

@@ -7,13 +7,13 @@
 // Assumed: `enable` stands still; all beats but a fragment's last are full, and bytes stand close up.
 module zero_suppression_props
   import event_pkg::*;
-  import hook_pkg::*;
+  import stages_pkg::*;
 #(
   parameter int unsigned DATA_W = 64
 ) (
   input logic                clk,
   input logic                rst,
-  input suppression_cfg_t    cfg,
+  input hook_cfg_t           cfg,
   input logic [DATA_W-1:0]   s_axis_tdata,
   input logic [DATA_W/8-1:0] s_axis_tkeep,
   input fragment_t           s_axis_tuser,

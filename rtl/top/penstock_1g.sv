@@ -19,6 +19,8 @@ module penstock_1g #(
   parameter  int unsigned WITH_ROCE   = 1,       // messages go by RoCEv2, to queue pairs,
   parameter  int unsigned WITH_TCP    = 0,       // or by TCP, to streams, or by both (docs/tcp.md)
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64; RING_BYTES is kept for each
+  parameter  int unsigned HOOK        = 0,       // behind each input: 0 nothing, 1 zero suppression, 2 user_hook
+  parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices; needs TIMING
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
 ) (
   input logic clk,
@@ -241,7 +243,9 @@ module penstock_1g #(
     .TRIGGERS(TRIGGERS),
     .WITH_ROCE(WITH_ROCE),
     .WITH_TCP(WITH_TCP),
-    .N_STREAMS(N_STREAMS)
+    .N_STREAMS(N_STREAMS),
+    .HOOK(HOOK),
+    .STREAMING(STREAMING)
   ) u_core (
     .m_axis_tx_tdata (tx_tdata),
     .m_axis_tx_tkeep (tx_tkeep),

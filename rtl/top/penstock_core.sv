@@ -21,6 +21,8 @@ module penstock_core
   parameter  int unsigned WITH_ROCE   = 1,       // messages go by RoCEv2, to queue pairs,
   parameter  int unsigned WITH_TCP    = 0,       // and by TCP, to streams; with both these are numbered from N_QP on
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64
+  parameter  int unsigned HOOK        = 0,       // behind each input: 0 nothing, 1 zero suppression, 2 user_hook
+  parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned UserW       = $bits(event_pkg::fragment_t)
 ) (
@@ -95,10 +97,10 @@ module penstock_core
 
   // ---- registers -----------------------------------------------------------------------------------
   settings_t settings;
-  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req,
-            streams_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp,
-            streams_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req;
+  reg_req_t event_inputs_req, hooks_req, streams_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp;
+  reg_rsp_t event_inputs_rsp, hooks_rsp, streams_rsp;
   cm_pkg::cm_status_t cm_status;
   slow_control_stat_t slow;
   destination_pkg::destination_status_t destination_status;
@@ -122,7 +124,9 @@ module penstock_core
     .EVENT_BYTES(EVENT_BYTES),
     .WITH_ROCE(WITH_ROCE),
     .WITH_TCP(WITH_TCP),
-    .N_STREAMS(N_STREAMS)
+    .N_STREAMS(N_STREAMS),
+    .HOOK(HOOK),
+    .STREAMING(STREAMING)
   ) u_registers (
     .s_axil_req(regs_req),
     .s_axil_rsp(regs_rsp),
@@ -147,11 +151,14 @@ module penstock_core
     .TIMING(TIMING),
     .CLK_KHZ(CLK_KHZ),
     .SECOND_NS(SECOND_NS),
-    .TRIGGERS(TRIGGERS)
+    .TRIGGERS(TRIGGERS),
+    .HOOK(HOOK),
+    .STREAMING(STREAMING)
   ) u_event_source (
     .cfg       (settings.events),
     .resync    (settings.events_resync),
     .clear     (settings.clear),
+    .stages    (settings.stages),
     .timing_cfg(settings.timing),
     .m_axis_desc_tdata (event_desc_tdata),
     .m_axis_desc_tvalid(event_desc_tvalid),

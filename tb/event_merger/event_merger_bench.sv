@@ -38,6 +38,7 @@ module event_merger_bench
   logic unused_message, unused_cut, unused_empty, unused_trigger_ready;
 
   event_merger #(.DATA_W(DATA_W), .N_IN(N_IN)) u_merger (
+    .untriggered          (1'b0),
     .s_axis_trigger_tdata ('0),
     .s_axis_trigger_tvalid(1'b0),
     .s_axis_trigger_tready(unused_trigger_ready),

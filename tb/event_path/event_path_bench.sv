@@ -40,7 +40,16 @@ module event_path_bench
 
   logic [31:0] unused_fill;
   logic unused_done, unused_trigger_ready;
+  ctrl_pkg::reg_rsp_t unused_hooks;
+  stages_pkg::stage_counts_t [N_IN-1:0] unused_counts;
   event_path #(.DATA_W(DATA_W), .N_IN(N_IN), .EVENT_BYTES(EVENT_BYTES)) u_path (
+    .stages('0),
+    .mark(1'b0),
+    .tai_ns('0),
+    .clear(1'b0),
+    .hooks_req('0),
+    .hooks_rsp(unused_hooks),
+    .stage_counts(unused_counts),
     .resync(1'b0),
     .s_rst ({N_IN{in_rst}}),
     .event_fill(unused_fill),

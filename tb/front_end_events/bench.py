@@ -12,10 +12,11 @@ from lib.event_board import PREFIX, SLOT_BYTES, SOURCE, Setup, base_of
 from lib.fragment import CUT, DROPPED, MISSING, STOPPED, TRIGGER_DIFFERS, Fragment, Part, padded
 from lib.runner import Bench, seed
 from lib.tops import TOPS
+from zero_suppression.make_vectors import drawn_payload, drawn_table, suppressed
 
 EVENT_BYTES = 4096
 BENCHES = [
-    Bench(bench.top, [{**bench.configs[0], "N_QP": 4, "N_IN": inputs, "EVENT_BYTES": EVENT_BYTES}])
+    Bench(bench.top, [{**bench.configs[0], "N_QP": 4, "N_IN": inputs, "EVENT_BYTES": EVENT_BYTES, "HOOK": 1}])
     for bench, inputs in zip(TOPS, (4, 1, 3), strict=True)
 ]
 INPUTS = int(os.environ.get("PARAM_N_IN", "4"))
@@ -194,3 +195,30 @@ async def an_event_longer_than_the_build_holds_is_cut_and_the_next_is_whole(dut)
     feed(setup, after)
     await setup.expect(after)
     assert len(padded(long[:lanes])) == lanes
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def with_the_hook_on_an_input_has_what_the_model_of_zero_suppression_makes_of_its_samples(dut):
+    rng = seed()
+    setup = await prepare(dut, rng)
+    registers, columns, rows, hold = setup.board.registers, setup.detector.lanes // 2, 2, 3
+    assert await registers.read("events.stages") == 1
+    table = drawn_table(rng, columns, rows, 0.1)
+    last = INPUTS - 1
+    for index, (pedestal, threshold) in enumerate(table):
+        word = pedestal | (threshold & 0xFFFF) << 16
+        block, place = divmod(512 * last + index, 32)
+        await registers.write(f"hook_block.word{place}", word, block)
+    await registers.write_fields("events.hook_rows", hold=hold, rows=rows)
+    await registers.write_fields("events.hook", enable=1 << last)  # the others pass unchanged
+    words = kept = 0
+    for number in range(6):
+        payload = drawn_payload(rng, rng.choice([0, 40, 513, 900]))
+        short = suppressed(payload, table, columns, hold)
+        words += -(-len(payload) // 8)
+        kept += (len(short) - 8) // 8 - -(-len(payload) // 512)
+        parts = {i: Part(i, rng.randbytes(100)) for i in range(last)}
+        feed(setup, event(number, {**parts, last: Part(last, payload)}))
+        await setup.expect(event(number, {**parts, last: Part(last, short)}))
+    found = [await registers.read(f"event_input.{name}", last) for name in ("words", "words_kept")]
+    assert found == [words, kept] and 0 < kept < words

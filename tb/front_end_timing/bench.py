@@ -31,6 +31,8 @@ BENCHES = [
                 "EVENT_BYTES": EVENT_BYTES,
                 "TIMING": 1,
                 "SECOND_NS": SECOND_NS,
+                "HOOK": 1,
+                "STREAMING": 1,
             }
         ],
     )
@@ -134,11 +136,11 @@ class Harness:
             await self.setup.expect(wanted)
             self.found += 1
 
-    async def done(self) -> None:
-        """Waits until no accepted trigger is without its event; there was one for each."""
+    async def done(self, slices: int = 0) -> None:
+        """Waits until no accepted trigger is without its event; there was one for each, and these slices."""
         while (await self.status())["pending"] or self.found < len(self.numbers):
             await Timer(1, "us")
-        assert await self.setup.board.count("event_messages") == len(self.numbers)
+        assert await self.setup.board.count("event_messages") == len(self.numbers) + slices
 
     async def status(self) -> dict[str, int]:
         return {name: await self.setup.board.field("timing.status", name, 0) for name in ("present", "busy", "pending")}
@@ -344,3 +346,71 @@ async def vetoes_dead_time_and_own_numbers_count_each_trigger_once_and_cut_no_ev
         await Timer(round(h.line.cycle_ns * 400), "ns")
     await h.done()
     assert h.numbers[-3:] == [0, 1, 2]
+
+
+async def stream(h: Harness, data: list[bytes]) -> None:
+    """Whole beats to all inputs, until they are in slices."""
+    for i, piece in enumerate(data):
+        if piece:
+            h.setup.detector.send(i, Raw(0, piece))
+    while h.setup.detector.unsent:
+        await Timer(100, "ns")
+    await Timer(round(h.line.cycle_ns * 40), "ns")
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def streams_without_end_are_cut_by_marks_and_by_size_between_runs_with_triggers(dut):
+    rng = seed()
+    h = await Harness(dut, rng).start()
+    lanes = h.setup.detector.lanes
+    await h.go()
+    await h.trigger(7)
+    await h.done()
+    await h.go(veto=1)
+
+    # At each mark of the trigger pin, which is no trigger now.
+    await h.registers.write_fields("events.streaming", enable=1, trigger_type=9)
+    await h.registers.write_fields("events.streaming", enable=1, run=1, trigger_type=9)
+    begins, counts = None, await h.counts()
+    for number in range(5):
+        data = [rng.randbytes(lanes * rng.randrange(6)) for _ in range(INPUTS)]
+        await stream(h, data)
+        await h.trigger(999)
+        cycle = h.shown[999][0]
+        wanted = Fragment(number, 0, 9, parts=[Part(i, piece) for i, piece in enumerate(data)])
+        if begins is None:
+            *_, message = await h.setup.message()
+            wanted.timestamp_ns = int.from_bytes(message[16:24], "little")
+            assert wanted.timestamp_ns < h.model.ns(cycle)
+            whole = wanted.message(event_board.SOURCE)
+            assert message[: len(whole)] == whole
+        else:
+            wanted.timestamp_ns = h.model.ns(begins)
+            await h.setup.expect(wanted)
+        begins = cycle
+    assert await h.counts() == counts
+
+    # By size: whatever the input is, each slice has as many bytes, and all are there.
+    await h.registers.write_fields("events.streaming", enable=1)
+    await Timer(round(h.line.cycle_ns * 100), "ns")
+    size, slices = 4 * lanes, 6
+    await h.registers.write("events.slice_size", size)
+    await h.registers.write_fields("events.streaming", enable=1, mode=2)
+    await h.registers.write_fields("events.streaming", enable=1, run=1, mode=2)
+    sent = [rng.randbytes(size * slices) for _ in range(INPUTS)]
+    await stream(h, sent)
+    for number in range(slices):
+        *_, message = await h.setup.message()
+        time_ns = int.from_bytes(message[16:24], "little")
+        parts = [Part(i, data[size * number :][:size]) for i, data in enumerate(sent)]
+        whole = Fragment(number, time_ns, 0, parts=parts).message(event_board.SOURCE)
+        assert message[: len(whole)] == whole, f"slice {number}"
+
+    # And triggers again.
+    await h.registers.write_fields("events.streaming", enable=1, mode=2)
+    await Timer(round(h.line.cycle_ns * 100), "ns")
+    await h.registers.write_fields("events.streaming", enable=0)
+    await h.registers.write_fields("events.command", resync=1)
+    await h.go()
+    await h.trigger(8)
+    await h.done(slices=5 + slices)

@@ -43,6 +43,7 @@ class Detector:
     queues: list[Queue[Raw]] = field(default_factory=list)
     stopped: dict[int, Event] = field(default_factory=dict)  # streams that are silent within a fragment
     begun_ps: dict[int, int] = field(default_factory=dict)  # when each clock did, at a falling edge
+    unsent: int = 0  # fragments of which not every beat has been taken
 
     def __post_init__(self) -> None:
         self.lanes = len(self.dut.s_axis_event_tkeep) // self.inputs
@@ -60,6 +61,7 @@ class Detector:
     def send(self, number: int, *fragments: Raw) -> None:
         for fragment in fragments:
             self.queues[number].put_nowait(fragment)
+            self.unsent += 1
 
     def go_on(self, number: int) -> None:
         """Ends the silence of a stream that has stopped within a fragment."""
@@ -83,6 +85,7 @@ class Detector:
             raw = await self.queues[number].get()
             await self.falling_edge(number, period)
             await self.fragment(number, raw, period)
+            self.unsent -= 1
 
     async def falling_edge(self, number: int, period: int) -> None:
         """Waits until the clock falls: that is when beats change."""

@@ -42,10 +42,10 @@ module registers_harness
 );
   `AXIL_SLAVE(s_axil)
 
-  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req, event_inputs_req;
-  reg_req_t streams_req;
-  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp, event_inputs_rsp;
-  reg_rsp_t streams_rsp;
+  reg_req_t counters_req, qp_req, rings_req, servers_req, replay_req, latency_req, meter_req;
+  reg_req_t event_inputs_req, hooks_req, streams_req;
+  reg_rsp_t counters_rsp, qp_rsp, rings_rsp, servers_rsp, replay_rsp, latency_rsp, meter_rsp;
+  reg_rsp_t event_inputs_rsp, hooks_rsp, streams_rsp;
   destination_pkg::destination_status_t destination_status;
   settings_t settings;
 
@@ -80,8 +80,22 @@ module registers_harness
     .stat_status('0), .req(latency_req), .rsp(latency_rsp)
   );
 
+  stages_pkg::stage_counts_t [3:0] stage_counts;
   input_counters u_input_counters (
-    .clk, .rst, .clear(1'b0), .stat_valid(1'b0), .stat_input('0), .stat('0), .req(event_inputs_req), .rsp(event_inputs_rsp)
+    .clk, .rst, .clear(1'b0), .stat_valid(1'b0), .stat_input('0), .stat('0), .stage_counts,
+    .req(event_inputs_req), .rsp(event_inputs_rsp)
+  );
+
+  logic [3:0][63:0] unused_tdata;
+  logic [3:0][7:0] unused_tkeep;
+  event_pkg::fragment_t [3:0] unused_tuser;
+  logic [3:0] unused_tready, unused_tvalid, unused_tlast;
+  event_stages #(.HOOK(stages_pkg::HookSuppression)) u_stages (
+    .clk, .rst, .cfg(settings.stages), .enable('0), .mark(1'b0), .tai_ns('0), .clear(1'b0),
+    .s_axis_tdata('0), .s_axis_tkeep('0), .s_axis_tuser('0), .s_axis_tvalid('0), .s_axis_tready(unused_tready),
+    .s_axis_tlast('0), .m_axis_tdata(unused_tdata), .m_axis_tkeep(unused_tkeep), .m_axis_tuser(unused_tuser),
+    .m_axis_tvalid(unused_tvalid), .m_axis_tready('0), .m_axis_tlast(unused_tlast),
+    .req(hooks_req), .rsp(hooks_rsp), .counts(stage_counts)
   );
 
   transfer_meter #(.N_QP(N_QP)) u_meter (

@@ -77,12 +77,16 @@ module trigger_busy_bench
     cfg.merger.limit   = 32'd65536;
   end
 
+  ctrl_pkg::reg_rsp_t unused_hooks;
+  stages_pkg::stage_counts_t [N-1:0] unused_counts;
   event_path #(.DATA_W(64), .N_IN(N), .EVENT_BYTES(4096)) u_path (
     .clk, .rst, .cfg, .resync(1'b0),
     .s_clk({N{clk}}), .s_rst({N{rst}}),
     .s_axis_tdata(tdata), .s_axis_tkeep(tkeep), .s_axis_tuser(tuser), .s_axis_tvalid(tvalid), .s_axis_tready(tready),
     .s_axis_tlast(tlast),
     .stat_message(unused_message),
+    .stages('0), .mark(1'b0), .tai_ns('0), .clear(1'b0), .hooks_req('0), .hooks_rsp(unused_hooks),
+    .stage_counts(unused_counts),
     .s_axis_trigger_tdata('0), .s_axis_trigger_tvalid(1'b0), .s_axis_trigger_tready(unused_trigger_ready),
     .*
   );

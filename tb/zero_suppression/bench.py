@@ -48,7 +48,7 @@ class Harness:
             stream.set_pause_generator(self.rng.random() < probability for _ in itertools.count())
 
     def configure(self, hold: int, rows: int, enable: int = 1) -> None:
-        self.dut.cfg.value = structs.pack("suppression_cfg_t", enable=enable, hold=hold, rows=rows)
+        self.dut.cfg.value = structs.pack("hook_cfg_t", enable=enable, hold=hold, rows=rows)
 
     async def access(self, address: int, value: int | None = None, patience: int = 20) -> int:
         request = {"is_wr": value is not None, "addr": address, "wr_data": value or 0, "wr_biten": 0xFFFFFFFF}

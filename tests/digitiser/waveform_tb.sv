@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Two waveform generators of docs/digitiser.md, each on a clock of its own, with its fan-out of triggers and the triggers,
 // clock and path to the message of a front end. Settings come as plusargs, under the names of their registers.
+// The hook is that of the page; it is on if events.hook.enable says so.
 // Prints each trigger with the clock in its cycle, each that is accepted, the beats of both inputs and of the messages,
 // and the counts at the end.
 module waveform_tb
@@ -19,6 +20,8 @@ module waveform_tb
   // ---- settings -------------------------------------------------------------------------------------------
   event_cfg_t cfg;
   timing_cfg_t timing_cfg = '0;
+  stages_pkg::stages_cfg_t stages = '0;
+  ctrl_pkg::reg_req_t hooks_req = '0;
 
   function automatic logic [31:0] setting(string name);
     if (!$value$plusargs({name, "=%d"}, setting)) $fatal(1, "no %s", name);
@@ -53,7 +56,7 @@ module waveform_tb
   logic [7:0] message_tkeep;
   logic message_tvalid, message_tlast, desc_tvalid, stat_message;
   logic [175:0] desc_tdata;
-  ctrl_pkg::reg_rsp_t rsp;
+  ctrl_pkg::reg_rsp_t rsp, hooks_rsp;
 
   always_comb begin
     timing_in                = '0;
@@ -84,7 +87,7 @@ module waveform_tb
     end
   end
 
-  event_source #(.N_IN(N), .EVENT_BYTES(EVENT_BYTES), .TIMING(1)) u_events (
+  event_source #(.N_IN(N), .EVENT_BYTES(EVENT_BYTES), .TIMING(1), .HOOK(stages_pkg::HookUser)) u_events (
     .clk, .rst, .cfg, .resync(1'b0), .clear(1'b0),
     .s_event_clk(adc_clk), .s_event_rst({N{rst}}), .s_axis_event_tdata(tdata), .s_axis_event_tkeep(tkeep),
     .s_axis_event_tuser(tuser), .s_axis_event_tvalid(tvalid), .s_axis_event_tready(tready), .s_axis_event_tlast(tlast),
@@ -92,7 +95,7 @@ module waveform_tb
     .m_axis_data_tdata(message_tdata), .m_axis_data_tkeep(message_tkeep), .m_axis_data_tvalid(message_tvalid),
     .m_axis_data_tready(!stalled), .m_axis_data_tlast(message_tlast), .stat_message,
     .timing_cfg, .timing_in, .timing_out, .timing_status, .ring_fill('0),
-    .req('0), .rsp
+    .stages, .req('0), .rsp, .hooks_req, .hooks_rsp
   );
 
   always @(posedge clk) if (!rst) begin
@@ -116,9 +119,21 @@ module waveform_tb
   int unsigned messages = 0;
   always @(posedge clk) if (!rst && message_tvalid && message_tlast && !stalled) messages <= messages + 1;
 
+  task automatic write_hook(int unsigned hook, logic [31:0] word);
+    hooks_req = '{
+      valid: 1'b1, is_wr: 1'b1, addr: 16'(hook * stages_pkg::HookBytes), wr_data: word, wr_biten: '1
+    };
+    @(negedge clk);
+    hooks_req.valid = 1'b0;
+    while (!hooks_rsp.wr_ack) @(negedge clk);
+  endtask
+
+  int unsigned pedestal;
   initial begin
     repeat (10) @(negedge clk);
     rst = 1'b0;
+    if ($value$plusargs("events.hook.enable=%d", stages.hook_enable) && $value$plusargs("hook_block.word0.pedestal=%d", pedestal))
+      for (int i = 0; i < N; i++) write_hook(i, pedestal);
     timing_cfg.set = 1'b1;
     @(negedge clk);
     timing_cfg.set = 1'b0;
