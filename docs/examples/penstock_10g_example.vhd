@@ -20,6 +20,9 @@ package penstock_xgmii_component is
       TIMING      : natural := 0;
       SECOND_NS   : positive := 1000000000;
       TRIGGERS    : positive := 32;
+      WITH_ROCE   : natural := 1;
+      WITH_TCP    : natural := 0;
+      N_STREAMS   : positive := 4;
       HOOK        : natural := 0;
       STREAMING   : natural := 0
     );
