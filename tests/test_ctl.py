@@ -68,7 +68,7 @@ board = uhal.getDevice("penstock", f"ipbusudp-2.0://{sys.argv[1]}:50001", f"file
 board.setTimeoutPeriod(60000)
 names = [n for n in board.getNodes() if not board.getNode(n).getNodes()]
 names = [n for n in names if not any(part in n for part in ("replay_block", "hook_block", "latency"))]
-rows = [f"{array}{i}." for array in ("qp", "ring", "meter") for i in range(1, 256)]
+rows = [f"{array}{i}." for array in ("qp", "ring", "meter", "stream") for i in range(1, 256)]
 names = [n for n in names if not n.startswith(tuple(rows))]
 values = {name: board.getNode(name).read() for name in names}
 board.dispatch()

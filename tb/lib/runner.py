@@ -135,20 +135,33 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path) -> None
         public.write_text(text)
     log = build_dir / "build.log"
     shared, options = (runtime.MAKE_VARIABLES, runtime.VERILATOR_OPTIONS) if not waves() else ("", ["--trace-fst"])
-    os.environ["MAKEFLAGS"] = f"{MAKE_VARIABLES} {shared}"
     try:
-        runner.build(
-            sources=[public, *rtl.packages(), *bench.sources, *rtl.module(bench.top)],
-            hdl_toplevel=bench.top,
-            parameters=config,
-            build_args=[*BUILD_ARGS, *rtl.options(), *options],
-            build_dir=build_dir,
-            timescale=("1ns", "1ps"),
-            waves=waves(),
-            log_file=log,
-        )
+        with make_variables(f"{MAKE_VARIABLES} {shared}"):
+            runner.build(
+                sources=[public, *rtl.packages(), *bench.sources, *rtl.module(bench.top)],
+                hdl_toplevel=bench.top,
+                parameters=config,
+                build_args=[*BUILD_ARGS, *rtl.options(), *options],
+                build_dir=build_dir,
+                timescale=("1ns", "1ps"),
+                waves=waves(),
+                log_file=log,
+            )
     except (RuntimeError, SystemExit) as error:
         raise BenchError(f"{told(log)}\n{build_dir.name} could not be built: {error} (all of it: {log})") from None
+
+
+@contextmanager
+def make_variables(assignments: str) -> Iterator[None]:
+    """What the model's makefile is told; other builds of this process are not."""
+    before = os.environ.get("MAKEFLAGS")
+    os.environ["MAKEFLAGS"] = assignments
+    try:
+        yield
+    finally:
+        del os.environ["MAKEFLAGS"]
+        if before is not None:
+            os.environ["MAKEFLAGS"] = before
 
 
 def prepare_environment() -> None:

@@ -62,6 +62,7 @@ def table() -> dict[str, list[tuple[str, int, int]]]:
     if TABLE.exists() and (kept := json.loads(TABLE.read_text()))["version"] == version:
         return kept["structs"]
     made = {"version": version, "structs": read(packages)}
+    TABLE.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=TABLE.parent, delete=False) as file:
         json.dump(made, file)
     os.replace(file.name, TABLE)
