@@ -81,8 +81,6 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let sink = Sink::open(&plan, gpu).map_err(refused)?;
     let shares = sharing.as_ref().map(Sharing::shares).unwrap_or_default();
     let config = SessionConfig { shares, ..plan.session.clone() };
-    let mut line = plan.line.as_ref().map(|(line, sources)| Line::tell(*line, sources)).transpose().map_err(refused)?;
-    line.iter().filter(|_| !plan.json).filter_map(Line::summary).for_each(say);
     let mut session = Session::new(config, backend, clock, sink).map_err(refused)?;
     if let Some(file) = &plan.check.reference {
         let dataset = Dataset::load(file).map_err(refused)?;
@@ -94,6 +92,9 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     }
     let mut memory = state::State::open(plan.state.as_deref(), address.ip);
     session.forget_earlier(&memory.earlier());
+    // Behind all that a run cannot do without, and before the first queue pair is opened.
+    let mut line = plan.line.as_ref().map(|(line, sources)| Line::tell(*line, sources)).transpose().map_err(refused)?;
+    line.iter().filter(|_| !plan.json).filter_map(Line::summary).for_each(say);
     let title = tables::opening(plan.nic.as_deref(), &plan.session, &address);
     if !plan.json {
         say(&title);
