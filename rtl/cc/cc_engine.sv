@@ -39,6 +39,7 @@ module cc_engine
   input  qp_t       cnm_qp,
   input  feedback_t cnm_feedback,
   output logic      cnp_ignored,  // a pulse for one that did not cut: in the cooldown, or another law's
+  output logic      cnp_clamped,  // a pulse for one that cut nothing: R_min lies above the line
 
   // a packet starts, with all its bytes on the wire
   input logic        sent_valid,
@@ -166,7 +167,7 @@ module cc_engine
   // ---- the visit --------------------------------------------------------------------------------
   cc_choice_t fetched_choice;
   happened_t  happened;
-  logic       early, done_unlimited, done_cnp_ignored;
+  logic       early, done_unlimited, done_cnp_ignored, done_clamped;
   qp_t        early_qp;
 
   assign fetched_choice = fetched_chose_q ? '{group: chosen.group & group_t'(N_GROUPS - 1), law: chosen.law} : '0;
@@ -192,10 +193,12 @@ module cc_engine
     .out_qp         (done_qp),
     .out_state      (done_state),
     .out_unlimited  (done_unlimited),
-    .out_cnp_ignored(done_cnp_ignored)
+    .out_cnp_ignored(done_cnp_ignored),
+    .out_clamped    (done_clamped)
   );
 
   assign cnp_ignored = done && done_cnp_ignored;
+  assign cnp_clamped = done && done_clamped;
 
   // ---- the pacer --------------------------------------------------------------------------------
   pacer #(

@@ -19,6 +19,8 @@ package cc_pkg;
   typedef struct packed {
     logic [7:0]  stage_timer;    // events since the cut: of the timer, or all (DCQCN, one counter)
     logic [7:0]  stage_bytes;    // events of the byte counter since the cut
+    logic        cut_due;        // a CNP waits for the end of the decrease interval (DCQCN)
+    logic        rise_due;       // a CNP came in this alpha-update interval (DCQCN)
     logic        limited;        // the limiter is at work
     logic        qcn;            // the law that wrote this word
     rate_t       rate_current;   // R_C
@@ -31,7 +33,7 @@ package cc_pkg;
   // What a law keeps for itself.
   typedef struct packed {
     alpha_full_t alpha;
-    logic [31:0] since_cut;      // cycles, held at the highest value
+    logic [31:0] since_cut;      // cycles, held at the highest value; of this decrease interval, where cuts wait for its end
     logic [31:0] alpha_elapsed;  // cycles since the last CNP or alpha update
   } dcqcn_own_t;
 
@@ -76,6 +78,11 @@ package cc_pkg;
   // The same as a choice: a register takes it in by its set input, without LUTs.
   function automatic logic [31:0] held(input logic [32:0] sum);
     return sum[32] ? '1 : sum[31:0];
+  endfunction
+
+  // The bits of alpha below its resolution: with `bits` fraction bits of 31, or none below all.
+  function automatic alpha_full_t below_resolution(input logic [3:0] bits);
+    return bits == '0 ? '0 : {1'b0, {AlphaFullW - 1{1'b1}}} >> bits;
   endfunction
 
   // limit - sum - 1: bit 32 says that the limit is not reached, the others are the rest inverted. In

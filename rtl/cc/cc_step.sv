@@ -41,7 +41,8 @@ module cc_step
   output qp_t    out_qp,
   output state_t out_state,
   output logic   out_unlimited,   // R_C is the line rate: nothing to pace
-  output logic   out_cnp_ignored  // a notification that did not cut
+  output logic   out_cnp_ignored, // a notification that did not cut
+  output logic   out_clamped      // one that cut nothing: R_min lies above the line, and counts as the line
 );
 
   localparam logic [31:0] VisitCycles = 32'd1 << VisitCyclesLog2;
@@ -74,6 +75,7 @@ module cc_step
     logic       idle;      // not limited: law off, no notification yet, or a fresh start
     logic       stray;     // a notification that does not cut
     logic       cut;
+    logic       clamped;
     logic       recover;
     logic       reduce;    // target-rate reduction
     increase_e  increase;
@@ -89,8 +91,9 @@ module cc_step
   logic [32:0] s1_timer_q, s1_bytes_q, s1_since_cut_q, s1_alpha_elapsed_q;
   logic [31:0] s1_timer_period_q, s1_byte_period_q;  // parameters
   alpha_full_t s1_shifted_q;
-  logic        s1_inexact_q;   // ones were shifted out
-  logic [3:0]  s1_g_shift_q;   // goes with the visit: a cut that fell by one g and rose by another could pass 1
+  logic        s1_inexact_q;   // what is shifted out rounds up
+  // These go with the visit: alpha that fell by one g and rose by another could pass 1.
+  logic [3:0]  s1_g_shift_q, s1_alpha_bits_q;
   feedback_t   s1_feedback_q;
   logic [3:0]  s1_gd_shift_q;
   // stages against the threshold, and against each other
@@ -112,6 +115,9 @@ module cc_step
       automatic logic holds = in_qcn ? in_happened.paused
                                       : params[0].hold_timer && (in_happened.paused || in_happened.idle);
       automatic logic [3:0] g_shift = params[0].g_shift;
+      automatic alpha_full_t below = below_resolution(params[0].alpha_bits);
+      automatic alpha_full_t shifted = in_state.own.alpha >> g_shift;
+      automatic logic lost = (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
       automatic logic [7:0] threshold = 8'(in_qcn ? qcn_params[0].stage_threshold
                                                   : params[0].stage_threshold);
       automatic logic [7:0] stage_timer = in_state.c.stage_timer;
@@ -122,7 +128,7 @@ module cc_step
         off: !in_qcn && in_happened.law != LawDcqcn,
         idle: in_fresh_law || (!in_state.c.limited && !notified),
         stray: (notified && in_fresh_law) || (in_qcn ? in_happened.cnp : in_happened.feedback != '0),
-        cut: 1'b0, recover: 1'b0, reduce: 1'b0, increase: IncreaseNone,
+        cut: 1'b0, clamped: 1'b0, recover: 1'b0, reduce: 1'b0, increase: IncreaseNone,
         c: in_state.c, own: in_state.own
       };
       s1_fresh_q <= in_happened.init;
@@ -135,9 +141,12 @@ module cc_step
       s1_timer_period_q <= in_qcn ? qcn_params[0].timer_period : params[0].increase_interval;
       s1_byte_period_q <= in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold;
 
-      s1_shifted_q <= in_state.own.alpha >> g_shift;
-      s1_inexact_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
+      // At full resolution all that is lost counts as one more; else more than half of the last bit does.
+      s1_shifted_q <= shifted & ~below;
+      s1_inexact_q <= below == '0 ? lost
+          : (shifted & (below ^ below >> 1)) != '0 && (lost || (shifted & below >> 1) != '0);
       s1_g_shift_q <= g_shift;
+      s1_alpha_bits_q <= params[0].alpha_bits;
       s1_feedback_q <= in_happened.feedback;
       s1_gd_shift_q <= qcn_params[0].gd_shift;
 
@@ -189,10 +198,11 @@ module cc_step
   logic        s2_valid_q;
   logic        s2_follow_q;  // R_T follows R_C down
   visit_t      s2_q;         // counters as counted, alpha but for its rise in a cut
-  tally_t      s2_timer_q, s2_bytes_q, s2_alpha_q;
+  logic        s2_rise_q;    // alpha by g
+  tally_t      s2_timer_q, s2_bytes_q, s2_alpha_q, s2_cut_q;
   rate_t       s2_rate_q;    // to be multiplied by
   logic [16:0] s2_factor_q;
-  logic [3:0]  s2_g_shift_q;
+  logic [3:0]  s2_g_shift_q, s2_alpha_bits_q;
   logic [31:0] s1_timer_limit, s1_byte_limit;
   logic        s1_timer_undrawn, s1_byte_undrawn;
 
@@ -200,8 +210,13 @@ module cc_step
     s2_valid_q <= s1_valid_q && !rst;
     if (s1_valid_q) begin
       automatic logic two_counters = s1_q.qcn || params[1].two_counters;
-      automatic logic cooled = s1_since_cut_q >= {1'b0, params[1].decrease_interval};
-      automatic logic cut = s1_notified_q && (s1_q.qcn || cooled);
+      automatic logic [32:0] cut_short = short_of(s1_since_cut_q, params[1].decrease_interval);
+      automatic logic cooled = !cut_short[32];
+      // Where cuts wait for the end of an interval, the first notification only lets the intervals begin.
+      automatic logic on_tick = params[1].cut_on_tick && !s1_q.qcn;
+      automatic logic first = !s1_q.c.limited;
+      automatic logic due = s1_notified_q || (s1_q.c.cut_due && !s1_q.idle);
+      automatic logic cut = on_tick ? due && cooled && !first : s1_notified_q && (s1_q.qcn || cooled);
       automatic logic afresh = s1_q.idle || cut;
       automatic logic timer_afresh = s1_q.idle || (cut && (s1_q.qcn || params[1].restart_timer));
       automatic logic [32:0] timer_short = short_of(s1_timer_q, s1_timer_limit);
@@ -211,13 +226,15 @@ module cc_step
       automatic logic timer = !timer_short[32] && !timer_off && !s1_timer_undrawn;
       automatic logic bytes = !bytes_short[32] && !bytes_off && !s1_byte_undrawn;
       automatic logic recover = !afresh && (timer || bytes);
-      automatic logic fast, active, decay;
+      automatic logic at_interval = params[1].alpha_rule == AlphaAtInterval && !s1_q.qcn;
+      automatic logic fast, active, rise, alpha_clear, alpha_met;
       automatic logic [31:0] alpha_interval = params[1].alpha_interval;
       automatic logic [32:0] alpha_short = short_of(s1_alpha_elapsed_q, alpha_interval);
       automatic logic [7:0] beyond;
 
       s2_q <= s1_q;
-      s2_q.stray <= s1_q.stray || (s1_notified_q && !cut);
+      s2_q.stray <= s1_q.stray || (s1_notified_q && (on_tick ? s1_q.c.cut_due : !cut));
+      s2_q.c.cut_due <= on_tick && due && !cut;
       s2_q.cut <= cut;
       s2_q.recover <= recover;
       if (s1_fresh_q) s2_q.c.cnp_handled <= '0;
@@ -251,19 +268,26 @@ module cc_step
       end
       s2_q.reduce <= s1_q.qcn && recover && {s1_q.c.stage_timer, s1_q.c.stage_bytes} == '0
           && 36'(s1_q.c.rate_target) > {1'b0, s1_q.c.rate_current, 3'b0} + {3'b0, s1_q.c.rate_current, 1'b0};
-      s2_follow_q <= cut && (s1_q.qcn ? {s1_q.c.stage_timer, s1_q.c.stage_bytes} != '0 : params[1].clamp_target);
+      s2_follow_q <= cut && ((params[1].clamp_target && !s1_q.qcn)
+          || ((s1_q.qcn || params[1].clamp_increasing) && {s1_q.c.stage_timer, s1_q.c.stage_bytes} != '0));
       if (!recover || fast) s2_q.increase <= IncreaseNone;
       else s2_q.increase <= active ? IncreaseActive : IncreaseHyper;
 
-      // alpha decays in a cut, too, before it rises; one adder with floor(alpha * (1 - g)) in it
-      decay = cut || (!alpha_short[32] && alpha_interval != '0 && !s1_notified_q);
+      // alpha falls before it rises, too; one adder with floor(alpha * (1 - g)) in it
+      alpha_clear = s1_q.idle || alpha_interval == '0 || (at_interval ? first : s1_notified_q || cut);
+      alpha_met = !alpha_short[32] && !alpha_clear;
+      if (at_interval) rise = alpha_met && (s1_q.c.rise_due || s1_notified_q);
+      else rise = params[1].alpha_rule == AlphaWithCnps ? s1_notified_q : cut;
+      s2_rise_q <= rise;
+      s2_q.c.rise_due <= at_interval && !alpha_clear && !alpha_met && (s1_q.c.rise_due || s1_notified_q);
       s2_q.own.alpha <= s1_q.idle ? AlphaOneFull
-          : s1_q.own.alpha + (decay ? ~s1_shifted_q : '0) + alpha_full_t'(decay && !s1_inexact_q);
+          : s1_q.own.alpha + (rise || alpha_met ? ~s1_shifted_q : '0) + alpha_full_t'((rise || alpha_met) && !s1_inexact_q);
       s2_g_shift_q <= s1_g_shift_q;
-      s2_q.own.since_cut <= s1_q.idle ? '1 : cut ? '0 : saturated(s1_since_cut_q);
+      s2_alpha_bits_q <= s1_alpha_bits_q;
+      s2_q.own.since_cut <= s1_q.idle ? '1 : saturated(s1_since_cut_q);
+      s2_cut_q <= judged(cut_short[31:0], on_tick ? first && !s1_q.idle : cut, on_tick && cooled && !s1_q.idle, VisitCyclesLog2);
       s2_q.own.alpha_elapsed <= held(s1_alpha_elapsed_q);
-      s2_alpha_q <= judged(alpha_short[31:0], s1_notified_q || s1_q.idle || alpha_interval == '0, !alpha_short[32],
-                          VisitCyclesLog2);
+      s2_alpha_q <= judged(alpha_short[31:0], alpha_clear, !alpha_short[32], VisitCyclesLog2);
 
       if (timer) beyond = s1_timer_less_q ? s1_timer_beyond_q + 8'd1 : s1_bytes_beyond_q;
       else beyond = s1_bytes_less_q ? s1_bytes_beyond_q + 8'd1 : s1_timer_beyond_q;
@@ -294,7 +318,9 @@ module cc_step
       if (s2_q.idle) s3_q.c.rate_target <= start;
       else if (s2_follow_q) s3_q.c.rate_target <= s2_q.c.rate_current;
       else if (s2_q.reduce) s3_q.c.rate_target <= s2_q.c.rate_target >> 3;
-      s3_q.own.alpha <= s2_q.own.alpha + (s2_q.cut ? AlphaOneFull >> s2_g_shift_q : '0);
+      s3_q.own.alpha <= (s2_q.own.alpha & ~below_resolution(s2_alpha_bits_q))
+          + (s2_rise_q ? AlphaOneFull >> s2_g_shift_q & ~below_resolution(s2_alpha_bits_q) : '0);
+      s3_q.own.since_cut <= counted_on(s2_cut_q, s2_q.own.since_cut);
       s3_q.own.alpha_elapsed <= counted_on(s2_alpha_q, s2_q.own.alpha_elapsed);
       s3_product_high_q <= 33'(s2_rate_q[31:16]) * 33'(s2_factor_q);
       s3_product_low_q <= 33'(s2_rate_q[15:0]) * 33'(s2_factor_q);
@@ -332,6 +358,7 @@ module cc_step
   visit_t s5_q;
   rate_t  s5_line_q, s5_min_q;
   logic   s5_fixed_q;  // R_min is not below the line
+  logic   s5_above_q;  // it is above
 
   always_ff @(posedge clk) begin
     s5_valid_q <= s4_valid_q && !rst;
@@ -353,6 +380,7 @@ module cc_step
       s5_line_q <= s4_line_q;
       s5_min_q <= rate_min;
       s5_fixed_q <= rate_min >= s4_line_q;
+      s5_above_q <= rate_min > s4_line_q;
     end
   end
 
@@ -368,6 +396,7 @@ module cc_step
     if (s5_valid_q) begin
       automatic logic line = s5_fixed_q || s5_q.c.rate_current >= s5_line_q;
       s6_q <= s5_q;
+      s6_q.clamped <= s5_q.cut && s5_above_q;
       s6_q.c.qcn <= s5_q.qcn;
       s6_q.c.limited <= !line || (!s5_q.qcn && !s5_q.idle);
       s6_q.c.rate_current <= line ? s5_line_q : s5_q.c.rate_current < s5_min_q ? s5_min_q : s5_q.c.rate_current;
@@ -412,6 +441,7 @@ module cc_step
   assign out_qp = s6_q.qp;
   assign out_state = {s6_q.c, s6_q.c.qcn ? qcn_own : s6_q.own};
   assign out_cnp_ignored = s6_q.stray;
+  assign out_clamped = s6_q.clamped;
 
   wire unused_visits = &{1'b0, s1_q, s2_q, s3_q, s4_q, s5_q, s6_q};  // a stage needs a few fields
 

@@ -52,6 +52,7 @@ module congestion_control
   output logic stat_cnm_not_ready,
   output logic stat_refused,
   output logic stat_ignored,
+  output logic stat_clamped,
   output logic stat_sample_dropped
 );
 
@@ -143,6 +144,7 @@ module congestion_control
     .cnm_qp      (act_cnm_qp),
     .cnm_feedback(act_cnm_feedback),
     .cnp_ignored (stat_ignored),
+    .cnp_clamped (stat_clamped),
     .sent_valid,
     .sent_qp,
     .sent_bytes,

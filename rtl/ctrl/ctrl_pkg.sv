@@ -78,6 +78,7 @@ package ctrl_pkg;
     logic store_write_error;
     logic store_read_error;
     logic cnp_ignored;
+    logic cnp_clamped;
     logic sample_dropped;
   } transport_stat_t;
 

@@ -47,6 +47,7 @@ module event_counters
   assign pulse[CntEventMessages]        = message.event_message;
 
   assign pulse[CntRpCnpIgnored]         = transport.cnp_ignored;
+  assign pulse[CntRpCnpClamped]         = transport.cnp_clamped;
   assign pulse[CntPacketsSent]          = transport.outcome.send;
   assign pulse[CntPacketsRetransmitted] = transport.outcome.retransmit;
   assign pulse[CntPacketSeqErr]         = transport.outcome.packet_seq_err;

@@ -32,7 +32,8 @@ module cc_step_props
   input qp_t                        out_qp,
   input state_t                     out_state,
   input logic                       out_unlimited,
-  input logic                       out_cnp_ignored
+  input logic                       out_cnp_ignored,
+  input logic                       out_clamped
 );
   logic [3:0]  cycle_q = '0;
   cc_params_t  law, law_q;  // of group 0, the only one here (N_GROUPS = 1), whatever stage asks
@@ -83,8 +84,18 @@ module cc_step_props
   assign notified = qcn ? what_q.feedback != '0 : what_q.cnp;
   assign fresh = what_q.init || (!qcn && what_q.law != LawDcqcn) || was_q.c.qcn != qcn;
   assign idle = fresh || (!was_q.c.limited && !notified);
-  assign cut = !idle && notified
-    && (qcn || 33'(was_q.own.since_cut) + (33'd1 << VisitCyclesLog2) >= 33'(law.decrease_interval));
+  // Where cuts wait for the end of a decrease interval, a CNP may have come before this visit.
+  logic on_tick, cooled, alpha_over, rises;
+  assign on_tick = !qcn && law.cut_on_tick;
+  assign cooled = 33'(was_q.own.since_cut) + (33'd1 << VisitCyclesLog2) >= 33'(law.decrease_interval);
+  assign cut = !idle && (on_tick ? (notified || was_q.c.cut_due) && cooled && was_q.c.limited
+                                 : notified && (qcn || cooled));
+  assign alpha_over = law.alpha_interval != '0
+    && 33'(was_q.own.alpha_elapsed) + (33'd1 << VisitCyclesLog2) >= 33'(law.alpha_interval);
+  always_comb begin
+    if (law.alpha_rule == AlphaAtInterval) rises = alpha_over && was_q.c.limited && (notified || was_q.c.rise_due);
+    else rises = law.alpha_rule == AlphaWithCnps ? notified : cut;
+  end
   assign ordered = was_q.c.rate_current <= was_q.c.rate_target && (qcn || was_q.own.alpha <= AlphaOneFull);
   assign sane = ordered && low <= was_q.c.rate_current && was_q.c.rate_target <= line;
   assign threshold = qcn ? qcn_law.stage_threshold : law.stage_threshold;
@@ -93,6 +104,8 @@ module cc_step_props
 
   logic holds;
   assign holds = law.hold_timer && (what_q.paused || what_q.idle);
+  logic was_increasing;
+  assign was_increasing = was_q.c.stage_timer != '0 || was_q.c.stage_bytes != '0;
   logic [32:0] runs_on;  // the timer, which a cut need not restart
   assign runs_on = 33'(was_q.c.timer_elapsed) + (holds ? '0 : 33'd1 << VisitCyclesLog2);
 
@@ -126,14 +139,19 @@ module cc_step_props
     a_unlimited : assert (out_unlimited == (rate == line));
     a_limited : assert (out_state.c.limited == (rate != line || (!qcn && !idle)));
     a_law : assert (out_state.c.qcn == qcn);
-    a_ignored : assert (out_cnp_ignored == ((notified && !cut) || (qcn ? what_q.cnp : what_q.feedback != '0)));
+    a_ignored : assert (out_cnp_ignored == ((notified && (fresh || (on_tick ? was_q.c.cut_due : !cut)))
+                                            || (qcn ? what_q.cnp : what_q.feedback != '0)));
+    a_due : assert (out_state.c.cut_due == (on_tick && !idle && !cut && (notified || was_q.c.cut_due)));
+    a_clamped : assert (out_clamped == (cut && rate_min > line));
+    if (qcn) a_qcn_waits : assert (!out_state.c.cut_due && !out_state.c.rise_due);
     if (idle) a_idle : assert (rate == start && target == start
                                && out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
     if (idle && !qcn) a_idle_alpha : assert (out_state.own.alpha == AlphaOneFull && out_state.own.since_cut == '1);
     if (idle || ordered) a_order : assert (rate <= target);
     if (cut) begin
       a_restart : assert (out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
-      if (!qcn) a_cooldown : assert (out_state.own.since_cut == '0);
+      if (!qcn) a_cooldown : assert (on_tick ? out_state.own.since_cut < (32'd1 << VisitCyclesLog2)
+                                             : out_state.own.since_cut == '0);
       if (!qcn && law.restart_timer) a_timer : assert (out_state.c.timer_elapsed == '0);
       if (!qcn && !law.restart_timer && runs_on < 33'(law.increase_interval))
         a_runs_on : assert (33'(out_state.c.timer_elapsed) == runs_on);
@@ -142,7 +160,8 @@ module cc_step_props
     if (cut && sane) begin
       a_falls : assert (rate <= was_q.c.rate_current);
       if (!WITH_QCN) a_half : assert (rate >= was_q.c.rate_current - (was_q.c.rate_current >> 1));
-      if (!qcn) a_clamp : assert (target == (law.clamp_target ? was_q.c.rate_current : was_q.c.rate_target));
+      if (!qcn) a_clamp : assert (target == (law.clamp_target || (law.clamp_increasing && was_increasing)
+                                             ? was_q.c.rate_current : was_q.c.rate_target));
     end
     if (!cut && !idle && sane) begin
       a_up : assert (rate >= was_q.c.rate_current && (qcn || target >= was_q.c.rate_target));
@@ -150,7 +169,10 @@ module cc_step_props
                            || rate == rate_t'((33'(was_q.c.rate_current) + 33'(target) + 33'd1) >> 1));
       if (!qcn) a_increase : assert (target == was_q.c.rate_target
                                      || (!fast && (target == raised(ai) || target == raised(hai))));
-      if (!qcn) a_decays : assert (out_state.own.alpha <= was_q.own.alpha);
+    end
+    if (!qcn && !idle && ordered) begin
+      if (!rises) a_decays : assert (out_state.own.alpha <= was_q.own.alpha);
+      a_coarse : assert ((out_state.own.alpha & below_resolution(law.alpha_bits)) == '0);
     end
     c_starts : cover (idle && !qcn && low < rate && rate < line);
     c_cut : cover (sane && cut && rate < was_q.c.rate_current && rate > low && !qcn && !law.clamp_target);
@@ -159,6 +181,8 @@ module cc_step_props
     c_recovers : cover (sane && !idle && !cut && !qcn && rate > was_q.c.rate_current && target > was_q.c.rate_target);
     c_qcn : cover (!WITH_QCN || (qcn && sane && cut && rate < was_q.c.rate_current && target < was_q.c.rate_target));
     c_cools : cover (sane && !idle && notified && !cut);
+    c_tick : cover (sane && cut && !notified && rate < was_q.c.rate_current);
+    c_coarse : cover (!qcn && !idle && ordered && law.alpha_bits == 4'd10 && rises && !cut);
   end
   always_comb c_changes : cover (done && !steady && !qcn && ordered && !idle && law.g_shift != law_q.g_shift);
 endmodule

@@ -334,6 +334,9 @@ PROOFS = [
             Mutant("out_unlimited <= line;", "out_unlimited <= s5_fixed_q;", "a_unlimited"),
             Mutant("product[48:17]", "product[47:16]", "a_half"),
             Mutant("AlphaOneFull >> s2_g_shift_q", "AlphaOneFull >> params[2].g_shift", "a_alpha"),
+            Mutant("(s2_q.own.alpha & ~below_resolution(s2_alpha_bits_q))", "s2_q.own.alpha", "a_coarse"),
+            Mutant("on_tick && due && !cut;", "on_tick && s1_notified_q && !cut;", "a_due"),
+            Mutant("rate_min > s4_line_q", "rate_min >= s4_line_q", "a_clamped"),
             Mutant(
                 "s4_q.cut ? ~s4_reduction_q : above && !s4_q.reduce ? s4_line_q : s4_raised_q[31:0]",
                 "s4_q.cut ? ~s4_reduction_q : s4_raised_q[31:0]",

@@ -154,12 +154,23 @@ package penstock_pkg;
     LawQcn   = 2'd2
   } law_e;
 
+  // When alpha rises by g.
+  typedef enum logic [1:0] {
+    AlphaWithCuts   = 2'd0,
+    AlphaWithCnps   = 2'd1,
+    AlphaAtInterval = 2'd2  // at the end of one in which a CNP came
+  } alpha_rule_e;
+
   typedef struct packed {
     law_e        law;                 // of the queue pairs that name none
     logic        clamp_target;        // ClampTargetRate
     logic        restart_timer;       // a cut restarts the recovery timer
     logic        hold_timer;          // the recovery timer stands still while the limiter does not bind
     logic        two_counters;        // 0: one stage counter (AdvCam), 1: one each (Zhu et al.)
+    logic        cut_on_tick;         // cuts at the end of a decrease interval only (ns-3)
+    logic        clamp_increasing;    // ClampTargetRate after a recovery event
+    alpha_rule_e alpha_rule;
+    logic [3:0]  alpha_bits;          // fraction bits of alpha; 0: all
     logic [3:0]  g_shift;             // g = 2^-g_shift
     logic [3:0]  stage_threshold;     // F: stages of fast recovery
     logic [7:0]  hyper_threshold;     // stages after which hyper increase begins (one counter)

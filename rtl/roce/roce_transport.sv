@@ -379,6 +379,7 @@ module roce_transport
     .stat_cnm_not_ready (receive_stat.cnm_not_ready),
     .stat_refused       (receive_stat.cnp_refused),
     .stat_ignored       (transport_stat.cnp_ignored),
+    .stat_clamped       (transport_stat.cnp_clamped),
     .stat_sample_dropped(transport_stat.sample_dropped),
     .*
   );

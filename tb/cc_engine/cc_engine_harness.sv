@@ -22,6 +22,7 @@ module cc_engine_harness
   input  qp_t        cnm_qp,
   input  feedback_t  cnm_feedback,
   output logic       cnp_ignored,
+  output logic       cnp_clamped,
 
   input  logic            sent_valid,
   input  qp_t             sent_qp,

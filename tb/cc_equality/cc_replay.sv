@@ -57,6 +57,10 @@ module cc_replay
     p.restart_timer = 1'(word());
     p.hold_timer = 1'(word());
     p.two_counters = 1'(word());
+    p.cut_on_tick = 1'(word());
+    p.clamp_increasing = 1'(word());
+    p.alpha_rule = alpha_rule_e'(2'(word()));
+    p.alpha_bits = 4'(word());
     p.g_shift = 4'(word());
     p.stage_threshold = 4'(word());
     p.hyper_threshold = 8'(word());
@@ -96,7 +100,7 @@ module cc_replay
     state.c.timer_elapsed = 32'(word());
     state.c.bytes_sent = 32'(word());
     flags = 32'(word());
-    {state.c.qcn, state.c.limited, state.c.stage_bytes, state.c.stage_timer} = flags[17:0];
+    {state.c.rise_due, state.c.cut_due, state.c.qcn, state.c.limited, state.c.stage_bytes, state.c.stage_timer} = flags[19:0];
     state.c.cnp_handled = 32'(word());
     state.own.alpha = 32'(word());
     state.own.since_cut = 32'(word());
@@ -169,6 +173,7 @@ module cc_replay
     .cnm_qp      (event_qp),
     .cnm_feedback(event_feedback),
     .cnp_ignored,
+    .cnp_clamped    (),
     .sent_valid,
     .sent_qp(event_qp),
     .sent_bytes,

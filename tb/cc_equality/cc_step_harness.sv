@@ -10,7 +10,7 @@ module cc_step_harness
 
   input logic              params_valid,
   input logic [1:0]        params_group,
-  input logic [26:0][31:0] params_words,
+  input logic [30:0][31:0] params_words,
 
   input logic             in_valid,
   input logic [31:0]      in_what,
@@ -20,7 +20,7 @@ module cc_step_harness
   output logic             out_valid,
   output logic [7:0]       out_qp,
   output logic [8:0][31:0] out_state,
-  output logic [1:0]       out_flags
+  output logic [2:0]       out_flags
 );
   // The words of a parameter are wider than the parameter.
   // verilator lint_off UNUSEDSIGNAL
@@ -34,18 +34,19 @@ module cc_step_harness
       params[params_group] <= '{
         law: law_e'(params_words[0][1:0]), clamp_target: params_words[1][0],
         restart_timer: params_words[2][0], hold_timer: params_words[3][0], two_counters: params_words[4][0],
-        g_shift: params_words[5][3:0],
-        stage_threshold: params_words[6][3:0], hyper_threshold: params_words[7][7:0],
-        rate_ai: params_words[8], rate_hai: params_words[9], rate_min: params_words[10], rate_line: params_words[11],
-        rate_start: params_words[12],
-        decrease_interval: params_words[13], alpha_interval: params_words[14],
-        increase_interval: params_words[15], byte_threshold: params_words[16]
+        cut_on_tick: params_words[5][0], clamp_increasing: params_words[6][0],
+        alpha_rule: alpha_rule_e'(params_words[7][1:0]), alpha_bits: params_words[8][3:0], g_shift: params_words[9][3:0],
+        stage_threshold: params_words[10][3:0], hyper_threshold: params_words[11][7:0],
+        rate_ai: params_words[12], rate_hai: params_words[13], rate_min: params_words[14], rate_line: params_words[15],
+        rate_start: params_words[16],
+        decrease_interval: params_words[17], alpha_interval: params_words[18],
+        increase_interval: params_words[19], byte_threshold: params_words[20]
       };
       qcn_params[params_group] <= '{
-        gd_shift: params_words[17][3:0], stage_threshold: params_words[18][3:0], jitter: params_words[19][6:0],
-        rate_ai: params_words[20], rate_hai: params_words[21], rate_min: params_words[22],
-        rate_line: params_words[23], timer_period: params_words[24], byte_limit: params_words[25],
-        seed: params_words[26]
+        gd_shift: params_words[21][3:0], stage_threshold: params_words[22][3:0], jitter: params_words[23][6:0],
+        rate_ai: params_words[24], rate_hai: params_words[25], rate_min: params_words[26],
+        rate_line: params_words[27], timer_period: params_words[28], byte_limit: params_words[29],
+        seed: params_words[30]
       };
     end
   end
@@ -61,7 +62,7 @@ module cc_step_harness
 
   happened_t happened;
   state_t state, answer;
-  logic unlimited, ignored, early_valid;
+  logic unlimited, ignored, clamped, early_valid;
   qp_t early_qp;
 
   assign happened = '{
@@ -72,7 +73,7 @@ module cc_step_harness
     c: '{
       rate_current: in_state[0], rate_target: in_state[1], timer_elapsed: in_state[2], bytes_sent: in_state[3],
       stage_timer: in_state[4][7:0], stage_bytes: in_state[4][15:8], limited: in_state[4][16],
-      qcn: in_state[4][17], cnp_handled: in_state[5]
+      qcn: in_state[4][17], cut_due: in_state[4][18], rise_due: in_state[4][19], cnp_handled: in_state[5]
     },
     own: '{alpha: in_state[6], since_cut: in_state[7], alpha_elapsed: in_state[8]}
   };
@@ -80,12 +81,14 @@ module cc_step_harness
   assign out_state[1] = answer.c.rate_target;
   assign out_state[2] = answer.c.timer_elapsed;
   assign out_state[3] = answer.c.bytes_sent;
-  assign out_state[4] = {14'b0, answer.c.qcn, answer.c.limited, answer.c.stage_bytes, answer.c.stage_timer};
+  assign out_state[4] = {
+    12'b0, answer.c.rise_due, answer.c.cut_due, answer.c.qcn, answer.c.limited, answer.c.stage_bytes, answer.c.stage_timer
+  };
   assign out_state[5] = answer.c.cnp_handled;
   assign out_state[6] = answer.own.alpha;
   assign out_state[7] = answer.own.since_cut;
   assign out_state[8] = answer.own.alpha_elapsed;
-  assign out_flags = {ignored, unlimited};
+  assign out_flags = {clamped, ignored, unlimited};
 
   cc_step u_step (
     .clk, .rst, .ask, .params(found), .qcn_params(qcn_found), .in_valid,
@@ -97,7 +100,8 @@ module cc_step_harness
     .out_qp,
     .out_state      (answer),
     .out_unlimited  (unlimited),
-    .out_cnp_ignored(ignored)
+    .out_cnp_ignored(ignored),
+    .out_clamped    (clamped)
   );
 
 endmodule

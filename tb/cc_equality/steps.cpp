@@ -11,7 +11,7 @@
 namespace {
 
 constexpr int kStateWords = 9;
-constexpr int kParamWords = 27;
+constexpr int kParamWords = 31;
 const char* const kNames[kStateWords] = {
     "rate_current", "rate_target", "timer_elapsed",   "bytes_sent",            "stages, limited, law",
     "cnp_handled",  "alpha or lfsr", "since_cut or timer_limit", "alpha_elapsed or byte_limit"};
@@ -92,7 +92,7 @@ private:
             if (state[i] != expected.state[i])
                 std::printf("  %s: gateware 0x%08x, model 0x%08x\n", kNames[i], state[i], expected.state[i]);
         if (top_.out_flags != expected.flags)
-            std::printf("  unlimited, ignored: gateware %u, model %u\n", top_.out_flags, expected.flags);
+            std::printf("  unlimited, ignored, clamped: gateware %u, model %u\n", top_.out_flags, expected.flags);
     }
 
     Vcc_step_harness top_;

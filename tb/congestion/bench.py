@@ -133,6 +133,18 @@ async def a_qcn_message_cuts_the_rate_of_its_queue_pair_on_the_wire(dut):
     await Timer(2 * US, "ns")
     assert await read("qp.rate_current", qp) == cut and await count("rp_cnp_ignored") == 1, "a CNP is DCQCN's"
 
+    rate_min = await board.registers.read("qcn.rate_min", 2)
+    await board.registers.write("qcn.rate_min", line.rate + 1, 2)
+    assert await count("rp_cnp_clamped") == 0
+    await board.peer.send(cnm(qp, feedback))
+    await ClockCycles(dut.clk, ACTED)
+    assert await read("qp.rate_current", qp) == line.rate, "R_min above the line counts as the line"
+    assert await count("rp_cnp_clamped") == 1
+    await board.registers.write("qcn.rate_min", rate_min, 2)
+    await board.peer.send(cnm(qp, feedback))
+    await ClockCycles(dut.clk, ACTED)
+    assert await read("qp.rate_current", qp) == cut and await count("rp_cnp_clamped") == 1
+
     await write_memory(board, qp, rng.randbytes(80_000), 80_000)
     packets = board.peer.seen[10:-1]  # behind what was saved up at the line rate
     wire = 8 * sum(p.wire_bytes for p in packets[:-1]) / (packets[-1].start_ns - packets[0].start_ns)

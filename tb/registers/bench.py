@@ -104,7 +104,7 @@ async def every_setting_keeps_what_was_written_byte_by_byte_and_nothing_else(dut
 @cocotb.test()
 async def an_address_outside_the_map_answers_slverr_and_the_bus_lives_on(dut):
     registers = await start(dut)
-    for where in (0x0FC, 0x128, 0x224, 0x3FC, address("counters.event_messages") + 4, 0x1000):
+    for where in (0x0FC, 0x128, 0x224, 0x3FC, address("counters.rp_cnp_clamped") + 4, 0x1000):
         assert await registers.refused(where), f"read of 0x{where:05X}"
         assert await registers.refused(where, 0), f"write of 0x{where:05X}"
     assert await registers.refused(address("id"), 0), "write of a read-only register"
@@ -251,6 +251,10 @@ def table_ii() -> dict[str, int]:
         "restart_timer": 1,
         "hold_timer": 0,
         "two_counters": 0,
+        "cut_on_tick": 0,
+        "clamp_increasing": 0,
+        "alpha_rule": 0,
+        "alpha_bits": 0,
         "g_shift": 8,
         "stage_threshold": 5,
         "rate_ai": rate(6e6),

@@ -4,7 +4,7 @@
 
 use crate::board::{Board, RegisterError};
 use crate::top::Top;
-use penstock_cc::{DcqcnParams, Law, QcnParams, StageCounting};
+use penstock_cc::{AlphaRule, DcqcnParams, Law, QcnParams, StageCounting};
 use penstock_wire::gateware::{BOARD_EVENT_BYTES, BOARD_INPUTS};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
 
@@ -116,12 +116,21 @@ pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 10] {
         Law::Dcqcn => 1,
         Law::Qcn => 2,
     };
+    let alpha_rule = match params.alpha_rule {
+        AlphaRule::Cut => 0u32,
+        AlphaRule::Cnp => 1,
+        AlphaRule::Interval => 2,
+    };
     let two_counters = params.stage_counting == StageCounting::PerTrigger;
     let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
         | field(params.clamp_target, c::CONTROL_CLAMP_TARGET_SHIFT, c::CONTROL_CLAMP_TARGET_MASK)
         | field(params.restart_timer, c::CONTROL_RESTART_TIMER_SHIFT, c::CONTROL_RESTART_TIMER_MASK)
         | field(params.hold_timer, c::CONTROL_HOLD_TIMER_SHIFT, c::CONTROL_HOLD_TIMER_MASK)
         | field(two_counters, c::CONTROL_TWO_COUNTERS_SHIFT, c::CONTROL_TWO_COUNTERS_MASK)
+        | field(params.cut_on_tick, c::CONTROL_CUT_ON_TICK_SHIFT, c::CONTROL_CUT_ON_TICK_MASK)
+        | field(params.clamp_increasing, c::CONTROL_CLAMP_INCREASING_SHIFT, c::CONTROL_CLAMP_INCREASING_MASK)
+        | field(alpha_rule, c::CONTROL_ALPHA_RULE_SHIFT, c::CONTROL_ALPHA_RULE_MASK)
+        | field(params.alpha_bits, c::CONTROL_ALPHA_BITS_SHIFT, c::CONTROL_ALPHA_BITS_MASK)
         | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
         | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
         | field(params.hyper_threshold, c::CONTROL_HYPER_THRESHOLD_SHIFT, c::CONTROL_HYPER_THRESHOLD_MASK);

@@ -6,10 +6,10 @@
 //! packets, fresh starts, pauses, changes of parameters or law. Records of little-endian words:
 //!
 //! ```text
-//! 1 group 25 x parameter                      behind it, no visit of before is in flight
+//! 1 group 31 x parameter                      behind it, no visit of before is in flight
 //! 0 what bytes 9 x state flags                what: qp, group << 8, law << 10, init << 12, cnp << 13,
 //!                                             feedback << 14, paused << 20, idle << 21;
-//!                                             flags: unlimited, ignored << 1
+//!                                             flags: unlimited, ignored << 1, clamped << 2
 //! ```
 
 mod common;
@@ -91,6 +91,7 @@ impl<W: Write> History<W> {
         let transmitter = Transmitter::new(paused, !idle);
         let happened = Happened { cnp, feedback, bytes, cycles: CYCLES, transmitter };
         let params = &self.params[*group];
+        let handled = flow.cnp_handled();
         let ignored = if init {
             flow.restart(*law, params);
             cnp || feedback != 0
@@ -107,7 +108,8 @@ impl<W: Write> History<W> {
             | u32::from(feedback) << 14
             | u32::from(paused) << 20
             | u32::from(idle) << 21;
-        let flags = u32::from(flow.unlimited(params)) | u32::from(ignored) << 1;
+        let clamped = !init && flow.cnp_handled() != handled && params.rate_min_is_above_line(*law);
+        let flags = u32::from(flow.unlimited(params)) | u32::from(ignored) << 1 | u32::from(clamped) << 2;
         let state = flow.words();
         self.write(&[0, what, bytes])?;
         self.write(&state)?;

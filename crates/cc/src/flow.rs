@@ -12,6 +12,18 @@ pub struct CcParams {
     pub qcn: QcnParams,
 }
 
+impl CcParams {
+    /// R_min of this law lies above the line: it counts as the line, and no notification cuts anything. The gateware
+    /// counts those (`rp_cnp_clamped`); [`crate::DcqcnSettings::at_clock`] refuses such settings.
+    pub fn rate_min_is_above_line(&self, law: Law) -> bool {
+        match law {
+            Law::Off => false,
+            Law::Dcqcn => self.dcqcn.rate_min > self.dcqcn.rate_line,
+            Law::Qcn => self.qcn.rate_min > self.qcn.rate_line,
+        }
+    }
+}
+
 /// The state word by the law that wrote it; without a law it is DCQCN's idle one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowState {
@@ -175,7 +187,9 @@ impl Flow {
                 s.rate_target.0,
                 s.increase_elapsed,
                 s.bytes_sent,
-                flags(s.stage_timer, s.stage_bytes, s.limited, false),
+                flags(s.stage_timer, s.stage_bytes, s.limited, false)
+                    | u32::from(s.cut_due) << 18
+                    | u32::from(s.rise_due) << 19,
                 s.cnp_handled,
                 s.alpha_full,
                 s.since_cut,

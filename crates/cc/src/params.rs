@@ -27,6 +27,18 @@ pub enum StageCounting {
     PerTrigger,
 }
 
+/// When alpha rises by g.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AlphaRule {
+    /// With each cut.
+    #[default]
+    Cut,
+    /// With each CNP, also one in the cooldown (AdvCam equation 1 as it stands).
+    Cnp,
+    /// At the end of an alpha interval in which a CNP came; the interval runs on whether CNPs come or not (ns-3).
+    Interval,
+}
+
 /// The parameters as the registers hold them: rates in Q8.24 bytes per cycle, intervals in cycles.
 ///
 /// `Default` is AdvCam Table II at 156.25 MHz; see [`DcqcnSettings`] for physical units.
@@ -43,6 +55,15 @@ pub struct DcqcnParams {
     pub hold_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,
+    /// Cuts come at the end of a decrease interval in which a CNP came, and these run on from the first CNP (ns-3);
+    /// otherwise a CNP that finds the last cut so long ago cuts at once.
+    pub cut_on_tick: bool,
+    /// Without `clamp_target`: a cut sets R_T to the R_C before it if a recovery event has come since the last cut.
+    pub clamp_increasing: bool,
+    /// When alpha rises.
+    pub alpha_rule: AlphaRule,
+    /// Fraction bits of alpha, rounded to the nearest with each update, 1 ..= 15; 0: 31 bits, rounded down.
+    pub alpha_bits: u8,
     /// g = 2^-g_shift, 0 ..= 15.
     pub g_shift: u8,
     /// F: this many stages of fast recovery follow a cut, 0 ..= 15.
@@ -69,6 +90,16 @@ pub struct DcqcnParams {
     pub byte_threshold: u32,
 }
 
+impl DcqcnParams {
+    /// One of the intervals that run on is shorter than a visit of `cycles`: then time is lost, which only visiting counts.
+    #[inline]
+    pub(crate) fn loses(&self, cycles: u32) -> bool {
+        let shorter = |interval: u32| interval != 0 && interval < cycles;
+        let ticks = self.cut_on_tick && self.decrease_interval < cycles;
+        ticks || shorter(self.alpha_interval) || shorter(self.increase_interval)
+    }
+}
+
 impl Default for DcqcnParams {
     fn default() -> Self {
         Self {
@@ -77,6 +108,10 @@ impl Default for DcqcnParams {
             restart_timer: true,
             hold_timer: false,
             stage_counting: StageCounting::Single,
+            cut_on_tick: false,
+            clamp_increasing: false,
+            alpha_rule: AlphaRule::Cut,
+            alpha_bits: 0,
             g_shift: 8,
             stage_threshold: 5,
             hyper_threshold: 10,
@@ -109,6 +144,14 @@ pub struct DcqcnSettings {
     pub hold_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,
+    /// Cuts come at the end of a decrease interval (ns-3), not at once.
+    pub cut_on_tick: bool,
+    /// ClampTargetRate after a recovery event only (ns-3).
+    pub clamp_increasing: bool,
+    /// When alpha rises.
+    pub alpha_rule: AlphaRule,
+    /// Fraction bits of alpha, 1 ..= 15; 0: all 31.
+    pub alpha_bits: u8,
     /// g = 2^-g_shift, 0 ..= 15.
     pub g_shift: u8,
     /// F, 0 ..= 15.
@@ -143,6 +186,10 @@ impl Default for DcqcnSettings {
             restart_timer: true,
             hold_timer: false,
             stage_counting: StageCounting::Single,
+            cut_on_tick: false,
+            clamp_increasing: false,
+            alpha_rule: AlphaRule::Cut,
+            alpha_bits: 0,
             g_shift: 8,
             stage_threshold: 5,
             hyper_threshold: 10,
@@ -173,6 +220,10 @@ impl DcqcnSettings {
             restart_timer: self.restart_timer,
             hold_timer: self.hold_timer,
             stage_counting: self.stage_counting,
+            cut_on_tick: self.cut_on_tick,
+            clamp_increasing: self.clamp_increasing,
+            alpha_rule: self.alpha_rule,
+            alpha_bits: nibble("alpha_bits", self.alpha_bits)?,
             g_shift: nibble("g_shift", self.g_shift)?,
             stage_threshold: nibble("stage_threshold", self.stage_threshold)?,
             hyper_threshold: self.hyper_threshold,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! DCQCN's parameters by name: ours, which follow from the share of a sender, and those of two papers.
 
-use crate::{DcqcnSettings, StageCounting};
+use crate::{AlphaRule, DcqcnSettings, StageCounting};
 use penstock_units::{ByteSize, Rate, Time};
 
 /// A set of DCQCN's parameters that has a name.
@@ -13,6 +13,8 @@ pub enum Profile {
     AdvCam,
     /// Zhu et al., SIGCOMM 2015, their testbed of 40 Gb/s.
     Zhu,
+    /// The rules of the RDMA simulators on ns-3 (HPCC's, ns3-roce) with the numbers of Zhu et al.
+    Ns3,
 }
 
 impl Profile {
@@ -23,6 +25,7 @@ impl Profile {
             Self::Penstock => DcqcnSettings::for_share(share),
             Self::AdvCam => DcqcnSettings::default(),
             Self::Zhu => DcqcnSettings::zhu(),
+            Self::Ns3 => DcqcnSettings::ns3(),
         }
     }
 }
@@ -75,6 +78,23 @@ impl DcqcnSettings {
             increase_interval: Time::from_us(55),
             byte_threshold: ByteSize(10_000_000),
             ..Self::default()
+        }
+    }
+
+    /// Profile "ns3": DCQCN as the RDMA simulators on ns-3 have it, with the numbers of "zhu", which their files then set.
+    /// They have no byte counter; hyper increase follows one additive step, by the timer alone; cuts and alpha wait for
+    /// the ends of intervals that run on from the first CNP.
+    fn ns3() -> Self {
+        let zhu = Self::zhu();
+        Self {
+            stage_counting: StageCounting::Single,
+            hyper_threshold: zhu.stage_threshold + 1,
+            byte_threshold: ByteSize(0),
+            cut_on_tick: true,
+            alpha_rule: AlphaRule::Interval,
+            clamp_target: false,
+            clamp_increasing: true,
+            ..zhu
         }
     }
 }

@@ -2,10 +2,11 @@
 //! The reaction point: one visit of one queue pair, equal to `rtl/cc/cc_step.sv` to the bit.
 //!
 //! Rounding, the same in both: a cut removes `floor(R_C * alpha / 2)` with the 17 visible bits of
-//! alpha; alpha decays to `floor(alpha * (1 - g))` on its 32 internal bits, so it reaches zero;
+//! alpha; alpha decays to `floor(alpha * (1 - g))` on its 32 internal bits, so it reaches zero, unless
+//! `alpha_bits` names a coarser resolution, to which it is rounded to the nearest;
 //! recovery goes to `ceil((R_C + R_T) / 2)`, so R_C arrives at R_T exactly.
 
-use crate::{CycleRate, DcqcnParams, Law, Pacer, StageCounting};
+use crate::{AlphaRule, CycleRate, DcqcnParams, Law, Pacer, StageCounting};
 
 /// alpha = 1 as software sees it.
 pub const ALPHA_ONE: u32 = 1 << 16;
@@ -26,7 +27,7 @@ pub struct State {
     pub rate_target: CycleRate,
     /// alpha with its guard bits, 2^31 = 1.
     pub alpha_full: u32,
-    /// Cycles since the last cut, held at its highest value.
+    /// Cycles since the last cut, held at its highest value; since the last end of a decrease interval, where cuts wait for it.
     pub since_cut: u32,
     /// Cycles since the last CNP or alpha update.
     pub alpha_elapsed: u32,
@@ -40,6 +41,10 @@ pub struct State {
     pub stage_bytes: u8,
     /// CNPs that led to a cut (`rp_cnp_handled`), modulo 2^32.
     pub cnp_handled: u32,
+    /// A CNP waits for the end of the decrease interval.
+    pub cut_due: bool,
+    /// A CNP came in this alpha interval ([`AlphaRule::Interval`]).
+    pub rise_due: bool,
     /// A CNP has been seen, or the flow began below the line rate; before it, the limiter is idle.
     pub limited: bool,
 }
@@ -58,6 +63,8 @@ impl State {
             stage_timer: 0,
             stage_bytes: 0,
             cnp_handled: 0,
+            cut_due: false,
+            rise_due: false,
             limited: false,
         }
     }
@@ -87,12 +94,17 @@ impl State {
         if self.byte_counter_is_due(params) {
             return 0;
         }
+        let before_cut = match (self.cut_due, params.decrease_interval) {
+            (false, _) => u64::MAX,
+            (true, 0) => 0,
+            (true, interval) => until(self.since_cut, interval, cycles),
+        };
         // A held timer shorter than a visit may have one more event left over, which comes in spite of the pause.
         let holds = transmitter.holds(params) && self.increase_elapsed < params.increase_interval;
         if self.is_at_line(params) || holds {
-            return u64::MAX;
+            return before_cut;
         }
-        until(self.increase_elapsed, params.increase_interval, cycles)
+        before_cut.min(until(self.increase_elapsed, params.increase_interval, cycles))
     }
 
     /// The same for visits of which the first is told of `bytes` sent; 0 where it must be made to know.
@@ -127,9 +139,8 @@ impl State {
             return;
         }
         // A timer that is shorter than a visit loses time, which only visiting counts.
-        let loses = |interval: u32| interval != 0 && interval < cycles;
-        let loses = loses(params.alpha_interval) || loses(params.increase_interval);
-        while visits > 0 && (loses || self.byte_counter_is_due(params)) {
+        let loses = params.loses(cycles);
+        while visits > 0 && (loses || self.cut_due || self.byte_counter_is_due(params)) {
             self.visit(Happened { cycles, transmitter, ..Happened::default() }, Law::Dcqcn, params);
             visits -= 1;
         }
@@ -155,10 +166,10 @@ impl State {
         waits: bool,
     ) -> bool {
         let (cycles, interval) = (first.cycles, params.increase_interval);
-        let loses = interval < cycles || (params.alpha_interval != 0 && params.alpha_interval < cycles);
+        let loses = interval < cycles || params.loses(cycles);
         let (bytes_sent, counter) = advance(self.bytes_sent, first.bytes, params.byte_threshold, BYTE_SLACK);
         let holds = first.transmitter.holds(params);
-        if !self.limited || loses || counter || holds || first.cnp || visits == 0 {
+        if !self.limited || self.cut_due || loses || counter || holds || first.cnp || visits == 0 {
             return false;
         }
         self.bytes_sent = bytes_sent;
@@ -234,11 +245,19 @@ impl State {
     }
 
     fn run_alpha(&mut self, span: u64, params: &DcqcnParams) {
-        self.since_cut = self.since_cut.saturating_add(u32::try_from(span).unwrap_or(u32::MAX));
-        let (elapsed, decays) = rounds(self.alpha_elapsed, span, params.alpha_interval);
+        self.since_cut = match params.cut_on_tick {
+            true => rounds(self.since_cut, span, params.decrease_interval).0,
+            false => self.since_cut.saturating_add(u32::try_from(span).unwrap_or(u32::MAX)),
+        };
+        let (elapsed, mut updates) = rounds(self.alpha_elapsed, span, params.alpha_interval);
         self.alpha_elapsed = elapsed;
-        if decays > 0 {
-            self.alpha_full = decayed_often(self.alpha_full, params.g_shift, decays);
+        if updates > 0 && self.rise_due {
+            self.update_alpha(true, params);
+            self.rise_due = false;
+            updates -= 1;
+        }
+        if updates > 0 {
+            self.alpha_full = decayed_often(self.alpha_full, params, updates);
         }
     }
 
@@ -329,8 +348,9 @@ pub struct Outcome {
 /// One visit under the law that `params` name: all rules of the reaction point in one function.
 ///
 /// A CNP outside the cooldown cuts and restarts everything, or all but the timer, of which an event in
-/// the very visit of a cut is lost. A CNP inside the cooldown only restarts the alpha interval. Otherwise alpha decays when its interval is over, and at most one recovery
-/// event is served: the timer's before the byte counter's, which then waits for the next visit.
+/// the very visit of a cut is lost. A CNP inside the cooldown only restarts the alpha interval. Otherwise alpha decays
+/// when its interval is over, and at most one recovery event is served: the timer's before the byte counter's, which then
+/// waits for the next visit. `cut_on_tick` and `alpha_rule` change when a CNP cuts and alpha rises.
 pub fn step(state: &State, happened: Happened, params: &DcqcnParams) -> Outcome {
     let mut state = *state;
     let cnp_ignored = state.visit(happened, params.law, params);
@@ -351,54 +371,98 @@ impl State {
             *self = Self { cnp_handled: self.cnp_handled, ..Self::fresh(params) };
             return false;
         }
-        self.since_cut = self.since_cut.saturating_add(happened.cycles);
-        let cut = happened.cnp && self.since_cut >= params.decrease_interval;
+        let waited = self.cut_due;
+        let cut = self.cuts(happened, params);
+        // A cut takes alpha as it was.
         if cut {
             self.cut_rate(happened, params);
         } else {
             self.recover(happened, params);
         }
+        self.count_alpha(happened, cut, params);
         self.clamp_rates(params);
         self.limited = true;
-        happened.cnp && !cut
+        happened.cnp && if params.cut_on_tick { waited } else { !cut }
     }
 
-    /// AdvCam equations 1, 3 and 4.
+    /// Whether this visit cuts, by the cooldown.
+    #[inline]
+    fn cuts(&mut self, happened: Happened, params: &DcqcnParams) -> bool {
+        let since_cut = self.since_cut.saturating_add(happened.cycles);
+        let cooled = since_cut >= params.decrease_interval;
+        if !params.cut_on_tick {
+            let cut = happened.cnp && cooled;
+            self.since_cut = if cut { 0 } else { since_cut };
+            self.cut_due = false;
+            return cut;
+        }
+        // The first CNP only lets the intervals begin.
+        let (due, first) = (happened.cnp || self.cut_due, !self.limited);
+        let cut = due && cooled && !first;
+        let rest = since_cut.saturating_sub(params.decrease_interval);
+        self.since_cut = match (first, cooled) {
+            (false, false) => since_cut,
+            (false, true) if rest < happened.cycles => rest,
+            _ => 0,
+        };
+        self.cut_due = due && !cut;
+        cut
+    }
+
+    /// AdvCam equations 1 and 2.
+    #[inline]
+    fn count_alpha(&mut self, happened: Happened, cut: bool, params: &DcqcnParams) {
+        let at_interval = params.alpha_rule == AlphaRule::Interval;
+        let clear = if at_interval { !self.limited } else { happened.cnp || cut };
+        let (elapsed, met) = advance(self.alpha_elapsed, happened.cycles, params.alpha_interval, happened.cycles);
+        let met = met && !clear;
+        self.alpha_elapsed = if clear { 0 } else { elapsed };
+        let told = self.rise_due || happened.cnp;
+        let rise = match params.alpha_rule {
+            AlphaRule::Cut => cut,
+            AlphaRule::Cnp => happened.cnp,
+            AlphaRule::Interval => met && told,
+        };
+        self.rise_due = at_interval && !clear && !met && params.alpha_interval != 0 && told;
+        if rise || met {
+            self.update_alpha(rise, params);
+        }
+        self.alpha_full &= !below_resolution(params.alpha_bits);
+    }
+
+    fn update_alpha(&mut self, rise: bool, params: &DcqcnParams) {
+        self.alpha_full = decayed(self.alpha_full, params);
+        if rise {
+            self.alpha_full += (ALPHA_ONE_FULL >> params.g_shift) & !below_resolution(params.alpha_bits);
+        }
+    }
+
+    /// AdvCam equations 3 and 4.
     #[cold]
     fn cut_rate(&mut self, happened: Happened, params: &DcqcnParams) {
         let CycleRate(rate) = self.rate_current;
         let reduction = (u64::from(rate) * u64::from(self.alpha())) >> 17;
-        if params.clamp_target {
+        let increasing = self.stage_timer != 0 || self.stage_bytes != 0;
+        if params.clamp_target || (params.clamp_increasing && increasing) {
             self.rate_target = self.rate_current;
         }
         let Happened { cycles, .. } = happened;
         let (elapsed, _) = advance(self.increase_elapsed, happened.running(params), params.increase_interval, cycles);
         *self = Self {
             rate_current: CycleRate(rate - reduction as u32),
-            rate_target: self.rate_target,
-            alpha_full: decayed(self.alpha_full, params.g_shift) + (ALPHA_ONE_FULL >> params.g_shift),
-            since_cut: 0,
-            alpha_elapsed: 0,
             increase_elapsed: if params.restart_timer { 0 } else { elapsed },
             bytes_sent: 0,
             stage_timer: 0,
             stage_bytes: 0,
             cnp_handled: self.cnp_handled.wrapping_add(1),
-            limited: true,
+            ..*self
         };
     }
 
-    /// AdvCam equation 2 and the three recovery phases.
+    /// The three recovery phases.
     #[inline]
     fn recover(&mut self, happened: Happened, params: &DcqcnParams) {
-        let Happened { cnp, bytes, cycles, .. } = happened;
-
-        let (elapsed, over) = advance(self.alpha_elapsed, cycles, params.alpha_interval, cycles);
-        self.alpha_elapsed = if cnp { 0 } else { elapsed };
-        if over && !cnp {
-            self.alpha_full = decayed(self.alpha_full, params.g_shift);
-        }
-
+        let Happened { bytes, cycles, .. } = happened;
         let running = happened.running(params);
         let (elapsed, timer) = advance(self.increase_elapsed, running, params.increase_interval, cycles);
         self.increase_elapsed = elapsed;
@@ -462,16 +526,46 @@ fn rounds(count: u32, span: u64, interval: u32) -> (u32, u64) {
     }
 }
 
-/// `floor(alpha * (1 - 2^-shift))`: what is taken away is rounded up.
+/// The bits of alpha below its resolution.
 #[inline]
-fn decayed(alpha_full: u32, shift: u8) -> u32 {
+fn below_resolution(alpha_bits: u8) -> u32 {
+    match alpha_bits {
+        0 => 0,
+        bits => (ALPHA_ONE_FULL - 1) >> bits,
+    }
+}
+
+/// `alpha * (1 - g)`, rounded down at full resolution, to the nearest and half up at a coarser one.
+#[inline]
+fn decayed(alpha_full: u32, params: &DcqcnParams) -> u32 {
+    let shift = params.g_shift;
+    if params.alpha_bits != 0 {
+        return decayed_coarsely(alpha_full, shift, below_resolution(params.alpha_bits));
+    }
     // At most 2^31 and below 2^15: the sum cannot wrap, and a skip would check that thousands of times.
     let rounded_up = alpha_full.wrapping_add((1 << shift) - 1);
     alpha_full - (rounded_up >> shift)
 }
 
+/// Takes away what lies above the last bit, and one of that bit more if the rest is more than half of it.
+fn decayed_coarsely(alpha_full: u32, shift: u8, below: u32) -> u32 {
+    let taken = alpha_full >> shift;
+    let lost = alpha_full & ((1 << shift) - 1) != 0;
+    let more = taken & (below ^ below >> 1) != 0 && (lost || taken & (below >> 1) != 0);
+    (alpha_full - (taken & !below) - u32::from(more)) & !below
+}
+
 /// The same so many times over.
-fn decayed_often(alpha_full: u32, shift: u8, mut times: u64) -> u32 {
+fn decayed_often(mut alpha_full: u32, params: &DcqcnParams, mut times: u64) -> u32 {
+    let shift = params.g_shift;
+    if params.alpha_bits != 0 {
+        while times > 0 {
+            let before = alpha_full;
+            alpha_full = decayed(before, params);
+            times = if alpha_full == before { 0 } else { times - 1 };
+        }
+        return alpha_full;
+    }
     // Of alpha and 2^shift - 1 each decay takes away what of the sum lies above `shift` bits.
     let bias = (1 << shift) - 1;
     let mut sum = alpha_full.wrapping_add(bias);

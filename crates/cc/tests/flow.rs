@@ -2,7 +2,8 @@
 //! A flow under changing laws, and the leap over idle time: exactly what visit after visit does.
 
 use penstock_cc::{
-    CcParams, CycleRate, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, StageCounting, Transmitter,
+    AlphaRule, CcParams, CycleRate, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, StageCounting,
+    Transmitter,
 };
 use proptest::prelude::*;
 
@@ -49,7 +50,7 @@ fn any_law() -> impl Strategy<Value = Law> {
 }
 
 fn any_params() -> impl Strategy<Value = CcParams> {
-    (any::<[u32; 13]>(), prop::array::uniform13(0u32..32), any::<[bool; 5]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
+    (any::<[u32; 13]>(), prop::array::uniform13(0u32..32), any::<[bool; 8]>(), (1u8..16, 0u8..16, 0u8..128)).prop_map(
         |(words, shifts, flags, (shift, stage_threshold, jitter))| {
             let word = |i: usize| words[i] >> shifts[i];
             let counting = if flags[1] { StageCounting::Single } else { StageCounting::PerTrigger };
@@ -59,6 +60,9 @@ fn any_params() -> impl Strategy<Value = CcParams> {
                     restart_timer: flags[2],
                     hold_timer: flags[3],
                     stage_counting: counting,
+                    cut_on_tick: flags[5],
+                    alpha_rule: if flags[6] { AlphaRule::Interval } else { AlphaRule::Cnp },
+                    alpha_bits: if flags[7] { jitter % 16 } else { 0 },
                     g_shift: shift,
                     stage_threshold,
                     rate_ai: CycleRate(word(0)),

@@ -27,6 +27,7 @@ fn each_dcqcn_setting_beyond_its_register_is_refused_with_its_value() {
     let range = |name| Err(ParamError::Range { name, value: 16, low: 0, high: 15 });
     assert_eq!(DcqcnSettings { g_shift: 16, ..settings }.at_clock(CLOCK_HZ), range("g_shift"));
     assert_eq!(DcqcnSettings { stage_threshold: 16, ..settings }.at_clock(CLOCK_HZ), range("stage_threshold"));
+    assert_eq!(DcqcnSettings { alpha_bits: 16, ..settings }.at_clock(CLOCK_HZ), range("alpha_bits"));
     let bytes = DcqcnSettings { byte_threshold: ByteSize(1 << 32), ..settings }.at_clock(CLOCK_HZ);
     assert_eq!(bytes, Err(ParamError::ByteThreshold { value: ByteSize(1 << 32) }));
 }

@@ -20,7 +20,7 @@ fn a_profile_for_a_share_scales_with_it() {
 
 #[test]
 fn every_profile_fits_the_registers_at_every_clock_and_share() {
-    for profile in [Profile::Penstock, Profile::AdvCam, Profile::Zhu] {
+    for profile in [Profile::Penstock, Profile::AdvCam, Profile::Zhu, Profile::Ns3] {
         for line in [1, 10, 25, 100].map(Rate::from_gbps) {
             let clock = if line > Rate::from_gbps(10) { 390_625_000 } else { 156_250_000 };
             for senders in [1, 3, 1024] {

@@ -2,8 +2,8 @@
 //! The reaction point does what the papers say: AdvCam section II, Zhu et al. section 3.1.
 
 use penstock_cc::{
-    step, CycleRate, DcqcnParams, DcqcnSettings, Happened, Law, ParamError, ReactionPoint, StageCounting, State,
-    Transmitter, ALPHA_ONE,
+    step, AlphaRule, CycleRate, DcqcnParams, DcqcnSettings, Happened, Law, ParamError, ReactionPoint, StageCounting,
+    State, Transmitter, ALPHA_ONE,
 };
 use penstock_units::{Rate, Time};
 use proptest::prelude::*;
@@ -330,6 +330,9 @@ prop_compose! {
     fn any_params()(
         law in prop_oneof![9 => Just(Law::Dcqcn), 1 => Just(Law::Off)],
         (clamp_target, restart_timer, hold_timer) in any::<(bool, bool, bool)>(),
+        (cut_on_tick, clamp_increasing) in any::<(bool, bool)>(),
+        alpha_rule in prop_oneof![Just(AlphaRule::Cut), Just(AlphaRule::Cnp), Just(AlphaRule::Interval)],
+        alpha_bits in 0u8..16,
         single in any::<bool>(),
         (g_shift, stage_threshold, hyper_threshold) in (0u8..16, 0u8..16, any::<u8>()),
         rates in any::<[u32; 5]>(),
@@ -342,6 +345,10 @@ prop_compose! {
             restart_timer,
             hold_timer,
             stage_counting: if single { StageCounting::Single } else { StageCounting::PerTrigger },
+            cut_on_tick,
+            clamp_increasing,
+            alpha_rule,
+            alpha_bits,
             g_shift,
             stage_threshold,
             hyper_threshold,
@@ -366,14 +373,16 @@ proptest! {
         let mut flow = ReactionPoint::new(&eras[0].0);
         for (params, history) in &eras {
             for &(cnp, bytes) in history {
-                let handled = flow.state.cnp_handled;
+                let (handled, waited) = (flow.state.cnp_handled, flow.state.cut_due);
                 let ignored = flow.visit(Happened { cnp, bytes, ..NOTHING }, params);
                 let state = flow.state;
                 let lowest = params.rate_min.min(params.rate_line);
                 prop_assert!(lowest <= state.rate_current && state.rate_current <= params.rate_line);
                 prop_assert!(state.rate_current <= state.rate_target && state.rate_target <= params.rate_line);
                 prop_assert!(state.alpha() <= ALPHA_ONE);
-                prop_assert_eq!(cnp, ignored || state.cnp_handled == handled + 1);
+                let waits = params.law == Law::Dcqcn && params.cut_on_tick;
+                let came = u32::from(cnp) + u32::from(waits && waited);
+                prop_assert_eq!(came, u32::from(ignored) + state.cnp_handled - handled + u32::from(state.cut_due));
             }
         }
     }
@@ -391,4 +400,81 @@ proptest! {
         prop_assert!(flow.state.rate_current >= before.rate_current);
         prop_assert!(flow.state.alpha_full <= before.alpha_full);
     }
+}
+
+/// The resolution of the module that AdvCam's group has published: with g = 1/256 what is to be taken from 128/1024 is half of
+/// the last bit, which is rounded away.
+#[test]
+fn alpha_of_ten_bits_stops_at_an_eighth_and_rises_by_whole_bits() {
+    let params = DcqcnParams { alpha_bits: 10, alpha_interval: 25 * VISIT, increase_interval: 0, ..timer_only() };
+    let mut flow = ReactionPoint::new(&params);
+    flow.visit(CNP, &params);
+    let mut expected = 1024;
+    for _ in 0..2000 {
+        assert_eq!(flow.state.alpha(), expected * 64);
+        idle(&mut flow, params.alpha_interval, &params);
+        expected = (expected * 255 + 128) / 256;
+    }
+    assert_eq!(flow.state.alpha(), 65536 / 8);
+    flow.visit(CNP, &params);
+    assert_eq!(flow.state.alpha(), (128 + 4) * 64);
+}
+
+#[test]
+fn alpha_rises_with_cuts_or_with_every_cnp() {
+    let alpha_rises_in_the_cooldown = |alpha_rule| {
+        let params = DcqcnParams { alpha_rule, g_shift: 4, ..timer_only() };
+        let mut flow = ReactionPoint::new(&params);
+        flow.visit(CNP, &params);
+        idle(&mut flow, 20 * params.alpha_interval, &params);
+        flow.visit(CNP, &params);
+        let after_cut = flow.state.alpha();
+        assert!(flow.visit(CNP, &params), "in the cooldown");
+        flow.state.alpha() > after_cut
+    };
+    assert!(!alpha_rises_in_the_cooldown(AlphaRule::Cut));
+    assert!(alpha_rises_in_the_cooldown(AlphaRule::Cnp));
+}
+
+/// As the RDMA simulators on ns-3: intervals run on from the first CNP, and what came in one acts once, at its end.
+#[test]
+fn cuts_and_alpha_wait_for_the_ends_of_their_intervals() {
+    let params = DcqcnParams {
+        cut_on_tick: true,
+        alpha_rule: AlphaRule::Interval,
+        decrease_interval: 10 * VISIT,
+        alpha_interval: 25 * VISIT,
+        g_shift: 4,
+        ..timer_only()
+    };
+    let mut flow = ReactionPoint::new(&params);
+    idle(&mut flow, 100 * VISIT, &params);
+    let (mut cuts, mut alphas) = (Vec::new(), Vec::new());
+    for visit in 0..80 {
+        let cnp = [0, 1, 12, 13, 30].contains(&visit);
+        let (rate, alpha) = (flow.state.rate_current, flow.state.alpha());
+        let ignored = flow.visit(Happened { cnp, ..NOTHING }, &params);
+        assert_eq!(ignored, [1, 13].contains(&visit), "one waits already: visit {visit}");
+        if flow.state.rate_current != rate {
+            cuts.push(visit);
+        }
+        alphas.extend((flow.state.alpha() != alpha).then(|| (visit, flow.state.alpha() > alpha)));
+    }
+    assert_eq!(cuts, [10, 20, 30]);
+    // Of one at first: the CNPs of visits 1 to 25 and 30 raise alpha by what it has fallen, so that it stays.
+    assert_eq!(alphas, [(75, false)]);
+    assert_eq!(flow.state.cnp_handled, 3);
+}
+
+#[test]
+fn a_clamp_for_a_rising_rate_keeps_the_target_of_the_first_cut() {
+    let params = DcqcnParams { clamp_target: false, clamp_increasing: true, decrease_interval: 0, ..timer_only() };
+    let mut flow = ReactionPoint::new(&params);
+    flow.visit(CNP, &params);
+    flow.visit(CNP, &params);
+    assert_eq!(flow.state.rate_target, params.rate_line);
+    next_stage(&mut flow, &params);
+    let before = flow.state.rate_current;
+    flow.visit(CNP, &params);
+    assert_eq!(flow.state.rate_target, before);
 }

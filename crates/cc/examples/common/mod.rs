@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random numbers and random parameters of the examples that make histories for the gateware.
 
-use penstock_cc::{CcParams, CycleRate, DcqcnParams, Law, QcnParams, StageCounting};
+use penstock_cc::{AlphaRule, CcParams, CycleRate, DcqcnParams, Law, QcnParams, StageCounting};
 
 /// splitmix64 (Steele et al., OOPSLA 2014).
 pub struct Random(pub u64);
@@ -43,6 +43,10 @@ impl Random {
             restart_timer: self.one_in(2),
             hold_timer: self.one_in(2),
             stage_counting: self.pick(&[StageCounting::Single, StageCounting::PerTrigger]),
+            cut_on_tick: self.one_in(3),
+            clamp_increasing: self.one_in(2),
+            alpha_rule: self.pick(&[AlphaRule::Cut, AlphaRule::Cut, AlphaRule::Cnp, AlphaRule::Interval]),
+            alpha_bits: if self.one_in(2) { self.below(16) as u8 } else { 0 },
             g_shift: self.below(16) as u8,
             stage_threshold: self.below(16) as u8,
             hyper_threshold: self.below(24) as u8,
@@ -85,8 +89,17 @@ pub fn law_code(law: Law) -> u32 {
     }
 }
 
+/// How the gateware codes when alpha rises.
+fn alpha_rule_code(rule: AlphaRule) -> u32 {
+    match rule {
+        AlphaRule::Cut => 0,
+        AlphaRule::Cnp => 1,
+        AlphaRule::Interval => 2,
+    }
+}
+
 /// The fields of cc_params_t and qcn_params_t, a word each, in their order.
-pub fn param_words(params: &CcParams) -> [u32; 27] {
+pub fn param_words(params: &CcParams) -> [u32; 31] {
     let (d, q) = (&params.dcqcn, &params.qcn);
     [
         law_code(d.law),
@@ -94,6 +107,10 @@ pub fn param_words(params: &CcParams) -> [u32; 27] {
         d.restart_timer.into(),
         d.hold_timer.into(),
         (d.stage_counting == StageCounting::PerTrigger).into(),
+        d.cut_on_tick.into(),
+        d.clamp_increasing.into(),
+        alpha_rule_code(d.alpha_rule),
+        d.alpha_bits.into(),
         d.g_shift.into(),
         d.stage_threshold.into(),
         d.hyper_threshold.into(),

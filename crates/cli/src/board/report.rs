@@ -123,7 +123,7 @@ struct Congestion {
     group: u32,
     /// "off", "dcqcn", "qcn".
     law: &'static str,
-    /// "advcam", "zhu", "penstock"; "custom": DCQCN's registers hold no set that has a name.
+    /// "advcam", "zhu", "ns3", "penstock"; "custom": DCQCN's registers hold no set that has a name.
     profile: &'static str,
     /// The share of a server's line that "penstock" follows from, as in "39Mbps".
     share: Option<String>,

@@ -43,7 +43,7 @@ pub struct BoardReport {
     pub rp_cnp_handled: u32,
     /// What congestion control allows, bit/s; none without it.
     pub rate_bps: Option<u64>,
-    /// "penstock", "advcam", "zhu"; "custom" for parameters that have no name; none without congestion control.
+    /// "penstock", "advcam", "zhu", "ns3"; "custom" for parameters that have no name; none without congestion control.
     pub profile: Option<&'static str>,
     /// That "penstock" follows from, as in "39Mbps": of the command line, or as a server or an operator has told it.
     pub share: Option<String>,

@@ -13,7 +13,7 @@ use crate::scenario::{FlowSpec, LabScenario, Protocol, Workload};
 use crate::topology::{LinkClass, NodeKind};
 use crate::units::Time;
 
-const DCQCN: [&str; 17] = [
+const DCQCN: [&str; 21] = [
     "profile",
     "share",
     "g",
@@ -31,6 +31,10 @@ const DCQCN: [&str; 17] = [
     "clamp_target",
     "restart_timer",
     "hold_timer",
+    "cut_on_tick",
+    "clamp_increasing",
+    "alpha_rule",
+    "alpha_bits",
 ];
 const MARKING: [&str; 4] = ["kmin", "kmax", "pmax", "ecn_rate"];
 const PFC: [&str; 8] = ["lossless", "pause", "threshold", "xoff", "xon", "alpha", "hysteresis", "headroom"];

@@ -3,7 +3,7 @@
 //! Promise: what is absent is as in the default that the caller gives; one name, unit and range wherever a key stands.
 //! Source: AdvCam Table II and section VII for the defaults, Zhu et al. 2015 where AdvCam is silent.
 
-use penstock_cc::{DcqcnSettings, Law, Profile, StageCounting};
+use penstock_cc::{AlphaRule, DcqcnSettings, Law, Profile, StageCounting};
 use penstock_netsim::{Faults, LinkParams};
 
 use super::document::{Item, Value};
@@ -111,7 +111,12 @@ pub(crate) struct Profiled {
 
 impl Profiled {
     pub(crate) fn read(section: &mut Section, default: Self) -> Self {
-        let profiles = [("penstock", Profile::Penstock), ("advcam", Profile::AdvCam), ("zhu", Profile::Zhu)];
+        let profiles = [
+            ("penstock", Profile::Penstock),
+            ("advcam", Profile::AdvCam),
+            ("zhu", Profile::Zhu),
+            ("ns3", Profile::Ns3),
+        ];
         let profile = section.choice("profile", default.profile, &profiles);
         let share = section.read("share", default.share);
         if share == Rate(0) {
@@ -128,6 +133,7 @@ impl Profiled {
 /// The keys of DCQCN without the law itself; what is not there is as in `default`.
 pub(crate) fn dcqcn_keys(section: &mut Section, default: DcqcnSettings) -> DcqcnSettings {
     let countings = [("single", StageCounting::Single), ("per-trigger", StageCounting::PerTrigger)];
+    let alpha_rules = [("cut", AlphaRule::Cut), ("cnp", AlphaRule::Cnp), ("interval", AlphaRule::Interval)];
     DcqcnSettings {
         law: default.law,
         g_shift: section.read("g", Gain(default.g_shift)).0,
@@ -143,6 +149,10 @@ pub(crate) fn dcqcn_keys(section: &mut Section, default: DcqcnSettings) -> Dcqcn
         stage_threshold: section.integer("stage_threshold", default.stage_threshold.into(), 0..=15) as u8,
         hyper_threshold: section.integer("hyper_threshold", default.hyper_threshold.into(), 0..=255) as u8,
         stage_counting: section.choice("stage_counting", default.stage_counting, &countings),
+        cut_on_tick: section.read("cut_on_tick", default.cut_on_tick),
+        clamp_increasing: section.read("clamp_increasing", default.clamp_increasing),
+        alpha_rule: section.choice("alpha_rule", default.alpha_rule, &alpha_rules),
+        alpha_bits: section.integer("alpha_bits", default.alpha_bits.into(), 0..=15) as u8,
         clamp_target: section.read("clamp_target", default.clamp_target),
         restart_timer: section.read("restart_timer", default.restart_timer),
         hold_timer: section.read("hold_timer", default.hold_timer),

@@ -244,7 +244,7 @@ impl LookAhead {
 mod tests {
     use super::*;
     use crate::units::{ByteSize, Rate};
-    use penstock_cc::{DcqcnSettings, QcnSettings, StageCounting};
+    use penstock_cc::{AlphaRule, DcqcnSettings, QcnSettings, StageCounting};
     use proptest::prelude::*;
 
     const CLOCK_HZ: u64 = 156_250_000;
@@ -284,11 +284,21 @@ mod tests {
             || prop_oneof![1 => Just(0u64), 1 => 6_400u64..200_000, 8 => 1_000_000u64..90_000_000].prop_map(Time);
         let law = prop_oneof![1 => Just(Law::Off), 4 => Just(Law::Dcqcn), 2 => Just(Law::Qcn)];
         let bytes = prop_oneof![Just(0u32), 1_000u32..100_000];
-        (law, any::<[bool; 3]>(), interval(), interval(), bytes, 1u32..60, any::<u8>()).prop_map(
-            |(law, [per_trigger, hold_timer, slow_start], alpha_interval, increase_interval, bytes, n_qp, index)| {
+        (law, any::<[bool; 5]>(), interval(), interval(), bytes, 1u32..60, any::<u8>()).prop_map(
+            |(
+                law,
+                [per_trigger, hold_timer, slow_start, cut_on_tick, at_interval],
+                alpha_interval,
+                increase_interval,
+                bytes,
+                n_qp,
+                index,
+            )| {
                 let stage_counting = if per_trigger { StageCounting::PerTrigger } else { StageCounting::Single };
                 let dcqcn = DcqcnSettings {
                     g_shift: 4,
+                    cut_on_tick,
+                    alpha_rule: if at_interval { AlphaRule::Interval } else { AlphaRule::Cut },
                     stage_counting,
                     hold_timer,
                     alpha_interval,

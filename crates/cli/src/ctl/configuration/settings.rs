@@ -123,7 +123,8 @@ fn profile(text: &str) -> Result<Profile, String> {
         "penstock" => Ok(Profile::Penstock),
         "advcam" => Ok(Profile::AdvCam),
         "zhu" => Ok(Profile::Zhu),
-        _ => Err(format!("{text:?}: allowed are penstock, advcam, zhu")),
+        "ns3" => Ok(Profile::Ns3),
+        _ => Err(format!("{text:?}: allowed are penstock, advcam, zhu, ns3")),
     }
 }
 
@@ -353,7 +354,7 @@ mod tests {
                 "b.toml:3: cc[0].rate_ai=1Tbps: is 13421772800, and the register takes 0 to 4294967295",
             ),
             ("id = 5", "b.toml:3: id is read-only"),
-            ("cc.profile = \"fast\"", "b.toml:3: cc.profile: \"fast\": allowed are penstock, advcam, zhu"),
+            ("cc.profile = \"fast\"", "b.toml:3: cc.profile: \"fast\": allowed are penstock, advcam, zhu, ns3"),
             ("cc.profile = \"penstock\"", "needs cc.share"),
             ("cc.share = \"39Mbps\"", "b.toml:3: cc.share: stands for nothing without"),
             ("destination.live = [0, 9]", "b.toml:3: destination.live: the board has 4 queue pairs, and no 9"),
