@@ -42,6 +42,7 @@ COMMANDS = ("configure", "start", "stop", "abort", "reset")
 OWNED = ("--out", "--events", "--seconds", "--json")  # options of `recv` that are set for each run
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 LONGEST_BODY = 65536
+LONGEST_DROPPED = 16 * LONGEST_BODY
 SHORTEST_TOKEN = 16
 PATIENCE_S = 10  # with a client that says nothing
 
@@ -254,6 +255,10 @@ class Handler(BaseHTTPRequestHandler):
         if not length.isdecimal() or self.headers.get("Transfer-Encoding"):
             raise Refused(411, "send the body with its Content-Length")
         if int(length) > LONGEST_BODY:
+            # Read and dropped: closing a connection with unread data resets it, and the answer may be lost (RFC 9112, 9.6).
+            rest = min(int(length), LONGEST_DROPPED)
+            while rest and (dropped := self.rfile.read(min(rest, LONGEST_BODY))):
+                rest -= len(dropped)
             raise Refused(413, f"a body of {length} bytes: allowed are {LONGEST_BODY}")
         return self.rfile.read(int(length))
 

@@ -72,7 +72,7 @@ def test_faults_on_the_way_are_repaired(transfer, verb, faults):
 
 @pytest.mark.parametrize("verb", ["write_imm", "send"])
 def test_a_slow_consumer_holds_the_sender_by_rnr_and_loses_nothing(transfer, verb):
-    case = Case(in_turn(verb, 12, 4000, slots=4), slots=4, sink={"receives": 2, "delay_us": 3000})
+    case = Case(in_turn(verb, 12, 4000, slots=4), slots=4, sink={"receives": 2, "until_refused": True})
     outcome = transfer(case)
     assert "rnr_nak: 0" not in outcome.sent["counters"][0]
     arrived = [(*c[:1], *c[2:]) for c in outcome.received["completions"]]

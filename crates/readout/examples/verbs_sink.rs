@@ -33,8 +33,11 @@ struct Plan {
     shared: bool,
     /// Successful completions to wait for, of all queue pairs together.
     messages: usize,
-    /// Wait before a receive is posted again: the slow consumer.
+    /// Wait before a receive is posted again: a slow consumer.
     delay_us: u64,
+    /// No receive is posted again until the device has refused a message for want of one (RNR NAK): a consumer that is
+    /// slower than its peer on any machine.
+    until_refused: bool,
     timeout_s: f64,
     /// How often the queue pairs are opened, with `messages` each time, and closed.
     lives: u32,
@@ -60,6 +63,7 @@ impl Default for Plan {
             shared: false,
             messages: 1,
             delay_us: 0,
+            until_refused: false,
             timeout_s: 20.0,
             lives: 1,
             hold_until: None,
@@ -206,6 +210,8 @@ fn receive_all(
     let mut received = 0;
     let mut faults: Vec<_> = vec![None; plan.qps.len()];
     let mut ran_low = 0;
+    let refused_before = refused(verbs);
+    let mut withheld = Vec::new();
     while received < plan.messages && began.elapsed() < deadline && faults.iter().all(Option::is_none) {
         batch.clear();
         ran_low += verbs.ran_low();
@@ -223,13 +229,20 @@ fn receive_all(
             }
             if completion.status == RecvStatus::Success {
                 let base = memory.ring(completion.board.into()).mapping().addr();
-                let again = [receive(plan, base, completion.wr_id as u32)];
+                withheld.push((completion.board, receive(plan, base, completion.wr_id as u32)));
                 if plan.shared {
                     memory.keep(plan.slot_bytes, completion);
-                    verbs.post_shared(&again)?;
-                } else {
-                    verbs.post_receives(completion.board, &again)?;
                 }
+            }
+        }
+        if plan.until_refused && refused(verbs) == refused_before {
+            continue;
+        }
+        for (board, again) in withheld.drain(..) {
+            if plan.shared {
+                verbs.post_shared(&[again])?;
+            } else {
+                verbs.post_receives(board, &[again])?;
             }
         }
     }
@@ -245,6 +258,11 @@ fn receive_all(
         "seconds": seconds,
         "cpu_s": cpu,
     }))
+}
+
+/// RNR NAKs that the device has sent.
+fn refused(verbs: &mut Verbs) -> u64 {
+    verbs.counters().into_iter().find(|(name, _)| name == "send_rnr_err").map_or(0, |(_, count)| count)
 }
 
 /// Leaves the queue pairs open as long as the plan wants it.

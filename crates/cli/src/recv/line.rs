@@ -112,11 +112,17 @@ impl Line {
         let seed = std::process::id().into();
         let mut line = Line { fleet: Fleet::open(&addresses, PATIENCE, seed)?, boards, next: Time::ZERO };
         (0..line.boards.len()).for_each(|board| line.ask(board));
-        let begin = Instant::now();
-        while line.boards.iter().any(|board| board.asked.is_some()) && begin.elapsed() < WAIT {
-            line.turn(Time::from_ms(20))?;
-        }
+        line.wait()?;
         Ok(line)
+    }
+
+    /// Until every board that was asked has answered, [`WAIT`] at most.
+    fn wait(&mut self) -> Result<(), FleetError> {
+        let begin = Instant::now();
+        while self.boards.iter().any(|board| board.asked.is_some()) && begin.elapsed() < WAIT {
+            self.turn(Time::from_ms(20))?;
+        }
+        Ok(())
     }
 
     /// Boards that have come up since they were told are told again.
@@ -153,8 +159,11 @@ impl Line {
         }
     }
 
-    /// The share that each board was told, by name; null where it was not.
-    pub fn told(&self) -> serde_json::Value {
+    /// The share that each board was told, by name; null where it was not. A board that is being told is waited for as
+    /// when the run began.
+    pub fn told(&mut self) -> serde_json::Value {
+        // What was told before stands when the socket fails.
+        let _ = self.wait();
         let share = |told: &Told| told.knows.then(|| told.share.to_string());
         self.boards.iter().map(|told| (told.name.clone(), serde_json::json!(share(told)))).collect()
     }

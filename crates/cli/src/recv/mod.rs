@@ -173,7 +173,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let shared = sharing.into_iter().flat_map(|sharing| sharing.faults);
     let stopped = (!is_finished && interrupt::gives_up()).then(|| given_up(&plan, &session));
     let faults = broken.into_iter().chain(stopped).chain(unstored).chain(shared).collect();
-    let told = line.map(|line| line.told());
+    let told = line.map(|mut line| line.told());
     let (text, verdict) = conclude(&plan, report, session.report(), gpu, told, faults);
     interrupt::speaks_itself();
     Ok(print(text, verdict))
