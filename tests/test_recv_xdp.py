@@ -216,7 +216,7 @@ def test_what_a_process_may_not_do_is_named_and_the_ring_taken(network, capabili
 
 
 def test_a_driver_without_xdp_is_served_in_the_generic_mode_when_asked(network):
-    """A macvlan has no XDP of its own. `auto` goes first: the kernel takes a queue back late, which is another reason."""
+    """A macvlan has no XDP of its own. `auto` goes first: the kernel takes a queue back late, another reason."""
     name = f"{network.name}-s"
     lines = [f"addr del {SERVER_IP}/16 dev veth0", "link add mv0 link veth0 mtu 4200 type macvlan mode bridge"]
     lines += [f"addr add {SERVER_IP}/16 dev mv0", "link set mv0 up"]

@@ -255,7 +255,7 @@ class Handler(BaseHTTPRequestHandler):
         if not length.isdecimal() or self.headers.get("Transfer-Encoding"):
             raise Refused(411, "send the body with its Content-Length")
         if int(length) > LONGEST_BODY:
-            # Read and dropped: closing a connection with unread data resets it, and the answer may be lost (RFC 9112, 9.6).
+            # Read and dropped: closing with unread data resets the connection, and the answer is lost (RFC 9112, 9.6)
             rest = min(int(length), LONGEST_DROPPED)
             while rest and (dropped := self.rfile.read(min(rest, LONGEST_BODY))):
                 rest -= len(dropped)
