@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock recv --metrics`, read by Prometheus' own parsers.
 
-Promise checked: every family has a name of docs/readout.md, a help text and a type, counters end in `_total`; other
+Promise checked: every family has a name of docs/recv.md, a help text and a type, counters end in `_total`; other
 paths are 404 and other methods 405; clients that never finish their request hold up neither the receiver nor the end of
 its run.
 """
@@ -71,8 +71,8 @@ def families_until(network: Network, events: int) -> tuple[list[Metric], dict[st
 
 
 def documented() -> set[str]:
-    """The samples' names of docs/readout.md."""
-    section = (ROOT / "docs/readout.md").read_text().split("### Metrics")[1].split("\n## ")[0]
+    """The samples' names of docs/recv.md."""
+    section = (ROOT / "docs/recv.md").read_text().split("## Metrics")[1].split("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `penstock_")]
     return set(re.findall(r"`([^`]+)`", " ".join(rows)))
 

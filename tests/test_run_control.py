@@ -204,12 +204,11 @@ def test_what_cannot_be_served_is_said_at_the_start(tmp_path, options, words):
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done
 
 
-PAGE = (ROOT / "docs/readout.md").read_text()
-SECTION = PAGE[PAGE.index("## Run control") : PAGE.index("## Several servers")]
+PAGE = (ROOT / "docs/run-control.md").read_text()
 
 
 def test_the_page_s_commands_take_a_run(network, tmp_path):
-    [block] = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
+    [block] = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     served, *asked = block.replace("eth1", "veth0").replace("10.0.0.2", first_board()).splitlines()
     assert served.startswith("python -m penstock.run_control ") and len(asked) == 3
     served = served.replace("python -m penstock.run_control", f"exec {sys.executable} {PROGRAM}").replace(

@@ -10,8 +10,8 @@
     error --reset--> idle, error --configure--> configured
 
 Promise: each run is one `penstock recv` of its own, so that none inherits anything from the one before; a state is told
-when it is so, and never before. Over HTTP nothing is told or done without the token. Reference: docs/readout.md,
-"Run control".
+when it is so, and never before. Over HTTP nothing is told or done without the token. Reference:
+docs/run-control.md.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 
 Promise: camera events and their charges come out byte for byte; the device's addresses are closed to `penstock recv`,
 so that it would crash if it took one for its own memory. What this cannot show is a real GPU and a real NIC:
-docs/readout.md.
+docs/gpu.md.
 """
 
 import io

@@ -2,7 +2,7 @@
 //! A back end whose NIC writes to the memory of a GPU: rings lie there, and the GPU reads what has come.
 //! Promise: a completion is told when header and CRC-32C of its message are here, and the payload if somebody wants it; in the
 //! order in which the NIC told it. A GPU that fails ends the run, and how many messages are lost with it is said.
-//! Source: docs/readout.md, "GPUDirect"; what makes a NIC's writes visible to kernels: [`Visibility`].
+//! Source: docs/gpu.md, "GPUDirect"; what makes a NIC's writes visible to kernels: [`Visibility`].
 //!
 //! ```text
 //! NIC --WRITE--> ring on the device --> read_fragments --> header, CRC-32C --> host's side of the ring --> Completion

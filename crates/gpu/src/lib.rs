@@ -3,7 +3,7 @@
 //! handed on; the fragments copied there, or written there by the NIC. Experimental: it has never run on a GPU.
 //! Promise: what the GPU says is what a processor would say, to the bit; pinned memory is bounded, a GPU that is slow holds the
 //! boards back, and one that fails takes nothing with it but its own results, and the rings that lie on it.
-//! Source: docs/readout.md, "GPUs".
+//! Source: docs/gpu.md.
 //!
 //! ```text
 //! store -> inner sink

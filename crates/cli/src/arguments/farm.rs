@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file of servers that share a run: which of them are live, from which event on. It is read again when it changes.
 //! Promise: what was announced holds: a file that contradicts it, or that cannot be read, changes nothing and is told of.
-//! Source: docs/readout.md ("Several servers"); event n goes to live server n modulo their number (docs/integration.md).
+//! Source: docs/servers.md; event n goes to live server n modulo their number (docs/integration.md).
 
 use penstock_readout::Servers;
 use serde::Deserialize;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Boards and servers (docs/readout.md, "Several servers")
+    /// Boards and servers (docs/servers.md)
     pub file: PathBuf,
     /// A run begins: make the file of servers, and write every board's table anew. Before its first event
     #[arg(long)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a coordinator counts, for Prometheus; docs/readout.md lists the names.
+//! What a coordinator counts, for Prometheus; docs/servers.md lists the names.
 
 use penstock_dashboard::serve_metrics;
 use penstock_farm::{Coordinator, Notice};

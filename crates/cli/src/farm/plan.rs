@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file of a farm: its boards, its servers and their log.
 //! Promise: a wrong key or value is refused with its place in the file.
-//! Source: ours; the format is in docs/readout.md ("Several servers").
+//! Source: ours; the format is in docs/servers.md.
 
 use penstock_ipbus::BoardAddress;
 use serde::Deserialize;

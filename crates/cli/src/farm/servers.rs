@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Heartbeats: the metrics of each `recv`, asked for over HTTP by a thread of its own.
 //! Promise: a server that does not answer, or answers nonsense, is silent; it delays nobody else.
-//! Source: RFC 9112 (HTTP/1.1), OpenMetrics 1.0; the names are in docs/readout.md ("Metrics").
+//! Source: RFC 9112 (HTTP/1.1), OpenMetrics 1.0; the names are in docs/recv.md ("Metrics").
 
 use penstock_farm::ServerView;
 use std::io::{Read, Write};

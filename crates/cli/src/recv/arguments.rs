@@ -141,7 +141,7 @@ pub struct RunArguments {
     /// First event's number [default: the first that any board sends]
     #[arg(long, value_name = "N")]
     pub first_event: Option<u64>,
-    /// File of the servers that share the run (TOML), read again when it changes, see docs/readout.md
+    /// File of the servers that share the run (TOML), read again when it changes, see docs/servers.md
     #[arg(long, value_name = "FILE", requires = "server", conflicts_with = "bare")]
     pub servers: Option<PathBuf>,
     /// Which of them this is
@@ -225,7 +225,7 @@ pub struct ServingArguments {
 #[derive(clap::Args)]
 #[command(next_help_heading = "GPU")]
 pub struct GpuArguments {
-    /// Experimental, has never run on a GPU: have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/readout.md)
+    /// Experimental, has never run on a GPU: have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/gpu.md)
     #[arg(id = "gpu", long = "gpu", value_name = "N", conflicts_with = "bare")]
     pub index: Option<u32>,
     /// Have the NIC write to that GPU's memory (GPUDirect): "on", or "auto" to do without where GPU or NIC cannot. Of a run
