@@ -67,9 +67,6 @@ uhal.disableLogging()
 board = uhal.getDevice("penstock", f"ipbusudp-2.0://{sys.argv[1]}:50001", f"file://{sys.argv[2]}")
 board.setTimeoutPeriod(60000)
 names = [n for n in board.getNodes() if not board.getNode(n).getNodes()]
-names = [n for n in names if not any(part in n for part in ("replay_block", "hook_block", "latency"))]
-rows = [f"{array}{i}." for array in ("qp", "ring", "meter", "stream") for i in range(1, 256)]
-names = [n for n in names if not n.startswith(tuple(rows))]
 values = {name: board.getNode(name).read() for name in names}
 board.dispatch()
 print(json.dumps({name: int(value) for name, value in values.items()}))
@@ -80,33 +77,33 @@ COUNTS = ("counters.", "stalled", "messages", "bytes_acked", "timing.time_", "ti
 LIVE = (*COUNTS, ".alpha", ".stage", ".rate_current", ".rate_target")
 
 
-def test_every_register_reads_as_uhal_reads_it(verilated, network, penstock, tmp_path):
+def test_every_register_reads_as_uhal_reads_it_in_one_dispatch(verilated, network, penstock, tmp_path):
+    """47,000 nodes, fields among them: 270 packets, of which uHAL has 16 under way and repeats none."""
     ctl = Ctl(penstock.binary, tmp_path, network.command())
-    names = {"cc": 4, "qcn": 4, "access_entry": 8, "server": 64}
     seen = json.loads(network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES)))
-    groups = sorted({name.split(".")[0] for name in seen if "." in name})
-    asked = [g for g in groups if not g[-1].isdigit()] + [*names, "qp[0]", "ring[0]", "meter[0]"]
-    asked = sorted({g for g in asked if not any(g == r.split(".")[0] and "." not in r for r in seen)})
+    assert len(seen) > 40_000
+    fields_of: dict[str, dict[str, int]] = {}
+    for node, number in seen.items():
+        register, _, field = node.rpartition(".")
+        fields_of.setdefault(register, {})[field] = number
     listed = ctl.run("registers", "-J").json["registers"]
     top = [register["name"] for register in listed if "." not in register["name"]]
-    groups = sorted({r["name"].split(".")[0].split("[")[0] for r in listed if "." in r["name"]})
-    whole = [
-        g for g in groups if g not in ("replay_block", "hook_block", "latency", "latency_bins", "qp", "ring", "meter")
-    ]
-    found = ctl.run("get", BOARD_IP, *top, *whole, "qp[0]", "ring[0]", "meter[0]", "-J", *PATIENCE).board(BOARD_IP)[
-        "registers"
-    ]
+    groups = {r["name"].split(".")[0].split("[")[0] for r in listed if "." in r["name"]}
+    # Long blocks and histograms are left out; of what has a row for each queue pair the first is compared.
+    arrays = {"qp", "ring", "meter"}
+    whole = sorted(groups - arrays - {"replay_block", "hook_block", "latency", "latency_bins"})
+    names = [*top, *whole, *(f"{array}[0]" for array in sorted(arrays))]
+    found = ctl.run("get", BOARD_IP, *names, "-J", *PATIENCE).board(BOARD_IP)["registers"]
     compared = 0
     for name, value in found.items():
         if any(part in name for part in LIVE):
             continue
         uhal_name = name.replace("[", "").replace("]", "")
-        fields = {n.removeprefix(f"{uhal_name}."): v for n, v in seen.items() if n.startswith(f"{uhal_name}.")}
         masks = {f["name"]: (f["low"], f["width"]) for r in listed if same(r["name"], name) for f in r["fields"]}
         if uhal_name in seen:
             assert value["number"] == seen[uhal_name], name
             compared += 1
-        for field, number in fields.items():
+        for field, number in fields_of.get(uhal_name, {}).items():
             low, width = masks[field]
             word = value["number"] << low if len(masks) == 1 else value["number"]
             assert word >> low & (1 << width) - 1 == number, f"{name}.{field}"

@@ -16,7 +16,7 @@ module services
   parameter int unsigned CLK_KHZ     = 156250,
   parameter int unsigned ARP_ENTRIES = 16,
   parameter int unsigned ECHO_BYTES  = 16384,  // echo requests that wait
-  parameter int unsigned IPBUS_BYTES = 16384   // IPbus requests that wait
+  parameter int unsigned IPBUS_BYTES = 32768   // IPbus requests that wait: uHAL has 16 under way
 ) (
   input  logic clk,
   input  logic rst,

@@ -395,6 +395,21 @@ async def datagrams_for_ipbus_arrive_with_their_sender_and_replies_return(dut):
 
 
 @cocotb.test(timeout_time=10, timeout_unit="ms")
+async def as_many_ipbus_packets_wait_as_uhal_has_under_way(dut):
+    """uHAL asks for many registers by 16 packets of 1500 bytes at a time and repeats none of them."""
+    rng = seed()
+    host, bus = await begin(dut)
+    bus.requests.pause = True
+    payloads = [rng.randbytes(1472) for _ in range(16)]
+    await host.send(*(datagram(payload, IPBUS) for payload in payloads))
+    await host.source.wait()
+    await settled(host)
+    bus.requests.pause = False
+    assert [(await bus.request())[0] for _ in payloads] == payloads
+    assert host.counts["udp_dropped"] == 0
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
 async def messages_of_the_connection_manager_pass_both_ways(dut):
     rng = seed()
     host, bus = await begin(dut, arp_tries=2, arp_retry=50)

@@ -31,8 +31,9 @@ pub enum LiveError {
     Capture(#[from] CaptureError),
 }
 
-/// Cycles without a frame either way behind which a board is looked at more closely: 26 us, three times the longest frame.
-const QUIET_CYCLES: u64 = 4_096;
+/// Cycles without a frame either way behind which a board is looked at more closely: 105 us. The longest IPbus packet, 367
+/// words at 16 bits, is answered within it; a board that fell idle in between would answer after half a second.
+const QUIET_CYCLES: u64 = 16_384;
 /// Frames that wait to enter the board; more stay on the wire, which then has to hold or drop them.
 const INBOX_FRAMES: usize = 64;
 /// The same while the wire has no room for what the board sends.
