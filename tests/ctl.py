@@ -3,6 +3,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import time
 from contextlib import contextmanager
@@ -97,6 +98,12 @@ def boards(built: Path, count: int, *options: str):
         yield found
     finally:
         found.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def wait_until(condition, what: str) -> None:

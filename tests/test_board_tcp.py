@@ -9,12 +9,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from board_server import BOARD_IP, ROOT, SERVER_IP, Network
+from ctl import Ctl, free_port
 from veth import Result, ended, until
 
 DATA = ROOT / "data/lst1_run2008/modules.npz"
@@ -115,6 +117,39 @@ def established(cable: Cable) -> bool:
     """The kernel has a connection to the board over which bytes have come."""
     said = cable.run("ss", "-tin", "state", "established", f"dst {BOARD_IP}")
     return "bytes_received:" in said and "bytes_received:0 " not in said
+
+
+def test_ctl_finds_the_board_by_arp_and_names_its_streams(cable, tmp_path):
+    receiver = cable.recv("--seconds", 600)
+    board = cable.board("--events", 100_000)
+    until("segments", lambda: established(cable))
+    ctl = Ctl(cable.binary, tmp_path / "state", cable.command())
+    patience = ("--patience", "60s")  # of a board that makes its cycles in software, on a machine with other work
+    found = ctl.run("status", f"{BOARD_IP},{SERVER_IP}", "--arp", "pstk0", "-J", *patience).board(BOARD_IP)
+    assert found["queue_pairs"] == [] and found["build"]["streams"] == len(found["streams"]) > 0
+    first, *others = found["streams"]
+    assert (first["state"], first["peer"]) == ("established", f"{SERVER_IP}:{PORT}") and first["bytes_acked"] > 0
+    assert {other["state"] for other in others} <= {"closed"}
+    table = ctl.run("status", BOARD_IP, *patience).out
+    assert "streams" in table and "1 established to" in table
+    counted = ctl.run("counters", BOARD_IP, "--streams", "-J", *patience).board(BOARD_IP)["counters"]
+    assert counted["stream[0].segments"] > 0 and "stream[0].messages_ok" in counted
+    port = free_port()
+    served = cable.start("ctl", "serve", BOARD_IP, "--metrics", f"127.0.0.1:{port}", *patience)
+    curl = cable.command(sys.executable, "-c", READ_METRICS, str(port))
+    text = lambda: subprocess.run(curl, capture_output=True, text=True, check=False).stdout  # noqa: E731
+    label = f'{{board="{BOARD_IP}",stream="0"}}'
+    until("metrics", lambda: f"penstock_gateware_stream_state{label} 2" in text())
+    assert f"penstock_gateware_stream_acknowledged_bytes_total{label} " in text()
+    for process in (served, board, receiver):
+        process.send_signal(signal.SIGINT)
+        ended(process, 300)
+
+
+READ_METRICS = """
+import sys, urllib.request
+print(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=60).read().decode())
+"""
 
 
 def test_what_cannot_work_is_refused_by_name(cable):

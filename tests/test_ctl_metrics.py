@@ -5,25 +5,18 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import urllib.request
 from pathlib import Path
 
 import pytest
 import yaml
-from ctl import Ctl, boards, wait_until
+from ctl import Ctl, boards, free_port, wait_until
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "docs/examples/penstock_rules.yml"
 DASHBOARD = ROOT / "docs/examples/penstock_dashboard.json"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Served:

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// Boards that one command speaks to.
-const MOST: usize = 65_536;
+pub const MOST: usize = 65_536;
 
 /// A board of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,6 +20,7 @@ mod session;
 mod set;
 mod source;
 mod status;
+mod streams;
 mod watch;
 
 use crate::outcome::Verdict;
@@ -34,7 +35,7 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Who is there: map, build, link, queue pairs; of a list, a range or a network
+    /// Who is there: map, build, link, queue pairs, streams; of a list, a range, a network, or by ARP
     Status(status::Arguments),
     /// Read registers by name
     Get(get::Arguments),

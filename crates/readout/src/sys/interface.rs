@@ -18,6 +18,8 @@ pub struct Interface {
     pub mac: [u8; 6],
     /// Its first address; none where it has none.
     pub ip: Option<Ipv4Addr>,
+    /// Mask of that address's network.
+    pub netmask: Option<Ipv4Addr>,
     /// Bytes of the largest IP packet.
     pub mtu: usize,
     pub is_up: bool,
@@ -47,12 +49,16 @@ impl Interface {
         let mtu = unsafe { ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu };
         // SAFETY: as above.
         let flags = unsafe { ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags };
-        // SAFETY: as above; the bytes of a sockaddr_in behind family and port are the address.
-        let ip = ask(libc::SIOCGIFADDR).ok().map(|r| unsafe { r.ifr_ifru.ifru_addr.sa_data });
+        // SAFETY: as above; both members are a sockaddr.
+        let [ip, netmask] = [libc::SIOCGIFADDR, libc::SIOCGIFNETMASK]
+            .map(|what| ask(what).ok().map(|r| unsafe { r.ifr_ifru.ifru_addr }));
+        // The bytes of a sockaddr_in behind family and port are the address.
+        let address = |of: libc::sockaddr| Ipv4Addr::from(std::array::from_fn(|i| of.sa_data[2 + i] as u8));
         Ok(Interface {
             index,
             mac: std::array::from_fn(|i| mac[i] as u8),
-            ip: ip.map(|data| Ipv4Addr::new(data[2] as u8, data[3] as u8, data[4] as u8, data[5] as u8)),
+            ip: ip.map(address),
+            netmask: netmask.map(address),
             mtu: usize::try_from(mtu).unwrap_or(1500),
             is_up: libc::c_int::from(flags) & libc::IFF_UP != 0,
         })

@@ -95,6 +95,14 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// Receives ARP.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_arp(interface: &Interface, ring: Frames) -> io::Result<PacketSocket> {
+        PacketSocket::with_filter(interface, libc::ETH_P_ARP, &[statement(libc::BPF_RET | libc::BPF_K, u32::MAX)], ring)
+    }
+
     fn with_filter(
         interface: &Interface,
         protocol: c_int,

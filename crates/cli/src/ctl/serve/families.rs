@@ -2,6 +2,7 @@
 //! The metrics' names and texts. Names of counters are those of the register map.
 //! Source: OpenMetrics 1.0; docs/ctl.md lists them.
 
+use super::super::streams::Stream;
 use super::look::{Look, QueuePair, Read};
 use penstock_ipbus::map::{Register, GROUPS};
 use prometheus_client::collector::Collector;
@@ -47,7 +48,8 @@ impl Collector for Boards {
         let mut families = Families { encoder, look: &look };
         of_boards(&mut families)?;
         of_counters(&mut families)?;
-        of_queue_pairs(&mut families)
+        of_queue_pairs(&mut families)?;
+        of_streams(&mut families)
     }
 }
 
@@ -74,15 +76,32 @@ impl Families<'_, '_> {
 
     /// A value of each queue pair.
     fn queue_pairs<M: EncodeMetric>(&mut self, name: &str, help: &str, of: impl Fn(&QueuePair) -> M) -> fmt::Result {
-        let all = self.look.boards.iter().filter_map(|(board, read)| Some((board, read.as_ref()?)));
-        let all: Vec<_> = all
-            .flat_map(|(board, read)| read.queue_pairs.iter().enumerate().map(move |(row, qp)| (board, row, qp)))
-            .collect();
+        self.rows("queue_pair", name, help, |read| &read.queue_pairs, of)
+    }
+
+    /// A value of each TCP stream.
+    fn streams<M: EncodeMetric>(&mut self, name: &str, help: &str, of: impl Fn(&Stream) -> M) -> fmt::Result {
+        self.rows("stream", name, help, |read| &read.streams, of)
+    }
+
+    /// A value of each of what a board has several of.
+    fn rows<T, M: EncodeMetric>(
+        &mut self,
+        label: &'static str,
+        name: &str,
+        help: &str,
+        rows: impl Fn(&Read) -> &Vec<T>,
+        of: impl Fn(&T) -> M,
+    ) -> fmt::Result {
+        let mut all = Vec::new();
+        for (board, read) in &self.look.boards {
+            let rows = read.iter().flat_map(|read| rows(read).iter().enumerate());
+            all.extend(rows.map(|(row, one)| (board, row.to_string(), of(one))));
+        }
         let Some((_, _, first)) = all.first() else { return Ok(()) };
-        let mut family = self.encoder.encode_descriptor(name, help, None, of(first).metric_type())?;
-        all.iter().try_for_each(|(board, row, qp)| {
-            let row = row.to_string();
-            of(qp).encode(family.encode_family(&[("board", board.as_str()), ("queue_pair", row.as_str())])?)
+        let mut family = self.encoder.encode_descriptor(name, help, None, first.metric_type())?;
+        all.iter().try_for_each(|(board, row, value)| {
+            value.encode(family.encode_family(&[("board", board.as_str()), (label, row.as_str())])?)
         })
     }
 }
@@ -123,4 +142,13 @@ fn of_queue_pairs(families: &mut Families<'_, '_>) -> fmt::Result {
     let cuts = "Notifications that cut the rate";
     families.queue_pairs("cnp_handled", cuts, |qp| ConstCounter::new(u64::from(qp.notifications)))?;
     families.queue_pairs("acknowledged_bytes", "Payload bytes acknowledged", |qp| ConstCounter::new(qp.bytes_acked))
+}
+
+fn of_streams(families: &mut Families<'_, '_>) -> fmt::Result {
+    let state = "State of a TCP stream: 0 closed, 1 a SYN is sent, 2 established";
+    families.streams("stream_state", state, |stream| ConstGauge::new(stream.state))?;
+    let bytes = "Bytes acknowledged by the receiver of a TCP stream";
+    families.streams("stream_acknowledged_bytes", bytes, |stream| ConstCounter::new(stream.bytes_acked))?;
+    let fill = "Bytes in the ring of a TCP stream without an acknowledgement";
+    families.streams("stream_ring_bytes", fill, |stream| ConstGauge::new(stream.ring_fill))
 }

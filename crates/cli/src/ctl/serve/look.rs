@@ -2,6 +2,7 @@
 //! What is read of each board for its metrics.
 
 use super::super::session::Session;
+use super::super::streams::{self, halves, Stream};
 use crate::outcome::Failure;
 use penstock_ipbus::regs::counters::ALL;
 use penstock_ipbus::regs::{port, qp, source};
@@ -27,6 +28,7 @@ pub struct Read {
     /// In the order of the map.
     pub counters: Vec<u32>,
     pub queue_pairs: Vec<QueuePair>,
+    pub streams: Vec<Stream>,
 }
 
 /// All boards at one time.
@@ -50,8 +52,12 @@ fn of_queue_pair(row: u32) -> [Access; 5] {
 }
 
 fn request(queue_pairs: u32) -> Request {
-    let whole =
-        [Access::read(port::LINK), Access::read(source::STATUS), Access::Read { address: ALL[0].1, count: ALL.len() }];
+    let whole = [
+        Access::read(port::LINK),
+        Access::read(source::STATUS),
+        Access::Read { address: ALL[0].1, count: ALL.len() },
+        streams::count_access(),
+    ];
     whole.into_iter().chain((0..queue_pairs).flat_map(of_queue_pair)).collect()
 }
 
@@ -62,10 +68,25 @@ pub fn at(session: &mut Session) -> Result<Look, Failure> {
     let outcomes = session.run(&requests)?;
     let mut boards: Vec<(String, Option<Read>)> =
         (0..session.boards.len()).map(|board| (session.address(board).to_string(), None)).collect();
+    let mut counts = Vec::new();
     for ((board, identity), outcome) in fit.into_iter().zip(outcomes) {
         match outcome {
-            Ok(words) => boards[board].1 = Some(read(&words, identity.scale())),
+            Ok(words) => {
+                counts.push((board, streams::count_of(words[3][0])));
+                boards[board].1 = Some(read(&words, identity.scale()));
+            }
             Err(error) => session.lost(board, error),
+        }
+    }
+    counts.retain(|(_, streams)| *streams > 0);
+    for (board, outcome) in streams::read(session, &counts)? {
+        match (outcome, &mut boards[board].1) {
+            (Ok(streams), Some(read)) => read.streams = streams,
+            (Ok(_), None) => {}
+            (Err(error), read) => {
+                *read = None;
+                session.lost(board, error);
+            }
         }
     }
     Ok(Look { time: SystemTime::now(), boards })
@@ -74,9 +95,6 @@ pub fn at(session: &mut Session) -> Result<Look, Failure> {
 fn read(words: &[Vec<u32>], scale: penstock_ipbus::map::Scale) -> Read {
     let faults = port::LINK_LOCAL_FAULT_MASK | port::LINK_REMOTE_FAULT_MASK;
     let queue_pair = |words: &[Vec<u32>]| {
-        let (high, low, again) = (words[1][0], words[2][0], words[3][0]);
-        // Where the low half went round in between, it is small after and large before.
-        let high = if low < 1 << 31 { again } else { high };
         let rates = &words[4];
         QueuePair {
             state: words[0][0] & qp::STATE_MASK,
@@ -84,13 +102,14 @@ fn read(words: &[Vec<u32>], scale: penstock_ipbus::map::Scale) -> Read {
             rate_target_bps: scale.rate(rates[1].into()),
             alpha: f64::from(rates[2] & 0x1_FFFF) / 65536.0,
             notifications: rates[4],
-            bytes_acked: u64::from(high) << 32 | u64::from(low),
+            bytes_acked: halves(words[1][0], words[2][0], words[3][0]),
         }
     };
     Read {
         link_up: words[0][0] & faults == 0,
         source_runs: words[1][0] & source::STATUS_RUNNING_MASK != 0,
         counters: words[2].clone(),
-        queue_pairs: words[3..].chunks_exact(5).map(queue_pair).collect(),
+        queue_pairs: words[4..].chunks_exact(5).map(queue_pair).collect(),
+        streams: Vec::new(),
     }
 }

@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock ctl status`: who is there.
 
-use super::arguments::BoardArguments;
+mod sweep;
+
+use super::arguments::LinkArguments;
+use super::boards::BoardList;
 use super::faults::Faults;
 use super::get::named;
 use super::session::Session;
+use super::streams::{self, Stream};
 use crate::outcome::{Failure, Verdict};
 use crate::output::table::{columns, terminal_width};
 use crate::output::{print, screen::say};
 use penstock_ipbus::map::{find, Place, Scale, Unit, MAP_HASH};
 use penstock_ipbus::regs::{cc, counters, global, port, qp, source};
-use penstock_ipbus::{Access, AccessError, Identity, Request, Unfit};
+use penstock_ipbus::{Access, AccessError, BoardAddress, Identity, Request, Unfit, PORT};
+use penstock_units::ByteSize;
 use serde_json::{json, Value};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use sweep::Sweep;
 
 #[derive(clap::Args)]
 pub struct Arguments {
+    /// 10.0.0.2, 10.0.0.2:50001, 10.0.0.2-10.0.0.9, 10.0.0.0/24, @FILE with one of these a line; several with commas
+    #[arg(value_name = "BOARDS", required_unless_present = "arp")]
+    boards: Option<BoardList>,
+    /// Ask by ARP at this interface who is there: of BOARDS, or of its whole network; needs root or CAP_NET_RAW
+    #[arg(long, value_name = "INTERFACE")]
+    arp: Option<String>,
     #[command(flatten)]
-    boards: BoardArguments,
+    link: LinkArguments,
 }
 
 /// What a board is doing.
@@ -30,6 +42,7 @@ struct Status {
     source_runs: bool,
     /// State of each queue pair, by name.
     queue_pairs: Vec<String>,
+    streams: Vec<Stream>,
     messages_done: u32,
     qp_errors: u32,
     frames_lost: u32,
@@ -42,35 +55,51 @@ struct Status {
 const LOST: [u32; 4] = [counters::RX_FCS_ERRORS, counters::RX_BAD_FRAMES, counters::TX_UNDERRUNS, counters::TX_DROPPED];
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let mut session = Session::open(&arguments.boards)?;
-    let mut faults = Faults::default();
-    let mut silent = 0;
+    let listed = arguments.boards.as_ref().map(|boards| boards.0.as_slice());
+    let patience = arguments.link.patience;
+    let sweep = arguments.arp.as_ref().map(|name| sweep::of(name, listed, patience)).transpose()?;
+    let asked = sweep.as_ref().map(|sweep| sweep.found.as_slice()).or(listed).unwrap_or_default();
+    let mut session = Session::of(asked, &arguments.link)?;
+    let mut faults = sweep.as_ref().map(of_sweep).unwrap_or_default();
+    let mut silent = Vec::new();
     for board in &session.boards {
         match &board.identity {
-            Err(Unfit::Silent(AccessError::Silent { .. })) if board.listed.is_sought => silent += 1,
+            Err(Unfit::Silent(AccessError::Silent { .. })) if board.listed.is_sought => {
+                silent.push(board.listed.address.to_string());
+            }
             Err(why) => faults.push(board.listed.address, None, why),
             Ok(_) => {}
         }
     }
     let found = read(&mut session, &mut faults)?;
-    if arguments.boards.link.json {
+    if arguments.link.json {
         let boards: Vec<Value> = found.iter().map(|status| as_json(&session, status)).collect();
-        let all = json!({
-            "map_hash": format!("0x{MAP_HASH:08X}"), "boards": boards, "silent_addresses": silent, "faults": faults.json(),
+        let mut all = json!({
+            "map_hash": format!("0x{MAP_HASH:08X}"), "boards": boards, "silent_addresses": silent.len(),
+            "faults": faults.json(),
         });
+        if let Some(Sweep { interface, asked, found, .. }) = &sweep {
+            all["arp"] = json!({
+                "interface": interface, "asked": asked, "answers": found.len(), "no_boards": silent,
+            });
+        }
         faults.tell();
         return Ok(print(all, verdict(&session, &faults)));
     }
     faults.tell();
-    if silent > 0 {
-        say(format_args!("{silent} addresses of ranges and networks are silent"));
+    match &sweep {
+        Some(sweep) => say(told(sweep, &silent)),
+        None if !silent.is_empty() => {
+            say(format_args!("{} addresses of ranges and networks are silent", silent.len()));
+        }
+        None => {}
     }
     let verdict = verdict(&session, &faults);
     if found.is_empty() {
         say("no board was found");
         return Ok(verdict);
     }
-    let header = [
+    let mut header = vec![
         "board",
         "name on the net",
         "build",
@@ -83,8 +112,39 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         "share",
         "operator",
     ];
-    let rows: Vec<Vec<String>> = found.iter().map(|status| row(&session, status)).collect();
+    let mut rows: Vec<Vec<String>> = found.iter().map(|status| row(&session, status)).collect();
+    if found.iter().any(|status| !status.streams.is_empty()) {
+        header.insert(STREAMS_AT, "streams");
+        rows.iter_mut().zip(&found).for_each(|(row, status)| row.insert(STREAMS_AT, of_streams(&status.streams)));
+    }
     Ok(print(columns(&header, &rows, 6, terminal_width()), verdict))
+}
+
+/// Column of the streams, if a board has some.
+const STREAMS_AT: usize = 6;
+
+/// What a sweep says against boards.
+fn of_sweep(sweep: &Sweep) -> Faults {
+    let mut faults = Faults::default();
+    for board in &sweep.missing {
+        faults.push(*board, None, format!("no answer to ARP at {}", sweep.interface));
+    }
+    for (ip, who) in &sweep.shared {
+        let board = BoardAddress(SocketAddrV4::new(*ip, PORT));
+        faults.push(board, None, format!("{who}; give each an address of its own"));
+    }
+    faults
+}
+
+/// "eth1: 254 addresses asked, 4 answer ARP; no IPbus at 10.0.0.1"
+fn told(sweep: &Sweep, silent: &[String]) -> String {
+    const NAMED: usize = 4;
+    let Sweep { interface, asked, found, .. } = sweep;
+    let more = silent.len().saturating_sub(NAMED);
+    let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let named = silent[..silent.len() - more].join(", ");
+    let no_ipbus = if named.is_empty() { String::new() } else { format!("; no IPbus at {named}{others}") };
+    format!("{interface}: {asked} addresses asked, {} answer ARP{no_ipbus}", found.len())
 }
 
 /// Nothing found is a fault also where nothing had to be there.
@@ -95,6 +155,10 @@ fn verdict(session: &Session, faults: &Faults) -> Verdict {
     faults.verdict()
 }
 
+/// Of `request`: how many streams there are, and the first of the counters of lost frames.
+const STREAM_COUNT_AT: usize = 7;
+const LOST_AT: usize = STREAM_COUNT_AT + 1;
+
 fn request(identity: &Identity) -> Request {
     let single = [
         Access::Read { address: global::LOCAL_MAC_HI, count: 3 },
@@ -104,6 +168,7 @@ fn request(identity: &Identity) -> Request {
         Access::read(counters::MESSAGES_DONE),
         Access::read(counters::QP_ERRORS),
         Access::Read { address: global::OPERATOR_IP, count: 3 },
+        streams::count_access(),
     ];
     let lost = LOST.map(Access::read);
     let states = (0..identity.build.queue_pairs).map(|row| Access::read(qp::BASE + row * qp::STRIDE + qp::STATE));
@@ -115,9 +180,29 @@ fn read(session: &mut Session, faults: &mut Faults) -> Result<Vec<Status>, Failu
     let fit: Vec<(usize, Identity)> = session.fit().collect();
     let requests: Vec<_> = fit.iter().map(|(board, identity)| (*board, request(identity))).collect();
     let mut found = Vec::new();
+    let mut counts = Vec::new();
     for ((board, identity), outcome) in fit.into_iter().zip(session.run(&requests)?) {
         match outcome {
-            Ok(words) => found.push(status(board, identity, &words)),
+            Ok(words) => {
+                let status = status(board, identity, &words);
+                counts.push((board, streams::count_of(words[STREAM_COUNT_AT][0])));
+                found.push(status);
+            }
+            Err(error) => {
+                let (register, message) = named(&error);
+                faults.push(session.address(board), register, message);
+            }
+        }
+    }
+    counts.retain(|(_, streams)| *streams > 0);
+    for (board, outcome) in streams::read(session, &counts)? {
+        match outcome {
+            Ok(streams) => {
+                found
+                    .iter_mut()
+                    .filter(|status| status.board == board)
+                    .for_each(|status| status.streams = streams.clone());
+            }
             Err(error) => {
                 let (register, message) = named(&error);
                 faults.push(session.address(board), register, message);
@@ -140,7 +225,7 @@ fn status(board: usize, identity: Identity, words: &[Vec<u32>]) -> Status {
     };
     let state = place("qp[0].state.state", identity);
     let named = |word: u32| state.map_or(word.to_string(), |place| place.show(place.number(&[word]), scale));
-    let lost = &words[7..7 + LOST.len()];
+    let lost = &words[LOST_AT..LOST_AT + LOST.len()];
     let [line, start] = [2, 1].map(|back| words[words.len() - back][0]);
     Status {
         board,
@@ -149,7 +234,8 @@ fn status(board: usize, identity: Identity, words: &[Vec<u32>]) -> Status {
         ip: Ipv4Addr::from_bits(words[0][2]),
         link,
         source_runs: one(3) & source::STATUS_RUNNING_MASK != 0,
-        queue_pairs: words[7 + LOST.len()..words.len() - 2].iter().map(|word| named(word[0])).collect(),
+        queue_pairs: words[LOST_AT + LOST.len()..words.len() - 2].iter().map(|word| named(word[0])).collect(),
+        streams: Vec::new(),
         messages_done: one(4),
         qp_errors: one(5),
         frames_lost: lost.iter().fold(0, |sum, word| sum.wrapping_add(word[0])),
@@ -175,12 +261,43 @@ fn states(queue_pairs: &[String]) -> String {
     counted.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
 }
 
+/// "2 established to 10.0.0.1:10000, 12MB; 1 closed (refused)"
+fn of_streams(streams: &[Stream]) -> String {
+    let mut groups: Vec<(String, usize, u64)> = Vec::new();
+    for stream in streams {
+        // A stream that was never told its receiver has none to name.
+        let to = if stream.peer.port() == 0 { String::new() } else { format!(" to {}", stream.peer) };
+        let text = format!("{}{to}", stream.state_text());
+        match groups.iter_mut().find(|(known, ..)| *known == text) {
+            Some((_, count, bytes)) => (*count, *bytes) = (*count + 1, *bytes + stream.bytes_acked),
+            None => groups.push((text, 1, stream.bytes_acked)),
+        }
+    }
+    let group = |(text, count, bytes): &(String, usize, u64)| match bytes {
+        0 => format!("{count} {text}"),
+        _ => format!("{count} {text}, {}", ByteSize(*bytes)),
+    };
+    groups.iter().map(group).collect::<Vec<_>>().join("; ")
+}
+
+fn stream_json(stream: &Stream) -> Value {
+    json!({
+        "state": stream.state_text(),
+        "peer": stream.peer.to_string(),
+        "bytes_acked": stream.bytes_acked,
+        "ring_fill": stream.ring_fill,
+        "round_trip_us": stream.round_trip_us,
+    })
+}
+
 fn row(session: &Session, status: &Status) -> Vec<String> {
     let identity = &status.identity;
+    let of = |count: usize, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
+    let connections = format!("{}{}", of(status.queue_pairs.len(), "queue pairs"), of(status.streams.len(), "streams"));
     vec![
         session.address(status.board).to_string(),
         format!("{} {}", status.ip, status.mac),
-        format!("{} {}, {} queue pairs", identity.version_text(), identity.line_rate(), identity.build.queue_pairs),
+        format!("{} {}{connections}", identity.version_text(), identity.line_rate()),
         status.link.to_owned(),
         if status.source_runs { "runs" } else { "" }.to_owned(),
         states(&status.queue_pairs),
@@ -202,11 +319,12 @@ fn as_json(session: &Session, status: &Status) -> Value {
         "version": identity.version_text(),
         "build": {
             "data_width": identity.data_width, "queue_pairs": identity.build.queue_pairs, "clock_khz": clock_khz,
-            "ring_bytes": identity.ring_bytes,
+            "streams": status.streams.len(), "ring_bytes": identity.ring_bytes,
         },
         "link": status.link,
         "source_runs": status.source_runs,
         "queue_pairs": status.queue_pairs,
+        "streams": status.streams.iter().map(stream_json).collect::<Vec<_>>(),
         "messages_done": status.messages_done,
         "qp_errors": status.qp_errors,
         "frames_lost": status.frames_lost,
