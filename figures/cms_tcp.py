@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CMS-TCP figure 3: throughput against the size of fragments. Figures 5 and 6: one link's useful throughput and the
-total bandwidth that it takes before, while and after a fifth sender makes it congested.
+"""CMS-TCP figure 3: throughput against the size of fragments, measured between two kernels and simulated. Figures 5
+and 6: one link's useful throughput and the total bandwidth that it takes before, while and after a fifth sender makes
+it congested.
+
+Measured is what `tests/tcp_bench.py` measures on this machine, over a veth pair; where it may not make one, the
+simulated half stands alone.
 
 Useful is what is delivered in order; total is all payload that is sent, retransmissions included. Means are over the
 last 0.5 s before the fifth sender starts, its own time, and the last 0.5 s of the run, when it has long stopped; all
 over the four senders. Source: CMS-TCP, section 3.
 """
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -86,23 +96,57 @@ def size_settings(stack: str, size: int) -> tuple[str, ...]:
     return (f"flow.0.protocol={stack}", f"flow.0.message={size}B")
 
 
+# By its exit status the measurement says that this machine lacks iperf3, or the right to make network namespaces.
+NOT_HERE = 2
+SHOWN = (64, 512, 4096, 65536)  # bytes of fragments with a row in the table
+BENCH = Path(__file__).resolve().parents[1] / "tests/tcp_bench.py"
+MEASURED = {"emulator": "the emulator", "sockets": "ordinary sockets", "iperf3": "iperf3"}
+
+
+def measured() -> dict[str, dict[int, float]]:
+    """Gb/s by sender and size between two kernels of this machine; nothing where it cannot be measured."""
+    command = [sys.executable, str(BENCH), "--json"]
+    if binary := os.environ.get("PENSTOCK"):
+        command += ["--binary", binary]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == NOT_HERE:
+        print(f"cms-tcp-3: simulated only: {done.stderr.strip()}", file=sys.stderr)
+        return {}
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr.strip()}")
+    rates = json.loads(done.stdout)
+    return {name: {int(size): rate / 1e9 for size, rate in rates[name].items()} for name in MEASURED}
+
+
 def fragment_sizes(runs: list[Run]) -> Drawn:
-    """Figure 3: throughput over the second half of each run; runs come stack by stack, size by size."""
+    """Figure 3: simulated over the second half of each run; runs come stack by stack, size by size."""
     rates = [mean(throughput(run, flows(run)[0]["name"]), 25.0, 50.0) for run in runs]
     by_stack = dict(zip(STACKS, np.reshape(rates, (len(STACKS), len(SIZES))), strict=True))
-    figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    figure, (real, simulated) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     figure.suptitle("CMS-TCP 3: throughput against the size of fragments; dashed: the paper's highest")
+    found = measured()
+    for name, by_size in found.items():
+        real.semilogx(list(by_size), list(by_size.values()), "o-", ms=3, label=MEASURED[name], base=2)
+    real.set_title("measured: a veth pair, a core each" if found else "measured: not on this machine")
     for stack, series in by_stack.items():
-        axis.semilogx(SIZES, series, "o-", ms=3, label=stack, base=2)
+        simulated.semilogx(SIZES, series, "o-", ms=3, label=stack, base=2)
+    simulated.set_title("simulated: a line of 10 Gb/s")
     for paper in (7.0, 9.89):
-        axis.axhline(paper, color="black", lw=1, ls="--")
-    axis.set_xlabel("fragment size [B]")
-    axis.set_ylabel("throughput [Gb/s]")
-    axis.legend()
+        simulated.axhline(paper, color="black", lw=1, ls="--")
+    for axis in (real, simulated):
+        axis.set(xlabel="fragment size [B]", ylabel="throughput [Gb/s]", ylim=(0, None))
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend()
     simple, host = by_stack["simple-tcp"], by_stack["tcp"]
-    return figure, [
+    compared = [
         Compared("simplified TCP, highest", "7 Gb/s, by its processor", simple.max(), "Gb/s"),
         Compared("simplified TCP, fragments of 64 B", None, simple[0], "Gb/s"),
         Compared("a host's TCP, highest", 9.89, host.max(), "Gb/s"),
         Compared("a host's TCP, fragments of 64 B", None, host[0], "Gb/s"),
     ]
+    compared += [
+        Compared(f"measured: {MEASURED[name]}, fragments of {size} B", None, by_size[size], "Gb/s")
+        for name, by_size in found.items()
+        for size in SHOWN
+    ]
+    return figure, compared

@@ -20,6 +20,7 @@ import flood_bench
 import live_page
 import packet_bench
 import polling_bench
+import tcp_bench
 from conftest import Penstock
 
 REPO = Path(__file__).resolve().parents[1]
@@ -30,6 +31,7 @@ LABORATORY = "cargo run --release -q -p penstock-lab --example lab_speed"
 SOFT_ROCE = ".venv/bin/python tests/softroce/speed.py --json"
 COMMAND_BUILD = "cargo build --release -q -p penstock-cli"
 PACKET = "make bench (tests/packet_bench.py)"
+TCP = "make bench (tests/tcp_bench.py)"
 POLLING = ".venv/bin/python tests/polling_bench.py"
 FLOOD = ".venv/bin/python tests/flood_bench.py"
 CTL = ".venv/bin/python tests/ctl_bench.py"
@@ -96,6 +98,25 @@ def packet_rows() -> list[dict]:
     return [
         *rows,
         row("iperf3 UDP over the same veth, same frames", iperf3 / 1e9, "Gb/s", None, "higher", PACKET),
+    ]
+
+
+def tcp_rows() -> list[dict]:
+    """TCP of the kernel and of the emulator over a veth pair, in fragments of 64 KiB."""
+    shell(COMMAND_BUILD)
+    found = tcp_bench.rates(REPO / "target/release/penstock", (tcp_bench.LONG,), with_receiver=True)
+    if found is None:
+        print("bench: no TCP between two kernels: it needs root and iperf3", file=sys.stderr)
+        return []
+    rate = {case: by_size[tcp_bench.LONG] for case, by_size in found.items()}
+    names = {"recv": "recv --backend tcp over veth, one core", "emulator": "send --protocol tcp over the same veth"}
+    return [
+        row(f"{names['recv']}, of iperf3 TCP's", 100 * rate["recv"] / rate["iperf3"], "%", 90, "higher", TCP),
+        row(f"{names['emulator']}, of sockets'", 100 * rate["emulator"] / rate["sockets"], "%", 90, "higher", TCP),
+        row(names["recv"], rate["recv"] / 1e9, "Gb/s", None, "higher", TCP),
+        row(names["emulator"], rate["emulator"] / 1e9, "Gb/s", None, "higher", TCP),
+        row("--stack sockets over the same veth", rate["sockets"] / 1e9, "Gb/s", None, "higher", TCP),
+        row("iperf3 TCP over the same veth", rate["iperf3"] / 1e9, "Gb/s", None, "higher", TCP),
     ]
 
 
@@ -191,6 +212,7 @@ def verdict(entry: dict) -> str:
 PARTS = {
     "readout": readout_rows,
     "packet back end": packet_rows,
+    "TCP": tcp_rows,
     "polling": polling_rows,
     "flood": flood_rows,
     "ctl": ctl_rows,

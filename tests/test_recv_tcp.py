@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,19 @@ def run(command: list[str]) -> bytes:
 
 def send(network: Network, *options: object) -> subprocess.Popen:
     return network.send("--protocol", "tcp", "--connect", SERVER_IP, *map(str, options))
+
+
+def sent_bytes(network: Network, *options: object) -> bytearray:
+    """What the first board sends, as a socket of ours reads it. Its address is the kernel's."""
+    with network.inside("s"), socket.create_server((SERVER_IP, PORT)) as server:
+        server.settimeout(LIMIT_S)
+        sender = send(network, *options, "--payload", "counter", "--stack", "sockets")
+        connection, stream = server.accept()[0], bytearray()
+    with connection:
+        while part := connection.recv(65536):
+            stream.extend(part)
+    ended(sender)
+    return stream
 
 
 def verified(*processes: subprocess.Popen) -> list[dict]:
@@ -113,19 +127,9 @@ def test_a_slow_consumer_holds_the_board_back_and_nothing_is_lost(wire):
 
 def test_strangers_are_refused_and_damage_is_passed_over(wire):
     """Plain sockets: the kernel's own TCP sends what a board would, and what none would."""
-    subprocess.run(["ip", "-n", f"{wire.name}-b", "addr", "add", f"{first_board()}/16", "dev", "veth1"], check=True)
-    subprocess.run(["ip", "-n", f"{wire.name}-b", "addr", "add", "10.77.5.5/16", "dev", "veth1"], check=True)
-    # The bytes of a board: what the emulator sends to a socket of ours.
-    with wire.inside("s"):
-        server = socket.create_server((SERVER_IP, PORT))
-    server.settimeout(LIMIT_S)
-    sender = send(wire, "-n", 10, "-l", 1000, "--payload", "counter", "--stack", "sockets")
-    connection, stream = server.accept()[0], bytearray()
-    while part := connection.recv(65536):
-        stream.extend(part)
-    connection.close()
-    server.close()
-    ended(sender)
+    wire.address("b", first_board())
+    wire.address("b", "10.77.5.5")
+    stream = sent_bytes(wire, "-n", 10, "-l", 1000)
     message = 8 + 1040
 
     receiver = recv(wire, *boards(1), "--first-event", 0, "--metrics", METRICS, "--slot-bytes", 2048)
@@ -165,3 +169,80 @@ def test_what_cannot_work_is_refused_by_name(wire):
     ended(holder)
     pool = ended(wire.start("s", str(wire.binary), "recv", "--backend", "tcp", "--srq", "64", *boards(1)))
     assert pool.status == 2 and "--srq" in pool.stderr
+
+
+def test_messages_that_come_byte_by_byte_are_found(wire):
+    """Segments of one byte each, as Nagle's algorithm keeps senders from making them."""
+    wire.address("b", first_board())
+    stream = sent_bytes(wire, "-n", 20, "-l", 50)
+    receiver = recv(wire, *boards(1), "--payload", "counter", "--events", 20)
+    with wire.inside("b"):
+        board = socket.create_connection((SERVER_IP, PORT), source_address=(first_board(), 0))
+    board.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in stream:
+        board.sendall(bytes([byte]))
+    report = verified(receiver)[0]
+    board.close()
+    assert report["readout"]["builder"]["events_complete"] == 20
+    assert [pattern["messages_wrong"] for pattern in report["readout"]["pattern"]] == [0]
+    assert (sums(report, "resynchronised"), sums(report, "bytes_skipped")) == (0, 0)
+
+
+def test_a_receiver_that_stands_still_for_two_seconds_closes_the_window_and_loses_nothing(wire):
+    """CMS-TCP section 3.3: Linux is not a real-time OS. What waits fills the kernel's buffer and the board's ring."""
+    events, length = 3000, 50_000  # more than both hold
+    receiver = recv(wire, *boards(1), "--payload", "counter", "--events", events, "--metrics", METRICS)
+    sender = send(wire, "-n", events, "-l", length, "--payload", "counter", "--ring", 1 << 20)
+    wire.counted(10, "fragments_good")
+    receiver.send_signal(signal.SIGSTOP)
+    time.sleep(2)  # no condition is waited for: the stall itself
+    receiver.send_signal(signal.SIGCONT)
+    received, sent = verified(receiver, sender)
+    assert received["readout"]["builder"]["events_complete"] == events
+    assert [pattern["messages_wrong"] for pattern in received["readout"]["pattern"]] == [0]
+    [board] = sent["boards"]
+    assert board["lives"] == 1 and board["messages"] == events
+    assert board["window_closed"] > 0 and board["window_probes"] > 0
+
+
+def test_a_board_that_is_killed_and_comes_back_has_its_events_waited_for_again(wire):
+    """No RST comes from a front end without power: its next connection ends the one before."""
+    receiver = recv(wire, *boards(2), "--metrics", METRICS)
+    common = ("send", "--protocol", "tcp", "--iface", "veth1", "--connect", SERVER_IP, "--rate", 200, "-l", 1000)
+
+    def board(source: int, first_event: int = 0) -> subprocess.Popen:
+        here = ("--ip", first_board(source), "--first-source", source, "--first-event", first_event, "--json")
+        return wire.start("b", *map(str, (wire.binary, *common, *here)))
+
+    stays, goes = board(0), board(1)
+    wire.counted(50, "events_complete")
+    goes.kill()
+    goes.wait()
+    wire.counted(1, "events_incomplete")
+    returns = board(1, int(wire.metrics()[f'board_messages{{board="{first_board()}"}}']))
+    wire.counted(2, "board_connections", first_board(1))
+    before = wire.metrics()["events_complete"]
+    wire.counted(before + 50, "events_complete")
+    receiver.send_signal(signal.SIGINT)
+    report = ended(receiver).json()
+    for process in (stays, returns):
+        process.send_signal(signal.SIGINT)
+        ended(process)
+    assert report["counters"]["connections_accepted"] == 3
+    assert sums(report, "resynchronised") == 0
+
+
+def test_a_receiver_that_is_killed_and_started_again_gets_what_its_kernel_had_not_acknowledged(wire):
+    """The board opens its stream again by itself, and goes on in order; each event comes from there on."""
+    first = recv(wire, *boards(1), "--metrics", METRICS)
+    sender = send(wire, "--rate", 500, "-l", 2000, "--payload", "counter")
+    wire.counted(50, "events_complete")
+    first.kill()
+    first.wait()
+    again = recv(wire, *boards(1), "--metrics", METRICS, "--events", 200)
+    report = verified(again)[0]
+    sender.send_signal(signal.SIGINT)
+    [board] = ended(sender).json()["boards"]
+    builder = report["readout"]["builder"]
+    assert (builder["events_complete"], builder["events_incomplete"]) == (200, 0)
+    assert board["lives"] == 2

@@ -70,11 +70,11 @@ class Network:
     cpus: dict[str, int] = field(default_factory=dict)  # by end: the only CPU of its processes
     socket: str = "auto"  # of the packet back end
 
-    def make(self, boards: int, ip: str | None = SERVER_IP, queues: int = 1) -> None:
+    def make(self, boards: int, ip: str | None = SERVER_IP, queues: int = 1, mtu: int = MTU) -> None:
         """`ip` is the server's address; none: its end only carries frames. `queues` are those of either direction."""
         server, board = f"{self.name}-s", f"{self.name}-b"
         lines = [f"netns add {server}", f"netns add {board}"]
-        both = f"mtu {MTU} numrxqueues {queues} numtxqueues {queues}"
+        both = f"mtu {mtu} numrxqueues {queues} numtxqueues {queues}"
         lines += [f"link add veth0 netns {server} {both} type veth peer name veth1 netns {board} {both}"]
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
         ends = ((server, "veth0", [ip] if ip else []), (board, "veth1", [first_board(k) for k in range(boards)]))
@@ -82,6 +82,11 @@ class Network:
             lines = [f"addr add {at}/16 dev {end}" for at in addresses] + [f"link set {end} up", "link set lo up"]
             batch = ["ip", "-n", namespace, "-batch", "-"]
             subprocess.run(batch, input="\n".join(lines), text=True, check=True)
+
+    def address(self, end: str, ip: str) -> None:
+        """Gives the interface at one end another address of the kernel's."""
+        interface = {"s": "veth0", "b": "veth1"}[end]
+        subprocess.run(["ip", "-n", f"{self.name}-{end}", "addr", "add", f"{ip}/16", "dev", interface], check=True)
 
     def delete(self) -> None:
         for process in self.running:
