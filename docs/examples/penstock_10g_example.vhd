@@ -24,7 +24,10 @@ package penstock_xgmii_component is
       WITH_TCP    : natural := 0;
       N_STREAMS   : positive := 4;
       HOOK        : natural := 0;
-      STREAMING   : natural := 0
+      STREAMING   : natural := 0;
+      WITH_QCN    : natural := 1;
+      WITH_SOURCE : natural := 1;
+      WITH_SERVICES : natural := 1
     );
     port (
       clk                   : in  std_logic;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: SHL-2.1
 // Congestion control of the front end: notifications of both kinds, bounded in rate, and the engine.
 // Joins its modules and holds no logic of its own.
+// Without WITH_QCN there is DCQCN alone: who chooses QCN gets DCQCN, and reads that back; QCN messages are not looked at.
 // CNPs come from the acknowledgement receiver, which knows the peer; QCN messages come straight from the wire.
 module congestion_control
   import penstock_pkg::*;
   import ctrl_pkg::*;
 #(
-  parameter int unsigned DATA_W  = 64,
-  parameter int unsigned N_QP    = 4,
-  parameter int unsigned CLK_KHZ = 156250
+  parameter int unsigned DATA_W   = 64,
+  parameter int unsigned N_QP     = 4,
+  parameter int unsigned CLK_KHZ  = 156250,
+  parameter bit          WITH_QCN = 1'b1
 ) (
   input logic clk,
   input logic rst,
@@ -61,25 +63,30 @@ module congestion_control
   qp_t cnm_qp;
   feedback_t cnm_feedback;
 
-  cnm_receiver #(
-    .DATA_W(DATA_W),
-    .N_QP(N_QP)
-  ) u_cnm_receiver (
-    .clk,
-    .rst,
-    .local_mac(settings.local_mac),
-    .ready,
-    .s_axis_tdata (rx_tdata),
-    .s_axis_tkeep (rx_tkeep),
-    .s_axis_tvalid(rx_tvalid),
-    .s_axis_tlast (rx_tlast),
-    .s_axis_tuser (rx_tuser),
-    .cnm_valid,
-    .cnm_qp,
-    .cnm_feedback,
-    .stat_rx_cnm   (stat_cnm),
-    .stat_not_ready(stat_cnm_not_ready)
-  );
+  if (WITH_QCN) begin : gen_cnm
+    cnm_receiver #(
+      .DATA_W(DATA_W),
+      .N_QP(N_QP)
+    ) u_cnm_receiver (
+      .clk,
+      .rst,
+      .local_mac(settings.local_mac),
+      .ready,
+      .s_axis_tdata (rx_tdata),
+      .s_axis_tkeep (rx_tkeep),
+      .s_axis_tvalid(rx_tvalid),
+      .s_axis_tlast (rx_tlast),
+      .s_axis_tuser (rx_tuser),
+      .cnm_valid,
+      .cnm_qp,
+      .cnm_feedback,
+      .stat_rx_cnm   (stat_cnm),
+      .stat_not_ready(stat_cnm_not_ready)
+    );
+  end else begin : gen_no_cnm
+    assign {cnm_valid, cnm_qp, cnm_feedback, stat_cnm, stat_cnm_not_ready} = '0;
+    wire unused_frames = &{1'b0, ready, rx_tdata, rx_tkeep, rx_tvalid, rx_tlast, rx_tuser};
+  end
 
   logic act_cnp_valid, act_cnm_valid;
   qp_t act_cnp_qp, act_cnm_qp;
@@ -105,7 +112,8 @@ module congestion_control
 
   // ---- parameters -----------------------------------------------------------------------------------------
   cc_pkg::group_t law_group;
-  law_e law;
+  law_e group_law, law;
+  cc_choice_t choice;
   cc_pkg::cc_ask_t [cc_pkg::CcStages-1:0] ask;
   cc_params_t [cc_pkg::CcStages-1:0] params;
   qcn_params_t [cc_pkg::CcStages-1:0] qcn_params;
@@ -114,15 +122,23 @@ module congestion_control
     .clk,
     .write(settings.cc_write),
     .law_group,
-    .law,
+    .law(group_law),
     .ask,
     .params,
     .qcn_params
   );
 
+  always_comb begin
+    law = group_law;
+    choice = cc_choice;
+    if (!WITH_QCN && group_law == LawQcn) law = LawDcqcn;
+    if (!WITH_QCN && cc_choice.law == ChooseQcn) choice.law = ChooseDcqcn;
+  end
+
   // ---- the engine ---------------------------------------------------------------------------------------
   cc_engine #(
     .N_QP(N_QP),
+    .WITH_QCN(WITH_QCN),
     .BLOCK(CLK_KHZ <= BlockRowKhz),
     .PacketCyclesLog2($clog2(4096 / (DATA_W / 8)))
   ) u_cc_engine (
@@ -135,7 +151,7 @@ module congestion_control
     .qcn_params,
     .choice_valid(cc_choice_valid),
     .choice_qp   (cmd_qp),
-    .choice      (cc_choice),
+    .choice,
     .init_valid(cmd_valid && cmd_state == QpReset),  // a queue pair's next life begins afresh
     .init_qp   (cmd_qp),
     .cnp_valid   (act_cnp_valid),

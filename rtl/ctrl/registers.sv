@@ -20,7 +20,10 @@ module registers
   parameter int unsigned WITH_TCP    = 0,
   parameter int unsigned N_STREAMS   = 4,
   parameter int unsigned HOOK        = 0,
-  parameter int unsigned STREAMING   = 0
+  parameter int unsigned STREAMING   = 0,
+  parameter int unsigned WITH_QCN    = 1,
+  parameter int unsigned WITH_SOURCE = 1,
+  parameter int unsigned WITH_SERVICES = 1
 ) (
   input logic clk,
   input logic rst,
@@ -140,6 +143,9 @@ module registers
   wire unused = &{1'b0, mac, cm_status.doubt};  // the pulses of the MAC are the counters' affair
 
   // ---- constants and status in -----------------------------------------------------------------
+  assign live.options.qcn      = WITH_ROCE == 1 && WITH_QCN == 1;
+  assign live.options.source   = WITH_SOURCE == 1;
+  assign live.options.services = WITH_SERVICES == 1;
   assign live.build.data_w          = 16'(DATA_W);
   assign live.build.n_qp            = WITH_ROCE == 1 ? 16'(N_QP) : '0;
   assign live.clock.khz             = CLK_KHZ;

@@ -2,7 +2,7 @@
 // All ways to the registers: the pins of the chip, IPbus over UDP, and the connection manager; with the network
 // services that carry the last two. Frames in and out are DATA_W wide, inside everything is 16 bits.
 // Joins the modules and holds no logic of its own. Without queue pairs (WITH_ROCE = 0) there is no connection manager:
-// its datagrams are dropped.
+// its datagrams are dropped. Without SERVICES the pins are the only way, and no frame is taken or sent.
 //
 //   frames -> service_rx -> services <-> ipbus_target ------+
 //                             ^    <-> connection_manager --+-> axil_mux -> registers
@@ -15,7 +15,8 @@ module slow_control
   parameter int unsigned N_QP      = 4,
   parameter int unsigned CLK_KHZ   = 156250,
   parameter int unsigned WITH_ROCE = 1,
-  parameter int unsigned WITH_TCP  = 0
+  parameter int unsigned WITH_TCP  = 0,
+  parameter bit          SERVICES  = 1'b1
 ) (
   input logic clk,
   input logic rst,
@@ -58,225 +59,238 @@ module slow_control
 );
   import services_pkg::udp_peer_t;
 
-  // ---- frames ---------------------------------------------------------------------------------------
-  logic [15:0] rx_tdata, tx_data;
-  logic [1:0]  rx_tkeep;
-  logic [12:0] tx_index;
-  logic rx_tvalid, rx_tready, rx_tlast, tx_room, tx_valid, tx_body, tx_last, tx_odd, tx_commit;
+  if (SERVICES) begin : gen_services
+    // ---- frames ---------------------------------------------------------------------------------------
+    logic [15:0] rx_tdata, tx_data;
+    logic [1:0]  rx_tkeep;
+    logic [12:0] tx_index;
+    logic rx_tvalid, rx_tready, rx_tlast, tx_room, tx_valid, tx_body, tx_last, tx_odd, tx_commit;
 
-  service_rx #(
-    .DATA_W(DATA_W),
-    .TCP(WITH_TCP == 1)
-  ) u_rx (
-    .clk, .rst,
-    .local_mac(settings.local_mac),
-    .s_axis_tdata (s_axis_rx_tdata),
-    .s_axis_tkeep (s_axis_rx_tkeep),
-    .s_axis_tvalid(s_axis_rx_tvalid),
-    .s_axis_tlast (s_axis_rx_tlast),
-    .s_axis_tuser (s_axis_rx_tuser),
-    .m_axis_tdata (rx_tdata),
-    .m_axis_tkeep (rx_tkeep),
-    .m_axis_tvalid(rx_tvalid),
-    .m_axis_tready(rx_tready),
-    .m_axis_tlast (rx_tlast),
-    .level_bytes,
-    .stat(stat.rx)
-  );
-
-  service_tx #(
-    .DATA_W(DATA_W)
-  ) u_tx (
-    .clk, .rst,
-    .room     (tx_room),
-    .wr_valid (tx_valid),
-    .wr_index (tx_index),
-    .wr_data  (tx_data),
-    .wr_body  (tx_body),
-    .wr_last  (tx_last),
-    .wr_odd   (tx_odd),
-    .wr_commit(tx_commit),
-    .m_axis_tdata (m_axis_tx_tdata),
-    .m_axis_tkeep (m_axis_tx_tkeep),
-    .m_axis_tvalid(m_axis_tx_tvalid),
-    .m_axis_tready(m_axis_tx_tready),
-    .m_axis_tlast (m_axis_tx_tlast)
-  );
-
-  // ---- services -------------------------------------------------------------------------------------
-  logic [15:0] ipbus_rx_tdata, ipbus_tx_tdata;
-  logic [1:0]  ipbus_rx_tkeep, ipbus_tx_tkeep;
-  logic ipbus_rx_tvalid, ipbus_rx_tready, ipbus_rx_tlast, ipbus_tx_tvalid, ipbus_tx_tready, ipbus_tx_tlast;
-  udp_peer_t ipbus_rx_tuser, ipbus_tx_tuser;
-
-  logic cm_rx_tvalid, cm_rx_tready, cm_rx_tlast, cm_tx_tvalid, cm_tx_tready, cm_tx_tlast;
-  logic cm_lookup_valid, cm_lookup_ready, cm_found_valid;
-  logic arp_lookup_valid, arp_lookup_ready, arp_found_valid;
-  logic [15:0] cm_rx_tdata, cm_tx_tdata;
-  logic [31:0] cm_rx_ip, cm_tx_ip, cm_lookup_ip, arp_lookup_ip;
-  logic [15:0] unused_cm_rx_sport, unused_cm_rx_dport, cm_tx_dport, cm_tx_sport;
-
-  if (WITH_TCP == 1) begin : gen_lookups
-    lookup_mux u_lookups (
+    service_rx #(
+      .DATA_W(DATA_W),
+      .TCP(WITH_TCP == 1)
+    ) u_rx (
       .clk, .rst,
-      .ask_valid  ({lookup_valid, cm_lookup_valid}),
-      .ask_ready  ({lookup_ready, cm_lookup_ready}),
-      .ask_ip     ({lookup_ip, cm_lookup_ip}),
-      .found_valid({found_valid, cm_found_valid}),
+      .local_mac(settings.local_mac),
+      .s_axis_tdata (s_axis_rx_tdata),
+      .s_axis_tkeep (s_axis_rx_tkeep),
+      .s_axis_tvalid(s_axis_rx_tvalid),
+      .s_axis_tlast (s_axis_rx_tlast),
+      .s_axis_tuser (s_axis_rx_tuser),
+      .m_axis_tdata (rx_tdata),
+      .m_axis_tkeep (rx_tkeep),
+      .m_axis_tvalid(rx_tvalid),
+      .m_axis_tready(rx_tready),
+      .m_axis_tlast (rx_tlast),
+      .level_bytes,
+      .stat(stat.rx)
+    );
+
+    service_tx #(
+      .DATA_W(DATA_W)
+    ) u_tx (
+      .clk, .rst,
+      .room     (tx_room),
+      .wr_valid (tx_valid),
+      .wr_index (tx_index),
+      .wr_data  (tx_data),
+      .wr_body  (tx_body),
+      .wr_last  (tx_last),
+      .wr_odd   (tx_odd),
+      .wr_commit(tx_commit),
+      .m_axis_tdata (m_axis_tx_tdata),
+      .m_axis_tkeep (m_axis_tx_tkeep),
+      .m_axis_tvalid(m_axis_tx_tvalid),
+      .m_axis_tready(m_axis_tx_tready),
+      .m_axis_tlast (m_axis_tx_tlast)
+    );
+
+    // ---- services -------------------------------------------------------------------------------------
+    logic [15:0] ipbus_rx_tdata, ipbus_tx_tdata;
+    logic [1:0]  ipbus_rx_tkeep, ipbus_tx_tkeep;
+    logic ipbus_rx_tvalid, ipbus_rx_tready, ipbus_rx_tlast, ipbus_tx_tvalid, ipbus_tx_tready, ipbus_tx_tlast;
+    udp_peer_t ipbus_rx_tuser, ipbus_tx_tuser;
+
+    logic cm_rx_tvalid, cm_rx_tready, cm_rx_tlast, cm_tx_tvalid, cm_tx_tready, cm_tx_tlast;
+    logic cm_lookup_valid, cm_lookup_ready, cm_found_valid;
+    logic arp_lookup_valid, arp_lookup_ready, arp_found_valid;
+    logic [15:0] cm_rx_tdata, cm_tx_tdata;
+    logic [31:0] cm_rx_ip, cm_tx_ip, cm_lookup_ip, arp_lookup_ip;
+    logic [15:0] unused_cm_rx_sport, unused_cm_rx_dport, cm_tx_dport, cm_tx_sport;
+
+    if (WITH_TCP == 1) begin : gen_lookups
+      lookup_mux u_lookups (
+        .clk, .rst,
+        .ask_valid  ({lookup_valid, cm_lookup_valid}),
+        .ask_ready  ({lookup_ready, cm_lookup_ready}),
+        .ask_ip     ({lookup_ip, cm_lookup_ip}),
+        .found_valid({found_valid, cm_found_valid}),
+        .lookup_valid(arp_lookup_valid),
+        .lookup_ready(arp_lookup_ready),
+        .lookup_ip   (arp_lookup_ip),
+        .answered    (arp_found_valid)
+      );
+    end else begin : gen_one_asks
+      assign lookup_ready     = 1'b0;
+      assign found_valid      = 1'b0;
+      assign arp_lookup_valid = cm_lookup_valid;
+      assign arp_lookup_ip    = cm_lookup_ip;
+      assign cm_lookup_ready  = arp_lookup_ready;
+      assign cm_found_valid   = arp_found_valid;
+      wire unused_lookup = &{1'b0, lookup_valid, lookup_ip};
+    end
+
+    services #(
+      .CLK_KHZ(CLK_KHZ)
+    ) u_services (
+      .clk, .rst,
+      .local_mac(settings.local_mac),
+      .local_ip (settings.local_ip),
+      .ttl      (settings.ttl),
+      .cfg      (settings.services),
+      .link_up,
+      .s_axis_rx_tdata (rx_tdata),
+      .s_axis_rx_tkeep (rx_tkeep),
+      .s_axis_rx_tvalid(rx_tvalid),
+      .s_axis_rx_tready(rx_tready),
+      .s_axis_rx_tlast (rx_tlast),
+      .tx_room, .tx_valid, .tx_index, .tx_data, .tx_body, .tx_last, .tx_odd, .tx_commit,
+      .m_axis_ipbus_tdata (ipbus_rx_tdata),
+      .m_axis_ipbus_tkeep (ipbus_rx_tkeep),
+      .m_axis_ipbus_tvalid(ipbus_rx_tvalid),
+      .m_axis_ipbus_tready(ipbus_rx_tready),
+      .m_axis_ipbus_tlast (ipbus_rx_tlast),
+      .m_axis_ipbus_tuser (ipbus_rx_tuser),
+      .s_axis_ipbus_tdata (ipbus_tx_tdata),
+      .s_axis_ipbus_tkeep (ipbus_tx_tkeep),
+      .s_axis_ipbus_tvalid(ipbus_tx_tvalid),
+      .s_axis_ipbus_tready(ipbus_tx_tready),
+      .s_axis_ipbus_tlast (ipbus_tx_tlast),
+      .s_axis_ipbus_tuser (ipbus_tx_tuser),
+      .m_axis_cm_tdata (cm_rx_tdata),
+      .m_axis_cm_tvalid(cm_rx_tvalid),
+      .m_axis_cm_tready(cm_rx_tready),
+      .m_axis_cm_tlast (cm_rx_tlast),
+      .cm_rx_ip,
+      .cm_rx_sport(unused_cm_rx_sport),
+      .cm_rx_dport(unused_cm_rx_dport),
+      .s_axis_cm_tdata (cm_tx_tdata),
+      .s_axis_cm_tvalid(cm_tx_tvalid),
+      .s_axis_cm_tready(cm_tx_tready),
+      .s_axis_cm_tlast (cm_tx_tlast),
+      .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
       .lookup_valid(arp_lookup_valid),
       .lookup_ready(arp_lookup_ready),
       .lookup_ip   (arp_lookup_ip),
-      .answered    (arp_found_valid)
-    );
-  end else begin : gen_one_asks
-    assign lookup_ready     = 1'b0;
-    assign found_valid      = 1'b0;
-    assign arp_lookup_valid = cm_lookup_valid;
-    assign arp_lookup_ip    = cm_lookup_ip;
-    assign cm_lookup_ready  = arp_lookup_ready;
-    assign cm_found_valid   = arp_found_valid;
-    wire unused_lookup = &{1'b0, lookup_valid, lookup_ip};
-  end
-
-  services #(
-    .CLK_KHZ(CLK_KHZ)
-  ) u_services (
-    .clk, .rst,
-    .local_mac(settings.local_mac),
-    .local_ip (settings.local_ip),
-    .ttl      (settings.ttl),
-    .cfg      (settings.services),
-    .link_up,
-    .s_axis_rx_tdata (rx_tdata),
-    .s_axis_rx_tkeep (rx_tkeep),
-    .s_axis_rx_tvalid(rx_tvalid),
-    .s_axis_rx_tready(rx_tready),
-    .s_axis_rx_tlast (rx_tlast),
-    .tx_room, .tx_valid, .tx_index, .tx_data, .tx_body, .tx_last, .tx_odd, .tx_commit,
-    .m_axis_ipbus_tdata (ipbus_rx_tdata),
-    .m_axis_ipbus_tkeep (ipbus_rx_tkeep),
-    .m_axis_ipbus_tvalid(ipbus_rx_tvalid),
-    .m_axis_ipbus_tready(ipbus_rx_tready),
-    .m_axis_ipbus_tlast (ipbus_rx_tlast),
-    .m_axis_ipbus_tuser (ipbus_rx_tuser),
-    .s_axis_ipbus_tdata (ipbus_tx_tdata),
-    .s_axis_ipbus_tkeep (ipbus_tx_tkeep),
-    .s_axis_ipbus_tvalid(ipbus_tx_tvalid),
-    .s_axis_ipbus_tready(ipbus_tx_tready),
-    .s_axis_ipbus_tlast (ipbus_tx_tlast),
-    .s_axis_ipbus_tuser (ipbus_tx_tuser),
-    .m_axis_cm_tdata (cm_rx_tdata),
-    .m_axis_cm_tvalid(cm_rx_tvalid),
-    .m_axis_cm_tready(cm_rx_tready),
-    .m_axis_cm_tlast (cm_rx_tlast),
-    .cm_rx_ip,
-    .cm_rx_sport(unused_cm_rx_sport),
-    .cm_rx_dport(unused_cm_rx_dport),
-    .s_axis_cm_tdata (cm_tx_tdata),
-    .s_axis_cm_tvalid(cm_tx_tvalid),
-    .s_axis_cm_tready(cm_tx_tready),
-    .s_axis_cm_tlast (cm_tx_tlast),
-    .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
-    .lookup_valid(arp_lookup_valid),
-    .lookup_ready(arp_lookup_ready),
-    .lookup_ip   (arp_lookup_ip),
-    .found_valid (arp_found_valid),
-    .found, .found_mac,
-    .stat(stat.services)
-  );
-
-  // ---- masters of the register bus --------------------------------------------------------------------
-  localparam int unsigned N     = 3;
-  localparam int unsigned Pins  = 0;
-  localparam int unsigned Ipbus = 1;
-  localparam int unsigned Cm    = 2;
-
-  axi_pkg::axil_req_t [N-1:0] axil_req;
-  axi_pkg::axil_rsp_t [N-1:0] axil_rsp;
-
-  assign axil_req[Pins] = s_axil_req;
-  assign s_axil_rsp     = axil_rsp[Pins];
-
-  ipbus_target u_ipbus (
-    .clk, .rst,
-    .s_axis_tdata (ipbus_rx_tdata),
-    .s_axis_tkeep (ipbus_rx_tkeep),
-    .s_axis_tvalid(ipbus_rx_tvalid),
-    .s_axis_tready(ipbus_rx_tready),
-    .s_axis_tlast (ipbus_rx_tlast),
-    .s_axis_tuser (ipbus_rx_tuser),
-    .m_axis_tdata (ipbus_tx_tdata),
-    .m_axis_tkeep (ipbus_tx_tkeep),
-    .m_axis_tvalid(ipbus_tx_tvalid),
-    .m_axis_tready(ipbus_tx_tready),
-    .m_axis_tlast (ipbus_tx_tlast),
-    .m_axis_tuser (ipbus_tx_tuser),
-    .m_axil_req(axil_req[Ipbus]),
-    .m_axil_rsp(axil_rsp[Ipbus]),
-    .stat(stat.ipbus)
-  );
-
-  if (WITH_ROCE == 1) begin : gen_connections
-    connection_manager #(
-      .N_QP   (N_QP),
-      .CLK_KHZ(CLK_KHZ)
-    ) u_connection_manager (
-      .clk, .rst,
-      .cfg     (settings.connection),
-      .status  (cm_status),
-      .local_ip(settings.local_ip),
-      .qpn_base(settings.qpn_base),
-      .qp_err_valid, .qp_err_qp, .qp_stop_valid, .qp_stop_qp,
-      .s_axis_cm_tdata (cm_rx_tdata),
-      .s_axis_cm_tvalid(cm_rx_tvalid),
-      .s_axis_cm_tready(cm_rx_tready),
-      .s_axis_cm_tlast (cm_rx_tlast),
-      .cm_rx_ip,
-      .m_axis_cm_tdata (cm_tx_tdata),
-      .m_axis_cm_tvalid(cm_tx_tvalid),
-      .m_axis_cm_tready(cm_tx_tready),
-      .m_axis_cm_tlast (cm_tx_tlast),
-      .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
-      .lookup_valid(cm_lookup_valid),
-      .lookup_ready(cm_lookup_ready),
-      .lookup_ip   (cm_lookup_ip),
-      .found_valid (cm_found_valid),
+      .found_valid (arp_found_valid),
       .found, .found_mac,
-      .m_axil_req(axil_req[Cm]),
-      .m_axil_rsp(axil_rsp[Cm]),
-      .stat_request  (stat.cm_requests),
-      .stat_refused  (stat.cm_refused),
-      .stat_ignored  (stat.cm_ignored),
-      .stat_timeout  (stat.cm_timeouts),
-      .stat_peer_lost(stat.cm_peers_lost)
+      .stat(stat.services)
     );
-  end else begin : gen_no_connections
-    assign cm_status       = '0;
-    assign cm_rx_tready    = 1'b1;
-    assign cm_tx_tdata     = '0;
-    assign cm_tx_tvalid    = 1'b0;
-    assign cm_tx_tlast     = 1'b0;
-    assign cm_tx_ip        = '0;
-    assign cm_tx_dport     = '0;
-    assign cm_tx_sport     = '0;
-    assign cm_lookup_valid = 1'b0;
-    assign cm_lookup_ip    = '0;
-    assign axil_req[Cm]    = '0;
-    assign {stat.cm_requests, stat.cm_refused, stat.cm_ignored, stat.cm_timeouts, stat.cm_peers_lost} = '0;
-    wire unused_connections = &{
-      1'b0, qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp, cm_rx_tdata, cm_rx_tvalid, cm_rx_tlast, cm_rx_ip,
-      cm_tx_tready, cm_lookup_ready, cm_found_valid, axil_rsp[Cm]
+
+    // ---- masters of the register bus --------------------------------------------------------------------
+    localparam int unsigned N     = 3;
+    localparam int unsigned Pins  = 0;
+    localparam int unsigned Ipbus = 1;
+    localparam int unsigned Cm    = 2;
+
+    axi_pkg::axil_req_t [N-1:0] axil_req;
+    axi_pkg::axil_rsp_t [N-1:0] axil_rsp;
+
+    assign axil_req[Pins] = s_axil_req;
+    assign s_axil_rsp     = axil_rsp[Pins];
+
+    ipbus_target u_ipbus (
+      .clk, .rst,
+      .s_axis_tdata (ipbus_rx_tdata),
+      .s_axis_tkeep (ipbus_rx_tkeep),
+      .s_axis_tvalid(ipbus_rx_tvalid),
+      .s_axis_tready(ipbus_rx_tready),
+      .s_axis_tlast (ipbus_rx_tlast),
+      .s_axis_tuser (ipbus_rx_tuser),
+      .m_axis_tdata (ipbus_tx_tdata),
+      .m_axis_tkeep (ipbus_tx_tkeep),
+      .m_axis_tvalid(ipbus_tx_tvalid),
+      .m_axis_tready(ipbus_tx_tready),
+      .m_axis_tlast (ipbus_tx_tlast),
+      .m_axis_tuser (ipbus_tx_tuser),
+      .m_axil_req(axil_req[Ipbus]),
+      .m_axil_rsp(axil_rsp[Ipbus]),
+      .stat(stat.ipbus)
+    );
+
+    if (WITH_ROCE == 1) begin : gen_connections
+      connection_manager #(
+        .N_QP   (N_QP),
+        .CLK_KHZ(CLK_KHZ)
+      ) u_connection_manager (
+        .clk, .rst,
+        .cfg     (settings.connection),
+        .status  (cm_status),
+        .local_ip(settings.local_ip),
+        .qpn_base(settings.qpn_base),
+        .qp_err_valid, .qp_err_qp, .qp_stop_valid, .qp_stop_qp,
+        .s_axis_cm_tdata (cm_rx_tdata),
+        .s_axis_cm_tvalid(cm_rx_tvalid),
+        .s_axis_cm_tready(cm_rx_tready),
+        .s_axis_cm_tlast (cm_rx_tlast),
+        .cm_rx_ip,
+        .m_axis_cm_tdata (cm_tx_tdata),
+        .m_axis_cm_tvalid(cm_tx_tvalid),
+        .m_axis_cm_tready(cm_tx_tready),
+        .m_axis_cm_tlast (cm_tx_tlast),
+        .cm_tx_ip, .cm_tx_dport, .cm_tx_sport,
+        .lookup_valid(cm_lookup_valid),
+        .lookup_ready(cm_lookup_ready),
+        .lookup_ip   (cm_lookup_ip),
+        .found_valid (cm_found_valid),
+        .found, .found_mac,
+        .m_axil_req(axil_req[Cm]),
+        .m_axil_rsp(axil_rsp[Cm]),
+        .stat_request  (stat.cm_requests),
+        .stat_refused  (stat.cm_refused),
+        .stat_ignored  (stat.cm_ignored),
+        .stat_timeout  (stat.cm_timeouts),
+        .stat_peer_lost(stat.cm_peers_lost)
+      );
+    end else begin : gen_no_connections
+      assign cm_status       = '0;
+      assign cm_rx_tready    = 1'b1;
+      assign cm_tx_tdata     = '0;
+      assign cm_tx_tvalid    = 1'b0;
+      assign cm_tx_tlast     = 1'b0;
+      assign cm_tx_ip        = '0;
+      assign cm_tx_dport     = '0;
+      assign cm_tx_sport     = '0;
+      assign cm_lookup_valid = 1'b0;
+      assign cm_lookup_ip    = '0;
+      assign axil_req[Cm]    = '0;
+      assign {stat.cm_requests, stat.cm_refused, stat.cm_ignored, stat.cm_timeouts, stat.cm_peers_lost} = '0;
+      wire unused_connections = &{
+        1'b0, qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp, cm_rx_tdata, cm_rx_tvalid, cm_rx_tlast, cm_rx_ip,
+        cm_tx_tready, cm_lookup_ready, cm_found_valid, axil_rsp[Cm]
+      };
+    end
+
+    axil_mux #(.N(N)) u_mux (
+      .clk, .rst,
+      .s_axil_req(axil_req),
+      .s_axil_rsp(axil_rsp),
+      .m_axil_req,
+      .m_axil_rsp
+    );
+
+    wire unused = &{1'b0, unused_cm_rx_sport, unused_cm_rx_dport};
+  end else begin : gen_pins_only
+    assign m_axil_req = s_axil_req;
+    assign s_axil_rsp = m_axil_rsp;
+    assign {cm_status, stat, level_bytes, lookup_ready, found_valid, found, found_mac} = '0;
+    assign {m_axis_tx_tdata, m_axis_tx_tkeep, m_axis_tx_tvalid, m_axis_tx_tlast} = '0;
+    wire unused_pins = &{
+      1'b0, clk, rst, link_up, qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp, lookup_valid, lookup_ip,
+      s_axis_rx_tdata, s_axis_rx_tkeep, s_axis_rx_tvalid, s_axis_rx_tlast, s_axis_rx_tuser, m_axis_tx_tready
     };
   end
 
-  axil_mux #(.N(N)) u_mux (
-    .clk, .rst,
-    .s_axil_req(axil_req),
-    .s_axil_rsp(axil_rsp),
-    .m_axil_req,
-    .m_axil_rsp
-  );
-
-  wire unused = &{1'b0, settings, unused_cm_rx_sport, unused_cm_rx_dport};
+  wire unused = &{1'b0, settings};
 
 endmodule

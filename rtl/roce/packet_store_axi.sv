@@ -53,7 +53,8 @@ module packet_store_axi
   localparam int unsigned ReadBytes = 512 * Lanes > 16384 ? 512 * Lanes : 16384;
 
   if (ADDR_W < RingW + $clog2(N_QP) || ADDR_W > 64) begin : gen_bad_addr_w
-    $fatal(1, "%m: ADDR_W %0d cannot address %0d rings of %0d bytes", ADDR_W, N_QP, RING_BYTES);
+    $fatal(1, "%m: AXI_ADDR_W is %0d; it must be %0d to 64 for %0d rings of %0d bytes", ADDR_W,
+      RingW + $clog2(N_QP), N_QP, RING_BYTES);
   end
 
   // The ring wraps because both sizes are powers of two.

@@ -17,7 +17,8 @@ module roce_transport
   parameter int unsigned CLK_KHZ    = 156250,
   parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter int unsigned AXI_ADDR_W = 64,
-  parameter bit          RING_FILL  = 1'b0     // ring_fill is asked for
+  parameter bit          RING_FILL  = 1'b0,    // ring_fill is asked for
+  parameter bit          WITH_QCN   = 1'b1
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -368,7 +369,8 @@ module roce_transport
   congestion_control #(
     .DATA_W(DATA_W),
     .N_QP(N_QP),
-    .CLK_KHZ(CLK_KHZ)
+    .CLK_KHZ(CLK_KHZ),
+    .WITH_QCN(WITH_QCN)
   ) u_congestion_control (
     .rx_tdata (s_axis_rx_tdata),
     .rx_tkeep (s_axis_rx_tkeep),

@@ -292,7 +292,7 @@ module roce_tx
     );
     wire unused = &{1'b0, store_wr_beat, fill_beat};
   end else begin : gen_bad_store
-    $fatal(1, "%m: STORE %0d is neither StoreOnChip nor StoreAxi", STORE);
+    $fatal(1, "%m: STORE is %0d; it must be 0 (on chip) or 1 (in AXI4 memory)", STORE);
   end
 
   // ---- results ---------------------------------------------------------------------------------------

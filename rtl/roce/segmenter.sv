@@ -74,10 +74,10 @@ module segmenter
     $fatal(1, "%m: N_QP %0d is not 1 .. 256", N_QP);
   end
   if (RING_BYTES < 8192 || RING_BYTES != 2 ** $clog2(RING_BYTES)) begin : gen_bad_ring_bytes
-    $fatal(1, "%m: RING_BYTES %0d is not a power of two of at least two packets of 4096", RING_BYTES);
+    $fatal(1, "%m: RING_BYTES is %0d; it must be a power of two, 8192 (two packets) or more", RING_BYTES);
   end
   if (SLOTS < 2 || SLOTS > 1024 || SLOTS != 2 ** $clog2(SLOTS)) begin : gen_bad_slots
-    $fatal(1, "%m: SLOTS %0d is not a power of two from 2 to 1024", SLOTS);
+    $fatal(1, "%m: SLOTS is %0d; it must be a power of two, 2 to 1024", SLOTS);
   end
 
   // Packets a ring holds: as many MTUs as fit, but no more than there are slots.

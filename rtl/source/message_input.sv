@@ -10,6 +10,7 @@ module message_input
   parameter int unsigned DATA_W = 64,
   parameter int unsigned N_QP   = 4,
   parameter bit          EVENTS = 1'b0,  // the build makes messages of events
+  parameter bit          SOURCE = 1'b1,  // the build has the message source
   parameter int unsigned RINGS  = N_QP   // so many, from 0 on, have rings at their receivers
 ) (
   input logic clk,
@@ -73,29 +74,36 @@ module message_input
   logic [DATA_W/8-1:0] source_tkeep;
   logic source_tvalid, source_tready, source_tlast;
 
-  message_source #(
-    .DATA_W(DATA_W)
-  ) u_source (
-    .clk,
-    .rst,
-    .cfg   (settings.source),
-    .start (settings.source_start),
-    .stop  (settings.source_stop),
-    .clear (settings.clear),
-    .status(source_status),
-    .cpl_valid,
-    .cpl,
-    .replay_req,
-    .replay_rsp,
-    .m_axis_desc_tdata (source_desc_tdata),
-    .m_axis_desc_tvalid(source_desc_tvalid),
-    .m_axis_desc_tready(source_desc_tready),
-    .m_axis_data_tdata (source_tdata),
-    .m_axis_data_tkeep (source_tkeep),
-    .m_axis_data_tvalid(source_tvalid),
-    .m_axis_data_tready(source_tready),
-    .m_axis_data_tlast (source_tlast)
-  );
+  if (SOURCE) begin : gen_source
+    message_source #(
+      .DATA_W(DATA_W)
+    ) u_source (
+      .clk,
+      .rst,
+      .cfg   (settings.source),
+      .start (settings.source_start),
+      .stop  (settings.source_stop),
+      .clear (settings.clear),
+      .status(source_status),
+      .cpl_valid,
+      .cpl,
+      .replay_req,
+      .replay_rsp,
+      .m_axis_desc_tdata (source_desc_tdata),
+      .m_axis_desc_tvalid(source_desc_tvalid),
+      .m_axis_desc_tready(source_desc_tready),
+      .m_axis_data_tdata (source_tdata),
+      .m_axis_data_tkeep (source_tkeep),
+      .m_axis_data_tvalid(source_tvalid),
+      .m_axis_data_tready(source_tready),
+      .m_axis_data_tlast (source_tlast)
+    );
+  end else begin : gen_no_source
+    absent_block u_replay (.clk, .rst, .req(replay_req), .rsp(replay_rsp));
+    assign source_status = '0;
+    assign {source_desc_tdata, source_desc_tvalid, source_tdata, source_tkeep, source_tvalid, source_tlast} = '0;
+    wire unused_source = &{1'b0, cpl_valid, cpl, source_desc_tready, source_tready};
+  end
 
   // ---- in turn: the user's, the source's, those of events ----------------------------------------------
   logic [2:0] desc_tready, data_tready;

@@ -45,11 +45,21 @@ FRONT_ENDS = [
     ("100G", "penstock_100g", {}),
     ("25G", "penstock_xgmii", {"CLK_KHZ": 390_625}),
 ]
+# What can be left out, one after the other; one queue pair at 10G.
+LEFT_OUT = [
+    ("without QCN", {"WITH_QCN": 0}),
+    ("without QCN, source", {"WITH_QCN": 0, "WITH_SOURCE": 0}),
+    ("without QCN, source, services", {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0}),
+]
 TOPS = [
     *(
         (top, n_qp, f"{rate}, {WHERE[STORES[n_qp]['STORE']]}", clock | STORES[n_qp])
         for n_qp in (4, 1, 16, 256)
         for rate, top, clock in FRONT_ENDS
+    ),
+    *(
+        ("penstock_xgmii", 1, f"10G, {build}, store on chip", {"CLK_KHZ": 156_250, "STORE": 0, **params})
+        for build, params in LEFT_OUT
     ),
     *(("cc_engine", n_qp, laws, params) for laws, params in LAWS for n_qp in (1, 16, 256)),
     *(

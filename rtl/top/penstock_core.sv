@@ -23,6 +23,9 @@ module penstock_core
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64
   parameter  int unsigned HOOK        = 0,       // behind each input: 0 nothing, 1 zero suppression, 2 user_hook
   parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices
+  parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; who asks for QCN gets it
+  parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
+  parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned UserW       = $bits(event_pkg::fragment_t)
 ) (
@@ -90,7 +93,20 @@ module penstock_core
   import ctrl_pkg::*;
 
   if (DATA_W != 64 && DATA_W != 512) begin : gen_check_data_w
-    $error("%m: DATA_W is %0d, must be 64 or 512", DATA_W);
+    $fatal(1, "%m: DATA_W is %0d, must be 64 or 512", DATA_W);
+  end
+  if (N_QP < 1 || N_QP > 256 || N_QP != 2 ** $clog2(N_QP)) begin : gen_check_n_qp
+    $fatal(1, "%m: N_QP is %0d; it must be a power of two, 1 to 256", N_QP);
+  end
+  if (CLK_KHZ < 1000 || CLK_KHZ > 1_000_000) begin : gen_check_clk_khz
+    $fatal(1, "%m: CLK_KHZ is %0d; it must be 1000 to 1000000", CLK_KHZ);
+  end
+  if (WITH_QCN > 1 || WITH_SOURCE > 1 || WITH_SERVICES > 1) begin : gen_check_options
+    $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d; each must be 0 or 1", WITH_QCN, WITH_SOURCE,
+      WITH_SERVICES);
+  end
+  if (WITH_SERVICES == 0 && WITH_TCP != 0) begin : gen_check_services
+    $fatal(1, "%m: WITH_SERVICES is 0 with WITH_TCP %0d; it must be 1: streams find their peers by ARP", WITH_TCP);
   end
 
   localparam int unsigned Targets = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS;  // of messages
@@ -126,7 +142,10 @@ module penstock_core
     .WITH_TCP(WITH_TCP),
     .N_STREAMS(N_STREAMS),
     .HOOK(HOOK),
-    .STREAMING(STREAMING)
+    .STREAMING(STREAMING),
+    .WITH_QCN(WITH_QCN),
+    .WITH_SOURCE(WITH_SOURCE),
+    .WITH_SERVICES(WITH_SERVICES)
   ) u_registers (
     .s_axil_req(regs_req),
     .s_axil_rsp(regs_rsp),
@@ -185,6 +204,7 @@ module penstock_core
     .DATA_W(DATA_W),
     .N_QP(Targets),
     .EVENTS(N_IN != 0),
+    .SOURCE(WITH_SOURCE == 1),
     .RINGS(WITH_ROCE * N_QP)
   ) u_message_input (
     .s_axis_event_desc_tdata (event_desc_tdata),
@@ -233,7 +253,8 @@ module penstock_core
     .RING_FILL(TIMING == 1),
     .WITH_ROCE(WITH_ROCE),
     .WITH_TCP(WITH_TCP),
-    .N_STREAMS(N_STREAMS)
+    .N_STREAMS(N_STREAMS),
+    .WITH_QCN(WITH_QCN == 1)
   ) u_transports (
     .doubt(cm_status.doubt),
     .s_axis_desc_tdata (desc_tdata),
@@ -319,7 +340,8 @@ module penstock_core
     .N_QP(N_QP),
     .CLK_KHZ(CLK_KHZ),
     .WITH_ROCE(WITH_ROCE),
-    .WITH_TCP(WITH_TCP)
+    .WITH_TCP(WITH_TCP),
+    .SERVICES(WITH_SERVICES == 1)
   ) u_slow_control (
     .clk,
     .rst,

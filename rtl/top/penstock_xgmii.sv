@@ -19,6 +19,9 @@ module penstock_xgmii #(
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64; RING_BYTES is kept for each
   parameter  int unsigned HOOK        = 0,       // behind each input: 0 nothing, 1 zero suppression, 2 user_hook
   parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices; needs TIMING
+  parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; who asks for QCN gets it
+  parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
+  parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
 ) (
   input logic clk,
@@ -229,7 +232,10 @@ module penstock_xgmii #(
     .WITH_TCP(WITH_TCP),
     .N_STREAMS(N_STREAMS),
     .HOOK(HOOK),
-    .STREAMING(STREAMING)
+    .STREAMING(STREAMING),
+    .WITH_QCN(WITH_QCN),
+    .WITH_SOURCE(WITH_SOURCE),
+    .WITH_SERVICES(WITH_SERVICES)
   ) u_core (
     .m_axis_tx_tdata (tx_tdata),
     .m_axis_tx_tkeep (tx_tkeep),

@@ -16,6 +16,7 @@ module transports
   parameter  int unsigned WITH_ROCE  = 1,
   parameter  int unsigned WITH_TCP   = 0,
   parameter  int unsigned N_STREAMS  = 4,
+  parameter  bit          WITH_QCN   = 1'b1,
   localparam int unsigned Targets    = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
 ) (
   input  logic                clk,
@@ -182,7 +183,8 @@ module transports
       .CLK_KHZ(CLK_KHZ),
       .STORE(STORE),
       .AXI_ADDR_W(AXI_ADDR_W),
-      .RING_FILL(RING_FILL)
+      .RING_FILL(RING_FILL),
+      .WITH_QCN(WITH_QCN)
     ) u_roce (
       .s_axis_desc_tdata (desc_tdata[0]),
       .s_axis_desc_tvalid(desc_tvalid[0]),

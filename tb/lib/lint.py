@@ -37,6 +37,10 @@ CONFIGURATIONS = [
     *((f"penstock_{line}", {**TCP, "N_STREAMS": n}) for line in ("xgmii", "100g", "1g") for n in (1, 64)),
     *((f"penstock_{line}", {**TCP, "N_IN": 3, "TIMING": 1, "SECOND_NS": 400_000}) for line in ("xgmii", "100g")),
     *((f"penstock_{line}", {"WITH_TCP": 1, "RING_BYTES": 65536, "N_IN": 2}) for line in ("xgmii", "100g")),
+    *(
+        (f"penstock_{line}", {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0, "N_QP": n_qp})
+        for line, n_qp in (("xgmii", 1), ("100g", 4), ("1g", 16))
+    ),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Impossible parameters of a front end end its elaboration with their name, their value and what is allowed.
+
+Each is tried on the module that refuses it, which every top has within it; only the clock's limit is a top's own.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import gateware_text
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPO / "tb" / "lib"))
+
+import lint  # noqa: E402
+
+import rtl  # noqa: E402
+
+TCP = {"WITH_ROCE": 0, "WITH_TCP": 1, "RING_BYTES": 65536}
+TIMED = {"N_IN": 1, "TIMING": 1}
+IMPOSSIBLE = [
+    ("penstock_core", {"N_QP": 0}, "a power of two, 1 to 256"),
+    ("penstock_core", {"N_QP": 3}, "a power of two, 1 to 256"),
+    ("penstock_core", {"CLK_KHZ": 0}, "1000 to 1000000"),
+    ("penstock_core", {"WITH_QCN": 2}, "must be 0 or 1"),
+    ("penstock_core", {"WITH_SOURCE": 2}, "must be 0 or 1"),
+    ("penstock_core", {"WITH_SERVICES": 0, "WITH_TCP": 1, "RING_BYTES": 65536}, "it must be 1: streams"),
+    ("penstock_1g", {"CLK_KHZ": 10_000}, "19532 or more"),
+    ("segmenter", {"RING_BYTES": 5000}, "a power of two, 8192"),
+    ("segmenter", {"SLOTS": 2048}, "a power of two, 2 to 1024"),
+    ("roce_tx", {"STORE": 2}, "0 .on chip. or 1"),
+    ("roce_tx", {"AXI_ADDR_W": 12, "STORE": 1}, "20 to 64"),
+    ("transports", {"WITH_ROCE": 0}, "one of them 1"),
+    ("transports", {"WITH_TCP": 2}, "each must be 0 or 1"),
+    ("transports", {"N_STREAMS": 65, **TCP}, "1 to 64"),
+    ("event_source", {"N_IN": 17}, "0 .no inputs. to 16"),
+    ("event_source", {"EVENT_BYTES": 100, "N_IN": 1}, "a multiple of 64, from 64 to"),
+    ("event_source", {"TIMING": 1, "N_IN": 0}, "one detector input or more"),
+    ("event_source", {"SECOND_NS": 5, **TIMED}, "10000 to 1000000000"),
+    ("event_source", {"TRIGGERS": 48, **TIMED}, "a power of two, 16 to 32768"),
+    ("event_source", {"HOOK": 3, "N_IN": 1}, "it must be 0, or"),
+    ("event_source", {"STREAMING": 1, "N_IN": 1}, "or 1 with TIMING 1"),
+]
+
+
+def name(case: tuple) -> str:
+    return "-".join([case[0], *(f"{key}{value}" for key, value in case[1].items())])
+
+
+@pytest.mark.parametrize("module, parameters, allowed", IMPOSSIBLE, ids=map(name, IMPOSSIBLE))
+def test_an_impossible_value_is_refused_by_name_with_what_is_allowed(module, parameters, allowed):
+    rtl.generate()
+    parameter, value = next(iter(parameters.items()))
+    said = [line for line in lint.lint((module, parameters)).splitlines() if "USERFATAL" in line]
+    wanted = rf"{parameter}( is)? {value}\b.*{allowed}"
+    assert any(re.search(wanted, line) for line in said), f"{said} lacks {wanted!r}"
+
+
+def test_every_parameter_of_the_tops_is_tried():
+    tried = {parameter for _, parameters, _ in IMPOSSIBLE for parameter in parameters}
+    for top in ("penstock_xgmii", "penstock_100g"):
+        assert set(gateware_text.parameters(top)) - tried == set()
