@@ -38,7 +38,7 @@ TESTS = {
     "examples": ("test_examples", "test_python_module"),
     "web": ("test_page", "test_board_page"),
     "dissector": ("test_dissector",),
-    "docs": ("test_integration_guide", "test_vhdl"),
+    "docs": ("test_integration_guide", "test_tutorials", "test_vhdl"),
     "tools": ("test_check", "test_fusesoc", "test_setup"),
     "data": ("test_examples",),
     "rtl/syn": ("test_synthesis",),
