@@ -39,7 +39,7 @@ pub use detector::DetectorEvent;
 #[cfg(feature = "all-tops")]
 pub use measured::{Penstock100gX16, Penstock10gX16};
 pub use message::{Completion, Message, Verb, WcStatus};
-pub use node::{BoardNode, MessageTally, NodeError};
+pub use node::{BoardNode, Heard, MessageTally, NodeError};
 pub use penstock_wire::gateware::{CYCLE, OCTET};
 pub use port::{Port, Received};
 pub use rates::RateSample;

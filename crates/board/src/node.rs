@@ -8,7 +8,7 @@ use crate::message::{Completion, WcStatus};
 use crate::worker::{Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
 use penstock_netsim::{Frame, Node, NodeTerms, Outbox, PortId, Time, TraceSink};
 use penstock_wire::gateware::{CYCLE, OCTET};
-use penstock_wire::{wire_len, Packet};
+use penstock_wire::{wire_len, Opcode, Packet};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Why a board cannot join a network.
@@ -23,8 +23,9 @@ pub enum NodeError {
 /// The board's only port.
 pub const PORT: PortId = PortId(0);
 
-/// The registers that a trace follows, in the order of [`Sample::values`].
-const TRACED: [u32; 4] = [regs::qp::RATE_CURRENT, regs::qp::RATE_TARGET, regs::qp::ALPHA, regs::qp::RP_CNP_HANDLED];
+/// The registers of a queue pair that a trace follows, in the order of [`Sample::values`].
+const TRACED: [u32; 5] =
+    [regs::qp::RATE_CURRENT, regs::qp::RATE_TARGET, regs::qp::ALPHA, regs::qp::RP_CNP_HANDLED, regs::qp::STAGE];
 
 /// How a board's messages have ended so far.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +48,12 @@ impl MessageTally {
 
     /// Everything that was posted has ended.
     fn all_ended(&self) -> bool {
-        self.ok + self.failed() == self.posted
+        self.ended() == self.posted
+    }
+
+    /// Messages that have ended.
+    fn ended(&self) -> u64 {
+        self.ok + self.failed()
     }
 
     pub(crate) fn add(&mut self, completion: Completion) {
@@ -63,9 +69,10 @@ impl MessageTally {
 
 /// A board in the simulated network.
 ///
-/// The board's cycle 0 is the engine's time 0. Queue pair 0 is traced: `rate_current_bps`,
-/// `rate_target_bps` and `wire_throughput_bps`, all three on the wire, `alpha` (1 = 1.0), `cnp_handled`, `paused_fraction`
-/// (of the time).
+/// The board's cycle 0 is the engine's time 0. The queue pairs in use are traced, each on the channel of its number:
+/// `rate_current_bps` and `rate_target_bps` on the wire, `alpha` (1 = 1.0), `cnp_handled`, `stage_timer`, `stage_bytes`,
+/// `feedback` (|F_b|);
+/// and on channel 0 the board's `wire_throughput_bps` and `paused_fraction` (of the time).
 pub struct BoardNode {
     worker: Option<Worker>,
     /// Clock cycles a window lasts.
@@ -80,16 +87,33 @@ pub struct BoardNode {
     previous: Option<Sample>,
     tally: MessageTally,
     source_done: bool,
-    /// Waits for the last message to end.
+    queue_pairs: Vec<QueuePair>,
+}
+
+/// A queue pair of the board that sends, as the node knows it.
+#[derive(Default)]
+struct QueuePair {
+    tally: MessageTally,
+    heard: Heard,
     at_end: Option<AtEnd>,
 }
 
-/// Told when the last message has ended, and what became of all.
+/// Notifications that came for a queue pair in good frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heard {
+    pub cnps: u64,
+    /// QCN's messages.
+    pub feedbacks: u64,
+    /// |F_b| of the last of these.
+    pub last_feedback: u8,
+}
+
+/// Told when the last message of a queue pair has ended, and what became of all.
 type AtEnd = Box<dyn FnOnce(&MessageTally)>;
 
 impl BoardNode {
     /// Puts a configured board on its thread. `link_delay` bounds the window in which it runs alone;
-    /// `trace_interval` is that of its register samples (zero: none).
+    /// `trace_interval` is that of its register samples (zero: none); queue pairs 0 .. `queue_pairs` send.
     ///
     /// # Errors
     /// The operating system refuses a thread, or the board to set its clock.
@@ -102,12 +126,14 @@ impl BoardNode {
         source: Box<dyn MessageSource>,
         link_delay: Time,
         trace_interval: Time,
+        queue_pairs: u8,
     ) -> Result<Self, NodeError> {
         let window_cycles = link_delay / CYCLE;
         assert!(window_cycles > 0, "a board's link needs a delay of at least {CYCLE}, got {link_delay}");
         board.restart_time()?;
+        let traced = |index| TRACED.iter().map(move |offset| qp_register(index, *offset));
         let sampling = Sampling {
-            addresses: TRACED.iter().map(|offset| qp_register(0, *offset)).collect(),
+            addresses: (0..queue_pairs).flat_map(traced).collect(),
             interval_cycles: trace_interval / CYCLE,
         };
         Ok(Self {
@@ -120,7 +146,7 @@ impl BoardNode {
             previous: None,
             tally: MessageTally::default(),
             source_done: false,
-            at_end: None,
+            queue_pairs: (0..queue_pairs).map(|_| QueuePair::default()).collect(),
         })
     }
 
@@ -132,13 +158,25 @@ impl BoardNode {
         self.writes.push((address, value));
     }
 
-    /// Calls `told` once, when every message has ended, well or not, with what became of them.
-    pub fn at_end(&mut self, told: impl FnOnce(&MessageTally) + 'static) {
-        self.at_end = Some(Box::new(told));
+    /// Calls `told` once, when all `messages` of queue pair `index` have ended, well or not, with what became of them.
+    pub fn at_end(&mut self, index: u8, messages: u64, told: impl FnOnce(&MessageTally) + 'static) {
+        let queue_pair = &mut self.queue_pairs[usize::from(index)];
+        queue_pair.tally.posted = messages;
+        queue_pair.at_end = Some(Box::new(told));
     }
 
     pub fn tally(&self) -> &MessageTally {
         &self.tally
+    }
+
+    /// How the messages of queue pair `index` have ended; `posted` is what [`Self::at_end`] was told.
+    pub fn tally_of(&self, index: u8) -> &MessageTally {
+        &self.queue_pairs[usize::from(index)].tally
+    }
+
+    /// What has come for queue pair `index`.
+    pub fn heard(&self, index: u8) -> Heard {
+        self.queue_pairs[usize::from(index)].heard
     }
 
     /// Every message of the source has been sent and has ended, well or not.
@@ -175,13 +213,19 @@ impl BoardNode {
             out.transmit_at(start, PORT, Frame::new(packet).with_fcs(received.fcs_ok));
         }
         for completion in outcome.completions {
+            if let Some(queue_pair) = self.queue_pairs.get_mut(usize::from(completion.qp)) {
+                queue_pair.tally.add(completion);
+            }
             self.tally.add(completion);
         }
         self.tally.posted += outcome.posted;
         self.source_done = outcome.source_done;
         self.samples.extend(outcome.samples);
-        if let Some(told) = self.at_end.take_if(|_| self.source_done && self.tally.all_ended()) {
-            told(&self.tally);
+        for queue_pair in &mut self.queue_pairs {
+            let QueuePair { tally, at_end, .. } = queue_pair;
+            if let Some(told) = at_end.take_if(|_| tally.all_ended()) {
+                told(tally);
+            }
         }
     }
 
@@ -196,13 +240,37 @@ impl BoardNode {
         Ok(())
     }
 
+    /// Counts a notification for the queue pair that the gateware will find: by number, and by the flow of a CN-TAG.
+    fn hear(&mut self, packet: &Packet) {
+        let index = match packet {
+            Packet::Roce(packet) if packet.bth.opcode == Opcode::Cnp => packet.bth.dest_qpn.value() & 0xff,
+            Packet::Cnm(cnm) => u32::from(cnm.flow),
+            _ => return,
+        };
+        let Some(queue_pair) = self.queue_pairs.get_mut(index as usize) else { return };
+        match packet {
+            Packet::Cnm(cnm) => {
+                queue_pair.heard.feedbacks += 1;
+                queue_pair.heard.last_feedback = cnm.feedback;
+            }
+            _ => queue_pair.heard.cnps += 1,
+        }
+    }
+
     fn record(&self, before: Option<&Sample>, sample: &Sample, trace: &mut TraceSink) {
+        use regs::qp as q;
         let time = cycle_time(sample.cycle);
-        let [current, target, alpha, cnps] = sample.values[..] else { return };
-        trace.record_at(time, 0, "rate_current_bps", rate_bps(current));
-        trace.record_at(time, 0, "rate_target_bps", rate_bps(target));
-        trace.record_at(time, 0, "alpha", f64::from(alpha) / 65536.0);
-        trace.record_at(time, 0, "cnp_handled", f64::from(cnps));
+        for (channel, values) in (0u16..).zip(sample.values.chunks_exact(TRACED.len())) {
+            let [current, target, alpha, cnps, stage] = values[..] else { return };
+            let stage = |mask, shift| f64::from((stage & mask) >> shift);
+            trace.record_at(time, channel, "rate_current_bps", rate_bps(current));
+            trace.record_at(time, channel, "rate_target_bps", rate_bps(target));
+            trace.record_at(time, channel, "alpha", f64::from(alpha) / 65536.0);
+            trace.record_at(time, channel, "cnp_handled", f64::from(cnps));
+            trace.record_at(time, channel, "stage_timer", stage(q::STAGE_TIMER_MASK, q::STAGE_TIMER_SHIFT));
+            trace.record_at(time, channel, "stage_bytes", stage(q::STAGE_BYTES_MASK, q::STAGE_BYTES_SHIFT));
+            trace.record_at(time, channel, "feedback", self.heard(channel as u8).last_feedback.into());
+        }
         if let Some(before) = before {
             let cycles = (sample.cycle - before.cycle) as f64;
             let octets = (sample.wire_octets - before.wire_octets) as f64;
@@ -219,6 +287,9 @@ impl Node for BoardNode {
     }
 
     fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, _out: &mut Outbox) {
+        if frame.fcs_ok() {
+            self.hear(frame.packet());
+        }
         let frame_bytes = frame.packet().emit();
         let first_octet = at.saturating_sub(OCTET * wire_len(frame_bytes.len()) as u64);
         // Frames on one link arrive in order but for those that a fault delayed: those go behind.

@@ -22,12 +22,14 @@ use std::thread::JoinHandle;
 pub trait MessageSource: Send {
     /// When the next message is there to be sent; `None` when there will be no more.
     fn next_time(&self) -> Option<Time>;
-    /// Takes that message.
-    fn take(&mut self) -> Option<Feed>;
+    /// Takes a message that is due at this time.
+    fn take(&mut self, now: Time) -> Option<Feed>;
     /// How long before its time a message may be taken: an event of a detector waits for its trigger at the board.
     fn lead(&self) -> Time {
         Time::ZERO
     }
+    /// A message that was taken has ended.
+    fn completed(&mut self, _completion: &Completion) {}
     /// Whether the next message may be taken at this time.
     fn is_due(&self, now: Time) -> bool {
         self.next_time().is_some_and(|at| at.saturating_sub(self.lead()) <= now)
@@ -227,7 +229,7 @@ impl Runner {
         let mut posted = 0;
         let most = most_waiting(&*self.source);
         while self.board.waiting_messages() < most && self.source.is_due(CYCLE * now) {
-            let Some(feed) = self.source.take() else { break };
+            let Some(feed) = self.source.take(CYCLE * now) else { break };
             feed.into_board(&mut self.board);
             posted += 1;
         }
@@ -263,6 +265,7 @@ impl Runner {
             outcome.frames.push(frame);
         }
         while let Some(completion) = self.board.poll_completion() {
+            self.source.completed(&completion);
             outcome.completions.push(completion);
         }
         while let Some(answer) = self.board.poll_register() {

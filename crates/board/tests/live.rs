@@ -98,7 +98,7 @@ impl MessageSource for Messages {
         (self.sent < self.data.len()).then_some(Time::ZERO)
     }
 
-    fn take(&mut self) -> Option<Feed> {
+    fn take(&mut self, _now: Time) -> Option<Feed> {
         let from = self.sent;
         self.sent = (from + self.len).min(self.data.len());
         let tag = (from / self.len) as u32;

@@ -36,6 +36,6 @@ pub use makers::{
 pub use metrics::METRICS;
 pub use offered::OfferedLoad;
 pub use run::{Lab, LabProgress, RunError};
-pub use scenario::{FlowSpec, LabScenario, LabVerb, Protocol, SenderKind, Workload};
+pub use scenario::{FlowSpec, LabQp, LabScenario, LabVerb, Protocol, SenderKind, Workload};
 pub use topology::{NodeKind, Ns3Files, Ns3Import};
 pub use workload::{Pace, SteadyParams};

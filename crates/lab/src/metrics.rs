@@ -8,13 +8,17 @@ use crate::language::renamed::RENAMED_METRICS;
 
 /// Metrics of flows, the network, hosts, switches and verilated boards; those of switches' classes are
 /// [`CLASS_METRICS`].
-pub const METRICS: [&str; 21] = [
+pub const METRICS: [&str; 25] = [
     "throughput_bps",
     "jain",
     "rate_current_bps",
     "rate_target_bps",
     "alpha",
     "cnp_handled",
+    "feedback",
+    "stage_timer",
+    "stage_bytes",
+    "stage_sent_bytes",
     "retransmissions",
     "tx_payload_bytes",
     "congestion_window_bytes",

@@ -302,7 +302,8 @@ fn the_rate_of_all_flows_counts_messages_that_are_under_way() {
 /// Names of the metrics that a run of all kinds of flows records.
 fn metrics_recorded(overrides: &[&str]) -> BTreeSet<String> {
     let text = "[topology]\nkind = \"star\"\nboards = 3\n[[flow]]\nfrom = \"board{0..1}\"\nsize = \"200KB\"\n\
-                [[flow]]\nfrom = \"board2\"\nprotocol = \"tcp\"\nsize = \"200KB\"\n";
+                [[flow]]\nfrom = \"board2\"\nprotocol = \"tcp\"\nsize = \"200KB\"\n\
+                [[flow]]\nfrom = \"board2\"\nsize = \"200KB\"\ncc = { law = \"qcn\" }\n";
     let scenario = scenario(text, overrides);
     let mut lab = build(&scenario);
     watch(&mut lab, &scenario);

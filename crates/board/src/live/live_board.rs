@@ -226,7 +226,7 @@ impl LiveBoard {
         let Some(source) = &mut self.source else { return };
         let most = most_waiting(&**source);
         while self.board.waiting_messages() < most && source.is_due(now) {
-            let Some(feed) = source.take() else { break };
+            let Some(feed) = source.take(now) else { break };
             self.stats.messages.posted += 1;
             feed.into_board(&mut self.board);
         }

@@ -34,7 +34,7 @@ impl MessageSource for BoardSource {
         self.triggers.get(self.next).map(|at| self.origin + *at)
     }
 
-    fn take(&mut self) -> Option<Feed> {
+    fn take(&mut self, _now: Time) -> Option<Feed> {
         let at = self.next_time()?;
         let number = self.next as u64;
         self.next += 1;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A verilated board as a sender of a laboratory (`sender = "gateware"`), set up by its registers as software would.
-//! Promise: it sends the messages of the scenario's flow, in their order, none before its time.
+//! A verilated board as a sender of a laboratory (`sender = "gateware"`), set up by its registers as software would: a queue
+//! pair, and a group of parameters, for each flow.
+//! Promise: it sends the messages of the scenario's flows, those of a flow in their order, none before its time.
 
 use super::counters::{CounterError, GatewareCounters};
 use crate::gateware::{Meters, Triggers, BOARD_CLOCK_HZ, ECT0, LEAD, TRIGGER_TYPE};
-use penstock_board::regs::counters;
+use penstock_board::regs::{self, counters, global};
 use penstock_board::{
-    Board, BoardNode, DetectorEvent, EndpointConfig, EventsConfig, Feed, Message, MessageSource, MessageTally,
-    QpConfig, RingTarget, Verb, CYCLE,
+    Board, BoardNode, Completion, DetectorEvent, EndpointConfig, EventsConfig, Feed, Message, MessageSource,
+    MessageTally, QpConfig, RegisterError, RingTarget, Verb, CYCLE,
 };
-use penstock_cc::DcqcnParams;
+use penstock_cc::{DcqcnParams, DcqcnSettings, Law, ParamError};
 use penstock_lab::report::FlowSummary;
-use penstock_lab::{BoardFlow, BoardRequest, Lab, LabVerb, MakerError, Pace, SteadyParams, Workload};
+use penstock_lab::{
+    BoardFlow, BoardRequest, FlowInfo, FlowSpec, Lab, LabQp, LabVerb, MakerError, Pace, SteadyParams, Workload,
+};
 use penstock_netsim::{Fragments, Node, Rate, SharedLedger, Time};
 use penstock_wire::fragment::message_2_len;
 use penstock_wire::gateware::BOARD_EVENT_BYTES;
@@ -19,12 +22,20 @@ use penstock_wire::Qpn;
 use serde::Serialize;
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 /// Why a board cannot send what a scenario asks for.
 #[derive(Debug, thiserror::Error)]
 pub enum BoardError {
-    #[error("a board sends one flow, this one has {0}; let other hosts send the rest")]
-    Flows(usize),
+    #[error(
+        "a board has {queue_pairs} queue pairs, so it sends as many flows at most, this one has {flows}; let other \
+             hosts send the rest"
+    )]
+    Flows { flows: usize, queue_pairs: u32 },
+    #[error("a board of a readout sends one flow, its events; this one has {0}; let other hosts send the rest")]
+    Events(usize),
+    #[error("flows {0} and {1} have different classes (dscp / 8); a board stops for one class only")]
+    Classes(String, String),
     #[error("a link of {0}; the board's is 10Gbps")]
     Rate(Rate),
     #[error("a link of {0} delay; it needs {CYCLE} at least, one clock cycle")]
@@ -42,44 +53,120 @@ pub enum BoardError {
         "flow {0} has qp.verb = \"write\"; the gateware sends events with an immediate: \"write-imm\" or \"send\""
     )]
     NoImmediate(String),
-    #[error("flow {0} has cc.law = \"qcn\"; allowed for a board are \"off\" and \"dcqcn\"")]
-    Qcn(String),
 }
 
 /// The node of a board; for `Lab::build`.
 pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
-    let count = request.flows.len();
-    let [flow] = <[BoardFlow; 1]>::try_from(request.flows).map_err(|_| BoardError::Flows(count))?;
-    let (link, qp, spec) = (request.link, &request.scenario.qp, flow.spec);
+    let BoardRequest { scenario, name, link, flows, ledger } = request;
     if link.rate != Rate::from_gbps(10) {
         return Err(BoardError::Rate(link.rate).into());
     }
     if link.delay < BoardNode::MIN_LINK_DELAY {
         return Err(BoardError::Delay(link.delay).into());
     }
-    let pair = &flow.queue_pair;
-    let (own, peer) = (pair.local, pair.peer);
-    let index = (own.qpn.value() & 0xff) as u8;
-    let congestion = match spec.law {
-        penstock_cc::Law::Off => DcqcnParams { law: spec.law, ..DcqcnParams::default() },
-        penstock_cc::Law::Dcqcn => spec.dcqcn.at_clock(BOARD_CLOCK_HZ)?,
-        penstock_cc::Law::Qcn => return Err(BoardError::Qcn(spec.name.clone()).into()),
-    };
-    let endpoint = EndpointConfig {
+    let mut board = Board::new();
+    let queue_pairs = queue_pairs(&mut board)?;
+    if flows.len() > queue_pairs as usize {
+        return Err(BoardError::Flows { flows: flows.len(), queue_pairs }.into());
+    }
+    set_up(&mut board, &flows)?;
+    for (group, flow) in (0u8..).zip(&flows) {
+        set_law(&mut board, group, flow.spec)?;
+    }
+    if let Some((index, flow)) = flows.iter().enumerate().find(|(_, flow)| flow.fragments.is_some()) {
+        if flows.len() > 1 {
+            return Err(BoardError::Events(flows.len()).into());
+        }
+        set_events(&mut board, index as u8, flow, scenario.qp.verb)?;
+    }
+    for (index, flow) in (0u8..).zip(&flows) {
+        board.open_qp(index, &connection(flow, &scenario.qp))?;
+    }
+    let numbers: Vec<_> = flows.iter().map(|flow| flow.id).collect();
+    let messages = Messages::of(flows, &scenario.qp, slots(&mut board)?, &ledger)?;
+    let counts: Vec<u64> = messages.flows.iter().map(|flow| flow.waiting.len() as u64).collect();
+    let mut node =
+        BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, numbers.len() as u8)?;
+    for ((index, number), count) in (0u8..).zip(numbers).zip(counts) {
+        let ledger = Rc::clone(&ledger);
+        node.at_end(index, count, move |tally| match tally.first_error {
+            Some((at, completion)) => ledger.borrow_mut().failed(number, at, &completion.status.to_string()),
+            None => ledger.borrow_mut().ended(number),
+        });
+    }
+    Ok(Box::new(node))
+}
+
+/// Of this build.
+fn queue_pairs(board: &mut Board) -> Result<u32, RegisterError> {
+    Ok((board.read(global::BUILD)? & global::BUILD_N_QP_MASK) >> global::BUILD_N_QP_SHIFT)
+}
+
+/// Most packets of a queue pair that this build keeps.
+fn slots(board: &mut Board) -> Result<u64, RegisterError> {
+    board.read(global::SLOTS).map(u64::from)
+}
+
+/// What the flows have in common: the board's addresses, and the class whose pauses it obeys.
+fn set_up(board: &mut Board, flows: &[BoardFlow]) -> Result<(), MakerError> {
+    let [first, others @ ..] = flows else { return Ok(()) };
+    let class = |flow: &BoardFlow| flow.spec.dscp >> 3;
+    if let Some(other) = others.iter().find(|other| class(other) != class(first)) {
+        return Err(BoardError::Classes(first.spec.name.clone(), other.spec.name.clone()).into());
+    }
+    let own = first.queue_pair.local;
+    Ok(board.configure(&EndpointConfig {
         mac: own.mac,
         ip: own.ip,
         ttl: 64,
         qpn_base: Qpn::new(own.qpn.value() & !0xff),
         obey_pause: true,
         obey_pfc: true,
-        traffic_class: spec.dscp >> 3,
-        congestion,
-    };
-    let connection = QpConfig {
+        traffic_class: class(first),
+        congestion: DcqcnParams { law: first.spec.law, ..DcqcnParams::default() },
+    })?)
+}
+
+/// Queue pair `group` follows the group of its number: its flow's law and parameters.
+fn set_law(board: &mut Board, group: u8, spec: &FlowSpec) -> Result<(), MakerError> {
+    board.set_dcqcn(group, &dcqcn_of(spec)?)?;
+    if spec.law == Law::Qcn {
+        board.set_qcn(group, &spec.qcn.at_clock(BOARD_CLOCK_HZ)?)?;
+    }
+    Ok(board.choose_law(group, None, group)?)
+}
+
+/// A flow's law, and DCQCN's parameters where it is that.
+pub fn dcqcn_of(spec: &FlowSpec) -> Result<DcqcnParams, ParamError> {
+    match spec.law {
+        Law::Dcqcn => DcqcnSettings { law: spec.law, ..spec.dcqcn }.at_clock(BOARD_CLOCK_HZ),
+        law => Ok(DcqcnParams { law, ..DcqcnParams::default() }),
+    }
+}
+
+fn set_events(board: &mut Board, index: u8, flow: &BoardFlow, verb: LabVerb) -> Result<(), MakerError> {
+    let Some(Fragments { ring, contents }) = &flow.fragments else { return Ok(()) };
+    if verb == LabVerb::Write {
+        return Err(BoardError::NoImmediate(flow.spec.name.clone()).into());
+    }
+    board.set_ring(index, RingTarget { va: ring.va, slots: ring.slots, slot_bytes: ring.slot_bytes })?;
+    Ok(board.set_events(&EventsConfig {
+        by_event: false,
+        qp: index,
+        send: verb == LabVerb::Send,
+        source_id: contents.source_id(),
+        inputs: contents.streams(0).len(),
+    })?)
+}
+
+fn connection(flow: &BoardFlow, qp: &LabQp) -> QpConfig {
+    let pair = &flow.queue_pair;
+    let peer = pair.peer;
+    QpConfig {
         dst_mac: peer.mac,
         dst_ip: peer.ip,
         udp_sport: pair.udp_sport,
-        tos: spec.dscp << 2 | ECT0,
+        tos: flow.spec.dscp << 2 | ECT0,
         dest_qpn: peer.qpn,
         rkey: flow.fragments.as_ref().map_or(0, |fragments| fragments.ring.rkey),
         mtu: qp.mtu,
@@ -87,51 +174,73 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
         retry_cnt: qp.retry_cnt,
         rnr_retry: qp.rnr_retry,
         init_psn: pair.first_psn,
-    };
-    let interval = request.scenario.trace.interval;
-    let number = flow.id;
-    let mut board = Board::new();
-    board.configure(&endpoint)?;
-    if let Some(Fragments { ring, contents }) = &flow.fragments {
-        if qp.verb == LabVerb::Write {
-            return Err(BoardError::NoImmediate(spec.name.clone()).into());
-        }
-        let ring = RingTarget { va: ring.va, slots: ring.slots, slot_bytes: ring.slot_bytes };
-        board.set_ring(index, ring)?;
-        board.set_events(&EventsConfig {
-            by_event: false,
-            qp: index,
-            send: qp.verb == LabVerb::Send,
-            source_id: contents.source_id(),
-            inputs: contents.streams(0).len(),
-        })?;
     }
-    let messages = Messages::of(flow, index, qp.verb, &request.ledger)?;
-    board.open_qp(index, &connection)?;
-    let mut node = BoardNode::new(request.name, board, Box::new(messages), link.delay, interval)?;
-    let ledger = request.ledger;
-    node.at_end(move |tally| match tally.first_error {
-        Some((at, completion)) => ledger.borrow_mut().failed(number, at, &completion.status.to_string()),
-        None => ledger.borrow_mut().ended(number),
-    });
-    Ok(Box::new(node))
 }
 
-/// A flow's messages, known before the run, since the board asks for them from a thread of its own.
+/// The messages of a board's flows, known before the run, since the board asks for them from a thread of its own.
+///
+/// All queue pairs share the input of the gateware, where a message waits whose ring is full, and the others behind it. So, as
+/// software should, a message is posted once its ring has room for it, or is empty.
 struct Messages {
+    flows: Vec<Waiting>,
+    /// The queue pair that was served last.
+    last: usize,
+    mtu: u64,
+    /// Packets that a ring holds.
+    slots: u64,
+    zeros: bytes::Bytes,
+    verb: LabVerb,
+}
+
+/// The messages of one flow.
+struct Waiting {
     /// Time, bytes and event of each.
     waiting: VecDeque<(Time, u64, u64)>,
     /// What the detector gives of events, where the messages are the gateware's to make.
     fragments: Option<Fragments>,
-    zeros: bytes::Bytes,
-    qp: u8,
-    verb: LabVerb,
+    /// Packets of each message that has been posted and has not ended.
+    posted: VecDeque<u64>,
     sent: u32,
 }
 
 impl Messages {
-    /// Takes all messages of the flow's source and tells the ledger of them.
-    fn of(mut flow: BoardFlow, qp: u8, verb: LabVerb, ledger: &SharedLedger) -> Result<Self, BoardError> {
+    /// Takes all messages of the flows' sources and tells the ledger of them.
+    fn of(flows: Vec<BoardFlow>, qp: &LabQp, slots: u64, ledger: &SharedLedger) -> Result<Self, BoardError> {
+        let mut longest = 0;
+        let mut read = Vec::new();
+        for flow in flows {
+            let waiting = Waiting::of(flow, ledger)?;
+            if waiting.fragments.is_none() {
+                longest = waiting.waiting.iter().map(|message| message.1).fold(longest, u64::max);
+            }
+            read.push(waiting);
+        }
+        let (mtu, zeros) = (u64::from(qp.mtu), vec![0; longest as usize].into());
+        Ok(Messages { last: read.len().saturating_sub(1), flows: read, mtu, slots, zeros, verb: qp.verb })
+    }
+
+    fn packets(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.mtu).max(1)
+    }
+
+    /// The flow to be served: of those whose message is there and fits, the one that waits longest, else each in turn.
+    fn next_flow(&self, now: Time) -> Option<usize> {
+        let count = self.flows.len();
+        let in_turn = (0..count).map(|step| (self.last + 1 + step) % count);
+        let due = in_turn.filter_map(|index| {
+            let flow = &self.flows[index];
+            let (at, bytes, _) =
+                *flow.waiting.front().filter(|message| message.0.saturating_sub(self.lead()) <= now)?;
+            let kept: u64 = flow.posted.iter().sum();
+            let fits = count == 1 || kept == 0 || kept + self.packets(bytes) <= self.slots;
+            fits.then_some((at, index))
+        });
+        due.min_by_key(|(at, _)| *at).map(|(_, index)| index)
+    }
+}
+
+impl Waiting {
+    fn of(mut flow: BoardFlow, ledger: &SharedLedger) -> Result<Self, BoardError> {
         let endless = |steady: &SteadyParams| {
             steady.total_bytes.is_none() && (steady.stop.is_none() || steady.pace == Pace::Greedy)
         };
@@ -150,43 +259,55 @@ impl Messages {
                 }
                 message.bytes = message_2_len(payload, streams.len()) as u64;
             }
+            if message.bytes > 1 << 31 {
+                return Err(BoardError::TooLong { flow: flow.spec.name.clone(), bytes: message.bytes });
+            }
             ledger.borrow_mut().posted(flow.id, &message);
             waiting.push_back((message.at, message.bytes, message.event));
         }
-        let longest = waiting.iter().map(|message| message.1).max().unwrap_or(0);
-        if longest > 1 << 31 {
-            return Err(BoardError::TooLong { flow: flow.spec.name.clone(), bytes: longest });
-        }
-        let fragments = flow.fragments;
-        let zeros = vec![0; if fragments.is_some() { 0 } else { longest as usize }].into();
-        Ok(Messages { waiting, fragments, zeros, qp, verb, sent: 0 })
+        Ok(Waiting { waiting, fragments: flow.fragments, posted: VecDeque::new(), sent: 0 })
     }
 }
 
 impl MessageSource for Messages {
     fn next_time(&self) -> Option<Time> {
-        self.waiting.front().map(|message| message.0)
+        self.flows.iter().filter_map(|flow| flow.waiting.front()).map(|message| message.0).min()
     }
 
     fn lead(&self) -> Time {
-        if self.fragments.is_some() {
+        if self.flows.iter().any(|flow| flow.fragments.is_some()) {
             LEAD
         } else {
             Time::ZERO
         }
     }
 
-    fn take(&mut self) -> Option<Feed> {
-        let (at, len, event) = self.waiting.pop_front()?;
-        if let Some(Fragments { contents, .. }) = &self.fragments {
+    fn is_due(&self, now: Time) -> bool {
+        self.next_flow(now).is_some()
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        if let Some(flow) = self.flows.get_mut(usize::from(completion.qp)) {
+            flow.posted.pop_front();
+        }
+    }
+
+    fn take(&mut self, now: Time) -> Option<Feed> {
+        let index = self.next_flow(now)?;
+        let (at, len, event) = self.flows[index].waiting.pop_front()?;
+        let packets = self.packets(len);
+        self.last = index;
+        let flow = &mut self.flows[index];
+        flow.posted.push_back(packets);
+        if let Some(Fragments { contents, .. }) = &flow.fragments {
             let streams = contents.streams(event);
             let cycle = at.div_ceil(CYCLE);
             return Some(DetectorEvent { number: event, trigger_type: TRIGGER_TYPE, cycle, streams }.into());
         }
-        let tag = self.sent;
-        self.sent += 1;
+        let tag = flow.sent;
+        flow.sent += 1;
         let message = Message {
-            qp: self.qp,
+            qp: index as u8,
             verb: if self.verb == LabVerb::Send { Verb::Send } else { Verb::Write },
             imm: (self.verb == LabVerb::WriteImm).then_some(tag),
             remote_address: 0,
@@ -226,19 +347,30 @@ pub struct BoardSummary {
 pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary>, CounterError> {
     let mut nodes: Vec<_> = lab.engine.into_nodes().into_iter().map(Some).collect();
     let mut boards = Vec::new();
-    for (info, flow) in lab.flows.iter().zip(flows).filter(|(info, _)| info.sender_index.is_none()) {
+    for (number, info) in lab.flows.iter().enumerate().filter(|(_, info)| info.sender_index.is_none()) {
+        // The first flow of a board has all of them told.
         let node = nodes.get_mut(info.sender.index()).and_then(Option::take).map(|node| node as Box<dyn Any>);
         let Some(Ok(board)) = node.map(|node| node.downcast::<BoardNode>()) else { continue };
+        let own = |other: &FlowInfo| other.sender == info.sender;
+        let of_board: Vec<usize> = (number..lab.flows.len()).filter(|other| own(&lab.flows[*other])).collect();
+        let tallies: Vec<_> =
+            (0u8..).take(of_board.len()).map(|qp| (board.tally_of(qp).clone(), board.heard(qp))).collect();
         let tally = board.tally().clone();
         let counted = GatewareCounters::read(&info.from, board.into_board()?)?;
-        flow.failed = tally.first_error.map(|(at, completion)| format!("{} at {at}", completion.status));
-        flow.cnps = counted.at(counters::RX_CNP_PACKETS).into();
-        flow.packets = counted.at(counters::PACKETS_SENT).into();
-        flow.retransmissions = counted.at(counters::PACKETS_RETRANSMITTED).into();
-        flow.timeouts = counted.at(counters::LOCAL_ACK_TIMEOUT_ERR).into();
-        flow.naks = counted.at(counters::PACKET_SEQ_ERR).into();
-        flow.rnr_naks = counted.at(counters::RNR_NAK).into();
-        boards.push(summary(&info.from, flow.delivered_bytes, &tally, &counted));
+        let mut delivered = 0;
+        for ((qp, flow), (tally, heard)) in (0u8..).zip(of_board).zip(tallies) {
+            let flow = &mut flows[flow];
+            let count = |offset| counted.of_queue_pair(qp, offset).into();
+            flow.failed = tally.first_error.map(|(at, completion)| format!("{} at {at}", completion.status));
+            (flow.cnps, flow.feedbacks) = (heard.cnps, heard.feedbacks);
+            flow.packets = count(regs::qp::PACKETS_SENT);
+            flow.retransmissions = count(regs::qp::PACKETS_RETRANSMITTED);
+            flow.timeouts = count(regs::qp::LOCAL_ACK_TIMEOUT_ERR);
+            flow.naks = count(regs::qp::PACKET_SEQ_ERR);
+            flow.rnr_naks = count(regs::qp::RNR_NAK);
+            delivered += flow.delivered_bytes;
+        }
+        boards.push(summary(&info.from, delivered, &tally, &counted));
     }
     Ok(boards)
 }

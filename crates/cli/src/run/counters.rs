@@ -2,7 +2,7 @@
 //! The counters and meters of a board, read from its registers when its run is over.
 
 use crate::gateware::{Meters, Triggers};
-use penstock_board::{regs, Board, RegisterError, WorkerGone};
+use penstock_board::{qp_register, regs, Board, RegisterError, WorkerGone};
 use std::collections::BTreeMap;
 
 /// Why a board's counters cannot be read.
@@ -14,11 +14,22 @@ pub enum CounterError {
     Worker(#[from] WorkerGone),
 }
 
+/// Counters that each queue pair has of its own.
+const OF_QUEUE_PAIRS: [u32; 5] = [
+    regs::qp::PACKETS_SENT,
+    regs::qp::PACKETS_RETRANSMITTED,
+    regs::qp::LOCAL_ACK_TIMEOUT_ERR,
+    regs::qp::PACKET_SEQ_ERR,
+    regs::qp::RNR_NAK,
+];
+
 /// Every counter of the register map, and the meters of the queue pairs that have sent something.
 pub struct GatewareCounters {
     /// Name, address, value.
     counters: Vec<(&'static str, u32, u32)>,
     pub meters: Vec<Meters>,
+    /// By queue pair, those of [`OF_QUEUE_PAIRS`].
+    queue_pairs: Vec<[u32; OF_QUEUE_PAIRS.len()]>,
     /// Of a board that has had any.
     pub triggers: Option<Triggers>,
 }
@@ -32,17 +43,28 @@ impl GatewareCounters {
             (read(regs::global::BUILD)? & regs::global::BUILD_N_QP_MASK) >> regs::global::BUILD_N_QP_SHIFT;
         let counter = |&(name, address)| Ok((name, address, read(address)?));
         let counters = regs::counters::ALL.iter().map(counter).collect::<Result<_, CounterError>>()?;
-        let mut meters = Vec::new();
+        let (mut meters, mut own) = (Vec::new(), Vec::new());
         for qp in 0..queue_pairs {
             meters.extend(Meters::read(qp as u8, &mut read)?);
+            let mut counts = [0; OF_QUEUE_PAIRS.len()];
+            for (count, offset) in counts.iter_mut().zip(OF_QUEUE_PAIRS) {
+                *count = read(qp_register(qp as u8, offset))?;
+            }
+            own.push(counts);
         }
         let triggers = Triggers::read(&mut read)?;
-        Ok(Self { counters, meters, triggers })
+        Ok(Self { counters, meters, queue_pairs: own, triggers })
     }
 
     /// The counter at an address of `regs::counters`.
     pub fn at(&self, address: u32) -> u32 {
         self.counters.iter().find(|counter| counter.1 == address).expect("an address of regs::counters").2
+    }
+
+    /// The counter of a queue pair at an offset of `regs::qp`.
+    pub fn of_queue_pair(&self, index: u8, offset: u32) -> u32 {
+        let column = OF_QUEUE_PAIRS.iter().position(|known| *known == offset).expect("an offset of OF_QUEUE_PAIRS");
+        self.queue_pairs[usize::from(index)][column]
     }
 
     pub fn by_name(&self) -> BTreeMap<&'static str, u32> {

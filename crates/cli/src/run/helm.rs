@@ -3,11 +3,10 @@
 //! Promise: a control is checked as `--set` is, becomes writes to the registers of the boards it names, and is noted.
 
 use super::arguments::Arguments;
+use super::board::dcqcn_of;
 use super::page::thresholds;
-use crate::gateware::BOARD_CLOCK_HZ;
 use crate::live::PARAMETERS;
 use penstock_board::{dcqcn_words, BoardNode};
-use penstock_cc::DcqcnSettings;
 use penstock_dashboard::{Applied, ControlError, Request, Scope, Settings, Shared};
 use penstock_lab::{Lab, LabScenario, ScenarioError, SenderKind};
 use std::collections::BTreeMap;
@@ -26,7 +25,7 @@ pub struct Helm {
     text: String,
     /// `--set` of the command line, then of every board and of the switches what pages have set.
     given: Vec<String>,
-    /// By board: its name, the number of its flow, what pages have set.
+    /// By flow that a board sends: the board's name, the flow's number, what pages have set.
     boards: Vec<(String, usize, Values)>,
     switches: Values,
 }
@@ -132,21 +131,17 @@ impl Helm {
     /// What the registers of a flow's board hold under these settings.
     fn registers(&self, own: &Values, flow: usize) -> Result<Words, ControlError> {
         let scenario = self.parse(own).map_err(refused)?;
-        let spec = &scenario.flows[flow];
-        let settings = DcqcnSettings { law: spec.law, ..spec.dcqcn };
-        Ok(dcqcn_words(0, &settings.at_clock(BOARD_CLOCK_HZ).map_err(refused)?).to_vec())
+        let group = scenario.flows[..flow].iter().filter(|other| other.from == scenario.flows[flow].from).count();
+        Ok(dcqcn_words(group as u8, &dcqcn_of(&scenario.flows[flow]).map_err(refused)?).to_vec())
     }
 
-    /// Numbers of the boards that a control names; all, if it names none.
+    /// Which flows of boards a control names, by the boards' names; all, if it names none.
     fn boards_of(&self, names: &[String]) -> Result<Vec<usize>, ControlError> {
-        let number = |name: &String| {
-            let found = self.boards.iter().position(|(board, ..)| board == name);
-            found.ok_or_else(|| ControlError::UnknownSender(name.clone()))
-        };
-        match names {
-            [] => Ok((0..self.boards.len()).collect()),
-            names => names.iter().map(number).collect(),
+        if let Some(unknown) = names.iter().find(|name| self.boards.iter().all(|(board, ..)| board != *name)) {
+            return Err(ControlError::UnknownSender(unknown.clone()));
         }
+        let named = |k: &usize| names.is_empty() || names.contains(&self.boards[*k].0);
+        Ok((0..self.boards.len()).filter(named).collect())
     }
 
     /// The scenario with some more `--set`.

@@ -124,7 +124,11 @@ fn flow(info: &FlowInfo, rates: (f64, f64), scenario: &LabScenario, plan: &mut P
                 ("cnp_handled", "cnp_handled"),
                 ("paused", "paused_fraction"),
             ];
-            series.extend(metrics.map(|(series, metric)| (series, plan.column(&info.from, 0, metric))));
+            // The port is the board's, the rates are the queue pair's.
+            let of_board = ["wire_throughput_bps", "paused_fraction"];
+            let channel =
+                |metric| if of_board.contains(&metric) { 0 } else { (info.ends.local.qpn.value() & 0xff) as u16 };
+            series.extend(metrics.map(|(series, metric)| (series, plan.column(&info.from, channel(metric), metric))));
         }
     }
     let fragments = scenario.flows[info.id.0 as usize].workload;

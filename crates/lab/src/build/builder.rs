@@ -5,7 +5,7 @@
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-use penstock_cc::CcParams;
+use penstock_cc::{CcParams, Law};
 use penstock_netsim::{
     Endpoint as FlowEndpoint, FlowId, Fragments, Ledger, MessageSource, NodeId, SharedLedger, Stream,
 };
@@ -15,7 +15,7 @@ use penstock_wire::{Psn, Qpn};
 
 use crate::flow::{FlowInfo, QueuePair};
 use crate::makers::LabError;
-use crate::scenario::{mac_of, FlowSpec, LabScenario, Workload};
+use crate::scenario::{mac_of, FlowSpec, LabScenario, Protocol, Workload};
 use crate::workload::{EventSource, EventTeller, SteadySource};
 
 /// Queue pairs of a host are numbered from here.
@@ -88,7 +88,10 @@ impl<'a> Builder<'a> {
                 false => psns.next_u32(),
             };
             let first_psn = Psn::new(psn);
-            let udp_sport = FIRST_UDP_SPORT | (number & 0x3fff) as u16;
+            // A flow under QCN is found by the flow ID that its port holds: at a board, the number of its queue pair.
+            let found_by_port = flow.law == Law::Qcn && flow.protocol == Protocol::Rc;
+            let flow_id = if found_by_port { builder.sent_by[flow.from].len() } else { number };
+            let udp_sport = FIRST_UDP_SPORT | (flow_id & 0x3fff) as u16;
             let sender = QueuePair { local, peer, mtu, first_psn, udp_sport };
             let receiver = QueuePair { local: peer, peer: local, ..sender.clone() };
             builder.ends.push(Ends { sender, receiver });

@@ -138,6 +138,9 @@ fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
 /// What a trace is told of the reaction point.
 const RATE_METRICS: [&str; 4] = ["rate_current_bps", "rate_target_bps", "alpha", "cnp_handled"];
 
+/// And of one under QCN besides: the last |F_b|, stages of timer and byte counter, bytes of the latter's present stage.
+const QCN_METRICS: [&str; 4] = ["feedback", "stage_timer", "stage_bytes", "stage_sent_bytes"];
+
 /// One RC sender of a [`Station`](super::Station).
 pub struct RcSender {
     flow: FlowId,
@@ -158,6 +161,7 @@ pub struct RcSender {
     posted_messages: u64,
     completed_messages: u64,
     feedbacks: u64,
+    last_feedback: u8,
     failure_told: bool,
     ready: bool,
     timeout: Option<Time>,
@@ -188,6 +192,7 @@ impl RcSender {
             posted_messages: 0,
             completed_messages: 0,
             feedbacks: 0,
+            last_feedback: 0,
             failure_told: false,
             ready: false,
             timeout: Some(Time::ZERO),
@@ -361,6 +366,7 @@ impl Endpoint for RcSender {
             }
             Packet::Cnm(cnm) => {
                 self.feedbacks += 1;
+                self.last_feedback = cnm.feedback;
                 self.limiter.on_feedback(now, cnm.feedback);
             }
             _ => {}
@@ -417,9 +423,16 @@ impl Endpoint for RcSender {
     }
 
     fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
-        if RATE_METRICS.iter().any(|metric| trace.wants(metric)) {
+        if RATE_METRICS.iter().chain(&QCN_METRICS).any(|metric| trace.wants(metric)) {
             self.limiter.catch_up(now);
             for (metric, value) in RATE_METRICS.into_iter().zip(self.rates()) {
+                trace.record(channel, metric, value);
+            }
+        }
+        if let FlowState::Qcn(state) = &self.limiter.flow().state {
+            let [timer, bytes] = [state.stage_timer, state.stage_bytes].map(f64::from);
+            let values = [self.last_feedback.into(), timer, bytes, state.bytes_sent.into()];
+            for (metric, value) in QCN_METRICS.into_iter().zip(values) {
                 trace.record(channel, metric, value);
             }
         }
