@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
-// Receives frames from the MAC, keeps the TCP segments of our streams' peers, counts the rest.
+// Receives frames from the MAC, keeps the TCP segments of our streams' peers and what routers say of ours that were too
+// long, counts the rest.
 // Promise: each frame without a MAC error (tuser at tlast) makes one pulse of `counts`; segments wait for their turn
 // in a queue, and one for which there is no room counts as dropped, as if the network had lost it: never any
-// backpressure. Options are read of SYNs alone, one SYN at a time.
-// RFC 9293 sections 3.1 (header, checksum), 3.2 (options); RFC 791; RFC 1122 section 4.2.2.7 (checksum is checked).
+// backpressure. Options are read of SYNs alone, one SYN at a time. A router's word is believed if it returns the head of
+// a segment of an own stream; whether that one is under way is the row's to say (RFC 5927 section 4.1). It counts as
+// `other`, like all ICMP, and one that finds no room is forgotten: the next segment that is too long brings another.
+// RFC 9293 sections 3.1 (header, checksum), 3.2 (options); RFC 791; RFC 1122 section 4.2.2.7 (checksum is checked);
+// RFC 1191 section 4 (fragmentation needed, with the MTU of the next hop).
 module tcp_rx
   import tcp_pkg::*;
 #(
@@ -40,6 +44,7 @@ module tcp_rx
   localparam int unsigned HeadBytes = EthBytes + Ipv4Bytes + TcpBytes;
   localparam int unsigned HeadBeats = (HeadBytes + TcpOptionBytes + Bytes - 1) / Bytes;
   localparam int unsigned HeadLanes = HeadBeats * Bytes;
+  localparam logic [15:0] IcmpTooLong = 16'h0304;  // destination unreachable, fragmentation needed
 
   if (DATA_W != 64 && DATA_W != 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
@@ -78,6 +83,25 @@ module tcp_rx
   end
   assign head = head_bits;
 
+  // Behind the IP header: ICMP with the head of the datagram that was too long (RFC 1191 section 4).
+  typedef struct packed {
+    logic [15:0] kind;  // and code
+    logic [15:0] checksum;
+    logic [15:0] unused;
+    logic [15:0] mtu;
+    ipv4_hdr_t   ip;
+    logic [15:0] sport;
+    logic [15:0] dport;
+    tcp_seq_t    seq;
+  } returned_t;
+  localparam int unsigned ReturnedBytes = $bits(returned_t) / 8;
+  returned_t returned;
+  logic [8*ReturnedBytes-1:0] returned_bits;
+  for (genvar i = 0; i < ReturnedBytes; i++) begin : gen_returned
+    assign returned_bits[8*(ReturnedBytes-1-i)+:8] = head_q[EthBytes+Ipv4Bytes+i];
+  end
+  assign returned = returned_bits;
+
   logic sum_done;
   logic [31:0] sum;
   tcp_sum #(.DATA_W(DATA_W)) u_sum (
@@ -101,6 +125,8 @@ module tcp_rx
     logic        has_port;       // of a stream
     logic        syn;
     logic        walks;          // its options are being read
+    logic        too_long;       // a router's word about a segment of ours
+    logic [15:0] mss;            // of that word
     logic [19:0] ip_sum;
     tcp_stream_t stream;
     logic [31:0] src_ip;
@@ -109,16 +135,22 @@ module tcp_rx
     tcp_seq_t    ack;
     tcp_flags_t  flags;
     logic [15:0] window;
-    logic [15:0] tcp_bytes;      // header and payload
+    logic [17:0] beside;         // what goes into the checksum beside the words from the addresses on
     logic [15:0] payload;
   } parsed_t;
 
   logic [15:0] tcp_bytes, tcp_header, port;
+  logic [17:0] not_addresses;
+  logic icmp;
   parsed_t parsed;
   logic tcp_whole, walk_starts, walker_free;
   assign tcp_bytes   = head.ip.total_length - 16'(Ipv4Bytes);
   assign tcp_header  = {10'd0, head.tcp.offset, 2'd0};
-  assign port        = head.tcp.dport - port_base;
+  assign icmp        = head.ip.protocol == ProtocolIcmp;
+  assign port        = (icmp ? returned.sport : head.tcp.dport) - port_base;
+  // ICMP has no pseudo header: the complements of the addresses take them out of the sum again.
+  assign not_addresses = 18'(~head.ip.src[31:16]) + 18'(~head.ip.src[15:0]) + 18'(~head.ip.dst[31:16])
+                         + 18'(~head.ip.dst[15:0]);
   assign tcp_whole   = head.ip.total_length >= 16'(Ipv4Bytes + TcpBytes) && head.tcp.offset >= 4'd5
                        && tcp_bytes >= tcp_header;
   assign walk_starts = end_q && !error_q && tcp_whole && head.ip.protocol == ProtocolTcp && head.tcp.flags.syn
@@ -139,15 +171,19 @@ module tcp_rx
       has_port:  port < 16'(N_STREAMS),
       syn:       head.tcp.flags.syn,
       walks:     walk_starts,
+      too_long:  icmp && returned.kind == IcmpTooLong && head.ip.total_length >= 16'(Ipv4Bytes + ReturnedBytes)
+                 && returned.ip.version == 4'd4 && returned.ip.ihl == 4'd5 && returned.ip.protocol == ProtocolTcp
+                 && returned.ip.src == local_ip,
+      mss:       returned.mtu < 16'(Ipv4Bytes + TcpBytes) ? '0 : returned.mtu - 16'(Ipv4Bytes + TcpBytes),
       ip_sum:    ipv4_word_sum(head.ip),
       stream:    tcp_stream_t'(port),
-      src_ip:    head.ip.src,
-      src_port:  head.tcp.sport,
-      seq:       head.tcp.seq,
+      src_ip:    icmp ? returned.ip.dst : head.ip.src,
+      src_port:  icmp ? returned.dport : head.tcp.sport,
+      seq:       icmp ? returned.seq : head.tcp.seq,
       ack:       head.tcp.ack,
       flags:     head.tcp.flags,
       window:    head.tcp.window,
-      tcp_bytes: tcp_bytes,
+      beside:    icmp ? not_addresses : 18'(ProtocolTcp) + 18'(tcp_bytes),
       payload:   tcp_bytes - tcp_header
     };
   end
@@ -173,38 +209,41 @@ module tcp_rx
   // The pseudo header's addresses are in the sum; its protocol and length are not.
   parsed_t last;
   logic [19:0] whole_sum;
-  logic sum_right, speaks_tcp, for_us, well_formed, good, syn_good;
+  logic sum_right, speaks_tcp, for_us, well_formed, good, syn_good, told;
   tcp_arrival_t plain, syn_q, pushed;
   logic plain_valid, syn_waits_q, syn_known_q, push, room, walked;
   tcp_options_t options;
   logic unused;
-  assign unused      = &{1'b0, head, last, peer};
+  assign unused      = &{1'b0, head, returned, last, peer};
   assign last        = parsed_q[5];
-  assign whole_sum   = 20'(sum[15:0]) + 20'(sum[31:16]) + 20'(ProtocolTcp) + 20'(last.tcp_bytes);
+  assign whole_sum   = 20'(sum[15:0]) + 20'(sum[31:16]) + 20'(last.beside);
   assign sum_right   = ones_complement_fold(whole_sum) == 16'hffff;
   assign speaks_tcp  = last.ipv4 && last.has_eth && last.ip_whole && last.tcp;
   assign for_us      = last.mac_ours && last.ip_ours;
   assign well_formed = last.plain_ip && ip_sum_right5_q && last.tcp_whole;
   assign good        = sum_done && !last.error && speaks_tcp && for_us && well_formed && sum_right && peer_ours5_q;
-  assign plain_valid = good && !last.syn;
+  assign told        = sum_done && !last.error && last.ipv4 && last.has_eth && last.ip_whole && for_us && last.plain_ip
+                       && ip_sum_right5_q && last.too_long && sum_right && peer_ours5_q;
+  assign plain_valid = (good && !last.syn) || told;
   assign syn_good    = good && last.syn && last.walks;
 
   always_comb begin
     plain = '0;
     plain.stream      = last.stream;
-    plain.what.kind   = TcpSegment;
+    plain.what.kind   = told ? TcpPathMtu : TcpSegment;
     plain.what.seq    = last.seq;
     plain.what.ack    = last.ack;
     plain.what.flags  = last.flags;
     plain.what.window = last.window;
     plain.what.len    = last.payload;
+    if (told) plain.what.options.mss = last.mss;
   end
 
   // ---- a SYN waits until its options are read -------------------------------------------------------------------------
   // It is dropped where another one is being read: its peer sends it again.
   logic syn_pushes;
   assign walker_free = !syn_waits_q;
-  assign syn_pushes  = syn_waits_q && syn_known_q && walked && !good;
+  assign syn_pushes  = syn_waits_q && syn_known_q && walked && !good && !told;
   tcp_syn_options u_options (
     .clk, .rst,
     .start(walk_starts),
@@ -246,8 +285,8 @@ module tcp_rx
   assign seen = sum_done && !last.error;
   always_ff @(posedge clk) begin
     counts <= '{
-      segment:      push && room,
-      dropped:      (push && !room) || (good && last.syn && !last.walks),
+      segment:      push && room && !told,
+      dropped:      (push && !room && !told) || (good && last.syn && !last.walks),
       bad_checksum: seen && speaks_tcp && for_us && well_formed && !sum_right,
       unknown:      seen && speaks_tcp && for_us && well_formed && sum_right && !peer_ours5_q,
       malformed:    seen && last.ipv4 && last.has_eth && last.mac_ours

@@ -13,8 +13,9 @@ from lib.runner import Bench, seed
 from lib.structs import unpack
 from lib.tcp_bed import PORT_BASE, TcpBed
 from lib.tcp_receiver import ACK, RST, SYN, WRAP, KeepingReceiver, Segment, segment_of, tcp_of
-from scapy.layers.inet import IP, TCP
+from scapy.layers.inet import ICMP, IP, TCP
 from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 
 BENCH = Bench(
     top="tcp_endpoint",
@@ -41,6 +42,7 @@ class Bed(TcpBed):
         self.n = int(os.environ["PARAM_N_STREAMS"])
         super().__init__(dut, rng, self.n)
         self.delay, self.damage = delay, 0.0
+        self.path_mtu = 1 << 16  # of a router on the way
         self.peers = [Peer(stream, rng.getrandbits(32), buffer=1 << 15) for stream in range(self.n)]
         self.cycle = 0
         self.flight: deque = deque()  # (cycle, frame) from the peers
@@ -93,6 +95,9 @@ class Bed(TcpBed):
             assert len(payload) <= peer.mss
             if int(tcp.flags) & SYN:
                 assert tcp.options == [("MSS", 1460), ("NOP", None), ("WScale", 0)]
+            if ip.len > self.path_mtu:
+                self.flight.append((self.cycle + self.delay, self.too_long(bytes(ip)[:28])))
+                continue
             if self.rng.random() < self.loss:
                 continue
             for answer in peer.take(segment_of(tcp, len(payload)), payload):
@@ -107,6 +112,11 @@ class Bed(TcpBed):
             at = self.rng.randrange(34, 54)
             whole = whole[:at] + bytes([whole[at] ^ 1 << self.rng.randrange(8)]) + whole[at + 1 :]
         return whole
+
+    def too_long(self, returned: bytes) -> bytes:
+        """A router's answer to a datagram that no link of its takes (RFC 1191 section 4)."""
+        word = ICMP(type=3, code=4, nexthopmtu=self.path_mtu) / Raw(returned)
+        return bytes(Ether(dst=LOCAL_MAC, src=PEER_MAC) / IP(src="10.9.9.9", dst=LOCAL_IP) / word)
 
     async def _transmit(self) -> None:
         while True:
@@ -167,6 +177,28 @@ async def loss_damage_and_stalls_cost_time_and_no_byte(dut):
         for _ in range(20):
             bed.write(rng.randrange(bed.n), random_message(rng, 4000))
         await bed.finish(3_000_000)
+
+
+@cocotb.test()
+async def a_router_whose_link_takes_less_shortens_the_segments_of_the_stream_it_names(dut):
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.open_all()
+    bed.path_mtu = 700
+    bed.write(0, rng.randbytes(6000))
+    await bed.finish(3_000_000)
+    assert bed.counts["path_mtu"] == 1 and bed.kinds["other"] >= 1, f"{bed.counts}, {bed.kinds}"
+    told = bed.kinds["other"]
+    bed.write(0, rng.randbytes(6000))
+    await bed.finish()
+    assert bed.kinds["other"] == told, "a segment was too long again"
+    bed.path_mtu = 600
+    forged = bed.too_long(bytes(IP(src=LOCAL_IP, dst=bed.peers[0].ip) / TCP(sport=PORT_BASE, dport=10_000, seq=7))[:28])
+    bed.path_mtu = 700
+    bed.flight.append((0, forged))
+    bed.write(0, rng.randbytes(3000))
+    await bed.finish()
+    assert bed.counts["path_mtu"] == 1, "a word about a segment that is not under way"
 
 
 @cocotb.test()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receiver keeps scapy's segments of the streams' peers, and names the reason for every other frame."""
+"""The receiver keeps scapy's segments of the streams' peers and what routers say of segments that were too long, and
+names the reason for every other frame."""
 
 import itertools
 import os
@@ -70,6 +71,41 @@ def syn(rng, stream: int, options, payload: int = 0, **expected: int) -> Case:
     case = segment(rng, stream, payload, flags=0x12, options=options)
     case.fields |= {f"what.options.{name}": value for name, value in expected.items()}
     return case
+
+
+def told(rng, stream: int, mtu: int, icmp: dict | None = None, ip: dict | None = None, **tcp: int) -> Case:
+    """A router's "fragmentation needed" about a segment of a stream; changes to its ICMP, and to what it returns."""
+    seq = tcp.get("seq", rng.getrandbits(32))
+    ports = {"sport": PORT_BASE + stream, "dport": peer_port(stream)} | tcp | {"seq": seq}
+    head = IP(**({"src": LOCAL_IP, "dst": peer_ip(stream), "flags": "DF", "len": 9000, "ttl": 3} | (ip or {})))
+    returned = bytes(head / TCP(**ports))[: 4 * (head.ihl or 5) + 8]
+    router = ICMP(**({"type": 3, "code": 4, "nexthopmtu": mtu} | (icmp or {})))
+    frame = bytes(lower(stream, src="10.9.9.9") / router / Raw(returned))
+    fields = {"stream": stream, "what.kind": 4, "what.seq": seq, "what.options.mss": max(mtu - 40, 0)}
+    return Case(frame, "other", fields)
+
+
+def told_cases(rng) -> list[Case]:
+    """Words that are believed, then those that are not."""
+    believed = [told(rng, stream, mtu) for stream in streams() for mtu in (0, 39, 40, 576, 1500, 9000, 65535)]
+    good = told(rng, 1, 1300)
+    strange = [
+        told(rng, 1, 1300, {"code": 1}),
+        told(rng, 1, 1300, {"type": 11}),
+        told(rng, 1, 1300, {"chksum": 0x1234}),
+        told(rng, 1, 1300, ip={"src": "10.0.1.3"}),
+        told(rng, 1, 1300, ip={"dst": peer_ip(0)}),
+        told(rng, 1, 1300, ip={"proto": 17}),
+        told(rng, 1, 1300, ip={"options": [IPOption(b"\x94\x04\x00\x00")], "ihl": 6}),
+        told(rng, 1, 1300, sport=PORT_BASE + int(os.environ["PARAM_N_STREAMS"])),
+        told(rng, 1, 1300, sport=PORT_BASE - 1),
+        told(rng, 1, 1300, dport=peer_port(0)),
+        patched(good, "other", {24: good.frame[24] ^ 1}),  # IP checksum
+        patched(good, "other", {20: 0x20}, True),  # more fragments
+        patched(good, "other", {67: good.frame[67] ^ 1}),  # of the sequence number: the checksum is wrong
+        patched(good, "other", {17: 55}, True),  # a byte of it is not there
+    ]
+    return believed + [Case(case.frame, "other") for case in strange]
 
 
 def streams() -> list[int]:
@@ -158,7 +194,7 @@ def others(rng) -> list[Case]:
 
 
 def all_cases(rng) -> list[Case]:
-    return good_cases(rng) + bad_checksums(rng) + malformed_cases(rng) + others(rng)
+    return good_cases(rng) + bad_checksums(rng) + malformed_cases(rng) + others(rng) + told_cases(rng)
 
 
 def syn_cases(rng) -> list[Case]:
