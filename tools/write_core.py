@@ -39,6 +39,11 @@ targets:
     toplevel: penstock_xgmii
     parameters: [N_QP, CLK_KHZ]
 
+  dcqcn:
+    description: The DCQCN limiter alone, between a RoCE engine and its MAC
+    filesets: [registers, rtl]
+    toplevel: penstock_dcqcn
+
   lint:
     <<: *default
     description: Verilator's linter over the 10G front end

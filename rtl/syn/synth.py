@@ -62,6 +62,13 @@ TOPS = [
         for build, params in LEFT_OUT
     ),
     *(("cc_engine", n_qp, laws, params) for laws, params in LAWS for n_qp in (1, 16, 256)),
+    ("penstock_dcqcn", NO_QP, "64 bits", {"DATA_W": 64}),
+    (
+        "penstock_dcqcn",
+        NO_QP,
+        "512 bits",
+        {"DATA_W": 512, "CLK_KHZ": 322_266, "LINE_MBPS": 100_000},
+    ),
     *(
         (
             "event_source",
@@ -86,6 +93,7 @@ KEPT = REPO / "build" / "synth"
 PROGRAMS = Path(__file__).parent
 MARK = "<!-- table: made by `make synth` with --docs -->\n"
 FRONT_MARK = "<!-- front ends: made by `make synth` with --docs -->\n"
+LIMITER_MARK = "<!-- limiter: made by `make synth` with --docs -->\n"
 EVENT_MARK = "<!-- events: made by `make synth` with --docs -->\n"
 TCP_MARK = "<!-- tcp: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
@@ -217,9 +225,11 @@ def tables(rows: list[Row]) -> dict[str, str]:
     ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
     events = [row for row in rows if row[0]["top"] == "event_source"]
     tcp = [row for row in rows if row[0]["top"].startswith("tcp_")]
-    rest = [row for row in rows if row not in ours and row not in events and row not in tcp]
+    limiter = [row for row in rows if row[0]["top"] == "penstock_dcqcn"]
+    rest = [row for row in rows if row not in (*ours, *events, *tcp, *limiter)]
     found = {FRONT_MARK: table(ours, "build", "")} if ours else {}
     found |= {EVENT_MARK: table(events, "build", "")} if events else {}
+    found |= {LIMITER_MARK: table(limiter, "build")} if limiter else {}
     found |= {TCP_MARK: table(tcp, "build", "")} if tcp else {}
     return found | ({MARK: table(rest)} if rest else {})
 

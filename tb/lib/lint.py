@@ -41,6 +41,7 @@ CONFIGURATIONS = [
         (f"penstock_{line}", {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0, "N_QP": n_qp})
         for line, n_qp in (("xgmii", 1), ("100g", 4), ("1g", 16))
     ),
+    *(("penstock_dcqcn", {"DATA_W": data_w, "CLK_KHZ": 400_000, "LINE_MBPS": 2_000}) for data_w in (8, 512, 1024)),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 

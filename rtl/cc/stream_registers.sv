@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: SHL-2.1
+// Registers of penstock_dcqcn on AXI4-Lite, byte addresses:
+//
+//   0x00 .. 0x24   parameters as the regfile `cc` of regs/penstock.rdl has them (control, rates, intervals)
+//   0x28           overhead: bytes that a frame takes on the wire beside those of the stream
+//   0x40, 0x44     R_C, R_T, Q8.24 bytes per cycle
+//   0x48           alpha, 65536 = 1
+//   0x4C           stages of recovery: timer in 15:8, bytes in 7:0; bit 16: the limiter is at work
+//   0x50           CNPs that cut
+//   0x54           frames that have passed, modulo 2^32
+//   0x58           CNPs that have come, modulo 2^32
+//
+// A write of less than a word, or to a register that is not there or only read, is answered by SLVERR and does nothing.
+module stream_registers
+  import penstock_pkg::*;
+  import penstock_regs_pkg::cc_control_t;
+#(
+  parameter int unsigned CLK_KHZ   = 156250,
+  parameter int unsigned LINE_MBPS = 10000
+) (
+  input logic clk,
+  input logic rst,
+
+  input  axi_pkg::axil_req_t s_axil_req,
+  output axi_pkg::axil_rsp_t s_axil_rsp,
+
+  output cc_params_t  params,
+  output logic [15:0] overhead,
+
+  input cc_status_t status,
+  input logic       frame,  // a pulse for each
+  input logic       cnp
+);
+  import axi_pkg::RespOkay;
+  import axi_pkg::RespSlvErr;
+
+  // Physical unit to clock cycles, rounded to the nearest.
+  function automatic logic [31:0] rate_of(longint unsigned bytes_per_s);
+    return 32'(((bytes_per_s << 24) + CLK_KHZ * 64'd500) / (CLK_KHZ * 64'd1000));
+  endfunction
+  function automatic logic [31:0] cycles_of(longint unsigned microseconds);
+    return 32'((microseconds * CLK_KHZ + 64'd500) / 64'd1000);
+  endfunction
+
+  localparam int unsigned Words = 11;
+  typedef enum logic [3:0] {
+    Control,
+    RateAi,
+    RateHai,
+    RateMin,
+    RateLine,
+    DecreaseInterval,
+    AlphaInterval,
+    IncreaseInterval,
+    ByteThreshold,
+    RateStart,
+    Overhead
+  } word_e;
+
+  // AdvCam Table II; R_min is 10 Mb/s. The overhead is preamble, FCS and gap.
+  localparam cc_control_t Table2 = '{
+    law: 2'(LawDcqcn), clamp_target: 1'b1, g_shift: 4'd8, stage_threshold: 4'd5, hyper_threshold: 8'd10, default: '0
+  };
+  localparam logic [Words-1:0][31:0] Reset = {
+    32'd24, 32'hFFFF_FFFF, 32'd10_000_000, cycles_of(2000), cycles_of(40), cycles_of(3),
+    rate_of(64'(LINE_MBPS) * 64'd125_000), rate_of(1_250_000), rate_of(12_000_000), rate_of(6_000_000), 32'(Table2)
+  };
+
+  logic [Words-1:0][31:0] word_q;
+  logic [31:0] frames_q, cnps_q;
+
+  logic bvalid_q, rvalid_q, write, read;
+  logic [1:0] bresp_q, rresp_q;
+  logic [31:0] rdata_q;
+  assign s_axil_rsp = '{
+    awready: write, wready: write, bresp: bresp_q, bvalid: bvalid_q,
+    arready: read, rdata: rdata_q, rresp: rresp_q, rvalid: rvalid_q
+  };
+
+  // ---- writes -----------------------------------------------------------------------------------------
+  logic write_ok;
+  assign write    = s_axil_req.awvalid && s_axil_req.wvalid && !bvalid_q;
+  assign write_ok = s_axil_req.awaddr[6:2] < 5'(Words) && s_axil_req.wstrb == '1;
+
+  always_ff @(posedge clk) begin
+    if (write) bresp_q <= write_ok ? RespOkay : RespSlvErr;
+    if (write && write_ok) word_q[s_axil_req.awaddr[5:2]] <= s_axil_req.wdata;
+    if (write) bvalid_q <= 1'b1;
+    else if (s_axil_req.bready) bvalid_q <= 1'b0;
+    if (rst) begin
+      bvalid_q <= 1'b0;
+      word_q <= Reset;
+    end
+  end
+
+  // ---- reads --------------------------------------------------------------------------------------------
+  assign read = s_axil_req.arvalid && !rvalid_q;
+
+  always_ff @(posedge clk) begin
+    if (read) begin
+      rresp_q <= RespOkay;
+      unique case (s_axil_req.araddr[6:2])
+        5'h10: rdata_q <= status.rate_current;
+        5'h11: rdata_q <= status.rate_target;
+        5'h12: rdata_q <= 32'(status.alpha);
+        5'h13: rdata_q <= {15'd0, status.limited, status.stage_timer, status.stage_bytes};
+        5'h14: rdata_q <= status.cnp_handled;
+        5'h15: rdata_q <= frames_q;
+        5'h16: rdata_q <= cnps_q;
+        default: begin
+          rdata_q <= '0;
+          if (s_axil_req.araddr[6:2] < 5'(Words)) rdata_q <= word_q[s_axil_req.araddr[5:2]];
+          else rresp_q <= RespSlvErr;
+        end
+      endcase
+    end
+    if (read) rvalid_q <= 1'b1;
+    else if (s_axil_req.rready) rvalid_q <= 1'b0;
+    if (frame) frames_q <= frames_q + 32'd1;
+    if (cnp) cnps_q <= cnps_q + 32'd1;
+    if (rst) begin
+      rvalid_q <= 1'b0;
+      frames_q <= '0;
+      cnps_q <= '0;
+    end
+  end
+
+  // ---- out ------------------------------------------------------------------------------------------------
+  cc_control_t control;
+  assign control  = word_q[Control];
+  assign overhead = word_q[Overhead][15:0];
+  assign params = '{
+    law: control.law == 2'(LawOff) ? LawOff : LawDcqcn,
+    clamp_target: control.clamp_target, restart_timer: control.restart_timer, hold_timer: control.hold_timer,
+    two_counters: control.two_counters, cut_on_tick: control.cut_on_tick, clamp_increasing: control.clamp_increasing,
+    alpha_rule: alpha_rule_e'(control.alpha_rule), alpha_bits: control.alpha_bits, g_shift: control.g_shift,
+    stage_threshold: control.stage_threshold, hyper_threshold: control.hyper_threshold,
+    rate_ai: word_q[RateAi], rate_hai: word_q[RateHai], rate_min: word_q[RateMin], rate_line: word_q[RateLine],
+    rate_start: word_q[RateStart], decrease_interval: word_q[DecreaseInterval],
+    alpha_interval: word_q[AlphaInterval], increase_interval: word_q[IncreaseInterval],
+    byte_threshold: word_q[ByteThreshold]
+  };
+
+  wire unused = &{1'b0, s_axil_req, status.choice, control.hole0};
+endmodule
