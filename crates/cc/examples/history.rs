@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints a random history of the whole engine and what the model makes of it, for the gateware to
+//! Prints a random history of the whole engine with the model's results, for the gateware to
 //! repeat (`tb/cc_equality/cc_replay.sv`).
 //!
 //! Usage: `history SEED N_QP EPISODES ROUNDS`
@@ -12,8 +12,8 @@
 //! <init> <law> <cnp> <feedback> <bytes> <waits> <ignored> <eligible> <credit> <9 words of state>  a round and QP
 //! ```
 //!
-//! Events reach a queue pair `offset` cycles after its last visit's start, a choice of law with a fresh
-//! start; eligible and credit are those in front of the visit, the state is the one behind it.
+//! Events reach a queue pair `offset` cycles after the start of its last visit, a choice of law together with a fresh
+//! start; `eligible` and `credit` are the values before the visit, the state is the one after it.
 
 mod common;
 

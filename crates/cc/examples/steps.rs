@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes a random history of single visits and what the model makes of each, for `rtl/cc/cc_step.sv`
+//! Writes a random history of single visits with the model's result for each, for `rtl/cc/cc_step.sv`
 //! to repeat (`tb/cc_equality/steps.cpp`).
 //!
-//! Usage: `steps SEED EVENTS dcqcn|qcn|mixed`. Ends once so many events have happened: notifications,
+//! Usage: `steps SEED EVENTS dcqcn|qcn|mixed`. Ends after EVENTS events: notifications,
 //! packets, fresh starts, pauses, changes of parameters or law. Records of little-endian words:
 //!
 //! ```text

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rates as the gateware keeps them.
+//! Rates in the gateware's format, bytes per clock cycle.
 
 use core::fmt;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What keeps a setting from its register.
+//! Why a setting does not fit its register.
 
 use core::fmt;
 

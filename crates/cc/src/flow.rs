@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One queue pair under whichever law, equal to `rtl/cc/cc_step.sv` to the bit.
+//! One queue pair under either law (DCQCN or QCN), equal to `rtl/cc/cc_step.sv` to the bit.
 
 use crate::{CycleRate, DcqcnParams, Happened, Law, Pacer, QcnParams, QcnState, State, Transmitter};
 

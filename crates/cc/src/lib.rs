@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! DCQCN and QCN, both ends and the switch between them, as integer state machines.
 //!
-//! - [`Flow`] and [`Pacer`]: the sender, under whichever law. Equal to `rtl/cc` to the bit, visit for
-//!   visit; [`Flow::skip`] leaps over idle time. [`ReactionPoint`] is DCQCN alone.
+//! - [`Flow`] and [`Pacer`]: the sender, under either law. Equal to `rtl/cc` to the bit, visit for
+//!   visit; [`Flow::skip`] skips idle time. [`ReactionPoint`] is DCQCN alone.
 //! - [`NotificationPoint`]: the receiver, which answers marked packets with CNPs.
 //! - [`RedMarker`] and [`QcnCongestionPoint`]: the switch, when its queue grows.
 //!
-//! No clock, no random source, no floating point: time and random numbers are handed in.
+//! No clock, no random source, no floating point: the caller passes in time and random numbers.
 //! Sources: AdvCam section II and V; Zhu et al., "Congestion Control for Large-Scale RDMA
 //! Deployments", SIGCOMM 2015; IEEE 802.1Qau and the QCN hardware evaluation.
 #![no_std]

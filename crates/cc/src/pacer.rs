@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pacer: turns a rate into the moments at which packets may start.
+//! The pacer: turns a rate into the times at which packets may start.
 
 use crate::CycleRate;
 

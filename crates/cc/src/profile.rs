@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! DCQCN's parameters by name: ours, which follow from the share of a sender, and those of two papers.
+//! Named parameter sets of DCQCN: our own, computed from the share of a sender, and those of two papers.
 
 use crate::{AlphaRule, DcqcnSettings, StageCounting};
 use penstock_units::{ByteSize, Rate, Time};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The QCN reaction point: one visit of one queue pair, equal to `rtl/cc/cc_step.sv` to the bit.
 //!
-//! IEEE 802.1Qau; the QCN hardware evaluation's parameters, its functions by name, and its list of what a paused
-//! reaction point does. Rounding: a cut removes `floor(R_C * G_d |F_b|)`, at most half; recovery goes
-//! to `ceil((R_C + R_T) / 2)`. A counter that expires starts at zero again, as in the pseudo-code.
+//! Source: IEEE 802.1Qau; the QCN hardware evaluation: its parameters, the names of its functions, and its list of
+//! rules for a paused reaction point. Rounding: a cut removes `floor(R_C * G_d |F_b|)`, at most half; recovery goes
+//! to `ceil((R_C + R_T) / 2)`. A counter that expires restarts at zero, as in the pseudo-code.
 
 use crate::lfsr::{jittered, Lfsr};
 use crate::{CycleRate, Happened, QcnParams, Transmitter};

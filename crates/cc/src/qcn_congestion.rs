@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! QCN's congestion point: which frame a switch samples, and the feedback it sends to its source.
+//! QCN's congestion point: selects the frames that a switch samples, and computes the feedback to their sources.
 
 use crate::lfsr::{jittered, Lfsr};
 

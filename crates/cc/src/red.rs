@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The congestion point: which packets a switch marks.
+//! The congestion point: decides which packets a switch marks (RED).
 
 /// RED marking of an egress queue (Zhu et al. figure 5): never up to `k_min`, always from
 /// `k_max`, between them with a probability that grows linearly to `p_max`.

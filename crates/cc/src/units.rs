@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From physical units to registers.
+//! Conversion from physical units to register values.
 
 use crate::{CycleRate, ParamError};
 use penstock_units::{Rate, Time};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A flow under changing laws, and the leap over idle time: exactly what visit after visit does.
+//! A flow under changing laws; skipping idle time gives exactly the result of single visits.
 
 use penstock_cc::{
     AlphaRule, CcParams, CycleRate, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, StageCounting,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The corners of settings and of rules: what does not fit is refused with its value, what is just at a limit goes the
-//! way that the rule says, and no value of a register makes a division by zero.
+//! The limits of settings and rules: a value that does not fit is refused and named, a value exactly at a limit is
+//! handled as the rule says, and no register value causes a division by zero.
 
 use penstock_cc::{
     qcn_step, step, CcParams, CycleRate, DcqcnParams, DcqcnSettings, Flow, Happened, Law, Lfsr, ParamError,

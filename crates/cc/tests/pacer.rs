@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pacer lets out its rate: no more and no less over any window, alone or behind others.
+//! The pacer keeps its rate, no more and no less over any window, alone or among other queue pairs.
 
 use penstock_cc::{CycleRate, Pacer};
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The named parameters: those of our own profile grow with the share, and fit the gateware's registers from end to end.
+//! The named parameter sets: our own profile scales with the share and fits the gateware's registers for every share.
 
 use penstock_cc::{DcqcnSettings, Profile};
 use penstock_units::{Rate, Time};

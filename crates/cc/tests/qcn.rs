@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! QCN does what its hardware evaluation lists: reaction point, its behaviour while paused, congestion point.
+//! QCN follows the QCN hardware evaluation: reaction point, its behaviour while paused, congestion point.
 
 use penstock_cc::{qcn_step, Happened, Lfsr, ParamError, QcnCongestionPoint, QcnMarking, Transmitter};
 use penstock_cc::{CycleRate, QcnParams, QcnSettings, QcnState};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reaction point does what the papers say: AdvCam section II, Zhu et al. section 3.1.
+//! The reaction point follows the papers: AdvCam section II, Zhu et al. section 3.1.
 
 use penstock_cc::{
     step, AlphaRule, CycleRate, DcqcnParams, DcqcnSettings, Happened, Law, ParamError, ReactionPoint, StageCounting,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the fuzzer has found worth keeping keeps its promises: the inputs of `fuzz/corpus` through the fuzz target's body.
+//! Runs the body of the fuzz target on the inputs of `fuzz/corpus`.
 
 #[path = "../../../fuzz/src/corpus.rs"]
 mod corpus;

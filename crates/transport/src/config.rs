@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a queue pair is told when it is opened; nothing of it changes while it lives.
-//! `ResponderConfig::new` takes what no default can know and fills in the rest.
+//! The settings of a queue pair's responder, fixed when the queue pair is opened.
+//! `ResponderConfig::new` takes the settings that have no default and fills in the rest.
 //! Source: IBTA vol. 1, clause 11.2.5 (queue pair attributes).
 
 use crate::MemoryRegion;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a responder has seen and done. Names are those of the kernel's RDMA counters where one
-//! exists (`rdma statistic`, mlx5 and rxe); the others say what they count.
+//! The counters of a responder. A counter has the name of the kernel's RDMA counter where one exists
+//! (`rdma statistic`, mlx5 and rxe).
 
 /// Counters of one responder; they only grow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

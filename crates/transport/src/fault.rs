@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a queue pair fell into error: the one request that could not be, with its values.
-//! The peer learns only a NAK code; the operator reads this.
+//! Why a queue pair entered the error state: the invalid request, with its values.
+//! The peer receives only a NAK code; this text is for the operator.
 //! Source: IBTA vol. 1, clause 9.7.4 (responder checks) and 9.9.3 (error classes).
 
 use penstock_wire::NakCode;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The reliable connection of RoCEv2 as two state machines without sockets, clock or threads: packets
-//! and the time come in by `handle_*`, packets and completions are taken out by `poll_*`.
-//! The same code sends and answers in the simulator, in the receiver and in the tests.
-//! Source: IBTA specification vol. 1, clause 9.7; annex A17 (RoCEv2); behaviour checked against
-//! what `rdma_rxe` does.
+//! and the time enter through `handle_*`, packets and completions leave through `poll_*`.
+//! The simulator, the receiver and the tests run the same code.
+//! Source: IBTA specification vol. 1, clause 9.7; annex A17 (RoCEv2); behaviour compared
+//! with that of `rdma_rxe`.
 //!
 //! [`Requester`] sends messages, [`Responder`] takes them:
 //!
@@ -11,13 +11,13 @@
 //!                     in order                      end of message
 //! handle_packet --> PSN check --> sequence, receive, --> memory --> completion --> poll_completion
 //!                     |   |       length, rkey            |
-//!             behind: |   | ahead:     | refused          | AckReq
+//!                old: |   | ahead:     | refused          | AckReq
 //!                 ACK |   | one NAK    | NAK, RNR NAK     | ACK
 //!                     +---+------------+------------------+--> poll_transmit <-- CNP <-- CE mark
 //! ```
 //!
-//! [`CmOpener`] and [`CmListener`] open and close them. Next to it: TCP for mixed networks ([`TcpSender`],
-//! [`TcpReceiver`]), and the simplified TCP of front ends ([`simple_tcp`]), which any host receives.
+//! [`CmOpener`] and [`CmListener`] open and close connections. The crate also contains TCP for mixed networks
+//! ([`TcpSender`], [`TcpReceiver`]) and the simplified TCP of front ends ([`simple_tcp`]), which any host can receive.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory regions and the memory behind them. The responder checks key, permission and bounds of a
+//! Memory regions and their memory. The responder checks key, permission and bounds of a
 //! whole message before its first byte is written; the memory itself trusts the responder.
 //! Source: IBTA vol. 1, clause 9.7.4.1 (R_Key) and 10.6.
 

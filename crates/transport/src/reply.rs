@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets that wait for `poll_transmit`: CNPs first, then acknowledgements in order.
-//! Positive ACKs that meet in the queue become one, the latest, as ACKs are cumulative.
+//! ACKs are cumulative, so of several positive ACKs in the queue only the latest is kept.
 //! Source: IBTA vol. 1, clause 9.7.5.1 (responses, coalescing); annex A17.9 (CNP).
 
 use crate::{ResponderConfig, ResponderCounters};

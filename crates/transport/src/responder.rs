@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The responder of one reliable connection: WRITEs and SENDs in, memory, completions and replies out.
-//! It delivers every message once and in order, whatever the network loses, repeats or reorders.
+//! It delivers every message once and in order, even if the network loses, repeats or reorders packets.
 //! Source: IBTA vol. 1, clause 9.7.4 (checks, in this order: PSN, opcode sequence, opcode, receive
 //! resources, length, R_Key) and 9.7.5 (responses).
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A peer that sends anything at all: the responder never panics, never writes outside what was
-//! registered or posted, never completes a receive twice, and always says the same of the same.
+//! A peer that sends arbitrary packets: the responder never panics, never writes outside registered memory and posted
+//! receives, never completes a receive twice, and gives the same result for the same input.
 
 mod common;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the fuzzer has found worth keeping keeps its promises: the inputs of `fuzz/corpus` through the fuzz targets' bodies.
+//! Runs the bodies of the fuzz targets on the inputs of `fuzz/corpus`.
 
 #[path = "../../../fuzz/src/cm.rs"]
 mod cm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The promise of the reliable connection: whatever the network loses, repeats, reorders or damages,
+//! The promise of the reliable connection over a network that loses, repeats, reorders and damages packets:
 //! every message arrives byte for byte, every receive completes once and in order, and no gap gets
 //! two NAKs. A reference requester drives the responder through the real codec.
 

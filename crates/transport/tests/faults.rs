@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every way a request can be fatally wrong: which NAK answers it, that nothing of it reaches memory,
-//! that the queue pair is in error afterwards and its receives are flushed.
+//! Every fatal error of a request: the NAK that answers it is right, nothing is written to memory, and
+//! the queue pair is in the error state afterwards with its receives flushed.
 
 mod common;
 

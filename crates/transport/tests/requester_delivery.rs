@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The promise of the two ends together: requester and responder, joined by a wire that loses, repeats, reorders and
-//! damages frames, carry every message byte for byte, complete it once and in order, or fail with a reason.
+//! The promise of both ends together: over a link that loses, repeats, reorders and damages frames, requester and
+//! responder deliver every message byte for byte and complete it once and in order, or fail with a reason.
 
 #[path = "common/channel.rs"]
 mod channel;

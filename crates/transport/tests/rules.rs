@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One test for each rule of the responder in good weather and under loss: PSN window, gaps,
-//! duplicates, receives, messages, notification. What `rdma_rxe` answers is what we answer.
+//! One test for each rule of the responder, with and without loss: PSN window, gaps,
+//! duplicates, receives, messages, notification. The expected answers are those of `rdma_rxe`.
 
 mod common;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an attacker on the network can send to either end: frames of strangers, forged acknowledgements and CNPs, replays,
-//! keys and addresses of others. Each is counted, and changes nothing or only the queue pair it is allowed to.
-//! RoCEv2 has no signatures: whoever can send with the peer's address and knows queue pair, PSN and key is the peer. What
-//! keeps others out is that these cannot be guessed; IBTA 9.6 (validation), 9.7.4 and 9.7.5.
+//! Attacks from the network on either end: frames from strangers, forged acknowledgements and CNPs, replays,
+//! keys and addresses of other connections. Each attack is counted, and affects at most the queue pair it may affect.
+//! RoCEv2 has no signatures: a host that sends with the peer's address and knows queue pair, PSN and key is
+//! indistinguishable from the peer. Protection rests on these values being hard to guess; IBTA 9.6 (validation), 9.7.4
+//! and 9.7.5.
 
 #[path = "common/channel.rs"]
 #[allow(dead_code, reason = "only the random numbers are used")]

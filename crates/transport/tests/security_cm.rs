@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The connection manager against an attacker on its port: floods, malformed messages, other people's queue pairs.
-//! What it holds is fixed by its entries; what others have opened goes on.
+//! The connection manager against an attacker on its port: floods, malformed messages, queue pairs of other hosts.
+//! Its memory is bounded by its entries; connections that other hosts have opened continue.
 
 use penstock_transport::*;
 use penstock_units::Time;

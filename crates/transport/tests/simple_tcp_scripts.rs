@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules of the simplified TCP as scripts, in the manner of packetdrill: `scripts/*.pkt`, each with its clause.
-//! Promise: every segment that a stream sends stands in the script, at its time.
+//! Promise: every segment that a stream sends is listed in the script with its time.
 //!
-//! A line is a time in milliseconds and what happens then:
+//! A line is a time in milliseconds and an event:
 //!
 //! ```text
 //! set NAME VALUE             a parameter, before the first time (times in ms, switches on or off)
@@ -11,13 +11,13 @@
 //! 0 < S. 0(0) ack 1 win 100 mss 1460 wscale 7     a segment comes
 //! 0 < icmp 1001 mss 500      a router's message about a segment
 //! 0 > . 1(1000) ack 1        a segment is sent: it must be the next one
-//! 0 done BYTES               so many bytes of the user's are acknowledged so far
-//! 0 end WORD                 the connection has ended so
-//! 0 count NAME N             so often so far
+//! 0 done BYTES               number of the user's bytes acknowledged so far
+//! 0 end WORD                 how the connection has ended
+//! 0 count NAME N             value of a counter so far
 //! ```
 //!
-//! Flags are S, F, R, P and `.` for ACK. Sequence numbers count from the initial ones of their side; a segment that
-//! carries no ACK has none to count from, so that RST shows its own.
+//! Flags are S, F, R, P and `.` for ACK. Sequence numbers are relative to the initial one of their side; the sequence
+//! number of an RST without ACK is absolute.
 
 use std::fmt::Write;
 use std::path::Path;

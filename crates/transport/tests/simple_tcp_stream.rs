@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simplified TCP with real bytes through a bad network, and under forged segments.
-//! Promise: every byte arrives in order whatever is lost, doubled, reordered or damaged; no byte leaves outside the
-//! window; a stranger who does not see the stream changes nothing.
-//! Replay one seed by PENSTOCK_SEED.
+//! Promise: every byte arrives in order although segments are lost, doubled, reordered and damaged; no byte is sent
+//! outside the window; an attacker who cannot see the stream changes nothing.
+//! PENSTOCK_SEED replays one seed.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A TCP sender and a receiver over a link with a rate, a delay, a tail-drop queue and losses of its own.
+//! A TCP sender and a receiver over a link with a rate, a delay, a tail-drop queue and random losses.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;

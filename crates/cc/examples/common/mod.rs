@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random numbers and random parameters of the examples that make histories for the gateware.
+//! Random numbers and random parameters for the examples that make histories for the gateware.
 
 use penstock_cc::{AlphaRule, CcParams, CycleRate, DcqcnParams, Law, QcnParams, StageCounting};
 

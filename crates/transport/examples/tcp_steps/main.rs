@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes a random history of single events of the simplified TCP and what the model makes of each, for
+//! Writes a random history of single events of the simplified TCP, with the model's result for each event, for
 //! `rtl/tcp/tcp_engine.sv` to repeat (`tb/tcp_equality/steps.cpp`).
 //!
-//! Usage: `tcp_steps SEED EVENTS`. Fails if something that can happen to a stream never did. Records of
-//! little-endian words:
+//! Usage: `tcp_steps SEED EVENTS`. Fails if a history of a million events or more lacks some kind of
+//! event. Records of little-endian words:
 //!
 //! ```text
-//! 1 10 x parameter                                   no event of before is in flight after it
-//! 2 stream 18 x row                                  a row to go on from, whatever it holds
+//! 1 10 x parameter                                   written when no earlier event is in flight
+//! 2 stream 18 x row                                  a row to continue from, with arbitrary contents
 //! 0 stream 7 x event 18 x row after it 5 x actions   words: `words.rs`
 //! ```
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens to a stream next: how often each thing, and with numbers that lie where the rules change.
+//! Chooses the next event of a stream: how often each kind occurs, with values close to the limits of the rules.
 
 use crate::random::Random;
 use penstock_transport::simple_tcp::{Arrival, Event, Row, State};

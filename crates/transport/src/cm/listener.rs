@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The listening side: a table of connections that others open, and the rules of what they may ask.
-//! Promise: a repeated request gets the same answer and changes nothing; only the address that opened a connection may
-//! touch it, and not even that address takes it afresh while it lives, since addresses are forged; memory is fixed by the
-//! number of entries; an entry whose peer is gone gives way to others. Source: `rtl/ctrl/cm_listener.sv`, rule for rule; the time limit of half-open entries is ours alone.
+//! The listening side: a table of the connections that peers open, and the rules for their requests.
+//! Promise: a repeated request gets the same answer and changes nothing. Only the address that opened a connection can
+//! change it, and even that address cannot reopen it while it is live, because addresses can be forged. Memory is fixed
+//! by the number of entries; an entry whose peer is gone makes room for others.
+//! Source: `rtl/ctrl/cm_listener.sv`, rule for rule; only the time limit of half-open entries is added here.
 
 use penstock_units::Time;
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr};

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The connection manager, both roles, without sockets or clock: [`CmOpener`] asks, [`CmListener`] answers.
-//! Promise: a lost, repeated or late message changes nothing that was agreed; whatever fails says at which step.
+//! The connection manager in both roles, sans-IO: [`CmOpener`] sends requests, [`CmListener`] answers them.
+//! Promise: a lost, repeated or late message changes nothing that was agreed; an error names the step that failed.
 //! Source: the FEROCE connection manager; rules of `rtl/ctrl/cm_opener.sv` and `cm_listener.sv`; states of IBTA 10.3.1.
 //!
 //! ```text
 //! opener                                     listener
 //!   | OPEN_QP (who I am)          ----------->  takes a queue pair: RESET -> RTS, it sends
 //!   | ACK (its number, PSN, key)  <-----------
-//!   | MODIFY_QP_RTS, when it was silent: ACK = alive, refused = begun again, nothing = dead
+//!   | MODIFY_QP_RTS, after silence: ACK = alive, refused = restarted, no answer = dead
 //!   | CLOSE_QP                    ----------->  RESET
 //! ```
 //!
-//! FEROCE's own programs do not agree to MODIFY_QP_RTS: the gateware answers ERROR, the host software nothing. So silence
-//! and ERROR mean something only of a peer that has agreed before, and nothing at all while data come.
-//! A listener also opens step by step: OPEN_QP without the sender's information, SEND_QP_INFO, MODIFY_QP_RTS.
+//! FEROCE does not support MODIFY_QP_RTS on an open queue pair: its gateware answers ERROR, its host software does not
+//! answer. Silence and ERROR therefore count only from a peer that has acknowledged MODIFY_QP_RTS before, and never
+//! while data arrive. A listener also opens step by step: OPEN_QP without the sender's information, SEND_QP_INFO,
+//! MODIFY_QP_RTS.
 
 mod listener;
 mod opener;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The opening side of one connection: asks until it is answered, then watches over it.
-//! Promise: answers that nobody waits for, or that come from another address, change nothing; a connection over which
-//! data come is never given up for want of an answer. Source: `rtl/ctrl/cm_opener.sv`; FEROCE's host software.
+//! The opening side of one connection: repeats its request until it is answered, then supervises the connection.
+//! Promise: unexpected answers and answers from other addresses change nothing; a connection that carries data is never
+//! given up because an answer is missing. Source: `rtl/ctrl/cm_opener.sv`; FEROCE's host software.
 
 use super::{CmFailure, CmReason};
 use penstock_units::Time;

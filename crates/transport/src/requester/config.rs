@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a requester is told when its queue pair goes to RTS; nothing of it changes while it lives.
-//! `RequesterConfig::new` takes what no default can know and fills in the rest.
+//! The settings of a requester, fixed when its queue pair enters RTS.
+//! `RequesterConfig::new` takes the settings that have no default and fills in the rest.
 //! Source: IBTA vol. 1, clauses 9.7.6.1.3 (ACK timer) and 11.2.5 (queue pair attributes).
 
 use crate::{Endpoint, Mtu};

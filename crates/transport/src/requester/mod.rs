@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The requester of one reliable connection: messages in, request packets and completions out.
-//! Every message completes once and in order; what the network loses is sent again, go-back-N.
+//! Every message completes once and in order; lost packets are sent again (go-back-N).
 //! Source: IBTA vol. 1, clauses 9.7.5 (acknowledgements), 9.7.6 (timer, retries), 9.7.7.2 (credits) and 9.9.2
 //! (errors); the rules are those of `rtl/roce/requester_step.sv`.
 

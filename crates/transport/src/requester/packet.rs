@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Makes the request packet of one place in a message.
+//! Makes the request packet at a given position of a message.
 //! Source: IBTA vol. 1, clauses 9.2 (BTH), 9.3 (extended headers) and table 38 (opcodes).
 
 use super::queue::Place;

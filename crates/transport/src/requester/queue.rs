@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The messages of a send queue that have not completed, and the place of the next packet among them.
-//! Promise: every operation costs the same however long the queue and its messages are; packets are not kept, a
-//! packet sent again is cut out of its message again.
+//! The messages of a send queue that have not completed, and the position of the next packet in them.
+//! Promise: the cost of an operation does not depend on the length of the queue or of its messages. Packets are not
+//! stored: a retransmitted packet is made from its message again.
 //! Source: IBTA vol. 1, clause 9.7.2 (PSNs of messages).
 
 use super::SendWr;

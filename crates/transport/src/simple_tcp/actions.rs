@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a step asks of the world around it.
+//! The actions that a step requests from its caller.
 
 use penstock_wire::TcpFlags;
 

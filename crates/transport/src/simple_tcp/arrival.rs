@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a segment does, state by state.
-//! Promise: blind RST, SYN and ACK change nothing but counts and one challenge ACK an interval.
+//! The effect of an arriving segment, state by state.
+//! Promise: blind RST, SYN and ACK change only counters and cause at most one challenge ACK per interval.
 //! Source: RFC 9293 section 3.10.7; RFC 5961 sections 3.2, 4.2, 5.2 and 7; RFC 5681 section 2 (duplicate) and 3.2; RFC
 //! 6582 (a hole at a time); RFC 7323 section 2.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What several kinds of event do to a stream: it ends, or a segment is lost.
+//! Changes of a stream that several kinds of event share: the stream ends, or a segment is lost.
 
 use super::{Actions, End, Row, State};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What may happen to a stream; each is one call of [`step`](super::step).
+//! The events of a stream; each one is a call of [`step`](super::step).
 
 use penstock_wire::{SynOptions, TcpFlags, TcpPacket};
 

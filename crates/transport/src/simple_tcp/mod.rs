@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simplified, unidirectional TCP of front ends: a sender that an ordinary TCP receiver understands.
-//! Promise: the rules are one pure function of integers, [`step`], so that gateware can be equal to it bit for bit; a
-//! segment from anyone but the peer changes nothing but counts.
+//! Promise: the rules are one pure function of integers, [`step`], so that gateware can match it bit for bit; a
+//! segment from any host other than the peer changes only counters.
 //! Source: CMS-TCP section 3.1; RFC 9293 (TCP), RFC 7323 (window scale), RFC 5681 and 6582 (fast retransmit), RFC 6298
 //! (timer), RFC 5961 (blind injection), RFC 1191 and 5927 (path MTU). The row's fields: docs/tcp.md.
 //!

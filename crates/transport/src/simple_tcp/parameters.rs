@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a stream is set to. Ticks are the caller's: 1 us in software, a count of cycles in gateware.
+//! The parameters of a stream. The caller defines the tick: 1 us in software, a number of cycles in gateware.
 
 use super::{MAX_MSS, MIN_MSS};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which segment goes next.
+//! Selects the next segment to send.
 //! Source: RFC 9293 section 3.8.6.2.1 (silly window avoidance, sender), 3.7.4 (Nagle), 3.8.6.1 (probes); CMS-TCP
-//! section 3.1 (nothing but the lost segment while a loss is repaired).
+//! section 3.1 (while a loss is repaired, only the lost segment is sent).
 
 use super::{Outgoing, Parameters, Row, State};
 use penstock_wire::TcpFlags;

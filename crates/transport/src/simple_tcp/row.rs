@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a stream remembers: a row of a RAM, integers of fixed width and nothing else.
+//! The state of a stream: a row of a RAM that consists of integers of fixed width only.
 //! The widths in the comments are those of the gateware's row; docs/tcp.md lists them.
 
 /// The three states that are left of eleven (CMS-TCP figure 2).

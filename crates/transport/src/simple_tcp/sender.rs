@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The laboratory's stream: the rules of [`step`] over an established connection, with a payload that is only counted.
-//! Promise: a standard TCP receiver gets every byte; without congestion control nothing but the peer's window holds it.
+//! The laboratory's stream: the rules of [`step`] on an established connection, with a payload that is only counted.
+//! Promise: a standard TCP receiver gets every byte; without congestion control only the peer's window limits the
+//! stream.
 //! Source: CMS-TCP section 3.1 and 3.3.
 
 use super::{step, Actions, Arrival, Counts, Event, Outgoing, Parameters, Row};

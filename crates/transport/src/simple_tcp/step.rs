@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One event of one stream: the rules, without memory of their own.
-//! Promise: the same row, parameters and event always give the same outcome, whatever they are; no event panics.
-//! Source: as in the module's header; each rule names its clause.
+//! Promise: the same row, parameters and event always give the same result; no input panics.
+//! Source: see the header of the parent module; each rule names its clause.
 
 use super::arrival;
 use super::changes::{end, lost};

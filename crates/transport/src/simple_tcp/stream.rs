@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A stream with its payload: the rules of [`step`] around a ring of bytes and the messages in it.
-//! Promise: each message ends once, in the order of writing, and with success only when its last byte is acknowledged;
-//! bytes stay in the ring until then.
+//! A stream with its payload: the rules of [`step`], a ring of bytes, and the messages in the ring.
+//! Promise: each message completes once, in the order of writing, and with success only after its last byte has been
+//! acknowledged; bytes stay in the ring until then.
 //! Source: CMS-TCP section 3.1 (the sender's buffer is the retransmission buffer).
 
 use super::{step, Actions, Arrival, Counts, End, Event, Outgoing, Parameters, ParametersError, Row, State};

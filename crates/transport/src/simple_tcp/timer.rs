@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The retransmission timeout in ticks, and the round trips it follows.
-//! Source: RFC 6298 sections 2, 3 and 5, in the scaled integers of Jacobson 1988, appendix A. Not followed: 5.7, as the
-//! first timeout is a parameter.
+//! The retransmission timeout in ticks, computed from measured round trips.
+//! Source: RFC 6298 sections 2, 3 and 5, in the scaled integers of Jacobson 1988, appendix A. Rule 5.7 is
+//! not implemented, because the first timeout is a parameter.
 
 use super::{Parameters, Row};
 

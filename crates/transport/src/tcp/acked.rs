@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an acknowledgement tells congestion control.
+//! The part of an acknowledgement that congestion control uses.
 
 use penstock_units::Time;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one direction of a TCP connection is set to.
+//! The settings of one direction of a TCP connection.
 
 use penstock_units::Time;
 use penstock_wire::{Ecn, MacAddr, Payload, SackBlocks, SynOptions, TcpFlags, TcpPacket};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The congestion window: slow start, then whichever variant; what a loss leaves of it.
+//! The congestion window: slow start, then the growth of the chosen variant; its reduction after a loss.
 //! Promise: integers only, no byte of growth lost to rounding.
 //! Source: RFC 5681 section 3.1 (slow start, congestion avoidance), RFC 3465 (counting acknowledged bytes).
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CUBIC's window growth: a cubic of the time since the last loss, never slower than New Reno would be.
+//! CUBIC's window growth: a cubic function of the time since the last loss, never slower than New Reno.
 //! Promise: integers only; W_cubic within one part in 10^6 of the formula.
 //! Source: RFC 9438 sections 4.1 to 4.7 (C = 0.4, beta = 0.7).
 

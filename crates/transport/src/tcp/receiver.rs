@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The receiving side: puts segments in order, acknowledges, reports by SACK what came out of order.
+//! The receiving side: puts segments in order, acknowledges them, reports out-of-order data by SACK.
 //! Promise: every byte is delivered once and in order; at least every second full segment is acknowledged.
 //! Source: RFC 9293 section 3.10, RFC 5681 section 4.2 (delayed and duplicate ACKs), RFC 2018 section 4 (SACK).
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the receiver has reported by SACK, and what is therefore lost and what is in flight.
+//! The ranges that the receiver has reported by SACK, and the lost and in-flight data that follow from them.
 //! Source: RFC 6675 section 4 (IsLost, SetPipe, NextSeg), on ranges instead of single octets.
 
 /// Ranges of offsets, sorted, apart from each other, above the cumulative acknowledgement.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sending side: window, loss recovery, retransmission timer.
-//! Promise: every byte written is sent until it is acknowledged, and never beyond the peer's window.
+//! Promise: every byte written is sent, and sent again until it is acknowledged, but never beyond the peer's window.
 //! Source: RFC 5681 section 3.2 and RFC 6582 (New Reno's recovery), RFC 6675 (recovery with SACK), RFC 6298 section 5
 //! (timer), RFC 3042 (limited transmit), RFC 9293 section 3.8.6 (window probes, silly window).
 //!

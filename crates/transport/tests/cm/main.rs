@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The connection manager's two roles against each other, over a channel that loses and repeats, and message by message
-//! as the gateware's bench (tb/connection_manager) asks. A failing case prints its seed.
+//! The connection manager's two roles against each other over a channel that loses and repeats messages, and single
+//! messages as in the gateware's bench (tb/connection_manager). A failing case prints its seed.
 //! Source: the FEROCE connection manager; `rtl/ctrl/cm_listener.sv`.
 
 mod opener;

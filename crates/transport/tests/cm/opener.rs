@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The role that opens, against a listener or message by message, over a channel that loses and repeats.
+//! The opening role: against a listener over a channel that loses and repeats messages, and with single messages.
 
 use super::*;
 use proptest::prelude::*;

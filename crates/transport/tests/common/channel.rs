@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A hostile wire: it loses, repeats, delays (and so reorders) and damages frames, by a seed.
+//! A faulty link: it loses, repeats, delays (and so reorders) and damages frames, with a seed.
 
 use bytes::Bytes;
 use std::collections::BTreeMap;

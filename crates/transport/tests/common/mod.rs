@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the responder's tests share: a connection, its packets, and a memory that looks at every
-//! address it is given.
+//! Shared by the responder's tests: a connection, its packets, and a memory that checks every address it is given.
 
 #![allow(dead_code)] // each test binary uses its own part
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A reference requester, as plain as clause 9.7.2 and 9.7.6 of the IBTA specification allow: all
-//! packets are made beforehand, and go-back-N is an index that moves back.
+//! A reference requester, as simple as clauses 9.7.2 and 9.7.6 of the IBTA specification allow: all
+//! packets are made in advance, and go-back-N moves an index back.
 
 use crate::common::{packet, with_reth};
 use bytes::Bytes;
