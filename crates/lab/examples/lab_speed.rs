@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How fast the laboratory is: data packets over links per CPU second, and memory, of the cases that the targets name.
+//! The speed of the laboratory: data packets over links per CPU second, and memory, for the cases with a target.
 //! Prints JSON rows for `make bench`. Run: `cargo run --release -p penstock-lab --example lab_speed [case]` from the
-//! repository. Without a case all run, each in a process of its own so that its memory is its own, and short ones forty
-//! times in turn, the least counting, so that a slow minute of the machine meets all of them.
-//! Cases: advcam-5, senders-8 to senders-1024, fat-tree-320, camera, and traced-NAME and untraced-NAME of fat-tree-320 and
-//! leaves-128 (128 senders behind 10 Gb/s).
+//! repository. Without a case all run, each in a separate process so that memory is measured per case. Short cases run
+//! forty times in turn and the least time counts, so that a slow period of the machine affects all of them alike.
+//! Cases: advcam-5, senders-8 to senders-1024, fat-tree-320, camera, and traced-NAME and untraced-NAME of fat-tree-320
+//! and leaves-128 (128 senders over 10 Gb/s).
 
 use std::error::Error;
 use std::path::Path;
@@ -36,8 +36,8 @@ impl Measured {
     }
 }
 
-/// CPU time of this process in seconds; `None` where the system does not say. That of /proc is up to a clock tick old, which
-/// is a twentieth of a short case.
+/// CPU time of this process in seconds; `None` where the system does not say. That of /proc is up to a clock tick old,
+/// which is a twentieth of a short case.
 fn cpu_seconds() -> Option<f64> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
     Some((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 * 1e-6)

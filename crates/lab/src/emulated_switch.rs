@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A scenario of the emulated switch in TOML: what it allows over time, how it cools down, the board's parameters meanwhile.
-//! Promise: everything wrong is reported at once with file, line, key, value and what is allowed. Keys: `docs/board.md`.
+//! A scenario of the emulated switch in TOML: its threshold over time, its cooldown, the board's parameters.
+//! Promise: all errors are reported at once with file, line, key, value and allowed values. Keys: `docs/board.md`.
 //! Source: AdvCam section VI.
 
 use std::path::Path;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The laboratory: scenarios of any network, written in a file, as simulations of `penstock-netsim` that report what they
-//! have shown.
-//! Promise: one scenario and one seed give one run; a mistake in a scenario is told with its place before anything runs.
+//! The laboratory: reads a scenario of any network from a file, runs it as a simulation of `penstock-netsim`, and
+//! reports the results.
+//! Promise: one scenario and one seed give one run; an error in a scenario is reported with its place before the run.
 //! Source: docs/lab.md, which documents every key.
 //!
-//! The way of a scenario: its text is read by `language` and `read` into a [`LabScenario`], [`Lab::build`] makes the
-//! simulation, [`Lab::run`] runs it, and [`report::summary`] says what it has shown. A [`SwitchScenario`] is the other kind of
-//! file, for the emulated switch of a live board.
+//! The path of a scenario: `language` and `read` parse its text into a [`LabScenario`], [`Lab::build`] makes the
+//! simulation, [`Lab::run`] runs it, and [`report::summary`] gives the results. A [`SwitchScenario`] is the other kind
+//! of file, for the emulated switch of a live board.
 
 #![forbid(unsafe_code)]
 

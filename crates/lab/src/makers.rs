@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parts of a simulation that the laboratory does not know: verilated boards, and the readout's receiver. The caller
-//! makes them.
-//! Promise: a scenario that asks for a part without a maker is refused.
+//! The interface to parts of a simulation that this crate does not contain: verilated boards, and the readout's
+//! receiver. The caller makes them. Promise: a scenario that needs a part for which the caller gives no maker is
+//! refused.
 
 use std::net::Ipv4Addr;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names of everything that a laboratory's trace can hold.
+//! The names of all metrics of a laboratory's trace.
 //! Promise: `trace.metrics` may name these and no others; `docs/lab.md` describes each (both tested).
 
 use penstock_netsim::CLASS_METRICS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The load that a scenario offers to each link, known before it runs: of flows with a pace, and of events.
-//! Promise: a flow that sends as fast as it can offers nothing here, since it takes what is left; headers are counted;
-//! equal paths share equally, as ECMP does with many flows.
+//! The load that a scenario offers to each link, computed before the run from flows with a given rate and from events.
+//! Promise: a flow without a rate limit counts as zero, since it takes the remaining capacity; headers are counted;
+//! the load is split equally over paths of equal cost, as ECMP does with many flows.
 
 use crate::scenario::{FlowSpec, LabScenario, Protocol, Workload};
 use crate::topology::Routes;
@@ -9,8 +9,8 @@ use crate::units::Time;
 use crate::workload::{EventList, FragmentSizes, Pace};
 use penstock_wire::WIRE_OVERHEAD;
 
-/// Bytes around the payload of a RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4; RETH and immediate come with
-/// the first and the last packet of a message.
+/// Bytes around the payload of a RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4; RETH and immediate come
+/// with the first and the last packet of a message.
 const ROCE_HEADERS: u64 = 58;
 const ROCE_MESSAGE: u64 = 20;
 /// Ethernet 14, IPv4 20, TCP 20.

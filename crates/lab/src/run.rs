@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A simulation of the laboratory and its progress.
-//! Promise: a run ends when its scenario says so, and with an error when switches wait for each other in a circle.
+//! Promise: a run ends as its scenario specifies, or with an error if switches wait for each other in a cycle.
 
 use penstock_netsim::{
     find_pause_cycle, Engine, LinkId, NodeId, PauseCycle, PortId, RunEnd, SharedLedger, SimError, Switch,
@@ -81,8 +81,8 @@ impl Lab {
         self.time_limit
     }
 
-    /// Lets the simulation run up to `until`, at most to its end. To be called again and again with later times: the end
-    /// is seen only when a call returns.
+    /// Lets the simulation run up to `until`, at most to its end. To be called again and again with later times: the
+    /// end is seen only when a call returns.
     pub fn advance(&mut self, until: Time) -> Result<LabProgress, RunError> {
         let until = until.min(self.time_limit);
         let mut idle = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios of the emulated switch: those of the tree are right, and mistakes are told at once.
+//! Scenarios of the emulated switch: those of the repository are valid, and all errors are reported at once.
 
 use penstock_lab::SwitchScenario;
 use penstock_netsim::Rate;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios of the laboratory: what is documented is what is read; what is wrong is refused with place, key, value and
-//! remedy; the scenarios of the papers are sound.
+//! Scenarios of the laboratory: the documented keys are those that are read; errors are refused with place, key, value
+//! and remedy; the scenarios of the papers are valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

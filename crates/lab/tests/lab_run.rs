@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios of the laboratory as simulations: what is built is what was written, and it runs.
+//! Scenarios of the laboratory as simulations: the simulation matches the scenario, and it runs.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios with a `[readout]` table: when camera events come, and what is refused.
+//! Scenarios with a `[readout]` table: times of camera events, and refused settings.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pauses that ports renew in closed form: a run with them is the run in which a timer renews each, to the last counter.
-//! A link that is captured has timers, so the same scenario with and without captures is the comparison.
+//! Pauses that ports renew in closed form: the run is equal, to the last counter, to one in which timers renew them.
+//! A captured link uses timers, so the test compares the same scenario with and without captures.
 
 use penstock_lab::{Lab, LabProgress, LabScenario, SoftwareOnly};
 use penstock_netsim::{CaptureSink, LinkChange, LinkId, PortId, Probability, Rate, Station, Switch, Time, Way};

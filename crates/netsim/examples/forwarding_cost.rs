@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What forwarding a frame costs: hosts on one switch of 8 and of 1,000 ports, every port sending and receiving at line
-//! rate, with ECN and PFC on; and the same with a relay in the switch's place, which shows what the engine takes. Prints
-//! nanoseconds of CPU time per frame. Run: `cargo run --release -p penstock-netsim --example forwarding_cost [frames]`.
+//! The cost of forwarding a frame: hosts on one switch of 8 and of 1,000 ports, every port sending and receiving at
+//! line rate, with ECN and PFC on; and the same with a relay instead of the switch, which shows the engine's share.
+//! Prints nanoseconds of CPU time per frame. Run: `cargo run --release -p penstock-netsim --example forwarding_cost
+//! [frames]`.
 
 use std::net::Ipv4Addr;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a packet costs from sender through switch to receiver, in nanoseconds of CPU: incast of RC flows over 10 Gb/s
-//! links with ECN and PFC. Run: `cargo run --release -p penstock-netsim --example station_rate [senders [MB [law
-//! [direct]]]]`; laws are off, dcqcn and qcn; `direct` leaves the switch out and gives each sender a link of its own.
+//! The cost of a packet from sender through switch to receiver, in nanoseconds of CPU time: incast of RC flows over 10
+//! Gb/s links with ECN and PFC. Run: `cargo run --release -p penstock-netsim --example station_rate [senders [MB [law
+//! [direct]]]]`; laws are off, dcqcn and qcn; `direct` omits the switch and gives each sender its own link.
 
 use std::net::Ipv4Addr;
 use std::time::Instant;

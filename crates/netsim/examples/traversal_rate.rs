@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many packets per second of CPU time cross a link: eight senders at line rate through one switch with ECN and
-//! PFC. Prints packets, events and their rates. Run: `cargo run --release -p penstock-netsim --example
+//! The number of packets that cross a link per second of CPU time: eight senders at line rate through one switch with
+//! ECN and PFC. Prints packets, events and their rates. Run: `cargo run --release -p penstock-netsim --example
 //! traversal_rate [packets]`.
 
 use std::net::Ipv4Addr;

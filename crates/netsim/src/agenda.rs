@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens at times set beforehand, apart from the nodes: links change, samples are taken, observers look.
-//! Promise: a change holds for every event of its instant; samples and observers see all events of theirs.
-//! Source: ARCHITECTURE.md, "Time"; the QCN hardware evaluation (output-generated hotspot: a link whose rate drops for a while).
+//! Actions at times that are set in advance: changes of links, samples, calls of observers.
+//! Promise: a change applies to every event of its instant; samples and observers see all events of their instant.
+//! Source: ARCHITECTURE.md, "Time"; the QCN hardware evaluation (output-generated hotspot: a link whose rate drops for
+//! a while).
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages whose bytes count: what is in them, and the ring at the receiver that they fill.
-//! Promise: bytes are kept until the peer has acknowledged them, as a packet may have to be sent again.
+//! Messages with real bytes: their contents, and the ring at the receiver that they fill.
+//! Promise: bytes are kept until the peer has acknowledged them, because a packet may have to be sent again.
 //! Source: ARCHITECTURE.md, "The way of a fragment" (message n goes to slot n modulo the ring).
 
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A distribution of times in bounded memory: exact while small, then a histogram.
-//! Promise: quantiles are exact up to 1,024 values and at most 0.1 % off beyond; the largest is always exact.
+//! Promise: quantiles are exact up to 1,024 values and at most 0.1 % off above that; the largest value is always exact.
 //! Source: the layout of HDR histograms (G. Tene): linear buckets in each power of two.
 
 use crate::units::Time;

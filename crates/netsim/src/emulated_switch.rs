@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The emulated switch of AdvCam: it measures the payload that a board sends over a sliding window and, when that is more than a
-//! threshold allows, has a CNP sent to the board, at most one in each cooldown.
-//! Promise: no clock, no I/O: frames and their times go in, CNPs come out; integers only. A CNP has the addresses of the packet
-//! that was too much, turned round, and the queue-pair number that the board's peer answers to.
-//! Source: AdvCam section VI A (figure 8); `tb/lib/emulated_switch.py` is the same for cocotb.
+//! The emulated switch of AdvCam: it measures the payload that a board sends over a sliding window and, when that is
+//! more than a threshold allows, has a CNP sent to the board, at most one in each cooldown.
+//! Promise: no clock, no I/O: frames and their times go in, CNPs come out; integers only. A CNP has the addresses of
+//! the packet that exceeded the threshold, swapped, and the queue-pair number that the board's peer uses.
+//! Source: AdvCam section VI A (figure 8); `tb/lib/emulated_switch.py` is the version for cocotb.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -179,7 +179,8 @@ impl EmulatedSwitch {
         self.flows.insert(flow, Known { from_qpn: Some(from_qpn), latest });
     }
 
-    /// A frame of the board whose first bit, that of the preamble, is on the wire at `start`. Returns the CNP to send to the board.
+    /// A frame of the board whose first bit, that of the preamble, is on the wire at `start`. Returns the CNP to send
+    /// to the board.
     pub fn on_frame(&mut self, start: Time, frame: &Bytes) -> Option<Bytes> {
         let packet = RocePacket::parse(frame).ok()?;
         if !packet.bth.opcode.is_rc_request() {
@@ -219,7 +220,8 @@ impl EmulatedSwitch {
             flow.from == reply.ip_dst && flow.to == reply.ip_src && behind < WINDOW
         };
         let mut candidates = self.flows.iter_mut().filter(of_it);
-        // Of several flows between the same hosts with near PSNs none is taken: a CNP to the wrong one would be worse than none.
+        // Of several flows between the same hosts with near PSNs none is taken: a CNP to the wrong one would be worse
+        // than none.
         if let (Some((_, known)), None) = (candidates.next(), candidates.next()) {
             known.from_qpn = Some(reply.bth.dest_qpn);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a simulation could not be built or could not go on.
+//! Why a simulation could not be built or could not continue.
 
 use crate::capture::CaptureError;
 use crate::trace::TraceError;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What flows between two hosts: messages that a workload asks for, endpoints that carry them, and who is told.
-//! Promise: an endpoint is sans-IO: packets, time and pauses come in, packets and the next deadline are asked for.
+//! Traffic between two hosts: the messages of a workload, the endpoints that carry them, and the observers of both.
+//! Promise: an endpoint is sans-IO: packets, time and pauses are passed in, packets and the next deadline are polled.
 //! Source: ARCHITECTURE.md, "Time"; the `handle`/`poll` style of quinn-proto.
 
 use penstock_wire::Packet;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What travels on a link: a packet, and whether its frame check sequence will be right on arrival.
-//! Promise: the header fields that every hop reads are kept next to each other, outside the packet.
+//! A frame on a link: a packet, and whether its frame check sequence will be right on arrival.
+//! Promise: the header fields that every hop reads are stored together, outside the packet.
 
 use std::net::Ipv4Addr;
 

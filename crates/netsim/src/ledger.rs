@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The book of all flows: what was posted, what arrived, when; messages, events and fairness are counted here.
-//! Promise: messages are delivered in the order they were posted; every byte is counted once, where it arrived;
-//! memory grows with what is outstanding only.
+//! The record of all flows: posted and arrived data with their times; messages, events and fairness are counted here.
+//! Promise: messages are delivered in the order they were posted; every byte is counted once, at its arrival;
+//! memory grows only with the outstanding data.
 //! Source: Jain, Chiu, Hawe 1984 for the index.
 
 use std::cell::RefCell;
@@ -190,8 +190,8 @@ impl Ledger {
     }
 
     /// An event has begun and consists of so many messages of flows that carry events. Events are told in the order of
-    /// their numbers, each before its last fragment is delivered; one of no fragments is none that a server could know of,
-    /// and is not counted.
+    /// their numbers, each before its last fragment is delivered; one of no fragments is none that a server could know
+    /// of, and is not counted.
     pub fn expect(&mut self, event: u64, at: Time, fragments: u32) {
         self.events.begun += u64::from(fragments > 0);
         if let Some(entry) = self.events.entry(event) {

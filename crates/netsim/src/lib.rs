@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The network laboratory: a deterministic, packet-level simulator of links, switches and hosts.
-//! Promise: one seed replays one run, event for event; integer picoseconds; no clock, no global state, no I/O but
+//! Promise: one seed replays one run, event for event; integer picoseconds; no clock, no global state, no I/O except
 //! the trace and captures.
 //! Source: ARCHITECTURE.md, "Time" and "The way of a fragment".
 //!
 //! A simulation is an [`Engine`] with [`Node`]s joined by links ([`LinkParams`], with seeded [`Faults`]). [`Switch`]
-//! and [`Station`] are nodes; the verilated board (crate `penstock-board`) is another. [`TraceSink`] takes the samples of
-//! all nodes into a Parquet file, [`CaptureSink`] the frames of links into a pcapng file. Scenario files, topologies and
+//! and [`Station`] are nodes; the verilated board (crate `penstock-board`) is another. [`TraceSink`] writes the samples
+//! of all nodes to a Parquet file, [`CaptureSink`] the frames of links to a pcapng file. Scenario files, topologies and
 //! reports are in crate `penstock-lab`.
 
 #![deny(unsafe_code)]

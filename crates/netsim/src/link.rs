@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One direction of a link: serialisation at its rate, propagation delay, and seeded, typed faults.
-//! Promise: frames leave in order and never faster than the rate; faults depend on the seed and the link's name only.
+//! Promise: frames leave in order and never faster than the rate; faults depend only on the seed and the link's name.
 //! Source: IEEE 802.3 clause 4 for preamble, FCS and gap.
 
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All of a simulation but its nodes: time, the queue of events, ports and links, frames on their way.
-//! Promise: a frame that is sent arrives, or does not, as its link says; memory is reused, not allocated, per event.
+//! All parts of a simulation except its nodes: time, event queue, ports and links, frames in transit.
+//! Promise: the link decides whether a sent frame arrives; memory is reused, not allocated, per event.
 //! Source: ARCHITECTURE.md, "Time"; the order of events is documented at `Node`.
 
 use crate::capture::CaptureSink;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a node of the simulated network is: frames and timers come in with the time, frames and timers go out.
-//! Promise: a node sees time only through its arguments and acts only through its `Outbox`.
+//! The interface of a node of the simulated network: it receives frames and timers with the time, and emits frames and
+//! timers. Promise: a node sees time only through its arguments and acts only through its `Outbox`.
 //! Source: ARCHITECTURE.md, "Time"; sans-IO style of quinn-proto and smoltcp.
 
 use std::any::Any;
@@ -20,10 +20,10 @@ use crate::units::Time;
 ///
 /// # Time
 ///
-/// The engine calls its nodes in the order of simulated time. At equal times the order is: changes of links, then frames
-/// (by receiving port), then freed ports, then timers (by node), then samples; within each of these, the order in which
-/// they were asked for. The order does not depend on when a node asked, so that a windowed node (below) gives the same
-/// run as one that acts at every instant.
+/// The engine calls its nodes in the order of simulated time. At equal times the order is: changes of links, then
+/// frames (by receiving port), then freed ports, then timers (by node), then samples; within each of these, the order
+/// in which they were asked for. The order does not depend on when a node asked, so that a windowed node (below) gives
+/// the same run as one that acts at every instant.
 ///
 /// # Windowed nodes
 ///
@@ -62,8 +62,8 @@ pub trait Node: Any {
     /// Called every trace interval. `TraceSink::record` writes at `now` under this node's name.
     fn sample(&mut self, _now: Time, _trace: &mut TraceSink) {}
 
-    /// What the engine has to know of this node beforehand. Asked when it is added and when its links are connected, and
-    /// always the same.
+    /// What the engine has to know of this node beforehand. Asked when it is added and when its links are connected,
+    /// and always the same.
     fn terms(&self) -> NodeTerms {
         NodeTerms::default()
     }
@@ -72,7 +72,8 @@ pub trait Node: Any {
 /// What a node and the engine agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeTerms {
-    /// Whether [`Node::on_tx_done`] is called for every frame; without it only where [`Outbox::tx_done_when_free`] asks.
+    /// Whether [`Node::on_tx_done`] is called for every frame; without it only where [`Outbox::tx_done_when_free`]
+    /// asks.
     pub tells_tx_done: bool,
     /// How long before its first bit a frame is handed over.
     pub ingress_lookahead: Time,

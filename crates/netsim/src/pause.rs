@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a port has been told by pause and PFC frames: which classes must be silent, and until when.
-//! Promise: a class is paused from the receipt of the frame until its quanta have passed or quanta 0 arrives.
+//! The pause state of a port from received pause and PFC frames: which classes are paused, and until when.
+//! Promise: a class is paused from the receipt of the frame until its quanta have passed or a frame with 0 quanta
+//! arrives.
 //! Source: IEEE 802.3 annex 31B (pause, one quantum is 512 bit times), IEEE 802.1Qbb (PFC).
 
 use penstock_wire::MacControl;
@@ -66,8 +67,8 @@ impl Iterator for Classes {
 }
 
 impl PauseState {
-    /// Takes a control frame in, `time_of` telling how long so many quanta last. `Some`: the caller shall set a timer for
-    /// this time and call `wake` when it fires.
+    /// Takes a control frame in, `time_of` telling how long so many quanta last. `Some`: the caller shall set a timer
+    /// for this time and call `wake` when it fires.
     pub(crate) fn receive(
         &mut self,
         now: Time,
@@ -92,8 +93,8 @@ impl PauseState {
         self.arm(now)
     }
 
-    /// So many PFC frames have renewed all that is paused; the last pause they began ends at `until`, or with the next call
-    /// where that is `Time::MAX`.
+    /// So many PFC frames have renewed all that is paused; the last pause they began ends at `until`, or with the next
+    /// call where that is `Time::MAX`.
     pub(crate) fn renewed(&mut self, frames: u64, until: Time) {
         let before = std::mem::replace(&mut self.latest, until);
         for class in classes_in(self.named) {

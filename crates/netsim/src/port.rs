@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Nodes and ports by number, and a port as the engine keeps it.
-//! Promise: a frame that leaves a plain port touches one cache line here, whatever the link could do to it.
+//! Promise: a frame that leaves a plain port touches one cache line here, independent of the faults of the link.
 
 use crate::link::{Direction, Wire};
 use crate::renewal::Renewal;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The event queue: a fine wheel of time slots for what is near, a coarse one behind it, and a heap for the rest.
+//! The event queue: a fine wheel of time slots for near events, a coarse wheel for later ones, a heap for the rest.
 //! Promise: events leave in key order; no allocation once the queue has reached its working size; the cost of an event
-//! hardly depends on how many wait.
-//! Source: calendar queues (Brown 1988) and hierarchical wheels (Varghese and Lauck 1987), slots found by a bitmap; d-ary
-//! heaps (Johnson 1975).
-//! Ours: the standard library's heap costs more the more events wait, and wheels of timer libraries keep no order in a slot.
+//! hardly depends on the number of waiting events.
+//! Source: calendar queues (Brown 1988) and hierarchical wheels (Varghese and Lauck 1987), slots found by a bitmap;
+//! d-ary heaps (Johnson 1975).
+//! Why no library: the cost of the standard library's heap grows with the number of waiting events, and the wheels of
+//! timer libraries keep no order within a slot.
 //!
 //! ```text
 //! time:    ... now | 4096 slots of 33 ns | 4096 slots of 134 us | later ...

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A pause that one end of a link keeps up and the other end obeys. A pause ends by itself, so the frame that began it is
-//! repeated each time half of it has passed. Here those frames are computed when either end asks, and cost no event.
-//! Promise: frames leave, and the wire is busy, as if a timer had sent each of them. Where a frame could be lost, captured
-//! or changed, or the wire is busy when one is due, the sending end takes over with a timer.
-//! Source: IEEE 802.1Qbb; measured: at a thousand senders such timers took a quarter of the time.
+//! A pause that one end of a link renews and the other end obeys. A pause expires, so its frame is repeated whenever
+//! half of the pause has passed. These frames are computed when either end reads the state, without an event per frame.
+//! Promise: the frames, and the time they occupy the wire, are as if a timer had sent each of them. If a frame could be
+//! lost, captured or changed, or the wire is busy when a frame is due, the sending end uses a real timer instead.
+//! Source: IEEE 802.1Qbb; measured: with a thousand senders, such timers took a quarter of the run time.
 
 use penstock_wire::{MIN_FRAME_LEN, WIRE_OVERHEAD};
 
@@ -39,7 +39,8 @@ pub(crate) struct Renewal {
 }
 
 impl Renewal {
-    /// The timers by which the two ends are told to ask, first the sending end's; `None` where there is nothing to tell.
+    /// The timers by which the two ends are told to ask, first the sending end's; `None` where there is nothing to
+    /// tell.
     pub(crate) fn tokens(&self) -> [Option<u64>; 2] {
         let sender = (self.goes_on || self.untold_sent > 0).then_some(self.sender_token);
         let receiver = self.receiver_token.filter(|_| self.goes_on || self.untold_arrived > 0);

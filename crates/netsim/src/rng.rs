@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random sub-streams: one per link direction and switch, derived from the run's seed and a name.
-//! Promise: a stream depends on (seed, name) only, so adding a link never changes another link's faults.
+//! Promise: a stream depends only on (seed, name), so adding a link never changes another link's faults.
 //! Source: PCG64-DXSM-family generator of `rand_pcg` (value-stable); SplitMix64 finaliser for seeding.
 
 use rand_core::{Rng as _, SeedableRng};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trace: one row per sampled value, in a Parquet file or in memory.
-//! Promise: a file is finished when dropped, so an early end leaves a valid one; a sample hashes nothing; one seed gives
-//! one file, byte for byte. Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair), metric string
-//! (dictionary), value f64. Rows come in groups; in a group the values of one node, channel and metric are next to each
-//! other, in the order in which they were recorded. docs/lab.md lists the metrics.
+//! Promise: a file is finished when dropped, so an early end leaves a valid one; a sample needs no hashing; one seed
+//! gives one file, byte for byte. Columns: time_ps u64, node string (dictionary), channel u16 (port or queue pair),
+//! metric string (dictionary), value f64. Rows come in groups; in a group the values of one node, channel and metric
+//! are next to each other, in the order in which they were recorded. docs/lab.md lists the metrics.
 
 mod dictionary;
 mod error;

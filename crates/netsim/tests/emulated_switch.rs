@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The emulated switch alone: what it measures, whom it notifies, when.
+//! The emulated switch alone: its measurement, and the destinations and times of its notifications.
 
 use bytes::Bytes;
 use etherparse::{SlicedPacket, TransportSlice};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine: time, order, faults, windowed nodes, and what it refuses.
+//! The engine: time, order, faults, windowed nodes, and refused settings.
 
 mod common;
 

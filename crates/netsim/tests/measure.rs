@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is set beforehand and what is measured: changes of links, observers, captures, data packets over links.
+//! Scheduled actions and measurements: changes of links, observers, captures, data packets over links.
 
 mod common;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The software sender paces as the gateware does: packet for packet and bit for bit what a model gives that visits
-//! `cc::Flow` and `cc::Pacer` round by round, as `rtl/cc/cc_engine.sv` does (`tb/cc_equality` holds those two equal).
+//! The software sender paces as the gateware does: packet for packet and bit for bit as a model that visits
+//! `cc::Flow` and `cc::Pacer` round by round, like `rtl/cc/cc_engine.sv` (`tb/cc_equality` compares those two).
 
 mod common;
 #[path = "common/flows.rs"]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TCP flows between stations: alone, against each other at a switch, behind QCN's rate limiter, and through faults;
+//! TCP flows between stations: alone, against each other at a switch, with QCN's rate limiter, and through faults;
 //! the simplified sender's congestion collapse, and its recovery with back-off.
 
 mod common;
@@ -159,8 +159,8 @@ fn behind_qcn_the_queue_stays_short_and_nothing_is_lost() {
     assert!(run(Law::Off).1 > 0, "without QCN the buffer overflows");
 }
 
-/// CMS-TCP figures 5 and 6 in small: what the first of five senders brings through after the fifth has stopped, as a share
-/// of what it wants to send, and what share of its segments is sent again.
+/// CMS-TCP figures 5 and 6 in small: what the first of five senders brings through after the fifth has stopped, as a
+/// share of what it wants to send, and what share of its segments is sent again.
 fn after_a_disturbance(back_off: BackOff) -> (f64, f64) {
     let until = [Time::from_ms(400), Time::from_ms(200)];
     let flows = (0..5u16).map(|flow| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trace file: what is recorded is read back by an independent path, also when the run ends early.
+//! The trace file: an independent reader reads back the recorded values, even when the run ends early.
 
 mod common;
 

@@ -16,8 +16,8 @@
 //! 0 count NAME N             value of a counter so far
 //! ```
 //!
-//! Flags are S, F, R, P and `.` for ACK. Sequence numbers are relative to the initial one of their side; the sequence
-//! number of an RST without ACK is absolute.
+//! Flags are S, F, R, P and `.` for ACK. Sequence numbers are relative to the initial one of their side; a segment
+//! without the ACK flag, such as some RSTs, shows no acknowledgement number.
 
 use std::fmt::Write;
 use std::path::Path;

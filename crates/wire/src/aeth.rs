@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ACK extended transport header: what became of a request, and how many messages are done.
-//! The syndrome byte is an enum; codes the specification reserves survive a round trip.
+//! ACK extended transport header: the result of a request, and the number of completed messages.
+//! The syndrome byte is an enum; reserved codes survive a round trip.
 //! Source: IBTA vol. 1, clauses 9.3.5 and 9.7.5.
 
 use crate::bytesio::{be24, put24};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ARP for IPv4 over Ethernet: which MAC an address has.
+//! ARP for IPv4 over Ethernet: finds the MAC address of an IPv4 address.
 //! Source: RFC 826; RFC 5227 (probes: a sender of 0.0.0.0 has no address yet).
 
 use crate::bytesio::{be16, put16};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Base transport header, the twelve bytes every RoCEv2 packet begins with behind UDP.
+//! Base transport header, the twelve bytes after the UDP header of every RoCEv2 packet.
 //! Reserved bits are ignored on reception and sent as zeros; the pad count belongs to the payload.
 //! Source: IBTA vol. 1, clause 9.2; annex A17.9 (FECN, BECN).
 //!

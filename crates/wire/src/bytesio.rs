@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Big-endian field access over slices whose length a view has already checked.
-//! Every header reads and writes through these, so an offset appears once per field.
+//! Every header uses these functions, so an offset appears once per field.
 
 pub(crate) fn be16(data: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([data[at], data[at + 1]])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The connection manager's message: one UDP payload of 64 bytes, big-endian, that opens and closes queue pairs.
-//! Promise: a message that is read and written again is the same but for its reserved bits, which are written as 0.
+//! Promise: reading and writing a message reproduces it, except for its reserved bits, which are written as 0.
 //! Source: the FEROCE connection manager; `rtl/ctrl/cm_pkg.sv` and `tb/lib/connection.py` read the same table.
 //!
 //! ```text

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! QCN's congestion notification message, from a switch's congestion point to the source of a frame it sampled.
-//! Promise: the first 20 bytes are what `rtl/cc/cnm_receiver.sv` reads; what is written is read back.
+//! Promise: the first 20 bytes are those that `rtl/cc/cnm_receiver.sv` reads; a written message reads back unchanged.
 //! Source: IEEE 802.1Qau clauses 33.2 (CN-TAG) and 33.4 (CNM).
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //! 32 encapsulated priority 3, 0 13 | 34 encapsulated destination MAC 6 | 40 length 2 | 42 encapsulated MSDU
 //! ```
 //!
-//! The MSDU (at most 64 bytes from the EtherType on) names the flow that is to slow down: Ethernet type, IPv4 header,
-//! ports and, for RoCEv2, the BTH with the destination queue pair.
+//! The MSDU (at most 64 bytes, starting at the EtherType) identifies the flow that must slow down: EtherType, IPv4
+//! header, ports and, for RoCEv2, the BTH with the destination queue pair.
 
 use core::net::Ipv4Addr;
 

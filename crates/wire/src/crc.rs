@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The three checksums of the wire: Ethernet FCS, RoCEv2 invariant CRC, and CRC-32C of fragments.
+//! The three CRCs on the wire: Ethernet FCS, RoCEv2 invariant CRC, and CRC-32C of fragments.
 //! The first two share the polynomial 0x04C11DB7; the third is Castagnoli's, 0x1EDC6F41.
 //! Sources: IEEE 802.3 clause 3.2.9; IBTA annex A17.3; RFC 3720 section 12.1.
 

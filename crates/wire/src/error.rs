@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a frame is not what it claims to be; each variant carries the value that gave it away.
-//! A frame that is merely something else (ARP, TCP, IPv6) is no error: it parses as `Packet::Raw`.
+//! Why a frame is invalid; each variant carries the offending value.
+//! A frame of another protocol (ARP, TCP, IPv6) is not an error: it parses as `Packet::Raw`.
 
 use core::net::Ipv4Addr;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What tells one flow from another: addresses, protocol and ports.
+//! The five-tuple that identifies a flow: addresses, protocol and ports.
 //! Promise: all packets of one direction of one flow have the same five-tuple; a frame without one gives `None`.
 //! Source: RFC 2992 (hashing of flows), IBTA annex A17 (the UDP source port is a RoCEv2 flow's label).
 

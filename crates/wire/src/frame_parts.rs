@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A frame in the pieces that a gathering send takes: headers, payload where it lies, padding with ICRC.
-//! Promise: one behind the other they are what `RocePacket::emit` gives, and no payload is copied.
+//! A frame as the pieces of a gathering send: headers, payload in place, padding with ICRC.
+//! Promise: joined, the pieces are equal to the result of `RocePacket::emit`; the payload is not copied.
 //! Source: IBTA vol. 1, annex A17.3; sendmsg(2).
 
 use bytes::Bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts of the gateware that its software and its simulation count on.
+//! Constants of the gateware that software and simulation depend on.
 //! Source: `rtl/top/penstock_xgmii.sv` (10G, 25G), `penstock_100g.sv`; the registers are in `regs/penstock.rdl`.
 
 use penstock_units::Time;

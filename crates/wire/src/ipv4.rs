@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPv4 header as RoCEv2 uses it, and TCP beside it: 20 bytes, no options, never fragmented.
-//! Sources: RFC 791; RFC 3168 (ECN); IBTA annex A17.3. Why it is ours: `ethernet.rs`.
+//! IPv4 header as RoCEv2 and TCP use it: 20 bytes, no options, never fragmented.
+//! Sources: RFC 791; RFC 3168 (ECN); IBTA annex A17.3. Why no crate is used: `ethernet.rs`.
 
 use crate::bytesio::{be16, put16};
 use crate::ParseError;

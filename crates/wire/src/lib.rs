@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything Penstock says on a wire: RoCEv2 packets, TCP segments, MAC control frames, and the readout's own
+//! Everything Penstock sends on the wire: RoCEv2 packets, TCP segments, MAC control frames, and the readout's own
 //! fragment header, each as a checked view over bytes and a validated representation (`Repr`).
 //! It does no I/O, reads no clock, and never copies a payload it parses.
 //! Sources: IBTA specification vol. 1 clause 9 and annex A17 (RoCEv2), RFC 791, RFC 768, RFC 9293, IEEE 802.3

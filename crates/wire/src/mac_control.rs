@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! MAC control frames that stop a sender: pause for the whole link, PFC for single classes.
-//! Quanta are 512 bit times each; quanta 0 lets the sender go on.
+//! A quantum is 512 bit times; 0 quanta let the sender continue.
 //! Sources: IEEE 802.3 clause 31 and annex 31B (pause, opcode 1); IEEE 802.1Qbb (PFC, opcode 0x0101).
 
 use crate::bytesio::{be16, put16};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! BTH opcodes of the reliable connection service and of the congestion notification packet.
-//! An opcode says which extension headers follow; everything else asks this one table.
+//! An opcode determines the extension headers that follow; this table is the only place that lists them.
 //! Source: IBTA vol. 1, clause 9.2.1 table 38; annex A17.9 (CNP).
 
 /// What a packet asks for or answers, without its place in the message.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any frame on a link: RoCEv2, TCP, MAC control, congestion notification, or bytes that are none of these.
-//! `frame_len` and `wire_len` cost nothing, so a simulator charges links without making bytes.
+//! Any frame on a link: RoCEv2, TCP, MAC control, congestion notification, or other bytes.
+//! `frame_len` and `wire_len` need no bytes, so a simulator can compute the occupancy of links from them.
 //! Source: IEEE 802.3 clause 3.
 
 use crate::cnm::{Cnm, ETHERTYPE_CN_TAG};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The payload of a packet: real bytes, or only their number.
 //! Software nodes of the simulator move millions of packets; a virtual payload costs them nothing
-//! and becomes zeros where somebody wants bytes.
+//! and is written as zeros where bytes are required.
 
 use bytes::Bytes;
 

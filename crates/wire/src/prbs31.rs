@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! PRBS-31 as the gateware's message source sends it: one sequence of bits over all messages, the
-//! first bit the least significant one of byte 0; made and checked at the speed of memory.
+//! first bit the least significant one of byte 0; generated and checked at memory speed.
 //! Source: ITU-T O.150 clause 5.8 (x^31 + x^28 + 1, sent complemented).
 //!
 //! Bit n is the sum of bits n-31 and n-28. Squaring is linear over GF(2), so the same holds for the
 //! bits n-31f and n-28f with every power of two f. With f = 64 each 224 bytes are the sum of those 248
-//! and 224 bytes before them, which is how long stretches are made.
+//! and 224 bytes before them; long sequences are generated this way.
 
 use alloc::vec::Vec;
 

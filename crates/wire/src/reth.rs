@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! RDMA extended transport header: where a WRITE goes and how long the whole message is.
+//! RDMA extended transport header: address and R_Key of a WRITE, and the length of the whole message.
 //! Source: IBTA vol. 1, clause 9.3.3.
 
 use crate::bytesio::{be32, be64, put32, put64};

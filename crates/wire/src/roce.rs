@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A whole RoCEv2 packet over IPv4: addressing, transport headers, payload.
 //! Parsing checks every layer and the ICRC and slices the payload out without copying it; emitting
-//! computes the real ICRC. Which extension headers exist is the opcode's to say.
+//! computes the real ICRC. The opcode determines which extension headers exist.
 //! Source: IBTA vol. 1, clause 9 and annex A17.
 
 use crate::bth::BthView;

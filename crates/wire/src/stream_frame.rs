@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How messages lie in a TCP stream: a header of 8 bytes in front of each, zeros behind it up to a multiple of 8.
-//! Promise: a damaged header is seen, and the next whole one is found again.
+//! The framing of messages in a TCP stream: an 8-byte header before each, zeros after it up to a multiple of 8.
+//! Promise: a damaged header is detected, and the reader finds the next intact one.
 //! Source: ours; docs/fragments.md, "In a TCP stream".
 //!
 //! ```text

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A TCP segment over IPv4: addressing, sequence numbers, options of a SYN, SACK blocks, payload.
-//! Emitting computes the real checksums; parsing checks every length and both of them. Options other than MSS, window
-//! scale and SACK are skipped, as a receiver that never negotiated them must.
+//! Emitting computes the real checksums; parsing checks both checksums and every length. Options other than MSS, window
+//! scale and SACK are skipped, because they were never negotiated.
 //! Sources: RFC 9293 (segment, checksum, MSS), RFC 2018 (SACK), RFC 7323 (window scale, which the endpoints apply).
-//! Why it is ours: `ethernet.rs`.
+//! Why no crate is used: `ethernet.rs`.
 
 use crate::bytesio::{be16, be32, put16, put32};
 use crate::ipv4::{self, Ipv4Repr, Ipv4View};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! UDP header in front of the BTH: port 4791, checksum 0 as the ICRC covers the packet.
-//! A checksum that is not 0 is not verified: the ICRC is the stronger check and always there.
-//! Sources: RFC 768; IBTA annex A17.3. Why it is ours: `ethernet.rs`.
+//! UDP header before the BTH: port 4791, checksum 0 because the ICRC covers the packet.
+//! A nonzero checksum is not verified: the ICRC is stronger and always present.
+//! Sources: RFC 768; IBTA annex A17.3. Why no crate is used: `ethernet.rs`.
 
 use crate::bytesio::{be16, put16};
 use crate::ParseError;

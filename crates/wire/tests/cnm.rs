@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The notification message is the one that the gateware's bench sends (`tb/lib/cnm.py`), byte for byte, and quotes the
-//! flow in headers that etherparse and scapy know.
+//! The notification message is byte for byte the one that the gateware's bench sends (`tb/lib/cnm.py`); etherparse and
+//! scapy can parse the headers of the flow that it quotes.
 
 use bytes::Bytes;
 use etherparse::Ipv4HeaderSlice;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of FEROCE's own programs (`feroce_messages.txt`) are read as what they mean, and made again byte for byte.
+//! Messages of FEROCE's own programs (`feroce_messages.txt`) are parsed correctly and reproduced byte for byte.
 
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Psn, Qpn, CM_LEN};
 use std::net::Ipv4Addr;

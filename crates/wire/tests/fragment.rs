@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fragments of version 2: what is written is read, every damage is found, every contradiction is refused by name.
-//! The CRC-32C is compared with that of the `crc32c` crate over the whole message.
+//! Fragments of version 2: a written fragment reads back, every damage is found, every contradiction is refused by
+//! name. The CRC-32C is compared with that of the `crc32c` crate over the whole message.
 
 use penstock_wire::fragment::{message_2_len, PART_ALIGN, PART_LEN, TRAILER_LEN};
 use penstock_wire::{FragmentError, FragmentHeader, FragmentId, FragmentMessage, Part, PartFlags, Parts};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Properties of the codec over arbitrary packets and arbitrary bytes: what is emitted parses back,
-//! every single flipped bit is found or was allowed to change, and no input panics.
+//! Properties of the codec over arbitrary packets and arbitrary bytes: an emitted packet parses back,
+//! every flipped bit is detected unless it may change in transit, and no input causes a panic.
 
 use bytes::Bytes;
 use penstock_wire::fragment::HEADER_LEN;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a parser must refuse or leave alone, one broken rule a case, in frames whose checksums are right: so that nothing
-//! but the rule itself can find it. Headers are made and summed by etherparse.
+//! Frames that a parser must refuse or ignore. Each case breaks one rule and has correct checksums, so that only the
+//! check of this rule can find it. Etherparse makes the headers and their checksums.
 
 use bytes::Bytes;
 use etherparse::{Ipv4HeaderSlice, PacketBuilder, TcpOptionElement};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The model of zero suppression against vectors that its gateware makes too (tb/zero_suppression), and back.
+//! The model of zero suppression and its decoder, on the vectors that the gateware's bench also uses
+//! (tb/zero_suppression).
 
 use penstock_wire::fragment::{expand, suppress, Channel, ChannelTable, SuppressionError};
 

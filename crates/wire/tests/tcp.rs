@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TCP segments against etherparse, a codec that is not ours.
+//! TCP segments against etherparse, an independent codec.
 
 use bytes::Bytes;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice};

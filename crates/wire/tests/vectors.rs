@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Against codecs we did not write: frames made by scapy (`make_vectors.py`) are parsed to the
-//! fields scapy was given and made again byte for byte, and etherparse reads the frames we make.
+//! The codec against independent ones: frames made by scapy (`make_vectors.py`) are parsed to the
+//! fields that scapy was given and reproduced byte for byte, and etherparse reads our frames.
 
 use bytes::Bytes;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};

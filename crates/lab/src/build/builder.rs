@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of a simulation while it is being built: the ends of each flow, and which endpoint of its station each is.
-//! Promise: addresses, queue pairs, ports and first PSNs follow from the order of the flows and the seed alone.
+//! The state of a simulation under construction: the ends of each flow, and the endpoint index of each at its station.
+//! Promise: addresses, queue pairs, ports and first PSNs depend only on the order of the flows and the seed.
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;

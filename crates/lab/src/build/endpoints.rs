@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The settings of a flow's endpoints, from those of the scenario.
+//! Derives the settings of a flow's endpoints from the scenario.
 
 use penstock_cc::{CcParams, Law};
 use penstock_netsim::{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The node of a host: a station with the endpoints of its flows, or what the caller's makers give.
+//! The node of a host: a station with the endpoints of its flows, or a node made by the caller.
 
 use std::rc::Rc;
 

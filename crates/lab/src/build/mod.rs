@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A scenario as a simulation that can run: stations with their endpoints, switches with their routes, links with what
-//! happens to them.
-//! Promise: nodes, links and flows have the numbers of the scenario; one scenario builds one simulation.
+//! Builds a simulation from a scenario: stations with endpoints, switches with routes, links with their scheduled
+//! changes. Promise: nodes, links and flows keep the numbers of the scenario; one scenario builds one simulation.
 
 mod builder;
 mod endpoints;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys that are written down and change nothing, as another key leaves what they belong to out: a threshold of PFC
-//! without PFC, a parameter of a law that no flow has.
-//! Promise: such keys are one warning for each table and reason. Silent are keys of the file whose counterpart `--set`
-//! has switched off for one run, and those that come from ns-3.
+//! Keys without effect, because another key switches off the feature they belong to: a threshold of PFC
+//! without PFC, a parameter of a law that no flow uses.
+//! Promise: such keys give one warning for each table and reason. There is no warning for keys of the file whose
+//! feature `--set` has switched off for one run, nor for keys imported from ns-3.
 //! Source: docs/lab.md ("What is refused, and what is warned of").
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What no single key of a laboratory scenario can tell: destinations nobody reaches, laws that hear nothing, buffers that
-//! wait for each other.
-//! Promise: a scenario that passes can be built and run; what is allowed but will probably hurt is a warning.
+//! Checks of a laboratory scenario that involve several keys: unreachable destinations, laws without feedback, buffers
+//! that wait for each other.
+//! Promise: a scenario that passes can be built and run; settings that are valid but probably harmful give a warning.
 
 mod idle;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A scenario file as a tree in which every value knows where it was written, with `--set` overrides laid over it.
-//! Promise: any value, right or wrong, can be traced to a line of the file or to the option that set it.
+//! A scenario file as a tree in which every value has its source position; `--set` options override values of the file.
+//! Promise: every value, valid or not, can be traced to a line of the file or to the option that set it.
 //! Source: TOML 1.0; the `toml` crate's spanned values.
 
 use std::path::Path;

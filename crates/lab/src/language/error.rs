@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a scenario, said so that the user can mend it.
-//! Promise: each problem names the place, the key, the value and what is allowed; all problems of a file come at once.
+//! The errors of a scenario, worded so that the user can correct them.
+//! Promise: each error names the place, the key, the value and the allowed values; all errors of a file are reported
+//! at once.
 
 use std::fmt;
 use std::io;

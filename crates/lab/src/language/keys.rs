@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys that tables of several kinds have: of links, of DCQCN, of captures, and the forms of their values.
-//! Promise: what is absent is as in the default that the caller gives; one name, unit and range wherever a key stands.
+//! Keys that several kinds of tables share: of links, of DCQCN, of captures, and the formats of their values.
+//! Promise: an absent key has the default that the caller gives; a key has the same name, unit and range in all tables.
 //! Source: AdvCam Table II and section VII for the defaults, Zhu et al. 2015 where AdvCam is silent.
 
 use penstock_cc::{AlphaRule, DcqcnSettings, Law, Profile, StageCounting};
@@ -90,8 +90,8 @@ impl FromItem for Gain {
     }
 }
 
-/// `[cc]` of a single board, whose line is `line`: DCQCN or nothing. What it shares the server with is not in the file, so
-/// that by itself it has AdvCam's numbers.
+/// `[cc]` of a single board, whose line is `line`: DCQCN or nothing. What it shares the server with is not in the file,
+/// so that by itself it has AdvCam's numbers.
 pub(crate) fn board_congestion_control(mut section: Section, line: Rate) -> DcqcnSettings {
     let profiled = Profiled::read(&mut section, Profiled { profile: Profile::AdvCam, share: line });
     let default = DcqcnSettings { rate_line: line, ..profiled.dcqcn() };

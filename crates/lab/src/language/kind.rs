@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a scenario file is for, which stands in the file: `[run] kind`.
-//! Promise: nobody guesses from other keys; a file of the other kind is refused with the command that takes it.
+//! The kind of a scenario file, given by its key `[run] kind`.
+//! Promise: the kind is never guessed from other keys; a file of the other kind is refused, and the error names the
+//! command that takes it.
 
 use super::reader::Section;
 

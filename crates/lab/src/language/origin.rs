@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a key of a scenario comes from, for messages.
+//! The origin of a scenario key (file and line, or option), for messages.
 
 use std::fmt;
 use std::sync::Arc;

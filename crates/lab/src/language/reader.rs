@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads typed values out of a document, one section at a time, and notes everything that is wrong on the way.
-//! Promise: a key that nothing reads is a problem; a value that cannot be read is a problem and yields its default
-//! meanwhile.
-//! Source: none; the list of keys is the code that reads them. Ours, over the syntax tree of the `toml` crate: `serde` ends
-//! at the first wrong value, where this names all of them, and the keys that nothing reads, each with its line.
+//! Reads typed values from a document, one section at a time, and collects all errors.
+//! Promise: an unknown key is an error; an invalid value is an error and reads as its default until the end of the
+//! check. The code that reads the keys is the only list of keys. It works on the syntax tree of the `toml` crate,
+//! because `serde` stops at the first wrong value; this reader names all wrong values and unknown keys, each with its
+//! line.
 
 use std::cell::RefCell;
 use std::fmt::Display;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys that scenarios had and have no more, with the names that took their place.
-//! Promise: a key of this list is refused with its place, its value and its new name, never as merely unknown.
+//! Former keys of scenarios with their new names.
+//! Promise: a key of this list is refused with its place, its value and its new name, not as an unknown key.
 
 use super::document::{Document, Value};
 use super::error::Problem;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files that a scenario names, read by whatever its caller gives.
+//! Reads the files that a scenario names, through a function that the caller provides.
 
 use std::io;
 use std::path::Path;

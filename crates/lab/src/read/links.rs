@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `[link]`, `[link.uplink]`, `[link.server]` and `[link.at."a-b"]`: the parameters of links, from the common to the
-//! particular.
-//! Promise: what a table leaves out is as in the more common one: `at` as its kind, `uplink` and `server` as `[link]`.
+//! `[link]`, `[link.uplink]`, `[link.server]` and `[link.at."a-b"]`: the parameters of links, from the general to the
+//! specific.
+//! Promise: a key missing in a table is taken from the more general one: `at` from its kind, `uplink` and `server` from
+//! `[link]`.
 
 use penstock_netsim::LinkParams;
 

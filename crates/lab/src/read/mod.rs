@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A scenario of the laboratory from its text: every key checked, sections in the order in which they need each other.
-//! Promise: what is returned can be built; everything wrong is reported at once with file, line, key, value and what is
-//! allowed; every key of every section can be set from outside. Checks run when every key has been read.
+//! Reads a scenario of the laboratory from its text: checks every key, with sections in the order of their
+//! dependencies.
+//! Promise: a returned scenario can be built; all errors are reported at once with file, line, key, value and allowed
+//! values; `--set` can set every key of every section. Checks run when every key has been read.
 //!
-//! A file says that it is one: `[run] kind = "network"`, which is also the default ([`crate::ScenarioKind`]).
+//! Such a file has `[run] kind = "network"`, which is also the default ([`crate::ScenarioKind`]).
 
 mod files;
 mod links;

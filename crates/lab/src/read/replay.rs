@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `[replay]`: recorded events, at the times of the recording or of a trigger, as the flows of their boards.
-//! Promise: sizes are those recorded; camera events, which repeat as often as triggers want, keep their bytes for a readout.
+//! Promise: sizes are the recorded ones; camera events, which repeat if there are more triggers than events, keep their
+//! bytes for a readout.
 //! Source: RFC 4180 for tables, `penstock_recorded` for camera events.
 
 use std::path::Path;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `[switch]` and `[switch.at.NAME]`: buffers, thresholds, marking and scheduling of switches.
-//! Promise: what is not given is computed from the rates, delays and the MTU of the switch's own links so that nothing is
-//! lost; what is given and too small for that is a warning with the number needed.
-//! `switch::lossless_headroom` for the numbers.
+//! Promise: values that are not given are computed from the rates, delays and the MTU of the switch's links so that no
+//! frame is lost; a given value that is too small for that causes a warning with the value needed.
+//! Source: `switch::lossless_headroom`.
 
 use penstock_cc::QcnMarking;
 use penstock_netsim::{

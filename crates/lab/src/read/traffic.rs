@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `[[flow]]`, `[triggers]`, `[[change]]`, `[capture]`: what goes over the network, and what happens to it.
-//! Promise: flows are numbered in the order of the file, within a group sender by sender; names of flows are unique.
+//! `[[flow]]`, `[triggers]`, `[[change]]`, `[capture]`: the traffic on the network, and changes during the run.
+//! Promise: flows are numbered in the order of the file, and by sender within a group; names of flows are unique.
 //! Source: QCN hardware evaluation for the hotspot, AdvCam section III for triggers.
 
 use std::collections::BTreeSet;

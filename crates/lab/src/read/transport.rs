@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `[qp]`, `[cc]` and `[tcp]`: queue pairs, the laws of congestion control, TCP; common and per flow.
-//! Promise: what a flow's own `cc` or `tcp` leaves out is as in the common one; every value fits the registers of the gateware.
+//! Promise: a key missing in a flow's own `cc` or `tcp` is taken from the common one; every value fits the registers of
+//! the gateware.
 //! Source: AdvCam Table II and the QCN hardware evaluation for the defaults; IBTA 9.7 for the queue pair.
 
 use penstock_cc::{DcqcnSettings, Law, Profile, QcnSettings};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks everyone for what they counted, at the end of a run.
+//! Collects the counters of all nodes at the end of a run.
 //! Promise: nothing is counted twice, and nothing is measured here.
 
 use penstock_cc::Law;

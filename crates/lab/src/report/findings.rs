@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verdict on a run, in the layout of summary.json: what was offered, which link was busiest, what to change first.
+//! The verdict on a run, in the layout of summary.json: the offered load, the busiest link, the first thing to change.
 //! Promise: units are in the names, as in the rest of the summary.
 //! Source: docs/lab.md, "The verdict".
 

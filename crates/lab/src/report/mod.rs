@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Running a laboratory and reporting what it found: the same for the command and for Python.
-//! Promise: reads no clock; what a summary says comes from the counters of the nodes, the links and the ledger.
+//! Runs a laboratory and reports the results; shared by the command and Python.
+//! Promise: reads no clock; a summary is computed from the counters of the nodes, the links and the ledger.
 
 mod collect;
 mod findings;

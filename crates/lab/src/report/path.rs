@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way of a flow through the network, and whether it was held up behind a congestion that is not its own.
-//! Promise: a path is the one that the flow's packets take, by the switches' own tables and hash.
+//! The path of a flow through the network, and whether congestion elsewhere held the flow up (victim flow).
+//! Promise: the path is the one that the flow's packets take, by the switches' own tables and hash.
 //! Source: Zhu et al., SIGCOMM 2015, section 2.2 (victim flows of PFC).
 
 use penstock_netsim::{ClassStats, Engine, NodeId, PortId, Station, Switch};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run of the laboratory found, in the layout of summary.json.
-//! Promise: all but `timing` is the same for the same seed. Units are in the names: s, us, gbps (10^9 bit/s of payload).
+//! The results of a laboratory run, in the layout of summary.json.
+//! Promise: the same seed gives the same summary, except for `timing`. Units are in the names: s, us, gbps (10^9 bit/s
+//! of payload).
 //! Source: docs/lab.md documents every key.
 
 use std::collections::BTreeMap;
@@ -51,8 +52,8 @@ pub struct LabSummary {
 }
 
 impl LabSummary {
-    /// The run came to its end, no sender gave up, nothing of a lossless class was dropped by a switch, and of the events
-    /// none was lost and none waited to the end without a beginning: what the command's exit status 0 says.
+    /// The run came to its end, no sender gave up, nothing of a lossless class was dropped by a switch, and of the
+    /// events none was lost and none waited to the end without a beginning: what the command's exit status 0 says.
     pub fn is_verified(&self) -> bool {
         let failed = self.flows.iter().any(|flow| flow.failed.is_some());
         let dropped = self.switches.iter().any(|switch| switch.dropped_headroom > 0);
@@ -198,7 +199,8 @@ pub struct PortSummary {
     /// Marking in force in the class of data, at this port's rate; `None`: nothing is marked.
     pub kmin_bytes: Option<u64>,
     pub kmax_bytes: Option<u64>,
-    /// Of the other side's lossless classes, in force: pause above, go on at or below; `None` without static thresholds.
+    /// Of the other side's lossless classes, in force: pause above, go on at or below; `None` without static
+    /// thresholds.
     pub xoff_bytes: Option<u64>,
     pub xon_bytes: Option<u64>,
     /// What may come after a pause has begun; `None` without PFC.

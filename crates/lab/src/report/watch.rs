@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Watches a laboratory while it runs: windows of throughput and fairness; and says how it ended.
-//! Promise: watching changes nothing of the run.
+//! Observes a laboratory while it runs: windows of throughput and fairness, and how the run ended.
+//! Promise: observation does not change the run.
 //! Source: Jain, Chiu, Hawe 1984.
 
 use penstock_netsim::{NameNumber, PauseCycle, SharedLedger, TraceSink};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A flow of a scenario: who sends what to which host, over which protocol, under which law.
+//! A flow of a scenario: sender, messages, destination, protocol, and law of congestion control.
 
 use penstock_cc::{DcqcnSettings, Law, QcnSettings};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A scenario of the laboratory as plain values: any topology, any number of flows.
-//! Promise: what `read` has returned can be built; numbers of nodes, links and flows are places in these lists.
+//! Promise: a scenario returned by `read` can be built; numbers of nodes, links and flows are indices into these lists.
 //! `docs/lab.md` documents every key.
 
 mod flow;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Switches of a scenario, and how their marking grows with a port's rate.
+//! Switches of a scenario, and how their marking scales with a port's rate.
 
 use penstock_netsim::{EcnParams, SwitchParams};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `[qp]` and `[tcp]`: what all queue pairs and all TCP connections of a scenario have in common.
+//! `[qp]` and `[tcp]`: the common settings of all queue pairs and of all TCP connections of a scenario.
 
 use penstock_transport::TcpVariant;
 use penstock_wire::gateware;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether pauses can wait for each other in a circle: a cycle of buffers that the routes make dependent.
-//! Promise: no cycle found, no PFC deadlock possible (flows follow their routes); a cycle found is named link by link.
+//! Checks whether pauses can wait for each other in a cycle: a cycle of buffers that depend on each other by the
+//! routes.
+//! Promise: if no cycle is found, no PFC deadlock is possible (flows follow their routes); a cycle is listed link by
+//! link.
 //! Source: Dally and Seitz 1987 (channel dependency graph); Guo et al. 2016 section 4.2 (PFC deadlock in Ethernet).
 
 use std::collections::{BTreeMap, BTreeSet};

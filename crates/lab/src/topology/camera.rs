@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The camera of a telescope: front-end modules on a hexagonal grid, behind leaf switches, behind a core, with servers.
-//! Promise: module k sits at cell k of `hexagonal_camera`; with `Grouping::Cluster` a leaf holds neighbours.
+//! The camera of a telescope: front-end modules on a hexagonal grid, connected to leaf switches, a core and servers.
+//! Promise: module k is at cell k of `hexagonal_camera`; with `Grouping::Cluster` a leaf serves neighbouring modules.
 //! Source: AdvCam sections I and III (265 modules grouped per cluster, uplinks of 100, 200 or 400 Gb/s).
 
 use super::generate::LinkKinds;
@@ -45,7 +45,8 @@ pub enum Grouping {
     Spread,
 }
 
-/// Modules `board0` ..., leaf switches `leaf0` ..., core switches `core0` ..., servers `server0` ... on the cores in turn.
+/// Modules `board0` ..., leaf switches `leaf0` ..., core switches `core0` ..., servers `server0` ... on the cores in
+/// turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Camera {
     pub modules: u32,

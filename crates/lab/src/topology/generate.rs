@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The usual networks, made from a few numbers.
-//! Promise: names and ports depend on the numbers alone; hosts are numbered in the order of their switches.
+//! Generators of common topologies from a few parameters.
+//! Promise: names and ports depend only on the parameters; hosts are numbered in the order of their switches.
 //! Source: AdvCam figures 3 and 10 (tree, star); Al-Fares et al. 2008 (fat-tree).
 
 use penstock_netsim::LinkParams;
@@ -131,8 +131,8 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// The fat-tree of switches with `k` ports (even): k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 cores, k^3/4
-    /// hosts.
+    /// The fat-tree of switches with `k` ports (even): k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 cores,
+    /// k^3/4 hosts.
     pub fn of_k(k: u32) -> Self {
         let half = k / 2;
         FatTree { pods: k, edges_per_pod: half, aggs_per_pod: half, cores: half * half, hosts_per_edge: half }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which hosts and switches there are and which links join them, before anything is simulated.
-//! Promise: node and port numbers follow from the order of `add_*` and `connect` alone; names are unique.
+//! The hosts and switches of a network and the links between them, before simulation.
+//! Promise: node and port numbers depend only on the order of `add_*` and `connect`; names are unique.
 
 mod buffer_cycle;
 mod camera;

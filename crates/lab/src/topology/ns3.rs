@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads the topology, flow and configuration files of the ns-3 RDMA simulators (ns3-roce, HPCC).
-//! Promise: nothing is dropped in silence: what has no counterpart here is a warning that names its key; what cannot be
-//! read is an error with file and line.
+//! Promise: nothing is dropped silently: a key without a counterpart here gives a warning that names it; unreadable
+//! input is an error with file and line.
 //! Source: the formats as published with github.com/alibaba-edu/High-Precision-Congestion-Control and
 //! github.com/Eren121/ns3-roce (`mix/config_doc.txt`, `mix/topology.txt`, `mix/flow.txt`).
 

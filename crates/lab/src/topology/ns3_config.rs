@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The configuration file of the ns-3 RDMA simulators as keys of a scenario.
-//! Promise: every line becomes a key, is of no effect here (files, outputs, numbers of laws that are not here), or is a
-//! warning that names it and says why.
+//! Promise: every line becomes a key, has no effect here (files, outputs, parameters of unsupported laws), or gives a
+//! warning that names it and the reason.
 //! Source: `mix/config_doc.txt` of the public simulators (units: us for intervals, KB for marking, MB for buffers).
 
 use super::ns3_lines::{number, rate, Lines, Ns3Error};

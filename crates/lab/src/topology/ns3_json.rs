@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The JSON files of ns3-roce, translated into the text of its ancestors, so that both are read by the same code.
-//! Promise: what the translation leaves out is a warning that names it.
+//! Translates the JSON files of ns3-roce into the text format of its predecessors, so that the same code reads both.
+//! Promise: everything that the translation omits gives a warning that names it.
 //! Source: `rdma-config/default-*.json` and `doc/config.md` of github.com/Eren121/ns3-roce.
 
 use std::borrow::Cow;

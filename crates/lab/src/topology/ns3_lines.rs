@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The words of a file of ns-3, line by line, and what ns-3 writes rates, times and numbers as.
+//! The words of an ns-3 file, line by line, and the ns-3 formats of rates, times and numbers.
 
 use crate::units::{Rate, Time};
 

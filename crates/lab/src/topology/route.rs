@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shortest paths between hosts, with every next hop that lies on one.
-//! Promise: each next hop is one link nearer; hosts forward nothing; ports are in ascending order.
+//! Shortest paths between hosts, with all next hops on them.
+//! Promise: each next hop is one link closer to the destination; hosts forward nothing; ports are in ascending order.
 //! Source: breadth-first search; ECMP as in RFC 2992.
 
 use std::collections::VecDeque;
@@ -68,8 +68,8 @@ impl Routes {
         ports.filter(|(_, link)| nearer(link)).map(|(port, _)| port as u16).collect()
     }
 
-    /// Whether the next hops of `node` towards hosts `a` and `b` are the same for sure: both lie behind one switch, another
-    /// than `node`.
+    /// Whether the next hops of `node` towards hosts `a` and `b` are the same for sure: both lie behind one switch,
+    /// another than `node`.
     pub fn share_ways(&self, node: usize, a: usize, b: usize) -> bool {
         let root = self.root[a];
         root == self.root[b] && ![node, a, b].contains(&root) && ![a, b].contains(&node)

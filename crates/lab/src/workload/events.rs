@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events that all boards of a camera see together: when they come, and how much each board has to send of them.
-//! Promise: all boards see the same events; event n goes to server n modulo the servers; one seed, one list.
-//! Source: AdvCam section III (the trigger fires at random times); ARCHITECTURE.md, "The way of a fragment" (events to several servers).
+//! Events that all boards of a camera see at the same time: their times, and the size of each board's fragment.
+//! Promise: all boards see the same events; event n goes to server n modulo the number of servers; one seed gives one
+//! list.
+//! Source: AdvCam section III (the trigger fires at random times); ARCHITECTURE.md, "The way of a fragment" (events to
+//! several servers).
 
 use std::cell;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What hosts want to send, and when: message sources for flows, and triggers that many boards share.
-//! Promise: a workload depends on its numbers and the seed alone; times are exact picoseconds.
+//! The messages of hosts and their times: message sources for flows, and triggers that many boards share.
+//! Promise: a workload depends only on its parameters and the seed; times are exact picoseconds.
 //! Source: AdvCam section III (random triggers of showers), the QCN hardware evaluation (output-generated hotspot).
 
 mod events;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups of hosts by pattern, and which of one group sends to which of another.
+//! Groups of hosts selected by pattern, and the pairing of senders of one group with receivers of another.
 //! Promise: hosts come in the order of the topology, each once; no host is paired with itself.
 
 use penstock_netsim::Stream;

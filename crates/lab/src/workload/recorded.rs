@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events as they were recorded: a time, and for every board the size of its fragment.
-//! Promise: what is read is complete and in order of time, or refused with the line.
+//! Recorded events: a time, and the size of the fragment of every board.
+//! Promise: a table is complete and in order of time, or refused with the line.
 //! Source: RFC 4180 for the table; `penstock_recorded` for camera events.
 
 use penstock_recorded::Dataset;
@@ -76,8 +76,9 @@ impl RecordedEvents {
         Ok(events)
     }
 
-    /// Takes recorded camera events: the first at 0, the others as long after it as their modules counted; of each, every
-    /// board sends a message with the modules whose index modulo the boards is its number; `message_len` gives its bytes.
+    /// Takes recorded camera events: the first at 0, the others as long after it as their modules counted; of each,
+    /// every board sends a message with the modules whose index modulo the boards is its number; `message_len` gives
+    /// its bytes.
     ///
     /// # Errors
     /// [`RecordedError::Boards`], [`RecordedError::Backwards`].

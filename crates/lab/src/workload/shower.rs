@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The light that an air shower throws on a camera: a gaussian spot at a random place with a random brightness.
-//! Promise: integers throughout, so that one seed gives the same bytes on every machine.
+//! The light of an air shower on a camera: a Gaussian spot at a random position with a random brightness.
+//! Promise: integers only, so that one seed gives the same bytes on every machine.
 //! Source: AdvCam section III (showers, clusters of neighbouring modules); the profile is a choice, not a measurement.
 
 use penstock_netsim::Stream;

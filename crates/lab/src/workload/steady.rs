@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of one size at a steady pace: as fast as the network takes them, at a rate, or at random with a mean rate.
-//! Promise: message n of a rate is there at exactly start + n * size / rate; nothing is posted at or after `stop`.
+//! Messages of one size: as fast as the network takes them, at a constant rate, or at random with a mean rate.
+//! Promise: at a constant rate, message n is posted at exactly start + n * size / rate; none is posted at or after
+//! `stop`.
 
 use penstock_netsim::{Message, MessageSource, Stream};
 

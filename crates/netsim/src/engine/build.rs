@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Building a simulation: nodes, links between their ports, what is sampled, captured and changed.
-//! Promise: what cannot work (a port taken, no rate, a delay shorter than the nodes need) is refused here.
+//! Promise: invalid settings (a port in use, no rate, a delay shorter than the nodes need) are refused here.
 //! Source: ARCHITECTURE.md, "Time".
 
 use super::{Engine, LinkId};

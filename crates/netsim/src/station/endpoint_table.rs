@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which endpoint of a station a packet is for.
-//! Promise: a look-up costs the same for one endpoint and for thousands.
+//! Finds the endpoint of a station for a received packet.
+//! Promise: a lookup costs the same for one endpoint and for thousands.
 
 use std::collections::hash_map::{Entry, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};

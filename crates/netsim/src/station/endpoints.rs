@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The endpoints of a station: how they come to it, in front of a run, and who may look at them, behind it.
-//! Promise: two endpoints never answer to the same packet; the second is refused with what they would share.
+//! The endpoints of a station: how they are added before a run, and how they are read after it.
+//! Promise: two endpoints never receive the same packet; the second one is refused with the conflicting identifier.
 //! Source: IBTA 9.6 (a packet's queue pair), RFC 9293 (both ends of a connection: addresses and ports).
 
 use std::net::Ipv4Addr;
@@ -28,7 +28,8 @@ pub enum StationError {
 }
 
 impl Station {
-    /// Makes room for so many endpoints: a thousand boards with one each and room for four would fill caches with nothing.
+    /// Makes room for so many endpoints: a thousand boards with one each and room for four would fill caches with
+    /// nothing.
     pub fn expect_endpoints(&mut self, endpoints: usize) {
         self.slots.reserve_exact(endpoints);
     }
@@ -65,8 +66,8 @@ impl Station {
         Ok(self.push(key, Kind::TcpReceiver(receiver)))
     }
 
-    /// Adds an endpoint of the caller's own, which gets the requests to all of these queue pairs, and returns its index.
-    /// To be called before the run.
+    /// Adds an endpoint of the caller's own, which gets the requests to all of these queue pairs, and returns its
+    /// index. To be called before the run.
     pub fn add_application(
         &mut self,
         application: Box<dyn Endpoint>,

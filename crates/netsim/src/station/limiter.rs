@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rate limiter of one sender, visit by visit: reaction point and pacer as the gateware runs them.
-//! Promise: bit for bit the gateware. Senders run [`LookAhead`](super::look_ahead::LookAhead), which makes many visits at
-//! once and is equal to this (property test there).
+//! Promise: equal to the gateware bit for bit. Senders run [`LookAhead`](super::look_ahead::LookAhead), which makes
+//! many visits at once and is equal to this limiter (property test there).
 //! Source: `rtl/cc/cc_engine.sv` (a visit per queue pair and round of max(N_QP, 16) cycles), `rtl/cc/pacer.sv`.
 
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rate limiter of one sender in closed form: the visits that are due are made at once when one asks, and the moment
-//! at which the next packet may start is computed, not waited for.
-//! Promise: every answer is that of [`Limiter`], which makes one visit after the other.
+//! The rate limiter of one sender in closed form: a query makes all visits that are due at once, and computes the time
+//! at which the next packet may start instead of waiting for it.
+//! Promise: every answer is equal to that of [`Limiter`], which makes one visit after the other.
 
 use std::rc::Rc;
 
@@ -52,8 +52,8 @@ impl Visited {
         self.cnp || self.feedback != 0
     }
 
-    /// The visit, counted from here, at which the pacer lets a packet start, if it is among the next `steady` ones, which
-    /// leave the rate as it is.
+    /// The visit, counted from here, at which the pacer lets a packet start, if it is among the next `steady` ones,
+    /// which leave the rate as it is.
     #[inline]
     fn earned_within(&self, steady: u64, rules: &Rules) -> Option<u64> {
         let grant = u64::from(self.flow.rate_current().0) * u64::from(rules.cycles);
@@ -63,8 +63,8 @@ impl Visited {
         is_earned.then(|| owed.div_ceil(grant))
     }
 
-    /// The visit at which the pacer lets a packet start, if the rate stays as it is until then; else the number of visits
-    /// for which it stays, 0 where only a visit can tell.
+    /// The visit at which the pacer lets a packet start, if the rate stays as it is until then; else the number of
+    /// visits for which it stays, 0 where only a visit can tell.
     #[inline]
     fn steady_ahead(&self, rules: &Rules) -> Result<u64, u64> {
         if self.is_notified() {
@@ -76,8 +76,8 @@ impl Visited {
     }
 
     /// Makes visits until the pacer lets a packet start, or as far as can be seen; `steady` is the error of
-    /// `steady_ahead`. Returns how many it has made, and the visit, counted from where it began, before which no packet may
-    /// start.
+    /// `steady_ahead`. Returns how many it has made, and the visit, counted from where it began, before which no packet
+    /// may start.
     fn visit_ahead(&mut self, mut steady: u64, rules: &Rules) -> (u64, u64) {
         let mut made = 0;
         for _ in 0..RATE_CHANGES_AHEAD {
@@ -118,8 +118,8 @@ pub(super) struct LookAhead {
     limiter: Limiter,
     /// No packet may start before, unless something happens to the flow. In the past where nothing is known.
     blocked_until: Time,
-    /// The visit up to which the next start was computed, at the end of time if nothing is known, and what the visits up to
-    /// there make of the flow: so they are made once.
+    /// The visit up to which the next start was computed, at the end of time if nothing is known, and what the visits
+    /// up to there make of the flow: so they are made once.
     foreseen_at: u64,
     foreseen: Box<Visited>,
 }
@@ -277,8 +277,8 @@ mod tests {
         prop_oneof![0u64..300_000, 0u64..20_000_000, 0u64..2_000_000_000].prop_map(Time)
     }
 
-    /// Intervals of microseconds, so that a trace of milliseconds sees all phases of recovery; some intervals are 0 (never)
-    /// or shorter than a round.
+    /// Intervals of microseconds, so that a trace of milliseconds sees all phases of recovery; some intervals are 0
+    /// (never) or shorter than a round.
     fn config() -> impl Strategy<Value = PacingConfig> {
         let interval =
             || prop_oneof![1 => Just(0u64), 1 => 6_400u64..200_000, 8 => 1_000_000u64..90_000_000].prop_map(Time);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A host of the laboratory: one port, and any number of endpoints that share it.
-//! Promise: endpoints that have something to send take turns, higher classes first; a paused class is silent; what
-//! one packet costs does not depend on how many endpoints there are; timers are few, as they are set only for what
-//! comes before all those already set.
+//! Promise: endpoints with data to send take turns, higher classes first; a paused class is silent; the cost of
+//! a packet does not depend on the number of endpoints; timers are few, because a timer is set only if it expires
+//! before all timers already set.
 //! Source: ARCHITECTURE.md, "Time"; IEEE 802.1Q (strict priority, PFC).
 
 mod endpoint_table;
@@ -251,8 +251,8 @@ impl Station {
         self.follow_pauses(out);
     }
 
-    /// Tells the senders of the classes whose pause has begun or ended, and lets them send. Most pause frames only renew
-    /// a pause and so change nothing.
+    /// Tells the senders of the classes whose pause has begun or ended, and lets them send. Most pause frames only
+    /// renew a pause and so change nothing.
     fn follow_pauses(&mut self, out: &mut Outbox) {
         let now = out.now();
         let paused = self.pause.paused_mask(now);

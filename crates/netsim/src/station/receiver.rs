@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The receiving end of an RC flow: the responder of `penstock_transport` without memory behind it.
-//! Promise: tells the ledger of every byte once, in order; answers after its delay; a consumer that is too slow shows
-//! as RNR NAKs.
-//! Source: IBTA vol. 1 clause 9.7 through the responder; ARCHITECTURE.md, "The way of a fragment" (posted receives are the credits).
+//! The receiving end of an RC flow: the responder of `penstock_transport` without memory.
+//! Promise: reports every byte to the ledger once, in order; answers after its delay; a consumer that is too slow
+//! causes RNR NAKs.
+//! Source: IBTA vol. 1 clause 9.7 through the responder; ARCHITECTURE.md, "The way of a fragment" (posted receives are
+//! the credits).
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sending end of an RC flow: the requester of `penstock_transport` behind the rate limiter of `penstock_cc`.
-//! Promise: sends what its source has, as fast as law, pause and peer allow; what fails, fails with a reason.
-//! Source: IBTA vol. 1 clause 9.7 through the requester; the gateware's timers, which stand still during a pause.
+//! The sending end of an RC flow: the requester of `penstock_transport` with the rate limiter of `penstock_cc`.
+//! Promise: sends the data of its source as fast as law, pause and peer allow; every failure has a reason.
+//! Source: IBTA vol. 1 clause 9.7 through the requester; the gateware's timers, which stop during a pause.
 
 use std::rc::Rc;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One endpoint of a station, whatever its protocol, with the timers that it waits for.
-//! Promise: what every packet asks of it is a comparison away, not a call through a table. Dispatch is by a macro of nine
-//! lines: `enum_dispatch` would save about twenty more, but expands the enum here by what it keeps of the trait in `flow`.
+//! One endpoint of a station, of any protocol, with its pending timers.
+//! Promise: the calls made for every packet are dispatched by a comparison, not through a vtable. The dispatch macro
+//! has nine lines; `enum_dispatch` would save about twenty more, but would make this file depend on state that it keeps
+//! of the trait in `flow`.
 //! Source: ARCHITECTURE.md, "Time".
 
 use penstock_wire::Packet;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two ends of a TCP flow: a stack of `penstock_transport` behind a rate limiter, and the standard receiver.
-//! Promise: messages are written to the stream in order; each counts as delivered with its last byte.
+//! The two ends of a TCP flow: a sender of `penstock_transport` with a rate limiter, and the standard receiver.
+//! Promise: messages are written to the stream in order; a message counts as delivered when its last byte arrives.
 //! Source: CMS-TCP section 3 (simplified sender), the QCN hardware evaluation (a reaction point in front of a
 //! TCP-capable NIC).
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The shared buffer: who may have room in it, and who must be told to pause.
-//! Promise: bytes taken are given back once; lossless frames within their headroom are never refused; every refusal has
-//! its reason.
+//! The shared buffer: decides which frames are admitted, and which senders must pause.
+//! Promise: bytes are returned exactly once; lossless frames within their headroom are never refused; every refusal has
+//! a reason.
 //! Source: IEEE 802.1Q clause 36 (PFC), Choudhury and Hahne 1998 (dynamic thresholds), Zhu et al. 2015 section 4.
 
 use super::params::{Alpha, Headroom, PfcParams, PfcThreshold, SwitchParams};

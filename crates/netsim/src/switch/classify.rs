@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a switch reads of a frame: where it goes, its class, its flow, its ECN bits, whose it is.
-//! Promise: bytes that cannot be trusted (`Faults::corrupt_undetected`) are read for what they say, as by a real switch.
+//! The fields of a frame that a switch reads: destination, class, flow, ECN bits, source.
+//! Promise: undetected corrupt bytes (`Faults::corrupt_undetected`) are interpreted as they are, as in a real switch.
 //! Source: RFC 2474 (class selector: class = DSCP / 8), RFC 3168 (ECN), IEEE 802.1Qau (CNM).
 
 use std::net::Ipv4Addr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finds a PFC deadlock: ports that are paused in a circle, each because the next one cannot send.
-//! Promise: a circle is found if and only if every port of it has been paused for the time asked for and holds frames
-//! for which the port before it is paused; its ports are named in the order in which they wait.
+//! Finds a PFC deadlock: a cycle of paused ports, each of which waits for the next one.
+//! Promise: a cycle is found if and only if every port of it has been paused for the given time and holds frames
+//! for which the port before it is paused; its ports are listed in the order in which they wait.
 //! Source: Guo et al., SIGCOMM 2016, section 4.2 (cyclic buffer dependency).
 
 use std::collections::BTreeMap;
@@ -55,8 +55,8 @@ struct Stuck {
     sources: Vec<u16>,
 }
 
-/// A circle of ports of these switches, each paused for at least `held`; `None`: there is none. A pause that a host keeps
-/// up is no circle, however long.
+/// A circle of ports of these switches, each paused for at least `held`; `None`: there is none. A pause that a host
+/// keeps up is no circle, however long.
 pub fn find_pause_cycle(engine: &Engine, switches: &[NodeId], held: Time) -> Option<PauseCycle> {
     let mut stuck = BTreeMap::new();
     for id in switches {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The numbers a switch needs to be lossless, computed from rate, delay and MTU.
+//! The thresholds that make a switch lossless, computed from rate, delay and MTU.
 //! Promise: with `lossless_headroom` above the threshold no frame of a paused class is dropped.
 //! Source: IEEE 802.1Q annex N (PFC delay), IEEE 802.3 31B.3.7 (response time), Zhu et al. 2015 section 4 (thresholds).
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a switch can be set to.
-//! Promise: `Default` is a switch that does nothing but forward: strict priority, one shared buffer, no marks, no PFC.
+//! The parameters of a switch.
+//! Promise: `Default` is a switch that only forwards: strict priority, one shared buffer, no marks, no PFC.
 //! Source: IEEE 802.1Q (strict priority, PFC, QCN), Shreedhar and Varghese 1996 (DRR), Choudhury and Hahne 1998
 //! (dynamic thresholds), RFC 3168 and Zhu et al. 2015 (ECN).
 
@@ -82,8 +82,8 @@ pub enum PfcThreshold {
     /// Pause above alpha x the free part of the shared buffer, which is all that is not headroom; go on `hysteresis`
     /// below that, or when nothing waits.
     Dynamic { alpha: Alpha, hysteresis: ByteSize },
-    /// By the queue that a frame joins: above `xoff` the port that it came in by must pause, and goes on when every queue
-    /// that has paused it is at or below its `xon` (link-level pausing of the QCN hardware evaluation).
+    /// By the queue that a frame joins: above `xoff` the port that it came in by must pause, and goes on when every
+    /// queue that has paused it is at or below its `xon` (link-level pausing of the QCN hardware evaluation).
     Queue { xoff: ByteSize, xon: ByteSize },
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The frames of all queues of a switch in blocks, each queue a list of them.
-//! Promise: first in, first out per queue, side by side in memory; no allocation once there are as many blocks as in the
-//! fullest moment, and the block freed last is used first, so that short queues stay in the cache.
+//! Promise: first in, first out per queue, contiguous in memory; no allocation once the peak number of blocks has been
+//! allocated; the block freed last is used first, so that short queues stay in the cache.
 
 use super::prefetch::prefetch;
 use crate::frame::Frame;

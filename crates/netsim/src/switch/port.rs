@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One port of the switch: its egress queues, its ingress accounting, and the PFC it sends and obeys.
-//! Promise: frames of one class leave in order; a PFC frame always tells the newest state of every class it names.
+//! Promise: frames of one class leave in order; a PFC frame always carries the latest state of every class it names.
 //! Source: IEEE 802.1Qbb.
 
 use penstock_wire::MacControl;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks the processor for memory that will be read soon, while there is other work. All `unsafe` of this crate is here.
-//! Promise: a hint: results do not depend on it.
-//! Source: measured: the two hints of `Pool::pop` take 11 % off the time of 128 senders in a fat-tree and 7 % off that of
-//! 1024 senders, and change nothing at 8 senders. Hints for the next event and its node earned nothing.
+//! Prefetches memory that will be read soon, while other work is done. All `unsafe` of this crate is here.
+//! Promise: prefetching is a hint; results do not depend on it.
+//! Source: measured: the two hints of `Pool::pop` take 11 % off the time of 128 senders in a fat-tree and 7 % off that
+//! of 1024 senders, and change nothing at 8 senders. Hints for the next event and its node gave no gain.
 
 /// Begins to load the first cache line of `place`. Does nothing where there is no such instruction.
 #[inline(always)]

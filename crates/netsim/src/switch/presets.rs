@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Real switches: their buffers as published, and how they are run here.
-//! Promise: nothing here is invented: a buffer has its source, and what no source gives is the same for all and said so.
-//! Source: named with each; docs/switch.md has the addresses.
+//! Real switches: their published buffers, and the settings used here.
+//! Promise: every buffer has a source; settings without a source are the same for all presets and marked as such.
+//! Source: named with each preset; docs/switch.md has the links.
 //!
-//! Vendors publish buffers, seldom thresholds. Where none are published a preset uses dynamic thresholds with alpha 1
-//! over headroom computed for each link, one lossless class (3), and marks nothing.
+//! Vendors publish buffers but seldom thresholds. Without published thresholds a preset uses dynamic thresholds with
+//! alpha 1 over headroom computed for each link, one lossless class (3), and marks nothing.
 
 use penstock_cc::QcnMarking;
 

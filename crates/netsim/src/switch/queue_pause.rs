@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which ports are paused because of which queue, under thresholds of queues.
-//! Promise: a port goes on when the last queue that holds it is back under its threshold, and not before.
+//! Tracks which ports are paused because of which queue, for per-queue thresholds.
+//! Promise: a port resumes when the last queue that paused it is back below its threshold, and not earlier.
 //! Source: QCN hardware evaluation (link-level pausing).
 
 use crate::pause::CLASSES;
@@ -17,8 +17,8 @@ impl QueuePauses {
         QueuePauses { xon, holds: vec![Vec::new(); ports * CLASSES] }
     }
 
-    /// A frame from `ingress` has put a queue, which now has `queue_bytes`, above its threshold. False: the queue is under
-    /// it again, as its frames have left at once.
+    /// A frame from `ingress` has put a queue, which now has `queue_bytes`, above its threshold. False: the queue is
+    /// under it again, as its frames have left at once.
     pub(super) fn hold(&mut self, egress: u16, class: usize, queue_bytes: u64, ingress: u16) -> bool {
         let held = &mut self.holds[usize::from(egress) * CLASSES + class];
         if queue_bytes > self.xon && !held.contains(&ingress) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The forwarding table, and the choice between ports of equal cost.
-//! Promise: a look-up costs the same for ten hosts and for ten thousand; a flow keeps its port; another switch, having
-//! another seed, chooses independently (no polarisation).
-//! Source: RFC 2992 (hash of the flow, so that its packets stay in order); finaliser of SplitMix64 (Steele et al. 2014).
+//! Promise: a lookup costs the same for ten hosts and for ten thousand; a flow keeps its port; each switch has its
+//! own seed and therefore chooses independently (no polarisation).
+//! Source: RFC 2992 (hash of the flow, so that its packets stay in order); finaliser of SplitMix64 (Steele et al.
+//! 2014).
 
 use std::net::Ipv4Addr;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which class of a port sends next: strict priority, or deficit round robin behind the strict classes.
-//! Promise: of classes that always have something to send, each gets its weight's share to within one round's quantum
+//! Selects the class of a port that sends next: strict priority, then deficit round robin among the other classes.
+//! Promise: each class that always has data gets the share of its weight to within the quantum of one round
 //! and one frame.
 //! Source: IEEE 802.1Q 8.6.8.1 (strict priority); Shreedhar and Varghese, "Efficient fair queuing using deficit round
 //! robin", IEEE/ACM ToN 1996.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a switch counts: for itself, per port, and per class of a port.
+//! The counters of a switch: in total, per port, and per class of a port.
 //! Promise: a lost frame is in exactly one of `SwitchStats`' drop counters, and in the drops of one port and class if
 //! it was lost to congestion. A port's numbers are the sums of its classes'.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dictionary columns of a row group whose runs are known already: the Parquet writer would hash the value of each row.
-//! Promise: the dictionary holds what the column holds; a run of equal values costs as much as one value.
+//! Dictionary columns of a row group whose runs of equal values are known: the Parquet writer would hash every row.
+//! Promise: the dictionary contains exactly the values of the column; a run of equal values costs as much as one value.
 //! Source: Apache Parquet format, Encodings.md (PLAIN, RLE_DICTIONARY), one page of each chunk.
 
 use std::io;

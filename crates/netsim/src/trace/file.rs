@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Parquet file of a trace.
-//! Promise: it is written in row groups under a temporary name and renamed when closed; readers find the columns of
-//! `schema`. Everything is encoded by a dictionary of what it is known to repeat, but for values of which most differ from
-//! the one before.
+//! Promise: it is written in row groups under a temporary name and renamed when closed; it has the columns of
+//! `schema`. Columns are encoded with a dictionary, except values of which most differ from the previous one.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rows and the columns of a trace.
-//! Promise: the values of a series stay in their order; until its group is written a row costs nothing where its value is
-//! that of the row before it, 16 bytes where it is not, and 4 more where the samples of its series are irregular.
+//! Promise: the values of a series keep their order. Until its group is written, a row needs no memory if its value is
+//! that of the row before it, 16 bytes otherwise, and 4 more if the samples of its series are irregular.
 
 use std::sync::Arc;
 

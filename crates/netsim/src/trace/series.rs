@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The series of a trace: one for each node, channel and metric, numbered as they come.
-//! Promise: samples come in the same order interval after interval, so a number costs a comparison and no hashing.
+//! Promise: samples come in the same order in every interval, so a lookup is one comparison and no hashing.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ pub struct Series {
     pub metric: u16,
 }
 
-/// Which series came after another one the last time, as a node names it: a name is a literal, so its place stands for it.
+/// Which series came after another one the last time, as a node names it: a name is a literal, so its place stands for
+/// it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Follower {
     node: u16,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes a trace's file on a thread of its own, while the run goes on.
-//! Promise: row groups are written in their order, so the file does not depend on scheduling; at most two wait, then the
-//! run waits; a file that fails says why at the next group or when it is closed.
+//! Writes a trace's file on a separate thread while the run continues.
+//! Promise: row groups are written in order, so the file does not depend on scheduling; at most two are queued, then
+//! the run waits; a write error is reported at the next group or when the file is closed.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
@@ -50,7 +50,8 @@ impl WriteBehind {
         &self.path
     }
 
-    /// Has a row group written; `names` are those that the numbers of nodes and metrics stand for. Gives a group to fill.
+    /// Has a row group written; `names` are those that the numbers of nodes and metrics stand for. Gives a group to
+    /// fill.
     ///
     /// # Errors
     /// The first that the file has met, once; it takes no more then.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! RC flows between stations for tests: addresses, a source that is fed by hand, a pair of stations, and a probe that
-//! logs what arrives and sends what it is told.
+//! RC flows between stations for tests: addresses, a source that the test fills, a pair of stations, and a probe that
+//! logs arriving packets and sends given ones.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The shared buffer under load: lossless where it says so, and every frame delivered or counted once.
+//! The shared buffer under load: lossless as configured, and every frame delivered or counted once.
 
 use penstock_netsim::{
     lossless_buffer, lossless_headroom, max_frame, Alpha, ByteSize, Engine, Headroom, LinkParams, NodeId, PauseFrame,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A PFC deadlock is found and named; what only looks like one is not.
+//! A PFC deadlock is found and named; pauses that only resemble one are not reported.
 
 use penstock_netsim::{
     find_pause_cycle, lossless_headroom, ByteSize, Engine, LinkParams, NodeId, PfcParams, PortId, Stream, Switch,

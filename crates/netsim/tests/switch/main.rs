@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The switch under incast: lossless with the computed PFC thresholds, honest about every loss without them.
+//! The switch under incast: lossless with the computed PFC thresholds; without them every loss is counted.
 
 mod buffers;
 #[path = "../common/mod.rs"]

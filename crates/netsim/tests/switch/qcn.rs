@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Congestion points: the feedback is what the formulas of the QCN hardware evaluation give, and it reaches its source.
+//! Congestion points: the feedback follows the formulas of the QCN hardware evaluation and reaches its source.
 
 use penstock_cc::QcnMarking;
 use penstock_netsim::{Engine, LinkParams, NodeId, PortId, QcnPoints, Stream, Switch, SwitchParams, Time};

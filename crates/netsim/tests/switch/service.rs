@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who is served when: strict and weighted classes, paths of equal cost, what a pause holds up.
+//! The order of service: strict and weighted classes, paths of equal cost, effects of a pause.
 
 use penstock_netsim::{
     ByteSize, Engine, Faults, LinkParams, NodeId, PortId, Rate, Scheduling, Stream, Switch, SwitchParams, Time,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why bytes are not a fragment; each variant carries the value that gave it away.
+//! Why bytes are not a fragment; each variant carries the offending value.
 
 use super::part::{Part, MAX_PARTS, PART_LEN};
 

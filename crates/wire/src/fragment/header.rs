@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The header of version 1: 40 bytes, little-endian, naturally aligned. Header and payload are each under a CRC-32C.
+//! The header of version 1: 40 bytes, little-endian, naturally aligned. Header and payload each have a CRC-32C.
 //!
 //! ```text
 //! offset size field

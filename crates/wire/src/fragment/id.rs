@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whose fragment a message is, and how its fields are read.
+//! The identity of a fragment (source and event), and helpers that read its fields.
 
 /// Whose fragment it is, of either version, before anything is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

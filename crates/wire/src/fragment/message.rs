@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A whole fragment as it lies in a slot, of either version: what it is, where its payload lies, its parts.
-//! Version 2 is made while the payload still comes in, so its length and the CRC-32C stand in a trailer. Source: ours.
+//! A whole fragment of either version as it is stored in a slot: its identity, the range of its payload, its parts.
+//! Gateware makes version 2 while the payload arrives, so length and CRC-32C are in a trailer. Source: ours.
 //!
 //! ```text
 //! header, 32 bytes                            trailer, 16 bytes
@@ -10,7 +10,7 @@
 //!      6    2 source id                            5    1 reserved, 0
 //!      8    8 event number                         6    2 flags of all parts (`PartFlags`)
 //!     16    8 timestamp, ns                        8    4 magic, the letters "PSTE"
-//!     24    2 trigger type                        12    4 CRC-32C of everything in front of it
+//!     24    2 trigger type                        12    4 CRC-32C of everything before it
 //!     26    6 reserved, 0
 //!
 //! header | payload | zeros up to a multiple of 8 | table of parts (`parts`) | trailer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a board puts around every fragment of an event, inside the RDMA message: a fragment proves its own integrity
-//! wherever it is read from. Software that knows the payload writes version 1 (`header`); gateware writes version 2
-//! (`message`), whose length and CRC-32C follow the payload. Source: ours.
+//! The format that a board puts around every fragment of an event inside the RDMA message. A reader can check the
+//! integrity of a fragment from its bytes alone. Software, which knows the payload, writes version 1 (`header`);
+//! gateware writes version 2 (`message`), in which length and CRC-32C follow the payload. Source: ours.
 
 mod error;
 mod header;

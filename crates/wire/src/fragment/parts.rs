@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The table of parts of a fragment of version 2: which input of the board made which bytes of the payload.
+//! The table of parts of a fragment of version 2: it maps bytes of the payload to the board input that sent them.
 //! Entries are in ascending order of input; each part begins at a multiple of 8 bytes, and zeros fill the gap to the next.
 
 use super::error::FragmentError;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Zero suppression of 16-bit samples: the model that `rtl/event/zero_suppression.sv` equals to the bit, and the way back.
+//! Zero suppression of 16-bit samples: the model that `rtl/event/zero_suppression.sv` matches bit for bit, and the
+//! decoder.
 //!
 //! ```text
-//! words that stay of block 0 | mask of block 0 | words of block 1 | mask of block 1 | ... | bytes u32, "PSTZ"
+//! words kept of block 0 | mask of block 0 | words of block 1 | mask of block 1 | ... | bytes u32, "PSTZ"
 //! ```
-//! A word is four samples, a block 64 words; bit j of a mask says that word j stays. Everything is little-endian. A reader
-//! begins at the end: the trailer says how many bytes there were, so how many blocks and words.
+//! A word is four samples, a block 64 words; bit j of a mask is set if word j is kept. Everything is little-endian. A
+//! reader starts at the end: the trailer holds the original number of bytes, hence the numbers of words and blocks.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What to change first: the gravest cause, and a number to begin with.
+//! The advice of a verdict: the most severe cause, and a value to start with.
 
 use super::super::summary::SwitchSummary;
 use super::facts::{bytes, Facts};

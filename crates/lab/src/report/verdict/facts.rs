@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the sentences and the advice of a verdict look at.
+//! The inputs of the sentences and of the advice of a verdict.
 
 use super::super::findings::{Bottleneck, Offered};
 use super::super::summary::{LabSummary, PortSummary};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run means for who plans the network: what was offered to which link, which one was full, what became of the
-//! events, what carried the load, and what to change first.
-//! Promise: every sentence has its number, and every number is one of the summary or computed from the scenario alone.
+//! The verdict on a run for the planner of a network: the load offered to each link, the full links, the outcome of the
+//! events, the mechanism that carried the load, and the first thing to change.
+//! Promise: every sentence has a number, and every number is in the summary or computed from the scenario alone.
 
 mod advice;
 mod facts;

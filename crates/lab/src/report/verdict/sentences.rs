@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verdict in words, from the load that was offered to what carried it.
+//! The verdict in words, from the offered load to the mechanism that carried it.
 
 use super::super::findings::Offered;
 use super::super::summary::PortSummary;
