@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Has `web/` built into `build/web`, from where the page is embedded. `tools/web.sh` does nothing when it is up to date.
+//! Builds `web/` into `build/web`, from where the page is embedded. `tools/web.sh` does nothing if the build is
+//! current.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The register map by `regs/generate.py`, for `include!`.
+//! Generates the register map by `regs/generate.py`, for `include!`.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The connection manager: its message of any bytes, the listener against any requests of several addresses, the opener
 //! against any answers and timing.
-//! Promise: no panic; what is read and written again is read as the same; only the address that opened an entry has an
-//! effect on it; steps come in their order; a repeated request gets the same answer; no answer leaves the opener waiting
-//! for ever.
+//! Promise: no panic; reading and writing a message reproduces it; only the address that opened an entry has an
+//! effect on it; steps come in their order; a repeated request gets the same answer; no answer leaves the opener
+//! waiting for ever.
 
 use crate::input::Input;
 use penstock_transport::{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A fuzzer's bytes as a stream of small decisions; zeros when they have run out.
+//! A fuzzer's bytes as a stream of small decisions; zeros after the last byte.
 
 /// What is left of the bytes.
 pub struct Input<'a>(pub &'a [u8]);

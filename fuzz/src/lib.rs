@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the fuzz targets do with a fuzzer's bytes; `fuzz_targets/` only hands them over.
-//! Promise: `run` panics exactly when a promise of ours is broken. The crates' own tests (`crates/*/tests/corpus.rs`)
-//! include these files and replay the committed corpus through them.
+//! The bodies of the fuzz targets; `fuzz_targets/` only passes the fuzzer's bytes to them.
+//! Promise: `run` panics exactly when a promise of the tested code is broken. The crates' own tests
+//! (`crates/*/tests/corpus.rs`) include these files and replay the committed corpus through them.
 
 pub mod cm;
 pub mod input;

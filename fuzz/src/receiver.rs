@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Receiver, rings and event builder against any writes and completions a board could cause.
-//! Promise: no panic; events come out in order, each once; every fragment in them is what was written when it completed,
-//! whatever is written later; every fragment is stored, a duplicate, a stray, or still open.
+//! Receiver, rings and event builder with arbitrary writes and completions that a board could cause.
+//! Promise: no panic; events come out in order, each once; every fragment in them is what was written when it
+//! completed, despite later writes; every fragment is stored, a duplicate, a stray, or still open.
 
 use crate::input::Input;
 use bytes::Bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requester against any acknowledgements, its peer's and forged ones, and any timing.
+//! The requester with arbitrary acknowledgements, from its peer and forged, and arbitrary timing.
 //! Promise: no panic; messages end once and in the order they were posted; a message succeeds only when its last packet
 //! was sent; nothing leaves outside the window; a stranger's packet changes nothing.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The responder against any sequence of packets, of its peer and of others, well-formed or not.
-//! Promise: no panic; nothing is written outside of what was registered or posted; each receive completes at most once and
-//! in order; the expected PSN moves by one packet at a time; a stranger's packet changes nothing.
+//! The responder with arbitrary sequences of packets, from its peer and from others, well-formed or not.
+//! Promise: no panic; nothing is written outside of what was registered or posted; each receive completes at most once
+//! and in order; the expected PSN moves by one packet at a time; a stranger's packet changes nothing.
 
 use crate::input::Input;
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readers of scenario files: TOML of both kinds, and files of ns-3, all of any text.
-//! Promise: no panic; what is refused is refused with a message that names a place.
+//! Readers of scenario files with arbitrary text: TOML of both kinds, and files of ns-3.
+//! Promise: no panic; every refusal has a message that names a place.
 
 use crate::input::Input;
 use penstock_lab::{LabScenario, Ns3Files, Ns3Import, ScenarioError, SwitchScenario};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The simplified TCP's sender against any segments, frames and timing.
-//! Promise: no panic; messages end once, in order, with success only when their last byte was sent; nothing leaves
-//! outside the window but the one byte of a probe; what waits has a timer; every segment's bytes are those written.
+//! The simplified TCP's sender with arbitrary segments, frames and timing.
+//! Promise: no panic; messages end once, in order, with success only when their last byte was sent; nothing is sent
+//! outside the window except the one byte of a probe; pending data has a timer; every segment's bytes are those
+//! written.
 
 use crate::input::Input;
 use bytes::Bytes;

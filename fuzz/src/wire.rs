@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every parser of `penstock-wire` against any bytes, and against bytes whose checksums are right.
-//! Promise: no panic; what is read and written again is read as the same.
+//! Every parser of `penstock-wire` with arbitrary bytes, and with bytes whose checksums are right.
+//! Promise: no panic; reading, writing and reading again gives the same result.
 
 use crate::input::Input;
 use bytes::Bytes;
@@ -126,7 +126,8 @@ fn fragment(data: &[u8], make_right: bool) {
     }
 }
 
-/// A fragment of version 2. Put right: magics, version, lengths and CRC-32C, so that its table of parts is what is left.
+/// A fragment of version 2. Put right: magics, version, lengths and CRC-32C, so that its table of parts is what is
+/// left.
 fn message_2(data: &[u8], make_right: bool) {
     let mut data = data.to_vec();
     let around = HEADER_2_LEN + TRAILER_LEN;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One board: a verilated top with what surrounds the FPGA's user logic on its pins: a transceiver or
+//! One board: a verilated top with models of everything connected to its ports: a transceiver or
 //! hard MAC, a message source, a detector, a completion sink and a register master.
 
 use crate::axil::{Answer, Master};
@@ -134,8 +134,9 @@ impl<T: Top> Board<T> {
         self.messages.post(message);
     }
 
-    /// Queues an event of the detector behind those before it: its trigger comes at its cycle, or when the gateware is not
-    /// busy, and its samples once the trigger is accepted. The gateware makes the message; see [`Board::set_events`].
+    /// Queues an event of the detector behind those before it: its trigger comes at its cycle, or when the gateware is
+    /// not busy, and its samples once the trigger is accepted. The gateware makes the message; see
+    /// [`Board::set_events`].
     ///
     /// # Panics
     /// When there are more streams than inputs.
@@ -143,7 +144,8 @@ impl<T: Top> Board<T> {
         self.detector.push(event);
     }
 
-    /// Forgets the events whose triggers have not come, and gives their number; those of accepted triggers become empty.
+    /// Forgets the events whose triggers have not come, and gives their number; those of accepted triggers become
+    /// empty.
     pub fn forget_events(&mut self) -> usize {
         self.detector.forget()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What software writes into a board before it may send: addresses, flow control, congestion control,
+//! The settings that software writes to a board before it can send: addresses, flow control, congestion control,
 //! queue pairs and the sampling port, through the registers of `regs/penstock.rdl`.
 
 use crate::board::{Board, RegisterError};
@@ -276,7 +276,8 @@ impl<T: Top> Board<T> {
         self.write(sampling::INTERVAL, interval_cycles)
     }
 
-    /// Tells queue pair `index` where its messages lie in the peer's memory; they begin at slot 0. For a queue pair in reset.
+    /// Tells queue pair `index` where its messages lie in the peer's memory; they begin at slot 0. For a queue pair in
+    /// reset.
     pub fn set_ring(&mut self, index: u8, ring: RingTarget) -> Result<(), RegisterError> {
         use regs::ring as r;
         let row = r::BASE + u32::from(index) * r::STRIDE;
@@ -292,8 +293,8 @@ impl<T: Top> Board<T> {
         Ok(())
     }
 
-    /// Has the gateware take triggers and make messages of what comes to its detector inputs ([`Board::detect`]), into the
-    /// ring of a queue pair. It is busy for want of room in its list of triggers alone: the
+    /// Has the gateware take triggers and make messages of what comes to its detector inputs ([`Board::detect`]), into
+    /// the ring of a queue pair. It is busy for want of room in its list of triggers alone: the
     /// digitisers hold the samples as long as the store of events is full.
     pub fn set_events(&mut self, config: &EventsConfig) -> Result<(), SetupError> {
         use regs::{events as e, timing as t};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The detector's side of a board: the trigger system, and digitisers that answer each accepted trigger with a fragment on
-//! every input.
-//! Promise: each event is triggered once accepted, in order, none before its time; while the gateware is busy, or refuses a
-//! trigger, it waits and is shown again. Number, type and time of an event are what the gateware makes of its trigger: the
-//! fragments name the number of `m_axis_trigger` alone. The tuser of an input is `fragment_t` of
+//! The detector's side of a board: the trigger system, and digitisers that answer each accepted trigger with a fragment
+//! on every input.
+//! Promise: triggers are accepted once per event, in order, none before its time; while the gateware is busy, or
+//! refuses a trigger, the event waits and its trigger is repeated. The gateware assigns number, type and time of an
+//! event: the fragments carry only the number from `m_axis_trigger`. The tuser of an input is `fragment_t` of
 //! `rtl/event/event_pkg.sv`.
 
 use crate::ffi::Pins;
@@ -89,8 +89,8 @@ impl DetectorPort {
         self.waiting.len() + self.accepted.len() + streaming
     }
 
-    /// Nothing that is not begun is sent any more: triggers that have not come are forgotten, to those that were accepted
-    /// the digitisers answer with nothing. Gives the number of events that were forgotten.
+    /// Nothing that is not begun is sent any more: triggers that have not come are forgotten, to those that were
+    /// accepted the digitisers answer with nothing. Gives the number of events that were forgotten.
     pub fn forget(&mut self) -> usize {
         // One that was just shown may have been accepted.
         let kept = usize::from(self.trigger == Trigger::Shown).min(self.waiting.len());
@@ -139,7 +139,8 @@ impl DetectorPort {
         }
     }
 
-    /// The pins at the end of this cycle. The gate is open, and the front end busy, from the cycle after an accepted trigger on.
+    /// The pins at the end of this cycle. The gate is open, and the front end busy, from the cycle after an accepted
+    /// trigger on.
     pub fn observe(&mut self, pins: &Pins) {
         if self.trigger == Trigger::Shown && pins.trigger_gate != 0 {
             self.accepted.extend(self.waiting.pop_front());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A 100G hard MAC on 512-bit AXI-Stream at 322.265625 MHz: takes no more than its line can send.
+//! A 100G hard MAC on 512-bit AXI-Stream at 322.265625 MHz: accepts data at the rate of its line.
 //! It adds preamble, FCS and the minimum gap (IEEE 802.3 clauses 4.2.7, 81.3.2) and holds a few beats.
 
 use crate::ffi::Pins;

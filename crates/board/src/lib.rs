@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gateware as software: `penstock_xgmii`, verilated, with its pins in use, and as a node of the
+//! The gateware as software: `penstock_xgmii`, verilated, with drivers for its ports, and as a node of the
 //! simulated network. Feature `all-tops` adds wider builds for measurements.
 //!
 //! ```text

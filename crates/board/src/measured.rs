@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The builds that only measurements need: 16 queue pairs at both widths.
+//! The builds used only for measurements: 16 queue pairs at both widths.
 
 use crate::hard_mac::{self, HardMac};
 use crate::top::Top;

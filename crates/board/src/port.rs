@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Ethernet side of a board: what a transceiver or a hard MAC does on the pins of a top.
+//! The Ethernet side of a board: the model of a transceiver or hard MAC at the ports of a top.
 
 use crate::ffi::Pins;
 use bytes::Bytes;

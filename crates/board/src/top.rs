@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verilated builds, and what is different about them: the Ethernet port and the width of a beat.
+//! The verilated builds, and their differences: the Ethernet port and the width of a beat.
 
 use crate::port::Port;
 use crate::xgmii::Xgmii;

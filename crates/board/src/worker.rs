@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs a board on a thread of its own, one window of clock cycles at a time.
+//! Runs a board on a separate thread, one window of clock cycles at a time.
 //!
-//! The boards of a run share nothing, so their windows run side by side while the network simulator
-//! goes on; [`Worker::start`] and [`Worker::finish_window`] bracket one window. The result does not
+//! The boards of a run share nothing, so their windows run in parallel while the network simulator
+//! continues; [`Worker::start`] and [`Worker::finish_window`] bracket one window. The result does not
 //! depend on how the threads are scheduled.
 
 use crate::axil::Answer;

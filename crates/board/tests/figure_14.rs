@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AdvCam figure 14 on the verilated 10G front end: R_C and R_T, sampled at 1 kHz, lie on the measured throughput.
+//! AdvCam figure 14 on the verilated 10G front end: R_C and R_T, sampled at 1 kHz, match the measured throughput.
 //!
 //! One queue pair always has data and runs with Table II. Two of its packets arrive marked (CE), and the
 //! receiver answers each with a CNP. Throughput is what XGMII carries, as R_C counts it: with preamble, FCS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A live board against a responder in this process: the law of time, and AdvCam figure 9 by the emulated switch.
-//! The wire is of simulated time, so every run is the same.
+//! A live board with a responder in this process: the pace of its clock, and AdvCam figure 9 by the emulated switch.
+//! The wire uses simulated time, so every run is the same.
 
 use bytes::Bytes;
 use penstock_board::live::{Activity, LiveBoard, PaceConfig, Sent, Wire, WireError, WireTime};
@@ -139,7 +139,8 @@ fn board(mtu: u16, congestion: DcqcnParams) -> Board {
     board
 }
 
-/// A run of the emulated switch: its switch as it ended, R_C over time, and the octets of the line in each of the board's cycles.
+/// A run of the emulated switch: its switch as it ended, R_C over time, and the octets of the line in each of the
+/// board's cycles.
 struct Run {
     switch: EmulatedSwitch,
     samples: Vec<RateSample>,

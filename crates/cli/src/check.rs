@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock check`: proves stored runs, and completes what a killed receiver has left.
-//! Promise: exit status 0 only if every byte that was stored is right and no event is missing.
+//! `penstock check`: verifies stored runs, and completes files that a killed receiver left.
+//! Promise: exit status 0 only if every stored byte is right and no event is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

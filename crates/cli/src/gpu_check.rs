@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock gpu-check`: whether a GPU computes what the processor computes, how fast events go through it, and which RDMA
-//! devices can write to its memory.
-//! Promise: exit status 0 only if every result is the processor's, to the bit; 2 if there is no GPU to ask.
+//! `penstock gpu-check`: checks whether a GPU gives the same results as the processor, measures its event rate, and
+//! lists the RDMA devices that can write to its memory.
+//! Promise: exit status 0 only if every result equals the processor's, to the bit; 2 if there is no GPU.
 //! Source: `penstock_gpu`; the rates are those of one thread that stores events as `penstock recv` does.
 
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ctrl-C (or SIGTERM): the first one brings a command to its end, a second one has it give up what it still waits for.
-//! Promise: the report is printed once, whatever the command hangs in: by the command itself, or in its place as it was
-//! last known, when it has not ended some time after the second signal, or at the third. A third signal while nothing
-//! is known yet, or while the command prints, changes nothing.
+//! Ctrl-C (or SIGTERM): the first signal ends a command in an orderly way, the second makes it give up pending waits.
+//! Promise: the report is printed once, even if the command hangs: the command prints it, or this module prints the
+//! last known report if the command has not ended some time after the second signal, or at the third. A third signal
+//! has no effect while no report is known yet, or while the command prints.
 
 use crate::outcome::Failure;
 use crate::output::screen::{leave, say};

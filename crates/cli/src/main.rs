@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
+//! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 invalid request.
 
 // They panic where the other end of a pipe has gone; `output::screen::say` and `output::print` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]

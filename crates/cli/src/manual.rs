@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock completions` and `penstock man`: what a package installs beside the command, made from its own options.
+//! `penstock completions` and `penstock man`: shell completions and manual pages for packages, made from the options.
 
 use crate::outcome::{Failure, Verdict};
 use crate::output::{print, told};

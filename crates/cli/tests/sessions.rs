@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The session campaign: what the fault campaign of `crates/readout` leaves out. Boards that are stale, silent, twice there or
-//! back with other numbers, strangers that forge, servers that are killed and begin elsewhere, disks that fill: one after
-//! the other, over a wire with faults. Promise: every byte that is stored is what was sent; nothing that was acknowledged
-//! is dropped unseen; each fault is counted and named; after each the run is whole again.
-//! Each test prints its seed. `PENSTOCK_SEED`, `PENSTOCK_PACKETS` and, with the gateware, `PENSTOCK_INCIDENTS` give others
-//! (`make soak`).
+//! The session campaign: faults that the fault campaign of `crates/readout` does not cover. Boards that are stale,
+//! silent, duplicated or return with other numbers, strangers that forge packets, servers that are killed and restart
+//! elsewhere, disks that fill: one after the other, over a link with faults. Promise: every stored byte is what was
+//! sent; no acknowledged fragment is dropped without being counted; each fault is counted and named; the run recovers
+//! after each.
+//! Each test prints its seed. `PENSTOCK_SEED`, `PENSTOCK_PACKETS` and, with the gateware, `PENSTOCK_INCIDENTS` override
+//! the defaults (`make soak`).
 
 #[path = "sessions/field.rs"]
 mod field;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Controls: what a page asks for, what was done, and what is in force.
+//! Controls: the requests of a page, their results, and the settings in force.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The feed of one page: server-sent events with the manifest, the rows, the settings and the progress of a run.
-//! Promise: every row once and in order, also over a lost connection; a page that is slow makes nobody wait.
+//! Promise: every row is sent once and in order, also after a lost connection; a slow page delays neither the run nor
+//! other pages.
 //! Source: WHATWG HTML, server-sent events; docs/live.md has the events.
 
 use crate::recording::{lock, Recording, Shared};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who may talk to the server: pages that it gave out itself.
-//! Promise: a request that came by a name of somebody else's (DNS rebinding), from a page of another origin, or from
-//! within another page's frame is refused, and says how to get in.
+//! Access control of the server: only pages that it served itself are accepted.
+//! Promise: a request with a foreign host name (DNS rebinding), from a page of another origin, or from
+//! a frame inside another page is refused, and the answer says how to connect.
 //! Source: RFC 9110 section 7.2 (Host), RFC 6454 (Origin), W3C Fetch Metadata.
 
 use axum::http::{header, HeaderMap};

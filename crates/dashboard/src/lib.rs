@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The live page of a run and the file that shows a stored one: what was recorded, the web server, `report.html`.
-//! Promise: the page's numbers are those that were recorded; nobody but pages that this server gave out can steer.
+//! The live page of a run and the file that shows a stored one: the recording, the web server, `report.html`.
+//! Promise: the page shows the recorded values; only pages that this server served can use the controls.
 //! The protocol is in docs/live.md, the page itself in web/. Metrics of a receiver are served here too.
 //!
 //! ```text

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a page shows of a run: senders, queues, totals, and the columns of the recording that hold their values.
-//! Promise: fixed for a run; the page knows no names of nodes or metrics but those it is told here.
+//! The manifest of a page: senders, queues, totals, and the columns of the recording that hold their values.
+//! Promise: fixed for a run; the page gets all names of nodes and metrics from here.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

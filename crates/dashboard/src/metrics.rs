@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Metrics over HTTP, on a thread of its own: text at `GET /metrics`, 404 for other paths, 405 for other methods.
-//! Promise: a client costs the rest of the process no more than the text it asks for; one that is slow is cut off, and so
-//! many of them take no more than `CLIENTS` file descriptors.
+//! Serves metrics over HTTP on a separate thread: text at `GET /metrics`, 404 for other paths, 405 for other methods.
+//! Promise: a client costs the rest of the process only the text it requests; a slow client is disconnected, and
+//! clients together use at most `CLIENTS` file descriptors.
 //! Source: OpenMetrics 1.0, "Exposition"; RFC 9110 sections 15.5.5 and 15.5.6.
 
 use axum::http::{header, StatusCode};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is recorded of a run for its page: one column a series, one row an interval of simulated time.
-//! Promise: a value is the one that was recorded, to the last bit; a row is published when all who look back that far
-//! have spoken; memory is bounded: a run too long for it keeps every second row, again and again, and says so.
+//! The recording of a run for its page: one column per series, one row per interval of simulated time.
+//! Promise: values are kept exactly, to the last bit; a row is published when all sources of values have passed its
+//! time; memory is bounded: a long run repeatedly drops every second row, and reports this.
 
 use crate::control::{Applied, Settings};
 use crate::manifest::Manifest;

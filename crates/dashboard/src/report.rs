@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `report.html`: the page with one run in it, a single file that opens without a server.
 //! Promise: values are those of the recording to the last bit, as many rows as `MAX_VALUES` allows; the file loads
-//! nothing from anywhere.
+//! nothing from elsewhere.
 //!
-//! Columns are little-endian f64; bytes of equal weight stand together, which lets deflate halve them; then gzip and
-//! base64. The page undoes that with what browsers have (DecompressionStream).
+//! Columns are little-endian f64; bytes of equal significance are stored together, which halves the size after deflate;
+//! then gzip and base64. The page decodes this with the browser's DecompressionStream.
 
 use crate::assets;
 use crate::recording::{lock, Recording, Shared};

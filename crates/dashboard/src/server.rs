@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The web server: the page, its feed, its controls, on a thread of its own.
-//! Promise: an address that cannot be had is refused before anything runs, with the remedy; a request that the guard
-//! does not know is refused; nothing is ever read from the disk.
+//! The web server: the page, its feed, its controls, on a separate thread.
+//! Promise: an unavailable address is refused before the run, with the remedy; a request that the guard
+//! rejects is refused; the server never reads files.
 
 use crate::assets;
 use crate::control::{Control, ControlError};

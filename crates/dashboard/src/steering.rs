@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way of a control into the run and back.
-//! Promise: every request is answered: with the settings in force, or with why not; a run that has ended or has no
-//! controls says so at once.
+//! The path of a control into the run and back.
+//! Promise: every request is answered: with the settings in force, or with the reason of refusal; if the run has ended
+//! or has no controls, the answer comes at once.
 
 use crate::control::{Control, ControlError};
 use crate::recording::{lock, Phase, Shared};

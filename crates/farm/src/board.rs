@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A board as one look at its registers shows it, and what may be asked of it.
+//! The state of a board from one read of its registers, and the requests that a board accepts.
 //! Source: regs/destination.rdl, and the rows of queue pairs in regs/penstock.rdl.
 
 use std::net::Ipv4Addr;

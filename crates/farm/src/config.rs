@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a coordinator is told, and how patient it is.
+//! The settings of a coordinator, including its timeouts.
 
 use penstock_units::Time;
 use std::net::Ipv4Addr;

@@ -9,8 +9,8 @@
 //!    +----------------------------------------------------------+
 //! ```
 //!
-//! What a board is asked follows from its last view and this state alone, so that a lost answer, a board that was
-//! reset, and what an earlier coordinator has left are all treated in the same way.
+//! The request to a board depends only on its last view and this state, so that a lost answer, a reset board, and
+//! a change left by an earlier coordinator are all handled in the same way.
 
 use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::config::FarmConfig;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The coordinator of a farm of servers: which server takes which event, changed at all boards at one event number.
+//! The coordinator of a farm of servers: it changes the assignment of events to servers at all boards at one event
+//! number.
 //!
 //! ```text
-//!  looks at boards ---+                          +--> requests to boards (one at a time each)
-//!  looks at servers --+-> [ Coordinator, sans-IO ]--> changes for the log
-//!  time --------------+                          +--> what there is to say
+//!  views of boards ---+                          +--> requests to boards (one at a time each)
+//!  views of servers --+-> [ Coordinator, sans-IO ]--> changes for the log
+//!  time --------------+                          +--> notices
 //! ```
 //!
 //! A change is a two-phase commit (J. Gray, Notes on Data Base Operating Systems, 1978). The boards are the
@@ -12,8 +13,9 @@
 //! changes decides: a prepared board whose change is in the log is confirmed, any other is cancelled, by this
 //! coordinator or by the next one.
 //!
-//! Promise: of all boards that take part none sends an event from a change on by the table before, and none below it by
-//! the new one, whatever is lost, delayed or killed; what could not be kept is told, with its events.
+//! Promise: no participating board sends an event at or above a change by the old table, or one below it by the new
+//! table, despite losses, delays and killed processes; violations that cannot be prevented are reported with their
+//! events.
 
 mod board;
 mod config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a coordinator says, one line each.
+//! The messages of a coordinator, one line each.
 
 use penstock_units::Time;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server as its boards' queue pairs and its heartbeat show it.
-//! Promise: the boards have the last word: a heartbeat alone makes no server ready, and its loss alone takes one out only
-//! after patience.
+//! Promise: the boards' view takes precedence: a heartbeat alone does not make a server ready, and the loss of the
+//! heartbeat alone removes a server only after a timeout.
 
 use penstock_units::Time;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The states of a change, and what a coordinator remembers of a board.
+//! The states of a change, and the state that a coordinator keeps for a board.
 
 use crate::board::{BoardView, Request};
 use crate::config::FarmConfig;
@@ -30,8 +30,8 @@ pub(crate) enum Phase {
     Confirming(Change),
 }
 
-/// Preparing the change at hand. A table that an earlier coordinator's late packet has had prepared at the same event may
-/// have other rows: it is ours only if the board has taken our own command.
+/// Preparing the change at hand. A table that an earlier coordinator's late packet has had prepared at the same event
+/// may have other rows: it is ours only if the board has taken our own command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
     None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log as the coordinator knows it: who takes which events, over a whole run.
+//! The coordinator's copy of the log: the servers of all events over a whole run.
 
 /// A table of the log: who takes the events from `first` on; event n goes to number n modulo their count.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the coordinator makes of its views: which boards are missing, which servers are dead or ready.
-//! Promise: one board that has lost every server has no say about them; a change is wanted only for a reason that is told.
+//! Evaluates the views: missing boards, dead servers, ready servers.
+//! Promise: a board that has lost every server does not count in the judgement of servers; every change has a reported
+//! reason.
 
 use crate::board::{BoardView, IN_ERROR, READY_TO_SEND};
 use crate::coordinator::Coordinator;

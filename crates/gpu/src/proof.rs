@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Proof of a GPU: all kernels against the processor, over payloads of all lengths with errors planted, and waveforms with
-//! every kind of tie.
+//! Test of a GPU: compares all kernels with the processor, on payloads of all lengths with planted errors, and
+//! waveforms with every kind of tie.
 //! Promise: every result is compared; one seed makes one set of payloads.
 
 use std::sync::Arc;
@@ -34,7 +34,8 @@ pub struct Proof {
     pub waveforms: u64,
     /// Charges that are not the processor's.
     pub charges_differing: u64,
-    /// Fragments as a NIC leaves them on the device, and those of which header, ends or CRC-32C are read as something else.
+    /// Fragments as a NIC leaves them on the device, and those of which header, ends or CRC-32C are read as something
+    /// else.
     pub fragments: u64,
     pub fragments_differing: u64,
 }

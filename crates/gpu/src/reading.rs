@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages that a NIC has written to the device: a batch of them is read there, and what the host needs comes back.
-//! Promise: messages come back in the order in which they went in, each with the CRC-32C of what lies behind its header.
+//! Messages that a NIC has written to the device: a batch of them is read there, and the host gets the parts it needs.
+//! Promise: messages return in the order in which they were entered, each with the CRC-32C of the bytes after its
+//! header.
 //! Source: `read_fragments` in kernels.cu. CRC-32C: IETF RFC 3720, B.4.
 //!
 //! ```text
@@ -53,8 +54,8 @@ impl Reading {
         Ok(Reading { lane, most: (messages, parts), parts: 0, messages: 0, came: Vec::new() })
     }
 
-    /// Takes a completion, and the slot that it has filled if that is to be read. False, and nothing has happened, if it
-    /// is full.
+    /// Takes a completion, and the slot that it has filled if that is to be read. False, and nothing has happened, if
+    /// it is full.
     ///
     /// # Panics
     /// If it is under way.
@@ -113,8 +114,8 @@ impl Reading {
         self.came.iter().map(|(done, _)| done)
     }
 
-    /// Puts what was read of every message to the host's side of its ring, and its completion to `out`. Ready to be filled
-    /// again. Returns how many messages were read.
+    /// Puts what was read of every message to the host's side of its ring, and its completion to `out`. Ready to be
+    /// filled again. Returns how many messages were read.
     ///
     /// # Panics
     /// If it is under way.
@@ -161,8 +162,8 @@ pub(super) fn write_crc_tables(input: &mut [u8]) {
     words.zip(crc_tables()).for_each(|(at, word)| at.copy_from_slice(&word.to_ne_bytes()));
 }
 
-/// What the kernel computes with: x to the powers of 8 * 2^k, then what a byte becomes behind 0 to 3 bytes of zeros. The
-/// highest power is in bit 0.
+/// What the kernel computes with: x to the powers of 8 * 2^k, then what a byte becomes behind 0 to 3 bytes of zeros.
+/// The highest power is in bit 0.
 fn crc_tables() -> Vec<u32> {
     let times_x = |word: u32| word >> 1 ^ if word & 1 != 0 { POLYNOMIAL } else { 0 };
     let product = |a: u32, b: u32| {

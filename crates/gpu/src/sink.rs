@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A sink that stores events in another one and has a GPU work on them.
-//! Promise: events are stored whatever the GPU does. A GPU that is slow is waited for, with all its memory in use; of one
-//! that fails the first missing event and the reason are kept, and told when the sink is closed.
+//! A sink that stores events in another sink and lets a GPU process them.
+//! Promise: events are stored independently of the GPU. The sink waits for a slow GPU when all its memory is in use; if
+//! a GPU fails, the first missing event and the reason are kept, and reported when the sink is closed.
 //! The states of a batch are in `lib.rs`.
 
 use std::collections::VecDeque;
@@ -20,7 +20,8 @@ pub enum GpuWork {
     /// PRBS-31 of so many boards is compared, as [`penstock_readout::Receiver::with_pattern`] does it.
     Prbs31 { invert: bool, boards: usize },
     /// Payloads are modules of the LST camera. The charge of every waveform (the sum of its 40 samples less 40 times
-    /// their median) goes to this sink: the same events, with `int32` words, module by module 2 gains x 7 pixels, for payloads.
+    /// their median) goes to this sink: the same events, with `int32` words, module by module 2 gains x 7 pixels, for
+    /// payloads.
     Charges(Box<dyn EventSink>),
 }
 
@@ -98,8 +99,8 @@ impl<S: EventSink> OnGpu<S> {
         OnGpu::make(inner, gpu, work, config, None)
     }
 
-    /// The same over rings on that GPU: fragments are worked on where they lie, and their slots lent to it meanwhile. What
-    /// was copied out of a pool is copied to the GPU.
+    /// The same over rings on that GPU: fragments are worked on where they lie, and their slots lent to it meanwhile.
+    /// What was copied out of a pool is copied to the GPU.
     ///
     /// # Errors
     /// As [`Self::new`].

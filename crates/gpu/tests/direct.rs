@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rings on a GPU that a NIC writes, without either: the stand-in driver's memory is a file, and a NIC of this test writes to it.
-//! The device's addresses are closed to the process, so whoever takes one for a pointer of the host crashes here.
-//! Promise checked: events are what was sent to the byte; what nobody wants on the host stays on the device; no slot is
-//! written again while it is read; what a GPU takes with it is said. The way through a real RDMA stack is in tests/softroce.
+//! Rings on a GPU that a NIC writes, without real hardware: the memory of the stand-in driver is a file, and a NIC of
+//! this test writes to it. The process cannot access the device's addresses, so code that uses one as a host pointer
+//! crashes.
+//! Promise checked: events equal the sent ones byte for byte; data not needed on the host stays on the device; no slot
+//! is written again while it is read; losses by a failed GPU are reported. tests/softroce covers a real RDMA stack.
 
 #[path = "support/kept.rs"]
 mod kept;
@@ -358,7 +359,8 @@ fn charges_are_computed_in_the_slots_and_no_payload_comes_to_the_host() {
                 .map(|event| (event, (0..BOARDS).map(|board| charges(&payload(event, board))).collect()))
                 .collect();
             assert_eq!(*results.0.lock().unwrap(), expected, "late {late}: a slot was written while it was read");
-            // One copy back for each batch: of what was read, or of charges. Nothing of the host is pinned to copy payloads to.
+            // One copy back for each batch: of what was read, or of charges. Nothing of the host is pinned to copy
+            // payloads to.
             let batches = bench.counter("gpu_batches") + bench.receiver.sink().report().lock().unwrap().batches;
             assert_eq!(driver.calls("cuMemcpyDtoHAsync_v2") as u64, batches);
             assert_eq!((driver.calls("cuMemHostRegister_v2"), driver.calls("cuMemcpyDtoH_v2")), (0, 0));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The client of one board, without socket and clock.
 //!
-//! Packets that only read carry id 0: the board answers them whenever they come, so they are repeated until they are
-//! answered, several at a time. Packets that write carry the id that the board waits for, one at a time: the board carries
-//! out each id once and keeps its reply. What happened to a packet without an answer follows from the id that the board
-//! waits for (status packet):
+//! Packets that only read carry id 0: the board always answers them, so they are repeated until they are
+//! answered, several at a time. Packets that write carry the id that the board expects, one at a time: the board
+//! executes each id once and keeps its reply. The fate of a packet without an answer follows from the id that the board
+//! expects (status packet):
 //!
-//! | board waits for | so the packet | the client |
+//! | board expects | so the packet | the client |
 //! |---|---|---|
-//! | its id | never came | sends it again |
-//! | a later id | was carried out, or another client took its id | asks for the reply of that id; a foreign one has other transaction ids: the packet gets a new id |
-//! | an earlier id | met a board that began anew | gives up: [`AccessError::Restarted`] |
+//! | its id | never arrived | sends it again |
+//! | a later id | was executed, or another client used its id | requests the reply of that id; a foreign one has other transaction ids: the packet gets a new id |
+//! | an earlier id | met a board that has restarted | gives up: [`AccessError::Restarted`] |
 //!
-//! Promise: a write is carried out at most once, whatever is lost, repeated or reordered, and whoever else uses the board.
+//! Promise: a write is executed at most once, despite loss, repetition or reordering of packets and other clients.
 //! Source: IPbus 2.0 (CERN): reliable packets by their ids, status and resend.
 
 use crate::packet::{ahead, following, from_bytes, status_request, PacketHeader, PacketKind, StatusReply};

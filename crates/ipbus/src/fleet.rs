@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Many boards from one thread: their clients, and the UDP sockets that these share.
-//! Promise: a datagram that comes from no board of the fleet changes nothing; boards that are silent cost the others no
-//! time. Replies fit the sockets' buffers: a socket serves few boards, and each has few packets on its way.
+//! Many boards served by one thread: their clients, and the UDP sockets that these share.
+//! Promise: a datagram from an address outside the fleet changes nothing; silent boards do not delay the others.
+//! Replies fit the sockets' buffers: a socket serves few boards, and each has few packets in flight.
 
 use crate::client::{Client, Patience, RequestId};
 use crate::packet::PORT;

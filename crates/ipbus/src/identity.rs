@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a board says it is, and whether this program may ask it for more.
-//! Promise: a board of another register map is never taken for one of this.
+//! The identity that a board reports, and the check that this program may use it.
+//! Promise: a board with another register map is always rejected.
 
 use crate::map::{Build, Scale, MAP_HASH};
 use crate::regs::global;

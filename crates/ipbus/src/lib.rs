@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPbus 2.0, the slow control of the gateware: a client for hundreds of boards, the register map by name, and a board in
-//! software for tests.
+//! IPbus 2.0, the slow control of the gateware: a client for hundreds of boards, the register map by name, and a board
+//! in software for tests.
 //!
 //! ```text
 //!  Request -> [ Client: one board, sans-IO ] -> packets -> [ Fleet: all boards, one thread, UDP ] -> network
 //!  Outcome <-                                <-
 //! ```
 //!
-//! Promise: a request is carried out in order and at most once, or its error says what is known of it. Requests of one
-//! board are carried out in the order in which they were submitted; those of different boards side by side.
+//! Promise: a request is executed in order and at most once, or its error says what is known about it. Requests of one
+//! board are executed in the order of submission, those of different boards in parallel.
 //! Source: "The IPbus Protocol", version 2.0 (CERN, 2013); the target is `rtl/ctrl/ipbus_target.sv`.
 
 pub mod change;

@@ -6,7 +6,7 @@
 //!  transaction  31:28 version 2 | 27:16 id | 15:8 words          | 7:4 kind | 3:0 info (F: request)
 //! ```
 //!
-//! Words travel in big-endian order; the gateware takes either.
+//! Words are sent in big-endian order; the gateware accepts either order.
 
 /// UDP port of a board.
 pub const PORT: u16 = 50001;
@@ -176,7 +176,8 @@ pub fn to_bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// The words of a packet in either order, as its first byte tells, and whether that is big-endian; None: no whole words.
+/// The words of a packet in either order, as its first byte tells, and whether that is big-endian; None: no whole
+/// words.
 pub fn from_bytes(bytes: &[u8]) -> Option<(Vec<u32>, bool)> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(4) {
         return None;

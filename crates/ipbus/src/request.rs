@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request: accesses to registers in order, and how they travel in packets.
-//! Promise: a packet and its reply fit [`PACKET_WORDS`]; an access of any length is divided among packets, and its words
-//! come back together.
+//! A request: accesses to registers in order, and their distribution over packets.
+//! Promise: a packet and its reply fit [`PACKET_WORDS`]; an access of any length is divided into packets, and its words
+//! are returned together.
 
 use crate::packet::{Info, Kind, PacketHeader, PacketKind, TransactionHeader, PACKET_WORDS};
 

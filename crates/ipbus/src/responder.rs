@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A board in software: the protocol of `rtl/ctrl/ipbus_target.sv` and the register map, without gateware behind it.
-//! Promise: packets get the replies that the gateware gives: packet ids carried out once, replies kept, bus errors,
-//! status and resend. Registers keep what the map says they keep; of what the gateware does, it has the states of queue
-//! pairs, the source's run, the commit of the destination table, closing by command, and the locked access list.
+//! A board in software: the protocol of `rtl/ctrl/ipbus_target.sv` and the register map, without gateware.
+//! Promise: packets get the replies that the gateware gives: each packet id executed once, replies kept, bus errors,
+//! status and resend. Registers store values as the map says; of the gateware's functions, the board emulates the
+//! states of queue pairs, the source's run, the commit of the destination table, closing by command, and the locked
+//! access list.
 
 use crate::map::{Build, GROUPS, MAP_HASH};
 use crate::packet::{
@@ -58,8 +59,8 @@ pub struct ResponderConfig {
     pub build: Build,
     /// Of its register map.
     pub map_hash: u32,
-    /// Byte addresses that stand for something where this is a front end: other writes are refused. None: all that the map
-    /// lets be written.
+    /// Byte addresses that stand for something where this is a front end: other writes are refused. None: all that the
+    /// map lets be written.
     pub writes: Option<&'static [Range<u32>]>,
 }
 

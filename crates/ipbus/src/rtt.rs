@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long to wait for an answer: from the round trips so far.
-//! Source: RFC 6298 (Jacobson and Karels); packets that were sent again are not measured (Karn).
+//! The timeout for answers, computed from measured round trips.
+//! Source: RFC 6298 (Jacobson and Karels); retransmitted packets are not measured (Karn).
 
 use penstock_units::Time;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A board over IPbus for Python. `python/penstock/boards.py` is what people use.
-//! Promise: the interpreter is free while a board is waited for; a name, a value or a register that cannot be is a
-//! ValueError, a board that does not answer an OSError.
+//! A board over IPbus for Python; the public interface is `python/penstock/boards.py`.
+//! Promise: the interpreter lock is released while waiting for a board; an invalid name, value or register raises
+//! ValueError, a board that does not answer raises OSError.
 
 use crate::writing::{manner, write, Said};
 use penstock_ipbus::map::{find, Place};

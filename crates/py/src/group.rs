@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Many boards over IPbus for a gateway: all are looked at side by side, and what has changed is told.
-//! Promise: a board that is silent is told of once, costs the looks at the others one patience, and is sought apart from
-//! them until it is back. A write waits for no look, and for no other board.
+//! Many boards over IPbus for a gateway: polls all boards in parallel and reports changes.
+//! Promise: a silent board is reported once, delays the polling of the others by one timeout, and is then searched for
+//! separately until it is back. A write waits neither for polling nor for other boards.
 
 use crate::writing::{manner, write, Said};
 use penstock_ipbus::map::{find, Build, Place, Scale, Target, Unit};
@@ -221,8 +221,8 @@ impl BoardGroup {
         }
     }
 
-    /// Writes a value to one of a board's registers, reads it back and notes it in the journal as that of `operator`: what
-    /// was not done, by kind, and what has changed.
+    /// Writes a value to one of a board's registers, reads it back and notes it in the journal as that of `operator`:
+    /// what was not done, by kind, and what has changed.
     #[pyo3(signature = (board, at, text, journal=None, operator=None))]
     fn write(
         &self,

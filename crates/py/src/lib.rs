@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock._native`: laboratories and boards for Python. `python/penstock/lab.py` and `boards.py` are what people use.
-//! Promise: the interpreter is free while a simulation runs; a mistake in a scenario is a ValueError with the reader's
-//! own words; tables cross by Arrow's C stream interface, without a copy.
-//! The allocator is the system's: mimalloc, which the command has, saves nothing in AdvCam 5 and 12 to 16 % of the CPU time
-//! with 1,024 senders; but a module that is loaded late may find no room for the thread-local storage that it wants.
+//! `penstock._native`: laboratories and boards for Python; the public interface is `python/penstock/lab.py` and
+//! `boards.py`. Promise: the interpreter lock is released while a simulation runs; an error in a scenario raises
+//! ValueError with the reader's message; tables pass through Arrow's C stream interface without a copy.
+//! The allocator is the system's: mimalloc, used by the command, saves nothing in AdvCam 5 and 12 to 16 % of the CPU
+//! time with 1,024 senders; but a module that is loaded late may find no room for the thread-local storage that it
+//! needs.
 //! Source: Arrow PyCapsule interface; docs/lab.md.
 
 mod boards;

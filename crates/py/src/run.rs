@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks a scenario and runs it, away from the interpreter.
-//! Promise: Ctrl-C is looked for several times a second, as is progress told; files that were begun are whole whenever a
-//! run ends; nothing is shared with another run.
+//! Checks a scenario and runs it with the interpreter lock released.
+//! Promise: Ctrl-C is checked and progress reported several times per second; files are complete whenever a run ends;
+//! runs share no state.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -76,8 +76,8 @@ struct Finished {
     never_recorded: Vec<String>,
 }
 
-/// Runs a scenario to its end. With `out`, trace.parquet and capture.pcapng are written into that folder, without it the
-/// trace is in the outcome. `progress(simulated_s, limit_s, flows_over, flows)` is called several times a second.
+/// Runs a scenario to its end. With `out`, trace.parquet and capture.pcapng are written into that folder, without it
+/// the trace is in the outcome. `progress(simulated_s, limit_s, flows_over, flows)` is called several times a second.
 #[pyfunction]
 #[pyo3(signature = (text, path, sets, out=None, progress=None))]
 pub fn run(

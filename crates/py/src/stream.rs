@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table on its way to Python: record batches behind `__arrow_c_stream__`.
-//! Promise: the consumer gets the buffers themselves; they live until both sides have let go.
+//! Passes a table to Python: record batches with `__arrow_c_stream__`.
+//! Promise: the consumer gets the original buffers; they live until both sides have released them.
 //! Source: Arrow PyCapsule interface, `__arrow_c_stream__`.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;

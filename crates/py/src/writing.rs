@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A register that Python writes: the checks, the journal and the care for other operators of `penstock ctl`.
-//! Promise: what was not done is said by kind, register and reason; the caller makes exceptions or status codes of it.
+//! Register writes from Python, with the checks, journal and detection of other operators of `penstock ctl`.
+//! Promise: a failure is reported with kind, register and reason; the caller turns it into exceptions or status codes.
 
 use penstock_ipbus::change::{carry_out, plan, ChangeError, Fault, Manner, Setting};
 use penstock_ipbus::map::{find, ValueError};

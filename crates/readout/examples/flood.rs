@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Floods an address with UDP datagrams at given rates, as strangers of a network might: the load of `tests/flood_bench.py`.
-//! Usage: `flood FROM TO:PORT:RATE:HEX...`: each datagram has the bytes of HEX, `RATE` of them go out a second. Runs until
-//! the standard input ends; then prints the rates that it reached and its CPU time as one JSON line.
+//! Floods an address with UDP datagrams at given rates, as unrelated hosts might: the load of `tests/flood_bench.py`.
+//! Usage: `flood FROM TO:PORT:RATE:HEX...`: sends datagrams with the bytes of HEX, `RATE` per second. Runs until
+//! standard input ends; then prints the rates that it reached and its CPU time as one JSON line.
 
 use std::error::Error;
 use std::io::Read;

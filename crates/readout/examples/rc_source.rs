@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends exactly what it is told to by our RC requester, over a virtual machine's Unix datagram socket, with faults on
-//! the way: the near end of `tests/softroce`. Promise: one seed one sequence of faults; ends with the time that it got.
-//! Usage: plans (see `Plan`) as JSON, one a line, on the standard input; for each, completions, counters and faults as one
-//! JSON line.
+//! Sends given messages with our RC requester over a virtual machine's Unix datagram socket, with faults on the link:
+//! the near end of `tests/softroce`. Promise: one seed gives one sequence of faults; the program ends after the given
+//! time. Usage: plans (see `Plan`) as JSON, one a line, on standard input; prints completions, counters and faults of
+//! each plan as one JSON line.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How fast the readout is on this machine, per second of one core's time, in memory: `cargo run --release -p penstock-readout --example
-//! readout_speed`. Prints a JSON array of `{name, value, unit, target, better, command}`.
+//! The speed of the readout on this machine, per second of one core's time, in memory: `cargo run --release -p
+//! penstock-readout --example readout_speed`. Prints a JSON array of `{name, value, unit, target, better, command}`.
 //! Target: 2 million fragments of 1142 B per second of the builder with 265 sources.
 
 use std::num::{NonZeroU16, NonZeroUsize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Serves recorded events to the first consumer that connects, holding back as it must:
+//! Serves recorded events to the first consumer that connects, at the consumer's pace:
 //! `cargo run -p penstock-readout --example serve_events -- DATA.npz SOCKET EVENTS`. Read by tests/test_examples.py.
 
 use std::time::Duration;

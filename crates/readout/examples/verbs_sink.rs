@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Receives by verbs exactly what it is told to, and says what came: the far end of `tests/softroce`.
-//! Promise: prints our ends (one JSON line), then every completion, faults, counters and times (one JSON line); so for
-//! each life of the queue pairs. Usage: `verbs_sink '{"qps": [{"ip": "10.0.0.2", "qpn": 17, ...}], ...}'`, see `Plan`.
+//! Receives given messages by verbs and reports the result: the far end of `tests/softroce`.
+//! Promise: prints the local ends (one JSON line), then all completions, faults, counters and times (one JSON line),
+//! for each life of the queue pairs. Usage: `verbs_sink '{"qps": [{"ip": "10.0.0.2", "qpn": 17, ...}], ...}'`, see
+//! `Plan`.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes recorded events without any network: `cargo run -p penstock-readout --example write_events -- DATA.npz OUT EVENTS`.
-//! OUT is a file that ends in .parquet, or a folder of files; then a table (events, fragments) and bytes per file may
-//! follow. Three boards; of every tenth event board 1 is missing. Read by tests/test_events_parquet.py, test_storage.py.
+//! Writes recorded events without any network: `cargo run -p penstock-readout --example write_events -- DATA.npz OUT
+//! EVENTS`. OUT is a file that ends in .parquet, or a folder of files; optional further arguments: a table (events,
+//! fragments) and bytes per file. Three boards; board 1 is missing in every tenth event. Read by
+//! tests/test_events_parquet.py, test_storage.py.
 
 use penstock_readout::{
     Dataset, Event, EventSink, EventSource, EventWriter, Fragment, RunOptions, RunWriter, Table, Triggers,

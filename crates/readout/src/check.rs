@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checking: what was received against what is known to have been sent, byte for byte.
+//! Compares received payloads with the known sent ones, byte for byte.
 //! Promise: `byte_exact` is true only if at least one fragment was compared and no byte of any differed.
 
 use serde::Serialize;

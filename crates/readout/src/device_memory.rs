@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of another device, such as a GPU, that a NIC can be given to write.
-//! Promise: memory stays as long as a registration holds it.
+//! Memory of another device, such as a GPU, that a NIC can write.
+//! Promise: the memory exists as long as a registration holds it.
 //! Source: kernel documentation `driver-api/dma-buf`; ibv_reg_dmabuf_mr(3).
 
 use std::fmt::Debug;

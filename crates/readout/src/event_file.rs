@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One event file on its way to disk: encoded row groups in, a valid Parquet file with its name out.
-//! Promise: a row group is written whole or the file is as it was before; the name appears with the valid file. A file
-//! that is taken away while it is open is written anew with all that it held, or the caller is told.
+//! Writes one event file: encoded row groups in, a valid Parquet file under its final name out.
+//! Promise: a row group is written whole or the file stays as it was; the final name appears only with the valid file.
+//! A file that is removed while it is open is written again with all its contents, or the caller gets an error.
 //! Source: the layout of `segment.rs` and docs/storage.md.
 
 use std::io::ErrorKind;

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The readout: takes the fragments that boards write, builds events, checks them and stores them.
-//! Promise: what is stored is byte for byte what was sent, in order of event number, and says what is missing.
-//! Source: ARCHITECTURE.md, "The way of a fragment"; the tables are at [`Table`], the layout on disk in docs/storage.md.
+//! The readout: receives the fragments that boards write, builds events, checks them and stores them.
+//! Promise: stored events are byte for byte what was sent, in order of event number, and list what is missing.
+//! Source: ARCHITECTURE.md, "The way of a fragment"; the tables are at [`Table`], the layout on disk in
+//! docs/storage.md.
 //!
 //! | part | for |
 //! |---|---|
-//! | [`Dataset`], [`EventSource`], [`Triggers`] | what the boards send, and when: recorded camera events at random times |
+//! | [`Dataset`], [`EventSource`], [`Triggers`] | the data of the boards and its times: recorded camera events at random times |
 //! | [`Ring`] | a board's slots; a posted receive is a credit |
 //! | [`EventBuilder`] | fragments to events: order, time-out, duplicates, strays |
-//! | [`Servers`], [`Share`] | which server builds which event, as the farm changes |
+//! | [`Servers`], [`Share`] | the assignment of events to servers as the farm changes |
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
 //! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
 //! | [`Serving`] | events to consumers as an Arrow IPC stream, while they are stored |
-//! | [`verify_file`], [`PatternCheck`], [`PatternReport`] | a stored file proved; PRBS-31 and counter payloads, stored or arriving |
-//! | [`recover_file`], [`recover_folder`] | what a killed process has left becomes valid files |
+//! | [`verify_file`], [`PatternCheck`], [`PatternReport`] | verification of a stored file; PRBS-31 and counter payloads, stored or arriving |
+//! | [`recover_file`], [`recover_folder`] | files that a killed process left become valid |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
 //! | [`session`] | back end, connection manager and receiver in one loop |
-//! | [`backend`] | where messages come from: verbs, a packet socket, or packets in process |
+//! | [`backend`] | the source of messages: verbs, a packet socket, or packets in process |
 //!
-//! Only [`backend`] and [`session`] read a clock and open sockets; to the rest time is passed in as a [`Time`](penstock_units::Time). Only
-//! [`Dataset::load`] and storage touch files, and only `sys` holds `unsafe`.
+//! Only [`backend`] and [`session`] read a clock and open sockets; all other parts get the time as a
+//! [`Time`](penstock_units::Time). Only [`Dataset::load`] and storage access files, and only `sys` contains `unsafe`.
 #![deny(unsafe_code)]
 
 pub mod backend;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a file is written through, so that a test can be a disk that is full.
-//! Promise: positions are given with every write, so a write that failed half way is done again in the same place.
+//! The interface through which files are written, so that a test can simulate a full disk.
+//! Promise: every write has its position, so a write that failed halfway is repeated at the same place.
 
 use std::fs::{File, OpenOptions};
 use std::io;

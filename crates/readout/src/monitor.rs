@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Test patterns as they arrive, board by board: how much was right, what was wrong and where it began, what is missing.
+//! Checks test patterns as they arrive, board by board: correct bytes, errors with the first position, gaps.
 //! Promise: every byte is compared; the first error and the first gap of every board are kept with their place.
 //! The patterns are those of `pattern.rs`.
 
@@ -63,8 +63,8 @@ impl PatternMonitor {
         self.note(board, event, payload.len(), found);
     }
 
-    /// The same of a payload of `len` bytes that is known to be right in itself; `ends` begins and ends as it does, for four
-    /// bytes each. False if it could not be used so; tell it by [`Self::payload`] then.
+    /// The same of a payload of `len` bytes that is known to be right in itself; `ends` begins and ends as it does, for
+    /// four bytes each. False if it could not be used so; tell it by [`Self::payload`] then.
     #[must_use]
     pub fn right_payload(&mut self, board: u16, event: u64, ends: &[u8], len: usize) -> bool {
         let found = self.check.follow(board, ends);
@@ -92,7 +92,8 @@ impl PatternMonitor {
         report.bytes += len as u64;
     }
 
-    /// The event that comes next. Those between it and the last one went to other servers, and their payloads with them.
+    /// The event that comes next. Those between it and the last one went to other servers, and their payloads with
+    /// them.
     pub fn event(&mut self, event: u64, missing: &[u16]) {
         if self.next_event.is_some_and(|next| next != event) {
             (0..self.boards.len() as u16).for_each(|board| self.check.skip(board));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Test patterns in payloads: PRBS-31 and counter, source by source, at the speed of memory.
-//! Promise: a wrong bit is counted once; a pattern that begins anew (a lost message, a restarted board) is told from
-//! one that is damaged.
+//! Test patterns in payloads: PRBS-31 and counter, source by source, at memory speed.
+//! Promise: a wrong bit is counted once; a pattern that restarts (a lost message, a restarted board) is distinguished
+//! from a damaged one.
 //! Source: regs/source.rdl (generator): one sequence over all messages of a source; a counter's message begins with a
 //! whole 64-bit little-endian word.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How to wait for messages, and the clock that waiting is measured by.
-//! Promise: `busy` answers first, `event` costs nothing while nothing comes, `hybrid` spins for so long and then sleeps.
+//! The ways to wait for messages, and the clock that measures the waiting.
+//! Promise: `busy` has the lowest latency, `event` uses no CPU time while no message arrives, `hybrid` spins for a
+//! given time and then sleeps.
 //! Source: FEROCE (polling of completion queues in DAQ); the words are those of perftest's `--events`.
 
 use std::fmt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recovery: what a killed process has left becomes a valid file.
-//! Promise: every row group whose frame and bytes are whole is kept, in order; what was torn behind them is dropped.
-//! Source: the layout of `segment.rs`. Run again after an interruption, recovery ends in the same file.
+//! Recovery: makes a valid file from one that a killed process left.
+//! Promise: every row group with intact frame and bytes is kept, in order; a torn rest after them is dropped.
+//! Source: the layout of `segment.rs`. An interrupted recovery can be repeated and gives the same file.
 
 use std::fs::File;
 use std::io;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One board's ring of slots: the memory that its RDMA WRITEs land in, and the credits that let it write. Or a pool of
-//! slots for the SENDs of all boards, which the back end lends them.
-//! Promise: a slot whose fragment is still needed is never overwritten; a ring's is posted again only in ring order.
-//! Source: ARCHITECTURE.md, "The way of a fragment" (a full ring answers RNR NAK); IBTA 9.7.5.1: of a WRITE WITH IMMEDIATE only the last
-//! packet needs a receive, so when it gets an RNR NAK the packets before it have been written already. Hence one free
-//! slot, the next one, always stays without a receive: those packets land there, and never on a fragment still held.
+//! One board's ring of slots: the memory that its RDMA WRITEs fill, and the credits for them. Or a pool of
+//! slots for the SENDs of all boards, which the back end lends to them.
+//! Promise: a slot whose fragment is still needed is never overwritten; slots of a ring are posted only in ring order.
+//! Source: ARCHITECTURE.md, "The way of a fragment" (a full ring answers RNR NAK); IBTA 9.7.5.1: only the
+//! last packet of a WRITE WITH IMMEDIATE needs a receive, so if it gets an RNR NAK the packets before it have already
+//! been written. One free slot, the next one, therefore always stays without a receive: these packets are written
+//! there, and never over a fragment that is still held.
 //!
 //! ```text
 //!            take_credits          complete              release
@@ -139,8 +140,8 @@ pub struct Ring {
     slots: Vec<Slot>,
     /// The slot that the board fills next.
     next_fill: u32,
-    /// The slot that the board's next message goes to. The messages in those before it are here, though not every one of
-    /// them has been told of ([`Self::complete`]).
+    /// The slot that the board's next message goes to. The messages in those before it are here, though not every one
+    /// of them has been told of ([`Self::complete`]).
     next_write: u32,
     /// The slot that is posted next; released and open to writes until then.
     next_post: u32,
@@ -220,7 +221,8 @@ impl Ring {
         self.slots.iter().filter(|slot| **slot == Slot::Posted).count() as u32
     }
 
-    /// Hands out the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or [`NO_SLOT`].
+    /// Hands out the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or
+    /// [`NO_SLOT`].
     pub fn take_receives(&mut self, mut post: impl FnMut(RecvWr)) {
         if self.pool.is_some() {
             return self.take_pool(post);
@@ -317,8 +319,8 @@ impl Ring {
         }
     }
 
-    /// The slot that the board's next message goes to, where one of `len` bytes at `va` would lie elsewhere: over what is
-    /// still needed, or where nothing will be looked for.
+    /// The slot that the board's next message goes to, where one of `len` bytes at `va` would lie elsewhere: over what
+    /// is still needed, or where nothing will be looked for.
     pub fn refuses(&self, va: u64, len: u32) -> Option<Window> {
         let slot = self.next_write;
         let window = Window { va: self.config.va + self.offset(slot) as u64, len: self.config.slot_bytes };
@@ -365,7 +367,8 @@ impl Ring {
         self.counters.bytes_written += len as u64;
     }
 
-    /// `len` bytes at `va`, to be filled in place, if they lie within one slot that the board may write; otherwise counts.
+    /// `len` bytes at `va`, to be filled in place, if they lie within one slot that the board may write; otherwise
+    /// counts.
     pub fn place_mut(&mut self, va: u64, len: usize) -> Option<&mut [u8]> {
         match self.place(va, len) {
             Some(offset) => {

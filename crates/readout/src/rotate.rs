@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run as a folder of files that are closed by size and by time, written by threads behind the caller.
-//! Promise: files are numbered in the order of their events; what an earlier process has left open is recovered first,
-//! and its numbers are not used again. No call but `close` waits for a disk; row groups on their way are bounded.
+//! A run as a folder of files that are closed by size and by time, written by background threads.
+//! Promise: files are numbered in the order of their events; files that an earlier process left open are recovered
+//! first, and their numbers are not used again. Only `close` waits for a disk; the number of row groups in flight is
+//! bounded.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

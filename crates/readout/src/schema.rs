@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two tables that events are stored as, and the rows of a row group that is being filled.
+//! The two table formats of stored events, and the rows of a row group that is being filled.
 //! Promise: column names, types and nullability are those of [`Table::schema`], and of docs/storage.md.
 //! Source: ours; versions are in [`Table::version`].
 
@@ -56,8 +56,8 @@ impl Table {
         }
     }
 
-    /// The table that a file says it holds, and how many of its columns: the version before this one has no trigger types
-    /// and no parts.
+    /// The table that a file says it holds, and how many of its columns: the version before this one has no trigger
+    /// types and no parts.
     pub fn of_version(version: &str) -> Option<(Table, usize)> {
         match version {
             "events/3" => Some((Table::Events, 9)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A row group on disk: a whole Parquet file of one row group, behind a frame that says how long it is and proves it.
-//! Promise: from the frames alone, the footer of the file around them can be made; a torn frame is recognised.
+//! A row group on disk: a whole Parquet file of one row group, preceded by a frame with its length and CRC.
+//! Promise: the footer of the enclosing file can be made from the frames alone; a torn frame is detected.
 //! Source: ours. Parquet finds column chunks by offsets in the footer, so readers never see the bytes between them
 //! (apache/parquet-format, "File format").
 //!

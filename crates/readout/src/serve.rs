@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events to whoever connects, while they are stored: an Arrow IPC stream over TCP or a Unix socket.
-//! Promise: memory is bounded by the queue of each consumer; a slow one holds the boards back or is told how many
-//! events it missed, as configured, and a dead one is dropped.
+//! Serves events to connected consumers while they are stored: an Arrow IPC stream over TCP or a Unix socket.
+//! Promise: memory is bounded by the queue of each consumer; a slow consumer holds the boards back or is told how many
+//! events it missed, as configured; a dead consumer is dropped.
 //! Source: Arrow columnar format, "IPC streaming format"; `pyarrow.ipc.open_stream` reads it. Arrow Flight carries the
-//! same messages inside gRPC, at the price of tonic and tokio.
+//! same messages inside gRPC, but needs the crates tonic and tokio.
 
 use std::collections::VecDeque;
 use std::io::{BufWriter, Write};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The destination table as run control keeps it: which server takes which event, over a whole run.
-//! Promise: every event belongs to exactly one server; of a server that died, each event is known by its number.
+//! The destination table as run control keeps it: the server of each event, over a whole run.
+//! Promise: every event belongs to exactly one server; the events of a dead server are known by their numbers.
 //! Source: docs/integration.md ("event n to server n modulo the live servers").
 
 use std::num::NonZeroU64;
@@ -39,8 +39,8 @@ impl Servers {
         }
     }
 
-    /// The tables of a whole run: live servers in the order of the boards' tables, from event 0 on and at each announced
-    /// change.
+    /// The tables of a whole run: live servers in the order of the boards' tables, from event 0 on and at each
+    /// announced change.
     ///
     /// # Errors
     /// [`ServersError`] if a table is empty or names a server twice, or changes are not in order.

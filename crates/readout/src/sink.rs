@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where built events go: the interface between the receiver and storage.
-//! Promise: a sink that answers `Ok` has taken all the bytes it needs; the slots behind them may be reused. A sink that
-//! answers a retriable error has taken nothing and can be asked again.
+//! The interface between the receiver and storage.
+//! Promise: a sink that returns `Ok` has taken all the bytes it needs, so the slots may be reused. A sink that
+//! returns a retriable error has taken nothing and can be called again.
 //! Source: ARCHITECTURE.md, "The way of a fragment" ("the writer stores them, the slot is posted again").
 
 use std::io::ErrorKind;
@@ -92,8 +92,8 @@ fn io_hint(error: &std::io::Error) -> &'static str {
 }
 
 impl StoreError {
-    /// Whether the same call can succeed later: room on the disk, a folder that was deleted and is made again, a consumer
-    /// that catches up. Nothing was taken, and nothing that was taken before is lost.
+    /// Whether the same call can succeed later: room on the disk, a folder that was deleted and is made again, a
+    /// consumer that catches up. Nothing was taken, and nothing that was taken before is lost.
     pub fn is_retriable(&self) -> bool {
         match self {
             StoreError::Io { source, .. } => {
@@ -164,8 +164,9 @@ pub trait EventSink {
         Ok(())
     }
 
-    /// Whether the bytes of payloads are read here, [`Fragment::payload`]. Where the slots lie on another device they are
-    /// brought to the host only if so; otherwise only a payload's length and its first and last four bytes are right.
+    /// Whether the bytes of payloads are read here, [`Fragment::payload`]. Where the slots lie on another device they
+    /// are brought to the host only if so; otherwise only a payload's length and its first and last four bytes are
+    /// right.
     fn wants_payloads(&self) -> bool {
         true
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The events of a run as the boards send them, and as the checker expects them.
 //! Promise: message (event, board) is the fragment header and then, in order, the modules with index = board modulo the
-//! number of boards; event numbers run on when the file repeats.
+//! number of boards; event numbers continue when the file repeats.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use penstock_recorded::{input_streams, Dataset, MODULE_BYTES};
@@ -89,8 +89,8 @@ impl EventSource {
         message.freeze()
     }
 
-    /// The payload as it comes out of the detector: raw bytes for each input of a board that makes the message by itself.
-    /// Costs no copy.
+    /// The payload as it comes out of the detector: raw bytes for each input of a board that makes the message by
+    /// itself. Costs no copy.
     ///
     /// # Panics
     /// If `board >= self.boards()`.

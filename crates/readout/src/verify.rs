@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Proof of a stored file: schema, frames, order of events, CRC-32C of every fragment, and its pattern on request.
-//! Promise: every damaged byte of a payload is found, and named with its row group and row; a damaged file is a
+//! Verifies a stored file: schema, frames, order of events, CRC-32C of every fragment, and its pattern on request.
+//! Promise: every damaged byte of a payload is found, and reported with its row group and row; a damaged file gives a
 //! report, never a panic. Source: docs/storage.md.
 
 use std::fs::File;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Storage behind the receiving loop: threads that encode row groups, and one that writes them in order and syncs.
-//! Promise: row groups reach the disk in the order they were pushed, however many threads encode; what was pushed is
-//! kept until it is on disk. An error of the disk is told to the pushing side, and tried again when that side asks.
+//! Background storage: threads that encode row groups, and one that writes them in order and syncs.
+//! Promise: row groups reach the disk in the order they were pushed, for any number of encoding threads; pushed data is
+//! kept until it is on disk. A disk error is reported to the pushing side, and the write is retried on its request.
 //! No clock is read here.
 //!
 //! ```text

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events as one Parquet file, zstd, readable by pyarrow, pandas, Polars, DuckDB and Awkward.
-//! Promise: the file has its name only once it is valid. However its writer ends, also by `kill -9`, every row group
-//! that was written can be recovered ([`crate::recover`]). A full disk loses nothing: rows stay in memory until written.
+//! Promise: the file gets its final name only when it is valid. Even if the writer is killed (`kill -9`), every row
+//! group that was written can be recovered ([`crate::recover`]). A full disk loses nothing: rows stay in memory until
+//! written.
 //! Source: the tables are ours ([`crate::Table`]); the layout on disk is at `segment.rs` and in docs/storage.md.
 
 use std::path::{Path, PathBuf};
@@ -26,8 +27,8 @@ pub(crate) fn payload_of_one_row(event: &Event<'_>) -> Result<usize, StoreError>
     }
 }
 
-/// Writes `<path>.partial`, and renames it to `path` when it is closed (also by being dropped). All of it happens in the
-/// calls of its owner: [`crate::RunWriter`] is for those who cannot wait.
+/// Writes `<path>.partial`, and renames it to `path` when it is closed (also by being dropped). All of it happens in
+/// the calls of its owner: [`crate::RunWriter`] is for those who cannot wait.
 #[derive(Debug)]
 pub struct EventWriter {
     path: PathBuf,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How event files are written: table, compression, row groups.
+//! The options of event files: table, compression, row groups.
 
 use penstock_units::Time;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The back-end interface by its in-process implementation, with our requester as the board: WRITE and SEND land where
-//! they must, strangers change nothing, a queue pair is made again over the same ring, a full ring stalls the board.
+//! The back-end interface in its in-process implementation, with our requester as the board: WRITE and SEND write the
+//! right memory, foreign packets change nothing, a queue pair is recreated on the same ring, a full ring stalls the
+//! board.
 
 use std::num::NonZeroU16;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The event builder under random order, loss, duplication and nonsense; and its timing, case by case.
-//! Promise checked: order, exactly once, who is missing, memory bound.
-//! A failing case prints its seed and input; proptest keeps it beside this file.
+//! The event builder under random order, loss, duplication and invalid input; and its timing, case by case.
+//! Promise checked: order, exactly once, missing sources, memory bound.
+//! A failing case prints its seed and input; proptest stores it next to this file.
 
 use std::num::{NonZeroU16, NonZeroU64};
 
@@ -86,7 +86,8 @@ proptest! {
         prop_assert_eq!(builder.open_events(), 0);
     }
 
-    /// Arbitrary numbers, sources, timestamps and times: every handle comes back exactly once, by refusal or in an event.
+    /// Arbitrary numbers, sources, timestamps and times: every handle comes back exactly once, by refusal or in an
+    /// event.
     #[test]
     fn nonsense_neither_leaks_nor_grows_nor_disorders(
         arrivals in prop::collection::vec((0u64..60, 0u16..5, 0u64..3_000, 0u64..40, any::<bool>()), 0..400),
@@ -308,8 +309,8 @@ fn a_change_that_comes_too_late_is_refused_and_changes_nothing() {
     assert_eq!(builder.push(Time::ZERO, id(10, 0), 0), Pushed::Stray(Stray::OffSequence));
 }
 
-/// Sources 0 and 1 send events 0 to 3 at once, source 2 those named; what is handed out at the timeout and after it, when
-/// source 2 has sent event 3.
+/// Sources 0 and 1 send events 0 to 3 at once, source 2 those named; what is handed out at the timeout and after it,
+/// when source 2 has sent event 3.
 fn after_a_stall(of_source_2: &[u64]) -> [Vec<(u64, bool)>; 2] {
     let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
     let all = [0, 1].iter().flat_map(|source| (0..4).map(|event| (event, *source)));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fault campaign: fragments of many boards over a wire that loses, repeats, reorders and damages packets, with ends
-//! that die and clocks that jump. Whatever happens, an event that is stored is byte for byte what was sent, or says what
-//! it misses. Each test prints its seed; `PENSTOCK_SEED` and `PENSTOCK_FRAGMENTS` give the great one others (`make soak`).
+//! The fault campaign: fragments of many boards over a wire that loses, repeats, reorders and damages packets, with
+//! ends that die and clocks that jump. Every stored event is byte for byte what was sent, or lists what it lacks. Each
+//! test prints its seed; `PENSTOCK_SEED` and `PENSTOCK_FRAGMENTS` set the seed and size of the largest one (`make
+//! soak`).
 
 #[path = "campaign/farm.rs"]
 mod farm;

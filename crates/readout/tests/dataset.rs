@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The data file as NumPy reads it, and every way in which it can be damaged.
+//! The data file compared with NumPy's reading of it, and all kinds of damage to it.
 //! Promise checked: recorded bytes unchanged; a bad file is refused with its name and what was expected.
 //! Reference values are NumPy's (`numpy.load`), not ours.
 

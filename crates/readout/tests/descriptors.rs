@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! No file descriptor left when the next file of a run is due: boards wait, nothing that was taken is lost, and storage
-//! goes on when there are descriptors again.
+//! No file descriptor is available when the next file of a run is due: boards wait, no accepted data is lost, and
+//! storage continues when descriptors are available again.
 
 use std::fs::File;
 use std::num::NonZeroU16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A session says and takes the messages of FEROCE's own programs (`crates/wire/tests/feroce_messages.txt`), byte for byte.
-//! Numbers, PSNs, keys and addresses are each side's own: they are laid over the message before it is compared.
+//! A session sends and accepts the messages of FEROCE's own programs (`crates/wire/tests/feroce_messages.txt`), byte
+//! for byte. Numbers, PSNs, keys and addresses differ: they are substituted in the message before the comparison.
 //! Source: the FEROCE connection manager.
 
 use std::cell::RefCell;

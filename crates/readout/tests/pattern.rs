@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Test patterns on their way through the receiver, from bare messages and from fragments.
-//! Promise checked: every wrong bit is counted once, its first place named; a gap is told from an error and measured.
-//! Source: ITU-T O.150 clause 5.8, written again here bit by bit; regs/source.rdl for the counter.
+//! Test patterns passing through the receiver, from bare messages and from fragments.
+//! Promise checked: every wrong bit is counted once and the first one located; a gap is distinguished from an error and
+//! measured. Source: ITU-T O.150 clause 5.8, implemented here again bit by bit; regs/source.rdl for the counter.
 
 use std::num::NonZeroU16;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One pool of slots for many boards, of which some are far ahead of others.
-//! Promise checked: however small the pool is, every event is complete, and the boards are held back together; copies let
-//! boards run ahead as far as they reach and no further.
+//! One pool of slots for many boards, some of which are far ahead of others.
+//! Promise checked: with a pool of any size every event is complete, and the boards are held back together; copies let
+//! boards run ahead as far as the memory for copies allows.
 
 use std::num::NonZeroU16;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The whole receiver, from memory writes to stored events, driven as a back end drives it.
-//! Promise checked: byte-exactness is seen when it is there and when it is not; credits stop a board that is too fast.
+//! Promise checked: byte-exactness is reported when it holds and only then; credits stop a board that is too fast.
 //! A failing case prints its seed and input.
 
 use std::num::NonZeroU16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ring of slots against a board that keeps the rules, and against one that does not.
+//! The ring of slots with a board that keeps the rules, and with one that does not.
 //! Promise checked: no overwrite of a held fragment, credits in ring order, bounds.
 //! Source: IBTA 9.7.5.1 for the packets of a WRITE that precede an RNR NAK.
 

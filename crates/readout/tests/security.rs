@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What keeps boards apart in a readout: a region for each, numbers and keys that nobody can guess, and a fragment that
-//! is taken only from the ring of the board it names. Source: RFC 4086 for what guessing costs.
+//! Isolation of boards in a readout: a region for each, numbers and keys that cannot be guessed, and fragments that are
+//! accepted only from the ring of the board they name. Source: RFC 4086 for the cost of guessing.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU16;

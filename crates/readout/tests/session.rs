@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A session over a NIC whose completions are taken late: they are still in its queue when the queue pair has failed.
-//! Promise checked: what was acknowledged to a board is delivered before its slots are written again.
-//! Source: IBTA 9.7.5.1 (an acknowledgement says that the message is here).
+//! Promise checked: messages acknowledged to a board are delivered before its slots are written again.
+//! Source: IBTA 9.7.5.1 (an acknowledgement means that the message has arrived).
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -182,8 +182,8 @@ fn answer_until(ip: Ipv4Addr, over: &AtomicBool) {
     }
 }
 
-/// Runs until board 0 has had two lives and all is stored. Where there is a second board it never sends, and which event
-/// is the first is known only after `patience_ms`.
+/// Runs until board 0 has had two lives and all is stored. Where there is a second board it never sends, and which
+/// event is the first is known only after `patience_ms`.
 fn run(net: u8, boards: u8, patience_ms: u64) {
     let (ours, over) = (Ipv4Addr::new(127, 9, net, 1), AtomicBool::new(false));
     std::thread::scope(|scope| {

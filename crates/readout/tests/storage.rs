@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Storage when things go wrong: killed writers, full disks; and files that end by size and time.
-//! Promise checked: what was written is kept and valid, what was taken is not lost, whatever happens.
+//! Storage under failures: killed writers, full disks; and files that end by size and time.
+//! Promise checked: written data is kept and valid, accepted data is not lost.
 //! The same with a process that is really killed: tests/test_storage.py.
 
 use std::cell::Cell;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The receiver when the world around it fails: full disks, slow consumers, boards and servers that die.
-//! Promise checked: nothing that was taken is lost; what is missing is named, event by event.
+//! The receiver under failures around it: full disks, slow consumers, boards and servers that die.
+//! Promise checked: no accepted data is lost; missing fragments are named, event by event.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

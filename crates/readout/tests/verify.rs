@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Proof of stored files, and of its use: every flipped byte is found.
-//! Promise checked: damage is named with row group and row; nothing panics on a damaged file.
+//! Verification of stored files: every flipped byte is found.
+//! Promise checked: damage is reported with row group and row; nothing panics on a damaged file.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The threads behind a run's writer: order, bounds, and disks that are slow, broken or worse.
-//! Promise checked: files do not depend on the threads; what the caller was told is taken is on disk or said to be lost.
-//! Source: docs/storage.md. The disks are below; a real full one is in tests/test_recv.py.
+//! The background threads of a run's writer: order, bounds, and disks that are slow or fail.
+//! Promise checked: files do not depend on the threads; accepted data is on disk or reported as lost.
+//! Source: docs/storage.md. The disks here are simulated; tests/test_recv.py uses a real full disk.
 
 use std::io;
 use std::num::{NonZeroU16, NonZeroUsize};
@@ -70,7 +70,8 @@ fn files_are_the_same_bytes_however_many_threads_encode_them() {
     assert!(file("run", "single") == file("run", "events-000000.parquet"));
 }
 
-/// A disk whose writes wait at a gate that a test holds shut, and fail as it says. One for each test: these run side by side.
+/// A disk whose writes wait at a gate that a test holds shut, and fail as it says. One for each test: these run side by
+/// side.
 #[derive(Debug)]
 struct Gated {
     file: Box<dyn Medium>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The event file, read back with Arrow's own reader.
-//! Promise checked: what was stored is read, in order; the file is valid however the writer ends.
+//! Promise checked: stored events read back in order; the file is valid however the writer ends.
 //! The same file is read with pyarrow in tests/test_events_parquet.py.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recorded camera events, cut into the fragments of the front-end modules that made them.
+//! Recorded camera events, divided into the fragments of their front-end modules.
 //! Promise: `module(event, module)` is the module's bytes exactly as recorded, 22 counter bytes and then the samples.
 //! Source: `data/lst1_run2008/README.md` (LST-1 run 2008, protozfits 2.13.1, BSD-3-Clause).
 

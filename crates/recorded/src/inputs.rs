@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which modules of a board go to which of its inputs, as one stream each.
-//! Promise: the streams are whole modules in their order; each begins at a multiple of 8 bytes of what the board sends, so
-//! the parts of its events lie side by side without zeros between them. Source: docs/fragments.md, "Table of parts".
+//! The assignment of a board's modules to its inputs, one stream per input.
+//! Promise: the streams are whole modules in order; each begins at a multiple of 8 bytes of the board's payload, so the
+//! parts of an event follow each other without zeros between them. Source: docs/fragments.md, "Table of parts".
 
 use std::ops::Range;
 
@@ -16,7 +16,8 @@ const TOGETHER: usize = {
     modules
 };
 
-/// The bytes of each stream in the payload of a board with so many modules; at most `inputs` of them, and none is empty.
+/// The bytes of each stream in the payload of a board with so many modules; at most `inputs` of them, and none is
+/// empty.
 pub fn input_streams(modules: usize, inputs: usize) -> Vec<Range<usize>> {
     let each = modules.div_ceil(inputs.max(1)).next_multiple_of(TOGETHER) * MODULE_BYTES;
     let end = modules * MODULE_BYTES;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recorded camera events, as the readout sends them and the network laboratory replays them, and random triggers for them.
+//! Recorded camera events, as the readout sends them and the network laboratory replays them, and random triggers for
+//! them.
 //! Promise: a file is read exactly as NumPy reads it, or refused with its name and what was expected; never a panic.
 //! Source: `data/lst1_run2008/README.md`.
 //!
-//! Only [`Dataset::load`] touches a file; [`Dataset::read`] takes what somebody else has opened.
+//! Only [`Dataset::load`] opens a file; [`Dataset::read`] takes an open one.
 #![forbid(unsafe_code)]
 
 mod dataset;

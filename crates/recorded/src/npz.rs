@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NumPy archives (`.npz`), read whole and checked before anything is believed.
-//! Promise: a truncated, corrupt or wrong-shaped file gives an error with its name and what was expected; never a panic.
+//! NumPy archives (`.npz`), read as a whole and checked before any value is used.
+//! Promise: a truncated, corrupt or wrong-shaped file gives an error with its name and what was expected; never a
+//! panic.
 //! Source: NEP 1 (the `.npy` format); an `.npz` is a zip archive of `.npy` members, each with its CRC-32.
 
 use std::fs::File;

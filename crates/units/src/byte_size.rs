@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sizes that people write.
+//! Sizes in bytes.
 
 use crate::quantity::{quantity, Kind};
 

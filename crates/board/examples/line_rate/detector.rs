@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A detector at the gateware's inputs that always has the next event.
+//! A detector at the gateware's inputs that always has a next event.
 
 use bytes::Bytes;
 use penstock_board::{Board, DetectorEvent, Top};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events through the gateware's fragment builder: all inputs of a detector, fed as fast as they take.
+//! Events through the gateware's fragment builder: all inputs of a detector, driven at full speed.
 
 use crate::detector::Detector;
 use crate::goodput::{self, Goodput, Line, Load};
@@ -39,7 +39,8 @@ pub fn goodput<T: Top>(line: &Line, payload: usize) -> Result<Goodput, Failure> 
     goodput::of_station(station, line, load(payload))
 }
 
-/// The most cycles from the one in which the first samples are offered to that of the message's first octet on the wire.
+/// The most cycles from the one in which the first samples are offered to that of the message's first octet on the
+/// wire.
 pub fn latency<T: Top>(payload: usize, cut_through: bool) -> Result<f64, Failure> {
     let mut station = Station::<T>::open(1, MTU, ANSWER_CYCLES)?;
     station.board.write(global::REQUESTER, u32::from(cut_through) << global::REQUESTER_CUT_THROUGH_SHIFT)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much of its line a front end fills, by the packets that its messages need and nothing else.
+//! The share of the line that a front end fills, relative to the packets that its messages need.
 
 use crate::station::{Failure, Station, REGION};
 use crate::stopwatch::Stopwatch;
@@ -12,7 +12,8 @@ const PACKET_OVERHEAD: u64 = 82;
 /// The first packet of a WRITE carries a RETH, too.
 const RETH: u64 = 16;
 const WARM_UP_CYCLES: u64 = 80_000;
-/// Counted is from the start of the first packet to that of the last, and that is to be at least 1 ms: two packets more.
+/// Counted is from the start of the first packet to that of the last, and that is to be at least 1 ms: two packets
+/// more.
 const MEASURED_US: f64 = 1010.0;
 
 /// A link, and the clock of the front end on it.

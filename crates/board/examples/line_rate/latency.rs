@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way of the first byte through an idle front end.
+//! The latency of the first byte through an idle front end.
 
 use crate::station::{Failure, Station, REGION};
 use bytes::Bytes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures verilated front ends against servers that answer after 1 us, some after 160 us, and prints rows of `make
-//! bench` as JSON: goodput on the wire as a share of what the packets of its messages allow, of messages and of events
-//! through the fragment builder, latency, and speed of simulation.
+//! Measures verilated front ends with servers that answer after 1 us, some after 160 us, and prints rows of `make
+//! bench` as JSON: goodput on the wire as a share of the limit that packet overhead sets, for messages and for events
+//! through the fragment builder; latency; and speed of simulation.
 //!
-//! An argument picks the rows with this text in their name: `line_rate "100G, 5 kB"`.
+//! An argument selects the rows whose names contain it: `line_rate "100G, 5 kB"`.
 
 mod detector;
 mod events;
@@ -116,7 +116,8 @@ fn first_row<T: Top>(wanted: &Wanted) -> Result<Option<Row>, Failure> {
     Ok(Some(Row { name, value: round(goodput), unit: "Gb/s", target: Some(target), better: "higher", gbps }))
 }
 
-/// Events of four inputs through the fragment builder: what they put around the samples counts as payload of the messages.
+/// Events of four inputs through the fragment builder: what they put around the samples counts as payload of the
+/// messages.
 fn event_rows<T: Top>(line: &Line, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for (event, payload) in EVENTS {
@@ -134,7 +135,8 @@ fn event_rows<T: Top>(line: &Line, wanted: &Wanted) -> Result<Vec<Row>, Failure>
     Ok(rows)
 }
 
-/// A message of an event leaves when its last beat is there (docs/fragments.md), so this is at least the event's own time.
+/// A message of an event leaves when its last beat is there (docs/fragments.md), so this is at least the event's own
+/// time.
 fn event_latency_rows<T: Top>(width: &str, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for (how, cut_through) in [("cut-through", true), ("a packet stored first", false)] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Time that this program has run: of its processor where the kernel tells, so that other programs do not count.
+//! The run time of this program: CPU time if the kernel reports it, so that other programs do not count.
 
 use std::time::Instant;
 

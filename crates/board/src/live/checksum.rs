@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completes checksums that a kernel has left to hardware: on a virtual Ethernet pair a UDP or TCP checksum field holds the
-//! sum of the pseudo-header alone, and no hardware comes behind it.
-//! Promise: touches nothing else. A wrong checksum stays wrong.
+//! Completes checksums that a kernel has left to hardware: on a virtual Ethernet pair a UDP or TCP checksum field holds
+//! only the sum of the pseudo-header, and no hardware completes it.
+//! Promise: changes nothing else. A wrong checksum stays wrong.
 //! Source: RFC 1071; Linux, checksum-offloads ("TX checksum offload").
 
 const IPV4_AT: usize = 14;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A verilated board on a wire: the loop that runs the model in pieces and moves frames, messages and samples between them.
-//! Promise: the caller owns the thread and calls [`LiveBoard::turn`] again and again, and does to the registers what it likes
-//! in between. On a wire of simulated time the run is the same each time.
+//! A verilated board on a wire: the loop that runs the model in steps and moves frames, messages and samples between
+//! them.
+//! Promise: the caller owns the thread, calls [`LiveBoard::turn`] repeatedly, and may access the registers in between.
+//! On a wire of simulated time every run is the same.
 //! Source: AdvCam section VI (figure 8).
 
 use super::pace::{Activity, Pace, PaceConfig, Step};
@@ -124,8 +125,8 @@ impl LiveBoard {
         let elapsed = self.last_turn.elapsed();
         self.last_turn = Instant::now();
         if !self.flush()? {
-            // The wire is full: the clock stands still until it has room. What arrives is taken meanwhile, or two ends that
-            // each wait for the other would wait for ever.
+            // The wire is full: the clock stands still until it has room. What arrives is taken meanwhile, or two ends
+            // that each wait for the other would wait for ever.
             self.take_in(INBOX_BLOCKED)?;
             self.wire.wait(longest, true)?;
             self.stats.blocked += self.last_turn.elapsed();

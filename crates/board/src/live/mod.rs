@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verilated board as a live endpoint ("virtual board"): on a TAP device, a packet socket, the socket of a virtual machine,
-//! or a replay of a capture.
+//! The verilated board as a live endpoint ("virtual board"): on a TAP device, a packet socket, the socket of a virtual
+//! machine, or a replay of a capture.
 //!
 //! ```text
 //!  messages, registers            emulated switch
@@ -11,7 +11,7 @@
 //!        |  capture, samples, counts         +------------------------------+
 //! ```
 //!
-//! Time is the board's: cycles run. [`pace`] says when they run.
+//! Time is the board's time: the number of cycles run. [`pace`] decides when they run.
 
 mod checksum;
 mod live_board;

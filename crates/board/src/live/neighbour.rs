@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finds the MAC address of a peer before the board runs, as software that sets queue pairs up by registers must.
-//! The board's own ARP serves the connection manager.
+//! Finds the MAC address of a peer before the board runs, which is required when queue pairs are set up by registers.
+//! The board's own ARP serves only the connection manager.
 //! Source: RFC 826.
 
 use super::wire::{Sent, Wire, WireError};
@@ -27,7 +27,8 @@ pub enum NoNeighbour {
     Silent { peer: Ipv4Addr, own: Ipv4Addr, waited: Duration },
 }
 
-/// Asks for `peer` over the wire, once a second, for as long as `patience`. Other frames that come meanwhile are dropped.
+/// Asks for `peer` over the wire, once a second, for as long as `patience`. Other frames that come meanwhile are
+/// dropped.
 ///
 /// # Errors
 /// Nobody answers, or the wire breaks.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The law of a live board's clock: how many cycles may pass, given what the board does and how long the machine has waited.
-//! Promise: simulated time is cycles run and nothing else. While there is work the clock runs as fast as the model can; while only
-//! the peer can go on, one cycle passes in the time of `patience` real ones, so that a timer of 4 ms gives the peer at least
-//! 4 s with a patience of 1000; with nothing to do it crawls, so that an idle board takes no processor.
+//! The pace of a live board's clock: the number of cycles to run, from the board's activity and the elapsed real time.
+//! Promise: simulated time is the number of cycles run. While the board has work, the clock runs as fast as the model
+//! can; while it waits for the peer, one cycle takes the time of `patience` real cycles, so that a timer of 4 ms gives
+//! the peer at least 4 s with a patience of 1000; while it is idle, the clock runs so slowly that it needs no CPU time.
 
 use penstock_wire::gateware::CYCLE;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use std::time::Duration;
 /// What a board is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    /// Frames move, or something inside waits for the clock alone: packets for their pacer, the source for its interval.
+    /// Frames move, or something inside waits for the clock alone: packets for their pacer, the source for its
+    /// interval.
     Running,
     /// Only the peer can go on: it owes an acknowledgement or an answer.
     Waiting,
@@ -28,7 +29,8 @@ pub struct PaceConfig {
 }
 
 impl Default for PaceConfig {
-    /// 1000 and 100 000: a timer of 4.2 ms (acknowledgement timeout 10) takes 4.2 s; an idle board takes a hundredth of a core.
+    /// 1000 and 100 000: a timer of 4.2 ms (acknowledgement timeout 10) takes 4.2 s; an idle board takes a hundredth of
+    /// a core.
     fn default() -> Self {
         Self { patience: 1_000, idle: 100_000 }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet socket on an interface as a wire: whoever is behind that interface is at the far end.
-//! Promise: takes what arrives on the interface (not what this host sends out of it), with promiscuous mode asked for by the
-//! caller; fills in UDP and TCP checksums that a virtual interface has left to hardware which is not there.
+//! A packet socket on an interface as a wire: the network of that interface is at the far end.
+//! Promise: receives the frames that arrive on the interface (not those that this host sends), in promiscuous mode if
+//! the caller requests it; completes UDP and TCP checksums that a virtual interface has left to absent hardware.
 //! Source: packet(7).
 
 use super::checksum::finish_checksum;

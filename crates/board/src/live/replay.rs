@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A pcapng file as a wire: its frames come in at their time stamps, the first at the board's time 0.
-//! Promise: the whole file is read and checked before anything runs; the same file gives the same run. What the board sends
-//! goes nowhere; a capture of the board's port has it.
+//! Promise: the whole file is read and checked before anything runs; the same file gives the same run. Frames
+//! from the board are discarded; a capture of the board's port contains them.
 //! Source: pcapng (draft-ietf-opsawg-pcapng), read by the crate pcap-file.
 
 use super::wire::{Sent, Wire, WireError, WireTime};
@@ -79,8 +79,8 @@ impl Replay {
     }
 }
 
-/// Time stamp in ps. The crate gives the units of the file as if they were nanoseconds; `if_tsresol` says what they are,
-/// a power of ten, or of two where its highest bit is set.
+/// Time stamp in ps. The crate gives the units of the file as if they were nanoseconds; `if_tsresol` says what they
+/// are, a power of ten, or of two where its highest bit is set.
 fn picoseconds(stamp: Duration, interface: &InterfaceDescriptionBlock) -> u128 {
     const MICROSECONDS: u8 = 6;
     let resolution = interface.options.iter().find_map(|option| match option {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a live board has done, and how much slower than real time.
+//! The statistics of a live board, including its slowdown against real time.
 
 use super::pace::Activity;
 use crate::node::MessageTally;

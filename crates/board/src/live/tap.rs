@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A TAP device as a wire: the host's own kernel is at the far end.
-//! Promise: attaches to a device of that name, makes it where the rights suffice, and brings it up.
+//! Promise: attaches to a device of the given name, creates it if the rights suffice, and brings it up.
 
 use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
 use bytes::Bytes;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A Unix datagram socket as a wire, one frame a datagram: the other end is a virtual machine of QEMU with
 //! `-netdev dgram,local.type=unix,local.path=REMOTE,remote.type=unix,remote.path=LOCAL`.
-//! Promise: loses nothing while the peer lives; a slow peer stops the board's clock. A peer that is not there yet, or that comes
-//! back, is found by the next frame. The socket file is removed at the end.
+//! Promise: loses nothing while the peer is alive; a slow peer stops the board's clock. A peer that starts later, or
+//! returns, is found by the next frame. The socket file is removed at the end.
 
 use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a live board's port is plugged into.
-//! Promise: frames run from destination MAC to the last byte in front of the FCS, one call a frame; nothing blocks but
-//! [`Wire::wait`]; a wire without room says so and takes nothing, and then the board's clock stands still.
+//! The interface to the network of a live board's port.
+//! Promise: frames extend from the destination MAC to the last byte before the FCS, one call per frame; only
+//! [`Wire::wait`] blocks; a wire without room refuses the frame, and then the board's clock stops.
 //! Source: ARCHITECTURE.md, "The way of a fragment".
 
 use bytes::Bytes;

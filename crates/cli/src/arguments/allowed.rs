@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Addresses that may ask for something: ADDRESS or ADDRESS/PREFIX.
-//! Promise: an empty list admits all.
+//! Lists of addresses that are allowed to send requests: ADDRESS or ADDRESS/PREFIX.
+//! Promise: an empty list allows all.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;

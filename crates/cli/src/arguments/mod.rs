@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What several commands are told: numbers, patterns, the file of servers.
+//! Arguments shared by several commands: numbers, patterns, the file of servers.
 
 pub mod allowed;
 pub mod farm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers on the command line: read, or refused with what is allowed.
+//! Parses numbers on the command line; an error names the allowed values.
 
 use penstock_netsim::Rate;
 

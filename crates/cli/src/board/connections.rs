@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The connections that a board's messages went over, one after the other, and which message is the next one's first.
-//! Promise: what a server has acknowledged is not sent again, and nothing after it is left out.
+//! The successive connections that carried a board's messages, and the first message of the next connection.
+//! Promise: messages that a server has acknowledged are not sent again, and no later message is left out.
 
 use penstock_board::{Completion, WcStatus};
 use penstock_netsim::Time;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The servers that share a board's events by the destination table: what each has acknowledged, and how long events had none
-//! when one died.
-//! Promise: each completion counts for the server whose queue pair it is of; an outage ends with the first event of the next
-//! table that is acknowledged.
+//! The servers that share a board's events by the destination table: the messages acknowledged by each, and the
+//! duration of an outage after a server died.
+//! Promise: each completion counts for the server of its queue pair; an outage ends with the first acknowledged event
+//! of the next table.
 
 use super::connections::us;
 use penstock_board::{Completion, WcStatus};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock board` does: the command line, the emulated switch's scenario and what is to be sent, read and checked, once.
-//! Promise: what cannot work is refused before anything is opened, with the value and what is allowed.
+//! The plan of `penstock board`: reads and checks the command line, the emulated switch's scenario and the data to
+//! send.
+//! Promise: invalid settings are refused before anything is opened, with the value and what is allowed.
 
 use super::arguments::{
     Arguments, MessageArguments, Network, Protocol, Series, Share, SocketPair, StaticPeer, TransportArguments,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock board` tells at its end: what moved, how messages ended, the gateware's counters, how slow it was.
+//! The final report of `penstock board`: traffic, results of messages, the gateware's counters, slowdown against real
+//! time.
 
 use super::connections::Connection;
 use super::destinations::{Destination, Outage};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock board` does while it runs: wait for the queue pair, start the messages, wait for their end; when the server
-//! is gone, wait for the next one and go on with what was not acknowledged.
+//! The main loop of `penstock board`: waits for the queue pair, starts the messages, waits for their end; when the
+//! server is gone, waits for the next one and continues with the unacknowledged messages.
 
 use super::arguments::{Series, Share, VerbChoice};
 use super::connections::Connections;
@@ -41,8 +41,8 @@ enum Phase {
     Awaiting,
     /// So many messages are to end; `None`: no end.
     Sending(Option<u64>),
-    /// The server is gone: what was handed to the gateware ends before another server gets the queue pair, so that none of
-    /// it goes there before what comes first. `busy`: the last cycle in which something was left.
+    /// The server is gone: what was handed to the gateware ends before another server gets the queue pair, so that none
+    /// of it goes there before what comes first. `busy`: the last cycle in which something was left.
     Draining { busy: u64 },
     /// They have ended; the server is to close the queue pair.
     Parting(Parting),
@@ -58,8 +58,8 @@ struct Parting {
     heard: Instant,
 }
 
-/// A server that has been silent for so long is not waited for when all messages have ended: `penstock recv` asks boards
-/// that are silent every second whether they live.
+/// A server that has been silent for so long is not waited for when all messages have ended: `penstock recv` asks
+/// boards that are silent every second whether they live.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// A live board and what it is to do.
@@ -213,8 +213,8 @@ impl Session {
         Ok(Progress::Going)
     }
 
-    /// The board stays until its server has closed the queue pair and has been answered, or is silent: a device that went
-    /// earlier would end the server's run.
+    /// The board stays until its server has closed the queue pair and has been answered, or is silent: a device that
+    /// went earlier would end the server's run.
     fn part(&mut self, mut parting: Parting, activity: Activity) -> Result<Progress, Failure> {
         let rx_frames = self.board.stats().rx_frames;
         if rx_frames != parting.rx_frames {

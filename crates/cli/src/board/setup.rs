@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a plan to a board that is set up by its registers and plugged in.
+//! Makes a board from a plan: sets it up by its registers and connects it to the wire.
 
 use super::plan::{ConnectPlan, Plan, StreamPlan, WirePlan};
 use super::session::Session;
@@ -121,7 +121,8 @@ fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
         | u32::from(transport.rnr_retry) << c::TRANSPORT_RNR_RETRY_SHIFT;
     // Timers are the board's own time, which a machine makes slowly: the shortest that the registers have.
     let resolution = 1 << s::RESOLUTION_ARP_RETRY_SHIFT | 15 << s::RESOLUTION_ARP_TRIES_SHIFT;
-    // All messages go to one queue pair: another server that comes is to get that one. With several servers each has its own.
+    // All messages go to one queue pair: another server that comes is to get that one. With several servers each has
+    // its own.
     let offered = if messages.by_event { 0 } else { u32::from(transport.qp) + 1 };
     let patience = 5 << c::PATIENCE_TIMEOUT_MS_SHIFT | 7 << c::PATIENCE_RETRIES_SHIFT;
     for (address, value) in [

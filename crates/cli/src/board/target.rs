@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a board's messages go to, as a session asks its registers: a queue pair, or a stream of TCP.
+//! The destination of a board's messages as a session reads it from the registers: a queue pair, or a TCP stream.
 
 use penstock_board::live::LiveBoard;
 use penstock_board::{qp_register, regs, stream_register, RegisterError};

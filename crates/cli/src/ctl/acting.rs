@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands to boards: words that do something, and what is to be seen of it afterwards.
-//! Promise: as for settings: each is in the journal, and another operator at work is respected.
+//! Commands to boards: register writes that trigger an action, and the check of its effect.
+//! Promise: as for settings: each write is in the journal, and a change by another operator is respected.
 
 use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;

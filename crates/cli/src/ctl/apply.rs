@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock ctl apply` and `diff`: all boards of a file.
-//! Promise: what differs is shown, written, and read back; a second time there is nothing to do. A board that fails gets
-//! its old settings again, the others keep their new ones.
+//! Promise: differences are shown, written, and read back; a repeated `apply` changes nothing. A board that fails gets
+//! its old settings back, the others keep their new ones.
 
 use super::arguments::{LinkArguments, WriteArguments};
 use super::boards::Listed;

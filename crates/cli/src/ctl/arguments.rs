@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the commands share.
+//! The arguments that all subcommands of `penstock ctl` share.
 
 use super::boards::BoardList;
 use penstock_ipbus::change::Manner;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lists of boards: addresses, ranges, networks, files.
-//! Promise: a board stands in a list once.
+//! Promise: a board appears in a list only once.
 
 use penstock_ipbus::BoardAddress;
 use std::collections::HashSet;

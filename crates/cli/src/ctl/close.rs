@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl close`: queue pairs that somebody left open.
-//! Promise: a queue pair is closed when the board says that it is in reset, and its entry in the connection manager is
-//! free then. One that was set up by registers has no entry: its state is written.
+//! `penstock ctl close`: closes queue pairs that were left open.
+//! Promise: a queue pair counts as closed when the board reports it in reset; its entry in the connection manager is
+//! free then. A queue pair set up by registers has no entry: its state is written.
 //! Source: ARCHITECTURE.md, "Connections"; `rtl/ctrl/cm_opener.sv`, closing by command.
 
 use super::acting::tell;

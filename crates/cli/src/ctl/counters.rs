@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl counters`: what boards have counted.
+//! `penstock ctl counters`: shows the counters of boards.
 
 use super::arguments::BoardArguments;
 use super::faults::Faults;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What boards did not do, by board and register.
+//! Failed requests, by board and register.
 
 use crate::outcome::Verdict;
 use crate::output::screen::say;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl get`: registers by name.
+//! `penstock ctl get`: reads registers by name.
 
 use super::arguments::BoardArguments;
 use super::faults::Faults;

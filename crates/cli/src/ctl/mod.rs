@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock ctl`: operates boards over IPbus, one or a thousand.
-//! Promise: exit status 0 only if every board did what was asked; a board that does not is named with the register, and
-//! the others go on. Nothing is written to a board with another register map, and every write is in the journal.
+//! Promise: exit status 0 only if every board did what was requested; a board that did not is named with the register,
+//! and the others continue. Nothing is written to a board with another register map, and every write is in the journal.
 
 mod acting;
 mod apply;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl registers`: the map of this program.
+//! `penstock ctl registers`: lists the register map.
 
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;

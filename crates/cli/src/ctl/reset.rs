@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl reset`: counters and histograms begin anew.
+//! `penstock ctl reset`: clears counters and histograms.
 
 use super::acting::{everywhere, Action};
 use super::arguments::{BoardArguments, WriteArguments};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The boards of a command: found, identified, and asked side by side.
-//! Promise: only boards with the register map of this program are asked for more than who they are.
+//! The boards of a command: found, identified, and accessed in parallel.
+//! Promise: beyond identification, only boards with the register map of this program are accessed.
 
 use super::arguments::{BoardArguments, LinkArguments, WriteArguments};
 use super::boards::Listed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl set`: registers by name, with units.
+//! `penstock ctl set`: writes registers by name, with units.
 
 use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock ctl source`: starts and stops the message source of boards.
-//! Promise: it is said to run, or to stand still, only where the board says so itself.
+//! Promise: it is reported as running or stopped only if the board itself reports this.
 
 use super::acting::tell;
 use super::arguments::{BoardArguments, WriteArguments};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl watch`: registers again and again, a line for each change.
-//! Promise: every change between two looks is shown once, with the time; a board that is silent for a while is said to
-//! be, and is asked on.
+//! `penstock ctl watch`: polls registers and prints a line for each change.
+//! Promise: every change between two polls is shown once, with the time; a board that stays silent is reported, and
+//! polled further.
 
 use super::faults::Faults;
 use super::get::{self, read, scale, value_json};

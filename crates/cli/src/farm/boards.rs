@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is asked of boards, as accesses to their registers, and their registers as views.
-//! Promise: a table, its first event and its command travel in one packet, so that no other client's writes come in
-//! between; a command without the board's owner as its key is refused by the board.
+//! Requests to boards as register accesses, and the views read from their registers.
+//! Promise: a table, its first event and its command are in one packet, so that no other client can write in
+//! between; a board refuses a command whose key is not the board's owner.
 //! Source: regs/destination.rdl, regs/penstock.rdl.
 
 use penstock_farm::{BoardView, QueuePair, Request};

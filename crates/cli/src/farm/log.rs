@@ -49,8 +49,8 @@ impl Log {
         self.replace(&format!("{text}{end}\n[[change]]\nfirst = {}\nlive = {}\n", change.first, list(&change.live)))
     }
 
-    /// Readers see the old text or the new one. An error means the old one, unless the folder's own sync failed: the new
-    /// name stands then, and may be lost with the machine's power.
+    /// Readers see the old text or the new one. An error means the old one, unless the folder's own sync failed: the
+    /// new name stands then, and may be lost with the machine's power.
     fn replace(&self, text: &str) -> Result<(), String> {
         let new = beside(&self.file, "new");
         let write = || -> std::io::Result<()> {

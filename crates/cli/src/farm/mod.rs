@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock farm`: keeps the destination tables of all boards in step with the servers that live.
-//! Promise: exit status 1 if a FAULT was said or another coordinator has taken the boards; killed at any time and started
-//! again it goes on where it was.
-//! The rules are `penstock_farm`'s; here are sockets, files and the clock.
+//! `penstock farm`: keeps the destination tables of all boards consistent with the live servers.
+//! Promise: exit status 1 if a FAULT was reported or another coordinator has taken over the boards; after a kill at any
+//! time, a restarted coordinator continues where the old one stopped.
+//! The rules are in `penstock_farm`; this module has sockets, files and the clock.
 
 mod arguments;
 mod boards;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The meters that the gateware keeps of each queue pair (rtl/roce/transfer_meter.sv), under the names of CEPC 2025.
+//! The meters that the gateware keeps for each queue pair (rtl/roce/transfer_meter.sv), under the names of CEPC 2025.
 
 use penstock_board::{regs, CYCLE};
 use serde::Serialize;

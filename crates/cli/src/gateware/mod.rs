@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What commands know of the gateware: its clock, the detector at its inputs, and its meters.
+//! Access to the gateware for commands: its clock, the detector at its inputs, and its meters.
 
 mod meters;
 mod shares;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A profile of DCQCN as the registers of a board, and back.
-//! Promise: the numbers are those of `penstock_cc::Profile`, in every group; the line rate stays as the build has it.
+//! Converts a profile of DCQCN to the registers of a board, and back.
+//! Promise: the values are those of `penstock_cc::Profile`, in every group; the line rate stays as in the build.
 
 use penstock_board::dcqcn_words;
 use penstock_cc::{AlphaRule, CycleRate, DcqcnParams, DcqcnSettings, Law, Profile, StageCounting};

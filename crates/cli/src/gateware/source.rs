@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one board's detector gives: the raw samples of an event per trigger. The gateware makes the messages.
+//! The data of one board's detector: the raw samples of an event per trigger. The gateware makes the messages.
 
 use penstock_board::{DetectorEvent, Feed, MessageSource, CYCLE};
 use penstock_readout::EventSource;

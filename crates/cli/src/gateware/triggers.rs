@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a board's gateware counts of its triggers (rtl/event/event_timing.sv), under the names of its registers.
+//! The trigger counters of a board's gateware (rtl/event/event_timing.sv), under the names of its registers.
 
 use penstock_board::{regs, CYCLE};
 use serde::Serialize;

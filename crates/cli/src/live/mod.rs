@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The live page of a command: what it shows, how it is served, what can be changed from it.
+//! The live page of a command: its contents, its server, and its controls.
 
 mod page;
 mod parameters;

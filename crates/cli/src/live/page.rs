@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page of a run: `--live` while it runs, `report.html` when it is over.
-//! Promise: the page gets what the trace gets; without `--live` nothing listens; a run that nobody steers is the same
-//! with and without a page.
+//! The page of a run: `--live` during the run, `report.html` after it.
+//! Promise: the page gets the same values as the trace; without `--live` no socket listens; without use of the
+//! controls, a run is the same with and without a page.
 
 use super::plan::Plan;
 use crate::interrupt;

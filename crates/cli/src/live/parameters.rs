@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be changed while boards run.
+//! The parameters that can be changed while boards run.
 
 use penstock_dashboard::{Parameter, Scope};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which of a trace's values a page shows, and in which column of the recording each goes.
+//! Selects the values of a trace that a page shows, and maps each to a column of the recording.
 
 use penstock_dashboard::{Recorder, Series, Shared};
 use penstock_netsim::{Time, TraceRow, TraceTee, CLASS_METRICS};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What commands write: the terminal, standard output, the folder of results.
+//! The output of commands: the terminal, standard output, the folder of results.
 
 mod print;
 pub mod results;

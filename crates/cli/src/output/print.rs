@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What standard output gets, and what a command says that came to no verdict of its own.
+//! Writes to standard output, and the message of a command that ends without a verdict.
 
 use super::screen::say;
 use crate::outcome::{Failure, Verdict};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// Prints a report on standard output; the verdict, or a fault where it cannot be written. A reader that has gone, as of
-/// `penstock ... | head`, has had enough: that is no fault.
+/// Prints a report on standard output; the verdict, or a fault where it cannot be written. A reader that has gone, as
+/// of `penstock ... | head`, has had enough: that is no fault.
 pub fn print(report: impl Display, verdict: Verdict) -> Verdict {
     match writeln!(std::io::stdout(), "{report}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

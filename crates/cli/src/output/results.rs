@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The folder of results: made, and cleared of an earlier run's, before anything is simulated.
-//! Promise: a file in it belongs to the run that the folder was last given to; one that cannot be written is refused
-//! before the run.
+//! The folder of results: created, and cleared of the results of an earlier run, before the simulation starts.
+//! Promise: every result file in it belongs to the last run that used the folder; a folder that cannot be written is
+//! refused before the run.
 
 use crate::outcome::Failure;
 use std::fs::File;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The terminal as a page that is drawn again and again, and what is said meanwhile.
-//! Promise: however the process ends, but by SIGKILL, the terminal is as it was; what was logged meanwhile is told then.
+//! The terminal as a page that is redrawn repeatedly, with the log messages of that time.
+//! Promise: unless the process is killed by SIGKILL, the terminal is restored at its end; messages logged meanwhile are
+//! printed then.
 //! Source: ECMA-48 and xterm's control sequences (alternate screen 1049, cursor 25, line wrap 7).
 
 use std::fmt::Display;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables that fit the terminal: columns that find no room go on below, with the first column again.
-//! Promise: no line is wider than the terminal unless one column and the first alone are; nothing is cut off.
+//! Tables that fit the terminal: columns without room continue below, with the first column repeated.
+//! Promise: no line is wider than the terminal unless the first and one other column already are; nothing is cut off.
 
 use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
 

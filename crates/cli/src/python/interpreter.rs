@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Python that commands use.
+//! Finds the Python interpreter that commands use.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands that Python answers: sweeps over parameters and the search for good ones are in the package `penstock`,
-//! the papers' figures in the folder `figures/` of a checkout.
-//! Promise: arguments, signals and the exit status are those of the Python process, which takes the place of this one.
+//! The commands implemented in Python: sweeps over parameters and the search for good ones are in the package
+//! `penstock`, the papers' figures in the folder `figures/` of a checkout.
+//! Promise: arguments, signals and the exit status are those of the Python process, which replaces this one.
 
 mod interpreter;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `penstock recv`, by topic: a struct is a heading of `--help`.
-//! Promise: what two options cannot mean together is refused by name.
+//! Promise: contradictory options are refused by name.
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
@@ -125,7 +125,8 @@ pub struct MemoryArguments {
     /// Slots that all boards share, which must SEND: one pool in place of rings
     #[arg(long, value_name = "N", conflicts_with_all = ["slots", "rate", "latency"])]
     pub srq: Option<u32>,
-    /// Fragments that may be copied out of the pool while their events wait for other boards [default: four times --srq]
+    /// Fragments that may be copied out of the pool while their events wait for other boards [default: four times
+    /// --srq]
     #[arg(long, value_name = "N", requires = "srq")]
     pub srq_copies: Option<u32>,
 }
@@ -156,12 +157,12 @@ pub struct RunArguments {
     /// Take no more after so many seconds, and end when the events that have begun are whole
     #[arg(short = 'D', long, value_name = "S")]
     pub seconds: Option<f64>,
-    /// Milliseconds for which an event waits for missing fragments, and for boards whose connection is lost. Longer than
-    /// (retries + 1) times the boards' ACK timers; the default is that of 7 retries of 67 ms
+    /// Milliseconds for which an event waits for missing fragments, and for boards whose connection is lost. Longer
+    /// than (retries + 1) times the boards' ACK timers; the default is that of 7 retries of 67 ms
     #[arg(long, default_value_t = event_timeout_ms(), value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub event_timeout: u64,
-    /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost asks again.
-    /// Longer than the boards' ACK timers
+    /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost asks
+    /// again. Longer than the boards' ACK timers
     #[arg(long, default_value_t = 300, value_name = "MS")]
     pub linger: u64,
 }
@@ -197,8 +198,8 @@ pub struct StorageArguments {
     /// Seconds after which a file is closed and another begun
     #[arg(long, default_value_t = 600, value_name = "S")]
     pub file_seconds: u64,
-    /// Milliseconds after which rows are written at the latest, full row group (16 MiB) or not: a killed process loses what
-    /// is younger, and what the disk has not taken
+    /// Milliseconds after which rows are written at the latest, full row group (16 MiB) or not: a killed process loses
+    /// what is younger, and what the disk has not taken
     #[arg(long, default_value_t = 1000, value_name = "MS", requires = "out")]
     pub flush: u64,
     /// Threads that encode and compress files [default: half of the cores, at most 8]
@@ -228,8 +229,8 @@ pub struct GpuArguments {
     /// Experimental, has never run on a GPU: have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/gpu.md)
     #[arg(id = "gpu", long = "gpu", value_name = "N", conflicts_with = "bare")]
     pub index: Option<u32>,
-    /// Have the NIC write to that GPU's memory (GPUDirect): "on", or "auto" to do without where GPU or NIC cannot. Of a run
-    /// that is stored it makes the GPU a part on which all depends
+    /// Have the NIC write to that GPU's memory (GPUDirect): "on", or "auto" to do without where GPU or NIC cannot. Of a
+    /// run that is stored it makes the GPU a part on which all depends
     #[arg(long, value_name = "WHETHER", requires = "gpu", value_enum, default_value = "off")]
     pub gpu_direct: GpuDirectChoice,
     /// Folder for the charges of the LST camera's waveforms, computed on the GPU

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file of boards: hundreds of them in a few lines of TOML.
+//! The file of boards: describes hundreds of boards in a few lines of TOML.
 //! Promise: a wrong key or value is refused with its place in the file.
 //! Source: ours; the format is in docs/readout.md.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The words that options of `penstock recv` take.
+//! The keyword values of options of `penstock recv`.
 
 use crate::arguments::number::share;
 use penstock_readout::backend::SocketChoice;

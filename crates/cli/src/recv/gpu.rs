@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The GPU beside a run's storage: opened as the command line says, and what it has done, for people and for JSON.
-//! Promise: without `--gpu` nothing of NVIDIA's is looked for; a GPU that fails is a fault of the run and not its end.
+//! The GPU next to a run's storage: opened as the command line says; its results as text and JSON.
+//! Promise: without `--gpu` no NVIDIA library is loaded; a GPU that fails is a fault of the run but does not end it.
 //! Source: `penstock_gpu`.
 
 use std::path::Path;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tells each board its share of this server's line: profile "penstock" in its registers, over IPbus.
-//! Promise: boards are told before their queue pairs are opened; one that comes up later, or anew, is told again.
-//! Registers that someone has set to other numbers than a board's own or a share stay, and are named; so is a board
-//! without these registers (another make).
+//! Sets each board's share of this server's line: profile "penstock" in its registers, over IPbus.
+//! Promise: the share is set before the board's queue pairs are opened, and again when a board comes up later or
+//! restarts. Registers that hold neither the board's defaults nor a share are left unchanged and reported; a board
+//! without these registers (another make) is also reported.
 //! Source: docs/congestion-control.md.
 
 use super::boards::Weighted;
@@ -238,7 +238,8 @@ impl Told {
         }
     }
 
-    /// The writes to the groups that nobody has set, and what is to be said of the others and of shares that are replaced.
+    /// The writes to the groups that nobody has set, and what is to be said of the others and of shares that are
+    /// replaced.
     fn writes(&self, share: Rate, identity: Identity, found: &[InForce]) -> Result<(Vec<Access>, Vec<String>), String> {
         let show = |share| show_share(share, identity.build.clock_khz);
         let is_ours = |group: &InForce| {

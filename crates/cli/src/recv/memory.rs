@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many slots a run has, and whether the machine has the memory for them.
+//! Computes the number of slots of a run, and checks that the machine has the memory for them.
 
 use super::arguments::MemoryArguments;
 use crate::arguments::number::positive;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock recv`: opens boards, receives, builds events, stores them; on an RDMA NIC or on none.
-//! Promise: exit status 0 only if every board came up, every fragment was right and every event whole.
+//! `penstock recv`: opens boards, receives fragments, builds and stores events; with or without an RDMA NIC.
+//! Promise: exit status 0 only if every board came up, every fragment was right and every event complete.
 //! The loop is `penstock_readout::session`.
 
 mod arguments;

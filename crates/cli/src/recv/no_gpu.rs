@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In place of `gpu.rs` in a build without the feature `gpu`: no GPU is ever open.
-//! Promise: `--gpu` is refused, and what to build is said.
+//! Replaces `gpu.rs` in a build without the feature `gpu`.
+//! Promise: `--gpu` is refused; the error names the build that supports it.
 
 use super::plan::Plan;
 use penstock_readout::backend::{Backend, SessionClock, WritesDevice};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock recv` does: the command line and the file of boards, checked and joined, once.
-//! Promise: what cannot work is refused before anything is opened, with the value and what to do.
+//! The plan of `penstock recv`: the command line and the file of boards, checked and combined.
+//! Promise: invalid settings are refused before anything is opened, with the value and what to do.
 
 use super::arguments::{Arguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
 use super::boards::{read_boards, Boards, Weighted};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! This server's part of a run that several share, as it is announced while the run goes on.
+//! This server's part of a run that several servers share, as announced during the run.
 //! Promise: a change that comes too late moves no event, and is a fault of the run.
 
 use super::sink::Sink;

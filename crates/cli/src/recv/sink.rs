@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where `penstock recv` puts events: a folder of Parquet files, or nowhere; to whoever connects, and to a GPU, if asked to.
+//! The sink of `penstock recv`: a folder of Parquet files, or none; on request also connected consumers and a GPU.
 //! Promise: those of `RunWriter`, `Serving` and `OnGpu`.
 
 use super::gpu;

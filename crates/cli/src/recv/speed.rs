@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The speed of this server's line as the kernel reports it: what `--line` without a rate stands for.
-//! Promise: a speed that is nobody's is not taken for one: TAP devices report what no wire has.
+//! The speed of this server's line as the kernel reports it, used by `--line` without a rate.
+//! Promise: an implausible speed is rejected: TAP devices report a speed that is not that of any line.
 //! Source: Documentation/ABI/testing/sysfs-class-net (`speed`, 10^6 bit/s), sysfs-class-infiniband (`gid_attrs/ndevs`).
 
 use penstock_units::Rate;

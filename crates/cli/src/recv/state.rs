@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file that remembers which queue pairs are open at boards, so that a receiver that was killed can close them when
-//! it is started again: boards have few queue pairs, and do not notice that their server is dead while they are silent.
-//! Promise: written to another name and renamed; a file that cannot be read or written is only warned about.
+//! The file that records which queue pairs are open at boards, so that a restarted receiver can close those that a
+//! killed one left: boards have few queue pairs, and while they send nothing they do not detect a dead server.
+//! Promise: written under another name and renamed; a file that cannot be read or written only causes a warning.
 
 use penstock_readout::session::Remembered;
 use std::net::Ipv4Addr;

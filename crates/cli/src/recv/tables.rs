@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock recv` prints: how it begins, which boards are missing, the final table in perftest's columns.
+//! The output of `penstock recv`: start-up lines, missing boards, the final table with perftest's columns.
 //! Promise: a run is called good only if every board came up and every fragment and event was right.
 
 use crate::output::table::{columns, terminal_width};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The live view of `penstock recv`: boards, throughput, events, credits and counters, a few times a second.
-//! Promise: only on a terminal; any size of it is filled and none is overrun; boards in trouble come first.
+//! The live view of `penstock recv`: boards, throughput, events, credits and counters, a few times per second.
+//! Promise: drawn only on a terminal; fits any size of it; boards with problems come first.
 //! Counters have the kernel's names in the report and short ones here.
 
 use super::tables::{megabytes, why};

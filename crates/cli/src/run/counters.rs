@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The counters and meters of a board, read from its registers when its run is over.
+//! The counters and meters of a board, read from its registers after the run.
 
 use crate::gateware::{Meters, Triggers};
 use penstock_board::{qp_register, regs, Board, RegisterError, WorkerGone};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The course of a run: builds its network, runs it under a progress bar, writes what was found.
-//! Promise: files are whole whenever the run ends, also after Ctrl-C; a run whose page nobody asked for records none.
+//! The course of a run: builds its network, runs it with a progress bar, writes the results.
+//! Promise: files are complete whenever the run ends, also after Ctrl-C; without a requested page nothing is recorded
+//! for it.
 
 use super::arguments::Arguments;
 use super::helm::Helm;

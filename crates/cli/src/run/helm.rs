@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The controls of a run with verilated boards.
-//! Promise: a control is checked as `--set` is, becomes writes to the registers of the boards it names, and is noted.
+//! Promise: a control is checked like `--set`, becomes writes to the registers of the boards it names, and is logged.
 
 use super::arguments::Arguments;
 use super::board::dcqcn_of;

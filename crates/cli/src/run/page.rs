@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the page of a run shows: senders, the queues on their ways, totals; and its controls where boards are verilated.
+//! The contents of the page of a run: senders, the queues on their paths, totals; and controls if boards are verilated.
 
 use crate::live::{Plan, PARAMETERS};
 use penstock_dashboard::{ControlError, Manifest, Queue, Sender, Series, Settings, Total};

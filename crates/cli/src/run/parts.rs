@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parts of a simulation that only the command has: verilated boards, and the readout's receiver.
+//! The parts of a simulation that only the command provides: verilated boards, and the readout's receiver.
 
 use super::board::board;
 use super::readout::{readout, SharedReadout};

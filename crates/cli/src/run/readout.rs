@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The real receiver as an endpoint of a simulated host: in-process back end, event builder and writer.
-//! Promise: it does what `penstock recv` does with the same packets; its time is the simulation's, and one seed stores
-//! the same bytes. What it counts is read when the run is over.
+//! Promise: it handles packets like `penstock recv`; it uses simulated time, and one seed stores the same bytes. Its
+//! counters are read after the run.
 //! Source: ARCHITECTURE.md, "The way of a fragment".
 
 use crate::output::results;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of verilated boards, and of what a readout stored.
+//! Tables of verilated boards, and of the events that a readout stored.
 
 use super::board::BoardSummary;
 use super::flow_tables::in_force;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run found, as `summary.json` holds it: the laboratory's part, and those of boards and readout if it had any.
-//! All but `timing` is the same for the same seed. Source: docs/lab.md documents every key.
+//! The results of a run in `summary.json`: the laboratory's part, and those of boards and readout if present.
+//! The same seed gives the same values, except for `timing`. Source: docs/lab.md documents every key.
 
 use super::board::BoardSummary;
 use super::readout::ReadoutCounts;
@@ -28,8 +28,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a readout: every event of the scenario is complete and equals what was sent, and every sender knows it. Else as
-    /// the laboratory says.
+    /// Of a readout: every event of the scenario is complete and equals what was sent, and every sender knows it. Else
+    /// as the laboratory says.
     pub fn verdict(&self) -> Verdict {
         let verified = match &self.readout {
             Some(readout) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tables that a run ends with: who sent, the network, the readout, the verdict, what went wrong.
+//! The final tables of a run: senders, network, readout, verdict, faults.
 
 use super::summary::Summary;
 use super::{flow_tables, readout_tables};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What this process has taken of the machine.
+//! The CPU time and memory that this process has used.
 
 use nix::sys::resource::{getrusage, UsageWho};
 use nix::sys::time::TimeValLike;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `penstock send`, by topic: a struct is a heading of `--help`.
-//! Promise: what has the same name as an option of `penstock recv` means the same.
+//! Promise: an option with the same name as one of `penstock recv` has the same meaning.
 //! Source: the option names are those of `penstock recv` and of iperf3 where they have the same.
 
 use super::choices::{LawName, PayloadName, ProtocolName, StackName};
@@ -112,8 +112,8 @@ pub struct ProtocolArguments {
     /// Line rate for congestion control, Gb/s
     #[arg(long, default_value_t = 10.0, value_name = "GBPS")]
     pub line_rate: f64,
-    /// What each board gets of the server's line if all send at once, as in 39Mbps, for congestion control by the profile
-    /// "penstock"; without it, --line-rate over --boards, or for a single board AdvCam's Table II
+    /// What each board gets of the server's line if all send at once, as in 39Mbps, for congestion control by the
+    /// profile "penstock"; without it, --line-rate over --boards, or for a single board AdvCam's Table II
     #[arg(long, value_name = "RATE", value_parser = share)]
     pub cc_share: Option<Rate>,
     /// ACK timer, 4.096 us * 2^CODE; 0: it never expires

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The words that options of `penstock send` take.
+//! The keyword values of options of `penstock send`.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PayloadName {

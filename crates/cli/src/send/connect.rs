@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The connection manager's UDP port of all front ends, one an address.
-//! Promise: a front end answers at its own address only.
+//! The connection manager's UDP ports of all front ends, one per address.
+//! Promise: a front end answers only on its own address.
 //! Source: `penstock_transport::cm`.
 
 use super::front_end::FrontEnd;

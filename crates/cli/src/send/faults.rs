@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults put into our own frames, for tests where the kernel has no `tc netem`.
+//! Injects faults into our own frames, for tests on kernels without `tc netem`.
 //! Promise: one seed gives one sequence of faults.
 //! Source: the generator is SplitMix64 (Steele, Lea, Flood 2014).
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One software front end: a queue pair, its messages, its rate, its side of the connection manager.
-//! Promise: what was not acknowledged over one connection is sent again over the next one, in order.
-//! Source: the gateware it stands for: requester, `cm_listener` and `cm_opener`, rings of slots.
+//! Promise: messages not acknowledged over one connection are sent again over the next one, in order.
+//! Source: the gateware that it emulates: requester, `cm_listener` and `cm_opener`, rings of slots.
 
 use super::link::{next_hop, Link};
 use super::pacing::Pacing;
@@ -35,8 +35,8 @@ const REOPEN: Time = Time::from_ms(500);
 /// longer than from one question of `penstock recv` to the next, so that no forged OPEN_QP comes in between.
 const QUIET: Time = Time::from_s(2);
 
-/// One that has neither acknowledged nor asked anything for so long is taken for dead: another one may have the queue pair.
-/// `penstock recv` asks a board that is silent every second whether it lives.
+/// One that has neither acknowledged nor asked anything for so long is taken for dead: another one may have the queue
+/// pair. `penstock recv` asks a board that is silent every second whether it lives.
 const ABANDONED: Time = Time::from_s(5);
 
 /// What a connection is made of, apart from the listener, which calls it.

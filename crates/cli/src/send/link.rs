@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet socket of all front ends: acknowledgements in, data out, faults in between.
-//! Promise: what the interface does not take now is kept and sent first the next time.
-//! Source: packet(7); ARP is the kernel's, whose table is read.
+//! Promise: frames that the interface does not accept now are kept and sent first the next time.
+//! Source: packet(7); the kernel handles ARP, and its table is read.
 
 use super::faults::Faults;
 use super::plan::Plan;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock send`: software front ends that speak the gateware's protocols, hundreds in one process.
-//! Promise: every message is delivered once and in order, also over a server that is killed and started again; exit
-//! status 0 only if all were acknowledged.
-//! Requester of `penstock_transport`, congestion control of `penstock_cc`, as the gateware has them.
+//! Promise: every message is delivered once and in order, even if a server is killed and restarted; exit
+//! status 0 only if all messages were acknowledged.
+//! Requester and congestion control are those of `penstock_transport` and `penstock_cc`, with the gateware's rules.
 
 mod arguments;
 mod choices;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reaction point and pacer of one front end against the wall clock.
-//! Promise: the visits are those of a gateware of 16 queue pairs at 156.25 MHz, made when somebody looks.
+//! Reaction point and pacer of one front end, driven by the wall clock.
+//! Promise: the visits are those of gateware with 16 queue pairs at 156.25 MHz; they are made when the state is read.
 //! Source: `penstock_cc`, equal to `rtl/cc` to the bit; the closed forms are those of the simulator's limiter.
 
 use crate::gateware::BOARD_CLOCK_HZ;

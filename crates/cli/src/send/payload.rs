@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The messages of one front end: fragment header and payload, kept until they are acknowledged.
-//! Promise: message n is the same whenever it is sent again, over whichever connection.
-//! Source: `wire::fragment`; PRBS-31 and counter as the gateware's message source: over all events of the run, whichever
-//! server they go to.
+//! Promise: message n is the same whenever it is sent again, over any connection.
+//! Source: `wire::fragment`; PRBS-31 and counter as in the gateware's message source: one sequence over all events of
+//! the run, whichever server they go to.
 
 use super::choices::PayloadName;
 use super::plan::Plan;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock send` does: the command line, checked, once.
-//! Promise: what cannot work is refused before anything is opened.
+//! The plan of `penstock send`: the checked command line.
+//! Promise: invalid settings are refused before anything is opened.
 
 use super::arguments::Arguments;
 use super::choices::{LawName, PayloadName};
@@ -184,8 +184,8 @@ fn congestion_control(a: &Arguments) -> Result<DcqcnParams, String> {
         LawName::Off => Law::Off,
         LawName::Dcqcn => Law::Dcqcn,
     };
-    // All front ends of this process are on one path, whose line they share. One alone does not know its share: a floor of
-    // 15/16 of the line would be no congestion control.
+    // All front ends of this process are on one path, whose line they share. One alone does not know its share: a floor
+    // of 15/16 of the line would be no congestion control.
     let by_count = (a.boards.count > 1).then(|| Rate(rate_line.0 / u64::from(a.boards.count)));
     let profile = a.protocol.cc_share.or(by_count).map_or_else(DcqcnSettings::default, DcqcnSettings::for_share);
     let settings = DcqcnSettings { law, rate_line, ..profile };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The registers of front ends over IPbus, one port an address: what a server or operator tells about congestion control,
-//! and what `penstock ctl` reads of a board.
+//! The registers of front ends over IPbus, one port per address: settings of congestion control from a server or
+//! operator, and the registers that `penstock ctl` reads.
 //! Promise: the map is the gateware's, of a build with one queue pair; `cc[0]` governs the limiter from the next packet
-//! on. A write to a register that stands for nothing here is refused, as one to a register that is not there.
+//! on. A write to a register without a function here is refused, like one to a register that does not exist.
 
 use super::front_end::FrontEnd;
 use super::plan::Plan;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock send` prints.
+//! The output of `penstock send`.
 //! Promise: a run is called good only if all front ends came up and all messages were acknowledged.
 
 use super::front_end::FrontEnd;

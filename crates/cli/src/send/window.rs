@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many packets a front end has under way: without limit until one is lost, then as few as losses make worth while;
-//! and behind an RNR NAK one message, then twice as many each time that all of them are taken.
-//! Promise: a network that loses nothing never feels it; one that does costs less than all that was under way each time.
+//! The limit on packets in flight of a front end: none until a packet is lost, then as many as the loss rate justifies;
+//! after an RNR NAK one message, then twice as many each time that all of them have been accepted.
+//! Promise: without loss the limit has no effect; with loss, less than all packets in flight are repeated each time.
 //! Source: go-back-N sends W packets again for each loss, hence W about sqrt(1.5 / p), as additive increase and
-//! multiplicative decrease have it (Mathis et al. 1997). A server that tells no credits (IBTA 9.7.7.2) says RNR to find out
-//! how many receives it has; whatever is sent behind the message it refuses, it drops.
+//! multiplicative decrease give it (Mathis et al. 1997). If a server reports no credits (IBTA 9.7.7.2), only its RNR
+//! NAKs tell how many receives it has; it drops everything that is sent after the refused message.
 
 use penstock_transport::{Requester, RequesterCounters};
 
-/// No fewer: the least that keeps acknowledgements coming (one is asked for every 16 packets) while a batch is on its way.
+/// No fewer: the least that keeps acknowledgements coming (one is asked for every 16 packets) while a batch is on its
+/// way.
 const LEAST: u64 = 32;
 /// The most that a requester has by itself.
 const MOST: u64 = 4096;
@@ -130,8 +131,9 @@ mod tests {
         fn write(&mut self, _va: u64, _data: &Payload) {}
     }
 
-    /// SENDs of two packets, one packet a microsecond, to a server that tells no credits and posts `receives` at a time,
-    /// every `every_us`. One packet in about `loses` is lost; 0: none. Packets that came to the server, and how long it took, us.
+    /// SENDs of two packets, one packet a microsecond, to a server that tells no credits and posts `receives` at a
+    /// time, every `every_us`. One packet in about `loses` is lost; 0: none. Packets that came to the server, and how
+    /// long it took, us.
     fn run(receives: u64, every_us: u64, loses: u64) -> (u64, u64) {
         let mut requester = Requester::new(RequesterConfig::new(BOARD, SERVER, Psn::new(7), Mtu::B1024));
         let mut config = ResponderConfig::new(SERVER, BOARD, Psn::new(7), Mtu::B1024);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A whole session in one process: `Session` as `penstock recv` runs it, front ends of both kinds, strangers and a wire
-//! with faults, under one clock. Promise: one seed gives one run.
-//! The parts under test are session, connection manager, requester, responder, receiver and, where boards are verilated,
-//! the gateware.
+//! A whole session in one process: `Session` as `penstock recv` runs it, front ends of both kinds, strangers and a link
+//! with faults, with one clock. Promise: one seed gives one run.
+//! The parts under test are session, connection manager, requester, responder, receiver and, where boards are
+//! verilated, the gateware.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -153,8 +153,8 @@ pub struct Field {
     lives: u8,
     /// Chance per million that a stranger does something in a tick.
     pub strangers: u64,
-    /// The gateware takes an OPEN_QP in its server's name for the server's next life at once, where software first waits
-    /// until the connection is quiet: with boards of that kind such forgeries belong to storms, and cost events.
+    /// The gateware takes an OPEN_QP in its server's name for the server's next life at once, where software first
+    /// waits until the connection is quiet: with boards of that kind such forgeries belong to storms, and cost events.
     pub is_gateware_there: bool,
     is_calm: bool,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A verilated front end in the field: the gateware answers ARP and the connection manager's messages itself, and sends
-//! what it is handed. Its clock runs slower than the field's, or a run would take hours: `CYCLES` a tick.
-//! Source: docs/integration.md (what user logic does with a message that has ended).
+//! the given messages. Its clock runs slower than the field's, `CYCLES` per tick; otherwise a run would take hours.
+//! Source: docs/integration.md (handling of completed messages by user logic).
 
 use std::collections::VecDeque;
 
@@ -67,7 +67,8 @@ impl Gateware {
         }
     }
 
-    /// Hands over what is not under way. A new connection begins when the last one's messages have all ended, with slot 0.
+    /// Hands over what is not under way. A new connection begins when the last one's messages have all ended, with slot
+    /// 0.
     fn post(&mut self) {
         let peer = self.look();
         if peer != self.peer {

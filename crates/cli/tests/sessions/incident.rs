@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes wrong in the field, one thing at a time, with what must be seen of it while it lasts.
-//! After each the run is whole again; the books of every fragment are the ledger's.
+//! The incidents of the field, one at a time, with the reports that must appear while an incident lasts.
+//! The run recovers after each; the ledger accounts for every fragment.
 
 use penstock_readout::session::{Opens, SessionReport};
 use penstock_wire::Qpn;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was acknowledged to the boards and what was stored, fragment by fragment; and the books of one server's life.
-//! Promise: a fragment that was acknowledged is stored, or counted by the reason why not, for its board.
+//! Records acknowledged and stored fragments, one by one, and the accounts of one life of a server.
+//! Promise: an acknowledged fragment is stored, or counted for its board with the reason why not.
 
 use std::cell::{Cell, RefCell};
 use std::io::{Error, ErrorKind};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a front end of either kind sends: the fragments of its events, each once its time has come.
-//! Promise: what was not acknowledged over one connection is sent again over the next one, in order.
+//! The messages of a front end of either kind: the fragments of its events, each at its time or later.
+//! Promise: messages not acknowledged over one connection are sent again over the next one, in order.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Those who are no part of the run: packets and messages of addresses that nobody knows, and forged ones of those that are known.
-//! A stranger has seen packets go by; it does not know what an end keeps to itself: the next PSN, a key, a queue pair's
-//! number of a connection to come.
+//! Strangers, hosts outside the run: packets and messages from unknown addresses, and forged ones from known addresses.
+//! A stranger has seen earlier packets; it does not know the secrets of an end: the next PSN, a key, the queue pair's
+//! number of a future connection.
 
 use bytes::Bytes;
 use penstock_wire::{CmInfo, CmMessage, CmRequest, Ipv4Addr, Opcode, Payload, Psn, Qpn, RocePacket};
@@ -71,7 +71,8 @@ fn message(random: &mut Random, known: &Known<'_>) -> Parcel {
     };
     let (sender, other) = (info(random, from), info(random, to));
     let mut bytes = CmMessage::request(CmRequest::OpenQp, sender, other).to_bytes();
-    // The first byte has request, answer and what is valid: half of the messages are those that open, with all of the sender.
+    // The first byte has request, answer and what is valid: half of the messages are those that open, with all of the
+    // sender.
     if random.happens(500_000) {
         bytes[0] = random.next() as u8;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What runs between the front ends, the server and strangers, and a wire that loses, repeats, delays and damages it.
-//! Promise: what one seed does to packets it does again. Times are in ticks of the field.
+//! The packets between front ends, server and strangers, and a link that loses, repeats, delays and damages them.
+//! Promise: the same seed gives the same faults. Times are in ticks of the field.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A board: its destination table as rtl/roce/destination.sv has it, rule by rule, and its queue pairs.
+//! A board: its destination table with the rules of rtl/roce/destination.sv, and its queue pairs.
 
 use penstock_farm::{BoardView, QueuePair, Request, IN_ERROR, READY_TO_SEND};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The coordinator against boards that lose, delay, reset and vanish, servers that die and come back, and its own death.
-//! One seed is one run; a failing one is printed.
+//! The coordinator with lost and delayed messages, boards that reset and vanish, servers that die and return, and with
+//! its own death. One seed gives one run; the seed of a failing run is printed.
 
 mod board;
 mod world;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Boards, servers, the wire between, the log, and a coordinator that may die.
+//! Boards, servers, the network between them, the log, and a coordinator that may die.
 
 use crate::board::{address, Board, Random, QPS};
 use penstock_farm::{

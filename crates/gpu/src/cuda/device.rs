@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One GPU: its primary context with our kernels in it.
-//! Promise: what is made of it holds it, so the context outlives every copy; everything is undone when it is dropped. A
-//! missing or old driver is an error, though `cudarc` panics where a library or a function is missing.
+//! Promise: every object made from it keeps it alive, so the context outlives every copy; everything is released on
+//! drop. A missing or old driver is an error, though `cudarc` panics where a library or a function is missing.
 //! Source: CUDA Driver API, "Primary Context Management", "Module Management".
 
 use std::error::Error;

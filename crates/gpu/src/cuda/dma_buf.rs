@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rings in memory of the device, which a NIC writes by itself (GPUDirect RDMA), and their counterparts on the host.
-//! Promise: exported in whole pages of its own; what a NIC has written is made visible before a kernel looks; the memory
-//! stays as long as anybody holds it.
+//! Promise: exported in separate whole pages; data written by a NIC is made visible before a kernel reads it; the
+//! memory exists as long as it is referenced.
 //! Source: CUDA Driver API, `cuMemGetHandleForAddressRange` (addresses and sizes are multiples of the host's page) and
-//! `cuFlushGPUDirectRDMAWrites` (not needed where the attribute `GPU_DIRECT_RDMA_WRITES_ORDERING` is the owner's or more).
+//! `cuFlushGPUDirectRDMAWrites` (not needed where the attribute `GPU_DIRECT_RDMA_WRITES_ORDERING` is the owner's or
+//! more).
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of the driver's calls.
-//! Promise: each names the call, and the driver's number and words for what has gone wrong.
+//! Promise: each error names the call, and the driver's error number and text.
 //! Source: CUDA Driver API, "Error Handling".
 
 use cudarc::driver::DriverError;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One batch's way through the GPU: pinned memory, a copy to the device, kernels, a copy back, on a stream of its own.
-//! Promise: while work is under way its memory can be neither written nor, where results come, read; dropping waits.
+//! The path of one batch through the GPU: pinned memory, a copy to the device, kernels, a copy back, on its own stream.
+//! Promise: while work is in progress its memory cannot be written, and its result memory cannot be read; drop waits.
 //! Source: CUDA Driver API, "Stream Management", "Execution Control"; the kernels' parameters are those of kernels.cu.
 //!
 //! ```text
@@ -103,8 +103,8 @@ impl Lane {
         })
     }
 
-    /// Where a place of the input lies on the device: for tables of addresses, which are the caller's to get right. A kernel
-    /// that is told a wrong one ends the GPU's work, and no more.
+    /// Where a place of the input lies on the device: for tables of addresses, which are the caller's to get right. A
+    /// kernel that is told a wrong one ends the GPU's work, and no more.
     pub fn device_address(&self, at: usize) -> CUdeviceptr {
         self.device_input.address + at as u64
     }
@@ -127,7 +127,8 @@ impl Lane {
     /// Queues the copies of these parts of the input, then the work, and returns at once.
     ///
     /// # Errors
-    /// The driver's. What was queued before it may still run: the lane stays busy, and is good for nothing but [`Self::wait`].
+    /// The driver's. What was queued before it may still run: the lane stays busy, and is good for nothing but
+    /// [`Self::wait`].
     ///
     /// # Panics
     /// If the lane is busy, or a part lies outside input or output.
@@ -185,8 +186,8 @@ impl Lane {
         self.clear(read, read_bytes)?;
         let mut launch = self.stream.launch_builder(&self.gpu.read_fragments);
         launch.arg(&parts).arg(&count).arg(&tables).arg(&read);
-        // SAFETY: the parameters of `read_fragments` in kernels.cu, in order and of its types; it writes the elements of
-        // `read` that the parts name.
+        // SAFETY: the parameters of `read_fragments` in kernels.cu, in order and of its types; it writes the elements
+        // of `read` that the parts name.
         unsafe { start(&mut launch, work.parts * PIECE_THREADS) }?;
         self.fetch(read_at, read_bytes)
     }
@@ -203,8 +204,8 @@ impl Lane {
         let Some(to) = to.place(at, len) else { return Ok(()) };
         self.gpu.enter()?;
         let (from, stream) = (from.address() + at as u64, self.stream.cu_stream());
-        // SAFETY: both ranges are `len` bytes long and stay while this is busy: who owns the ring waits for its lanes. What is
-        // told of these bytes is told when the work is done.
+        // SAFETY: both ranges are `len` bytes long and stay while this is busy: who owns the ring waits for its lanes.
+        // What is told of these bytes is told when the work is done.
         let queued = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, len, stream) };
         queued.result().map_err(failed("cuMemcpyDtoHAsync"))
     }

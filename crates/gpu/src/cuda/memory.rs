@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of the device and pinned memory of the host, each owned by one value.
-//! Promise: freed once, in the context it was made in. That nothing uses it by then is its owner's to see to ([`super::Lane`]).
-//! Source: CUDA Driver API, "Memory Management". Not `cudarc`'s `CudaSlice` and `PinnedHostSlice`: those come from a pool, of
-//! which no dma-buf can be made, and record an event for every copy.
+//! Promise: freed once, in the context it was made in. The owner ensures that it is no longer in use ([`super::Lane`]).
+//! Source: CUDA Driver API, "Memory Management". `cudarc`'s `CudaSlice` and `PinnedHostSlice` are not used: they come
+//! from a pool, from which no dma-buf can be made, and record an event for every copy.
 
 use std::ptr::NonNull;
 use std::sync::Arc;

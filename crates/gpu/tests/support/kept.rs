@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What both tests of a GPU store: recorded camera events, into a sink that they may look into.
+//! Shared by both GPU tests: recorded camera events, and a sink whose contents the tests can inspect.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};

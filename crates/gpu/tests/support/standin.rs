@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NVIDIA's driver without a GPU: `kernels/driver_standin.cpp`, compiled once a test program. A process loads one driver,
-//! and for good, so a test runs in a process of its own for each way in which the driver is to behave.
+//! NVIDIA's driver without a GPU: `kernels/driver_standin.cpp`, compiled once per test program. A process can load
+//! only one driver, so a test runs in a separate process for each behaviour of the driver.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::symlink;
@@ -33,8 +33,8 @@ pub struct StandIn {
     folder: PathBuf,
 }
 
-/// Runs `test` in a process whose driver behaves as `conf` says, in the words at the head of driver_standin.cpp. A test may
-/// ask for several drivers, each of another `conf`.
+/// Runs `test` in a process whose driver behaves as `conf` says, in the words at the head of driver_standin.cpp. A test
+/// may ask for several drivers, each of another `conf`.
 pub fn with_driver<F: FnOnce(&StandIn)>(conf: &str, test: F) {
     if let Some(folder) = std::env::var_os(FOLDER) {
         // This is such a process: of all drivers that the test asks for it has one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a change was not begun, or not noted.
+//! Why a change was not started, or not recorded in the journal.
 
 use super::journal::JournalError;
 use crate::fleet::{BoardAddress, FleetError};

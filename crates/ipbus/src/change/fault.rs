@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What boards did not do.
+//! Failed requests to boards.
 
 use crate::fleet::BoardAddress;
 use crate::map::name_of;

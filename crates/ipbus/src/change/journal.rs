@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The journal: every write to a board, as a line of JSON.
-//! Promise: nothing is written to a board as long as the journal cannot be opened; a line stands in it whole, also where
+//! Promise: nothing is written to a board if the journal cannot be opened; every line is written whole, even if
 //! several programs write at once.
 
 use super::manner::Manner;

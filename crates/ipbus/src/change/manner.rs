@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a change is made, and by whom.
+//! The options of a change, and its author.
 
 use std::path::PathBuf;
 

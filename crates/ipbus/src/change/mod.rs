@@ -6,8 +6,8 @@
 //!  commands -----------------------> command:            journal, begin, write, end
 //! ```
 //!
-//! Promise: commands, Python programs and gateways that change boards through this module make the same checks, tell and
-//! are told of other operators, and leave a line in the journal for every word.
+//! Promise: commands, Python programs and gateways that change boards through this module make the same checks,
+//! announce themselves to other operators, detect other operators, and write a journal line for every word.
 
 mod error;
 mod fault;

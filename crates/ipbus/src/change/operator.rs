@@ -7,8 +7,8 @@
 //!  operator_ip      the host that began last
 //! ```
 //!
-//! Promise: a change that begins while another is under way (or was cut off) is refused, and names its host; one during
-//! which another began is told of it. Programs that do not count (uHAL) are not seen.
+//! Promise: a change that begins during another one (or after one was cut off) is refused with the name of its host; a
+//! change during which another one began reports it. Programs that do not update the counts (uHAL) are not detected.
 //! Source: the registers' descriptions in `regs/penstock.rdl`.
 
 use super::fault::FaultKind;

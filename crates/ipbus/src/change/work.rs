@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A change that is being made.
+//! A change in progress.
 
 use super::fault::{Fault, FaultKind};
 use super::journal::Journal;

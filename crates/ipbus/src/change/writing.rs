@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writing settings: what is there is read, what differs is written, read back, and noted in the journal; and commands,
-//! words that do something.
-//! Promise: nothing is written that is so already. A board on which a word is refused, or does not read back, gets its old
-//! words again; what could not be undone is said. The other boards go on.
+//! Writes settings: reads the present values, writes those that differ, reads them back, and records them in the
+//! journal. Also writes commands, words that trigger an action.
+//! Promise: values that are already set are not written. A board that refuses a word, or on which a word does not read
+//! back, gets its old words again; words that could not be restored are reported. The other boards continue.
 
 use super::error::ChangeError;
 use super::fault::{Fault, FaultKind};

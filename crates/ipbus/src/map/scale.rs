@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Physical quantities of a register's number, by the board's clock.
-//! Promise: what is shown, written to the register again, gives the same number; it has no more digits than that takes.
+//! Converts a register's number to a physical quantity with the board's clock, and back.
+//! Promise: the displayed quantity, written back to the register, gives the same number, with as few digits as that
+//! needs.
 
 use super::Unit;
 use penstock_units::{Rate, Time};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values of registers by their place: from text, to text, and within the words.
+//! Values of registers: parsing, printing, and their bits within the words.
 
 use super::{Place, Scale, Target, Unit};
 

@@ -54,7 +54,8 @@ impl FrameSocket {
         frames: Frames,
         path_mtu_frame: usize,
     ) -> Result<(FrameSocket, String), OpenError> {
-        // Kernels before 6.6 take no frames longer than a page: there those of the path MTU must do, and longer ones are dropped.
+        // Kernels before 6.6 take no frames longer than a page: there those of the path MTU must do, and longer ones
+        // are dropped.
         let xdp = |generic, patience| {
             let open = |frames| XdpSocket::open(name, interface, UDP_PORT_ROCE, ip, frames, generic, patience);
             open(frames).or_else(|error| match path_mtu_frame < frames.longest && !error.is_busy() {
@@ -82,8 +83,8 @@ impl FrameSocket {
         Ok((FrameSocket::Ring(socket), format!("packet socket with a ring{why}")))
     }
 
-    /// Hands the next frames, in pieces, about `most` at a time, and when each came, if that is known, to `take`, as long
-    /// as it answers true. Returns how many there were.
+    /// Hands the next frames, in pieces, about `most` at a time, and when each came, if that is known, to `take`, as
+    /// long as it answers true. Returns how many there were.
     pub(super) fn receive(&mut self, most: usize, mut take: impl FnMut(&[&[u8]], Option<SystemTime>) -> bool) -> usize {
         match self {
             FrameSocket::Ring(socket) => socket.receive(most, |frame, arrived| take(&[frame], Some(arrived))),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The back end without a network: packets are put in and taken out by the caller.
-//! Promise: deterministic given its entropy and the order of packets; the reference for what other back ends do.
+//! The back end without a network: the caller passes packets in and takes packets out.
+//! Promise: deterministic for given entropy and order of packets; the reference for the other back ends.
 //! Source: the responder of `penstock_transport`.
 
 use std::collections::VecDeque;

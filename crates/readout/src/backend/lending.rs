@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The receives of a pool: which board may take one.
-//! Promise: a connected board that has no slot of the pool gets one, as long as there are as many slots as boards. Boards
-//! send in order, so what an event waits for comes from boards that have none, and the pool never stands still.
-//! Source: IBTA 9.7.5.2.8 (RNR NAK: a responder that cannot take a message now; it need not say why). The shared receive
-//! queue of a NIC (SRQ, IBTA 10.2.9) serves whoever asks first, and can promise none of this.
+//! The receives of a pool: decides which board may take one.
+//! Promise: a connected board without a slot of the pool gets one, provided that there are at least as many slots as
+//! boards. Boards send in order, so the fragments that an event waits for come from boards without a slot, and the pool
+//! never deadlocks.
+//! Source: IBTA 9.7.5.2.8 (RNR NAK: a responder that cannot take a message now, without a reason). The shared receive
+//! queue of a NIC (SRQ, IBTA 10.2.9) serves requests in order of arrival and cannot give this guarantee.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,8 +61,9 @@ impl Lending {
         Some(wr)
     }
 
-    /// Receives that a board is given before it asks, and told of in its ACKs (end-to-end credits, IBTA 9.7.7.2): a board
-    /// that sends without one sends in vain. All of them together are half of the pool, or one a board if that is more.
+    /// Receives that a board is given before it asks, and told of in its ACKs (end-to-end credits, IBTA 9.7.7.2): a
+    /// board that sends without one sends in vain. All of them together are half of the pool, or one a board if that is
+    /// more.
     pub(super) fn ahead(&self) -> usize {
         self.ahead
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where messages come from: one interface over an RDMA NIC, a packet socket, and packets in process.
-//! Promise: a back end moves bytes and reports completions in order; what a slot is and when it is free again is the
-//! ring's to say. Source: ARCHITECTURE.md, "The way of a fragment"; the calls follow those of libibverbs.
+//! The source of messages: one interface over an RDMA NIC, a packet socket, and packets in process.
+//! Promise: a back end moves bytes and reports completions in order; the ring defines the slots and when a slot is free
+//! again. Source: ARCHITECTURE.md, "The way of a fragment"; the calls follow those of libibverbs.
 //!
 //! ```text
 //! create_qp --> LocalQp: qpn, psn, rkey, base, ip        (told to the board by the connection manager)
@@ -188,8 +188,8 @@ pub trait Backend {
         None
     }
 
-    /// Whether anybody reads payloads on the host; asked before a board is connected. Who has them elsewhere brings them
-    /// only then, but brings headers always.
+    /// Whether anybody reads payloads on the host; asked before a board is connected. Who has them elsewhere brings
+    /// them only then, but brings headers always.
     fn want_payloads(&mut self, _wanted: bool) {}
 
     /// What the user may want to know of how messages come in, as a sentence: which of several ways it is, and why.
@@ -197,8 +197,8 @@ pub trait Backend {
         None
     }
 
-    /// Whether boards connect to the back end itself: then there is no connection manager, and [`Self::poll_link`] tells of
-    /// them.
+    /// Whether boards connect to the back end itself: then there is no connection manager, and [`Self::poll_link`]
+    /// tells of them.
     fn connects_itself(&self) -> bool {
         false
     }
@@ -211,8 +211,8 @@ pub trait Backend {
     /// From now on queue pairs are made that take their receives from one pool and their peers may write no memory;
     /// `memory` and `max_receives` of their [`QpSpec`] are not looked at. Returns the pool's first address.
     ///
-    /// A connected board of which nothing lies in the pool always finds a receive, as long as there are as many slots as
-    /// boards: others are answered RNR NAK before they take the last ones.
+    /// A connected board of which nothing lies in the pool always finds a receive, as long as there are as many slots
+    /// as boards: others are answered RNR NAK before they take the last ones.
     ///
     /// # Errors
     /// The device cannot use so much memory.
@@ -260,9 +260,10 @@ pub trait Backend {
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError>;
 
-    /// Ends the queue pair of a board; nothing is written any more when it returns, and the slots of a ring stay as they are
-    /// until the caller posts receives of a new one. What was received and not taken yet is appended to `out`, with what
-    /// others have received meanwhile, and receives of a pool that it has not filled. A board without a queue pair is fine.
+    /// Ends the queue pair of a board; nothing is written any more when it returns, and the slots of a ring stay as
+    /// they are until the caller posts receives of a new one. What was received and not taken yet is appended to `out`,
+    /// with what others have received meanwhile, and receives of a pool that it has not filled. A board without a queue
+    /// pair is fine.
     ///
     /// # Errors
     /// The device refuses.

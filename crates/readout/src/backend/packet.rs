@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The back end without an RDMA NIC: our responder on AF_XDP or a packet socket of any Ethernet
 //! interface.
-//! Promise: ICRC checked and made; what a NIC would do with a packet this does too. ARP and all else of the interface
-//! stay the kernel's, which is kept from refusing port 4791.
+//! Promise: ICRC is checked and computed; packets are handled as by a NIC. The kernel keeps ARP and all other traffic
+//! of the interface, and is prevented from refusing port 4791.
 //! Source: IBTA annex A17 (RoCEv2) through `penstock_transport`; packet(7).
 
 use std::borrow::Cow;
@@ -59,8 +59,8 @@ pub struct PacketConfig {
 impl PacketConfig {
     fn ring(&self) -> Frames {
         let bytes = self.boards.saturating_mul(BYTES_A_BOARD).clamp(*BYTES.start(), *BYTES.end());
-        // Small packets are many. One that is longer than the path MTU comes in whole, so that it is answered: NAK, invalid
-        // request (IBTA 9.7.4.1).
+        // Small packets are many. One that is longer than the path MTU comes in whole, so that it is answered: NAK,
+        // invalid request (IBTA 9.7.4.1).
         let longest = Mtu::B4096.bytes() + AROUND;
         Frames { longest, count: (bytes / self.mtu.bytes()).min(*BYTES.end() / longest) }
     }
@@ -94,8 +94,8 @@ pub struct PacketBackend {
     link_downed: u64,
     address_lost: u64,
     has_address: bool,
-    /// The interface was taken down and has not been seen up again. Frames do not tell: those from before may still lie in
-    /// the ring.
+    /// The interface was taken down and has not been seen up again. Frames do not tell: those from before may still lie
+    /// in the ring.
     is_down: bool,
     /// When it is looked after next.
     next_look: Time,
@@ -209,8 +209,8 @@ impl PacketBackend {
 }
 
 impl PacketBackend {
-    /// Asks the socket for errors, which one that never sleeps does not hear of, and whether an interface that is down is
-    /// still there: one that is deleted goes down first, and then the kernel says no more of it.
+    /// Asks the socket for errors, which one that never sleeps does not hear of, and whether an interface that is down
+    /// is still there: one that is deleted goes down first, and then the kernel says no more of it.
     fn look_after_interface(&mut self) -> Result<(), BackendError> {
         self.socket.take_error().or_else(|error| self.went_down(error))?;
         self.look_after_address();
@@ -220,8 +220,8 @@ impl PacketBackend {
         Ok(())
     }
 
-    /// Frames come in by their address whoever has it, but boards find us by asking who has it: without it they fall silent,
-    /// one by one.
+    /// Frames come in by their address whoever has it, but boards find us by asking who has it: without it they fall
+    /// silent, one by one.
     fn look_after_address(&mut self) {
         let (name, ip) = (&self.interface.0, self.address.ip);
         // A process that may open no more files cannot tell.
@@ -236,8 +236,8 @@ impl PacketBackend {
         }
     }
 
-    /// An interface that was taken down is waited for: the socket outlives that, and boards send again what they must. One
-    /// that is gone, or another of the same name, ends the session.
+    /// An interface that was taken down is waited for: the socket outlives that, and boards send again what they must.
+    /// One that is gone, or another of the same name, ends the session.
     fn went_down(&mut self, error: io::Error) -> Result<(), BackendError> {
         if error.raw_os_error() != Some(libc::ENETDOWN) || !self.is_there() {
             return Err(self.is_gone(error));

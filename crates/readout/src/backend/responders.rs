@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The queue pairs of a back end without a NIC: one `transport::Responder` per board, found by its number.
-//! Promise: a packet whose source is not the queue pair's peer changes nothing but a counter; replies go to the MAC that
-//! the peer last sent from. Source: IBTA 9.6 (validation).
+//! Promise: a packet whose source is not the queue pair's peer changes only a counter; replies go to the MAC address
+//! from which the peer last sent. Source: IBTA 9.6 (validation).
 
 use std::collections::BTreeMap;
 
@@ -37,8 +37,8 @@ pub struct ResponderSettings {
 }
 
 impl Default for ResponderSettings {
-    /// Credits, so that a board that is told of its slots does not send into a full ring again and again; and a NAK again,
-    /// as frames of a packet socket come in the order in which they were sent, but for what the network does.
+    /// Credits, so that a board that is told of its slots does not send into a full ring again and again; and a NAK
+    /// again, as frames of a packet socket come in the order in which they were sent, but for what the network does.
     fn default() -> Self {
         ResponderSettings {
             credits: CreditPolicy::Posted,

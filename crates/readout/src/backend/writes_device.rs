@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Back ends whose NIC writes rings on another device, such as a GPU.
-//! Promise: a NIC that cannot write there is an error and nothing else.
+//! Promise: a NIC that cannot write there causes an error and no other effect.
 //! Source: kernel documentation `driver-api/dma-buf`; ibv_reg_dmabuf_mr(3).
 
 use std::io;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sources whose connection is lost, and which sources events wait for no more.
-//! Promise: a source that comes back within the time an event waits has lost nothing by it; one that stays away costs
-//! that time once, and not again at every event, nor when it has a connection and has not sent anything yet.
-//! Source: a board whose queue pair failed sends what was not acknowledged again as soon as it has a new one.
+//! Sources without a connection, and sources that events no longer wait for.
+//! Promise: a source that returns within the waiting time of an event loses nothing. A source that stays away delays
+//! the run by that time once; it does not delay later events, nor when it has reconnected but has not sent yet.
+//! Source: a board whose queue pair failed sends unacknowledged messages again as soon as it has a new one.
 use penstock_units::Time;
 
 #[derive(Debug)]

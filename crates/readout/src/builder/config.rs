@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the event builder is told, what it answers to each fragment, and what it counts.
-//! Promise: every fragment that is pushed is counted once, by what became of it.
-//! Missing fragments, duplicates and strays are told apart. Source: ARCHITECTURE.md, "The way of a fragment".
+//! The event builder's settings, its verdict on each fragment, and its counters.
+//! Promise: every pushed fragment is counted once, by its outcome.
+//! Missing fragments, duplicates and strays are distinguished. Source: ARCHITECTURE.md, "The way of a fragment".
 
 use std::num::{NonZeroU16, NonZeroU64};
 
@@ -32,8 +32,8 @@ pub struct BuilderConfig {
     pub timestamp_window_ns: u64,
 }
 
-/// When a queue pair with these limits has delivered a packet or failed, however often the packet was lost: the ACK timer
-/// runs once for it and once for each retry. Without a timer nothing is sent again, so nothing is waited for.
+/// When a queue pair with these limits has delivered a packet or failed, however often the packet was lost: the ACK
+/// timer runs once for it and once for each retry. Without a timer nothing is sent again, so nothing is waited for.
 fn last_retry(limits: RetryLimits) -> Time {
     limits.ack_timeout().unwrap_or_default().saturating_mul(u64::from(limits.retry_cnt) + 1)
 }

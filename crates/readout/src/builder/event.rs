@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One event as the builder hands it out: which fragments are there, which are not, and which do not belong to it.
+//! One event as the builder delivers it: the fragments present, the sources missing, and the fragments rejected.
 //! Promise: each source is in exactly one of the three.
 
 /// A fragment that is held.

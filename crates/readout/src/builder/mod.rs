@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The event builder: merges fragments by event number and hands events out in order of their number.
-//! Promise: every accepted handle comes out exactly once, in its event or as rejected; memory is fixed by the
-//! configuration. Source: ARCHITECTURE.md, "The way of a fragment". Sans-IO: it keeps handles, not bytes, and time (ps) is passed in.
+//! The event builder: merges fragments by event number and delivers events in order of their number.
+//! Promise: every accepted handle is returned exactly once, in its event or as rejected; memory is fixed by the
+//! configuration. Source: ARCHITECTURE.md, "The way of a fragment". Sans-IO: it stores handles, not bytes, and the
+//! caller passes in the time (ps).
 //!
 //! ```text
 //! push(event, source, handle) -> window of open events, one row of cells each -> peek_event, pop_event
-//!                                ^ head: the next event to hand out; leaves when complete, timed out or flushed
+//!                                ^ head: the next event to deliver; leaves when complete, timed out or flushed
 //! ```
 //!
-//! | part | knows |
+//! | part | holds |
 //! |---|---|
-//! | `sequence` | which event numbers are this server's, and their places 0, 1, 2... |
-//! | `window` | the fragments of the open events, and what their timestamps say |
-//! | `progress` | how far every source has come, and where it began |
-//! | `absence` | whose connection is lost, for how long, and which sources are left out |
-//! | `standing` | which sources are silent, or far from the run |
+//! | `sequence` | the event numbers of this server, and their places 0, 1, 2... |
+//! | `window` | the fragments of the open events, and the votes of their timestamps |
+//! | `progress` | the progress of every source, and where it began |
+//! | `absence` | the sources without a connection, for how long, and the excluded sources |
+//! | `standing` | the sources that are silent, or far from the run |
 //! | `patience` | how long the head is waited for |
 //!
-//! Timestamps decide at the end: an event's time is the one that most of its fragments agree on, so one board whose
-//! clock is wrong spoils its own fragment and nobody else's. Time that leaps (a clock that was set, a machine that
-//! slept) times nothing out.
+//! Timestamps are compared at the end: an event's time is the one on which most of its fragments agree, so a board with
+//! a wrong clock loses only its own fragment. A jump of the time (a clock that was set, a machine that slept) causes no
+//! time-out.
 
 mod absence;
 mod config;
@@ -83,8 +84,8 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
-    /// The first event is this one, or the first of ours behind it, for whoever comes into a run under way. Nothing must
-    /// have been pushed.
+    /// The first event is this one, or the first of ours behind it, for whoever comes into a run under way. Nothing
+    /// must have been pushed.
     pub fn begin_at(&mut self, event: u64) {
         if self.taken == 0 && self.head == 0 {
             self.sequence.begin_at(event);
@@ -130,9 +131,9 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.progress.reconnected(source);
     }
 
-    /// A source has no connection any more, and all that it had delivered was pushed. Events wait for it until it has been
-    /// away for the whole timeout, since it sends again what was not acknowledged if it connects again; from then on an
-    /// event that lacks such sources alone is handed out at once. May be said again and again.
+    /// A source has no connection any more, and all that it had delivered was pushed. Events wait for it until it has
+    /// been away for the whole timeout, since it sends again what was not acknowledged if it connects again; from then
+    /// on an event that lacks such sources alone is handed out at once. May be said again and again.
     pub fn lost(&mut self, now: Time, source: u16) {
         let now = self.patience.step(now);
         self.progress.absence.lost(source, now);
@@ -301,7 +302,8 @@ impl<H: Copy + Default> EventBuilder<H> {
         progress.is_any_excused(head) && self.window.is_whole_but(head, |word| progress.excused(word, head))
     }
 
-    /// The head goes without all its fragments: counts them, and leaves out sources that several events have waited for.
+    /// The head goes without all its fragments: counts them, and leaves out sources that several events have waited
+    /// for.
     fn note_missing(&mut self) {
         let (head, event, progress) = (self.head, self.next_event(), &self.progress);
         self.window.lacking(head, |_| 0).for_each(|source| self.of_sources[usize::from(source)].events_missing += 1);
@@ -317,7 +319,8 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
-    /// A fragment of an event that no window reaches from here: its source is not waited for before it is in step again.
+    /// A fragment of an event that no window reaches from here: its source is not waited for before it is in step
+    /// again.
     fn leave_out(&mut self, id: FragmentId) {
         let standing = if id.event < self.next_event() { Standing::Behind } else { Standing::Ahead };
         self.standings.out_of_step(Notice { source: id.source, standing, event: id.event, head: self.next_event() });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long the next event is waited for.
-//! Promise: an event waits its whole time for what its sources could send, and no longer; a source that is slow but
-//! sends is waited for, one that has stopped is not; time that leaps times nothing out.
-//! "The head" is the next event to hand out.
+//! The waiting time of the next event.
+//! Promise: an event waits its full time for fragments that its sources could still send, and no longer; it waits for a
+//! source that is slow but sending, not for one that has stopped; jumps of the time cause no time-out.
+//! "The head" is the next event to deliver.
 
 use penstock_units::Time;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How far every source has come, and whether it is there. Sources send in order of event: queue pairs keep it.
-//! Promise: what a source sends again over a new connection is known for what it is; what lies before the first fragment
-//! over it is not waited for.
+//! The progress of every source, and whether it is connected. Sources send in order of event, and queue pairs keep the
+//! order. Promise: fragments that a source repeats over a new connection are recognised; events before the first
+//! fragment on the new connection do not wait for that source.
 //! Source: IBTA 9.5 (order within a queue pair).
 
 use penstock_units::Time;
@@ -89,8 +89,8 @@ impl Progress {
     }
 
     /// Whether a source has sent nothing from the head on, but something of the event that was given up or of a later
-    /// one. One that has sent later fragments will not send the head's any more, and one that has been silent for longer
-    /// was not held back.
+    /// one. One that has sent later fragments will not send the head's any more, and one that has been silent for
+    /// longer was not held back.
     pub(super) fn is_any_held_back(&self, given_up: u64, head: u64) -> bool {
         self.there().any(|reached| (given_up + 1..=head).contains(&reached))
     }
@@ -100,8 +100,8 @@ impl Progress {
         self.absence.is_any_gone() || head < self.all_begin
     }
 
-    /// Which of the 64 sources from 64 `word` on are gone, or begin behind the head, as bits: what the head lacks of them
-    /// does not come.
+    /// Which of the 64 sources from 64 `word` on are gone, or begin behind the head, as bits: what the head lacks of
+    /// them does not come.
     pub(super) fn excused(&self, word: usize, head: u64) -> u64 {
         let gone = self.absence.gone(word);
         if head >= self.all_begin {

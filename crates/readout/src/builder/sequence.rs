@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which event numbers come to this server, as the farm changes: number to place in the sequence and back.
-//! Promise: places 0, 1, 2... have ascending numbers; a change never moves an event that has a place already.
+//! The event numbers that belong to this server as the farm changes: maps a number to its place in the sequence and
+//! back.
+//! Promise: places 0, 1, 2... have ascending numbers; a change never moves an event that already has a place.
 //! Source: docs/integration.md (event n to server n modulo the live servers; the table changes only at an announced
 //! event number); docs/integration.md, "destination".
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sources that have a connection and yet hold up events: silent ones, and those far behind the run.
-//! Promise: such a source is left out after a bounded time, each change is told once, and it is waited for again from its
-//! first fragment that fits an event. One source can therefore slow down a run only for that time.
-//! Source: a board may answer the connection manager and have no data, or begin again at event 0 in the middle of a run.
+//! Sources that are connected but hold up events: silent ones, and those that are far from the run.
+//! Promise: such a source is excluded after a bounded time, each change is reported once, and events wait for it again
+//! from its first fragment that fits an event. One source can therefore delay a run only for that time.
+//! Source: a board may answer the connection manager and have no data, or begin again at event 0 in the middle of a
+//! run.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Waiting time that a clock's leaps do not spend.
-//! Promise: the time shown never goes back, and goes on only as long as its owner is asked at least every `limit`.
-//! A machine that slept, or a clock that was set, must not time out what is on its way.
+//! Waiting time that is not affected by jumps of the clock.
+//! Promise: the time never goes back, and advances only while it is read at least every `limit`.
+//! A machine that slept, or a clock that was set, must not time out fragments in transit.
 use penstock_units::Time;
 
 /// Turns the caller's time into time that can be waited by.

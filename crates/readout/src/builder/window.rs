@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The events that are open: a row for each, with a bit and a cell for every source. The event at place `seq` lives in
-//! row `seq` modulo the rows.
-//! Promise: all memory is taken at the start; a row that is closed is not read again until it is opened.
+//! The open events: a row for each, with a bit and a cell for every source. The event at place `seq` is stored in
+//! row `seq` modulo the number of rows.
+//! Promise: all memory is allocated at the start; a row that is closed is not read again until it is opened.
 //! Source: ARCHITECTURE.md, "The way of a fragment".
 
 use penstock_units::Time;
@@ -87,7 +87,8 @@ impl<H: Copy + Default> Window<H> {
         event.open && usize::from(event.fragments) == self.sources
     }
 
-    /// Every source's fragment is here but those of sources that are `excused`, as bits, 64 by 64; there may be no other.
+    /// Every source's fragment is here but those of sources that are `excused`, as bits, 64 by 64; there may be no
+    /// other.
     pub(super) fn is_whole_but(&self, seq: u64, excused: impl Fn(usize) -> u64) -> bool {
         let row = self.row(seq);
         let is_open = self.events[row].open;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whoever uses the events, played at a given rate: slots of stored events wait until it has taken them.
-//! Promise: without a rate nothing waits.
+//! An emulated consumer of events with a given rate: slots of stored events stay occupied until it has taken the
+//! events.
+//! Promise: without a rate no slot waits.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a message in a slot is: a fragment, or why it is none.
-//! Promise: nothing is taken for a fragment whose header, length and CRC-32C are not right.
+//! Classifies the message in a slot: a fragment, or the reason why it is not one.
+//! Promise: only a message with correct header, length and CRC-32C is accepted as a fragment.
 //! Source: the fragment header of `penstock_wire::fragment`.
 
 use penstock_wire::fragment::{FragmentHeader, HEADER_LEN};
@@ -16,8 +16,8 @@ pub(super) enum Refused {
     Crc,
 }
 
-/// Header, length and CRC-32C of a message of `byte_len` bytes in `place`, of which the slot may hold fewer. `payload_crc`
-/// is that of the bytes behind a header of version 1 if it is known; then only the header is read.
+/// Header, length and CRC-32C of a message of `byte_len` bytes in `place`, of which the slot may hold fewer.
+/// `payload_crc` is that of the bytes behind a header of version 1 if it is known; then only the header is read.
 pub(super) fn read_fragment(
     message: &[u8],
     place: Place,

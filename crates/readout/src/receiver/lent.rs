@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Places of stored events that the sink still reads: an accelerator that works on them where they lie.
-//! Promise: given back in the order in which they were lent. Source: [`crate::EventSink::settled`].
+//! Slots of stored events that the sink still reads, for example an accelerator that processes them in place.
+//! Promise: slots are returned in the order in which they were lent. Source: [`crate::EventSink::settled`].
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The receiver: rings, checks, event builder, storage and credits, joined. Any back end that writes into memory and
-//! reports completions can drive it: the simulator's host in process, later verbs and a packet socket.
-//! Promise: a slot is posted again only when its bytes are stored or refused; a consumer that is slow stops the boards.
-//! Source: ARCHITECTURE.md, "The way of a fragment". Sans-IO but for the sink; time (ps) is passed in.
+//! The receiver: connects rings, checks, event builder, storage and credits. Any back end that writes into memory and
+//! reports completions can drive it: in process, verbs, a packet socket or TCP.
+//! Promise: a slot is posted again only after its bytes have been stored or refused; a slow consumer stops the boards.
+//! Source: ARCHITECTURE.md, "The way of a fragment". Sans-IO except for the sink; the caller passes in the time (ps).
 //!
 //! ```text
 //! Memory::write -> ring slot -> on_completion: header, length, CRC-32C -> builder -> compare -> sink -> release
@@ -191,7 +191,8 @@ impl<S: EventSink> Receiver<S> {
         again
     }
 
-    /// The board has a new connection over the same ring, whose slots go on where they were: what it sends again is known.
+    /// The board has a new connection over the same ring, whose slots go on where they were: what it sends again is
+    /// known.
     pub fn reconnected(&mut self, board: u16) {
         self.builder.reconnected(board);
         self.storing.sink.reconnected(board);
@@ -208,7 +209,8 @@ impl<S: EventSink> Receiver<S> {
         }
     }
 
-    /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no fragment.
+    /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no
+    /// fragment.
     pub fn event_in(&self, board: u16, slot: u32) -> Option<u64> {
         let slot = self.slots.ring(board)?.slot(slot)?;
         SentId::peek(slot).ok().map(|id| id.event_number)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a receiver counts, beside its parts.
-//! Promise: every message that completed is counted once: as a fragment, or by the reason why it is none.
+//! The counters of a receiver, in addition to those of its parts.
+//! Promise: every completed message is counted once: as a fragment, or by the reason why it is not one.
 
 use serde::Serialize;
 

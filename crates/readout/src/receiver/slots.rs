@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where fragments lie until they are stored: in the slots of their boards' rings or of one pool, or copied out of a pool
-//! that runs low.
-//! Promise: memory is bounded by the configuration; a place is the same fragment's until it is released.
-//! Source: ARCHITECTURE.md, "The way of a fragment". A pool full of fragments that wait for other boards' would keep these boards out for
-//! ever: only what is copied away lets them in.
+//! The memory that holds fragments until they are stored: slots of the boards' rings or of one pool, or copies taken
+//! from a pool that runs low.
+//! Promise: memory is bounded by the configuration; a slot belongs to one fragment until it is released.
+//! Source: ARCHITECTURE.md, "The way of a fragment". A pool full of fragments that wait for those of other boards would
+//! exclude these boards for ever; copying fragments out of the pool makes room for them.
 
 use std::collections::TryReserveError;
 
@@ -17,8 +17,8 @@ use crate::sys::RingMemory;
 /// What a pool of slots does before it is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Fragments that wait for others may be copied out of the pool, so many at a time, while more than half of its slots
-    /// hold fragments. Memory for a copy is taken when it is first needed.
+    /// Fragments that wait for others may be copied out of the pool, so many at a time, while more than half of its
+    /// slots hold fragments. Memory for a copy is taken when it is first needed.
     pub copies: u32,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From the event builder to the sink: what is compared on the way, and when storage has to be waited for.
-//! Promise: an event leaves the builder when the sink has it, and its slots are free then or when the consumer has taken it;
-//! an error that can be retried loses nothing.
+//! Moves events from the event builder to the sink: comparison of payloads, and waiting for storage.
+//! Promise: an event leaves the builder when the sink has taken it; its slots become free then, or when the consumer
+//! has taken the event. A retriable error loses nothing.
 
 use penstock_units::{Rate, Time};
 use penstock_wire::fragment::{PART_ALIGN, PART_LEN};

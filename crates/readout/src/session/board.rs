@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One board of a session: where its connection stands.
-//! Promise: a queue pair serves one connection; the next one gets numbers of its own.
+//! One board of a session: the state of its connection.
+//! Promise: a queue pair serves one connection; the next connection gets new numbers.
 //! Source: `penstock_transport::cm`.
 
 use std::io;
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::backend::LocalQp;
 use crate::{Notice, Standing};
 
-/// How [`super::BoardReport::trouble`] begins, behind the address, where the back end says why it has ended a queue pair.
+/// How [`super::BoardReport::trouble`] begins, behind the address, where the back end says why it has ended a queue
+/// pair.
 pub const IN_ERROR: &str = "queue pair in error";
 
 /// Who opens the connection.
@@ -199,8 +200,8 @@ impl Board {
         self.closed(now, Time::ZERO);
     }
 
-    /// A board that fails in the same way whenever it is tried is logged once. The first attempt is nobody's news yet: who
-    /// brings boards up asks the report for what is not up after a while.
+    /// A board that fails in the same way whenever it is tried is logged once. The first attempt is nobody's news yet:
+    /// who brings boards up asks the report for what is not up after a while.
     fn log(&mut self, trouble: &str) {
         /// One that has sent no more than these since has not come to work in between.
         const FEW: u64 = 1000;

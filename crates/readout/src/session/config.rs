@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a session is made of.
+//! The settings of a session.
 
 use penstock_transport::{CmListenerConfig, CmOpenerConfig, Mtu};
 use penstock_units::{Rate, Time};
@@ -38,7 +38,8 @@ pub struct SessionConfig {
     pub reopen: Time,
     /// How long a board that opens its connection itself may take for all steps of it.
     pub half_open: Time,
-    /// How long events wait for a board that has not come up yet, ps; one that was up is waited for as long as an event.
+    /// How long events wait for a board that has not come up yet, ps; one that was up is waited for as long as an
+    /// event.
     pub bring_up: Time,
     /// How long boards must have been silent at the end, ps: the last acknowledgement may be lost, and a board asks for
     /// it again when its ACK timer expires.
@@ -46,8 +47,9 @@ pub struct SessionConfig {
 }
 
 impl Default for SessionConfig {
-    /// No boards; rings of 64 slots of 128 KiB, hybrid polling, MTU 4096, RNR after 0.64 ms, boards opened every second,
-    /// waited for during 5 s, 5 s for a board to finish opening, and 0.3 s of silence at the end (ACK timers of 268 ms, code 16).
+    /// No boards; rings of 64 slots of 128 KiB, hybrid polling, MTU 4096, RNR after 0.64 ms, boards opened every
+    /// second, waited for during 5 s, 5 s for a board to finish opening, and 0.3 s of silence at the end (ACK timers of
+    /// 268 ms, code 16).
     fn default() -> Self {
         let RingConfig { slots, slot_bytes, .. } = RingConfig::default();
         SessionConfig {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the connection manager works on: back end, receiver and boards; the way of a completion to the receiver.
-//! Promise: what was acknowledged to a board is delivered before its slots are written again, whatever became of its
-//! queue pair. Source: IBTA 9.7.5.1 (an acknowledgement says that the message is here).
+//! The state that the connection manager works on: back end, receiver and boards; passes completions to the receiver.
+//! Promise: messages acknowledged to a board are delivered before its slots are written again, even if its queue pair
+//! has failed. Source: IBTA 9.7.5.1 (an acknowledgement means that the message has arrived).
 
 use penstock_transport::{CmAddress, CmEvent, CmListener, Mtu, RecvOpcode, RecvStatus};
 use penstock_units::Time;

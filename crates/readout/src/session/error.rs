@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a session cannot begin or go on, with what to do.
+//! Why a session cannot start or continue, and what to do.
 
 use penstock_wire::Ipv4Addr;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! With which event a run begins that was under way before this server: the first one of those boards that agree.
-//! Promise: what comes before that is known is held in its slots, so that it is not taken for an event's late part. A board
-//! that is far from the others (it has begun again, or its number was set wrong) does not decide for them.
-//! Boards send in order of event.
+//! Determines the first event of a run that started before this server: the first one of the boards that agree.
+//! Promise: fragments that arrive before it is known are held in their slots, so that they do not count as late. A
+//! board whose event numbers are far from the others' (it has restarted, or its number was set wrong) does not affect
+//! the choice. Boards send in order of event.
 
 use penstock_units::Time;
 
@@ -60,8 +60,9 @@ impl FirstEvent {
     }
 }
 
-/// The smallest of those numbers that most boards agree on: they lie within `reach` of one another, each of the next. Of
-/// groups of one size the latest counts: a board that begins again begins at a small number. None if there are no numbers.
+/// The smallest of those numbers that most boards agree on: they lie within `reach` of one another, each of the next.
+/// Of groups of one size the latest counts: a board that begins again begins at a small number. None if there are no
+/// numbers.
 fn agreed(mut first: Vec<u64>, reach: u64) -> Option<u64> {
     first.sort_unstable();
     let groups = first.chunk_by(|a, b| b - a <= reach);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The listening side of a session: boards that open their connections towards us.
+//! The listening side of a session: boards that open their connections to this server.
 //! Source: `penstock_transport::cm`.
 
 use penstock_transport::{CmAddress, CmHost, Ending, Refusal};
@@ -10,8 +10,8 @@ use super::board::{BoardState, Opens};
 use super::core::Core;
 use crate::EventSink;
 
-/// A board that does not know keep-alives and whose data have not come for so long may take its place with another queue
-/// pair. One that does is asked.
+/// A board that does not know keep-alives and whose data have not come for so long may take its place with another
+/// queue pair. One that does is asked.
 const QUIET: Time = Time::from_s(1);
 
 /// Entry `i` of the listener is board `i`.

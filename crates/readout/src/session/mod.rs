@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A readout session: a back end, the connection manager and the receiver, driven by one loop.
-//! Promise: boards that fail, or a server that was killed, come back without a hand at the board; every board that is
-//! not up has a sentence that says why. A ring that is full stalls its board and nothing else.
+//! Promise: after a failure of a board or of the server, connections recover without manual action at the board; every
+//! board that is not up has a message with the reason. A full ring stalls only its board.
 //! The loop is `step`, the only place that reads the clock.
 
 mod board;
@@ -232,8 +232,8 @@ impl<S: EventSink> Session<S> {
         Ok(())
     }
 
-    /// The destination table changes at an announced event. A session that has begun with [`SessionConfig::shares`] goes on
-    /// so from there.
+    /// The destination table changes at an announced event. A session that has begun with [`SessionConfig::shares`]
+    /// goes on so from there.
     ///
     /// # Errors
     /// [`ShareError`] if events that have begun would move, or changes are not announced in order.
@@ -337,8 +337,9 @@ impl<S: EventSink> Session<S> {
         self.core.boards.iter().filter(|board| board.is_up()).count()
     }
 
-    /// Whether each board has had a request refused that it cannot have meant (a wrong slot or key, another path MTU), and
-    /// none has sent a message for so long: they do not agree with this end, and what they would send is not to be had.
+    /// Whether each board has had a request refused that it cannot have meant (a wrong slot or key, another path MTU),
+    /// and none has sent a message for so long: they do not agree with this end, and what they would send is not to be
+    /// had.
     pub fn is_refused(&self, patience: Time) -> bool {
         self.core.boards.iter().all(|board| board.is_refused(self.core.now, patience))
     }
@@ -397,7 +398,8 @@ impl<S: EventSink> Session<S> {
         let core = &mut self.core;
         let boards = self.by_ip.get(&from);
         if boards.is_none() {
-            // A board that is not in the list is told so. A flood is not: each answer costs the receiving thread's time.
+            // A board that is not in the list is told so. A flood is not: each answer costs the receiving thread's
+            // time.
             self.strangers += 1;
             if self.courtesy == 0 {
                 return;

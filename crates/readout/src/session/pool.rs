@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One pool of slots for the SENDs of all boards.
-//! Promise: made before the queue pairs that use it; that it runs low is counted, and warned of once.
-//! Who may take a slot is the back end's to say (`backend::lending`).
+//! Promise: the pool exists before the queue pairs that use it; when it runs low, this is counted, and reported once as
+//! a warning. The back end decides which board may take a slot (`backend::lending`).
 
 use std::num::NonZeroU16;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a session has to tell: boards, counters, events, the cost of waiting.
-//! Promise: counters have the kernel's names; nothing here is computed from anything but counts and the clock.
+//! The report of a session: boards, counters, events, the cost of waiting.
+//! Promise: counters have the kernel's names; the report is computed only from counters and the clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The UDP port of the connection manager on one address, without waiting.
-//! Promise: a message of a wrong length is dropped; so is one that cannot be sent, as it will be asked for again.
-//! Source: the FEROCE connection manager, which takes requests and answers at one port.
+//! The UDP port of the connection manager on one address, non-blocking.
+//! Promise: a message of a wrong length is dropped; so is one that cannot be sent, because the peer repeats its
+//! request.
+//! Source: the FEROCE connection manager, which receives requests and answers on one port.
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An Ethernet interface: its addresses, its MTU, whether it is up, its queues.
-//! Promise: asked of the network namespace that this process is in.
+//! Promise: the values are those of the network namespace of this process.
 //! Source: netdevice(7); linux/ethtool.h.
 
 use std::ffi::CString;

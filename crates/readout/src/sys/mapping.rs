@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Page-aligned memory for rings, which a NIC may write: mapped, zeroed, on huge pages when asked.
-//! Promise: it stays mapped while anybody holds its [`Mapping`], so a registration can outlive the ring's owner.
+//! Page-aligned memory for rings, which a NIC may write: mapped, zeroed, on huge pages if requested.
+//! Promise: it stays mapped while any [`Mapping`] of it exists, so a registration can outlive the ring's owner.
 //! Source: mmap(2), MAP_HUGETLB; madvise(2), MADV_HUGEPAGE.
 
 use std::io;
@@ -88,8 +88,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: start and len are those of the mmap that made it, and no reference to its bytes outlives `RingMemory`,
-        // which holds the mapping.
+        // SAFETY: start and len are those of the mmap that made it, and no reference to its bytes outlives
+        // `RingMemory`, which holds the mapping.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -129,8 +129,8 @@ impl RingMemory {
 
     /// All bytes of the ring. Of a slot that a NIC may be writing they say nothing yet.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes from `start` are mapped and initialised (zeroed) as long as `mapping` lives, and only this
-        // value, which is not `Clone`, hands out references to them.
+        // SAFETY: `len` bytes from `start` are mapped and initialised (zeroed) as long as `mapping` lives, and only
+        // this value, which is not `Clone`, hands out references to them.
         unsafe { std::slice::from_raw_parts(self.mapping.start.as_ptr(), self.len) }
     }
 

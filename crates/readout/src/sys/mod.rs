@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the readout asks of the kernel that no safe interface gives: mapped memory for rings, packet
+//! Kernel interfaces without a safe wrapper: mapped memory for rings, packet
 //! sockets, AF_XDP, RDMA NICs.
-//! Promise: the only module of this crate with `unsafe`; what it exports is safe to use.
+//! Promise: the only module of this crate with `unsafe`; its exports are safe to use.
 //! Source: mmap(2), madvise(2), packet(7), bpf(2); libibverbs.
 
 mod interface;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A thread and the memory it touches first, kept on one NUMA node: that of the NIC, for no packet crosses the socket.
-//! Promise: a node that is not there, or whose CPUs this process may not use, is an error that says what there is.
+//! Keeps a thread and the memory it allocates on one NUMA node, that of the NIC, so that no packet crosses sockets.
+//! Promise: a node that does not exist, or whose CPUs this process may not use, is an error that lists the nodes.
 //! Source: kernel documentation `ABI/stable/sysfs-devices-node`; set_mempolicy(2), sched_setaffinity(2).
 
 use std::fs;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet socket whose received frames lie in memory that the kernel shares with us: no system call per frame.
-//! Promise: a frame is seen as soon as it is there, in order; what finds the ring full is counted and dropped.
-//! Source: packet(7); kernel documentation `networking/packet_mmap` (TPACKET_V2: a status per frame. Version 3 hands over
-//! whole blocks, at best a millisecond late, which a reliable connection would pay in every round trip).
+//! A packet socket whose received frames are in memory shared with the kernel: no system call per frame.
+//! Promise: a frame is visible as soon as it has arrived, in order; frames that find the ring full are counted and
+//! dropped.
+//! Source: packet(7); kernel documentation `networking/packet_mmap` (TPACKET_V2: a status per frame. Version 3 delivers
+//! whole blocks, at best a millisecond late, which would add to every round trip of a reliable connection).
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -81,8 +82,8 @@ impl PacketSocket {
         PacketSocket::with_filter(interface, libc::ETH_P_IP, &udp_filter(port, ip), ring)
     }
 
-    /// Receives ARP, and TCP and ICMP to `count` addresses from `first` on. In front of each frame that is sent stands a
-    /// header of [`offload`](super::offload): the kernel computes checksums and cuts long frames into segments.
+    /// Receives ARP, and TCP and ICMP to `count` addresses from `first` on. In front of each frame that is sent stands
+    /// a header of [`offload`](super::offload): the kernel computes checksums and cuts long frames into segments.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -169,8 +170,8 @@ impl PacketSocket {
         check(unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), len) }).map(|_| ())
     }
 
-    /// Hands the next frames, at most `most`, and when each came to `take`, as long as it answers true. Returns how many
-    /// there were.
+    /// Hands the next frames, at most `most`, and when each came to `take`, as long as it answers true. Returns how
+    /// many there were.
     pub fn receive(&mut self, most: usize, mut take: impl FnMut(&[u8], SystemTime) -> bool) -> usize {
         self.receive_checked(most, |frame, arrived, _| take(frame, arrived))
     }
@@ -199,8 +200,8 @@ impl PacketSocket {
                 let address = header.cast::<u8>().add(ADDRESS_AT).cast::<libc::sockaddr_ll>();
                 (std::slice::from_raw_parts(frame, len), UNIX_EPOCH + arrived, (*address).sll_pkttype)
             };
-            // The kernel has taken a tag off. That of VLAN 0 is a priority and leaves no trace. With that of a VLAN for which
-            // there is no interface, a frame to our address is said to be for another host.
+            // The kernel has taken a tag off. That of VLAN 0 is a priority and leaves no trace. With that of a VLAN for
+            // which there is no interface, a frame to our address is said to be for another host.
             let is_foreign = pkttype == libc::PACKET_OTHERHOST && frame.get(..6) == Some(&self.mac[..]);
             self.foreign_vlan += u64::from(is_foreign);
             let has_checksum = flags & libc::TP_STATUS_CSUMNOTREADY == 0;
@@ -322,8 +323,8 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-/// ARP, and TCP and ICMP over IPv4 to `count` addresses from `first` on, as a classic BPF program over the Ethernet frame.
-/// Who else is meant by an ARP request, the caller sees.
+/// ARP, and TCP and ICMP over IPv4 to `count` addresses from `first` on, as a classic BPF program over the Ethernet
+/// frame. Who else is meant by an ARP request, the caller sees.
 fn tcp_filter(first: Ipv4Addr, count: u16) -> Vec<libc::sock_filter> {
     use libc::{BPF_ABS, BPF_B, BPF_H, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
     let jump =
@@ -344,8 +345,8 @@ fn tcp_filter(first: Ipv4Addr, count: u16) -> Vec<libc::sock_filter> {
     ]
 }
 
-/// Unfragmented IPv4 UDP to `port` (and `ip`), as a classic BPF program over the Ethernet frame. A test that fails jumps
-/// to the end.
+/// Unfragmented IPv4 UDP to `port` (and `ip`), as a classic BPF program over the Ethernet frame. A test that fails
+/// jumps to the end.
 fn udp_filter(port: u16, ip: Option<Ipv4Addr>) -> Vec<libc::sock_filter> {
     use libc::{
         BPF_ABS, BPF_B, BPF_H, BPF_IND, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_LDX, BPF_MSH, BPF_RET, BPF_W,

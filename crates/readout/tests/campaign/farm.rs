@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Many boards, a wire that loses, repeats, delays and damages packets, and a server: all of it in process, by one seed.
-//! Promise: a tick is a microsecond of simulated time; nothing else is random but what the seed gives.
+//! Many boards, a wire that loses, repeats, delays and damages packets, and a server: all in process, with one seed.
+//! Promise: a tick is a microsecond of simulated time; all randomness comes from the seed.
 //! The parts under test are the requester, the in-process back end and the receiver.
 
 use std::collections::VecDeque;

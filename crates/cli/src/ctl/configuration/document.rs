@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file as boards with keys, each with its line.
-//! Source: TOML 1.0; the `toml` crate's spanned values. The laboratory's reader knows its keys beforehand; here they are
-//! the names of registers.
+//! The file as a list of boards with keys, each with its line.
+//! Source: TOML 1.0; the `toml` crate's spanned values. The laboratory's reader is not used, because its keys are
+//! fixed; here they are names of registers.
 
 use penstock_ipbus::BoardAddress;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `boards.toml`: what the boards of a camera are set to, in one file.
+//! `boards.toml`: the settings of all boards of a camera in one file.
 //!
 //! ```toml
 //! [all]                                   # of every board
@@ -11,8 +11,8 @@
 //! ring.0.slots = 64                       # ring[0].slots of this board
 //! ```
 //!
-//! Promise: a key that names no register, a value that a register does not take and a board that stands there twice are
-//! told with their line, all at once, before anything is written.
+//! Promise: a key that names no register, a value that a register does not accept and a board that is listed twice are
+//! reported with their line, all at once, before anything is written.
 
 mod document;
 mod settings;

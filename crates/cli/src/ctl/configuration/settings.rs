@@ -8,7 +8,8 @@
 //! | `access.allow`, `access.lock` | the list of hosts; it is put into force last |
 //! | `destination.live`, `destination.first` | queue pairs of the live servers, and the first event that they get |
 //!
-//! Promise: registers that a key names go over what a profile says of them; a board's own keys go over those of all.
+//! Promise: a key that names a register overrides the value from a profile; a board's own keys override those of
+//! `[all]`.
 
 use super::document::{BoardEntry, Configuration, Entry, Value};
 use crate::gateware::profile_words;

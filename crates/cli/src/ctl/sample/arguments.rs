@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock ctl sample` is asked.
+//! The command line of `penstock ctl sample`.
 
 use super::super::arguments::{patience, BoardArguments};
 use penstock_units::Time;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock ctl sample`: R_C, R_T, alpha, stage and notifications of queue pairs over time, as the laboratory's trace.
-//! Promise: a folder as `penstock run` leaves it: trace.parquet, summary.json, report.html. A sample's time is that of the
-//! middle between its request and its reply, by this host's clock; one that did not come is missing, and counted.
+//! Promise: writes a folder like `penstock run`: trace.parquet, summary.json, report.html. The time of a sample is the
+//! midpoint between its request and its reply, by this host's clock; a sample without a reply is missing, and counted.
 //! Source: AdvCam figure 14; docs/lab.md lists the metrics.
 
 mod arguments;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the live page and report.html show of sampled boards.
+//! The contents of the live page and report.html for sampled boards.
 
 use super::super::session::Session;
 use super::arguments::Arguments;

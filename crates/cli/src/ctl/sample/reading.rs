@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The words of a sample, and what the samples of a board have shown.
-//! Promise: a board that was reset in between is found: its counts went back.
+//! The words of a sample, and the results from all samples of a board.
+//! Promise: a reset of a board between samples is detected, because its counters go back.
 
 use super::super::faults::Faults;
 use super::super::session::Session;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! summary.json of a sampling, and its table.
+//! summary.json of a sampling run, and its table.
 
 use super::super::faults::Faults;
 use super::super::session::Session;

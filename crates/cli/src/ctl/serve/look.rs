@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is read of each board for its metrics.
+//! The registers that are read from each board for its metrics.
 
 use super::super::session::Session;
 use super::super::streams::{self, halves, Stream};

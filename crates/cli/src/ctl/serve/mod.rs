@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl serve`: boards as Prometheus metrics.
-//! Promise: a scrape costs the boards nothing: it gets what was read last, and how long ago. A board that is silent is
-//! asked on and counts as down; one that comes back is identified again.
+//! `penstock ctl serve`: serves registers of boards as Prometheus metrics.
+//! Promise: a scrape costs the boards nothing: it gets the values that were read last, and their age. A silent board
+//! counts as down and is polled further; a board that returns is identified again.
 
 mod families;
 mod look;

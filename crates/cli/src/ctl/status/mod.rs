@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl status`: who is there.
+//! `penstock ctl status`: shows which boards answer, and their state.
 
 mod sweep;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One front end of the emulator: a stream, its messages, its lives.
-//! Promise: what was not acknowledged over one connection is written again over the next one, in order.
-//! Source: `penstock_transport::simple_tcp`; messages lie in the stream as docs/fragments.md has it.
+//! One front end of the emulator: a stream, its messages, its successive connections.
+//! Promise: messages not acknowledged over one connection are written again over the next one, in order.
+//! Source: `penstock_transport::simple_tcp`; docs/fragments.md defines the framing of messages in the stream.
 
 use super::headers::Peers;
 use super::plan::TcpPlan;

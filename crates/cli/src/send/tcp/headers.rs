@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The headers of a stream's segments, and what a router's message says of them.
+//! The headers of a stream's segments, and the parser of routers' ICMP messages about them.
 //! Source: RFC 9293 section 3.1; RFC 792 and RFC 1191 section 4 ("fragmentation needed").
 
 use penstock_transport::simple_tcp::Outgoing;

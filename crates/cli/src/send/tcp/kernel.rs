@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The same messages over the kernel's TCP: what the emulator is compared with (CMS-TCP figure 3).
-//! Promise: one write a message, as programs do it; a connection that ends is a fault and is not opened again.
-//! Source: socket(7), tcp(7). What the kernel has acknowledged it does not tell: the end is waited for.
+//! The same messages over the kernel's TCP, for comparison with the emulator (CMS-TCP figure 3).
+//! Promise: one write per message, as in ordinary programs; a connection that ends is a fault and is not reopened.
+//! Source: socket(7), tcp(7). The kernel does not report acknowledged bytes, so the program waits for the end.
 
 use super::plan::TcpPlan;
 use super::report::{with_faults, BoardReport, Report};

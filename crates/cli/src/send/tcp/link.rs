@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet socket of all streams: segments out, acknowledgements in, ARP answered, faults in between.
-//! Promise: a payload is sent from where it lies in its ring; checksums and the cutting of long frames are left to the
-//! kernel or the card, unless faults are to hit single segments.
-//! Source: packet(7) (`PACKET_VNET_HDR`); CMS-TCP section 3.2, whose emulator lacked just these offloads.
+//! Promise: a payload is sent from its place in the ring; the kernel or the network card computes checksums and splits
+//! long frames, unless faults must affect single segments.
+//! Source: packet(7) (`PACKET_VNET_HDR`); CMS-TCP section 3.2, whose emulator lacked these offloads.
 
 use super::board::{Board, Segments};
 use super::headers::{read_too_long, TooLong};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock send --protocol tcp`: streams of the simplified TCP, hundreds in one process.
-//! Promise: every message arrives in order, also after a receiver that was killed and started again; exit status 0 only if
-//! all were acknowledged. Source: CMS-TCP section 3.2 (the emulator), figure 3 (against the kernel's sockets).
+//! Promise: every message arrives in order, even if the receiver is killed and restarted; exit status 0 only if
+//! all messages were acknowledged. Source: CMS-TCP section 3.2 (the emulator), figure 3 (against the kernel's sockets).
 
 mod board;
 mod headers;

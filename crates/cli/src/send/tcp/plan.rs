@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `--protocol tcp` is told, checked, once.
-//! Promise: what cannot work is refused before anything is opened, with the value and what is allowed.
+//! The checked settings of `--protocol tcp`.
+//! Promise: invalid settings are refused before anything is opened, with the value and what is allowed.
 
 use crate::send::arguments::Arguments;
 use crate::send::choices::StackName;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `penstock send --protocol tcp` prints.
+//! The output of `penstock send --protocol tcp`.
 //! Promise: a run is called good only if all streams came up and all messages were acknowledged.
 
 use super::board::Board;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whose MAC the frames go to: the server's, or a router's.
-//! Promise: asked again every second until it is answered; the kernel is not asked, whose address is another.
-//! Source: RFC 826; the kernel's table of routes says which of the two it is.
+//! Finds the destination MAC of the frames: the server's, or a router's.
+//! Promise: the ARP request is repeated every second until it is answered. The kernel's ARP is not used, because
+//! streams have other addresses than the kernel. Source: RFC 826; the kernel's routing table decides between server and
+//! router.
 
 use penstock_units::Time;
 use penstock_wire::{Arp, MacAddr};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One board's connection: bytes from the kernel to the slots.
-//! Promise: most of a long message goes from the kernel to its slot without a stop; without a slot nothing is read, so
+//! Promise: most of a long message goes from the kernel directly to its slot; without a slot nothing is read, so
 //! that the window closes and the board waits.
 //! Source: RFC 9293 section 3.8.6 (flow control by the receiver's window).
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages in a stream of bytes: where each begins, and what is damage.
-//! Promise: no byte is looked at twice but while a header is sought; after damage the next whole header is found again;
-//! sans-IO, no memory of the bytes.
+//! Finds the messages in a stream of bytes, and detects damage.
+//! Promise: a byte is examined once, except during the search for a header; after damage the next intact header is
+//! found; sans-IO, stores no bytes.
 //! Source: docs/fragments.md, "In a TCP stream".
 
 use penstock_wire::{read_stream_header, stream_padding, STREAM_HEADER_LEN};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The back end over the kernel's TCP: boards that speak the simplified TCP, or any program that writes the same bytes.
-//! Promise: no privileges; only the boards' addresses are listened to; a board without a free slot waits and nobody else;
-//! boards come, go and come back.
+//! Promise: needs no privileges; accepts only the addresses of boards; a board without a free slot waits and does not
+//! delay others; boards may disconnect and reconnect.
 //! Source: CMS-TCP section 3.1 (an ordinary host receives); docs/fragments.md, "In a TCP stream".
 
 mod connection;

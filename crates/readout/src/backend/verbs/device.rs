@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which device, port and GID: by name, by address, or the only one that can do it.
-//! Promise: a RoCE v2 GID of an IPv4 address on an active port, or an error that lists what there is.
+//! Selects device, port and GID: by name, by address, or the only suitable one.
+//! Promise: gives a RoCE v2 GID of an IPv4 address on an active port, or an error that lists the available ones.
 //! Source: IBTA annex A17.4.5 (GIDs of RoCEv2); the table is the one `ibv_devinfo -v` and `rdma link` show.
 
 use std::fmt;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The back end over an RDMA NIC, or over the kernel's `rdma_rxe`: the NIC writes the rings itself, we take completions.
-//! Promise: one registration a board, which nobody else's queue pair may write; after `close_qp` nothing is written, and
-//! what was acknowledged before has been told.
+//! The back end over an RDMA NIC, or over the kernel's `rdma_rxe`: the NIC writes the rings, this code takes
+//! completions.
+//! Promise: each board has its own registration, which no other board's queue pair can write; after `close_qp` nothing
+//! is written, and all messages acknowledged before it have been reported.
 //! Source: ARCHITECTURE.md, "The way of a fragment"; FEROCE (queue pairs of a DAQ server); libibverbs 44.
 
 mod device;
@@ -191,8 +192,8 @@ impl Verbs {
         Ok(())
     }
 
-    /// Takes what a queue pair in ERR has received. Its receives all end: those that were filled, and then, flushed, those
-    /// that were not. Destroying it first would lose what is still in the completion queue.
+    /// Takes what a queue pair in ERR has received. Its receives all end: those that were filled, and then, flushed,
+    /// those that were not. Destroying it first would lose what is still in the completion queue.
     fn take_last(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
         let until = self.clock.now().saturating_add(COMES_BACK);
         loop {

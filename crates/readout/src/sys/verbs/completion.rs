@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completion queues, polled or slept on.
-//! Promise: completions come in the order of their queue pair; an event that was asked for is never lost.
+//! Completion queues, polled or waited on.
+//! Promise: completions come in the order of their queue pair; a requested event is never lost.
 //! Source: ibv_create_cq(3), ibv_poll_cq(3), ibv_get_cq_event(3).
 
 use std::ffi::c_int;

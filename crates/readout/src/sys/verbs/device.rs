@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices of this machine, their ports and GIDs, and protection domains.
-//! Promise: nothing outlives the device it was made of.
+//! Promise: no object outlives the device from which it was made.
 //! Source: ibv_get_device_list(3), ibv_query_port(3), ibv_query_gid_table(3), ibv_alloc_pd(3).
 
 use std::ffi::{c_int, CStr};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! libibverbs with owners: what C destroys by hand is dropped here, in the right order, and never used afterwards.
+//! libibverbs with ownership: objects are dropped in the right order and never used afterwards.
 //! Promise: safe to use; a queue pair keeps its memory mapped and registered for as long as the NIC may write it.
 //! Source: the manual pages ibv_*(3); the library is loaded at run time by `rdma-mummy-sys`.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A reliable connection that only receives.
-//! Promise: it is destroyed before the memory that it receives into is let go.
+//! Promise: it is destroyed before its receive memory is released.
 //! Source: ibv_create_qp(3), ibv_modify_qp(3), ibv_post_recv(3); states of IBTA 10.3.1.
 
 use std::ffi::c_int;

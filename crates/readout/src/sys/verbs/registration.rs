@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory registered with a device: of the host, or of another device by its dma-buf.
-//! Promise: a registration holds its memory; a device that cannot take a dma-buf is an error and nothing else.
+//! Promise: a registration holds its memory; a device that does not support dma-buf causes an error and no other
+//! effect.
 //! Source: ibv_reg_mr(3), ibv_reg_dmabuf_mr(3).
 
 use std::ffi::{c_int, c_void};
@@ -85,13 +86,15 @@ impl Registration {
         let raw = match &memory {
             Written::Host(mapping) => {
                 let start = mapping.addr() as *mut c_void;
-                // SAFETY: the range is mapped, and stays so: the registration holds the mapping until after it is undone.
+                // SAFETY: the range is mapped, and stays so: the registration holds the mapping until after it is
+                // undone.
                 owned(unsafe { ffi::ibv_reg_mr(domain.raw.as_ptr(), start, len, access) })?
             }
             Written::Device(memory) => {
                 let register = reg_dmabuf_mr()?;
                 let file = memory.file().as_raw_fd();
-                // SAFETY: an open dma-buf of at least `len` bytes, which the registration holds until after it is undone.
+                // SAFETY: an open dma-buf of at least `len` bytes, which the registration holds until after it is
+                // undone.
                 owned(unsafe { register(domain.raw.as_ptr(), 0, len, memory.address(), file, access) })?
             }
         };

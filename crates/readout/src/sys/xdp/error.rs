@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a machine, a driver or an interface gives no AF_XDP socket, and what to do.
+//! Why a machine, a driver or an interface provides no AF_XDP socket, and what to do.
 
 use std::fmt;
 use std::io;

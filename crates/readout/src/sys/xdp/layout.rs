@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the memory of an AF_XDP socket is laid out: chunks of frames that are received.
+//! The memory layout of an AF_XDP socket: chunks for received frames.
 //! Source: kernel documentation `networking/af_xdp`.
 
 use crate::sys::Frames;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AF_XDP: frames go from the driver into memory of ours, past the kernel's network stack.
-//! Promise: RoCEv2 frames to our address come in by all queues of the interface, everything else stays the kernel's; when the
-//! socket is gone, the program on the interface is too.
+//! AF_XDP: frames go from the driver into our memory and bypass the kernel's network stack.
+//! Promise: RoCEv2 frames to our address are received from all queues of the interface, all other frames go to the
+//! kernel; when the socket is closed, the program is removed from the interface.
 //! Source: kernel documentation `networking/af_xdp`; linux/if_xdp.h.
 //!
 //! ```text
@@ -64,8 +64,8 @@ pub struct XdpSocket {
 }
 
 impl XdpSocket {
-    /// Receives UDP to `port` of `ip`, with the program in the driver; where that takes none and `generic` allows it, in the
-    /// kernel. An interface that another process has is waited for, at most for `patience`.
+    /// Receives UDP to `port` of `ip`, with the program in the driver; where that takes none and `generic` allows it,
+    /// in the kernel. An interface that another process has is waited for, at most for `patience`.
     ///
     /// # Errors
     /// [`XdpError`], with what to do.

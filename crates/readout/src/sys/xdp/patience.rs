@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long to wait for a queue or an interface that another process has just given back.
-//! Promise: bounded over all queues together; that something is waited for is said once.
-//! Source: the kernel takes a queue, and a program, back from a process that has ended some time after its end.
+//! The waiting time for a queue or an interface that another process has just released.
+//! Promise: bounded over all queues together; the wait is reported once.
+//! Source: the kernel reclaims the queue and the program of a process some time after the process has ended.
 
 use std::cell::Cell;
 use std::io;

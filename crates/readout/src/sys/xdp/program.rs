@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The XDP program of an interface: RoCEv2 frames to our address, with a VLAN tag or without, go to the socket of the queue
-//! they came by, all others on to the kernel. Which VLAN is ours the receiver says: it counts the others.
-//! Promise: it is on the interface as long as its [`Attached`] lives and no longer, however the process ends: the kernel takes
-//! a link's program off when the last descriptor of the link is closed.
-//! Source: bpf(2); kernel documentation `bpf/instruction-set`, `networking/af_xdp` (XSKMAP, XDP_PASS where a queue has no
-//! socket).
-//! Ours, not `aya`'s: `aya` loads ELF objects, which a compiler for BPF has to make at build time. Thirty instructions need
+//! The XDP program of an interface: RoCEv2 frames to our address, with or without a VLAN tag, go to the socket of the
+//! queue that received them, all others to the kernel. The receiver checks the VLAN and counts frames of other VLANs.
+//! Promise: the program is attached exactly as long as its [`Attached`] exists, however the process ends: the kernel
+//! detaches a link's program when the last descriptor of the link is closed.
+//! Source: bpf(2); kernel documentation `bpf/instruction-set`, `networking/af_xdp` (XSKMAP, XDP_PASS where a queue has
+//! no socket).
+//! Why not `aya`: it loads ELF objects, which a compiler for BPF has to make at build time. Thirty instructions need
 //! neither a compiler nor a loader, and `aya` has no AF_XDP sockets either.
 
 use std::ffi::c_int;
@@ -166,7 +166,8 @@ impl Program {
     /// Puts it on an interface.
     ///
     /// # Errors
-    /// As the kernel says it: `EBUSY` or `EEXIST` where another program is, `EOPNOTSUPP` or others where the driver refuses.
+    /// As the kernel says it: `EBUSY` or `EEXIST` where another program is, `EOPNOTSUPP` or others where the driver
+    /// refuses.
     pub(super) fn attach(&self, interface: u32, mode: XdpMode) -> io::Result<Attached> {
         let request = LinkCreate {
             prog_fd: self.0.as_raw_fd() as u32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The AF_XDP socket of one queue, with memory and rings of its own.
-//! Promise: a chunk is the kernel's from when it is put into the fill or send ring until it comes back by the receive or
-//! completion ring; only then it is read or written here.
+//! The AF_XDP socket of one queue, with its own memory and rings.
+//! Promise: the kernel owns a chunk from its entry into the fill or send ring until it returns through the receive or
+//! completion ring; this code reads and writes only chunks that it owns.
 //! Source: kernel documentation `networking/af_xdp`; linux/if_xdp.h.
 
 use std::io;
@@ -170,7 +170,8 @@ impl Queue {
         (time == !inverted).then(|| Duration::from_nanos(time))
     }
 
-    /// Sends frames in order, as many as there is room for now; returns how many. A frame longer than a chunk is not sent.
+    /// Sends frames in order, as many as there is room for now; returns how many. A frame longer than a chunk is not
+    /// sent.
     pub(super) fn send(&mut self, frames: &[impl Gather]) -> usize {
         let mut sent = 0;
         for frame in frames {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rings that an AF_XDP socket shares with the kernel: one writes entries, the other takes them.
+//! The rings that an AF_XDP socket shares with the kernel: one side writes entries, the other consumes them.
 //! Promise: an entry is read only after its writer has published it, and written only when its place is free.
 //! Source: kernel documentation `networking/af_xdp` (rings, XDP_USE_NEED_WAKEUP); linux/if_xdp.h.
 
@@ -142,8 +142,8 @@ impl<T: Copy> Consumer<T> {
     /// Entry `index` of those that are [`Self::there`].
     pub(super) fn peek(&self, index: u32) -> T {
         debug_assert!(index < self.there(), "entry {index} is not there");
-        // SAFETY: an entry that the kernel has published and does not touch until it is released; every bit pattern of the
-        // integers and descriptors in these rings is valid.
+        // SAFETY: an entry that the kernel has published and does not touch until it is released; every bit pattern of
+        // the integers and descriptors in these rings is valid.
         unsafe { self.0.entry(self.0.consumer().load(Ordering::Relaxed).wrapping_add(index)).read() }
     }
 
