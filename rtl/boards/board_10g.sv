@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The 10G front end as a board uses it by itself: its own address, the built-in message source, lamps.
-// Everything but the physical layer; an experiment puts its own source in the place of the tied-off ports.
+// The 10G front end as a stand-alone board design: its own address, the built-in message source, LEDs.
+// Contains everything except the physical layer; an experiment connects its own source to the tied-off ports.
 module board_10g #(
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 262144,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The 1G front end as a board uses it by itself: RGMII without its pins, the PHY's reset, its own address, the built-in
-// message source, lamps. Pins, DDR registers and clocks are the board's (rgmii says what `rise` and `fall` are).
-// With ECHO there is no front end: each good frame is sent back (line_echo), to try a board's pins, PHY and cable.
+// The 1G front end as a stand-alone board design: RGMII without its pins, the PHY's reset, its own address, the
+// built-in message source, LEDs. The board top adds pins, DDR registers and clocks (rgmii defines `rise` and `fall`).
+// With ECHO there is no front end: each good frame is sent back (line_echo), to test a board's pins, PHY and cable.
 module board_1g #(
   parameter int unsigned N_QP       = 1,
   parameter int unsigned RING_BYTES = 32768,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Gives a board its MAC and IPv4 address after reset, by three register writes, then lets another master pass:
-// from then on the board answers ARP, ICMP echo and IPbus, and needs nothing but the network.
-// Registers: regs/penstock.rdl, local_mac_hi, local_mac_lo, local_ip (their places are checked by tests/test_boards.py).
+// Gives a board its MAC and IPv4 address after reset, by three register writes, then passes the bus to another
+// master: from then on the board answers ARP, ICMP echo and IPbus, and needs only the network.
+// Registers: regs/penstock.rdl, local_mac_hi, local_mac_lo, local_ip (tests/test_boards.py checks their addresses).
 module board_address #(
   parameter logic [17:0] LocalMacHi = 18'h00020,
   parameter logic [17:0] LocalMacLo = 18'h00024,

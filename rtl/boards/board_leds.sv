@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a board's lamps say: 0 the clock runs, 1 the link is up, 2 the address is set, 3 messages are completed,
-// 4 a message failed since reset, 5 pause or PFC holds our data, 6 and 7 dark.
-// A lamp for a short event stays lit for 2^BlinkLog2 cycles, so that an eye sees it.
+// The meaning of a board's LEDs: 0 the clock runs, 1 the link is up, 2 the address is set, 3 messages are completed,
+// 4 a message failed since reset, 5 pause or PFC holds our data, 6 and 7 off.
+// The LED of a short event stays on for 2^BlinkLog2 cycles, so that it is visible.
 module board_leds
   import penstock_pkg::*;
 #(

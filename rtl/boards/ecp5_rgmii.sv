@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The DDR registers of an RGMII at the pins of a Lattice ECP5 (TN1265: GDDRX1), with a fixed delay of TX_DELAY_PS on the
-// clock that leaves and RX_DELAY_PS on the data that comes, where the PHY adds none. A step of DELAYG is 25 ps.
+// The DDR registers of an RGMII at the pins of a Lattice ECP5 (TN1265: GDDRX1), with a fixed delay of TX_DELAY_PS on
+// the outgoing clock and RX_DELAY_PS on the incoming data, for a PHY that adds none. A step of DELAYG is 25 ps.
 module ecp5_rgmii #(
   parameter int unsigned TX_DELAY_PS = 0,
   parameter int unsigned RX_DELAY_PS = 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Sends each good frame back as it came, so that pins, PHY and cable of a board are tried before anything else is.
-// A frame waits in block RAM until it is known to be good; a bad one is forgotten, and so is one that finds no room.
-// Promise: what leaves has no bubbles inside a frame, and is what came, in order.
+// Sends each good frame back unchanged, to test pins, PHY and cable of a board before anything else.
+// A frame waits in block RAM until it is known to be good; bad frames and frames without room are discarded.
+// Promise: frames leave unchanged, in order, without bubbles inside a frame.
 module line_echo #(
   parameter  int unsigned WORDS = 2048,  // of eight octets, a power of two
   localparam int unsigned PtrW  = $clog2(WORDS)

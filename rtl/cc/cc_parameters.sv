@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The parameters of all groups, in LUT RAM: written word by word, looked up by each stage of a visit.
-// Promise: a stage gets the words of the group and the law that it asks for; of what both laws have
+// Promise: a stage gets the words of the group and the law that it selects; of what both laws have
 // there is one RAM, so the other law's parameters mean nothing (cc_step; regs/penstock.rdl).
 module cc_parameters
   import penstock_pkg::*;

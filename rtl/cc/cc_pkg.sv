@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the congestion-control modules share: the state word of a queue pair and its counters.
-// Field for field the State of crates/cc/src/reaction.rs.
+// Types shared by the congestion-control modules: the state word of a queue pair and its counters.
+// The fields are those of State in crates/cc/src/reaction.rs.
 package cc_pkg;
   import penstock_pkg::*;
 

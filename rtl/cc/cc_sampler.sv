@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Streams the rates of queue pairs: one sample of each from `first` to `last` every `interval` cycles,
-// taken at the end of its visit, so a sample is what the pacer works with (AdvCam figure 14).
-// A sample for which the stream has no room is dropped and counted; nothing ever waits for the stream.
+// taken at the end of its visit, so a sample is the rate that the pacer uses (AdvCam figure 14).
+// A sample for which the stream has no room is dropped and counted; nothing waits for the stream.
 module cc_sampler
   import penstock_pkg::*;
 #(

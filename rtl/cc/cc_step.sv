@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: SHL-2.1
-// One visit of a reaction point under whichever law: state word and what happened in, new state word out.
-// Takes a visit every cycle and answers six cycles later; equal to Flow::visit of crates/cc to the bit.
+// One visit of a reaction point under either law (DCQCN or QCN): state word and events in, new state word out.
+// Accepts a visit every cycle, with a latency of six cycles; equal to Flow::visit of crates/cc to the bit.
 // AdvCam section II, equations 1 to 4; Zhu et al., SIGCOMM 2015, figure 7; IEEE 802.1Qau.
 //
-// The laws differ in when they cut and in how R_T grows; counters, stages, products and rates are one:
+// The laws differ in when they cut and in how R_T grows; counters, stages, products and rates are shared:
 //
-//   1 count     every counter advances; stages meet the threshold; alpha is shifted
-//   2 compare   counters meet their limits: a cut, or a recovery event and its phase
+//   1 count     every counter advances; stages are compared with the threshold; alpha is shifted
+//   2 compare   counters are compared with their limits: a cut, or a recovery event and its phase
 //   3 multiply  R_C * alpha, R_C * G_d |F_b|, or R_HAI * stages, in two halves; R_T before its increment
-//   4 target    R_T + increment; the halves come together
+//   4 target    R_T + increment; the halves are added
 //   5 current   R_C - cut, or half way to R_T, in one adder
 //   6 bound     both rates between R_min and the line
 //
-// What QCN alone keeps, the lengths of its stages and their jitter, is in qcn_lengths.
+// The part specific to QCN, the lengths of its stages and their jitter, is in qcn_lengths.
 module cc_step
   import penstock_pkg::*;
   import cc_pkg::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
 // Finds QCN's congestion notification messages among the received frames: |F_b| and the queue pair.
-// Promise: each good frame of ours gives at most one pulse, two cycles behind its tlast (IEEE 802.1Qau).
+// Promise: each good frame for us gives at most one pulse, two cycles after its tlast (IEEE 802.1Qau).
 //
 //   0 destination MAC | 6 source | 12 0x22E9 (CN-TAG) | 14 flow: our queue pair | 16 0x22E7 (CNM) |
-//   18 version 4, reserved 6, quantised feedback 6 | 20 CPID and the rest, which we do not need
+//   18 version 4, reserved 6, quantised feedback 6 | 20 CPID and the rest, unused here
 module cnm_receiver
   import penstock_pkg::*;
 #(

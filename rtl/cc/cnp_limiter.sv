@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Lets congestion notifications in at a bounded rate: one per `interval` cycles, `burst` at once.
-// A flood of forged or repeated ones can then not hold every queue pair at its lowest rate for free;
-// what is refused is counted. interval = 0 lets all in.
+// Limits the rate of congestion notifications: one per `interval` cycles, `burst` at once.
+// The limit prevents a flood of forged or repeated notifications from keeping every queue pair at its lowest rate;
+// refused ones are counted. interval = 0 switches the limit off.
 module cnp_limiter
   import penstock_pkg::*;
 (

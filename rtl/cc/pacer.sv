@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: SHL-2.1
-// Says for every queue pair whether it may start a packet: while its credit is not negative. Over
+// Decides for every queue pair whether it may start a packet: it may while its credit is not negative. Over
 // any time t: at most rate x (t + 2 rounds) + 1 packet; at least rate x (t - 2 rounds) - 1 packet while
 // data waits and packets start when they may. In the long run exactly the rate. AdvCam section V.
 //
-// At a grant, credit that could have been spent is lost; unless a packet waits for its turn on the
-// wire: then it grows on, below rate x turn and 128 KiB, beyond which it starts again. So a queue pair
-// makes up for what it misses behind others, at most that much on top of the first bound. A turn is
-// one packet of 4096 bytes from each queue pair: a wire that is not overbooked lets none wait longer.
+// At a grant, unspent credit is lost, unless a packet waits for its turn on the wire: then the credit
+// continues to grow, below rate x turn and 128 KiB, beyond which it restarts. A queue pair therefore
+// makes up for the time it waits for others, by at most that much above the first bound. A turn is
+// one packet of 4096 bytes from each queue pair: on a wire that is not overbooked none waits longer.
 //
-// Credit = granted - spent. Visits alone write `granted`, packets alone write `spent`, so each is
-// a RAM with one writer and a copy for each reader. A grant is one round long, 2^RoundLog2 cycles;
-// in units of 2^(RoundLog2 - 24) bytes it is the rate itself. Reads miss a write of their own cycle;
-// the last write of each kind is kept for them, with whether it was of the same queue pair.
+// Credit = granted - spent. Only visits write `granted`, only packets write `spent`, so each is
+// a RAM with one writer and a copy for each reader. A grant covers one round, 2^RoundLog2 cycles;
+// in units of 2^(RoundLog2 - 24) bytes it is the rate itself. A read does not see a write in the same cycle;
+// the last write of each kind is kept for this case, with a flag whether it was of the same queue pair.
 module pacer
   import penstock_pkg::*;
   import cc_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// How long a stage of QCN's timer and byte counter lasts: their periods with jitter, halved behind fast
-// recovery. Runs beside cc_step, stage by stage; equal to crates/cc/src/{qcn,lfsr}.rs to the bit.
+// The length of a stage of QCN's timer and byte counter: their periods with jitter, halved after fast
+// recovery. Runs in parallel with cc_step, stage by stage; equal to crates/cc/src/{qcn,lfsr}.rs to the bit.
 // IEEE 802.1Qau; the QCN hardware evaluation's parameter page (both counters +-30 %).
 //
 //   1 the words come in          4 factor   1 - jitter .. 1 + jitter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Stands in for a block of registers that a build lacks: reads give 0, writes do nothing.
+// Replaces a register block that a build does not contain: reads give 0, writes have no effect.
 module absent_block
   import ctrl_pkg::*;
 (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Joins N AXI4-Lite masters to one slave, one access at a time, in turn; reads and writes of a master too.
-// Promise: every access is answered by the slave's own response to it, to the master that asked; a master
-// that asks is served after at most 2 N - 1 other accesses (AMBA AXI4-Lite, ARM IHI 0022).
+// Connects N AXI4-Lite masters to one slave, one access at a time, in turn; reads and writes of a master alternate too.
+// Promise: every access gets the slave's response to it, at the master that made it; a request
+// is served after at most 2 N - 1 other accesses (AMBA AXI4-Lite, ARM IHI 0022).
 module axil_mux
   import axi_pkg::*;
 #(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Runs the scripts of cm_scripts, an operation in two cycles: read its byte, do it. Message and entries of
-// the queue pairs lie in memories of bytes. Promise: `done` once for each script that was begun, with `failed` where an
-// access was not answered OKAY, a queue pair did not come to its state within PollLimit reads, or no MAC address was
-// found; what comes after that in the script is not done.
+// Runs the scripts of cm_scripts, an operation in two cycles: read its byte, execute it. Message and entries of
+// the queue pairs are in byte-wide memories. Promise: `done` once for each script that was started, with `failed` if an
+// access was not answered OKAY, a queue pair did not reach its state within PollLimit reads, or no MAC address was
+// found; the rest of the script is then skipped.
 module cm_engine
   import penstock_pkg::*;
   import cm_pkg::*;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // The rules of the listening side: a request and the entry it concerns in, the answer and the changes out.
-// A repeated request gets the same answer and changes nothing; only the peer that opened a queue pair
-// may do anything to it (its UDP source address is compared), and not even that address takes it afresh while it lives:
-// addresses are forged. Combinational; FEROCE's connection manager for the requests, IBTA 10.3.1 for the states.
+// A repeated request gets the same answer and changes nothing. Only the peer that opened a queue pair
+// can change it (its UDP source address is compared), and even that address cannot reopen it while it is live, because
+// addresses can be forged. Combinational; FEROCE's connection manager for the requests, IBTA 10.3.1 for the states.
 module cm_listener
   import cm_pkg::*;
 (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The rules of the opening side: what the next step is when software asks, an answer comes, or none does.
-// OPEN_QP tells the server all of our side, and its ACK all of the server's: then both can send.
-// Whatever fails closes our queue pair and leaves the first reason. Combinational; the FEROCE connection manager.
+// The rules of the opening side: the next step after a request of software, an answer, or a timeout.
+// OPEN_QP gives the server all our parameters, and its ACK all those of the server: then both can send.
+// Any failure closes our queue pair and keeps the first reason. Combinational; the FEROCE connection manager.
 module cm_opener
   import cm_pkg::*;
 (

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
-// The connection manager's messages: one 64-byte UDP payload, big-endian; and what the manager makes of them.
-// Layout of the FEROCE connection manager, so that its host software and firmware work with ours.
+// The connection manager's messages: one 64-byte UDP payload, big-endian; and the types of the manager.
+// The layout is that of the FEROCE connection manager, for compatibility with its host software and firmware.
 //
 //    0            1  2..24          25  26..48            49..50  51        52..55  56..59  60..63
 //   | ack/request | | sender's info |  | other side's info | port | transmit | length | count  | interval |
 //
 //    info:  qpn 0..2, -, psn 4..6, rkey 7..10, base address 11..18, IPv4 19..22
 //
-// OPEN_QP with the info bit opens a queue pair completely. Without the bit it only takes one, and SEND_QP_INFO and
-// MODIFY_QP_RTS do the rest: an extension, which FEROCE's programs leave unanswered.
+// OPEN_QP with the info bit opens a queue pair completely. Without the bit it only reserves one, and SEND_QP_INFO and
+// MODIFY_QP_RTS do the rest: an extension, which FEROCE's programs do not answer.
 package cm_pkg;
 
   localparam logic [15:0] RequestPort = 16'h4321;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// All that the connection manager does with bytes and registers, as scripts: lists of operations for cm_engine.
-// Promise: `op` is operation `at` of `script`, one cycle later; the last one of a script says so. It is a ROM, which
-// costs no logic however much is written here (messages: cm_pkg; registers: those that software would write).
+// All accesses of the connection manager to bytes and registers, as scripts: lists of operations for cm_engine.
+// Promise: `op` is operation `at` of `script`, one cycle later; the last one of a script is marked. The scripts are a
+// ROM, so longer scripts need no more logic (messages: cm_pkg; registers: those that software would write).
 module cm_scripts
   import penstock_pkg::*;
   import cm_pkg::*;
@@ -142,7 +142,8 @@ module cm_scripts
       ScrRts:   written = ops_t'(command_and_await(QpRts));
       ScrClose: written = ops_t'(command(QpReset));
       ScrError: written = ops_t'(command(QpErr));
-      // ---- the message source: it sends to the peer's base address and on from there; burst stays as slow control set it
+      // ---- the message source: it sends to the peer's base address and on from there; burst stays as slow control set
+      // it
       ScrStart:
         written = ops_t'({
           copy(SrcMessage, 52, GroupSource, 8'(SourceLengthMin)), set(0, GroupSource, 8'(SourceLengthMax)),

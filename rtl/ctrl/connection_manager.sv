@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Opens and closes queue pairs over the network, asked by a server (listening) or asking one (opening).
-// Every request gets one answer, a repeated one the same answer; nobody but the peer that opened a
+// Every request gets one answer, a repeated one the same answer; only the peer that opened a
 // queue pair can change it. Messages of the FEROCE connection manager (cm_pkg); states of IBTA 10.3.1.
 module connection_manager
   import penstock_pkg::*;
@@ -396,8 +396,8 @@ module connection_manager
   end
 
   // ---- whether those that hold queue pairs live ------------------------------------------------------------
-  // Its address may be forged, or it has begun again, or those of strangers are in the way: the keep-alive asks at once,
-  // for some round trips, and not again for a while. Who does not answer spends its retries, and then gives way.
+  // Its address may be forged, or it has begun again, or those of strangers are in the way: the keep-alive asks at
+  // once, for some round trips, and not again for a while. Who does not answer spends its retries, and then gives way.
   localparam int unsigned DoubtCycles = 4096, RestMs = 100;
   logic silent, doubts;
   logic [$clog2(DoubtCycles)-1:0] doubt_q;

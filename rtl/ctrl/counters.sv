@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
 // Event counters, one per pulse input, read by word through the register bus.
-// Every pulse counts, also when all come in one cycle; counts are modulo 2^32; writes do nothing.
+// Every pulse is counted, even if all occur in one cycle; counts are modulo 2^32; writes have no effect.
 // The order of the pulses is that of regs/penstock.rdl (penstock_regs_pkg::Cnt*).
 //
-// Counts live in RAM. Each counter has a few bits beside it, a shift register with feedback that goes on one state
-// with each pulse: it counts without carries. Turns go round, one a cycle: how far the register is ahead of where it
-// was at the last turn (its mark) is added to the count. A read is answered at its counter's turn, at most
+// Counts are in RAM. Each counter also has a few bits outside the RAM, a shift register with feedback that advances one
+// state per pulse: it counts without carries. Counters have turns, one per cycle: the advance of the register since the
+// last turn (its mark) is added to the count. A read is answered at its counter's turn, at most
 // CntNumber + 3 cycles later.
 module counters
   import ctrl_pkg::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the control room hands out: the settings of the register block, and the small bus by which
+// The outputs of the control modules: the settings of the register block, and the small bus by which
 // blocks outside of it (counters, queue-pair table) answer their own addresses.
 package ctrl_pkg;
   import penstock_pkg::*;

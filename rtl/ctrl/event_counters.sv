@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Which event counts where: the pulses of every room, put into the order of the counters' registers.
-// Joins them with the counters and holds no logic of its own.
+// Maps event pulses of all modules to counters, in the order of the counters' registers.
+// Connects them to the counters and contains no logic of its own.
 // Names: regs/penstock.rdl, which follow the kernel's RDMA counters where one exists.
 module event_counters
   import ctrl_pkg::*;

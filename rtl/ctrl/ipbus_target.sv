@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // IPbus 2.0 over UDP, the slow control of CERN's uHAL and ControlHub, as a master of the register block.
-// Promise: a control packet with id 0 is carried out; one with an id is carried out once, when its id is the
-// next, and its reply is kept for resend requests, BUFFERS replies at least. Whatever else comes changes
+// Promise: a control packet with id 0 is executed; one with another id is executed once, when its id is the
+// next, and its reply is kept for resend requests, at least BUFFERS replies. Any other packet changes
 // nothing and is counted. Either byte order; IPbus word address A is byte address 4 A (IPbus 2.0, CERN).
 module ipbus_target
   import ipbus_pkg::*;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
-// Carries out the transactions of one IPbus control packet, in order, and writes the reply.
-// Promise: a transaction is begun only if the request holds all its words and the reply has room for all its
-// answer; at a bus error or an unreadable header the reply ends there (info 4, 5, 1) with the number of words
+// Executes the transactions of one IPbus control packet, in order, and writes the reply.
+// Promise: a transaction is started only if the request contains all its words and the reply has room for the whole
+// answer; at a bus error or an invalid header the reply ends there (info 4, 5, 1) with the number of words
 // that were done, and the rest of the packet changes nothing (IPbus 2.0, transaction headers and info codes).
 //
-// Request and reply are words 0 .. PACKET_WORDS-1 in memories of 16 bits, the low half of a word at the even address;
-// word 0, the packet header, is the caller's affair. Words move by halves, the low one first.
+// Request and reply are words 0 .. PACKET_WORDS-1 in 16-bit memories, the low half of a word at the even address;
+// the caller handles word 0, the packet header. Words move by halves, the low one first.
 module ipbus_transactor
   import ipbus_pkg::*;
 #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Accesses of AXI4-Lite to the register block, one at a time: fetch the old word, change its bytes, keep the new one.
-// What software wrote is read back from a RAM, so that settings need no read multiplexer; after reset its words are
-// filled in, which takes two cycles each. Blocks outside answer for themselves (AMBA AXI4-Lite, ARM IHI 0022).
+// AXI4-Lite accesses to the register block, one at a time: fetch the old word, change its bytes, store the new one.
+// Written values are read back from a RAM, so that settings need no read multiplexer; after reset the RAM is
+// filled, which takes two cycles per word. Outside blocks answer their own addresses (AMBA AXI4-Lite, ARM IHI 0022).
 module register_access
   import ctrl_pkg::*;
   import penstock_regblock_pkg::facts_t;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Ethernet below IP: fixed values, and the settings and counts of the port (eth_port).
+// Ethernet: constants, and the settings and counts of the port (eth_port).
 // Field names are those of regs/port.rdl; the first octet on the wire is the highest of a constant.
 package eth_pkg;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// What lies between the endpoint and any MAC: flow control both ways and the VLAN tag.
+// The layer between the endpoint and any MAC: flow control both ways and the VLAN tag.
 // Frames are Ethernet without preamble and FCS. Receive has no backpressure; tuser at tlast: bad frame.
 // Source: IEEE 802.3 annex 31B, IEEE 802.1Q clauses 9 and 36.
 //

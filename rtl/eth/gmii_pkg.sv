@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Speeds of a GMII or RGMII as the RGMII's in-band status codes them, and what that status says of the link.
+// Speeds of a GMII or RGMII as coded in the RGMII's in-band status, and the link state in that status.
 // Source: Reduced Gigabit Media Independent Interface (RGMII), version 2.0, in-band status.
 package gmii_pkg;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a 512-bit hard MAC does not do for us: padding to 60 octets, which is combinational; an end, marked as
-// an error, for a frame whose next beat is late; the counts that mac_xgmii gives (eth_pkg::mac_status_t).
+// Functions that a 512-bit hard MAC lacks: padding to 60 octets (combinational); the end, marked as
+// an error, of a frame whose next beat is late; the counts that mac_xgmii gives (eth_pkg::mac_status_t).
 // Source: IEEE 802.3 clause 4.2.3.3 (minimum frame size); PG203 (CMAC): no gap inside a frame.
 module hard_mac_port
   import eth_pkg::*;

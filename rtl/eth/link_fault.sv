@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Link fault signalling of the reconciliation sublayer: what the fault ordered sets on the receive
-// XGMII say about the link. Four alike within 128 columns of each other raise a fault, 128 columns
+// Link fault signalling of the reconciliation sublayer: derives the link state from the fault ordered sets on
+// the receive XGMII. Four equal sets within 128 columns of each other raise a fault, 128 columns
 // without one clear it.
 // Source: IEEE 802.3 clause 46.3.4 with its state diagram; a 64-bit word is two columns of four lanes.
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Takes MAC control frames out of the receive stream and runs the pause timers they set.
-// A frame acts only when it was good to its end; a beat leaves when the next one is known.
+// A frame takes effect only after it was good to its end; a beat leaves when the next one is known.
 // Source: IEEE 802.3 annex 31B (pause), IEEE 802.1Q clause 36 and 802.3 annex 31D (PFC).
 //
 //   octet  0                 6           12     14         16      18         20          32

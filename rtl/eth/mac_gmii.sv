@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// Ethernet MAC on GMII, at 10 and 100 Mb/s on MII: two clocks of the line, and the front end's own for the streams.
+// Ethernet MAC on GMII, or on MII at 10 and 100 Mb/s: two line clocks, and the front end's clock for the streams.
 // Streams carry frames from destination MAC to the last octet before the FCS; receive has no tready.
-// A frame begins when its first word has crossed over: `clk` must carry more than the line, so that the words of a stream
-// without bubbles never come late. Source: IEEE 802.3 clauses 3, 22 and 35. Flow control is eth_port's.
+// A frame starts when its first word has crossed the clock domains: `clk` must carry more than the line rate, so that
+// the words of a stream without bubbles are never late. Source: IEEE 802.3 clauses 3, 22 and 35. Flow control is
+// eth_port's.
 //
 //   s_axis (clk) --> async_fifo --> mac_tx_gmii (tx_clk) --> GMII
 //   m_axis (clk) <-- async_fifo <-- mac_rx_gmii (rx_clk) <-- GMII

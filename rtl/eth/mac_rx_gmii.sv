@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Receive MAC for GMII and MII: finds the SFD, with `mii` in nibbles (the low one first), checks and strips the FCS.
-// A frame with a wrong FCS, RX_ER inside, no SFD, fewer than 64 or more than MAX_BYTES octets leaves with tuser at tlast,
-// or not at all when it has less than five octets. A nibble too many at the end is dropped, as the FCS decides.
+// A frame with a wrong FCS, RX_ER inside, no SFD, fewer than 64 or more than MAX_BYTES octets leaves with tuser at
+// tlast, or not at all when it has less than five octets. A surplus nibble at the end is dropped; the FCS decides.
 // Source: IEEE 802.3 clauses 3.4 (invalid frame), 4.2.4.2 (nibbles), 22.2 (MII) and 35.2 (GMII).
 //
 //   gmii --> octets --> four octets late --> words of eight, the last one held --> m_axis

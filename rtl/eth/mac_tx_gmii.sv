@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Transmit MAC for GMII and MII: preamble, padding to 60 octets, FCS, a gap of 12 octets. `enable` says in which cycles the
-// line moves; it carries an octet then, or with `mii` a nibble, the low one first.
-// The stream must not bubble inside a frame: an underrun ends the frame with TX_ER and drops its rest. While the link is
-// down frames are taken and dropped; `mii` changes only then.
+// Transmit MAC for GMII and MII: preamble, padding to 60 octets, FCS, a gap of 12 octets. `enable` marks the cycles in
+// which the line advances, by an octet, or with `mii` by a nibble, the low one first.
+// The stream must not bubble inside a frame: an underrun ends the frame with TX_ER and drops its rest. While the link
+// is down, frames are accepted and dropped; `mii` changes only then.
 // Source: IEEE 802.3 clauses 3 (frame), 4.4.2 (gap), 22.2 (MII) and 35.2 (GMII).
 //
 //   s_axis --> StGap/StData/.. --> a: kind, octet --> CRC, FCS --> octet or nibbles --> gmii

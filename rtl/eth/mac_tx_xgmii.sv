@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
 // Transmit MAC for 64-bit XGMII: preamble, padding to 60 octets, FCS and a gap of 12 octets on average.
 // The stream must not bubble inside a frame: an underrun ends the frame with /E/ and drops its rest.
-// While the link has a fault frames are taken and dropped: remote fault is sent on a local one, idle on a remote one.
+// During a link fault, frames are accepted and dropped: the MAC sends remote fault on a local fault, idle on a remote
+// one.
 // Source: IEEE 802.3 clauses 3 (frame), 46.3.1 (XGMII), 46.3.1.4 (deficit idle count), 46.3.4 (faults).
 //
 //   s_axis --> StGap/StData/.. --> a: word, n --> b: word, FCS, /T/ --> lane rotator --> xgmii
 //                                     +-- CRC --------^
 //
-// Everything up to the rotator works as if each frame started in lane 0. The rotator delays the
+// All logic before the rotator works as if each frame started in lane 0. The rotator delays the
 // upper half of every word by one cycle while a frame that starts in lane 4 passes.
 module mac_tx_xgmii
   import xgmii_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The pause timers of eight classes and the global one (index 8): loaded with quanta, run down at
-// the line's rate whatever the clock. A quanta is 512 bit times; a load of 0 ends a pause at once.
-// Promise: paused for no less than the quanta, and less than 1 % + 1 tick longer.
+// The pause timers of eight classes and the global one (index 8): loaded with quanta, counted
+// down at the line rate for any clock. A quantum is 512 bit times; a load of 0 ends a pause at once.
+// Promise: a pause lasts at least its quanta, and less than 1 % + 1 tick longer.
 // Source: IEEE 802.3 annex 31B.2, IEEE 802.1Q clause 36.
 module pause_timers
   import eth_pkg::*;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Stops the peer while a receive buffer is full: a pause or PFC frame when its fill rises above
-// XOFF, again when half of the quanta asked for have passed, and one with 0 quanta below XON.
-// Promise: while the fill stays above XON the peer's timer never runs out, as long as a frame is
-// taken within half of the quanta. Source: IEEE 802.3 annex 31B.3 and 31D, IEEE 802.1Q clause 36.
+// Stops the peer while a receive buffer is full: sends a pause or PFC frame when its fill rises above
+// XOFF, another when half of the requested quanta have passed, and one with 0 quanta below XON.
+// Promise: while the fill stays above XON the peer's timer never expires, provided that a frame is
+// sent within half of the quanta. Source: IEEE 802.3 annex 31B.3 and 31D, IEEE 802.1Q clause 36.
 module pause_tx
   import eth_pkg::*;
 #(

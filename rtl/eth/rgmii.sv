@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// GMII over the pins of an RGMII, from 10 to 1000 Mb/s, and the link as the PHY tells it between frames. Pins carry two
-// bits a cycle; the board's DDR registers make them, first `rise`, then `fall` (of tx_clk; of rx_clk as they came in).
-// The transmit side has one clock of 125 MHz for all speeds: `gmii_tx_enable` marks the cycles in which the line moves.
-// In-band status counts when it was the same in 16 cycles in a row; INBAND 0 takes the link as 1 Gb/s, full duplex and up.
+// GMII over the pins of an RGMII, from 10 to 1000 Mb/s, and the link state that the PHY reports between frames. Pins
+// carry two bits per cycle through the board's DDR registers, first `rise`, then `fall` (of tx_clk; of rx_clk as
+// received). The transmit side has one clock of 125 MHz for all speeds: `gmii_tx_enable` marks the cycles in which the
+// line advances. In-band status is valid after 16 equal cycles in a row; with INBAND 0 the link is assumed up at 1
+// Gb/s, full duplex.
 // Source: Reduced Gigabit Media Independent Interface (RGMII), version 2.0.
 //
 //   rgmii_txc  1 Gb/s: high, low in each cycle; 100 Mb/s: half of 5 cycles each; 10 Mb/s: 25 cycles each

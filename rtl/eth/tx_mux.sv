@@ -2,7 +2,7 @@
 // Joins RoCE, service and MAC control frames into one stream and obeys flow control between frames.
 // Promise: a frame whose beats come without a gap leaves without one, frames follow each other
 // without a gap, and while a kind of frame is held (PFC of its class: RoCE; global pause: RoCE and
-// services) none of it starts. Control frames go first, RoCE and services in turns (802.3 annex 31B.3).
+// services) no frame of it starts. Control frames go first, RoCE and services in turns (802.3 annex 31B.3).
 module tx_mux
   import eth_pkg::*;
 #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Puts an 802.1Q tag behind the addresses of every frame but MAC control, when VLAN is enabled.
-// Promise: a frame whose beats come without a gap leaves without one; a tag that makes a frame a beat
-// longer holds the next frame for that cycle. Latency: 1 cycle.
+// Inserts an 802.1Q tag after the addresses of every frame except MAC control, if VLAN is enabled.
+// Promise: a frame whose beats come without a gap leaves without one; if the tag makes a frame a beat
+// longer, the next frame waits for that cycle. Latency: 1 cycle.
 // Source: IEEE 802.1Q clause 9.6 (tag control information: PCP, DEI = 0, VID).
 //
 //   | destination, source: 12 octets | 81 00 | PCP, VID | type and the rest, 4 octets later |

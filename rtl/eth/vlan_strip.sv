@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Takes the 802.1Q tag off received frames and drops the frames that are not meant for us.
+// Removes the 802.1Q tag of received frames and drops the frames of other VLANs.
 // VLAN enabled: our VID and the priority tag (VID 0) pass; else untagged frames and the priority tag.
-// Promise: good frames that are dropped make one pulse each; no backpressure; a beat leaves when the
+// Promise: each dropped good frame gives one pulse; no backpressure; a beat leaves when the
 // next one is known. Source: IEEE 802.1Q clause 9.6.
 module vlan_strip
   import eth_pkg::*;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Board top: LambdaConcept ECPIX-5 85F (LFE5UM5G-85F-8BG554I), 1000BASE-T over its KSZ9031 PHY, registers over the
-// network. The messages come from the built-in source. Address 192.168.1.128; pins: ecpix5.lpf. Never tried on a board.
-// The PHY delays the data that it sends and expects its own clock to come late by 2 ns: those boards' LiteX target has
-// the same delays. It tells the link's state in band.
+// network. Messages come from the built-in source. Address 192.168.1.128; pins: ecpix5.lpf. Not tested on hardware.
+// The PHY delays the data that it sends, and expects the clock that it receives to be delayed by 2 ns; the LiteX target
+// of this board uses the same delays. The PHY reports the link's state in band.
 module ecpix5 #(
   parameter int unsigned N_QP       = 1,
   parameter int unsigned RING_BYTES = 32768,

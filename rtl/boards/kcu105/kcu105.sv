@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Board top: AMD KCU105 (XCKU040-2FFVA1156E), 10GBASE-R on SFP0, registers over the network and JTAG.
-// The messages come from the built-in source. Address 192.168.1.(128 + switches); pins: kcu105.xdc.
+// Messages come from the built-in source. Address 192.168.1.(128 + switches); pins: kcu105.xdc.
 module kcu105 #(
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 262144,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Board top: Microchip PolarFire Evaluation Kit (MPF300TS-1FCG1152), 10GBASE-R on SFP+, registers over the network.
-// The messages come from the built-in source. Address 192.168.1.160; pins: mpf300_eval.pdc.
+// Messages come from the built-in source. Address 192.168.1.160; pins: mpf300_eval.pdc.
 module mpf300_eval #(
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 65536,

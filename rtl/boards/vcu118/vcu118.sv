@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Board top: AMD VCU118 (XCVU9P-2LFLGA2104E), 100GBASE-R with RS-FEC on QSFP28 cage 1 by the hard CMAC.
-// The messages come from the built-in source. Address 192.168.1.(144 + switches); pins: vcu118.xdc.
+// Messages come from the built-in source. Address 192.168.1.(144 + switches); pins: vcu118.xdc.
 module vcu118 #(
   parameter int unsigned N_QP       = 4,
   parameter int unsigned RING_BYTES = 262144,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Board top: Lattice ECP5-5G Versa (LFE5UM5G-45F-8BG381), 1000BASE-T over its first 88E1512 PHY, registers over the
-// network. The messages come from the built-in source. Address 192.168.1.128; pins: versa_ecp5.lpf. Never tried on a board.
-// The PHY delays both ways, as in that board's LiteX target. Whether it tells the link's state in band depends on its
-// configuration: the link is taken as 1 Gb/s and up.
+// network. Messages come from the built-in source. Address 192.168.1.128; pins: versa_ecp5.lpf. Not tested on hardware.
+// The PHY delays both ways, as in that board's LiteX target. Whether it reports the link's state in band depends on its
+// configuration: the link is assumed to be up at 1 Gb/s.
 module versa_ecp5 #(
   parameter int unsigned N_QP       = 1,
   parameter int unsigned RING_BYTES = 16384,
