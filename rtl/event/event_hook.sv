@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The place for a user's processing between an input and the merger: the module that HOOK names, or none.
+// The place for user processing between an input and the merger: the module selected by HOOK, or none.
 // HOOK = 2 is a module `user_hook` that comes with the design, with the ports of zero_suppression: fragments in and out
-// (AXI-Stream), settings, and HookBytes of registers, of which each access has to be answered (docs/digitiser.md).
+// (AXI-Stream), settings, and HookBytes of registers; it must answer each register access (docs/digitiser.md).
 module event_hook
   import event_pkg::*;
   import stages_pkg::*;

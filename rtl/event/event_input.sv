@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Brings one detector stream from its own clock to the front end's: beats through one FIFO, what is said of a fragment
-// through another. Promise: as of async_fifo; tuser need hold in a first beat alone, and comes out with it.
+// Moves one detector stream from its own clock to the front end's: beats through one FIFO, the side information of
+// fragments through another. Promise: that of async_fifo; tuser needs to be valid only in a first beat, and leaves with
+// it.
 module event_input
   import event_pkg::*;
 #(

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: SHL-2.1
-// Makes one payload of the fragments of an event from all inputs, in order of input, and the table of its parts: an entry
-// for each input that is enabled.
-// Promise: parts are whole and never interleaved; each fragment that is taken is a part or is counted as dropped; no input
-// holds up the others for longer than `timeout`.
-//   - The next event is the smallest number that the inputs show. It begins when all enabled inputs show one, or `timeout`
-//     cycles after the first did. An input with a greater number, or none, is missing in it and not waited for.
-//   - A number that is the last event's is a duplicate, a smaller one is late (modulo 2^64): dropped and counted. `resync`
-//     forgets the last event: the next one may be any.
-//   - A fragment longer than `limit`, or than what EVENT_BYTES leave of an event, is cut there; one that stops for `timeout` cycles ends there. The rest is dropped.
-// TRIGGERED: events are those of s_axis_trigger instead, each of them one event with its number, type and time, also if
-// no input shows it; smaller numbers of inputs are late. After `resync` all others are, until an event has begun.
-// `untriggered` switches this off while the inputs are slices of streams.
-// Beats between parts may be short: what reads them fills them up to 8 bytes. An event ends with an empty beat.
+// Makes one payload of the fragments of an event from all inputs, in order of input, and the table of its parts: an
+// entry for each input that is enabled.
+// Promise: parts are whole and never interleaved; each accepted fragment becomes a part or is counted as dropped; no
+// input delays the others for longer than `timeout`.
+//   - The next event is the smallest number that the inputs show. It starts when all enabled inputs show a number, or
+//     `timeout` cycles after the first did. An input with a greater number, or none, counts as missing in the event.
+//   - A fragment with the number of the last event is a duplicate, one with a smaller number is late (modulo 2^64): both
+//     are dropped and counted. After `resync` the next event may have any number.
+//   - A fragment longer than `limit`, or than the rest of EVENT_BYTES in an event, is cut there; one that stalls for
+//     `timeout` cycles ends there. The rest is dropped.
+// TRIGGERED: events come from s_axis_trigger instead, each with its number, type and time, even if
+// no input shows it; smaller numbers of inputs are late. After `resync` all other numbers are late until an event
+// starts. `untriggered` switches this off while the inputs are slices of streams.
+// Beats between parts may be short: the reader pads them to 8 bytes. An event ends with an empty beat.
 module event_merger
   import event_pkg::*;
 #(

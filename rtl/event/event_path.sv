@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// From a detector's streams to the user's ports of a front end: inputs with clocks of their own, slices and hook where
-// the build has them, merger, builder, and the descriptor of each message. Joins its modules; adds the store that holds
+// From a detector's streams to the user's ports of a front end: inputs with clocks of their own, slices and hook if the
+// build has them, merger, builder, and the descriptor of each message. Connects its modules; adds the store that holds
 // a message until its length is known.
-// An RDMA WRITE names its length in its first packet (IBTA 9.4.3), so a message leaves when its last beat is there: that
-// takes one message time, and EVENT_BYTES of block RAM. Parts that would make an event longer than EVENT_BYTES are cut.
+// The first packet of an RDMA WRITE contains the length (IBTA 9.4.3), so a message leaves after its last beat has
+// arrived: this costs one message time, and EVENT_BYTES of block RAM. Parts that would exceed EVENT_BYTES are cut.
 module event_path
   import event_pkg::*;
 #(
@@ -54,8 +54,8 @@ module event_path
   output merger_stat_t                 stat,
   output logic                         stat_message,
 
-  // for busy (trigger_input): how full the store is, in beats, where a message that waits counts as a sixteenth of it at
-  // least; and an event of which all beats are in it
+  // for busy (trigger_input): how full the store is, in beats, where a message that waits counts as a sixteenth of it
+  // at least; and an event of which all beats are in it
   output logic [31:0]                  event_fill,
   output logic                         event_done,
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Fragments of version 2 as they lie on the wire, and what a detector says of each. Layout: crates/wire/src/fragment.
-// A struct is one number whose low byte is sent first, so the fields stand in reverse order.
+// Fragments of version 2 as sent on the wire, and the side information of a detector. Layout: crates/wire/src/fragment.
+// A struct is one number whose low byte is sent first, so its fields are in reverse order.
 package event_pkg;
 
   localparam logic [31:0] HeaderMagic  = "FTSP";  // "PSTF", low byte first

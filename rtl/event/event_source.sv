@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Messages of a detector: the path from its streams, what is counted of each input and, with TIMING, triggers and time.
-// With STREAMING, marks can take the place of triggers: they cut the inputs' streams into the fragments of events.
-// Joins them and holds no logic of its own. Without inputs (N_IN = 0) it takes nothing, sends nothing, and its counts read 0.
-// The streams' ports are flat: input i has bit i of the single ones, and its word of the wide ones.
+// Messages of a detector: the path from its streams, the counters of each input and, with TIMING, triggers and time.
+// With STREAMING, marks can replace triggers: they cut the inputs' streams into the fragments of events.
+// Connects them and contains no logic of its own. Without inputs (N_IN = 0) it accepts and sends nothing, and its
+// counts read 0. The streams' ports are flat: input i has bit i of the single-bit ports, and word i of the wide ones.
 module event_source
   import ctrl_pkg::*;
   import event_pkg::*;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Between the inputs and the merger, as the build has it: streams without end can be cut into slices (STREAMING), and
-// the fragments can pass a user's processing (HOOK). Joins its modules; adds what is counted of each input, and
-// software's way to the hooks. Switched off, the streams pass unchanged.
-// Register access: byte address HookBytes * i + a is address a of the hook of input i; where there is none it reads 0.
+// The optional stages between the inputs and the merger: continuous streams can be cut into slices (STREAMING), and
+// fragments can pass user processing (HOOK). Connects its modules; adds the counters of each input, and
+// the register access to the hooks. Switched off, the streams pass unchanged.
+// Register access: byte address HookBytes * i + a is address a of the hook of input i; without a hook it reads 0.
 module event_stages
   import event_pkg::*;
   import stages_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Trigger and time of a front end: the clock, the trigger input, and the list of accepted triggers of which the merger makes
-// events. Joins its modules; adds what is counted.
-// Promise: each trigger that is accepted goes to the digitisers (`out.accepted`) and into the list, once and in order.
+// Trigger and time of a front end: the clock, the trigger input, and the list of accepted triggers from which the
+// merger makes events. Connects its modules; adds counters.
+// Promise: each accepted trigger goes to the digitisers (`out.accepted`) and into the list, once and in order.
 module event_timing
   import event_pkg::*;
   import timing_pkg::*;

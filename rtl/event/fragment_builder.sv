@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Makes a message of version 2 of each fragment: header, payload, table of parts, trailer with length and CRC-32C.
-// Promise: the fragment's length need not be known: its first byte leaves while the rest comes; one beat a cycle, and
-// while the output is free none is lost but for header, table and trailer. A fragment longer than `limit` ends there, is
-// marked as cut, and its rest is dropped; one without bytes makes a message without payload. Both are counted.
+// Makes a version 2 message from each fragment: header, payload, table of parts, trailer with length and CRC-32C.
+// Promise: the fragment's length need not be known: its first byte leaves while the rest arrives. One beat per cycle;
+// if the output is free, only header, table and trailer cost extra cycles. A fragment longer than `limit` ends there,
+// is marked as cut, and its rest is dropped; one without bytes makes a message without payload. Both are counted.
 // Layout: event_pkg, crates/wire/src/fragment.
 //
 //   fragment -> pieces: header, payload, table, trailer -> word_packer -> message_crc -> message
@@ -18,8 +18,8 @@ module fragment_builder
   input  logic [15:0]       source_id,
   input  logic [31:0]       limit,        // bytes of a payload, a multiple of Bytes; more are cut
 
-  // The fragment; tuser holds in its first beat. A beat that is not full, or empty, is its last one; or, with TABLE, the
-  // last one of a part: zeros fill it up to a multiple of 8 bytes.
+  // The fragment; tuser holds in its first beat. A beat that is not full, or empty, is its last one; or, with TABLE,
+  // the last one of a part: zeros fill it up to a multiple of 8 bytes.
   input  logic [DATA_W-1:0] s_axis_tdata,
   input  logic [Bytes-1:0]  s_axis_tkeep,
   input  fragment_t         s_axis_tuser,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// What became of the fragments of each input: counts in RAM, one row an input, read by word through the register bus.
-// Every report counts, modulo 2^32; writes do nothing. The order of the words is that of regs/event.rdl.
-// A row that has not been written since reset or clear is marked as fresh and counts as zeros.
-// The counts of the stages before the merger come from there and are read with the others.
+// Counts the outcomes of the fragments of each input: counters in RAM, one row per input, read by word through the
+// register bus. Every report is counted, modulo 2^32; writes have no effect. The order of the words is that of
+// regs/event.rdl. A row that has not been written since reset or clear is marked as fresh and counts as zeros.
+// The stages before the merger provide their own counts, which are read with the others.
 //
 //   report -> read the row -> add, write the row; software reads while there is no report
 module input_counters

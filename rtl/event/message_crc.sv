@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Writes the CRC-32C (RFC 3720 section 12.1) of each message into its last four bytes. Messages are whole words of 64 bits.
-// Promise: one beat a cycle, a message never waits for the next one; 5 cycles from a message's last beat to its departure,
-// fewer for the beats in front of it. `length` and `event_number` of the last beat leave with it.
+// Writes the CRC-32C (RFC 3720 section 12.1) of each message into its last four bytes. Messages are whole words of 64
+// bits.
+// Promise: one beat per cycle, a message never waits for the next one; 5 cycles from a message's last beat to its
+// departure, fewer for earlier beats. `length` and `event_number` of the last beat leave with it.
 //
 //   s_axis --> queue of beats ------------------------------------> m_axis
 //         \--> word, root, zeros taken back --> queue of CRCs --^        crc32_word, crc32_end

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Holds the slices of one input while the merger is at another input or waits for the transport: a slicer that has to
-// wait takes beats later, and they would count to a later slice.
-// Promise: beats come out once, in order, with number, time and type of their slice. The beats of a slice are full, or
-// it is one empty beat (stream_slicer). DEPTH beats of at most 16 slices have room.
+// Holds the slices of one input while the merger serves another input or waits for the transport: a stalled slicer
+// would accept beats later and assign them to a later slice.
+// Promise: beats leave once, in order, with number, time and type of their slice. The beats of a slice are full, or
+// it is one empty beat (stream_slicer). There is room for DEPTH beats of at most 16 slices.
 module slice_store
   import event_pkg::*;
 #(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Settings and counts of what lies between an input and the merger: slices (stream_slicer) and the hook (event_hook).
+// Settings and counts of the stages between an input and the merger: slices (stream_slicer) and the hook (event_hook).
 package stages_pkg;
 
   // ---- slices ----------------------------------------------------------------------------------------------

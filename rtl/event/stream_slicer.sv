@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// Untriggered readout: cuts a stream without end into fragments, by time or by size, and numbers them.
-// Promise: every beat leaves once, unchanged and in order; each cut ends exactly one fragment, so the number tells which
-// orbit (or period) a fragment is of, also where that has no data: its fragment is one empty beat.
-//   - By mark: at `mark`, the orbit. By period: every `period` cycles. By size: when `limit` bytes have come.
-//   - A beat that is taken after the cycle of a mark is of the next fragment.
+// Untriggered readout: cuts a continuous stream into fragments, by time or by size, and numbers them.
+// Promise: every beat leaves once, unchanged and in order; each cut ends exactly one fragment, so the number identifies
+// the orbit (or period) of a fragment. An orbit without data gives a fragment of one empty beat.
+//   - By mark: at `mark`, the orbit. By period: every `period` cycles. By size: after `limit` bytes.
+//   - A beat accepted after the cycle of a mark belongs to the next fragment.
 //   - A fragment's last beat waits here until the next beat or the cut shows whether it is the last.
-//   - Marks wait while their fragments cannot leave, up to 15. One more is counted as lost: its orbit has no fragment of
-//     its own, its data are in the one before, and numbers go on as if it had one.
+//   - Up to 15 marks wait while their fragments cannot leave. A further mark is counted as lost: its orbit has no
+//     fragment, its data are in the preceding one, and numbering continues as if the orbit had one.
 module stream_slicer
   import event_pkg::*;
   import stages_pkg::*;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
 // The front end's time: 64-bit nanoseconds of TAI, set by software, steered by a pulse per second (PPS).
-// Promise: time never runs backwards but where software sets it; pulses change its rate alone, by 2^-13 (122 ppm) at most.
-//   - A pulse is good if it comes within window_ns of a second after the last good one. Others count as extra and change
-//     nothing; where none comes until the window's end, it counts as missing, and the clock goes on at its rate. After
-//     `Patience` missing ones in a row, and after software has set the time, the next pulse is good wherever it comes.
-//   - Offset: clock minus the nearest whole second at a good pulse. Rate: a loop of second order, kp = 1/4, ki = 1/32.
-//   - With ten_mhz, its edges are counted between pulses. Where a pulse is missing, the edge that ends a second since the
-//     first one behind the last pulse takes its place, less what lay between those two: the clock follows the 10 MHz.
-// The inputs may be of any clock; their edges are seen two or three cycles late, one cycle of jitter.
+// Promise: time never runs backwards except when software sets it; pulses change only its rate, by at most 2^-13 (122
+// ppm).
+//   - A pulse is good if it comes within window_ns of a second after the last good one. Other pulses count as extra and
+//     change nothing; if none comes until the window's end, it counts as missing, and the clock continues at its rate.
+//     After `Patience` missing ones in a row, and after software has set the time, the next pulse is good at any time.
+//   - Offset: clock minus the nearest whole second at a good pulse. Rate: second-order loop, kp = 1/4, ki = 1/32.
+//   - With ten_mhz, its edges are counted between pulses. A missing pulse is replaced by the edge one second after the
+//     first edge that followed the last pulse, less the delay between these two: the clock follows the 10 MHz.
+// The inputs may belong to any clock; their edges are seen two or three cycles late, with one cycle of jitter.
 //
 //   pulse -> captured time -> remainder by the second (64 cycles) -> offset -> loop -> rate -> fraction -> nanoseconds
 module tai_clock

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: SHL-2.1
-// Takes triggers, or refuses them while there is no room for their events; tells the trigger system when it is busy.
-// Promise: a trigger is accepted, vetoed, or rejected as busy or dead, and is counted as one of them; an accepted one leaves
-// with number, type and time; the event buffer never holds more than event_high + event_size - 1, whatever the trigger
-// system does, if no event is longer than event_size.
+// Accepts triggers, or refuses them while there is no room for their events; reports busy to the trigger system.
+// Promise: a trigger is accepted, vetoed, or rejected as busy or dead, and is counted accordingly; an accepted one
+// leaves with number, type and time. If no event is longer than event_size, the event buffer never holds more than
+// event_high + event_size - 1, for any behaviour of the trigger system.
 //   - Busy: the send ring's fill reached ring_high and is not back at ring_low; or that of the event buffer event_high,
-//     where each accepted event counts with event_size until `event_done`; or accepted triggers are not taken.
-//   - Dead: dead_time cycles behind an accepted trigger, and while its gate is open.
-//   - Veto, of software or the pin, is looked at when a trigger comes. `gate` opens with an accepted trigger for `gate`
-//     cycles: no veto and no busy cuts it short, so no event is cut in two.
-// Several reasons at once count as the first of veto, busy, dead. event_size changes only while no event is pending.
+//     where each accepted event counts as event_size until `event_done`; or accepted triggers are not taken.
+//   - Dead: for dead_time cycles after an accepted trigger, and while its gate is open.
+//   - Veto, by software or by the pin, is checked when a trigger comes. `gate` opens with an accepted trigger for `gate`
+//     cycles: neither veto nor busy shortens it, so no event is split.
+// Several simultaneous reasons count as the first of veto, busy, dead. event_size changes only while no event is
+// pending.
 module trigger_input
   import event_pkg::*;
   import timing_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Puts pieces of 1 to DATA_W / 64 words of 64 bits one behind another: every beat that leaves is full but a frame's last.
-// Promise: no word lost, made up or moved past another; one piece a cycle, and one cycle more behind a frame whose last
-// piece did not fit into the beat at hand. Of a piece its low words count.
+// Concatenates pieces of 1 to DATA_W / 64 words of 64 bits: every output beat is full except the last of a frame.
+// Promise: no word is lost, made up or reordered; one piece per cycle, and one extra cycle after a frame whose last
+// piece did not fit into the current beat. The valid words of a piece are the low ones.
 module word_packer #(
   parameter  int unsigned DATA_W = 64,
   localparam int unsigned Words  = DATA_W / 64,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
-// Between an input and the merger: subtracts pedestals from 16-bit samples and leaves out words of four samples of which
-// none reaches its threshold. The example of a user's processing; equal to the bit to wire::fragment::zero_suppression,
-// which says what the output looks like (docs/fragments.md).
-//   - A sample's value is sample - pedestal, held within 16 bits signed. Its word stays if value >= threshold for one of
-//     the word's samples. Samples and values are little-endian; what a fragment does not fill of its last word is no sample.
-//   - Pedestals and thresholds have a row for each beat: row (beat / hold) modulo rows, a column for each sample of it.
+// A stage between an input and the merger: subtracts pedestals from 16-bit samples and omits words of four samples that
+// all stay below their thresholds. The example of user processing; equal to the bit to
+// `suppress` of crates/wire/src/fragment/suppression.rs, which defines the output (docs/fragments.md).
+//   - A sample's value is sample - pedestal, saturated to 16 bits signed. Its word is kept if value >= threshold for one of
+//     the word's samples. Samples and values are little-endian; the unfilled part of a fragment's last word is ignored.
+//   - Pedestals and thresholds have a row for each beat: row (beat / hold) modulo rows, a column for each of its samples.
 //   - After each 64 words comes their mask, after the last mask the trailer.
-// Promise: one beat a cycle, but for one cycle where all words of a block's last beat stay, and one for each trailer.
+// Promise: one beat per cycle, plus one cycle if all words of a block's last beat are kept, and one for each trailer.
 //
-//   beat, row of the table -> values, which stay -> words that stay, close up -> with mask or trailer -> word_packer
+//   beat, row of the table -> values, which are kept -> kept words, packed -> with mask or trailer -> word_packer
 module zero_suppression
   import event_pkg::*;
   import stages_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Whether the sender of a datagram may use IPbus and the connection manager: its IPv4 source address against the
-// access list. Promise: `listed` is right from the cycle after the address until the next frame's address.
-// An address can be forged: the list keeps mistakes and other people's tools out; docs/security.md says what it cannot.
+// Checks whether the sender of a datagram may use IPbus and the connection manager, by its IPv4 source address.
+// Promise: `listed` is valid from the cycle after the address until the next frame's address.
+// Addresses can be forged: the list protects against mistakes and unrelated tools; docs/security.md lists its limits.
 module access_list
   import services_pkg::*;
 (

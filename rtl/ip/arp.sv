@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Answers ARP requests for the own address, finds the MAC address of a next hop, announces and defends itself.
-// Promise: the cache learns an address only from a reply to a request of ours or from a request to us; what it
-// holds is refreshed by any ARP packet; nothing else changes it (RFC 826; RFC 1122 2.3.2; RFC 5227 2.3, 2.4 b).
+// Answers ARP requests for its own address, finds the MAC address of a next hop, announces and defends its address.
+// Promise: the cache learns an address only from a reply to its own request or from a request to it; any ARP packet
+// refreshes existing entries; nothing else changes the cache (RFC 826; RFC 1122 2.3.2; RFC 5227 2.3, 2.4 b).
 module arp
   import services_pkg::*;
 #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Table of (IPv4 address, MAC address, time of its last confirmation) in a small RAM, searched entry by entry.
-// Promise: one answer for each operation, ENTRIES + 3 cycles later; an entry that nothing has confirmed
-// for `max_age` seconds is gone; a new address takes a free entry, else the oldest (RFC 826; RFC 1122 2.3.2.1).
+// Promise: one answer for each operation, ENTRIES + 3 cycles later; an entry without confirmation
+// for `max_age` seconds expires; a new address takes a free entry, else the oldest (RFC 826; RFC 1122 2.3.2.1).
 module arp_cache #(
   parameter  int unsigned ENTRIES = 16,
   localparam int unsigned IndexW  = $clog2(ENTRIES)

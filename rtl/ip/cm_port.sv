@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Lets the connection manager's messages through to udp_send once the next hop of each is found.
-// Promise: one datagram for each message whose address can be found, in their order; a message for an
-// address that nobody answers for is dropped (the manager's peers ask again).
+// Passes the connection manager's messages to udp_send once the next hop of each is found.
+// Promise: one datagram for each message whose address can be resolved, in order; a message to an
+// address without an ARP answer is dropped (the manager's peers repeat their requests).
 module cm_port
   import services_pkg::*;
 (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// The two one's-complement sums of an IPv4 datagram, taken of its words as they pass: of the IP header, and of
-// what is behind it, for UDP with the pseudo header (RFC 1071, RFC 791, RFC 768, RFC 792).
-// Promise: both are right two cycles behind the last word, FFFF if all words with the checksums were there. A
-// frame starts them anew. UDP's length must pass twice: once as a field, once for the pseudo header.
+// The two one's-complement sums of an IPv4 datagram, computed from its words as they pass: of the IP header, and of
+// the rest, for UDP with the pseudo header (RFC 1071, RFC 791, RFC 768, RFC 792).
+// Promise: both are valid two cycles after the last word, and FFFF if all words including the checksums were seen. A
+// new frame restarts them. UDP's length must pass twice: once as a field, once for the pseudo header.
 module datagram_sums
   import services_pkg::*;
 (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Queue of words in block RAM that shows a frame to its reader only when the writer has settled it.
+// Queue of words in block RAM that shows a frame to its reader only after the writer has committed it.
 // Promise: words of a dropped or lost frame are never read; a committed frame can be read one word a
 // cycle without a gap. `commit` and `drop` concern the words written up to their own cycle, that one
-// included. A frame that met a full store is lost: its commit is a drop.
+// included. A frame that found the store full is lost: its commit acts as a drop.
 module frame_store #(
   parameter  int unsigned W     = 64,
   parameter  int unsigned DEPTH = 1024,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Ethernet II, IPv4 and UDP headers as they lie on the wire (RFC 894, RFC 791, RFC 768).
-// One table for the packer and the parser: the first octet on the wire is the struct's most
+// Ethernet II, IPv4 and UDP headers as sent on the wire (RFC 894, RFC 791, RFC 768).
+// Packer and parser share one table: the first octet on the wire is the struct's most
 // significant byte, so a streaming operator `{<<8{header}}` turns a header into stream lanes.
-// A user of a few fields leaves the other constants unused.
+// A module that uses only some fields leaves the other constants unused.
 // verilator lint_off UNUSEDPARAM
 package ip_pkg;
 

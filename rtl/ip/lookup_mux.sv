@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Two that ask for the MAC address of a next hop, over the one lookup of `arp`: one at a time, the first in front.
-// Promise: each gets the answer to what it has asked, and no other.
+// Shares the lookup of `arp` between two clients that need the MAC address of a next hop: one at a time, the first with
+// priority. Promise: each client gets the answer to its own request only.
 module lookup_mux (
   input  logic clk,
   input  logic rst,

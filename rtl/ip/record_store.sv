@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Keeps of each received frame that its service accepts the words that the service needs, in their order.
-// Promise: a frame's words are handed on all or none; `lost` says at its end that there was no room for it.
+// Stores the words that a service needs of each received frame that it accepts, in order.
+// Promise: all words of a frame are passed on, or none; `lost` at its end means that there was no room for it.
 module record_store
   import services_pkg::*;
 #(

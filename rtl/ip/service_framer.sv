@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
 // Makes the frames of the services, one at a time, in turn: head, payload, zeros up to the Ethernet minimum, and
-// then what depends on all of it. Promise: a frame's bytes are its sender's; every length and checksum is right,
-// since it is made of the words that went (RFC 894, RFC 791, RFC 768, RFC 792; IEEE 802.3 3.2.8 padding).
+// then the fields that depend on the whole frame. Promise: a frame's bytes are those of its sender; every length and
+// checksum is right, since it is computed from the words that were sent (RFC 894, RFC 791, RFC 768, RFC 792; IEEE 802.3
+// 3.2.8 padding).
 //
 //   head: 21 words, without lengths and checksums -> payload, padding -> seal: lengths, sums, the end
 //
-// A sender shows the word at `index`, see services_pkg; own addresses and what all frames share come from here.
+// A sender shows the word at `index`, see services_pkg; this module adds our addresses and the fields common to all
+// frames.
 module service_framer
   import services_pkg::*;
 (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Reads one frame after the other, a word of 16 bits a cycle: compares, sums and counts while the words pass,
-// then says what the frame was. Promise: one `done` for each frame, behind its words, with its kind. Words may
-// come of a frame whose kind turns out bad, so a service settles what it stored at `done` (RFC 791, RFC 1071,
+// Reads one frame after the other, a 16-bit word per cycle: compares, sums and counts while the words pass,
+// then reports the kind of the frame. Promise: one `done` for each frame, after its words, with its kind. The words of
+// a frame may precede a bad verdict, so a service commits or drops its stored words at `done` (RFC 791, RFC 1071,
 // RFC 768, RFC 792, RFC 826; RFC 1122 3.3.6).
 //
 //   | Ethernet 14 | ARP 28               |          a head of 21 words, numbered in services_pkg

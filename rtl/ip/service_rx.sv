@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Taps the received frames for the network services: ours or broadcast, ARP or IPv4 but RoCEv2 and, with TCP, TCP.
-// Promise: whole good frames leave at 16 bits in their order; what is not for the services never
-// leaves, and a frame without room is dropped whole and counted. Never any backpressure to the MAC
+// Selects the received frames for the network services: to our address or broadcast, ARP or IPv4, except RoCEv2 and,
+// with TCP, TCP. Promise: whole good frames leave at 16 bits, in order; no other frame
+// leaves, and a frame without room is dropped whole and counted. There is no backpressure to the MAC
 // (RFC 894, RFC 826; RoCEv2 is UDP port 4791, IBTA annex A17).
 module service_rx
   import services_pkg::*;

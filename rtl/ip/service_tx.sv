@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Takes the frames of the network services word by word, 16 bits, and sends them at the width of the datapath.
-// Promise: a frame begins only once it is whole, and then moves one beat a cycle without a gap, as the MAC needs
-// it (IEEE 802.3 knows no pause inside a frame). Order is kept, nothing is lost. The words of a frame may be
-// written in any order and again, so that lengths and checksums can follow what they are made of.
+// Accepts the frames of the network services as 16-bit words, and sends them at the width of the datapath.
+// Promise: a frame starts only when it is complete, and then moves one beat per cycle without a gap, as the MAC
+// requires (IEEE 802.3 has no pause inside a frame). Order is kept, nothing is lost. The words of a frame may be
+// written in any order and repeatedly, so that lengths and checksums can be written last.
 module service_tx
   import services_pkg::*;
 #(

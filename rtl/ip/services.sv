@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The network services of the front end: ARP, ICMP echo, UDP for IPbus and for the connection manager.
-// Joins their modules. Promise: a frame that is not for us, broken, or cut short changes no state and is
-// counted; every frame that leaves is whole and has right checksums (RFC 826, 791, 792, 768, 1122, 5227).
+// Connects their modules. Promise: a frame for another host, a broken one, or a truncated one changes no state and is
+// counted; every frame that is sent is complete and has right checksums (RFC 826, 791, 792, 768, 1122, 5227).
 //
 //   service_rx -> service_parser -+-> arp ----------+
 //                                 +-> icmp_echo ----+-> service_framer -> service_tx
@@ -9,7 +9,7 @@
 //        ipbus_target <- -> udp_send ---------------+
 //        connection manager <- -> cm_port, udp_send +
 //
-// All of it is 16 bits wide: at 156.25 MHz 2.5 Gb/s. Bursts wait in service_rx.
+// The datapath is 16 bits wide: 2.5 Gb/s at 156.25 MHz. Bursts wait in service_rx.
 module services
   import services_pkg::*;
 #(

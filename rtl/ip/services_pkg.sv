@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Types of the network services: what a received frame is, what is to be sent, settings, counts.
-// Every frame of ARP, ICMP echo and UDP has a head of 42 bytes in front of its payload: Ethernet 14,
+// Types of the network services: kinds of received frames, frames to send, settings, counts.
+// Every frame of ARP, ICMP echo and UDP has a head of 42 bytes before its payload: Ethernet 14,
 // then 28 bytes that are either an ARP packet or an IPv4 header and 8 bytes of ICMP or UDP.
 package services_pkg;
   import ip_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Hands the datagrams for one service on: addresses and ports beside the payload, as the service wants them.
-// Promise: a datagram is handed on whole or not at all; what is beside it holds while its words are shown (RFC 768).
+// Passes the datagrams for one service on: the payload as a stream, addresses and ports in parallel.
+// Promise: a datagram is passed on whole or not at all; addresses and ports hold while its words are shown (RFC 768).
 module udp_deliver
   import services_pkg::*;
 #(

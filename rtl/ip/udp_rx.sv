@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Sorts the datagrams that service_parser found right by their port: those for IPbus, and messages of 64 bytes
-// for the connection manager, a stream each. The sender's address and port go along, for the reply.
-// Promise: a datagram is handed on whole or not at all; without room, or from a host that is not on the access list,
+// Sorts the datagrams that service_parser found valid by their port: those for IPbus, and 64-byte messages
+// for the connection manager, one stream each. The sender's address and port are passed along for the reply.
+// Promise: a datagram is passed on whole or not at all; without room, or from a host that is not on the access list,
 // it is dropped and counted (RFC 768).
 module udp_rx
   import services_pkg::*;

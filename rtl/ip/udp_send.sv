@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Shows service_framer a payload stream and the addresses beside it as the words of a UDP datagram (RFC 768).
-// Promise: a datagram is wanted as soon as its first word is there, and is taken whole; no logic but choosing.
+// Presents a payload stream and its addresses to service_framer as the words of a UDP datagram (RFC 768).
+// Promise: a datagram is requested as soon as its first word is available, and is taken whole; only multiplexers.
 module udp_send
   import services_pkg::*;
 (

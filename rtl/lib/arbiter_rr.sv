@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Round-robin choice among N requests: the first one above the last granted, else the lowest.
-// Combinational choice; `take` says that it was used and moves the turn on. Word-wide arithmetic
-// instead of a loop over N, so that 256 requesters cost a carry chain and few simulated steps.
+// Combinational choice; `take` confirms its use and advances the turn. Word-wide arithmetic
+// instead of a loop over N, so that 256 requesters cost a carry chain and few simulation steps.
 module arbiter_rr #(
   parameter int unsigned N = 4
 ) (

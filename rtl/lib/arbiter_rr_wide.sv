@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Round-robin choice among many requests in two cycles, in the order of arbiter_rr: the first one above the last
-// granted, else the lowest. `start` takes the requests down; the answer comes one cycle later and moves the turn on.
-// First the lowest of each group of 16, and what is above the last granted in its own group; then the group.
+// granted, else the lowest. `start` registers the requests; the answer comes one cycle later and advances the turn.
+// First cycle: the lowest of each group of 16, and the requests above the last granted in its group; then the group.
 module arbiter_rr_wide #(
   parameter int unsigned N = 256
 ) (

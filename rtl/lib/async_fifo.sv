@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// FIFO between two clocks: Gray pointers through two flip-flops each way, words in distributed RAM (Cummings, "Simulation
-// and Synthesis Techniques for Asynchronous FIFO Design", SNUG 2002, style 1).
-// Promise: words leave in order, none lost or made up, whatever the two clocks; a word is seen 2 to 3 cycles of the
-// reader's clock after it was pushed, room 2 to 3 of the writer's after a pop. First word falls through.
+// FIFO between two clocks: Gray pointers through two flip-flops each way, words in distributed RAM (Cummings,
+// "Simulation and Synthesis Techniques for Asynchronous FIFO Design", SNUG 2002, style 1).
+// Promise: words leave in order, none lost or made up, for any two clocks; a word is visible 2 to 3 cycles of the
+// reader's clock after it was pushed, free room 2 to 3 cycles of the writer's clock after a pop. First word falls
+// through.
 //
 //   s_clk:  head --> Gray --| FF | FF |--> m_clk: there are words
 //   s_clk:  there is room <--| FF | FF |-- Gray <-- tail

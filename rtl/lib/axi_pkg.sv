@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // AXI4-Lite and AXI4 as one struct each way between our modules: `req` from the master, `rsp` from the slave.
-// Fields are named as the signals of the specification (AMBA AXI, ARM IHI 0022); the flat ports are those of the tops.
+// Fields are named after the signals of the specification (AMBA AXI, ARM IHI 0022); the flat ports are those of the
+// tops.
 package axi_pkg;
 
   localparam logic [1:0] RespOkay   = 2'b00;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Register slice of an AXI-Stream: breaks every combinational path, full throughput.
-// Two entries: the output register and one skid register for the beat that was on its way when
+// Two entries: the output register and one skid register for the beat that was in transit when
 // the consumer stopped. `tdata` stands for any bundle (data, keep, last, user) of W bits.
 module axis_register #(
   parameter int unsigned W = 64

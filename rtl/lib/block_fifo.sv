@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// FIFO of words in block RAM, which a front end has more of to spare than LUTs, however few they are.
-// Promise: a word is visible two cycles after it was pushed, one push and one pop a cycle. DEPTH, a power of two,
+// FIFO of words in block RAM for any depth, because a front end has more spare block RAM than LUTs.
+// Promise: a word is visible two cycles after it was pushed; one push and one pop per cycle. DEPTH, a power of two,
 // counts the words in RAM, as `level` does; one more waits at the output.
 module block_fifo #(
   parameter  int unsigned W     = 32,

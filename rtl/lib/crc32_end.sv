@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The state that a message left, from the root of the state behind zeros that filled up its last word: these are
-// taken back, ALWAYS + steps * STEP bytes of them. One cycle behind its inputs (crc32_pkg, crc32_word).
+// The CRC state after a message, from the root of the state after the zeros that padded its last word: removes
+// ALWAYS + steps * STEP bytes of zeros. Latency: one cycle (crc32_pkg, crc32_word).
 module crc32_end #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned ALWAYS = 0,

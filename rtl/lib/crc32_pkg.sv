@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
 // CRC-32 of Ethernet (IEEE 802.3 clause 3.2.9), or Castagnoli's CRC-32C (RFC 3720 section 12.1) where `polynomial` says
-// so, with its state in reflected form: constants, and what zeros do to it. A state is a polynomial modulo the CRC's and
-// a zero bit multiplies it by x, so w zero bits multiply it by x^w. Where w is a power of two, raising to the w-th power
-// is linear, and takes x to x^w: of the w-th root of a state (`root`) a whole word of w bits is one multiplication by x
-// (`next_bit`), one XOR. Modules that go by words keep roots.
-// A user of a few of them leaves the other constants unused.
+// so, with its state in reflected form: constants, and the effect of zeros on it. A state is a polynomial modulo the
+// CRC's and a zero bit multiplies it by x, so w zero bits multiply it by x^w. Where w is a power of two, raising to the
+// w-th power is linear, and maps x to x^w: for the w-th root of a state (`root`) a whole word of w bits is one
+// multiplication by x (`next_bit`), one XOR. Modules that process whole words store roots.
+// A module that uses only some constants leaves the others unused.
 // verilator lint_off UNUSEDPARAM
 package crc32_pkg;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What one word adds to a CRC-32 (crc32_pkg: Ethernet's or Castagnoli's): with the root of the state in front of it,
-// crc32_pkg::next_bit(root) ^ added is that of the state behind it. One cycle behind `data`.
-// A word shorter than DATA_W is filled up with zeros, which crc32_end takes back.
+// The contribution of one word to a CRC-32 (crc32_pkg: Ethernet's or Castagnoli's): with the root of the state before
+// it, crc32_pkg::next_bit(root) ^ added is the root of the state after it. Latency: one cycle after `data`.
+// A word shorter than DATA_W is padded with zeros, which crc32_end removes.
 module crc32_word #(
   parameter int unsigned DATA_W     = 64,
   parameter logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// One table of linear_tables: 512 words in block RAM. The place is a map and WIDTH bits, each of which adds (XOR) its
-// column of that map to the word there; `value` is that of the last cycle's place.
+// One table of linear_tables: 512 words in block RAM. The address is a map and WIDTH bits; the word there is the XOR of
+// the map's columns of all set bits; `value` belongs to the address of the previous cycle.
 module linear_table #(
   parameter int unsigned MAPS  = 1,
   parameter int unsigned WIDTH = 9,

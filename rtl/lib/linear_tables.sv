@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// A linear map of IN_W bits onto 32 (XORs of columns), one of MAPS chosen every cycle, from tables in block RAM of 512
-// words each: `value` is that of the last cycle's inputs. It takes half a block for every 9 - $clog2(MAPS) bits, and
-// XORs no wider than there are tables, where XORs alone take some LUTs for each output.
+// A linear map of IN_W bits to 32 (XORs of columns), one of MAPS selected every cycle, from tables in block RAM of 512
+// words each: `value` belongs to the inputs of the previous cycle. It costs half a block RAM per 9 - $clog2(MAPS) bits,
+// and XORs as wide as the number of tables; without tables, the XORs would cost several LUTs per output.
 module linear_tables #(
   parameter  int unsigned IN_W    = 64,
   parameter  int unsigned MAPS    = 1,   // a power of two up to 32

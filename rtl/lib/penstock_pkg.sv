@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Types shared by every room of the gateware: what travels between modules beside the payload.
+// Types shared by all parts of the gateware: the information that modules exchange in addition to payload.
 // Field names are those of the IBTA specification (volume 1, chapter 9) and of the verbs.
 package penstock_pkg;
 

@@ -2,9 +2,9 @@
 // Simple dual-port RAM: one write port, one read port, read data one cycle after `rd_en`.
 // `rd_data` keeps its value while `rd_en` is low, so it serves as the output register of a stream.
 // A read of the address being written returns the old word. Contents are not reset.
-// BLOCK: block RAM however few the words are, for tables that are read at leisure; a front end has more of it to
-// spare than LUTs. More than 256 words are always block RAM: left to itself Yosys takes LUT RAM where both ports
-// share an address, of a depth that there is none of.
+// BLOCK: block RAM for any number of words, for tables without tight timing; a front end has more spare block RAM
+// than LUTs. More than 256 words are always block RAM: by default Yosys would infer LUT RAM if both ports
+// share an address, of a depth that does not exist.
 module ram_sdp #(
   parameter  int unsigned W     = 64,
   parameter  int unsigned DEPTH = 512,

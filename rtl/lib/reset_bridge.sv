@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Takes a reset of one clock over to another that may stand still, and holds both sides until the other has seen it.
-// Promise: once s_rst was seen, s_hold stays until m_clk has had its reset and released it, so both sides of an async_fifo
-// begin together however late m_clk starts. m_rst lasts four cycles of m_clk or more.
+// Moves a reset from one clock to another that may be stopped, and holds both sides until the other side has seen it.
+// Promise: after s_rst, s_hold stays high until the m_clk side has been reset and released, so both sides of an
+// async_fifo start together however late m_clk starts. m_rst lasts four cycles of m_clk or more.
 //
 //   s_rst --> asked_q --> 4 FF of m_clk --> m_rst --> 4 FF of s_clk --> ends asked_q; s_hold until all is released
 module reset_bridge (

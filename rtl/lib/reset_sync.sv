@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Brings a signal of another clock, or of none, over to `clk` by STAGES flip-flops.
-// For resets and slow levels (buttons, switches, link status), bit by bit: not for words whose bits belong together.
+// Synchronises a signal of another clock, or an asynchronous one, to `clk` with STAGES flip-flops.
+// For resets and slow levels (buttons, switches, link status), bit by bit: not for multi-bit words.
 module reset_sync #(
   parameter int unsigned STAGES = 3
 ) (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Acknowledgement receiver: asks the queue-pair table whether a packet comes from the peer of a live queue
+// Acknowledgement receiver: checks with the queue-pair table that a packet comes from the peer of a live queue
 // pair, and turns it into an acknowledgement or a congestion notification; every drop is counted once.
-// AETH syndromes: IBTA 9.7.5.2.8 (table 44); CNP: RoCEv2 annex A17.9.3. One packet per cycle, two cycles late.
+// AETH syndromes: IBTA 9.7.5.2.8 (table 44); CNP: RoCEv2 annex A17.9.3. One packet per cycle, latency two cycles.
 module ack_receiver
   import penstock_pkg::*;
 #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Queue of completions towards the user: those of the requester, and those of refused messages.
-// The requester is told to stop (`cpl_room`) while a few can still be taken, since releases are
-// on their way through its pipeline; refused messages use the gaps.
+// Queue of completions to the user: those of the requester, and those of refused messages.
+// The requester is stopped (`cpl_room`) while the queue still has room for a few completions, because its
+// pipeline may contain more releases; completions of refused messages use the gaps.
 module completions
   import penstock_pkg::*;
 (

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
-// Fills in where a message goes: its queue pair from the destination table (by_event), its remote address and
+// Fills in the destination of a message: its queue pair from the destination table (by_event), its remote address and
 // immediate data from the queue pair's ring (in_ring). Descriptors keep their order.
-// What cannot go anywhere goes on marked: length all ones = longer than its slot (the segmenter drains it and it
-// completes with WcLocLenErr), by_event still set = no live server (drained, WcFlushErr; harms no queue pair).
-// A message of a ring takes a slot only if its queue pair is open; what becomes of the others: segmenter.
-// An event is held, and all behind it, while the table for it is prepared and not confirmed, and, with
-// wait_for_server, while its server cannot take it and no other table has been announced. Software gets its answers
+// A message without a destination is passed on with a mark: length all ones = longer than its slot (the segmenter
+// drains it and it completes with WcLocLenErr), by_event still set = no live server (drained, WcFlushErr; affects no
+// queue pair). A message of a ring takes a slot only if its queue pair is open; the segmenter handles the others.
+// An event, and all later ones, is held while its table is prepared but not confirmed, and, with
+// wait_for_server, while its server cannot take it and no other table has been announced. Register accesses are served
 // meanwhile. Proved in rtl/formal/destination_props.sv: order, atomic changes, progress.
 module destination
   import penstock_pkg::*;

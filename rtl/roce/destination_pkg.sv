@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What `destination` keeps and shows: one ring a queue pair, and the settings of the destination table.
-// Words of a ring's row are those of regs/destination.rdl; the bench reads their places from there.
+// The state and status of `destination`: one ring per queue pair, and the settings of the destination table.
+// The words of a ring's row are those of regs/destination.rdl, from which the bench reads their positions.
 package destination_pkg;
 
   localparam int unsigned Servers = 64;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// The destination table: servers as software edits them, and three banks that hold the queue pairs of the live ones
-// without gaps. `commit` and `prepare` copy them into the bank that no table in force uses. Events at or above
+// The destination table: the servers as edited by software, and three banks that hold the queue pairs of the live
+// servers without gaps. `commit` and `prepare` copy them into the bank that no table in force uses. Events at or above
 // switch_event use bank `newer`, older ones `older`; those at or above `staged_event` are held while `announced`.
-// A change is atomic: it is taken up only while none of its events has gone, and from then on none goes until it is
-// in force or forgotten. Two-phase commit (J. Gray, Notes on Data Base Operating Systems, 1978), with this as one of
-// the participants. Proved in rtl/formal/destination_props.sv.
+// A change is atomic: it is accepted only if none of its events has left, and from then on none leaves until it is
+// in force or cancelled. Two-phase commit (J. Gray, Notes on Data Base Operating Systems, 1978), with this module as
+// one of the participants. Proved in rtl/formal/destination_props.sv.
 module destination_table
   import penstock_pkg::*;
   import destination_pkg::*;

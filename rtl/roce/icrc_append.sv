@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: SHL-2.1
 // Writes the ICRC into the last four bytes of every RoCEv2 frame that passes.
-// Promise: one beat a cycle, no gap inside a frame that was not there, what the four bytes held
-// does not matter, a whole frame never waits for the next one. Latency 8 cycles
+// Promise: one beat per cycle, no additional gap inside a frame, the previous value of the four bytes
+// is ignored, a whole frame never waits for the next one. Latency 8 cycles
 // (IBTA volume 1, 7.8.1; annex A17.3.3).
 //
 //   s_axis -> 0 -> queue of beats, each for Age cycles --------> m_axis
 //              \-> mask, beat, state, undo -> queue of ICRCs -^        icrc_core; crc32_end
 //
-// The CRC also runs over the zeros behind the covered bytes, up to the end of the last beat; crc32_end
-// takes those back. A frame has 2 modulo 4 bytes (Ethernet 14, all the rest fours), so their number
-// is 6 + 4 i, and the ICRC lies in the lanes 4 j + 2 .. 4 j + 5: one mux for every position. It may
-// begin in the beat before the last, which is therefore as old as the last one's ICRC needs.
+// The CRC also covers the zeros after the covered bytes, up to the end of the last beat; crc32_end
+// removes them. A frame has 2 modulo 4 bytes (Ethernet 14, the rest a multiple of 4), so their number
+// is 6 + 4 i, and the ICRC is in the lanes 4 j + 2 .. 4 j + 5: one mux for every position. It may
+// start in the beat before the last, which is therefore delayed until the ICRC is known.
 module icrc_append #(
   parameter int unsigned DATA_W = 64,
   localparam int unsigned Bytes = DATA_W / 8

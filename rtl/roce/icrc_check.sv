@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Checks the ICRC of every frame as if it were RoCEv2 over IPv4 without options.
-// Promise: `done` for one cycle, 5 cycles behind each tlast, with `ok` when the CRC over the IP packet
+// Promise: `done` for one cycle, 5 cycles after each tlast, with `ok` if the CRC over the IP packet
 // and its ICRC leaves the residue; frames may follow each other without a gap, or pause anywhere.
-// The IP total length says where the packet ends, so Ethernet padding does no harm. What is no
+// The IP total length determines the end of the packet, so Ethernet padding is ignored. A frame that is not a
 // RoCEv2 packet, or ends early, gets an arbitrary `ok` (IBTA volume 1, 7.8.1; annex A17.3.3).
 module icrc_check #(
   parameter int unsigned DATA_W = 64,

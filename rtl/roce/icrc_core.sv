@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// CRC state of a RoCEv2 frame's ICRC, beat by beat, from the frame as it lies on the wire.
-// Promise: `root`, of the state, stands 3 registers behind its beat, one beat a cycle. Bytes outside `covered` count
-// as zeros, so behind the last beat the state has also run over those zeros.
+// CRC state of a RoCEv2 frame's ICRC, beat by beat, from the frame as sent on the wire.
+// Promise: `root` of the state follows its beat by 3 registers, one beat per cycle. Bytes outside `covered` count
+// as zeros, so after the last beat the state also includes those zeros.
 // Masks and start value: icrc_pkg; roots: crc32_pkg.
 module icrc_core #(
   parameter int unsigned DATA_W = 64,

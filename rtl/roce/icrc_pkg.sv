@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the invariant CRC of RoCEv2 covers (IBTA volume 1, 7.8.1 and annex A17.3.3).
+// The bytes covered by the invariant CRC of RoCEv2 (IBTA volume 1, 7.8.1 and annex A17.3.3).
 //
-// Eight bytes of ones stand for the LRH, then come the IP header and everything behind it but the
-// ICRC. Here the eight bytes take the place of the Ethernet header's last eight, so that nothing
-// has to be shifted, and the CRC's start value (ones) is folded into the first four of them: ones
-// XOR ones is zero, and zeros in front leave a zero state at zero.
+// Eight bytes of ones replace the LRH, then come the IP header and everything after it except the
+// ICRC. Here the eight bytes replace the last eight of the Ethernet header, so that nothing
+// has to be shifted, and the CRC's initial value (ones) is folded into the first four of them: ones
+// XOR ones is zero, and leading zeros leave a zero state at zero.
 //
 //   frame byte   0 .. 5      6 .. 9      10 .. 13   14 ..
 //   CRC sees     zeros       zeros       ones       IP header, with the mutable bytes as ones
-// A user of a few fields leaves the other constants unused.
+// A module that uses only some fields leaves the other constants unused.
 // verilator lint_off UNUSEDPARAM
 package icrc_pkg;
 

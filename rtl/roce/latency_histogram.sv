@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
-// How long packets wait for their acknowledgement: a histogram and a summary for each queue pair, in RAM.
-// A packet with AckReq that is sent for the first time starts a measurement if its queue pair has none; the
-// operation whose una passes it ends it. A rewind in between discards it (Karn and Partridge, SIGCOMM 1987).
+// The time from a packet to its acknowledgement: a histogram and a summary for each queue pair, in RAM.
+// A packet with AckReq that is sent for the first time starts a measurement if its queue pair has none in progress;
+// the operation that moves una past the packet ends it. A rewind in between discards it (Karn and Partridge, SIGCOMM
+// 1987).
 //
 // Bins are half octaves of clock cycles from 32 on: bin 2k is 2^(k+5) .. 3*2^(k+4)-1, bin 2k+1 from there to
-// 2^(k+6)-1; bin 0 takes all that is shorter, bin 31 (3*2^19 cycles) all that is longer.
+// 2^(k+6)-1; bin 0 includes all shorter times, bin 31 (3*2^19 cycles) all longer ones.
 //
 //   operation -> row of the queue pair -> sample -> bin, read counts -> add, write counts
 module latency_histogram

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Header fields of one packet, from its slot and its queue pair's configuration; combinational.
 // Opcodes: IBTA table 38. RETH in the first packet of a WRITE, immediate data in the last packet.
-// `wire_bytes` is what the packet costs on the link, from preamble to gap.
+// `wire_bytes` is the length of the packet on the link, from preamble to gap.
 module packet_header
   import penstock_pkg::*;
   import roce_tx_pkg::*;

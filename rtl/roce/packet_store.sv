@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The send ring of every queue pair, which is also its retransmission buffer: payloads by PSN.
-// A packet is written once and read whenever it is sent. Slot = PSN modulo ring, MTU bytes each.
-// Read jobs leave as one stream without gaps; `job_done` when a job's last word has been read.
+// A packet is written once and read each time it is sent. Slot = PSN modulo ring, MTU bytes each.
+// Read jobs leave as one stream without gaps; `job_done` after a job's last word has been read.
 module packet_store
   import penstock_pkg::*;
   import roce_tx_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The send rings of packet_store in any AXI4 memory: N_QP * RING_BYTES from `base_addr` on (4 KiB aligned).
-// A slot is `written` when the memory has said so; only then may it be sent. Packets leave whole, without gaps.
+// A slot is `written` when the memory has confirmed it; only then may it be sent. Packets leave whole, without gaps.
 // Bursts stay within 4 KiB and 256 beats, one ID each way, at most 16 reads and 16 writes outstanding.
 module packet_store_axi
   import penstock_pkg::*;

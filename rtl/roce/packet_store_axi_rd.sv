@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Read half of packet_store_axi: fetches packets ahead of the wire and lets each leave when it is whole, so that
-// no frame ever waits for the memory. Room for a packet is reserved before it is asked for: R is never stalled.
-// A packet with an error response is thrown away here, and its header with it (`packet_bad`).
+// Read half of packet_store_axi: prefetches packets and releases each one when it is complete, so that
+// no frame ever waits for the memory. Room for a packet is reserved before its request: R is never stalled.
+// A packet with an error response is discarded here together with its header (`packet_bad`).
 module packet_store_axi_rd
   import penstock_pkg::*;
 #(

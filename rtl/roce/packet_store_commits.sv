@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Between segmenter and requester when slots are written to a memory that takes its time: a commit waits here
-// until its slot is `written`, and is bad when that failed. Commits keep their order; a load of a queue pair
+// Queue between segmenter and requester for slots in a memory with latency: a commit waits here
+// until its slot is `written`, and is marked bad if the write failed. Commits keep their order; a load of a queue pair
 // waits for the commits of that queue pair, not for those of others.
 module packet_store_commits
   import penstock_pkg::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
 // Per-queue-pair counters and a copy of the ring's state, in RAM, for the registers to read.
-// An operation counts at most one kind of event beside its bytes, so one adder serves all of them; its queue
-// pair does not come back the next cycle, so read, add and write need no forwarding. Reads answer one cycle
+// An operation counts at most one kind of event in addition to its bytes, so one adder serves all of them; its queue
+// pair does not recur in the next cycle, so read, add and write need no forwarding. Reads answer one cycle
 // after `st_qp` and `st_count`. `clear` acts at once: each word carries the number of the clear that it has
-// seen, and counts no more when that is over; idle cycles bring the words up to date before numbers repeat.
+// seen, and reads as zero if that number is old; idle cycles update the words before numbers repeat.
 module qp_counters
   import penstock_pkg::*;
   import roce_tx_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Queue-pair table: answers the register bus for every queue pair, and gives rows of configuration to
-// its read ports one cycle after `cfg_rd`. Rows live in RAM, one copy a port, so 256 queue pairs stay cheap.
+// its read ports one cycle after `cfg_rd`. Rows are in RAM, one copy per port, so 256 queue pairs stay cheap.
 // Set a row while its queue pair is in reset: a read in the cycle of a write may see either value.
 module qp_table
   import penstock_pkg::*;
@@ -177,7 +177,8 @@ module qp_table
     row_t row;
     assign cfg[p] = cfg_of(row);
     for (genvar w = 0; w < Words; w++) begin : gen_word
-      // The rules of a queue pair are decided by in the cycle in which they are read; the rest is only sent or compared.
+      // The rules of a queue pair are decided by in the cycle in which they are read; the rest is only sent or
+      // compared.
       localparam bit Rules = w == (QpTransport >> 2) || w == (QpInitPsn >> 2);
       ram_sdp #(
         .W    (32),

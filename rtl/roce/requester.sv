@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Moves the rows of all queue pairs through one pipeline: choose an operation; read its row; read the packet
-// it is about and compare (requester_facts); apply requester_step, write back. One operation a cycle, the same
+// Moves the rows of all queue pairs through one pipeline: choose an operation; read its row; read the
+// packet concerned and compare (requester_facts); apply requester_step, write back. One operation per cycle, the same
 // queue pair at most every second cycle, so that a row is never read while it is about to change.
 module requester
   import penstock_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the rules of requester_step ask of a row before its operation: comparisons of PSNs, message numbers
-// and times, combinational. They have a cycle of their own, in which the packet's metadata are fetched.
+// The inputs that the rules of requester_step need from a row before its operation: comparisons of PSNs, message
+// numbers and times, combinational. They take a separate cycle, in which the packet's metadata are fetched.
 // IBTA volume 1: 9.7.5 (acknowledgements), 9.7.7.2 (end-to-end credits).
 module requester_facts
   import penstock_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The rules of the RC requester: one operation on one queue pair's row, combinational.
-// Everything that may happen to a queue pair is here: first what the operation does, then field by field what
-// that makes of the row. What has to be compared is requester_facts; the pipeline around both only moves rows.
+// All operations of a queue pair are here: first the effects of the operation, then the new value of each field
+// of the row. requester_facts makes the comparisons; the pipeline around both only moves rows.
 // IBTA volume 1: 9.7.5 (acknowledgements), 9.7.6.1.3 (ACK timer), 9.9.2 (requester errors).
 module requester_step
   import penstock_pkg::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// How full the fullest send ring is: packets that are written and not yet acknowledged, of all queue pairs.
-// Promise: never less than that of any queue pair three cycles after its operation; it follows a ring that empties within
-// two rounds of N_QP cycles.
+// The fill of the fullest send ring: packets written and not yet acknowledged, over all queue pairs.
+// Promise: never less than the fill of any queue pair three cycles after its operation; it follows an emptying ring
+// within two rounds of N_QP cycles.
 //
-//   operation -> fill of its queue pair -> row in RAM, and at once into the greatest; a round over all rows lowers it
+//   operation -> fill of its queue pair -> row in RAM, and at once into the maximum; a round over all rows lowers it
 module ring_fill
   import penstock_pkg::*;
   import roce_tx_pkg::*;

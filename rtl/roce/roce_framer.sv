@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
 // Makes one RoCEv2 frame of one tx_hdr_t and its payload stream: Ethernet, IPv4, UDP, BTH, RETH and
 // immediate, payload, padding to four bytes, and four zero bytes where icrc_append puts the ICRC.
-// Promise: a frame begins once its payload is offered, no gap inside it while the payload has none, frames back
+// Promise: a frame starts once its payload is offered, no gap inside it while the payload has none, frames back
 // to back; header taken -> first beat offered, 2 cycles (IBTA volume 1, 9.2; annex A17.3).
 //
 //   | Ethernet 14 | IPv4, UDP, BTH, RETH, immediate: fours | payload | padding, room for the ICRC |
 //
-// The header is kept once and read beat by beat. It ends at 2 modulo 4, which leaves the payload's shifter
+// The header is stored once and read beat by beat. It ends at 2 modulo 4, so the payload's shifter has
 // DATA_W/32 positions instead of DATA_W/8.
 module roce_framer
   import penstock_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Takes the headers of each received frame and says what it is.
-// Promise: one `done` for each tlast, 5 cycles behind it, with the verdict and, for RoCEv2, the
-// fields; the ICRC is not looked at. Frames may follow each other without a gap, or pause anywhere
+// Parses the headers of each received frame and classifies it.
+// Promise: one `done` for each tlast, 5 cycles after it, with the verdict and, for RoCEv2, the
+// fields; the ICRC is not checked here. Frames may follow each other without a gap, or pause anywhere
 // (RFC 791, RFC 1071; IBTA volume 1, 9.6 packet header validation, annex A17).
 module roce_parser
   import penstock_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Transport headers of RoCEv2 as they lie on the wire, first octet in the most significant byte
+// Transport headers of RoCEv2 as sent on the wire, first octet in the most significant byte
 // (IBTA volume 1, 9.2 BTH, 9.3.3 RETH, 9.3.5 AETH; annex A17 for the UDP port and the CNP).
-// A user of a few fields leaves the other constants unused.
+// A module that uses only some fields leaves the other constants unused.
 // verilator lint_off UNUSEDPARAM
 package roce_pkg;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Receives frames from the MAC, keeps the RoCEv2 packets for us whose ICRC is right, counts the rest.
-// Promise: each frame without a MAC error (tuser at tlast) makes exactly one pulse, 6 cycles behind
-// its tlast: stat_rx_roce together with rx_valid, or the count of why not. Never any backpressure
+// Receives frames from the MAC, accepts the RoCEv2 packets for us with a correct ICRC, counts the rest.
+// Promise: each frame without a MAC error (tuser at tlast) gives exactly one pulse, 6 cycles after
+// its tlast: stat_rx_roce together with rx_valid, or the counter of the reason. There is no backpressure
 // (IBTA volume 1, 9.6 packet header validation; annex A17).
 module roce_rx
   import penstock_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// RoCEv2 between messages and frames, with all that belongs to it alone: the queue-pair table, the transmit and receive
+// RoCEv2 between messages and frames, with all parts specific to it: the queue-pair table, the transmit and receive
 // halves, congestion control, the latency histogram, the meters and the fill of the rings.
-// Joins its modules and holds no logic of its own but a register.
+// Connects its modules and contains no logic of its own except a register.
 //
 //   messages -> roce_tx -> roce_framer -> icrc_append -> frames
 //   completions <-- ^ ^ <- congestion_control <- CNP, CNM

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The sending half of an RC endpoint: messages in, packets out, completions back.
-// Each message completes exactly once and in order per queue pair, whatever the network does.
+// Each message completes exactly once and in order per queue pair, for any behaviour of the network.
 // IBTA volume 1, 9.7 (reliable service); the parts are described in ARCHITECTURE.md.
 module roce_tx
   import penstock_pkg::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Types shared by the parts of roce_tx: the state of a queue pair and what is done to it.
+// Types shared by the parts of roce_tx: the state of a queue pair and the operations on it.
 // Five PSNs divide a send ring; each is "the first PSN that is not yet ...", all modulo 2^24:
 //
 //    tail            una            nxt           sent_end          wr

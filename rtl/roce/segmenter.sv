@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
 // Cuts messages into packets of at most one MTU and fills the slots of their queue pair's ring.
-// Takes one beat a cycle while the ring has room. It does not know of errors: a ring that fails is
-// emptied by the requester, so the rest of its messages drains through it and blocks nobody.
-// A slot is committed when it is full or, with cut_through, with its first beat: should the stream then
-// end early, zeros fill the slot and the next one carries the error.
-// A message belongs to the connection that was open while its descriptor waited. If that one has ended and its queue
-// pair is open again, perhaps at another server, the message is drained and completes with WcFlushErr: its address
-// and slot are those of the connection before.
+// Accepts one beat per cycle while the ring has room. It does not handle errors: the requester empties a ring that
+// fails, so the rest of its messages drains through it and does not block other queue pairs.
+// A slot is committed when it is full or, with cut_through, with its first beat: if the stream then
+// ends early, zeros fill the slot and the next one carries the error.
+// A message belongs to the connection that was open while its descriptor waited. If that connection has ended and its
+// queue pair is open again, perhaps at another server, the message is drained and completes with WcFlushErr: its
+// address and slot are those of the earlier connection.
 module segmenter
   import penstock_pkg::*;
   import roce_tx_pkg::*;

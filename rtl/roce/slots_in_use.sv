@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Remembers which slots are being read for transmission, at most N, finished in order.
-// A slot may be acknowledged while a retransmission of it still streams out; it must not be filled
-// again before that has ended, or a packet with a good ICRC would leave with the wrong bytes.
+// Tracks the slots that are being read for transmission, at most N, finished in order.
+// A slot may be acknowledged while its retransmission is still being read; it must not be filled
+// again before that has ended, or a packet with a good ICRC would leave with wrong bytes.
 module slots_in_use
   import penstock_pkg::*;
 #(

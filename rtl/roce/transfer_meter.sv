@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
-// How long a series of messages takes on each queue pair, in cycles: latency of its first and of its last packet, time
-// from the first packet sent to the last acknowledgement, bytes and packets acknowledged, sum of all packets' latencies.
+// Times of a series of messages on each queue pair, in cycles: latency of its first and of its last packet, time
+// from the first packet sent to the last acknowledgement, bytes and packets acknowledged, sum of all packets'
+// latencies.
 // Sources: CEPC 2025 (latency_first_packet, latency_last_packet, transfer_time_tot), FEROCE 2025 (mean latency of the
 // packets, throughput from the first packet sent to the last acknowledgement).
 //
-// A series begins with the first packet with payload that is sent after `arm`, after a clear, or after its queue pair left
-// RTS and SQD; what was sent before is not part of it. A packet counts from its first sending, also if it is sent again.
+// A series begins with the first packet with payload that is sent after `arm`, after a clear, or after its queue pair
+// left RTS and SQD; earlier packets are not part of it. The time of a packet starts at its first transmission, even if
+// it is sent again.
 // The sum of latencies is the integral of the packets outstanding (Little, Operations Research 9, 1961).
 //
 //   0: operation, read track  1: step, write track  2: saturate, write times; multiply; read account  3: write account

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Chooses which queue pair sends its next packet: round robin among those that have one and whose
-// congestion control lets them start. After a grant it pauses GapCycles, so that the pacer has
-// been charged and `ready` is true again before the next choice. Among more than 16 it chooses a cycle longer.
+// congestion control lets them start. After a grant it pauses for GapCycles, so that the pacer has
+// been charged and `ready` is valid again before the next choice. With more than 16 queue pairs a choice takes one
+// cycle longer.
 module tx_scheduler
   import penstock_pkg::*;
 #(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Joins the completions of two transports, in turns; those of side 1 get their targets' numbers from N_FIRST on again.
+// Merges the completions of two transports, in turns; those of side 1 get back their target numbers, from N_FIRST on.
 module completion_mux
   import penstock_pkg::*;
 #(

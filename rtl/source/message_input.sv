@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// All messages on their way to the transport: the user's, the message source's, those of the detector's events, with
+// Collects all messages for the transport: those of the user, of the message source and of the detector's events, with
 // their destinations.
-// Joins its modules and holds no logic of its own; descriptors and payloads keep one order.
+// Connects its modules and contains no logic of its own; descriptors and payloads keep one order.
 // A message may take its address from its queue pair's ring, and its queue pair from its event: event n goes to server
 // n modulo the live servers.
 module message_input

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Joins the messages of several sides, a whole message at a time.
-// Each descriptor passes as soon as the next stage takes it, in turn where several sides have one; payloads follow in
-// the order of their descriptors. Nothing is delayed and nothing is added; a side that is silent costs nothing.
+// Merges the messages of several sides, a whole message at a time.
+// Each descriptor passes as soon as the next stage takes it, in turn if several sides have one; payloads follow in
+// the order of their descriptors. Messages are neither delayed nor changed; a silent side costs nothing.
 module message_mux
   import penstock_pkg::*;
 #(

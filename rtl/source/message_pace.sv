@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// When the next message may begin: `burst` messages in every `interval` cycles, the first at once.
-// What could not be sent in its interval is made up for later (up to 65535 messages), so the mean rate holds.
+// Decides when the next message may start: `burst` messages in every `interval` cycles, the first at once.
+// Messages that could not be sent in their interval are made up for later (up to 65535), so the mean rate holds.
 module message_pace (
   input  logic        clk,
   input  logic        rst,

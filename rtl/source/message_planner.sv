@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
 // Decides the messages of the source one after another: length, queue pair, address, event number, time.
-// A warm-up gives each queue pair of the range one short message, and waits for their completions; the messages after
-// it that are the first to a queue pair begin its series (transfer_meter).
-// One message a cycle when nothing holds it. It looks at most two messages ahead of the payload; one that it has
-// shown stays until it is taken, also behind a stop.
+// A warm-up gives each queue pair of the range one short message, and waits for their completions; the first message
+// to a queue pair after the warm-up starts its series (transfer_meter).
+// One message per cycle if nothing holds it. It plans at most two messages ahead of the payload; an offered
+// message stays until it is taken, even after a stop.
 module message_planner
   import penstock_pkg::*;
   import source_pkg::*;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// Makes messages without a detector: descriptors, and payloads at a word every cycle with no gap between messages.
-// Payload is PRBS-31, a counter or a replay; what a run sends follows from its settings alone, whatever the
-// stalls and DATA_W. With a warm-up, the first messages are short and alone: the rest waits for their completions
-// (FEROCE 2025: a network card fetches what it knows of a queue pair then). A run ends after `count` messages or at `stop`, always at the end of a message.
+// Makes messages without a detector: descriptors, and payloads of one word per cycle without gaps between messages.
+// Payload is PRBS-31, a counter or a replay; the data of a run depends only on its settings, not on
+// stalls or DATA_W. With a warm-up, the first messages are short and alone: the rest waits for their completions
+// (FEROCE 2025: a network card then loads its context of the queue pair). A run ends after `count` messages or at
+// `stop`, always at the end of a message.
 module message_source
   import penstock_pkg::*;
   import source_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Shares messages out to two transports: those of targets below N_FIRST to side 0, the others to side 1, numbered from 0.
-// Promise: each descriptor goes to one side, its payload next; both keep their order. One message at a time, so a side
-// that takes none holds the other's.
+// Distributes messages to two transports: targets below N_FIRST to side 0, the others to side 1, numbered from 0.
+// Promise: each descriptor goes to one side, followed by its payload; both keep their order. One message at a time, so
+// a stalled side also stalls the other.
 module message_split
   import penstock_pkg::*;
 #(

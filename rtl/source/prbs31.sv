@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
 // PRBS-31 (ITU-T O.150 5.8: x^31 + x^28 + 1), DATA_W bits a cycle, one sequence over all messages.
 // Bit i of the sequence is bit i of the stream: least significant bit of byte 0 first, as on the wire.
-// A word of which only n_bytes are taken moves the sequence on by just these.
+// If only n_bytes of a word are taken, the sequence advances by just these.
 //
 // b[n] = b[n-31] ^ b[n-28], and as squaring is linear in GF(2), also b[n] = b[n-31f] ^ b[n-28f] for
-// every power of two f. So each step makes 28f bits of what is there, and 512 bits are six XORs deep.
+// every power of two f. So each step makes 28f bits from the existing ones, and 512 bits are six XORs deep.
 module prbs31 #(
   parameter  int unsigned DATA_W = 64,
   localparam int unsigned CountW = $clog2(DATA_W / 8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Lengths of messages, each of min .. max as likely as the next: min + ((max - min + 1) * x) / 2^32
-// with x the states of xorshift32 behind `seed`, one for each message. One length a cycle.
+// Lengths of messages, uniform over min .. max: min + ((max - min + 1) * x) / 2^32
+// with x the states of xorshift32 after `seed`, one for each message. One length per cycle.
 // max <= min gives min; a length of 0, which no message can have, becomes 1. The first comes four cycles after `load`.
 module random_lengths
   import source_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// 16 KiB that software writes and the source plays over and over, in blocks of 64 bytes whatever DATA_W is.
-// A message begins with the block behind the last one that the message before it has begun.
-// Software reads and writes at any time; each of its accesses costs the player at most two cycles.
+// 16 KiB that software writes and the source replays repeatedly, in blocks of 64 bytes for any DATA_W.
+// A message starts with the block after the last one that the previous message used, even in part.
+// Software can read and write at any time; each access delays the replay by at most two cycles.
 module replay_memory
   import ctrl_pkg::*;
 #(

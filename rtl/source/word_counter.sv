@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // 64-bit little-endian words that count from 0 over all messages.
-// Each message begins with a whole word: one that is cut short by the end of a message counts as used.
+// Each message starts with a whole word: a word truncated by the end of a message counts as used.
 module word_counter #(
   parameter  int unsigned DATA_W = 64,
   localparam int unsigned CountW = $clog2(DATA_W / 8) + 1

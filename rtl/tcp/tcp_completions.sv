@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Completes messages: with success once their last byte is acknowledged, with an error when their stream has ended.
 // Promise: each message completes exactly once, those of a stream in their order; a message completes with success
-// only if its receiver has acknowledged all of it. `clean` says that no message of a stream's last connection waits.
+// only if its receiver has acknowledged all of it. `clean` means that no message of a stream's last connection is
+// waiting.
 //
 //   tcp_messages -> messages -+
 //                             +-> waiting, a ring of TcpMessages for each stream -> judged -> m_axis_cpl
@@ -40,7 +41,8 @@ module tcp_completions
   typedef logic [StreamW-1:0] index_t;
   typedef logic [PlaceW:0] pointer_t;
 
-  // ---- messages and what became of them meet --------------------------------------------------------------------------
+  // ---- messages and what became of them meet
+  // --------------------------------------------------------------------------
   tcp_message_t head;
   tcp_laid_t head_laid;
   logic head_valid, head_taken, laid_there, laid_taken, to_ring, pushes, unused_room;
@@ -68,7 +70,8 @@ module tcp_completions
   assign laid_taken = head_valid && to_ring && laid_there;
   assign pushes     = laid_taken || (head_valid && head.verdict == TcpBad);
 
-  // ---- those that wait --------------------------------------------------------------------------------------------------
+  // ---- those that wait
+  // --------------------------------------------------------------------------------------------------
   typedef struct packed {
     logic        acks;     // it waits for its acknowledgement
     logic        cut;
@@ -116,7 +119,8 @@ module tcp_completions
     .rd_data(una)
   );
 
-  // ---- whose turn it is: streams of which something has changed since they were judged ----------------------------------
+  // ---- whose turn it is: streams of which something has changed since they were judged
+  // ----------------------------------
   logic [N_STREAMS-1:0] changed_q;
   logic turn_valid, turn_done;
   qp_t turn;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Counts of each stream, in RAM, read by word: what its events did (tcp_counts_t, in the order of its bits from the
 // lowest on), messages completed well and not, bytes acknowledged. All modulo 2^32, bytes modulo 2^64.
-// Promise: nothing that happens is forgotten; it is counted one word a cycle, within 40 cycles of a burst of events. After
-// reset or `clear` all counts are 0 within 32 cycles for each stream; what happens meanwhile may not count.
+// Promise: every event is counted, one word per cycle, within 40 cycles of a burst of events. After
+// reset or `clear` all counts are 0 within 32 cycles for each stream; events during that time may not be counted.
 // The names are those of regs/tcp.rdl, from stream.segments on.
 module tcp_counters
   import tcp_pkg::*;
@@ -37,7 +37,8 @@ module tcp_counters
     logic [30:0]      bytes;
   } item_t;
 
-  // ---- what has happened, one after the other ---------------------------------------------------------------------------
+  // ---- what has happened, one after the other
+  // ---------------------------------------------------------------------------
   item_t of_done, of_cpl;
   index_t stream_q;
   logic [30:0] count_q;  // of bytes
@@ -72,7 +73,8 @@ module tcp_counters
     .level  ()
   );
 
-  // ---- 0: which word next; the low half of the bytes, then the carry into the high one -----------------------------------
+  // ---- 0: which word next; the low half of the bytes, then the carry into the high one
+  // -----------------------------------
   logic [Kinds-1:0] kinds_q;
   logic bytes_q, carry_q, busy, idle, starts, by_cpl_q;
   logic [4:0] word0;
@@ -122,7 +124,8 @@ module tcp_counters
     end
   end
 
-  // ---- 1: the count, and the one after it ---------------------------------------------------------------------------------
+  // ---- 1: the count, and the one after it
+  // ---------------------------------------------------------------------------------
   assign {overflows, sum} = {valid1_q && addr1_q[4:0] == BytesLo && 33'(old) + 33'(add1_q) > 33'hFFFF_FFFF, old + add1_q};
   logic wr_en;
   logic [AddrW-1:0] wr_addr;

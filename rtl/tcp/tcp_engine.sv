@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The rules over a pipeline, an event a cycle: compare (tcp_facts); decide (tcp_step); set the timer and look whether
-// the row has something to send (tcp_timer, tcp_pick). The answer comes two cycles after the event; a row must not be
-// given again before its answer has been stored. All of one event happens at its own `in_now` and `in_params`.
+// The rules as a pipeline, one event per cycle: compare (tcp_facts); decide (tcp_step); set the timer and check whether
+// the row has something to send (tcp_timer, tcp_pick). The result comes two cycles after the event; a row must not be
+// given again before its result has been stored. An event uses its own `in_now` and `in_params` in all stages.
 module tcp_engine
   import tcp_pkg::*;
 (

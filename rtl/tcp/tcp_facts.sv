@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the rules of tcp_step ask of a row before its event: comparisons of sequence numbers, windows and times, the
-// segment that may be sent, the round trip as an acknowledgement would leave it; combinational. They have a cycle of
-// their own in tcp_engine. RFC 9293: 3.4 (sequence numbers); RFC 5961: 5.2; RFC 6298: 2.2, 2.3; RFC 7323: 2.3.
+// The inputs that the rules of tcp_step need from a row before its event: comparisons of sequence numbers, windows and
+// times, the segment that may be sent, the round trip after an acknowledgement; combinational. They take a separate
+// cycle in tcp_engine. RFC 9293: 3.4 (sequence numbers); RFC 5961: 5.2; RFC 6298: 2.2, 2.3; RFC 7323: 2.3.
 module tcp_facts
   import tcp_pkg::*;
 (

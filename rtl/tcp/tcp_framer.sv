@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
 // Makes one frame of one tcp_tx_hdr_t and its payload stream: Ethernet, IPv4, TCP, the options of a SYN, payload.
-// Promise: both checksums are right if `payload_sum` is; a frame begins once its payload is offered, no gap inside it
-// while the payload has none; header taken -> first beat offered, 4 cycles. Frames below 60 bytes are left to the
-// MAC to fill up. RFC 9293 sections 3.1, 3.2; RFC 7323 section 2.2 (a SYN offers scale 0, so that the peer may scale).
+// Promise: both checksums are right if `payload_sum` is; a frame starts once its payload is offered, no gap inside it
+// while the payload has none; header taken -> first beat offered, 4 cycles. The MAC pads
+// frames below 60 bytes. RFC 9293 sections 3.1, 3.2; RFC 7323 section 2.2 (a SYN offers scale 0, so that the peer may
+// scale).
 //
 //   | Ethernet 14 | IPv4 20 | TCP 20 | payload            |
 //   | Ethernet 14 | IPv4 20 | TCP 20 | MSS 4, NOP, scale 3 |   of a SYN
 //
-// The headers end at 54 bytes, so the payload moves by the same lanes in each frame.
+// The headers end at 54 bytes, so the payload is shifted by the same number of lanes in each frame.
 module tcp_framer
   import tcp_pkg::*;
 #(
@@ -142,7 +143,8 @@ module tcp_framer
     tail: frame_bytes[ByteW-1:0]
   };
 
-  // ---- the frame being sent ------------------------------------------------------------------------------------------
+  // ---- the frame being sent
+  // ------------------------------------------------------------------------------------------
   logic busy_q, headed_q;      // its first beat has left; the next one holds prefix
   logic [IndexW-1:0] index_q;  // beat of the prefix
   logic [DATA_W-1:0] carry_q;  // upper payload bytes that wait for the next beat
@@ -174,7 +176,8 @@ module tcp_framer
     end
   end
 
-  // ---- the payload moves up by the same lanes always; what falls out is carried ---------------------------------------
+  // ---- the payload moves up by the same lanes always; what falls out is carried
+  // ---------------------------------------
   logic [DATA_W-1:0] payload;
   logic [2*DATA_W-1:0] moved;
   always_comb begin

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
-// Makes bytes of a stream of each message: with `framed` its length stands in front and zeros fill it up to 8 bytes
-// (docs/fragments.md, "In a TCP stream"), so that a reader finds the next one; without, its bytes alone.
-// Promise: as many bytes go into the stream as the descriptor says, whatever the payload does: what lacks is zeros,
-// what is too much is dropped, and the message is told as cut. What cannot go is taken to its end and told.
+// Converts each message to bytes of a stream: with `framed`, its length precedes it and zeros pad it to 8 bytes
+// (docs/fragments.md, "In a TCP stream"), so that a reader finds the next one; without, only its bytes.
+// Promise: the stream gets the number of bytes in the descriptor, for any length of the payload: missing bytes are
+// zeros, surplus bytes are dropped, and the message is reported as cut. A message that cannot be sent is drained and
+// reported.
 //
-//   framed:   | length | length ^ "PSTL" | message ... | zeros |     all 8 bytes behind where they came from
+//   framed:   | length | length ^ "PSTL" | message ... | zeros |     message bytes move by 8
 module tcp_messages
   import penstock_pkg::*;
   import tcp_pkg::*;
@@ -73,7 +74,8 @@ module tcp_messages
     assign has_room = refusal == TcpNowhere || room[0];
   end
 
-  // ---- a beat of the message ------------------------------------------------------------------------------------------
+  // ---- a beat of the message
+  // ------------------------------------------------------------------------------------------
   logic [DATA_W-1:0] beat;
   count_t wants, has;
   logic final_beat, offered, moves, overlong;
@@ -86,7 +88,8 @@ module tcp_messages
     for (int unsigned i = 0; i < Bytes; i++)
       beat[8*i+:8] = s_axis_data_tdata[8*i+:8] & {8{!ended_q && s_axis_data_tkeep[i] && count_t'(i) < wants}};
 
-  // ---- out, through a register: the ring writer turns the bytes to their places ----------------------------------------
+  // ---- out, through a register: the ring writer turns the bytes to their places
+  // ----------------------------------------
   typedef struct packed {
     tcp_stream_t       stream;
     logic              last;

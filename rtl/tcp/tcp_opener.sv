@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// Opens and aborts streams, by command or again after they have ended: fetches where the receiver is, asks ARP for its
-// MAC address unless software has given it, and hands both on.
-// Promise: an opening waits until all messages of the stream's last connection have completed; an aborts ends a stream
-// that is open or about to be; one receiver that does not answer delays others by no more than its ARP lookup.
-// Initial sequence numbers: a register that runs (xorshift32, Marsaglia 2003), when it is read and software's secret.
+// Opens and aborts streams, by command or again after they have ended: reads the receiver's address, gets its
+// MAC address by ARP unless software has set it, and passes both on.
+// Promise: an opening waits until all messages of the stream's last connection have completed; an abort ends a stream
+// that is open or about to be; a receiver that does not answer delays others by no more than its ARP lookup.
+// Initial sequence numbers: from a running register (xorshift32, Marsaglia 2003), the time of the read and a secret set
+// by software.
 module tcp_opener
   import tcp_pkg::*;
 #(
@@ -47,7 +48,8 @@ module tcp_opener
 );
   typedef logic [StreamW-1:0] index_t;
 
-  // ---- what is wanted ---------------------------------------------------------------------------------------------------
+  // ---- what is wanted
+  // ---------------------------------------------------------------------------------------------------
   logic [N_STREAMS-1:0] want_q, kept_q, abort_q, may_open;  // kept: opened by software and not aborted since
   logic takes_open, takes_abort, again;
   index_t at_q, next_open, next_abort;
@@ -61,7 +63,8 @@ module tcp_opener
     end
   end
 
-  // ---- the clock of those that are opened again ---------------------------------------------------------------------------
+  // ---- the clock of those that are opened again
+  // ---------------------------------------------------------------------------
   logic [$clog2(CLK_KHZ+1)-1:0] cycle_q;
   logic [15:0] ms_q;
   always_ff @(posedge clk) begin
@@ -78,7 +81,8 @@ module tcp_opener
     end
   end
 
-  // ---- one at a time ------------------------------------------------------------------------------------------------------
+  // ---- one at a time
+  // ------------------------------------------------------------------------------------------------------
   typedef enum logic [3:0] {StIdle, StRead, StKnown, StLookup, StFind, StPeer, StOpen, StLive, StAbort} state_e;
   state_e state_q, state_d;
   logic [2:0] word_q;  // of the receiver, on its way

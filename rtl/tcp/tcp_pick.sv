@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Which segment of a stream goes next: an RST, a SYN, data, an acknowledgement, in this order; combinational.
-// RFC 9293: 3.8.6.2.1 (silly window avoidance), 3.7.4 (Nagle), 3.8.6.1 (probes); CMS-TCP section 3.1 (nothing but
-// the lost segment while a loss is repaired). Equal to simple_tcp/pick.rs.
+// Selects the next segment of a stream: an RST, a SYN, data, an acknowledgement, in this order; combinational.
+// RFC 9293: 3.8.6.2.1 (silly window avoidance), 3.7.4 (Nagle), 3.8.6.1 (probes); CMS-TCP section 3.1 (while
+// a loss is repaired, only the lost segment is sent). Equal to simple_tcp/pick.rs.
 module tcp_pick
   import tcp_pkg::*;
 (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Types of the simplified TCP: the row of a stream, what may happen to it, and what that makes of the world around.
+// Types of the simplified TCP: the row of a stream, the events on it, and the resulting actions.
 // Widths and meanings are those of simple_tcp in crates/transport, to which the rules are equal bit for bit
 // (docs/tcp.md). Four sequence numbers divide a stream; sequence numbers and ticks wrap at 2^32:
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Fetches the payload of each segment from its stream's ring, from any byte to any byte, and makes its header with the
-// payload's sum: the sum in front of its end less the sum in front of its begin, both stored by tcp_ring_writer.
-// Promise: segments leave in the order in which they were asked for; the payload begins in the low lane, without a
-// gap while it is taken. A segment acknowledged meanwhile may bring other bytes: its receiver has them.
+// payload's sum: the sum before its end less the sum before its start, both stored by tcp_ring_writer.
+// Promise: segments leave in the order of their requests; the payload starts in the low lane and has no
+// gap while it is taken. A segment acknowledged meanwhile may carry other bytes: its receiver already has them.
 module tcp_ring_reader
   import tcp_pkg::*;
 #(
@@ -68,7 +68,8 @@ module tcp_ring_reader
   );
   assign room = level <= ($clog2(Depth) + 1)'(Depth - 2);
 
-  // ---- one segment: its last beat is read for the sum alone, then all from the first on -------------------------------
+  // ---- one segment: its last beat is read for the sum alone, then all from the first on
+  // -------------------------------
   typedef enum logic [2:0] {StIdle, StLast, StFirst, StLoad, StSend, StHead} state_e;
   state_e state_q, state_d;
   logic [RingW-1:0] at_q;      // place of the next beat to read
@@ -118,7 +119,8 @@ module tcp_ring_reader
     if (rst) state_q <= StIdle;
   end
 
-  // ---- the payload, its first byte in the low lane ---------------------------------------------------------------------
+  // ---- the payload, its first byte in the low lane
+  // ---------------------------------------------------------------------
   logic [DATA_W-1:0] shifted;
   assign shifted = DATA_W'({rd_data, prev_q} >> {first_lane, 3'b0});
   always_ff @(posedge clk) begin
@@ -131,7 +133,8 @@ module tcp_ring_reader
     if (rst) m_axis_tvalid <= 1'b0;
   end
 
-  // ---- the sum: of the stream's bytes up to the end, then of those in front of the begin --------------------------------
+  // ---- the sum: of the stream's bytes up to the end, then of those in front of the begin
+  // --------------------------------
   logic [DATA_W-1:0] part, part_q;
   logic [3:1] valid_q, end_q;  // `end_q`: this is the sum up to the end
   logic [15:0] before1_q, before2_q, upto, upto_q, difference;
@@ -166,7 +169,8 @@ module tcp_ring_reader
     if (rst) valid_q <= '0;
   end
 
-  // ---- the header -------------------------------------------------------------------------------------------------------
+  // ---- the header
+  // -------------------------------------------------------------------------------------------------------
   logic hdr_due_q;
   always_comb begin
     hdr = '{

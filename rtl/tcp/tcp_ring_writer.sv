@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// Lays the messages of all streams into their rings, one message at a time, byte behind byte: the byte with sequence
-// number s has its place at s modulo the ring. Each beat is stored with the sum of all bytes of its stream in front of
-// it, so that the checksum of any part is a difference (RFC 1071, section 2: sums of parts add up).
-// Promise: nothing is overwritten that has not been acknowledged (a stream without room waits, and with it those
-// behind it); the sender is told of bytes once they are in the memory. A message whose connection ends is taken to
-// its end and dropped. CMS-TCP section 3.1: the sender's buffer is the retransmission buffer.
+// Writes the messages of all streams into their rings, one message at a time, contiguously: the byte with sequence
+// number s is at address s modulo the ring. Each beat is stored with the sum of all earlier bytes of its stream,
+// so that the checksum of any part is a difference (RFC 1071, section 2: sums of parts add up).
+// Promise: unacknowledged bytes are never overwritten (a stream without room waits, and later messages wait with
+// it); the sender is notified of bytes once they are in the memory. A message whose connection ends is drained
+// and dropped. CMS-TCP section 3.1: the sender's buffer is the retransmission buffer.
 module tcp_ring_writer
   import tcp_pkg::*;
 #(
@@ -52,7 +52,8 @@ module tcp_ring_writer
 
   typedef logic [StreamW-1:0] index_t;
 
-  // ---- what the sender says: which streams are open, where they begin, what is acknowledged --------------------------
+  // ---- what the sender says: which streams are open, where they begin, what is acknowledged
+  // --------------------------
   logic [N_STREAMS-1:0] live_q, fresh_q;
   logic opened, ended, clears_fresh, unused;
   assign unused = &{1'b0, done};
@@ -94,7 +95,8 @@ module tcp_ring_writer
     .clk, .wr_en(saves), .wr_addr(at), .wr_data(place), .rd_en(reads), .rd_addr(at), .rd_data(place_kept)
   );
 
-  // ---- one message ---------------------------------------------------------------------------------------------------
+  // ---- one message
+  // ---------------------------------------------------------------------------------------------------
   typedef enum logic [2:0] {StIdle, StRead, StLoad, StTake, StFlush, StSettle, StTell} state_e;
   state_e state_q, state_d;
   tcp_seq_t end_q, una_q, told_q, whole;  // whole: up to the last full beat
@@ -128,7 +130,8 @@ module tcp_ring_writer
     endcase
   end
 
-  // ---- 0: the beat as it lies in the ring ------------------------------------------------------------------------------
+  // ---- 0: the beat as it lies in the ring
+  // ------------------------------------------------------------------------------
   logic [ByteW-1:0] lane;
   logic [ByteW:0] count;
   logic [DATA_W-1:0] kept;
@@ -205,7 +208,8 @@ module tcp_ring_writer
     end
   end
 
-  // ---- 1 to 3: its words are summed, and the sum of all in front of it goes with it -------------------------------------
+  // ---- 1 to 3: its words are summed, and the sum of all in front of it goes with it
+  // -------------------------------------
   logic [Groups-1:0][17:0] four_q;
   logic [21:0] words, words_q;
   logic [22:0] with_before;

@@ -111,7 +111,8 @@ module tcp_rx
     .sum
   );
 
-  // ---- 1: every check by itself --------------------------------------------------------------------------------------
+  // ---- 1: every check by itself
+  // --------------------------------------------------------------------------------------
   typedef struct packed {
     logic        error;
     logic        has_eth;
@@ -188,7 +189,8 @@ module tcp_rx
     };
   end
 
-  // ---- 2 to 5: the stream's peer, while the sum is made ---------------------------------------------------------------
+  // ---- 2 to 5: the stream's peer, while the sum is made
+  // ---------------------------------------------------------------
   parsed_t [5:2] parsed_q;
   logic [5:2] end_at_q;
   logic peer_ours_q, ip_sum_right_q, peer_ours5_q, ip_sum_right5_q;
@@ -205,8 +207,9 @@ module tcp_rx
     if (rst) end_at_q <= '0;
   end
 
-  // ---- 5: the verdict -------------------------------------------------------------------------------------------------
-  // The pseudo header's addresses are in the sum; its protocol and length are not.
+  // ---- 5: the verdict
+  // ------------------------------------------------------------------------------------------------- The pseudo
+  // header's addresses are in the sum; its protocol and length are not.
   parsed_t last;
   logic [19:0] whole_sum;
   logic sum_right, speaks_tcp, for_us, well_formed, good, syn_good, told;
@@ -239,8 +242,9 @@ module tcp_rx
     if (told) plain.what.options.mss = last.mss;
   end
 
-  // ---- a SYN waits until its options are read -------------------------------------------------------------------------
-  // It is dropped where another one is being read: its peer sends it again.
+  // ---- a SYN waits until its options are read
+  // ------------------------------------------------------------------------- It is dropped where another one is being
+  // read: its peer sends it again.
   logic syn_pushes;
   assign walker_free = !syn_waits_q;
   assign syn_pushes  = syn_waits_q && syn_known_q && walked && !good && !told;
@@ -264,7 +268,8 @@ module tcp_rx
     if (rst) syn_waits_q <= 1'b0;
   end
 
-  // ---- the queue ------------------------------------------------------------------------------------------------------
+  // ---- the queue
+  // ------------------------------------------------------------------------------------------------------
   always_comb begin
     pushed = plain_valid ? plain : syn_q;
     if (!plain_valid) pushed.what.options = options;

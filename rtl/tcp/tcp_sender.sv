@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Moves the rows of all TCP streams through one pipeline: choose an event; read its row; apply the rules
-// (tcp_engine, three cycles), write back. One event a cycle, the same stream every fourth at most, so that a row is
-// never read while it is about to change. Who asks has its turn, in a circle: commands, payload that was written,
-// arrivals, the clock, the line; and so has each stream that has something to send.
+// (tcp_engine, three cycles), write back. One event per cycle, the same stream at most every fourth, so that a row is
+// never read while it is about to change. Requests are served round robin: commands, written payload,
+// arrivals, the clock, the line; streams with something to send also take turns.
 module tcp_sender
   import tcp_pkg::*;
 #(
@@ -86,7 +86,8 @@ module tcp_sender
     end
   end
 
-  // ---- the line: the streams that have something to send, one after the other ----------------------------------------
+  // ---- the line: the streams that have something to send, one after the other
+  // ----------------------------------------
   logic [N_STREAMS-1:0] wants_q;
   logic grant_valid;
   logic [7:0] granted;
@@ -102,7 +103,8 @@ module tcp_sender
     .grant_ready(goes[ByLine])
   );
 
-  // ---- stage 0: choose, among those whose stream is not in flight ----------------------------------------------------
+  // ---- stage 0: choose, among those whose stream is not in flight
+  // ----------------------------------------------------
   tcp_stream_t [Askers-1:0] streams;
   logic [Askers-1:0] asks, free;
   logic issue;
@@ -150,7 +152,8 @@ module tcp_sender
   assign write_ready   = goes[ByWrite];
   assign arrival_ready = goes[ByArrival];
 
-  // ---- stages 1 to 3: the row, the rules, the row after them ---------------------------------------------------------
+  // ---- stages 1 to 3: the row, the rules, the row after them
+  // ---------------------------------------------------------
   tcp_row_t row, next;
   logic wants;
   ram_sdp #(.W($bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// The rules of the simplified TCP: one event on one stream's row, combinational: first what the event does, then field
-// by field what that makes of the row. What has to be compared is tcp_facts; the time at which a timer that `starts`
-// expires is tcp_timer; tcp_engine puts a register between. Equal to simple_tcp::step in crates/transport, bit for bit.
+// The rules of the simplified TCP: one event on one stream's row, combinational: first the effects of the event, then
+// the new value of each field. tcp_facts makes the comparisons; tcp_timer computes the time at which a timer that
+// `starts` expires; tcp_engine puts registers between them. Equal to simple_tcp::step in crates/transport, bit for bit.
 // RFC 9293 (TCP), RFC 5681 and 6582 (fast retransmit), RFC 6298 (timer), RFC 5961 (blind injection), RFC 7323 (window
-// scale), RFC 1191 and 5927 (path MTU), CMS-TCP section 3.1 (what is left of them).
+// scale), RFC 1191 and 5927 (path MTU), CMS-TCP section 3.1 (the subset that is kept).
 module tcp_step
   import tcp_pkg::*;
 (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Reads the options of a SYN, a byte a cycle: MSS (RFC 9293 section 3.7.1) and window scale (RFC 7323 section 2.2).
-// Promise: `done` is high from when all are read until the next `start`; an option with a length that cannot be ends
-// the reading and is told (RFC 9293 section 3.1, MUST-7). Others are skipped.
+// Reads the options of a SYN, a byte per cycle: MSS (RFC 9293 section 3.7.1) and window scale (RFC 7323 section 2.2).
+// Promise: `done` is high after all are read until the next `start`; an option with an invalid length ends
+// the reading and is reported (RFC 9293 section 3.1, MUST-7). Others are skipped.
 module tcp_syn_options
   import tcp_pkg::*;
 (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The rows of TCP streams for software: where the receiver is, commands, and where the stream stands
-// (regs/tcp.rdl, `stream`). Rows lie in RAM; a receiver is set while its stream is closed.
+// The rows of TCP streams for software: the receiver's address, commands, and the state of the stream
+// (regs/tcp.rdl, `stream`). Rows are in RAM; software sets a receiver while its stream is closed.
 module tcp_table
   import penstock_pkg::*;
   import ctrl_pkg::*;
@@ -47,7 +47,8 @@ module tcp_table
 
   typedef logic [StreamW-1:0] index_t;
 
-  // ---- an access: the words are fetched, then answered -----------------------------------------------------------------
+  // ---- an access: the words are fetched, then answered
+  // -----------------------------------------------------------------
   typedef enum logic [1:0] {StIdle, StFetch, StWait, StAnswer} state_e;
   state_e state_q, state_d;
   // verilator lint_off UNUSEDSIGNAL
@@ -108,7 +109,8 @@ module tcp_table
     end
   end
 
-  // ---- where the streams stand ----------------------------------------------------------------------------------------
+  // ---- where the streams stand
+  // ----------------------------------------------------------------------------------------
   typedef struct packed {
     tcp_state_e  state;
     tcp_seq_t    una;
@@ -149,7 +151,8 @@ module tcp_table
   logic unused;
   assign unused = &{1'b0, done, peer_stream, unreachable_stream};
 
-  // ---- the answer -----------------------------------------------------------------------------------------------------
+  // ---- the answer
+  // -----------------------------------------------------------------------------------------------------
   assign count_stream = stream;
   assign count_word   = 5'((addr - StreamSegments[RowAddrW-1:0]) >> 2);
   stand_t shown;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// When the timer that tcp_step has started expires; combinational, a cycle after the step in tcp_engine.
+// The expiry time of the timer that tcp_step has started; combinational, a cycle after the step in tcp_engine.
 // RFC 6298: 2.3 (SRTT + max(G, 4 RTTVAR), G one tick), 2.4, 2.5, 5.5. Equal to simple_tcp/timer.rs.
 module tcp_timer
   import tcp_pkg::*;

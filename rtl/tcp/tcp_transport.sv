@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// TCP between messages and frames, with all that belongs to it alone: the streams' table and commands, messages as bytes
-// of their streams, completions, counts, fill of the rings. The sibling of roce_transport.
-// Joins its modules; adds what keeps settings within their ranges.
+// TCP between messages and frames, with all parts specific to it: the streams' table and commands, messages as bytes
+// of their streams, completions, counts, fill of the rings. The counterpart of roce_transport.
+// Connects its modules; adds logic that limits settings to their ranges.
 //
 //   messages -> tcp_messages -> tcp_endpoint -> frames
 //   completions <- tcp_completions <-+ ^ ^ <--- frames
@@ -64,7 +64,8 @@ module tcp_transport
   output reg_rsp_t             streams_rsp,
   output tcp_stat_t            tcp_stat
 );
-  // ---- settings, those out of range at the nearest; they change between events -----------------------------------------
+  // ---- settings, those out of range at the nearest; they change between events
+  // -----------------------------------------
   tcp_cfg_t cfg;
   tcp_params_t wanted, params_q;
   logic busy;
@@ -77,7 +78,8 @@ module tcp_transport
   end
   always_ff @(posedge clk) if (!busy || rst) params_q <= wanted;
 
-  // ---- the table, and what opens streams ---------------------------------------------------------------------------------
+  // ---- the table, and what opens streams
+  // ---------------------------------------------------------------------------------
   logic [N_STREAMS-1:0] opens, aborts, reopen, opening, live, clean, room;
   tcp_end_e [N_STREAMS-1:0] ended;
   tcp_done_t done;
@@ -110,7 +112,8 @@ module tcp_transport
     .*
   );
 
-  // ---- messages to streams ---------------------------------------------------------------------------------------------
+  // ---- messages to streams
+  // ---------------------------------------------------------------------------------------------
   tcp_stream_t bytes_stream;
   logic [DATA_W-1:0] bytes_tdata;
   logic [DATA_W/8-1:0] bytes_tkeep;
@@ -132,7 +135,8 @@ module tcp_transport
     .*
   );
 
-  // ---- streams and frames ------------------------------------------------------------------------------------------------
+  // ---- streams and frames
+  // ------------------------------------------------------------------------------------------------
   tcp_laid_t laid;
   logic laid_valid;
   tcp_rx_counts_t rx_counts;
@@ -169,7 +173,8 @@ module tcp_transport
     .*
   );
 
-  // ---- completions and counts -------------------------------------------------------------------------------------------
+  // ---- completions and counts
+  // -------------------------------------------------------------------------------------------
   tcp_completions #(
     .N_STREAMS(N_STREAMS)
   ) u_completions (
@@ -202,7 +207,8 @@ module tcp_transport
     completed: completed
   };
 
-  // ---- fill of the rings, in blocks of 4096 bytes -----------------------------------------------------------------------
+  // ---- fill of the rings, in blocks of 4096 bytes
+  // -----------------------------------------------------------------------
   if (RING_FILL) begin : gen_ring_fill
     roce_tx_pkg::ring_status_t held;
     logic held_valid_q;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The 100G front end for a hard MAC on 512-bit AXI-Stream (such as AMD's CMAC) at 322.266 MHz.
-// Everything a board needs is on flat AMBA ports; preamble, FCS, gap and link fault signalling are the
-// hard MAC's, pause and PFC are ours (IEEE 802.3 clauses 80, 81; annex 31B).
+// Everything a board needs is on flat AMBA ports; the hard MAC provides preamble, FCS, gap and link fault signalling,
+// this design pause and PFC (IEEE 802.3 clauses 80, 81; annex 31B).
 module penstock_100g #(
   parameter  int unsigned N_QP        = 4,
   parameter  int unsigned RING_BYTES  = 262144,  // payload bytes kept per queue pair until acknowledged
@@ -69,8 +69,9 @@ module penstock_100g #(
   output logic [Inputs-1:0]     s_axis_event_tready,
   input  logic [Inputs-1:0]     s_axis_event_tlast,
 
-  // Triggers and time (docs/fragments.md), with TIMING; quiet otherwise. trigger_* and m_axis_trigger_* are in clk, pps and
-  // clk_10mhz may be of any. m_axis_trigger: each accepted trigger, as its fragments' tuser; tie tready to 1 if it is unused.
+  // Triggers and time (docs/fragments.md), with TIMING; quiet otherwise. trigger_* and m_axis_trigger_* are in clk, pps
+  // and clk_10mhz may be of any. m_axis_trigger: each accepted trigger, as its fragments' tuser; tie tready to 1 if it
+  // is unused.
   input  logic         trigger_valid,
   input  logic [63:0]  trigger_number,
   input  logic [15:0]  trigger_type,

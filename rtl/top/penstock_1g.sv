@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// The front end at 1 Gb/s: core and MAC on GMII, at 100 and 10 Mb/s on MII. The core is as wide as at 10 Gb/s (64 bits), so
-// that its clock may be low: anything that carries more than the line, 62.5 MHz for devices that reach no more.
-// The line has two clocks of its own. Everything a board needs is on flat AMBA ports; the PHY, its DDR registers (rgmii)
-// and the data source are the board's.
+// The front end at 1 Gb/s: core and MAC on GMII, or on MII at 100 and 10 Mb/s. The core is 64 bits wide, as at 10 Gb/s,
+// so that a slow clock suffices: any clock that carries more than the line rate, such as 62.5 MHz on slow devices.
+// The line has two separate clocks. Everything a board needs is on flat AMBA ports; the board provides the PHY, its DDR
+// registers (rgmii) and the data source.
 module penstock_1g #(
   parameter  int unsigned N_QP        = 4,
   parameter  int unsigned RING_BYTES  = 262144,  // payload bytes kept per queue pair until acknowledged
@@ -67,8 +67,9 @@ module penstock_1g #(
   output logic [Inputs-1:0]     s_axis_event_tready,
   input  logic [Inputs-1:0]     s_axis_event_tlast,
 
-  // Triggers and time (docs/fragments.md), with TIMING; quiet otherwise. trigger_* and m_axis_trigger_* are in clk, pps and
-  // clk_10mhz may be of any. m_axis_trigger: each accepted trigger, as its fragments' tuser; tie tready to 1 if it is unused.
+  // Triggers and time (docs/fragments.md), with TIMING; quiet otherwise. trigger_* and m_axis_trigger_* are in clk, pps
+  // and clk_10mhz may be of any. m_axis_trigger: each accepted trigger, as its fragments' tuser; tie tready to 1 if it
+  // is unused.
   input  logic         trigger_valid,
   input  logic [63:0]  trigger_number,
   input  logic [15:0]  trigger_type,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The front end without its MAC: messages in, completions out, Ethernet frames (no FCS) on both sides,
-// registers on AXI4-Lite. Joins the rooms and holds no logic of its own.
+// registers on AXI4-Lite. Connects its modules and contains no logic of its own.
 // Out: messages -> transport -> port -> MAC. In: MAC -> port -> transport and slow control.
 module penstock_core
   import penstock_pkg::*;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// The front end at 10 and 25 Gb/s: core and MAC on a 64-bit XGMII. The line rate follows from the clock, 64 bits a cycle:
+// The front end at 10 and 25 Gb/s: core and MAC on a 64-bit XGMII. The line rate follows from the clock, 64 bits a
+// cycle:
 // 156.25 MHz (IEEE 802.3 clause 46), 390.625 MHz (25GMII, clause 106). Everything a board needs is on flat AMBA ports;
-// the PCS/PMA and the data source are the board's.
+// the board provides the PCS/PMA and the data source.
 module penstock_xgmii #(
   parameter  int unsigned N_QP        = 4,
   parameter  int unsigned RING_BYTES  = 262144,  // payload bytes kept per queue pair until acknowledged
@@ -56,8 +57,9 @@ module penstock_xgmii #(
   output logic [Inputs-1:0]     s_axis_event_tready,
   input  logic [Inputs-1:0]     s_axis_event_tlast,
 
-  // Triggers and time (docs/fragments.md), with TIMING; quiet otherwise. trigger_* and m_axis_trigger_* are in clk, pps and
-  // clk_10mhz may be of any. m_axis_trigger: each accepted trigger, as its fragments' tuser; tie tready to 1 if it is unused.
+  // Triggers and time (docs/fragments.md), with TIMING; quiet otherwise. trigger_* and m_axis_trigger_* are in clk, pps
+  // and clk_10mhz may be of any. m_axis_trigger: each accepted trigger, as its fragments' tuser; tie tready to 1 if it
+  // is unused.
   input  logic         trigger_valid,
   input  logic [63:0]  trigger_number,
   input  logic [15:0]  trigger_type,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The transports of a front end between messages and frames: RoCEv2 to queue pairs, TCP to streams, or both.
-// With both, targets below N_QP are queue pairs, those from N_QP on the streams. Joins its modules and holds no logic.
+// With both, targets below N_QP are queue pairs, those from N_QP on the streams. Connects its modules and contains no
+// logic.
 module transports
   import penstock_pkg::*;
   import ctrl_pkg::*;
@@ -101,7 +102,8 @@ module transports
     $fatal(1, "%m: STORE is %0d; it must be 0 with WITH_ROCE 0: the rings of TCP are on chip", STORE);
   end
 
-  // ---- each side's own: 0 RoCE, 1 TCP; the only one, or both ----------------------------------------------------------
+  // ---- each side's own: 0 RoCE, 1 TCP; the only one, or both
+  // ----------------------------------------------------------
   logic [1:0][175:0] desc_tdata;
   logic [1:0] desc_tvalid, desc_tready, data_tvalid, data_tready, data_tlast, cpl_tvalid, cpl_tready;
   logic [1:0][DATA_W-1:0] data_tdata, frame_tdata;
@@ -173,7 +175,8 @@ module transports
     assign m_axis_tx_tlast    = frame_tlast[Side];
   end
 
-  // ---- RoCE --------------------------------------------------------------------------------------------------------------
+  // ---- RoCE
+  // --------------------------------------------------------------------------------------------------------------
   if (WITH_ROCE == 1) begin : gen_roce
     roce_transport #(
       .DATA_W(DATA_W),
@@ -223,7 +226,8 @@ module transports
     };
   end
 
-  // ---- TCP ---------------------------------------------------------------------------------------------------------------
+  // ---- TCP
+  // ---------------------------------------------------------------------------------------------------------------
   if (WITH_TCP == 1) begin : gen_tcp
     tcp_transport #(
       .DATA_W(DATA_W),
