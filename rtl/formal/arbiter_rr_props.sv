@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the arbiter promises: it grants one who asked whenever anyone asks, and no one who keeps
-// asking waits for more than one round, that is for N - 1 grants to others.
-// The argument: every grant to another brings the turn nearer to the one who waits.
+// Promises of the arbiter: it grants one of the present requests whenever there is one, and a persistent
+// request waits for at most one round, that is for N - 1 grants to others.
+// Argument: every grant to another requester brings the turn closer to the waiting one.
 module arbiter_rr_props #(
   parameter int unsigned N = 4  // a power of two
 ) (

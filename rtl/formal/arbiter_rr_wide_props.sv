@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the wide arbiter promises: of the requests that it takes down it chooses the one that arbiter_rr would choose,
-// so that what is proved of that one's rounds holds here: who is among all requests taken down waits for one at most.
-// Assumed: no requests are taken down while a choice is being made (tx_scheduler, requester).
+// Promises of the wide arbiter: of the registered requests it chooses the one that arbiter_rr would choose, so the
+// proof of arbiter_rr holds here too: a requester that is among all registered requests waits for at most one round.
+// Assumed: no requests are registered while a choice is being made (tx_scheduler, requester).
 module arbiter_rr_wide_props #(
   parameter int unsigned N = 32
 ) (

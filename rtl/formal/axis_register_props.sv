@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a register slice promises: beats leave unchanged and in order, none lost or made up; a beat
+// Promises of a register slice: beats leave unchanged and in order, none lost or made up; a beat
 // at the output waits unchanged; no bubble: an accepted beat is visible one cycle later, and room
 // is there one cycle after the consumer takes a beat (AMBA AXI-Stream 2.2.1).
 module axis_register_props #(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the block-RAM FIFO promises: words leave unchanged and in order, none lost, none made up; a word at the output
-// waits unchanged; what is in RAM is at the output one cycle later if there is room; never over-full.
+// Promises of the block-RAM FIFO: words leave unchanged and in order, none lost, none made up; a word at the output
+// waits unchanged; a word in RAM is at the output one cycle later if there is room; it never overflows.
 module block_fifo_props #(
   parameter int unsigned W = 8,
   parameter int unsigned DEPTH = 4,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the engine promises about time: every queue pair is visited, and gets its grant, once a round to
-// the cycle, whatever happens: none is skipped, none served twice. A round is max(N_QP, 16) cycles, so a
-// grant of rate x round makes rate x time. And what the pacer takes from it: each grant is announced a
-// cycle ahead (pacer_props). The first one is that of a fresh start, whatever the state RAM held.
+// Promises of the engine about time: every queue pair is visited, and gets its grant, once per round, exact to
+// the cycle, under all conditions: none is skipped, none served twice. A round is max(N_QP, 16) cycles, so grants
+// of rate x round add up to rate x time. The pacer relies on one more property: each grant is announced a
+// cycle ahead (pacer_props). The first grant is that of a fresh start, for any contents of the state RAM.
 //
-// Only the ends of the pipeline are looked at, so it may have any length below Latest; the induction is
-// as deep as a round and the pipeline together. What the visits reckon is not part of this.
+// Only the ends of the pipeline are observed, so it may have any length below Latest; the induction is
+// as deep as a round and the pipeline together. The results of visits are not part of this proof.
 module cc_engine_props
   import penstock_pkg::*;
   import cc_pkg::*;

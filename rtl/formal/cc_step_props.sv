@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: SHL-2.1
-// What one visit of a reaction point promises, under either law, from any state of a queue pair,
-// with any parameters that stay the same while the visit is under way (R_min' = min(R_min, line)),
+// Promises of one visit of a reaction point, under either law, from any state of a queue pair,
+// with any parameters that are constant during the visit (R_min' = min(R_min, line)),
 // and of alpha <= 1 also while they change in every cycle:
 //   R_min' <= R_C, R_T <= line; no limit exactly when R_C is the line rate; idle gives the start rate;
 //   where R_C <= R_T and alpha <= 1 held before, they hold again; and the rules of cut and recovery.
 // AdvCam section II, equations 1 to 4; Zhu et al., SIGCOMM 2015, figure 7; IEEE 802.1Qau.
 //
-// Only ports are looked at, so the pipeline may have any length below Latest. One visit is watched, the one
-// in the second cycle after reset; a visit before it and those behind it are free, but of other queue
-// pairs, and registers without reset start with anything. The step has no feedback, so what holds for
-// this visit holds for all. The multipliers are whole; that a cut takes half at most is shown for the build
-// without QCN only, where one of the two factors is not shared.
+// Only ports are observed, so the pipeline may have any length below Latest. The proof follows one visit, the one
+// in the second cycle after reset; a visit before it and those after it are arbitrary, but of other queue
+// pairs, and registers without reset start with any value. The step has no feedback, so a property of
+// this visit holds for all. The multipliers are not abstracted; that a cut takes at most half is shown only for the
+// build without QCN, in which one of the two factors is not shared.
 module cc_step_props
   import penstock_pkg::*;
   import cc_pkg::*;

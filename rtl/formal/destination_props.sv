@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// What `destination` promises: each descriptor that is taken leaves once, before the next one, and unchanged but for
-// what it fills in; a change of tables is atomic (of any one change that is followed: none of its events has gone
-// when it is taken up, none goes before it is in force, all go by it then and none below it does); a bank in use is
-// not written; an event waits only for a reason that it may wait for, all else goes on within a bounded time.
-// The memories are stand-ins that keep one word; registers of a table are as they may be after any commands.
+// Promises of `destination`: each accepted descriptor leaves once, before the next one, and unchanged except for
+// the fields that it fills in; a change of tables is atomic (for any one change that the proof follows: none of its
+// events has left when it is accepted, none leaves before it is in force, then all of its events use it and no earlier
+// event does); a bank in use is not written; an event waits only for a permitted reason, everything else proceeds
+// within a bounded time. The memories are stand-ins that keep one word; the registers of a table hold any values that
+// commands can produce.
 module destination_props
   import penstock_pkg::*;
   import destination_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the merger of inputs promises: beats leave unchanged, those of one part together, parts in order of input and one
-// entry for each input that is enabled; a fragment that is taken is the part of the event that has its number, or it was counted as a
-// duplicate or late, and what is left of one that was cut or stopped goes with it; numbers of events rise.
+// Promises of the merger of inputs: beats leave unchanged, those of one part together, parts in order of input and one
+// entry for each enabled input; an accepted fragment is the part of the event with its number, or was counted as a
+// duplicate or late; the rest of a cut or stalled fragment is dropped with it; numbers of events increase.
 module event_merger_props
   import event_pkg::*;
 #(
@@ -77,7 +77,8 @@ module event_merger_props
 
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_account
     assign copied[i] = taken[i] && m_axis_tvalid && m_axis_tready && !m_axis_tlast && at == 4'(i) && !drops_q[i];
-    // dropped: its fragment was counted as a duplicate or late. rest: of its fragment, after a part that was cut or stopped
+    // dropped: its fragment was counted as a duplicate or late. rest: of its fragment, after a part that was cut or
+    // stopped
     assign counts_drop[i] = state == Scan && at == 4'(i) && drops_next[i] && !drops_q[i];
     always_ff @(posedge clk) begin
       if (taken[i]) inside_q[i] <= !s_axis_tlast[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the merger of inputs promises of triggers (TRIGGERED): each trigger that is taken is the event that has just ended,
-// with its number, type and time, one entry for each enabled input; beats are those of fragments of its number; no fragment of
-// its number is dropped from the start. What it promises of parts is event_merger_props'.
+// Promises of the merger of inputs about triggers (TRIGGERED): each accepted trigger is the event that has just ended,
+// with its number, type and time, and one entry for each enabled input; beats are those of fragments with its number;
+// no fragment with its number is dropped from the start. event_merger_props has the promises about parts.
 module event_merger_triggered_props
   import event_pkg::*;
 #(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the fragment builder promises of the pieces that it makes: each fragment gives one message, in the order header,
-// payload, table, trailer; nothing of another fragment is between them; each beat that is taken is a piece of its
-// fragment's message, or belongs to the rest of one that was cut and counted; the trailer has the length of the payload.
-// What becomes of the pieces is proved of word_packer, and message_crc keeps beats in a proved FIFO.
+// Promises of the fragment builder about its pieces: each fragment gives one message, in the order header,
+// payload, table, trailer, without pieces of other fragments in between; each accepted beat is a piece of its
+// fragment's message, or belongs to the rest of a fragment that was cut and counted; the trailer has the payload
+// length. The proof of word_packer covers the further handling of pieces, and message_crc keeps beats in a proved FIFO.
 module fragment_builder_props
   import event_pkg::*;
 #(
@@ -45,7 +45,8 @@ module fragment_builder_props
   always_ff @(posedge clk) started_q <= 1'b1;
   always_comb if (!started_q) assume (rst);
 
-  // AXI-Stream 2.2.1, and full beats but the last. The limit is a multiple of a beat and does not move within a fragment.
+  // AXI-Stream 2.2.1, and full beats but the last. The limit is a multiple of a beat and does not move within a
+  // fragment.
   logic taken, held_q, held_part_q;
   logic [DATA_W+Bytes+$bits(fragment_t):0] held_beat_q;
   logic [$bits(part_t):0] held_entry_q;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the port promises to a hard MAC: a frame that has begun comes without a gap; each is what the stream said,
-// padded to 60 octets, or ends marked as spoilt because a beat was late, and of its rest nothing follows; a beat
+// Promises of the port to a hard MAC: a frame that has started has no gap; each frame equals that of the stream,
+// padded to 60 octets, or ends marked as bad because a beat was late, and its rest is dropped; a beat
 // stays until it is taken; each frame is counted once, as sent or as an underrun.
 module hard_mac_port_props
   import eth_pkg::*;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the receive MAC makes of the line, whatever stands there: each frame that begins gets one verdict, four words
-// later at most, and none is given without one. A frame is good exactly when it has its SFD, ends with /T/, has 64 to
+// Promises of the receive MAC for any input from the line: each frame that starts gets one verdict, at most four words
+// later, and there is no verdict without a frame. A frame is good exactly when it has its SFD, ends with /T/, has 64 to
 // MAX_BYTES octets and its CRC leaves the residue; then its octets leave as they came, once and in order, less the FCS.
 // All others leave marked bad, or not at all (IEEE 802.3 clauses 3.4 and 46.3.2).
 //
-// The line has no back-pressure, so what leaves follows from the last words that came. They are judged here once
-// more, from the pins. A frame that ends fewer than five octets in front of the next start counts as cut by it.
-// crc32_word may be any function (free/crc32_word): the module and its peer beside it agree on equal words.
+// The line has no back-pressure, so the output depends only on the last words received. The properties evaluate them
+// independently, from the pins. A frame that ends fewer than five octets before the next start counts as cut by it.
+// crc32_word may be any function (free/crc32_word): the module and the properties get equal results for equal words.
 module mac_rx_xgmii_props
   import xgmii_pkg::*;
 #(

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the transmit MAC promises of its XGMII, octet by octet: outside frames only idle; a frame starts in lane
+// Promises of the transmit MAC about its XGMII, octet by octet: outside frames only idle; a frame starts in lane
 // 0 or 4 with preamble and SFD, has no control character, at least 64 octets and its FCS, and ends with /T/; an
 // aborted one ends with /E/, /T/. Gaps, /T/ counted, have 9 octets at least and 12 on average; with a source that
 // waits no more than that. Each frame taken leaves once, whole and unchanged, or is reported once as aborted or
 // dropped. IEEE 802.3 clauses 3.2, 4.2.3.3 (padding), 46.2 (characters), 46.3.1.4 (deficit idle count).
 //
-// `line_q` reads what leaves. Beside it goes `plan`, the same seen where a word enters; three cycles later, and
-// half a word more in lane 4, both must agree: this makes the proof inductive. A fault lasts 4 cycles at least
-// (link_fault: 128 columns) and begins the account of the gaps anew. crc32_word and crc32_end may be any functions:
-// what they cover is shown here, not their arithmetic.
+// `line_q` follows the output. `plan` follows the same frame where a word enters; three cycles later, and
+// half a word more in lane 4, both must agree: this makes the proof inductive. A fault lasts at least 4 cycles
+// (link_fault: 128 columns) and restarts the account of the gaps. crc32_word and crc32_end may be any functions:
+// this proof is about their coverage, not their arithmetic.
 module mac_tx_xgmii_props
   import xgmii_pkg::*;
 (

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the pacer promises to any one queue pair while it is limited, over any window of time, in bytes:
+// Promises of the pacer to any one queue pair while it is limited, over any window of time, in bytes:
 //   no more than  the grants in the window + what was saved before it + the last packet;
 //   no less than  the grants in the window - one grant - what is owed at its begin, if packets start
 //                 when they may; - what is saved at its end instead, if data waits for less than a turn.
-// Saved is at most one grant; and min(rate x turn, 128 KiB) on top if data waited behind others at that
+// Saved is at most one grant; and min(rate x turn, 128 KiB) more if data waited for other queue pairs at that
 // grant. Owed is at most the last packet, or what was sent before the queue pair was limited.
 //
 // A grant is rate x round, once a round (cc_engine_props), so a window of t has at least rate x (t - round)
 // and at most rate x (t + round) of them: the bounds in the header of pacer. AdvCam section V.
 //
-// An account beside the module, in exact units, is what the module's RAMs, copies and bypasses must
-// agree with; from it the bounds follow. A window begins at any instant at which the queue pair has been
+// The properties keep an account in exact units, with which the module's RAMs, copies and bypasses must
+// agree; the bounds follow from it. A window starts at any instant at which the queue pair has been
 // limited for three cycles; it ends when law or rate make it unlimited, or after 8 MB were lost.
 module pacer_props
   import penstock_pkg::*;

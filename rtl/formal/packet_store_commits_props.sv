@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the queue of commits promises: they leave in order, each when the memory has answered for its slot and not
-// before, bad when either says so; while a commit of a queue pair waits no load of it passes and `op_waits` tells
-// of it; a load waits for nothing once no commit waits. Assumed: answers come for slots that are committed in turn,
-// at most DEPTH before their commits (the segmenter holds four).
+// Promises of the queue of commits: they leave in order, each after the memory has answered for its slot and not
+// earlier, marked bad if either the commit or the answer is; while a commit of a queue pair waits, no load of it passes
+// and `op_waits` reports this; a load does not wait once no commit waits. Assumed: answers come for slots in the order
+// of their commits, at most DEPTH before their commits (the segmenter holds four).
 module packet_store_commits_props
   import penstock_pkg::*;
 #(

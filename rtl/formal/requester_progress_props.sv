@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: SHL-2.1
-// Why go-back-N never stands still: while something sent is unacknowledged, una moves, or the queue pair leaves by
-// spent retries, after a bounded number of sends and ticks. One operation on any row that satisfies the invariant
-// is looked at; `next` satisfies it again. IBTA volume 1, 9.7.5.1 (acknowledgements), 9.7.6.1.3, 9.9.2.4 (retries).
+// Proof that go-back-N always makes progress: while sent data is unacknowledged, una moves, or the queue pair fails
+// with exhausted retries, after a bounded number of sends and ticks. The proof considers one operation on any row that
+// satisfies the invariant; `next` satisfies it again. IBTA volume 1, 9.7.5.1 (acknowledgements), 9.7.6.1.3, 9.9.2.4
+// (retries).
 //
-// A round is what lies between two rewinds. Packets leave (`can_send`) until one asks for an ACK: one of 16 does.
-// That starts the timer, whose deadline then stays. So, while una stays, this rank never rises, and falls with each
-// packet sent before the timer runs, each timer that expires, and each RNR NAK:
+// A round is the time between two rewinds. Packets leave (`can_send`) until one requests an ACK: one of 16 does.
+// That starts the timer, whose deadline then stays constant. So, while una stays, this rank never rises, and falls with
+// each packet sent before the timer runs, each timer that expires, and each RNR NAK:
 //
 //    RNR NAKs that the peer may still send | retries left | RNR wait > sending > waiting | packets until one asks
 //
 // The network may lose, repeat, delay and invent acknowledgements. A round is lost when it ends in a timeout or in
 // a NAK for a sequence error. Lost rounds in a row + retries left = retry_cnt, so the queue pair fails exactly when
-// more than retry_cnt rounds in a row are lost; otherwise the rank leaves nothing but that una moves. An
+// more than retry_cnt rounds in a row are lost; otherwise the rank implies that una moves. An
 // acknowledgement of any outstanding PSN does move it. Assumed: ack_timeout is not 0 (never) and, with retry_cnt,
-// constant; RNR NAKs end some day (rnr_retry 7 has no other end); operations that are due are done (arbiter_rr).
+// constant; RNR NAKs end eventually (rnr_retry 7 has no other limit); operations that are due are executed
+// (arbiter_rr).
 module requester_progress_props
   import penstock_pkg::*;
   import roce_tx_pkg::*;

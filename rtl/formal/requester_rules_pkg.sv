@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What holds of every queue pair's row, and what the other modules may rely on of one operation on it.
-// requester_step_props proves both of requester_step; where its stand-in (free/) is read, they are all that is known.
+// The invariant of every queue pair's row, and the guarantees of one operation on it to other modules.
+// requester_step_props proves both for requester_step; proofs with its stand-in (free/) know nothing else about it.
 //
 //    tail <= una <= req_end <= nxt <= sent_end <= send_end <= wr <= tail + ring,   modulo 2^24
 package requester_rules_pkg;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// What one operation of the requester does to the five PSNs of a ring, wherever in the 24 bits they
-// stand. `row` is any that satisfies the invariant (requester_rules_pkg); `next` must satisfy it again, so it
-// holds always. What other proofs rely on (`step_checks`) is proved, too.
+// The effect of one operation of the requester on the five PSNs of a ring, at any position in the 24 bits.
+// `row` is any row that satisfies the invariant (requester_rules_pkg); `next` must satisfy it again, so it
+// always holds. The guarantees used by other proofs (`step_checks`) are proved, too.
 // IBTA volume 1, 9.7.5 (acknowledgements); diagram in roce_tx_pkg.
 //
-// The PSNs are given to the module as offsets from one another. That loses no case, and the solver sees
+// The PSNs are given to the module as offsets from one another. This covers all cases, and shows the solver
 // that only differences matter.
 module requester_step_props
   import penstock_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the fill of the fullest ring promises: it is never less than the fill of any ring two cycles before, and it is zero
-// again within four rounds once all rings are empty.
+// Promises of the fill of the fullest ring: it is never less than the fill of any ring two cycles earlier, and it is
+// zero again within four rounds after all rings are empty.
 module ring_fill_props
   import penstock_pkg::*;
   import roce_tx_pkg::*;

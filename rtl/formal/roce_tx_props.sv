@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
-// What segmenter, requester and packet store promise together about the send ring (one queue pair, two slots):
+// Joint promises of segmenter, requester and packet store about the send ring (one queue pair, two slots):
 //   no slot is written while it holds a packet that has not been released, so nothing unacknowledged is overwritten;
-//   what is read for a PSN is what was written for it in this life of the queue pair, also while it is being
-//   filled (cut-through); no packet is sent twice unless a NAK came or a timer expired between. IBTA volume 1, 9.7.
+//   the data read for a PSN is the data written for it in this life of the queue pair, even while it is being
+//   filled (cut-through); no packet is sent twice unless a NAK came or a timer expired in between. IBTA volume 1, 9.7.
 // And about connections: nothing of a message enters the ring of a connection that was opened after another one had
 // ended while its descriptor waited; such a message completes after all that were posted before it.
 //
-// One word of the store and one slot's header are followed, any of them (free/ram_sdp); `owner_q` is the PSN that
-// the word was written for last. The rules of the requester are those that requester_step_props proves
-// (free/requester_step). Assumed of the FIFOs in front: what leaves is what entered (sync_fifo_props).
+// The proof follows one arbitrary word of the store and one arbitrary slot's header (free/ram_sdp); `owner_q` is the
+// PSN for which the word was written last. The rules of the requester are those that requester_step_props proves
+// (free/requester_step). Assumed: the FIFOs at the inputs keep words and order (sync_fifo_props).
 module roce_tx_props
   import penstock_pkg::*;
   import roce_tx_pkg::*;

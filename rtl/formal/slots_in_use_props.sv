@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the list of slots under transmission promises: a slot is in use from the cycle after its read has
-// begun until the cycle in which it ends, whatever else begins and ends; no other slot is in use for
-// its sake; there is room while fewer than N are in use. With this, and because a release waits while
+// Promises of the list of slots under transmission: a slot is in use from the cycle after the start of its read
+// until the cycle of its end, independent of other reads; the read marks no other slot as in
+// use; there is room while fewer than N are in use. With this, and because a release waits while
 // `tail_in_use` (requester_step_props, a_in_use_stays), no slot is filled again under its reader.
 module slots_in_use_props
   import penstock_pkg::*;

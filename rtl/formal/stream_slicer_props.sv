@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the slicer promises: beats leave once, unchanged and in order; one that was taken after a mark leaves in the fragment
-// that this mark began; each cut ends one fragment; an end without a cut comes by size or at the end of the run alone.
+// Promises of the slicer: beats leave once, unchanged and in order; a beat accepted after a mark leaves in the fragment
+// that this mark started; each cut ends one fragment; an end without a cut comes only by size or at the end of the run.
 module stream_slicer_props
   import event_pkg::*;
   import stages_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a FIFO promises: words leave unchanged, in order, none lost or made up; never over-full.
-// One word, chosen freely among all that enter, is watched until it leaves.
+// Promises of a FIFO: words leave unchanged, in order, none lost or made up; it never overflows.
+// The proof follows one arbitrary word from its entry until it leaves.
 module sync_fifo_props #(
   parameter int unsigned W = 32,
   parameter int unsigned DEPTH = 4,

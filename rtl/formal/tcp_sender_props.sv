@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What keeps the rows of TCP streams whole: no event begins while another one of its stream is in flight, so the row
-// that it reads is the one that the last event of the stream has left; what was asked for is what is done; and one
-// segment at most is on its way, for which alone there must be room.
+// Consistency of the rows of TCP streams: no event starts while another one of its stream is in flight, so it reads the
+// row that the last event of the stream wrote; the executed event is the requested one; and at most one
+// segment is in flight, so there must be room for only one.
 module tcp_sender_props
   import tcp_pkg::*;
 #(

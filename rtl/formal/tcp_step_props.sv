@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: SHL-2.1
-// What one event does to the four sequence numbers of a TCP stream, wherever in the 32 bits they stand. `row` is any
-// that satisfies the invariant; `next` must satisfy it again, so it holds always:
+// The effect of one event on the four sequence numbers of a TCP stream, at any position in the 32 bits. `row` is any
+// row that satisfies the invariant; `next` must satisfy it again, so it always holds:
 //
-//    una <= nxt <= max <= written <= una + 2^30;   the timer runs exactly while something is not acknowledged
+//    una <= nxt <= max <= written <= una + 2^30;   the timer runs exactly while data is unacknowledged
 //
-// Nothing is sent beyond the peer's window but the one byte that probes a closed one, and nothing that was not
-// written; una moves only to what the peer acknowledges of what was sent, so that nothing is overwritten before; each
-// expired timer sends a segment or ends the stream. RFC 9293 sections 3.4, 3.8.6, 3.10.7; RFC 6298 section 5; RFC 5961.
+// Nothing is sent beyond the peer's window except the one byte that probes a closed window, and only written data is
+// sent; una moves only to data that was sent and that the peer acknowledges, so that nothing is overwritten earlier;
+// each expired timer sends a segment or ends the stream. RFC 9293 sections 3.4, 3.8.6, 3.10.7; RFC 6298 section 5; RFC
+// 5961.
 //
-// The sequence numbers are given as offsets from one another. That loses no case, and the solver sees that only
+// The sequence numbers are given as offsets from one another. This covers all cases, and shows the solver that only
 // differences matter.
 module tcp_step_props
   import tcp_pkg::*;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the trigger input promises: each trigger is counted once and as one of accepted, vetoed, busy, dead; each accepted
+// Promises of the trigger input: each trigger is counted once, as accepted, vetoed, busy or dead; each accepted
 // one leaves with its number and no other does; no event is accepted that could fill the event buffer to
-// event_high + event_size; the gate stays open for its time, whatever veto and busy do.
-// Assumed: event_size is a power of two; an event adds as much to the buffer at most, and nothing once it is done.
+// event_high + event_size; the gate stays open for its time, independent of veto and busy.
+// Assumed: event_size is a power of two; an event adds at most that size to the buffer, and nothing once it is done.
 module trigger_input_props
   import event_pkg::*;
   import timing_pkg::*;
@@ -33,7 +33,8 @@ module trigger_input_props
     cfg_q  <= cfg;
     past_q <= !rst;
   end
-  // Settings stand still; a buffer has below 2^30 units, and an event a power of two, below 2^14: products are too hard.
+  // Settings stand still; a buffer has below 2^30 units, and an event a power of two, below 2^14: products are too
+  // hard.
   logic [3:0] size_log;
   anything #(.W(4)) u_size_log (.value(size_log));
   always_comb begin
@@ -45,7 +46,8 @@ module trigger_input_props
   end
 
   // ---- the buffer: its fill, and what accepted events have claimed of it beyond ---------------------------------
-  // An accepted event may claim event_size more; events that are not done have claimed no more than is reserved for them.
+  // An accepted event may claim event_size more; events that are not done have claimed no more than is reserved for
+  // them.
   logic [31:0] claimed, claimed_q, size_q;
   logic [32:0] limit;
   logic accepted_q;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the joiner of the transmit streams promises: beats leave unchanged and in order, none lost, none
-// made up; a frame is never interleaved with another; a kind that is held never starts a frame; while
-// the output is free, a beat that may leave does; control frames go first, and of the two
+// Promises of the multiplexer of the transmit streams: beats leave unchanged and in order, none lost, none
+// made up; a frame is never interleaved with another; a held kind never starts a frame; while
+// the output is free, an eligible beat leaves; control frames go first, and of the two
 // others none waits for more than one frame of the other. IEEE 802.3 annex 31B.3; AMBA AXI-Stream 2.2.1.
 module tx_mux_props
   import eth_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the packer of words promises: words leave in order, none lost or made up, none of one frame in a beat of another;
-// every beat is full but a frame's last. One word, chosen freely among all that enter, is watched until it leaves.
+// Promises of the packer of words: words leave in order, none lost or made up, none of one frame in a beat of another;
+// every beat is full except a frame's last. The proof follows one arbitrary word from its entry until it leaves.
 module word_packer_props #(
   parameter int unsigned DATA_W = 128,
   parameter int unsigned CountW = 2,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// What zero suppression promises: each beat that is taken passes once; its bytes are told in exactly one trailer; a word
-// leaves if and only if its bit in the mask of its block is set; each block has one mask, of 64 words or what the fragment
-// has left, in front of the trailer; each fragment has one trailer; switched off, the stream passes unchanged.
-// Proved at 64 bits, a word a beat. The order of words behind the pieces is the proof of word_packer; that values equal
-// sample minus pedestal is compared with the model in the bench.
-// Assumed: `enable` stands still; all beats but a fragment's last are full, and bytes stand close up.
+// Promises of zero suppression: each accepted beat passes once; its bytes are counted in exactly one trailer; a word
+// leaves if and only if its bit in the mask of its block is set; each block has one mask, of 64 words or the rest of
+// the fragment, before the trailer; each fragment has one trailer; switched off, the stream passes unchanged.
+// Proved at 64 bits, a word per beat. The proof of word_packer covers the order of words after the pieces; the bench
+// compares the values (sample minus pedestal) with the model.
+// Assumed: `enable` is constant; all beats except a fragment's last are full, and bytes are contiguous.
 module zero_suppression_props
   import event_pkg::*;
   import stages_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Stands for crc32_end where a proof is about what the CRC covers, not about its arithmetic: any value at all.
-// Properties that need it to be a function assume that equal inputs give equal outputs.
+// Replaces crc32_end in proofs about the coverage of the CRC, not about its arithmetic: the output is any value.
+// Properties that need a function assume that equal inputs give equal outputs.
 module crc32_end #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned ALWAYS = 0,

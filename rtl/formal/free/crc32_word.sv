@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Stands for crc32_word where a proof is about what the CRC covers, not about its arithmetic: any value at all.
-// Properties that need it to be a function assume that equal words add the same.
+// Replaces crc32_word in proofs about the coverage of the CRC, not about its arithmetic: the output is any value.
+// Properties that need a function assume that equal words give equal contributions.
 module crc32_word #(
   parameter int unsigned DATA_W     = 64,
   parameter logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Stands for ram_sdp where a proof is about one word of it: the word at `place_q`, any place, stays the same, is the
-// one that is kept; whatever is read from another is anything. What holds of this word holds of all.
+// Replaces ram_sdp in proofs about one word: only the word at `place_q`, an arbitrary constant address, is
+// stored; a read of another address gives any value. A property of this word holds for all words.
 module ram_sdp #(
   parameter  int unsigned W     = 64,
   parameter  int unsigned DEPTH = 512,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Stands for requester_step where a proof is about the modules around it: any next row and any outcome that the rules
+// Replaces requester_step in proofs about the modules around it: any next row and any outcome that the rules
 // of requester_rules_pkg allow, which requester_step_props proves.
 module requester_step
   import penstock_pkg::*;

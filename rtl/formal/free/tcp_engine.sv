@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Stands for tcp_engine where a proof is about which events are in flight: any row and any actions, two cycles later.
+// Replaces tcp_engine in proofs about the events in flight: any row and any actions, two cycles later.
 module tcp_engine
   import tcp_pkg::*;
 (
