@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Longest tests first, so that no core waits for one that began last; benches of one model are kept apart."""
+"""Longest tests first, so that no core waits for a test that began last; benches of one model do not run in parallel."""
 
 import sys
 from pathlib import Path

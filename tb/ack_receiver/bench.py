@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every packet becomes exactly one acknowledgement, one notification, or one counted drop."""
+"""Every packet gives exactly one acknowledgement, one notification, or one counted drop."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Round robin: the next requester above the last one served, and nobody waits longer than one round."""
+"""Round robin: the next requester above the last one served, and no requester waits longer than one round."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Round robin in two cycles: the next requester above the last one served, whatever the requests do meanwhile."""
+"""Round robin in two cycles: the next requester above the last one served, however the requests change meanwhile."""
 
 import os
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words cross from one clock to another whole and in order, at every ratio and phase of the two.
 
-A Gray pointer changes in one bit a cycle: a first synchroniser flip-flop that resolves late sees the pointer of a cycle
-before. Clocks with jitter, whose edges pass over each other, show it both.
+A Gray pointer changes in one bit per cycle: a first synchroniser flip-flop that resolves late sees the pointer of the
+previous cycle. Clocks with jitter, whose edges overtake each other, produce both cases.
 """
 
 from collections import deque

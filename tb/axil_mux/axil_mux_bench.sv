@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Bench only: three masters with ports of their own names.
+// Bench only: three masters with separately named ports.
 `include "axi_ports.svh"
 
 module axil_mux_bench (

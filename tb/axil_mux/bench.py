@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masters that share the registers get their own answers, in turn, against cocotbext-axi on both sides."""
+"""Masters that share the registers get their own answers, in turn, with cocotbext-axi on both sides."""
 
 import itertools
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board gets its address before anybody else reaches the registers, and then is out of the way."""
+"""A board gets its address before any other master reaches the registers; then the module passes accesses through."""
 
 import itertools
 import sys

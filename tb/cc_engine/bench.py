@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion-control engine paces and reacts as the papers say (AdvCam II and VI, Zhu et al.)."""
+"""The congestion-control engine paces and reacts as in the papers (AdvCam II and VI, Zhu et al.)."""
 
 import itertools
 import os

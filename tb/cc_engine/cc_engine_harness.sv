@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Bench only: the congestion-control engine with the parameters of all groups at its side.
+// Bench only: the congestion-control engine together with the parameters of all groups.
 module cc_engine_harness
   import penstock_pkg::*;
   import cc_pkg::*;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion-control engine and its Rust model agree to the bit, whatever happens: laws, pacer, choices."""
+"""The congestion-control engine and its Rust model agree to the bit under random events: laws, pacer, choices."""
 
 import os
 import subprocess

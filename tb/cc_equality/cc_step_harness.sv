@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// cc_step with words for ports, as a C++ program drives them (steps.cpp): a visit every cycle.
+// cc_step with words as ports, driven by a C++ program (steps.cpp): a visit every cycle.
 // The words are those of Flow::words and of the example `steps` of crates/cc.
 module cc_step_harness
   import penstock_pkg::*;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The gateware's laws against the model's, one visit a cycle: `python tb/cc_equality/equality.py --help`.
+"""Compares the gateware's laws with the model's, one visit per cycle: `python tb/cc_equality/equality.py --help`.
 
 The history is that of example `steps` of crates/cc, the gateware `cc_step` (lib/equality.py).
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of all frames only congestion notification messages for a queue pair of ours become feedback, each once."""
+"""Only congestion notification messages for our queue pairs become feedback, each once."""
 
 import os
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A front end answers congestion as the papers' do: AdvCam figure 9, and QCN's messages, from wire to wire.
+"""A front end reacts to congestion as in the papers: AdvCam figure 9, and QCN's messages, from wire to wire.
 
 Times are given in octets of the line, so that at 25 and 100 Gb/s as much data passes between two events as at 10.
 

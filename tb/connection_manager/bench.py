@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue pairs open and close over the network as the FEROCE connection manager does it, and only for their peer."""
+"""Queue pairs open and close over the network as with the FEROCE connection manager, and only for their peer."""
 
 from dataclasses import replace
 

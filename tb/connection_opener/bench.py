@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The board opens and closes queue pairs with a server's connection manager, and says where it failed."""
+"""The board opens and closes queue pairs with a server's connection manager, and reports the step that failed."""
 
 import cocotb
 from cocotb.triggers import RisingEdge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// crc32_word and crc32_end around the register that holds the root between words, as their users have it.
+// crc32_word and crc32_end with the register that holds the root between words, as in the modules that use them.
 module crc32_bench #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned STEP   = 1,  // bytes of a short word are its multiples

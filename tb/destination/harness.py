@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of `destination` share: its structs and rules as Python, and a harness."""
+"""Shared by the benches of `destination`: its structs and rules in Python, and a harness."""
 
 import itertools
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The port joins, tags, holds and stops frames as asked, and never tears one; scapy makes and reads them."""
+"""The port merges, tags, holds and stops frames as configured, and never splits one; scapy makes and reads them."""
 
 import itertools
 import os

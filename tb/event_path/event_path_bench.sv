@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// The way from the inputs to the front end with flat ports: even inputs have one detector clock, odd ones another.
+// The path from the inputs to the front end with flat ports: even inputs have one detector clock, odd ones another.
 module event_path_bench
   import event_pkg::*;
 #(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams without end become events slice by slice, the hook changes them to the bit, and triggers take their turn."""
+"""Continuous streams become events slice by slice, the hook changes them as defined, and triggers alternate with them."""
 
 import itertools
 import os

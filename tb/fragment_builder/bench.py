@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every fragment leaves as the message that the format says, whatever its length, the gaps and the back-pressure."""
+"""Every fragment leaves as a message of the documented format, for any length, gaps and back-pressure."""
 
 import itertools
 import os

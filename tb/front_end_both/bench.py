@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A front end with RoCE and TCP: one message input feeds queue pairs and streams over one MAC.
 
-Neither changes a byte of the other, and an end of one leaves the other as it is.
+Neither changes a byte of the other, and the end of one does not affect the other.
 """
 
 import cocotb

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A front end with TCP: messages of the user, the source and the detector reach a host's receivers, framed and
-completed; what ends a stream fails the messages that it affects and no other; software sees and does all of it."""
+completed; the end of a stream fails only the messages that it affects; software can observe and control all of it."""
 
 import struct
 

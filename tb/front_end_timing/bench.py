@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triggers make events in a whole front end: with number, type and time of its clock, as many as there is room for.
+"""Triggers make events in a whole front end, with number, type and time of its clock, while there is room.
 
 A second is 100 us here. The detector's modules give no time of their own: they show a wrong one.
 """

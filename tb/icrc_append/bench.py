@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ICRC written into a frame is scapy's, whatever stood in its place."""
+"""The ICRC written into a frame is scapy's, for any previous bytes in its place."""
 
 import cocotb
 from cocotbext.axi import AxiStreamFrame

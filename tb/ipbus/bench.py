@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPbus: CERN's own client uHAL works with it, and every rule of the protocol that uHAL does not touch holds."""
+"""IPbus: CERN's client uHAL works with it, and the rules of the protocol that uHAL does not use hold."""
 
 from pathlib import Path
 

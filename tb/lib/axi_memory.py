@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An AXI4 memory that takes its time: cocotbext-axi's AxiSlave with latency, pauses and error responses.
+"""An AXI4 memory with latency: cocotbext-axi's AxiSlave with latency, pauses and error responses.
 
 A write reaches the memory when its response leaves, a read sees the memory as it is when its address arrives: so
-whoever reads before he was told that it is written gets what was there before.
+a read before the response of a write returns the old data.
 """
 
 import itertools

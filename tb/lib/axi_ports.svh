@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Benches only: AXI buses as the flat ports that cocotbext-axi looks for, and their place in the structs of axi_pkg.
+// Benches only: AXI buses as the flat ports that cocotbext-axi expects, and their fields in the structs of axi_pkg.
 // `P` is the prefix: `AXIL_MASTER_PORTS(m_axil)` declares m_axil_awaddr ..., `AXIL_MASTER(m_axil)` declares the structs
 // m_axil_req and m_axil_rsp and joins them to those ports. The same for AXI4, whose addresses are of AW bits here and
 // whose data are ports already.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The AXI-Stream source and sink of cocotbext-axi, that touch each signal once a beat.
+"""The AXI-Stream source and sink of cocotbext-axi, but accessing each signal once per beat.
 
-The library's own read and shift every signal anew for each byte lane: at 512 bits that was most of a bench's time.
+The library's own read and shift every signal anew for each byte lane: at 512 bits this took most of a bench's time.
 """
 
 import cocotbext.axi

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateware as its user has it: registers, work requests with their payloads, completions."""
+"""The gateware as its user sees it: registers, work requests with their payloads, completions."""
 
 import logging
 import os

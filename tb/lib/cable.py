@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cable of a top: XGMII, GMII, or the AXI-Streams of a hard MAC; frames go in and out without FCS every way."""
+"""The cable of a top: XGMII, GMII, or the AXI-Streams of a hard MAC; frames go in and out without FCS in all cases."""
 
 import os
 import zlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """QCN's congestion notification messages as a congestion point sends them (IEEE 802.1Qau clause 33.4).
 
-scapy knows neither the CN-TAG nor the message, so both are packed here, behind scapy's Ethernet header.
+scapy supports neither the CN-TAG nor the message, so both are packed here, after scapy's Ethernet header.
 """
 
 import struct

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 64-byte messages of the FEROCE connection manager, written from the table of its fields alone.
+"""The 64-byte messages of the FEROCE connection manager, written only from the table of its fields.
 
-Promise: the bytes of `GOLDEN` are those that FEROCE's own host software sends and takes.
+Promise: the bytes of `GOLDEN` are those that FEROCE's own host software sends and accepts.
 """
 
 import struct

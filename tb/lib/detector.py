@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A detector at the inputs of a front end: several streams of fragments, each on its own clock.
 
-The inputs' ports are wide: input i has bit i of the single ones. Each stream is one task that moves its bits of all.
-The clocks run in the simulator; a task reckons its clock's edges from when it began, and wakes while it has to send.
+The inputs' ports are wide: input i has bit i of the single-bit ones. Each stream is a task that drives its bits of all
+ports. The clocks run in the simulator; a task computes the edges of its clock from its start, and wakes while it has
+to send.
 """
 
 import random

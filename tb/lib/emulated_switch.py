@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdvCam's emulated switch (section VI A): it measures what passes and has a CNP sent when that is too much."""
+"""AdvCam's emulated switch (section VI A): it measures the passing payload and triggers a CNP above a threshold."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verilated module against its model, bit for bit, millions of events a minute: without cocotb, over a pipe.
+"""Compares a verilated module with its model, bit for bit, at millions of events per minute: no cocotb, over a pipe.
 
 The model, an example of a crate, writes a random history; `steps.cpp` in the bench's folder drives the harness with it
 and ends at the first difference.

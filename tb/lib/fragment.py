@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fragment of version 2 as the gateware is to make it: crates/wire/src/fragment, written from its tables alone."""
+"""A version 2 fragment as the gateware must make it, written only from the tables in crates/wire/src/fragment."""
 
 import struct
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of the transmit framing share: start-up, packets to send, and a beat counter."""
+"""Shared by the benches of the transmit framing: start-up, packets to send, and a beat counter."""
 
 import itertools
 import random

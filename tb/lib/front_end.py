@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every front end promises to a peer on the cable and to the software on its registers, at any rate and width.
+"""Promises of every front end to a peer on the cable and to software on its registers, at any rate and width.
 
-The benches of the tops take these tests by name: `ALL`, or `SHORT` for one more number of queue pairs.
+The benches of the tops select these tests by name: `ALL`, or `SHORT` for one more number of queue pairs.
 """
 
 import itertools

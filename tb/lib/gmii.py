@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A MAC on GMII or RGMII in a bench: clocks of the line at each speed, streams, and the counts of its status."""
+"""A MAC on GMII or RGMII in a bench: line clocks at each speed, streams, and the counts of its status."""
 
 from collections import Counter
 from dataclasses import dataclass

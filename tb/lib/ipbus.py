@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPbus 2.0 on the client's side: packets by hand, for what uHAL never sends, and the rules of a reliable client.
+"""IPbus 2.0 on the client's side: packets built by hand that uHAL never sends, and the rules of a reliable client.
 
 Addresses count 32-bit words, as everywhere in IPbus.
 """

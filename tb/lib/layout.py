@@ -2,11 +2,11 @@
 """The one indentation of our SystemVerilog and the one naming of its generate blocks, checked line by line.
 
 - Two spaces for each block (`begin`, `case`, `module`, ... to its end) and for each list whose bracket ends a line.
-- A line that closes such a block or list begins where the line began that opened it.
-- A statement that goes on in the next line is at least two spaces deeper there; how it is aligned is free.
+- A line that closes such a block or list has the indentation of the line that opened it.
+- A continuation line of a statement is at least two spaces deeper; its alignment is free.
 - The name of a generate block begins with `gen_`. No tabs, no spaces at the end of a line.
 
-The package indices that `make setup` uses hold no formatter for SystemVerilog.
+The package indices that `make setup` uses have no formatter for SystemVerilog.
 """
 
 import re

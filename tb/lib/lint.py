@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`verilator --lint-only -Wall` over every module alone and over the supported configurations of the tops.
 
-In addition the layout of every SystemVerilog file, benches and proofs included (layout.py). Names of modules limit the
-former to them: `python tb/lib/lint.py cc_step pacer`.
+It also checks the layout of every SystemVerilog file, including benches and proofs (layout.py). Module names limit the
+lint to these modules: `python tb/lib/lint.py cc_step pacer`.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of roce_tx share: its structs as Python, and a harness with a responder per queue pair."""
+"""Shared by the benches of roce_tx: its structs in Python, and a harness with a responder per queue pair."""
 
 import itertools
 import logging

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files the gateware consists of, and how a tool is told: the one place for it.
+"""The list of the gateware's files and the arguments for tools: the only place for both.
 
-One module a file, named after it, so Verilator finds modules by name in these folders (`-y`);
+One module per file, named after it, so Verilator finds modules by name in these folders (`-y`);
 packages come first on its command line. As a program:
 
-    python tb/lib/rtl.py penstock_xgmii   the arguments for one top, a line each
+    python tb/lib/rtl.py penstock_xgmii   the arguments for one top, one per line
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""The one runner of all cocotb benches.
+"""The runner of all cocotb benches.
 
 A bench is a folder `tb/<name>/` with a `bench.py`: cocotb tests and one line
 
@@ -9,8 +9,8 @@ or `BENCHES`, a list, where the same tests run on several tops.
 `tb/test_benches.py` finds them all. Random tests take their generator from `seed()`; a failure is
 replayed with `PENSTOCK_SEED=<n> pytest tb -k <name>`.
 
-Benches of one top with the same parameters share one build. What a build and a run printed goes to
-`build.log` and `run.log`; of these, only what tells why something failed reaches the terminal.
+Benches of one top with the same parameters share one build. The output of a build and of a run goes to
+`build.log` and `run.log`; the terminal shows only the lines that explain a failure.
 """
 
 import fcntl

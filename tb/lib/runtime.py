@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all models have in common, compiled once: Verilator's runtime as one object, its headers as g++ reads them best.
+"""Compiles the common part of all models once: Verilator's runtime as one object, its headers precompiled.
 
-A small model takes g++ as long as the headers that it includes, twice: in its own file and in cocotb's main program.
+For a small model g++ spends most time on the headers, twice: in the model's file and in cocotb's main program.
 """
 
 import subprocess

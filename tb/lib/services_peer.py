@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host on the link of the network services: its addresses, its frames by scapy, and the pins of the bench.
 
-The device under test is `LOCAL_MAC`, `LOCAL_IP` of `lib.roce`; the host beside it is `PEER_MAC`, `HOST_IP`:
+The device under test is `LOCAL_MAC`, `LOCAL_IP` of `lib.roce`; the host on the same link is `PEER_MAC`, `HOST_IP`:
 
     host = Host(dut)
     await host.send(arp_request())            # any scapy packet or bytes
-    reply = await host.receive()              # an Ether packet whose checksums scapy agrees with
+    reply = await host.receive()              # an Ether packet whose checksums scapy has verified
 """
 
 import ipaddress

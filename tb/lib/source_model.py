@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the message source must send, written from the definitions and nothing of the gateware."""
+"""The data that the message source must send, written from the definitions, independent of the gateware."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packed structs of the gateware's packages, for benches that drive or read them as words.
 
-Verilator reads the packages and says where each field lies; nothing of it is typed again in Python. A field of a field
+Verilator reads the packages and gives the position of each field; no position is repeated in Python. A field of a field
 is named with a dot (`vlan.enable`). The table is kept in `build/gen/structs.json` until a package changes.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The front end's clock on paper, for benches that know in which cycle of the clock something came.
+"""A model of the front end's clock, for benches that know the clock cycle of an event.
 
-Time is a sum of steps of 2^-48 ns, one a cycle; a pulse per second changes the step by a loop of second order
+Time is a sum of steps in units of 2^-48 ns, one per cycle; a pulse per second changes the step by a second-order loop
 (docs/fragments.md, "Time"). Cycles are numbered from the first one out of reset.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of `tcp_endpoint` share: its ports, commands and messages, and what it tells of its streams."""
+"""Shared by the benches of `tcp_endpoint`: its ports, commands and messages, and the reports about its streams."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other end of the cable of a front end with TCP: a host that listens, keeps what it gets, and answers ARP.
+"""The other end of the cable of a front end with TCP: a host that listens, stores received data, and answers ARP.
 
-It stands where `lib/rc_peer.Peer` does for RoCE: `start(dut, {}, TcpHost)`.
+It replaces `lib/rc_peer.Peer`, which is for RoCE: `start(dut, {}, TcpHost)`.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP receiver for benches: listens, takes one connection, acknowledges what is in order, keeps what is not.
+"""A TCP receiver for benches: listens, accepts one connection, acknowledges in-order data, keeps out-of-order data.
 
-Sans-IO and without payload's content: `handle` takes a segment and returns the answers. Source: RFC 9293 section 3.10.7
-(LISTEN, SYN-RECEIVED, ESTABLISHED), RFC 5681 section 4.2 (an ACK at once for what is out of order).
+Sans-IO, without payload bytes: `handle` takes a segment and returns the answers. Source: RFC 9293 section 3.10.7
+(LISTEN, SYN-RECEIVED, ESTABLISHED), RFC 5681 section 4.2 (an immediate ACK for out-of-order data).
 """
 
 from dataclasses import dataclass, field

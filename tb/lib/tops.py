@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The front ends at 10, 25 and 100 Gb/s with the parameters that their benches share: each is built once for all.
+"""The front ends at 10, 25 and 100 Gb/s with the parameters that their benches share: each is built once for all benches.
 
-A bench of the front ends says `BENCHES = TOPS`: its tests hold at every rate and width, or are no promise. The one at
-1 Gb/s has the same core at 64 bits; the promises of `lib/front_end.py` are tried on it as well.
+A bench of the front ends has `BENCHES = TOPS`: its tests must hold at every rate and width. The front end at 1 Gb/s has
+the same core at 64 bits; the promises of `lib/front_end.py` are tested on it as well.
 """
 
 from lib.runner import Bench

@@ -2,8 +2,8 @@
 """Lets uHAL, CERN's IPbus client, talk to a simulated device: its datagrams pass between a UDP socket of this
 machine and the frames of the bench.
 
-`UhalBridge(dut, host).run("name")` starts `tb/ipbus/uhal_client.py name` as a process of its own and advances
-the simulation until it has ended; it returns what the script printed. Wall clock matters to uHAL alone.
+`UhalBridge(dut, host).run("name")` starts `tb/ipbus/uhal_client.py name` as a separate process and advances
+the simulation until it has ended; it returns the output of the script. Only uHAL uses the wall clock.
 """
 
 import socket

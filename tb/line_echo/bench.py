@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Good frames come back as they were, in order and without bubbles; bad ones, and those that find no room, do not."""
+"""Good frames return unchanged, in order and without bubbles; bad frames, and frames without room, do not."""
 
 import itertools
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A link fault is seen after four ordered sets alike, forgotten 128 columns after the last (IEEE 802.3 46.3.4)."""
+"""A link fault is raised after four equal ordered sets, and cleared 128 columns after the last (IEEE 802.3 46.3.4)."""
 
 import cocotb
 from cocotb.clock import Clock

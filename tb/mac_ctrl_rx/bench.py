@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pause and PFC frames stop exactly whom they name for exactly as long as they say, and go no further."""
+"""Pause and PFC frames stop exactly the named classes for exactly the given time, and are not passed on."""
 
 import itertools
 import os

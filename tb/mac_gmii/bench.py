@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MAC on GMII and MII sends every frame whole, padded and sealed with gaps of 12 octets, hands on every good frame,
-marks every bad one, and loses step after neither, whatever the ratio of its three clocks."""
+"""The MAC on GMII and MII sends every frame whole, padded, with FCS and gaps of 12 octets, passes on every good frame,
+marks every bad one, and stays synchronised after both, at any ratio of its three clocks."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receive MAC hands on every good frame, marks every bad one, and loses step after neither."""
+"""The receive MAC passes on every good frame, marks every bad one, and stays synchronised after both."""
 
 import cocotb
 from cocotb.clock import Clock

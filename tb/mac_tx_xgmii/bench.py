@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transmit MAC sends every frame whole, padded and sealed, at the full rate of the wire."""
+"""The transmit MAC sends every frame whole, padded, with FCS, at the full line rate."""
 
 import cocotb
 from cocotb.clock import Clock

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of several sides share the way whole, in turn, each with its own payload."""
+"""The messages of several sides share the output, whole and in turn, each with its own payload."""
 
 import itertools
 from pathlib import Path

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Bench only: the sides with ports of their own, as models of streams want them.
+// Bench only: the sides with separate ports, as models of streams need them.
 module message_mux_bench #(
   parameter  int unsigned DATA_W = 64,
   localparam int unsigned Bytes  = DATA_W / 8

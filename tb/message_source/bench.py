@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source sends what its settings say, to the bit and at full rate, whatever the stalls and the width."""
+"""The source sends the data that its settings define, to the bit and at full rate, for any stalls and width."""
 
 import itertools
 from dataclasses import replace

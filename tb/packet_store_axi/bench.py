@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was written into a slot leaves again whole and without a gap, however slow the memory; errors are told."""
+"""Data written into a slot leaves whole and without a gap, with any memory latency; errors are reported."""
 
 import itertools
 import random

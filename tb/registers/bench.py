@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The register map answers at every address software was given, and at no other."""
+"""The register map answers at every documented address, and at no other."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All views of the register map agree, and the generator refuses what nobody could use."""
+"""All views of the register map agree, and the generator refuses unusable definitions."""
 
 import re
 import subprocess

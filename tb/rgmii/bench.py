@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames cross the pins of an RGMII both ways at each speed, its clock has that speed's period, high for half, and
-the MAC follows what the PHY tells of the link between frames."""
+the MAC follows the link state that the PHY reports between frames."""
 
 from pathlib import Path
 

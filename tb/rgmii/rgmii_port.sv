@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Bench only: MAC and RGMII with DDR registers as a device has them: out, both bits are taken at the rising edge; in, the
-// pair of a cycle is there from the next rising edge on. The PHY is taken to delay the clocks to the middle of its data.
+// Bench only: MAC and RGMII with DDR registers like those of a device: outputs take both bits at the rising edge;
+// inputs provide the pair of a cycle from the next rising edge on. The PHY is assumed to centre the clocks in its data.
 module rgmii_port (
   input  logic        clk,
   input  logic        rst,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Framer and ICRC in a row fill the line: a beat every cycle, frame behind frame."""
+"""Framer and ICRC in series fill the line: a beat every cycle, back-to-back frames."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receiver keeps scapy's RoCEv2 packets for us, and names the reason for every other frame."""
+"""The receiver accepts scapy's RoCEv2 packets to our address, and reports the reason for every other frame."""
 
 import itertools
 from dataclasses import dataclass

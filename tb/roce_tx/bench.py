@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every message arrives byte for byte and completes once and in order, whatever the network and the peer do."""
+"""Every message arrives byte for byte and completes once and in order, under all faults of the network and the peer."""
 
 import itertools
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With cut-through a packet leaves while it comes, and no stream makes it hang or complete twice."""
+"""With cut-through a packet leaves while it arrives, and no input stream causes a hang or a double completion."""
 
 import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge

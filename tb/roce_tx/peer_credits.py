@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""End-to-end credits are kept to, and their loss stops nothing (IBTA 9.7.7.2)."""
+"""End-to-end credits are obeyed, and their loss does not stop the transfer (IBTA 9.7.7.2)."""
 
 import cocotb
 from cocotb.triggers import ClockCycles

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// roce_tx with what the bench would otherwise have to play every cycle: the queue-pair table, and
-// headers as an AXI-Stream. With STORE = 1 the send rings are behind m_axi.
+// roce_tx with the parts that the bench would otherwise have to model every cycle: the queue-pair table, and
+// headers as an AXI-Stream. With STORE = 1 the send rings are in the memory at m_axi.
 `include "axi_ports.svh"
 
 module roce_tx_bench

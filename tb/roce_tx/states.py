@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of a queue pair follow the verbs, and a connection in which nothing moves is watched."""
+"""States of a queue pair follow the verbs, and an idle connection is supervised."""
 
 import itertools
 

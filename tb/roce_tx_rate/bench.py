@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transport, framer and ICRC keep a 10G and a 100G MAC busy to 99.9 % of what its line takes."""
+"""The transport, framer and ICRC keep a 10G and a 100G MAC busy to 99.9 % of the line rate."""
 
 from pathlib import Path
 

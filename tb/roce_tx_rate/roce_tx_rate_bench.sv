@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// roce_tx, framer and ICRC between a source that always has data and a MAC that takes `rate` bytes a cycle
-// on average; a peer acknowledges every packet that asks for it `ack_delay` cycles after it has left.
+// roce_tx, framer and ICRC between a source that always has data and a MAC that takes `rate` bytes per cycle
+// on average; a peer acknowledges every packet with AckReq `ack_delay` cycles after it has left.
 // Everything is gateware, so that long runs are short.
 module roce_tx_rate_bench
   import penstock_pkg::*;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is for the services passes whole and in order at either width; all else, and what finds no room, never shows."""
+"""Frames for the services pass whole and in order at either width; other frames, and frames without room, do not."""
 
 import itertools
 import logging

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ARP, ICMP echo and UDP against scapy: right answers to what is for us, silence and a count for all else."""
+"""ARP, ICMP echo and UDP with scapy: correct answers to frames for us, no answer but a count for all others."""
 
 import ipaddress
 import itertools

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that knows a board's address and nothing more finds it, opens a queue pair and takes its data, all over
-the one cable: ARP, ping, IPbus by uHAL, the connection manager, RDMA."""
+"""A server that knows only a board's address finds it, opens a queue pair and receives its data, all over
+one cable: ARP, ping, IPbus by uHAL, the connection manager, RDMA."""
 
 import os
 from collections import Counter

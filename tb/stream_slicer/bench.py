@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices hold the beats that were taken between two marks, none lost, and have the number and time of their mark."""
+"""Slices contain the beats accepted between two marks, none lost, and have the number and time of their mark."""
 
 import itertools
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A shallow FIFO shows a word the cycle after it came, loses nothing, and says how many it holds."""
+"""A shallow FIFO shows a word the cycle after its push, loses nothing, and reports its level."""
 
 from collections import deque
 

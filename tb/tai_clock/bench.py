@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock follows a pulse per second as a model of oscillator and pulses says, and never runs backwards.
+"""The clock follows a pulse per second like a model of oscillator and pulses, and never runs backwards.
 
 A second is 400 us here, so a nanosecond a second is 2500 ppb. The simulator's time is the oscillator's, 6.4 ns a cycle;
-true time, by which the pulses come, passes faster or slower by some ppm.
+the true time of the pulses runs faster or slower by some ppm.
 """
 
 import itertools

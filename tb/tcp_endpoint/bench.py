@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of many streams reach TCP receivers byte for byte, as frames that scapy finds right, whatever is lost."""
+"""Messages of many streams reach TCP receivers byte for byte, as frames that scapy accepts, despite losses."""
 
 import os
 from collections import deque

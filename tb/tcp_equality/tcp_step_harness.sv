@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// tcp_engine with words for ports, as a C++ program drives it (steps.cpp): an event every cycle.
+// tcp_engine with words as ports, driven by a C++ program (steps.cpp): an event every cycle.
 // The words are those of the example `tcp_steps` of crates/transport.
 module tcp_step_harness
   import tcp_pkg::*;

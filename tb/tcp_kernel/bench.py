@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The endpoint against Linux: its frames go to a TAP device, plain sockets of this host get every byte.
+"""The endpoint with Linux as its peer: its frames go to a TAP device, and plain sockets of this host get every byte.
 
-The simulator enters a network namespace of its own, which needs root and /dev/net/tun; elsewhere it fails and says so.
-The kernel answers within the call that hands it a frame, so simulated time waits for nothing but its timers.
+The simulator enters a separate network namespace, which needs root and /dev/net/tun; without them it fails with a
+message. The kernel answers within the call that passes it a frame, so simulated time waits only for its timers.
 """
 
 import ctypes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zero suppression makes of every fragment what the definition says, to the bit, at line rate, and can be left off."""
+"""Zero suppression converts every fragment as defined, to the bit, at line rate, and can be switched off."""
 
 import itertools
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes crates/wire/tests/suppression.txt: what zero suppression makes of some payloads, by the definition.
+"""Makes crates/wire/tests/suppression.txt: the results of zero suppression for some payloads, by the definition.
 
     python tb/zero_suppression/make_vectors.py
 
