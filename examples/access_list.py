@@ -4,8 +4,8 @@
 .venv/bin/python examples/access_list.py --allow 10.0.0.0/24,10.0.1.7 --lock 10.0.0.2 10.0.0.3
 
 --allow names the hosts that IPbus and the connection manager serve from then on, up to 8 addresses or networks: the
-host that runs this must be one of them, and so must every server. `--allow all` takes the list out of force. --lock
-keeps the list until the board is reset. Without either option the list in force is shown. Over IPbus (uHAL);
+host that runs this must be one of them, and so must every server. `--allow all` disables the list. --lock
+keeps the list until the board is reset. Without either option the active list is shown. Over IPbus (uHAL);
 `make regs` makes its address table.
 """
 

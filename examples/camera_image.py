@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a stored run and draws one event: the camera's image and the waveform of its brightest pixel.
+"""Opens a stored run and plots one event: the camera's image and the waveform of its brightest pixel.
 
     PYTHONPATH=python .venv/bin/python examples/camera_image.py RUN --event 44 --out camera.png
 
 RUN is a folder or a file of events (docs/storage.md) whose boards sent modules of the LST camera, as in the demo:
-`make demo`, then RUN = out. The sum over the samples of each pixel, less its pedestal, is computed on a GPU where cupy
-and a device are there, else with NumPy.
+`make demo`, then RUN = out. The sum over the samples of each pixel, less its pedestal, is computed on a GPU if cupy
+and a device are available, else with NumPy.
 """
 
 import argparse

@@ -3,10 +3,10 @@
 
 .venv/bin/python examples/change_servers.py --first 120000 --live 0,1,3 10.0.0.2 10.0.0.3
 
---live names the queue pairs of the servers that are left, in table order; the same order at every board. Either all
-boards change or none: each holds the events from FIRST on until all have agreed. FIRST must lie ahead of what any board
-has sent; 0 begins a run. `penstock farm` does this by itself when a server dies. Over IPbus (uHAL); `make regs` makes
-its address table.
+--live names the queue pairs of the live servers, in table order; the order is the same at every board. Either all
+boards change or none: each holds the events from FIRST on until all have agreed. FIRST must be above the events that
+any board has sent; 0 starts a run. `penstock farm` does this by itself when a server dies. Over IPbus (uHAL); `make
+regs` makes its address table.
 """
 
 import argparse

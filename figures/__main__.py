@@ -2,9 +2,9 @@
 """Figures of the papers from the scenarios of the same names: `penstock figures [NAMES...]`, or `python -m figures`
 in the root of the repository with `python/` on `PYTHONPATH`.
 
-Each figure's scenario is run by `penstock run` into OUT/NAME and drawn into OUT/NAME.png beside the paper's numbers.
+`penstock run` runs the scenario of each figure into OUT/NAME; the plot in OUT/NAME.png includes the paper's numbers.
 Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, FEROCE, CEPC, QCN,
-CMS-TCP. `scale` and `stability` are figures of our own; the table of cases of `scale` stands in
+CMS-TCP. `scale` and `stability` are our own figures; the table of cases of `scale` is in
 docs/congestion-control.md.
 """
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """AdvCam figures 4, 5, 6, 11, 12, 13 and 14: each function draws one and compares its numbers.
 
-Takes the runs of the figure, returns the picture and the list of `Compared`. Source: AdvCam, sections III, IV and VII.
+Each takes the runs of the figure and returns the plot and the list of `Compared`. Source: AdvCam, sections III, IV and
+VII.
 """
 
 from itertools import pairwise

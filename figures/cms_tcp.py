@@ -6,9 +6,9 @@ it congested.
 Measured is what `tests/tcp_bench.py` measures on this machine, over a veth pair; where it may not make one, the
 simulated half stands alone.
 
-Useful is what is delivered in order; total is all payload that is sent, retransmissions included. Means are over the
-last 0.5 s before the fifth sender starts, its own time, and the last 0.5 s of the run, when it has long stopped; all
-over the four senders. Source: CMS-TCP, section 3.
+Useful throughput counts payload delivered in order; total bandwidth counts all payload sent, with retransmissions.
+Means are over the last 0.5 s before the fifth sender starts, its own time, and the last 0.5 s of the run, when it has
+long stopped; all over the four senders. Source: CMS-TCP, section 3.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A number of a paper beside ours, and what the figures measure it with.
+"""A number of a paper compared with ours, and the functions that the figures use to measure it.
 
 Rates are Gb/s of payload delivered in order, times ms; a window counts for the instant at which it ends.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The case of `incast-64` in the simulator of HPCC's authors: how `peers.csv` was made, and how it is read.
+"""The case of `incast-64` in the simulator of HPCC's authors: makes and reads `peers.csv`.
 
 The simulator (ns-3, https://github.com/alibaba-edu/High-Precision-Congestion-Control) has DCQCN, TIMELY and HPCC. It is
-no part of this project: build it elsewhere (Python 2.7; `./waf configure -d optimized --disable-python` with
+not part of this project: build it elsewhere (Python 2.7; `./waf configure -d optimized --disable-python` with
 `CXXFLAGS="-std=gnu++11 -fpermissive -w"`, then `./waf build`), then `python -m figures.peers SIMULATOR`, its folder
 `simulation`, runs every case and writes `peers.csv` next to this file.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces and recovery times of the QCN hardware evaluation (Kabbani, Yasuda, Prabhakar).
 
-The recovery time runs from the end of the hotspot to the first sample at which the senders' current rates together are
-back at 95 % of the line (the evaluation states times without saying from when to when); the jitter of timer and byte
+The recovery time is the time from the end of the hotspot to the first sample at which the sum of the senders' current
+rates is back at 95 % of the line (the evaluation does not define its times); the jitter of timer and byte
 counter makes it random, so it is the mean of several seeds.
 """
 

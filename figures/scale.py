@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From 3 to 265 boards, 1 to 100 Gb/s: what profile "penstock" reaches, case by case, and what others make of the same.
+"""From 3 to 265 boards, 1 to 100 Gb/s: the results of profile "penstock" and of other settings, case by case.
 
-A case passes with: no frame dropped; no pause; and, once the boards have begun, 97 % of the line or more delivered,
-the queue's 99th percentile below 250 kB up to 10 Gb/s and 1 MB at 100 Gb/s (in proportion between), and Jain's index of
-0.98 or more over windows in which a fair share is 50 packets. With triggers: every event whole, and the 99th percentile
-of their completion within 1.5 times that of boards without a limiter in front of a buffer without end. Without PFC:
-95 % of the line, no board lost.
+A case passes if: no frame is dropped; no pause occurs; and, once the boards have begun, 97 % of the line or more
+delivered, the queue's 99th percentile below 250 kB up to 10 Gb/s and 1 MB at 100 Gb/s (in proportion between), and
+Jain's index of 0.98 or more over windows in which a fair share is 50 packets. With triggers: every event whole, and the
+99th percentile of their completion within 1.5 times that of boards without a limiter in front of a buffer without end.
+Without PFC: 95 % of the line, no board lost.
 """
 
 from dataclasses import dataclass, replace

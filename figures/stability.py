@@ -2,8 +2,8 @@
 """Phase plots of DCQCN: the sum of all R_C against the queue, from a start at twice the share, over boards and delay.
 
 The plane and the question are those of the fluid model of Zhu et al., "ECN or Delay", CoNEXT 2016: does the loop of
-rate, queue and marks that come back later settle at the fair share, or circle around it? The points here are those of
-the laboratory, packet by packet, in front of a switch with PFC: behind its pauses rates can stay far above the line.
+rate, queue and delayed marks settle at the fair share, or oscillate around it? The points here are those of
+the laboratory, packet by packet, with a PFC switch: while it sends pauses, rates can stay far above the line.
 """
 
 import matplotlib.pyplot as plt

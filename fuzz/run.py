@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the fuzz targets with the stable compiler and runs each for so long: `python fuzz/run.py --seconds 60`.
+"""Builds the fuzz targets with the stable compiler and runs each for a given time: `python fuzz/run.py --seconds 60`.
 
-Exit status 0: nothing found; 1: a target broke a promise, its input is named; 2: asked wrongly. One seed on one machine
-begins one search; what it finds within a time depends on the machine, what it has found replays from its file.
+Exit status 0: nothing found; 1: a target broke a promise, its input is named; 2: invalid request. One seed on one
+machine starts one search; findings within a given time depend on the machine, and replay from their files.
 """
 
 import argparse

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes everything that knows a register address from `penstock.rdl` and the files it includes.
+"""Generates all code that contains register addresses from `penstock.rdl` and the files it includes.
 
     python regs/generate.py [--out build/gen] [--force] [--html]
 
 Written to the output folder by the writers in this folder: the register block (`penstock_regblock.sv` and its
 package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_map.rs`, `penstock_regs.py`, and the uHAL address
 table `penstock.xml` with `penstock_qp.xml`; PeakRDL makes the browsable page. Nothing is done when the outputs are
-younger than their sources. The writers are ours: PeakRDL's register block reads every field back by a multiplexer,
-where that of `write_block.py` reads back from a RAM what software wrote.
+younger than their sources. Why not PeakRDL's writers: its register block reads every field back through
+a multiplexer, that of `write_block.py` from a RAM that holds the written words.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SystemVerilog register block: the words that rtl/ctrl/register_access.sv reads and writes, as fields and as facts.
+"""SystemVerilog register block: the words that rtl/ctrl/register_access.sv accesses, as fields and as properties.
 
-A field that the gateware uses is flip-flops, written as a whole word; what software reads back lies in the RAM of
-`register_access`. So a setting costs its flip-flops and one write enable, and no multiplexer. What a word is comes out
-of a ROM, which costs no logic.
+A field that the gateware uses consists of flip-flops, written as a whole word; software reads back the RAM of
+`register_access`. A setting therefore costs its flip-flops and one write enable, and no multiplexer. The properties of
+a word come from a ROM, which costs no logic.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole map as Rust data, for `include!` in crates/ipbus: what software needs to know of a register by its name."""
+"""The whole map as Rust data, for `include!` in crates/ipbus: the properties of registers for software, by name."""
 
 import json
 

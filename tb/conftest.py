@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Longest tests first, so that no core waits for a test that began last; benches of one model do not run in parallel."""
+"""Longest tests first, so that no core waits for a late test; benches of one model do not run in parallel."""
 
 import sys
 from pathlib import Path

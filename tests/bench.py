@@ -3,7 +3,7 @@
 
 Each row is an object {name, value, unit, target, better, command, met}; `better` is "higher" or "lower", and a target
 of null marks a figure that only explains another. Shares of a line have goodput_gbps and limit_gbps, too. A figure
-that misses its target is shown as missed. Figures that depend on the machine are for comparison on one machine only.
+that misses its target is shown as missed. Compare figures that depend on the machine only on the same machine.
 """
 
 import argparse

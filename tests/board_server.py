@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server for `penstock board`: a cable to it, ARP, and an RC responder; headers and ICRC by scapy.
+"""A server for `penstock board`: a link to it, ARP, and an RC responder; headers and ICRC by scapy.
 
 The rules of acceptance are those of `tb/lib/responder.py`.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comments of source files, and the paths that a text cites.
 
-Comments are found by each language's lexical rules: a path in a string may name anything, one in a comment a file.
+Comments are found by each language's lexical rules, because a path in a string need not name a file of the repository.
 """
 
 import ast

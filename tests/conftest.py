@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: the built command, a run of it and what the run has left, the recorded data."""
+"""Shared by the end-to-end tests: the built command, a run of it with its results, the recorded data."""
 
 import json
 import os

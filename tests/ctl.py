@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards in software on loopback addresses, and `penstock ctl` that operates them."""
+"""Boards in software on loopback addresses, and `penstock ctl` to operate them."""
 
 import json
 import os

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock ctl` and 1,000 boards in software on loopback addresses, and uHAL's client beside it.
+"""`penstock ctl` with 1,000 boards in software on loopback addresses, compared with uHAL's client.
 
     .venv/bin/python tests/ctl_bench.py
 
 The boards are one process (`responders`), the command another: on a machine of two cores each has one. Times are those
-of the whole command, from its start to its end.
+of the whole command, from start to end.
 """
 
 import json

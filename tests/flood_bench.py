@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flood of strangers' frames costs good boards: events/s with and without 150,000 garbage frames/s to the data
-port and 50,000 connection manager messages/s, from an address that is no board's.
+"""The effect of a flood of foreign frames on good boards: events/s with and without 150,000 garbage frames/s to the
+data port and 50,000 connection manager messages/s, from an address that belongs to no board.
 
-The floods share the boards' end of a veth pair, as strangers of one network would. On a machine of few cores the
-generator takes CPU time from boards and receiver: so the boards' rate is measured with the same flood sent to an
-address that nobody has, too.
+The floods share the boards' end of a veth pair, like other hosts of the network. On a machine with few cores the
+generator takes CPU time from boards and receiver: therefore the boards' rate is also measured with the same flood sent
+to an unused address.
 """
 
 import os

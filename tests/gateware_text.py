@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads ports and packed structs from the text of the gateware, as far as its style goes; for tests of its copies."""
+"""Reads ports and packed structs from the text of the gateware, relying on its style; for tests that compare copies."""
 
 import re
 from pathlib import Path

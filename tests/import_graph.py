@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which file of a Python package or of the live page imports which other file of it, and the cycles among them."""
+"""The import graph of the files of a Python package or of the live page, and its cycles."""
 
 import ast
 import re

@@ -2,7 +2,7 @@
 """The packet back end, by AF_XDP and by its ring, against iperf3 UDP: the same veth pair, the same frame size, one core
 for the receiver.
 
-iperf3 counts as what its receiver gets at the better of two offered rates: as fast as it goes, and half of that.
+The result of iperf3 is its receiver's rate at the better of two offered rates: full speed, and half of that.
 """
 
 import os

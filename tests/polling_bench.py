@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each way to poll costs: `.venv/bin/python tests/polling_bench.py`, or `make bench`.
+"""The cost of each polling mode: `.venv/bin/python tests/polling_bench.py`, or `make bench`.
 
 Promise: the same boards for each mode, one after the other; each message is timed, from the kernel's stamp of its last
-frame until `penstock recv` hands it on. CPU time is that of the receiving thread. Boards and receiver have a CPU each:
-where the scheduler puts both on one, a mode is as late as the boards let it, and the table says nothing of the mode.
+frame until `penstock recv` passes it on. CPU time is that of the receiving thread. Boards and receiver have a CPU each:
+if both ran on one CPU, the boards would determine the latency, not the polling mode.
 """
 
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PTX executed thread by thread, as far as crates/gpu/kernels/kernels.ptx goes: what is shipped, on no GPU at all.
+"""Executes PTX thread by thread without a GPU, with the instructions used in crates/gpu/kernels/kernels.ptx.
 
-Promise: an instruction that is not known is an error, never skipped. Threads run one after the other, so this proves
-what a thread computes and not how threads meet. Source: PTX ISA 7.8, chapter 9.
+Promise: an unknown instruction is an error, never skipped. Threads run one after the other, so this checks the
+computation of a thread but not interactions between threads. Source: PTX ISA 7.8, chapter 9.
 """
 
 import operator

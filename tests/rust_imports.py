@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which file of a crate uses names of which other file of it.
+"""The graph of which file of a crate uses names of which other file.
 
-A path counts where it leads in the end: a re-export is no use of its own, so that `crate::live::Page` is a use of
-`live/page.rs`. What a parent declares and re-exports is not yet used by it. `#[cfg(test)]` items are left out, as they
-are not part of the crate. Methods are left out too: they are found by their type and not by a name.
+A path counts for the file in which the name is defined: a re-export is not a use, so that `crate::live::Page` is a use
+of `live/page.rs`. What a parent declares and re-exports is not yet used by it. `#[cfg(test)]` items are left out, as
+they are not part of the crate. Methods are left out too: they are found by their type and not by a name.
 Source: The Rust Reference, "Paths", "Use declarations" and "Modules" (edition 2021).
 """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board that scapy plays: it takes one queue pair as a board does, then sends what a board should not.
+"""A board emulated with scapy: it opens one queue pair like a board, then sends packets that a board must not send.
 
     scapy_board.py SERVER BOARD IFACE WHAT
 
-WHAT is a key of `FRAMES`. Prints `ready`, then what was answered to the first packet that had an answer.
+WHAT is a key of `FRAMES`. Prints `ready`, then the first answer to a packet.
 """
 
 import socket

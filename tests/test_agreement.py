@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No answer contradicts another: the numbers of table, summary.json, report.html, sweep, tune and check, over five
+"""All outputs agree: the numbers of table, summary.json, report.html, sweep, tune and check, over five
 scenarios.
 """
 

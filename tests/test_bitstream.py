@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bitstream`: a board top small enough for every run is placed, routed and met; a slow clock is an error."""
+"""`make bitstream`: a small board top is placed and routed and meets timing; a slow clock is an error."""
 
 import json
 import os

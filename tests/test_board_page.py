@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The live page of `penstock board`: its controls reach the registers and the emulated switch.
 
-The board's peer is a socket that takes everything and answers nothing, so that what the
-rate limiter does is the page's doing.
+The board's peer is a socket that accepts everything and answers nothing, so that only the page affects the
+rate limiter.
 """
 
 import json

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verilated boards whose server is killed: they come up at its successor and go on where it stopped.
+"""Verilated boards whose server is killed: they connect to its successor and continue where it stopped.
 
-Promise checked: each board is up again within the dead server's timers and 2 s, in the board's own time; what the dead
-server had acknowledged is not sent again, all after it is, in order, byte for byte as recorded and with the first
-timestamps.
+Promise checked: each board is up again within the dead server's timers and 2 s, in the board's own time; messages that
+the dead server had acknowledged are not sent again, all later ones are, in order, byte for byte as recorded and with
+their original timestamps.
 """
 
 import json

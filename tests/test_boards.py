@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The board tops: their registers are where they write, every port has a pin or an admission, Yosys elaborates them."""
+"""The board tops: register addresses are right, every port has a pin or is listed as unused, Yosys elaborates them."""
 
 import re
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/check.py chooses what a change can break, runs the nearest first, and says what failed and what was not run."""
+"""tools/check.py selects the tests that a change can break, runs the closest first, lists failed and skipped ones."""
 
 import sys
 from pathlib import Path

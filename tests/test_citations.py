@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comments, docstrings and pages cite is there: files of this repository, and documents in the list of papers.
+"""Citations in comments, docstrings and pages exist: files of this repository, and documents in the list of papers.
 
-A path counts from the citing file's folder or one above it; one that begins in the repository's root has to be whole.
+A path is relative to the citing file's folder or one above it; a path from the repository's root must be complete.
 """
 
 import re

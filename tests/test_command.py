@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command as a user meets it: its name, its options, closed pipes, wrong requests.
+"""The command as a user sees it: its name, its options, closed pipes, invalid requests.
 
-Promises checked: exit status 2 and a message that says what to do for a wrong request; no panic and no traceback,
-whatever standard output and standard error are.
+Promises checked: exit status 2 and a message that says what to do for an invalid request; no panic and no traceback
+for any kind of standard output and standard error.
 """
 
 import os

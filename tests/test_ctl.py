@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock ctl`: boards in software that lose, vanish and are reset, and the verilated board beside uHAL."""
+"""`penstock ctl`: boards in software that lose packets, vanish and are reset, and the verilated board with uHAL."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock ctl serve`, read by Prometheus' own parser; the rules and the dashboard ask only for what it serves."""
+"""`penstock ctl serve`, read by Prometheus' own parser; the rules and the dashboard use only metrics that it serves."""
 
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Wireshark dissector: tshark reads from it what scapy was told to write, and flags what breaks its format."""
+"""The Wireshark dissector: tshark shows the fields that scapy wrote, and flags violations of the format."""
 
 import struct
 import subprocess

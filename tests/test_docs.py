@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages as a site: `make docs` has every page, without a warning, and the site loads nothing from elsewhere."""
+"""The pages as a site: `make docs` builds every page without a warning, and the site loads nothing from elsewhere."""
 
 import re
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A front end with too many detector inputs, an event of an impossible size or an unknown hook is no design."""
+"""A front end with too many detector inputs, an invalid event size or an unknown hook is rejected."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event file as a physicist reads it: with pyarrow, against the recorded arrays as NumPy reads them.
+"""The event file as a physicist reads it, with pyarrow, compared with the recorded arrays read by NumPy.
 
 Promise checked: the schema documented in crates/readout (`Table::Events`), and every payload byte.
 """

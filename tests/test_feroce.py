@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock board` against a host that says FEROCE's messages byte for byte, in the order and timing of its software.
+"""`penstock board` with a host that sends FEROCE's messages byte for byte, in the order and timing of its software.
 
 Promise checked: a host program of FEROCE opens, starts and closes our board, and our board opens one; all data arrive.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock figures`: pictures and numbers from the papers' scenarios, as docs/results.md has them.
+"""`penstock figures`: plots and numbers from the papers' scenarios, as in docs/results.md.
 
-The shapes of AdvCam 11 and 13 are computed here from the traces alone, by other means than the figures' own.
+The shapes of AdvCam 11 and 13 are computed here from the traces alone, by a different method than in the figures.
 """
 
 import json

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GPU's kernels and the commands that use them, on a machine without a GPU.
 
-Promise checked: charges are NumPy's to the bit over all recorded events; kernels.ptx is made of kernels.cu, and its
-instructions, executed one by one, give the same; the commands work with a driver (the stand-in of
-crates/gpu/kernels) and say what is missing without one.
+Promise checked: charges are NumPy's to the bit over all recorded events; kernels.ptx is made from kernels.cu, and its
+instructions, executed one by one, give the same results; the commands work with a driver (the stand-in of
+crates/gpu/kernels) and report what is missing without one.
 """
 
 import ctypes

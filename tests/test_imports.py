@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No file uses a file that uses it, directly or over others: in each crate, each Python package, and the live page."""
+"""No cyclic imports, direct or indirect, in each crate, each Python package, and the live page."""
 
 from pathlib import Path
 

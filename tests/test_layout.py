@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lint of SystemVerilog's layout (`tb/lib/layout.py`): what it lets pass, and each fault that it must name."""
+"""The lint of SystemVerilog's layout (`tb/lib/layout.py`): accepted layouts, and each fault that it must name."""
 
 import sys
 from pathlib import Path

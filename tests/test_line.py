@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock recv` tells boards their shares of its line: front ends in software over a veth pair get them, and the
+"""`penstock recv` sets the boards' shares of its line: front ends in software over a veth pair get them, and the
 sender's limiter obeys its registers."""
 
 import json

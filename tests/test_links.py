@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every link between the pages of this repository leads to a file that is kept, and to a heading that is there; every
-row of a table has the cells of its header.
+"""Every link between the pages of this repository leads to an existing file and heading; every row of a table has as
+many cells as its header.
 
 Anchors are made of headings as GitHub makes them: lower case, no punctuation, blanks as hyphens, numbered if repeated.
-Tables are read as GitHub reads them: a bar parts cells in code too, unless a backslash is in front of it.
+Tables are read as GitHub reads them: a bar separates cells in code too, unless a backslash precedes it.
 """
 
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/lab.md's first network: what the page says to write and to type does what the page says it prints."""
+"""docs/lab.md's first network: the files and commands on the page give the output shown on the page."""
 
 import re
 import shlex

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock recv` and `penstock send` over a veth pair between two namespaces: the packet back end without any NIC.
+"""`penstock recv` and `penstock send` over a veth pair between two namespaces: the packet back end without a NIC.
 
-Promise checked: what is stored is byte for byte what was sent, over loss, slow consumers, crashes and forged frames.
+Promise checked: stored events are byte for byte what was sent, despite loss, slow consumers, crashes and forged frames.
 """
 
 import signal

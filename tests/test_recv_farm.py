@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several `penstock recv` share a run by the destination table, as announced in a file that they read while they run.
 
-Promise checked: each event is stored by the server whose it is; those that a dead server had are named one by one.
+Promise checked: each event is stored by its server; the events of a dead server are named one by one.
 """
 
 import itertools

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock recv` with one board that is stale or silent among good ones.
 
-Promise checked: such a board is named and left out, the others' events are stored at their rate, and every fragment
+Promise checked: such a board is named and excluded, the others' events are stored at their rate, and every fragment
 that was acknowledged is stored or counted.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock recv --payload`: test patterns of the verilated board and of software front ends, checked as they arrive.
 
-Promise checked: what the gateware's own source sends is found right to the bit, without fragment headers; what is not
-that pattern ends in exit status 1 with the place. The model of the patterns is tb/lib/source_model.py, bit by bit.
+Promise checked: the data of the gateware's source is verified to the bit, without fragment headers; data that differs
+from the pattern gives exit status 1 with the position. The model of the patterns is tb/lib/source_model.py, bit by bit.
 """
 
 import itertools

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds the boards' queue pairs: a server that was killed, its successor at another address, strangers.
+"""Ownership of the boards' queue pairs: a server that was killed, its successor at another address, strangers.
 
-Promise checked: boards come up at the successor within the dead server's timers and 2 s; a stranger keeps no board
-out, and an address that is not allowed gets no answer.
+Promise checked: boards come up at the successor within the dead server's timers and 2 s; a stranger blocks no board,
+and an address that is not allowed gets no answer.
 """
 
 import os

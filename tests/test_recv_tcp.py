@@ -2,8 +2,8 @@
 """`penstock recv --backend tcp`: boards' streams over the kernel's TCP, from `penstock send --protocol tcp` and from
 plain sockets.
 
-Promise checked: what is stored is what was sent; a slow consumer makes boards wait; strangers are refused, damage is
-counted and passed over; boards come back.
+Promise checked: stored events equal the sent ones; a slow consumer makes boards wait; strangers are refused, damage is
+counted and skipped; boards reconnect.
 """
 
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock recv` over a veth pair when what it was told is wrong, or the world changes under it: addresses, folders.
+"""`penstock recv` over a veth pair with wrong settings, or when addresses or folders change during the run.
 
-Promise checked: it says at once what is wrong, and what was acknowledged is not given up.
+Promise checked: errors are reported at once, and acknowledged data is not lost.
 """
 
 import shutil

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The live view of `penstock recv`, seen through a pseudo-terminal.
 
-Promise checked: it is drawn on a terminal only, fits any size of it, also while that changes, and gives it back.
+Promise checked: it is drawn only on a terminal, fits any size, even while the size changes, and restores the terminal.
 """
 
 import fcntl

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock recv --socket xdp` over a veth pair between two namespaces.
 
-Promise checked: what is not ours stays the kernel's, every queue is received from, what stands in the way is named, and
-nothing is left on the interface. That events arrive whole and right by this socket is checked in `test_recv.py`.
+Promise checked: other traffic stays with the kernel, frames of every queue are received, obstacles are named, and
+nothing is left on the interface. `test_recv.py` checks that events arrive complete and correct by this socket.
 """
 
 import signal

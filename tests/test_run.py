@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock run`, end to end: recorded events through the verilated gateware and a congested switch into Parquet.
 
-Promises checked: every event whole and byte-exact whatever the links, the server and the congestion control do;
-one seed replays one run; a run that cannot succeed ends by itself and says why; stored events are never lost.
-What was stored is compared with the recorded file by pyarrow and NumPy, without any code of ours.
+Promises checked: every event is complete and byte-exact for any behaviour of links, server and congestion control;
+one seed replays one run; a run that cannot succeed ends by itself with a reason; stored events are never lost.
+pyarrow and NumPy compare stored events with the recorded file, without code of this project.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison of two builds' results finds what differs, and only that."""
+"""The comparison of two builds' results finds all differences and nothing else."""
 
 import json
 from pathlib import Path

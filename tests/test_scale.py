@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profile "penstock" from 3 to 265 boards: `penstock figures scale` meets its goals, and its page has these numbers."""
+"""Profile "penstock" from 3 to 265 boards: `penstock figures scale` meets its goals; its page shows these numbers."""
 
 import json
 import os

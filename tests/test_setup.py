@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/setup.sh`: the demo's set-up installs what the demo needs, and no tool that only tests need."""
+"""`tools/setup.sh`: the demo's set-up installs the tools of the demo, and none that only tests need."""
 
 import os
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored runs as others read them, and what is left of a writer that is killed.
+"""Stored runs read by other programs, and the files of a killed writer.
 
-Promise checked: five readers that we did not write see the same events; `kill -9` at any moment leaves valid files.
+Promise checked: five independent readers see the same events; `kill -9` at any moment leaves valid files.
 """
 
 import json

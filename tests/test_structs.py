@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of the gateware as the benches have them (`tb/lib/structs.py`): read from the packages."""
+"""The structs of the gateware as the benches use them (`tb/lib/structs.py`): read from the packages."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zero-suppressed samples come back in Python as the model in Rust and the gateware wrote them, and damage is named."""
+"""Python decodes zero-suppressed samples written by the Rust model and the gateware, and reports damage."""
 
 import os
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run says of itself: what became of every trigger, the verdict with its numbers, what switches had in force."""
+"""The statements of a run: the outcome of every trigger, the verdict with its numbers, the settings of switches."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VHDL example: GHDL takes it, and its component is the SystemVerilog top, port by port."""
+"""The VHDL example: GHDL accepts it, and its component matches the SystemVerilog top, port by port."""
 
 import re
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two network namespaces joined by a veth pair, and `penstock recv` and `penstock send` in them.
 
-Everything made here is gone when the fixture ends: processes are killed, namespaces deleted.
+The end of the fixture removes everything: it kills processes and deletes namespaces.
 """
 
 import ctypes

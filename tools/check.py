@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make check`: lints and tests what a change can break, the nearest first, and begins nothing after two minutes.
+"""`make check`: lints and tests the code that a change can break, closest first, and starts nothing after two minutes.
 
     .venv/bin/python tools/check.py [--base REV] [--list]
 
-The change is all that differs from the merge base with `main`, or with REV, uncommitted and new files included. What it
-can break: the changed crate's tests, then those of the crates that use it, then one scenario; the benches whose modules
-hold a changed RTL file, small ones first; the end-to-end tests of a changed folder (`TESTS`). What two minutes do not
-suffice for is listed as not run, and `make test` runs it. Exit status 1: something failed.
+The change is the difference to the merge base with `main`, or with REV, including uncommitted and new files. It
+runs in this order: the changed crate's tests, then those of the crates that use it, then one scenario; the benches
+whose modules hold a changed RTL file, small ones first; the end-to-end tests of a changed folder (`TESTS`). Tests that
+do not fit into two minutes are listed as not run; `make test` runs them. Exit status 1: something failed.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 
     .venv/bin/python tools/write_core.py
 
-FuseSoC wants every file by name; here no list is kept by hand. tests/test_fusesoc.py fails when the file is stale.
+FuseSoC needs every file by name; this script makes the list. tests/test_fusesoc.py fails when the file is stale.
 """
 
 import sys

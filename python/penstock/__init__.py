@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Penstock in Python: laboratories as objects, runs as tables and pictures, sweeps over parameters, the search for good
-ones. Quantities are strings with their units, as in scenario files: "10Gbps", "4us", "150KB".
+"""Penstock in Python: laboratories as objects, runs as tables and plots, parameter sweeps, and the search for good
+parameters. Quantities are strings with their units, as in scenario files: "10Gbps", "4us", "150KB".
 """
 
 from penstock.lab import Result, Scenario, run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m penstock run|sweep|tune ...`: what the commands of these names start; `run` needs no command."""
+"""`python -m penstock run|sweep|tune ...`: the entry points of these commands; `run` needs no command."""
 
 import importlib
 import sys

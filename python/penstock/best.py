@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search has found: the point that it names, and what that is worth against the scenario's own values.
+"""The result of a search: the best point, and its gain over the scenario's own values.
 
-Promise: nothing is recommended that is not better than the own values also over seeds that the search has not seen.
+Promise: a point is recommended only if it is also better than the own values over seeds that the search has not seen.
 """
 
 import json

@@ -8,7 +8,7 @@
     board.block("replay_block[0].word0", 4096)
 
 Names and units are those of `penstock ctl` (docs/ctl.md). So are the checks, the journal of writes
-and the notice that operators get of each other.
+and the detection of other operators.
 """
 
 import os

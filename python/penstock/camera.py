@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the pixels of the LST camera are, from how they are numbered; and what one module has recorded.
+"""The positions of the pixels of the LST camera, from their numbers; and the recorded data of one module.
 
 Pixels are hexagons, numbered from the centre in rings. The 265 modules are flowers of seven pixels; their centres form
-a hexagon of ten rings without its six corners. Tests hold this against the pixel numbers of all recorded modules. How
-the camera hung (rotation, mirror image) is not in the data: up is arbitrary.
+a hexagon of ten rings without its six corners. Tests compare this with the pixel numbers of all recorded modules. The
+orientation of the camera (rotation, mirror image) is not in the data and therefore arbitrary.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored events, and events as they are served, in Python. The tables are those of docs/storage.md."""
+"""Stored and served events in Python. The tables are those of docs/storage.md."""
 
 import socket
 from collections.abc import Iterator

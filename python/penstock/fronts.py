@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of a search for several objectives: the trials that no other trial beats in all of them, as a picture.
+"""Plots the Pareto front of a search for several objectives: the trials that no other trial beats in all of them.
 
 Source: Pareto dominance; a trial is on the front unless another is as good in each objective and better in one.
 """

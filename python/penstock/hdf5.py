@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stored run as one HDF5 file: `python -m penstock.hdf5 RUN OUT.h5`.
 
-The receiver writes Parquet only: libhdf5 would add a C library of minutes to every build, and its files do not survive
-a killed writer. Layout: one row per event, and one per fragment; the payload of fragment i is
+The receiver writes only Parquet: libhdf5 would add minutes to every build, and its files do not survive a killed
+writer. Layout: one row per event, and one per fragment; the payload of fragment i is
 `payload[offset[i]:offset[i + 1]]`, the fragments of event n are `fragment[n]` up to `fragment[n + 1]`.
 """
 

@@ -5,8 +5,8 @@
     result = penstock.run(scenario, {"flow.0.size": "4MB"})
     result.flows.to_pandas(), result.trace, result.summary["jain"]
 
-Scenarios are those of the command (docs/lab.md), checked by the same reader. Simulations run outside of the
-interpreter: other threads go on, and Ctrl-C ends a run.
+Scenarios are those of the command (docs/lab.md), checked by the same reader. Simulations run without the
+interpreter lock: other threads continue, and Ctrl-C ends a run.
 """
 
 import argparse

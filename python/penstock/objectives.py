@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock tune` makes small, read off the summary of a run.
+"""The objectives that `penstock tune` minimises, computed from the summary of a run.
 
-Promise: a run that delivers little, or loses messages or events, looks worse for it under every objective.
+Promise: a run that delivers little, or loses messages or events, is rated worse under every objective.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of a run: `python -m penstock.plots out/` writes three PNG files beside its tables.
+"""Plots of a run: `python -m penstock.plots out/` writes three PNG files next to its tables.
 
 | file | shows |
 |---|---|
@@ -7,7 +7,7 @@
 | `alpha.png` | per board: the congestion estimate, and a mark for each cut of the rate |
 | `queue.png` | the switch's queue towards the server, with the marking thresholds |
 
-Boards that `penstock ctl sample` has sampled have the throughput of their payload, and no switch.
+Runs of `penstock ctl sample` have the payload throughput of boards, and no switch.
 """
 
 import sys

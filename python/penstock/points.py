@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One point of a sweep: a scenario with some keys set, run in a process of its own and kept in a folder of its own."""
+"""One point of a sweep: a scenario with some keys set, run in a separate process with a separate result folder."""
 
 import hashlib
 import importlib.util

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of scenario keys as numbers: "50KB" is 50000 bytes, "55us" is 5.5e-05 s, "1/256" is 0.00390625.
 
-Promise: a column has one type and one unit; where its values do not agree it stays text.
-Source: crates/units has the units.
+Promise: a column has one type and one unit; a column with mixed units stays text.
+Source: crates/units defines the units.
 """
 
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock sweep`, `tune` and `figures` print: a text, or with `--json` one object.
+"""The output of `penstock sweep`, `tune` and `figures`: text, or with `--json` one object.
 
-Promise: valid JSON whatever the numbers (not a number and infinity are null); a reader that has gone is no fault.
+Promise: valid JSON for all numbers (NaN and infinity are null); a closed pipe is not a fault.
 Source: docs/sweeps.md describes the objects.
 """
 

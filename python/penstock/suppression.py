@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zero-suppressed samples, as the gateware's `zero_suppression` writes them (docs/fragments.md), back as arrays."""
+"""Zero-suppressed samples, as the gateware's `zero_suppression` writes them (docs/fragments.md), decoded to arrays."""
 
 import numpy as np
 import numpy.typing as npt

@@ -3,13 +3,13 @@
 
     table = penstock.sweep("scenarios/advcam-5.toml", {"cc.g": ["1/64", "1/256"], "run.seed": range(3)})
 
-Every point is a process of its own, on this machine (`jobs` at a time) or on a Dask cluster (`dask="tcp://..."`), whose
-workers must see the same folders. What is finished is kept under `out`, so an interrupted sweep goes on where it was.
+Every point is a separate process, on this machine (`jobs` at a time) or on a Dask cluster (`dask="tcp://..."`), whose
+workers must see the same folders. Finished points are kept under `out`, so an interrupted sweep can continue.
 
 Two tables are written, with one column for each parameter, named as its key: numbers are numbers, quantities in the
 unit that the column's metadata names, all else is text as it was given.
 
-| file | a row is | columns beside the parameters |
+| file | a row is | columns in addition to the parameters |
 |---|---|---|
 | `sweep.parquet` | a point | `point` (its folder), the numbers of the top level and of `events`, totals of `switches` |
 | `sweep_flows.parquet` | a flow of a point | `point`, `flow`, and the numbers of the flow's entry |

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks for congestion-control parameters: `penstock tune scenario.toml --objective fairness --trials 60`.
+"""Searches for congestion-control parameters: `penstock tune scenario.toml --objective fairness --trials 60`.
 
     best = penstock.tune("scenarios/advcam-5.toml", objective="event-time", trials=60)
     best.settings, best.value, best.is_recommended
 
 The scenario's own values run first. Then Optuna's TPE sampler proposes points, each is a run of `penstock` (see
-`penstock.sweeping`), and its objectives are read off the run's summary (`penstock.objectives`). A point that delivers
-less than `FLOOR` of what the scenario's own values deliver is infinitely bad: a network that carries little is calm,
-and no answer. What is better than the own values runs again over other seeds before it is recommended.
+`penstock.sweeping`), and its objectives are computed from the run's summary (`penstock.objectives`). A point that
+delivers less than `FLOOR` of what the scenario's own values deliver is rated infinitely bad, because a network with
+little traffic trivially has no congestion. A better point runs again over other seeds before it is recommended.
 
-One seed gives one search, whatever the number of processes: proposals are made in rounds of `ROUND`, and what a round
-has shown is told to the sampler in the order of the proposals.
+One seed gives one search, for any number of processes: proposals are made in rounds of `ROUND`, and the results of a
+round are passed to the sampler in the order of the proposals.
 """
 
 import argparse

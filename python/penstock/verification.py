@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what a search has found is better than the scenario's own values also over other seeds.
+"""Checks whether the result of a search is better than the scenario's own values over other seeds, too.
 
 Promise: both sides are run with the same seeds, none of which the search has seen.
 """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make formal`: proves what `proofs.py` lists, and shows that each proof could fail.
+"""`make formal`: runs the proofs listed in `proofs.py`, and shows that each proof can fail.
 
     python rtl/formal/check.py [name ...]     all, or those whose names contain a word
 
-The checker is ours: Yosys and Bitwuzla are packages of requirements.txt, SymbiYosys and its solvers are not, and it
-plants no faults.
+Why not SymbiYosys: Yosys and Bitwuzla are packages of requirements.txt, SymbiYosys and its solvers are not, and it
+does not plant faults.
 
-Ends with 1, and prints the run that breaks a property, when anything is not as it should be.
+Exits with 1 and prints the trace that breaks a property if a proof, cover or planted fault does not behave as required.
 """
 
 import os

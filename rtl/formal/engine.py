@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches and proofs over a transition system: bounded search from reset, and k-induction.
 
-A property that holds in `depth` consecutive cycles from the first one, and in every cycle that follows `depth`
-consecutive ones in which all properties held, holds always (Sheeran, Singh, Stalmarck, FMCAD 2000).
+A property that holds in the first `depth` cycles, and in every cycle that follows `depth` consecutive cycles in which
+all properties hold, always holds (Sheeran, Singh, Stalmarck, FMCAD 2000).
 """
 
 from dataclasses import dataclass

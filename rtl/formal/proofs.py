@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is proved: the list behind `make formal`.
+"""The list of proofs of `make formal`.
 
-Every proof carries its own doubt: covers that must be reached, and mutants, faults planted in the module, each of which
-must break the property that it names.
+Every proof includes checks of itself: covers that must be reached, and mutants, faults planted in the module, each of
+which must break the property that it names.
 """
 
 from dataclasses import dataclass, field

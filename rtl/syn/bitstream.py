@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bitstream`: from the gateware's text to a board's .bit file with open tools, and whether its timing is met.
+"""`make bitstream`: makes a board's .bit file from the gateware with open tools, and checks timing.
 
     python rtl/syn/bitstream.py [ecpix5] [--out out] [--seed 1] [--router router2]
 
-Yosys (read_slang, synth_ecp5), nextpnr-ecp5, ecppack: packages of requirements-test.txt; what each said is in
-build/bitstream/. Prints the clocks and what of the device is used, and writes `out/<build>.bit` and `out/<build>.json`,
-{build, seed, met, clocks: [{name, mhz, needed_mhz}], used: {kind: [used, there]}}. Ends with 1 when a clock is too slow
-after routing, and leaves no .bit then. Pins are constrained in place and level, not in time: nextpnr has no input or
-output delays.
+Yosys (read_slang, synth_ecp5), nextpnr-ecp5, ecppack: packages of requirements-test.txt; their logs are in
+build/bitstream/. Prints the clocks and the utilisation of the device, and writes `out/<build>.bit` and
+`out/<build>.json`, {build, seed, met, clocks: [{name, mhz, needed_mhz}], used: {kind: [used, there]}}. Exits with 1,
+without a .bit, if a clock is too slow after routing. Pins are constrained in location and I/O standard, not in timing:
+nextpnr has no input or output delays.
 """
 
 import argparse

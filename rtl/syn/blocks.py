@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each block of the 10G front end costs by itself: a reader can leave out what his own endpoint does not have.
+"""The cost of each block of the 10G front end by itself: a reader can omit blocks that an endpoint does not have.
 
     python rtl/syn/blocks.py [--only roce_tx] [--saved] [--docs]
 
 Each block is synthesised alone and flat at 64 bit and N_QP = 4, a minute or so each; the sum is near the row of the
-whole in synth.py. Rows are kept in build/synth/blocks as soon as they are there; `--saved` takes what is kept, of
-whatever version of the gateware, and makes none. `--docs` puts the table into docs/synthesis.md.
+whole in synth.py. Rows are saved in build/synth/blocks as soon as they are made; `--saved` uses saved rows, of
+any version of the gateware, and makes none. `--docs` puts the table into docs/synthesis.md.
 """
 
 import argparse

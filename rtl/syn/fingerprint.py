@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One short name for the logic of a design: equal for equal circuits, whatever their sources look like.
+"""A short fingerprint of the logic of a design: equal for equal circuits, independent of their source text.
 
     python rtl/syn/fingerprint.py penstock_xgmii N_QP=16 STORE=1
 
 Yosys reads the design, flattens it and splits it into single bits; a cell's colour is then made from its type and the
 colours of what it reads, over and over (Weisfeiler and Lehman's refinement), and the fingerprint from all colours.
-Comments, layout, names of signals, hierarchy and structs instead of single ports leave it as it is; the ports of the
-top keep their names in it. It takes one to three minutes for a front end.
+Comments, layout, names of signals, hierarchy and structs instead of single ports do not change it; the names of the
+top's ports are part of it. It takes one to three minutes for a front end.
 """
 
 import hashlib

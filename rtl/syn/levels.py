@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How deep the logic of a mapped netlist is: the longest way from register to register, in LUTs.
+"""The logic depth of a mapped netlist: the longest path from register to register, in LUTs.
 
 Works bit by bit over the arcs that a cell really has, so a carry chain and a LUT RAM make no false loops (an address
 goes to its own read port only, a written word waits for the clock). Ports of the top count as registers.
 
     LUTn, LUT RAM and SRL (address to output)   1 level
-    INV                                         1 level, or none where a LUT before or behind it takes it in
+    INV                                         1 level, or none if a LUT before or after it absorbs it
     MUXF7/8/9, buffers                          none: they sit in the slice of their LUTs
     CARRY4/8                                    none, but each chain on the way is counted
     DSP without registers                       none, but counted

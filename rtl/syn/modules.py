@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the logic of one configuration is: cost and depth of each module, its submodules not counted in.
+"""The distribution of the logic of one configuration: cost and depth of each module without its submodules.
 
     python rtl/syn/modules.py [penstock_xgmii] [--n-qp 4]
 
 Synthesised with the hierarchy kept, so that every cell belongs to a module; the sum is a little above the flat figure
-of synth.py, where logic is shared across modules. A way through several modules is cut at their ports, which count as
+of synth.py, where logic is shared across modules. A path through several modules is cut at their ports, which count as
 registers.
 """
 

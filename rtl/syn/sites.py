@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many LUT sites a mapped netlist needs when small LUTs share one, as a placer and vendors' reports count them.
+"""The number of LUT sites of a mapped netlist if small LUTs share sites, as placers and vendors' reports count them.
 
 A LUT6_2 holds two functions of five inputs in all. Only LUTs that belong together are paired: those with an input in
-common, and the two of one bit of a carry chain (S and DI). So the figure is what pairing of related logic can reach; a
-vendor's tool stops somewhere between it and the plain number of LUTs. A LUT in front of a MUXF stays alone.
+common, and the two of one bit of a carry chain (S and DI). The figure is therefore the result of pairing related logic;
+a vendor's tool gives a number between it and the plain number of LUTs. A LUT before a MUXF is not paired.
 """
 
 import re

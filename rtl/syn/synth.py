@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make synth`: what the gateware costs on UltraScale+, out of context, and how deep its logic is.
+"""`make synth`: the cost of the gateware on UltraScale+, out of context, and its logic depth.
 
     python rtl/syn/synth.py [--out out] [--only cc_engine] [--n-qp 4] [--jobs 1] [--saved] [--docs]
 
 Prints a table and writes `out/synth.json`, an array of {top, n_qp, params, lut, sites, ff, bram, uram, dsp,
-max_levels, rtl}: `params` are the parameters besides N_QP, `sites` is `lut` with two LUTs in one site where they fit
-(sites.py), `rtl` is the fingerprint of the logic (fingerprint.py). A row takes minutes, so each is kept in build/synth/
-as soon as it is there, and made again when the logic or a program has changed; `--saved` takes what is kept, of
-whatever version, and makes none. `--docs` puts the tables into docs/synthesis.md and leaves the rest of the page as it
-is. modules.py beside this file shares one row out among its modules. Yosys 0.70, family xcup: for comparison, not a
+max_levels, rtl}: `params` are the parameters besides N_QP, `sites` is `lut` with two LUTs in one site if they fit
+(sites.py), `rtl` is the fingerprint of the logic (fingerprint.py). A row takes minutes, so each is saved in
+build/synth/ as soon as it is made, and made again if the logic or a program has changed; `--saved` uses saved rows, of
+any version, and makes none. `--docs` updates the tables in docs/synthesis.md and leaves the rest of the page unchanged.
+modules.py in this folder divides one row among its modules. Yosys 0.70, family xcup: for comparison, not a
 vendor's figures.
 """
 

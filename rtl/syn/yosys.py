@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs Yosys (the `pyosys` wheel) in a process of its own, reading SystemVerilog by its slang front end."""
+"""Runs Yosys (the `pyosys` wheel) in a separate process, reading SystemVerilog with its slang front end."""
 
 import subprocess
 import sys

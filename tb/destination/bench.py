@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All fragments of an event go to the server that the table names, tables change at one event, slots of a ring are used in turn."""
+"""Events go to the server that the table names, tables change at one event, slots of a ring are used in turn."""
 
 import cocotb
 from cocotb.triggers import ClockCycles

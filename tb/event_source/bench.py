@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Continuous streams become events slice by slice, the hook changes them as defined, and triggers alternate with them."""
+"""Continuous streams become events slice by slice, the hook changes them as defined, triggers alternate with them."""
 
 import itertools
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fragments at the detector's inputs arrive at the peer as messages of version 2, independent of other message sources."""
+"""Fragments at the detector's inputs arrive at the peer as version 2 messages, independent of other message sources."""
 
 import os
 

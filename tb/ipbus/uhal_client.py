@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The uHAL side of the benches, run as a separate process: `uhal_client.py <script> <UDP port> <address table>`.
 
-The address table is the one that regs/generate.py makes; in addition to its registers the bench has a memory and a FIFO.
+The address table is the one that regs/generate.py makes; the bench adds a memory and a FIFO.
 """
 
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every unambiguous packet-to-acknowledgement time is in its bin, nothing else is, and software can read at any time."""
+"""Every unambiguous packet-to-acknowledgement time is in its bin, nothing else is; software can read at any time."""
 
 import math
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A front end that makes events: rings on its queue pairs, a detector at its inputs, a peer that receives its messages."""
+"""A front end that makes events: rings on its queue pairs, a detector at its inputs, a peer that receives messages."""
 
 from lib.board import SUCCESS, Board, start
 from lib.detector import Detector

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The front ends at 10, 25 and 100 Gb/s with the parameters that their benches share: each is built once for all benches.
+"""The front ends at 10, 25 and 100 Gb/s with the parameters that their benches share: each is built once.
 
 A bench of the front ends has `BENCHES = TOPS`: its tests must hold at every rate and width. The front end at 1 Gb/s has
 the same core at 64 bits; the promises of `lib/front_end.py` are tested on it as well.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queue-pair table stores the values that software wrote, gives them to every reader, and tracks the state of each queue pair."""
+"""The queue-pair table stores the values of software, serves every reader, and tracks the state of each queue pair."""
 
 import cocotb
 from cocotb.clock import Clock

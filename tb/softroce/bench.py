@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdvCam section VI A, with the method of the paper: cocotb runs the gateware, its frames go to a real Soft-RoCE responder, and
+"""AdvCam section VI A, as in the paper: cocotb runs the gateware, its frames go to a real Soft-RoCE responder, and
 the emulated switch sits in between. The responder is the kernel's rdma_rxe in the machine of `tests/softroce`.
 
 The machine needs the programs that `cargo build --release --workspace --all-targets` makes, as `make test` does.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the gateware's rules of TCP with the model's, one event per cycle: `python tb/tcp_equality/equality.py --help`.
+"""Compares the gateware's TCP rules with the model's, one event per cycle: `python tb/tcp_equality/equality.py --help`.
 
 The history is that of example `tcp_steps` of crates/transport, the gateware `tcp_engine` (lib/equality.py).
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock board`, the verilated gateware, plugged into the machine's Ethernet.
 
-Promise: the machine's memory is compared with what the gateware's source is defined to send (ITU-T O.150), made here.
+Promise: the machine's memory is compared with the defined data of the gateware's source (ITU-T O.150), made here.
 """
 
 import hashlib

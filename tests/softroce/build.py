@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the Soft-RoCE machine: `.venv/bin/python tests/softroce/build.py [--update]`.
 
-Promise: an image in build/softroce/ of the files as they are now; one of others is made again, with the reason.
+Promise: the image in build/softroce/ matches the present files; a stale image is rebuilt, and the reason is printed.
 """
 
 import argparse

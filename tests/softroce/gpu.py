@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A GPU and a NIC that writes to it, for the Soft-RoCE machine: stand-ins for NVIDIA's driver and `ibv_reg_dmabuf_mr`.
 
-Promise: compiled here with the C++ compiler, again when a source changes; in the machine they lie in /gpu and /nic,
-where only a program that is told so (LD_LIBRARY_PATH) finds them.
+Promise: compiled here with the C++ compiler, again when a source changes; in the machine they are in /gpu and /nic,
+where only programs with the matching LD_LIBRARY_PATH find them.
 """
 
 import hashlib

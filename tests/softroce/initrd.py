@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine's root file system: a cpio archive written here, so that neither root nor `cpio` is needed.
 
-Promise: the same files in give the same bytes out.
+Promise: the same input files give the same output bytes.
 Source: linux/Documentation/driver-api/early-userspace/buffer-format.rst.
 """
 

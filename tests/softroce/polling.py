@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each way to poll costs with verbs: `.venv/bin/python tests/softroce/polling.py`.
+"""The cost of each polling mode with verbs: `.venv/bin/python tests/softroce/polling.py`.
 
 Promise: the same boards for each mode, in turn, into `penstock recv --backend verbs` in the Soft-RoCE machine, every
-event whole; of several rounds the one with the least median is told. `rdma_rxe` stamps no completions, so the time is
-taken outside, by one clock: from an event's last frame at the boards' interface until a consumer at the same end has
-the event (`--serve`). The way there and back is in it, the same for all modes; `ping` over it is told beside it. CPU
-time is that of the receiving thread. Needs root.
+event complete; the round with the least median is reported. `rdma_rxe` does not time-stamp completions, so the time is
+measured outside, with one clock: from an event's last frame at the boards' interface until a consumer at the same end
+has the event (`--serve`). It includes the round trip, which is the same for all modes; the `ping` time is reported,
+too. CPU time is that of the receiving thread. Needs root.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How QEMU is started and spoken to: the microvm's options, its monitor, and the host's time stamp counter.
+"""Starts QEMU and controls it: the microvm's options, its monitor, and the host's time stamp counter.
 
-Promise: a QEMU that we start dies with us. Source: QEMU's docs/system/i386/microvm.rst and docs/interop/qmp-spec.
+Promise: a QEMU process ends with the process that started it. Source: QEMU's docs/system/i386/microvm.rst and
+docs/interop/qmp-spec.
 """
 
 import ctypes

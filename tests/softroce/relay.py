@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins the machine's Ethernet to an interface: `relay.py INTERFACE HOST_SOCKET VM_SOCKET`, prints a line when it does.
+"""Joins the machine's Ethernet to an interface: `relay.py INTERFACE HOST_SOCKET VM_SOCKET`, prints a line when ready.
 
-Promise: every frame, in order, both ways, until it is killed. A veth pair leaves UDP's checksum to hardware that it has
-not; IPv4 allows none (RFC 768), so none is put in.
+Promise: every frame, in order, both ways, until it is killed. A veth pair leaves UDP's checksum to hardware that does
+not exist; the checksum is optional in IPv4 (RFC 768), so none is set.
 """
 
 import selectors

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Soft-RoCE machine as fixtures, which `tests/conftest.py` knows: built if need be, restored once a session."""
+"""The Soft-RoCE machine as fixtures, imported by `tests/conftest.py`: built if necessary, restored once per session."""
 
 import platform
 import shutil

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Soft-RoCE machine takes: `.venv/bin/python tests/softroce/speed.py [--json]`, a part of `make bench`.
+"""The throughput of the Soft-RoCE machine: `.venv/bin/python tests/softroce/speed.py [--json]`, a part of `make bench`.
 
-Promise: "end to end" is payload that was compared byte for byte afterwards; "alone" is what the machine takes of plain
-WRITEs that nobody looks at, in the same run. Targets: at least 20 MB/s, or 80 % of what the machine takes alone.
+Promise: "end to end" is payload that was compared byte for byte afterwards; "alone" is the rate of plain WRITEs
+without a check, in the same run. Targets: at least 20 MB/s, or 80 % of the rate "alone".
 """
 
 import argparse

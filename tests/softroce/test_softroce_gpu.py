@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in GPU behind a real RDMA stack: the verilated gateware's messages come by `rdma_rxe`.
+"""A stand-in GPU with a real RDMA stack: the verilated gateware's messages arrive through `rdma_rxe`.
 
 Promise: camera events and their charges come out byte for byte; the device's addresses are closed to `penstock recv`,
 so that it would crash if it took one for its own memory. What this cannot show is a real GPU and a real NIC:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock recv --backend verbs --srq` in the machine against `penstock send`: boards want more than the pool holds.
+"""`penstock recv --backend verbs --srq` in the machine with `penstock send`: the boards' demand exceeds the pool.
 
-Promise: boards at full speed and a slow consumer end in RNR NAKs; nothing acknowledged is lost, every event is whole.
+Promise: boards at full speed and a slow consumer cause RNR NAKs; no acknowledged data is lost, every event is complete.
 """
 
 import json

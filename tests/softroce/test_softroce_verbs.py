@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs back end and our requester against the kernel's rdma_rxe: what arrives, in what state, byte for byte."""
+"""The verbs back end and our requester against the kernel's rdma_rxe: arrival, states, and comparison byte for byte."""
 
 import json
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock recv --socket` in the machine: AF_XDP of Linux 6.1 on a driver of real virtual hardware (virtio_net).
 
-Promise: the native mode of a driver takes camera events of the gateware; what kernel and driver cannot do is named.
+Promise: a driver's native mode receives camera events of the gateware; missing features of kernel and driver are named.
 """
 
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One transfer into the machine: our requester on this side, verbs over `rdma_rxe` on the other, memory compared.
 
-Promise: the bytes in the machine are hashed by a program that is not ours; faults on the way repeat with their seed.
+Promise: an independent program hashes the bytes in the machine; faults on the link repeat with their seed.
 """
 
 import hashlib

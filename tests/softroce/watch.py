@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long events take from a board's interface to a consumer: `watch.py INTERFACE ADDRESS PORT EVENTS SKIPPED`.
+"""Measures the time of events from a board's interface to a consumer: `watch.py INTERFACE ADDRESS PORT EVENTS SKIPPED`.
 
 Promise: for each event the time from the kernel's stamp of its last frame going out (of all boards) until `penstock
-recv --serve` has handed it to this program, both by one clock; prints JSON {event: ns} of all but the first `SKIPPED`.
-Run it at the boards' end. An event whose frames went out more than once has the last time before it was handed out.
+recv --serve` has passed it to this program, both with one clock; prints JSON {event: ns} of all but the first
+`SKIPPED`. Run it at the boards' end. For an event whose frames were sent repeatedly, the last time before its delivery
+counts.
 """
 
 import ctypes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes kernels.ptx of kernels.cu, or says whether it is that file's.
+"""Makes kernels.ptx from kernels.cu, or checks that it matches that file.
 
     python -m venv /tmp/cuda && /tmp/cuda/bin/pip install nvidia-cuda-nvrtc-cu11==11.8.89
     /tmp/cuda/bin/python crates/gpu/kernels/make_ptx.py

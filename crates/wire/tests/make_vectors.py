@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Frames made by scapy, a codec we did not write, for the wire crate to parse and to reproduce byte for byte.
+"""Frames made by scapy, an independent codec, for the wire crate to parse and to reproduce byte for byte.
 
-Writes vectors.txt beside this script; `--check` only compares and fails when the stored file is stale:
+Writes vectors.txt next to this script; `--check` only compares and fails if the stored file is stale:
 
     .venv/bin/python crates/wire/tests/make_vectors.py [--check]
 

@@ -4,6 +4,6 @@
     python -m penstock.gateway opcua boards.toml
     python -m penstock.gateway epics boards.toml
 
-Promise: a write passes the checks of `penstock ctl` and is in its journal with the client who asked for it; a silent
-board is an alarm, and costs the others nothing. Reference: docs/ctl.md, "Slow control".
+Promise: a write passes the checks of `penstock ctl` and is in its journal with the name of the client; a silent
+board raises an alarm and does not delay the others. Reference: docs/ctl.md, "Slow control".
 """

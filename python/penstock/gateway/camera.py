@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All boards of a gateway: looked at in turns by block reads, written to one register at a time.
+"""All boards of a gateway: polled in turn by block reads, written one register at a time.
 
-Promise: `changed` is told a value when it differs from the last one told, and never one older than a write that has
-ended. A board is `found` before its first values, and `lost` once with the reason.
+Promise: `changed` gets a value if it differs from the last one reported, and never one older than a completed
+write. A board is `found` before its first values, and `lost` once with the reason.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of the gateway: what is wrong with it ends with status 2 before anything is served."""
+"""The command line of the gateway: an error in it ends with status 2 before anything is served."""
 
 import argparse
 import asyncio

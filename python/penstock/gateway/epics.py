@@ -5,7 +5,7 @@
     PENSTOCK:module-0:cc0:rate_ai         DBR_DOUBLE, units bit/s, control limits, writable
 
 Promise: a PV of a board that is silent keeps its last value, and is INVALID with status COMM. A write is answered after
-the board has been written to and read back; the status says what it refused.
+the board has been written to and read back; the status gives the reason of a refusal.
 Source: Channel Access protocol, version 4.13; caproto serves it.
 """
 

@@ -4,8 +4,8 @@
     ns=2;s=module-0                    the board: connected, problem, its registers
     ns=2;s=module-0/cc[0].rate_ai      Double, EngineeringUnits bit/s, EURange, writable
 
-Promise: a variable has a value with a good status, or the status says why not. A write is answered by the status that
-part 4 of the standard has for it (`STATUSES`), after the board has been written to and read back.
+Promise: a variable has a value with a good status, or a status with the reason. A write is answered with the status
+defined in part 4 of the standard (`STATUSES`), after the board has been written to and read back.
 Source: OPC 10000-3 (address space), -4 (services), -8 (data access: units and ranges); units by UNECE code.
 """
 
