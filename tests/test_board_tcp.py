@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock board --protocol tcp`: verilated streams on a TAP device into `penstock recv --backend tcp` of this kernel.
 
-Promise checked: recorded events arrive byte for byte; a receiver that is killed ends the stream by name, and the next
-one gets the events from the first one that was not acknowledged on.
+Promise checked: recorded events arrive byte for byte; after a receiver is killed the stream ends with a named reason,
+and the next receiver gets the events from the first unacknowledged one on.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock.gateway`: boards in software and a verilated one, over OPC UA and EPICS, accessed by third-party clients."""
+"""`penstock.gateway`: boards in software and a verilated one, over OPC UA and EPICS, with third-party clients."""
 
 import json
 import os
