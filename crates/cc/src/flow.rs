@@ -6,7 +6,7 @@ use crate::{CycleRate, DcqcnParams, Happened, Law, Pacer, QcnParams, QcnState, S
 /// The parameters of one group of queue pairs, for either law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CcParams {
-    /// For queue pairs under DCQCN, and the law of those that name none.
+    /// For queue pairs under DCQCN; also selects the law of those without a law of their own.
     pub dcqcn: DcqcnParams,
     /// For queue pairs under QCN.
     pub qcn: QcnParams,
@@ -59,8 +59,8 @@ impl Flow {
         };
     }
 
-    /// One visit; returns whether a notification was ignored. Another law than the last visit's
-    /// starts afresh, and a notification in that visit is ignored.
+    /// One visit; returns whether a notification was ignored. If the law differs from that of the last visit,
+    /// the flow restarts, and a notification in that visit is ignored.
     #[inline]
     pub fn visit(&mut self, happened: Happened, law: Law, params: &CcParams) -> bool {
         match (&mut self.state, law) {
@@ -77,23 +77,23 @@ impl Flow {
         }
     }
 
-    /// A visit at which software has the flow start afresh, whatever else happened.
+    /// A visit at which software restarts the flow; all other events of the visit are ignored.
     pub fn restart(&mut self, law: Law, params: &CcParams) {
         self.start(law, 0, params);
     }
 
-    /// Exactly what `visits` visits do in which nothing was sent and no notification came.
+    /// Has exactly the effect of `visits` visits without sent data and notifications.
     ///
-    /// Costs a few instructions for each event of a counter (alpha, timer), however many visits lie between.
+    /// Costs a few instructions for each event of a counter (alpha, timer), for any number of visits between them.
     pub fn skip(&mut self, visits: u64, cycles: u32, transmitter: Transmitter, law: Law, params: &CcParams) {
         if visits > 0 {
-            // One visit settles what a change of parameters or law has left behind.
+            // One visit completes a preceding change of parameters or law.
             self.visit(Happened { cycles, transmitter, ..Happened::default() }, law, params);
             self.skip_settled(visits - 1, cycles, transmitter, law, params);
         }
     }
 
-    /// The same, cheaper: only right for a state that a visit with these parameters has made.
+    /// The same at lower cost: valid only for a state that results from a visit with these parameters.
     pub fn skip_settled(&mut self, visits: u64, cycles: u32, transmitter: Transmitter, law: Law, params: &CcParams) {
         match (&mut self.state, law) {
             (FlowState::Dcqcn(state), Law::Dcqcn) => state.skip(visits, cycles, transmitter, &params.dcqcn),
@@ -102,9 +102,9 @@ impl Flow {
         }
     }
 
-    /// What `visits` visits do of which the first is told `first` and the others nothing, and what as many grants do to the
-    /// flow's pacer. False, and nothing is done, for states and news with which only visiting will do. Only right for a
-    /// state that a visit with these parameters has made.
+    /// Has the effect of `visits` visits, the first with the events `first` and the others without events, and of as
+    /// many grants on the flow's pacer. Returns false and changes nothing for states and events that need single
+    /// visits. Valid only for a state that results from a visit with these parameters.
     #[inline]
     pub fn skip_paced(
         &mut self,
@@ -121,8 +121,8 @@ impl Flow {
         }
     }
 
-    /// How often a visit that is told of `bytes` sent, or one after it, leaves R_C as it is: [`Self::steady_visits`], or 0
-    /// where only visiting can say.
+    /// For how many visits R_C stays constant if the first reports `bytes` sent: [`Self::steady_visits`], or 0
+    /// if only single visits can tell.
     #[inline]
     pub fn steady_visits_behind(
         &self,
@@ -140,8 +140,8 @@ impl Flow {
         }
     }
 
-    /// Visits over which R_C stays as it is, if nothing is sent and no notification comes: whoever paces by closed
-    /// form may leap so far. Only right for a state that a visit with these parameters has made.
+    /// Visits over which R_C stays constant if nothing is sent and no notification comes: a closed-form pacer
+    /// may skip that many. Valid only for a state that results from a visit with these parameters.
     pub fn steady_visits(&self, cycles: u32, transmitter: Transmitter, law: Law, params: &CcParams) -> u64 {
         match (&self.state, law) {
             (FlowState::Dcqcn(state), Law::Dcqcn) => state.steady_visits(cycles, transmitter, &params.dcqcn),
@@ -167,7 +167,7 @@ impl Flow {
         }
     }
 
-    /// Whether the pacer may leave this flow alone.
+    /// Whether the pacer does not limit this flow.
     pub fn unlimited(&self, params: &CcParams) -> bool {
         match &self.state {
             FlowState::Dcqcn(state) => state.rate_current >= params.dcqcn.rate_line,
@@ -175,7 +175,7 @@ impl Flow {
         }
     }
 
-    /// The state word as the gateware keeps it: R_C, R_T, timer, bytes, stages and flags, count of
+    /// The state word in the gateware's format: R_C, R_T, timer, bytes, stages and flags, count of
     /// cuts, and three words of the law (alpha, cooldown, alpha timer; or LFSR and the two lengths).
     pub fn words(&self) -> [u32; 9] {
         let flags = |timer: u8, bytes: u8, limited: bool, qcn: bool| {

@@ -6,12 +6,12 @@
 pub struct Lfsr(pub u32);
 
 impl Lfsr {
-    /// What is fed back when a one is shifted out.
+    /// The feedback mask, applied when a one is shifted out.
     const TAPS: u32 = 0x8020_0003;
     /// Keeps the registers of neighbouring queue pairs far apart (2^32 / golden ratio).
     const SPREAD: u32 = 0x9E37_79B9;
 
-    /// The register of queue pair `index`. All zeros would stay so, hence a one takes their place.
+    /// The register of queue pair `index`. The all-zero state would never change, so it is replaced by one.
     pub fn new(seed: u32, index: u8) -> Self {
         let start = seed ^ Self::SPREAD.wrapping_mul(u32::from(index));
         Self(if start == 0 { 1 } else { start })
@@ -26,8 +26,8 @@ impl Lfsr {
     }
 }
 
-/// `base * (1 - jitter/256 .. 1 + jitter/256)`, the place in between chosen by `random`, or half of
-/// that; rounded up, held at the highest value.
+/// `base * (1 - jitter/256 .. 1 + jitter/256)`, selected by `random`, or half of
+/// that; rounded up, saturating.
 pub fn jittered(base: u32, jitter: u8, random: u8, half: bool) -> u32 {
     let factor = 256 - u64::from(jitter) + ((u64::from(random) * (2 * u64::from(jitter) + 1)) >> 8);
     let product = u64::from(base) * factor;

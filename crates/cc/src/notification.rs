@@ -15,7 +15,7 @@ impl NotificationPoint {
     /// Zhu et al.: N = 50 us.
     pub const DEFAULT_INTERVAL: Time = Time::from_us(50);
 
-    /// A flow that has not been answered yet.
+    /// A flow without any CNP so far.
     pub const fn new(interval: Time) -> Self {
         Self { interval, last_cnp: None }
     }

@@ -3,7 +3,7 @@
 
 use crate::CycleRate;
 
-/// No flow saves more, however high its rate: the gateware counts in 19 bits.
+/// The most credit that a flow can save at any rate: the gateware counts in 19 bits.
 const FULL: i64 = (128 * 1024) << CycleRate::FRACTION_BITS;
 
 /// The credit of one queue pair (`rtl/cc/pacer.sv`): a packet may start while the credit is not
@@ -13,9 +13,9 @@ const FULL: i64 = (128 * 1024) << CycleRate::FRACTION_BITS;
 /// `rate * (t - 2 visits) - 1 packet` while data waits and packets start as soon as they may. No
 /// fraction of a byte is ever dropped, so in the long run that is exactly its rate.
 ///
-/// At a visit, credit that could have been spent is lost; unless a packet waits for its turn on the
-/// wire: then it grows on, below `rate * turn` and 128 KiB, beyond which it starts again. So a flow
-/// makes up for what it misses behind others, at most that much on top of the first bound.
+/// At a visit, unspent credit is lost, unless a packet waits for its turn on the wire: then the credit
+/// continues to grow, below `rate * turn` and 128 KiB, beyond which it restarts. A flow therefore makes
+/// up for the time it waits for others, by at most that much above the first bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacer {
     turn: u32,
@@ -24,14 +24,14 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A new flow: not limited, nothing saved. A turn is that many visits: about as long as one packet
-    /// of each queue pair takes on the wire.
+    /// A new flow: not limited, no saved credit. `turn` is a number of visits: about the time of one packet
+    /// of each queue pair on the wire.
     pub const fn new(turn: u32) -> Self {
         Self { turn, credit: 0, unlimited: true }
     }
 
     /// A visit: earn `cycles * rate`. An unlimited flow (law off, or R_C at line rate) is always
-    /// eligible; one that `waits` has a packet that could start.
+    /// eligible; `waits` means that the flow has a packet that could start.
     #[inline]
     pub fn grant(&mut self, rate: CycleRate, cycles: u32, unlimited: bool, waits: bool) {
         self.unlimited = unlimited;
@@ -40,7 +40,7 @@ impl Pacer {
         self.credit = if restart { grant } else { self.credit + grant };
     }
 
-    /// Exactly what `visits` grants do between which nothing is charged.
+    /// Has exactly the effect of `visits` grants without packets between them.
     #[inline]
     pub fn skip(&mut self, rate: CycleRate, cycles: u32, visits: u64, unlimited: bool, waits: bool) {
         if visits == 0 {
@@ -53,14 +53,14 @@ impl Pacer {
             return;
         }
         let (kept, cycle) = self.cycle(grant, waits);
-        // Of so few visits no product overflows: a grant is below 2^40.
+        // For this number of visits no product overflows: a grant is below 2^40.
         const FEW: u64 = 1 << 20;
         if visits <= FEW && self.credit + grant * (visits as i64 - 1) < kept {
             // still growing before the last one
             self.credit += grant * visits as i64;
             return;
         }
-        // It grows, starts again, and grows, in a cycle.
+        // The credit grows, restarts, and grows again, periodically.
         let growing = visits_to(kept - self.credit, grant);
         self.credit = match visits.checked_sub(growing) {
             None | Some(0) => self.credit + grant * visits as i64,
@@ -68,7 +68,7 @@ impl Pacer {
         };
     }
 
-    /// The credit with which a flow starts again, and after how many visits it then has as much.
+    /// The credit with which a flow restarts, and the number of visits after which it reaches this credit again.
     #[inline]
     fn cycle(&self, grant: i64, waits: bool) -> (i64, u64) {
         let turn = grant * i64::from(self.turn);
@@ -97,7 +97,7 @@ impl Pacer {
     }
 }
 
-/// Visits that earn as much; never, where a visit earns nothing.
+/// Visits that earn that much; never, if a visit earns nothing.
 #[inline]
 fn visits_to(missing: i64, grant: i64) -> u64 {
     match (missing, grant) {

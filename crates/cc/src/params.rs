@@ -8,7 +8,7 @@ use penstock_units::{ByteSize, Rate, Time};
 /// Which control law governs a queue pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Law {
-    /// CNPs are ignored, nothing is paced.
+    /// CNPs are ignored, packets are not paced.
     Off,
     /// Data Center Quantized Congestion Notification.
     #[default]
@@ -50,8 +50,8 @@ pub struct DcqcnParams {
     pub clamp_target: bool,
     /// A cut restarts the timer (Zhu et al.); otherwise it fires periodically, cuts or not (AdvCam).
     pub restart_timer: bool,
-    /// The timer stands still while the limiter does not bind: no packet waits that could start, or a pause holds it.
-    /// RFC 7661 validates TCP's window so.
+    /// The timer stops while the limiter does not bind: no packet waits that could start, or a pause holds it.
+    /// RFC 7661 validates TCP's window in this way.
     pub hold_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,
@@ -130,7 +130,7 @@ impl Default for DcqcnParams {
 
 /// The parameters in physical units, before a clock is chosen.
 ///
-/// `Default` is AdvCam Table II at 10 Gb/s. What the table leaves open is taken from Zhu et al.
+/// `Default` is AdvCam Table II at 10 Gb/s. Values that the table does not give are taken from Zhu et al.
 /// (byte counter of 10 MB, a timer that cuts restart) or chosen: R_min 10 Mb/s, hyper increase after 2 F stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DcqcnSettings {
@@ -140,7 +140,7 @@ pub struct DcqcnSettings {
     pub clamp_target: bool,
     /// A cut restarts the timer.
     pub restart_timer: bool,
-    /// The timer stands still while no packet waits that could start, or pause or PFC holds the transmitter.
+    /// The timer stops while no packet waits that could start, or pause or PFC holds the transmitter.
     pub hold_timer: bool,
     /// How recovery events are counted.
     pub stage_counting: StageCounting,

@@ -4,7 +4,7 @@
 use crate::{AlphaRule, DcqcnSettings, StageCounting};
 use penstock_units::{ByteSize, Rate, Time};
 
-/// A set of DCQCN's parameters that has a name.
+/// A named set of DCQCN's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// For any number of senders that know their share ([`DcqcnSettings::for_share`]).
@@ -18,8 +18,8 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Its parameters. `share` is what a sender gets of the receiver's line if all send at once (line x weight / senders);
-    /// the papers' sets do not look at it.
+    /// Its parameters. `share` is what a sender gets of the receiver's line if all send at once (line x weight /
+    /// senders); the papers' sets ignore it.
     pub fn dcqcn(self, share: Rate) -> DcqcnSettings {
         match self {
             Self::Penstock => DcqcnSettings::for_share(share),
@@ -30,18 +30,18 @@ impl Profile {
     }
 }
 
-/// A packet of MTU 4096 with all its headers, preamble and gap: what it takes on the wire.
+/// The length on the wire of a packet of MTU 4096, with all headers, preamble and gap.
 const PACKET: u64 = 4096 + 90;
 /// The least interval between increases: that of Zhu et al., above the 50 us in which a receiver sends at most one CNP.
 const INCREASE_INTERVAL: Time = Time::from_us(55);
 
 impl DcqcnSettings {
-    /// Profile "penstock", made for hundreds of senders into one receiver (docs/congestion-control.md says where each number
-    /// comes from and what it reaches).
+    /// Profile "penstock", made for hundreds of senders into one receiver (docs/congestion-control.md gives the source
+    /// of each number and the results).
     ///
-    /// A flow starts at its share and never falls below 15/16 of it, so that all together neither flood the receiver when
-    /// they begin nor leave its line idle. It feels its way up in steps of share/256, three for each packet that it may send at
-    /// its share, but not more often than CNPs can answer; the steps stand still while a pause holds the sender.
+    /// A flow starts at its share and never falls below 15/16 of it, so that all flows together neither flood the
+    /// receiver at the start nor leave its line idle. It increases in steps of share/256, three per packet time at its
+    /// share, but not more often than CNPs can respond; the steps stop while a pause holds the sender.
     pub fn for_share(share: Rate) -> Self {
         let fraction = |part: u64, of: u64| Rate((u128::from(share.0) * u128::from(part) / u128::from(of)) as u64);
         let interval = match share {
@@ -65,7 +65,8 @@ impl DcqcnSettings {
         }
     }
 
-    /// Profile "zhu": the testbed of Zhu et al., SIGCOMM 2015. The paper is silent on R_HAI (ten R_AI, as QCN has it) and on R_min.
+    /// Profile "zhu": the testbed of Zhu et al., SIGCOMM 2015. The paper does not give R_HAI (here ten R_AI, as in QCN)
+    /// and R_min.
     fn zhu() -> Self {
         Self {
             stage_counting: StageCounting::PerTrigger,

@@ -15,13 +15,13 @@ pub struct QcnState {
     pub rate_current: CycleRate,
     /// R_T.
     pub rate_target: CycleRate,
-    /// Cycles of the timer's present stage.
+    /// Elapsed cycles of the timer's present stage.
     pub timer_elapsed: u32,
-    /// How long that stage lasts, cycles; 0 = not drawn yet.
+    /// Length of that stage, cycles; 0 = not drawn yet.
     pub timer_limit: u32,
-    /// Bytes of the byte counter's present stage.
+    /// Counted bytes of the byte counter's present stage.
     pub bytes_sent: u32,
-    /// How long that stage lasts, bytes; 0 = not drawn yet.
+    /// Length of that stage, bytes; 0 = not drawn yet.
     pub byte_limit: u32,
     /// Stages of the timer since the last cut.
     pub stage_timer: u8,
@@ -35,12 +35,12 @@ pub struct QcnState {
     pub limited: bool,
 }
 
-/// What a visit made of it.
+/// The result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QcnOutcome {
     /// The new state word.
     pub state: QcnState,
-    /// A CNP came, which is DCQCN's.
+    /// A CNP came, which belongs to DCQCN.
     pub cnp_ignored: bool,
 }
 
@@ -62,21 +62,21 @@ impl QcnState {
         }
     }
 
-    /// This flow without its rate limiter; its jitter goes on where it was.
+    /// This flow without its rate limiter; its jitter sequence continues.
     fn released(&self, params: &QcnParams) -> Self {
         Self { cnp_handled: self.cnp_handled, lfsr: self.lfsr, ..Self::idle(params, 0) }
     }
 
-    /// The stage as software sees it: the larger of the two counters.
+    /// The stage visible to software: the larger of the two counters.
     pub fn stage(&self) -> u8 {
         self.stage_timer.max(self.stage_bytes)
     }
 
-    /// Visits of `cycles` each, without feedback or bytes, in which nothing happens but that the
-    /// timer counts. Only right for a state that a visit with these parameters has made.
+    /// Visits of `cycles` each, without feedback or bytes, in which only the timer advances.
+    /// Valid only for a state that results from a visit with these parameters.
     pub(crate) fn quiet_visits(&self, cycles: u32, transmitter: Transmitter, params: &QcnParams) -> u64 {
         if !self.limited {
-            // a limiter that has just been released is taken away at the next visit
+            // a limiter that has just been released is removed at the next visit
             return if *self == self.released(params) { u64::MAX } else { 0 };
         }
         let undrawn =
@@ -90,7 +90,7 @@ impl QcnState {
         u64::from(self.timer_limit.saturating_sub(1).saturating_sub(self.timer_elapsed) / cycles)
     }
 
-    /// What so many such visits do: one visit for each event of the timer.
+    /// The effect of `visits` such visits: one computed visit for each event of the timer.
     pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, transmitter: Transmitter, params: &QcnParams) {
         while visits > 0 {
             let quiet = self.quiet_visits(cycles, transmitter, params).min(visits);
@@ -117,10 +117,10 @@ pub fn qcn_step(state: &QcnState, happened: Happened, params: &QcnParams) -> Qcn
     QcnOutcome { state, cnp_ignored }
 }
 
-// The rules, in place. Most visits only let counters run: that way is inlined and straight, and what
-// a counter or a notification brings about stands aside.
+// The rules, in place. Most visits only advance counters: that path is inlined and straight; the actions of
+// a counter or a notification are in separate functions.
 impl QcnState {
-    /// [`qcn_step`]; returns whether a CNP came, which is DCQCN's.
+    /// [`qcn_step`]; returns whether a CNP came, which belongs to DCQCN.
     #[inline]
     pub(crate) fn visit(&mut self, happened: Happened, params: &QcnParams) -> bool {
         if happened.feedback != 0 {
@@ -136,7 +136,7 @@ impl QcnState {
         happened.cnp
     }
 
-    /// R_C (1 - G_d |F_b|); R_T follows R_C down only if R_C was on its way up ("extra fast recovery").
+    /// R_C (1 - G_d |F_b|); R_T follows R_C down only if R_C was increasing ("extra fast recovery").
     #[cold]
     fn cut_rate(&mut self, feedback: u8, params: &QcnParams) {
         let factor = ((u64::from(feedback & 63) << 16) >> params.gd_shift).min(1 << 15);
@@ -157,7 +157,7 @@ impl QcnState {
         };
     }
 
-    /// The two counters and what they lead to.
+    /// The two counters and their actions.
     #[inline]
     fn recover(&mut self, happened: Happened, params: &QcnParams) {
         let running = if happened.transmitter == Transmitter::Paused { 0 } else { happened.cycles };
@@ -180,7 +180,7 @@ impl QcnState {
         }
     }
 
-    /// Draws how long a new stage lasts, one of the two in a visit.
+    /// Draws the length of a new stage, at most one of the two per visit.
     #[cold]
     fn draw(&mut self, params: &QcnParams) {
         let (limit, base, stage) = if self.timer_limit == 0 && params.timer_period != 0 {

@@ -6,9 +6,9 @@ use crate::lfsr::{jittered, Lfsr};
 /// Settings of a congestion point; `Default` is the QCN hardware evaluation's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QcnMarking {
-    /// Q_eq, bytes: where the queue is to settle.
+    /// Q_eq, bytes: the equilibrium length of the queue.
     pub q_eq: u32,
-    /// Weight of the queue's growth against its length.
+    /// Weight of the queue's growth relative to its length.
     pub w: u32,
     /// Bytes from one sample to the next, by eighths of the feedback.
     pub sample_bytes: [u32; 8],
@@ -43,7 +43,7 @@ impl QcnCongestionPoint {
         Self { marking, queue_old: 0, until_sample: first, lfsr: Lfsr::new(seed, index) }
     }
 
-    /// A frame arrives and makes the queue `queue_bytes` long. `Some(|F_b|)`, 1 to 63: send it to the
+    /// A frame arrives, after which the queue holds `queue_bytes`. `Some(|F_b|)`, 1 to 63: send this feedback to the
     /// frame's source.
     pub fn on_arrival(&mut self, frame_bytes: u32, queue_bytes: u64) -> Option<u8> {
         self.until_sample -= i64::from(frame_bytes);
@@ -57,7 +57,7 @@ impl QcnCongestionPoint {
         (feedback > 0).then_some(feedback)
     }
 
-    /// How long the queue was when it was last sampled, bytes.
+    /// Length of the queue at the last sample, bytes.
     pub fn queue_at_sample(&self) -> u64 {
         self.queue_old
     }

@@ -12,13 +12,13 @@ use penstock_units::{Rate, Time};
 pub struct QcnParams {
     /// G_d = 2^-gd_shift, 1 ..= 15.
     pub gd_shift: u8,
-    /// Stages of fast recovery; behind them, byte counter and timer run at half their length.
+    /// Stages of fast recovery; after them, stages of byte counter and timer have half their length.
     pub stage_threshold: u8,
     /// Byte counter and timer are drawn from their length * (1 ± jitter/256), 0 ..= 127.
     pub jitter: u8,
     /// Active increase of the target rate.
     pub rate_ai: CycleRate,
-    /// Hyper-active increase of the target rate, times the stages behind the threshold.
+    /// Hyper-active increase of the target rate, multiplied by the number of stages after the threshold.
     pub rate_hai: CycleRate,
     /// R_C never falls below this rate.
     pub rate_min: CycleRate,
@@ -28,7 +28,7 @@ pub struct QcnParams {
     pub timer_period: u32,
     /// Bytes of one stage of the byte counter; 0 = no byte counter.
     pub byte_limit: u32,
-    /// Where the jitter starts.
+    /// Seed of the jitter.
     pub seed: u32,
 }
 
@@ -70,7 +70,7 @@ pub struct QcnSettings {
     pub timer_period: Time,
     /// BC_LIMIT in bytes; 0 = no byte counter.
     pub byte_limit: u32,
-    /// Where the jitter starts.
+    /// Seed of the jitter.
     pub seed: u32,
 }
 

@@ -8,17 +8,17 @@
 
 use crate::{AlphaRule, CycleRate, DcqcnParams, Law, Pacer, StageCounting};
 
-/// alpha = 1 as software sees it.
+/// alpha = 1 in the format visible to software.
 pub const ALPHA_ONE: u32 = 1 << 16;
-/// Bits of alpha below those that software sees.
+/// Bits of alpha below those visible to software.
 pub const ALPHA_GUARD_BITS: u32 = 15;
-/// alpha = 1 as the state keeps it.
+/// alpha = 1 in the state's format.
 const ALPHA_ONE_FULL: u32 = ALPHA_ONE << ALPHA_GUARD_BITS;
-/// Bytes left over from a recovery event are kept for the next up to here; more than this can
-/// only come from a threshold that software has just lowered.
+/// Surplus bytes of a recovery event are kept for the next one up to this number; more than this can
+/// only result from a threshold that software has just lowered.
 const BYTE_SLACK: u32 = 1 << 16;
 
-/// The state word of one queue pair, as it lies in the engine's RAM.
+/// The state word of one queue pair, as stored in the engine's RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// R_C.
@@ -50,7 +50,7 @@ pub struct State {
 }
 
 impl State {
-    /// A flow that has seen no congestion: line rate, alpha = 1, counters at rest.
+    /// A flow that has seen no congestion: line rate, alpha = 1, counters stopped.
     pub fn idle(params: &DcqcnParams) -> Self {
         Self {
             rate_current: params.rate_line,
@@ -69,24 +69,24 @@ impl State {
         }
     }
 
-    /// A flow that begins under the law: at its start rate, and idle if that is the line rate.
+    /// A flow that starts under the law: at its start rate, and idle if that is the line rate.
     pub fn fresh(params: &DcqcnParams) -> Self {
         let rate = params.rate_start.max(params.rate_min).min(params.rate_line);
         Self { rate_current: rate, rate_target: rate, limited: rate < params.rate_line, ..Self::idle(params) }
     }
 
-    /// alpha as software sees it, 65536 = 1.
+    /// alpha in the format visible to software, 65536 = 1.
     pub fn alpha(&self) -> u32 {
         self.alpha_full >> ALPHA_GUARD_BITS
     }
 
-    /// The stage as software sees it: the larger of the two counters.
+    /// The stage visible to software: the larger of the two counters.
     pub fn stage(&self) -> u8 {
         self.stage_timer.max(self.stage_bytes)
     }
 
-    /// Visits of `cycles` each, without CNP or bytes, over which R_C stays as it is. Only right for a state that a visit
-    /// with these parameters has made.
+    /// Visits of `cycles` each, without CNP or bytes, over which R_C stays constant. Valid only for a state that
+    /// results from a visit with these parameters.
     pub(crate) fn steady_visits(&self, cycles: u32, transmitter: Transmitter, params: &DcqcnParams) -> u64 {
         if !self.limited {
             return u64::MAX;
@@ -107,7 +107,7 @@ impl State {
         before_cut.min(until(self.increase_elapsed, params.increase_interval, cycles))
     }
 
-    /// The same for visits of which the first is told of `bytes` sent; 0 where it must be made to know.
+    /// The same if the first visit reports `bytes` sent; 0 if only a real visit can tell.
     #[inline]
     pub(crate) fn steady_visits_behind(
         &self,
@@ -127,13 +127,13 @@ impl State {
         params.byte_threshold != 0 && self.bytes_sent >= params.byte_threshold
     }
 
-    /// No recovery event changes the rates any more.
+    /// Recovery events no longer change the rates.
     #[inline]
     fn is_at_line(&self, params: &DcqcnParams) -> bool {
         self.rate_current == params.rate_line && self.rate_target == params.rate_line
     }
 
-    /// What so many such visits do.
+    /// The effect of `visits` such visits.
     pub(crate) fn skip(&mut self, mut visits: u64, cycles: u32, transmitter: Transmitter, params: &DcqcnParams) {
         if !self.limited {
             return;
@@ -147,7 +147,7 @@ impl State {
         if visits == 0 {
             return;
         }
-        // Alpha and rates do not touch each other, so each may go ahead alone.
+        // Alpha and rates are independent, so each can be advanced separately.
         let span = visits.saturating_mul(u64::from(cycles));
         self.run_alpha(span, params);
         if !transmitter.holds(params) {
@@ -155,8 +155,8 @@ impl State {
         }
     }
 
-    /// What `visits` visits do, of which the first is told `first` and the others nothing, and what the pacer's grants do in
-    /// between; false, and nothing is done, where only visiting will do.
+    /// Has the effect of `visits` visits, the first with the events `first` and the others without events, and of the
+    /// pacer's grants between them; returns false and changes nothing if single visits are needed.
     pub(crate) fn skip_paced(
         &mut self,
         visits: u64,
@@ -176,14 +176,14 @@ impl State {
         let span = |visits: u64| visits.saturating_mul(u64::from(cycles));
         self.run_alpha(span(visits), params);
         if span(visits) < u64::from(interval.saturating_sub(self.increase_elapsed)) {
-            // The timer is still running behind the last of them: nothing changes the rate.
+            // The timer is still running after the last of them: nothing changes the rate.
             pacer.skip(self.rate_current, cycles, visits, self.rate_current >= params.rate_line, waits);
             self.increase_elapsed += span(visits) as u32;
             return true;
         }
         let mut left = visits;
         if let Some(behind) = self.climb(visits, cycles, params) {
-            // At the line credit begins anew, so what it was on the way need not be known.
+            // At the line rate the credit restarts, so its earlier values are not needed.
             pacer.grant(self.rate_current, cycles, true, waits);
             left = behind;
         }
@@ -208,8 +208,8 @@ impl State {
         true
     }
 
-    /// Lets the timer raise the rates to the line, if that takes no more than `visits`; returns how many are left then.
-    /// `None`, and nothing is done, where they do not get there or R_C is there already.
+    /// Lets the timer raise the rates to the line rate, if that takes at most `visits`; returns the number of visits
+    /// left. `None`, without a change, if they do not reach it or R_C is already there.
     fn climb(&mut self, visits: u64, cycles: u32, params: &DcqcnParams) -> Option<u64> {
         let (interval, line) = (u64::from(params.increase_interval), params.rate_line);
         params.increase_interval.checked_add(cycles)?;
@@ -217,7 +217,7 @@ impl State {
         let (cycles, elapsed) = (u64::from(cycles), u64::from(self.increase_elapsed));
         let end = visits.saturating_mul(cycles).saturating_add(elapsed);
         let halvings = |rate: CycleRate| Some(u64::from(line.0.checked_sub(rate.0)?.checked_ilog2()? + 1));
-        // No raise does more than halve what is missing.
+        // A raise at most halves the difference.
         if halvings(self.rate_current)? * interval > end {
             return None;
         }
@@ -230,7 +230,7 @@ impl State {
             state.raise(true, params);
             state.clamp_rates(params);
         }
-        // R_T goes no higher, so that each raise halves what is missing, whatever its phase.
+        // R_T no longer increases, so each raise halves the difference in every phase.
         let raises = halvings(state.rate_current).unwrap_or(0);
         due += raises * interval;
         if due > end {
@@ -279,20 +279,20 @@ impl State {
     }
 }
 
-/// Whether the limiter binds at a visit, or else why it does not.
+/// Whether the limiter binds at a visit, or the reason why it does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transmitter {
     /// A packet waits that could start.
     #[default]
     Busy,
-    /// None waits: there is nothing to send, or no credit for it.
+    /// No packet waits: there is nothing to send, or no credit for it.
     Idle,
     /// Pause or PFC holds it, whether or not a packet waits.
     Paused,
 }
 
 impl Transmitter {
-    /// Of pause or PFC, and of whether a packet waits that could start.
+    /// From the pause state, and whether a packet waits that could start.
     #[inline]
     pub fn new(paused: bool, waits: bool) -> Self {
         match (paused, waits) {
@@ -302,23 +302,23 @@ impl Transmitter {
         }
     }
 
-    /// Whether DCQCN's increase timer stands still. QCN's does during a pause alone (IEEE 802.1Qau).
+    /// Whether DCQCN's increase timer stops. QCN's timer stops only during a pause (IEEE 802.1Qau).
     #[inline]
     fn holds(self, params: &DcqcnParams) -> bool {
         params.hold_timer && self != Self::Busy
     }
 }
 
-/// What happened to a queue pair since its last visit.
+/// The events of a queue pair since its last visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
     /// At least one CNP arrived (DCQCN).
     pub cnp: bool,
     /// |F_b| of a congestion notification message, 1 to 63; 0 = none came (QCN).
     pub feedback: u8,
-    /// Bytes sent, as they count on the wire.
+    /// Bytes sent, in wire length.
     pub bytes: u32,
-    /// Clock cycles gone by.
+    /// Elapsed clock cycles.
     pub cycles: u32,
     /// At the time of the visit.
     pub transmitter: Transmitter,
@@ -336,7 +336,7 @@ impl Happened {
     }
 }
 
-/// What a visit made of it.
+/// The result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The new state word.
@@ -357,8 +357,8 @@ pub fn step(state: &State, happened: Happened, params: &DcqcnParams) -> Outcome 
     Outcome { state, cnp_ignored }
 }
 
-// The rules, in place. Most visits only let counters run: that way is inlined and straight, and what
-// a counter or a CNP brings about stands aside.
+// The rules, in place. Most visits only advance counters: that path is inlined and straight; the actions of
+// a counter or a CNP are in separate functions.
 impl State {
     /// [`step`] under DCQCN, or under no law; returns whether a CNP came and did not cut.
     #[inline]
@@ -473,13 +473,13 @@ impl State {
         }
     }
 
-    /// [`raise`](Self::raise) aside.
+    /// [`raise`](Self::raise), kept out of line.
     #[cold]
     fn raise_rate(&mut self, timer: bool, params: &DcqcnParams) {
         self.raise(timer, params);
     }
 
-    /// One recovery event, of the timer or of the byte counter; the phase is judged by the stages
+    /// One recovery event, of the timer or of the byte counter; the phase depends on the stages
     /// before it, so F = 5 gives five steps of fast recovery.
     #[inline]
     fn raise(&mut self, timer: bool, params: &DcqcnParams) {
@@ -507,7 +507,7 @@ impl State {
     }
 }
 
-/// Visits of `cycles` each before the one in which a count reaches its limit; 0 is none.
+/// Visits of `cycles` each before the one in which a count reaches its limit; a limit of 0 is never reached.
 fn until(count: u32, limit: u32, cycles: u32) -> u64 {
     match limit {
         0 => u64::MAX,
@@ -515,7 +515,7 @@ fn until(count: u32, limit: u32, cycles: u32) -> u64 {
     }
 }
 
-/// A timer that has counted to `count` and goes on for `span`: where it stands then, and how often it has fired.
+/// A timer at `count` that runs for another `span`: its new count, and how often it has fired.
 fn rounds(count: u32, span: u64, interval: u32) -> (u32, u64) {
     let sum = u64::from(count).saturating_add(span);
     match u64::from(interval) {
@@ -570,7 +570,7 @@ fn decayed_often(mut alpha_full: u32, params: &DcqcnParams, mut times: u64) -> u
     let bias = (1 << shift) - 1;
     let mut sum = alpha_full.wrapping_add(bias);
     while times > 0 && sum > bias {
-        // a long chain: nothing else belongs into it
+        // a long dependency chain: keep other work out of it
         let several = times.min(64);
         for _ in 0..several {
             sum = sum.wrapping_sub(sum >> shift);
@@ -580,8 +580,8 @@ fn decayed_often(mut alpha_full: u32, params: &DcqcnParams, mut times: u64) -> u
     sum.wrapping_sub(bias)
 }
 
-/// Counts `amount` towards `limit`; at the limit the counter fires and keeps what is left over,
-/// so that the mean interval is exact. A rest of `slack` or more is dropped. A limit of 0 never
+/// Counts `amount` towards `limit`; at the limit the counter fires and keeps the remainder,
+/// so that the mean interval is exact. A remainder of `slack` or more is dropped. A limit of 0 never
 /// fires.
 #[inline]
 fn advance(count: u32, amount: u32, limit: u32, slack: u32) -> (u32, bool) {
@@ -615,7 +615,7 @@ impl ReactionPoint {
         self.state.visit(happened, params.law, params)
     }
 
-    /// Whether the pacer may leave this flow alone.
+    /// Whether the pacer does not limit this flow.
     pub fn unlimited(&self, params: &DcqcnParams) -> bool {
         self.state.rate_current >= params.rate_line
     }

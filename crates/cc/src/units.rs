@@ -4,12 +4,12 @@
 use crate::{CycleRate, ParamError};
 use penstock_units::{Rate, Time};
 
-/// A rate as its register holds it.
+/// A rate in register format.
 pub fn rate(name: &'static str, value: Rate, clock_hz: u64) -> Result<CycleRate, ParamError> {
     CycleRate::from_rate(value, clock_hz).ok_or(ParamError::Rate { name, value, clock_hz })
 }
 
-/// An interval in cycles, rounded to the nearest; 0 stays 0, which switches it off, and only that does.
+/// An interval in cycles, rounded to the nearest; only 0 gives 0, which switches the interval off.
 pub fn cycles(name: &'static str, value: Time, clock_hz: u64) -> Result<u32, ParamError> {
     let cycles = (u128::from(value.as_ps()) * u128::from(clock_hz) + 500_000_000_000) / 1_000_000_000_000;
     let cycles = if value > Time::ZERO { cycles.max(1) } else { 0 };
