@@ -19,14 +19,14 @@ struct Periodic {
     what: Recurring,
 }
 
-/// What comes again.
+/// Recurring actions.
 pub(crate) enum Recurring {
     /// A sample of every node.
     Sample,
     Observer(Observer),
 }
 
-/// What is due.
+/// The actions that are due.
 pub(crate) enum Due<'a> {
     /// The change with this number.
     Change(Time, u32),

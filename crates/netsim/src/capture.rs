@@ -98,7 +98,7 @@ impl CaptureSink {
         self.interfaces - 1
     }
 
-    /// Takes a frame whose last bit leaves at `at`; none that leaves before `settled` can come any more.
+    /// Takes a frame whose last bit leaves at `at`; no frame that leaves before `settled` can follow.
     pub fn record(&mut self, interface: u32, at: Time, settled: Time, frame: Bytes) {
         self.waiting.push(Reverse(Waiting { at, sequence: self.sequence, interface, frame }));
         self.sequence += 1;
@@ -149,7 +149,7 @@ impl CaptureSink {
 }
 
 impl Drop for CaptureSink {
-    /// A run that ends early still leaves what it captured; an error here has no one to go to.
+    /// A run that ends early still leaves its captures; an error here cannot be reported.
     fn drop(&mut self) {
         let _ = self.close();
     }

@@ -32,12 +32,12 @@ impl RemoteRing {
     }
 }
 
-/// What the messages of one flow are, byte for byte.
+/// The contents of the messages of one flow, byte for byte.
 pub trait Contents: Send + Sync {
     /// The message of event number `event`, which happened at `at`.
     fn message(&self, event: u64, at: Time) -> Bytes;
 
-    /// Whose fragments they are.
+    /// The source of the fragments.
     fn source_id(&self) -> u16;
 
     /// The same as a detector gives it: the raw bytes for each input of a board that makes the message by itself.
@@ -92,7 +92,7 @@ impl Outgoing {
         self.taken += 1;
     }
 
-    /// Where the message taken last lies and goes.
+    /// Source and destination address of the message taken last.
     pub(crate) fn place(&self) -> Posted {
         let (slot, remote_va) = self.fragments.ring.place(self.taken.saturating_sub(1));
         Posted { va: self.next_va, remote_va, slot }

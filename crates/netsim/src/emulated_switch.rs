@@ -24,12 +24,12 @@ pub struct ThresholdStep {
     pub threshold: Option<Rate>,
 }
 
-/// What follows a CNP.
+/// The behaviour after a CNP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cooldown {
-    /// As long behind each.
+    /// The same time after each.
     Each(Time),
-    /// Behind the first, the second and so on; no CNP follows behind the last.
+    /// After the first, the second and so on; no CNP follows after the last.
     Listed(Vec<Time>),
 }
 
@@ -40,7 +40,7 @@ pub struct EmulatedSwitchParams {
     pub window: Time,
     /// In the order of time.
     pub steps: Vec<ThresholdStep>,
-    /// The steps begin anew behind so much time; zero: never.
+    /// The steps restart after this time; zero: never.
     pub repeat: Time,
     pub cooldown: Cooldown,
     /// Rate of the line, by which a frame's length is a time.
@@ -78,7 +78,7 @@ pub struct SwitchedFlow {
     pub to_qpn: Qpn,
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     /// The sender's queue pair, which the flow's own packets do not tell.
@@ -106,7 +106,7 @@ struct Passed {
 }
 
 impl Passed {
-    /// Its payload behind `begin`, spread evenly over its time.
+    /// Its payload after `begin`, spread evenly over its time.
     fn behind(&self, begin: u64) -> u64 {
         match self.end.checked_sub(self.start.max(begin)) {
             Some(inside) if inside > 0 => {
@@ -173,7 +173,8 @@ impl EmulatedSwitch {
         self.unaddressed
     }
 
-    /// Tells which queue pair sends a flow, where the configuration knows; else its acknowledgements tell.
+    /// Sets the queue pair that sends a flow, if the configuration knows it; otherwise it is learned from
+    /// acknowledgements.
     pub fn connect(&mut self, flow: SwitchedFlow, from_qpn: Qpn) {
         let latest = self.flows.get(&flow).map_or(Psn::new(0), |known| known.latest);
         self.flows.insert(flow, Known { from_qpn: Some(from_qpn), latest });
@@ -207,7 +208,7 @@ impl EmulatedSwitch {
         Some(notification(&packet, from_qpn).emit())
     }
 
-    /// A frame on its way to the board: an acknowledgement tells the number of the board's queue pair.
+    /// A frame on its way to the board: an acknowledgement contains the number of the board's queue pair.
     pub fn on_reply(&mut self, frame: &Bytes) {
         let Ok(reply) = RocePacket::parse(frame) else { return };
         if reply.bth.opcode.operation() != Operation::Acknowledge {

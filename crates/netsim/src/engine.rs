@@ -19,7 +19,7 @@ use crate::units::Time;
 /// Why `Engine::run_until` returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
-    /// The time asked for is reached.
+    /// The requested time is reached.
     Limit,
     /// Nothing is left to happen.
     Idle,
@@ -225,7 +225,7 @@ impl Engine {
         Some((there.node, there.number))
     }
 
-    /// The node as what it was when it was added; `None` if it is of another type.
+    /// The node with its concrete type; `None` if it has another type.
     pub fn node<T: Node>(&self, id: NodeId) -> Option<&T> {
         let node: &dyn Any = &*self.nodes[id.0 as usize];
         node.downcast_ref()
@@ -242,7 +242,7 @@ impl Engine {
         self.nodes
     }
 
-    /// What the two directions of a link have seen: first from `a` to `b` as given to `connect`.
+    /// The counters of the two directions of a link: first from `a` to `b` as given to `connect`.
     pub fn link_stats(&self, link: LinkId) -> [LinkStats; 2] {
         self.links[link.0 as usize]
             .map(|port| self.network.ports[port as usize].out.stats(&self.network.sides[port as usize].wire))

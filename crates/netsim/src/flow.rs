@@ -12,7 +12,7 @@ use crate::units::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
-/// A message that a workload asks to be sent.
+/// A message of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// When it is there to be sent; its completion time counts from here.
@@ -25,10 +25,10 @@ pub struct Message {
 
 /// The messages of one flow, in the order in which they are sent.
 pub trait MessageSource {
-    /// The next message, whose `at` is not before the last one's and may lie in the future. `None`: there are no more.
+    /// The next message; its `at` is not before the last one's and may be in the future. `None`: there are no more.
     ///
-    /// A sender asks when it has nothing left to begin, so that a flow which always has data (`at == now`) is
-    /// limited by the network alone and ends at its stop time.
+    /// A sender calls this when it has no further message to start, so that a flow which always has data (`at == now`)
+    /// is limited by the network alone and ends at its stop time.
     fn next_message(&mut self, now: Time) -> Option<Message>;
 }
 
@@ -53,7 +53,7 @@ pub trait Endpoint: 'static {
         true
     }
 
-    /// The traffic class (IEEE 802.1Q priority, 0 to 7) of what `poll_transmit` would give.
+    /// The traffic class (IEEE 802.1Q priority, 0 to 7) of the packet that `poll_transmit` would return.
     fn class(&self) -> usize;
 
     /// The port may not send this endpoint's class from now on, or may again.

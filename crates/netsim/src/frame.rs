@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use penstock_wire::{Ecn, FiveTuple, Packet, MIN_FRAME_LEN, WIRE_OVERHEAD};
 
-/// A frame. Nodes hand it on by value, so the packet itself lies on the heap.
+/// A frame. Nodes pass it on by value, so the packet itself is on the heap.
 #[derive(Debug, Clone)]
 pub struct Frame {
     packet: Box<Packet>,
@@ -177,7 +177,7 @@ impl Frame {
 pub(crate) struct Spare(#[allow(clippy::vec_box)] Vec<Box<Packet>>);
 
 impl Spare {
-    /// Most packets whose memory is kept: some nodes only send and others only receive.
+    /// The maximum number of packets whose memory is kept: some nodes only send and others only receive.
     const MOST: usize = 1 << 16;
 
     #[inline]

@@ -15,7 +15,7 @@ use crate::units::Time;
 /// The ledger as all endpoints of one simulation share it.
 pub type SharedLedger = Rc<RefCell<Ledger>>;
 
-/// What one flow has done. The first cache line is what a packet and a window ask for.
+/// The counters of one flow. The first cache line has the data needed by a packet and a window.
 #[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
 pub struct FlowRecord {
@@ -75,7 +75,7 @@ struct OpenEvent {
     done: bool,
 }
 
-/// What became of the events.
+/// The outcomes of the events.
 #[derive(Debug, Default)]
 pub struct EventRecord {
     /// Events that have begun.
@@ -147,7 +147,7 @@ impl Fairness {
     }
 }
 
-/// What all flows have done.
+/// The totals over all flows.
 #[derive(Debug, Default)]
 pub struct Ledger {
     flows: Vec<FlowRecord>,
@@ -184,14 +184,14 @@ impl Ledger {
         self.flows.len() - self.open_flows
     }
 
-    /// The messages of this flow are fragments: `Message::event` says of which event.
+    /// The messages of this flow are fragments: `Message::event` names the event.
     pub fn carries_events(&mut self, flow: FlowId) {
         self.flows[flow.0 as usize].carries_events = true;
     }
 
-    /// An event has begun and consists of so many messages of flows that carry events. Events are told in the order of
-    /// their numbers, each before its last fragment is delivered; one of no fragments is none that a server could know
-    /// of, and is not counted.
+    /// An event has begun and consists of this number of messages of flows that carry events. Events are reported in
+    /// the order of their numbers, each before its last fragment is delivered; one of no fragments is none that a
+    /// server could know of, and is not counted.
     pub fn expect(&mut self, event: u64, at: Time, fragments: u32) {
         self.events.begun += u64::from(fragments > 0);
         if let Some(entry) = self.events.entry(event) {
@@ -269,7 +269,7 @@ impl Ledger {
         now.saturating_sub(self.window_end)
     }
 
-    /// Ends a window of throughput at `now` and tells each flow's delivered bytes in it, in the order of the flows.
+    /// Ends a window of throughput at `now` and reports each flow's delivered bytes in it, in the order of the flows.
     pub fn close_window(&mut self, now: Time, mut each: impl FnMut(FlowId, u64)) -> Window {
         let mut window = Window { length: self.window_so_far(now), ..Window::default() };
         let (mut busy, mut sum, mut squares) = (0u32, 0.0, 0.0);

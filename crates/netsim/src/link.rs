@@ -10,7 +10,7 @@ use crate::frame::Frame;
 use crate::rng::Stream;
 use crate::units::{Probability, Rate, Time};
 
-/// What may go wrong on a link, each frame on its own. The default is a perfect link.
+/// The faults of a link, independent for each frame. The default is a perfect link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
     /// The frame vanishes.
@@ -22,7 +22,7 @@ pub struct Faults {
     pub reorder_by: Time,
     /// Bit errors which the FCS catches.
     pub corrupt: Probability,
-    /// One bit behind the Ethernet header flips although the FCS is right (an error inside a switch): the ICRC's
+    /// One bit after the Ethernet header flips although the FCS is right (an error inside a switch): the ICRC's
     /// business. MAC control frames, which are made and consumed on one link, are spared.
     pub corrupt_undetected: Probability,
     /// Up to this much is added to the delay of each frame, evenly distributed; the order of frames is kept.
@@ -87,14 +87,14 @@ impl Way {
     }
 }
 
-/// What changes of a link; `None` stays as it is. The frame on the wire is not touched.
+/// A change of a link; `None` leaves a value unchanged. The frame on the wire is not affected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkChange {
     pub rate: Option<Rate>,
     pub loss: Option<Probability>,
 }
 
-/// What one direction of a link has seen.
+/// The counters of one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkStats {
     pub frames: u64,
@@ -111,7 +111,7 @@ pub struct LinkStats {
     pub corrupted_undetected: u64,
 }
 
-/// What arrives of a transmitted frame.
+/// The outcome of a transmitted frame at the receiver.
 pub(crate) struct Passage {
     /// Last bit at the other end; `None` if the frame is lost.
     pub(crate) arrival: Option<Time>,
@@ -119,7 +119,7 @@ pub(crate) struct Passage {
     pub(crate) duplicate: Option<Time>,
 }
 
-/// What every frame touches of one direction of a link; the rest of it is a [`Wire`].
+/// The part of one direction of a link that every frame accesses; the rest is a [`Wire`].
 #[derive(Debug)]
 pub(crate) struct Direction {
     pub(crate) busy_until: Time,
@@ -136,9 +136,9 @@ pub(crate) struct Direction {
 pub(crate) struct Wire {
     pub(crate) params: LinkParams,
     pub(crate) is_perfect: bool,
-    /// Without what `Direction` counts.
+    /// Without the counters of `Direction`.
     stats: LinkStats,
-    /// Bytes whose time is in `stats.busy`.
+    /// Bytes whose time is already included in `stats.busy`.
     timed_bytes: u64,
     last_arrival: Time,
     random: Stream,
@@ -181,7 +181,7 @@ impl Direction {
         self.occupy_for(wire, start, frame.wire_len() as u64)
     }
 
-    /// The same for a frame without data of so many bytes on the wire.
+    /// The same for a frame without data, with this number of bytes on the wire.
     #[inline]
     pub(crate) fn occupy_for(&mut self, wire: &mut Wire, start: Time, bytes: u64) -> Time {
         self.frames += 1;
@@ -195,7 +195,7 @@ impl Direction {
         serialisation
     }
 
-    /// How long so many bytes take.
+    /// The time of this number of bytes.
     #[inline]
     pub(crate) fn time_for(&self, wire: &Wire, bytes: u64) -> Time {
         match self.ps_per_byte {
@@ -259,7 +259,7 @@ impl Wire {
     }
 }
 
-/// Flips one bit behind the Ethernet header and leaves the frame as bytes, since its fields can no longer be trusted.
+/// Flips one bit after the Ethernet header and leaves the frame as bytes, since its fields can no longer be trusted.
 fn flip_a_bit(frame: &mut Frame, random: &mut Stream) {
     const ETHERNET_HEADER: usize = 14;
     let mut bytes = frame.packet().emit().to_vec();

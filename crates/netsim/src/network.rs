@@ -12,8 +12,8 @@ use crate::queue::{EventQueue, Key};
 use crate::renewal::PauseRenewal;
 use crate::units::Time;
 
-/// What an event is, in the order of events at one instant; see `Node`. The key of an event also has the number of its
-/// port (timers: of its node). One more number is a frame's place or a timer's token.
+/// The kind of an event, in the order of events at one instant; see `Node`. The key of an event also has the number of
+/// its port (timers: of its node). One more number is a frame's place or a timer's token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventKind {
     Deliver = 0,
@@ -166,13 +166,13 @@ impl Network {
         self.set_error(SimError::Node { node, at: self.now, source });
     }
 
-    /// Keeps the first error: what follows is mostly its consequence.
+    /// Keeps the first error: later ones are usually its consequences.
     pub(crate) fn set_error(&mut self, error: SimError) {
         self.error.get_or_insert(error);
         self.stopped = true;
     }
 
-    /// Puts a frame on a link; `tell` asks for `Node::on_tx_done` from nodes that do not always get it.
+    /// Puts a frame on a link; `tell` requests `Node::on_tx_done` for nodes that do not always get it.
     pub(crate) fn transmit(&mut self, node: NodeId, port: PortId, start: Time, frame: Frame, tell: bool) -> Time {
         let Some(index) = self.port_index(node, port) else {
             let node = self.names[node.0 as usize].clone();

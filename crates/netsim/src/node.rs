@@ -62,14 +62,14 @@ pub trait Node: Any {
     /// Called every trace interval. `TraceSink::record` writes at `now` under this node's name.
     fn sample(&mut self, _now: Time, _trace: &mut TraceSink) {}
 
-    /// What the engine has to know of this node beforehand. Asked when it is added and when its links are connected,
-    /// and always the same.
+    /// The properties of this node that the engine needs in advance. Read when it is added and when its links are
+    /// connected, and always the same.
     fn terms(&self) -> NodeTerms {
         NodeTerms::default()
     }
 }
 
-/// What a node and the engine agree on.
+/// The contract between a node and the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeTerms {
     /// Whether [`Node::on_tx_done`] is called for every frame; without it only where [`Outbox::tx_done_when_free`]
@@ -89,7 +89,7 @@ impl Default for NodeTerms {
 }
 
 impl NodeTerms {
-    /// Those of a node that has a MAC of its own, or seldom more to send: it asks where it wants to hear.
+    /// Nodes with their own MAC, or that rarely have more to send: they request notifications when needed.
     pub fn asking() -> Self {
         NodeTerms { tells_tx_done: false, ..Self::default() }
     }
@@ -100,7 +100,7 @@ impl NodeTerms {
     }
 }
 
-/// Where a node puts what it wants done.
+/// The queue of a node's requests to the engine.
 pub struct Outbox<'a> {
     pub(crate) network: &'a mut Network,
     pub(crate) node: NodeId,
@@ -118,13 +118,13 @@ impl Outbox<'_> {
         self.network.spare.frame(packet)
     }
 
-    /// Takes back what a frame lay in, so that sending one does not allocate.
+    /// Takes back the memory of a frame, so that sending one does not allocate.
     #[inline]
     pub fn recycle(&mut self, frame: Frame) {
         self.network.spare.keep(frame);
     }
 
-    /// Sends a frame now, or as soon as the port has sent what it was given before. Returns when the port is free again
+    /// Sends a frame now, or as soon as the port has sent its earlier frames. Returns when the port is free again
     /// (preamble, FCS and gap included).
     pub fn transmit(&mut self, port: PortId, frame: Frame) -> Time {
         self.network.transmit(self.node, port, self.network.now, frame, false)
@@ -143,13 +143,13 @@ impl Outbox<'_> {
         self.network.transmit(self.node, port, start, frame, false)
     }
 
-    /// Asks for one `on_tx_done(port)` when the port has sent what it was given so far: for nodes that are not told of
+    /// Requests one `on_tx_done(port)` when the port has sent its present frames: for nodes that are not notified of
     /// every frame ([`NodeTerms::tells_tx_done`]).
     pub fn tx_done_when_free(&mut self, port: PortId) {
         self.network.tx_done_when_free(self.node, port);
     }
 
-    /// Asks for `on_timer(at, token)`. A time already gone fires at once.
+    /// Requests `on_timer(at, token)`. A time in the past fires at once.
     pub fn timer_at(&mut self, at: Time, token: u64) {
         self.network.set_timer(self.node, at, token);
     }
@@ -159,12 +159,12 @@ impl Outbox<'_> {
         self.network.link_of(self.node, port)
     }
 
-    /// How long so many bytes take on the link that leaves `port`, if one is connected.
+    /// The time of this number of bytes on the link that leaves `port`, if one is connected.
     pub(crate) fn time_on_link(&self, port: PortId, bytes: u64) -> Option<Time> {
         self.network.time_on_link(self.node, port, bytes)
     }
 
-    /// How long a pause of so many quanta lasts that came in by `port`.
+    /// The duration of a pause of this number of quanta received at `port`.
     #[inline]
     pub(crate) fn pause_time(&self, port: PortId, quanta: u16) -> Option<Time> {
         self.time_on_link(port, quanta_bytes(quanta))

@@ -13,7 +13,7 @@ pub(crate) const CLASSES: usize = 8;
 /// Bits of one pause quantum.
 const QUANTUM_BITS: u64 = 512;
 
-/// Bytes in whose time `quanta` pass.
+/// The bytes whose wire time equals `quanta`.
 pub(crate) fn quanta_bytes(quanta: u16) -> u64 {
     u64::from(quanta) * QUANTUM_BITS / 8
 }
@@ -22,7 +22,7 @@ pub(crate) fn quanta_bytes(quanta: u16) -> u64 {
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
 pub(crate) struct PauseState {
-    /// The last of all `until`, so that a port which nobody pauses asks one question only.
+    /// The maximum of all `until`, so that a port without pauses needs only one comparison.
     latest: Time,
     /// When the caller's timer for the next end of a pause will fire.
     armed: Option<Time>,
@@ -67,7 +67,7 @@ impl Iterator for Classes {
 }
 
 impl PauseState {
-    /// Takes a control frame in, `time_of` telling how long so many quanta last. `Some`: the caller shall set a timer
+    /// Processes a control frame; `time_of` gives the duration of quanta. `Some`: the caller must set a timer
     /// for this time and call `wake` when it fires.
     pub(crate) fn receive(
         &mut self,
@@ -93,7 +93,7 @@ impl PauseState {
         self.arm(now)
     }
 
-    /// So many PFC frames have renewed all that is paused; the last pause they began ends at `until`, or with the next
+    /// This number of PFC frames has renewed all paused classes; the last pause ends at `until`, or with the next
     /// call where that is `Time::MAX`.
     pub(crate) fn renewed(&mut self, frames: u64, until: Time) {
         let before = std::mem::replace(&mut self.latest, until);

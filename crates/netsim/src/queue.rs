@@ -147,7 +147,7 @@ impl<T: Copy> Places<T> {
         at
     }
 
-    /// Makes `next` the one behind the place `at`; returns what was.
+    /// Makes `next` the successor of the place `at`; returns the old successor.
     fn link(&mut self, at: u32, next: u32) -> u32 {
         std::mem::replace(&mut self.places[at as usize].next, next)
     }
@@ -189,7 +189,7 @@ impl Wheel {
         if rest != 0 {
             return Some(begin + u64::from(rest.trailing_zeros()));
         }
-        // the words behind this one in a circle; this one's lower bits come last
+        // the following words, cyclically; this word's lower bits come last
         let behind = self.words.rotate_right(word as u32 + 1);
         let steps = behind.trailing_zeros() as usize + 1;
         let first = self.occupied[(word + steps) % 64].trailing_zeros();
@@ -219,7 +219,7 @@ impl Wheel {
 pub(crate) struct EventQueue<T> {
     /// The entries of slot `current` when it was reached, the first one last.
     due: Vec<(Key, T)>,
-    /// What was pushed into slots up to `current` since.
+    /// Events pushed later into slots up to `current`.
     early: Heap<T>,
     current: u64,
     places: Places<T>,
@@ -315,7 +315,7 @@ impl<T: Copy> EventQueue<T> {
         (place.next == NONE).then_some(place.entry.0)
     }
 
-    /// Goes on to a fine slot with one entry and takes it.
+    /// Advances to a fine slot with one entry and takes it.
     #[inline]
     fn take_alone(&mut self, slot: u64) -> (Key, T) {
         let at = self.take_slot(slot);
@@ -324,7 +324,7 @@ impl<T: Copy> EventQueue<T> {
         place.entry
     }
 
-    /// Goes on to a fine slot and gives its list.
+    /// Advances to a fine slot and returns its list.
     #[inline]
     fn take_slot(&mut self, slot: u64) -> u32 {
         self.current = slot;
@@ -347,7 +347,7 @@ impl<T: Copy> EventQueue<T> {
         }
     }
 
-    /// Goes on to the next slot that is not empty; `due` and `early` are.
+    /// Advances to the next non-empty slot; `due` and `early` are empty.
     fn advance(&mut self) {
         if self.next < self.late_from {
             self.drain(self.next);
@@ -362,7 +362,7 @@ impl<T: Copy> EventQueue<T> {
         if let Some(coarse) = self.coarse.next_slot(self.current >> SLOT_BITS) {
             let begin = coarse << SLOT_BITS;
             if begin <= self.next && in_far.is_none_or(|slot| begin <= slot) {
-                // nothing lies before it, so that all of it is within the reach of the fine wheel
+                // no event is earlier, so the fine wheel covers all of it
                 self.current = begin - 1;
                 self.spill(coarse);
             }
@@ -390,7 +390,7 @@ impl<T: Copy> EventQueue<T> {
         }
     }
 
-    /// Goes on to a fine slot, perhaps an empty one, and moves its entries to `due`.
+    /// Advances to a fine slot, possibly an empty one, and moves its entries to `due`.
     fn drain(&mut self, slot: u64) {
         let mut at = self.take_slot(slot);
         while at != NONE {

@@ -25,11 +25,11 @@ pub(crate) struct Renewal {
     goes_on: bool,
     /// When the next frame leaves, if the wire is free then.
     due: Time,
-    /// Bytes in whose time the pause passes.
+    /// The bytes whose wire time equals the pause.
     pause_bytes: u64,
     /// When the last frame arrives.
     last_arrival: Time,
-    /// Frames that the sending end, and the receiving end, have not been told of yet.
+    /// Frames not yet reported to the sending end, and to the receiving end.
     untold_sent: u64,
     untold_arrived: u64,
     /// The timer of the sending end for the moment at which it must ask again.
@@ -39,7 +39,7 @@ pub(crate) struct Renewal {
 }
 
 impl Renewal {
-    /// The timers by which the two ends are told to ask, first the sending end's; `None` where there is nothing to
+    /// The timers at which the two ends query the state, first the sending end's; `None` if there is nothing to
     /// tell.
     pub(crate) fn tokens(&self) -> [Option<u64>; 2] {
         let sender = (self.goes_on || self.untold_sent > 0).then_some(self.sender_token);
@@ -47,16 +47,16 @@ impl Renewal {
         [sender, receiver]
     }
 
-    /// Leaves all further frames to the sending end; both ends then have to be told.
+    /// Leaves all further frames to the sending end; both ends must then be notified.
     pub(crate) fn leave(&mut self) {
         self.goes_on = false;
     }
 }
 
-/// What the sending end has to know.
+/// The changes to report to the sending end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
-    /// Frames since it last asked.
+    /// Frames since the last query.
     pub(crate) frames: u64,
     /// Until when its wire has the last of them.
     pub(crate) busy_until: Time,
@@ -64,16 +64,16 @@ pub(crate) struct Sent {
     pub(crate) left_at: Option<Time>,
 }
 
-/// What the receiving end has to know.
+/// The changes to report to the receiving end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrived {
-    /// Frames since it last asked.
+    /// Frames since the last query.
     pub(crate) frames: u64,
     /// When the last one arrives.
     pub(crate) last: Time,
-    /// Bytes in whose time the pause passes from there.
+    /// The bytes whose wire time equals the pause from there.
     pub(crate) pause_bytes: u64,
-    /// There will be more: the pause ends with a frame, or when a timer says that this has changed.
+    /// There will be more: the pause ends with a frame, or when a timer reports a change.
     pub(crate) goes_on: bool,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct PauseRenewal<'a> {
 }
 
 impl PauseRenewal<'_> {
-    /// The receiving end will ask, and asks when a timer comes with this token.
+    /// The receiving end will query the state when a timer with this token fires.
     pub(crate) fn admit(self, receiver_token: u64) {
         self.state.receiver_token = Some(receiver_token);
     }
@@ -107,7 +107,7 @@ impl PauseRenewal<'_> {
         self.state.leave();
     }
 
-    /// The sending end asks before it sends anything else.
+    /// The sending end queries the state before it sends anything else.
     pub(crate) fn sent(mut self, now: Time) -> Sent {
         if self.settle(now) {
             self.state.leave();
@@ -117,7 +117,7 @@ impl PauseRenewal<'_> {
         Sent { frames, busy_until: self.out.busy_until, left_at }
     }
 
-    /// The receiving end asks.
+    /// The receiving end queries the state.
     pub(crate) fn arrived(mut self, now: Time) -> Arrived {
         self.settle(now);
         let Renewal { last_arrival: last, pause_bytes, goes_on, .. } = *self.state;

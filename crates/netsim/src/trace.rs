@@ -33,7 +33,7 @@ struct Names {
     strings: Vec<String>,
 }
 
-/// A name that the trace knows, for `TraceSink::begin_known`.
+/// A name known to the trace, for `TraceSink::begin_known`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameNumber(u16);
 
@@ -47,10 +47,10 @@ pub struct TraceRow<'a> {
     pub value: f64,
 }
 
-/// Who else is told of everything that a trace records, see `TraceSink::set_tee`.
+/// A second consumer of all recorded values, see `TraceSink::set_tee`.
 pub type TraceTee = Box<dyn FnMut(TraceRow) + Send>;
 
-/// A metric by the address of its name; names are literals, so an address stands for one name.
+/// A metric by the address of its name; names are literals, so an address identifies one name.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     address: usize,
@@ -75,7 +75,7 @@ impl MetricCache {
         (mixed as usize + name.len()) % Self::SIZE
     }
 
-    /// A name lies at its place or at one of the few behind it, so that two names do not take turns at one place.
+    /// A name is stored at its place or at one of the few after it, so that two names do not evict each other.
     #[inline]
     fn find(&self, name: &'static str) -> Option<Option<u16>> {
         let first = Self::place(name);
@@ -125,11 +125,11 @@ pub struct TraceSink {
     store: Store,
     names: Names,
     cache: MetricCache,
-    /// Metrics asked for and whether one was recorded; empty: all are.
+    /// The selected metrics and whether each was recorded; empty: all are selected.
     selected: Vec<(String, bool)>,
     series: SeriesTable,
     rows: Rows,
-    /// What was written last; its memory serves the next.
+    /// The last data written; its memory is reused for the next.
     group: Group,
     now: Time,
     node: u16,
@@ -169,7 +169,7 @@ impl TraceSink {
         }
     }
 
-    /// Tells `tee` every value as it is recorded: the numbers of the file, while the run goes on.
+    /// Passes every recorded value to `tee` during the run: the same values as in the file.
     pub fn set_tee(&mut self, tee: TraceTee) {
         self.tee = Some(tee);
     }
@@ -180,17 +180,17 @@ impl TraceSink {
         self.cache = MetricCache([None; MetricCache::SIZE]);
     }
 
-    /// The metrics asked for by `select` of which nothing was recorded: perhaps misspelt.
+    /// The metrics selected by `select` without any record: possibly misspelt.
     pub fn never_recorded(&self) -> impl Iterator<Item = &str> {
         self.selected.iter().filter(|(_, seen)| !seen).map(|(metric, _)| metric.as_str())
     }
 
-    /// Whether this metric is kept: a node need not compute what nobody asked for.
+    /// Whether this metric is recorded: a node need not compute unused values.
     pub fn wants(&mut self, metric: &'static str) -> bool {
         self.metric(metric).is_some()
     }
 
-    /// What follows is recorded at `now` for the node called `name`.
+    /// The following values are recorded at `now` for the node called `name`.
     pub fn begin(&mut self, now: Time, name: &str) {
         let number = self.name_number(name);
         self.begin_known(now, number);
@@ -215,7 +215,7 @@ impl TraceSink {
     }
 
     /// Records a value of the current node at a time of its own (windowed nodes look back).
-    // What is not selected, mostly the most, costs no call.
+    // Metrics that are not selected, usually most of them, cost no call.
     #[inline]
     pub fn record_at(&mut self, time: Time, channel: u16, metric: &'static str, value: f64) {
         if self.selected.is_empty() || self.metric(metric).is_some() {
@@ -333,7 +333,7 @@ impl TraceSink {
 }
 
 impl Drop for TraceSink {
-    /// A run that ends early still leaves what it recorded; an error here has no one to go to.
+    /// A run that ends early still leaves its records; an error here cannot be reported.
     fn drop(&mut self) {
         let _ = self.close();
     }

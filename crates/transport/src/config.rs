@@ -55,7 +55,7 @@ impl Mtu {
     }
 }
 
-/// What an ACK says of the receives posted.
+/// The posted receives as reported in ACKs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum CreditPolicy {
     /// Nothing: the requester may send without limit and learns of a full ring by RNR NAK.
@@ -86,7 +86,7 @@ impl Default for ReplyMarking {
     }
 }
 
-/// Everything a responder is told.
+/// All settings of a responder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResponderConfig {
     /// This end.
@@ -104,15 +104,15 @@ pub struct ResponderConfig {
     pub regions: Vec<MemoryRegion>,
     /// Partition key.
     pub pkey: u16,
-    /// Wait that an RNR NAK asks for; default code 12, 0.64 ms.
+    /// Wait time in RNR NAKs; default code 12, 0.64 ms.
     pub rnr_timer: RnrTimer,
     /// Least time between two CNPs; default 50 us.
     pub cnp_interval: Time,
     /// Credits in ACKs.
     pub credits: CreditPolicy,
     /// Says NAK once more when a peer has gone back and the packet asked for was lost again, so that the peer need not
-    /// wait for its ACK timer. Default false: the standard has one NAK for each gap, as NICs do. A network that reorders
-    /// makes a peer go back more often by it.
+    /// wait for its ACK timer. Default false: the standard has one NAK for each gap, as NICs do. A network that
+    /// reorders makes a peer go back more often by it.
     pub nak_again: bool,
     /// IP marking of replies.
     pub marking: ReplyMarking,

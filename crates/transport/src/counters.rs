@@ -15,7 +15,7 @@ pub struct ResponderCounters {
     pub rx_send_requests: u64,
     /// Payload bytes placed in memory.
     pub rx_payload_bytes: u64,
-    /// Request packets behind the expected PSN.
+    /// Request packets before the expected PSN.
     pub duplicate_request: u64,
     /// Request packets ahead of the expected PSN.
     pub out_of_sequence: u64,

@@ -47,7 +47,7 @@ pub enum Fault {
         opcode: u8,
         /// Payload bytes.
         len: usize,
-        /// Bytes the RETH leaves for this packet and those behind it.
+        /// Bytes of the RETH length left for this packet and later ones.
         remaining: u32,
         /// Length in the RETH.
         dma_len: u32,
@@ -81,7 +81,7 @@ pub enum Fault {
         /// Bytes of the region.
         region_len: u64,
     },
-    /// The access lies in the region, and not where the peer's next message goes.
+    /// The access is inside the region, but not at the address of the peer's next message.
     #[error(
         "write of {len} bytes at {va:#x} is not in the next slot ({slot_va:#x}, {slot_bytes} bytes): do both ends \
              have slots of the same size and number?"
@@ -112,7 +112,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What the peer is told; nothing when the owner closed the queue pair.
+    /// The NAK code sent to the peer; none if the owner closed the queue pair.
     pub const fn nak_code(&self) -> Option<NakCode> {
         match self {
             Fault::UnknownRkey { .. }

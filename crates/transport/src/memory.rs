@@ -8,7 +8,7 @@ use penstock_wire::{Payload, RethRepr};
 
 /// Where payloads go.
 pub trait Memory {
-    /// Places a payload at a virtual address. It lies wholly inside a registered region (WRITE) or a
+    /// Writes a payload at a virtual address. It is entirely inside a registered region (WRITE) or a
     /// posted receive (SEND); a virtual payload has a length but no bytes.
     fn write(&mut self, va: u64, data: &Payload);
 
@@ -17,14 +17,14 @@ pub trait Memory {
         None
     }
 
-    /// What the peer may write now, where a WRITE of `len` bytes at `va` reaches outside of it: the request is refused as
-    /// one outside of the region would be. None: it may be done.
+    /// What the peer may write now, where a WRITE of `len` bytes at `va` reaches outside of it: the request is refused
+    /// as one outside of the region would be. None: it may be done.
     fn refuses(&self, _va: u64, _len: u32) -> Option<Window> {
         None
     }
 
-    /// A message of the queue pair whose region begins at `region` has ended, and its completion is under way: what it has
-    /// written must stay until its owner has seen it.
+    /// A message of the queue pair whose region begins at `region` has ended, and its completion is under way: what it
+    /// has written must stay until its owner has seen it.
     fn message_ended(&mut self, _region: u64) {}
 }
 

@@ -54,7 +54,7 @@ pub struct RecvCompletion {
     pub byte_len: u32,
     /// First byte of the message: of the WRITE's destination, or of the receive buffer.
     pub va: u64,
-    /// The sender asked for an event.
+    /// The sender requested an event.
     pub solicited: bool,
 }
 

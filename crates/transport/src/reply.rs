@@ -7,7 +7,7 @@ use crate::{ResponderConfig, ResponderCounters};
 use penstock_wire::{AethRepr, BthRepr, Ecn, Opcode, Payload, Psn, RocePacket, Syndrome};
 use std::collections::VecDeque;
 
-/// What a responder has to say: less than a twentieth of the packet that says it, for owners who keep it for a while.
+/// A reply of a responder in compact form: less than a twentieth of the packet, for owners that store it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reply {
     /// A congestion notification.
@@ -16,18 +16,18 @@ pub enum Reply {
     Acknowledgement {
         /// Up to or at which packet.
         psn: Psn,
-        /// What it says.
+        /// Its contents.
         aeth: AethRepr,
     },
 }
 
 impl Reply {
-    /// Whether it is a positive ACK, which says all that those before it have said.
+    /// Whether it is a positive ACK, which includes all earlier ones.
     pub fn is_ack(&self) -> bool {
         matches!(self, Reply::Acknowledgement { aeth, .. } if matches!(aeth.syndrome, Syndrome::Ack(_)))
     }
 
-    /// The packet that says it.
+    /// The packet for it.
     #[inline]
     pub(crate) fn packet(self, config: &ResponderConfig) -> RocePacket {
         let qpn = config.peer.qpn;
@@ -86,7 +86,7 @@ fn address(config: &ResponderConfig, bth: BthRepr, dscp: u8, aeth: Option<AethRe
         ip_src: config.local.ip,
         ip_dst: config.peer.ip,
         dscp,
-        // A reply has no reaction point behind it, so a mark on it would tell nobody anything.
+        // Replies are not rate-limited, so a mark on them would have no effect.
         ecn: Ecn::NotEct,
         ttl: config.marking.ttl,
         udp_sport: config.marking.udp_sport,

@@ -169,12 +169,12 @@ impl Responder {
         self.expected
     }
 
-    /// What it was opened with.
+    /// The settings.
     pub fn config(&self) -> &ResponderConfig {
         &self.config
     }
 
-    /// What it has seen and done.
+    /// The counters.
     pub fn counters(&self) -> &ResponderCounters {
         &self.counters
     }
@@ -214,8 +214,9 @@ impl Responder {
         }
     }
 
-    /// A packet ahead of its turn: one NAK, then silence until the expected one arrives. Where `nak_again` is set, packets
-    /// that begin anew without the expected one are a gap of their own: what was sent again for the NAK was lost too.
+    /// A packet ahead of its turn: one NAK, then silence until the expected one arrives. Where `nak_again` is set,
+    /// packets that begin anew without the expected one are a gap of their own: what was sent again for the NAK was
+    /// lost too.
     #[cold]
     fn gap(&mut self, psn: Psn) {
         self.counters.out_of_sequence += 1;
@@ -352,7 +353,7 @@ impl Responder {
         let (opcode, wr_id, va, byte_len) = match self.message.take() {
             Some(Message::Write { reth, .. }) => {
                 self.counters.rx_write_requests += 1;
-                // Without an immediate nobody is told, and no receive is spent (IBTA 9.4.3).
+                // Without an immediate there is no completion, and no receive is consumed (IBTA 9.4.3).
                 let Some(wr) = imm.and_then(|_| self.receives.pop_front()) else {
                     return;
                 };

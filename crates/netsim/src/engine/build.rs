@@ -27,7 +27,7 @@ impl Engine {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// Makes room for so many links, for which memory would grow step by step.
+    /// Reserves room for this number of links, so that memory does not grow step by step.
     pub fn expect_links(&mut self, links: usize) {
         self.links.reserve_exact(links);
         self.network.ports.reserve_exact(2 * links);

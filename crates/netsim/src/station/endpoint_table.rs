@@ -40,14 +40,14 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// By what an endpoint is looked up.
+/// The key of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// Requests go to the receiver of a queue pair.
     Receiver(Qpn),
     /// Answers and CNPs go to its sender.
     Sender(Qpn),
-    /// A switch knows of a sender only where its packets go.
+    /// A switch knows only the destination of a sender's packets.
     SenderTo(Ipv4Addr, Qpn),
     /// Segments go to the end of a connection: peer, its port, ours.
     Tcp(Ipv4Addr, u16, u16),
@@ -58,7 +58,7 @@ pub(super) enum Key {
 pub(super) struct EndpointTable(HashMap<Key, u32, BuildHasherDefault<KeyHasher>>);
 
 impl EndpointTable {
-    /// Says whether the place was free.
+    /// Returns whether the place was free.
     pub(super) fn insert(&mut self, key: Key, index: u32) -> bool {
         match self.0.entry(key) {
             Entry::Occupied(_) => false,

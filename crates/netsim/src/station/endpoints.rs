@@ -28,8 +28,8 @@ pub enum StationError {
 }
 
 impl Station {
-    /// Makes room for so many endpoints: a thousand boards with one each and room for four would fill caches with
-    /// nothing.
+    /// Reserves room for this number of endpoints: a thousand boards with one each and room for four would fill caches
+    /// with nothing.
     pub fn expect_endpoints(&mut self, endpoints: usize) {
         self.slots.reserve_exact(endpoints);
     }

@@ -83,7 +83,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     }
 }
 
-/// What all visits of a sender have in common.
+/// The common parameters of all visits of a sender.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub(super) law: Law,
@@ -102,7 +102,7 @@ impl Rules {
     }
 }
 
-/// What visits change: flow and pacer, and the news that the next visit will be told.
+/// The state that visits change: flow and pacer, and the events for the next visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Visited {
     pub(super) flow: Flow,
@@ -208,7 +208,7 @@ impl Limiter {
         self.visited.pacer.eligible()
     }
 
-    /// A packet starts now and costs so many bytes on the wire.
+    /// A packet starts now and takes this number of bytes on the wire.
     pub(super) fn started(&mut self, now: Time, wire_bytes: u32) {
         self.catch_up(now);
         self.visited.pacer.charge(wire_bytes);

@@ -13,9 +13,9 @@ use crate::units::Time;
 /// Rate changes over which the next start is computed: further ahead a CNP is likely to come first.
 const RATE_CHANGES_AHEAD: u32 = 32;
 
-// What stands in for many calls of `Visited::visit`.
+// Replacements for many calls of `Visited::visit`.
 impl Visited {
-    /// Makes so many visits; 0 makes none.
+    /// Makes this number of visits; 0 makes none.
     fn visit_often(&mut self, mut visits: u64, rules: &Rules) {
         while visits > 0 && !self.leap(visits, rules) {
             self.visit(rules);
@@ -26,7 +26,7 @@ impl Visited {
         }
     }
 
-    /// Makes so many visits, at least one, in one step; false, and none is made, where that is not possible.
+    /// Makes this number of visits, at least one, in one step; returns false and makes none if that is not possible.
     #[inline]
     fn leap(&mut self, visits: u64, rules: &Rules) -> bool {
         let first = self.happened(rules);
@@ -164,7 +164,7 @@ impl LookAhead {
         self.limiter.set_paused(now, paused);
         let Rules { law, cc, .. } = &self.limiter.rules;
         if *law == Law::Qcn || cc.dcqcn.hold_timer {
-            // Its timer stands still during a pause.
+            // Its timer stops during a pause.
             self.forget();
         }
     }

@@ -41,7 +41,7 @@ pub struct StationConfig {
     pub ip: Ipv4Addr,
 }
 
-/// What a station's port has seen.
+/// The counters of a station's port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StationStats {
     pub rx_frames: u64,
@@ -67,13 +67,13 @@ const PORT: PortId = PortId(0);
 const SEND: u64 = 1 << 32;
 const RESUME: u64 = 1 << 33;
 
-/// The station node. Its only port is 0. The first cache lines have what every frame asks of it.
+/// The station node. Its only port is 0. The first cache lines have the data that every frame needs.
 #[repr(C, align(64))]
 pub struct Station {
     slots: Vec<Slot>,
     /// The queue pair of the first slot.
     first_qpn: u32,
-    /// Until when the port sends what it was given.
+    /// The time until which the port is busy with its frames.
     busy_until: Time,
     /// The SEND timer that is set.
     send_at: Option<Time>,
@@ -81,7 +81,7 @@ pub struct Station {
     ready_classes: u8,
     /// Bit i: class i is paused, and its senders know.
     paused: u8,
-    /// What is paused stays so until a frame says otherwise: the other end renews it by itself.
+    /// A paused class stays paused until a frame ends the pause: the other end renews it by itself.
     is_held: bool,
     pause: PauseState,
     stats: StationStats,
@@ -217,7 +217,7 @@ impl Station {
             let slot = &mut self.slots[index as usize];
             slot.listed &= !(1 << class);
             if slot.class() != class {
-                // What it has to send has become of another class since it was listed.
+                // The class of its pending data has changed since it was listed.
                 self.list(index);
             } else if let Some(packet) = slot.poll_transmit(now) {
                 self.after(index, out);
@@ -251,7 +251,7 @@ impl Station {
         self.follow_pauses(out);
     }
 
-    /// Tells the senders of the classes whose pause has begun or ended, and lets them send. Most pause frames only
+    /// Notifies the senders of the classes whose pause has begun or ended, and lets them send. Most pause frames only
     /// renew a pause and so change nothing.
     fn follow_pauses(&mut self, out: &mut Outbox) {
         let now = out.now();

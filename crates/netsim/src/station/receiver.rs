@@ -15,16 +15,16 @@ use crate::ledger::SharedLedger;
 use crate::trace::TraceSink;
 use crate::units::{Rate, Time};
 
-/// What takes the messages out of the receiver's ring.
+/// The consumer that takes messages out of the receiver's ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Consumer {
-    /// Messages that wait at most; then the receiver says RNR. 0 counts as 1.
+    /// The maximum number of waiting messages; beyond it the receiver sends RNR NAKs. 0 counts as 1.
     pub slots: u32,
     /// How fast the payload is consumed. A rate of 0 never consumes any.
     pub rate: Rate,
 }
 
-/// Everything a receiver is told.
+/// All settings of a receiver.
 #[derive(Debug, Clone)]
 pub struct RcReceiverConfig {
     pub flow: FlowId,
@@ -69,9 +69,9 @@ pub struct RcReceiver {
     /// Bytes of the message that is arriving.
     message_bytes: u64,
     ledger: SharedLedger,
-    /// Answers whose delay has not passed.
+    /// Answers that are still delayed.
     delayed: VecDeque<(Time, Reply)>,
-    /// Answers that may leave: CNPs, of which one is as the other, and what else there is.
+    /// Answers ready to leave: CNPs, which are all equal, and other answers.
     cnps: u32,
     acks: VecDeque<Reply>,
     cnp_class: usize,
@@ -79,7 +79,7 @@ pub struct RcReceiver {
 }
 
 impl RcReceiver {
-    /// A receiver that tells `ledger`.
+    /// A receiver that reports to `ledger`.
     pub fn new(mut config: RcReceiverConfig, ledger: SharedLedger) -> Self {
         if config.responder.regions.is_empty() {
             let everywhere = MemoryRegion { va: 0, rkey: 0, len: u64::MAX, access: Access::RemoteWrite };
@@ -116,7 +116,7 @@ impl RcReceiver {
         self.responder.config().local.qpn
     }
 
-    /// What its responder has seen and done.
+    /// The counters of its responder.
     pub fn counters(&self) -> &ResponderCounters {
         self.responder.counters()
     }
@@ -148,7 +148,7 @@ impl RcReceiver {
     }
 
     fn end_of_message(&mut self, now: Time, opcode: Opcode, solicited: bool) {
-        // A WRITE without immediate that asks for an event is a part of a longer message (see `RcSender`).
+        // A WRITE without immediate that requests an event is a part of a longer message (see `RcSender`).
         let is_part = solicited && matches!(opcode, Opcode::WriteLast | Opcode::WriteOnly);
         if !is_part {
             self.ledger.borrow_mut().delivered(self.flow, now);

@@ -20,19 +20,19 @@ use crate::ledger::SharedLedger;
 use crate::trace::TraceSink;
 use crate::units::Time;
 
-/// What carries a message.
+/// The operation that carries a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SenderVerb {
     /// RDMA WRITE WITH IMMEDIATE, as the front end sends its events; the immediate counts messages.
     #[default]
     WriteImm,
-    /// RDMA WRITE: takes no receive of the peer, so it knows no RNR.
+    /// RDMA WRITE: consumes no receive of the peer, so it never gets an RNR NAK.
     Write,
     /// SEND.
     Send,
 }
 
-/// Everything a sender is told.
+/// All settings of a sender.
 #[derive(Debug, Clone)]
 pub struct RcSenderConfig {
     pub flow: FlowId,
@@ -42,7 +42,7 @@ pub struct RcSenderConfig {
     pub verb: SenderVerb,
     /// Key of the peer's memory, which begins at address 0.
     pub rkey: u32,
-    /// What the messages hold and the ring that they fill, with a key of its own; `None`: nothing but their length.
+    /// The contents of the messages and the ring that they fill, with its own key; `None`: only their length.
     pub fragments: Option<Fragments>,
 }
 
@@ -66,7 +66,7 @@ impl RcSenderConfig {
     }
 }
 
-/// What a sender has done.
+/// The counters of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RcSenderStats {
     /// Packets sent, those sent again included.
@@ -94,11 +94,11 @@ pub struct RcSenderStats {
 /// Longest part of a message that is longer than the transport allows: whole packets of any MTU, below 2^31.
 const MAX_PART: u64 = 1 << 30;
 
-/// What a completion is of.
+/// The work that a completion belongs to.
 const PART: u64 = 0;
 const MESSAGE: u64 = 1;
 
-/// The transport's clock stands still while the port may not send.
+/// The transport's clock stops while the port may not send.
 #[derive(Debug, Clone, Copy, Default)]
 struct PausedClock {
     total: Time,
@@ -110,7 +110,7 @@ impl PausedClock {
         self.since.unwrap_or(now) - self.total
     }
 
-    /// When the clock will read `reading`; `None` while it stands.
+    /// The time at which the clock will read `reading`; `None` while it is stopped.
     fn time_of(&self, reading: Time) -> Option<Time> {
         self.since.is_none().then(|| reading.saturating_add(self.total))
     }
@@ -135,7 +135,7 @@ fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
     }
 }
 
-/// What a trace is told of the reaction point.
+/// The values of the reaction point for a trace.
 const RATE_METRICS: [&str; 4] = ["rate_current_bps", "rate_target_bps", "alpha", "cnp_handled"];
 
 /// And of one under QCN besides: the last |F_b|, stages of timer and byte counter, bytes of the latter's present stage.
@@ -165,7 +165,7 @@ pub struct RcSender {
     failure_told: bool,
     ready: bool,
     timeout: Option<Time>,
-    /// What of `timeout` is the limiter's, and what is not.
+    /// The parts of `timeout` that are due to the limiter, and to other causes.
     start: Option<Time>,
     other_timeout: Option<Time>,
     /// When there will be more to post; a part of `other_timeout`.
@@ -173,7 +173,7 @@ pub struct RcSender {
 }
 
 impl RcSender {
-    /// A sender of what `source` has, told of in `ledger`.
+    /// A sender of the messages of `source`, recorded in `ledger`.
     pub fn new(config: RcSenderConfig, source: Box<dyn MessageSource>, ledger: SharedLedger) -> Self {
         RcSender {
             flow: config.flow,
@@ -260,7 +260,7 @@ impl RcSender {
         self.limiter.flow().words()
     }
 
-    /// Brings up to date what depends on everything: the next message, readiness, the next timeout.
+    /// Updates the state that depends on all others: the next message, readiness, the next timeout.
     fn settle(&mut self, now: Time) {
         while let Some(done) = self.requester.poll_completion() {
             if done.wr_id == MESSAGE && done.status == SendStatus::Success {
@@ -294,7 +294,7 @@ impl RcSender {
         self.timeout = earlier(self.start, self.other_timeout);
     }
 
-    /// Posts what is there to be posted; returns when there will be more.
+    /// Posts all messages that are due; returns the time of the next ones.
     fn post(&mut self, now: Time) -> Option<Time> {
         if !self.requester.all_begun() || self.requester.state() != RequesterState::Ready {
             return None;

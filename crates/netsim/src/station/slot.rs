@@ -23,10 +23,10 @@ pub(super) enum Kind {
     Application(Box<dyn Endpoint>),
 }
 
-/// An endpoint and what the station knows of it, which begins its first cache line.
+/// An endpoint and the station's data about it, which starts its first cache line.
 #[repr(C, align(64))]
 pub(super) struct Slot {
-    /// By what it is found.
+    /// The key by which it is found.
     pub(super) key: Key,
     /// The classes in whose list of ready endpoints it is, bit i for class i.
     pub(super) listed: u8,
@@ -39,12 +39,12 @@ pub(super) struct Slot {
 #[derive(Default)]
 pub(super) struct Armed {
     first: Option<Time>,
-    /// Those behind it, the earliest last.
+    /// The later ones, the earliest last.
     later: Vec<Time>,
 }
 
 impl Armed {
-    /// Takes a time in, if it comes before all others; says whether it did.
+    /// Adds a time if it is before all others; returns whether it was.
     #[inline]
     pub(super) fn add(&mut self, at: Time) -> bool {
         if self.first.is_some_and(|first| at >= first) {

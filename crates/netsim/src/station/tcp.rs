@@ -17,7 +17,7 @@ use crate::ledger::SharedLedger;
 use crate::trace::TraceSink;
 use crate::units::Time;
 
-/// Whose TCP sends.
+/// The TCP implementation of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TcpStack {
     /// A host's, with the congestion control of its configuration.
@@ -27,7 +27,7 @@ pub enum TcpStack {
     Simple(BackOff),
 }
 
-/// Everything a TCP sender is told.
+/// All settings of a TCP sender.
 #[derive(Debug, Clone)]
 pub struct TcpFlowConfig {
     pub flow: FlowId,
@@ -63,7 +63,7 @@ pub struct TcpFlowSender {
     stack: Stack,
     limiter: LookAhead,
     source: Box<dyn MessageSource>,
-    /// The source's next message, whose time has not come.
+    /// The source's next message, which is in the future.
     next: Option<Message>,
     exhausted: bool,
     ledger: SharedLedger,
@@ -77,7 +77,7 @@ pub struct TcpFlowSender {
 }
 
 impl TcpFlowSender {
-    /// A sender of what `source` has, told of in `ledger`.
+    /// A sender of the messages of `source`, recorded in `ledger`.
     pub fn new(config: TcpFlowConfig, source: Box<dyn MessageSource>, ledger: SharedLedger) -> Self {
         let stack = match config.stack {
             TcpStack::Standard => Stack::Standard(Box::new(TcpSender::new(config.tcp))),
@@ -243,7 +243,7 @@ pub struct TcpFlowReceiver {
 }
 
 impl TcpFlowReceiver {
-    /// A receiver that tells `ledger`; `config` as seen from its side.
+    /// A receiver that reports to `ledger`; `config` as seen from its side.
     pub fn new(flow: FlowId, config: TcpConfig, ledger: SharedLedger) -> Self {
         TcpFlowReceiver { flow, config, tcp: TcpReceiver::new(config), ledger, ack: None }
     }

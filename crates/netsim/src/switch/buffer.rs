@@ -17,7 +17,7 @@ pub(super) enum Refusal {
     Headroom,
 }
 
-/// What of the buffer one class of one ingress port holds.
+/// The buffer space held by one class of one ingress port.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Share {
     pub(super) bytes: u64,
@@ -75,7 +75,7 @@ impl Buffer {
         self.shared_size
     }
 
-    /// What is free of the shared part.
+    /// The free bytes of the shared part.
     fn free(&self) -> u64 {
         self.shared_size.saturating_sub(self.shared)
     }
@@ -147,7 +147,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// A frame has left. What a port holds in its headroom is given back first.
+    /// A frame has left. Bytes in a port's headroom are returned first.
     pub(super) fn release(&mut self, share: &mut Share, bytes: u64) {
         self.used -= bytes;
         share.bytes -= bytes;

@@ -61,7 +61,7 @@ pub(super) fn flow(packet: &Packet) -> Option<FiveTuple> {
     }
 }
 
-/// What a congestion point says about itself and its queue.
+/// The identity and queue state that a congestion point reports.
 pub(super) struct Congestion {
     pub(super) mac: MacAddr,
     pub(super) port: u16,

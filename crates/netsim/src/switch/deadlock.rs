@@ -49,7 +49,7 @@ fn bytes(port: &PausedPort) -> crate::units::ByteSize {
 
 type Key = (NodeId, PortId, usize);
 
-/// A port that has been paused for long, and the ports by which what waits there came in.
+/// A port that has been paused for long, and the ingress ports of the frames waiting there.
 struct Stuck {
     since: Time,
     sources: Vec<u16>,

@@ -15,9 +15,9 @@ const QUANTUM: u64 = 512 / 8;
 /// Frames of the longest kind that each lossless port and class should have in addition to its headroom.
 const SHARED_FRAMES: u64 = 4;
 
-/// What a sender may still send before it obeys, by the rate of the link: 2 quanta at 1 Gb/s, 60 at 10 Gb/s, 118 at 40
-/// Gb/s, 394 at 100 Gb/s (IEEE 802.3ba 31B.3.7). In between, the quanta of the next higher rate; above, the time of 100
-/// Gb/s.
+/// The data that a sender may still send before it obeys, by the rate of the link: 2 quanta at 1 Gb/s, 60 at 10 Gb/s,
+/// 118 at 40 Gb/s, 394 at 100 Gb/s (IEEE 802.3ba 31B.3.7). In between, the quanta of the next higher rate; above, the
+/// time of 100 Gb/s.
 fn response(rate: Rate) -> u64 {
     const LIMITS: [(u64, u64); 4] = [(1, 2), (10, 60), (40, 118), (100, 394)];
     let known = LIMITS.iter().find(|(gbps, _)| rate <= Rate::from_gbps(*gbps));

@@ -54,7 +54,7 @@ pub use stats::{ClassStats, PortStats, SwitchStats};
 
 type Markers = [Option<RedMarker>; CLASSES];
 
-/// The ingress of what the switch itself sends: no port can be paused for it.
+/// The ingress of frames made by the switch itself: no port can be paused for them.
 const OWN: u16 = u16::MAX;
 
 /// The switch node.
@@ -63,7 +63,7 @@ pub struct Switch {
     mac: MacAddr,
     discipline: Discipline,
     buffer: Buffer,
-    /// What its own messages hold of the buffer.
+    /// The buffer space of its own messages.
     own: Share,
     pool: Pool,
     ports: Vec<Port>,
@@ -80,12 +80,12 @@ pub struct Switch {
     stats: SwitchStats,
 }
 
-/// What a timer of the switch is for.
+/// The purpose of a timer of the switch.
 #[derive(Clone, Copy)]
 enum Wake {
     /// A received pause may have ended.
     Resume(u16),
-    /// A pause sent must be repeated before it ends at the other side; or the link repeats it and must be asked.
+    /// A sent pause must be repeated before it ends at the other side; or the link repeats it and must be queried.
     Refresh(u16),
 }
 
@@ -111,7 +111,8 @@ fn markers(ecn: [Option<EcnParams>; CLASSES]) -> Markers {
     ecn.map(|ecn| ecn.map(|ecn| ecn.marker()))
 }
 
-// ---- building and looking ---------------------------------------------------------------------------------------------
+// ---- building and looking
+// ---------------------------------------------------------------------------------------------
 
 impl Switch {
     /// A switch with ports 0 .. `ports`. `random` decides its ECN marks; its choice among ports of equal cost and the
@@ -168,7 +169,7 @@ impl Switch {
         self.ports[usize::from(port.0)].markers = at as u16;
     }
 
-    /// The headroom of one port, in each lossless class, instead of what `PfcParams` says. Before the run begins.
+    /// The headroom of one port, in each lossless class, overriding `PfcParams`. To be set before the run.
     pub fn set_headroom(&mut self, port: PortId, headroom: ByteSize) {
         self.headroom.push((port, headroom));
     }
@@ -217,7 +218,8 @@ impl Switch {
     }
 }
 
-// ---- one frame in, one frame out ---------------------------------------------------------------------------------------
+// ---- one frame in, one frame out
+// ---------------------------------------------------------------------------------------
 
 impl Switch {
     // In place: a frame that is handed on by value once more is copied once more.
@@ -290,7 +292,7 @@ impl Switch {
         }
     }
 
-    /// Asks the congestion point of a queue whether the source of the frame that is about to join it must be told.
+    /// Asks the congestion point of a queue whether the source of the arriving frame must be notified.
     #[inline(never)]
     fn feedback(&mut self, qcn: &QcnPoints, egress: PortId, class: usize, bytes: u64, frame: &Frame) -> Option<Packet> {
         let port = &mut self.ports[usize::from(egress.0)];
@@ -337,7 +339,7 @@ impl Switch {
         }
     }
 
-    /// Tells a port to pause whose threshold was crossed, unless the frame that crossed it is gone already, and with it
+    /// Pauses a port whose threshold was crossed, unless the frame that crossed it has already left, and with it
     /// all others: none would be left to end the pause.
     fn pause(&mut self, ingress: u16, egress: PortId, class: usize, out: &mut Outbox) {
         let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
@@ -358,7 +360,7 @@ impl Switch {
         }
     }
 
-    /// Under thresholds of queues: tells the ports to go on that this queue was the last to hold.
+    /// With per-queue thresholds: resumes the ports for which this queue was the last one that paused them.
     #[inline(never)]
     fn resume_those_held(&mut self, egress: PortId, class: usize, out: &mut Outbox) {
         let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
@@ -423,7 +425,7 @@ impl Switch {
         }
     }
 
-    /// Asks to be told when the port is free, if it will then have something to send.
+    /// Requests a notification when the port is free, if it will then have something to send.
     #[inline]
     fn await_free(&mut self, id: PortId, out: &mut Outbox) {
         if self.ports[usize::from(id.0)].must_await_free(out.now()) {
@@ -475,7 +477,7 @@ impl Node for Switch {
         let port = &mut self.ports[usize::from(id)];
         let timer = match wake {
             Wake::Resume(_) => port.wake(now),
-            // The link wants to be asked, which `send_next` does.
+            // The link must be queried, which `send_next` does.
             Wake::Refresh(_) if port.renews => None,
             Wake::Refresh(_) => port.refresh(now),
         };
@@ -488,7 +490,7 @@ impl Node for Switch {
         self.send_next(id, out);
     }
 
-    /// Most ports are idle behind most frames.
+    /// Most ports are idle after most frames.
     fn terms(&self) -> NodeTerms {
         NodeTerms::asking()
     }

@@ -74,7 +74,7 @@ impl fmt::Display for Alpha {
     }
 }
 
-/// When a port is told to pause, by the bytes of one class in the buffer that came in there.
+/// When a port is paused, by the bytes of one class in the buffer that came in there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PfcThreshold {
     /// Pause above `xoff`, go on at or below `xon`.
@@ -87,7 +87,7 @@ pub enum PfcThreshold {
     Queue { xoff: ByteSize, xon: ByteSize },
 }
 
-/// Which frame tells a port to pause.
+/// The kind of frame that pauses a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PauseFrame {
     /// IEEE 802.1Qbb: it names the classes.
@@ -97,8 +97,8 @@ pub enum PauseFrame {
     Port,
 }
 
-/// What may still arrive at a port and class above the threshold before the pause takes effect; beyond it frames are
-/// dropped.
+/// The data that may still arrive at a port and class above the threshold before the pause takes effect; beyond it
+/// frames are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Headroom {
     /// The same at all ports.

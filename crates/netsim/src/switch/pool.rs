@@ -8,7 +8,7 @@ use crate::frame::Frame;
 
 const NONE: u32 = u32::MAX;
 
-/// A frame that waits, and what the buffer must know when it leaves.
+/// A waiting frame, with the data that the buffer needs when it leaves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     pub(super) bytes: u32,
@@ -43,7 +43,7 @@ impl Default for List {
 pub(super) struct Pool {
     /// Block after block. Those that are free or were popped are `None`.
     places: Vec<Option<Frame>>,
-    /// By block, the one behind it, of its queue or of those that are free.
+    /// For each block the next one, in its queue or in the free list.
     next: Vec<u32>,
     free: u32,
 }
@@ -86,7 +86,7 @@ impl Pool {
         self.at(list.head).map_or(0, |held| held.bytes)
     }
 
-    /// What is known of the first frame of a queue; `None` if it is empty.
+    /// The metadata of the first frame of a queue; `None` if it is empty.
     #[inline]
     fn at(&self, place: u32) -> Option<Held> {
         Some(Held::of(self.places.get(place as usize)?.as_ref()?))
@@ -112,7 +112,7 @@ impl Pool {
         Some((first, held))
     }
 
-    /// The place behind one that is not the last of its queue.
+    /// The place after one that is not the last of its queue.
     #[inline]
     fn behind(&self, place: u32) -> u32 {
         match place % BLOCK {

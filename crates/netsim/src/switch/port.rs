@@ -16,7 +16,7 @@ use crate::pause::{classes_in, PauseState, CLASSES};
 use crate::port::PortId;
 use crate::units::Time;
 
-/// One class of what leaves by a port: all that a frame touches on its way out. One cache line.
+/// Egress state of one class of a port: everything that a leaving frame accesses. One cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Egress {
@@ -32,11 +32,11 @@ struct Egress {
     dropped: u64,
 }
 
-/// One class of what came in by a port. One cache line.
+/// Ingress state of one class of a port. One cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Ingress {
-    /// What is still in the buffer.
+    /// The bytes still in the buffer.
     pub(super) share: Share,
     pub(super) peak_bytes: u64,
     pausing_since: Time,
@@ -44,14 +44,14 @@ pub(super) struct Ingress {
     pausing: Time,
 }
 
-/// What is seldom counted of a class.
+/// The rarely used counters of a class.
 #[derive(Debug, Default)]
 struct Rare {
     cnm_sent: u64,
     held_byte_ps: u128,
 }
 
-/// The first line has what every frame asks of a port.
+/// The first cache line has the data that every frame needs.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Port {
@@ -63,9 +63,9 @@ pub(super) struct Port {
     awaits_free: bool,
     /// Classes with something to send.
     waiting: u8,
-    /// Classes the other side is told to pause.
+    /// Classes that the other side has been told to pause.
     pausing: u8,
-    /// Classes whose state the other side must still be told.
+    /// Classes whose state must still be sent to the other side.
     untold: u8,
     /// Whether a timer will come for `refresh_due`, when the pause must be repeated.
     refresh_armed: bool,
@@ -145,7 +145,8 @@ impl Port {
         (self.busy, self.busy_until) = (true, until);
     }
 
-    /// Whether the engine must be asked to say when the wire is free: something could go then and nobody has asked.
+    /// Whether a notification must be requested for when the wire is free: something could be sent then, and none is
+    /// pending.
     #[inline]
     pub(super) fn must_await_free(&mut self, now: Time) -> bool {
         if self.awaits_free {
@@ -155,7 +156,7 @@ impl Port {
         self.awaits_free
     }
 
-    /// The engine has said so.
+    /// The engine guarantees this.
     pub(super) fn is_free(&mut self) {
         (self.busy, self.awaits_free) = (false, false);
     }
@@ -181,7 +182,7 @@ impl Port {
         Some((frame, held))
     }
 
-    /// Whether a frame of this class need not wait: nothing is on the wire, in the queues or to be told.
+    /// Whether a frame of this class need not wait: nothing is on the wire, in the queues or to be reported.
     pub(super) fn is_free_for(&self, class: usize, now: Time) -> bool {
         !self.is_sending(now) && self.waiting == 0 && self.untold == 0 && !self.pause.is_paused(class, now)
     }
@@ -201,7 +202,7 @@ impl Port {
         class.tx_bytes += u64::from(held.bytes);
     }
 
-    /// What waits in the queue of a class, first to last.
+    /// The frames in the queue of a class, first to last.
     pub(super) fn queue<'a>(&self, pool: &'a Pool, class: usize) -> impl Iterator<Item = Held> + 'a {
         pool.iter(self.egress[class].queue)
     }
@@ -225,7 +226,7 @@ impl Port {
         self.pause.wake(now)
     }
 
-    /// Adds what the pause of a class has held since this was last asked. Called before the queue or the pause changes.
+    /// Adds the bytes held by the pause of a class since the last call. Called before the queue or the pause changes.
     fn settle_held(&mut self, class: usize, now: Time) {
         if self.egress[class].held_until >= self.pause.latest() {
             return;
@@ -250,7 +251,7 @@ impl Port {
         self.pausing >> class & 1 == 1
     }
 
-    /// The other side is to be paused; false if it has been told already.
+    /// Pauses the other side; false if it is already paused.
     pub(super) fn begin_pausing(&mut self, class: usize, now: Time) -> bool {
         if self.is_pausing_class(class) {
             return false;
@@ -298,7 +299,8 @@ impl Port {
         self.refresh_armed
     }
 
-    /// The refresh timer has fired. `Some`: set it again for this time. What is due is told with the next PFC frame.
+    /// The refresh timer has fired. `Some`: set it again for this time. The next PFC frame carries the pauses that are
+    /// due.
     pub(super) fn refresh(&mut self, now: Time) -> Option<Time> {
         self.refresh_armed = self.is_pausing() && now < self.refresh_due;
         if self.refresh_armed {

@@ -17,7 +17,7 @@ const LOSSLESS: usize = 3;
 /// The path MTU for which presets compute their headroom.
 const MTU: u16 = 4096;
 
-/// What is known of one switch.
+/// The state of one switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SwitchPreset {
     name: &'static str,

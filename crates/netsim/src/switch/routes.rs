@@ -104,7 +104,7 @@ impl Routes {
         }
     }
 
-    /// The port for a packet to `destination`. The flow is only asked for where there is a choice.
+    /// The port for a packet to `destination`. The flow is needed only if there is a choice.
     #[inline]
     pub(super) fn port(&self, destination: Ipv4Addr, flow: impl FnOnce() -> Option<FiveTuple>) -> Option<PortId> {
         let (common, at) = split(destination);

@@ -40,7 +40,7 @@ pub(super) struct RoundRobin {
 
 impl RoundRobin {
     /// The class to send of those in `ready` (not 0), each with a first frame of `head` bytes. It counts as sent;
-    /// `emptied` must be told if that was its last.
+    /// `emptied` must be called if that was its last.
     pub(super) fn choose(&mut self, discipline: &Discipline, ready: u8, head: impl Fn(usize) -> u32) -> usize {
         let strict = ready & discipline.strict;
         if strict != 0 {
@@ -52,7 +52,7 @@ impl RoundRobin {
                 self.deficits[current] -= head(current);
                 return current;
             }
-            // the next ready class behind this one, round and round
+            // the next ready class after this one, cyclically
             let behind = ready.rotate_right(u32::from(self.current) + 1);
             let next = (current + 1 + behind.trailing_zeros() as usize) % CLASSES;
             self.deficits[next] = self.deficits[next].saturating_add(discipline.quanta[next]);

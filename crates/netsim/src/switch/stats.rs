@@ -6,7 +6,7 @@
 use crate::pause::CLASSES;
 use crate::units::Time;
 
-/// What the whole switch has seen, beside the counters of its ports.
+/// The counters of the whole switch, in addition to those of its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SwitchStats {
     /// Frames dropped because the shared buffer was full.
@@ -32,7 +32,7 @@ impl SwitchStats {
     }
 }
 
-/// What one class of a port has seen.
+/// The counters of one class of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClassStats {
     /// Frames sent.
@@ -46,7 +46,7 @@ pub struct ClassStats {
     pub cnm_sent: u64,
     /// Most bytes that ever waited here.
     pub peak_queue_bytes: u64,
-    /// Most bytes that ever waited anywhere of what came in here.
+    /// The peak of waiting bytes, at all egress ports, that came in at this port.
     pub peak_ingress_bytes: u64,
     /// Time in which the other side had this class paused.
     pub paused: Time,
@@ -64,7 +64,7 @@ impl ClassStats {
     }
 }
 
-/// What a port has seen, all classes together; peaks are those of the whole port.
+/// The counters of a port, over all classes; peaks are those of the whole port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PortStats {
     /// Frames sent, PFC not counted.
@@ -76,7 +76,7 @@ pub struct PortStats {
     pub ecn_marked: u64,
     /// Most bytes that ever waited here.
     pub peak_queue_bytes: u64,
-    /// Most bytes of one class that ever waited anywhere of what came in here.
+    /// The peak of waiting bytes of one class, at all egress ports, that came in at this port.
     pub peak_ingress_bytes: u64,
     /// Pause and PFC frames received and sent.
     pub pause_frames_received: u64,
@@ -89,7 +89,7 @@ pub struct PortStats {
 }
 
 impl PortStats {
-    /// Sums over the classes; what is not in them comes from `self`.
+    /// Sums over the classes; the other values come from `self`.
     pub(super) fn summed(mut self) -> Self {
         for class in &self.classes {
             self.tx_frames += class.tx_frames;

@@ -60,7 +60,7 @@ impl Column {
         Self::of_runs(plain, known.numbers.len(), &places)
     }
 
-    /// Of runs of equal places in a dictionary of so many values.
+    /// Size with runs of equal indices into a dictionary of this number of values.
     fn of_runs(plain: Vec<u8>, values: usize, runs: &[(u32, u32)]) -> Self {
         let mut places = Places::new(width(values));
         for (place, rows) in runs {
@@ -70,7 +70,7 @@ impl Column {
         Column { plain, values, places: places.finish(), rows, statistics: None }
     }
 
-    /// Of a place for each row in a dictionary of so many values.
+    /// Size with an index per row into a dictionary of this number of values.
     pub fn of_places(plain: Vec<u8>, values: usize, places: &[u32], statistics: Option<Statistics>) -> Self {
         let mut packed = Places::new(width(values));
         packed.pack(places);
@@ -137,7 +137,7 @@ impl Column {
     }
 }
 
-/// Bits of a place among so many values.
+/// Bits of an index into this number of values.
 fn width(values: usize) -> u32 {
     (usize::BITS - values.saturating_sub(1).leading_zeros()).max(1)
 }

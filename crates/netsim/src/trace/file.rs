@@ -123,7 +123,7 @@ impl TraceFile {
 /// The column of times, with the first and the last: a reader that looks for a span of time can skip row groups.
 fn times(rows: &Group) -> Column {
     let plain = rows.times.iter().flat_map(|time| time.to_le_bytes()).collect();
-    // The column is unsigned; its 64 bits are what counts.
+    // The column is unsigned; only its 64 bits matter.
     let bounds = [rows.times.iter().min(), rows.times.iter().max()].map(|time| time.map(|time| *time as i64));
     let statistics = ValueStatistics::new(bounds[0], bounds[1], None, Some(0), false);
     Column::of_places(plain, rows.times.len(), &rows.time, Some(Statistics::Int64(statistics)))

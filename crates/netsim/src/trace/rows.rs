@@ -22,7 +22,7 @@ pub struct Run {
 /// The values of one series. A value that stays touches this struct alone, one line of the cache.
 #[derive(Debug, Default)]
 struct Samples {
-    /// The run that goes on; no rows: there is none yet.
+    /// The present run of equal values; without rows there is none yet.
     run: Run,
     rows: u32,
     /// Number of the time of the first value; the others follow at the times that follow, unless they are `listed`.

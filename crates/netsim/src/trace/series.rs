@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-/// What a value belongs to, by the numbers of the names.
+/// The owner of a value, by the numbers of the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Series {
     pub node: u16,

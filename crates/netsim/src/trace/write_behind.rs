@@ -20,12 +20,12 @@ struct Order {
 /// A file and the thread that writes it.
 pub struct WriteBehind {
     path: PathBuf,
-    /// How many names the thread has been told.
+    /// The number of names passed to the thread.
     told: usize,
     orders: SyncSender<Order>,
     /// Groups that are written: their memory serves the next.
     spare: Receiver<Group>,
-    /// None: the file has failed, and has said why.
+    /// None: the file has failed, and the reason has been reported.
     thread: Option<JoinHandle<Result<(), TraceError>>>,
 }
 
@@ -67,7 +67,7 @@ impl WriteBehind {
     /// Waits until all is written, closes the file and gives it its name.
     ///
     /// # Errors
-    /// The first that the file has met, unless [`Self::write`] has told it.
+    /// The first error of the file, unless [`Self::write`] has reported it.
     pub fn close(mut self) -> Result<(), TraceError> {
         self.orders = sync_channel(0).0;
         self.ended()

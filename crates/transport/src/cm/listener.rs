@@ -22,7 +22,7 @@ pub struct CmAddress {
 pub enum Refusal {
     /// None is free, or not for this one.
     NoQp,
-    /// It can be had later: no answer goes out, and the asker asks again.
+    /// Available later: no answer is sent, and the peer repeats its request.
     NotYet,
     /// A step of it failed.
     Failed,
@@ -33,7 +33,7 @@ pub enum Refusal {
 pub enum Ending {
     /// Its peer has closed it.
     Asked,
-    /// Its peer says that it has failed.
+    /// Its peer reports that it has failed.
     Failed,
     /// Another connection takes its place, or its set-up has failed.
     Replaced,
@@ -61,14 +61,14 @@ impl CmListenerConfig {
 
 /// The owner of the queue pairs that a [`CmListener`] answers for.
 pub trait CmHost {
-    /// Gives a queue pair to the manager at `from`, whose side is `peer`, and tells our side of it. An older one of the same peer
-    /// (`entry`) is closed first by [`Self::close`].
+    /// Gives a queue pair to the manager at `from`, whose parameters are `peer`, and returns our parameters. An older
+    /// one of the same peer (`entry`) is closed first by [`Self::close`].
     ///
     /// # Errors
     /// [`Refusal`].
     fn open(&mut self, entry: usize, from: CmAddress, peer: &CmInfo) -> Result<CmInfo, Refusal>;
 
-    /// Connects it to its peer, whose data come from and go to the address in `peer`, its messages those of `from`.
+    /// Connects it to its peer; data use the address in `peer`, messages the address `from`.
     ///
     /// # Errors
     /// [`Refusal`]: the queue pair is then closed.
@@ -85,14 +85,15 @@ pub trait CmHost {
         true
     }
 
-    /// Whether nothing has been heard of the peer for so long that another queue pair of its address may take its place.
+    /// Whether nothing has been heard of the peer for so long that another queue pair of its address may take its
+    /// place.
     fn is_quiet(&self, entry: usize) -> bool;
 
-    /// Its peer's address, which may be forged, asks for a queue pair, and this one is not quiet: the owner finds out
-    /// whether the peer lives. The asker asks again meanwhile.
+    /// A message with its peer's address, which may be forged, requests a queue pair while this one is active: the
+    /// owner checks whether the peer is alive. The sender repeats its request meanwhile.
     fn doubt(&mut self, _entry: usize) {}
 
-    /// The manager that holds it has asked for something: a sign of life.
+    /// The manager that holds it has sent a request: a sign of life.
     fn heard(&mut self, _entry: usize) {}
 
     /// Whether nothing has been heard of the peer for so long that another address may have its queue pair.
@@ -103,7 +104,7 @@ pub trait CmHost {
     /// Whether it has failed since it was opened.
     fn is_dead(&self, entry: usize) -> bool;
 
-    /// The peer asks for messages, or for an end of them. False: there is no source that could.
+    /// The peer starts or stops messages. False: there is no message source.
     fn transmit(&mut self, entry: usize, transmit: &CmTransmit) -> bool;
 }
 
@@ -129,7 +130,7 @@ enum Phase {
     Rts,
 }
 
-/// A closed entry keeps its last peer, whose repeated CLOSE_QP gets the same answer.
+/// A closed entry keeps its last peer, so that its repeated CLOSE_QP gets the same answer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     phase: Phase,
@@ -296,9 +297,10 @@ impl CmListener {
         Some((CmAnswer::NoQp, held.map(|e| CmInfo { qpn: e.own.qpn, ip: e.owner.ip, ..CmInfo::default() })))
     }
 
-    /// Entries that OPEN_QP of `from` may take, the best first: closed ones, those that have failed, half-open ones, those
-    /// whose peer has been silent for long, and its own address's that are quiet, of these what was opened longest ago.
-    /// An address that has as many as it may is offered its own alone. Its own that are not quiet are in doubt instead.
+    /// Entries that OPEN_QP of `from` may take, the best first: closed ones, those that have failed, half-open ones,
+    /// those whose peer has been silent for long, and its own address's that are quiet, of these what was opened
+    /// longest ago. An address that has as many as it may is offered its own alone. Its own that are not quiet are in
+    /// doubt instead.
     fn available(&self, hit: Option<usize>, from: Ipv4Addr, host: &impl CmHost) -> Vec<usize> {
         let rank = |at: usize, entry: &Entry| match entry.phase {
             Phase::Closed => Some((0, 0)),

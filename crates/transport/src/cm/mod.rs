@@ -42,7 +42,7 @@ pub enum CmReason {
     /// No answer, retries spent.
     #[error("no answer to {step} in {tries} tries")]
     Silent {
-        /// What was asked.
+        /// The request.
         step: CmRequest,
         /// How often.
         tries: u32,
@@ -50,27 +50,27 @@ pub enum CmReason {
     /// It has none free, or forgot ours.
     #[error("answered NO_QP to {step}{}", held(self.holder()))]
     NoQp {
-        /// What was asked.
+        /// The request.
         step: CmRequest,
-        /// A queue pair that is taken, and the address that holds it, where the answer says it.
+        /// A queue pair in use, and the address that holds it, if the answer contains it.
         holder: Option<(Qpn, Ipv4Addr)>,
     },
     /// It did not want to.
     #[error("answered NAK to {step}")]
     Nak {
-        /// What was asked.
+        /// The request.
         step: CmRequest,
     },
     /// It could not.
     #[error("answered ERROR to {step}")]
     Error {
-        /// What was asked.
+        /// The request.
         step: CmRequest,
     },
     /// It agreed, and did not say who it is.
     #[error("agreed to {step} without telling its queue pair")]
     NoInfo {
-        /// What was asked.
+        /// The request.
         step: CmRequest,
     },
 }

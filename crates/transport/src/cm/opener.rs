@@ -12,9 +12,9 @@ use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, Ipv4Addr, CM_REQUEST
 pub struct CmOpenerConfig {
     /// Wait for one answer.
     pub timeout: Time,
-    /// How often a step is asked for again.
+    /// The number of retries of a step.
     pub retries: u32,
-    /// How long an open connection may be silent before it is asked whether it lives; none: never.
+    /// The silence of an open connection after which a keep-alive is sent; none: never.
     pub keep_alive: Option<Time>,
 }
 
@@ -25,19 +25,19 @@ impl Default for CmOpenerConfig {
     }
 }
 
-/// How often a peer is asked whether it lives, until it has agreed once, while its data come.
+/// The number of keep-alives sent to a peer while its data arrive, until it has acknowledged one.
 const INTRODUCTIONS: u32 = 3;
 
 /// A peer that has never agreed to a keep-alive is given up when so many in a row are not answered, while no data come:
 /// FEROCE's host software answers none, so a few say nothing.
 const UNANSWERED: u32 = 10;
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CmState {
     /// Not begun, or closed.
     Closed,
-    /// This step was asked for.
+    /// This step has been requested.
     Asking(CmRequest),
     /// The board may send.
     Open,
@@ -48,7 +48,7 @@ pub enum CmState {
 /// What the owner must do, or may tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CmEvent {
-    /// The board has told its side, and sends from now on: connect the queue pair.
+    /// The board has sent its parameters, and sends data from now on: connect the queue pair.
     Open(CmInfo),
     /// It has closed the queue pair.
     Closed,
@@ -89,7 +89,7 @@ pub struct CmOpener {
     unanswered: u32,
     /// This side has opened the connection, and can open it again.
     asked_for: bool,
-    /// Said once when a connection is given up: the board's queue pair is free.
+    /// Reported once when a connection is given up: the board's queue pair is free.
     farewell: Option<CmMessage>,
 }
 
@@ -114,7 +114,7 @@ impl CmOpener {
         }
     }
 
-    /// Begins, with our side of it: a queue pair that nobody has used.
+    /// Starts with our parameters: an unused queue pair.
     pub fn open(&mut self, now: Time, own: CmInfo) {
         (self.own, self.peer, self.done, self.port) = (own, CmInfo::default(), None, CM_REQUEST_PORT);
         self.asked_for = true;
@@ -129,7 +129,7 @@ impl CmOpener {
         self.opened(now);
     }
 
-    /// Tells the board that its queue pair is free. Nothing happens before it was told of ours.
+    /// Tells the board that its queue pair is free. Does nothing before the board has been told of ours.
     pub fn close(&mut self, now: Time) {
         self.farewell = None;
         if self.done.is_some() {
@@ -144,14 +144,14 @@ impl CmOpener {
         self.closed();
     }
 
-    /// The board was heard of: its data came in. An open connection is not asked then.
+    /// Data of the board arrived. An open connection gets no keep-alive then.
     pub fn heard(&mut self, now: Time) {
         self.heard = self.heard.max(now);
         self.unanswered = 0;
     }
 
-    /// Another connection of the board's address is asked for: a board that has answered a keep-alive before is asked now
-    /// whether it lives, unless something of it came just now.
+    /// Another connection of the board's address is asked for: a board that has answered a keep-alive before is asked
+    /// now whether it lives, unless something of it came just now.
     pub fn doubt(&mut self, now: Time) {
         let was_heard = now < self.heard.saturating_add(self.config.timeout / 2);
         if self.state == CmState::Open && self.question.is_none() && self.keeps_alive && !was_heard {
@@ -159,8 +159,8 @@ impl CmOpener {
         }
     }
 
-    /// Whether the board may be gone: it has not answered the last keep-alive, or nothing of it has come for `time`. The
-    /// silence of one that has answered keep-alives before ends the connection by itself.
+    /// Whether the board may be gone: it has not answered the last keep-alive, or nothing of it has come for `time`.
+    /// The silence of one that has answered keep-alives before ends the connection by itself.
     pub fn is_quiet(&self, now: Time, time: Time) -> bool {
         !self.keeps_alive && (self.unanswered > 0 || now >= self.heard.saturating_add(time))
     }
@@ -169,7 +169,7 @@ impl CmOpener {
     pub fn handle_message(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) -> Option<CmEvent> {
         let question = self.question?;
         let answer = message.answer?;
-        // The board says whom it answers: our number comes back as the other side's.
+        // The answer contains our number as the other side's.
         if from != self.ip || message.request != question.step || message.other.qpn != self.own.qpn {
             return None;
         }
@@ -225,7 +225,7 @@ impl CmOpener {
         Some(CmMessage::request(question.step, self.own, self.peer))
     }
 
-    /// Where it stands.
+    /// Its state.
     pub fn state(&self) -> CmState {
         self.state
     }
@@ -245,7 +245,7 @@ impl CmOpener {
         self.port
     }
 
-    /// What the board has told of itself; meaningful once it has.
+    /// The board's parameters; valid after it has sent them.
     pub fn peer(&self) -> CmInfo {
         self.peer
     }
@@ -260,8 +260,8 @@ impl CmOpener {
         Question { step, begun: now, deadline, asked: 0, retries, to_send: true }
     }
 
-    /// Asks whether the connection lives. A peer that has never agreed to the question is asked once at a time: FEROCE's
-    /// host software takes it for a wrong answer to its CLOSE_QP, and gives up after the second.
+    /// Asks whether the connection lives. A peer that has never agreed to the question is asked once at a time:
+    /// FEROCE's host software takes it for a wrong answer to its CLOSE_QP, and gives up after the second.
     fn probe(&mut self, now: Time) {
         let retries = if self.keeps_alive { self.config.retries } else { 0 };
         let wait = self.config.keep_alive.unwrap_or(Time::MAX);
@@ -308,7 +308,7 @@ impl CmOpener {
         }
     }
 
-    /// Whether a keep-alive that failed says nothing: data have come since, or the board does not know keep-alives.
+    /// Whether a failed keep-alive is meaningless: data have arrived since, or the board does not support keep-alives.
     fn is_no_sign(&self, question: Question, why: CmReason) -> bool {
         let is_patient = !self.asked_for || self.unanswered + 1 < UNANSWERED;
         let foreign = match why {

@@ -61,7 +61,7 @@ impl Default for RequestMarking {
     }
 }
 
-/// Everything a requester is told.
+/// All settings of a requester.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequesterConfig {
     /// This end.

@@ -15,7 +15,7 @@ pub struct RequesterCounters {
     pub rcvd_pkts: u64,
     /// ACKs that acknowledged something new.
     pub rcvd_acks: u64,
-    /// Acknowledgements of any kind that said nothing new: repeated, or outside the window.
+    /// Acknowledgements of any kind without new information: repeated, or outside the window.
     pub stale_acks: u64,
     /// Sequence NAKs that were obeyed.
     pub packet_seq_err: u64,

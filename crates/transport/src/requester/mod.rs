@@ -36,7 +36,7 @@ pub enum Response {
     Acknowledgement,
     /// A congestion notification for the reaction point.
     Cnp,
-    /// Nothing for this queue pair; a counter says why.
+    /// Nothing for this queue pair; a counter records the reason.
     Dropped,
 }
 
@@ -44,7 +44,7 @@ pub enum Response {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Timer {
     Off,
-    /// A packet that asked for an ACK has none.
+    /// A packet with AckReq has no ACK yet.
     Ack(Time),
     /// The peer has no receive; nothing is sent.
     Rnr(Time),
@@ -53,7 +53,7 @@ enum Timer {
 /// The peer's receives as its acknowledgements count them (IBTA 9.7.7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Limit {
-    /// It counts none, or has not spoken yet; if it has none, it says RNR.
+    /// It reports no credits, or has not answered yet; without a receive it sends an RNR NAK.
     Unlimited,
     /// Messages below this number have a receive.
     Below(u64),
@@ -81,7 +81,7 @@ pub struct Requester {
     una: u64,
     nxt: u64,
     sent_end: u64,
-    /// Behind the last packet that was sent with AckReq since the last rewind.
+    /// The PSN after the last packet sent with AckReq since the last rewind.
     req_end: u64,
     timer: Timer,
     retry_left: u8,
@@ -221,7 +221,7 @@ impl Requester {
         self.completions.pop_front()
     }
 
-    /// Puts the queue pair into error and flushes its messages. The peer is told nothing; a queue pair
+    /// Puts the queue pair into error and flushes its messages. The peer is not notified; a queue pair
     /// already in error keeps its fault.
     pub fn close(&mut self) {
         if self.state == RequesterState::Ready {
@@ -265,29 +265,29 @@ impl Requester {
         self.psn_of(self.una)
     }
 
-    /// What it was opened with; limits are those in force.
+    /// The settings; limits are those in force.
     pub fn config(&self) -> &RequesterConfig {
         &self.config
     }
 
-    /// What it has seen and done.
+    /// The counters.
     pub fn counters(&self) -> &RequesterCounters {
         &self.counters
     }
 
     #[inline]
     fn psn_of(&self, number: u64) -> Psn {
-        // The low 24 bits are all a PSN knows.
+        // A PSN has 24 bits.
         self.config.init_psn.add((number & 0x00FF_FFFF) as u32)
     }
 
-    /// Behind the last packet that may be sent.
+    /// The PSN after the last packet that may be sent.
     #[inline]
     fn send_end(&self) -> u64 {
         self.queue.posted().min(self.una + u64::from(self.config.window))
     }
 
-    /// One packet in so many asks for an ACK wherever messages end, so that a window frees early.
+    /// One packet in this many has AckReq, independent of message boundaries, so that the window is freed early.
     #[inline]
     fn asks_by_turn(&self) -> bool {
         let every = u64::from(self.config.ack_every);
@@ -304,7 +304,7 @@ impl Requester {
         }
     }
 
-    /// Behind an accepted first packet a message holds its receive.
+    /// After its first packet has been accepted, a message holds its receive.
     #[inline]
     fn keep_receive(&mut self, is_start: bool) {
         if let Limit::Below(limit) = self.limit {
@@ -373,7 +373,7 @@ impl Requester {
         Response::Acknowledgement
     }
 
-    /// What an acknowledgement says of the peer's receives. It never takes back what it has promised.
+    /// Updates the peer's receives from an acknowledgement. A peer never revokes reported credits.
     fn credit(&mut self, syndrome: Syndrome, msn: u32) {
         let done = self.queue.unwrap_msn(msn);
         let promised = match syndrome {
@@ -385,7 +385,7 @@ impl Requester {
             _ => 0,
         };
         self.limit = match self.limit {
-            // No receives for the next is all that a NAK says; it does not begin to count.
+            // A NAK only means that there is no receive for the next message; it reports no credits.
             Limit::Unlimited if !matches!(syndrome, Syndrome::Ack(_)) => Limit::Unlimited,
             Limit::Unlimited => Limit::Below(done + promised),
             Limit::Below(limit) => Limit::Below(limit.max(done + promised)),
@@ -411,7 +411,7 @@ impl Requester {
 
     #[cold]
     fn gap(&mut self, now: Time, number: u64) {
-        // Already back at this packet and nothing sent since: a copy, or the NAK of a packet behind it.
+        // Already back at this packet and nothing sent since: a copy, or the NAK of a later packet.
         let repeated = self.nxt == number;
         self.acknowledge(now, number);
         if repeated {
@@ -462,7 +462,7 @@ impl Requester {
         self.queue.rewind(self.una);
     }
 
-    /// The timer measures from the last progress, while a packet that asked for an ACK has none.
+    /// The timer runs from the last progress, while a packet with AckReq has no ACK.
     #[inline]
     fn start_timer(&mut self, now: Time) {
         self.timer = match self.config.limits.ack_timeout() {
@@ -471,7 +471,7 @@ impl Requester {
         };
     }
 
-    /// The send queue dies: its first message fails with the fault, all behind it are flushed.
+    /// The send queue fails: its first message completes with the fault, all later ones are flushed.
     #[cold]
     fn fail(&mut self, fault: RequestFault) {
         self.state = RequesterState::Error(fault);

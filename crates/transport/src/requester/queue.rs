@@ -99,7 +99,7 @@ impl SendQueue {
         }
     }
 
-    /// The first message, if it lies wholly before packet `upto`.
+    /// The first message, if it ends before packet `upto`.
     pub(super) fn take_done(&mut self, upto: u64) -> Option<SendWr> {
         self.messages.front().filter(|message| message.first + message.packets <= upto)?;
         self.take_first()
@@ -127,7 +127,7 @@ impl SendQueue {
         self.packet = self.messages.front().map_or(0, |message| number - message.first);
     }
 
-    /// The count behind a 24-bit MSN: the one nearest to the messages completed here.
+    /// The full count for a 24-bit MSN: the one nearest to the messages completed here.
     pub(super) fn unwrap_msn(&self, msn: u32) -> u64 {
         const BITS: u32 = 24;
         let ahead = ((u64::from(msn).wrapping_sub(self.done) << (64 - BITS)) as i64) >> (64 - BITS);

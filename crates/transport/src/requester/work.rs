@@ -7,7 +7,7 @@ use penstock_wire::{NakCode, Payload, Psn, Qpn};
 /// What a message does at the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Verb {
-    /// RDMA WRITE: the peer is not told.
+    /// RDMA WRITE: the peer gets no completion.
     Write,
     /// RDMA WRITE that ends with a completion at the peer.
     WriteImm(u32),
@@ -40,7 +40,7 @@ impl Verb {
 pub struct SendWr {
     /// Returned with the completion.
     pub wr_id: u64,
-    /// What it does at the peer.
+    /// Its effect at the peer.
     pub verb: Verb,
     /// Local address of the first byte, for [`PayloadSource::read`].
     pub va: u64,
@@ -50,7 +50,7 @@ pub struct SendWr {
     pub remote_va: u64,
     /// Key of the region it goes to.
     pub rkey: u32,
-    /// Asks for an event at the peer.
+    /// Requests an event at the peer.
     pub solicited: bool,
 }
 
@@ -157,7 +157,7 @@ fn reason(code: NakCode) -> &'static str {
 }
 
 impl RequestFault {
-    /// How the first message without an ACK ends; all behind it are flushed.
+    /// The status of the first message without an ACK; all later ones are flushed.
     pub const fn status(&self) -> SendStatus {
         match self {
             RequestFault::RetriesSpent { .. } => SendStatus::RetryExcErr,

@@ -43,7 +43,7 @@ pub enum End {
     Reset = 2,
     /// The peer sent FIN: its user closes the stream.
     Finished = 3,
-    /// No answer to so many timeouts as are allowed.
+    /// No answer after the allowed number of timeouts.
     TimedOut = 4,
     /// The user aborted it.
     Aborted = 5,
@@ -90,7 +90,7 @@ impl Counts {
     pub const PEER_DATA: Counts = Counts(1 << 10);
     /// A segment or a call that the state has no use for.
     pub const IGNORED: Counts = Counts(1 << 11);
-    /// A router asked for shorter segments.
+    /// A router requested shorter segments.
     pub const PATH_MTU: Counts = Counts(1 << 12);
     /// The peer's window closed.
     pub const WINDOW_CLOSED: Counts = Counts(1 << 13);

@@ -21,7 +21,7 @@ pub(super) fn handle(row: &mut Row, actions: &mut Actions, parameters: &Paramete
     }
 }
 
-/// RFC 9293 section 3.10.7.1: whatever comes is answered by RST, but an RST.
+/// RFC 9293 section 3.10.7.1: every segment except an RST is answered by RST.
 fn closed(row: &mut Row, actions: &mut Actions, segment: &Arrival) {
     actions.counts.add(Counts::IGNORED);
     if segment.has(TcpFlags::RST) || row.reset_due {
@@ -130,7 +130,7 @@ fn established(row: &mut Row, actions: &mut Actions, parameters: &Parameters, no
     }
 }
 
-/// RFC 9293 section 3.4: the first or the last byte lies in the receive window.
+/// RFC 9293 section 3.4: the first or the last byte is in the receive window.
 fn in_window(row: &Row, parameters: &Parameters, segment: &Arrival) -> bool {
     let window = u32::from(parameters.receive_window);
     let inside = |seq: u32| seq.wrapping_sub(row.rcv_nxt) < window;
@@ -138,7 +138,7 @@ fn in_window(row: &Row, parameters: &Parameters, segment: &Arrival) -> bool {
     inside(segment.seq) || (len > 0 && inside(segment.seq.wrapping_add(len - 1)))
 }
 
-/// An ACK that tells where we are, at most one an interval (RFC 5961 section 7).
+/// An ACK with our present state, at most one per interval (RFC 5961 section 7).
 fn challenge(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32) {
     if !row.challenge_held || reached(now, row.challenge_at) {
         actions.counts.add(Counts::CHALLENGE);
@@ -163,7 +163,7 @@ fn take_data(row: &mut Row, actions: &mut Actions, segment: &Arrival) {
 fn acknowledged(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32, segment: &Arrival) {
     let window = u32::from(segment.window) << row.shift;
     let advances = segment.ack != row.una;
-    // RFC 5681 section 2; not of a closed window, whose probes are answered just like this.
+    // RFC 5681 section 2; not for a closed window, because answers to its probes look the same.
     let is_duplicate = !advances && row.una != row.max && segment.seq_len() == 0 && window == row.window && window != 0;
     // SND.WL2 is never needed: it is an acknowledgement already taken, hence not after this one.
     if reached(segment.seq, row.wl1) {

@@ -13,7 +13,7 @@ pub struct Parameters {
     /// Nagle's algorithm (RFC 9293 section 3.7.4). 1 bit.
     pub nagle: bool,
     /// The simplified congestion control (CMS-TCP section 3.1): after a loss one segment at a time, and each timeout
-    /// doubles the next. Without it, new data goes on, and a timeout sends all outstanding data again. 1 bit.
+    /// doubles the next. Without it, new data continues, and a timeout sends all outstanding data again. 1 bit.
     pub back_off: bool,
     /// The timeout follows the round trip (RFC 6298); otherwise it is `rto_initial`. 1 bit.
     pub adaptive: bool,
@@ -47,8 +47,8 @@ pub struct ParametersError {
 }
 
 impl Default for Parameters {
-    /// Ticks of 1 us: a timeout of 200 ms at least (as Linux has it), of 60 s at most (RFC 6298 section 2), 1 s at first
-    /// (2.1), 15 tries (`tcp_retries2` of Linux), challenge ACKs 500 ms apart (`tcp_invalid_ratelimit` of Linux).
+    /// Ticks of 1 us: a timeout of 200 ms at least (as Linux has it), of 60 s at most (RFC 6298 section 2), 1 s at
+    /// first (2.1), 15 tries (`tcp_retries2` of Linux), challenge ACKs 500 ms apart (`tcp_invalid_ratelimit` of Linux).
     fn default() -> Self {
         Parameters {
             mss: 1460,

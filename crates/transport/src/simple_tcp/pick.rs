@@ -30,7 +30,7 @@ fn reset(row: &Row) -> Outgoing {
 }
 
 fn segment(row: &Row, seq: u32, len: u16) -> Outgoing {
-    // RFC 9293 section 3.9.1.2: the last segment of what the user has written says so.
+    // RFC 9293 section 3.9.1.2: the last segment of the written data has PSH.
     let last = len > 0 && seq.wrapping_add(u32::from(len)) == row.written;
     let flags = if last { TcpFlags::ACK.with(TcpFlags::PSH) } else { TcpFlags::ACK };
     Outgoing { seq, ack: row.rcv_nxt, flags, len }
@@ -40,7 +40,7 @@ fn segment(row: &Row, seq: u32, len: u16) -> Outgoing {
 fn data(row: &Row, parameters: &Parameters) -> Option<(u32, u16)> {
     let mss = u32::from(row.mss);
     if row.resend {
-        // One byte goes even into a closed window: the answer tells of the window.
+        // One byte is sent even into a closed window: the answer reports the window.
         let len = mss.min(row.held()).min(row.window.max(1));
         return (len > 0).then_some((row.una, len as u16));
     }

@@ -9,7 +9,7 @@ pub enum State {
     /// No connection.
     #[default]
     Closed = 0,
-    /// A SYN was asked for; its acknowledgement is waited for.
+    /// A SYN was requested; its acknowledgement is pending.
     SynSent = 1,
     /// Data flows.
     Established = 2,
@@ -22,7 +22,7 @@ pub struct Row {
     pub state: State,
     /// SND.UNA: first sequence number without an acknowledgement. 32 bits.
     pub una: u32,
-    /// Next sequence number to send; behind `max` while data is sent again. 32 bits.
+    /// Next sequence number to send; below `max` while data is sent again. 32 bits.
     pub nxt: u32,
     /// SND.NXT of RFC 9293: after the last sequence number ever sent. 32 bits.
     pub max: u32,
@@ -88,7 +88,7 @@ pub struct Row {
 
 impl Row {
     /// A stream that is established without a handshake: `iss` is the sequence number of the first byte. For the
-    /// laboratory, whose studies begin where the handshake ends.
+    /// laboratory, whose studies start after the handshake.
     pub fn established(iss: u32, mss: u16, window: u32, shift: u8) -> Row {
         Row {
             state: State::Established,

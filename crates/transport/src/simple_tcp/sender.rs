@@ -9,13 +9,13 @@ use crate::tcp::{TcpConfig, TcpCounters};
 use penstock_units::Time;
 use penstock_wire::{Payload, TcpPacket};
 
-/// The row keeps at most so many bytes; what is written beyond them waits outside.
+/// The row covers at most this many bytes; further written bytes wait outside.
 const MAX_HELD: u64 = 1 << 29;
 
 /// What a loss does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BackOff {
-    /// No congestion control: new data goes on behind a loss, at a timeout everything that is outstanding is sent again
+    /// No congestion control: new data continues after a loss, at a timeout all outstanding data is sent again
     /// as fast as the link takes it, and the timeout never grows.
     Off,
     /// The simplified congestion control: one segment is sent again, nothing else until it is acknowledged, and each
@@ -33,7 +33,7 @@ pub struct SimpleTcpSender {
     config: TcpConfig,
     parameters: Parameters,
     row: Row,
-    /// Bytes that were written, that the row knows, and that are acknowledged.
+    /// Bytes written, bytes known to the row, and bytes acknowledged.
     written: u64,
     known: u64,
     acknowledged: u64,
@@ -85,7 +85,7 @@ impl SimpleTcpSender {
         self.acknowledged
     }
 
-    /// What it has done and met.
+    /// The counters.
     pub fn counters(&self) -> &TcpCounters {
         &self.counters
     }

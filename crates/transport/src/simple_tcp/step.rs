@@ -56,7 +56,7 @@ fn open(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32,
     restart(row, parameters, now);
 }
 
-/// RFC 9293 section 3.10.5: a stream that was established says so by RST.
+/// RFC 9293 section 3.10.5: an established stream ends with RST.
 fn abort(row: &mut Row, actions: &mut Actions) {
     if row.state == State::Closed {
         actions.counts.add(Counts::IGNORED);

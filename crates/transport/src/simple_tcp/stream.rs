@@ -232,8 +232,8 @@ impl Stream {
         self.bytes(segment.seq, segment.len.into())
     }
 
-    /// The `len` bytes from `seq` on; two slices where the ring wraps. Those of a segment that was acknowledged meanwhile
-    /// may be others: its receiver has them and does not look.
+    /// The `len` bytes from `seq` on; two slices where the ring wraps. Those of a segment that was acknowledged
+    /// meanwhile may be others: its receiver has them and does not look.
     pub fn bytes(&self, seq: u32, len: usize) -> (&[u8], &[u8]) {
         let ahead = i64::from(seq.wrapping_sub(self.row.una) as i32);
         let at = self.acknowledged.wrapping_add_signed(ahead) as usize & (self.ring.len() - 1);
@@ -252,17 +252,17 @@ impl Stream {
         self.row.state
     }
 
-    /// Whether a connection has come up since this was asked.
+    /// Whether a connection has come up since the last call.
     pub fn take_opened(&mut self) -> bool {
         std::mem::take(&mut self.opened)
     }
 
-    /// Why a connection has ended since this was asked.
+    /// The reason if a connection has ended since the last call.
     pub fn take_ended(&mut self) -> Option<End> {
         self.over.take()
     }
 
-    /// What it is set to.
+    /// The parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -272,7 +272,7 @@ impl Stream {
         self.last_end
     }
 
-    /// The row as it stands.
+    /// The present row.
     pub fn row(&self) -> &Row {
         &self.row
     }
@@ -282,7 +282,7 @@ impl Stream {
         self.messages.len()
     }
 
-    /// What it has met.
+    /// The counters.
     pub fn counters(&self) -> &StreamCounters {
         &self.counters
     }

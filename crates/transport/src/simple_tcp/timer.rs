@@ -5,12 +5,12 @@
 
 use super::{Parameters, Row};
 
-/// The longest round trip that is told apart: 27 bits.
+/// The longest round trip that is represented: 27 bits.
 const MAX_RTT: u32 = (1 << 27) - 1;
 /// The most doublings.
 pub(super) const MAX_BACKOFF: u8 = 15;
 
-/// The timeout as it stands, with its doublings (RFC 6298 sections 2.3, 2.4, 2.5 and 5.5).
+/// The present timeout, with its doublings (RFC 6298 sections 2.3, 2.4, 2.5 and 5.5).
 pub(super) fn timeout(row: &Row, parameters: &Parameters) -> u32 {
     let base = if parameters.adaptive && row.measured {
         // SRTT + max(G, 4 RTTVAR) with a clock granularity G of one tick.

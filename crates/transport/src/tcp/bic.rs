@@ -24,7 +24,7 @@ impl Bic {
         if cwnd <= LOW_WINDOW * mss {
             return mss;
         }
-        // Towards the middle of what is left, and beyond it twice as far at every round trip.
+        // Towards the midpoint to the maximum, and above the maximum with a step that doubles every round trip.
         let distance = if cwnd < self.max { (self.max - cwnd) / 2 } else { (cwnd - self.max).max(mss) };
         distance.clamp((mss * MIN_INCREMENT_PERCENT).div_ceil(100), MAX_INCREMENT * mss)
     }

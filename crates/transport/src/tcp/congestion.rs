@@ -8,7 +8,7 @@ use super::bic::Bic;
 use super::cubic::Cubic;
 use super::{TcpConfig, TcpVariant};
 
-/// What a variant knows beside the window.
+/// The state of a variant in addition to the window.
 #[derive(Clone, Debug)]
 enum Avoidance {
     NewReno,

@@ -19,7 +19,7 @@ pub use config::{TcpConfig, TcpEndpoint, TcpVariant};
 pub use receiver::{TcpReceiver, TcpReceiverCounters};
 pub use sender::{TcpCounters, TcpSender};
 
-/// The offset that a 32-bit sequence number stands for: the one closest to `near`.
+/// The offset of a 32-bit sequence number: the one closest to `near`.
 pub(crate) fn unwrap(near: u64, seq: u32) -> u64 {
     let ahead = seq.wrapping_sub(near as u32) as i32;
     near.saturating_add_signed(i64::from(ahead))

@@ -75,7 +75,7 @@ impl TcpReceiver {
         0
     }
 
-    /// Data up to `end` is in order, and whatever waited behind it.
+    /// Data up to `end` is in order, and so is data that waited directly after it.
     fn advance(&mut self, now: Time, end: u64) -> u64 {
         let before = self.next;
         self.next = end;
@@ -95,7 +95,7 @@ impl TcpReceiver {
         self.next - before
     }
 
-    /// Keeps a range that is ahead, merged with what it touches, in front of the others.
+    /// Stores an out-of-order range, merged with adjacent ranges, before the others.
     fn keep(&mut self, start: u64, end: u64) {
         let mut merged = (start, end);
         self.ahead.retain(|(from, to)| {
@@ -129,7 +129,7 @@ impl TcpReceiver {
         self.ack_deadline = None;
         self.counters.acks += 1;
         let config = &self.config;
-        // Nothing in order is ever held, and what is ahead lies inside the window it was sent into.
+        // In-order data is never held, and out-of-order data is inside the window into which it was sent.
         let window = (config.receive_buffer >> config.window_shift).min(u64::from(u16::MAX));
         let mut sack = SackBlocks::default();
         if config.sack {
@@ -149,7 +149,7 @@ impl TcpReceiver {
         self.next
     }
 
-    /// What it has seen.
+    /// The counters.
     pub fn counters(&self) -> &TcpReceiverCounters {
         &self.counters
     }

@@ -27,7 +27,7 @@ impl Scoreboard {
         true
     }
 
-    /// Forgets what lies below the cumulative acknowledgement.
+    /// Discards ranges below the cumulative acknowledgement.
     pub(crate) fn acknowledge(&mut self, una: u64) {
         let gone = self.ranges.partition_point(|(_, to)| *to <= una);
         self.ranges.drain(..gone);

@@ -57,7 +57,7 @@ pub struct TcpSender {
     rtt: RttEstimator,
     board: Scoreboard,
     phase: Phase,
-    /// Offsets: first unacknowledged, next to send, end of what was ever sent, end of what was written.
+    /// Offsets: first unacknowledged, next to send, end of sent data, end of written data.
     una: u64,
     next: u64,
     sent: u64,
@@ -130,7 +130,7 @@ impl TcpSender {
         self.rtt.srtt()
     }
 
-    /// What it has done and met.
+    /// The counters.
     pub fn counters(&self) -> &TcpCounters {
         &self.counters
     }
@@ -202,12 +202,12 @@ impl TcpSender {
     fn end_recovery(&mut self) {
         let flight = self.sent - self.una;
         let window = self.window.ssthresh();
-        // RFC 6582 step 3, option 1: no burst of what recovery has held back.
+        // RFC 6582 step 3, option 1: no burst of data that recovery has held back.
         self.window.set(if self.config.sack { window } else { window.min(flight.max(self.mss) + self.mss) });
         self.phase = Phase::Open;
     }
 
-    /// Some of what was lost has arrived. Without SACK the next hole is sent again; SACK knows the holes.
+    /// Part of the lost data has arrived. Without SACK the next hole is sent again; with SACK the holes are known.
     fn partial(&mut self, bytes: u64) {
         if !self.config.sack {
             self.window.deflate(bytes);
@@ -330,7 +330,7 @@ impl TcpSender {
         fits.then_some((start, len))
     }
 
-    /// New data up to `limit`. Short segments are sent at the end of what was written only.
+    /// New data up to `limit`. Short segments are sent only at the end of the written data.
     fn new_data(&mut self, now: Time, limit: u64) -> Option<(u64, u64)> {
         let len = (self.written - self.sent).min(self.mss);
         if len == 0 {
