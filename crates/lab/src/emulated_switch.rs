@@ -83,7 +83,7 @@ impl SwitchScenario {
     }
 }
 
-/// `cooldown`, the same behind each CNP, or `cooldowns`, one behind each until they are used up.
+/// `cooldown`, the same after each CNP, or `cooldowns`, one after each until they are used up.
 fn cooldown(switch: &mut Section, default: Cooldown) -> Cooldown {
     let (each, listed) = (switch.has("cooldown"), switch.has("cooldowns"));
     if each && listed {

@@ -37,7 +37,7 @@ pub struct BoardFlow<'a> {
     pub spec: &'a FlowSpec,
     pub queue_pair: QueuePair,
     pub source: Box<dyn MessageSource>,
-    /// What its messages hold and where they go; `None`: bytes of no interest, to address 0 with key 0.
+    /// The contents and destinations of its messages; `None`: arbitrary bytes to address 0 with key 0.
     pub fragments: Option<Fragments>,
 }
 
@@ -91,7 +91,7 @@ pub trait Makers {
     fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError>;
 }
 
-/// For callers that have neither boards nor a receiver: a scenario that asks for them is refused.
+/// For callers that have neither boards nor a receiver: a scenario that needs them is refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SoftwareOnly;
 

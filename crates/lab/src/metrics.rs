@@ -36,7 +36,7 @@ pub const METRICS: [&str; 25] = [
     "paused_fraction",
 ];
 
-/// What is wrong with a name in `trace.metrics`, if anything is; `classes` as in `trace.classes`.
+/// The error of a name in `trace.metrics`, if any; `classes` as in `trace.classes`.
 pub(crate) fn wrong_metric(name: &str, classes: bool) -> Option<String> {
     let of_port = ["queue_bytes", "pfc_paused", "pfc_pausing"];
     let of_class = CLASS_METRICS.as_flattened().contains(&name);

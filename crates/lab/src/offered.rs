@@ -15,11 +15,11 @@ const ROCE_HEADERS: u64 = 58;
 const ROCE_MESSAGE: u64 = 20;
 /// Ethernet 14, IPv4 20, TCP 20.
 const TCP_HEADERS: u64 = 54;
-/// At most so many moments at which flows begin are looked at, and so many fragments are weighed.
+/// The maximum number of flow start times, and of fragments, that are evaluated.
 const MOMENTS: usize = 32;
 const FRAGMENTS: usize = 1 << 20;
 
-/// What one direction of a link is offered.
+/// The load offered to one direction of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedLoad {
     /// Number of the link in the topology; direction 0 leaves its first end.
@@ -119,7 +119,7 @@ fn at<'a>(scenario: &LabScenario, routes: &Routes, demands: impl Iterator<Item =
         let to = group[0].to;
         let mut waiting = vec![Rates::default(); topology.nodes.len()];
         group.iter().for_each(|demand| waiting[demand.from].add(demand.rates, 1.0));
-        // From far to near: a node has all that it passes on before it is asked.
+        // From far to near: a node has all forwarded load before it is processed.
         let mut nodes: Vec<(u32, usize)> =
             (0..topology.nodes.len()).filter_map(|node| routes.distance(node, to).map(|links| (links, node))).collect();
         nodes.sort_unstable_by(|a, b| b.cmp(a));
@@ -200,7 +200,7 @@ fn of_events(events: &EventList, board: usize, server: usize, servers: usize, fl
     (bytes as f64 * scale, fragments as f64 * scale)
 }
 
-/// What a message of so many bytes takes of the wire.
+/// The wire length of a message of this number of bytes.
 fn wire_bytes(scenario: &LabScenario, flow: &FlowSpec, message: f64) -> f64 {
     let around = WIRE_OVERHEAD as f64;
     match flow.protocol {

@@ -30,7 +30,7 @@ pub struct Lab {
     samples: u64,
 }
 
-/// Where a simulation stands.
+/// The progress of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabProgress {
     Running,
@@ -127,12 +127,12 @@ impl Lab {
         sum as f64 / self.samples.max(1) as f64
     }
 
-    /// Completes the counters of pause frames, for whoever looks at them before `advance` has come to an end.
+    /// Completes the counters of pause frames, for callers that read them before `advance` has ended.
     pub fn settle(&mut self) {
         self.engine.settle_renewals();
     }
 
-    /// Has the switches mark as this scenario says from now on, which differs from the lab's own in nothing else.
+    /// Lets the switches mark as in this scenario from now on; it must not differ from the lab's own in other settings.
     pub fn set_marking(&mut self, scenario: &LabScenario) {
         for (spec, (_, id)) in scenario.switches.iter().zip(&self.switches) {
             let Some(switch) = self.engine.node_mut::<Switch>(*id) else { continue };

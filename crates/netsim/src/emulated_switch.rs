@@ -33,7 +33,7 @@ pub enum Cooldown {
     Listed(Vec<Time>),
 }
 
-/// What an emulated switch does.
+/// The parameters of an emulated switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmulatedSwitchParams {
     /// Length of the window.

@@ -21,7 +21,7 @@ use crate::workload::{EventSource, EventTeller, SteadySource};
 /// Queue pairs of a host are numbered from here.
 const FIRST_QPN: u32 = 0x100;
 
-/// What is known of a flow before its endpoints are made.
+/// The data of a flow before its endpoints are made.
 pub(super) struct Ends {
     pub(super) sender: QueuePair,
     pub(super) receiver: QueuePair,
@@ -32,14 +32,14 @@ pub(super) struct Builder<'a> {
     pub(super) mtu: Mtu,
     pub(super) ledger: SharedLedger,
     pub(super) teller: Rc<EventTeller>,
-    /// Addresses of all nodes; those of switches are nobody's.
+    /// Addresses of all nodes; those of switches are unused.
     pub(super) addresses: Vec<Ipv4Addr>,
     /// By flow.
     pub(super) ends: Vec<Ends>,
     /// Flows by sending and by receiving host.
     pub(super) sent_by: Vec<Vec<usize>>,
     pub(super) received_by: Vec<Vec<usize>>,
-    /// What the senders' laws are told, each different one once.
+    /// The parameters of the senders' laws, each distinct set once.
     pub(super) parameters: Vec<Rc<CcParams>>,
     /// Which endpoint of its station each flow is.
     pub(super) sender_index: Vec<Option<usize>>,

@@ -14,7 +14,7 @@ use crate::scenario::{LabVerb, Protocol, Workload};
 use crate::units::ByteSize;
 use crate::workload::{Pace, SteadyParams};
 
-/// Where servers listen for TCP, in the range of registered ports; flows are told apart by the senders' ports.
+/// The servers' TCP port, in the range of registered ports; the senders' ports distinguish flows.
 const FIRST_TCP_PORT: u16 = 10_000;
 
 impl Builder<'_> {

@@ -11,7 +11,7 @@ use crate::makers::{BoardFlow, BoardRequest, LabError, Makers, ReadoutBoard, Rea
 use crate::scenario::{mac_of, Protocol, SenderKind};
 
 impl Builder<'_> {
-    /// Has the receiver of `[readout]` made, and tells the flows' senders of its queue pairs.
+    /// Makes the receiver of `[readout]`, and passes its queue pairs to the flows' senders.
     pub(super) fn readout(&mut self, makers: &mut dyn Makers) -> Result<(), LabError> {
         let scenario = self.scenario;
         let Some(spec) = &scenario.readout else { return Ok(()) };

@@ -19,7 +19,7 @@ impl Lab {
     /// Builds the simulation of a scenario, with parts of `makers`.
     ///
     /// # Errors
-    /// What the checks of the scenario cannot know: errors of `makers`, and links shorter than a board's window.
+    /// Errors that the checks of the scenario cannot find: errors of `makers`, and links shorter than a board's window.
     pub fn build(scenario: &LabScenario, makers: &mut dyn Makers) -> Result<Lab, LabError> {
         let mut builder = Builder::new(scenario)?;
         builder.readout(makers)?;

@@ -62,7 +62,7 @@ struct Group {
     path: String,
     protocol: Protocol,
     law: String,
-    /// Messages come at a time of their own, not when the sender asks.
+    /// Messages have their own times, independent of the sender.
     paced: bool,
 }
 
@@ -234,7 +234,7 @@ impl Idle<'_> {
         }
     }
 
-    /// Thresholds of what a switch does not do.
+    /// Thresholds of features that a switch does not use.
     fn switches(&mut self) {
         if self.scenario.switches.is_empty() {
             return self.tell_whole("switch", &[], "there is no switch");

@@ -17,7 +17,7 @@ use crate::topology::{find_buffer_cycle, Demand, Routes};
 use crate::units::{Rate, Time};
 use crate::workload::Pace;
 
-/// Most problems of one kind that are told one by one.
+/// The maximum number of problems of one kind that are reported one by one.
 const TOLD: usize = 5;
 
 pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems: &mut Vec<Problem>) {
@@ -193,7 +193,7 @@ fn warnings(scenario: &mut LabScenario, routes: &Routes, document: &Document) {
     scenario.warnings.append(&mut warnings);
 }
 
-/// Links that are offered more than they can carry; those of senders are told of already if `has_senders`.
+/// Overloaded links; those of senders have already been reported if `has_senders`.
 fn overfull(scenario: &LabScenario, routes: &Routes, document: &Document, has_senders: bool) -> Vec<Problem> {
     // Few events at random times may come close together without being too many.
     let servers: BTreeSet<usize> = scenario.flows.iter().map(|flow| flow.to).collect();
@@ -219,7 +219,7 @@ fn overfull(scenario: &LabScenario, routes: &Routes, document: &Document, has_se
     told.collect()
 }
 
-/// The first flow whose pace its sender's link cannot carry.
+/// The first flow whose rate exceeds its sender's link.
 fn overload(scenario: &LabScenario, document: &Document) -> Option<Problem> {
     scenario.flows.iter().find_map(|flow| {
         let Workload::Steady(steady) = flow.workload else { return None };

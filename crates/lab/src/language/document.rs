@@ -125,7 +125,7 @@ impl Item {
         }
     }
 
-    /// Gives this and all that lies in it one origin.
+    /// Gives this value and all values in it one origin.
     fn come_from(&mut self, origin: &Origin) {
         self.origin = origin.clone();
         match &mut self.value {

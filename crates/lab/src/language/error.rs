@@ -18,7 +18,7 @@ pub struct Problem {
     pub key: String,
     /// The value as written.
     pub value: Option<String>,
-    /// What is wrong and what is allowed.
+    /// The error and the allowed values.
     pub message: String,
 }
 

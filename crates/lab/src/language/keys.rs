@@ -37,7 +37,7 @@ pub(crate) fn link_keys(section: &mut Section, default: LinkParams) -> LinkParam
     }
 }
 
-/// What is out of range of a link: the key, and what is allowed.
+/// A link parameter out of range: the key, and what is allowed.
 pub(crate) fn refuse_link(link: &LinkParams) -> Vec<(&'static str, &'static str)> {
     let late = Time::from_ms(100);
     let checks = [
@@ -105,7 +105,7 @@ pub(crate) fn board_congestion_control(mut section: Section, line: Rate) -> Dcqc
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Profiled {
     pub(crate) profile: Profile,
-    /// What a sender gets of the receiver's line if all send at once.
+    /// A sender's share of the receiver's line if all send at once.
     pub(crate) share: Rate,
 }
 

@@ -10,7 +10,7 @@ use super::reader::Section;
 pub enum ScenarioKind {
     /// A network with its traffic: `penstock run`.
     Network,
-    /// What the emulated switch of a live board does: `penstock board --switch`.
+    /// The behaviour of a live board's emulated switch: `penstock board --switch`.
     EmulatedSwitch,
 }
 

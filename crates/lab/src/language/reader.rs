@@ -14,7 +14,7 @@ use super::document::{Document, Item, Origin, Value};
 use super::error::Problem;
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time, UnitError};
 
-/// A type a key may have. The error says what is allowed.
+/// A type of a key's value. The error names the allowed values.
 pub(crate) trait FromItem: Sized {
     fn from_item(item: &Item) -> Result<Self, String>;
 }
@@ -74,15 +74,15 @@ impl FromItem for String {
     }
 }
 
-/// What reading has brought to light so far.
+/// The findings of reading so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) problems: RefCell<Vec<Problem>>,
     /// Every key with the value in force.
     pub(crate) settings: RefCell<Vec<(String, String)>>,
-    /// Where the scenario file lies.
+    /// The folder of the scenario file.
     pub(crate) folder: PathBuf,
-    /// Where something is missing that no table asks for.
+    /// The place of an error about something missing outside all tables.
     pub(crate) origin: Origin,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Section<'a> {
         self.findings.problems.borrow().len()
     }
 
-    /// Notes a value that stands for an absent key, where `read` cannot.
+    /// Records the default value of an absent key, for cases that `read` cannot handle.
     pub(crate) fn note_default(&self, key: &str, value: impl Display) {
         let path = self.path_of(key);
         self.findings.settings.borrow_mut().retain(|(known, _)| *known != path);
@@ -335,7 +335,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Keys of which the reader has spoken already, which are no part of what is allowed.
+    /// Keys that the reader has already reported, which are not listed as allowed.
     pub(crate) fn overlook(&mut self, keys: &[&'static str]) {
         self.overlooked.extend(keys);
     }

@@ -60,7 +60,7 @@ impl<'a> Links<'a> {
     }
 }
 
-/// What to write for a link that is not there: its name, if it is called after one of its ends; else the names of some.
+/// A suggestion for an unknown link: its name, if it is named after one of its ends; else the names of some links.
 pub(super) fn links_like(topology: &Topology, name: &str) -> String {
     let names: Vec<String> = (0..topology.links.len()).map(|link| topology.link_name(link)).collect();
     match link_of_node(name, names.iter().map(String::as_str)) {

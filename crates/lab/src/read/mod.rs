@@ -54,7 +54,7 @@ impl LabScenario {
     }
 }
 
-/// `folder` is where the scenario lies.
+/// `folder` is the folder of the scenario.
 fn scenario(mut document: Document, folder: &Path, read_file: ReadFile) -> Result<LabScenario, ScenarioError> {
     let mut warnings: Vec<Problem> = Vec::new();
     let import = topology::import(&mut document, folder, read_file, &mut warnings)?;

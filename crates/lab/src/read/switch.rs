@@ -294,7 +294,7 @@ impl Switches {
     }
 }
 
-/// Where what comes to light goes; the same words about two switches are said once.
+/// The collector of findings; equal texts about two switches are reported once.
 struct Notes<'a> {
     document: &'a Document,
     warnings: Vec<Problem>,
@@ -337,7 +337,7 @@ struct OneSwitch<'a> {
 }
 
 impl OneSwitch<'_> {
-    /// The smallest buffer a switch gets that is not told its size.
+    /// The smallest buffer of a switch without a configured size.
     const USUAL: u64 = 2_000_000;
 
     fn key(&self, key: &str) -> String {

@@ -41,7 +41,7 @@ pub(super) struct Traffic<'a> {
     pub(super) tcp: LabTcp,
     pub(super) flows: Vec<FlowSpec>,
     pub(super) events: Option<Rc<EventList>>,
-    /// What the payloads of the events are.
+    /// The payloads of the events.
     pub(super) recorded: Option<CameraEvents>,
 }
 

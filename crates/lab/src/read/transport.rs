@@ -13,7 +13,7 @@ use crate::scenario::{LabQp, LabTcp, LabVerb};
 use crate::topology::Topology;
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
 
-/// What a window scaled by 8 bits can say.
+/// The largest window with a scale of 8 bits.
 const LARGEST_WINDOW: u64 = (u16::MAX as u64) << 8;
 
 const MTUS: [u64; 5] = [256, 512, 1024, 2048, 4096];
@@ -121,14 +121,14 @@ pub(super) struct Laws {
 const LAWS: [(&str, Law); 3] = [("dcqcn", Law::Dcqcn), ("qcn", Law::Qcn), ("off", Law::Off)];
 
 impl Laws {
-    /// `[cc]`: by itself profile "penstock", whose share the topology tells.
+    /// `[cc]`: by default profile "penstock", with the share from the topology.
     pub(super) fn read(section: Section, topology: &Topology) -> Self {
         let profiled = Profiled { profile: Profile::Penstock, share: topology.share() };
         let default = Laws { law: Law::Dcqcn, profiled, dcqcn: profiled.dcqcn(), qcn: QcnSettings::default() };
         default.overlaid(section)
     }
 
-    /// These, with the keys of a table laid over them: another profile or share sets all of DCQCN's anew.
+    /// These settings, overridden by the keys of a table: another profile or share sets all DCQCN parameters again.
     pub(super) fn overlaid(&self, mut section: Section) -> Self {
         let law = section.choice("law", self.law, &LAWS);
         let profiled = Profiled::read(&mut section, self.profiled);

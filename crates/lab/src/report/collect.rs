@@ -70,7 +70,7 @@ fn span(ledger: &Ledger, now: Time) -> Time {
     last.saturating_sub(first.unwrap_or_default())
 }
 
-/// The packet by which the switches' tables are asked for a flow's path: a request of the sender, empty.
+/// The packet used to look up a flow's path in the switches' tables: an empty request of the sender.
 fn probe(config: &RequesterConfig) -> Packet {
     RocePacket {
         eth_dst: config.peer.mac,
@@ -90,7 +90,7 @@ fn probe(config: &RequesterConfig) -> Packet {
     .into()
 }
 
-/// What a sender counted, whatever it speaks, and the packet by which its path is asked for, with its DSCP.
+/// The counters of a sender of any protocol, and the packet for looking up its path, with its DSCP.
 #[derive(Default)]
 struct Sent {
     packets: u64,
@@ -105,7 +105,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// What is known of a flow that a board sends; its counters are the board's.
+    /// The data of a flow that a board sends; the board has its counters.
     fn by_board(flow: &FlowInfo, dscp: u8) -> Sent {
         let ends = &flow.ends;
         let mut config = RequesterConfig::new(ends.local, ends.peer, ends.first_psn, ends.mtu);

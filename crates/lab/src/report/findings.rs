@@ -18,11 +18,11 @@ pub struct Verdict {
     /// Posted and not delivered at the end.
     pub outstanding_bytes: u64,
     pub sentences: Vec<String>,
-    /// What to change first.
+    /// The first thing to change.
     pub advice: String,
 }
 
-/// What one direction of a link was offered.
+/// The load offered to one direction of a link.
 #[derive(Debug, Clone, Serialize)]
 pub struct Offered {
     pub from: String,
@@ -60,6 +60,6 @@ pub struct Bottleneck {
     pub rate_gbps: f64,
     /// Share of the run in which the wire was busy.
     pub utilisation: f64,
-    /// The most that waited in front of it, if it leaves a switch.
+    /// The peak queue before it, if it leaves a switch.
     pub peak_queue_bytes: Option<u64>,
 }

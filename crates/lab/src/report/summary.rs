@@ -43,7 +43,7 @@ pub struct LabSummary {
     pub events: Option<EventSummary>,
     pub switches: Vec<SwitchSummary>,
     pub links: Vec<LinkSummary>,
-    /// What it means for who plans the network.
+    /// The verdict for the planner of the network.
     pub verdict: Verdict,
     pub warnings: Vec<String>,
     /// Every key of the scenario with the value in force.
@@ -62,7 +62,7 @@ impl LabSummary {
     }
 }
 
-/// What depends on the machine.
+/// The machine-dependent values.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Timing {
     pub wall_s: f64,
@@ -110,7 +110,7 @@ pub struct FlowSummary {
     pub path: Vec<String>,
     /// The longest time that one port of the path was paused in the flow's class.
     pub paused_s: f64,
-    /// It was held up by pauses behind a congestion that lies on the paths of others.
+    /// It was held up by pauses due to congestion on the paths of other flows.
     pub hol_victim: bool,
 }
 
@@ -203,7 +203,7 @@ pub struct PortSummary {
     /// thresholds.
     pub xoff_bytes: Option<u64>,
     pub xon_bytes: Option<u64>,
-    /// What may come after a pause has begun; `None` without PFC.
+    /// The data that may arrive after a pause has begun; `None` without PFC.
     pub headroom_bytes: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use crate::units::Time;
 /// How a run has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Every flow has ended, or the time asked for has passed.
+    /// Every flow has ended, or the requested time has passed.
     Done,
     /// The time limit came before the last flow had ended.
     TimeLimit,
@@ -25,7 +25,7 @@ pub enum End {
 }
 
 impl End {
-    /// What a laboratory's progress means for a scenario; `None` while it runs.
+    /// How a run ended, from a laboratory's progress; `None` while it runs.
     pub fn of(progress: LabProgress, scenario: &LabScenario) -> Option<End> {
         match (progress, scenario.run.stop) {
             (LabProgress::Running, _) => None,

@@ -15,7 +15,7 @@ pub enum SenderKind {
     Gateware,
 }
 
-/// What carries a flow.
+/// The protocol that carries a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// RoCEv2 reliable connection.
@@ -36,7 +36,7 @@ impl Protocol {
     }
 }
 
-/// What a flow sends.
+/// The messages of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
     Steady(SteadyParams),

@@ -36,9 +36,9 @@ pub struct LabScenario {
     pub qp: LabQp,
     /// In the order of their numbers.
     pub flows: Vec<FlowSpec>,
-    /// What `[triggers]` or `[replay]` give.
+    /// The events of `[triggers]` or `[replay]`.
     pub events: Option<Rc<EventList>>,
-    /// What the boards send of the events, when `[replay]` has camera events.
+    /// The boards' data of the events, if `[replay]` has camera events.
     pub recorded: Option<CameraEvents>,
     pub readout: Option<Readout>,
     pub changes: Vec<Change>,
@@ -46,7 +46,7 @@ pub struct LabScenario {
     pub capture: Capture,
     /// Every key with the value in force, in the order of reading: `("switch.kmin", "50KB")`.
     pub settings: Vec<(String, String)>,
-    /// What is allowed but will probably hurt.
+    /// Settings that are valid but probably harmful.
     pub warnings: Vec<Problem>,
 }
 

@@ -25,7 +25,7 @@ impl CameraEvents {
     }
 }
 
-/// Bytes of a fragment with so many modules, all that is put around them included.
+/// Bytes of a fragment with this number of modules, including headers and trailers.
 pub fn fragment_bytes(sender: SenderKind, modules: usize) -> u64 {
     let payload = modules * MODULE_BYTES;
     let bytes = match sender {
@@ -43,7 +43,7 @@ pub struct Readout {
     /// Receive slots of each board's ring.
     pub slots: u32,
     pub slot_size: ByteSize,
-    /// An event whose fragments are not all there after this time is stored incomplete.
+    /// An event that lacks fragments after this time is stored incomplete.
     pub event_timeout: Time,
     /// How fast events can be stored, payload of all boards; `None`: as fast as they come.
     pub consumer_rate: Option<Rate>,

@@ -17,7 +17,7 @@ pub struct LabQp {
     pub rnr_retry: u8,
     pub dscp: u8,
     pub cnp_dscp: u8,
-    /// A packet in so many asks for an acknowledgement, beside those that end a message.
+    /// One packet in this number requests an acknowledgement, in addition to those that end a message.
     pub ack_every: u32,
     /// Most packets without an acknowledgement.
     pub window: u32,
@@ -28,13 +28,13 @@ pub struct LabQp {
     pub ack_delay: Time,
     /// At most one CNP per queue pair in this time.
     pub cnp_interval: Time,
-    /// How long a sender is asked to wait when no receive is posted.
+    /// The wait time in RNR NAKs, sent when no receive is posted.
     pub rnr_delay: Time,
-    /// A receiver that takes messages at this rate out of so many slots; `None`: at once.
+    /// A receiver that takes messages at this rate out of this number of slots; `None`: at once.
     pub consumer: Option<(Rate, u32)>,
 }
 
-/// What carries a message.
+/// The operation that carries a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabVerb {
     WriteImm,
@@ -71,7 +71,7 @@ pub struct LabTcp {
     pub receive_buffer: ByteSize,
     /// The smallest timeout; of the simplified sender the only one, before it backs off.
     pub min_rto: Time,
-    /// What a source with a pace of its own may have unacknowledged; a message that finds no room is lost.
+    /// The maximum unacknowledged data of a source with its own rate; a message without room is lost.
     pub send_buffer: Option<ByteSize>,
     pub delayed_ack: Time,
     /// Whether the simplified sender has its congestion control.

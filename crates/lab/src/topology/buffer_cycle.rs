@@ -16,10 +16,11 @@ pub struct Demand {
     pub to: usize,
 }
 
-/// A direction of a link: the buffer behind it is the one that a pause empties or fills.
+/// A direction of a link: a pause fills or empties the buffer at its end.
 type Channel = (usize, usize);
 
-/// A cycle of links, each waiting for room in the buffer behind the next, as "a>b" names; `None` if there is none.
+/// A cycle of links, each waiting for room in the buffer at the end of the next, as "a>b" names; `None` if there is
+/// none.
 pub fn find_buffer_cycle(topology: &Topology, routes: &Routes, demands: &[Demand]) -> Option<Vec<String>> {
     let graph = dependencies(topology, routes, demands);
     let cycle = find_cycle(&graph)?;

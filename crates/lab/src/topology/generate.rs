@@ -26,7 +26,7 @@ impl LinkKinds {
 }
 
 impl Topology {
-    /// Adds `count` hosts called `prefix0` ... behind a switch, numbered from `first`.
+    /// Adds `count` hosts called `prefix0` ... at a switch, numbered from `first`.
     pub(super) fn add_hosts(
         &mut self,
         prefix: &str,
@@ -48,7 +48,7 @@ impl Topology {
     }
 }
 
-/// All hosts behind one switch: `board0` ..., `server0` ..., `switch`.
+/// All hosts at one switch: `board0` ..., `server0` ..., `switch`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StarShape {
     pub boards: u32,

@@ -23,7 +23,7 @@ pub use generate::{FatTree, LeafSpine, LinkKinds, StarShape, Tree};
 pub use ns3::{Ns3Files, Ns3Import};
 pub use route::Routes;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
     /// Sends and receives through one port; forwards nothing.
@@ -31,7 +31,7 @@ pub enum NodeKind {
     Switch,
 }
 
-/// What a link is for; scenario files give each its own rate and delay.
+/// The role of a link; scenario files give each role its own rate and delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkClass {
     /// Of a host that is no server.

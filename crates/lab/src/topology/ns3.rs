@@ -32,7 +32,7 @@ pub struct Ns3Flow {
     pub start: Time,
 }
 
-/// What the files say in the words of a scenario.
+/// The contents of the files in the terms of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ns3Import {
     /// Nodes are called `n0` ..., as numbered in the file.

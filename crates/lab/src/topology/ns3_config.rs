@@ -36,7 +36,7 @@ const OF_NO_EFFECT: [&str; 15] = [
     "MULTI_RATE",
 ];
 
-/// What one line says.
+/// The contents of one line.
 enum Meaning {
     /// A key with its value.
     Key(&'static str, String),
@@ -182,7 +182,7 @@ fn gain(word: &str) -> Option<String> {
     exact.then(|| format!("\"1/{whole}\""))
 }
 
-/// RoCEv2 has five MTUs; the nearest of them stands in for any other payload size.
+/// RoCEv2 has five MTUs; the nearest one replaces any other payload size.
 fn mtu(word: &str) -> Option<Meaning> {
     let bytes: u64 = word.parse().ok()?;
     let nearest = [256, 512, 1024, 2048, 4096].into_iter().min_by_key(|mtu: &u64| mtu.abs_diff(bytes))?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::ns3_lines::Ns3Error;
 
-/// What a file is about.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Topology,

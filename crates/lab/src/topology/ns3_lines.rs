@@ -31,7 +31,7 @@ impl<'a> Lines<'a> {
         Lines { file, numbered: true, lines: lines.into_iter(), last }
     }
 
-    /// A translation of a file of another format, whose lines are not the file's.
+    /// A translation of a file of another format; its lines differ from the file's.
     pub(super) fn translated(file: &'a str, text: &'a str) -> Self {
         Lines { numbered: false, ..Lines::new(file, text) }
     }

@@ -126,7 +126,7 @@ impl EventList {
     }
 }
 
-/// Tells the ledger of each event once, whichever board takes it up first.
+/// Reports each event to the ledger once, when the first board starts it.
 #[derive(Debug)]
 pub struct EventTeller {
     ledger: SharedLedger,
@@ -156,7 +156,7 @@ pub struct EventSource {
     events: Rc<EventList>,
     board: usize,
     next: usize,
-    /// The event whose fragment was asked for last.
+    /// The event whose fragment was requested last.
     given: Option<usize>,
     servers: usize,
     teller: Option<Rc<EventTeller>>,

@@ -90,7 +90,7 @@ fn matches(pieces: &[Piece], name: &str) -> bool {
     }
 }
 
-/// Who sends to whom.
+/// The senders and receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
     /// Every sender to every receiver: incast with one receiver, all-to-all with the same hosts on both sides.

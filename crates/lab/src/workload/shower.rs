@@ -11,9 +11,9 @@ use crate::units::Time;
 /// How light becomes bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LightPool {
-    /// What a dark module sends, in bytes.
+    /// The data of a dark module, in bytes.
     pub fragment: u64,
-    /// What the module in the middle of an average shower sends beyond it, in bytes.
+    /// The additional data of the module in the middle of an average shower, in bytes.
     pub peak: u64,
     /// Standard deviation of the spot, in thousandths of the distance of two modules.
     pub radius_milli: u64,
@@ -64,7 +64,7 @@ impl LightPool {
         Shower { q, r, brightness: random.exponential(Time(1 << 32)).0 }
     }
 
-    /// What the module at `cell` sends of a shower.
+    /// The data of the module at `cell` for a shower.
     pub fn bytes(&self, shower: &Shower, cell: Cell) -> u64 {
         /// log2(e) / 2 in Q16.
         const HALF_LOG2_E: u128 = 47_274;

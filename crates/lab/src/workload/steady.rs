@@ -10,7 +10,7 @@ use crate::units::{Rate, Time};
 /// How messages follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// The next is there as soon as the sender asks.
+    /// The next message is available at once.
     Greedy,
     /// One in each such time, on average one if `SteadyParams::random`.
     Every(Time),

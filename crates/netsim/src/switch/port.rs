@@ -214,7 +214,7 @@ impl Port {
         let now = out.now();
         for class in classes_in(self.waiting) {
             self.settle_held(class, now);
-            // What waits without a pause is not settled: a pause that begins now must not be charged with it.
+            // Waiting before the pause is not settled: it must not be charged to a pause that begins now.
             self.egress[class].held_until = now;
         }
         self.pause.receive(now, control, |quanta| out.pause_time(id, quanta))
@@ -226,7 +226,8 @@ impl Port {
         self.pause.wake(now)
     }
 
-    /// Adds the bytes held by the pause of a class since the last call. Called before the queue or the pause changes.
+    /// Adds the byte-time held by the pause of a class since the last call. Called before the queue or the pause
+    /// changes.
     fn settle_held(&mut self, class: usize, now: Time) {
         if self.egress[class].held_until >= self.pause.latest() {
             return;

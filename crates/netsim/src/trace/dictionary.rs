@@ -60,7 +60,7 @@ impl Column {
         Self::of_runs(plain, known.numbers.len(), &places)
     }
 
-    /// Size with runs of equal indices into a dictionary of this number of values.
+    /// Encodes runs of equal indices into a dictionary of this number of values.
     fn of_runs(plain: Vec<u8>, values: usize, runs: &[(u32, u32)]) -> Self {
         let mut places = Places::new(width(values));
         for (place, rows) in runs {
@@ -70,7 +70,7 @@ impl Column {
         Column { plain, values, places: places.finish(), rows, statistics: None }
     }
 
-    /// Size with an index per row into a dictionary of this number of values.
+    /// Encodes an index per row into a dictionary of this number of values.
     pub fn of_places(plain: Vec<u8>, values: usize, places: &[u32], statistics: Option<Statistics>) -> Self {
         let mut packed = Places::new(width(values));
         packed.pack(places);

@@ -10,7 +10,7 @@ const RESERVE: f64 = 0.95;
 /// Below this share of the busiest link, flows that could fill it were held back.
 const USED: f64 = 0.9;
 
-/// Causes from the gravest on; the first that holds is told.
+/// Causes from the most severe on; the first that applies is reported.
 pub(super) fn first(facts: &Facts) -> String {
     let causes = [deadlock, headroom, overload, failed, drops, unfinished, pauses, unused];
     causes.iter().find_map(|cause| cause(facts)).unwrap_or_else(|| match facts.bottleneck {

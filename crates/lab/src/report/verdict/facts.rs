@@ -5,7 +5,7 @@ use super::super::findings::{Bottleneck, Offered};
 use super::super::summary::{LabSummary, PortSummary};
 use crate::scenario::LabScenario;
 
-/// What the sentences and the advice look at.
+/// The inputs of the sentences and the advice.
 pub(super) struct Facts<'a> {
     pub(super) scenario: &'a LabScenario,
     pub(super) summary: &'a LabSummary,

@@ -15,7 +15,7 @@ use crate::topology::Routes;
 use crate::workload::Pace;
 use facts::Facts;
 
-/// Most links whose offered load is told.
+/// The maximum number of links whose offered load is reported.
 const TOLD: usize = 16;
 
 /// The verdict on a run with this summary.
