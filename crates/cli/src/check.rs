@@ -17,7 +17,7 @@ use crate::output::print;
 use crate::output::screen::say;
 use crate::output::table::{columns, terminal_width};
 
-/// So many gaps in the event numbers are listed.
+/// The maximum number of listed gaps in the event numbers.
 const GAPS_SHOWN: usize = 20;
 
 #[derive(clap::Args)]
@@ -52,7 +52,7 @@ struct Gap {
     to: u64,
 }
 
-/// What one server has not stored.
+/// The events that one server has not stored.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct MissingOf {
     server: u16,
@@ -73,7 +73,7 @@ struct Report {
     /// Event numbers missing between the first and the last of all files.
     events_missing: u64,
     gaps: Vec<Gap>,
-    /// The same events one by one, by the server whose they were; none without `--servers`.
+    /// The same events one by one, by their server; none without `--servers`.
     missing_of: Option<Vec<MissingOf>>,
     /// Events that more than one file holds.
     events_twice: u64,
@@ -158,7 +158,7 @@ fn recover(path: &Path) -> Result<Vec<Recovered>, StoreError> {
     }
 }
 
-/// The files that a path stands for; a `.partial` that was recovered is the file that it became.
+/// The files of a path; a recovered `.partial` is represented by the resulting file.
 fn event_files(path: &Path, recovered: &[Recovered]) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         let became = recovered.iter().find(|recovered| recovered.partial == path);
@@ -173,7 +173,7 @@ fn event_files(path: &Path, recovered: &[Recovered]) -> Result<Vec<PathBuf>, Str
     Ok(entries.into_iter().map(|entry| entry.path()).filter(is_event_file).collect())
 }
 
-/// What lies between ascending numbers: the first gaps, how many numbers are missing, how many come twice.
+/// The gaps between ascending numbers: the first gaps, the number of missing numbers, the number of duplicates.
 fn gaps(numbers: &[u64]) -> (Vec<Gap>, u64, u64) {
     let (mut gaps, mut missing, mut twice) = (Vec::new(), 0, 0);
     for pair in numbers.windows(2) {
@@ -191,7 +191,7 @@ fn gaps(numbers: &[u64]) -> (Vec<Gap>, u64, u64) {
     (gaps, missing, twice)
 }
 
-/// Whose the numbers are that lie between ascending ones.
+/// The owners of the numbers in the gaps between ascending ones.
 fn missing_of(servers: &Servers, numbers: &[u64]) -> Vec<MissingOf> {
     let mut by_server = BTreeMap::<u16, MissingOf>::new();
     for event in numbers.windows(2).flat_map(|pair| pair[0] + 1..pair[1].max(pair[0] + 1)) {

@@ -49,14 +49,14 @@ struct Rate {
     waits: u64,
 }
 
-/// What is there for GPUDirect.
+/// The available parts of GPUDirect.
 #[derive(Serialize)]
 struct Direct {
     /// Memory of the GPU can be given to others.
     exports: bool,
-    /// What NICs write has to be flushed before kernels see it.
+    /// Data written by NICs has to be flushed before kernels see it.
     flushed: Option<bool>,
-    /// Why none can be given, or no device asked.
+    /// Why no GPU or device is available.
     reason: Option<String>,
     nics: Vec<Nic>,
 }
@@ -162,7 +162,7 @@ fn rate(
         events.iter().map(|payloads| (0..).zip(payloads.iter().map(|p| &p[..])).map(of).collect()).collect();
     let (begun, limit, mut number) = (Instant::now(), Duration::from_secs_f64(seconds.clamp(0.0, 3600.0)), 0);
     while number == 0 || begun.elapsed() < limit {
-        // The same payloads again: every board begins anew.
+        // The same payloads again: every board restarts.
         (0..sources).for_each(|source| sink.reconnected(source));
         for fragments in &events {
             sink.store_waiting(&Event { number, timestamp_ns: None, complete: true, fragments, missing: &[] })?;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a command that gives up still has, to store what it holds and to tell.
+/// The time that a command which gives up still has to store its data and report.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Nothing is left to be closed: Ctrl-C needs no words.
@@ -44,7 +44,7 @@ pub fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
-/// From here on Ctrl-C says nothing.
+/// From here on Ctrl-C prints nothing.
 pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }

@@ -27,7 +27,8 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// Simulated packets lie in huge pages so, where the system gives them to who asks: a fifth of a large network's time.
+/// Simulated packets are then in huge pages, if the system provides them on request: this saves a fifth of a large
+/// network's time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -21,10 +21,10 @@ use crate::segment::{encode, Footer, Frame, FRAME_LEN, PARQUET_MAGIC};
 use crate::sink::StoreError;
 use crate::writer_options::WriterOptions;
 
-/// What a file is called before it is closed: its name and this.
+/// The suffix of a file's name before it is closed.
 pub const PARTIAL: &str = ".partial";
 
-/// Makes segments of batches; the same batch gives the same bytes whoever encodes it.
+/// Makes segments of batches; the same batch gives the same bytes in any thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoder {
     schema: SchemaRef,
@@ -87,12 +87,12 @@ impl EventFile {
         &self.partial
     }
 
-    /// Writes an encoded row group. What has failed can be asked for again.
+    /// Writes an encoded row group. A failed step can be retried.
     pub fn write(&mut self, segment: &Bytes) -> Result<(), StoreError> {
         self.stay()?;
         let frame = Frame::of(self.footer.row_groups() as u32, segment).to_bytes();
         let begin = self.end + FRAME_LEN as u64;
-        // The frame goes last: nobody takes a segment for whole that is not.
+        // The frame is written last, so that an incomplete segment is never taken for a whole one.
         let mut written = self.medium.write_at(segment, begin).and_then(|()| self.medium.write_at(&frame, self.end));
         if self.sync_row_groups {
             written = written.and_then(|()| self.medium.sync());
@@ -109,7 +109,7 @@ impl EventFile {
         Ok(())
     }
 
-    /// Footer, fsync, the name. What has failed can be asked for again.
+    /// Writes the footer, syncs, renames. A failed step can be retried.
     pub fn complete(&mut self, encoder: &Encoder) -> Result<(), StoreError> {
         if !self.renamed {
             self.stay()?;
@@ -125,13 +125,15 @@ impl EventFile {
         sync_folder_of(&self.path).map_err(fail)
     }
 
-    /// What is written to a file that was deleted or moved, or whose file system is away, nobody would find.
+    /// Checks that the file is still at its path: data written to a deleted or moved file, or to one of an unmounted
+    /// file system, would be lost.
     fn stay(&mut self) -> Result<(), StoreError> {
         let fail = |source| StoreError::Io { file: self.partial.clone(), action: "found where it is written", source };
         if self.medium.is_at(&self.partial).map_err(fail)? {
             return Ok(());
         }
-        // Under a file system that is away lies an empty folder of another one, which was not meant.
+        // The mount point of an absent file system is an empty folder of another file system, which is not the intended
+        // one.
         if device_of_folder_of(&self.partial).map_err(fail)? != self.device {
             return Err(fail(std::io::Error::new(ErrorKind::CrossesDevices, "another file system is in its place")));
         }

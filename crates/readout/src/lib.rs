@@ -74,7 +74,7 @@ pub use verify::{verify_file, FileReport, PartCounts, Problem};
 pub use writer::EventWriter;
 pub use writer_options::WriterOptions;
 
-/// Packet sockets, for whoever sends to a [`backend`].
+/// Packet sockets, for programs that send to a [`backend`].
 pub mod link {
     pub use crate::sys::{drop_all, offload, Frames, Gather, Interface, PacketSocket};
 }

@@ -33,7 +33,7 @@ pub trait Medium: std::fmt::Debug + Send {
     /// Those of the operating system.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Whether it is what lies at a path. A medium that has none always is.
+    /// Whether it is the file at a path. Always true for a medium without a path.
     ///
     /// # Errors
     /// Those of the operating system, but for there being nothing.

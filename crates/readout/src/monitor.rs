@@ -14,11 +14,11 @@ pub struct PatternPlace {
     pub message: u64,
     /// None where messages are no fragments.
     pub event: Option<u64>,
-    /// Byte of the payload, from 0. A gap lies in front of its message: 0.
+    /// Byte of the payload, from 0. A gap precedes its message: 0.
     pub byte: usize,
 }
 
-/// What one board has sent.
+/// The data that one board has sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PatternReport {
     pub messages: u64,
@@ -43,7 +43,7 @@ pub struct PatternMonitor {
 }
 
 impl PatternMonitor {
-    /// For so many boards, numbered from 0.
+    /// For this number of boards, numbered from 0.
     pub fn new(pattern: Pattern, boards: usize) -> PatternMonitor {
         let reports = vec![PatternReport::default(); boards];
         PatternMonitor { check: PatternCheck::new(pattern), boards: reports, next_event: None }
@@ -102,7 +102,7 @@ impl PatternMonitor {
         self.next_event = event.checked_add(1);
     }
 
-    /// A board begins anew, wherever in its pattern.
+    /// A board restarts, at any position in its pattern.
     pub fn begin_anew(&mut self, board: u16) {
         self.check.skip(board);
     }

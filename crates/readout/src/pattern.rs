@@ -7,7 +7,7 @@
 
 use penstock_wire::Prbs31;
 
-/// What payloads should be.
+/// The expected payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
     /// ITU-T O.150; `invert` as the standard (and the gateware by default) has it.
@@ -17,15 +17,15 @@ pub enum Pattern {
     Counter,
 }
 
-/// What a payload was found to be.
+/// The verdict on a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// It goes on where the payload before it ended; or it is the first, and right in itself.
+    /// It continues where the payload before it ended; or it is the first one, and consistent in itself.
     Right,
     /// Right in itself, but not what should follow: so many bytes of the pattern are missing before it, or were there
     /// already if the number is below 0. None: there were so many jumps that they are no longer measured.
     Jump { bytes: Option<i64> },
-    /// So many bits (PRBS-31) or bytes (counter) are wrong, the first of them in byte `first`.
+    /// The number of wrong bits (PRBS-31) or bytes (counter); the first of them is in byte `first`.
     Wrong { errors: u64, first: usize },
 }
 
@@ -40,12 +40,12 @@ enum Place {
 #[derive(Debug, Clone)]
 pub struct PatternCheck {
     pattern: Pattern,
-    /// By source; none before its first payload and behind a gap.
+    /// By source; none before its first payload and after a gap.
     places: Vec<Option<Place>>,
     jumps: u32,
 }
 
-/// So many jumps are measured: with PRBS-31 that takes milliseconds each.
+/// The maximum number of jumps that are measured: with PRBS-31 each takes milliseconds.
 const MEASURED: u32 = 100;
 
 impl PatternCheck {
@@ -134,7 +134,7 @@ impl PatternCheck {
     }
 }
 
-/// Wrong bits or bytes; the place moves on behind the payload.
+/// Wrong bits or bytes; the position advances past the payload.
 fn errors(place: &mut Place, payload: &[u8]) -> u64 {
     match place {
         Place::Prbs31(prbs) => prbs.errors(payload),

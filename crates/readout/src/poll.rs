@@ -18,7 +18,7 @@ use penstock_units::Time;
 pub enum PollMode {
     /// Looks again and again; costs a core.
     Busy,
-    /// Sleeps until the kernel says that something came.
+    /// Sleeps until the kernel reports arrived data.
     Event,
     /// Looks for `spin` after the last message, then sleeps.
     Hybrid { spin: Duration },

@@ -16,20 +16,20 @@ use crate::medium::{sync_folder_of, LockedFile, Medium};
 use crate::segment::{Footer, Frame, FRAME_LEN, PARQUET_MAGIC};
 use crate::sink::StoreError;
 
-/// What became of one file.
+/// The outcome for one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovered {
     /// The valid file; none if no row group had been written, and the remainder was removed.
     pub file: Option<PathBuf>,
-    /// What was found.
+    /// The result.
     pub partial: PathBuf,
     pub row_groups: usize,
     pub rows: u64,
-    /// Bytes behind the last whole row group that were dropped.
+    /// Bytes after the last intact row group that were dropped.
     pub bytes_dropped: u64,
 }
 
-/// What a file holds, frame by frame, as far as it is whole.
+/// The contents of a file, frame by frame, up to the first damage.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     pub footer: Footer,
@@ -124,7 +124,7 @@ pub fn recover_folder(folder: &Path) -> Result<Vec<Recovered>, StoreError> {
     Ok(recovered)
 }
 
-/// Files of a folder whose names end so, by name.
+/// Files of a folder with this suffix, by name.
 pub(crate) fn list(folder: &Path, end: &str) -> Result<Vec<PathBuf>, StoreError> {
     let fail = |source| StoreError::Io { file: folder.into(), action: "listed", source };
     let entries = std::fs::read_dir(folder).map_err(fail)?.collect::<Result<Vec<_>, _>>().map_err(fail)?;

@@ -110,7 +110,7 @@ pub enum RingError {
 enum Slot {
     Released,
     Posted,
-    /// Holds a fragment of so many bytes.
+    /// Holds a fragment of this number of bytes.
     Held(u32),
 }
 
@@ -184,7 +184,7 @@ impl Ring {
         })
     }
 
-    /// Slots in no order, for SENDs: every receive is a free slot's, and whoever is served first fills it.
+    /// Slots in no order, for SENDs: every receive belongs to a free slot, filled by the board that is served first.
     ///
     /// # Errors
     /// As [`Self::with_memory`].
@@ -221,7 +221,7 @@ impl Ring {
         self.slots.iter().filter(|slot| **slot == Slot::Posted).count() as u32
     }
 
-    /// Hands out the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or
+    /// Returns the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or
     /// [`NO_SLOT`].
     pub fn take_receives(&mut self, mut post: impl FnMut(RecvWr)) {
         if self.pool.is_some() {
@@ -312,7 +312,7 @@ impl Ring {
         Err(refusal)
     }
 
-    /// A message of the board is here, and will be told of.
+    /// A message of the board has arrived and will be reported.
     pub fn message_ended(&mut self) {
         if self.pool.is_none() {
             self.next_write = self.after(self.next_write);
@@ -337,7 +337,7 @@ impl Ring {
         }
     }
 
-    /// All bytes of a slot, whatever state it is in; none if there is no such slot.
+    /// All bytes of a slot in any state; none if there is no such slot.
     pub(crate) fn slot(&self, slot: u32) -> Option<&[u8]> {
         (slot < self.config.slots).then(|| &self.memory.bytes()[self.offset(slot)..][..self.config.slot_bytes as usize])
     }
@@ -352,7 +352,7 @@ impl Ring {
         }
     }
 
-    /// Writes `data` at `va` if it lies within one slot that the board may write; otherwise counts and does nothing.
+    /// Writes `data` at `va` if it fits within one slot that the board may write; otherwise only counts.
     pub fn write(&mut self, va: u64, data: &Payload) {
         let len = data.len();
         let Some(offset) = self.place(va, len) else {
@@ -367,7 +367,7 @@ impl Ring {
         self.counters.bytes_written += len as u64;
     }
 
-    /// `len` bytes at `va`, to be filled in place, if they lie within one slot that the board may write; otherwise
+    /// `len` bytes at `va`, to be filled in place, if they are within one slot that the board may write; otherwise
     /// counts.
     pub fn place_mut(&mut self, va: u64, len: usize) -> Option<&mut [u8]> {
         match self.place(va, len) {
@@ -394,7 +394,7 @@ impl Ring {
         slot as usize * self.config.slot_bytes as usize
     }
 
-    /// Where `len` bytes at `va` go, if they lie within one slot that the board may write.
+    /// The place of `len` bytes at `va`, if they are within one slot that the board may write.
     fn place(&self, va: u64, len: usize) -> Option<usize> {
         let offset = usize::try_from(va.checked_sub(self.config.va)?).ok()?;
         let slot_bytes = self.config.slot_bytes as usize;

@@ -33,7 +33,7 @@ pub struct RunOptions {
     /// Time after which a file is closed, from its first event; none is never. A file that follows one of full
     /// size may be closed earlier: the time is that of the row groups, whose size is known later.
     pub file_time: Option<Time>,
-    /// Threads that encode and compress; beside them one writes and syncs. Files do not depend on their number.
+    /// Threads that encode and compress; another one writes and syncs. Files do not depend on their number.
     pub encoders: NonZeroUsize,
     /// Row groups at most between the caller and the disk. A killed process loses these and the one being filled.
     pub row_groups_waiting: NonZeroUsize,
@@ -58,7 +58,7 @@ pub struct RunWriter {
     rows: Rows,
     /// When the first of `rows` came.
     rows_since: Option<Time>,
-    /// When the first event came since files were last told to end.
+    /// The time of the first event since files were last ended.
     file_since: Option<Time>,
     now: Time,
     /// Nothing that is due is tried before: there was no room.
@@ -134,12 +134,12 @@ impl RunWriter {
         self.found
     }
 
-    /// What was recovered when the folder was opened.
+    /// The files recovered when the folder was opened.
     pub fn recovered(&self) -> &[Recovered] {
         &self.recovered
     }
 
-    /// The files of this process that are valid by now; all of them behind [`EventSink::close`].
+    /// The files of this process that are valid by now; all of them after [`EventSink::close`].
     pub fn closed(&self) -> Vec<PathBuf> {
         self.behind.closed()
     }

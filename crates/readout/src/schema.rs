@@ -15,7 +15,7 @@ use crate::sink::Event;
 /// Key of a file's metadata that holds [`Table::version`].
 pub const SCHEMA_KEY: &str = "penstock.schema";
 
-/// What a row is.
+/// The meaning of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Table {
     /// One row per event, in order of event number.
@@ -115,7 +115,7 @@ enum Columns {
 }
 
 impl Columns {
-    /// The builders of payloads, which must be empty, get memory for so many bytes.
+    /// Reserves memory for this number of bytes in the payload builders, which must be empty.
     fn reserve(&mut self, bytes: usize) {
         let payloads = BinaryBuilder::with_capacity(0, bytes);
         match self {
@@ -169,7 +169,7 @@ impl Rows {
         Rows { table, columns, expected_bytes: 0, payload_bytes: 0, events: 0 }
     }
 
-    /// With memory for row groups of so many payload bytes, taken with the first row of each.
+    /// With memory for row groups of this number of payload bytes, allocated at the first row of each.
     pub fn expecting(table: Table, bytes: usize) -> Rows {
         Rows { expected_bytes: bytes, ..Rows::new(table) }
     }

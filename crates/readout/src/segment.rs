@@ -30,7 +30,7 @@ pub(crate) const FRAME_LEN: usize = 32;
 
 const FRAME_MAGIC: [u8; 8] = *b"PSTKSEG1";
 
-/// What stands in front of a segment.
+/// The frame before a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Which row group of the file it is, from 0.
@@ -88,7 +88,7 @@ impl Footer {
         self.row_groups.iter().map(|group| group.num_rows().max(0) as u64).sum()
     }
 
-    /// Takes the row groups of a segment that lies at `offset` of the file.
+    /// Takes the row groups of a segment at `offset` of the file.
     pub fn add(&mut self, segment: Bytes, offset: u64) -> Result<(), ParquetError> {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&segment)?;
         for group in metadata.row_groups() {

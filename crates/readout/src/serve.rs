@@ -22,16 +22,16 @@ use penstock_units::Time;
 use crate::schema::{Rows, Table};
 use crate::sink::{Event, EventSink, StoreError};
 
-/// How long the listener sleeps when nobody knocks.
+/// The sleep time of the listener without connections.
 const ACCEPT_EVERY: Duration = Duration::from_millis(20);
 
-/// How long somebody sleeps who waits for slow consumers.
+/// The sleep time while waiting for slow consumers.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// What happens to events for which a consumer has no room.
+/// The handling of events for which a consumer has no room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SlowConsumer {
-    /// It misses them, and the next event that it gets says how many.
+    /// It misses them, and the next event that it gets carries their number.
     #[default]
     Misses,
     /// Storage waits for it, and so do the boards.
@@ -78,10 +78,10 @@ pub fn stream_schema() -> SchemaRef {
     Arc::new(Schema::new(events.fields().iter().cloned().chain([missed]).collect::<Vec<_>>()))
 }
 
-/// What one consumer waits for.
+/// The queue of one consumer.
 #[derive(Debug, Default)]
 struct Queue {
-    /// Each with the number of events missed in front of it.
+    /// Each with the number of events missed before it.
     events: VecDeque<(RecordBatch, u64)>,
     missed: u64,
     /// Its thread has given it up.
@@ -117,7 +117,7 @@ impl<S: EventSink> Serving<S> {
     /// Listens at `at`; port 0 is any free one, see [`Self::at`].
     ///
     /// # Errors
-    /// [`StoreError::Io`] if nobody can listen there.
+    /// [`StoreError::Io`] if listening there is impossible.
     pub fn listen(inner: S, at: ServeAt, options: ServeOptions) -> Result<Serving<S>, StoreError> {
         let fail = |source| StoreError::Io { file: at.to_string().into(), action: "listened at", source };
         let listener = Listener::bind(&at).map_err(fail)?;

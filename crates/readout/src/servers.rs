@@ -121,7 +121,7 @@ impl Servers {
         self.tables.starts_with(&earlier.tables)
     }
 
-    /// What the event builder of `server` must be told, table by table.
+    /// The settings for the event builder of `server`, table by table.
     pub fn shares(&self, server: u16) -> impl Iterator<Item = Share> + '_ {
         self.tables.iter().map(move |(from_event, live)| Share {
             from_event: *from_event,

@@ -19,29 +19,29 @@ pub struct Fragment<'a> {
     pub crc32c: u32,
     /// Without fragment header.
     pub payload: &'a [u8],
-    /// What kind of trigger it was; 0 where the board says nothing.
+    /// The kind of trigger; 0 if the board does not report it.
     pub trigger_type: u16,
     /// Table of parts as the board sent it (`penstock_wire::Parts`); empty if there is none.
     pub parts: &'a [u8],
 }
 
 impl<'a> Fragment<'a> {
-    /// A fragment whose CRC-32C is computed here: for payloads that came without one.
+    /// A fragment whose CRC-32C is computed here, for payloads that arrive without one.
     pub fn of(source: u16, timestamp_ns: u64, payload: &'a [u8]) -> Fragment<'a> {
         Fragment { source, timestamp_ns, crc32c: penstock_wire::crc32c(payload), payload, trigger_type: 0, parts: &[] }
     }
 }
 
-/// One event as a sink sees it; the payloads still lie in the rings.
+/// One event as a sink sees it; the payloads are still in the rings.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     pub number: u64,
     /// Timestamp of the event, in ns; none if no fragment came.
     pub timestamp_ns: Option<u64>,
     pub complete: bool,
-    /// What came, by source.
+    /// The received data, by source.
     pub fragments: &'a [Fragment<'a>],
-    /// Sources whose fragments did not come.
+    /// Sources whose fragments did not arrive.
     pub missing: &'a [u16],
 }
 
@@ -75,7 +75,7 @@ pub enum StoreError {
     Accelerator { device: &'static str, event: u64, reason: String },
 }
 
-/// What to do about a file or an address that cannot be had.
+/// The remedy for an unavailable file or address.
 fn io_hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::AddrInUse => {

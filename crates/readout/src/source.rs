@@ -55,7 +55,7 @@ impl EventSource {
         self.boards
     }
 
-    /// What `board` contributes to `event`, without header. Costs no copy.
+    /// The contribution of `board` to `event`, without header. Makes no copy.
     ///
     /// # Panics
     /// If `board >= self.boards()`.
@@ -63,7 +63,7 @@ impl EventSource {
         &self.part(event, board).0
     }
 
-    /// The header in front of that payload.
+    /// The header before that payload.
     ///
     /// # Panics
     /// If `board >= self.boards()`.

@@ -19,7 +19,7 @@ use crate::pattern::{Found, Pattern, PatternCheck};
 use crate::recover::walk;
 use crate::schema::{Table, SCHEMA_KEY};
 
-/// So many problems of a file are described; all are counted.
+/// The maximum number of problems of a file that are described; all are counted.
 const DESCRIBED: usize = 100;
 /// Rows that are read at a time.
 const BATCH_ROWS: usize = 64;
@@ -36,7 +36,7 @@ pub struct Problem {
     pub what: String,
 }
 
-/// Parts that the tables of all fragments name, and what boards have said of them.
+/// Parts listed in the tables of all fragments, and the boards' flags of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PartCounts {
     pub all: u64,
@@ -67,7 +67,7 @@ impl PartCounts {
     }
 }
 
-/// What a file holds, and what is wrong with it.
+/// The contents of a file, and its errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FileReport {
     pub file: PathBuf,
@@ -147,7 +147,7 @@ impl Verifier {
         }
     }
 
-    /// What stops the whole file is an error.
+    /// An error that affects the whole file is returned.
     fn file(&mut self, path: &Path) -> Result<(), String> {
         let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
         let found = walk(&file).map_err(|error| format!("cannot be read: {error}"))?;
@@ -302,7 +302,7 @@ impl Verifier {
         }
     }
 
-    /// A table must describe its payload; of each part it is counted what the board has said.
+    /// A table must describe its payload; the board's flags of each part are counted.
     fn parts(&mut self, event: u64, source: u16, table: &[u8], payload: &[u8]) {
         match Parts::parse(table, payload.len() as u32) {
             Ok(parts) => parts.iter().for_each(|part| self.report.parts.add(part.flags)),

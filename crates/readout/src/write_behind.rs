@@ -24,18 +24,18 @@ use parquet::errors::ParquetError;
 use crate::event_file::Encoder;
 use crate::sink::StoreError;
 
-/// What the writing thread works on.
+/// The state of the writing thread.
 pub(crate) trait Files: Send + 'static {
-    /// Writes a row group. What has failed is asked for again.
+    /// Writes a row group. A failed step is retried.
     fn write(&mut self, segment: &Bytes) -> Result<(), StoreError>;
 
-    /// Closes the file that is open, if there is one. What has failed is asked for again.
+    /// Closes the open file, if any. A failed step is retried.
     fn end_file(&mut self) -> Result<(), StoreError>;
 
-    /// Files that were closed since this was asked.
+    /// Files closed since the last call.
     fn take_closed(&mut self) -> Vec<PathBuf>;
 
-    /// What a failure that is not the disk's is called.
+    /// The name of a failure that is not the disk's.
     fn broken(&self, source: ParquetError) -> StoreError;
 }
 
@@ -51,7 +51,7 @@ enum Work {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// In the order in which it is to be written; what is being written is still in front.
+    /// In write order; the item being written is still at the front.
     work: VecDeque<Work>,
     /// Number of the front of `work` since the start.
     front: u64,
@@ -122,7 +122,7 @@ impl WriteBehind {
         self.shared.add(Work::Batch(batch));
     }
 
-    /// What is pushed from now on goes into another file.
+    /// Events pushed from now on go into another file.
     pub fn end_file(&self) {
         self.shared.add(Work::EndFile);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file of servers that share a run: which of them are live, from which event on. It is read again when it changes.
-//! Promise: what was announced holds: a file that contradicts it, or that cannot be read, changes nothing and is told of.
+//! Promise: what was announced holds: a file that contradicts it, or that cannot be read, changes nothing and is told
+//! of.
 //! Source: docs/servers.md; event n goes to live server n modulo their number (docs/integration.md).
 
 use penstock_readout::Servers;
@@ -22,7 +23,7 @@ struct Change {
     live: Vec<u16>,
 }
 
-/// What a file of servers says.
+/// The contents of a file of servers.
 pub fn read_servers(file: &Path) -> Result<Servers, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     parse(file, &text)

@@ -101,7 +101,7 @@ impl Connection {
         (self.ended_us, self.ended) = (Some(us(at)), Some(why));
     }
 
-    /// What became of it, for people.
+    /// The outcome, as text.
     pub fn text(&self) -> String {
         let Self { server, opened_us, first, acknowledged, ended, .. } = self;
         let ended = ended.as_ref().map_or_else(|| "open".to_owned(), |why| format!("ended: {why}"));

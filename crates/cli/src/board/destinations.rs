@@ -102,7 +102,7 @@ impl Destinations {
 }
 
 impl Destination {
-    /// What became of its events, for people.
+    /// The outcome of its events, as text.
     pub fn text(&self) -> String {
         format!("{}: {} events acknowledged, {} failed", self.server, self.acknowledged, self.failed)
     }

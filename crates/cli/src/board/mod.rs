@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock board`: the verilated gateware as a live endpoint, on a TAP device, a packet socket, the socket of a virtual machine,
-//! or a replay of a capture. Manual: docs/board.md.
+//! `penstock board`: the verilated gateware as a live endpoint, on a TAP device, a packet socket, the socket of a
+//! virtual machine, or a replay of a capture. Manual: docs/board.md.
 
 mod arguments;
 mod connections;
@@ -82,7 +82,7 @@ fn watch(plan: &Plan, listener: Listener, session: &Session) -> Result<(Page, Bo
     Ok((page, board))
 }
 
-/// Turns until the session is over; says how.
+/// Runs until the session is over; returns how it ended.
 fn follow(
     session: &mut Session,
     plan: &Plan,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The page of `penstock board`: one live board, the threshold of its emulated switch, and its controls.
-//! Promise: a control is checked as the scenario's keys are, and becomes writes to the board's registers or a threshold.
+//! Promise: a control is checked as the scenario's keys are, and becomes writes to the board's registers or a
+//! threshold.
 
 use super::session::Session;
 use crate::gateware::BOARD_CLOCK_HZ;
@@ -50,15 +51,15 @@ pub struct BoardPage {
 }
 
 impl BoardPage {
-    /// `scenario`: file and text of the emulated switch's, `given`: what the command line lays over it. A board under QCN has no
-    /// parameters to steer here.
+    /// `scenario`: file and text of the emulated switch's, `given`: what the command line lays over it. A board under
+    /// QCN has no parameters to steer here.
     pub fn new(scenario: Option<(&Path, String)>, given: Vec<String>, qp: u8, steerable: bool) -> Self {
         let (path, text) = scenario.map_or_else(no_scenario, |(p, t)| (p.into(), t));
         let (row, octets, paused_cycles) = (0, 0, 0);
         Self { path, text, given, qp, steerable, recorder: None, row, octets, paused_cycles }
     }
 
-    /// What the page shows. `switched`: there is an emulated switch, whose threshold is a control.
+    /// The contents of the page. `switched`: there is an emulated switch, with its threshold as a control.
     pub fn manifest(&self, name: &str, switched: bool) -> Manifest {
         let series: Series = [
             ("throughput", THROUGHPUT),
@@ -127,7 +128,7 @@ impl BoardPage {
         self.recorder = Some(Recorder::new(recording, 0));
     }
 
-    /// Records the rows whose time has come, and tells the page what the switch's script allows now.
+    /// Records the rows that are due, and reports the switch's present threshold to the page.
     ///
     /// # Errors
     /// The board does not answer.
@@ -138,7 +139,7 @@ impl BoardPage {
         }
         let values = self.values(session, now)?;
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
-        // Rows that the clock went past in one turn have what was found behind them.
+        // Rows that the clock skipped in one turn get the values found after them.
         while ROW * self.row <= now {
             for (column, value) in values.iter().enumerate().filter(|(_, value)| value.is_finite()) {
                 recorder.record((ROW * self.row).as_ps(), column, *value);
@@ -233,12 +234,12 @@ impl BoardPage {
     }
 }
 
-/// Stands for a scenario where a board has none: the defaults.
+/// Replaces the scenario of a board without one: the defaults.
 fn no_scenario() -> (PathBuf, String) {
     (PathBuf::from("penstock board"), "[run]\nkind = \"emulated-switch\"\n".to_owned())
 }
 
-/// What the emulated switch allows now; `None`: there is no switch.
+/// The present threshold of the emulated switch; `None`: there is no switch.
 pub fn threshold(session: &Session) -> Option<Option<Rate>> {
     let now = session.board.now();
     session.board.switch().map(|switch| switch.params().threshold(now))

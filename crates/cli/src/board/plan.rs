@@ -61,7 +61,7 @@ pub enum WirePlan {
 pub struct ConnectPlan {
     pub peer: StaticPeer,
     pub ip: Ipv4Addr,
-    /// None: ARP is asked.
+    /// None: ARP is used.
     pub mac: Option<MacAddr>,
 }
 
@@ -70,7 +70,7 @@ pub struct ConnectPlan {
 pub struct StreamPlan {
     pub ip: Ipv4Addr,
     pub port: u16,
-    /// None: ARP is asked.
+    /// None: ARP is used.
     pub mac: Option<MacAddr>,
 }
 
@@ -91,7 +91,7 @@ pub struct TransportPlan {
 pub struct MessagePlan {
     pub start: Start,
     pub share: Share,
-    /// The destination table says where each event goes.
+    /// The destination table selects the server of each event.
     pub by_event: bool,
     pub verb: VerbChoice,
     pub slots: u32,
@@ -100,7 +100,7 @@ pub struct MessagePlan {
     pub interval: Time,
 }
 
-/// What is sent once the queue pair is ready.
+/// The data sent once the queue pair is ready.
 #[derive(Clone)]
 pub enum Start {
     Nothing,
@@ -130,7 +130,7 @@ impl Start {
 /// The emulated switch between board and wire.
 pub struct SwitchPlan {
     pub file: PathBuf,
-    /// What the command line lays over the file.
+    /// The overrides of the file from the command line.
     pub set: Vec<String>,
     pub scenario: SwitchScenario,
 }
@@ -152,7 +152,7 @@ fn refused(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Plan {
-    /// What the messages go to.
+    /// The destination of the messages.
     pub fn target(&self) -> Target {
         match self.stream {
             Some(_) => Target::Stream(self.transport.qp),
@@ -333,7 +333,7 @@ fn check_verb(messages: &MessageArguments) -> Result<(), Failure> {
     }
 }
 
-/// What is to be sent once the queue pair is ready.
+/// The data to send once the queue pair is ready.
 fn start(messages: &MessageArguments) -> Result<Start, Failure> {
     use regs::source as s;
     let generator = |kind: u32, series: Series| Start::Generator { kind, series, replay: Vec::new() };

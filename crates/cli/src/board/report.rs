@@ -55,10 +55,10 @@ pub struct BoardReport {
     /// R_C, R_T and alpha of the sampled queue pair, wherever they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rates: Vec<Rates>,
-    /// What was changed from the live page.
+    /// The changes made from the live page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<Applied>,
-    /// What became of the triggers of its detector.
+    /// The outcomes of its detector's triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
     triggers: Option<Triggers>,
     /// Counters of the gateware.
@@ -73,7 +73,7 @@ struct Frames {
     sent_bytes: u64,
     received: u64,
     received_bytes: u64,
-    /// Sent while nobody was at the far end.
+    /// Sent while there was no peer.
     lost: u64,
     /// Cut short by the board.
     bad_fcs: u64,
@@ -109,7 +109,7 @@ struct Stream {
     index: u8,
     /// 0 closed, 1 SYN sent, 2 established.
     state: u32,
-    /// What ended it last.
+    /// The reason of its last end.
     ended: &'static str,
     bytes_acked: u64,
     segments: u32,
@@ -183,7 +183,7 @@ struct BoardTime {
     idle_cycles: u64,
 }
 
-/// What depends on the machine.
+/// The machine-dependent values.
 #[derive(Debug, Serialize)]
 struct Timing {
     /// Time of the machine for a second of the board's, while the board had work.
@@ -196,7 +196,7 @@ struct Timing {
 }
 
 impl BoardReport {
-    /// Asks the board for its counters.
+    /// Requests the board's counters.
     pub fn new(mut session: Session, end: &'static str, captured: Option<u64>) -> Result<Self, Failure> {
         let stats = session.board.stats().clone();
         let counters = regs::counters::ALL

@@ -39,7 +39,7 @@ enum Phase {
     Opening,
     /// A server is to open it.
     Awaiting,
-    /// So many messages are to end; `None`: no end.
+    /// The number of messages to wait for; `None`: no limit.
     Sending(Option<u64>),
     /// The server is gone: what was handed to the gateware ends before another server gets the queue pair, so that none
     /// of it goes there before what comes first. `busy`: the last cycle in which something was left.
@@ -76,7 +76,7 @@ pub struct Session {
     verb: VerbChoice,
     interval: Time,
     share: Share,
-    /// The destination table says where each event goes, and servers share them.
+    /// The destination table selects the server of each event, and several servers share them.
     by_event: bool,
     pub destinations: Destinations,
     pub connections: Connections,
@@ -98,7 +98,7 @@ pub struct Session {
     wait: Option<Duration>,
     /// R_C, R_T and alpha wherever they changed.
     pub rates: Vec<RateSample>,
-    /// What the emulated switch measured and allowed, every `MEASURED`.
+    /// The measured rate and the threshold of the emulated switch, every `MEASURED`.
     pub measured: Vec<Measured>,
 }
 
@@ -226,7 +226,7 @@ impl Session {
         Ok(if is_over { Progress::Done } else { Progress::Going })
     }
 
-    /// Messages that have ended, and how many there are to be; 0 while nobody knows.
+    /// Ended messages, and their total number; 0 while it is unknown.
     pub fn progress(&self) -> (u64, u64) {
         let total = match self.phase {
             Phase::Sending(Some(total)) | Phase::Parting(Parting { messages: total, .. }) => total,
@@ -296,7 +296,7 @@ impl Session {
             self.look_in = LOOK_TURNS;
             let connection = self.target.connection(&mut self.board)?;
             let is_gone = connection != self.connection || !self.target.is_live(&mut self.board)?;
-            // The completion of a message that failed says why, and may still be on its way at the first look.
+            // The completion of a failed message has the reason, and may not have arrived yet at the first poll.
             if is_gone && self.was_gone {
                 self.connections.closed(self.board.now());
             }
@@ -323,7 +323,7 @@ impl Session {
         Ok(self.target.is_empty(&mut self.board)? && self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK == 0)
     }
 
-    /// All that was begun has ended: the next server may come, or is asked.
+    /// All started work has ended: the next server may connect, or is contacted.
     fn await_server(&mut self) -> Result<(), Failure> {
         self.again = self.board.stats().messages.failed();
         self.engage(false)?;
@@ -380,7 +380,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the emulated switch which queue pair its CNPs go to.
+    /// Sets the queue pair that gets the emulated switch's CNPs.
     fn introduce(&mut self) -> Result<(), RegisterError> {
         use regs::{global as g, qp as q};
         let Target::QueuePair(qp) = self.target else { return Ok(()) };

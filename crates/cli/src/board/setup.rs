@@ -47,7 +47,7 @@ fn refused(error: impl std::fmt::Display) -> Failure {
     Failure::Refused(error.to_string())
 }
 
-/// What `penstock board` says when it has begun.
+/// The start message of `penstock board`.
 pub fn greeting(plan: &Plan) -> String {
     let place = match &plan.wire {
         WirePlan::Tap(name) => format!("TAP device {name}"),

@@ -87,7 +87,7 @@ impl Target {
         }
     }
 
-    /// What became of [`Target::open`].
+    /// The result of [`Target::open`].
     pub fn opening(self, board: &mut LiveBoard) -> Result<Opening, RegisterError> {
         use regs::{connection as c, stream as s};
         const OPEN: u32 = 4;

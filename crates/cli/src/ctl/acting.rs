@@ -9,7 +9,7 @@ use crate::outcome::{Failure, Verdict};
 use crate::output::print;
 use serde_json::json;
 
-/// What a command does to boards.
+/// The changes that a command makes to boards.
 pub struct Action<'a> {
     /// "source started"
     pub done: &'a str,
@@ -17,7 +17,7 @@ pub struct Action<'a> {
     pub writes: Vec<(u32, u32)>,
 }
 
-/// Does the same to all boards of a command line, and tells of it.
+/// Applies the same change to all boards of a command line, and reports the result.
 pub fn everywhere(boards: &BoardArguments, write: &WriteArguments, action: &Action) -> Result<Verdict, Failure> {
     let mut session = Session::open(boards)?;
     let mut faults = session.unfit();
@@ -26,7 +26,7 @@ pub fn everywhere(boards: &BoardArguments, write: &WriteArguments, action: &Acti
     Ok(tell(&session, boards.link.json, action.done, &good, &faults))
 }
 
-/// Says on which boards it is done.
+/// Reports the boards on which it is done.
 pub fn tell(session: &Session, json: bool, done: &str, good: &[usize], faults: &Faults) -> Verdict {
     faults.tell();
     let names: Vec<String> = good.iter().map(|board| session.address(*board).to_string()).collect();

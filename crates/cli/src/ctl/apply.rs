@@ -185,7 +185,7 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
     Ok(())
 }
 
-/// The boards whose table no coordinator commands.
+/// The boards with a table without a coordinator.
 fn unowned(
     session: &mut Session,
     commits: &[(usize, u64, usize)],
@@ -212,7 +212,7 @@ fn all(plans: &[Plan]) -> Vec<usize> {
     plans.iter().map(|plan| plan.board).collect()
 }
 
-/// What changes, the same change of many boards in one line.
+/// The changes; equal changes of many boards are in one line.
 fn lines(session: &Session, plans: &[Plan], good: &[usize]) -> Vec<String> {
     let shown = plans.iter().filter(|plan| good.contains(&plan.board));
     let (mut lines, mut boards): (Vec<String>, HashMap<String, Vec<usize>>) = (Vec::new(), HashMap::new());

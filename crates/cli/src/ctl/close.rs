@@ -123,7 +123,7 @@ fn states(session: &mut Session, rows: &Rows, faults: &mut Faults) -> Result<BTr
     Ok(states)
 }
 
-/// Until the connection managers have done what they were told: their servers may be gone.
+/// Wait for the connection managers to finish: their servers may be gone.
 fn wait(session: &mut Session, mut boards: Vec<usize>, faults: &mut Faults) -> Result<(), Failure> {
     let end = Instant::now() + SERVER_PATIENCE;
     while !boards.is_empty() && Instant::now() < end {

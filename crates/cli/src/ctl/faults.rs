@@ -24,7 +24,7 @@ impl Faults {
         }
     }
 
-    /// Says them on standard error, those of many boards that are alike in one line.
+    /// Prints them to standard error, equal ones of many boards in one line.
     pub fn tell(&self) {
         let mut told: Vec<(&Fault, Vec<BoardAddress>)> = Vec::new();
         for fault in &self.0 {

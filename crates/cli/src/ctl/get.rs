@@ -22,7 +22,7 @@ pub struct Arguments {
 /// A place with its number.
 pub type Reading = (Place, u64);
 
-/// What was read of the boards: (board, readings).
+/// The readings of the boards: (board, readings).
 pub type Readings = Vec<(usize, Vec<Reading>)>;
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
@@ -72,7 +72,7 @@ fn numbers(places: &[Place], outcome: Outcome) -> Result<Vec<u64>, AccessError> 
         .collect())
 }
 
-/// The register that an error is about, by name, and what is said of it.
+/// The register of an error, by name, and its message.
 pub fn named(error: &AccessError) -> (Option<String>, String) {
     match error {
         AccessError::Refused { address, .. } => (Some(name_of(*address)), error.to_string()),
@@ -80,7 +80,7 @@ pub fn named(error: &AccessError) -> (Option<String>, String) {
     }
 }
 
-/// `BOARD REGISTER VALUE`, aligned; of a register with several fields, these behind its word.
+/// `BOARD REGISTER VALUE`, aligned; for a register with several fields, these follow its word.
 fn lines(session: &Session, readings: &Readings) -> Vec<String> {
     let rows: Vec<[String; 3]> = readings
         .iter()

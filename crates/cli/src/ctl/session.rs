@@ -41,7 +41,7 @@ impl Session {
         Ok(Session { fleet, boards })
     }
 
-    /// Asks boards that were not fit once more who they are.
+    /// Identifies unusable boards again.
     pub fn identify_again(&mut self) -> Result<(), Failure> {
         let unfit = (0..self.boards.len()).filter(|board| self.boards[*board].identity.is_err());
         let requests: Vec<_> = unfit.map(|board| (board, Identity::request())).collect();
@@ -56,7 +56,7 @@ impl Session {
         self.boards[board].identity = Err(Unfit::Silent(why));
     }
 
-    /// The boards that can be asked for more, by number.
+    /// The usable boards, by number.
     pub fn fit(&self) -> impl Iterator<Item = (usize, Identity)> + '_ {
         self.boards.iter().enumerate().filter_map(|(number, board)| Some((number, *board.identity.as_ref().ok()?)))
     }
@@ -65,7 +65,7 @@ impl Session {
         self.boards[board].listed.address
     }
 
-    /// A fault for each board that cannot be asked for more.
+    /// A fault for each board that cannot be accessed further.
     pub fn unfit(&self) -> Faults {
         let mut faults = Faults::default();
         for board in &self.boards {

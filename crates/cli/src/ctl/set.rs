@@ -73,7 +73,7 @@ fn settings(session: &Session, assignments: &[(String, String)]) -> Result<Vec<(
         .collect()
 }
 
-/// What was changed.
+/// The changes.
 pub fn lines(session: &Session, plans: &[Plan], good: &[usize]) -> Vec<String> {
     let mut lines = Vec::new();
     for plan in plans.iter().filter(|plan| good.contains(&plan.board)) {

@@ -16,7 +16,7 @@ pub struct Stream {
     pub state: u32,
     /// An opening waits: for messages of the connection before, or for ARP.
     pub is_opening: bool,
-    /// What ended the connection before.
+    /// The reason of the end of the previous connection.
     pub ended: u32,
     pub peer: SocketAddrV4,
     /// Without an acknowledgement.
@@ -98,8 +98,8 @@ fn stream(words: &[Vec<u32>]) -> Stream {
     }
 }
 
-/// A count whose high half was read before and after its low one: where that went round in between, it is small after and
-/// large before.
+/// A count whose high half was read before and after its low one: where that went round in between, it is small after
+/// and large before.
 pub fn halves(high: u32, low: u32, again: u32) -> u64 {
     let high = if low < 1 << 31 { again } else { high };
     u64::from(high) << 32 | u64::from(low)

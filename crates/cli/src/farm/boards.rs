@@ -51,7 +51,7 @@ impl Boards {
         self.fleet.now()
     }
 
-    /// Asks a board that has nothing on its way.
+    /// Sends a request to a board without pending requests.
     pub fn ask(&mut self, board: usize, request: &Request) {
         let writes = writes(self.owner, request).into();
         self.next(board, writes);
@@ -70,7 +70,7 @@ impl Boards {
         Ok(ended)
     }
 
-    /// The next step of what is left.
+    /// The next remaining step.
     fn next(&mut self, board: usize, mut writes: VecDeque<Vec<Access>>) {
         let (now, accesses) = match self.queue_pairs[board] {
             0 => (Step::Count, vec![Access::read(global::BUILD)]),

@@ -68,7 +68,7 @@ impl Log {
     }
 }
 
-/// What the file says.
+/// The contents of the file.
 fn tables(file: &Path) -> Result<Tables, String> {
     let servers = read_servers(file)?;
     let mut all = servers.tables().iter().cloned();

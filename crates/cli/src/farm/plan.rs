@@ -57,7 +57,7 @@ pub struct Server {
     pub is_used: bool,
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The file of servers.

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Metrics of a thousand boards take less.
 const LONGEST: u64 = 16 << 20;
 
-/// Asks this server again and again until nobody listens.
+/// Polls this server until the receiving end of the channel is gone.
 pub fn listen(server: u16, address: SocketAddr, to: Sender<(u16, ServerView)>) -> Result<(), String> {
     let ask = move || loop {
         if let Some(view) = metrics(address).and_then(|text| view(&text)) {

@@ -25,13 +25,13 @@ pub struct Meters {
     pub resent: bool,
 }
 
-/// Length of so many cycles, ns.
+/// Length of this number of cycles, ns.
 fn nanoseconds(cycles: f64) -> f64 {
     cycles * CYCLE.as_ps() as f64 * 1e-3
 }
 
 impl Meters {
-    /// Reads those of one queue pair; `None` if it has acknowledged nothing since they began anew.
+    /// Reads those of one queue pair; `None` if nothing has been acknowledged since they were restarted.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use penstock_units::Rate;
 /// Registers of a group, from its first one on.
 pub const WORDS: u32 = cc::RATE_START / 4 + 1;
 
-/// How many groups of parameters a build with so many queue pairs has.
+/// The number of parameter groups of a build with this number of queue pairs.
 pub fn groups(queue_pairs: u32) -> u32 {
     cc::COUNT.min(queue_pairs)
 }
@@ -39,7 +39,7 @@ pub fn cc_words(params: &DcqcnParams) -> Vec<u32> {
     words
 }
 
-/// What the registers of a group mean; a law that is none is off, as in the gateware.
+/// The meaning of a group's registers; an undefined law is off, as in the gateware.
 pub fn cc_params(words: &[u32]) -> DcqcnParams {
     let word = |offset: u32| words[offset as usize / 4];
     let control = |mask: u32, shift: u32| (word(cc::CONTROL) & mask) >> shift;
@@ -80,12 +80,12 @@ pub fn cc_params(words: &[u32]) -> DcqcnParams {
     }
 }
 
-/// What a group's registers say.
+/// The meaning of a group's registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InForce {
     /// "off", "dcqcn", "qcn".
     pub law: &'static str,
-    /// Of DCQCN's numbers; none: they are nobody's.
+    /// Of DCQCN's values; none: they match no profile.
     pub profile: Option<Profile>,
     /// Of "penstock".
     pub share: Option<Rate>,
@@ -114,7 +114,7 @@ impl InForce {
     }
 }
 
-/// A share as `penstock ctl` shows it: the shortest rate that the register stands for.
+/// A share as `penstock ctl` shows it: the rate with the fewest digits that gives the register's value.
 pub fn show(share: Rate, clock_khz: u32) -> String {
     let scale = Scale { clock_khz };
     scale.show(Unit::Rate, scale.rate_word(share))

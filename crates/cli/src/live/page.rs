@@ -69,7 +69,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page of what `manifest` describes, served if there is a `listener`. `unit`: what its progress counts.
+    /// A page of the values that `manifest` describes, served if there is a `listener`. `unit`: the unit of its
+    /// progress.
     pub fn open(
         options: &LiveOptions,
         listener: Option<Listener>,
@@ -100,7 +101,7 @@ impl Page {
         self.server.as_ref()?.steering.poll()
     }
 
-    /// What pages have changed so far.
+    /// The changes made from pages so far.
     pub fn applied(&self) -> Vec<Applied> {
         self.recording.lock().unwrap_or_else(PoisonError::into_inner).applied.clone()
     }
@@ -109,7 +110,7 @@ impl Page {
         &self.recording
     }
 
-    /// Tells the page how far the run is, and holds the run back to its pace.
+    /// Reports progress to the page, and limits the run to the page's pace.
     pub fn advance(&self, now: Time, done: u64, total: u64, interrupted: &AtomicBool) {
         self.tell(Phase::Running, "", now, done, total);
         let Some(pace) = self.pace else { return };
@@ -130,7 +131,7 @@ impl Page {
         self.recording.lock().unwrap_or_else(PoisonError::into_inner).progress = progress;
     }
 
-    /// The run is over: tells the page how, and what it found.
+    /// The run is over: reports its end and results to the page.
     pub fn end(&self, end: &str, now: Time, (done, total): (u64, u64), summary: &impl Serialize) {
         while let Some(request) = self.poll_request() {
             request.answer(Err(penstock_dashboard::ControlError::Ended));

@@ -15,7 +15,7 @@ const fn choice(parameter: Parameter, choices: &'static [&'static str]) -> Param
     Parameter { choices, ..parameter }
 }
 
-/// What can be changed while boards run: what their registers hold, and the switch's marking.
+/// The parameters that can be changed while boards run: their registers, and the switch's marking.
 pub const PARAMETERS: [Parameter; 18] = [
     choice(of_board("cc.law", "Law", "Who decides the rate: DCQCN, or nobody"), &["dcqcn", "off"]),
     of_board("cc.g", "g", "Weight of a new CNP in alpha, an inverse power of two: 1/256"),

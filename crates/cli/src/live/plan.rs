@@ -13,7 +13,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The column of a value of the trace; a new one when it is asked for the first time.
+    /// The column of a value of the trace; a new one on first use.
     pub fn column(&mut self, node: &str, channel: u16, metric: &'static str) -> usize {
         let metrics = self.columns.entry((node.to_owned(), channel)).or_default();
         *metrics.entry(metric).or_insert_with(|| {
@@ -33,7 +33,7 @@ impl Plan {
     }
 
     /// The series of a switch's egress queue, or of its part that is of one class where a trace has class by class;
-    /// `pausing`: the column that says whether the switch pauses anyone.
+    /// `pausing`: the column that shows whether the switch pauses a port.
     pub fn queue(&mut self, switch: &str, port: u16, class: Option<usize>, pausing: usize) -> Series {
         let mut column = |metric| self.column(switch, port, metric);
         let Some(class) = class else {
@@ -54,7 +54,8 @@ impl Plan {
         self.count
     }
 
-    /// What a trace shall tell: it looks each value's column up by the numbers of its names, which it learns once.
+    /// The selection of trace values: it looks up each value's column by the numbers of its names, which it learns
+    /// once.
     pub fn tee(self, recording: Shared, settle: Time) -> TraceTee {
         let mut recorder = Recorder::new(recording, settle.as_ps());
         let mut known: HashMap<(u16, u16, u16), Option<usize>> = HashMap::new();

@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
-/// So many messages are kept.
+/// The number of messages that are kept.
 const KEPT: usize = 1000;
 
-/// What was said while a page is shown; none while none is.
+/// The messages of the time while a page is shown; none while no page is shown.
 static SAID: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 fn said() -> MutexGuard<'static, Option<Vec<String>>> {
@@ -76,7 +76,7 @@ pub fn leave() {
     messages.iter().for_each(told);
 }
 
-/// Says something on standard error: now, or when the page is gone. A run goes on when nobody listens any more.
+/// Prints to standard error: now, or when the page is closed. A run continues if standard error is closed.
 pub fn say(message: impl Display) {
     match said().as_mut() {
         Some(messages) => {

@@ -19,7 +19,7 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], left: usize, width: usize)
     tables.join("\n")
 }
 
-/// Names and what is to be said of each, wrapped.
+/// Names and a text for each, wrapped.
 pub fn statements(rows: Vec<(String, String)>, width: usize) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -30,7 +30,7 @@ pub fn statements(rows: Vec<(String, String)>, width: usize) -> Table {
     table
 }
 
-/// Of each column, with the space in front of it and what stands between columns.
+/// Width of each column, with the space before it and the separator.
 fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     let widest = |text: &str| text.lines().map(console::measure_text_width).max().unwrap_or(0);
     let of_column = |n: usize| {

@@ -60,7 +60,7 @@ fn repository() -> PathBuf {
     crates.unwrap_or(Path::new(env!("CARGO_MANIFEST_DIR"))).to_path_buf()
 }
 
-/// Whether the repository has the papers' figures; says what to do where it has not.
+/// Whether the repository has the papers' figures; otherwise an error with the remedy.
 fn figures(repo: &Path) -> Result<(), String> {
     let program = repo.join("figures/__main__.py");
     if program.is_file() {

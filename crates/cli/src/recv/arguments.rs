@@ -103,7 +103,7 @@ pub struct BackendArguments {
     pub rnr_timer: u32,
 }
 
-/// Where fragments lie until their events are stored.
+/// The memory of fragments until their events are stored.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Memory")]
 pub struct MemoryArguments {
@@ -167,7 +167,7 @@ pub struct RunArguments {
     pub linger: u64,
 }
 
-/// What payloads are compared with.
+/// The data with which payloads are compared.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Checks")]
 pub struct CheckArguments {
@@ -226,7 +226,8 @@ pub struct ServingArguments {
 #[derive(clap::Args)]
 #[command(next_help_heading = "GPU")]
 pub struct GpuArguments {
-    /// Experimental, has never run on a GPU: have this NVIDIA GPU work on the events too: compare --payload prbs, or compute --gpu-charges (docs/gpu.md)
+    /// Experimental, has never run on a GPU: have this NVIDIA GPU work on the events too: compare --payload prbs, or
+    /// compute --gpu-charges (docs/gpu.md)
     #[arg(id = "gpu", long = "gpu", value_name = "N", conflicts_with = "bare")]
     pub index: Option<u32>,
     /// Have the NIC write to that GPU's memory (GPUDirect): "on", or "auto" to do without where GPU or NIC cannot. Of a

@@ -8,12 +8,12 @@ use serde::Deserialize;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// What a file of boards says.
+/// The contents of a file of boards.
 pub struct Boards {
     pub boards: Vec<Weighted>,
 }
 
-/// A source, and its part of the server's line beside the others'.
+/// A source, and its weight in the sharing of the server's line.
 #[derive(Debug, Clone)]
 pub struct Weighted {
     pub spec: BoardSpec,

@@ -71,7 +71,7 @@ pub enum LineChoice {
     /// As the kernel reports the interface's speed.
     Auto,
     Rate(Rate),
-    /// Boards are not told.
+    /// Boards get no share.
     None,
 }
 

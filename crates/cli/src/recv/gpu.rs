@@ -23,7 +23,7 @@ const PATIENCE: Time = Time::from_ms(10);
 pub type Report = Arc<Mutex<GpuReport>>;
 pub type Done = GpuReport;
 
-/// An open GPU, and the rings that lie on it if its memory is written by the NIC.
+/// An open GPU, and the rings in its memory if the NIC writes there.
 pub struct Opened {
     gpu: Arc<Gpu>,
     rings: Option<Arc<DeviceRings>>,
@@ -70,7 +70,7 @@ impl Opened {
         }
     }
 
-    /// `sink` with the GPU beside it, and what the GPU does.
+    /// `sink` combined with the GPU, and the GPU's task.
     pub fn beside(self, sink: impl EventSink + 'static, plan: &Plan) -> Result<(Box<dyn EventSink>, Report), String> {
         let Opened { gpu, rings, planned } = self;
         let (boards, slot_bytes, index) = (plan.session.boards.len(), plan.session.slot_bytes as usize, gpu.index());
@@ -104,7 +104,7 @@ pub fn now(report: &Report) -> Done {
     report.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// What was found of a pattern, which is reported in the same place whoever has compared it.
+/// The result for a pattern, reported in the same place for processor and GPU.
 pub fn take_pattern(report: &mut Done) -> Option<Vec<PatternReport>> {
     report.pattern.take()
 }
@@ -120,7 +120,7 @@ pub fn line(report: &Done, charges: Option<&Path>) -> String {
     format!("GPU: {events} events, {megabytes:.1} MB in {batches} batches, waited for {waits} times; {what}")
 }
 
-/// What keeps a run from being good.
+/// The faults of a run.
 pub fn faults(report: &Done) -> Vec<String> {
     let failure = report.failure.iter().map(|reason| match report.first_event_without {
         Some(event) => format!("the GPU's work ended before event {event}: {reason}"),

@@ -20,16 +20,16 @@ use penstock_units::{Rate, Time};
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
-/// How long a board is asked before it counts as silent.
+/// The time without an answer after which a board counts as silent.
 const PATIENCE: Patience = Patience(Time::from_ms(500));
 
-/// How long all that were asked are waited for before queue pairs are opened.
+/// The wait for all requests before queue pairs are opened.
 const WAIT: Duration = Duration::from_millis(200);
 
 /// Time between two looks at boards that have come up.
 const INTERVAL: Time = Time::from_ms(300);
 
-/// After so long a board that is up, but did not answer, is asked again.
+/// The time after which a board that is up, but did not answer, gets the request again.
 const AGAIN: Time = Time::from_s(2);
 
 /// A board's address, and what it is to know.
@@ -39,16 +39,16 @@ struct Told {
     share: Rate,
     /// Sources that it is; its lives are the sum of theirs.
     sources: Vec<usize>,
-    /// Lives of its sources when it was told last.
+    /// Lives of its sources when it got its share last.
     lives: u32,
-    /// It did not answer when it was asked last.
+    /// It did not answer the last request.
     is_silent: bool,
     again: Time,
     asked: Option<(RequestId, Step)>,
-    /// Why it does not know its share, once it has been asked.
+    /// Why it has no share, after a request.
     trouble: Option<String>,
     knows: bool,
-    /// What was said of its registers, once.
+    /// The message about its registers, printed once.
     said: Vec<String>,
     is_named: bool,
 }
@@ -56,12 +56,12 @@ struct Told {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Identify,
-    /// What its registers hold now.
+    /// The present values of its registers.
     Look(Identity),
     Write,
 }
 
-/// The next step, and what it asks of the board.
+/// The next step, and its request to the board.
 type Next = Option<(Step, Vec<Access>)>;
 
 /// The shares of all boards.
@@ -71,14 +71,14 @@ pub struct Line {
     next: Time,
 }
 
-/// What each source gets: the line in proportion to the weights.
+/// The share of each source: the line in proportion to the weights.
 pub fn shares(line: Rate, weights: &[u32]) -> Vec<Rate> {
     let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     weights.iter().map(|weight| Rate((u128::from(line.0) * u128::from(*weight) / all.max(1)) as u64)).collect()
 }
 
 impl Line {
-    /// Tells all boards that answer; waits for none longer than `WAIT`.
+    /// Sets the share of all boards that answer; waits at most `WAIT` for each.
     ///
     /// # Errors
     /// There is no socket, or the system refuses to send.
@@ -125,7 +125,7 @@ impl Line {
         Ok(())
     }
 
-    /// Boards that have come up since they were told are told again.
+    /// Boards that have come up since they got their share get it again.
     pub fn look(&mut self, now: Time, session: &mut Session<Sink>) {
         if now >= self.next {
             self.next = now + INTERVAL;
@@ -162,7 +162,7 @@ impl Line {
     /// The share that each board was told, by name; null where it was not. A board that is being told is waited for as
     /// when the run began.
     pub fn told(&mut self) -> serde_json::Value {
-        // What was told before stands when the socket fails.
+        // Earlier reports remain valid when the socket fails.
         let _ = self.wait();
         let share = |told: &Told| told.knows.then(|| told.share.to_string());
         self.boards.iter().map(|told| (told.name.clone(), serde_json::json!(share(told)))).collect()
@@ -209,7 +209,7 @@ impl Line {
 }
 
 impl Told {
-    /// What comes next; none: it knows its share.
+    /// The next step; none: it has its share.
     fn took(&mut self, step: Step, outcome: Outcome) -> Result<Next, String> {
         match step {
             Step::Identify => {
@@ -230,7 +230,7 @@ impl Told {
                 self.said.extend(news);
                 Ok((!writes.is_empty()).then_some((Step::Write, writes)))
             }
-            // It has begun anew since it was asked last, and counts its packets anew.
+            // It has restarted since the last request, and its packet count has restarted, too.
             Step::Write if outcome == Err(AccessError::Restarted) => {
                 Ok(Some((Step::Identify, Identity::request().accesses)))
             }

@@ -68,7 +68,7 @@ impl Collector for Session {
     }
 }
 
-/// Counters get `_total` behind their names, and help texts a full stop, by the library.
+/// The library appends `_total` to the names of counters, and a full stop to help texts.
 struct Families<'a>(DescriptorEncoder<'a>);
 
 impl Families<'_> {
@@ -117,7 +117,7 @@ fn of_session(families: &mut Families<'_>, report: &SessionReport) -> fmt::Resul
     report.counters.iter().try_for_each(|(name, value)| families.counter(name, whole, *value))
 }
 
-/// Where each board stands, and what its queue pair counts.
+/// The state of each board, and the counters of its queue pair.
 fn of_boards(families: &mut Families<'_>, report: &SessionReport) -> fmt::Result {
     let up = |board: &BoardReport| ConstGauge::new(u32::from(board.state == BoardState::Up));
     let lives = |board: &BoardReport| ConstCounter::new(u64::from(board.lives));

@@ -45,7 +45,7 @@ use no_gpu as gpu;
 
 pub use arguments::Arguments;
 
-/// Time between two looks at progress, metrics and what was asked for.
+/// Time between two polls of progress, metrics and requests.
 const TURN: Time = Time::from_ms(100);
 
 /// A run of so many events or messages is given up when every board was refused and none has sent anything for so long.
@@ -92,7 +92,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     }
     let mut memory = state::State::open(plan.state.as_deref(), address.ip);
     session.forget_earlier(&memory.earlier());
-    // Behind all that a run cannot do without, and before the first queue pair is opened.
+    // After everything that a run requires, and before the first queue pair is opened.
     let mut line = plan.line.as_ref().map(|(line, sources)| Line::tell(*line, sources)).transpose().map_err(refused)?;
     line.iter().filter(|_| !plan.json).filter_map(Line::summary).for_each(say);
     let title = tables::opening(plan.nic.as_deref(), &plan.session, &address);
@@ -165,7 +165,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
             Err(error) => broken = Some(breaks(&session, &error)),
         }
     }
-    // The report is given whatever fails: it names the fault and says how far the run has come.
+    // The report is always given: it names the fault and the progress of the run.
     let unstored = (!is_finished).then(|| session.store_rest().err()).flatten().map(|error| error.to_string());
     let unstored = unstored.filter(|error| broken.as_ref().is_none_or(|known| !known.starts_with(error)));
     memory.keep(&session.remembered());
@@ -210,7 +210,7 @@ struct End {
     plan: EndPlan,
     bare: bool,
     interrupted: Arc<AtomicBool>,
-    /// The run goes on only for events that have begun.
+    /// The run continues only for events that have begun.
     is_near: bool,
 }
 

@@ -30,7 +30,7 @@ pub struct Plan {
     /// The device or interface, if one is named.
     pub nic: Option<String>,
     pub numa: Option<NumaChoice>,
-    /// This server's line, and the sources that share it, where boards are told.
+    /// This server's line, and the sources that share it, if boards get shares.
     pub line: Option<(Rate, Vec<Weighted>)>,
     /// The file of the servers that share the run, and which of them this is.
     pub sharing: Option<(PathBuf, u16)>,
@@ -65,7 +65,7 @@ pub struct EndPlan {
     pub deadline: Time,
 }
 
-/// What payloads are compared with by the processor.
+/// The data with which the processor compares payloads.
 pub struct CheckPlan {
     pub pattern: Option<Pattern>,
     /// Messages are nothing but the pattern.
@@ -190,7 +190,7 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
     })
 }
 
-/// This server's line, if boards are to be told.
+/// This server's line, if boards get shares.
 fn line(arguments: &Arguments) -> Result<Option<Rate>, String> {
     let Arguments { boards, backend, .. } = arguments;
     let of_nic = || speed::of_nic(backend.iface.as_deref(), backend.device.as_deref());
@@ -216,7 +216,7 @@ fn seconds(option: &str, value: f64) -> Result<Time, String> {
     }
 }
 
-/// A span of so many milliseconds, as options count them.
+/// A time in milliseconds, for options.
 fn ms(count: u64) -> Time {
     Time::from_ms(1).saturating_mul(count)
 }
@@ -340,7 +340,7 @@ pub fn no_board_is_here(boards: &[BoardSpec], ours: Ipv4Addr) -> Result<(), Stri
 }
 
 fn check_direct(arguments: &Arguments) -> Result<(), String> {
-    /// A kernel reads words, behind a header of 40 bytes.
+    /// A kernel reads words, after a header of 40 bytes.
     const ALIGNMENT: u32 = 8;
     let slot_bytes = arguments.memory.slot_bytes;
     match arguments.gpu.gpu_direct {

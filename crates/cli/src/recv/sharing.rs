@@ -28,7 +28,7 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// What is announced until now.
+    /// The changes announced so far.
     pub fn shares(&self) -> Vec<Share> {
         self.farm.servers().shares(self.farm.server()).collect()
     }

@@ -12,12 +12,12 @@ use penstock_units::Time;
 /// Takes the events of a run.
 pub struct Sink {
     sink: Box<dyn EventSink>,
-    /// What the GPU has done; none without one.
+    /// The GPU's results; none without one.
     pub gpu: Option<gpu::Report>,
 }
 
 impl Sink {
-    /// All that the plan asks for.
+    /// All that the plan requires.
     pub fn open(plan: &Plan, gpu: Option<gpu::Opened>) -> Result<Sink, String> {
         let told = |error: StoreError| error.to_string();
         let mut sink = match &plan.out {
@@ -82,7 +82,7 @@ impl EventSink for Sink {
         self.sink.wait()
     }
 
-    /// That the GPU has failed is told with the other faults.
+    /// A GPU failure is reported with the other faults.
     fn close(&mut self) -> Result<(), StoreError> {
         match self.sink.close() {
             Err(StoreError::Accelerator { .. }) => Ok(()),

@@ -24,7 +24,7 @@ impl State {
         State { file, written: None, warned: false }
     }
 
-    /// What the last receiver has left open.
+    /// The queue pairs that the last receiver left open.
     pub fn earlier(&self) -> Vec<Remembered> {
         let text = self.file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
         text.lines().filter_map(Remembered::parse).collect()
@@ -43,7 +43,7 @@ impl State {
             parent.and_then(|()| std::fs::write(&partial, text)).and_then(|()| std::fs::rename(&partial, file));
         match written {
             Ok(()) => self.written = Some(open.to_vec()),
-            // Tried again the next time: what stands in the way may be gone.
+            // Retried the next time: the obstacle may be gone.
             Err(error) if !self.warned => {
                 self.warned = true;
                 let what = "after a crash boards may have no free queue pair";

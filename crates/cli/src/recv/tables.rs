@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// More boards than this are not listed one by one.
 const LISTED: usize = 32;
-/// So many boards that are not up for the same reason are told of together.
+/// At least this number of boards that are down for the same reason are reported together.
 const ALIKE: usize = 5;
 
 pub fn opening(nic: Option<&str>, config: &SessionConfig, address: &LocalAddress) -> String {
@@ -82,7 +82,7 @@ fn called(board: &BoardReport) -> String {
     format!("{} ({})", board.name, board.ip)
 }
 
-/// Why a board is not up; what is said of it without its address.
+/// Why a board is not up: the message without its address.
 pub fn why(board: &BoardReport) -> Cow<'_, str> {
     match (&board.trouble, &board.step) {
         (Some(trouble), _) => {
@@ -112,7 +112,7 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     faults.extend(report.boards.iter().filter(fruitless).map(|board| {
         let times = if board.lives == 1 { "once".to_owned() } else { format!("{} times", board.lives) };
         let trouble = board.trouble.as_ref().map_or(String::new(), |_| format!(": {}", why(board)));
-        // Of packets that the interface or the network drops for their length nobody knows but the board.
+        // Only the board knows of packets that the interface or the network drops for their length.
         let is_known = board.trouble.is_some() && why(board).starts_with(IN_ERROR);
         let hint = if is_known { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
         format!("{} came up {times} and sent nothing{trouble}{hint}", called(board))
@@ -166,7 +166,7 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     faults
 }
 
-/// Behind a count of all boards: which boards it is of, those with most first.
+/// After a total over all boards: its boards, those with the largest counts first.
 fn by_board(report: &SessionReport, what: &str, count: &dyn Fn(&SourceCounters) -> u64) -> String {
     let mut boards: Vec<(u64, &str)> = report.boards.iter().map(|b| (count(&b.events), b.name.as_str())).collect();
     boards.retain(|(count, _)| *count > 0);
@@ -236,7 +236,7 @@ fn dropped(report: &SessionReport) -> String {
     }
 }
 
-/// Boards that are up and have sent nothing that anybody is told of, each with what is known.
+/// Boards that are up and have sent nothing that is reported, each with its details.
 pub fn silent(report: &SessionReport) -> Vec<String> {
     let silent = report.boards.iter().filter(|board| board.state == BoardState::Up && board.messages == 0);
     let silent = silent.map(|board| {

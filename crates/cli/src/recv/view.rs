@@ -24,7 +24,7 @@ pub struct View {
 }
 
 impl View {
-    /// None where nobody can see it. `is_stored`: events go to files.
+    /// None if it is not visible. `is_stored`: events go to files.
     pub fn open(title: String, wanted: Option<u64>, is_stored: bool) -> Option<View> {
         let screen = Screen::enter()?;
         Some(View { screen, title, wanted, is_stored, earlier: None, drawn: None })
@@ -130,7 +130,7 @@ impl Page<'_> {
         Some(format!("{}{} {text:3.0} %", "█".repeat(full), "░".repeat(room - full)))
     }
 
-    /// Those in trouble first; a line says how many have no room.
+    /// Those with problems first; a line gives the number of boards without room.
     fn boards(&self, room: usize) -> Vec<String> {
         if room < 2 {
             return Vec::new();

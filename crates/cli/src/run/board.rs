@@ -24,7 +24,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Why a board cannot send what a scenario asks for.
+/// Why a board cannot send the messages of a scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum BoardError {
     #[error(
@@ -196,7 +196,7 @@ struct Messages {
 struct Waiting {
     /// Time, bytes and event of each.
     waiting: VecDeque<(Time, u64, u64)>,
-    /// What the detector gives of events, where the messages are the gateware's to make.
+    /// The detector's data of events, if the gateware makes the messages.
     fragments: Option<Fragments>,
     /// Packets of each message that has been posted and has not ended.
     posted: VecDeque<u64>,
@@ -318,7 +318,7 @@ impl MessageSource for Messages {
     }
 }
 
-/// What one board did.
+/// The result of one board.
 #[derive(Debug, Serialize)]
 pub struct BoardSummary {
     pub name: String,
@@ -336,9 +336,9 @@ pub struct BoardSummary {
     pub paused_s: f64,
     /// Every counter of the gateware.
     pub counters: BTreeMap<&'static str, u32>,
-    /// What its queue pairs have measured of their packets and of the whole transfer.
+    /// The measurements of its queue pairs, of packets and of the whole transfer.
     pub meters: Vec<Meters>,
-    /// What became of its triggers, if it makes events.
+    /// The outcomes of its triggers, if it makes events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggers: Option<Triggers>,
 }

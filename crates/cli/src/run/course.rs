@@ -145,7 +145,7 @@ impl Course<'_> {
         Ok(())
     }
 
-    /// Warnings of metrics that were asked for in vain.
+    /// Warnings about selected metrics without records.
     fn close_files(&mut self) -> Result<Vec<String>, Failure> {
         let mut warnings = Vec::new();
         let stored = self.readout.as_ref().map_or(Ok(()), |readout| readout.borrow_mut().finish(self.lab.now()));

@@ -124,7 +124,7 @@ pub fn in_force(switch: &SwitchSummary) -> String {
     }
 }
 
-/// What the run means, a sentence a line.
+/// The verdict of the run, one sentence per line.
 pub fn verdict(summary: &LabSummary) -> Table {
     let sentences = summary.verdict.sentences.iter().enumerate();
     let named = |(n, sentence): (usize, &String)| (if n == 0 { "verdict" } else { "" }.to_owned(), sentence.clone());
@@ -138,7 +138,7 @@ fn jain(summary: &LabSummary) -> String {
     }
 }
 
-/// What makes the exit status 1, a line each.
+/// The reasons for exit status 1, one line each.
 pub fn faults(summary: &LabSummary) -> String {
     let mut lines: Vec<String> = summary.deadlock.iter().map(|cycle| format!("fault: {cycle}")).collect();
     if summary.end != "done" && summary.deadlock.is_none() {

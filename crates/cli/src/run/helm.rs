@@ -19,7 +19,7 @@ type Values = BTreeMap<String, String>;
 /// Writes to registers: addresses and values.
 type Words = Vec<(u32, u32)>;
 
-/// Controls of a run whose senders are boards.
+/// Controls of a run with boards as senders.
 pub struct Helm {
     path: PathBuf,
     text: String,
@@ -128,7 +128,7 @@ impl Helm {
         Ok(applied)
     }
 
-    /// What the registers of a flow's board hold under these settings.
+    /// The registers of a flow's board with these settings.
     fn registers(&self, own: &Values, flow: usize) -> Result<Words, ControlError> {
         let scenario = self.parse(own).map_err(refused)?;
         let group = scenario.flows[..flow].iter().filter(|other| other.from == scenario.flows[flow].from).count();

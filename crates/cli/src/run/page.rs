@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SENDERS: usize = 128;
 const QUEUES: usize = 64;
 
-/// Of a run that nobody looks at.
+/// For a run without a viewer.
 pub fn none() -> (Manifest, Plan) {
     (Manifest::default(), Plan::default())
 }
@@ -45,7 +45,7 @@ pub fn thresholds(scenario: &LabScenario) -> Vec<Option<(u64, u64)>> {
     queues(scenario).iter().take(QUEUES).map(of_port).collect()
 }
 
-/// What a page shows of a run; `steered`: it has controls.
+/// The contents of a run's page; `steered`: it has controls.
 pub fn of_run(path: &str, scenario: &LabScenario, lab: &Lab, steered: bool) -> (Manifest, Plan) {
     let mut plan = Plan::default();
     let mut sharing = BTreeMap::<usize, f64>::new();
@@ -151,7 +151,7 @@ struct Port {
     class: Option<usize>,
 }
 
-/// The classes of the flows, where the trace tells class from class.
+/// The classes of the flows, if the trace distinguishes classes.
 fn classes(scenario: &LabScenario) -> Vec<Option<usize>> {
     if !scenario.trace.classes {
         return vec![None];

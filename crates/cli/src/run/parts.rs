@@ -14,7 +14,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// For a run whose results go into the folder `out`.
+    /// For a run with its results in the folder `out`.
     pub fn new(out: &'a Path) -> Self {
         Parts { out, readout: None }
     }

@@ -6,7 +6,7 @@ use crate::python::interpreter;
 use std::path::Path;
 use std::process::Command;
 
-/// Draws the plots of a run that has a readout, whose boards and switch they show.
+/// Draws the plots of a run with a readout: its boards and switch.
 pub fn draw_of(summary: &Summary, out: &Path) -> Result<(), String> {
     match summary.readout.is_some() && !summary.boards.is_empty() {
         true => draw(out),
@@ -14,7 +14,7 @@ pub fn draw_of(summary: &Summary, out: &Path) -> Result<(), String> {
     }
 }
 
-/// Draws the plots of the run in `out`; says why when it cannot. A run does not fail for want of a picture.
+/// Draws the plots of the run in `out`; reports an error if it cannot. A missing plot does not make a run fail.
 fn draw(out: &Path) -> Result<(), String> {
     let repo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let python = interpreter(&repo);
@@ -26,7 +26,7 @@ fn draw(out: &Path) -> Result<(), String> {
         .map_err(|error| format!("no plots: cannot run {}: {error}", python.display()))?;
     match result.status.success() {
         true => Ok(()),
-        // Of a traceback the last line says it.
+        // The last line of a traceback has the error.
         false => {
             let said = String::from_utf8_lossy(&result.stderr);
             Err(format!("no plots: {}: {}", python.display(), said.trim_end().lines().last().unwrap_or("it broke off")))

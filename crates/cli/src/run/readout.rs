@@ -39,7 +39,7 @@ pub struct Readout {
     ack_delay: Time,
     vanish_at: Option<Time>,
     completions: Vec<Completion>,
-    /// Replies whose delay has not passed, in order.
+    /// Delayed replies, in order.
     delayed: VecDeque<(Time, RocePacket)>,
     /// Replies that may leave, by class.
     queues: [VecDeque<RocePacket>; CLASSES],
@@ -53,7 +53,7 @@ pub struct Readout {
 /// A handle of a readout.
 pub type SharedReadout = Rc<RefCell<Readout>>;
 
-/// What a finished readout has counted.
+/// The counters of a finished readout.
 pub struct ReadoutCounts {
     pub report: ReceiverReport,
     /// Counters of the responders, by board.
@@ -200,7 +200,7 @@ impl Readout {
         self.receiver.events_stored()
     }
 
-    /// Whether storage has failed; [`Self::finish`] says why.
+    /// Whether storage has failed; [`Self::finish`] gives the reason.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
@@ -281,7 +281,7 @@ impl Readout {
         self.release(now);
     }
 
-    /// Replies whose delay has passed may leave.
+    /// Releases replies whose delay has passed.
     fn release(&mut self, now: Time) {
         while self.delayed.front().is_some_and(|(ready, _)| *ready <= now) {
             if let Some((_, reply)) = self.delayed.pop_front() {

@@ -34,7 +34,7 @@ pub fn boards(boards: &[BoardSummary]) -> String {
     table::columns(&header, &rows, 1, table::terminal_width())
 }
 
-/// What the switches did and the readout stored.
+/// The results of the switches and the readout.
 pub fn totals(readout: &ReadoutSummary, lab: &LabSummary) -> Table {
     let exact = if readout.byte_exact { "yes" } else { "no" };
     let jain = readout.jain_1ms.map_or("run too short".to_owned(), |index| format!("{index:.4} over 1 ms"));

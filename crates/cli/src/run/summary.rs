@@ -22,7 +22,7 @@ pub struct Summary {
     pub boards: Vec<BoardSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readout: Option<ReadoutSummary>,
-    /// What was changed from the live page: such a run cannot be repeated from its scenario alone.
+    /// The changes made from the live page: such a run cannot be repeated from its scenario alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<Applied>,
 }
@@ -47,7 +47,7 @@ impl Summary {
     }
 }
 
-/// What the readout stored.
+/// The events stored by the readout.
 #[derive(Debug, Serialize)]
 pub struct ReadoutSummary {
     /// Its host.
@@ -56,7 +56,7 @@ pub struct ReadoutSummary {
     pub events_complete: u64,
     pub events_incomplete: u64,
     pub bytes_stored: u64,
-    /// What was stored equals what was sent.
+    /// The stored data equals the sent data.
     pub byte_exact: bool,
     /// Payload stored per second of simulated time, 10^9 bit/s.
     pub goodput_gbps: f64,

@@ -26,7 +26,7 @@ pub struct Arguments {
     pub report: ReportArguments,
 }
 
-/// Who sends, and to whom.
+/// The senders and their destinations.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Front ends")]
 pub struct BoardArguments {
@@ -55,7 +55,7 @@ pub struct BoardArguments {
     pub linger: u64,
 }
 
-/// What is sent, and when.
+/// The data to send, and its times.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Events")]
 pub struct EventArguments {

@@ -46,7 +46,7 @@ impl Sockets {
                 if message.answer.is_some() {
                     front_end.handle_answer(now, *from.ip(), &message);
                 } else if let Some(answer) = front_end.handle_request(now, *from.ip(), &message) {
-                    // One that does not arrive is asked for again.
+                    // A lost message is requested again.
                     let _ = socket.send_to(&answer.to_bytes(), (*from.ip(), message.reply_port()));
                 }
             }

@@ -72,7 +72,7 @@ impl Faults {
         self.held.take().into_iter().for_each(out);
     }
 
-    /// One bit behind the Ethernet header is another.
+    /// One bit after the Ethernet header is flipped.
     fn damaged(&mut self, frame: &[u8]) -> Bytes {
         let mut copy = BytesMut::from(frame);
         let bits = (frame.len().saturating_sub(14) * 8).max(1) as u64;

@@ -39,7 +39,7 @@ const QUIET: Time = Time::from_s(2);
 /// pair. `penstock recv` asks a board that is silent every second whether it lives.
 const ABANDONED: Time = Time::from_s(5);
 
-/// What a connection is made of, apart from the listener, which calls it.
+/// The state of a connection, separate from the listener, which calls it.
 struct Side {
     plan: Plan,
     ip: Ipv4Addr,
@@ -68,7 +68,7 @@ struct Side {
     now: Time,
     /// When a server was heard of last: it was connected, or has acknowledged something.
     heard: Time,
-    /// The server has asked for an end.
+    /// The server has requested the end.
     stopped: bool,
 }
 
@@ -145,7 +145,7 @@ impl FrontEnd {
         side.stopped || (side.plan.events > 0 && !side.messages.has(side.messages.done()))
     }
 
-    /// It was told how many messages there are.
+    /// It knows the number of messages.
     pub fn wants_all(&self) -> bool {
         self.side.plan.events > 0
     }

@@ -12,7 +12,7 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-/// Frames that wait for the interface; behind so many no front end gets a turn.
+/// Frames that wait for the interface; above this number no front end gets a turn.
 const FULL: usize = 256;
 /// Acknowledgements and CNPs that may wait.
 const ANSWERS: Frames = Frames { longest: 128, count: 4096 };
@@ -21,7 +21,7 @@ const BLOCK: usize = 1 << 16;
 
 /// A frame on its way out.
 enum Frame {
-    /// Its payload still lies in its message.
+    /// Its payload is still in its message.
     Parts(FrameParts),
     /// One that faults have passed.
     Whole(Bytes),
@@ -153,7 +153,7 @@ pub fn next_hop(ip: Ipv4Addr, iface: &str) -> Option<MacAddr> {
     known(ip).or_else(|| known(gateway(iface)?))
 }
 
-/// The default gateway behind an interface.
+/// The default gateway of an interface.
 fn gateway(iface: &str) -> Option<Ipv4Addr> {
     let routes = std::fs::read_to_string("/proc/net/route").ok()?;
     routes.lines().skip(1).find_map(|line| {

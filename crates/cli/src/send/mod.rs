@@ -42,7 +42,7 @@ const FARM: Time = Time::from_ms(100);
 /// Time between two looks at the messages of the connection manager.
 const CM: Time = Time::from_ms(1);
 
-/// Time between two looks at what is asked over IPbus.
+/// Time between two polls of IPbus requests.
 const REGISTERS: Time = Time::from_ms(5);
 
 /// Sends; prints what went wrong itself.

@@ -72,7 +72,7 @@ impl Pacing {
         self.pacer.eligible()
     }
 
-    /// A packet starts now and costs so many bytes on the wire.
+    /// A packet starts now and takes this number of bytes on the wire.
     pub fn started(&mut self, wire_bytes: u32) {
         self.pacer.charge(wire_bytes);
         self.bytes = self.bytes.saturating_add(wire_bytes);

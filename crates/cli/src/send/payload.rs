@@ -24,21 +24,21 @@ enum Kind {
     Recorded(Arc<EventSource>),
 }
 
-/// The servers that share a run, and whose events are sent.
+/// The servers that share a run, and the server whose events are sent.
 pub type Shared = (Arc<Servers>, u16);
 
-/// Makes messages in order, and holds those that are under way. Message n lies at address n << 32.
+/// Makes messages in order, and holds those in flight. Message n has the address n << 32.
 pub struct Messages {
     kind: Kind,
     source: u16,
     first_event: u64,
-    /// Behind the last event of the run.
+    /// After the last event of the run.
     end_event: u64,
     /// Of the next message to be made; none if there is none any more.
     next_event: Option<u64>,
     share: Option<Shared>,
     length: usize,
-    /// The event whose payload the pattern has come to.
+    /// The event at the present position of the pattern.
     pattern_event: u64,
     /// Time from event to event: all front ends must give an event the same time.
     interval_ns: u64,
@@ -105,7 +105,7 @@ impl Messages {
         n < self.made() || self.next_event.is_some()
     }
 
-    /// Events of the run in front of message `n`: when it is due.
+    /// Events of the run before message `n`: the time at which it is due.
     pub fn events_before(&self, n: u64) -> u64 {
         match self.next_event {
             Some(event) if n >= self.made() => event - self.first_event,
@@ -133,7 +133,7 @@ impl Messages {
         self.held[(n - self.first) as usize].len() as u32
     }
 
-    /// Message `n`, which [`Self::message`] has made and nobody has acknowledged.
+    /// Message `n`, made by [`Self::message`] and not yet acknowledged.
     pub fn bytes(&self, n: u64) -> Bytes {
         self.held[(n - self.first) as usize].clone()
     }
@@ -150,7 +150,7 @@ impl Messages {
         }
     }
 
-    /// So many events went to other servers, and their part of the pattern with them.
+    /// The number of events that went to other servers, with their part of the pattern.
     fn pass_over(&mut self, events: u64) {
         match &mut self.kind {
             Kind::Prbs(prbs) if events > 0 => {

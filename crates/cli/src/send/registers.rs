@@ -20,7 +20,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 const MOST: usize = 16;
 const LONGEST: usize = 2048;
 
-/// What software may write: the parameters of the one queue pair's group, and the operators' counts.
+/// The writable registers: the parameters of the single queue pair's group, and the operators' counts.
 const WRITES: &[std::ops::Range<u32>] =
     &[cc::BASE..cc::BASE + 4 * CC_WORDS, global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
 
@@ -59,7 +59,7 @@ impl Registers {
                 }
                 port.show(now, front_end);
                 if let Some(answer) = port.board.handle(&data[..len]) {
-                    // One that does not arrive is asked for again.
+                    // A lost message is requested again.
                     let _ = port.socket.send_to(&answer, from);
                 }
                 port.heed(now, front_end);
@@ -75,7 +75,7 @@ impl Port {
         Ok(Port { socket, board: registers(ip, mac, params) })
     }
 
-    /// What the front end does, for what may be read now.
+    /// The state of the front end, for the readable registers.
     fn show(&mut self, now: Time, front_end: &mut FrontEnd) {
         let (c, messages) = (front_end.counters(), front_end.messages_done());
         let flow = front_end.limiter(now);
@@ -108,7 +108,7 @@ impl Port {
     }
 }
 
-/// A board of one queue pair whose reset values are what this process was started with.
+/// A board with one queue pair; its reset values are the settings with which this process was started.
 fn registers(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Responder {
     let clock_khz = (BOARD_CLOCK_HZ / 1000) as u32;
     let build = Build { queue_pairs: 1, clock_khz };

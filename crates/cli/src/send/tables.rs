@@ -41,7 +41,7 @@ pub struct BoardReport {
     pub local_ack_timeout_err: u64,
     pub rp_cnp_received: u64,
     pub rp_cnp_handled: u32,
-    /// What congestion control allows, bit/s; none without it.
+    /// The rate that congestion control allows, bit/s; none without it.
     pub rate_bps: Option<u64>,
     /// "penstock", "advcam", "zhu", "ns3"; "custom" for parameters that have no name; none without congestion control.
     pub profile: Option<&'static str>,
@@ -50,7 +50,7 @@ pub struct BoardReport {
     pub trouble: Option<String>,
 }
 
-/// What was not answered, of addresses that --allow does not name.
+/// Unanswered messages from addresses that --allow does not name.
 pub struct Strangers {
     pub cm: u64,
     pub ipbus: u64,
@@ -133,7 +133,7 @@ pub fn closing(report: &Report) -> String {
     std::iter::once(table).chain(congestion).chain(faults).collect()
 }
 
-/// What limits the boards, those of one kind in one line.
+/// The limits of the boards, one line for each kind of limit.
 fn congestion(boards: &[BoardReport]) -> Vec<String> {
     let said = |board: &BoardReport| match (board.profile, &board.share) {
         (Some(profile), Some(share)) => format!("congestion control: profile {profile}, share {share}"),

@@ -14,7 +14,7 @@ const LEAST: u64 = 32;
 /// The most that a requester has by itself.
 const MOST: u64 = 4096;
 
-/// Behind this many messages in a row a server is no longer asked for receives with care.
+/// After this number of consecutive messages the window no longer probes a server's receives.
 const PROBED: u64 = 64;
 
 /// Messages that may be sent before all of them are acknowledged.
@@ -31,7 +31,7 @@ impl Probe {
         Probe { messages, ended: 0, packets: 0, acknowledged: 0 }
     }
 
-    /// The probe that follows when so many packets more are acknowledged; none if no more is needed.
+    /// The number of further acknowledged packets before the next probe; none if no more is needed.
     fn acknowledged(mut self, packets: u64) -> Option<Probe> {
         self.acknowledged += packets;
         if self.ended < self.messages || self.acknowledged < self.packets {
@@ -70,15 +70,15 @@ impl Window {
         }
     }
 
-    /// What is under way, before an acknowledgement or a timeout is given to the requester.
+    /// The data in flight, before an acknowledgement or a timeout is passed to the requester.
     pub fn before(&mut self, requester: &Requester) {
         self.outstanding = requester.outstanding_packets();
     }
 
-    /// And behind it.
+    /// And after it.
     pub fn after(&mut self, requester: &mut Requester) {
         let RequesterCounters { packet_seq_err, local_ack_timeout_err, rnr_nak, .. } = *requester.counters();
-        // What was sent behind a message without a receive is lost, too.
+        // Packets sent after a message without a receive are lost, too.
         let losses = packet_seq_err + local_ack_timeout_err + rnr_nak;
         let acknowledged = self.outstanding.saturating_sub(requester.outstanding_packets());
         if rnr_nak > self.rnr_naks {

@@ -22,7 +22,7 @@ const BRIEF: Duration = Duration::from_millis(500);
 /// Which socket to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SocketChoice {
-    /// What is faster: AF_XDP where the driver runs XDP programs, or else the ring.
+    /// The faster one: AF_XDP if the driver runs XDP programs, else the ring.
     #[default]
     Auto,
     /// AF_XDP, or nothing.
@@ -46,7 +46,7 @@ pub(super) enum OpenError {
 }
 
 impl FrameSocket {
-    /// Opens what was chosen, and says what it is. `path_mtu_frame`: bytes of the longest frame of the path MTU.
+    /// Opens the selected socket, and describes it. `path_mtu_frame`: bytes of the longest frame of the path MTU.
     pub(super) fn open(
         choice: SocketChoice,
         (name, interface): (&str, &Interface),
@@ -111,7 +111,7 @@ impl FrameSocket {
         }
     }
 
-    /// What has gone wrong since this was asked.
+    /// The errors since the last call.
     ///
     /// # Errors
     /// `ENETDOWN` when the interface was taken down; that or another one when it is gone.

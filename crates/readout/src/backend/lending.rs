@@ -22,12 +22,12 @@ pub(super) struct Lending {
     has: BTreeMap<u16, u32>,
     /// Connected boards that have none.
     without: usize,
-    /// Receives that a board is given before it asks.
+    /// Receives that a board gets in advance.
     ahead: usize,
     /// With fewer receives left the pool is low.
     low: usize,
     is_low: bool,
-    /// How often it was, since somebody asked.
+    /// How often, since the last call.
     ran_low: u64,
 }
 
@@ -61,7 +61,7 @@ impl Lending {
         Some(wr)
     }
 
-    /// Receives that a board is given before it asks, and told of in its ACKs (end-to-end credits, IBTA 9.7.7.2): a
+    /// Receives that a board gets in advance, and that its ACKs report (end-to-end credits, IBTA 9.7.7.2): a
     /// board that sends without one sends in vain. All of them together are half of the pool, or one a board if that is
     /// more.
     pub(super) fn ahead(&self) -> usize {

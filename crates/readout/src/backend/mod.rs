@@ -43,7 +43,7 @@ pub use writes_device::WritesDevice;
 /// Who we are on the network; known before any queue pair is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalAddress {
-    /// What boards send to.
+    /// The destination to which boards send.
     pub ip: Ipv4Addr,
     /// None where the NIC keeps it to itself.
     pub mac: Option<MacAddr>,
@@ -78,13 +78,13 @@ pub struct PoolSpec {
     /// Bytes from the first of `memory`.
     pub len: usize,
     pub max_receives: u32,
-    /// With fewer receives left the pool is said to run low.
+    /// The pool runs low if it has fewer receives left.
     pub low: u32,
     /// Boards that share it.
     pub boards: u16,
 }
 
-/// Our end, to be told to the board.
+/// Our end, to be sent to the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalQp {
     pub qpn: Qpn,
@@ -96,7 +96,7 @@ pub struct LocalQp {
     pub ip: Ipv4Addr,
 }
 
-/// The board's end, as it told it, and what both must agree on.
+/// The board's end, as the board reported it, and the parameters on which both must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerQp {
     pub qpn: Qpn,
@@ -121,12 +121,12 @@ pub struct Completion {
     pub imm: Option<u32>,
     /// Bytes of the whole message.
     pub byte_len: u32,
-    /// CRC-32C of what lies behind a fragment's header, if whoever reads the slot need not compute it.
+    /// CRC-32C of the bytes after a fragment's header, if it is already known.
     pub payload_crc: Option<u32>,
 }
 
 impl Completion {
-    /// Where the message lies: the slot that the immediate of a WRITE names, or that of the receive that a SEND used.
+    /// The slot of the message: the one that the immediate of a WRITE names, or that of the receive that a SEND used.
     /// A number that is no slot's if the peer named none.
     pub fn slot(&self) -> u32 {
         match self.opcode {
@@ -135,13 +135,13 @@ impl Completion {
         }
     }
 
-    /// The slot of the receive, whatever has used it up: of a pool, where no board may name a slot.
+    /// The slot of the receive that was consumed: for a pool, in which boards cannot name slots.
     pub fn receive(&self) -> u32 {
         u32::try_from(self.wr_id).unwrap_or(u32::MAX)
     }
 }
 
-/// What has become of a board's connection, of a back end that takes connections itself.
+/// The state of a board's connection, for a back end that accepts connections itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkChange {
     Up,
@@ -152,7 +152,7 @@ pub enum LinkChange {
 /// Name, as the kernel's RDMA counters have it where there is one, and value.
 pub type Counters = Vec<(Cow<'static, str>, u64)>;
 
-/// Why a back end could not do what it was asked for.
+/// Why a back end could not fulfil a request.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
     /// Nothing there to work with: no library, no device, no interface, no right to use it.
@@ -183,7 +183,7 @@ pub trait Backend {
     /// Who we are.
     fn address(&self) -> LocalAddress;
 
-    /// What the user should know before anything is received, as a sentence: an interface too small for the packets.
+    /// A warning for the user before anything is received, as a sentence: an MTU too small for the packets.
     fn warning(&self) -> Option<String> {
         None
     }
@@ -192,7 +192,7 @@ pub trait Backend {
     /// them only then, but brings headers always.
     fn want_payloads(&mut self, _wanted: bool) {}
 
-    /// What the user may want to know of how messages come in, as a sentence: which of several ways it is, and why.
+    /// How messages are received, as a sentence for the user: which of several methods is used, and why.
     fn notice(&self) -> Option<String> {
         None
     }
@@ -203,7 +203,7 @@ pub trait Backend {
         false
     }
 
-    /// The next change of a board's connection. Messages over a new one are handed out only when it was told of.
+    /// The next change of a board's connection. Messages over a new connection are returned only after it was reported.
     fn poll_link(&mut self) -> Option<(u16, LinkChange)> {
         None
     }
@@ -224,7 +224,7 @@ pub trait Backend {
     /// There is no pool; or the device refuses.
     fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError>;
 
-    /// How often the pool has run low since this was asked.
+    /// How often the pool has run low since the last call.
     fn ran_low(&mut self) -> u64;
 
     /// Makes the queue pair of a board, not connected yet, over the ring's memory. Number, first PSN and key cannot be
@@ -278,7 +278,7 @@ pub trait Backend {
     /// Counts of one board's queue pair, all its lives together; empty where the device does not tell.
     fn board_counters(&self, board: u16) -> Counters;
 
-    /// How long it took from a message's arrival until `poll` handed it out; none where nobody knows when it came.
+    /// The time from a message's arrival until `poll` returned it; none if the arrival time is unknown.
     fn latencies(&self) -> Option<&Latencies> {
         None
     }

@@ -41,7 +41,7 @@ const LOOK: Time = Time::from_ms(100);
 const BYTES_A_BOARD: usize = 1 << 20;
 const BYTES: std::ops::RangeInclusive<usize> = 32 << 20..=512 << 20;
 
-/// What to open.
+/// The device or socket to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketConfig {
     /// Name of the interface.
@@ -192,7 +192,7 @@ impl PacketBackend {
         self.last_frame_at = now;
         self.block.reserve(BLOCK / 2);
         self.responders.take_replies(|reply| self.replies.push(reply.emit()));
-        // A reply that does not go out is lost like any other packet: the peer asks again.
+        // A reply that is not sent is lost like any other packet: the peer repeats its request.
         let sent = self.socket.send(&self.replies);
         self.send_err += (self.replies.len() - sent) as u64;
         self.replies.clear();
@@ -257,7 +257,7 @@ impl PacketBackend {
     }
 }
 
-/// Takes a VLAN tag out of a frame and says which VLAN it names; none without a tag (IEEE 802.1Q 9.6).
+/// Removes a VLAN tag from a frame and returns its VLAN; none without a tag (IEEE 802.1Q 9.6).
 fn take_tag_off(frame: &mut BytesMut) -> Option<u16> {
     let is_tagged = frame.get(12..14) == Some(&0x8100_u16.to_be_bytes()[..]) && frame.len() >= 16;
     if !is_tagged {
@@ -269,7 +269,7 @@ fn take_tag_off(frame: &mut BytesMut) -> Option<u16> {
     Some(vlan)
 }
 
-/// Frames that an interface cannot hold are dropped by its NIC, which nobody is told.
+/// A NIC silently drops frames that are too long for its interface.
 fn mtu_warning(name: &str, has: usize, mtu: Mtu) -> Option<String> {
     let needs = mtu.bytes() + BESIDE;
     (has < needs).then(|| {

@@ -15,10 +15,10 @@ use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
 use super::lending::Lending;
 use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec};
 
-/// Random bits that nobody can guess; in tests, those of a seed.
+/// Unpredictable random bits; in tests, those of a seed.
 pub type Entropy = Box<dyn FnMut() -> u32 + Send>;
 
-/// The first address of board 0's ring on the wire; a label that says nothing of our own addresses.
+/// The first address of board 0's ring on the wire; a label independent of our own addresses.
 const FIRST_VA: u64 = 0x1_0000_0000;
 /// Addresses from ring to ring: no ring is longer, so none borders on another.
 const VA_STEP: u64 = 1 << 40;
@@ -26,7 +26,7 @@ const VA_STEP: u64 = 1 << 40;
 /// How the queue pairs of a back end without a NIC behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponderSettings {
-    /// What ACKs say of the receives posted.
+    /// The posted receives as reported in ACKs.
     pub credits: CreditPolicy,
     /// See [`ResponderConfig::nak_again`].
     pub nak_again: bool,
@@ -75,7 +75,7 @@ pub(super) struct Responders {
     closed: BTreeMap<u16, ResponderCounters>,
     /// Boards whose packets have not been replied to.
     to_reply: Vec<u16>,
-    /// Packets to a queue pair number that nobody has, or that is not connected.
+    /// Packets to an unused or unconnected queue pair number.
     unknown_qpn: u64,
     /// None: each queue pair has receives of its own.
     pool: Option<Lending>,
@@ -249,7 +249,7 @@ impl Responders {
     }
 }
 
-/// Gives a queue pair receives until it has so many that it has not used, as far as it may have them.
+/// Gives a queue pair receives until it has this number of unused ones, up to its limit.
 fn serve(pool: &mut Lending, board: u16, responder: &mut Responder, unused: usize) {
     while responder.state() == QpState::Ready && responder.posted_receives() < unused {
         let Some(wr) = pool.lend(board) else { return };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Backend, BackendError, LocalQp, PoolSpec, QpSpec};
 use crate::device_memory::DeviceMemory;
 
-/// A back end whose NIC can be given [`DeviceMemory`].
+/// A back end whose NIC can write [`DeviceMemory`].
 pub trait WritesDevice: Backend {
     /// The NIC's name.
     fn device(&self) -> &str;

@@ -24,7 +24,7 @@ impl Absence {
         Absence { timeout, lost_since, gone, gone_count: 0, next_due: Time::MAX }
     }
 
-    /// The connection of a source is lost; may be said again and again.
+    /// The connection of a source is lost; may be called repeatedly.
     pub(super) fn lost(&mut self, source: u16, now: Time) {
         if let Some(since @ None) = self.lost_since.get_mut(usize::from(source)) {
             *since = Some(now);
@@ -39,7 +39,7 @@ impl Absence {
         }
     }
 
-    /// A source has delivered something: if it is said to be lost, it is so from here on.
+    /// A source has delivered something: if it counts as lost, then from here on.
     pub(super) fn heard(&mut self, source: u16, now: Time) {
         if self.lost_since[usize::from(source)].is_some() {
             self.back(source);

@@ -64,9 +64,9 @@ pub struct FragmentId {
 pub enum Stray {
     /// Its source is not one of the configured ones.
     UnknownSource,
-    /// Its event was handed out already, or lies before the first one.
+    /// Its event was already delivered, or precedes the first one.
     Late,
-    /// Its event lies further ahead than the window reaches.
+    /// Its event is beyond the window.
     Ahead,
     /// Its event is another server's.
     OffSequence,
@@ -74,7 +74,7 @@ pub enum Stray {
     AfterEnd,
 }
 
-/// What became of a pushed fragment. The builder has kept the handle only if `Accepted`.
+/// The outcome of a pushed fragment. The builder has kept the handle only if `Accepted`.
 #[must_use = "the handle of a fragment that was not accepted is still the caller's"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
@@ -97,14 +97,14 @@ pub struct BuilderCounters {
     pub strays_off_sequence: u64,
     /// Accepted first, and then rejected because its timestamp contradicts that of the event's other fragments.
     pub strays_timestamp: u64,
-    /// Of events behind the last one of the run. No fault.
+    /// Of events after the last one of the run. Not a fault.
     pub after_end: u64,
     pub events_complete: u64,
     /// Handed out with some, but not all fragments, or with none.
     pub events_incomplete: u64,
 }
 
-/// What became of one source's fragments that are in no event, and the events that lack it.
+/// The outcomes of one source's fragments outside events, and the events that lack it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SourceCounters {
     /// Events handed out without its fragment.
@@ -130,7 +130,7 @@ impl SourceCounters {
         self.strays_late + self.strays_ahead + self.strays_off_sequence + self.strays_timestamp
     }
 
-    /// Messages that were acknowledged and cannot be told to any event.
+    /// Acknowledged messages that cannot be assigned to an event.
     pub fn unreadable(&self) -> u64 {
         self.fragments_malformed + self.fragments_crc_error + self.fragments_wrong_source
     }

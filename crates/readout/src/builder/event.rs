@@ -35,7 +35,7 @@ impl<'a, H: Copy> BuiltEvent<'a, H> {
         held(self.present, self.cells).map(|(source, cell)| (source, cell.timestamp_ns, cell.handle))
     }
 
-    /// The sources whose fragments are not there, or were rejected.
+    /// The sources whose fragments are missing or were rejected.
     pub fn missing(&self) -> impl Iterator<Item = u16> + use<'a, H> {
         let present = self.present;
         (0..self.cells.len()).filter(|i| !is_present(present, *i)).map(|i| i as u16)

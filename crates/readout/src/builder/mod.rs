@@ -58,7 +58,7 @@ pub struct EventBuilder<H> {
     /// Places below this have been in use.
     taken: u64,
     flushing: bool,
-    /// Place behind the last event of the run.
+    /// Place after the last event of the run.
     end: u64,
     counters: BuilderCounters,
     of_sources: Vec<SourceCounters>,
@@ -252,7 +252,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         &self.of_sources
     }
 
-    /// The same, for whoever looks at fragments before they are pushed; none if there is no such source.
+    /// The same, for code that checks fragments before they are pushed; none if there is no such source.
     pub fn source_counters_mut(&mut self, source: u16) -> Option<&mut SourceCounters> {
         self.of_sources.get_mut(usize::from(source))
     }
@@ -347,7 +347,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.counters.stray(stray)
     }
 
-    /// A fragment that no event takes; but it tells of its source.
+    /// A fragment that belongs to no event, but shows that its source is alive.
     fn refuse(&mut self, id: FragmentId, stray: Stray) -> Pushed {
         // One that was in step and is back is waited for until it has caught up.
         if stray == Stray::Late && self.is_far_behind(id.event) && !self.progress.has_begun(id.source) {

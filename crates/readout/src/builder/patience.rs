@@ -13,11 +13,11 @@ use super::step_clock::StepClock;
 pub(super) struct Patience {
     timeout: Time,
     clock: StepClock,
-    /// From when the head's patience counts; none while nothing says that it exists.
+    /// The start of the head's waiting time; none while nothing shows that it exists.
     head_since: Option<Time>,
-    /// Nobody's patience counts from before this.
+    /// No waiting time starts before this.
     since: Time,
-    /// When events were last asked for, and when the last complete one was.
+    /// The time of the last request for events, and of the last complete event.
     asked_at: Time,
     complete_at: Time,
     /// Place of the latest event that was given up, and when. Until then it may have held back sources: while the head
@@ -43,7 +43,7 @@ impl Patience {
         self.clock.step(now)
     }
 
-    /// An event is opened: the head, or one behind it, which shows that the head exists.
+    /// An event is opened: the head, or a later one, which shows that the head exists.
     pub(super) fn opened(&mut self, now: Time, is_head: bool) {
         if is_head || self.head_since.is_none() {
             self.head_since = Some(now);
@@ -72,7 +72,7 @@ impl Patience {
         self.complete_at = self.asked_at;
     }
 
-    /// When events were last asked for.
+    /// The time of the last request for events.
     pub(super) fn asked_at(&self) -> Time {
         self.asked_at
     }

@@ -10,7 +10,7 @@ use super::absence::Absence;
 
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// By source: the place behind its latest fragment.
+    /// By source: the place after its latest fragment.
     reached: Vec<u64>,
     /// By source: what `reached` was when it connected again.
     before: Vec<u64>,
@@ -31,13 +31,13 @@ impl Progress {
         Progress { reached: zeros(), before: zeros(), begins, all_begin: 0, unheard: 0, absence }
     }
 
-    /// A fragment in front of the place `end` has come.
+    /// A fragment before the place `end` has arrived.
     pub(super) fn heard(&mut self, source: u16, end: u64) {
         let reached = &mut self.reached[usize::from(source)];
         *reached = (*reached).max(end);
     }
 
-    /// A source has sent the fragment of a place, whatever becomes of it.
+    /// A source has sent the fragment of a place; its outcome does not matter here.
     pub(super) fn sent(&mut self, source: u16, seq: u64) {
         // Most runs look at no source here, and so at no memory of its own.
         let may_begin = self.unheard > 0 || seq < self.all_begin;
@@ -68,7 +68,7 @@ impl Progress {
         seq < before && before - seq <= rows
     }
 
-    /// Whether a source has still something to send in front of a place.
+    /// Whether a source may still send a fragment before a place.
     pub(super) fn is_short_of(&self, source: u16, end: u64) -> bool {
         self.reached.get(usize::from(source)).is_some_and(|reached| *reached < end)
     }

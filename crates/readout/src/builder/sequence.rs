@@ -63,7 +63,7 @@ impl Sequence {
         Sequence { eras: VecDeque::from([era]) }
     }
 
-    /// Begins at this server's first event from `event` on; no place has been taken. Changes that were told hold.
+    /// Starts at this server's first event from `event` on; no place has been taken. Announced changes hold.
     pub fn begin_at(&mut self, event: u64) {
         let old = std::mem::take(&mut self.eras);
         let here = old.iter().rposition(|era| era.from_event <= event).unwrap_or(0);
@@ -78,7 +78,7 @@ impl Sequence {
         }
     }
 
-    /// Changes the table. `taken` places are in use or over; they must lie before the change.
+    /// Changes the table. `taken` places are in use or over; they must be before the change.
     pub fn change(&mut self, share: Share, taken: u64) -> Result<(), ShareError> {
         let Share { from_event, servers, index } = share;
         if let Some(index) = index.filter(|index| *index >= servers.get()) {
@@ -115,7 +115,7 @@ impl Sequence {
         seq.saturating_sub(era.first_seq).saturating_mul(stride.get()).saturating_add(era.first_event)
     }
 
-    /// Whether an event lies before all that this server still remembers.
+    /// Whether an event is older than all events that this server still tracks.
     pub fn is_before(&self, event: u64) -> bool {
         event < self.eras[0].from_event
     }

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use penstock_units::Time;
 use serde::Serialize;
 
-/// A source is silent when so many events in a row were given up for want of it, over at least the time an event waits.
-/// Events are given up in bursts, so the count alone would say nothing.
+/// A source is silent if this number of consecutive events was given up because of it, over at least an event's waiting
+/// time. Events are given up in bursts, so the count alone would say nothing.
 const MISSED_EVENTS: u32 = 3;
 
 /// Whether events wait for a source.
@@ -42,7 +42,7 @@ pub struct Notice {
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     standing: Standing,
-    /// Events in a row that were given up for want of it, and when the first of them was.
+    /// Consecutive events given up because of it, and the time of the first of them.
     missed: u32,
     since: Time,
 }
@@ -71,7 +71,7 @@ impl Standings {
         self.states[usize::from(source)].standing
     }
 
-    /// An event was given up for want of a source that is waited for. True: it is silent from now on.
+    /// An event was given up because a source did not deliver. True: this source is silent from now on.
     pub(super) fn missed(&mut self, now: Time, source: u16, event: u64, head: u64) -> bool {
         let state = &mut self.states[usize::from(source)];
         if state.missed == 0 {
@@ -86,7 +86,7 @@ impl Standings {
         is_silent
     }
 
-    /// A source has sent something that lies out of reach.
+    /// A source has sent a fragment outside the window.
     pub(super) fn out_of_step(&mut self, notice: Notice) {
         let state = &mut self.states[usize::from(notice.source)];
         self.unsettled += usize::from(state.standing == Standing::InStep && state.missed == 0);

@@ -7,7 +7,7 @@ use penstock_units::Time;
 /// Turns the caller's time into time that can be waited by.
 #[derive(Debug, Clone)]
 pub(crate) struct StepClock {
-    /// Longest step that is believed; after a longer one nobody was there to take what came.
+    /// The longest step that counts; during a longer one no messages were taken.
     limit: Time,
     /// The caller's time of the last step; none before the first.
     outside: Option<Time>,
@@ -29,7 +29,7 @@ impl StepClock {
         self.inside
     }
 
-    /// When the caller's clock will show that `inside` has come, if it goes on without a leap.
+    /// The reading of the caller's clock at which `inside` is reached, if it runs without a jump.
     pub fn outside(&self, inside: Time) -> Time {
         self.outside.unwrap_or_default().saturating_add(inside.saturating_sub(self.inside))
     }

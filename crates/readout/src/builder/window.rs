@@ -22,7 +22,7 @@ struct OpenEvent {
     settled: bool,
 }
 
-/// What became of a fragment.
+/// The outcome of a fragment.
 pub(super) enum Put {
     Taken,
     /// The source's fragment is here already.
@@ -49,7 +49,7 @@ pub(super) struct Window<H> {
 }
 
 impl<H: Copy + Default> Window<H> {
-    /// At least so many events, rounded up to a power of two.
+    /// At least this number of events, rounded up to a power of two.
     pub(super) fn new(events: usize, sources: u16) -> Window<H> {
         let rows = events.max(1).next_power_of_two();
         let sources = usize::from(sources);
@@ -104,7 +104,7 @@ impl<H: Copy + Default> Window<H> {
         event.open && event.settled
     }
 
-    /// Sources whose fragment is not here and that are not `excused`, as bits, 64 by 64.
+    /// Sources whose fragment is missing and that are not `excused`, as bits, in words of 64.
     pub(super) fn lacking<'a>(
         &'a self,
         seq: u64,

@@ -30,7 +30,7 @@ impl Consumer {
         Consumer { rate, busy_until: Time::ZERO, draining: VecDeque::new() }
     }
 
-    /// Gives it `bytes` behind all it has. Returns when it will have taken them.
+    /// Appends `bytes` to its queue. Returns the time when it will have taken them.
     pub(super) fn give(&mut self, now: Time, bytes: u64) -> Time {
         let from = self.busy_until.max(now);
         self.busy_until = from.saturating_add(self.rate.map_or(Time::ZERO, |rate| rate.whole_time_for(bytes)));

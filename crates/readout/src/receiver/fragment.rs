@@ -17,7 +17,7 @@ pub(super) enum Refused {
 }
 
 /// Header, length and CRC-32C of a message of `byte_len` bytes in `place`, of which the slot may hold fewer.
-/// `payload_crc` is that of the bytes behind a header of version 1 if it is known; then only the header is read.
+/// `payload_crc` is that of the bytes after a version 1 header, if known; then only the header is read.
 pub(super) fn read_fragment(
     message: &[u8],
     place: Place,

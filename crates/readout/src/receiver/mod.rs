@@ -39,13 +39,13 @@ use fragment::{read_fragment, Refused};
 use slots::{Place, Slots};
 use storing::{Held, Storing};
 
-/// What a receiver is made of.
+/// The settings of a receiver.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceiverConfig {
     /// The ring of every board; board `i` is source `i` of the builder.
     pub rings: Vec<RingConfig>,
     pub builder: BuilderConfig,
-    /// Payload bytes per second that whoever uses the events can take; none is unlimited. Slots wait for it.
+    /// Payload bytes per second that the consumer of events can take; none is unlimited. Slots wait for it.
     pub consumer_rate: Option<Rate>,
 }
 
@@ -60,7 +60,7 @@ pub struct Receiver<S> {
 }
 
 impl<S: EventSink> Receiver<S> {
-    /// A receiver with all its memory; post what [`Self::take_credits`] says before the first fragment.
+    /// A receiver with all its memory; post the receives of [`Self::take_credits`] before the first fragment.
     ///
     /// # Errors
     /// [`ReceiverError`] if rings and sources do not fit together.

@@ -19,7 +19,7 @@ pub struct ReceiverCounters {
     /// No fragment header, a damaged one, or a length that is not the message's.
     pub fragments_malformed: u64,
     pub fragments_crc_error: u64,
-    /// The header names another board than the one whose ring it lies in.
+    /// The header names another board than that of the ring.
     pub fragments_wrong_source: u64,
     /// Payload bytes of all events handed to the sink.
     pub bytes_stored: u64,

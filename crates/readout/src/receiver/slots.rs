@@ -14,7 +14,7 @@ use super::error::ReceiverError;
 use crate::ring::{Ring, RingConfig, RingCounters};
 use crate::sys::RingMemory;
 
-/// What a pool of slots does before it is empty.
+/// The measures of a pool of slots before it is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolConfig {
     /// Fragments that wait for others may be copied out of the pool, so many at a time, while more than half of its
@@ -22,7 +22,7 @@ pub struct PoolConfig {
     pub copies: u32,
 }
 
-/// Where a fragment lies.
+/// The slot of a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Slot(u32),
@@ -137,7 +137,7 @@ impl Slots {
         self.rings[0].unfilled(slot);
     }
 
-    /// The message that lies there; empty if none does.
+    /// The message stored there; empty if there is none.
     pub fn message(&self, board: u16, place: Place) -> &[u8] {
         match place {
             Place::Slot(slot) => self.rings[self.at(board)].message(slot),
@@ -145,7 +145,7 @@ impl Slots {
         }
     }
 
-    /// What lies there is no longer needed.
+    /// The data there is no longer needed.
     pub fn release(&mut self, board: u16, place: Place) {
         match place {
             Place::Slot(slot) => {
@@ -190,7 +190,7 @@ impl Slots {
         self.rings[board].message_ended();
     }
 
-    /// Whose ring holds an address, if any does.
+    /// The board whose ring contains an address, if any.
     fn board_at(&self, va: u64) -> usize {
         let after = self.by_va.partition_point(|&(ring_va, _)| ring_va <= va);
         self.by_va[after.saturating_sub(1)].1

@@ -15,11 +15,11 @@ use crate::check::{CheckReport, Reference};
 use crate::monitor::PatternMonitor;
 use crate::sink::{Event, EventSink, Fragment, StoreError};
 
-/// How long storage is left alone before it is asked again; and if it is only slow.
+/// The wait before storage is retried; and the wait if it is only slow.
 const RETRY: Time = Time::from_ms(100);
 const RETRY_BUSY: Time = Time::from_ms(1);
 
-/// Where a fragment lies, and the CRC-32C of its payload: what storing it needs beside its bytes.
+/// The slot of a fragment, and the CRC-32C of its payload: required for storing, in addition to its bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) place: Place,

@@ -21,10 +21,10 @@ pub const IN_ERROR: &str = "queue pair in error";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Opens {
-    /// This server asks the board.
+    /// This server opens the connection.
     #[default]
     We,
-    /// The board asks this server.
+    /// The board opens the connection.
     Board,
 }
 
@@ -43,7 +43,7 @@ pub struct Remembered {
     pub peer: CmInfo,
 }
 
-/// Where a board stands.
+/// The state of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BoardState {
@@ -51,7 +51,7 @@ pub enum BoardState {
     Waiting,
     Opening,
     Up,
-    /// Is being told that it is over.
+    /// Being notified that it is over.
     Closing,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Board {
     pub(super) opener: CmOpener,
     pub(super) state: BoardState,
     local: Option<LocalQp>,
-    /// Nobody has been connected to `local`.
+    /// No peer has been connected to `local`.
     fresh: bool,
     /// When it is opened, while it waits.
     due: Time,
@@ -77,7 +77,7 @@ pub(super) struct Board {
     pub(super) refused: Option<String>,
     /// Why the last request to it could not be sent.
     unsent: Option<String>,
-    /// What was last written to the log, and after how many messages.
+    /// The last log entry, and the number of messages before it.
     logged: Option<(String, u64)>,
 }
 
@@ -177,12 +177,12 @@ impl Board {
         }
     }
 
-    /// What to say when it does not answer.
+    /// The message if it does not answer.
     pub(super) fn why(&self, failure: &CmFailure) -> String {
         self.unsent.clone().unwrap_or_else(|| failure.to_string())
     }
 
-    /// It failed: the board is told, as far as it can still hear, and then opened again.
+    /// It failed: the board is notified if it is reachable, and then opened again.
     pub(super) fn fail(&mut self, now: Time, trouble: String) {
         self.log(&trouble);
         self.trouble = Some(trouble);
@@ -243,7 +243,7 @@ impl Board {
         self.opener.close(now);
         self.state = BoardState::Closing;
         if self.opener.state() == CmState::Closed {
-            // It has heard nothing of us: there is nobody to wait for.
+            // It has not received anything from us: there is no need to wait for it.
             self.closed(now, self.opener.timeout());
         }
     }

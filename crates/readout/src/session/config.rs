@@ -11,7 +11,7 @@ use crate::backend::PollMode;
 use crate::sys::Pages;
 use crate::{BuilderConfig, RingConfig, Share};
 
-/// What a session is made of.
+/// The settings of a session.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
     /// Board `i` is source `i` of the event builder.

@@ -12,10 +12,10 @@ use super::first_event::FirstEvent;
 use crate::backend::{Backend, BackendError, Completion, LinkChange, QpSpec, SessionClock};
 use crate::{EventSink, Receiver, StoreError};
 
-/// Said with faults of boards that share a pool.
+/// Added to faults of boards that share a pool.
 const SEND_ONLY: &str = "; boards must SEND into a shared pool: a WRITE needs a ring of the board's own";
 
-/// What the connection manager works on; apart from the listener, which calls it.
+/// The state that the connection manager works on, separate from the listener, which calls it.
 pub(super) struct Core<S> {
     pub(super) backend: Box<dyn Backend>,
     pub(super) receiver: Receiver<S>,
@@ -32,7 +32,7 @@ pub(super) struct Core<S> {
     pub(super) shared: bool,
     /// No receives are posted any more.
     pub(super) ending: bool,
-    /// What has come and is not delivered yet.
+    /// Received data that is not delivered yet.
     pub(super) completions: Vec<Completion>,
     /// None once the first event is known.
     pub(super) first_event: Option<FirstEvent>,
@@ -94,7 +94,7 @@ impl<S: EventSink> Core<S> {
         found.map_or(Ok(()), |(event, held)| self.begin(event, held))
     }
 
-    /// Says of which boards events do not wait any more, and of which they wait again.
+    /// Reports the boards for which events no longer wait, and those for which they wait again.
     pub(super) fn note_standings(&mut self) {
         while let Some(notice) = self.receiver.poll_notice() {
             self.boards[usize::from(notice.source)].noticed(&notice);

@@ -25,7 +25,7 @@ pub enum SessionError {
     Store(#[from] StoreError),
 }
 
-/// What to do about a port that cannot be had.
+/// The remedy for an unavailable port.
 fn port_hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => "another receiver has it: `ss -ulnp`",

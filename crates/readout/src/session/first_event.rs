@@ -14,7 +14,7 @@ pub(super) struct FirstEvent {
     /// By board: whether it has sent, and the first event that it has sent.
     heard: Vec<bool>,
     first: Vec<Option<u64>>,
-    /// Boards agree whose first events can be open together.
+    /// Boards agree if their first events can be open together.
     reach: u64,
     patience: Time,
     due: Time,

@@ -44,7 +44,7 @@ pub struct Session<S> {
     core: Core<S>,
     listener: CmListener,
     socket: Box<dyn CmPort>,
-    /// Boards by their address: whose messages are listened to.
+    /// Boards by their address: only their messages are accepted.
     by_ip: BTreeMap<Ipv4Addr, Vec<usize>>,
     /// Messages of others, and how many of them are still answered in this turn.
     strangers: u64,
@@ -241,7 +241,7 @@ impl<S: EventSink> Session<S> {
         self.core.receiver.change_share(share)
     }
 
-    /// The run has so many events; boards that have sent theirs get no more credits.
+    /// Sets the number of events of the run; boards that have sent theirs get no more credits.
     pub fn end_after(&mut self, events: u64) {
         self.core.receiver.end_after(events);
     }
@@ -279,7 +279,7 @@ impl<S: EventSink> Session<S> {
         Ok(())
     }
 
-    /// Tells the boards that their queue pairs are over, and waits for their answers, at most for `limit`.
+    /// Notifies the boards that their queue pairs are closed, and waits for their answers, at most for `limit`.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -327,7 +327,7 @@ impl<S: EventSink> Session<S> {
         }
     }
 
-    /// Connections to be told of to the next session, should this one be killed.
+    /// Connections to pass to the next session if this one is killed.
     pub fn remembered(&self) -> Vec<Remembered> {
         self.core.boards.iter().filter_map(Board::remembered).collect()
     }
@@ -359,7 +359,7 @@ impl<S: EventSink> Session<S> {
         &self.core.receiver
     }
 
-    /// Everything that can be told.
+    /// The whole report.
     pub fn report(&mut self) -> SessionReport {
         let cpu = thread_cpu_time().saturating_sub(self.cpu_at_start);
         report::of(&mut self.core, self.pool.as_ref(), self.poll, cpu, *self.listener.counters(), self.strangers)
@@ -408,7 +408,7 @@ impl<S: EventSink> Session<S> {
         }
         if message.answer.is_none() {
             if let Some(reply) = self.listener.handle_message(core.now, from, message, core) {
-                // One that cannot be sent is asked for again.
+                // The peer repeats its request if a message cannot be sent.
                 let _ = self.socket.send(from, message.reply_port(), &reply);
             }
             return;

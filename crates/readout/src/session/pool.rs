@@ -47,7 +47,7 @@ impl Pool {
         Ok((RingConfig { va: base, rkey: 0, ..shape }, memory, pool))
     }
 
-    /// Asks the back end whether receives have run low.
+    /// Checks with the back end whether receives have run low.
     pub(super) fn listen<S: EventSink>(&mut self, core: &mut Core<S>) {
         let more = core.backend.ran_low();
         if more > 0 && self.ran_low == 0 {

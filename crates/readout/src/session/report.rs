@@ -21,7 +21,7 @@ pub struct BoardReport {
     pub name: String,
     pub ip: String,
     pub state: BoardState,
-    /// Of the connection manager, that is asked for and not yet answered.
+    /// Requests of the connection manager that are not yet answered.
     pub step: Option<String>,
     /// How often it came up.
     pub lives: u32,

@@ -13,7 +13,7 @@ use super::error::SessionError;
 
 /// Where the messages of the connection manager come from and go to.
 pub trait CmPort {
-    /// The next message and the address that it came from; none when there are no more, or it is somebody else's turn.
+    /// The next message and its source address; none when there are no more, or another source has its turn.
     fn receive(&mut self) -> Option<(Ipv4Addr, CmMessage)>;
 
     /// Sends a message to a UDP port. A request is made again when no answer comes, whatever the reason.
@@ -23,7 +23,7 @@ pub trait CmPort {
     fn send(&mut self, to: Ipv4Addr, port: u16, message: &CmMessage) -> io::Result<()>;
 }
 
-/// Messages taken in one go, whoever floods us.
+/// Messages taken per call, to bound the effect of a flood.
 const MOST: u32 = 256;
 
 pub(super) struct CmSocket {

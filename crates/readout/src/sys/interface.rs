@@ -29,7 +29,7 @@ impl Interface {
     /// Looks it up by name.
     ///
     /// # Errors
-    /// As the kernel says it; `ENODEV` if there is no such interface here.
+    /// The kernel's error; `ENODEV` if there is no such interface here.
     pub fn find(name: &str) -> io::Result<Interface> {
         let c_name = CString::new(name)?;
         // SAFETY: a NUL-terminated string that lives over the call.
@@ -92,7 +92,7 @@ struct Channels {
     combined: u32,
 }
 
-/// An interface that is asked again and again, also by a process that may open no more files.
+/// An interface that is queried repeatedly, even by a process that cannot open more files.
 #[derive(Debug)]
 pub struct Watch {
     socket: UdpSocket,
@@ -102,7 +102,7 @@ pub struct Watch {
 
 impl Watch {
     /// # Errors
-    /// As the kernel says it.
+    /// The kernel's error.
     pub fn open(name: &str, interface: &Interface) -> io::Result<Watch> {
         let (socket, _) = request(name)?;
         Ok(Watch { socket, name: name.to_owned(), index: interface.index })
@@ -131,7 +131,7 @@ impl Watch {
     /// How many queues the interface receives by.
     ///
     /// # Errors
-    /// Neither the driver nor sysfs tells.
+    /// Neither the driver nor sysfs provides it.
     pub fn queues(&self) -> io::Result<u32> {
         let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
         let mut request = named(&self.name);

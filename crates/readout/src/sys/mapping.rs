@@ -7,7 +7,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Pages behind a mapping.
+/// Pages of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pages {
     /// The kernel's ordinary ones.
@@ -65,7 +65,7 @@ impl Mapping {
         self.start.as_ptr() as u64
     }
 
-    /// Bytes; at least what was asked for.
+    /// Bytes; at least the requested number.
     #[allow(clippy::len_without_is_empty, reason = "a mapping is never empty")]
     pub fn len(&self) -> usize {
         self.len
@@ -74,13 +74,13 @@ impl Mapping {
     /// Writes bytes from outside of all references, as a NIC would.
     ///
     /// # Safety
-    /// They lie inside, and nobody reads or writes them, nor has a reference to them, meanwhile.
+    /// They are inside, and no other code reads, writes or references them meanwhile.
     pub unsafe fn put(&self, at: usize, bytes: &[u8]) {
         // SAFETY: by the caller's promise.
         unsafe { self.start.as_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    /// Huge if it lies on pages of the reserve.
+    /// Huge if it uses pages of the reserve.
     pub fn pages(&self) -> Pages {
         self.pages
     }
@@ -104,7 +104,7 @@ fn map(len: usize, flags: libc::c_int) -> Result<NonNull<u8>, MemoryError> {
     NonNull::new(at.cast()).ok_or(MemoryError { bytes: len, errno: libc::ENOMEM })
 }
 
-/// The bytes of one ring. Whoever registers them with a NIC keeps a clone of [`Self::mapping`].
+/// The bytes of one ring. Code that registers them with a NIC keeps a clone of [`Self::mapping`].
 ///
 /// A NIC writes here whenever its peer does; like every verbs application we read a slot only after its completion.
 #[derive(Debug)]

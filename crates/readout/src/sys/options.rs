@@ -24,7 +24,7 @@ pub(super) fn get_option<T>(socket: &impl AsRawFd, level: c_int, option: c_int) 
     }
 }
 
-/// What has gone wrong with a socket since this was asked.
+/// The errors of a socket since the last call.
 ///
 /// # Errors
 /// `ENETDOWN` when its interface was taken down or is gone.

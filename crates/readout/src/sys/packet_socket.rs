@@ -29,13 +29,13 @@ pub struct Frames {
     pub count: usize,
 }
 
-/// Where a frame's address lies behind the start of its header.
+/// The offset of a frame's data from the start of its header.
 const ADDRESS_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
 
-/// What lies in front of a frame: its header, its address and alignment.
+/// The memory before a frame: its header, its address and alignment.
 const HEADROOM: usize = 128;
 
-/// A frame in pieces, so that a payload is sent from where it lies.
+/// A frame in pieces, so that a payload is sent in place.
 pub trait Gather {
     /// The pieces in order; any may be empty.
     fn pieces(&self) -> [&[u8]; 3];
@@ -77,7 +77,7 @@ impl PacketSocket {
     /// Receives UDP to `port` (to `ip`, if there is one).
     ///
     /// # Errors
-    /// As the kernel says it; `EPERM` without the capability `CAP_NET_RAW`.
+    /// The kernel's error; `EPERM` without the capability `CAP_NET_RAW`.
     pub fn open(interface: &Interface, port: u16, ip: Option<Ipv4Addr>, ring: Frames) -> io::Result<PacketSocket> {
         PacketSocket::with_filter(interface, libc::ETH_P_IP, &udp_filter(port, ip), ring)
     }
@@ -226,7 +226,7 @@ impl PacketSocket {
         }
     }
 
-    /// What has gone wrong since this was asked.
+    /// The errors since the last call.
     ///
     /// # Errors
     /// `ENETDOWN` when the interface was taken down or is gone.
@@ -237,7 +237,7 @@ impl PacketSocket {
     /// Sends frames in order, as many as the interface takes now; returns how many.
     ///
     /// # Errors
-    /// As the kernel says it for the first frame; a full queue is no error.
+    /// The kernel's error for the first frame; a full queue is not an error.
     pub fn send(&self, frames: &[impl Gather]) -> io::Result<usize> {
         const BATCH: usize = 64;
         const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
@@ -292,10 +292,10 @@ impl Drop for PacketSocket {
     }
 }
 
-/// Lets a UDP socket drop whatever comes: it only keeps the kernel from answering "port unreachable".
+/// Lets a UDP socket drop all datagrams: it only prevents the kernel from answering "port unreachable".
 ///
 /// # Errors
-/// As the kernel says it.
+/// The kernel's error.
 pub fn drop_all(socket: &UdpSocket) -> io::Result<()> {
     attach_filter(socket, &[statement(libc::BPF_RET | libc::BPF_K, 0)])
 }

@@ -42,7 +42,7 @@ pub struct Configuration {
     pub boards: Vec<BoardEntry>,
 }
 
-/// What is wrong, with `file:line`.
+/// The error, with `file:line`.
 pub type Problems = Vec<String>;
 
 impl Configuration {

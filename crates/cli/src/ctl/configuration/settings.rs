@@ -22,7 +22,7 @@ use penstock_units::Rate;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-/// What a board is to be set to.
+/// The settings of a board.
 #[derive(Debug, Clone, Default)]
 pub struct Resolved {
     pub settings: Vec<Setting>,
@@ -253,7 +253,7 @@ fn resolved(file: &str, all: Table, own: Table, identity: Identity) -> Result<Re
     Ok(last_of_each(resolved))
 }
 
-/// Of several settings of a place the last holds, where the last stands.
+/// Of several settings of a place the last one applies, at the position of the last one.
 fn last_of_each(mut resolved: Resolved) -> Resolved {
     let bits = |place: &Place| {
         (place.address(), if let Target::Field(field) = place.target { field.mask() } else { u32::MAX })

@@ -15,7 +15,7 @@ const RATES: usize = 5;
 /// A count that went up by more than this in one interval has gone back.
 const HALF: u32 = 1 << 31;
 
-/// What is asked of a board each time.
+/// The requests to a board in each poll.
 pub fn request(queue_pairs: &[u16]) -> Request {
     let of_one = |row: &u16| {
         let base = qp::BASE + u32::from(*row) * qp::STRIDE;
@@ -32,7 +32,7 @@ struct Counts {
     notifications: u32,
 }
 
-/// What the samples of a board have shown.
+/// The results of the samples of a board.
 #[derive(Debug, Clone)]
 pub struct OfBoard {
     pub samples: u64,
@@ -89,7 +89,7 @@ impl Sampled {
         self.late += ticks;
     }
 
-    /// Takes an answer; what is to be said at once.
+    /// Processes an answer; returns messages to print at once.
     pub fn answered(&mut self, board: usize, now: Time, outcome: Outcome, trace: &mut TraceSink) -> Option<String> {
         let of = &mut self.boards[board];
         let words = match outcome {
@@ -144,7 +144,7 @@ impl Sampled {
         said
     }
 
-    /// What was wrong, by board.
+    /// The faults, by board.
     pub fn faults(&self, session: &Session, faults: &mut Faults) {
         for (number, of) in self.boards.iter().enumerate() {
             let mut push = |message: String| faults.push(session.address(number), None, message);

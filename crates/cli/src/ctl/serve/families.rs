@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Latest = Arc<Mutex<Option<Arc<Look>>>>;
 
-/// What scrapes get.
+/// The values for scrapes.
 #[derive(Debug, Default)]
 pub struct Served(Latest);
 
@@ -53,7 +53,7 @@ impl Collector for Boards {
     }
 }
 
-/// Counters get `_total` behind their names, and help texts a full stop, by the library.
+/// The library appends `_total` to the names of counters, and a full stop to help texts.
 struct Families<'a, 'b> {
     encoder: DescriptorEncoder<'a>,
     look: &'b Look,

@@ -32,7 +32,7 @@ pub struct Arguments {
     link: LinkArguments,
 }
 
-/// What a board is doing.
+/// The activity of a board.
 struct Status {
     board: usize,
     identity: Identity,
@@ -51,7 +51,7 @@ struct Status {
     share: Option<String>,
 }
 
-/// Counters whose sum says that frames of ours or for us were lost.
+/// Counters whose sum shows that frames from or to us were lost.
 const LOST: [u32; 4] = [counters::RX_FCS_ERRORS, counters::RX_BAD_FRAMES, counters::TX_UNDERRUNS, counters::TX_DROPPED];
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
@@ -123,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
 /// Column of the streams, if a board has some.
 const STREAMS_AT: usize = 6;
 
-/// What a sweep says against boards.
+/// The faults of boards found by a sweep.
 fn of_sweep(sweep: &Sweep) -> Faults {
     let mut faults = Faults::default();
     for board in &sweep.missing {
@@ -265,7 +265,7 @@ fn states(queue_pairs: &[String]) -> String {
 fn of_streams(streams: &[Stream]) -> String {
     let mut groups: Vec<(String, usize, u64)> = Vec::new();
     for stream in streams {
-        // A stream that was never told its receiver has none to name.
+        // A stream without a configured receiver has none to name.
         let to = if stream.peer.port() == 0 { String::new() } else { format!(" to {}", stream.peer) };
         let text = format!("{}{to}", stream.state_text());
         match groups.iter_mut().find(|(known, ..)| *known == text) {

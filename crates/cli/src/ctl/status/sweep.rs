@@ -16,13 +16,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 const ROUNDS: u32 = 2;
-/// Requests in a row, and the pause after them: 64 000 a second, a tenth of what a line of 1 Gb/s carries of such frames.
+/// Requests in a row, and the pause after them: 64 000 a second, a tenth of what a line of 1 Gb/s carries of such
+/// frames.
 const BATCH: usize = 64;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Answers that may wait.
 const ANSWERS: Frames = Frames { longest: 64, count: 4096 };
 
-/// What a sweep has found.
+/// The results of a sweep.
 #[derive(Debug)]
 pub struct Sweep {
     pub interface: String,
@@ -127,7 +128,7 @@ fn ask(
     Ok(answers)
 }
 
-/// An answer to `mac` for an address that was asked for.
+/// An answer to `mac` for a requested address.
 fn take(answers: &mut Answers, mac: MacAddr, frame: &[u8]) {
     let Some(arp) = Arp::parse(frame).filter(|arp| arp.is_reply && arp.target.0 == mac) else { return };
     let (from, ip) = arp.sender;

@@ -14,16 +14,16 @@ use std::net::Ipv4Addr;
 
 /// Wait before a stream that has ended is opened again.
 const REOPEN: Time = Time::from_ms(500);
-/// The first of the ports that nobody else is given (RFC 6335 section 6).
+/// The first of the dynamic ports, which are not assigned (RFC 6335 section 6).
 const FIRST_PORT: u16 = 49_152;
-/// Segments that leave together in one long frame have so many bytes at most.
+/// The maximum number of bytes of segments that leave together in one long frame.
 const LONGEST: u32 = 64_000;
 /// Frames of one front end in a turn.
 const TURN: usize = 8;
 
-/// What takes the segments of front ends to the wire.
+/// The link that sends the segments of front ends.
 pub trait Segments {
-    /// Whether it is known whom to send to.
+    /// Whether the destination is known.
     fn is_ready(&self) -> bool;
     /// Whether another frame may be queued.
     fn has_room(&self) -> bool;

@@ -25,7 +25,7 @@ use std::time::Duration;
 const PATIENCE: Time = Time::from_s(5);
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// A message on its way: its bytes with what stands around them, and how many of them are written.
+/// A message in transit: its bytes with framing, and the number of bytes written.
 struct Under {
     header: [u8; STREAM_HEADER_LEN],
     message: Bytes,
@@ -97,7 +97,7 @@ impl Sender {
         self.stream = None;
     }
 
-    /// Says that no more comes, and hears whether the other end has taken all.
+    /// Closes the sending side, and waits until the other end has taken everything.
     fn end(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         if stream.shutdown(Shutdown::Write).is_err() {

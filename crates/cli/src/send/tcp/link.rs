@@ -20,7 +20,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Frames that wait for the interface; behind so many no front end gets a turn.
+/// Frames that wait for the interface; above this number no front end gets a turn.
 const FULL: usize = 256;
 /// Received frames are cut off here: acknowledgements have no payload that counts.
 const FRAMES: Frames = Frames { longest: 512, count: 8192 };
@@ -28,12 +28,12 @@ const FRAMES: Frames = Frames { longest: 512, count: 8192 };
 const BLOCK: usize = 1 << 16;
 /// In front of a frame's payload: header of the offloads, Ethernet, IPv4, TCP with its options.
 const HEAD: usize = offload::OFFLOAD_LEN + 114;
-/// The TCP header behind those of Ethernet and IPv4.
+/// The TCP header after those of Ethernet and IPv4.
 const TCP_AT: usize = 34;
 /// Headers of IPv4 and TCP.
 const IP_HEADERS: u16 = 40;
 
-/// What came that was not a segment of a stream.
+/// Received frames that were not a segment of a stream.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct LinkCounts {
     pub arp_answered: u64,
@@ -258,7 +258,7 @@ fn with_checksum(frame: Bytes, has_checksum: bool) -> Bytes {
     }
 }
 
-/// What a frame is.
+/// The kind of a frame.
 enum Read {
     Arp(Arp),
     Tcp(TcpPacket),

@@ -67,7 +67,7 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
         }
         now = clock.now();
         if !busy {
-            // Nobody can do anything before the hop's MAC is known.
+            // Nothing can be sent before the hop's MAC is known.
             let boards_due = boards.iter().map(Board::next).filter(|_| link.is_ready()).min();
             let due = boards_due.unwrap_or(Time::MAX).min(link.next(now));
             let wait = Duration::from_nanos(due.saturating_sub(now) / Time::from_ns(1));
@@ -84,7 +84,7 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
     Ok(report::of(&boards, elapsed, link.counts(), failure.or(silent)))
 }
 
-/// Ends all streams; whatever the link does not take in a second is not told.
+/// Ends all streams; segments that the link does not accept within a second are dropped.
 fn hang_up(clock: &SessionClock, link: &mut Link, boards: &mut [Board]) {
     let end = clock.now() + Time::from_s(1);
     boards.iter_mut().for_each(|board| board.abort(clock.now()));

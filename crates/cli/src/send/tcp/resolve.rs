@@ -31,7 +31,7 @@ impl Resolver {
         self.mac
     }
 
-    /// Takes an ARP frame: the hop tells its MAC by whatever it says.
+    /// Processes an ARP frame: any ARP frame of the hop gives its MAC.
     pub fn learn(&mut self, arp: &Arp) {
         if arp.sender.1 == self.hop {
             self.mac = Some(arp.sender.0);

@@ -15,7 +15,7 @@ use penstock_wire::{Ipv4Addr, STREAM_HEADER_LEN};
 use super::deframer::{Deframer, DeframerCounts, Next};
 use crate::backend::Completion;
 
-/// Bytes that are read at a time where messages are short, and behind the rest of a long one: the next header.
+/// Bytes read at a time for short messages, and after the rest of a long one: the next header.
 const STAGE: usize = 256 << 10;
 const BEHIND: usize = 4 << 10;
 /// From here on a message's rest is read into its slot.
@@ -28,7 +28,7 @@ const SOURCE_AT: usize = 6;
 /// Bytes of a stream that tell who sends it.
 const INTRODUCTION: usize = STREAM_HEADER_LEN + SOURCE_AT + 2;
 
-/// What the first bytes of a stream say of its sender.
+/// The identity of a stream's sender, from its first bytes.
 pub(super) enum Introduced {
     NotYet,
     As(u16),
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Moves what is there into the slots of board `board`, and tells of whole messages.
+    /// Moves available bytes into the slots of board `board`, and reports complete messages.
     pub(super) fn turn(
         &mut self,
         board: u16,
@@ -175,7 +175,7 @@ impl Connection {
         self.slot.take().map(|(slot, _)| slot)
     }
 
-    /// Reads the rest of a long message into its slot and a little behind it, or else what the stage takes.
+    /// Reads the rest of a long message into its slot and a little more, or else as much as the stage takes.
     fn read(&mut self, memory: &mut dyn Memory, stage: &mut [u8]) -> io::Result<usize> {
         let left = self.deframer.left();
         let direct = match self.slot {

@@ -6,12 +6,12 @@
 
 use penstock_wire::{read_stream_header, stream_padding, STREAM_HEADER_LEN};
 
-/// What stands next in the stream.
+/// The next item in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Too few bytes to tell: show these again with more behind them.
+    /// Too few bytes to decide: pass these again with more following.
     More,
-    /// A message of so many bytes; [`Deframer::took`] is told of them.
+    /// A message of this number of bytes; pass them to [`Deframer::took`].
     Message(u32),
 }
 
@@ -30,12 +30,12 @@ pub(crate) struct DeframerCounts {
 enum State {
     Header,
     Seeking,
-    /// So many bytes of a message are to come, and zeros behind it.
+    /// The outstanding bytes of a message, and zeros after it.
     Message {
         left: u32,
         padding: u32,
     },
-    /// So many bytes are of no use.
+    /// This number of bytes is not usable.
     Passing(u64),
 }
 
@@ -128,7 +128,7 @@ impl Deframer {
         };
     }
 
-    /// So many bytes of the message were taken. Whether it is whole.
+    /// Records that this number of bytes of the message was taken. Returns whether it is complete.
     pub(crate) fn took(&mut self, bytes: u32) -> bool {
         let State::Message { left, padding } = &mut self.state else { return false };
         *left -= bytes.min(*left);

@@ -29,12 +29,12 @@ use deframer::DeframerCounts;
 const LISTENER: Token = Token(usize::MAX);
 /// Connections that may wait to be accepted, and those that have not said whose they are, next to one for each board.
 const STRANGERS: usize = 64;
-/// A connection says in this time whose it is.
+/// The time within which a connection must identify its board.
 const PATIENCE: Time = Time::from_s(10);
 /// Bytes read at a time: the stage of all connections.
 const STAGE: usize = 256 << 10;
 
-/// Where to listen, and to whom.
+/// The addresses to listen on, and the allowed peers.
 #[derive(Debug, Clone)]
 pub struct TcpConfig {
     /// 0.0.0.0: all addresses of this machine.
@@ -46,7 +46,7 @@ pub struct TcpConfig {
     pub bare: bool,
 }
 
-/// What is kept of a board over all its connections.
+/// The state of a board over all its connections.
 #[derive(Default)]
 struct End {
     slots: VecDeque<RecvWr>,
@@ -115,7 +115,7 @@ impl TcpBackend {
     /// Where it listens.
     ///
     /// # Errors
-    /// As the kernel says it.
+    /// The kernel's error.
     pub fn listens_at(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -159,7 +159,7 @@ impl TcpBackend {
         self.connections[at] = Some(Connection::new(stream, ip, self.clock.now(), longest));
     }
 
-    /// Hears whose a new connection is.
+    /// Identifies the board of a new connection.
     fn introduce(&mut self, at: usize, now: Time) {
         let Some(connection) = self.connections[at].as_mut() else { return };
         let ip = connection.ip;
@@ -249,7 +249,7 @@ impl TcpBackend {
         busy
     }
 
-    /// Asks the kernel what has come; sleeps for up to `limit`.
+    /// Gets arrived data from the kernel; sleeps for up to `limit`.
     fn listen(&mut self, limit: Duration) -> Result<bool, BackendError> {
         match self.poll.poll(&mut self.events, Some(limit)) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {

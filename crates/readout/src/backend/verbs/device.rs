@@ -39,7 +39,7 @@ impl FromStr for GidChoice {
     }
 }
 
-/// What to open.
+/// The device or socket to open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VerbsConfig {
     /// Name as in `rdma link`: `mlx5_0`, `rxe0`. None: the only device that can be used.
@@ -49,7 +49,7 @@ pub struct VerbsConfig {
     pub mtu: Option<Mtu>,
 }
 
-/// Where a back end stands: what it opened and who that makes it.
+/// The identity of a back end: the opened device and its addresses.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub device: String,
@@ -94,7 +94,7 @@ struct Candidate {
     gids: Vec<GidEntry>,
 }
 
-/// Finds and opens what `config` asks for.
+/// Finds and opens the device that `config` requests.
 ///
 /// # Errors
 /// `Unavailable`, with what there is and what can be done.
@@ -130,7 +130,7 @@ pub(super) fn open(config: &VerbsConfig) -> Result<(Arc<Context>, Found), Backen
     Ok((candidate.context.clone(), found))
 }
 
-/// The GID of a device that is asked for, if it is one that boards can send to.
+/// The requested GID of a device, if boards can send to it.
 fn choose(candidate: &Candidate, choice: GidChoice) -> Option<GidEntry> {
     let asked = |entry: &GidEntry| match choice {
         GidChoice::Any => true,
@@ -178,7 +178,7 @@ fn look_at(candidate: &Candidate, entry: GidEntry) -> Result<Found, BackendError
     Ok(Found { device: device.clone(), entry, address, mtu, interface })
 }
 
-/// Name of the network interface behind a GID.
+/// Name of the network interface of a GID.
 fn interface(device: &str, entry: &GidEntry) -> String {
     let path = format!("/sys/class/infiniband/{device}/ports/{}/gid_attrs/ndevs/{}", entry.port, entry.index);
     fs::read_to_string(path).map_or_else(|_| "an unknown interface".into(), |name| name.trim().into())

@@ -47,7 +47,7 @@ struct Board {
 }
 
 /// The slots that all queue pairs share. Each queue pair has receives of its own, of slots that it is lent: the shared
-/// queue of a NIC (SRQ) would serve whoever asks first, also when what is left is needed by others.
+/// queue of a NIC (SRQ) would serve requests in order of arrival, even if others need the remaining receives.
 struct Pool {
     registration: Arc<Registration>,
     max_receives: u32,

@@ -18,7 +18,7 @@ use super::{done, owned, Context};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkCompletion {
     pub wr_id: u64,
-    /// Number of its queue pair, whatever the status.
+    /// Number of its queue pair, valid for every status.
     pub qpn: u32,
     /// `enum ibv_wc_status`; the fields below hold only if it is 0.
     pub status: u32,
@@ -108,7 +108,7 @@ impl CompletionQueue {
         Ok(count)
     }
 
-    /// Asks for an event at the next completion. Poll again after this and before [`Self::sleep`]: what came in between
+    /// Requests an event at the next completion. Poll again after this and before [`Self::sleep`]: what came in between
     /// makes no event.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl CompletionQueue {
         done(unsafe { ffi::ibv_req_notify_cq(self.raw.as_ptr(), 0) })
     }
 
-    /// Sleeps until the event that was asked for, at most `timeout`; takes it.
+    /// Sleeps until the requested event, at most `timeout`; consumes it.
     ///
     /// # Errors
     /// The system's.

@@ -55,7 +55,7 @@ pub struct GidEntry {
     pub interface: u32,
 }
 
-/// What a port can do now.
+/// The present state of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortState {
     pub active: bool,

@@ -17,7 +17,7 @@ pub use device::{device_names, library_is_there, Context, Domain, GidEntry};
 pub use queue_pair::{QueuePair, Receives, Remote, Source};
 pub use registration::{Registration, Written};
 
-/// What `errno`-style results of libibverbs say: 0, or the error's number itself.
+/// Converts `errno`-style results of libibverbs: 0, or the error's number itself.
 fn done(result: c_int) -> io::Result<()> {
     match result {
         0 => Ok(()),

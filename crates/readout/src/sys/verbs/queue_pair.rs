@@ -114,7 +114,7 @@ impl QueuePair {
     /// RTR: takes what `remote` sends. The kernel resolves its MAC for this.
     ///
     /// # Errors
-    /// `TimedOut` if nobody answers to the address; the driver's.
+    /// `TimedOut` if no host answers to the address; the driver's errors.
     pub fn ready_to_receive(&self, remote: &Remote, source: Source) -> io::Result<()> {
         let mut attr = blank();
         attr.qp_state = ffi::ibv_qp_state::IBV_QPS_RTR;
@@ -183,10 +183,10 @@ impl QueuePair {
         self.modify(&mut attr, ffi::ibv_qp_attr_mask::IBV_QP_STATE)
     }
 
-    /// Posts receives, in this order, unless one lies outside the registration.
+    /// Posts receives, in this order, unless one is outside the registration.
     ///
     /// # Errors
-    /// `InvalidInput`: one lies outside, and none is posted; `OutOfMemory`: more than `max_receives`.
+    /// `InvalidInput`: one is outside, and none is posted; `OutOfMemory`: more than `max_receives`.
     pub fn post(&self, receives: &[RecvWr]) -> io::Result<()> {
         let registration = self.receives.registration();
         if !receives.iter().all(|wr| wr.len == 0 || registration.holds(wr)) {

@@ -17,7 +17,7 @@ use super::{owned, Domain};
 use crate::device_memory::DeviceMemory;
 use crate::sys::Mapping;
 
-/// What a NIC may write.
+/// The memory that a NIC may write.
 #[derive(Debug, Clone)]
 pub enum Written {
     Host(Arc<Mapping>),
@@ -112,7 +112,7 @@ impl Registration {
         unsafe { self.raw.as_ref().lkey }
     }
 
-    /// Whether a receive lies inside.
+    /// Whether a receive is inside.
     pub(super) fn holds(&self, wr: &RecvWr) -> bool {
         let offset = wr.va.checked_sub(self.memory.addr());
         offset.and_then(|offset| offset.checked_add(u64::from(wr.len))).is_some_and(|end| end <= self.len as u64)

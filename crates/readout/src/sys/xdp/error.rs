@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 
-/// What was being done; some errors mean more there.
+/// The attempted actions; some errors have a more specific meaning for an action.
 pub(super) const SOCKET: &str = "AF_XDP socket";
 pub(super) const REGISTER: &str = "registering memory";
 pub(super) const BIND: &str = "binding to a queue";

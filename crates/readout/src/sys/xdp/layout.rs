@@ -4,7 +4,7 @@
 
 use crate::sys::Frames;
 
-/// The kernel keeps this much of each chunk free in front of a frame (`XDP_PACKET_HEADROOM`).
+/// The kernel keeps this much of each chunk free before a frame (`XDP_PACKET_HEADROOM`).
 pub(super) const HEADROOM: usize = 256;
 /// Chunks that a queue has at least and at most.
 const CHUNKS: std::ops::RangeInclusive<usize> = 2048..=65536;

@@ -32,7 +32,7 @@ pub use program::XdpMode;
 use program::{Attached, Program, SocketMap};
 use queue::{Queue, SENDS};
 
-/// So often who sleeps looks after the interface: it says nothing when it goes down.
+/// How often a sleeping thread checks the interface, because there is no notification when it goes down.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The kernel's counts of frames that it could not hand over, of all queues.
@@ -53,13 +53,13 @@ pub struct XdpSocket {
     // Where the program looks the sockets up.
     _map: SocketMap,
     queues: Vec<Queue>,
-    /// The queue that is asked first next time.
+    /// The queue that is polled first next time.
     turn: usize,
     mode: XdpMode,
     name: String,
     watch: Watch,
     is_up: bool,
-    /// More queues were seen and told of.
+    /// More queues were seen and reported.
     has_grown: bool,
 }
 
@@ -153,15 +153,15 @@ impl XdpSocket {
     /// Sleeps until a frame is there, at most for `limit` and no longer than the interface may be left alone.
     ///
     /// # Errors
-    /// As the kernel says it.
+    /// The kernel's error.
     pub fn wait(&self, limit: Duration) -> io::Result<()> {
         super::packet_socket::wait_any(self.queues.iter().map(AsRawFd::as_raw_fd), limit.min(LOOK)).map(|_| ())
     }
 
-    /// What has become of the interface since this was asked.
+    /// The changes of the interface since the last call.
     ///
     /// # Errors
-    /// `ENETDOWN` when it was taken down, which is told once; other errors when it is gone.
+    /// `ENETDOWN` if it was taken down, reported once; other errors if it no longer exists.
     pub fn take_error(&mut self) -> io::Result<()> {
         self.queues.iter().try_for_each(take_error)?;
         let is_up = self.watch.is_up()?;
@@ -181,7 +181,7 @@ impl XdpSocket {
         self.queues.get_mut(SENDS as usize).map_or(0, |queue| queue.send(frames))
     }
 
-    /// What the kernel has counted since the start.
+    /// The kernel's counters since the start.
     pub fn statistics(&self) -> XdpStatistics {
         let mut sum = XdpStatistics::default();
         for found in self.queues.iter().filter_map(Queue::statistics) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
-/// After so long it is said what is waited for.
+/// After this time a message says what the program waits for.
 const NOTICED: Duration = Duration::from_millis(500);
 
 pub(super) struct Patience {
@@ -27,7 +27,7 @@ impl Patience {
     /// Tries again as long as another one has it.
     ///
     /// # Errors
-    /// As the kernel says it; `EBUSY` when the time is over.
+    /// The kernel's error; `EBUSY` when the time is over.
     pub(super) fn until_let_go<T>(&self, mut take: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
             match take() {

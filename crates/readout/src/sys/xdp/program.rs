@@ -99,7 +99,7 @@ pub(super) struct SocketMap(OwnedFd);
 
 impl SocketMap {
     /// # Errors
-    /// As the kernel says it; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
+    /// The kernel's error; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
     pub(super) fn new(queues: u32) -> io::Result<SocketMap> {
         let request =
             MapCreate { map_type: MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, max_entries: queues, map_flags: 0 };
@@ -108,7 +108,7 @@ impl SocketMap {
     }
 
     /// # Errors
-    /// As the kernel says it; the socket must be bound.
+    /// The kernel's error; the socket must be bound.
     pub(super) fn set(&self, queue: u32, socket: &impl AsRawFd) -> io::Result<()> {
         let socket: c_int = socket.as_raw_fd();
         let (key, value) = (std::ptr::from_ref(&queue) as u64, std::ptr::from_ref(&socket) as u64);
@@ -132,7 +132,7 @@ impl Program {
     /// Loads the program that gives UDP to `port` of `ip` to the sockets of `map`.
     ///
     /// # Errors
-    /// As the kernel says it; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
+    /// The kernel's error; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
     pub(super) fn load(map: &SocketMap, ip: Ipv4Addr, port: u16) -> io::Result<Program> {
         let instructions = instructions(map.0.as_raw_fd(), ip, port);
         let license = c"Apache-2.0";
@@ -166,7 +166,7 @@ impl Program {
     /// Puts it on an interface.
     ///
     /// # Errors
-    /// As the kernel says it: `EBUSY` or `EEXIST` where another program is, `EOPNOTSUPP` or others where the driver
+    /// The kernel's error: `EBUSY` or `EEXIST` where another program is, `EOPNOTSUPP` or others where the driver
     /// refuses.
     pub(super) fn attach(&self, interface: u32, mode: XdpMode) -> io::Result<Attached> {
         let request = LinkCreate {
@@ -242,7 +242,7 @@ fn instructions(map: c_int, ip: Ipv4Addr, port: u16) -> Vec<Instruction> {
         let code = LOAD.iter().find(|(_, size)| *size == bytes).expect("a size that there is").0;
         of(code, to, from, at, 0)
     };
-    // What lies in a frame is compared as it lies there.
+    // The contents of a frame are compared in place.
     let unless = |register: u8, value: i32| of(IF_NOT_IMMEDIATE_32, register, 0, TO_PASS, value);
     let context = 6;
     let mut program = vec![
@@ -275,7 +275,7 @@ fn instructions(map: c_int, ip: Ipv4Addr, port: u16) -> Vec<Instruction> {
         unless(4, i32::from_ne_bytes(ip.octets())),
         load(2, 4, 2, 36),
         unless(4, port.to_be().into()),
-        // The time goes in front of the frame.
+        // The time is stored before the frame.
         of(MOVE, 1, context, 0, 0),
         of(MOVE_IMMEDIATE, 2, 0, 0, -(STAMP_BYTES as i32)),
         of(CALL, 0, 0, 0, ADJUST_META),

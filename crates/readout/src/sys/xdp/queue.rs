@@ -48,7 +48,7 @@ impl Queue {
     /// Opens a socket of `queue` of an interface; it receives when it is in a program's map.
     ///
     /// # Errors
-    /// As the kernel says it, with what was being done.
+    /// The kernel's error, with the attempted action.
     pub(super) fn open(
         interface: u32,
         queue: u32,
@@ -158,7 +158,7 @@ impl Queue {
         (frames, go_on)
     }
 
-    /// What the kernel says is there; nothing where that lies outside.
+    /// The range reported by the kernel; empty if it is outside.
     fn bytes(&self, at: usize, len: usize) -> &[u8] {
         self.memory.bytes().get(at..at.saturating_add(len)).unwrap_or(&[])
     }

@@ -82,7 +82,7 @@ pub(super) struct Producer<T>(Shared<T>);
 
 impl<T: Copy> Producer<T> {
     /// # Errors
-    /// As the kernel says it.
+    /// The kernel's error.
     pub(super) fn map(
         socket: &impl AsRawFd,
         page: libc::off_t,
@@ -124,7 +124,7 @@ pub(super) struct Consumer<T>(Shared<T>);
 
 impl<T: Copy> Consumer<T> {
     /// # Errors
-    /// As the kernel says it.
+    /// The kernel's error.
     pub(super) fn map(
         socket: &impl AsRawFd,
         page: libc::off_t,
