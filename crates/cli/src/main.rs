@@ -63,24 +63,25 @@ enum Command {
     Ctl(Box<ctl::Arguments>),
     /// Coordinate the servers that share a run: take out those that die, at all boards at one event
     Farm(farm::Arguments),
-    /// Prove stored runs byte by byte, and complete what a killed receiver has left
+    /// Verify stored runs byte by byte, and complete files that a killed receiver left
     Check(check::Arguments),
-    /// Experimental: whether an NVIDIA GPU computes what the processor computes, and how fast events go through it
+    /// Experimental: check that an NVIDIA GPU gives the processor's results, and measure its event rate
     #[cfg(feature = "gpu")]
     GpuCheck(gpu_check::Arguments),
-    /// Run a scenario over a grid of parameters, on this machine or a Dask cluster: a table out
+    /// Run a scenario over a grid of parameters, on this machine or a Dask cluster, and write a table
     Sweep(python::Arguments),
-    /// Look for congestion-control parameters that make a scenario fair, fast or free of pauses
+    /// Search for congestion-control parameters that make a scenario fair, fast or free of pauses
     Tune(python::Arguments),
-    /// Draw figures of the papers from their scenarios, beside the papers' numbers
+    /// Draw figures of the papers from their scenarios, with the papers' numbers
     Figures(python::Arguments),
-    /// Print what a shell needs to complete this command's words
+    /// Print a shell's completion script for this command
     Completions(manual::Completions),
     /// Write the pages of the manual
     Man(manual::Man),
 }
 
-/// The command line. A negative number is a value: what takes it says what is allowed, where `-1` would be an option.
+/// The command line. A negative number is parsed as a value, so that the error names the allowed values; otherwise `-1`
+/// would be an unknown option.
 fn command() -> clap::Command {
     let accepts = |arg: clap::Arg| {
         let takes = arg.get_action().takes_values() && !arg.is_allow_hyphen_values_set();

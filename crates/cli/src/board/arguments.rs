@@ -24,11 +24,11 @@ pub struct Arguments {
     /// The server: for --connect, and for the board to open a connection by itself with --open
     #[arg(long)]
     pub peer_ip: Option<Ipv4Addr>,
-    /// The server's MAC address, where ARP shall not be asked
+    /// The server's MAC address, instead of ARP
     #[arg(long, value_parser = mac)]
     pub peer_mac: Option<MacAddr>,
-    /// Set the queue pair up by registers for this queue pair of the server: qpn=0x11,psn=0,rkey=0x1,va=0x1000. Without it
-    /// servers open queue pairs over the network (connection manager)
+    /// Set the queue pair up by registers for this queue pair of the server: qpn=0x11,psn=0,rkey=0x1,va=0x1000. Without
+    /// it servers open queue pairs over the network (connection manager)
     #[arg(long, value_name = "KEY=VALUE,...", requires = "peer_ip")]
     pub connect: Option<StaticPeer>,
     /// Open the queue pair from the board's side by the connection manager at --peer-ip
@@ -52,7 +52,7 @@ pub struct Arguments {
     /// End after so much of the board's time, as in 5ms
     #[arg(long)]
     pub time: Option<Time>,
-    /// End after so many seconds
+    /// End after this number of seconds
     #[arg(long, value_name = "SECONDS")]
     pub wall: Option<f64>,
     /// Real cycles to one of the board's while it waits for its peer: a timer of 4 ms gives the peer 4 s with 1000
@@ -78,7 +78,7 @@ pub struct WireArguments {
     /// Unix datagram sockets, ours and that of a virtual machine (QEMU: -netdev dgram)
     #[arg(long, value_name = "LOCAL,REMOTE")]
     pub unix: Option<SocketPair>,
-    /// A capture whose frames go in at their time stamps
+    /// A capture; its frames are received at their time stamps
     #[arg(long, value_name = "FILE.pcapng")]
     pub replay: Option<PathBuf>,
 }
@@ -124,13 +124,13 @@ pub struct TransportArguments {
     /// Law of congestion control: off, dcqcn or qcn; dcqcn, or the scenario's, if left out
     #[arg(long, value_parser = ["off", "dcqcn", "qcn"])]
     pub law: Option<String>,
-    /// What the board gets of the server's line if all boards send at once, as in 39Mbps: DCQCN by the profile
+    /// The board's share of the server's line if all boards send at once, as in 39Mbps: DCQCN by the profile
     /// "penstock"; without it, by AdvCam's Table II, or as the scenario has it
     #[arg(long, value_name = "RATE", value_parser = share)]
     pub cc_share: Option<Rate>,
 }
 
-/// What is sent.
+/// The data to send.
 #[derive(clap::Args)]
 pub struct MessageArguments {
     /// PRBS-31 of the gateware's own source: bytes of a message, and how many messages (without: until the end)
@@ -139,10 +139,10 @@ pub struct MessageArguments {
     /// 64-bit counter words of the gateware's own source
     #[arg(long, value_name = "LENxN", group = "source")]
     pub counter: Option<Series>,
-    /// The first 16 KiB of a file, round and round, from the gateware's replay memory: FILE,LENxN
+    /// The first 16 KiB of a file, repeated, from the gateware's replay memory: FILE,LENxN
     #[arg(long, value_name = "FILE,LENxN", group = "source")]
     pub pattern: Option<Pattern>,
-    /// So many recorded camera events, with fragment headers, each as it is (see --data)
+    /// Number of recorded camera events, with fragment headers, unchanged (see --data)
     #[arg(long, value_name = "N", group = "source")]
     pub events: Option<u64>,
     /// The recorded events
@@ -151,8 +151,8 @@ pub struct MessageArguments {
     /// With --events: which of how many boards this one is, as in 0/3
     #[arg(long, default_value = "0/1", value_name = "K/N")]
     pub share: Share,
-    /// With --events: each goes to the server that the board's destination table names for its number. The table comes over
-    /// IPbus (`penstock farm`); the events begin with it
+    /// With --events: each goes to the server that the board's destination table names for its number. The table comes
+    /// over IPbus (`penstock farm`); the events begin with it
     #[arg(long, requires = "events", conflicts_with_all = ["connect", "open"])]
     pub by_event: bool,
     /// How messages go: write, write-imm (the immediate is the slot), send or send-imm
@@ -161,18 +161,19 @@ pub struct MessageArguments {
     /// Slots of the ring in the server's memory
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub slots: u32,
-    /// Bytes from slot to slot [default: 131072 as `penstock recv` has it, with --connect the length of a message; either is
-    /// rounded up to 4096 and holds a message]
+    /// Bytes from slot to slot [default: 131072 as `penstock recv` has it, with --connect the length of a message;
+    /// either is rounded up to 4096 and holds a message]
     #[arg(long, value_parser = number::<u32>)]
     pub slot_size: Option<u32>,
     /// Time from one message to the next, in the board's time; 0: as fast as the line
     #[arg(long, default_value = "0ns")]
     pub interval: Time,
-    /// Go on when all messages have ended, until Ctrl-C; otherwise until the server has closed the queue pair or is silent
+    /// Go on when all messages have ended, until Ctrl-C; otherwise until the server has closed the queue pair or is
+    /// silent
     #[arg(long)]
     pub stay: bool,
-    /// How long to wait for the next server when one has died, or has closed the queue pair before all messages had ended;
-    /// with --stay for ever
+    /// How long to wait for the next server when one has died, or has closed the queue pair before all messages had
+    /// ended; with --stay for ever
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     pub wait: f64,
 }

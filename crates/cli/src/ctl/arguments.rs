@@ -19,7 +19,7 @@ pub struct BoardArguments {
 /// How boards are spoken to, and how the answer is given.
 #[derive(clap::Args)]
 pub struct LinkArguments {
-    /// How long a silent board is asked
+    /// Time to wait for a silent board
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = patience)]
     pub patience: Time,
     /// Print the answer as JSON
@@ -30,10 +30,11 @@ pub struct LinkArguments {
 /// Of commands that write.
 #[derive(clap::Args)]
 pub struct WriteArguments {
-    /// Also write what breaks a run (addresses, keys, PSNs, states of queue pairs), and next to another operator
+    /// Also write registers that break a run (addresses, keys, PSNs, states of queue pairs), and while another operator
+    /// works
     #[arg(long)]
     pub force: bool,
-    /// Where every write is noted, as JSON lines [default: ~/.local/state/penstock/ctl.jsonl]
+    /// File that records every write, as JSON lines [default: ~/.local/state/penstock/ctl.jsonl]
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
 }

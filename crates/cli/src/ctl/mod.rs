@@ -35,35 +35,35 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Who is there: map, build, link, queue pairs, streams; of a list, a range, a network, or by ARP
+    /// Show which boards answer: map, build, link, queue pairs, streams; of a list, a range, a network, or by ARP
     Status(status::Arguments),
     /// Read registers by name
     Get(get::Arguments),
     /// Write registers by name, and read them back
     Set(set::Arguments),
-    /// Read registers again and again: a line for each change
+    /// Poll registers: a line for each change
     Watch(watch::Arguments),
-    /// What boards have counted
+    /// Show the counters of boards
     Counters(counters::Arguments),
-    /// Counters and latency histograms begin anew
+    /// Clear counters and latency histograms
     Reset(reset::Arguments),
     /// Start or stop the message source
     Source(source::Arguments),
-    /// Close queue pairs that somebody left open
+    /// Close queue pairs that were left open
     Close(close::Arguments),
-    /// What differs from a file: nothing is written; exit status 1 where something does
+    /// Show differences from a file without writing; exit status 1 if there are any
     Diff(apply::DiffArguments),
-    /// Set all boards of a file to what it says
+    /// Set all boards of a file to its settings
     Apply(apply::Arguments),
     /// Record R_C, R_T, alpha, stage and notifications over time, as a trace of the laboratory
     Sample(sample::Arguments),
     /// Serve boards as Prometheus metrics
     Serve(serve::Arguments),
-    /// List the registers by name, with what they mean
+    /// List the registers by name, with their meaning
     Registers(registers::Arguments),
 }
 
-/// Carries out a command; prints what went wrong itself.
+/// Executes a command; prints its own errors.
 pub fn run(arguments: &Arguments) -> Verdict {
     told(match &arguments.command {
         Command::Status(arguments) => status::run(arguments),

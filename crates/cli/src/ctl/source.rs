@@ -14,7 +14,7 @@ use penstock_ipbus::Access;
 enum What {
     /// Begin a run with the settings of `source`
     Start,
-    /// End it behind the messages that have begun
+    /// End it after the messages that have begun
     Stop,
 }
 

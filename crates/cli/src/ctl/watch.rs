@@ -19,10 +19,10 @@ use std::time::{Instant, SystemTime};
 pub struct Arguments {
     #[command(flatten)]
     of: get::Arguments,
-    /// Time between two looks
+    /// Time between two polls
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::arguments::patience)]
     interval: Time,
-    /// End after so many looks
+    /// End after this number of polls
     #[arg(long, value_name = "N")]
     looks: Option<u64>,
 }

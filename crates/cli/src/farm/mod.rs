@@ -32,7 +32,7 @@ const TURN: Time = Time::from_ms(10);
 /// Time from one look at the file of the farm to the next.
 const REREAD: Time = Time::from_ms(500);
 
-/// Coordinates until Ctrl-C; prints what went wrong itself.
+/// Coordinates until Ctrl-C; prints its own errors.
 pub fn run(arguments: &Arguments) -> Verdict {
     told(coordinate(arguments))
 }

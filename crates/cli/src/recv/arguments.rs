@@ -35,7 +35,7 @@ pub struct Arguments {
     pub report: ReportArguments,
 }
 
-/// Who is received from, and how boards come up.
+/// The boards, and how their connections open.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Boards")]
 pub struct BoardArguments {
@@ -45,27 +45,27 @@ pub struct BoardArguments {
     /// File of boards (TOML), see docs/readout.md
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The boards open their queue pairs themselves; otherwise this server asks them to
+    /// The boards open their queue pairs; otherwise this server does
     #[arg(long)]
     pub listen: bool,
     /// Seconds after which boards that are not up are reported
     #[arg(long, default_value_t = 5.0, value_name = "S")]
     pub bring_up: f64,
-    /// Milliseconds of silence after which a board is asked whether it lives; 0 is never
+    /// Milliseconds of silence after which a board gets a keep-alive; 0 is never
     #[arg(long, default_value_t = 1000, value_name = "MS")]
     pub keep_alive: u64,
-    /// This server's line, as in 10Gbps: each board is told its share of it, over IPbus, for profile "penstock"
-    /// (docs/congestion-control.md). "auto" is the interface's speed as the kernel reports it; "none" tells no board
-    /// [default: auto, or none where the kernel reports no speed]
+    /// This server's line, as in 10Gbps: sets each board's share of it, over IPbus, with profile "penstock"
+    /// (docs/congestion-control.md). "auto" is the interface's speed as the kernel reports it; "none" sets no shares
+    /// [default: auto, or none if the kernel reports no speed]
     #[arg(long, value_name = "RATE", num_args = 0..=1, default_missing_value = "auto")]
     pub line: Option<LineChoice>,
-    /// File that remembers open connections, so that they can be closed after a crash; "none" for no such file
+    /// File that records open connections, so that they can be closed after a crash; "none" for no such file
     /// [default: ~/.local/state/penstock/recv-<address>]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
 }
 
-/// How messages come in, and what the receiving thread does meanwhile.
+/// The receive path, and the receiving thread.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Back end")]
 pub struct BackendArguments {
@@ -107,7 +107,7 @@ pub struct BackendArguments {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Memory")]
 pub struct MemoryArguments {
-    /// Slots of each board's ring [default: 64, or what --rate and --latency ask for]
+    /// Slots of each board's ring [default: 64, or as many as --rate and --latency require]
     #[arg(long, value_name = "N")]
     pub slots: Option<u32>,
     /// Bytes of a slot: the largest fragment with its header of 40 bytes
@@ -148,21 +148,21 @@ pub struct RunArguments {
     /// Which of them this is
     #[arg(long, value_name = "N", requires = "servers")]
     pub server: Option<u16>,
-    /// End after so many events (of this server)
+    /// End after this number of events (of this server)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub events: Option<u64>,
-    /// End after so many messages of all boards together, with --bare
+    /// End after this number of messages of all boards together, with --bare
     #[arg(long, requires = "bare", value_name = "N")]
     pub messages: Option<u64>,
-    /// Take no more after so many seconds, and end when the events that have begun are whole
+    /// Accept no new events after this number of seconds, and end when the open ones are complete
     #[arg(short = 'D', long, value_name = "S")]
     pub seconds: Option<f64>,
     /// Milliseconds for which an event waits for missing fragments, and for boards whose connection is lost. Longer
     /// than (retries + 1) times the boards' ACK timers; the default is that of 7 retries of 67 ms
     #[arg(long, default_value_t = event_timeout_ms(), value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub event_timeout: u64,
-    /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost asks
-    /// again. Longer than the boards' ACK timers
+    /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost repeats
+    /// its packets. Longer than the boards' ACK timers
     #[arg(long, default_value_t = 300, value_name = "MS")]
     pub linger: u64,
 }
@@ -186,20 +186,20 @@ pub struct CheckArguments {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Storage")]
 pub struct StorageArguments {
-    /// Folder for the events (Parquet); otherwise they are checked and forgotten
+    /// Folder for the events (Parquet); otherwise they are checked and discarded
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// What a row of the files is
+    /// Contents of a row of the files
     #[arg(long, value_enum, default_value = "events")]
     pub rows: Rows,
-    /// Megabytes after which a file is closed and another begun
+    /// Megabytes after which a file is closed and the next one started
     #[arg(long, default_value_t = 4000, value_name = "MB")]
     pub file_mb: u64,
-    /// Seconds after which a file is closed and another begun
+    /// Seconds after which a file is closed and the next one started
     #[arg(long, default_value_t = 600, value_name = "S")]
     pub file_seconds: u64,
-    /// Milliseconds after which rows are written at the latest, full row group (16 MiB) or not: a killed process loses
-    /// what is younger, and what the disk has not taken
+    /// Milliseconds after which rows are written at the latest, even if the row group (16 MiB) is not full: a killed
+    /// process loses later rows, and those that the disk has not taken
     #[arg(long, default_value_t = 1000, value_name = "MS", requires = "out")]
     pub flush: u64,
     /// Threads that encode and compress files [default: half of the cores, at most 8]
@@ -207,26 +207,26 @@ pub struct StorageArguments {
     pub encoders: Option<NonZeroUsize>,
 }
 
-/// Who is handed events while they are stored.
+/// The consumers of events while they are stored.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub struct ServingArguments {
     /// Serve events as an Arrow IPC stream at this address and port, or Unix socket (docs/storage.md)
     #[arg(long, value_name = "ADDRESS:PORT|PATH")]
     pub serve: Option<String>,
-    /// Consumers get all events: boards wait for slow ones; otherwise these miss some, and are told how many
+    /// Consumers get all events, and boards wait for slow ones; otherwise slow ones miss some, and are told how many
     #[arg(long, requires = "serve")]
     pub serve_all: bool,
-    /// MB/s that the consumer of events takes, to see what a slow one does
+    /// MB/s that an emulated consumer of events takes, to see the effect of a slow one
     #[arg(long, value_name = "MBPS")]
     pub consumer_rate: Option<f64>,
 }
 
-/// What an NVIDIA GPU does with the events.
+/// Processing of events on an NVIDIA GPU.
 #[derive(clap::Args)]
 #[command(next_help_heading = "GPU")]
 pub struct GpuArguments {
-    /// Experimental, has never run on a GPU: have this NVIDIA GPU work on the events too: compare --payload prbs, or
+    /// Experimental, never run on a GPU: let this NVIDIA GPU process the events, too: compare --payload prbs, or
     /// compute --gpu-charges (docs/gpu.md)
     #[arg(id = "gpu", long = "gpu", value_name = "N", conflicts_with = "bare")]
     pub index: Option<u32>,
@@ -242,7 +242,7 @@ pub struct GpuArguments {
     pub gpu_batch_mb: NonZeroUsize,
 }
 
-/// How the run is told of.
+/// The reporting of the run.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Report")]
 pub struct ReportArguments {

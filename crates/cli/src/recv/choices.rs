@@ -87,7 +87,7 @@ impl FromStr for LineChoice {
     }
 }
 
-/// What a row of the files is.
+/// Contents of a row of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Rows {
     /// An event

@@ -73,21 +73,21 @@ pub struct EventArguments {
     /// File of the servers that share the run (TOML), as for `penstock recv`
     #[arg(long, value_name = "FILE", requires = "server")]
     pub servers: Option<PathBuf>,
-    /// Send only the events of this one of them: what a board's queue pair to that server carries
+    /// Send only the events of this server, as a board's queue pair to that server does
     #[arg(long, value_name = "N", requires = "servers")]
     pub server: Option<u16>,
     /// First event's number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first_event: u64,
-    /// Events per second; otherwise as fast as they go
+    /// Events per second; otherwise as fast as possible
     #[arg(short, long, value_name = "HZ")]
     pub rate: Option<f64>,
-    /// End after so many seconds
+    /// End after this number of seconds
     #[arg(short = 'D', long, value_name = "S")]
     pub seconds: Option<f64>,
 }
 
-/// How it is sent: what both ends must have the same, and what a queue pair does about loss.
+/// The connection: settings that both ends must share, and the handling of loss.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Protocol")]
 pub struct ProtocolArguments {
@@ -112,7 +112,7 @@ pub struct ProtocolArguments {
     /// Line rate for congestion control, Gb/s
     #[arg(long, default_value_t = 10.0, value_name = "GBPS")]
     pub line_rate: f64,
-    /// What each board gets of the server's line if all send at once, as in 39Mbps, for congestion control by the
+    /// Each board's share of the server's line if all send at once, as in 39Mbps, for congestion control by the
     /// profile "penstock"; without it, --line-rate over --boards, or for a single board AdvCam's Table II
     #[arg(long, value_name = "RATE", value_parser = share)]
     pub cc_share: Option<Rate>,
@@ -131,19 +131,19 @@ pub struct TcpArguments {
     /// Port of the server
     #[arg(long, value_name = "PORT", default_value_t = TCP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// Who makes the segments
+    /// The implementation that makes the segments
     #[arg(long, value_enum, default_value = "emulator")]
     pub stack: StackName,
-    /// Payload bytes of a segment, 64 to 8960 [default: what the interface's MTU takes]
+    /// Payload bytes of a segment, 64 to 8960 [default: from the interface's MTU]
     #[arg(long, value_name = "BYTES")]
     pub mss: Option<u16>,
-    /// Bytes of a stream's ring, which holds what is not acknowledged; rounded up to a power of two
+    /// Bytes of a stream's ring, which holds unacknowledged data; rounded up to a power of two
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub ring: u32,
     /// Send short segments at once (no Nagle's algorithm)
     #[arg(long)]
     pub no_nagle: bool,
-    /// No congestion control: new data goes on after a loss, timeouts do not double
+    /// No congestion control: new data is sent after a loss, timeouts do not double
     #[arg(long)]
     pub no_back_off: bool,
     /// Fixed retransmission timeout [default: follows the round trip, by RFC 6298]
@@ -157,7 +157,7 @@ pub struct TcpArguments {
     pub iss: Option<u32>,
 }
 
-/// What is done to the frames, for tests where the kernel has no `tc netem`.
+/// Faults of the frames, for tests on kernels without `tc netem`.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Faults")]
 pub struct FaultArguments {
@@ -167,7 +167,7 @@ pub struct FaultArguments {
     /// Share of frames to send twice
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub duplicate: f64,
-    /// Share of frames to send behind the next one
+    /// Share of frames to send after the next one
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub reorder: f64,
     /// Share of frames to damage in one bit
@@ -190,7 +190,7 @@ pub struct FaultArguments {
     pub seed: u64,
 }
 
-/// How the run is told of.
+/// The reporting of the run.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Report")]
 pub struct ReportArguments {

@@ -25,7 +25,7 @@ pub struct Arguments {
     /// 10.0.0.2, 10.0.0.2:50001, 10.0.0.2-10.0.0.9, 10.0.0.0/24, @FILE with one of these a line; several with commas
     #[arg(value_name = "BOARDS", required_unless_present = "arp")]
     boards: Option<BoardList>,
-    /// Ask by ARP at this interface who is there: of BOARDS, or of its whole network; needs root or CAP_NET_RAW
+    /// Find boards by ARP at this interface: of BOARDS, or of its whole network; needs root or CAP_NET_RAW
     #[arg(long, value_name = "INTERFACE")]
     arp: Option<String>,
     #[command(flatten)]
