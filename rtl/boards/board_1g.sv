@@ -7,7 +7,7 @@ module board_1g #(
   parameter int unsigned RING_BYTES = 32768,
   parameter int unsigned SLOTS      = 32,
   parameter int unsigned CLK_KHZ    = 62500,
-  parameter bit          INBAND     = 1'b1,  // the PHY tells the link's state in band
+  parameter bit          INBAND     = 1'b1,  // the PHY reports the link's state in band
   parameter bit          ECHO       = 1'b0
 ) (
   input  logic clk,     // of the core, CLK_KHZ

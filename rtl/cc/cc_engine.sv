@@ -16,7 +16,7 @@ module cc_engine
   input logic clk,
   input logic rst,
 
-  // parameters: the law of a group, and what each stage of a visit asks for (cc_step)
+  // parameters: the law of a group, and the words for each stage of a visit (cc_step)
   output group_t                     law_group,
   input  law_e                       law,
   output cc_ask_t     [CcStages-1:0] ask,
@@ -39,7 +39,7 @@ module cc_engine
   input  qp_t       cnm_qp,
   input  feedback_t cnm_feedback,
   output logic      cnp_ignored,  // a pulse for one that did not cut: in the cooldown, or another law's
-  output logic      cnp_clamped,  // a pulse for one that cut nothing: R_min lies above the line
+  output logic      cnp_clamped,  // a pulse for one that cut nothing: R_min is above the line rate
 
   // a packet starts, with all its bytes on the wire
   input logic        sent_valid,
@@ -93,7 +93,7 @@ module cc_engine
     if (rst) slot_q <= '0;
   end
 
-  // ---- what waits for a visit -------------------------------------------------------------------
+  // ---- events that wait for a visit -------------------------------------------------------------
   logic [N_QP-1:0] cnp_q, cnm_q;
   logic [N_QP-1:0] init_q;   // all after reset, so that the state RAM needs none
   logic [N_QP-1:0] chose_q;  // software has chosen since reset, so the choice RAM needs none either
@@ -219,7 +219,7 @@ module cc_engine
     .eligible
   );
 
-  // ---- what software sees -----------------------------------------------------------------------
+  // ---- software's view --------------------------------------------------------------------------
   // With the state, the choice that this visit followed.
   cc_choice_t done_choice;
   cc_status_t done_status;

@@ -27,7 +27,7 @@ module cc_parameters
   assign to_control     = write.valid && !write.qcn && write.addr == 6'(CcControl);
   assign to_qcn_control = write.valid && write.qcn && write.addr == 6'(QcnControl);
 
-  // ---- what both laws have ------------------------------------------------------------------------------
+  // ---- parameters of both laws --------------------------------------------------------------------------
   localparam int unsigned Both = 6;
   typedef logic [5:0] addr_t;
   localparam addr_t [Both-1:0] CcAt = {
@@ -114,6 +114,6 @@ module cc_parameters
     };
   end
 
-  // Bits of nobody.
+  // Unassigned bits.
   wire unused = &{1'b0, control, qcn_control};
 endmodule

@@ -30,7 +30,7 @@ package cc_pkg;
     logic [31:0] cnp_handled;
   } common_t;
 
-  // What a law keeps for itself.
+  // State specific to a law.
   typedef struct packed {
     alpha_full_t alpha;
     logic [31:0] since_cut;      // cycles, held at the highest value; of this decrease interval, where cuts wait for its end
@@ -57,12 +57,12 @@ package cc_pkg;
     group_t group;
   } cc_ask_t;
 
-  // What happened to a queue pair since its last visit.
+  // The events of a queue pair since its last visit.
   typedef struct packed {
     qp_t         qp;
     group_t      group;
     law_e        law;
-    logic        init;      // start afresh, whatever the state was
+    logic        init;      // restart, for any state
     logic        cnp;
     feedback_t   feedback;
     byte_count_t bytes;     // sent

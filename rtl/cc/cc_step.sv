@@ -64,7 +64,7 @@ module cc_step
   typedef enum logic [1:0] {
     IncreaseNone,    // no event, or fast recovery
     IncreaseActive,  // by R_AI
-    IncreaseHyper    // by R_HAI, under QCN times the stages behind the threshold
+    IncreaseHyper    // by R_HAI, under QCN times the stages after the threshold
   } increase_e;
 
   typedef struct packed {
@@ -85,13 +85,13 @@ module cc_step
 
   // ---- 1: count ---------------------------------------------------------------------------------
   logic        s1_valid_q;
-  logic        s1_fresh_q;     // the count of cuts begins anew
+  logic        s1_fresh_q;     // the count of cuts restarts
   logic        s1_notified_q;  // and this law heeds it
   visit_t      s1_q;           // the state as it was
   logic [32:0] s1_timer_q, s1_bytes_q, s1_since_cut_q, s1_alpha_elapsed_q;
   logic [31:0] s1_timer_period_q, s1_byte_period_q;  // parameters
   alpha_full_t s1_shifted_q;
-  logic        s1_inexact_q;   // what is shifted out rounds up
+  logic        s1_inexact_q;   // the bits shifted out round up
   // These go with the visit: alpha that fell by one g and rose by another could pass 1.
   logic [3:0]  s1_g_shift_q, s1_alpha_bits_q;
   feedback_t   s1_feedback_q;
@@ -99,7 +99,7 @@ module cc_step
   // stages against the threshold, and against each other
   logic        s1_timer_below_q, s1_timer_at_q, s1_bytes_below_q, s1_bytes_at_q;
   logic        s1_timer_hyper_q, s1_timer_less_q, s1_bytes_less_q;
-  logic [7:0]  s1_timer_beyond_q, s1_bytes_beyond_q;  // stages behind the threshold
+  logic [7:0]  s1_timer_beyond_q, s1_bytes_beyond_q;  // stages after the threshold
   logic [7:0]  s1_timer_more_q, s1_bytes_more_q;      // one stage more
 
   logic   in_qcn, in_fresh_law;
@@ -168,7 +168,7 @@ module cc_step
   // What a counter counts on from when it has met its limit: the rest, so that the mean interval is
   // exact; none under QCN, nor if it is 2^slack_log2 or more (software has just lowered the limit).
   typedef struct packed {
-    logic        clear;  // it stands still, or starts again at zero
+    logic        clear;  // it is stopped, or restarts at zero
     logic        met;
     logic        keep;   // the rest
     logic [15:0] rest;
@@ -445,7 +445,7 @@ module cc_step
 
   wire unused_visits = &{1'b0, s1_q, s2_q, s3_q, s4_q, s5_q, s6_q};  // a stage needs a few fields
 
-  // ---- what the stages ask for -----------------------------------------------------------------
+  // ---- the requests of the stages --------------------------------------------------------------
   assign ask[0] = '{qcn: in_qcn, group: in_group};
   assign ask[1] = '{qcn: s1_q.qcn, group: s1_q.group};
   assign ask[2] = '{qcn: s2_q.qcn, group: s2_q.group};

@@ -38,7 +38,7 @@ module pacer
   input  qp_t         grant_qp,
   input  rate_t       grant_rate,
   input  logic        grant_unlimited,
-  output byte_count_t grant_bytes,  // with the grant: what was sent since the last one
+  output byte_count_t grant_bytes,  // with the grant: the bytes sent since the last one
 
   // Two cycles after a grant or a packet's start; in the cycle between, a limited queue pair that
   // has just started a packet may not start another. A grant reckons with packets two cycles old.
@@ -103,7 +103,7 @@ module pacer
     .rd_en(sent_valid), .rd_addr(index(sent_qp)), .rd_data(granted_for_packet)
   );
 
-  // ---- the last write of each kind, and whose it was ----------------------------------------------
+  // ---- the last write of each kind, and its queue pair --------------------------------------------
   logic           last_grant_q;
   logic [QpW-1:0] last_grant_index_q;
   byte_count_t    last_spent_q, last_granted_q;

@@ -14,7 +14,7 @@ module qcn_lengths
 
   input logic     in_valid,
   input qp_t      in_qp,
-  input logic     in_fresh,  // the LFSR starts where the seed says
+  input logic     in_fresh,  // the LFSR starts at the seed
   input qcn_own_t in_own,
 
   input  logic        s1_valid,

@@ -26,11 +26,11 @@ module cm_engine
   output logic        done,
   output logic        failed,
   output logic        no_address,  // that is why
-  // what the last script has found
+  // the result of the last script
   output heard_t      heard,
   output match_t      match,
   output phase_e      found_phase,
-  output logic        counts,      // the message asks for at least one message
+  output logic        counts,      // the message requests at least one message
 
   // The last beat of a message stays until `let_go`, for the address that comes with it.
   input  logic        let_go,
@@ -153,7 +153,7 @@ module cm_engine
     .rd_data(entry_byte)
   );
 
-  // ---- what a byte does ------------------------------------------------------------------------------------
+  // ---- the effect of a byte --------------------------------------------------------------------------------
   logic        differs_q, odd_q;
   kind_e       compared_q;    // which operation that is of
   logic [15:0] beat_q;
@@ -200,9 +200,9 @@ module cm_engine
   assign m_axis_cm_tlast  = op.last;
   assign s_axis_cm_tready = (doing && op.kind == DoReceive && op.addr[0] && !op.last) || let_go;
 
-  // ---- what takes longer -------------------------------------------------------------------------------------
+  // ---- slow operations ---------------------------------------------------------------------------------------
   logic awvalid_q, wvalid_q, arvalid_q, lookup_q;   // not taken yet
-  logic answered_q, again_q, failing_q;             // there is an answer; it is to be asked again; or never
+  logic answered_q, again_q, failing_q;             // there is an answer; the request must be repeated; or never
   logic looked_up_q, found_q;
   logic [$clog2(PollLimit)-1:0] polls_q;
   logic is_write, is_await, is_lookup, reached, answered;

@@ -7,7 +7,7 @@ module cm_listener
   import cm_pkg::*;
 (
   input  heard_t      request,
-  input  logic        counts,     // it asks for at least one message
+  input  logic        counts,     // it requests at least one message
   input  phase_e      phase,      // of the queue pair it names; for OPEN_QP the sender's, or a closed one
   input  match_t      match,      // its peer is the sender
   input  logic        dead,       // that queue pair has failed since it was opened

@@ -8,7 +8,7 @@ module cm_opener
   input  occasion_e   occasion,
   input  heard_t      answer,     // OnAnswer
   input  phase_e      phase,      // of our queue pair
-  input  step_e       step,       // where it stands
+  input  step_e       step,       // its state
   input  fail_e       fail,
   input  logic        waiting,
   output move_t       move

@@ -39,7 +39,7 @@ package cm_pkg;
     logic       valid;
   } transmit_t;
 
-  // What the rules look at in a message that came; all else stays in the message's memory.
+  // The fields of a received message that the rules use; all others stay in the message's memory.
   typedef struct packed {
     answer_e     answer;
     logic        answer_valid;
@@ -57,7 +57,7 @@ package cm_pkg;
     logic        reopen;       // open again what we opened and lost
     logic        engaged;      // no queue pair for a new OPEN_QP
     logic [7:0]  per_address;  // queue pairs that one address may hold; 0 = all
-    logic [7:0]  offered;      // queue pairs that OPEN_QP may take, the first so many; 0 = all
+    logic [7:0]  offered;      // number of queue pairs, from the first on, that OPEN_QP may take; 0 = all
     logic [31:0] server_ip;
     logic [15:0] server_port;
     logic [15:0] timeout_ms;   // for one answer
@@ -82,19 +82,19 @@ package cm_pkg;
     FailNoQp    = 4'd2,  // the server has none
     FailNak     = 4'd3,  // the server refused
     FailServer  = 4'd4,  // the server answered ERROR
-    FailAddress = 4'd5,  // nobody answers ARP for the next hop
+    FailAddress = 4'd5,  // no host answers ARP for the next hop
     FailState   = 4'd6   // our own queue pair did not follow
   } fail_e;
 
   typedef struct packed {
-    logic       doubt;  // the peers of idle queue pairs are to be asked whether they live
+    logic       doubt;  // the peers of idle queue pairs must be probed
     logic       busy;
     step_e      step;   // the last one begun
     fail_e      fail;
     logic [7:0] qp;
   } cm_status_t;
 
-  // ---- what is known of a queue pair, and what is to be done to it --------------------------------
+  // ---- the state of a queue pair, and the operations on it ----------------------------------------
   // Its entry has 32 bytes. A closed one keeps its last peer, whose repeated CLOSE_QP gets the same answer.
   //
   //    0       1, 5                2..4, 6..24                      25..28                        29..31
@@ -130,7 +130,7 @@ package cm_pkg;
     logic server;  // the peer's CM is at the address and port that are set
     logic owner;   // the peer's CM is at the sender's address and at the port that the message names
     logic fresh;   // a new first PSN of ours
-    logic aim;     // what is sent goes to the peer's CM
+    logic aim;     // messages go to the peer's CM
     logic open;
     logic info;
     logic rts;
@@ -142,11 +142,11 @@ package cm_pkg;
 
   localparam todo_t JustClose = '{close: 1'b1, default: 1'b0};
 
-  // What is being worked on; all but the first is the opening side's.
+  // The present task; all but the first belong to the opening side.
   typedef enum logic [2:0] {
     OnRequest,
     OnAnswer,
-    OnOpen,     // software asks
+    OnOpen,     // software requests it
     OnClose,
     OnReopen,   // a queue pair that we opened has failed
     OnResend,   // no answer in time
@@ -157,11 +157,11 @@ package cm_pkg;
   typedef struct packed {
     answer_e answer;
     phase_e  phase;
-    logic    doubt;  // no answer: the peer is asked whether it lives
+    logic    doubt;  // no answer: the peer is probed
     todo_t   todo;
   } decision_t;
 
-  // What the opening side does next.
+  // The next action of the opening side.
   typedef struct packed {
     step_e  step;
     fail_e  fail;
@@ -171,10 +171,10 @@ package cm_pkg;
     todo_t  todo;
   } move_t;
 
-  // ---- scripts: what cm_engine does, operation by operation ------------------------------------------
+  // ---- scripts: the operations of cm_engine ----------------------------------------------------------
   typedef enum logic [4:0] {
     ScrReceive,
-    ScrHeard,     // what heard_t holds
+    ScrHeard,     // the contents of heard_t
     ScrMatch,     // compares an entry with the sender; ends with the phase
     ScrFetch,     // the same, all of it
     ScrClear,     // a closed queue pair that has had no peer
@@ -221,7 +221,7 @@ package cm_pkg;
     SrcMessage,
     SrcEntry,
     SrcFromIp,
-    SrcPeerIp,      // of the message; the sender's where it says none
+    SrcPeerIp,      // of the message; the sender's if it has none
     SrcLocalIp,
     SrcServerIp,
     SrcServerPort,

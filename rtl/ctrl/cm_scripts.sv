@@ -70,14 +70,14 @@ module cm_scripts
             four(DoEmit, source, 18), one(DoEmit, source, 22), one(DoEmit, source, 23), one(DoEmit, source, 24)};
   endfunction
 
-  function automatic op_t [25:0] emit_own();  // flags, and what the other side must know of us
+  function automatic op_t [25:0] emit_own();  // flags, and our parameters for the other side
     return {one(DoEmit, SrcHead, 0), EmitZero,
             one(DoEmit, SrcQpn, 2), one(DoEmit, SrcQpn, 3), one(DoEmit, SrcQpn, 4), EmitZero,
             one(DoEmit, SrcEntry, 29), one(DoEmit, SrcEntry, 30), one(DoEmit, SrcEntry, 31),
             {12{EmitZero}}, four(DoEmit, SrcLocalIp, 21), EmitZero};
   endfunction
 
-  function automatic op_t [14:0] emit_port();  // where we can be asked; no transmit request
+  function automatic op_t [14:0] emit_port();  // our address for requests; no transmit request
     return {one(DoEmit, SrcConst, 7'(RequestPort[15:8])), one(DoEmit, SrcConst, 7'(RequestPort[7:0])), {13{EmitZero}}};
   endfunction
 

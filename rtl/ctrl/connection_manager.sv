@@ -51,7 +51,7 @@ module connection_manager
 
   output logic stat_request,    // served
   output logic stat_refused,    // answered with anything but ACK
-  output logic stat_ignored,    // an answer that nobody waits for, a request while not listening, another life of a peer
+  output logic stat_ignored,    // an unexpected answer, a request while not listening, another life of a peer
   output logic stat_timeout,    // an answer did not come in time
   output logic stat_peer_lost   // an open queue pair has failed
 );
@@ -66,7 +66,7 @@ module connection_manager
     StIdle,
     StReceive,  // a message comes
     StHeard,
-    StRead,     // whom it names, for StSort
+    StRead,     // the entry it names, for StSort
     StSort,     // what it is
     StScan,     // OPEN_QP: look for its sender, or a free queue pair
     StJudge,
@@ -88,7 +88,7 @@ module connection_manager
   index_t    index_q;      // entry being read or worked on
   phase_e    phase_q;      // what becomes of it
   todo_t     todo_q;
-  logic [3:0] next_q;      // the script that the highest bit of todo_q stands for
+  logic [3:0] next_q;      // the script of the highest bit of todo_q
   logic      send_q;       // a message follows the work
   answer_e   answer_q;
   logic      opening;
@@ -163,7 +163,7 @@ module connection_manager
     end
   end
 
-  // ---- what the opening side waits for ---------------------------------------------------------------
+  // ---- the event that the opening side waits for -----------------------------------------------------
   step_e step_q;
   fail_e fail_q;
   logic  waiting_q, ask_open_q, ask_close_q;
@@ -180,7 +180,7 @@ module connection_manager
   assign named = heard.qpn[23:8] == qpn_base[23:8] && 32'(heard.qpn[7:0]) < N_QP;
   always_ff @(posedge clk) begin
     named_q       <= named;
-    // The server says whom it answers: our queue-pair number comes back as the other side's.
+    // The answer contains our queue-pair number as the other side's.
     may_be_ours_q <= waiting_q && heard.request == asked && named && heard.qpn[QpW-1:0] == own_qp_q;
     is_ours_q     <= occasion_q != OnAnswer || match.ip;
   end
@@ -188,13 +188,13 @@ module connection_manager
   assign again       = !waiting_q && expired && cfg.reopen && mine_q[sweep_q]
                        && lost_q[sweep_q];
 
-  // ---- what a request or an occasion means -----------------------------------------------------------------------
+  // ---- the meaning of a request or an occasion -------------------------------------------------------------------
   decision_t decision, decision_q;  // of a request
   move_t     move, move_q;          // of ours
   logic      is_hit, is_own, is_half, is_last;
   logic      in_doubt;  // the request is not answered: another life of a queue pair that lives
   logic      is_last_offered_q;  // of those that OPEN_QP may take
-  // ---- what OPEN_QP may take, of the entries that were looked at
+  // ---- the entry that OPEN_QP may take, of those examined
   take_e     take, best_q, own_q, given;  // own_q: of those that the sender's address holds
   index_t    best_index_q, own_index_q;
   logic [8:0] owned_q;  // queue pairs of the sender's address
@@ -330,7 +330,7 @@ module connection_manager
       next_q <= next_q + 1'b1;
     end
     if (state_q == StRun && failed) begin
-      // What was begun is undone; a failure to undo it is the end of it.
+      // Started steps are undone; if that fails, the procedure ends.
       todo_q   <= script == ScrClose ? '0 : JustClose;
       next_q   <= '0;
       phase_q  <= PhClosed;
@@ -418,7 +418,7 @@ module connection_manager
   assign status = '{doubt: doubt_q != '0, busy: waiting_q || ask_open_q || ask_close_q || (opening && state_q != StIdle),
                     step: step_q, fail: fail_q, qp: qp_t'(own_qp_q)};
 
-  // ---- what is counted ---------------------------------------------------------------------------------------
+  // ---- counters ----------------------------------------------------------------------------------------------
   assign stat_request   = take_request;
   assign stat_refused   = sent && !opening && !accepted;
   assign stat_ignored   = (state_q == StSort && !take_request && !take_answer) || (state_q == StDecide && !is_ours_q)

@@ -67,10 +67,10 @@ module counters
   end
 
   // ---- a turn: where the register is; how far from its mark; add and write ------------------------------
-  index_t taken_q, added_q;  // whose turn it was one and two cycles ago
+  index_t taken_q, added_q;  // the owner of the turn one and two cycles ago
   recent_t state_q, steps, mark, delta_q;
   logic [RecentW:0] ahead;
-  recent_t fresh_q;  // turns until every count has begun anew
+  recent_t fresh_q;  // turns until every count has restarted
   logic fresh_added_q, fresh_taken_q;
   logic [31:0] stored, sum;
 

@@ -26,7 +26,7 @@ package ctrl_pkg;
     eth_pkg::vlan_cfg_t vlan;
     eth_pkg::pause_tx_cfg_t pause_tx;
     services_pkg::services_cfg_t services;
-    logic clear;         // pulse: all counts begin anew
+    logic clear;         // pulse: all counts restart
     source_pkg::source_cfg_t source;
     logic source_start;  // pulses
     logic source_stop;
@@ -52,7 +52,7 @@ package ctrl_pkg;
     cc_write_t   cc_write;
   } settings_t;
 
-  // What slow_control counts, one pulse each.
+  // Counters of slow_control, one pulse each.
   typedef struct packed {
     services_pkg::service_rx_stat_t rx;
     services_pkg::services_stat_t   services;
@@ -64,14 +64,14 @@ package ctrl_pkg;
     logic cm_peers_lost;
   } slow_control_stat_t;
 
-  // What is counted of messages on their way to the transport.
+  // Counters of messages on their way to the transport.
   typedef struct packed {
     logic no_server;
     logic beyond_slot;
     logic event_message;
   } message_stat_t;
 
-  // What the transmit side counts.
+  // Counters of the transmit side.
   typedef struct packed {
     roce_tx_pkg::outcome_t outcome;  // of one operation of the requester
     logic stale_message;
@@ -82,7 +82,7 @@ package ctrl_pkg;
     logic sample_dropped;
   } transport_stat_t;
 
-  // What the receive side counts.
+  // Counters of the receive side.
   typedef struct packed {
     logic roce;
     logic icrc_error;

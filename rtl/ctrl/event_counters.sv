@@ -118,7 +118,7 @@ module event_counters
 
   counters u_counters (.clk, .rst, .clear, .pulse, .req, .rsp);
 
-  // What is told beside the pulses: link state, and what concerns one queue pair alone.
+  // Reports in addition to the pulses: link state, and reports of one queue pair.
   wire unused = &{1'b0, mac, transport, tcp};
 
 endmodule

@@ -52,7 +52,7 @@ module ipbus_target
     StHeard,     // its header goes into the history, and into the reply
     StExecute,
     StKeep,      // where the reply is found again
-    StSearch,    // for the reply that is asked for again
+    StSearch,    // for the reply that is requested again
     StCompare,
     StFound,
     StStatus,
@@ -81,7 +81,7 @@ module ipbus_target
   // ---- the request, whole --------------------------------------------------------------------------------
   logic [PtrW:0]   halves_q;         // stored
   logic            broken_q;         // too long, or not whole words
-  logic            big, big_q;       // byte order of the packet, as its first byte tells
+  logic            big, big_q;       // byte order of the packet, from its first byte
   logic            loading, room, start;
   logic [15:0]     loaded;
   packet_hdr_t     hdr_q;
@@ -142,7 +142,7 @@ module ipbus_target
   end
   assign accept = is_control_q && is_next_q;
 
-  // ---- what is remembered: the replies that are kept, and the history -------------------------------------------
+  // ---- storage: the kept replies, and the history ---------------------------------------------------------------
   //
   //    0, slot, which             of a reply: its packet id; its length and byte order
   //    1, 0, number               an event of the traffic, the newest sixteen
@@ -280,7 +280,7 @@ module ipbus_target
     endcase
   end
 
-  // Of a reply at_q counts what was sent, else the cycles of a state.
+  // For a reply, at_q counts words sent, else the cycles of a state.
   assign counts = state_q == StShow ? m_axis_tready : state_q != StRead;
   assign begins = state_d != state_q && state_q != StRead && state_q != StShow;
 

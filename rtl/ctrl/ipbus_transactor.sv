@@ -68,7 +68,7 @@ module ipbus_transactor
   // ---- the header, when it is in word_q ------------------------------------------------------------------
   trans_hdr_t shown;
   logic       shown_ok;
-  logic [8:0] needs, answers;  // words behind the header, of request and reply
+  logic [8:0] needs, answers;  // words after the header, of request and reply
 
   assign shown = word_q;
 
@@ -115,7 +115,7 @@ module ipbus_transactor
   assign m_axil_req.rready  = state_q == StReadWord && (high_q || m_axil_rsp.rresp != '0);
   assign m_axil_req.bready  = state_q == StWritten;
 
-  // ---- halves: what comes, and what it makes of the word -------------------------------------------------
+  // ---- halves: the input, and the resulting word ---------------------------------------------------------
   logic [15:0] half, made;
   logic        carry_q, carry;
 

@@ -7,7 +7,7 @@ module register_access
   import penstock_regblock_pkg::facts_t;
 #(
   parameter  int unsigned WORDS  = 512,
-  parameter  int unsigned FILL   = WORDS,  // cycles after reset until anybody is answered, at least
+  parameter  int unsigned FILL   = WORDS,  // minimum cycles after reset before any answer
   localparam int unsigned IndexW = $clog2(WORDS)
 ) (
   input logic clk,
@@ -72,7 +72,7 @@ module register_access
     valid: state_q == StChange, is_wr: is_wr_q, addr: {index_q[13:0], 2'b00}, wr_data: wdata_q, wr_biten: biten
   };
 
-  // Bits that are not kept - commands, bits of nobody - read 0.
+  // Bits without storage (commands, unassigned bits) read 0.
   ram_sdp #(.W(32), .DEPTH(2 ** IndexW)) u_words (
     .clk,
     .wr_en  (write),

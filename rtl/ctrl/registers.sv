@@ -62,7 +62,7 @@ module registers
 );
   penstock_regblock_pkg::live_t live;
   penstock_regblock_pkg::held_t held;
-  qp_flow_t flow;            // what the connection manager writes into rows
+  qp_flow_t flow;            // words that the connection manager writes into rows
   qp_transport_t transport;
   services_pkg::access_list_t access;
 

@@ -20,7 +20,7 @@ package eth_pkg;
     return QuantaW'(((64'(line_mbps) * 64'd1000) << FractionBits) / (64'd512 * 64'(clk_khz)));
   endfunction
 
-  // Whose a frame on the transmit side is; the VLAN tag depends on it.
+  // The kind of a frame on the transmit side; the VLAN tag depends on it.
   typedef enum logic [1:0] {
     FrameRoce    = 2'd0,
     FrameService = 2'd1,
@@ -28,13 +28,13 @@ package eth_pkg;
   } frame_kind_e;
 
   typedef struct packed {
-    logic        enable;        // tag what we send, take only our VLAN
+    logic        enable;        // tag transmitted frames, accept only our VLAN
     logic [11:0] vid;
     logic [2:0]  pcp_data;      // priority of RoCE frames
     logic [2:0]  pcp_services;  // of all others
   } vlan_cfg_t;
 
-  // Whom we obey.
+  // The pause frames that we obey.
   typedef struct packed {
     logic       pause_en;       // 802.3x pause
     logic       pfc_en;         // PFC of traffic_class
@@ -46,7 +46,7 @@ package eth_pkg;
     logic        pause_en;      // send 802.3x pause
     logic        pfc_en;        // send PFC instead, for `classes`
     logic [7:0]  classes;
-    logic [15:0] quanta;        // asked for each time, refreshed after half of them
+    logic [15:0] quanta;        // requested each time, refreshed after half of them
     logic [15:0] xoff_bytes;    // buffered bytes above which the peer is stopped
     logic [15:0] xon_bytes;     // ... below which it may go on
   } pause_tx_cfg_t;
@@ -73,7 +73,7 @@ package eth_pkg;
     LineHundredth = 2'd2
   } line_share_e;
 
-  // What the MAC tells: levels, then pulses.
+  // The MAC's reports: levels, then pulses.
   typedef struct packed {
     line_share_e line_share;
     logic local_fault;    // our receiver has no signal

@@ -17,7 +17,7 @@ module link_fault
   output logic        stat_fault     // pulse: either has begun
 );
   localparam logic [7:0] ClearColumns = 8'd128;
-  localparam logic [1:0] RaiseAfter   = 2'd3;   // sets alike behind the first one
+  localparam logic [1:0] RaiseAfter   = 2'd3;   // equal sets after the first one
 
   typedef struct packed {
     fault_e     fault;    // FaultNone: link is fine

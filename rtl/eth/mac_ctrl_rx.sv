@@ -37,7 +37,7 @@ module mac_ctrl_rx
   end
 
   localparam int unsigned TypeByte  = 12;
-  localparam int unsigned TypeBeat  = TypeByte / Bytes;  // here the frame is known for what it is
+  localparam int unsigned TypeBeat  = TypeByte / Bytes;  // here the kind of the frame is known
   localparam int unsigned TypeLane  = TypeByte % Bytes;
   localparam int unsigned FieldByte = 14;
   localparam int unsigned Fields    = 20;                // octets from the opcode to the last quanta
@@ -94,7 +94,7 @@ module mac_ctrl_rx
   logic [8:0][15:0]       quanta;
   logic                   whole, end_q, act_pause, act_pfc;
 
-  // The last quanta lies in octets 32 and 33; a control frame is 60 octets long.
+  // The last quanta field is in octets 32 and 33; a control frame is 60 octets long.
   assign whole     = DATA_W == 64 ? index_q == '1 : index_q != '0 || s_axis_tkeep[Bytes-8];
   assign opcode    = {field_q[0], field_q[1]};
   assign act_pause = end_q && opcode == OpcodePause;

@@ -92,7 +92,7 @@ module mac_rx_gmii
     for (int i = 0; i < 8; i++) crc_d = crc32_pkg::next_bit(crc_d ^ 32'(octet[i]));
   end
 
-  // ---- words: the FCS stays behind, and a whole word waits for what follows it -------------------------
+  // ---- words: the FCS is held back, and a whole word waits for the next one ----------------------------
   logic [FcsOctets-1:0][7:0] late_q;  // [0] came last
   logic [7:0][7:0] word_q;
   logic [3:0]      lanes_q;           // octets in it
@@ -142,7 +142,7 @@ module mac_rx_gmii
     if (rst) begin
       dv_q           <= 1'b1;
       er_q           <= 1'b0;
-      state_q        <= StSkip;  // what is under way is no frame
+      state_q        <= StSkip;  // the current data is not a frame
       lanes_q        <= '0;
       m_axis_tvalid  <= 1'b0;
       stat_good      <= 1'b0;

@@ -31,7 +31,7 @@ module mac_rx_xgmii
 
   localparam int unsigned MinWords = 64 / 8;         // of a good frame
   localparam int unsigned MaxWords = MAX_BYTES / 8;  // whole ones
-  localparam int unsigned MaxRest  = MAX_BYTES % 8;  // octets behind them
+  localparam int unsigned MaxRest  = MAX_BYTES % 8;  // octets after them
 
   // The CRC runs over whole words, the last one filled up with zeros: the root of the state behind a good frame that
   // has i octets in that word.
@@ -52,7 +52,7 @@ module mac_rx_xgmii
   // ---- alignment: present word and half of the next --------------------------------------------
   logic [63:0] rxd_q, word;
   logic [7:0]  rxc_q, word_c;
-  logic [7:0]  below;    // lanes in front of the first control character
+  logic [7:0]  below;    // lanes before the first control character
   logic [7:0]  first;    // that of the first control character
   logic        lane4_d, lane4_q;
 
@@ -83,7 +83,7 @@ module mac_rx_xgmii
     start4_q <= xgmii_rxc[4] && xgmii_rxd[39:32] == XgmiiStart && !rst;
   end
 
-  // ---- what the aligned word is ------------------------------------------------------------------
+  // ---- classification of the aligned word --------------------------------------------------------
   kind_e       kind_d, a_kind_q;
   logic        in_frame_d, in_frame_q, has_sfd, a_start_q;
   logic [63:0] received, a_word_q;  // with zeros behind the frame
@@ -199,7 +199,7 @@ module mac_rx_xgmii
   end
 
 `ifndef SYNTHESIS
-  // One verdict a frame, and never a beat behind the verdict without a new frame.
+  // One verdict per frame, and never a beat after the verdict without a new frame.
   a_one_verdict : assert property (@(posedge clk) disable iff (rst)
     $onehot0({stat_good, stat_bad_fcs, stat_bad_frame}));
   a_size_is_bad : assert property (@(posedge clk) disable iff (rst)

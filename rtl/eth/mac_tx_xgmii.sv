@@ -176,7 +176,7 @@ module mac_tx_xgmii
     .added(added)
   );
 
-  // What is no octet of the last word is zeros.
+  // Unused octets of the last word are zeros.
   assign root_d = crc32_pkg::next_bit(root_q) ^ added;
   crc32_end #(.DATA_W(64)) u_end (
     .clk,
@@ -185,7 +185,7 @@ module mac_tx_xgmii
     .state(crc)
   );
 
-  // The last word, the FCS behind its octets, /T/ and idle; the upper half is sent a cycle later.
+  // The last word, the FCS after its octets, /T/ and idle; the upper half is sent a cycle later.
   assign tail   = 128'({{11{XgmiiIdle}}, XgmiiTerm, ~crc}) << {b_count_q, 3'b000};
   assign tail_c = 16'hFFF0 << b_count_q;
 

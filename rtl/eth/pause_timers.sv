@@ -35,7 +35,7 @@ module pause_timers
   end
 
   always_ff @(posedge clk) begin
-    if (load != '0 || paused != '0) begin  // nothing moves while nobody is paused
+    if (load != '0 || paused != '0) begin  // nothing changes while no class is paused
       for (int i = 0; i < int'(Timers); i++) begin
         timer_q[i] <= timer_d[i];
         paused[i]  <= timer_d[i] != '0;

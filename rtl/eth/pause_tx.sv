@@ -37,14 +37,14 @@ module pause_tx
 
   // ---- when ------------------------------------------------------------------------------------
   logic               enabled, full_q;
-  logic               stopped_q;          // what the peer was last told
-  logic [QuantaW-1:0] refresh_q;          // until it is told again
+  logic               stopped_q;          // the state last reported to the peer
+  logic [QuantaW-1:0] refresh_q;          // until it is notified again
   logic               busy_q, ask, sent;
 
   assign enabled = (cfg.pause_en || cfg.pfc_en) && cfg.quanta != '0;
   assign ask     = full_q ? !stopped_q || refresh_q == '0 : stopped_q;
 
-  // What the frame says, taken down when it begins.
+  // The fields of the frame, registered at its start.
   logic        pfc_q;
   logic [15:0] quanta_q;
   logic [2:0]  index_q;

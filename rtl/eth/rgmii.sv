@@ -37,7 +37,7 @@ module rgmii
   output logic       gmii_rx_er,
   output link_t      link     // of rx_clk
 );
-  // ---- transmit: the line's clock, and each octet or nibble beside it -----------------------------------
+  // ---- transmit: the line's clock, with each octet or nibble --------------------------------------------
   localparam logic [5:0] Cycles100 = 6'd5, Cycles10 = 6'd50;  // of tx_clk in one of the line's
 
   logic [5:0] cycle_q;  // of the line's present one

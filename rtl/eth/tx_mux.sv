@@ -48,7 +48,7 @@ module tx_mux
     tx_paused      <= ((cfg.pause_en && paused_global) || (cfg.pfc_en && paused_class[cfg.traffic_class])) && !rst;
   end
 
-  // ---- whose turn it is ------------------------------------------------------------------------
+  // ---- turns -----------------------------------------------------------------------------------
   frame_kind_e kind, kind_q;
   logic        busy_q;           // a frame has begun and not ended: kind_q
   logic        roce_was_last_q;  // of the two that take turns

@@ -46,7 +46,7 @@ module vlan_insert
   logic        free, take, overflow;
   logic [2:0]  pcp;
 
-  // What the tag depends on stands still from a frame's first beat on.
+  // The inputs of the tag are constant from a frame's first beat on.
   assign with_tag   = index_q == '0 ? cfg.enable && s_axis_tuser != FrameControl : with_tag_q;
   assign pcp        = s_axis_tuser == FrameRoce ? cfg.pcp_data : cfg.pcp_services;
   assign tag        = {cfg.vid[7:0], pcp, 1'b0, cfg.vid[11:8], TypeLanes};

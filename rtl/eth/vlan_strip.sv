@@ -38,11 +38,11 @@ module vlan_strip
   localparam int unsigned TagBit  = 8 * (TagByte % Bytes);
   localparam logic [15:0] TypeLanes = {<<8{VlanEtherType}};
 
-  // ---- what the frame is, known with the beat that holds the tag -------------------------------
+  // ---- the kind of the frame, known with the beat that holds the tag ---------------------------
   logic [1:0]  index_q;                // beat of the frame, stays behind the tag's
   logic        at_tag, has_tag, wanted;
   logic [11:0] tag_vid;
-  logic        with_tag, with_tag_q;       // the present beat lies in or behind the tag
+  logic        with_tag, with_tag_q;       // the present beat is in or after the tag
   logic        unwanted, unwanted_q;   // the present beat's frame is dropped
 
   assign at_tag  = index_q == 2'(TagBeat);

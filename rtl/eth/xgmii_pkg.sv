@@ -11,7 +11,7 @@ package xgmii_pkg;
     XgmiiSequence = 8'h9C  // begins an ordered set, in lane 0 or 4
   } xgmii_e;
 
-  // What an ordered set says of the link (IEEE 802.3 clause 46.3.4).
+  // The link state in an ordered set (IEEE 802.3 clause 46.3.4).
   typedef enum logic [1:0] {
     FaultNone   = 2'd0,
     FaultLocal  = 2'd1,

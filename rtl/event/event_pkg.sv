@@ -9,7 +9,7 @@ package event_pkg;
   localparam int unsigned MaxInputs    = 16;
   localparam int unsigned MaxEventBytes = 8388608;  // payload of an event that a build may be made for
 
-  // What an input says of a fragment, in the cycles of its first beat (tuser).
+  // The side information of a fragment at an input, in the cycles of its first beat (tuser).
   typedef struct packed {
     logic [15:0] trigger_type;
     logic [63:0] timestamp_ns;
@@ -43,7 +43,7 @@ package event_pkg;
   } part_t;  // 128 bits
 
   typedef struct packed {
-    logic [31:0] crc;            // of the message in front of it
+    logic [31:0] crc;            // of the message before it
     logic [31:0] magic;
     logic [10:0] reserved_flags;
     part_flags_t flags;          // of all parts
@@ -69,7 +69,7 @@ package event_pkg;
     merger_cfg_t         merger;
   } event_cfg_t;
 
-  // What happened to a fragment of one input.
+  // The outcome of a fragment of one input.
   typedef struct packed {
     logic merged;     // it is a part
     logic missing;    // an event without one of this input
@@ -92,7 +92,7 @@ package event_pkg;
     return (event_bytes + HeaderBytes + MaxInputs * PartBytes + TrailerBytes + n_in * lanes) / lanes + 1;
   endfunction
 
-  // Beats of the store of messages in front of the transport.
+  // Beats of the store of messages before the transport.
   function automatic int unsigned event_store_beats(int unsigned data_w, int unsigned n_in, int unsigned event_bytes);
     return 2 ** $clog2(longest_message(data_w, n_in, event_bytes));
   endfunction

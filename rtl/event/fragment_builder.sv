@@ -10,7 +10,7 @@ module fragment_builder
   import event_pkg::*;
 #(
   parameter  int unsigned DATA_W = 64,
-  parameter  bit          TABLE  = 1'b0,  // a table of parts comes behind each payload
+  parameter  bit          TABLE  = 1'b0,  // a table of parts follows each payload
   localparam int unsigned Bytes  = DATA_W / 8
 ) (
   input  logic              clk,
@@ -59,7 +59,7 @@ module fragment_builder
   state_e state_q, state_d;
   logic [BeatW-1:0] beat_q;      // of the header or record at hand
   logic [31:0] filled_q;         // bytes so far, with the zeros between parts
-  logic [31:0] payload_q;        // without those behind the last part
+  logic [31:0] payload_q;        // without those after the last part
   logic [63:0] event_q;
   logic [7:0]  parts_q;
   part_flags_t flags_q;

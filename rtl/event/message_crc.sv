@@ -34,7 +34,7 @@ module message_crc #(
   localparam int unsigned Depth  = 16;
   localparam int unsigned Steps  = Words > 1 ? Words : 2;
   localparam int unsigned StepW  = $clog2(Steps);
-  localparam int unsigned Stage  = 4;  // cycles from a beat to the state behind it
+  localparam int unsigned Stage  = 4;  // cycles from a beat to the state after it
 
   typedef struct packed {
     logic              last;
@@ -65,7 +65,7 @@ module message_crc #(
     .level  (unused_beats)
   );
 
-  // ---- the state's root, a beat a cycle; then the zeros of the CRC's place and behind it are taken back ---
+  // ---- the state's root, a beat a cycle; then the zeros from the CRC's place on are removed ---------------
   logic first_q;                 // the next beat begins a message
   logic [Stage-2:1] begins_q;
   logic [Stage-2:1] moves_q;

@@ -16,8 +16,8 @@ module stream_slicer
 ) (
   input  logic              clk,
   input  logic              rst,
-  input  slicer_cfg_t       cfg,           // changes only while it stands still
-  input  logic              run,           // 0: nothing is taken, the fragment at hand ends, and numbers begin anew
+  input  slicer_cfg_t       cfg,           // changes only while it is stopped
+  input  logic              run,           // 0: nothing is accepted, the current fragment ends, and numbers restart
   input  logic              mark,
   input  logic [63:0]       tai_ns,
 
@@ -75,7 +75,7 @@ module stream_slicer
   // ---- the beat that waits, and the one that leaves -----------------------------------------------------
   logic held_q, full, stops, free, passes, take;
   logic [DATA_W-1:0] data_q;
-  logic [31:0] sent_q;        // bytes of the fragment that have left in front of the waiting beat
+  logic [31:0] sent_q;        // bytes of the fragment sent before the waiting beat
   logic [63:0] number_q, begin_q;
 
   assign free   = !m_axis_tvalid || m_axis_tready;

@@ -109,7 +109,7 @@ module tai_clock
     end
   end
 
-  // ---- 10 MHz: edges after the first one behind the last pulse, or after the one that stood for a pulse ----------
+  // ---- 10 MHz: edges after the first one that followed the last pulse, or after the one that replaced a pulse ----
   logic [31:0] ten_q, ten_total, ten_count_q;
   logic ten_first_q;              // the first one has come
   logic [63:0] ten_at_q;          // when those of a second had

@@ -5,7 +5,7 @@ package timing_pkg;
   // They may change at any time; a change acts from the next pulse on.
   typedef struct packed {
     logic        discipline;   // pulses steer the rate; 0: they are measured alone
-    logic        ten_mhz;      // the 10 MHz input is connected: it is checked, and stands in for missing pulses
+    logic        ten_mhz;      // the 10 MHz input is connected: it is checked, and replaces missing pulses
     logic [31:0] window_ns;    // a pulse is good within so much of the second; below a quarter of it
     logic [31:0] jitter_ns;    // one that moved by more since the last is counted
   } tai_cfg_t;
@@ -41,7 +41,7 @@ package timing_pkg;
     logic [31:0] gate;         // cycles that the gate is open for an event
   } trigger_cfg_t;
 
-  // One pulse each; received is the sum of the four behind it.
+  // One pulse each; received is the sum of the four that follow.
   typedef struct packed {
     logic received;
     logic accepted;

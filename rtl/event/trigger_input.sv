@@ -47,7 +47,7 @@ module trigger_input
 
   // ---- room -------------------------------------------------------------------------------------------
   logic ring_busy_q, event_busy_q, ring_busy, event_busy, room, accepts;
-  logic [32:0] reserved_q, reserved, owed;  // what accepted events may still add
+  logic [32:0] reserved_q, reserved, owed;  // bytes that accepted events may still add
   logic done;
   assign done       = event_done && pending != '0;
   assign owed       = 33'(event_fill) + reserved_q;

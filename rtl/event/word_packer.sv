@@ -14,7 +14,7 @@ module word_packer #(
   input  logic              s_last,
   input  logic              s_valid,
   output logic              s_ready,
-  output logic [DATA_W-1:0] m_data,   // zeros behind the last word
+  output logic [DATA_W-1:0] m_data,   // zeros after the last word
   output logic [CountW-1:0] m_count,
   output logic              m_last,
   output logic              m_valid,
@@ -24,12 +24,12 @@ module word_packer #(
     $fatal(1, "%m: DATA_W is %0d; it must be a power of two from 64 to 1024", DATA_W);
   end
 
-  logic [DATA_W-1:0] held_q;    // words that wait for more, zeros behind them
+  logic [DATA_W-1:0] held_q;    // words that wait for more, zeros after them
   logic [CountW-1:0] waiting_q; // of held_q; below Words
   logic rest_q;                 // they are a frame's last
   logic free, take, full;
 
-  logic [DATA_W-1:0] piece;     // zeros behind its words
+  logic [DATA_W-1:0] piece;     // zeros after its words
   logic [2*DATA_W-1:0] joined;
   logic [CountW:0] count;
 

@@ -37,7 +37,7 @@ module zero_suppression
   output logic              m_axis_tlast,
 
   // The table: word row * (DATA_W / 16) + column, pedestal in 15:0, threshold in 31:16. An access holds the stream for
-  // two cycles and is answered also while the stream stands still.
+  // two cycles and is answered even while the stream is stopped.
   input  reg_req_t          req,
   output reg_rsp_t          rsp,
 
@@ -62,8 +62,8 @@ module zero_suppression
     logic [15:0] pedestal;
   } entry_t;
 
-  logic take, room1, room2, room3;  // room: the stage is empty, or what is in it moves on
-  logic accessed;                   // by software: the first stage stands still
+  logic take, room1, room2, room3;  // room: the stage is empty, or its contents advance
+  logic accessed;                   // by software: the first stage stalls
   logic valid1_q, valid2_q, valid3_q;
 
   // ---- 1: the beat and its row ------------------------------------------------------------------------
@@ -213,7 +213,7 @@ module zero_suppression
   state_e state_q, state_d;
   logic [BeatW-1:0] beat_q;       // of the block
   logic [63:0] mask_q, mask;
-  logic [31:0] total_q;           // bytes of the fragment in front of this beat
+  logic [31:0] total_q;           // bytes of the fragment before this beat
   logic ends_block, with_mask, piece_valid, piece_ready, piece_last, go;
   logic [DATA_W-1:0] piece;
   logic [CountW-1:0] count;

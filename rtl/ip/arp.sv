@@ -67,7 +67,7 @@ module arp
   logic have_ip_q;
   always_ff @(posedge clk) have_ip_q <= local_ip != '0;
 
-  // ---- what a received packet means, found out while it passes ------------------------------------------------
+  // ---- the meaning of a received packet, determined while it passes -------------------------------------------
   logic request_q, reply_q;               // its operation
   logic group_q, mac_zero_q, mac_own_q;   // its sender
   logic ip_zero_q, ip_own_q, on_link_q;
@@ -106,7 +106,7 @@ module arp
   // A probe (RFC 5227) has no sender address: it is answered and teaches nothing.
   assign teaches   = !ip_zero_q && on_link_q;
 
-  // ---- those that wait: the sender's addresses, and behind them what was found out ----------------------------
+  // ---- waiting requests: the sender's addresses, then the results ---------------------------------------------
   localparam words_t      Sender      = span(WordSha, 3) | span(WordSpa, 2);
   localparam int unsigned SenderWords = 5;
 
@@ -159,13 +159,13 @@ module arp
     StReady,
     StHop,      // who is the next hop?
     StCheck,    // can it be one?
-    StSearch,   // the cache is to be asked
+    StSearch,   // the cache must be queried
     StAnswer,   // the cache is searching
     StAsk,      // a request is to be sent
     StWait      // for its reply
   } state_e;
 
-  // What is being sent, once the framer has begun.
+  // The frame being sent, once the framer has started.
   typedef enum logic [1:0] {
     AsReply,
     AsQuestion,
@@ -178,7 +178,7 @@ module arp
   state_e      state_q;
   logic [31:0] hop_q;  // the address itself in StHop
   logic        looked_q;             // in StHop and StCheck: these two are of hop_q
-  logic        linked_q, hop_ok_q;   // it is on the link; it can be asked for
+  logic        linked_q, hop_ok_q;   // it is on the link; it can be resolved
   logic [3:0]  tries_q;
   logic [15:0] wait_ms_q;
   logic        ask_sent, asking, answered;
@@ -195,10 +195,10 @@ module arp
     hop_ok_q <= hop_q != '0 && (state_q == StHop ? have_ip_q && hop_q[31:28] < 4'hE : hop_q != local_ip);
   end
 
-  // ---- the cache, shared by what was heard and by the lookup ----------------------------------------------
+  // ---- the cache, shared by received packets and the lookup -----------------------------------------------
   logic op_ready, op_done, op_hit, op_busy_q, op_lookup_q, op_for_told, op_for_lookup;
   logic started_q, told_unasked_q, reply_pending_q, asked_for, for_told, for_told_q;
-  logic changed_q;  // an own address: what the cache holds may be of another network
+  logic changed_q;  // own address changed: the cache may contain addresses of another network
 
   assign asked_for     = asking && told_reply && told_ip == hop_q;
   assign op_for_told   = told_valid && !op_busy_q && !started_q;
@@ -241,7 +241,7 @@ module arp
     if (rst) {op_busy_q, started_q} <= '0;
   end
 
-  // An address that is being asked for stays until the frame has gone.
+  // An address with a pending request stays until the frame has left.
   assign lookup_ready = state_q == StReady && !sending_q;
 
   always_ff @(posedge clk) begin
@@ -286,7 +286,7 @@ module arp
           end
         end
     endcase
-    if (answered) begin  // the cache will know it when it is asked again
+    if (answered) begin  // the cache will have it at the next query
       state_q         <= StSearch;
       tries_q         <= cfg.arp_tries;
       found_valid     <= 1'b0;
@@ -339,7 +339,7 @@ module arp
     end
   end
 
-  // ---- what is sent: replies first ------------------------------------------------------------------------------
+  // ---- transmit: replies first ----------------------------------------------------------------------------------
   // What is wanted may still change; what the framer grants is what counts as sent.
   frame_e      next;
   logic [31:0] target;

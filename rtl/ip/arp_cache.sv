@@ -42,7 +42,7 @@ module arp_cache #(
 
   state_e              state_q;
   logic                confirm_q, insert_q;
-  logic                sweep_q;    // a search for nobody's sake, once a second, so that no age wraps
+  logic                sweep_q;    // a search without a request, once a second, so that no age wraps
   logic                wanted_sweep_q;
   logic [15:0]         now_q;
   logic [ENTRIES-1:0]  valid_q;

@@ -10,7 +10,7 @@ module datagram_sums
   input  logic        valid,
   input  word_index_t index,
   input  logic [15:0] word,
-  input  logic        udp,       // known behind the protocol field
+  input  logic        udp,       // known after the protocol field
 
   output logic [15:0] ip_sum,
   output logic [15:0] l4_sum

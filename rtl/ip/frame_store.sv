@@ -24,8 +24,8 @@ module frame_store #(
     $fatal(1, "%m: DEPTH %0d is not a power of two above 1", DEPTH);
   end
 
-  logic [PtrW:0] head_q, head;  // behind the last word written, before and with this cycle's
-  logic [PtrW:0] committed_q;   // behind the last word that may be read
+  logic [PtrW:0] head_q, head;  // after the last word written, before and including this cycle's
+  logic [PtrW:0] committed_q;   // after the last word that may be read
   logic [PtrW:0] tail_q;        // the next word to read
   logic          lost_q;
   logic          full, write, fetch;

@@ -23,7 +23,7 @@ module icmp_echo
   output logic stat_replies,
   output logic stat_dropped
 );
-  // What the request says, and where the reply says it: in the same order.
+  // The fields of the request, and their places in the reply: in the same order.
   localparam words_t Kept = span(WordSrc, 3) | span(WordVersion, 1) | span(WordIpSrc, 2) | span(WordIcmpId, 2)
                           | span(WordPayload, 1);
   localparam words_t Told = span(WordDst, 3) | span(WordVersion, 1) | span(WordIpDst, 2) | span(WordIcmpId, 2)

@@ -23,7 +23,7 @@ package ip_pkg;
     logic [3:0]  version;
     logic [3:0]  ihl;           // header length in words; 5 = no options
     logic [7:0]  tos;           // DSCP[7:2], ECN[1:0]
-    logic [15:0] total_length;  // header and everything behind it, bytes
+    logic [15:0] total_length;  // header and everything after it, bytes
     logic [15:0] id;
     logic [15:0] fragment;      // [14] do not fragment, [13] more follow, [12:0] offset
     logic [7:0]  ttl;

@@ -49,7 +49,7 @@ module service_framer
     StSeal
   } state_e;
 
-  // What is written behind the payload, in this order.
+  // Data written after the payload, in this order.
   typedef enum logic [2:0] {
     SealUdpLength,
     SealPseudoLength,  // for the sum only
@@ -65,7 +65,7 @@ module service_framer
   seal_e       seal_q;
   sender_e     sender_q;
   logic [12:0] index_q;    // of the word; in the end of the last one
-  logic [13:0] length_q;   // of what is behind the IP header, then of the datagram
+  logic [13:0] length_q;   // of the bytes after the IP header, then of the datagram
   logic        more_q;     // of the payload
   logic        any, step, udp, is_arp;
   logic        free;       // a frame may begin

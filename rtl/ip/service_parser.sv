@@ -42,7 +42,7 @@ module service_parser
   logic        take, twice_q;
   logic [15:0] word;
 
-  heard_t now;  // what `heard` is in the next cycle
+  heard_t now;  // the value of `heard` in the next cycle
 
   // ---- what passed -----------------------------------------------------------------------------------
   logic arp_q, ipv4_q, udp_q, icmp_q;
@@ -69,7 +69,7 @@ module service_parser
     end
   end
 
-  // ---- the length that the IP header announces, and what it leaves ---------------------------------------
+  // ---- the length in the IP header, and the rest ---------------------------------------------------------
   // Two less with each word behind it: what UDP's length must be when that passes, and four more than the rest of
   // the payload when a word of that does.
   logic [15:0] left_q;
@@ -87,7 +87,7 @@ module service_parser
     end
   end
 
-  // ---- compared with what is of our own there --------------------------------------------------------------
+  // ---- compared with our own values at this place ----------------------------------------------------------
   localparam logic [2:0] OwnMac  = 3'd0;
   localparam logic [2:0] OwnIp   = 3'd3;
   localparam logic [2:0] Left    = 3'd5;
@@ -194,7 +194,7 @@ module service_parser
   end
 
   // ---- the verdict ------------------------------------------------------------------------------------
-  // In this order: what a short frame has not shown is not asked for.
+  // In this order: fields missing in a short frame are not evaluated.
   always_comb begin
     if (arp_q) now.kind = arp_form_q && arp_whole_q ? KindArp : KindMalformed;
     else if (!ipv4_q) now.kind = KindUnserved;

@@ -58,7 +58,7 @@ module service_rx
     logic [DATA_W-1:0] data;
   } word_t;
 
-  // ---- whether the services want it: known a cycle behind its last beat ---------------------------------
+  // ---- whether it is for the services: known a cycle after its last beat --------------------------------
   logic [LengthW-1:0] beat_q;  // held at its maximum
   logic               mac_q, arp_q, ipv4_q, udp_q, tcp_q, roce_port_q, bad_q, long_q, valid_q, end_q;
   word_t              word_q;  // the beat waits for the verdict

@@ -17,7 +17,7 @@ module service_tx
   input  logic        wr_valid,
   input  logic [12:0] wr_index,  // of the word in its frame
   input  logic [15:0] wr_data,   // first byte on the wire in [7:0]
-  input  logic        wr_body,   // behind the head
+  input  logic        wr_body,   // after the head
   input  logic        wr_last,   // the frame ends with it, or
   input  logic        wr_odd,    // with its first byte
   input  logic        wr_commit, // the frame is whole, and wr_index that of its last word

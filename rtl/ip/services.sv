@@ -120,7 +120,7 @@ module services
     stat.unserved   <= ((heard.done && heard.kind == KindUnserved) || port_unserved) && !rst;
   end
 
-  // ---- what is sent -----------------------------------------------------------------------------------------
+  // ---- transmit ---------------------------------------------------------------------------------------------
   logic  [Senders-1:0] wanted, granted, sent, take;
   sent_t [Senders-1:0] word;
   word_index_t         index;
@@ -182,10 +182,10 @@ module services
     .take  (take[SendCm])
   );
 
-  // ---- ARP, asked by the connection manager's messages and by the lookup port in turn -------------------------
+  // ---- ARP, used by the connection manager's messages and by the lookup port in turn --------------------------
   logic        cm_lookup_valid, cm_lookup_ready, arp_lookup_valid, arp_lookup_ready, arp_found_valid;
   logic [31:0] cm_lookup_ip, arp_lookup_ip;
-  logic        for_cm, for_cm_q;  // whose turn; whose lookup is under way
+  logic        for_cm, for_cm_q;  // owner of the turn; owner of the lookup in progress
 
   assign for_cm           = cm_lookup_valid && !(lookup_valid && for_cm_q);
   assign arp_lookup_valid = cm_lookup_valid || lookup_valid;

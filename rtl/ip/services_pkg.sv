@@ -42,7 +42,7 @@ package services_pkg;
   localparam word_index_t WordVersion   = 5'd7;   // with header length and TOS
   localparam word_index_t WordLength    = 5'd8;   // of the datagram
   localparam word_index_t WordFragment  = 5'd10;
-  localparam word_index_t WordProtocol  = 5'd11;  // in [7:0], behind the TTL
+  localparam word_index_t WordProtocol  = 5'd11;  // in [7:0], after the TTL
   localparam word_index_t WordIpSum     = 5'd12;
   localparam word_index_t WordIpSrc     = 5'd13;  // two
   localparam word_index_t WordIpDst     = 5'd15;  // two
@@ -64,7 +64,7 @@ package services_pkg;
   localparam word_index_t WordSpa       = 5'd14;  // two
   localparam word_index_t WordTha       = 5'd16;  // three
   localparam word_index_t WordTpa       = 5'd19;  // two
-  // behind the head, however many
+  // after the head, any number
   localparam word_index_t WordPayload   = 5'd21;
 
   localparam logic [15:0] ArpHtype   = 16'h0001;
@@ -88,7 +88,7 @@ package services_pkg;
     return {word[7:0], word[15:8]};
   endfunction
 
-  // ---- what the parser found a frame to be --------------------------------------------------
+  // ---- the parser's verdict on a frame ------------------------------------------------------
   typedef enum logic [2:0] {
     KindArp       = 3'd0,
     KindEcho      = 3'd1,   // ICMP echo request for us, checksums right
@@ -100,17 +100,17 @@ package services_pkg;
     KindUnserved  = 3'd7    // another protocol or ICMP message
   } kind_e;
 
-  // ---- a received frame, word by word, and the verdict behind its last one ---------------------
+  // ---- a received frame, word by word, and the verdict after its last word ---------------------
   typedef struct packed {
     logic        valid;
     word_index_t index;
     logic [15:0] data;      // of the payload's last byte if `odd`: in [15:8], and zeros
     logic        odd;
-    logic        last;      // of the datagram: padding behind it is not shown
+    logic        last;      // of the datagram: padding after it is not shown
     logic        zero;      // data is 0
-    logic [15:0] differs;   // from what is of our own at this place: addresses, and fields with one right value
+    logic [15:0] differs;   // from our own values at this place: addresses, and fields with one valid value
     logic        same;      // nothing differs
-    logic        done;      // the frame is over, and `kind` says what it was
+    logic        done;      // the frame is over, and `kind` classifies it
     kind_e       kind;
   } heard_t;
 
@@ -152,7 +152,7 @@ package services_pkg;
     logic checksum;
     logic unserved;           // protocol, ICMP message or UDP port that no one serves
     logic arp_requests;       // for our address
-    logic arp_replies;        // that we had asked for, or of an address we hold
+    logic arp_replies;        // that we had requested, or of a cached address
     logic arp_refused;        // unsolicited replies, impossible senders, no room
     logic arp_conflicts;      // another host claims our address
     logic arp_requests_sent;

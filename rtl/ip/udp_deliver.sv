@@ -4,7 +4,7 @@
 module udp_deliver
   import services_pkg::*;
 #(
-  parameter words_t      SIDE  = span(WordSport, 2),  // words of the head that are shown beside the payload
+  parameter words_t      SIDE  = span(WordSport, 2),  // words of the head that are shown in parallel to the payload
   parameter int unsigned DEPTH = 8192,                // of the store, words
   localparam int unsigned SideWords = $countones(SIDE)
 ) (

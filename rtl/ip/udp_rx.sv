@@ -35,7 +35,7 @@ module udp_rx
   output logic stat_dropped,
   output logic stat_cm_malformed
 );
-  // ---- whose it is --------------------------------------------------------------------------------------
+  // ---- its owner ----------------------------------------------------------------------------------------
   logic ipbus_q, cm_q, message_q, empty_q;  // its port; 64 bytes; no bytes
   logic right, listed, for_ipbus, for_cm, lost, cm_lost, ipbus_accept, cm_accept;
 

@@ -36,7 +36,7 @@ package axi_pkg;
   } axil_rsp_t;
 
   // ---- AXI4: the packet store's memory -----------------------------------------------------------
-  // The words of data, as wide as the build, travel beside these structs.
+  // The data words, as wide as the build, accompany these structs.
   typedef struct packed {
     logic [0:0]  id;
     logic [63:0] addr;

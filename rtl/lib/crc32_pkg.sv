@@ -10,7 +10,7 @@ package crc32_pkg;
 
   localparam logic [31:0] Polynomial = 32'hEDB8_8320;  // 0x04C11DB7, bits reversed
   localparam logic [31:0] Castagnoli = 32'h82F6_3B78;  // 0x1EDC6F41, bits reversed
-  // State behind any message that is followed by its own CRC.
+  // State after any message that is followed by its own CRC.
   localparam logic [31:0] Residue = 32'hDEBB_20E3;
 
   function automatic logic [31:0] next_bit(logic [31:0] state, logic [31:0] polynomial = Polynomial);
@@ -25,7 +25,7 @@ package crc32_pkg;
   endfunction
 
   // The state from which n_bytes zeros led to this one. The polynomial's top bit is one, so the
-  // state's top bit tells whether it was applied.
+  // state's top bit shows whether it was applied.
   function automatic logic [31:0] before_zeros(
     logic [31:0] state, int unsigned n_bytes, logic [31:0] polynomial = Polynomial
   );

@@ -32,7 +32,7 @@ package penstock_pkg;
     QpErr   = 3'd6   // flushed: every message completes with an error until the QP is reset
   } qp_state_e;
 
-  // What software sets for one queue pair (one row of the queue-pair table).
+  // Software's settings of one queue pair (one row of the queue-pair table).
   typedef struct packed {
     logic [47:0] dst_mac;      // next hop, first octet on the wire in [47:40]
     logic [31:0] dst_ip;       // peer, first octet in [31:24]
@@ -60,7 +60,7 @@ package penstock_pkg;
     logic [63:0] raddr;     // remote address of the first byte (WRITE)
     logic [31:0] length;    // message bytes, 1 .. 2^31
     logic [2:0]  reserved;
-    logic        series;    // the queue pair's meters begin anew with it
+    logic        series;    // the queue pair's meters restart with it
     logic        by_event;  // the destination table chooses qp, by the event number in raddr
     logic        in_ring;   // raddr and imm come from the queue pair's ring; with_imm is implied
     logic        with_imm;
@@ -72,7 +72,7 @@ package penstock_pkg;
   typedef enum logic [7:0] {
     WcSuccess     = 8'd0,
     WcLocLenErr   = 8'd1,   // descriptor and stream disagree, or length is 0
-    WcFlushErr    = 8'd5,   // message behind one that failed, or QP not ready
+    WcFlushErr    = 8'd5,   // message after one that failed, or QP not ready
     WcRemInvReq   = 8'd9,   // NAK 1
     WcRemAccess   = 8'd10,  // NAK 2
     WcRemOp       = 8'd11,  // NAK 3
@@ -88,7 +88,7 @@ package penstock_pkg;
     qp_t         qp;
   } cpl_t;  // 64 bits, m_axis_cpl_tdata
 
-  // ---- requester -> framer: everything in front of one packet's payload -----------------------
+  // ---- requester -> framer: everything before one packet's payload ----------------------------
   localparam int unsigned PayloadLenW = 13;  // 0 .. 4096
 
   typedef struct packed {
@@ -165,7 +165,7 @@ package penstock_pkg;
     law_e        law;                 // of the queue pairs that name none
     logic        clamp_target;        // ClampTargetRate
     logic        restart_timer;       // a cut restarts the recovery timer
-    logic        hold_timer;          // the recovery timer stands still while the limiter does not bind
+    logic        hold_timer;          // the recovery timer stops while the limiter does not bind
     logic        two_counters;        // 0: one stage counter (AdvCam), 1: one each (Zhu et al.)
     logic        cut_on_tick;         // cuts at the end of a decrease interval only (ns-3)
     logic        clamp_increasing;    // ClampTargetRate after a recovery event
@@ -207,7 +207,7 @@ package penstock_pkg;
     logic [31:0]                 word;
   } cc_write_t;
 
-  // What a queue pair's congestion control follows.
+  // The congestion-control settings of a queue pair.
   typedef enum logic [1:0] {
     ChooseGroup = 2'd0,  // the law of its group
     ChooseDcqcn = 2'd1,

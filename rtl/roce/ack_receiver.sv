@@ -57,7 +57,7 @@ module ack_receiver
     end
   end
 
-  // ---- cycle 1: from its peer, and what it says -------------------------------------------------------
+  // ---- cycle 1: whether it is from the peer, and its contents -----------------------------------------
   wire from_peer = rx_q.src_ip == cfg.dst_ip;
   wire accepted = rx_valid_q && known_q && from_peer && ready_q;
   wire is_cnp = rx_q.opcode == OpcodeCnp;
@@ -99,7 +99,7 @@ module ack_receiver
     end
   end
 
-  // The opcode alone makes a CNP: BECN is required of its sender and says nothing more.
+  // The opcode alone makes a CNP: BECN is required of its sender and has no further meaning.
   wire unused = &{1'b0, cfg, rx_q.becn, rx_q.dest_qpn, qpn_base[7:0], qp};
 
 endmodule

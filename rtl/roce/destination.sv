@@ -57,7 +57,7 @@ module destination
     StPlace,     // does it fit, and where does the next one go?
     StWrap,
     StRing,      // the slot
-    StEmit,      // what needs no ring, or was refused
+    StEmit,      // messages without a ring, or refused
     StFetch,     // software reads or writes a word
     StMerge,
     StWord,      // it is written
@@ -204,7 +204,7 @@ module destination
   always_ff @(posedge clk) places_q <= state_q == StRing && fits_q && !rst;
 
   // Software writes a word at a time, so each of its words is a memory of its own and no row is put together. What is
-  // written behind a reset is what `word_q` and `edited` hold then: zeros.
+  // After a reset the zeros in `word_q` and `edited` are written.
   assign row_rd   = state_q == StRow || ((state_q == StFetch || state_q == StRefetch) && exists(access_qp));
   assign word_wr  = state_q == StWord && exists(access_qp);
   assign place_wr = state_q == StInit || (places_q && ready[QpW'(desc_q.qp)])

@@ -7,7 +7,7 @@ package destination_pkg;
 
   localparam int unsigned RingRowAddrW = 5;  // bytes of one row: 2^5; the words in it are penstock_regs_pkg::Ring*
 
-  // What software says of a ring, word by word.
+  // Software's settings of a ring, word by word.
   typedef struct packed {
     logic [31:0] slot_size;  // bytes
     logic [14:0] reserved;

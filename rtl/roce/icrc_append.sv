@@ -36,18 +36,18 @@ module icrc_append #(
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
   end
 
-  localparam int unsigned CrcStage = 4;             // cycles from a beat to the state in front of its zeros
-  localparam int unsigned Age      = CrcStage + 2;  // and to its ICRC, for the beat in front of it
+  localparam int unsigned CrcStage = 4;             // cycles from a beat to the state before its zeros
+  localparam int unsigned Age      = CrcStage + 2;  // and to its ICRC, for the beat before it
   localparam int unsigned Depth    = 16;
 
   typedef struct packed {
     logic [DATA_W-1:0] data;
     logic [Bytes-1:0]  keep;
-    logic [Bytes-1:0]  covered;  // in front of the ICRC
+    logic [Bytes-1:0]  covered;  // before the ICRC
     logic              last;
   } beat_t;
 
-  // ---- 0: the first stage knows what comes behind its beat --------------------------------------
+  // ---- 0: the first stage knows the beat after its own ------------------------------------------
   logic [DATA_W-1:0] data_q;
   logic [Bytes-1:0]  keep_q, covered;
   logic              last_q, valid_q, successor, room, go;
@@ -95,8 +95,8 @@ module icrc_append #(
     end
   end
 
-  // ---- the CRC state, and the zeros behind the last covered byte taken back ---------------------
-  // Nothing stands still here: what is in flight has its place in the queue.
+  // ---- the CRC state, with the zeros after the last covered byte removed ------------------------
+  // Nothing stalls here: data in flight has its place in the queue.
   logic [31:0] root, state;
   icrc_core #(.DATA_W(DATA_W)) u_core (
     .clk, .rst,

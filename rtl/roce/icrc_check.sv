@@ -28,8 +28,8 @@ module icrc_check #(
 
   // ---- the beat and how much of the packet is left at its start ---------------------------------
   logic [DATA_W-1:0] data_q;
-  logic [3:0]        valid_q, last_q;     // [0] beside data_q, [3] beside the CRC
-  logic [1:0]        beat_q;              // stops behind LengthBeat
+  logic [3:0]        valid_q, last_q;     // [0] with data_q, [3] with the CRC
+  logic [1:0]        beat_q;              // stops after LengthBeat
   logic [16:0]       left, left_q;
   logic [15:0]       total_length;
   logic [Bytes-1:0]  covered;

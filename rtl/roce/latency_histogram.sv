@@ -100,7 +100,7 @@ module latency_histogram
   );
 
   assign beyond = measured.psn + 24'd1;
-  // PSNs are compared in their circular window: the sign bit tells which is ahead.
+  // PSNs are compared in their circular window: the sign bit shows which is ahead.
   assign covered = 24'(status_q.una - beyond) < 24'h80_0000;
   assign rewound = 24'(status_q.nxt - beyond) >= 24'h80_0000;
   assign over    = status_q.state == QpReset || status_q.state == QpErr;
@@ -125,7 +125,7 @@ module latency_histogram
     psn_q    <= stat_psn;
     status_q <= stat_status;
     sample_q <= sample;
-    counted_q <= sample_q.valid ? sample_q : '0;  // zeros are what the sweep writes
+    counted_q <= sample_q.valid ? sample_q : '0;  // the sweep writes zeros
     if (rst) begin
       now_q           <= '0;
       valid_q         <= 1'b0;

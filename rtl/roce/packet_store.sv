@@ -80,7 +80,7 @@ module packet_store
     .level  (unused_level)
   );
 
-  // A packet may leave while it is still being written; the reader stays behind the writer.
+  // A packet may leave while it is still being written; the reader follows the writer.
   assign written = !(fill_valid && job.addr == slot_address(fill_qp, fill_slot, wr_mtu)) || beat_q < fill_beat;
   // The RAM's read register is the output register: read whenever it is free or being emptied.
   assign fetch    = busy && written && (m_axis_tready || !m_axis_tvalid);

@@ -34,7 +34,7 @@ module packet_store_commits
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
   localparam int unsigned NumberW = $clog2(DEPTH) + 1;
 
-  // ---- commits, and what became of their slots ------------------------------------------------------
+  // ---- commits, and the results of their slots ------------------------------------------------------
   logic waits, bad, answered, answer_bad, answer_room, take;
   logic [NumberW-1:0] waiting;
   logic [NumberW:0] unused_answers;
@@ -66,7 +66,7 @@ module packet_store_commits
   assign take           = m_commit_valid && m_commit_ready;
 
   // ---- the last commit of each queue pair, by number ------------------------------------------------
-  // An entry of long ago may be taken for one that waits: then somebody waits a little in vain.
+  // An old entry may be mistaken for a waiting one: the effect is only a short unnecessary wait.
   logic [NumberW-1:0] last[2**QpW];
   logic [NumberW-1:0] head_q;
 

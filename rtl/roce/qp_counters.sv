@@ -80,7 +80,7 @@ module qp_counters
     if (outcome_q.complete) kind = outcome_q.status == WcSuccess ? event_t'(CountMessagesOk) : event_t'(CountMessagesErr);
   end
 
-  // Not right behind an operation, whose word may be on its way.
+  // Not directly after an operation, because its word may be in flight.
   assign sweep = !valid_q && !valid2_q && !sweep_q[EventW];
   assign kind1 = valid_q ? kind : sweep_kind;
   assign qp1   = valid_q ? qp_q : sweep_qp;
@@ -172,7 +172,7 @@ module qp_counters
     .rd_data(bytes_look)
   );
 
-  // ---- what the registers show ------------------------------------------------------------------------------
+  // ---- the values for registers -----------------------------------------------------------------------------
   qp_count_e st_count_q;
   logic of_bytes;
   always_ff @(posedge clk) st_count_q <= st_count;

@@ -14,7 +14,7 @@ module requester
 ) (
   input  logic            clk,
   input  logic            rst,
-  // what asks for operations
+  // requests of operations
   input  logic            cmd_valid,
   input  qp_t             cmd_qp,
   input  qp_state_e       cmd_state,
@@ -30,14 +30,14 @@ module requester
   input  qp_t             load_qp,
   output logic            load_ready,
   input  logic            in_message,   // the segmenter is inside a message of load_qp
-  input  logic            op_waits,     // a commit of op_qp may be on its way, behind those of others
+  input  logic            op_waits,     // a commit of op_qp may be in flight, after those of others
   input  logic [N_QP-1:0] cc_eligible,
   output logic [N_QP-1:0] backlog,      // has a packet that could start
   input  logic            send_room,    // there is place for one more header
   input  logic            cpl_room,     // there is place for a few completions
   input  logic            tx_paused,
   input  logic [23:0]     qpn_base,
-  input  logic [31:0]     keep_alive_ticks,  // silence before an empty message asks for the peer; 0: never
+  input  logic [31:0]     keep_alive_ticks,  // silence before an empty message probes the peer; 0: never
   input  logic            keep_room,
   // slots filled by the segmenter, in the ring of load_qp
   input  logic            meta_wr_en,
@@ -58,14 +58,14 @@ module requester
   // completion, valid in the cycle of the release
   output logic            cpl_valid,
   output cpl_t            cpl,
-  // what just happened, in the same cycle and (for the rest of the world) one later
+  // the results of the operation, in the same cycle and (for other modules) one later
   output qp_t             op_qp,
   output logic            op_valid,
   output logic            op_init,
   output outcome_t        op_outcome,
   output psn_t            op_tail,         // of the packet that it frees, if it does
   output logic [PayloadLenW-1:0] op_acked_bytes,  // of the acknowledged packet that this operation freed
-  output ring_status_t    op_status,     // behind it, one cycle later
+  output ring_status_t    op_status,     // after it, one cycle later
   output ring_view_t      view
 );
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
@@ -78,7 +78,7 @@ module requester
     return MetaW'({qp, slot});
   endfunction
 
-  // ---- time: stands still while the MAC may not send --------------------------------------------
+  // ---- time: stops while the MAC may not send ---------------------------------------------------
   logic [$clog2(CyclesPerTick+1)-1:0] prescale_q;
   tick_t now_q;
   always_ff @(posedge clk) begin
@@ -338,7 +338,7 @@ module requester
       wr:       next.wr,
       mtu:      next.mtu
     };
-    // A cycle behind the row: an operation that comes of the old value finds nothing to do.
+    // A cycle after the row: an operation due to the old value has no effect.
     if (valid3_q) begin
       can_send_q[qp3_q]    <= can_send(row3_q);
       can_release_q[qp3_q] <= can_release(row3_q);

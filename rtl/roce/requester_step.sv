@@ -30,7 +30,7 @@ module requester_step
   assign before_rts = row.state == QpReset || row.state == QpInit || row.state == QpRtr;
   assign may_open   = row.open_pending && facts.empty;
 
-  // ---- the rules: what the operation does, a wire each; clauses of IBTA volume 1 -----------------------------
+  // ---- the rules: the effects of the operation, one wire each; clauses of IBTA volume 1 ----------------------
   // A row begins anew after reset, and when a queue pair that was asked for RTS has nothing of its past left
   // (10.3.1): at a visit outside messages, or at a load, since a message that begins after the command waits for it.
   logic inits, opens, fresh;
@@ -106,7 +106,7 @@ module requester_step
   logic frees;
   assign frees = op.kind == DoRelease && facts.can_release && !tail_in_use;
 
-  // A peer that is idle for long is asked for a sign of life: the segmenter gets an empty message.
+  // A peer that is idle for long is probed: the segmenter gets an empty message.
   logic keeps;
   assign keeps = op.kind == DoVisit && row.state == QpRts && facts.empty && !row.timer_on && !in_message
                  && facts.silent && keep_room;
@@ -148,7 +148,7 @@ module requester_step
     if (op.kind == DoRelease && !facts.acked) outcome.status = row.err_reported ? WcFlushErr : row.err_status;
   end
 
-  // ---- what that makes of the row: PSNs and message numbers --------------------------------------
+  // ---- the new row: PSNs and message numbers -----------------------------------------------------
   psn_t base, after_nxt, after_tail, start;  // base: first PSN that is unacknowledged after this
   ssn_t base_ssn;
   assign start      = opens ? cfg.init_psn : '0;
@@ -157,7 +157,7 @@ module requester_step
   assign after_nxt  = row.nxt + 1'b1;
   assign after_tail = row.tail + 1'b1;
 
-  // The timer measures from the last progress, while a packet that asked for an ACK has none.
+  // The timer runs from the last progress, while a packet with AckReq has no ACK.
   logic starts;
   tick_t ticks;
   assign starts = waits
@@ -242,7 +242,7 @@ module requester_step
       next.mtu          = valid_mtu(cfg.mtu);
       next.poisoned     = 1'b0;
       next.midway       = 1'b0;
-      // Until the peer has spoken its buffers are not known; if it has none, it says RNR.
+      // Until the peer has answered its buffers are unknown; without a buffer it sends RNR NAKs.
       next.unlimited    = 1'b1;
       next.credit_wait  = 1'b0;
       next.err_status   = WcFlushErr;

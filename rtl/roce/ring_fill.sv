@@ -46,7 +46,7 @@ module ring_fill
     .rd_data(row)
   );
 
-  // ---- the greatest: of a round, and with what came meanwhile --------------------------------------------------
+  // ---- the maximum: of a round, and of updates since -----------------------------------------------------------
   // A row that is read in the cycle of its operation is the old one; `now_q` is then there with it.
   psn_t best_q, here, best, fill_q;
   logic ends_q, reads_q;

@@ -53,7 +53,7 @@ module roce_framer
   end
 
   // ---- lengths, taken down with the header ----------------------------------------------------
-  // What is left of a frame: in front of its first beat, all of it.
+  // The rest of a frame: before its first beat, all of it.
   typedef struct packed {
     logic [IndexW-1:0] prefix;   // beats made of prefix alone
     logic [BeatW-1:0]  payload;  // beats to be taken
@@ -63,7 +63,7 @@ module roce_framer
   } left_t;
 
   logic [1:0]         pad_count;
-  logic [5:0]         prefix_words;  // behind the Ethernet header
+  logic [5:0]         prefix_words;  // after the Ethernet header
   logic [8:0]         prefix_bytes;
   logic [LengthW-1:0] ip_length, frame_bytes;
   left_t              whole;
@@ -189,7 +189,7 @@ module roce_framer
     end
   end
 
-  // ---- the payload moves up by 2 + 4 * shift lanes; what falls out is carried ------------------
+  // ---- the payload moves up by 2 + 4 * shift lanes; the overflow is carried --------------------
   logic [DATA_W-1:0]   payload;
   logic [2*DATA_W-1:0] moved;
   always_comb begin
@@ -223,7 +223,7 @@ module roce_framer
   a_hold : assert property (@(posedge clk) disable iff (rst)
     m_axis_tvalid && !m_axis_tready
     |=> m_axis_tvalid && $stable({m_axis_tdata, m_axis_tkeep, m_axis_tlast}));
-  // The stream ends where payload_len says.
+  // payload_len determines the end of the stream.
   a_payload_length : assert property (@(posedge clk) disable iff (rst)
     s_axis_tvalid && s_axis_tready |-> s_axis_tlast == (left.payload == 1))
     else $error("%m: payload stream and payload_len disagree, %0d beats left", left.payload);

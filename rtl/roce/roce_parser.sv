@@ -36,7 +36,7 @@ module roce_parser
   // verilator lint_off UNUSEDSIGNAL
   logic [HeadBits-1:0] head_q;             // whole beats; the last six bytes are of no interest
   // verilator lint_on UNUSEDSIGNAL
-  logic [LengthW-1:0]  whole_q, length_q;  // bytes in front of this beat; of the whole frame
+  logic [LengthW-1:0]  whole_q, length_q;  // bytes before this beat; of the whole frame
   logic                end_q, error_q;
 
   always_ff @(posedge clk) begin
@@ -75,7 +75,7 @@ module roce_parser
     logic        roce_port;
     logic        ip_ours;
     logic        lengths_agree;
-    logic        bth_whole;     // with the extended header that the opcode asks for
+    logic        bth_whole;     // with the extended header that the opcode requires
     logic        tver_0;
     logic        pkey_ours;
     logic [19:0] checksum;      // sum of the header's words, carries not yet folded in

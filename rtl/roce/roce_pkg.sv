@@ -37,7 +37,7 @@ package roce_pkg;
     logic [23:0] msn;
   } aeth_t;
 
-  // What stands in front of the extended transport headers, on every packet.
+  // The headers before the extended transport headers, on every packet.
   typedef struct packed {
     eth_hdr_t  eth;
     ipv4_hdr_t ip;
@@ -53,7 +53,7 @@ package roce_pkg;
   localparam int unsigned CnpReservedBytes = 16;
   localparam int unsigned BaseHdrBytes = $bits(roce_base_hdr_t) / 8;  // 54
 
-  // What the parser makes of a frame.
+  // The parser's result for a frame.
   typedef enum logic [2:0] {
     VerdictBadFrame  = 3'd0,  // the MAC found it bad and has counted it
     VerdictMalformed = 3'd1,  // truncated, bad checksum or length, fragment, IP options

@@ -24,7 +24,7 @@ module roce_transport
   input  logic                rst,
 
   input  settings_t           settings,
-  input  logic                doubt,            // whether a peer still lives: it is asked at once
+  input  logic                doubt,            // whether a peer is still alive: it is probed at once
 
   // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t)
   input  logic [175:0]        s_axis_desc_tdata,
@@ -72,7 +72,7 @@ module roce_transport
   input  axi_pkg::axi_rsp_t   m_axi_rsp,
   input  logic [DATA_W-1:0]   m_axi_rdata,
 
-  // registers of the blocks inside; what is counted
+  // registers of the blocks inside; counters
   input  reg_req_t            qp_req,
   output reg_rsp_t            qp_rsp,
   input  reg_req_t            latency_req,
@@ -135,7 +135,7 @@ module roce_transport
   assign qp_stop_qp    = cmd_qp;
 
   // ---- transmit: framer, ICRC --------------------------------------------------------------------------
-  logic [31:0] keep_alive_ticks_q;  // where a peer is in doubt it is asked at once
+  logic [31:0] keep_alive_ticks_q;  // a doubtful peer is probed at once
   always_ff @(posedge clk) keep_alive_ticks_q <= doubt ? 32'd1 : settings.keep_alive_ticks;
 
   tx_hdr_t hdr;

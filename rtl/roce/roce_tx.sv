@@ -11,7 +11,7 @@ module roce_tx
   parameter int unsigned RING_BYTES = 262144,  // payload bytes per queue pair
   parameter int unsigned SLOTS      = 256,     // packets per queue pair at most
   parameter int unsigned CLK_KHZ    = 156250,
-  parameter int unsigned STORE      = StoreOnChip,  // or StoreAxi: the rings are behind m_axi
+  parameter int unsigned STORE      = StoreOnChip,  // or StoreAxi: the rings are in the memory at m_axi
   parameter int unsigned AXI_ADDR_W = 64
 ) (
   input  logic                clk,

@@ -21,16 +21,16 @@ package roce_tx_pkg;
 
   typedef struct packed {
     qp_state_e  state;
-    logic       open_pending;  // RTS was asked for; waits until ring and segmenter are empty
+    logic       open_pending;  // RTS was requested; waits until ring and segmenter are empty
     wc_status_e err_status;    // of the first message that fails after leaving QpRts
     logic       err_reported;  // it has completed; later ones are flushed
     mtu_e       mtu;           // as it was when the QP opened
     psn_t       tail;          // oldest slot in use
     psn_t       una;           // first unacknowledged
     psn_t       nxt;           // next to be sent
-    psn_t       sent_end;      // behind the highest ever sent
+    psn_t       sent_end;      // after the highest ever sent
     psn_t       wr;            // next to be written by the segmenter
-    psn_t       req_end;       // behind the last one sent with AckReq: the ACK timer runs if != una
+    psn_t       req_end;       // after the last one sent with AckReq: the ACK timer runs if != una
     logic       poisoned;      // the slot at `poison` is no packet: its message has a wrong length
     psn_t       poison;
     logic [2:0] retry_left;
@@ -50,7 +50,7 @@ package roce_tx_pkg;
   // ---- operations: each touches one queue pair, in the order they enter the pipeline -----------
   typedef enum logic [2:0] {
     DoInit    = 3'd0,  // after reset: write a fresh row
-    DoCmd     = 3'd1,  // software asks for a state
+    DoCmd     = 3'd1,  // software requests a state
     DoSend    = 3'd2,  // the scheduler chose this QP: send the packet at nxt
     DoCommit  = 3'd3,  // the segmenter filled the slot at wr
     DoLoad    = 3'd4,  // the segmenter begins a message and wants tail, wr, mtu
@@ -73,10 +73,10 @@ package roce_tx_pkg;
     psn_t upto;          // everything before it has arrived
     logic in_window;     // a packet that is outstanding, of a live queue pair
     logic repeats_last;  // of what is known to have arrived, likewise; may still bring credits
-    logic progress;      // upto lies behind una
+    logic progress;      // upto is after una
     logic passes_nxt;    // ... and behind a rewound nxt
     logic passes_req;
-    logic asked_beyond;  // a packet behind upto has asked for an ACK
+    logic asked_beyond;  // a packet after upto has AckReq
     logic repeated;      // already rewound to this PSN and nothing sent since
     ssn_t limit;         // number of the last message that has a receive buffer
     logic credits;       // that is more than lsn
@@ -84,25 +84,25 @@ package roce_tx_pkg;
     logic beyond;        // the message at nxt has no receive buffer
     logic can_send;
     logic again;         // the packet at nxt was sent before
-    logic last_ready;    // no packet behind it can be sent yet
-    logic last_again;    // no packet behind it was sent before
+    logic last_ready;    // no packet after it can be sent yet
+    logic last_again;    // no packet after it was sent before
     logic at_una;        // nothing is outstanding
-    logic asked_all;     // the packet in front of it has asked for an ACK
+    logic asked_all;     // the packet before it has AckReq
     // DoRelease
     logic can_release;
     logic acked;         // the packet at tail
-    logic to_poison;     // the slot behind it is no packet
+    logic to_poison;     // the slot after it is not a packet
     // DoCommit, DoVisit
     logic empty;
     logic expired;       // the timer
     logic silent;        // for the time after which a keep-alive goes
   } facts_t;
 
-  // What an operation did, beside the new row.
+  // The results of an operation, in addition to the new row.
   typedef struct packed {
     logic       left_rts;
     logic       failed;         // fell into QpErr
-    logic       keep_alive;     // silent for long: the segmenter is asked for an empty message
+    logic       keep_alive;     // silent for long: an empty message is requested from the segmenter
     logic       send;
     logic       ack_req;
     logic       retransmit;
@@ -132,7 +132,7 @@ package roce_tx_pkg;
     logic [31:0] tag;
   } cpl_meta_t;
 
-  // What the requester tells the segmenter, one cycle after an operation.
+  // The requester's report to the segmenter, one cycle after an operation.
   typedef struct packed {
     logic loaded;    // answer to DoLoad
     logic again;     // answer to DoLoad: about to open, ask again
@@ -145,7 +145,7 @@ package roce_tx_pkg;
     mtu_e mtu;
   } ring_view_t;
 
-  // What the registers show of a row.
+  // The part of a row visible in registers.
   typedef struct packed {
     qp_state_e state;
     logic      drained;
@@ -190,7 +190,7 @@ package roce_tx_pkg;
     return state == QpRts || state == QpSqd;
   endfunction
 
-  // A draining queue pair sends what it has begun, and again what was lost.
+  // A draining queue pair sends the messages that it has begun, and retransmits lost packets.
   function automatic logic can_send(qp_row_t row);
     return (row.state == QpRts || (row.state == QpSqd && (row.midway || row.nxt != row.sent_end)))
            && !row.rnr_wait && !row.credit_wait && row.nxt != send_end(row);
@@ -212,7 +212,7 @@ package roce_tx_pkg;
     return (12'd2 + 12'(code[0])) << (code[4:1] - 4'd1);
   endfunction
 
-  // a lies behind b
+  // a is after b
   function automatic logic ssn_after(ssn_t a, ssn_t b);
     ssn_t distance;
     distance = a - b;

@@ -23,7 +23,7 @@ module segmenter
   input  logic                rst,
   input  logic                cut_through, // looked at when a message begins
   input  logic [N_QP-1:0]     ready,       // open connections; low for a few cycles between two of a queue pair
-  // an empty WRITE that no descriptor asked for and that completes nothing
+  // an empty WRITE without a descriptor and without a completion
   input  logic                keep_valid,
   input  qp_t                 keep_qp,
   output logic                keep_room,
@@ -35,7 +35,7 @@ module segmenter
   input  logic                s_axis_data_tvalid,
   output logic                s_axis_data_tready,
   input  logic                s_axis_data_tlast,
-  // requester: where the ring stands, and one commit a filled slot
+  // requester: the state of the ring, and one commit per filled slot
   output logic                load_valid,
   input  logic                load_ready,
   input  ring_view_t          view,
@@ -94,7 +94,7 @@ module segmenter
     StData,       // fill slots
     StFill,       // with zeros: the stream ended inside a slot that has been committed
     StBadLength,  // one slot without data carries the error completion
-    StDrain,      // drop what the descriptor did not announce
+    StDrain,      // drop payload beyond the descriptor's length
     StForeign,    // drop the message of a queue pair that does not exist, or of an earlier connection
     StRefuse,     // and complete it
     StKeep        // one slot for an empty WRITE
@@ -132,7 +132,7 @@ module segmenter
     past_q       <= state_q == StIdle ? outlives : past_q || !is_open(desc_q.qp);
   end
 
-  // Behind all that was posted before it: its completion waits until the ring is empty.
+  // After everything posted before it: its completion waits until the ring is empty.
   assign outlived   = view.loaded && !keep_q && past_q && view.rts;
   assign asks_again = outlived && view.wr != view.tail;
   always_ff @(posedge clk) stale <= outlived && !asks_again && !rst;
@@ -271,7 +271,7 @@ module segmenter
   assign fill_beat     = beat_q;
   assign keep_room     = !keep_pending_q;
 
-  // What lies behind the end of a stream that ended early is sent, too: zeros.
+  // The bytes after the end of a stream that ended early are sent, too: zeros.
   logic [DATA_W-1:0] kept;
   for (genvar i = 0; i < int'(Lanes); i++) begin : gen_kept
     assign kept[8*i+:8] = {8{s_axis_data_tkeep[i]}};

@@ -11,7 +11,7 @@ module message_input
   parameter int unsigned N_QP   = 4,
   parameter bit          EVENTS = 1'b0,  // the build makes messages of events
   parameter bit          SOURCE = 1'b1,  // the build has the message source
-  parameter int unsigned RINGS  = N_QP   // so many, from 0 on, have rings at their receivers
+  parameter int unsigned RINGS  = N_QP   // this number, from 0 on, have rings at their receivers
 ) (
   input logic clk,
   input logic rst,

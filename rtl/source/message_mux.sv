@@ -69,7 +69,7 @@ module message_mux
     end
   end
 
-  // ---- payloads: whose is next. A message of no bytes has none. ---------------------------------------
+  // ---- payloads: the side of the next one. A message of no bytes has none. ----------------------------
   side_t data_side;
   logic data_open, data_ends;
   logic [2:0] unused_level;

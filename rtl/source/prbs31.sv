@@ -56,7 +56,7 @@ module prbs31 #(
 
   always_ff @(posedge clk) if (load || take) state_q <= next;
 
-  // A word of 64 bits is two XORs behind the state; a longer one has registers of its own.
+  // A word of 64 bits is two XORs after the state; a longer one has its own registers.
   if (DATA_W == 64) begin : gen_short
     assign word = DATA_W'(following(state_q));
   end else begin : gen_long

@@ -6,14 +6,14 @@ package source_pkg;
   typedef enum logic [1:0] {
     GenPrbs    = 2'd0,  // PRBS-31, ITU-T O.150
     GenCounter = 2'd1,  // 64-bit words that count
-    GenReplay  = 2'd2   // what software wrote into the replay memory
+    GenReplay  = 2'd2   // data that software wrote into the replay memory
   } generator_e;
 
-  // Settings; they change only while the source stands still.
+  // Settings; they change only while the source is stopped.
   typedef struct packed {
     generator_e  generator;
     logic        prbs_invert;   // send the complement, as O.150 asks for
-    logic        restart;       // start begins payload, events and addresses anew
+    logic        restart;       // start restarts payload, events and addresses
     verb_e       verb;
     logic        with_imm;      // the immediate is the event number
     logic        in_ring;       // raddr and imm come from the queue pair's ring
@@ -30,14 +30,14 @@ package source_pkg;
     logic [15:0] burst;         // messages per interval
     logic [63:0] raddr;         // remote address of the first message
     logic [31:0] raddr_stride;  // from one message of a queue pair to its next
-    logic [31:0] raddr_slots;   // so many addresses, then the first again; 0 = no end
+    logic [31:0] raddr_slots;   // number of addresses before the first one repeats; 0 = no limit
     logic [63:0] first_event;
-    logic [30:0] prbs_seed;     // the 31 bits in front of the stream, oldest in bit 0
+    logic [30:0] prbs_seed;     // the 31 bits before the stream, oldest in bit 0
     logic [8:0]  replay_blocks; // blocks of 64 bytes that are played, 1 .. 256
     logic [31:0] warm_up;       // bytes of the first message to each queue pair; 0 = no warm-up
   } source_cfg_t;
 
-  // What was posted since the last start anew or clear.
+  // Messages posted since the last restart or clear.
   typedef struct packed {
     logic        running;
     logic [63:0] messages;
@@ -47,7 +47,7 @@ package source_pkg;
   } source_status_t;
 
   // xorshift32 (G. Marsaglia, Xorshift RNGs, 2003): linear feedback over all 32 bits at once, so
-  // that one number tells nothing simple about the next; period 2^32 - 1.
+  // so that one number reveals little about the next; period 2^32 - 1.
   function automatic logic [31:0] drawn(logic [31:0] state);
     drawn = state;
     drawn ^= drawn << 13;

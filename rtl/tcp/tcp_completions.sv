@@ -17,7 +17,7 @@ module tcp_completions
   input  logic clk,
   input  logic rst,
 
-  // messages in order, and what became of those that went to the rings
+  // messages in order, and the outcomes of those that went to the rings
   input  tcp_message_t         message,
   input  logic                 message_valid,
   output logic                 message_ready,
@@ -41,7 +41,7 @@ module tcp_completions
   typedef logic [StreamW-1:0] index_t;
   typedef logic [PlaceW:0] pointer_t;
 
-  // ---- messages and what became of them meet
+  // ---- messages and their outcomes are matched
   // --------------------------------------------------------------------------
   tcp_message_t head;
   tcp_laid_t head_laid;
@@ -107,7 +107,7 @@ module tcp_completions
     .clk, .wr_en(pushes), .wr_addr, .wr_data(waiting_in), .rd_en(reads), .rd_addr, .rd_data(waiting)
   );
 
-  // Of a stream that has ended: what was acknowledged before.
+  // For a stream that has ended: the bytes acknowledged before.
   tcp_seq_t una;
   ram_sdp #(.W(32), .DEPTH(N_STREAMS)) u_una (
     .clk,
@@ -119,7 +119,7 @@ module tcp_completions
     .rd_data(una)
   );
 
-  // ---- whose turn it is: streams of which something has changed since they were judged
+  // ---- turns: streams that have changed since they were evaluated
   // ----------------------------------
   logic [N_STREAMS-1:0] changed_q;
   logic turn_valid, turn_done;
@@ -184,7 +184,7 @@ module tcp_completions
       wr_q[i]     <= wr_q[i] + pointer_t'(here_push);
       rd_q[i]     <= rd_q[i] + pointer_t'(here_pop);
       acking_q[i] <= acking_q[i] + pointer_t'(here_push && waiting_in.acks) - pointer_t'(here_pop && waiting.acks);
-      // One message is in hand in front of the rings, and one waits in `u_messages`.
+      // One message is being written to the rings, and one waits in `u_messages`.
       room[i]     <= wr_q[i] - rd_q[i] <= pointer_t'(TcpMessages - 12);
       clean[i]    <= acking_q[i] == '0 && !here_push;
       if (reads && at == index_t'(i)) changed_q[i] <= 1'b0;

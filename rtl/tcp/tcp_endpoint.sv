@@ -69,7 +69,8 @@ module tcp_endpoint
   localparam int unsigned Beats   = N_STREAMS * RING_BYTES / Bytes;
   localparam int unsigned AddrW   = $clog2(Beats);
 
-  // ---- peers, once for each that asks --------------------------------------------------------------------------------
+  // ---- peers, one copy for each reader
+  // -------------------------------------------------------------------------------
   logic rx_peer_rd, tx_peer_rd;
   tcp_stream_t rx_peer_stream, tx_peer_stream;
   tcp_peer_t rx_peer, tx_peer;
@@ -84,7 +85,8 @@ module tcp_endpoint
     .rd_en(tx_peer_rd), .rd_addr(StreamW'(tx_peer_stream)), .rd_data(tx_peer)
   );
 
-  // ---- in ------------------------------------------------------------------------------------------------------------
+  // ---- in
+  // ------------------------------------------------------------------------------------------------------------
   tcp_arrival_t arrival;
   logic arrival_valid, arrival_ready;
   tcp_rx #(.DATA_W(DATA_W), .N_STREAMS(N_STREAMS)) u_rx (
@@ -97,7 +99,8 @@ module tcp_endpoint
     .counts     (rx_counts)
   );
 
-  // ---- the rules -----------------------------------------------------------------------------------------------------
+  // ---- the rules
+  // -----------------------------------------------------------------------------------------------------
   tcp_write_t write;
   logic write_valid, write_ready, send_room;
   tcp_sender #(.N_STREAMS(N_STREAMS), .CLK_KHZ(CLK_KHZ)) u_sender (
@@ -109,9 +112,10 @@ module tcp_endpoint
     .done, .done_valid
   );
 
-  // ---- rings ---------------------------------------------------------------------------------------------------------
+  // ---- rings
+  // ---------------------------------------------------------------------------------------------------------
   typedef struct packed {
-    logic [15:0]       sum;  // of the stream's bytes in front of this beat
+    logic [15:0]       sum;  // of the stream's bytes before this beat
     logic [DATA_W-1:0] data;
   } beat_t;
   beat_t wr_beat, rd_beat;
@@ -135,7 +139,8 @@ module tcp_endpoint
     .write, .write_valid, .write_ready, .done, .done_valid, .laid, .laid_valid
   );
 
-  // ---- out -----------------------------------------------------------------------------------------------------------
+  // ---- out
+  // -----------------------------------------------------------------------------------------------------------
   tcp_tx_hdr_t hdr;
   logic hdr_valid, hdr_ready;
   logic [DATA_W-1:0] payload_tdata;

@@ -10,7 +10,7 @@ module tcp_engine
   input  logic         in_valid,
   input  tcp_event_t   in_event,
   input  tcp_row_t     in_row,
-  input  tcp_params_t  in_params,  // stands still while an event is in flight
+  input  tcp_params_t  in_params,  // constant while an event is in flight
   input  tcp_tick_t    in_now,
   output logic         out_valid,
   output tcp_row_t     out_row,

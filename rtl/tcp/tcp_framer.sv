@@ -125,7 +125,7 @@ module tcp_framer
   end
   assign beats = (PrefixBeats * DATA_W)'(prefix);
 
-  // ---- lengths: what is left of a frame; in front of its first beat, all of it --------------------------------------
+  // ---- lengths: the rest of a frame; before its first beat, all of it -----------------------------------------------
   typedef struct packed {
     logic [IndexW-1:0] prefix;   // beats made of prefix alone
     logic [BeatW-1:0]  payload;  // beats to be taken
@@ -176,7 +176,7 @@ module tcp_framer
     end
   end
 
-  // ---- the payload moves up by the same lanes always; what falls out is carried
+  // ---- the payload always moves up by the same lanes; the overflow is carried
   // ---------------------------------------
   logic [DATA_W-1:0] payload;
   logic [2*DATA_W-1:0] moved;

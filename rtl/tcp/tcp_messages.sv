@@ -100,7 +100,7 @@ module tcp_messages
   logic out_valid, out_ready;
   logic [127+DATA_W:0] shifted;
   count_t bytes_out;
-  logic spills;  // the final beat's last word does not fit behind the carried one
+  logic spills;  // the final beat's last word does not fit after the carried one
   assign spills  = framed_q && wants > count_t'(Bytes - 8);
   assign shifted = {64'd0, beat, carry_q};
   always_comb begin

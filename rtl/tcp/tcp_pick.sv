@@ -24,7 +24,7 @@ module tcp_pick
   // The peer may have shrunk its window to less than is under way.
   assign usable = 32'(row.window) > sent ? 32'(row.window) - sent : '0;
 
-  // One byte goes even into a closed window: the answer tells of the window (3.8.6.1).
+  // One byte is sent even into a closed window: the answer reports the window (3.8.6.1).
   tcp_mss_t again_len, new_len;
   assign again_len = tcp_mss_t'(least(least(full, held), row.window == '0 ? 32'd1 : 32'(row.window)));
   assign new_len   = tcp_mss_t'(least(least(full, unsent), usable));
@@ -42,7 +42,7 @@ module tcp_pick
   assign goes_new     = !row.resend && !(row.repairing && params.back_off) && new_len != '0
                         && (row.nxt != row.max || is_full || is_all || is_half);
 
-  // 3.9.1.2: the last segment of what the user has written says so.
+  // 3.9.1.2: the last segment of the written data has PSH.
   logic has_data, ends_at_written;
   assign has_data        = goes_again || goes_new;
   assign ends_at_written = row.resend ? 32'(again_len) == held : 32'(new_len) == unsent;

@@ -76,7 +76,7 @@ package tcp_pkg;
     tcp_tick_t   challenge_at;
   } tcp_row_t;
 
-  // What all streams are set to.
+  // Common settings of all streams.
   typedef struct packed {
     tcp_mss_t    mss;                 // 64 to 8960
     logic [15:0] receive_window;      // in our headers; at least 1
@@ -149,7 +149,7 @@ package tcp_pkg;
     logic        ack_reaches_timed;
     tcp_seq_t    acked;           // ack - una
     // TcpSegment: its window
-    logic        window_counts;   // not older than what set the window
+    logic        window_counts;   // not older than the segment that set the window
     tcp_window_t window;          // scaled
     logic        window_same;
     logic        window_larger;   // than any before
@@ -201,7 +201,7 @@ package tcp_pkg;
     TcpNoAddress = 3'd6  // of a front end: ARP has no answer
   } tcp_end_e;
 
-  // What an event did, in addition to the new row.
+  // The results of an event, in addition to the new row.
   typedef struct packed {
     tcp_segment_t send;
     logic         opened;
@@ -218,7 +218,7 @@ package tcp_pkg;
     tcp_seq_t    iss;    // of the SYN; not to be guessed (RFC 9293 section 3.4.1)
   } tcp_command_t;
 
-  // Payload lies in the ring of a stream.
+  // Payload is in the ring of a stream.
   typedef struct packed {
     tcp_stream_t stream;
     logic [30:0] bytes;
@@ -230,13 +230,13 @@ package tcp_pkg;
     tcp_event_t  what;
   } tcp_arrival_t;
 
-  // What has happened to a stream, and where it stands now.
+  // The events of a stream, and its present state.
   typedef struct packed {
     tcp_stream_t  stream;
     tcp_event_e   kind;
     tcp_actions_t actions;
     tcp_state_e   state;
-    tcp_seq_t     una;      // what lies before it in the ring is free
+    tcp_seq_t     una;      // everything before it in the ring is free
     tcp_seq_t     nxt;
     tcp_seq_t     written;
     tcp_window_t  window;
@@ -268,7 +268,7 @@ package tcp_pkg;
     logic [15:0] port;
   } tcp_peer_t;
 
-  // What the framer makes a frame of, with the payload that comes next to it.
+  // The framer's input for a frame, in addition to the payload stream.
   typedef struct packed {
     tcp_peer_t    peer;
     logic [15:0]  port;         // our own
@@ -295,14 +295,14 @@ package tcp_pkg;
   // Settings of all streams, as software writes them.
   typedef struct packed {
     tcp_params_t params;
-    logic        framed;           // each message has its length in front, and zeros up to 8 bytes
+    logic        framed;           // each message is preceded by its length, and padded with zeros to 8 bytes
     logic [7:0]  tos;
     logic [15:0] port_base;
     logic [15:0] reopen_interval;  // ms; 0: never
     logic [31:0] secret;           // of initial sequence numbers
   } tcp_cfg_t;
 
-  // What becomes of a message that has been taken.
+  // The outcome of an accepted message.
   typedef enum logic [1:0] {
     TcpGood,    // it is in the stream
     TcpCut,     // it is, but descriptor and payload disagreed
@@ -322,7 +322,7 @@ package tcp_pkg;
     tcp_seq_t end_seq;  // after its last byte
   } tcp_laid_t;
 
-  // What a front end counts over all streams.
+  // Counters of a front end over all streams.
   typedef struct packed {
     tcp_rx_counts_t rx;
     logic           opened;

@@ -133,7 +133,7 @@ module tcp_ring_reader
     if (rst) m_axis_tvalid <= 1'b0;
   end
 
-  // ---- the sum: of the stream's bytes up to the end, then of those in front of the begin
+  // ---- the sum: of the stream's bytes up to the end, then of those before the start
   // --------------------------------
   logic [DATA_W-1:0] part, part_q;
   logic [3:1] valid_q, end_q;  // `end_q`: this is the sum up to the end

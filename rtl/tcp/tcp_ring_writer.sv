@@ -29,7 +29,7 @@ module tcp_ring_writer
   output logic              wr_en,
   output logic [AddrW-1:0]  wr_addr,
   output logic [DATA_W-1:0] wr_data,
-  output logic [15:0]       wr_sum,    // of all bytes in front of this beat
+  output logic [15:0]       wr_sum,    // of all bytes before this beat
 
   // the sender
   output tcp_write_t        write,
@@ -52,7 +52,7 @@ module tcp_ring_writer
 
   typedef logic [StreamW-1:0] index_t;
 
-  // ---- what the sender says: which streams are open, where they begin, what is acknowledged
+  // ---- the sender's reports: open streams, their starts, acknowledged data
   // --------------------------
   logic [N_STREAMS-1:0] live_q, fresh_q;
   logic opened, ended, clears_fresh, unused;
@@ -78,7 +78,7 @@ module tcp_ring_writer
 
   typedef struct packed {
     tcp_seq_t          end_seq;  // after the last byte written
-    logic [15:0]       sum;      // of all bytes in front of its beat
+    logic [15:0]       sum;      // of all bytes before its beat
     logic [DATA_W-1:0] tail;     // the bytes of its beat that are there
   } place_t;
 
@@ -121,7 +121,7 @@ module tcp_ring_writer
     state_d = state_q;
     unique case (state_q)
       StIdle: if (s_axis_tvalid) state_d = StRead;
-      StRead: if (!(concerns && opened)) state_d = StLoad;  // what is written now would be read as it was
+      StRead: if (!(concerns && opened)) state_d = StLoad;  // a word being written now would be read with its old value
       StLoad: state_d = StTake;
       StTake: if (take && s_axis_tlast) state_d = StFlush;
       StFlush: state_d = StSettle;
@@ -130,7 +130,7 @@ module tcp_ring_writer
     endcase
   end
 
-  // ---- 0: the beat as it lies in the ring
+  // ---- 0: the beat as stored in the ring
   // ------------------------------------------------------------------------------
   logic [ByteW-1:0] lane;
   logic [ByteW:0] count;
@@ -208,7 +208,7 @@ module tcp_ring_writer
     end
   end
 
-  // ---- 1 to 3: its words are summed, and the sum of all in front of it goes with it
+  // ---- 1 to 3: its words are summed, and the sum of all earlier ones goes with it
   // -------------------------------------
   logic [Groups-1:0][17:0] four_q;
   logic [21:0] words, words_q;

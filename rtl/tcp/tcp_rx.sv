@@ -52,7 +52,7 @@ module tcp_rx
 
   // ---- 0: the frame's first bytes and its length --------------------------------------------------------------------
   // verilator lint_off UNUSEDSIGNAL
-  logic [HeadLanes-1:0][7:0] head_q;  // whole beats; bytes behind the options are of no interest
+  logic [HeadLanes-1:0][7:0] head_q;  // whole beats; bytes after the options are ignored
   // verilator lint_on UNUSEDSIGNAL
   logic [15:0] whole_q, length_q;
   logic end_q, error_q;

@@ -13,9 +13,9 @@ module tcp_sender
   input  logic         rst,
   input  tcp_params_t  params,       // changes take effect at the next event; not while one is in flight (`busy`)
   output logic         busy,
-  input  logic         tx_paused,    // the MAC may not send: time stands still, nothing is sent
+  input  logic         tx_paused,    // the MAC may not send: time stops, nothing is sent
 
-  // what asks for events
+  // requests of events
   input  tcp_command_t command,
   input  logic         command_valid,
   output logic         command_ready,

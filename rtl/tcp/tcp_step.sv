@@ -22,7 +22,7 @@ module tcp_step
   assign flags  = event_in.flags;
   assign hears  = event_in.kind == TcpSegment;
 
-  // ---- CLOSED, RFC 9293 section 3.10.7.1: whatever comes is answered by RST, but an RST --------------------------
+  // ---- CLOSED, RFC 9293 section 3.10.7.1: every segment except an RST is answered by RST -------------------------
   logic stray, answers_stray;
   assign stray         = hears && row.state == TcpClosed;
   assign answers_stray = stray && !flags.rst && !row.reset_due;
@@ -64,7 +64,7 @@ module tcp_step
   assign takes     = plain && flags.ack && facts.ack_valid;
   assign acks      = takes && facts.ack_reaches_una;
 
-  // RFC 5961 section 7: an ACK that tells where we are, at most one an interval.
+  // RFC 5961 section 7: an ACK with our present state, at most one per interval.
   logic doubts, challenges;
   assign doubts     = (outside && !flags.rst) || (in_window && flags.rst && !facts.at_rcv_nxt)
                       || (in_window && !flags.rst && flags.syn) || bad_ack;
@@ -120,7 +120,7 @@ module tcp_step
   assign sends_again = sends_data && tcp_before(facts.segment.seq, row.max);
   assign seg_end     = facts.segment.seq + 32'(facts.segment.len);
 
-  // RFC 6298 section 3 (Karn): what goes again is not measured.
+  // RFC 6298 section 3 (Karn): retransmitted data is not measured.
   logic times_syn, times_data;
   assign times_syn  = sends_syn && row.tries == '0;
   assign times_data = sends_data && !sends_again && !row.timing && !row.probing;
@@ -132,7 +132,7 @@ module tcp_step
   assign writes   = event_in.kind == TcpWritten && row.state != TcpClosed && facts.fits;
   assign shortens = event_in.kind == TcpPathMtu && row.state == TcpEstablished && facts.path_mtu_counts;
 
-  // ---- the end: the peer is told by RST unless it has said so itself -----------------------------------------------
+  // ---- the end: the peer gets an RST unless it ended the connection ------------------------------------------------
   logic ends, tells, fresh;
   assign ends  = aborts || refused || resets || finishes || gives_up;
   assign tells = row.state == TcpEstablished && !resets;
@@ -150,7 +150,7 @@ module tcp_step
                   || sends_syn || (sends_data && facts.idle)
                   || (!finishes && (fast || (advances && !empties) || reopens));
 
-  // ---- what that makes of the row: sequence numbers ----------------------------------------------------------------
+  // ---- the new row: sequence numbers -------------------------------------------------------------------------------
   tcp_seq_t first;
   assign first = event_in.seq + 32'd1;
 
@@ -226,7 +226,7 @@ module tcp_step
       next.rttvar   = facts.rttvar;
     end
 
-  // ---- what is due -------------------------------------------------------------------------------------------------
+  // ---- due actions -------------------------------------------------------------------------------------------------
     if (retransmits && row.state == TcpSynSent) next.syn_due = 1'b1;
     if (sends_syn || comes_up) next.syn_due = 1'b0;
     if (comes_up || challenges || has_data) next.ack_due = 1'b1;
@@ -247,7 +247,7 @@ module tcp_step
 
     if (comes_up) next.state = TcpEstablished;
 
-  // ---- a row begins anew: an RST of the connection before still goes out --------------------------------------------
+  // ---- a row restarts: an RST of the earlier connection is still sent -----------------------------------------------
     if (fresh) begin
       next            = '0;
       next.rcv_nxt    = takes ? facts.rcv_nxt + 32'(finishes) : row.rcv_nxt;
@@ -268,7 +268,7 @@ module tcp_step
     end
   end
 
-  // ---- what the world learns ---------------------------------------------------------------------------------------
+  // ---- the actions -------------------------------------------------------------------------------------------------
   tcp_counts_t counts;
   always_comb begin
     counts = '{

@@ -15,7 +15,7 @@ module tcp_table
   input  reg_req_t req,
   output reg_rsp_t rsp,
 
-  // commands, and what software wants of a stream
+  // commands, and software's requests for a stream
   output logic [N_STREAMS-1:0] opens,       // pulses
   output logic [N_STREAMS-1:0] aborts,
   output logic [N_STREAMS-1:0] reopen,     // as long as it holds

@@ -59,7 +59,7 @@ module tcp_transport
   input  logic                 found,
   input  logic [47:0]          found_mac,
 
-  // registers of the rows; what is counted
+  // registers of the rows; counters
   input  reg_req_t             streams_req,
   output reg_rsp_t             streams_rsp,
   output tcp_stat_t            tcp_stat
@@ -78,7 +78,7 @@ module tcp_transport
   end
   always_ff @(posedge clk) if (!busy || rst) params_q <= wanted;
 
-  // ---- the table, and what opens streams
+  // ---- the table, and the opener of streams
   // ---------------------------------------------------------------------------------
   logic [N_STREAMS-1:0] opens, aborts, reopen, opening, live, clean, room;
   tcp_end_e [N_STREAMS-1:0] ended;

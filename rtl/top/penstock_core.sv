@@ -44,7 +44,7 @@ module penstock_core
   input  logic                s_axis_rx_tlast,
   input  logic                s_axis_rx_tuser,
 
-  // What the MAC has seen; whether pause or PFC holds our data now.
+  // The MAC's counts; whether pause or PFC holds our data now.
   input  eth_pkg::mac_status_t mac,
   output logic                 tx_paused,
 
@@ -369,7 +369,7 @@ module penstock_core
     .*
   );
 
-  // ---- what is counted -------------------------------------------------------------------------------
+  // ---- counters --------------------------------------------------------------------------------------
   event_counters u_counters (
     .clk,
     .rst,

@@ -76,7 +76,7 @@ module transports
   input  logic                found,
   input  logic [47:0]         found_mac,
 
-  // registers; what is counted
+  // registers; counters
   input  reg_req_t            qp_req,
   output reg_rsp_t            qp_rsp,
   input  reg_req_t            latency_req,

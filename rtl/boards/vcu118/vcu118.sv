@@ -106,7 +106,7 @@ module vcu118 #(
     .drp_we         (1'b0)
   );
 
-  // Without a link whole frames are taken and dropped, as a wire would: nothing in front may stand still for ever.
+  // Without a link, whole frames are accepted and dropped, as on a wire: preceding stages must not stall for ever.
   assign carry     = in_frame_q ? carry_q : link_up;
   assign tx_tready = mac_tready || !carry;
 
