@@ -86,7 +86,7 @@ module mac_rx_xgmii
   // ---- classification of the aligned word --------------------------------------------------------
   kind_e       kind_d, a_kind_q;
   logic        in_frame_d, in_frame_q, has_sfd, a_start_q;
-  logic [63:0] received, a_word_q;  // with zeros behind the frame
+  logic [63:0] received, a_word_q;  // with zeros after the frame
   logic [3:0]  count_d, a_count_q;
   logic [12:0] index_q;                         // words of the frame so far
   logic        short_q, full_q;                 // they are less than MinWords; they are MaxWords
@@ -123,7 +123,7 @@ module mac_rx_xgmii
   // ---- FCS, and the word that may turn out to be the last ------------------------------------------
   // Four of the octets received last are the FCS. With more than four in the final word it keeps the
   // rest; otherwise the held word ends the frame, four octets shorter than it would be.
-  logic [31:0] added, root_d, root_q;  // of the CRC: what a_word_q adds, behind it, in front of it
+  logic [31:0] added, root_d, root_q;  // of the CRC: the contribution of a_word_q, after it, before it
   logic [63:0] held_q;
   logic        held_valid_q, push, tail_q, tail_bad_q, tail_under_q, tail_over_q, fcs_right;
   logic [2:0]  tail_count_q;

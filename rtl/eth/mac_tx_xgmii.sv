@@ -162,7 +162,7 @@ module mac_tx_xgmii
   end
 
   // ---- FCS and end of frame -------------------------------------------------------------------
-  logic [31:0]  added, root_d, root_q;  // of the CRC: what a_word_q adds, behind it, in front of it
+  logic [31:0]  added, root_d, root_q;  // of the CRC: the contribution of a_word_q, after it, before it
   logic [31:0]  crc;                    // behind b_word_q
   logic         a_lane4_q, b_lane4_q;
   logic [127:0] tail;

@@ -5,8 +5,8 @@
 // input delays the others for longer than `timeout`.
 //   - The next event is the smallest number that the inputs show. It starts when all enabled inputs show a number, or
 //     `timeout` cycles after the first did. An input with a greater number, or none, counts as missing in the event.
-//   - A fragment with the number of the last event is a duplicate, one with a smaller number is late (modulo 2^64): both
-//     are dropped and counted. After `resync` the next event may have any number.
+//   - A fragment with the number of the last event is a duplicate, one with a smaller number is late (modulo 2^64):
+//     both are dropped and counted. After `resync` the next event may have any number.
 //   - A fragment longer than `limit`, or than the rest of EVENT_BYTES in an event, is cut there; one that stalls for
 //     `timeout` cycles ends there. The rest is dropped.
 // TRIGGERED: events come from s_axis_trigger instead, each with its number, type and time, even if

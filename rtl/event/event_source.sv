@@ -14,7 +14,7 @@ module event_source
   parameter  int unsigned CLK_KHZ     = 156250,
   parameter  int unsigned SECOND_NS   = 1_000_000_000,
   parameter  int unsigned TRIGGERS    = 32,     // accepted triggers that may wait for their events
-  parameter  int unsigned HOOK        = 0,      // behind each input: 0 nothing, 1 zero suppression, 2 user_hook
+  parameter  int unsigned HOOK        = 0,      // after each input: 0 nothing, 1 zero suppression, 2 user_hook
   parameter  int unsigned STREAMING   = 0,      // 1: inputs may be streams without end, which are cut here
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,
   localparam int unsigned Bytes       = DATA_W / 8

@@ -6,8 +6,8 @@
 //   - Busy: the send ring's fill reached ring_high and is not back at ring_low; or that of the event buffer event_high,
 //     where each accepted event counts as event_size until `event_done`; or accepted triggers are not taken.
 //   - Dead: for dead_time cycles after an accepted trigger, and while its gate is open.
-//   - Veto, by software or by the pin, is checked when a trigger comes. `gate` opens with an accepted trigger for `gate`
-//     cycles: neither veto nor busy shortens it, so no event is split.
+//   - Veto, by software or by the pin, is checked when a trigger comes. `gate` opens with an accepted trigger for
+//     `gate` cycles: neither veto nor busy shortens it, so no event is split.
 // Several simultaneous reasons count as the first of veto, busy, dead. event_size changes only while no event is
 // pending.
 module trigger_input

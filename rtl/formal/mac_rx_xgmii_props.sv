@@ -98,7 +98,7 @@ module mac_rx_xgmii_props
   end
 
   logic [31:0] adds, fcs, fcs1_q, fcs2_q;  // roots: what word1 adds; behind word1, in front of it, in front of word2
-  logic [63:0] filled1;  // with zeros behind the frame
+  logic [63:0] filled1;  // with zeros after the frame
   assign filled1 = word1_q & 64'((65'd1 << {count1_q, 3'b000}) - 65'd1);
   anything #(.W(32)) u_adds (.value(adds));
   always_comb if (filled1 == a_word_q) assume (adds == added);

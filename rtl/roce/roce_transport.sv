@@ -17,7 +17,7 @@ module roce_transport
   parameter int unsigned CLK_KHZ    = 156250,
   parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter int unsigned AXI_ADDR_W = 64,
-  parameter bit          RING_FILL  = 1'b0,    // ring_fill is asked for
+  parameter bit          RING_FILL  = 1'b0,    // ring_fill is requested
   parameter bit          WITH_QCN   = 1'b1
 ) (
   input  logic                clk,

@@ -129,7 +129,7 @@ module tcp_framer
   typedef struct packed {
     logic [IndexW-1:0] prefix;   // beats made of prefix alone
     logic [BeatW-1:0]  payload;  // beats to be taken
-    logic [BeatW-1:0]  frame;    // beats behind this one
+    logic [BeatW-1:0]  frame;    // beats after this one
     logic [ByteW-1:0]  tail;     // bytes of the last beat, 0 = all
   } left_t;
 

@@ -15,7 +15,7 @@ module tcp_transport
   parameter int unsigned N_STREAMS  = 4,
   parameter int unsigned RING_BYTES = 262144,  // of each stream
   parameter int unsigned CLK_KHZ    = 156250,
-  parameter bit          RING_FILL  = 1'b0     // ring_fill is asked for
+  parameter bit          RING_FILL  = 1'b0     // ring_fill is requested
 ) (
   input  logic                 clk,
   input  logic                 rst,

@@ -17,9 +17,9 @@ module penstock_100g #(
   parameter  int unsigned WITH_ROCE   = 1,       // messages go by RoCEv2, to queue pairs,
   parameter  int unsigned WITH_TCP    = 0,       // or by TCP, to streams, or by both (docs/tcp.md)
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64; RING_BYTES is kept for each
-  parameter  int unsigned HOOK        = 0,       // behind each input: 0 nothing, 1 zero suppression, 2 user_hook
+  parameter  int unsigned HOOK        = 0,       // after each input: 0 nothing, 1 zero suppression, 2 user_hook
   parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices; needs TIMING
-  parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; who asks for QCN gets it
+  parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; QCN selects it, too
   parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
   parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN
@@ -189,7 +189,7 @@ module penstock_100g #(
   assign m_axi_awcache = m_axi_req.wr.aw.cache;
   assign m_axi_awprot  = m_axi_req.wr.aw.prot;
   assign m_axi_awvalid = m_axi_req.wr.awvalid;
-  assign m_axi_wstrb   = STORE == 0 ? '0 : '1;  // memory behind a packet's end is never read
+  assign m_axi_wstrb   = STORE == 0 ? '0 : '1;  // memory after a packet's end is never read
   assign m_axi_wlast   = m_axi_req.wr.wlast;
   assign m_axi_wvalid  = m_axi_req.wr.wvalid;
   assign m_axi_bready  = m_axi_req.wr.bready;

@@ -21,9 +21,9 @@ module penstock_core
   parameter  int unsigned WITH_ROCE   = 1,       // messages go by RoCEv2, to queue pairs,
   parameter  int unsigned WITH_TCP    = 0,       // and by TCP, to streams; with both these are numbered from N_QP on
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64
-  parameter  int unsigned HOOK        = 0,       // behind each input: 0 nothing, 1 zero suppression, 2 user_hook
+  parameter  int unsigned HOOK        = 0,       // after each input: 0 nothing, 1 zero suppression, 2 user_hook
   parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices
-  parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; who asks for QCN gets it
+  parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; QCN selects it, too
   parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
   parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN,

@@ -16,8 +16,8 @@ pub struct Arguments {
     /// Take over boards from another coordinator, which then stops
     #[arg(long)]
     pub take_over: bool,
-    /// The coordinator's number in the boards (destination.owner), 1 to 65535; derived from this host's name and the path of
-    /// the file of servers if left out
+    /// The coordinator's number in the boards (destination.owner), 1 to 65535; derived from this host's name and the
+    /// path of the file of servers if left out
     #[arg(long, value_parser = number::<u16>)]
     pub owner: Option<u16>,
     /// Time between two polls of a board
