@@ -46,7 +46,7 @@ def _curves(axis: Axes, run: Run) -> None:
 
 
 def _panels(title: str, run: Run) -> tuple[Figure, list[Axes]]:
-    """Each sender in a panel of its own, the others in grey behind it: eight lines in one cannot be told apart."""
+    """Each sender in its own panel, the others in grey: eight lines in one panel cannot be distinguished."""
     names = [flow["name"] for flow in flows(run)]
     figure, axes = plt.subplots(
         -(-len(names) // 2), 2, sharex=True, sharey=True, squeeze=False, figsize=(10, 9), layout="constrained"
@@ -158,7 +158,7 @@ def on_off(runs: list[Run]) -> Drawn:
 
 
 def _coarser(rates: np.ndarray, windows: int) -> np.ndarray:
-    """Means of so many rows each."""
+    """Means of this number of rows each."""
     rows = len(rates) // windows
     return rates[: rows * windows].reshape(rows, windows, -1).mean(axis=1)
 
@@ -237,7 +237,7 @@ def _median(values: np.ndarray) -> float:
 
 
 def _decay(time: np.ndarray, rate: np.ndarray) -> tuple[float, float, float, float]:
-    """Length and time constant in ms, R2 of an exponential, and fall in % behind it; nan for what is too short."""
+    """Length and time constant in ms, R2 of an exponential, and fall in % after it; nan if it is too short."""
     low = int(np.flatnonzero(rate <= 1.05 * rate.min())[0]) + 1
     behind = 100 * (1 - rate[-1] / rate[low - 1])
     if low < 4:

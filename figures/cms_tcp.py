@@ -45,7 +45,7 @@ def _attempted(run: Run, begin_ms: float, end_ms: float) -> float:
 
 
 def _draw(run: Run, title: str, paper: float) -> Figure:
-    """The first of the four links, as in the paper: what is useful of what it sends."""
+    """The first of the four links, as in the paper: the useful part of its traffic."""
     figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
     figure.suptitle(title)
     flow = flows(run)[0]

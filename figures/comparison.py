@@ -48,7 +48,7 @@ class Compared:
         return {"quantity": self.quantity, **numbers, "deviation_percent": self.deviation_percent()}
 
 
-# A picture and the numbers beside it.
+# A picture and its numbers.
 Drawn = tuple[Figure, list[Compared]]
 
 

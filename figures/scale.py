@@ -139,7 +139,7 @@ def settings_of(case: Case) -> tuple[str, ...]:
 
 
 def ideal_settings(case: Case) -> tuple[str, ...]:
-    """The same load without a limiter, in front of a buffer without end."""
+    """The same load without a limiter, with an unlimited buffer."""
     return (
         *case.settings,
         "cc.law=off",
@@ -227,7 +227,7 @@ LINE_GBPS = 10
 
 
 def others_settings(law: str, boards: int) -> tuple[str, ...]:
-    """`incast-64` with so many boards under another law."""
+    """`incast-64` with this number of boards under another law."""
     return (f"topology.boards={boards}", *OTHERS[law], *TRACE)
 
 

@@ -21,7 +21,7 @@ SETTLED_MS = 200.0  # of 400: what a loop does from here on it does for good
 
 
 def settings(profile: str, boards: int, delay: str) -> tuple[str, ...]:
-    """`incast-64` with so many boards that begin at twice their share."""
+    """`incast-64` with this number of boards that start at twice their share."""
     return (
         f"cc.profile={profile}",
         f"topology.boards={boards}",

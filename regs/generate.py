@@ -66,7 +66,7 @@ def compile_map():
 
 
 def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
-    """Brings `out` up to date; returns whether anything was written. Safe beside parallel runs."""
+    """Updates `out`; returns whether anything was written. Safe with parallel runs."""
     if not force and not stale(out):
         return False
     sys.path.insert(0, str(HERE))

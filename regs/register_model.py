@@ -77,7 +77,7 @@ def tidy(text: str | None) -> str:
 
 
 def described(node) -> str:
-    """The node's own description; a register without one is refused, as nobody could use it."""
+    """The node's own description; a register without one is refused, because it could not be used."""
     text = node.get_property("desc")
     if not text:
         raise SystemExit(f'{node.get_path()}: has no description; add `desc = "..."` in penstock.rdl')

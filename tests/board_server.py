@@ -96,7 +96,7 @@ class PacketCable:
 
 
 class Server:
-    """One queue pair behind a cable. `arp` answers for `SERVER_IP` where no kernel does."""
+    """One queue pair at the far end of a cable. `arp` answers for `SERVER_IP` if no kernel does."""
 
     def __init__(self, cable, psn: int = 0, mtu: int = 4096, rkey: int = 7, arp: bool = True) -> None:
         self.cable, self.arp, self.mac = cable, arp, SERVER_MAC

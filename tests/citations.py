@@ -87,7 +87,7 @@ def cited_paths(text: str, roots: set[str]) -> list[tuple[int, str]]:
 
 
 def spelled_out(word: str) -> list[str]:
-    """The paths that a word with alternatives in braces stands for."""
+    """The paths given by a word with alternatives in braces."""
     parts = [part.split(",") for part in re.split(r"[{}]", word)]
     return ["".join(choice) for choice in product(*parts)]
 

@@ -79,7 +79,7 @@ def sampled(ctl: Ctl, group: Boards, folder: Path) -> tuple[float, float, float]
 
 
 def beside_uhal(ctl: Ctl, group: Boards) -> float:
-    """How much longer uHAL takes for the same registers of the same boards, whose tables it has read before."""
+    """The ratio of uHAL's time for the same registers of the same boards, with tables already loaded."""
     table = ROOT / "build/gen/penstock.xml"
     addresses = ",".join(group.address(n) for n in range(group.count))
     command = [sys.executable, "-c", UHAL, str(table), addresses, *READ]

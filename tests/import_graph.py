@@ -33,7 +33,7 @@ def imported(path: Path, package: str) -> Iterator[str]:
 
 
 def of_typescript(folder: Path) -> Graph:
-    """The TypeScript files of `folder`, whose imports begin with `./`; types count too."""
+    """The TypeScript files of `folder`; their imports begin with `./`; types count too."""
     files = set(folder.glob("*.ts"))
     graph = {}
     for path in files:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from veth import SERVER_IP, Network, allowed, ended, first_board, no_xdp
 
-# Behind UDP a packet of ours has BTH (12), 4096 bytes and ICRC (4).
+# After UDP a packet of ours has BTH (12), 4096 bytes and ICRC (4).
 DATAGRAM = 4112
 SECONDS = 2
 # Each shares one receiver, one veth and one sending process.
@@ -37,7 +37,7 @@ def iperf3(network: Network, offered: str) -> tuple[float, float]:
 
 
 def packet(network: Network, count: int, socket: str) -> float:
-    """Received bit/s of messages of so many boards, none of which has congestion control."""
+    """Received bit/s of messages of this number of boards, without congestion control."""
     command = str(network.binary)
     ends = ("--boards", str(count), "-l", "100000", "--payload", "counter", "--cc", "off", "--ack-timeout", "16")
     sender = network.start("b", *pinned(1), command, "send", "--iface", "veth1", "--ip", first_board(), *ends)

@@ -60,7 +60,7 @@ def tokens(source: str) -> list[str]:
 
 
 def skip_group(words: list[str], at: int) -> int:
-    """Behind the bracket that closes the one at `at`."""
+    """The position after the bracket that closes the one at `at`."""
     depth = 0
     while at < len(words):
         depth += (words[at] in CLOSING) - (words[at] in CLOSING.values())
@@ -71,7 +71,7 @@ def skip_group(words: list[str], at: int) -> int:
 
 
 def skip_item(words: list[str], at: int) -> int:
-    """Behind an item: its semicolon, or its braces."""
+    """The position after an item: after its semicolon, or its braces."""
     while at < len(words) and words[at] not in (";", "{"):
         at = skip_group(words, at) if words[at] in CLOSING else at + 1
     return skip_group(words, at) if at < len(words) and words[at] == "{" else at + 1
@@ -243,7 +243,7 @@ def uses(module: Module) -> set[Path]:
 
 
 def of_crate(root: Path) -> dict[Path, set[Path]]:
-    """Of each file of the crate whose `lib.rs` or `main.rs` is `root`: the files whose names it uses."""
+    """For each file of the crate with `root` as `lib.rs` or `main.rs`: the files whose names it uses."""
     crate = Module(root)
     Reader(crate, root.parent)
     graph: dict[Path, set[Path]] = {}

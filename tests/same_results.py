@@ -60,7 +60,7 @@ def same(old: Any, new: Any, factor: float = 1.0) -> bool:
 
 
 def renamed(path: str, names: dict[str, str]) -> str | None:
-    """The path in the new layout; `*` in a pattern stands for one part and is carried over. None: the value is gone."""
+    """The path in the new layout; `*` in a pattern matches one part and is carried over. None: the value is removed."""
     for old, new in names.items():
         pattern, parts = old.split("."), path.split(".")
         if len(pattern) != len(parts) or any(p not in ("*", q) for p, q in zip(pattern, parts, strict=True)):

@@ -261,7 +261,7 @@ def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s
 
 @tools
 def test_a_receiver_tells_the_board_its_share_of_the_line_before_it_opens_it(tap, network, penstock, tmp_path):
-    """Weight 3 beside a board of weight 1 that is not there: 3/4 of the line, 15/16 of that at the least."""
+    """Weight 3, with an absent board of weight 1: 3/4 of the line, 15/16 of that at the least."""
     (tmp_path / "boards.toml").write_text(
         f'[[board]]\nip = "{BOARD_IP}"\nweight = 3\n[[board]]\nname = "gone"\nip = "10.9.0.9"\n'
     )

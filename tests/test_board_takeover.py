@@ -163,7 +163,7 @@ class Mute:
         self.ip = socket.inet_aton(ip)
 
     def opens(self, board: str) -> int:
-        """Asks until the board agrees; the PSN that it begins with."""
+        """Repeats the request until the board agrees; returns its first PSN."""
         info = cm.Info(qpn=0x11, psn=0, rkey=7, base=0x10000, ip=int.from_bytes(self.ip))
         request = cm.Message(cm.OPEN_QP, info, port=self.cm.getsockname()[1]).pack()
         end = time.monotonic() + LIMIT_S
@@ -196,7 +196,7 @@ class Mute:
 
 
 def test_no_server_gets_a_message_before_those_that_its_predecessor_did_not_acknowledge(network):
-    """Each server asks every 2 ms: the board is asked while the queue pair fails and its messages end."""
+    """Each server sends a request every 2 ms, also while the queue pair fails and its messages end."""
     [sender] = boards(network, BOARDS[:1], 100_000)
     for k in range(4):
         server = Mute(network, f"10.77.0.{k + 1}")

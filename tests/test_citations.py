@@ -74,7 +74,7 @@ def test_every_file_that_a_comment_cites_exists() -> None:
 
 
 def test_a_document_that_is_cited_by_section_is_a_standard_or_in_the_table_of_papers() -> None:
-    """The document is named at most 60 characters in front of its section, with no other word for it between."""
+    """The document is named at most 60 characters before its section, with no other document in between."""
     known = re.compile("|".join([STANDARD, *map(re.escape, papers())]))
     unknown = []
     for path in COMMENTS:

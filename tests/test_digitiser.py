@@ -27,7 +27,7 @@ WAVEFORM = b"".join((300 + (2048 >> (k - 10) // 4 if k >= 10 else 0)).to_bytes(2
 
 
 def example(name: str) -> str:
-    """The code block behind the mark with this name."""
+    """The code block after the mark with this name."""
     found = re.search(rf"<!-- example: {re.escape(name)} -->\n```\w+\n(.*?)```", PAGE, re.S)
     assert found, f"docs/digitiser.md has no example {name}"
     return found[1]

@@ -273,7 +273,7 @@ def test_a_frame_of_each_kind_is_read_without_an_error(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def captured(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three boards against a slow server behind a small buffer: both directions of every link, whole frames."""
+    """Three boards, a slow server and a small buffer: both directions of every link, whole frames."""
     marking = ["switch.kmin=10KB", "switch.kmax=40KB", "switch.buffer=250KB"]
     settings = ["replay.events=3", "cc.law=dcqcn", "cc.rate_start=10Gbps", *marking]
     capture = [

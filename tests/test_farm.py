@@ -83,7 +83,7 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
     boards = [board(network, k) for k in range(len(BOARDS))]
     network.counted(5, "events_complete", address=METRICS[1])
 
-    # The coordinator dies, and another one goes on.
+    # The coordinator dies, and another one continues.
     first_coordinator.kill()
     second_coordinator = farm()
     network.counted(10, "events_complete", address=METRICS[1])

@@ -38,7 +38,7 @@ class FeroceHost:
         self.server.cable.send(bytes(lower / UDP(sport=sport, dport=cm.REQUEST_PORT) / Raw(message.pack())))
 
     def hear(self, limit_s: float) -> cm.Message | None:
-        """The next message to port 0x4321, while the responder goes on."""
+        """The next message to port 0x4321, while the responder continues."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             self.server.step()

@@ -96,7 +96,7 @@ def congested(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> d
 
 
 def test_cms_tcp_5_without_congestion_control_the_collapse_stays(congested: dict[str, dict[str, float]]) -> None:
-    """Half of what a link wants is not delivered, more than twice as much is sent, long after the cause is gone."""
+    """Half of a link's demand is not delivered, more than twice as much is sent, long after the cause is gone."""
     figure = congested["cms-tcp-5"]
     assert figure["one link before the fifth sender"] == pytest.approx(2.048, rel=0.01)
     for when in ("while it sends", "long after"):

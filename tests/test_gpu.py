@@ -91,7 +91,7 @@ def test_the_ptx_computes_the_charges_of_recorded_waveforms(recorded: np.ndarray
 
 
 def step(state: int, bits: int) -> int:
-    """Stages of O.150's register, the oldest in bit 0, so many bits on."""
+    """Stages of O.150's register, the oldest in bit 0, advanced by this number of bits."""
     for _ in range(bits):
         state = state >> 1 | ((state ^ state >> 3) & 1) << 30
     return state

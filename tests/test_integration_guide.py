@@ -17,7 +17,7 @@ GUIDE = (REPO / "docs" / "integration.md").read_text()
 
 
 def table(mark: str) -> list[list[str]]:
-    """The cells of the table behind a mark, without its two head lines."""
+    """The cells of the table after a mark, without its two head lines."""
     lines = GUIDE[GUIDE.index(mark) :].splitlines()[1:]
     rows = [
         line.strip("|").split("|") for line in lines[: next(i for i, s in enumerate(lines) if not s.startswith("|"))]

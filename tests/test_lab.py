@@ -103,7 +103,7 @@ interval = "20us"
 
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
-    """A verilated board beside a software sender, into one server."""
+    """A verilated board and a software sender, into one server."""
     scenario = tmp_path / "board.toml"
     scenario.write_text(BOARD)
     return scenario

@@ -24,7 +24,7 @@ SHORT = {"flow.0.size": "200KB", "trace.interval": "20us"}
 
 @pytest.fixture(scope="module")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package beside the module that cargo has built with the rest: what a wheel holds.
+    """The package together with the module that cargo has built: what a wheel holds.
 
     `PENSTOCK_WHEEL=1` has pip make and install the wheel instead, which compiles the dependencies again, since cargo
     chooses other features for one crate than for the workspace.

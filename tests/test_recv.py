@@ -253,7 +253,7 @@ def test_boards_that_open_by_themselves_are_served_and_sends_land_in_their_slots
     for verb in ((), ("--send-verb",)):
         receiver = network.recv(*boards(3), "--listen", "--events", 50, "--keep-alive", 50, *PATIENT)
         network.sees("4321")
-        # So slow that the server asks in between whether the boards live.
+        # So slow that the server probes the boards in between.
         sender = network.send(
             "--boards", 3, "-n", 50, "-l", 5000, "--rate", 60, "--ack-timeout", 16, "--connect", SERVER_IP, *verb
         )
@@ -272,7 +272,7 @@ def test_boards_that_are_killed_slow_nobody_down_and_are_waited_for_again_when_t
         return network.start("b", *map(str, (network.binary, *common, *here)))
 
     def further(events: int, of: str) -> float:
-        """How long it takes until so many more events are stored, in seconds."""
+        """The time until this number of further events is stored, in seconds."""
         begun, before = time.monotonic(), network.metrics()[of]
         network.counted(before + events, of)
         return time.monotonic() - begun

@@ -58,7 +58,7 @@ def value(families: list[Metric], sample: str) -> float:
 
 
 def families_until(network: Network, events: int) -> tuple[list[Metric], dict[str, str], str]:
-    """What is served when so many events are there."""
+    """The served data when this number of events is stored."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         [(status, headers, text)] = ask(network, "GET /metrics")

@@ -144,7 +144,7 @@ class Forger:
 
 @pytest.mark.parametrize("rate", [50, 0.4])
 def test_openings_forged_with_a_board_s_address_take_nothing_from_it(network, rate):
-    """Before it is there they are in its way for moments; afterwards the server asks the board, which answers."""
+    """Before it connects they block it only briefly; afterwards the server checks with the board, which answers."""
     receiver = network.recv(first_board(), "--listen", *TOLD)
     until("answer", lambda: network.metrics())
     forger = Forger(network, first_board())

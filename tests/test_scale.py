@@ -39,7 +39,7 @@ def test_every_case_meets_its_goals_or_the_page_says_why_not(table: list[list[st
 
 
 def test_the_goals_can_be_missed(penstock: Penstock, tmp_path: Path) -> None:
-    """The numbers behind the table, of 64 boards under Zhu et al.'s parameters, which PFC then holds."""
+    """The numbers after the table, of 64 boards under Zhu et al.'s parameters, which PFC then holds."""
     command = [penstock.binary, "run", ROOT / "scenarios/incast-64.toml", "--out", tmp_path / "run", "--no-plots"]
     command += ["--set", "cc.profile=zhu", "--set", "trace.interval=200us"]
     subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=True)

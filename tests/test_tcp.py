@@ -228,7 +228,7 @@ def test_a_hundred_opens_and_aborts(wire):
 
 
 def test_segments_longer_than_the_path_are_shortened(wire):
-    """Between the two namespaces a router whose far link takes 1300 bytes, and says so."""
+    """Between the two namespaces a router whose far link has an MTU of 1300 bytes, and that reports it."""
     name, ip = wire.name, ["ip", "netns", "exec"]
     far = "10.88.0.1"
     lines = [f"link add veth2 netns {name}-s mtu 1300 type veth peer name veth3 netns {name}-r mtu 1300"]

@@ -140,7 +140,7 @@ class Network:
         return json.loads(subprocess.run(show, capture_output=True, check=True).stdout)[0]["stats64"]["rx"]["packets"]
 
     def metrics(self, address: str = METRICS) -> dict[str, float]:
-        """What a receiver tells at `--metrics`, by names without `penstock_` and `_total`; nothing before it does."""
+        """The metrics of a receiver, by names without `penstock_` and `_total`; empty before it serves them."""
         with self.inside("s"):
             try:
                 connection = http.client.HTTPConnection(address, timeout=LIMIT_S)

@@ -106,7 +106,7 @@ def as_toml(best: Best) -> str:
 
 
 def _literal(text: str) -> str:
-    """As it stands if TOML reads it as a value, quoted otherwise: `--set` knows no quotes."""
+    """Unchanged if TOML reads it as a value, quoted otherwise: `--set` has no quotes."""
     try:
         tomllib.loads(f"x = {text}")
     except tomllib.TOMLDecodeError:

@@ -140,7 +140,7 @@ class Board:
             object.__setattr__(self, name, value)
 
     def read(self, name: str) -> dict[str, Value]:
-        """Everything that a name stands for: `read("qp[0-3].state")`, `read("source")`."""
+        """All registers of a name: `read("qp[0-3].state")`, `read("source")`."""
         return {found[0]: Value(*found) for found in self._link.read(name)}
 
     def write(self, name: str, value: object, force: bool = False) -> None:

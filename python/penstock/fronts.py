@@ -16,7 +16,7 @@ def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def on_front(values: Sequence[Sequence[float]]) -> list[bool]:
-    """Of each trial; one whose values are not finite is not on the front."""
+    """For each trial; one with values that are not finite is not on the front."""
     finite = [all(map(math.isfinite, row)) for row in values]
     return [
         fine and not any(dominates(other, row) for other in values) for fine, row in zip(finite, values, strict=True)

@@ -92,7 +92,7 @@ class Scenario:
 
     @property
     def path(self) -> Path:
-        """The file, or the name that stands for it in messages."""
+        """The file, or its name in messages."""
         return self._path
 
     @property
@@ -175,7 +175,7 @@ def run(
     out: str | os.PathLike | None = None,
     progress: bool = False,
 ) -> Result:
-    """Runs a scenario to its end, with `sets` on top of what it says.
+    """Runs a scenario to its end, with `sets` overriding its keys.
 
     Tables are the simulator's own memory (a trace has 22 bytes a row). With `out`, a folder, trace.parquet,
     summary.json and capture.pcapng are written there, as `penstock run --out` does, and the trace is read when it is
@@ -221,7 +221,7 @@ def _taken(before: tuple[float, float], traversals: int) -> dict[str, float]:
 
 
 class _bar:
-    """A progress bar of simulated time; what `with` gives is called with where the run stands."""
+    """A progress bar of simulated time; the object that `with` gives is called with the progress of the run."""
 
     def __init__(self, shown: bool) -> None:
         form = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"

@@ -111,7 +111,7 @@ def out_folder(out: str | os.PathLike) -> Path:
 
 
 def check_jobs(jobs: int | None) -> None:
-    """ValueError unless so many processes can run at a time."""
+    """ValueError unless this number of processes can run at a time."""
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs = {jobs}: at least one is needed")
 

@@ -41,7 +41,7 @@ WIDTH = 80  # columns of a terminal that a table fits
 
 
 def as_table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int = WIDTH) -> str:
-    """Lines of a table, numbers to the right. What is wider than `width` goes on below, with the first column again."""
+    """Lines of a table, numbers to the right. Columns beyond `width` continue below, with the first column repeated."""
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [max(len(text) for text in column) for column in zip(names, *cells, strict=True)]
     right = [not any(isinstance(row[n], str) for row in rows) for n in range(len(names))]
@@ -68,7 +68,7 @@ def _cell(value: object) -> str:
 
 
 def say(text: str) -> int:
-    """Prints a result and returns the exit status: 0, also when nobody reads any more, 1 when it cannot be written."""
+    """Prints a result and returns the exit status: 0, even if the pipe is closed; 1 if it cannot be written."""
     status = 0
     try:
         print(text)

@@ -109,7 +109,7 @@ class RunControl:
         self._state, self._since = state, datetime.now(UTC)
 
     def carry_out(self, command: str, body: object = None) -> dict[str, Any]:
-        """Does what is asked for; Refused: it is not allowed now, or wrong."""
+        """Executes a request; Refused: it is not allowed now, or invalid."""
         with self._lock:
             if command not in ALLOWED[self._state]:
                 allowed = list(ALLOWED[self._state])
@@ -312,7 +312,7 @@ def token_of(file: Path) -> bytes:
 
 
 def servers(options: argparse.Namespace, control: RunControl) -> list[Serving]:
-    """ValueError: what was asked for cannot be served."""
+    """ValueError: the request cannot be served."""
     if options.http is None and options.socket is None:
         raise ValueError("give --socket FILE or --http ADDRESS, or both")
     found: list[Serving] = []

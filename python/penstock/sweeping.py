@@ -87,7 +87,7 @@ def sweep(
 
 
 def several(values: object) -> list:
-    """The values of a parameter; one that is no collection stands for itself."""
+    """The values of a parameter; a single value counts as a list of one."""
     if isinstance(values, str | os.PathLike | Mapping) or not isinstance(values, Iterable):
         return [values]
     return list(values)

@@ -3,7 +3,7 @@
 // all stay below their thresholds. The example of user processing; equal to the bit to
 // `suppress` of crates/wire/src/fragment/suppression.rs, which defines the output (docs/fragments.md).
 //   - A sample's value is sample - pedestal, saturated to 16 bits signed. Its word is kept if value >= threshold for
-//     one of the word's samples. Samples and values are little-endian; the unfilled part of a fragment's last word is ignored.
+//     one of the word's samples. Samples and values are little-endian; the unfilled part of the last word is ignored.
 //   - Pedestals and thresholds have a row for each beat: row (beat / hold) modulo rows, and a column per sample.
 //   - After each 64 words comes their mask, after the last mask the trailer.
 // Promise: one beat per cycle, plus one cycle if all words of a block's last beat are kept, and one for each trailer.

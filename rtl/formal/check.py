@@ -31,7 +31,7 @@ import rtl  # noqa: E402
 
 @dataclass
 class Finding:
-    """One check of one proof: what was asked, what came out."""
+    """One check of one proof: the question and the result."""
 
     what: str
     good: bool
@@ -76,7 +76,7 @@ class Covers:
             if before := self.proof.after.get(name):
                 found = self.reach(before)
                 start = found and found.state
-            # Where another run goes on from, all registers must be known.
+            # At the point where another run continues, all registers must be known.
             system = self.built.whole if self.proof.after else self.built.covers
             self.runs[name] = self._run(system, name, start) if found else None
         return self.runs[name]

@@ -73,7 +73,7 @@ def of_netlist(module: dict) -> str:
 
 
 def number(text: str) -> int:
-    """A number that stands for a text, the same in every process."""
+    """A number derived from a text, the same in every process."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7])
 
 

@@ -114,7 +114,7 @@ def _dsp_has_registers(parameters: dict) -> bool:
 
 
 def _inverters_taken_in(cells: dict) -> set[str]:
-    """Inverters behind a LUT, or with nothing but LUTs behind them: place and route folds them into the truth table."""
+    """Inverters after a LUT, or followed only by LUTs: place and route folds them into the truth table."""
     drivers, readers = {}, defaultdict(list)
     for cell in cells.values():
         for pin, bits in cell["connections"].items():

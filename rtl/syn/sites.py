@@ -54,7 +54,7 @@ def _inputs(cell: dict) -> frozenset:
 
 
 def _carry_bits(cells: dict, driver: dict) -> list[tuple[str, str | None]]:
-    """The LUTs of each bit of the carry chains: in front of S, and in front of DI."""
+    """The LUTs of each bit of the carry chains: at S, and at DI."""
     found = []
     for cell in cells.values():
         if cell["type"] in ("CARRY4", "CARRY8"):

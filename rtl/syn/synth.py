@@ -207,7 +207,7 @@ def measure(job: Job) -> Row:
 
 
 def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
-    """Markdown; `what` heads the column that tells builds apart, `last` is one more row: the published module's."""
+    """Markdown; `what` heads the column that identifies builds, `last` is one more row: the published module's."""
     lines = [
         f"| top | N_QP | {what} | LUT | sites | FF | BRAM (36k) | URAM | DSP | levels | RTL | chains, DSPs on that way"
         " | from | to |",
@@ -235,7 +235,7 @@ def tables(rows: list[Row]) -> dict[str, str]:
 
 
 def with_table(page: str, new: str, wanted: str = MARK) -> str:
-    """The page with one table replaced: the lines behind its mark that begin with a bar, and nothing else."""
+    """The page with one table replaced: the lines after its mark that begin with a bar, and nothing else."""
     before, mark, after = page.partition(wanted)
     if not mark:
         raise ValueError(f"{DOCS} has no line {wanted.strip()!r}: put it where the table belongs")

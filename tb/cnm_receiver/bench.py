@@ -68,7 +68,7 @@ class Receiver:
         return self.cycle - 1
 
     async def check(self, frames: list[Frame], stalled=lambda: False) -> None:
-        """Sends the frames; exactly what each of them asks for has come, in its cycle."""
+        """Sends the frames; exactly the pulse required by each must come, in its cycle."""
         feedbacks, counted, strangers = [], [], []
         for frame in frames:
             at = DELAY + await self.send(frame, stalled)

@@ -53,7 +53,7 @@ class Limiter:
                 assert j - i + 1 <= burst + span // interval + 1, f"{j - i + 1} passed within {span} cycles"
 
     def check_no_needless_refusal(self, interval: int, burst: int) -> None:
-        """Whoever was refused came when the bound, up to the phase of the earning, was used up."""
+        """Every refused notification came when the bound, up to the phase of the refill, was used up."""
         arrivals = sorted(set(self.arrived))
         for at in arrivals:
             came, let_in = self.arrived.count(at), self.passed.count(at)

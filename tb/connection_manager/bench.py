@@ -128,7 +128,7 @@ async def nobody_but_the_peer_can_touch_a_queue_pair(dut):
     for request in (cm.SEND_QP_INFO, cm.MODIFY_QP_RTS, cm.CLOSE_QP, cm.ERROR, cm.NONE):
         message = Message(request, stranger, own, transmit=Transmit(length=64))
         assert (await board.ask(message, OTHER_IP)).answer == cm.NAK, request
-        # Who lies about its address in the message is still told from its UDP source.
+        # A false address in the message is still detected by its UDP source.
         assert (await board.ask(replace(message, sender=PEER), OTHER_IP)).answer == cm.NAK, request
     assert len(board.registers.writes) == before
 
@@ -209,7 +209,7 @@ async def no_opening_takes_a_living_queue_pair_even_from_its_peer_s_own_address(
     assert (await board.ask(another)).answer == cm.NO_QP
     assert (await board.ask(opening)).sender == own
     assert (await board.ask(Message(cm.MODIFY_QP_RTS, PEER, own))).answer == cm.ACK
-    # One that came before its peer's: nobody answers it, and it gives way.
+    # One that came before its peer's: it gets no answer, and gives way.
     assert (await board.ask(Message(cm.CLOSE_QP, PEER, own))).answer == cm.ACK
     await board.opened(another.sender)
     assert (await board.ask(opening)).answer == cm.NO_QP

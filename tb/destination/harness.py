@@ -175,7 +175,7 @@ class Harness:
             self.model.rings[qp] = Ring(base, slots, slot_size, next_slot)
 
     async def set_table(self, servers: dict[int, int]) -> list[int]:
-        """Server index -> queue pair of the live ones; the others get a queue pair nobody may see."""
+        """Server index -> queue pair of the live ones; the others get a queue pair that must not be used."""
         for index in range(64):
             word = servers.get(index, self.rng.getrandbits(8)) | int(index in servers) << words()["servers.entry.live"]
             await self.access("servers", index, "entry", word)

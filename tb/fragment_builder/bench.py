@@ -24,7 +24,7 @@ FIRST_BYTE_CYCLES = 60
 
 
 class Driver:
-    """The detector: beats of fragments, and entries of tables behind their payloads."""
+    """The detector: beats of fragments, and entries of tables after their payloads."""
 
     def __init__(self, dut, rng, stall: float) -> None:
         self.dut, self.rng, self.stall = dut, rng, stall
@@ -91,7 +91,7 @@ async def start(dut, rng, stall: float = 0.0):
 
 
 def some(rng, event: int, length: int) -> tuple[Fragment, bytes]:
-    """A fragment of about so many payload bytes, with parts where there is a table."""
+    """A fragment of about this number of payload bytes, with parts if there is a table."""
     about = Fragment(event, rng.getrandbits(64), rng.getrandbits(16))
     if not TABLE:
         about.payload = rng.randbytes(length)

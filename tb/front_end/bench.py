@@ -15,7 +15,7 @@ globals().update({test.name: test for test in ALL})
 
 
 def long_stalls(rng, beats: int):
-    """A pause generator: now and then, at most so many beats apart, a hole that no buffer on the way can hide."""
+    """A pause generator: at random, at most this number of beats apart, a gap that no buffer on the path can hide."""
     while True:
         yield from [False] * rng.randrange(beats)
         yield from [True] * rng.randrange(50, 200)

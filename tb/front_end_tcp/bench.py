@@ -33,7 +33,7 @@ IPBUS_PORT = 50001
 
 
 async def prepare(dut, *streams: int, mac: bool = True) -> Board:
-    """A front end whose timeouts fit a simulation, with these streams open."""
+    """A front end with timeouts suited to simulation, with these streams open."""
     Detector(dut, INPUTS, seed())  # its inputs are quiet
     board = await start(dut, {}, TcpHost)
     for name, us in (("rto_initial", 300), ("rto_min", 100), ("rto_max", 2000), ("challenge_interval", 50)):
@@ -127,7 +127,7 @@ async def descriptors_that_cannot_be_followed_fail_and_leave_the_stream_readable
 
 
 async def post(board: Board, stream: int, length: int, payload: bytes, tag: int) -> None:
-    """A message whose descriptor may say something else than its payload."""
+    """A message whose descriptor may differ from its payload."""
     word = structs.pack("desc_t", qp=stream, verb=1, length=length, tag=tag)
     await board.descriptors.send(AxiStreamFrame(word.to_bytes(22, "little")))
     if payload:
@@ -209,7 +209,7 @@ async def events_and_the_source_share_the_streams_with_the_user(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def an_operator_opens_a_stream_over_ipbus_and_bare_bytes_go_out(dut):
-    """Nobody has given a MAC address: ARP finds it, or the stream says that it did not."""
+    """No MAC address is set: ARP finds it, or the stream reports the failure."""
     rng = seed()
     board = await prepare(dut)
     await board.registers.write_fields("services.resolution", arp_retry=1, arp_tries=1)
@@ -238,7 +238,7 @@ def transaction(kind: int, name: str, *body: int) -> list[int]:
 
 
 async def ask(board: Board, *transactions: list[int]) -> list[int]:
-    """The words of the reply to one control packet, whose transactions all succeed."""
+    """The words of the reply to one control packet; all its transactions must succeed."""
     await board.peer.send(datagram(ipbus.control(*transactions), IPBUS_PORT, src=PEER_IP))
     reply = checked(await with_timeout(board.peer.others.get(), 200, "us"))
     words = ipbus.bytes_to_words(bytes(reply[UDP].payload)[: reply[UDP].len - 8])

@@ -73,7 +73,7 @@ class Harness:
         return self
 
     async def expect_parts_of(self, size: int) -> None:
-        """Sets the thresholds of the store for events with so many bytes from each input."""
+        """Sets the thresholds of the store for events with this number of bytes from each input."""
         lanes = self.setup.detector.lanes
         beats = INPUTS * -(-size // lanes) + -(-(32 + 16 + 16 * INPUTS) // lanes) + 1
         store = await self.registers.read("timing.event_high") + await self.registers.read("timing.event_size") - 1
@@ -120,7 +120,7 @@ class Harness:
         self.accepted.put_nowait(Fragment(number, at, kind, parts=parts))
 
     async def trigger(self, number: int, kind: int = 3) -> None:
-        """One trigger in the next cycle, whatever busy says."""
+        """One trigger in the next cycle, ignoring busy."""
         dut = self.dut
         await FallingEdge(dut.clk)
         dut.trigger_valid.value, dut.trigger_number.value, dut.trigger_type.value = 1, number, kind
@@ -333,7 +333,7 @@ async def vetoes_dead_time_and_own_numbers_count_each_trigger_once_and_cut_no_ev
     await h.done()
     counts = await h.counts()
     assert counts["vetoed"] == vetoed and counts["rejected_dead"] > 0 and counts["accepted"] > 10
-    # Own numbers, from 0 on whatever the pins say.
+    # Own numbers, from 0 on, independent of the pins.
     await h.go(own_numbers=1)
     await h.registers.write_fields("events.command", resync=1)
     await h.registers.write_fields("timing.command", restart=1)

@@ -64,7 +64,7 @@ class Target:
         return bytes(reply.payload)[: reply.len - 8]
 
     async def words(self, *transactions: list[int], ident: int = 0, order: str = "big") -> list[int]:
-        """Words behind the reply's packet header."""
+        """Words after the reply's packet header."""
         request = control(*transactions, ident=ident, order=order)
         reply = await self.ask(request)
         assert reply[:4] == request[:4], "a reply begins with its request's header"

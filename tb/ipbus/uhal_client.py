@@ -59,7 +59,7 @@ def blocks(hw) -> None:
 
 
 def front_end(hw) -> None:
-    """The whole front end behind its cable: constants, a memory, a row of RAM, a field, a hole, a counter."""
+    """The whole front end at the end of its cable: constants, a memory, a row of RAM, a field, a hole, a counter."""
     identity, data_w, n_qp = (hw.getNode(name).read() for name in ("id", "build.data_w", "build.n_qp"))
     hw.dispatch()
     print(f"id {identity:08x}\ndata_w {data_w:d}\nn_qp {n_qp:d}")

@@ -24,7 +24,7 @@ class Fault(Exception):
 
 @dataclass
 class Delayed:
-    """Stands in for a response channel: passes responses on, in order, `latency()` cycles later."""
+    """Replaces a response channel: passes responses on, in order, `latency()` cycles later."""
 
     channel: object
     latency: Callable[[], int]

@@ -41,7 +41,7 @@ class Line:
         return round((self.gbps * 125_000 << 24) / self.clock_khz)
 
     def cycles(self, octets: float) -> int:
-        """In which the line carries so many octets."""
+        """The time in which the line carries this number of octets."""
         return round(octets * self.octet_ns / self.cycle_ns)
 
     def gbps_of(self, rate: int) -> float:
@@ -59,7 +59,7 @@ def line() -> Line:
 
 
 def time_limit(ms: float) -> dict:
-    """Of a test that takes so many milliseconds at 10 Gb/s or more; on a slower line it may take as much longer."""
+    """The time limit of a test that takes this many milliseconds at 10 Gb/s or more, scaled up for slower lines."""
     slow = os.environ.get("PARAM_CLK_KHZ") and 10 // line().gbps  # the runner reads a bench before it is run
     return {"timeout_time": ms * max(1, slow or 1), "timeout_unit": "ms"}
 
@@ -113,7 +113,7 @@ class GmiiCable:
         cocotb.start_soon(self.read())
 
     async def read(self) -> None:
-        """Frames as they leave: octets behind the SFD, when the preamble began in ps, and whether TX_ER was among them.
+        """Frames as they leave: octets after the SFD, when the preamble began in ps, and whether TX_ER was among them.
 
         The library's model leaves the first octet of each frame out.
         """

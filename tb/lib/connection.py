@@ -74,7 +74,7 @@ class Message:
         return cls(flags >> 1 & 7, *infos, bool(flags & 1), answer, port, transmit)
 
     def answered(self, answer: int, sender: Info | None = None) -> "Message":
-        """The answer to this request; `sender` tells about the one who answers."""
+        """The answer to this request; `sender` has the answering side's parameters."""
         way = {"info_valid": sender is not None, "sender": sender or Info(), "other": self.sender}
         return replace(self, answer=answer, port=REQUEST_PORT, transmit=None, **way)
 

@@ -112,7 +112,7 @@ class Detector:
             self.put(number, tvalid=0)
 
     async def taken(self, number: int, period: int) -> bool:
-        """Whether the next rising edge takes the beat that is shown; ends with the falling edge behind it."""
+        """Whether the next rising edge takes the present beat; ends with the following falling edge."""
         before = period // 2 - 1  # ready as it is when the clock rises
         await Timer(before, "ps")
         ready = int(self.dut.s_axis_event_tready.value) >> number & 1

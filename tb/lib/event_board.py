@@ -10,7 +10,7 @@ SLOTS, SLOT_BYTES = 32, 8192
 
 
 class Setup:
-    """A front end with rings on its queue pairs, and a detector in front of it."""
+    """A front end with rings on its queue pairs, and a detector at its inputs."""
 
     def __init__(self, board: Board, detector: Detector):
         self.board, self.detector = board, detector

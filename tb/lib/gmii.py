@@ -66,7 +66,7 @@ class GmiiMac:
         return structs.unpack("mac_status_t", int(self.dut.status.value))[name]
 
     async def octets(self, count: int) -> None:
-        """Waits while the line carries so many."""
+        """Waits while the line carries this number of octets."""
         await Timer(count * self.speed.octet_ps, "ps")
 
     async def settle(self) -> None:

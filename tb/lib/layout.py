@@ -56,7 +56,7 @@ def complaints(path: Path, text: str) -> list[str]:
 
 
 def misplaced(level: Level, first: str, indent: int) -> list[str]:
-    """What is wrong with the indentation of a line whose first token is `first`."""
+    """The error in the indentation of a line whose first token is `first`."""
     inner = level.indent + STEP
     if not level.hanging:
         right, at_least = level.indent + 1, True

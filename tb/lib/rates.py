@@ -37,7 +37,7 @@ async def collect_samples(dut, samples: list[Sample]) -> None:
 
 
 async def sample_rates(board: Board, qp: int, octets: int) -> list[Sample]:
-    """Has the sampling port stream one queue pair's rates from now on, once for so many of the line; the list grows."""
+    """Lets the sampling port stream one queue pair's rates, once per this number of line octets; the list grows."""
     samples: list[Sample] = []
     cocotb.start_soon(collect_samples(board.dut, samples))
     await board.registers.write_fields("sampling.range", first=qp, last=qp)
@@ -48,7 +48,7 @@ async def sample_rates(board: Board, qp: int, octets: int) -> list[Sample]:
 async def set_dcqcn(
     board: Board, group: int = 0, law: int = DCQCN, g_shift: int = 8, rate_min: int | None = None, **intervals: int
 ) -> None:
-    """Intervals are times in which the line carries so many octets; `rate_min` is in Q8.24 bytes a cycle."""
+    """Intervals are given in octets of the line; `rate_min` is in Q8.24 bytes a cycle."""
     control = {"law": law, "clamp_target": 1, "restart_timer": 1, "g_shift": g_shift}
     control |= {"stage_threshold": 5, "hyper_threshold": 10}
     await board.registers.write_fields("cc.control", group, **control)

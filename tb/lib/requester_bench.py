@@ -208,7 +208,7 @@ class Harness:
         await RisingEdge(self.dut.clk)
 
     async def open(self, qp: int, mtu_code: int = 3, **row: int) -> Peer:
-        """Writes a random row (but for what is given), and asks for RTS."""
+        """Writes a random row (except given fields), and requests RTS."""
         drawn = {name: self.rng.getrandbits(width) for name, (_, width) in structs.fields("qp_cfg_t").items()}
         drawn |= {"mtu": mtu_code, "ack_timeout": 6, "retry_cnt": 7, "rnr_retry": 7} | row
         dut = self.dut

@@ -21,7 +21,7 @@ OPCODES = {
 }
 
 
-# Credit counts by code (IBTA table 46); 31 stands for no limit.
+# Credit counts by code (IBTA table 46); 31 means no limit.
 UNLIMITED = 31
 CREDITS = [0, 1, *(step << i for i in range(15) for step in (2, 3))][:31]
 

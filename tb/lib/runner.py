@@ -153,7 +153,7 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path) -> None
 
 @contextmanager
 def make_variables(assignments: str) -> Iterator[None]:
-    """What the model's makefile is told; other builds of this process are not."""
+    """The variables of the model's makefile, which do not affect other builds of this process."""
     before = os.environ.get("MAKEFLAGS")
     os.environ["MAKEFLAGS"] = assignments
     try:

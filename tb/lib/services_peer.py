@@ -48,7 +48,7 @@ def cfg_word(**changed: int) -> int:
 
 
 def only_for(*networks: str) -> dict[str, int]:
-    """Settings of an access list in force that holds these, as in "10.0.1.0/24"; the rest of it stands for nobody."""
+    """Settings of an active access list with these entries, as in "10.0.1.0/24"; its other entries match no host."""
     entries = [ipaddress.ip_network(network) for network in networks]
     pairs = [(int(entry.network_address), int(entry.netmask)) for entry in entries]
     pairs += [(0, 0xFFFFFFFF)] * (ACCESS_ENTRIES - len(pairs))
@@ -136,7 +136,7 @@ class Host:
         return checked(bytes(frame.tdata))
 
     async def silence(self, cycles: int = 600) -> None:
-        """Nothing may come, neither now nor for so many cycles."""
+        """Nothing may arrive, neither now nor for this number of cycles."""
         await self.source.wait()
         for _ in range(cycles):
             await RisingEdge(self.dut.clk)

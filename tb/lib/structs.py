@@ -38,7 +38,7 @@ def width(struct: str) -> int:
 
 
 def pack(struct: str, **values: int) -> int:
-    """The word of a struct; fields that are not given are 0, `__` stands for the dot in a name."""
+    """The word of a struct; fields that are not given are 0, `__` replaces the dot in a name."""
     places = fields(struct)
     word = 0
     for name, value in values.items():
@@ -56,7 +56,7 @@ def unpack(struct: str, word: int) -> dict[str, int]:
 
 @cache
 def table() -> dict[str, list[tuple[str, int, int]]]:
-    """(name, lowest bit, width) of the fields of each struct, by its name with the package's in front."""
+    """(name, lowest bit, width) of the fields of each struct, by its name prefixed with the package's."""
     packages = rtl.packages()
     version = hashlib.sha256(b"".join(path.read_bytes() for path in (*packages, Path(__file__)))).hexdigest()
     if TABLE.exists() and (kept := json.loads(TABLE.read_text()))["version"] == version:

@@ -32,7 +32,7 @@ class TaiModel:
         return so_far + (cycle - first) * step
 
     def ns(self, cycle: int) -> int:
-        """What the clock shows in front of this cycle's edge."""
+        """The clock's value before this cycle's edge."""
         return self.base + (self.sum(cycle - 2) >> FRACTION)
 
     def set_at(self, cycle: int, ns: int) -> None:

@@ -120,7 +120,7 @@ class KeepingReceiver(Receiver):
 
 
 def segment_of(tcp: TCP, length: int) -> Segment:
-    """What counts of a segment with so many bytes of payload."""
+    """The counts for a segment with this number of payload bytes."""
     return Segment(tcp.seq, tcp.ack, int(tcp.flags), length)
 
 

@@ -40,7 +40,7 @@ async def drive_line(clk, data, ctrl, line: list[tuple[int, int]]) -> None:
 
 
 class LineMonitor:
-    """Notes the octet positions of every /S/ and of the first character behind each frame."""
+    """Records the octet positions of every /S/ and of the first character after each frame."""
 
     def __init__(self, clk, data, ctrl):
         self.clk, self.data, self.ctrl = clk, data, ctrl

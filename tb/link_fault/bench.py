@@ -38,7 +38,7 @@ class Model:
 
 
 async def verdicts(dut, octets: list[tuple[int, int]]) -> list[int]:
-    """The fault behind each word of the line."""
+    """The fault after each word of the line."""
     seen = []
     driver = cocotb.start_soon(drive_line(dut.clk, dut.xgmii_rxd, dut.xgmii_rxc, octets + idle(8 * LATENCY)))
     for _ in range(len(octets) // 8 + LATENCY):

@@ -31,7 +31,7 @@ class Phy(RgmiiSource):
                 self.data.value = self.status
 
     async def tells(self, up: int, code: int, full_duplex: int, cycles: int = 40) -> None:
-        """From now on; returns when it has been said so many times."""
+        """From now on; returns when the text has appeared this number of times."""
         self.status = full_duplex << 3 | code << 1 | up
         for _ in range(cycles):
             await FallingEdge(self.clock)

@@ -106,7 +106,7 @@ async def credits_are_kept_to_whatever_the_network_loses(dut):
 
 @cocotb.test()
 async def nothing_starves_without_timers_on_a_perfect_network(dut):
-    """AckReq and credits alone keep everything moving: no packet may wait for an answer nobody asked for."""
+    """AckReq and credits alone keep everything moving: no packet may wait for an answer that was not requested."""
     rng = seed()
     h = await Harness(dut, rng, Faults()).start()
     h.stall(0.1)

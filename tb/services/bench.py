@@ -396,7 +396,7 @@ async def datagrams_for_ipbus_arrive_with_their_sender_and_replies_return(dut):
 
 @cocotb.test(timeout_time=10, timeout_unit="ms")
 async def as_many_ipbus_packets_wait_as_uhal_has_under_way(dut):
-    """uHAL asks for many registers by 16 packets of 1500 bytes at a time and repeats none of them."""
+    """uHAL requests many registers with 16 packets of 1500 bytes at a time and repeats none of them."""
     rng = seed()
     host, bus = await begin(dut)
     bus.requests.pause = True

@@ -212,7 +212,7 @@ async def a_server_that_dies_is_found_by_keep_alive_and_opens_again(dut):
 
 @cocotb.test(**time_limit(8))
 async def a_forged_opening_takes_nothing_from_a_server_that_lives(dut):
-    """It is asked whether it lives, by an empty message, and goes on."""
+    """It is probed by an empty message, and continues."""
     board = await start(dut, {})
     board.peer.flows[0] = Flow(0)
     server = Server(board)

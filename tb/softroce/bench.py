@@ -39,7 +39,7 @@ ANSWER_S = 20  # real time; an answer takes 0.3 ms on an idle host
 
 
 class SoftRoce(Peer):
-    """The far end of the cable is the machine. Simulated time stands still while it answers: no host is too slow."""
+    """The far end of the cable is the machine. Simulated time stops while it answers: no host is too slow."""
 
     link = None  # its Unix datagram socket
 

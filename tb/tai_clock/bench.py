@@ -49,7 +49,7 @@ class Harness:
         self.dut.cfg.value = structs.pack("tai_cfg_t", **values)
 
     async def count(self) -> None:
-        """Counts what is told, whenever it changes."""
+        """Counts reported changes."""
         while True:
             await self.dut.stat.value_change
             await ReadOnly()
@@ -148,7 +148,7 @@ async def missing_doubled_and_jittering_pulses_are_counted_and_do_what_is_said(d
     before = h.status()
     assert before["locked"] and not before["holdover"]
 
-    # One is missing: the clock goes on at its rate.
+    # One is missing: the clock continues at its rate.
     h.pulses += 1
     await h.at(h.pulses * SECOND + 2 * WINDOW)
     assert h.counts["missing"] == 1 and h.status()["holdover"] and not h.status()["locked"]

@@ -219,7 +219,7 @@ def syn_cases(rng) -> list[Case]:
 
 
 def cut_option(rng, tail: bytes) -> Case:
-    """A SYN whose last option, after an MSS, has a length that cannot be."""
+    """A SYN whose last option, after an MSS, has an invalid length."""
     options = b"\x02\x04\x05\xb4" + b"\x01" * (-len(tail) % 4) + tail
     case = segment(rng, 0, flags=0x12)
     head = bytearray(case.frame[34:54])

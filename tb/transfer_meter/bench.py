@@ -33,7 +33,7 @@ class Packet:
 
 @dataclass
 class Series:
-    """What is known of the packets since the meters were told to begin anew."""
+    """The packets since the meters were restarted."""
 
     packets: list[Packet] = field(default_factory=list)
     freed: int = 0

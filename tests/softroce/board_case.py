@@ -70,7 +70,7 @@ def run(machine: Machine, penstock: Path, case: BoardCase) -> BoardRun:
 
 
 def expected_hash(case: BoardCase) -> str:
-    """The hash of the ring after all messages of the PRBS, which goes on from message to message."""
+    """The hash of the ring after all messages of the PRBS, which continues from message to message."""
     data = prbs31(case.length * case.messages).tobytes()
     ring = bytearray(case.slots * case.length)
     for message in range(case.messages):

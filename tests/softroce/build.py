@@ -89,7 +89,7 @@ def make(image: Image, archive: bytes, parts: dict[str, str], say: Callable[[str
 
 
 def digest(source: Path | str | bytes) -> str:
-    """What tells one file, link or text from another."""
+    """The identity of a file, link or text."""
     data = source.read_bytes() if isinstance(source, Path) else source if isinstance(source, bytes) else source.encode()
     return hashlib.blake2b(data, digest_size=12).hexdigest()
 

@@ -38,7 +38,7 @@ def machine(image: Image) -> Iterator[Machine]:
 
 @pytest.fixture
 def joined(namespaces: None, machine: Machine, built: Path, tmp_path: Path) -> Iterator[Network]:
-    """Addresses for so many boards in a namespace that is joined to the machine's Ethernet."""
+    """Addresses for this number of boards in a namespace that is joined to the machine's Ethernet."""
     network = Network(built / "penstock", tmp_path / "state")
     machine.check("ip route add 10.77.1.0/24 dev eth0")
     try:

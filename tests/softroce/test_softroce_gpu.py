@@ -42,7 +42,7 @@ def configure(machine: Machine, *lines: str) -> None:
 
 @contextmanager
 def board(machine: Machine, built: Path, *options: str) -> Iterator[subprocess.Popen]:
-    """The gateware with a part of the recorded events, WRITE WITH IMMEDIATE unless told otherwise."""
+    """The gateware with a part of the recorded events, by default with WRITE WITH IMMEDIATE."""
     machine.check(f"arp -d {HOST_IP} 2>/dev/null; true")
     command = [built / "penstock", "board", "--unix", ",".join(machine.ethernet())]
     command += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--slots", "8", "--slot-size", SLOT]

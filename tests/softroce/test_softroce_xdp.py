@@ -21,7 +21,7 @@ RECEIVE = f"penstock recv --backend packet --iface eth0 {HOST_IP} --state none -
 
 @pytest.fixture
 def without_rxe(image: Image) -> Iterator[Machine]:
-    """A machine of its own, whose RoCEv2 port is free."""
+    """A separate machine with a free RoCEv2 port."""
     with Machine(image) as machine:
         machine.check("rdma link delete rxe0 && rmmod rdma_rxe")
         yield machine

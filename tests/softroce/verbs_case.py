@@ -101,7 +101,7 @@ def run(machine: Machine, source: Path, folder: Path, case: Case) -> Outcome:
 
 
 def sink_plan(case: Case) -> dict:
-    """What the machine's side is told."""
+    """The settings of the machine's side."""
     qps = [{"ip": HOST_IP, "qpn": 17 + qp, "psn": case.psn, "mtu": case.mtu, "rnr_us": 640} for qp in range(case.qps)]
     return {
         "qps": qps,
@@ -123,7 +123,7 @@ def send(source: Path, plan: dict) -> dict:
 
 
 def source_plan(machine: Machine, payload: Path, case: Case, ends: list[dict]) -> dict:
-    """What our requester is told, with the ends that the machine has opened."""
+    """The settings of our requester, with the ends that the machine has opened."""
     local, remote = machine.ethernet()
     qps = [
         {"qpn": 17 + qp, "psn": case.psn, "peer_qpn": end["qpn"], "mtu": case.mtu, "messages": []}
@@ -171,7 +171,7 @@ def _expected(case: Case, data: bytes) -> list[str]:
 
 
 def _in_order(case: Case, data: bytes) -> list[bytes]:
-    """The messages of each queue pair, one behind the other: what a pool has taken."""
+    """The messages of each queue pair, concatenated: the contents of a pool."""
     came, at = [b""] * case.qps, 0
     for message in case.messages:
         came[message.qp] += data[at : at + message.length]

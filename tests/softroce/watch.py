@@ -69,7 +69,7 @@ class Departures(threading.Thread):
 
 
 def arrivals(address: str, port: int, events: int) -> dict[int, int]:
-    """When each event was handed out; the connection stands when `watching` is printed."""
+    """The time at which each event was delivered; the connection is open when `watching` is printed."""
     end = time.monotonic() + CONNECT_S
     while True:
         try:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The charts, one under the other on one axis of simulated time: throughput, rates, alpha with CNPs, the queue.
-// Promise: one redraw a frame, as many points as pixels; cursor and zoom are common to all.
+// The charts, below each other with one axis of simulated time: throughput, rates, alpha with CNPs, the queue.
+// Promise: one redraw per frame, as many points as pixels; cursor and zoom are shared by all.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The controls: parameters of chosen boards and of the switch, sent to the run and answered by it.
-// Promise: what stands in a field that nobody edits is what is in force; an error of the run is shown word for word.
+// Promise: a field that is not being edited shows the value in force; an error of the run is shown verbatim.
 
 import { byId, indexed, make, setText } from "./dom";
 import * as format from "./format";

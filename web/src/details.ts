@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside the charts as text: tiles with the run at a glance, which queue, counters, settings, notes.
+// The text next to the charts: tiles with an overview of the run, choice of queue, counters, settings, notes.
 
 import { byId, make, setText } from "./dom";
 import * as format from "./format";

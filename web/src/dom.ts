@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small helpers over the document. Text is only ever set as text, never as HTML.
+// Small helpers for the document. Text is always set as text, never as HTML.
 
 export function byId(id: string): HTMLElement {
   const element = document.getElementById(id);

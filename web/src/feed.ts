@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection to the run: takes what it tells, comes back when it is lost, sends controls.
-// Promise: a lost connection is noticed within seconds, said, and taken up where it broke off.
+// The connection to the run: receives its feed, reconnects when the connection is lost, sends controls.
+// Promise: a lost connection is noticed within seconds, reported, and resumed where it broke off.
 
 import type { Model } from "./model";
 import type { Applied, Control, Hello, Progress, Rows, Settings, Summary } from "./protocol";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as the page writes them. Units stand in headings where they are always the same.
+// Formats numbers for the page. Units that never change are in headings.
 
 export const NONE = "–";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each chart shows of a moment: series as points, lines, marks and bands. Knows the run, draws nothing.
+// The contents of each chart for one redraw: series as points, lines, marks and bands. Reads the run, draws nothing.
 
 import * as format from "./format";
 import type { Model } from "./model";

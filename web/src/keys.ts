@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys, and the dialog that lists them.
+// Keyboard shortcuts, and the dialog that lists them.
 
 import { byId, make } from "./dom";
 

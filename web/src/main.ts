@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: a run that goes on, or the one that this file holds.
-// Promise: however much is told, the page is drawn once a frame, and only when something has changed.
+// The page: a live run, or the run stored in this file.
+// Promise: for any amount of data, the page is drawn at most once per frame, and only when something has changed.
 
 import "./style.css";
 import { Charts } from "./charts";

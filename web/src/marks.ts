@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the charts have beside their series: bands and grey lines underneath, levels, CNP lanes and flags on top.
+// The parts of charts other than series: bands and grey lines underneath, levels, CNP lanes and flags on top.
 
 import type uPlot from "uplot";
 import type { Frame } from "./frames";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run as the page knows it: columns of doubles that grow, and what was said about them.
-// Promise: a value is the one the trace has; NaN where there is none.
+// The page's model of the run: growing columns of doubles, and their descriptions.
+// Promise: values equal those of the trace; NaN if there is none.
 
 import type { Applied, Hello, Manifest, Progress, Rows, Settings, Stored, Summary } from "./protocol";
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server tells a page and what report.html holds; crates/dashboard has the same structs, docs/live.md the words.
+// The messages of the server and the contents of report.html; crates/dashboard has the same structs, docs/live.md
+// describes them.
 
 /** Columns of the recording by the page's name of what they hold. */
 export type Series = Partial<Record<string, number>>;

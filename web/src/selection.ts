@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which senders are drawn in a colour of their own. At most as many as there are colours; the others are drawn grey.
+// The senders that are drawn in their own colour, at most as many as there are colours; the others are drawn grey.
 
 import { SENDER_COLOURS } from "./palette";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of boards or flows: who is drawn, and everybody's values at the cursor.
-// Promise: the values are those of the trace; a cell's title has them in full. Arrow keys go from row to row.
+// The table of boards or flows: selection for drawing, and all values at the cursor.
+// Promise: the values are those of the trace; a cell's title has the full value. Arrow keys move between rows.
 
 import { byId, indexed, make, setText, setTitle } from "./dom";
 import * as format from "./format";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page says about itself: running, ended and how, stored, or cut off from the run.
+// The status of the page: running, ended and how, stored, or disconnected from the run.
 
 import { byId, setText } from "./dom";
 import type { Link } from "./feed";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the run that report.html holds: base64 of gzip of the values' bytes, those of equal weight side by side.
+// Reads the run stored in report.html: base64 of gzip of the values' bytes, grouped by significance.
 
 import type { Stored } from "./protocol";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes of a column as many points as a chart has room for.
-// Promise: "extremes" keeps the smallest and the greatest value of every bucket, "mean" the mean of those there are.
+// Reduces a column to as many points as a chart has room for.
+// Promise: "extremes" keeps the smallest and the largest value of every bucket, "mean" the mean of the existing values.
 
 export type Thinning = "extremes" | "mean";
 

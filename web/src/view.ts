@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What part of the run the charts show, and where the cursor stands.
-// Promise: the whole run until somebody zooms; never a view without width.
+// The part of the run that the charts show, and the position of the cursor.
+// Promise: the whole run until the user zooms; never a view without width.
 
 import type { Model } from "./model";
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from penstock.boards import BoardError, RegisterError, error_of
 from penstock.lab import compiled
 
-# What is served unless something else is asked for.
+# Served by default.
 REGISTERS = (
     "local_ip",
     "local_mac",
@@ -193,7 +193,7 @@ class Camera:
         await gateway.changed(board, values)
 
     async def write(self, gateway: Gateway, board: int, register: Register, value: Plain, operator: str) -> None:
-        """Writes as `penstock ctl set` does, and tells the gateway; RegisterError, BoardError: it was not written."""
+        """Writes as `penstock ctl set` does, and reports to the gateway; RegisterError, BoardError: not written."""
         if not register.writable:
             raise RegisterError("read_only", register.name, f"{register.name} is read-only")
         if self.read_only:

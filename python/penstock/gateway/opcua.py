@@ -65,7 +65,7 @@ def is_variant(value: object, kind: ua.VariantType) -> bool:
 
 
 class Anyone(UserManager):
-    """No passwords: who reaches the port may use it. Nobody may change the address space."""
+    """No passwords: any client that reaches the port may use it. No client may change the address space."""
 
     def get_user(
         self, iserver: Any, username: str | None = None, password: str | None = None, certificate: Any = None
